@@ -43,7 +43,8 @@ const serve: CliDependencies['serve'] = async (settings, environment) => {
   isServing = true;
   // what is stored here names objects that not everyone on this machine may know: only the owner reads it, whatever the umask
   process.umask(process.umask() | PRIVATE_UMASK);
-  const { createApp, StartError } = await import('./app/serve.ts');
+  const { createApp } = await import('./app/serve.ts');
+  const { StartError } = await import('./app/start-error.ts');
   const { exitOnUncaught, runUntilStopped } = await import('./app/lifecycle.ts');
   setFlagsFromString(HEAP_GROWTH);
   exitOnUncaught({ exitNow, write: (line) => void process.stderr.write(line) });

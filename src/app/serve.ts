@@ -26,7 +26,7 @@ import type { Settings } from '../settings/settings.ts';
 import { awsAddresses, createCore, indexLocation, queuesOf, REGION_DEFAULT, type Core } from './core.ts';
 import { createControlPlane } from '../http/control-plane.ts';
 import { createHealthListener } from '../http/health-listener.ts';
-import { urlOf, type Address, type Listener } from '../http/server.ts';
+import { urlOf } from '../http/server.ts';
 import { bucketRecordSchema } from '../domain/bucket.ts';
 import { faultOf, faults, type Fault } from '../domain/fault.ts';
 import { CIRCUITS_STORED_MS, createCircuitRecords } from '../pipeline/buckets/circuit-records.ts';
@@ -40,6 +40,8 @@ import { createReadiness, createUnclaimedJobs } from '../pipeline/serving/readin
 import { createEventCounter, type EventCounter } from '../pipeline/serving/event-hours.ts';
 import { repeat } from '../pipeline/serving/repeat.ts';
 import { builtFiles } from './built-files.ts';
+import { listenAt, listenAtSocket, type ServedAt } from './listening.ts';
+import { StartError } from './start-error.ts';
 import { servingChecks, warningOf } from './readiness-checks.ts';
 import { reportChoices } from './report-choices.ts';
 import { listAllRecords } from '../pipeline/records/stored.ts';
@@ -65,14 +67,6 @@ const RIGHTS_MS = 60_000;
 const AUDIT_WINDOWS_MS = 1_000;
 /** The part of the shutdown time that is reserved for closing, after the messages in hand are finished. */
 const CLOSING_MS = 1_500;
-
-/** The process cannot start until the operator corrects something. The message is printed as one line, and the exit code is 78 (EX_CONFIG). */
-export class StartError extends Error {
-  constructor(message: string) {
-    super(message);
-    this.name = 'StartError';
-  }
-}
 
 export interface App {
   /** Resolves when every part runs. Rejects with {@link StartError} or a fault, after the parts that had started were stopped. */
@@ -169,13 +163,6 @@ interface ServingParts {
   readonly embedded: Embedded | undefined;
 }
 
-/** The addresses on which the process listens, with the actual ports even if the settings leave them to the system. */
-interface ServedAt {
-  readonly healthUrl: string;
-  /** Absent: the process does not have the role http. */
-  readonly controlUrl?: string;
-}
-
 /**
  * After an outage searches must work as well: receiving needs them, and would be paused again at once. And the store may be another
  * one, such as a restored snapshot: what it lacks is made before work resumes. That is never the state index, without which the
@@ -269,7 +256,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
     const controlUrl = await listenAt(controlPlane, 'TALLY_HTTP_ADDRESS', settings.TALLY_HTTP_ADDRESS);
     stops.push(() => controlPlane.close());
     boundUrl = controlUrl;
-    return { healthUrl, controlUrl };
+    return { healthUrl, controlUrl, ...(await listenAtSocket(controlPlane, settings, telemetry)) };
   }
 
   /** Prepares the index store, and retries until that succeeds. Until then nothing is received, and readiness reports the reason. */
@@ -396,19 +383,6 @@ async function grantLinesOf({ TALLY_GRANTS_FILE: path, TALLY_ROLES: roles }: Set
   } catch (error) {
     if (error instanceof GrantsFileError) throw new StartError(error.message);
     throw error;
-  }
-}
-
-/** Resolves to the URL of the address that was bound. An address that cannot be bound is a mistake in the settings. */
-async function listenAt(listener: Listener, setting: string, { host, port }: Address): Promise<string> {
-  try {
-    return urlOf(await listener.listen());
-  } catch (error) {
-    const reason =
-      error instanceof Error && 'code' in error && error.code === 'EADDRINUSE'
-        ? 'is in use already'
-        : `cannot be listened on (${faultOf(error).reason})`;
-    throw new StartError(`${setting}: ${host}:${port} ${reason}: set it to another HOST:PORT`);
   }
 }
 

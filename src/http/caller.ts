@@ -11,7 +11,7 @@ import type { KeyUses, FailedAttempts } from '../pipeline/identity/audit-windows
 import type { Sessions } from '../pipeline/identity/sessions.ts';
 import { cookieIn, cookieNamesOf } from './cookies.ts';
 import { requireOwnPage } from './guard.ts';
-import { BlockList, isIP } from 'node:net';
+import { BlockList, isIP, type Socket } from 'node:net';
 
 /** What callers are known by. */
 export interface CallerParts {
@@ -51,8 +51,8 @@ export interface Callers {
 /** Reading a session and its user takes milliseconds; a store that hangs must not hold the request for longer than an operation. */
 const READ_MAX_MS = 30_000;
 
-/** Creates the callers. Without `parts` callers are not authenticated. */
-export function createCallers(parts: CallerParts | undefined): Callers {
+/** Creates the callers. Without `parts` callers are not authenticated. `isOperators`: whether a connection came through the Unix socket. */
+export function createCallers(parts: CallerParts | undefined, isOperators: (socket: Socket) => boolean = () => false): Callers {
   const addressOf = createAddressOf(parts?.trustedProxies ?? []);
   const known = new WeakMap<FastifyRequest, Actor>();
   const authenticate = parts === undefined ? undefined : createAuthenticate({ ...parts, addressOf });
@@ -62,11 +62,15 @@ export function createCallers(parts: CallerParts | undefined): Callers {
     return address === undefined ? actor : { ...actor, address };
   }
 
+  async function actorBehind(request: FastifyRequest, bearerOnly: boolean): Promise<Actor | undefined> {
+    if (request.headers.authorization === undefined && isOperators(request.raw.socket)) return { ...localActor(), isOperator: true };
+    return authenticate === undefined ? anonymous(request) : authenticate(request, bearerOnly, AbortSignal.timeout(READ_MAX_MS));
+  }
+
   async function admit(request: FastifyRequest, { scope, bearerOnly }: Admission): Promise<void> {
     // any caller may call it, so a credential that has ended does not matter
     if (scope === 'none') return;
-    const actor =
-      authenticate === undefined ? anonymous(request) : await authenticate(request, bearerOnly === true, AbortSignal.timeout(READ_MAX_MS));
+    const actor = await actorBehind(request, bearerOnly === true);
     if (actor !== undefined) known.set(request, located(actor, request));
     const refusal = refusalOf(scope, actor);
     if (refusal !== undefined) throw errorOf(refusal);
@@ -85,8 +89,8 @@ export function createCallers(parts: CallerParts | undefined): Callers {
   };
 }
 
-function localActor(): Actor {
-  return { kind: 'local', host: hostname() };
+function localActor() {
+  return { kind: 'local', host: hostname() } as const;
 }
 
 /** Without identity: a program on this machine. Undefined if it sends a credential, which this registry cannot check. */

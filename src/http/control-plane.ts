@@ -28,6 +28,7 @@ import { createMcpHandler } from './mcp.ts';
 import { createDocsHandlers, createPanelHandlers, noDocs, noPanel, type LoadFiles } from './panel.ts';
 import { addRoutes, requestReader, type Handler } from './routes.ts';
 import { createRunOperation, tooSlow, OPERATION_TIMEOUT_MS } from './searches.ts';
+import { createOperatorSocket } from './operator-socket.ts';
 import { createServer, listenerOf, type Address, type Listener } from './server.ts';
 import type { Actor } from '../domain/identity/actor.ts';
 
@@ -62,8 +63,14 @@ const forEveryone = {
   'cache-control': 'public, max-age=60',
 };
 
+/** The listener of the control plane, which serves the operator at a Unix socket as well. */
+export interface ControlPlane extends Listener {
+  /** Listens at the path too. Rejects if another process does, and with the file system's error. */
+  listenAtSocket(path: string): Promise<void>;
+}
+
 /** Creates the listener of the control plane. */
-export function createControlPlane(parts: ControlPlaneParts): Listener {
+export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
   const {
     address,
     operations,
@@ -76,7 +83,8 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
     loadDocs = noDocs,
     operationTimeoutMs = OPERATION_TIMEOUT_MS,
   } = parts;
-  const callers = createCallers(identity);
+  const socket = createOperatorSocket();
+  const callers = createCallers(identity, (connection) => socket.has(connection));
   const { strangersBodyMs } = parts;
   const app = createServer({ telemetry, rows, guard: guardOf(parts), isKnown: (request) => callers.isKnown(request), strangersBodyMs });
   const runOperation = createRunOperation();
@@ -95,6 +103,7 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
   // every answer, errors too: the first request of a program may be one that the listener answers itself
   app.addHook('onSend', async (request, reply) => void reply.headers(expiryHeaders(callers.actorOf(request))));
   app.addHook('preClose', async () => closing.abort(new RequestError('request.interrupted', 'the process is stopping')));
+  app.addHook('onClose', () => socket.close());
   const own: Readonly<Record<ListenerName, Handler>> = {
     ...healthHandlers({ readiness, metrics }),
     ...createLoginHandlers({ identity, callers, telemetry, version, catalogUrl, readKey, closing: closing.signal }),
@@ -113,7 +122,10 @@ export function createControlPlane(parts: ControlPlaneParts): Listener {
   const admit = (request: FastifyRequest, row: PlacedRow): Promise<void> => callers.receive(request, row);
   addRoutes(app, rowsOfListener, ({ operation }) => own[operation], admit);
   addRoutes(app, rowsOfControlPlane, operationHandler, admit);
-  return listenerOf(app, address);
+  return {
+    ...listenerOf(app, address),
+    listenAtSocket: (path) => socket.listen(path, (request, response) => app.routing(request, response)),
+  };
 
   function endOfRequest(reply: FastifyReply): AbortSignal {
     return AbortSignal.any([closing.signal, endOf(reply, operationTimeoutMs)]);

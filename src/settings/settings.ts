@@ -252,6 +252,9 @@ const processSettings = {
   TALLY_HEALTH_ADDRESS: address('127.0.0.1:8081').describe(
     'The address (HOST:PORT) that serves /livez, /readyz and /metrics in every process, whatever its roles. The default is reachable only from the same machine; the container image sets 0.0.0.0:8081.',
   ),
+  TALLY_SOCKET: optionalPath.describe(
+    'The path of the Unix socket at which a process with the role http serves its operator. A caller who can open it needs no login, and may appoint the first administrator; the file has the mode 0600. By default it is /tmp/tally-UID.sock, with the number of the user.',
+  ),
   TALLY_REGISTRY_URL: registryUrl
     .optional()
     .describe(

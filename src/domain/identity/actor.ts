@@ -7,6 +7,8 @@ interface LocalActor {
   readonly kind: 'local';
   /** The user of the operating system; absent if it is not known, as for requests over HTTP. */
   readonly user?: string;
+  /** Set for a caller of the Unix socket: the mode of its file is the login. */
+  readonly isOperator?: true;
   /** The name of the machine. */
   readonly host: string;
 }
@@ -76,7 +78,7 @@ export type Actor = (LocalActor | SessionActor | KeyActor) & { readonly address?
 export function nameOfActor(actor: Actor): string {
   switch (actor.kind) {
     case 'local':
-      return `${actor.user ?? 'anonymous'}@${actor.host}`;
+      return `${actor.isOperator === true ? 'operator' : (actor.user ?? 'anonymous')}@${actor.host}`;
     case 'session':
     case 'api_key':
       return actor.isUnverified === true ? `${actor.email} (not verified)` : actor.email;

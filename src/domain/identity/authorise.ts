@@ -55,7 +55,7 @@ export function refusalOf(scope: Scope, actor: Actor | undefined): Refusal | und
   if (actor === undefined) return AUTHENTICATION_FAILED;
   switch (actor.kind) {
     case 'local':
-      return scope === 'people' ? localRefusal : undefined;
+      return scope === 'people' && actor.isOperator !== true ? localRefusal : undefined;
     case 'session':
       return roleRefusal(scope, actor);
     case 'api_key':
@@ -63,10 +63,11 @@ export function refusalOf(scope: Scope, actor: Actor | undefined): Refusal | und
   }
 }
 
-/** A program on this machine over HTTP is no person, so it appoints no administrators. Commands that open the store do not come this way. */
+/** A program on this machine over HTTP is no person, so it appoints no administrators. The operator may. */
 const localRefusal: Refusal = {
   code: 'session.required',
-  detail: 'this needs the session of an administrator, or a command on the store itself: run it without --registry',
+  detail:
+    'this needs the session of an administrator, or the socket of the daemon: run the command where it runs, as its user, without --registry',
 };
 
 function roleRefusal(scope: Exclude<Scope, 'none'>, session: Pick<SessionActor, 'role' | 'isRoleLapsed'>): Refusal | undefined {

@@ -77,6 +77,7 @@ export async function startHttpWorld(options: HttpWorldOptions = {}) {
     send: (method: string, path: string, sent: Parameters<typeof get>[1] = {}): Promise<BrowserAnswer> =>
       get(`${url}${path}`, { ...sent, method }),
     close: () => listener.close(),
+    listenAtSocket: (path: string) => listener.listenAtSocket(path),
   };
 }
 

@@ -15,7 +15,12 @@ export async function listenControlPlane(parts: Pick<Parts, 'operations'> & Part
     ...parts,
   });
   const { port } = await listener.listen();
-  return { port, url: `http://127.0.0.1:${port}`, close: () => listener.close() };
+  return {
+    port,
+    url: `http://127.0.0.1:${port}`,
+    close: () => listener.close(),
+    listenAtSocket: (path: string) => listener.listenAtSocket(path),
+  };
 }
 
 export type ControlPlane = Awaited<ReturnType<typeof listenControlPlane>>;

@@ -2,6 +2,9 @@
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { parseMetrics } from '../metrics.ts';
 import { until } from './aws.ts';
@@ -95,6 +98,7 @@ export async function startDaemon(env: Environment, args: readonly string[] = ['
     TALLY_HTTP_ADDRESS: ANY_PORT,
     TALLY_HEALTH_ADDRESS: ANY_PORT,
     TALLY_EMBEDDED_ADDRESS: ANY_PORT,
+    TALLY_SOCKET: join(mkdtempSync(join(tmpdir(), 'tally-daemon-')), 'socket'),
     ...env,
   };
   const child = spawnTally(args, started, main);

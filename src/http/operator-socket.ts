@@ -1,0 +1,73 @@
+/**
+ * The Unix socket beside the control plane's address. The file's mode is its login: its owner alone may open it, and a caller who
+ * can is the operator.
+ */
+import { chmod, lstat, mkdir, rm } from 'node:fs/promises';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { dirname } from 'node:path';
+
+/** More than the commands of one person need at a time. */
+const CONNECTIONS_MAX = 32;
+/** A daemon on this machine accepts a connection at once, also while it is busy: its kernel does. */
+const CONNECT_MAX_MS = 1_000;
+
+export interface OperatorSocket {
+  /** Whether a connection came through the socket. */
+  has(socket: Socket): boolean;
+  /**
+   * Begins to listen at the path with the mode 0600, in the place of a socket that a killed process left. Rejects if another
+   * process listens there, and with the file system's error.
+   */
+  listen(path: string, handle: RequestListener): Promise<void>;
+  /** Stops listening, ends all connections and removes the file. */
+  close(): Promise<void>;
+}
+
+/** Creates the socket; nothing listens yet. */
+export function createOperatorSocket(): OperatorSocket {
+  const connections = new WeakSet<Socket>();
+  let server: Server | undefined;
+
+  return {
+    has: (socket) => connections.has(socket),
+    async listen(path, handle) {
+      await makeRoomAt(path);
+      const listening = createServer(handle);
+      listening.maxConnections = CONNECTIONS_MAX;
+      listening.on('connection', (socket: Socket) => connections.add(socket));
+      await new Promise<void>((resolve, reject) => listening.once('error', reject).listen({ path }, resolve));
+      server = listening;
+      await chmod(path, 0o600);
+    },
+    async close() {
+      const closing = server;
+      if (closing === undefined) return;
+      await new Promise<void>((resolve) => {
+        closing.close(() => resolve());
+        closing.closeAllConnections();
+      });
+    },
+  };
+}
+
+async function makeRoomAt(path: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  const found = await lstat(path).catch(() => undefined);
+  if (found === undefined) return;
+  if (!found.isSocket()) throw new Error('it is no socket');
+  if (await isAnswered(path)) throw new Error('another process listens there');
+  await rm(path, { force: true });
+}
+
+/** Whether a process accepts connections at the socket. */
+export function isAnswered(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ path, timeout: CONNECT_MAX_MS });
+    const end = (answered: boolean) => (): void => {
+      socket.destroy();
+      resolve(answered);
+    };
+    socket.once('connect', end(true)).once('error', end(false)).once('timeout', end(false));
+  });
+}

@@ -1,0 +1,54 @@
+import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { request, type IncomingMessage } from 'node:http';
+import { hostname, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { createOperatorSocket } from '../../src/http/operator-socket.ts';
+import { startHttpWorld } from '../support/identity/http-world.ts';
+
+let folder: string;
+let path: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'tally-socket-'));
+  path = join(folder, 'new', 'tally.sock');
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+async function ask(method: string, target: string, headers: Record<string, string> = {}, body?: string) {
+  const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+    request({ socketPath: path, method, path: target, headers: { host: 'localhost', ...headers } }, resolve)
+      .on('error', reject)
+      .end(body);
+  });
+  return { status: answer.statusCode, body: JSON.parse(await text(answer)) as Record<string, unknown> };
+}
+
+it('makes whoever may open the socket the operator, and leaves the address to callers with a credential', async () => {
+  const world = await startHttpWorld();
+  await world.listenAtSocket(path);
+  try {
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect((await world.send('GET', '/v1/buckets')).status).toBe(401);
+    expect((await ask('GET', '/v1/buckets')).status).toBe(200);
+    expect(world.fake.contexts.at(-1)?.actor).toEqual({ kind: 'local', host: hostname(), isOperator: true });
+    // an act for people, which a program at the address of a registry without an issuer may not do
+    const body = JSON.stringify({ email: 'ada@example.com' });
+    expect((await ask('POST', '/v1/admin/appointments', { 'content-type': 'application/json' }, body)).status).toBe(201);
+    // a credential is checked whatever way it comes: a wrong key is not forgiven for its way
+    expect((await ask('GET', '/v1/buckets', { authorization: 'Bearer qk_bogus' })).body['code']).toBe('authentication.failed');
+  } finally {
+    await world.close();
+  }
+  expect(() => statSync(path)).toThrow('ENOENT');
+});
+
+it('takes the place of a socket that a killed process left, and not that of one that answers or of a file', async () => {
+  const first = createOperatorSocket();
+  await first.listen(path, (_request, response) => response.end());
+  const second = createOperatorSocket();
+  await expect(second.listen(path, () => undefined)).rejects.toThrow('another process listens there');
+  await first.close();
+  writeFileSync(path, '');
+  await expect(second.listen(path, () => undefined)).rejects.toThrow('it is no socket');
+});
