@@ -59,7 +59,7 @@ export const deadLetterRows = {
     query: z.strictObject({ limit }),
     answer: z.object({ items: z.array(deadLetter).readonly() }),
     status: 200,
-    errors: ['dead-letter.no-queue', 'queue.unreachable'],
+    errors: ['dead-letter.no-queue', 'queue.unreachable', 'queue.missing'],
     example: { query: { limit: 20 } },
   },
   'GET /v1/dead-letters/{id}': {
@@ -69,7 +69,7 @@ export const deadLetterRows = {
     params: z.object({ id: id.describe('The id of the letter.') }),
     answer: wholeLetter,
     status: 200,
-    errors: ['dead-letter.not-found', 'dead-letter.no-queue', 'queue.unreachable'],
+    errors: ['dead-letter.not-found', 'dead-letter.no-queue', 'queue.unreachable', 'queue.missing'],
     example: { params: { id: ID } },
   },
   'POST /v1/dead-letters/replay': {
@@ -79,7 +79,7 @@ export const deadLetterRows = {
     body: choice,
     answer: z.object({ replayed: count.describe('How many letters were sent back.'), remaining }),
     status: 200,
-    errors: ['dead-letter.not-found', 'dead-letter.no-queue', 'queue.unreachable', 'audit.unavailable'],
+    errors: ['dead-letter.not-found', 'dead-letter.no-queue', 'queue.unreachable', 'queue.missing', 'audit.unavailable'],
     example: { body: { ids: [ID] } },
   },
   'POST /v1/dead-letters/discard': {
@@ -89,7 +89,7 @@ export const deadLetterRows = {
     body: choice,
     answer: z.object({ discarded: count.describe('How many letters were deleted.'), remaining }),
     status: 200,
-    errors: ['dead-letter.not-found', 'dead-letter.no-queue', 'queue.unreachable', 'audit.unavailable'],
+    errors: ['dead-letter.not-found', 'dead-letter.no-queue', 'queue.unreachable', 'queue.missing', 'audit.unavailable'],
     example: { body: { all: true } },
   },
 } as const satisfies Record<RowKey, Row>;

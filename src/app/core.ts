@@ -34,6 +34,7 @@ import { createApplyFileGrants, type ApplyFileGrants } from '../pipeline/access/
 import { createStoredGrants } from '../pipeline/access/policy.ts';
 import { createAudited } from '../pipeline/identity/audited.ts';
 import { createAllBuckets, type AllBuckets } from '../pipeline/buckets/all-buckets.ts';
+import { createProcesses, type Processes } from '../pipeline/buckets/processes.ts';
 import { createConnectBucket, type ConnectBucket } from '../pipeline/buckets/connect.ts';
 import { checkingRequests, type Operations, type CheckedOperations } from '../api/contract.ts';
 import { createOperations } from '../pipeline/control/operations.ts';
@@ -70,6 +71,7 @@ export interface Core {
   readonly queues: QueueClient;
   readonly queueWatch: QueueWatch;
   readonly allBuckets: AllBuckets;
+  readonly processes: Processes;
   readonly connectBucket: ConnectBucket;
   readonly gaps: GapReports;
   readonly topics: TopicClient;
@@ -214,8 +216,9 @@ export async function createCore(
     trailBucket: settings.TALLY_TRAIL_BUCKET,
     isEmbedded,
   });
+  const processes = createProcesses({ state, clock });
   const keys = createKeyParts(store, settings, telemetry);
-  const parts = { store, storage, clock, telemetry, jobIsDue, connectBucket, deadLetters, provisioning };
+  const parts = { store, storage, clock, telemetry, jobIsDue, connectBucket, deadLetters, provisioning, processes };
   const compareIntervalMs = settings.TALLY_COMPARE_INTERVAL_DAYS * 86_400_000;
   const rules = { compareIntervalMs, keyRule: keys.rule, loginRules: loginRulesOf(settings) };
   const access = { everyoneReads: settings.TALLY_READERS === 'everyone', hasGrantsFile: settings.TALLY_GRANTS_FILE !== undefined };
@@ -228,6 +231,7 @@ export async function createCore(
     queues,
     queueWatch,
     allBuckets: createAllBuckets({ state, clock }),
+    processes,
     connectBucket,
     gaps,
     topics,

@@ -29,10 +29,9 @@ import { createHealthListener } from '../http/health-listener.ts';
 import { urlOf } from '../http/server.ts';
 import { bucketRecordSchema } from '../domain/bucket.ts';
 import { faultOf, faults, type Fault } from '../domain/fault.ts';
-import { CIRCUITS_STORED_MS, createCircuitRecords } from '../pipeline/buckets/circuit-records.ts';
+import { PROCESS_STORED_MS } from '../pipeline/buckets/processes.ts';
 import { createCircuits, type Circuits } from '../pipeline/serving/circuits.ts';
 import { createHandover, createHandoverPermission } from '../pipeline/gaps/handover.ts';
-import { createUnreceived, type Unreceived } from '../pipeline/queues/unreceived.ts';
 import { createLettersMovedBySqs } from '../pipeline/letters/moved-by-sqs.ts';
 import { createIngestRole, type IngestRole } from '../pipeline/ingest/role.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
@@ -216,7 +215,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
     : undefined;
   const reindexing = createReindexing({ settings, core, circuits, telemetry, worker, liveIsBusy: () => ingest?.isBusy() === true });
   const unclaimed = createUnclaimedJobs(clock);
-  const unreceived = createUnreceived({ state: core.store.state, clock, queueWatch: core.queueWatch, bucketQueueUrls: queues.bucket });
+  core.processes.introduce({ ...core, worker, circuits, bucketQueueUrls: queues.bucket, receiving: ingest?.receiving });
   // a file has no rights in parts
   const isShared = settings.TALLY_ROLES.includes('http') && core.store.product === 'opensearch';
   const access = isShared ? createStoreAccess({ ...core.store, clock, telemetry }) : undefined;
@@ -228,7 +227,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       circuits,
       ingest,
       prepared: () => prepared,
-      others: [...reindexing.checks, warningOf('jobs', unclaimed), warningOf('messages', unreceived), ...(access?.checks ?? [])],
+      others: [...reindexing.checks, warningOf('jobs', unclaimed), warningOf('messages', core.processes), ...(access?.checks ?? [])],
     }),
   );
   const workersWanted = createWorkerDemand({ clock, targetLagS: settings.TALLY_TARGET_LAG_S });
@@ -290,6 +289,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
     async start(stops) {
       stops.push(() => core.close());
       // after the control plane, which counts uses until it is closed
+      stops.push(endOf(core.processes, telemetry));
       stops.push(() => core.keys.flush(AbortSignal.timeout(CLOSING_MS / 2)));
       stops.push(async () => stopping.abort(new Error('the process stops')));
       const servedAt = await listen(stops);
@@ -302,7 +302,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       const windows = { name: 'store the audit of credentials', intervalMs: AUDIT_WINDOWS_MS, signal: stopping.signal };
       repeat({ clock, telemetry }, windows, () => core.keys.storeEnded());
       await core.queueWatch.start(stopping.signal);
-      startRecords({ settings, core, telemetry, unclaimed, unreceived, access }, stopping.signal);
+      startRecords({ settings, core, telemetry, unclaimed, access }, stopping.signal);
       repeat({ clock, telemetry }, { name: 'report readiness', intervalMs: READINESS_MS, signal: stopping.signal }, reportReadiness);
       await reportReadiness();
       const endBy = (): AbortSignal => AbortSignal.timeout(Math.max(0, settings.TALLY_SHUTDOWN_TIMEOUT_MS - CLOSING_MS));
@@ -312,7 +312,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
         stops.push(() => reindexing.stop(endBy()));
         return servedAt;
       }
-      startIngestRecords({ core, telemetry, circuits, ingest, counter, bucketQueueUrls: queues.bucket }, stopping.signal);
+      startIngestRecords({ core, telemetry, ingest, counter, bucketQueueUrls: queues.bucket }, stopping.signal);
       await permission.watch(stopping.signal);
       ingest.start();
       // both stop at the same time, because they share one deadline
@@ -322,20 +322,22 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   };
 }
 
+/** Says at the stop that this process receives no more. Without a store that answers the others know it a minute later. */
+function endOf({ end }: Core['processes'], telemetry: Telemetry): () => Promise<void> {
+  return () => end().catch((error: unknown) => telemetry.requestFailed('store that this process ends', error));
+}
+
 interface IngestRecordParts {
   readonly core: Core;
   readonly telemetry: Telemetry;
-  readonly circuits: Circuits;
   readonly ingest: IngestRole;
   readonly counter: EventCounter;
   readonly bucketQueueUrls: readonly string[];
 }
 
 /** Stores what the role ingest knows, so that every process says it, and counts the letters that SQS moved. */
-function startIngestRecords({ core, telemetry, circuits, ingest, counter, bucketQueueUrls }: IngestRecordParts, signal: AbortSignal): void {
+function startIngestRecords({ core, telemetry, ingest, counter, bucketQueueUrls }: IngestRecordParts, signal: AbortSignal): void {
   const clock = systemClock;
-  const waiting = { name: 'store what waits', intervalMs: CIRCUITS_STORED_MS, signal };
-  repeat({ clock, telemetry }, waiting, createCircuitRecords({ state: core.store.state, clock, circuits }));
   repeat({ clock, telemetry }, { name: 'store the last events', intervalMs: LAST_EVENTS_MS, signal }, () => ingest.storeLastEvents());
   repeat({ clock, telemetry }, { name: 'store the events of the hour', intervalMs: EVENT_HOURS_MS, signal }, () => counter.store(signal));
   const movedLetters = { name: 'look for letters that SQS moved', intervalMs: MOVED_LETTERS_MS, signal };
@@ -346,12 +348,11 @@ interface RecordParts extends Pick<ServingParts, 'settings'> {
   readonly core: Core;
   readonly telemetry: Telemetry;
   readonly unclaimed: ReturnType<typeof createUnclaimedJobs>;
-  readonly unreceived: Unreceived;
   readonly access: StoreAccess | undefined;
 }
 
 /** Watches the stored records. */
-function startRecords({ settings, core, telemetry, unreceived, access, ...watching }: RecordParts, signal: AbortSignal): void {
+function startRecords({ settings, core, telemetry, access, ...watching }: RecordParts, signal: AbortSignal): void {
   const clock = systemClock;
   const watched = {
     ...watching,
@@ -360,12 +361,13 @@ function startRecords({ settings, core, telemetry, unreceived, access, ...watchi
     clock,
     telemetry,
     connect: core.connectBucket,
+    processes: core.processes,
   };
   watchState({ ...watched, compareIntervalMs: settings.TALLY_COMPARE_INTERVAL_DAYS * 86_400_000 }, signal);
   repeat(
     { clock, telemetry },
-    { name: 'look for messages that no worker receives', intervalMs: CIRCUITS_STORED_MS, isAtOnce: true, signal },
-    unreceived.look,
+    { name: 'store what this process knows of itself', intervalMs: PROCESS_STORED_MS, isAtOnce: true, signal },
+    () => core.processes.store(),
   );
   if (access !== undefined)
     repeat(

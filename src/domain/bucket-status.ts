@@ -5,9 +5,9 @@
  */
 import type { BucketRecord } from './bucket.ts';
 import { isUnusuallyLong } from './usual-interval.ts';
-import type { CircuitRecord } from './circuit-record.ts';
 import { commandOf } from './commands.ts';
 import type { GapRecord } from './gaps/gap.ts';
+import type { Trouble } from './process-record.ts';
 
 /** The worst first: a bucket has the first of them that is true of it. */
 export const bucketStates = [
@@ -62,8 +62,8 @@ export interface BucketStatus {
 
 export interface StatusFacts {
   readonly record: BucketRecord;
-  /** What its records wait for. */
-  readonly waitsFor: CircuitRecord | undefined;
+  /** What its events wait for. */
+  readonly waitsFor: Trouble | undefined;
   /** Its gaps, in any state. */
   readonly gaps: readonly GapRecord[];
   readonly nowMs: number;
@@ -153,6 +153,10 @@ export function commandOfAct(act: BucketAct, bucket: string): string {
 
 /** In the order of `bucketStates`. */
 const rules: readonly Rule[] = [
+  ({ waitsFor }) =>
+    waitsFor?.code === 'queue.missing'
+      ? { state: 'events_lost', sentence: `Its events are being lost: ${waitsFor.reason}`, sinceMs: waitsFor.sinceMs, act: 'doctor' }
+      : undefined,
   ({ record: { unsubscribed } }) =>
     unsubscribed && {
       state: 'events_lost',

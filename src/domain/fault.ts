@@ -269,14 +269,21 @@ export const faults = {
   },
 
   // ── queues ──
-  /** SQS does not answer, does not know the queue, or refuses the request. */
+  /** The queue does not exist. */
+  'queue.missing': {
+    circuit: 'queue',
+    jobs: 'stop',
+    advice:
+      'Make the queue again with `tally queue create --apply`, then run `tally bucket apply NAME` for each bucket. What S3 reports until then is lost, and a re-index repairs it.',
+  },
+  /** SQS does not answer, or refuses the request. */
   'queue.unreachable': {
     circuit: 'queue',
     jobs: 'stop',
     advice:
       'Check TALLY_QUEUE_URL, the network, and the permissions sqs:ReceiveMessage, sqs:DeleteMessage and sqs:ChangeMessageVisibility.',
   },
-  /** Messages wait in the bucket queue, and no worker has received from it for ten minutes. */
+  /** Messages wait in the bucket queue, and no process has received from it for a minute. */
   'queue.not-received': {
     circuit: 'queue',
     jobs: 'stop',

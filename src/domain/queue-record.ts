@@ -18,10 +18,5 @@ export type QueueRecord = z.infer<typeof queueRecordSchema>;
 
 /** The id of a queue's record. A URL may be longer than an id. */
 export function queueRecordId(queueUrl: string): string {
-  return `queue:${queueDigest(queueUrl)}`;
-}
-
-/** A URL as a part of an id. */
-export function queueDigest(queueUrl: string): string {
-  return createHash('sha256').update(queueUrl).digest('hex').slice(0, 32);
+  return `queue:${createHash('sha256').update(queueUrl).digest('hex').slice(0, 32)}`;
 }

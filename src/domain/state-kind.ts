@@ -12,7 +12,7 @@ export const stateKinds = [
   'queue',
   'lock',
   'schedule',
-  'circuit',
+  'process',
   'connection',
   'installation',
   'user',

@@ -41,7 +41,7 @@ const schemas: Readonly<Record<StateKind, z.ZodType>> = {
   // a lease, or the record by which a store is tried
   lock: z.object({ claim: claimSchema.optional() }),
   schedule: refs.schedule('').schema,
-  circuit: refs.circuit('bucket', '').schema,
+  process: refs.process('').schema,
   connection: refs.connection('').schema,
   installation: refs.installation.schema,
   user: refs.user('').schema,

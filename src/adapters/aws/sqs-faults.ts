@@ -17,9 +17,11 @@ export function isMissingQueue(error: unknown): boolean {
   return error instanceof Error && MISSING.has(error.name);
 }
 
-/** The fault `queue.unreachable` with a reason for operators. `error` is the SDK's error. */
+/** The fault of a queue with a reason for operators. `error` is the SDK's error. */
 export function queueFault(operation: string, queueUrl: string, error: unknown): FaultError {
-  return new FaultError('queue.unreachable', `${operation} ${queueUrl}: ${reasonOf(error)}`, { cause: error });
+  return new FaultError(isMissingQueue(error) ? 'queue.missing' : 'queue.unreachable', `${operation} ${queueUrl}: ${reasonOf(error)}`, {
+    cause: error,
+  });
 }
 
 function reasonOf(error: unknown): string {

@@ -42,8 +42,11 @@ export const outcomeKinds = [
 
 export type Settlement =
   | { readonly kind: 'delete' }
-  /** The message is hidden for `delayS` seconds (0: given back at once), then received again. */
-  | { readonly kind: 'defer'; readonly delayS: number; readonly fault: Fault }
+  /**
+   * The message is hidden for `delayS` seconds (0: given back at once), then received again. `buckets`: whose index lacks it until
+   * then. A record that failed alone for the first time is not counted: one reset connection of a thousand says nothing.
+   */
+  | { readonly kind: 'defer'; readonly delayS: number; readonly fault: Fault; readonly buckets: readonly string[] }
   /** A provisional document must be settled after `delayS` seconds. */
   | { readonly kind: 'wait'; readonly delayS: number }
   /** One dead letter is sent that names the failed records by position (the first 100); then the message is deleted. */
@@ -87,7 +90,9 @@ export function settlementOf(outcomes: readonly Outcome[], receives: Receives): 
   const deferred = outcomes.filter((outcome) => outcome.kind === 'deferred');
   const fault = deferred.at(-1)?.fault;
   if (fault !== undefined && !isLastReceive(receives)) {
-    return { kind: 'defer', delayS: Math.max(...deferred.map(({ delayS }) => delayS)), fault };
+    const lacking = deferred.filter(({ key }) => key === undefined || receives.receiveCount > 1);
+    const buckets = [...new Set(lacking.flatMap(({ bucket }) => bucket ?? []))];
+    return { kind: 'defer', delayS: Math.max(...deferred.map(({ delayS }) => delayS)), fault, buckets };
   }
   const dueInS = outcomes.flatMap((outcome) => (outcome.kind === 'provisional' ? [outcome.dueInS] : []));
   if (dueInS.length > 0) return { kind: 'wait', delayS: Math.max(...dueInS) };

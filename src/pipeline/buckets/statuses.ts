@@ -2,26 +2,26 @@
 import { touches, type Readable } from '../../domain/access/readable.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { bucketStatus, statusForReaders, type BucketStatus } from '../../domain/bucket-status.ts';
-import type { CircuitRecord } from '../../domain/circuit-record.ts';
 import type { GapRecord } from '../../domain/gaps/gap.ts';
+import type { Trouble } from '../../domain/process-record.ts';
 import { allGaps, gapsOf } from '../gaps/stored-gaps.ts';
-import { circuitOfBucket, listCircuits } from './circuit-records.ts';
+import { waitOf, type Processes } from './processes.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
 interface Known {
-  readonly circuits: readonly CircuitRecord[];
+  readonly troubles: readonly Trouble[];
   readonly gaps: readonly GapRecord[];
   readonly nowMs: number;
   readonly compareIntervalMs: number;
 }
 
 /** The status of each bucket, in their order, from records that were read before. */
-export function statusesOf(records: readonly BucketRecord[], { circuits, gaps, nowMs, compareIntervalMs }: Known): readonly BucketStatus[] {
+export function statusesOf(records: readonly BucketRecord[], { troubles, gaps, nowMs, compareIntervalMs }: Known): readonly BucketStatus[] {
   const byBucket = Map.groupBy(gaps, ({ bucket }) => bucket);
   return records.map((record) =>
     bucketStatus({
       record,
-      waitsFor: circuitOfBucket(circuits, record),
+      waitsFor: waitOf(troubles, record, nowMs),
       gaps: byBucket.get(record.bucket) ?? [],
       nowMs,
       compareIntervalMs,
@@ -42,19 +42,20 @@ export interface BucketStatuses {
 }
 
 interface StatusDependencies extends WithPorts<'state' | 'clock'> {
+  readonly processes: Pick<Processes, 'troubles'>;
   readonly compareIntervalMs: number;
 }
 
-export function createBucketStatuses({ state, clock, compareIntervalMs }: StatusDependencies): BucketStatuses {
+export function createBucketStatuses({ state, clock, processes, compareIntervalMs }: StatusDependencies): BucketStatuses {
   const known = async (stored: Promise<readonly GapRecord[]>, readable: Readable): Promise<Known> => {
     const nowMs = clock.nowMs();
     const gaps = (await stored).filter((gap) => touches(readable, gap));
-    return { gaps, circuits: await listCircuits(state, nowMs), nowMs, compareIntervalMs };
+    return { gaps, troubles: await processes.troubles(), nowMs, compareIntervalMs };
   };
   return {
     async of(record, readable, signal) {
-      const { gaps, circuits, ...rest } = await known(gapsOf(state, record.bucket, signal), readable);
-      return shownTo(readable, bucketStatus({ record, gaps, waitsFor: circuitOfBucket(circuits, record), ...rest }));
+      const { gaps, troubles, ...rest } = await known(gapsOf(state, record.bucket, signal), readable);
+      return shownTo(readable, bucketStatus({ record, gaps, waitsFor: waitOf(troubles, record, rest.nowMs), ...rest }));
     },
     ofAll: async (records, readable) =>
       statusesOf(records, await known(allGaps(state), readable)).map((status) => shownTo(readable, status)),

@@ -8,7 +8,7 @@ import type { AllBuckets } from './all-buckets.ts';
 import type { ConnectBucket } from './connect.ts';
 import { repeat } from '../serving/repeat.ts';
 import { listAllRecords, readRecord, refs } from '../records/stored.ts';
-import { listCircuits } from './circuit-records.ts';
+import type { Processes } from './processes.ts';
 import { allGaps } from '../gaps/stored-gaps.ts';
 import { statusesOf } from './statuses.ts';
 import type { WithPorts } from '../ports/ports.ts';
@@ -24,6 +24,7 @@ interface StateWatchDependencies extends WithPorts<'state' | 'clock' | 'telemetr
   readonly allBuckets: AllBuckets;
   /** Reads region and versioning of a bucket again. */
   readonly connect: Pick<ConnectBucket, 'refresh'>;
+  readonly processes: Pick<Processes, 'troubles'>;
   readonly compareIntervalMs: number;
   /** Sees the jobs each time that they are listed. */
   readonly unclaimed: Pick<UnclaimedJobs, 'see'>;
@@ -31,7 +32,7 @@ interface StateWatchDependencies extends WithPorts<'state' | 'clock' | 'telemetr
 
 /** Starts the reports and the reads; they end when the signal is aborted. */
 export function watchState(dependencies: StateWatchDependencies, signal: AbortSignal): void {
-  const { state, allBuckets, clock, telemetry, connect, compareIntervalMs, unclaimed } = dependencies;
+  const { state, allBuckets, clock, telemetry, connect, processes, compareIntervalMs, unclaimed } = dependencies;
 
   async function reportCounts(): Promise<void> {
     const gaps = await allGaps(state);
@@ -47,7 +48,7 @@ export function watchState(dependencies: StateWatchDependencies, signal: AbortSi
     telemetry.setCounts('tally_connection_state', checks);
     telemetry.set('tally_notification_pause_age_seconds', Math.max(0, ...pauses) / 1_000);
     const nowMs = clock.nowMs();
-    const statuses = statusesOf(buckets, { circuits: await listCircuits(state, nowMs), gaps, nowMs, compareIntervalMs });
+    const statuses = statusesOf(buckets, { troubles: await processes.troubles(), gaps, nowMs, compareIntervalMs });
     telemetry.setCounts(
       'tally_buckets',
       statuses.map((status) => ({ status: status.state })),

@@ -3,11 +3,11 @@ import type { WishRequest } from '../../domain/provisioning/planning/apply-comma
 import { defined } from '../../domain/defined.ts';
 import type { AddBucketRequest } from '../../api/buckets.ts';
 import { connectionView, diagnosisView, planView, type ConnectionView, type Diagnosis, type PlanView } from '../../api/connections.ts';
-import type { CircuitRecord } from '../../domain/circuit-record.ts';
 import { commandOf } from '../../domain/commands.ts';
 import { adviceAbout, faultOf, isFaultCode, type FaultCode } from '../../domain/fault.ts';
+import type { Trouble } from '../../domain/process-record.ts';
 import { broken, type Finding } from '../../domain/provisioning/checks/finding.ts';
-import { circuitOfBucket, listCircuits } from '../buckets/circuit-records.ts';
+import { waitOf, type Processes } from '../buckets/processes.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { connectedNotApplied } from '../../domain/provisioning/not-applied.ts';
 import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
@@ -27,6 +27,7 @@ interface ConnectionDependencies extends WithPorts<'state' | 'clock'> {
   readonly connectBucket: Pick<ConnectBucket, 'connect'>;
   readonly checkConnection: CheckConnection;
   readonly storage: Pick<ObjectStorage, 'firstKey'>;
+  readonly processes: Pick<Processes, 'troubles'>;
 }
 
 /** A wish as requests have it: flags of a query are texts. */
@@ -35,7 +36,15 @@ interface WishFields extends Omit<WishRequest, 'bucket' | 'minimal' | 'adopt'> {
   readonly adopt?: 'true' | 'false';
 }
 
-export function createConnections({ state, provisioning, connectBucket, checkConnection, storage, clock }: ConnectionDependencies) {
+export function createConnections({
+  state,
+  provisioning,
+  connectBucket,
+  checkConnection,
+  storage,
+  processes,
+  clock,
+}: ConnectionDependencies) {
   /** The record follows what is applied: records are believed by their source. */
   async function follow(wish: Wish, by: string, signal: AbortSignal): Promise<void> {
     const record = await readRecord(state, refs.bucket(wish.bucket), signal);
@@ -107,7 +116,10 @@ export function createConnections({ state, provisioning, connectBucket, checkCon
     },
     async diagnose(bucket: string, signal: AbortSignal): Promise<Diagnosis> {
       const record = await requireBucket(state, bucket, signal);
-      const found = [...waitingFindings(record, await listCircuits(state, clock.nowMs())), ...(await checkConnection(record, signal))];
+      const found = [
+        ...waitingFindings(record, waitOf(await processes.troubles(), record, clock.nowMs())),
+        ...(await checkConnection(record, signal)),
+      ];
       const unlisted = await listingFindings(record, signal);
       return diagnosisView(bucket, [...found, ...unlisted.filter(({ code }) => !found.some((known) => known.code === code))]);
     },
@@ -139,10 +151,9 @@ function isRefusal(code: FaultCode): boolean {
 }
 
 /** What keeps events that have arrived from the index: the watch of the connection does not see it. */
-function waitingFindings(record: BucketRecord, circuits: readonly CircuitRecord[]): readonly Finding[] {
-  const { bucket } = record;
-  const { code, reason } = circuitOfBucket(circuits, record) ?? {};
-  if (code === undefined) return [];
+function waitingFindings({ bucket }: BucketRecord, waitsFor: Trouble | undefined): readonly Finding[] {
+  if (waitsFor === undefined) return [];
+  const { code, reason } = waitsFor;
   const fix = isFaultCode(code) ? adviceAbout(code, bucket) : commandOf('doctor', bucket);
   return [broken(code, `the events of ${bucket} wait: ${reason}`, 'what they say is in the index only after that', fix)];
 }

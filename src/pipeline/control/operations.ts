@@ -24,6 +24,7 @@ import { createReadableBy, seesAll, type ReadableBy } from '../access/readers.ts
 import { createAccessOperations } from '../access/operations.ts';
 import { createListBuckets, requireBucket, requireReadable } from '../buckets/list.ts';
 import type { ConnectBucket } from '../buckets/connect.ts';
+import { createProcesses, type Processes } from '../buckets/processes.ts';
 import { createBucketStatuses, type BucketStatuses } from '../buckets/statuses.ts';
 import { createGapReports, createListGaps } from '../gaps/reports.ts';
 import { createAudited } from '../identity/audited.ts';
@@ -60,6 +61,8 @@ interface OperationDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly connectBucket: ConnectBucket;
   readonly deadLetters: Omit<DeadLetters, 'send'>;
   readonly provisioning: Provisioning;
+  /** What each process knows of itself. Default: what others have stored. */
+  readonly processes?: Pick<Processes, 'troubles'>;
   /** What this process knows of keys in use. Default: nothing. */
   readonly liveKeys?: Pick<LiveKeys, 'forget' | 'forgetAll'>;
   /** From one scheduled compare of a whole bucket to the next; 0: none is scheduled. Default: a week. */
@@ -103,17 +106,18 @@ export function createOperations(dependencies: OperationDependencies): CheckedOp
   } = dependencies;
   const { keyRule: rule = {}, liveKeys = noLiveKeys, compareIntervalMs = COMPARE_INTERVAL_MS } = dependencies;
   const { objects, state, audit, usage } = store;
+  const processes = dependencies.processes ?? createProcesses({ state, clock });
   const audited = createAudited({ audit, clock, telemetry });
   const users = createUsers({ state, rules });
   const grants = createStoredGrants({ state, clock });
   const readableBy = createReadableBy({ grants, telemetry, everyoneReads });
   const jobs = createReindexJobs({ state, clock, telemetry, ...(jobIsDue && { jobIsDue }) });
-  const statuses = createBucketStatuses({ state, clock, compareIntervalMs });
+  const statuses = createBucketStatuses({ state, clock, processes, compareIntervalMs });
   const gaps = createGapReports({ state, clock, telemetry });
   const checkConnection = createCheckConnection({ state, provisioning, gaps, clock, telemetry });
   const addBucket = createAddBucket({ state, connectBucket, checkConnection, jobs, telemetry });
   const changeBucket = createChangeBucket({ state, connectBucket });
-  const search = createSearch({ objects, state, clock, compareIntervalMs });
+  const search = createSearch({ objects, state, clock, processes, compareIntervalMs });
   const getUsage = createGetUsage({ usage, state, clock });
   const getFacets = createGetFacets({ usage, state, clock });
   const getEvents = createGetEvents({ state, clock });
@@ -122,7 +126,7 @@ export function createOperations(dependencies: OperationDependencies): CheckedOp
   const listBuckets = createListBuckets({ state, statuses });
   const activity = createActivity({ state, deadLetters });
   const disconnectBucket = createDisconnectBucket({ state, objects, jobs, gaps, clock });
-  const connections = createConnections({ state, provisioning, connectBucket, checkConnection, storage, clock });
+  const connections = createConnections({ state, provisioning, connectBucket, checkConnection, storage, processes, clock });
   const listGaps = createListGaps({ state });
   const listAudit = createListAudit({ audit });
   const keys = createKeyOperations({ state, users, clock, telemetry, audited, rule, readableBy, liveKeys });

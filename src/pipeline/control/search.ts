@@ -15,7 +15,7 @@ import { defined } from '../../domain/defined.ts';
 import { bucketView } from '../../api/buckets.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { bucketSeverities, bucketStatus } from '../../domain/bucket-status.ts';
-import { circuitOfBucket, listCircuits } from '../buckets/circuit-records.ts';
+import { createProcesses, waitOf, type Processes } from '../buckets/processes.ts';
 import { shownTo } from '../buckets/statuses.ts';
 import { gapsOf } from '../gaps/stored-gaps.ts';
 import type { WithPorts } from '../ports/ports.ts';
@@ -26,6 +26,8 @@ export type Search = (request: SearchRequest, readable: Readable, signal?: Abort
 
 interface SearchDependencies extends WithPorts<'state' | 'clock'> {
   readonly objects: ObjectIndex;
+  /** Default: what others have stored. */
+  readonly processes?: Pick<Processes, 'troubles'>;
   /** Default: a week. */
   readonly compareIntervalMs?: number;
 }
@@ -35,9 +37,9 @@ const TOTAL_MAX = 10_000;
 const NOTHING = { value: 0, exact: true } as const;
 
 /** Creates the search. Throws `request.invalid` for mistakes, `bucket.not-connected` and the store's faults. */
-export function createSearch({ objects, state, clock, compareIntervalMs = COMPARE_INTERVAL_MS }: SearchDependencies): Search {
+export function createSearch({ objects, state, clock, processes, compareIntervalMs = COMPARE_INTERVAL_MS }: SearchDependencies): Search {
   const understand = createUnderstand(state);
-  const asOf = createAsOf({ state, clock, compareIntervalMs });
+  const asOf = createAsOf({ state, clock, processes: processes ?? createProcesses({ state, clock }), compareIntervalMs });
 
   return async function search(request, readable, signal) {
     const order = orderOf(request);
@@ -159,16 +161,21 @@ function behindMs({ eventQueues = [] }: Pick<BucketRecord, 'eventQueues'>, nowMs
 }
 
 /** Creates the function for the buckets that a search names. */
-export function createAsOf({ state, clock, compareIntervalMs }: WithPorts<'state' | 'clock'> & { readonly compareIntervalMs: number }) {
+export function createAsOf({
+  state,
+  clock,
+  processes,
+  compareIntervalMs,
+}: WithPorts<'state' | 'clock'> & { readonly processes: Pick<Processes, 'troubles'>; readonly compareIntervalMs: number }) {
   async function asOfBucket(bucket: string, readable: Readable, signal: AbortSignal | undefined): Promise<AsOf> {
     const nowMs = clock.nowMs();
-    const [record, circuits, all] = await Promise.all([
+    const [record, troubles, all] = await Promise.all([
       requireBucket(state, bucket, signal),
-      listCircuits(state, nowMs),
+      processes.troubles(),
       gapsOf(state, bucket, signal),
     ]);
     const gaps = all.filter((gap) => touches(readable, gap));
-    const waitsFor = circuitOfBucket(circuits, record);
+    const waitsFor = waitOf(troubles, record, nowMs);
     const { status, last_event_at, last_compared_at } = bucketView(
       record,
       shownTo(readable, bucketStatus({ record, waitsFor, gaps, nowMs, compareIntervalMs })),

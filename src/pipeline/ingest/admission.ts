@@ -20,8 +20,10 @@ export type ReceivingState = LabelsOf<'tally_receiving'>['state'];
 export interface Admission {
   /** Resolves when a receive may begin; rejects with the signal's reason. */
   admit(signal: AbortSignal): Promise<void>;
-  /** Why the last receive was held back, or `on`. */
+  /** Why the last receive was held back, or failed; else `on`. */
   readonly state: ReceivingState;
+  /** For how long receives have been held back; 0: they are not. */
+  readonly heldBackMs: () => number;
 }
 
 interface AdmissionDependencies extends WithPorts<'clock' | 'telemetry'> {
@@ -31,11 +33,13 @@ interface AdmissionDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly store: StateStore;
   readonly inFlightMax: number;
   readonly autoConnects: boolean;
+  /** Whether the last receive of a queue failed. */
+  readonly isFailing: () => boolean;
 }
 
 /** Creates the admission. */
 export function createAdmission(dependencies: AdmissionDependencies): Admission {
-  const { circuits, held, queueWatch, store, clock, telemetry, inFlightMax, autoConnects } = dependencies;
+  const { circuits, held, queueWatch, store, clock, telemetry, inFlightMax, autoConnects, isFailing } = dependencies;
   /** Undefined until the first receive, so that the first state is always reported. */
   let state: ReceivingState | undefined;
   let buckets: { readonly any: boolean; readonly atMs: number } | undefined;
@@ -43,6 +47,8 @@ export function createAdmission(dependencies: AdmissionDependencies): Admission 
   /** The store could not say whether a bucket is connected. */
   let isUnknown = false;
   let trialAtMs = 0;
+  /** Since when receives are held back, by the monotonic clock. */
+  let heldBackSinceMs: number | undefined;
 
   /** Only the index store as a whole holds receiving back: whatever else fails, other buckets' messages must be received. */
   function isPaused(): boolean {
@@ -105,13 +111,16 @@ export function createAdmission(dependencies: AdmissionDependencies): Admission 
     async admit(signal) {
       for (;;) {
         signal.throwIfAborted();
-        report(await decide());
-        if (state === 'on') return;
+        const decided = await decide();
+        report(decided === 'on' && isFailing() ? 'failing' : decided);
+        heldBackSinceMs = decided === 'on' && !isPaused() ? undefined : (heldBackSinceMs ?? clock.monotonicMs());
+        if (decided === 'on') return;
         await clock.sleep(CHECK_AGAIN_MS, signal);
       }
     },
     get state() {
       return state ?? 'on';
     },
+    heldBackMs: () => (heldBackSinceMs === undefined ? 0 : clock.monotonicMs() - heldBackSinceMs),
   };
 }

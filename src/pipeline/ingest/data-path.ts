@@ -15,6 +15,7 @@ import type { SendDeadLetter } from '../letters/dead-letters.ts';
 import type { FinishRecord } from './finish-record.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import type { HeldSet, InHand } from './held-set.ts';
+import type { HiddenMessages } from './hidden-messages.ts';
 import { labelOf } from '../ports/series.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { QueueMessage } from '../ports/queues.ts';
@@ -43,6 +44,7 @@ interface DataPathDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly waiting: Waiting;
   readonly handover: Handover;
   readonly maxReceiveCount: (queueUrl: string) => number;
+  readonly hiddenMessages: Pick<HiddenMessages, 'hidden' | 'settled'>;
   readonly counter: Pick<EventCounter, 'event'>;
 }
 
@@ -50,8 +52,8 @@ type RejectedRecord = Extract<RecordResult, { ok: false }>;
 
 /** Creates the data path. */
 export function createDataPath(dependencies: DataPathDependencies): HandleMessages {
-  const { held, weights, settler, finishRecord, finishServiceMessage, sendDeadLetter, gaps, waiting, handover, clock, telemetry, counter } =
-    dependencies;
+  const { held, weights, settler, finishRecord, finishServiceMessage, sendDeadLetter, gaps, waiting, handover } = dependencies;
+  const { hiddenMessages, maxReceiveCount, clock, telemetry, counter } = dependencies;
 
   return async function handleMessages(messages) {
     const agesMs = messages.map(({ sentAtMs }) => clock.nowMs() - sentAtMs);
@@ -63,12 +65,16 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
   };
 
   async function finishMessage(hand: InHand): Promise<void> {
+    const { message } = hand;
     try {
       const unwrapped = await unwrapInTurn(hand, weights);
       let isSettled = false;
       while (!isSettled) {
         const outcomes = await outcomesOf(unwrapped, hand);
-        const settlement = settlementOf(outcomes, receivesOf(hand));
+        const settlement = settlementOf(outcomes, {
+          receiveCount: message.receiveCount,
+          maxReceiveCount: maxReceiveCount(message.queueUrl),
+        });
         isSettled = await settle(hand, unwrapped.kind === 'records' ? settlement : ofWholeBody(settlement));
       }
     } catch (error) {
@@ -120,22 +126,19 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
     return outcome;
   }
 
-  function receivesOf({ message }: InHand): { readonly receiveCount: number; readonly maxReceiveCount: number } {
-    return { receiveCount: message.receiveCount, maxReceiveCount: dependencies.maxReceiveCount(message.queueUrl) };
-  }
-
   /** Carries out the settlement. Returns false if the message stays in hand and is to be decided again. */
   async function settle(hand: InHand, settlement: Settlement): Promise<boolean> {
     switch (settlement.kind) {
       case 'delete':
-        settled('delete', await settler.remove(hand.message));
+        settled(hand, 'delete', await settler.remove(hand.message));
         return true;
       case 'defer':
-        settled('defer', await settler.hide(hand.message, settlement.delayS));
+        hiddenMessages.hidden(hand.message.messageId, settlement.buckets, settlement);
+        settled(hand, 'defer', await settler.hide(hand.message, settlement.delayS));
         return true;
       case 'wait':
         if (hand.isLastReceive) return waitInHand(hand, settlement.delayS);
-        settled('wait', await settler.hide(hand.message, settlement.delayS));
+        settled(hand, 'wait', await settler.hide(hand.message, settlement.delayS));
         return true;
       case 'dead-letter':
         return deadLetter(hand, settlement);
@@ -158,7 +161,7 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
     } catch (error) {
       return keepUnsent(hand, faultOf(error));
     }
-    settled('dead-letter', await settler.remove(hand.message));
+    settled(hand, 'dead-letter', await settler.remove(hand.message));
     return true;
   }
 
@@ -173,7 +176,7 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
   async function keepUnsent(hand: InHand, fault: Fault): Promise<boolean> {
     if (await waiting.afterStoreFault(fault, hand)) return false;
     telemetry.requestFailed('send a dead letter', new FaultError(fault.code, fault.reason));
-    settled('defer', await settler.hide(hand.message, deferDelayS(hand.message.receiveCount)));
+    settled(hand, 'defer', await settler.hide(hand.message, deferDelayS(hand.message.receiveCount)));
     return true;
   }
 
@@ -182,12 +185,13 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
     const isStop = hand.signal.aborted;
     if (!isStop) telemetry.requestFailed('ingest a message', error);
     const isDone = await settler.hide(hand.message, isStop ? 0 : deferDelayS(hand.message.receiveCount));
-    settled('give-back', isDone);
+    settled(hand, 'give-back', isDone);
   }
 
   /** A message whose settlement SQS did not take comes again, and is counted when it is settled then. */
-  function settled(kind: Settlement['kind'] | 'give-back', isDone: boolean): void {
+  function settled({ message }: InHand, kind: Settlement['kind'] | 'give-back', isDone: boolean): void {
     if (isDone) telemetry.count('tally_messages_total', 1, { settlement: kind });
+    if (isDone && (kind === 'delete' || kind === 'dead-letter' || kind === 'wait')) hiddenMessages.settled(message.messageId);
   }
 }
 

@@ -12,6 +12,7 @@ import { createAdmission, type Admission } from './admission.ts';
 import { createEventBuckets, createBucketRecordCache } from '../buckets/event-buckets.ts';
 import { createBulkWriter, type BulkLimits } from '../observing/bulk-writer.ts';
 import type { ConnectBucket } from '../buckets/connect.ts';
+import type { Receiving } from '../buckets/processes.ts';
 import type { SendDeadLetter } from '../letters/dead-letters.ts';
 import { createObserving } from '../observing/observer.ts';
 import { withPlainFallback } from '../observing/enricher.ts';
@@ -19,6 +20,7 @@ import { createFinishRecord } from './finish-record.ts';
 import { createExpiredMessages } from '../gaps/expired-messages.ts';
 import { createReportUnconnected, type GapReports } from '../gaps/reports.ts';
 import { createHeldSet } from './held-set.ts';
+import { createHiddenMessages } from './hidden-messages.ts';
 import { createDataPath } from './data-path.ts';
 import { createLastEvents } from '../buckets/last-events.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
@@ -43,6 +45,9 @@ const POLL_GRACE_MS = 500;
 const NOTING_MAX_MS = 5_000;
 /** After the deadline: how long the aborted work may take to end, and then how long giving the remaining messages back may take. */
 const ABORTED_GRACE_MS = 500;
+
+/** Under load receiving is held back again and again for some seconds: that keeps nothing from the index for long. */
+const HELD_BACK_MS = 60_000;
 
 export interface IngestLimits {
   readonly bulk: BulkLimits;
@@ -85,6 +90,8 @@ export interface IngestRole {
   readonly settledTotal: number;
   /** Stores when each bucket's last event arrived. Throws the store's fault. */
   storeLastEvents(): Promise<void>;
+  /** What this role knows of what it does not receive, and of what it has hidden. */
+  readonly receiving: Receiving;
   /** Why the last receive of a queue, or the last settlement there, failed; undefined if none did. */
   queueFault(): Fault | undefined;
 }
@@ -138,7 +145,19 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
     clock,
     telemetry,
   });
-  const handleMessages = createDataPath({ ...parts, held, weights, settler, finishRecord, finishServiceMessage, waiting, maxReceiveCount });
+  const hiddenMessages = createHiddenMessages(clock);
+  const handleMessages = createDataPath({
+    ...parts,
+    hiddenMessages,
+    held,
+    weights,
+    settler,
+    finishRecord,
+    finishServiceMessage,
+    waiting,
+    maxReceiveCount,
+  });
+  const receiving = createLastFailure(clock);
   const admission = createAdmission({
     circuits,
     held,
@@ -148,8 +167,8 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
     store: store.state,
     inFlightMax: limits.inFlightMax,
     autoConnects: limits.autoConnectMax > 0,
+    isFailing: () => receiving.current() !== undefined,
   });
-  const receiving = createLastFailure(clock);
   const retentionMs = (queueUrl: string): number | undefined => queueWatch.retentionMs(queueUrl);
   const expired = createExpiredMessages({ ...parts, state: store.state, retentionMs });
 
@@ -188,6 +207,16 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
     storeLastEvents: () => lastEvents.store(),
     get settledTotal() {
       return settler.removedTotal;
+    },
+    receiving: {
+      notReceiving(queueUrl) {
+        const fault = receiving.current(queueUrl);
+        if (fault !== undefined) return { fault, forMs: receiving.forMs(queueUrl) };
+        const [state, forMs] = [admission.state, admission.heldBackMs()];
+        const reason = `this process holds receiving back: ${state}`;
+        return forMs >= HELD_BACK_MS ? { fault: { code: 'queue.not-received', reason }, forMs } : undefined;
+      },
+      hidden: () => hiddenMessages.all(),
     },
     queueFault: () => receiving.current() ?? settler.fault(),
   };

@@ -47,7 +47,7 @@ export interface BatchFailure {
   readonly senderFault: boolean;
 }
 
-/** Requests about messages. A batch has at most ten entries. A failure of the whole request throws `queue.unreachable`. */
+/** Requests about messages. A batch has at most ten entries. A failure of the whole request throws `queue.unreachable` or `queue.missing`. */
 export interface QueueClient {
   deleteBatch(queueUrl: string, receiptHandles: readonly string[], signal?: AbortSignal): Promise<readonly BatchFailure[]>;
   changeVisibilityBatch(

@@ -289,8 +289,8 @@ export const seriesTable = {
   tally_receiving: {
     type: 'gauge',
     unit: '0 or 1',
-    labels: { state: ['on', 'held-full', 'in-flight-cap', 'paused', 'no-bucket'] },
-    help: 'Is 1 for the present state of receiving: on, or the reason why it stopped. All states are 0 until the first receive, and without the role ingest.',
+    labels: { state: ['on', 'failing', 'held-full', 'in-flight-cap', 'paused', 'no-bucket'] },
+    help: 'Is 1 for the present state of receiving: on, failing (SQS refuses it or does not answer), or the reason why it is held back. All states are 0 until the first receive, and without the role ingest.',
     alert: 'a state other than "on" == 1 for 10 min',
   },
   tally_ready: {

@@ -43,6 +43,8 @@ export interface QueueWatch {
   deadLetterFault(): Fault | undefined;
   /** Why the last read of the bucket queues failed; undefined if it did not. */
   fault(): Fault | undefined;
+  /** Why the last read of this queue failed; undefined if it did not. */
+  faultOf(queueUrl: string): Fault | undefined;
 }
 
 interface WatchDependencies extends WithPorts<'clock' | 'telemetry'> {
@@ -56,9 +58,8 @@ interface WatchDependencies extends WithPorts<'clock' | 'telemetry'> {
 export function createQueueWatch(dependencies: WatchDependencies): QueueWatch {
   const { queues, clock, telemetry, bucketQueueUrls } = dependencies;
   const attributes = new Map<string, QueueAttributes>();
+  const faults = new Map<string, Fault>();
   let readings = 0;
-  let lastFault: Fault | undefined;
-  let lastDeadLetterFault: Fault | undefined;
 
   function targetOf(bucketQueueUrl: string): string | undefined {
     return attributes.get(bucketQueueUrl)?.deadLetterQueueUrl;
@@ -74,34 +75,37 @@ export function createQueueWatch(dependencies: WatchDependencies): QueueWatch {
   }
 
   async function readAll(signal: AbortSignal): Promise<void> {
-    let fault: Fault | undefined;
-    for (const url of bucketQueueUrls) fault = (await read(url, signal)) ?? fault;
-    lastFault = fault;
+    for (const url of bucketQueueUrls) await read(url, signal);
     readings += 1;
     // of queues of which one could not be read, no sum is known
-    if (fault === undefined) report('bucket', bucketQueueUrls);
-    const deadLetterUrls = deadLetterQueues().map(({ queueUrl }) => queueUrl);
-    let deadLetterFault: Fault | undefined;
-    const readable: string[] = [];
-    for (const url of deadLetterUrls) {
-      const unread = await read(url, signal);
-      if (unread === undefined) readable.push(url);
-      deadLetterFault = unread ?? deadLetterFault;
-    }
+    if (firstFault(bucketQueueUrls) === undefined) report('bucket', bucketQueueUrls);
+    const letterUrls = deadLetterUrls();
+    for (const url of letterUrls) await read(url, signal);
     // a lower bound: letters that are known must not be hidden by another queue that cannot be read
+    const readable = letterUrls.filter((url) => !faults.has(url));
     if (readable.length > 0) report('dead-letter', readable);
-    lastDeadLetterFault = deadLetterFault;
   }
 
-  async function read(queueUrl: string, signal: AbortSignal): Promise<Fault | undefined> {
+  function deadLetterUrls(): readonly string[] {
+    return deadLetterQueues().map(({ queueUrl }) => queueUrl);
+  }
+
+  function firstFault(urls: readonly string[]): Fault | undefined {
+    return urls.map((url) => faults.get(url)).find((fault) => fault !== undefined);
+  }
+
+  async function read(queueUrl: string, signal: AbortSignal): Promise<void> {
     try {
       attributes.set(queueUrl, await queues.attributes(queueUrl, signal));
-      return undefined;
+      faults.delete(queueUrl);
     } catch (error) {
       signal.throwIfAborted();
-      const fault = faultOf(error);
+      const { code, reason } = faultOf(error);
+      faults.set(queueUrl, { code, reason });
+      const known = attributes.get(queueUrl);
+      // what was in a queue that does not exist is nowhere
+      if (code === 'queue.missing' && known !== undefined) attributes.set(queueUrl, { ...known, visible: 0, inFlight: 0, delayed: 0 });
       telemetry.requestFailed('read queue attributes', error);
-      return fault;
     }
   }
 
@@ -140,7 +144,8 @@ export function createQueueWatch(dependencies: WatchDependencies): QueueWatch {
       const known = bucketQueueUrls.flatMap((url) => attributes.get(url)?.sqsAheadMs ?? []);
       return known.toSorted((a, b) => Math.abs(b) - Math.abs(a))[0] ?? 0;
     },
-    deadLetterFault: () => lastDeadLetterFault,
-    fault: () => lastFault,
+    deadLetterFault: () => firstFault(deadLetterUrls()),
+    fault: () => firstFault(bucketQueueUrls),
+    faultOf: (queueUrl) => faults.get(queueUrl),
   };
 }

@@ -2,10 +2,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { bucketRecordSchema, unconnectedSchema } from '../../domain/bucket.ts';
-import { circuitRecordSchema, type CircuitRecord } from '../../domain/circuit-record.ts';
 import { gapBudgetSchema } from '../../domain/gaps/budget.ts';
 import { deadLetterRecordSchema } from '../../domain/messages/dead-letter.ts';
-import { queueDigest, queueRecordId, queueRecordSchema } from '../../domain/queue-record.ts';
+import { processRecordSchema } from '../../domain/process-record.ts';
+import { queueRecordId, queueRecordSchema } from '../../domain/queue-record.ts';
 import { connectionSchema, installationSchema } from '../../domain/provisioning/connection.ts';
 import { FaultError } from '../../domain/fault.ts';
 import { gapSchema } from '../../domain/gaps/gap.ts';
@@ -60,8 +60,7 @@ export const refs = {
   /** Range numbers are padded, so that the ids of a job's ranges sort by number. */
   range: (jobId: string, number: number) =>
     ({ id: `range:${jobId}:${String(number).padStart(6, '0')}`, kind: 'range', schema: rangeSchema }) as const,
-  circuit: (level: CircuitRecord['level'], name: string) =>
-    ({ id: `circuit:${level}:${level === 'queue' ? queueDigest(name) : name}`, kind: 'circuit', schema: circuitRecordSchema }) as const,
+  process: (worker: string) => ({ id: `process:${worker}`, kind: 'process', schema: processRecordSchema }) as const,
   schedule: (name: string) => ({ id: `schedule:${name}`, kind: 'schedule', schema: scheduleSchema }) as const,
   deadLetter: (messageId: string) => ({ id: `dead-letter:${messageId}`, kind: 'dead-letter', schema: deadLetterRecordSchema }) as const,
   connection: (bucket: string) => ({ id: `connection:${bucket}`, kind: 'connection', schema: connectionSchema }) as const,

@@ -24,9 +24,14 @@ describe('the settlement of a message', () => {
     ['one provisional: waits until it is due', [written, provisional(46)], first, { kind: 'wait', delayS: 46 }],
     ['several provisional: until the latest', [provisional(3), provisional(46), provisional(9)], first, { kind: 'wait', delayS: 46 }],
     ['provisional before rejected', [rejected, provisional(3)], first, { kind: 'wait', delayS: 3 }],
-    ['deferred before all', [rejected, provisional(99), deferred, written], first, { kind: 'defer', delayS: 30, fault: denied }],
-    ['deferred for no time: given back', [givenBack], first, { kind: 'defer', delayS: 0, fault: unreachable }],
-    ['the longest delay of several', [deferred, givenBack], first, { kind: 'defer', delayS: 30, fault: unreachable }],
+    [
+      'deferred before all',
+      [rejected, provisional(99), deferred, written],
+      first,
+      { kind: 'defer', delayS: 30, fault: denied, buckets: [] },
+    ],
+    ['deferred for no time: given back', [givenBack], first, { kind: 'defer', delayS: 0, fault: unreachable, buckets: ['a'] }],
+    ['the longest delay of several', [deferred, givenBack], first, { kind: 'defer', delayS: 30, fault: unreachable, buckets: ['a'] }],
     [
       'rejected: one dead letter',
       [written, rejected, superseded, rejected],

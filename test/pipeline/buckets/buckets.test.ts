@@ -3,6 +3,7 @@ import { documentOf } from '../../../src/domain/documents/document.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { createConnectBucket, type ConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
 import { createListBuckets, requireBucket } from '../../../src/pipeline/buckets/list.ts';
+import { createProcesses } from '../../../src/pipeline/buckets/processes.ts';
 import { createBucketStatuses } from '../../../src/pipeline/buckets/statuses.ts';
 import { createDisconnectBucket } from '../../../src/pipeline/control/disconnect-bucket.ts';
 import { createReportUnconnected } from '../../../src/pipeline/gaps/reports.ts';
@@ -19,7 +20,10 @@ function setUp(wrap?: (state: StateStore) => StateStore) {
   const world = createControlWorld({ autoAdvance: true, ...(wrap && { wrap }) });
   world.storage.createBucket('photos', { region: REGION, versioning: 'enabled' });
   const { state, clock } = world;
-  const list = createListBuckets({ state, statuses: createBucketStatuses({ state, clock, compareIntervalMs: 0 }) });
+  const list = createListBuckets({
+    state,
+    statuses: createBucketStatuses({ state, clock, processes: createProcesses({ state, clock }), compareIntervalMs: 0 }),
+  });
   return {
     ...world,
     connect: (request: Partial<Parameters<typeof world.connectBucket.connect>[0]> = {}, by = 'someone') =>

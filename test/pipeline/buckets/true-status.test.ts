@@ -11,6 +11,7 @@ import { noCounts } from '../../../src/domain/reindex/counts.ts';
 import { jobSchema, type JobRecord } from '../../../src/domain/reindex/job.ts';
 import type { Finding, Severity } from '../../../src/domain/provisioning/checks/finding.ts';
 import { createLastEvents } from '../../../src/pipeline/buckets/last-events.ts';
+import { createProcesses } from '../../../src/pipeline/buckets/processes.ts';
 import { createBucketStatuses } from '../../../src/pipeline/buckets/statuses.ts';
 import { createCloseGaps } from '../../../src/pipeline/calendar/close-gaps.ts';
 import { createVisitFull } from '../../../src/pipeline/calendar/sweep-full.ts';
@@ -89,7 +90,7 @@ async function createWorld() {
   const startJob: Parameters<typeof createCloseGaps>[0]['startJob'] = (wanted, signal) => jobs.start(wanted, signal);
   const closeGaps = createCloseGaps({ ...parts, startJob, askToRepair: async () => undefined });
   const visitFull = createVisitFull({ ...parts, startJob, intervalMs: WEEK_MS });
-  const statuses = createBucketStatuses({ state, clock, compareIntervalMs: WEEK_MS });
+  const statuses = createBucketStatuses({ state, clock, processes: createProcesses({ state, clock }), compareIntervalMs: WEEK_MS });
   const lastEvents = createLastEvents({ state, clock });
   let findings: readonly Finding[] = [];
   const checkConnection = createCheckConnection({ state, gaps, clock, telemetry, provisioning: { diagnose: async () => findings } });

@@ -5,6 +5,7 @@ import { gapKinds, type GapRecord } from '../../../src/domain/gaps/gap.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { createProcesses } from '../../../src/pipeline/buckets/processes.ts';
 import { watchState } from '../../../src/pipeline/buckets/watch.ts';
 import { createUnclaimedJobs } from '../../../src/pipeline/serving/readiness.ts';
 import { createSchedules } from '../../../src/pipeline/calendar/schedules.ts';
@@ -38,6 +39,7 @@ async function setUp() {
       clock,
       telemetry,
       connect,
+      processes: createProcesses({ state, clock }),
       compareIntervalMs: 0,
       unclaimed,
     },

@@ -2,6 +2,7 @@
 import { expect, it } from 'vitest';
 import { listBuckets } from '../../../src/pipeline/buckets/all-buckets.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
+import { createProcesses } from '../../../src/pipeline/buckets/processes.ts';
 import { watchState } from '../../../src/pipeline/buckets/watch.ts';
 import { closeGapsOf } from '../../support/worlds/gaps.ts';
 import { createSchedules } from '../../../src/pipeline/calendar/schedules.ts';
@@ -120,6 +121,7 @@ it('Fix: region and versioning of a bucket are read each day though 300 others h
       clock,
       telemetry,
       connect: { refresh },
+      processes: createProcesses({ state, clock }),
       compareIntervalMs: 0,
       unclaimed: { see: () => undefined },
     },

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { createProcesses } from '../../../src/pipeline/buckets/processes.ts';
 import { createAsOf } from '../../../src/pipeline/control/search.ts';
 import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
@@ -15,7 +16,7 @@ it('says how far a bucket is behind by its slowest queue, while events come from
     { queueUrl: 'http://q/three', atMs: clock.nowMs() },
   ];
   await updateRecord(state, refs.bucket(bucket), () => ({ ...bucketRecord, bucket, eventQueues }));
-  const asOf = createAsOf({ state, clock, compareIntervalMs: 0 });
+  const asOf = createAsOf({ state, clock, processes: createProcesses({ state, clock }), compareIntervalMs: 0 });
   expect(await asOf([bucket], 'everything')).toMatchObject([{ bucket, behind_ms: 180_001, gaps: 0 }]);
   await clock.advance(100_000);
   expect(await asOf([bucket], 'everything')).toMatchObject([{ behind_ms: 20_000 }]);

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { bucketSources } from '../../../src/domain/bucket.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
+import type { Trouble } from '../../../src/domain/process-record.ts';
 import { RequestError } from '../../../src/domain/request-error.ts';
 import { createConnections } from '../../../src/pipeline/control/connections.ts';
 import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
@@ -9,6 +10,9 @@ import { createControlWorld } from '../../support/worlds/control.ts';
 import { settled } from '../../support/worlds/ingest.ts';
 
 const signal = new AbortController().signal;
+
+/** What another process knows of itself. */
+const told = (seenAtMs: number, trouble: Trouble) => ({ worker: 'other', seenAtMs, receives: [], troubles: [trouble], hidden: [] });
 
 async function startWorld() {
   const world = createControlWorld();
@@ -25,8 +29,7 @@ describe('the doctor', () => {
     ['queue', 'https://sqs/events', 'queue.not-received', 'role ingest'],
   ] as const)('says what events wait for that have arrived: the %s', async (level, name, code, fix) => {
     const { clock, state, connections } = await startWorld();
-    const ref = refs.circuit(level, name);
-    await updateRecord(state, ref, () => ({ level, name, code, reason: 'so', sinceMs: 1, seenAtMs: clock.nowMs() }));
+    await updateRecord(state, refs.process('other'), () => told(clock.nowMs(), { level, name, code, reason: 'so', sinceMs: 1 }));
     const { status, findings } = await connections.diagnose('photos', signal);
     expect(status).toBe('broken');
     expect(findings[0]).toMatchObject({ code, what: 'the events of photos wait: so', fix: expect.stringContaining(fix) });
@@ -54,15 +57,8 @@ describe('the doctor', () => {
     storage.firstKey = () => Promise.reject(new FaultError('s3.throttled', 'so'));
     // it may pass, so that it is no defect of the connection
     expect(await connections.diagnose('photos', signal)).toMatchObject({ status: 'unknown', findings: [{ code: 's3.throttled' }] });
-    const ref = refs.circuit('bucket', 'photos');
-    await updateRecord(state, ref, () => ({
-      level: 'bucket' as const,
-      name: 'photos',
-      code: 's3.throttled',
-      reason: 'so',
-      sinceMs: 1,
-      seenAtMs: clock.nowMs(),
-    }));
+    const trouble = { level: 'bucket', name: 'photos', code: 's3.throttled', reason: 'so', sinceMs: 1 } as const;
+    await updateRecord(state, refs.process('other'), () => told(clock.nowMs(), trouble));
     expect((await connections.diagnose('photos', signal)).findings).toMatchObject([{ what: 'the events of photos wait: so' }]);
   });
 });

@@ -14,7 +14,7 @@ async function setUp(options: { readonly autoConnects?: boolean; readonly connec
   const store = createBreakableStore();
   const stopping = new AbortController();
   const circuits = createTestCircuits({ clock, telemetry, stopped: stopping.signal, probeCluster: () => store.objects.probe() });
-  const conditions = { isFull: false, inFlight: 0 };
+  const conditions = { isFull: false, inFlight: 0, isFailing: false };
   const held = {
     get isFull() {
       return conditions.isFull;
@@ -38,6 +38,7 @@ async function setUp(options: { readonly autoConnects?: boolean; readonly connec
     telemetry,
     inFlightMax: 1e3,
     autoConnects: options.autoConnects ?? false,
+    isFailing: () => conditions.isFailing,
   });
   const admitted: string[] = [];
   return {

@@ -9,6 +9,7 @@ import { createAddBucket, createChangeBucket } from '../../../src/pipeline/contr
 import { createConnections } from '../../../src/pipeline/control/connections.ts';
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
 import { createOperations } from '../../../src/pipeline/control/operations.ts';
+import { createProcesses } from '../../../src/pipeline/buckets/processes.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createDeadLetters } from '../../../src/pipeline/letters/dead-letters.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
@@ -50,6 +51,7 @@ export function createControlWorld({
   for (const bucket of buckets) storage.createBucket(bucket, { region: REGION });
   const topics = { isMissing: async (topicArn: string) => topicArn.endsWith(':missing') };
   const gaps = createGapReports({ state, clock, telemetry });
+  const processes = createProcesses({ state, clock });
   const connectBucket = createConnectBucket({ state, objects, storage, gaps, topics, clock, telemetry });
   const jobs = createReindexJobs({ state, clock, telemetry });
   const queues = createFakeQueues(clock);
@@ -90,11 +92,12 @@ export function createControlWorld({
     deadLetters,
     aws,
     provisioning,
+    processes,
     operations: checkingRequests(createOperations({ store, storage, clock, telemetry, connectBucket, deadLetters, provisioning })),
     add: createAddBucket({ state, connectBucket, checkConnection, jobs, telemetry }),
     change: createChangeBucket({ state, connectBucket }),
     /** Their checks find every part in order. */
-    connections: createConnections({ storage, state, provisioning, connectBucket, checkConnection, clock }),
+    connections: createConnections({ storage, state, provisioning, connectBucket, checkConnection, processes, clock }),
     allJobs,
     allGaps: () => listAllRecords(state, 'gap', gapSchema),
     record: (bucket = 'photos') => readRecord(state, refs.bucket(bucket)),
