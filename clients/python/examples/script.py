@@ -1,4 +1,4 @@
-"""A script: prints the objects that match the words of its arguments."""
+"""A script: prints the objects that match the query of its arguments."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ def main() -> None:
     if not api_key:
         raise ValueError("SERVICE_API_KEY environment variable not set")
     sdk.login_with_api_key(api_key, registry_url=os.environ["SERVICE_REGISTRY_URL"])
-    for found in sdk.search(" ".join(sys.argv[1:]), limit=1_000):
+    for found in sdk.search(" ".join(sys.argv[1:])):
         print(found.bucket, found.key, found.size)
 
 

@@ -1,8 +1,8 @@
 """Searching the index, explaining it, and re-indexing."""
 
 from datetime import date, datetime, timezone
-from itertools import islice
-from typing import List, Mapping, Optional, Union
+from itertools import chain, islice
+from typing import Iterator, List, Mapping, Optional, Union
 
 from ._client import Query, client, segment_of
 from ._decode import decode
@@ -11,14 +11,16 @@ from .records import Bucket, Explanation, Facets, Job, StoredObject
 # the largest page of the API
 _PAGE_MAX = 1_000
 
-# a day is its beginning in UTC; a text is one of the forms of the API
+# a day is its beginning in the zone `tz`; a text is one of the forms of the API
 Moment = Union[datetime, date, str]
+
+# values by name; None: any value
+Pairs = Mapping[str, Optional[str]]
 
 
 def search(
-    q: Optional[str] = None,
-    *,
     query: Optional[str] = None,
+    *,
     tz: Optional[str] = None,
     bucket: Optional[str] = None,
     key: Optional[str] = None,
@@ -33,25 +35,27 @@ def search(
     content_type: Optional[str] = None,
     storage_class: Optional[str] = None,
     etag: Optional[str] = None,
-    tags: Optional[Mapping[str, str]] = None,
-    meta: Optional[Mapping[str, str]] = None,
+    tags: Optional[Pairs] = None,
+    meta: Optional[Pairs] = None,
     deleted: bool = False,
     deleted_after: Optional[Moment] = None,
     deleted_before: Optional[Moment] = None,
     sort: Optional[str] = None,
     order: Optional[str] = None,
-    limit: int = 100,
-) -> List[StoredObject]:
+    limit: Optional[int] = None,
+) -> Iterator[StoredObject]:
     """
     Finds objects, in the order of bucket and key unless `sort` (size, last_modified or deleted_at) and `order` (asc or
-    desc) say otherwise. All filters must hold. `q`: words of the key, of which the last may be the beginning of a word.
-    `query`: all filters in one text, as in the search box. `limit`: at most this many, over as many pages as that takes.
+    desc) say otherwise. All filters must hold. `query`: words of the key and clauses such as `ext:pdf size>1G`, as in the
+    search box. `tags` and `meta`: None stands for any value.
+
+    The first page is read at once, so that a mistake is raised here, and the others as they are needed. All that is found
+    comes, or the first `limit`.
     """
-    if limit < 1:
+    if limit is not None and limit < 1:
         raise ValueError("limit must be at least 1")
     filters: Query = {
         **_filters(
-            q=q,
             query=query,
             tz=tz,
             bucket=bucket,
@@ -75,15 +79,15 @@ def search(
         "deleted_before": _moment(deleted_before, "deleted_before"),
         "sort": sort,
         "order": order,
-        "limit": min(limit, _PAGE_MAX),
+        "limit": min(limit or _PAGE_MAX, _PAGE_MAX),
     }
-    return [*islice(client.pages(StoredObject, "/v1/objects", filters), limit)]
+    found = islice(client.pages(StoredObject, "/v1/objects", filters), limit)
+    return chain([*islice(found, 1)], found)
 
 
 def facets(
-    q: Optional[str] = None,
-    *,
     query: Optional[str] = None,
+    *,
     tz: Optional[str] = None,
     bucket: Optional[str] = None,
     key: Optional[str] = None,
@@ -98,8 +102,8 @@ def facets(
     content_type: Optional[str] = None,
     storage_class: Optional[str] = None,
     etag: Optional[str] = None,
-    tags: Optional[Mapping[str, str]] = None,
-    meta: Optional[Mapping[str, str]] = None,
+    tags: Optional[Pairs] = None,
+    meta: Optional[Pairs] = None,
     limit: int = 10,
 ) -> Facets:
     """
@@ -108,7 +112,6 @@ def facets(
     """
     filters: Query = {
         **_filters(
-            q=q,
             query=query,
             tz=tz,
             bucket=bucket,
@@ -134,7 +137,6 @@ def facets(
 
 def _filters(
     *,
-    q: Optional[str],
     query: Optional[str],
     tz: Optional[str],
     bucket: Optional[str],
@@ -150,12 +152,11 @@ def _filters(
     content_type: Optional[str],
     storage_class: Optional[str],
     etag: Optional[str],
-    tags: Optional[Mapping[str, str]],
-    meta: Optional[Mapping[str, str]],
+    tags: Optional[Pairs],
+    meta: Optional[Pairs],
 ) -> Query:
     """The filters of a search as the API takes them."""
     return {
-        "q": q,
         "query": query,
         "tz": tz,
         "bucket": bucket,
@@ -187,11 +188,12 @@ def _moment(value: Optional[Moment], name: str) -> Optional[str]:
     return value.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.") + f"{value.microsecond // 1_000:03d}Z"
 
 
-def _pairs(values: Optional[Mapping[str, str]]) -> Optional[List[str]]:
-    """NAME=VALUE, of which the first equals sign ends the name."""
+def _pairs(values: Optional[Pairs]) -> Optional[List[str]]:
+    """NAME, or NAME=VALUE, of which the first equals sign ends the name."""
     if values is None:
         return None
-    return [f"{name.replace('%', '%25').replace('=', '%3D')}={value}" for name, value in values.items()]
+    names = {name: name.replace("%", "%25").replace("=", "%3D") for name in values}
+    return [names[name] if value is None else f"{names[name]}={value}" for name, value in values.items()]
 
 
 def buckets() -> List[Bucket]:

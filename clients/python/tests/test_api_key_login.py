@@ -68,7 +68,7 @@ class ApiKeyLogin(World):
         self.assertEqual(self.stored.stat().st_mode & 0o777, 0o600)
         self.restart()
         self.assertEqual(sdk.logged_in(), self.registry.url)
-        self.assertEqual(len(sdk.search("cat")), 5)
+        self.assertEqual(len([*sdk.search("cat")]), 5)
 
     def test_precedes_a_stored_login_until_logout(self) -> None:
         self.log_in()
@@ -135,7 +135,7 @@ class ApiKeyLogin(World):
         with self.assertWarnsRegex(UserWarning, "kept in memory only"):
             sdk.login_with_api_key(secret, registry_url=self.registry.url, persist=True)
         self.assertEqual(sdk.logged_in(), self.registry.url)
-        self.assertEqual(len(sdk.search("cat")), 5)
+        self.assertEqual(len([*sdk.search("cat")]), 5)
 
     def test_warns_once_that_the_key_expires_soon(self) -> None:
         _, secret = self.registry.add_key("ending")

@@ -16,17 +16,25 @@ class Index(World):
         super().setUp()
         self.log_in()
 
-    def test_search_reads_as_many_pages_as_its_limit_takes(self) -> None:
+    def test_search_reads_all_pages_as_they_are_needed(self) -> None:
         found = sdk.search("cat", bucket="photos", extension="jpg")
+        self.assertEqual(next(found).key, "2026/cat-0.jpg")
+        self.assertEqual(len(self.registry.received), 1)
+        self.assertEqual([each.key for each in found], [f"2026/cat-{number}.jpg" for number in range(1, 5)])
+        self.assertEqual(len(self.registry.received), 3)
+        self.assertEqual(self.registry.queries[-3], [("query", "cat"), ("bucket", "photos"), ("extension", "jpg"), ("limit", "1000")])
+
+    def test_search_reads_as_many_pages_as_its_limit_takes(self) -> None:
+        found = [*sdk.search("cat", limit=None)]
         self.assertEqual([each.key for each in found], [f"2026/cat-{number}.jpg" for number in range(5)])
         self.assertEqual(len(self.registry.received), 3)
         self.assertEqual(found[0].tags, {"a": "b"})
         self.assertIsNone(found[0].etag)
         self.assertEqual(found[0].expires_at, datetime.datetime.max.replace(tzinfo=datetime.timezone.utc))
         self.registry.received.clear()
-        self.assertEqual(len(sdk.search("cat", limit=2)), 2)
+        self.assertEqual(len([*sdk.search("cat", limit=2)]), 2)
         self.assertEqual(len(self.registry.received), 1)
-        self.assertEqual(len(sdk.search("cat", limit=3)), 3)
+        self.assertEqual(len([*sdk.search("cat", limit=3)]), 3)
         with self.assertRaises(ValueError):
             sdk.search("cat", limit=0)
 
@@ -42,7 +50,7 @@ class Index(World):
             content_type="image/*",
             storage_class="GLACIER",
             etag="e",
-            tags={"a=b%": "c=d", "e": ""},
+            tags={"a=b%": "c=d", "e": "", "f=": None},
             meta={"k": "ä"},
             deleted_after="2026-01-01",
             sort="size",
@@ -63,6 +71,7 @@ class Index(World):
                 ("etag", "e"),
                 ("tag", "a%3Db%25=c=d"),
                 ("tag", "e="),
+                ("tag", "f%3D"),
                 ("meta", "k=ä"),
                 ("deleted_after", "2026-01-01"),
                 ("sort", "size"),
@@ -94,7 +103,7 @@ class Index(World):
 
     def test_facets(self) -> None:
         facets = sdk.facets("cat", size_min=5, tags={"a": "b"}, limit=3)
-        self.assertEqual(self.registry.queries[-1], [("q", "cat"), ("size_min", "5"), ("tag", "a=b"), ("limit", "3")])
+        self.assertEqual(self.registry.queries[-1], [("query", "cat"), ("size_min", "5"), ("tag", "a=b"), ("limit", "3")])
         self.assertEqual((facets.objects, facets.class_.groups[0].name, facets.size.groups[0].filter), (2, None, "size>=10G"))
         self.assertEqual(facets.extension.others, sdk.Sums(2, 2**40))
 

@@ -68,7 +68,7 @@ class BrowserLogin(World):
         with self.assertRaisesRegex(sdk.NotLoggedInError, "call login"):
             sdk.search("cat")
         self.registry.canned["/v1/objects"] = (200, {}, b'{"items": []}')
-        self.assertEqual(sdk.search("cat"), [])
+        self.assertEqual([*sdk.search("cat")], [])
         self.assertIsNone(sdk.logged_in())
 
     def test_shows_what_the_registry_refuses(self) -> None:

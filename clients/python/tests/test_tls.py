@@ -42,7 +42,7 @@ class Tls(World):
         _, secret = self.secure.add_key("nightly")
         with mock.patch.dict(os.environ, {"SSL_CERT_FILE": self.certificate}):
             sdk.login_with_api_key(secret, registry_url=self.secure.url)
-        self.assertEqual(len(sdk.search("cat")), 5)
+        self.assertEqual(len([*sdk.search("cat")]), 5)
 
     def test_a_proxy_sees_no_credential(self) -> None:
         _, secret = self.secure.add_key("nightly")
