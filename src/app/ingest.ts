@@ -59,7 +59,6 @@ export function ingestParts({ settings, core, queues, circuits, handover, teleme
       holdMaxMs: settings.TALLY_INGEST_HOLD_MAX_MS,
       inFlightMax: settings.TALLY_INGEST_IN_FLIGHT_MAX,
       visibilityS: settings.TALLY_INGEST_VISIBILITY_S,
-      autoConnectMax: (settings.TALLY_AUTO_CONNECT ?? settings.TALLY_EMBEDDED) ? settings.TALLY_AUTO_CONNECT_MAX : 0,
     },
   };
 }

@@ -90,7 +90,7 @@ const NO_BUCKET: ReadinessCheck = {
   status: 'failed',
   code: 'no-bucket',
   detail: 'no bucket is connected, so no messages are received',
-  advice: 'Connect one with `tally bucket add NAME`, or set TALLY_AUTO_CONNECT=true; check TALLY_INDEX_PREFIX if buckets were connected.',
+  advice: 'Connect one with `tally bucket add NAME`; check TALLY_INDEX_PREFIX if buckets were connected.',
 };
 
 /** Never more than a warning, because a message that cannot be dead-lettered stays in its queue. */

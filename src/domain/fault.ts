@@ -211,13 +211,6 @@ export const faults = {
     jobs: 'wait',
     advice: 'Allow this process s3:ListBucket on the bucket. The records of the bucket that need S3 wait until then.',
   },
-  /** The bucket is to be connected at its first event, which takes long, or too many of its events wait for that already. */
-  'bucket.connecting': {
-    circuit: 'object',
-    jobs: 'retry',
-    advice:
-      'Wait: buckets are connected at their first events, a few at a time, and each that fails is tried again twice a minute. If it lasts, run `tally bucket add NAME`, which shows why the bucket cannot be connected.',
-  },
   /** Many objects are gone that no event reported as deleted, and the bucket shows no object at all. */
   'bucket.unproven': {
     circuit: 'object',

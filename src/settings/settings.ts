@@ -8,7 +8,7 @@ import { clientSettings } from './client.ts';
 import { embeddedSettings } from './embedded.ts';
 import { textOfFile, type ReadFile } from './files.ts';
 import { identityMistakes, identitySettings, isLoopback } from './identity.ts';
-import { address, integer, itemsOf, optionalFlag, optionalPath, optionalInteger } from './fields.ts';
+import { address, integer, itemsOf, optionalPath, optionalInteger } from './fields.ts';
 import { registryUrl, queueUrl, hasCredentials, indexUrl, isHttps, isServerless } from './urls.ts';
 import { BUCKET_NAME } from '../domain/bucket-name.ts';
 import { INSTALLATION } from '../domain/provisioning/names.ts';
@@ -203,12 +203,6 @@ const ingestSettings = {
   ),
   TALLY_BULK_CONCURRENCY: integer(1, 32, 4).describe(
     'The number of bulk requests for live events that run at the same time. In measurements on two cores 4 performed best.',
-  ),
-  TALLY_AUTO_CONNECT: optionalFlag.describe(
-    'Whether a bucket is connected at its first event. The default is false, so that only buckets that you add are indexed; in the embedded mode it is true.',
-  ),
-  TALLY_AUTO_CONNECT_MAX: integer(1, 10_000, 100).describe(
-    'TALLY_AUTO_CONNECT connects no further bucket once this many buckets are connected. The default of 100 bounds what events of unexpected buckets can create.',
   ),
   TALLY_TARGET_LAG_S: integer(1, 86_400, 60).describe(
     'How long draining the backlog may take, in seconds; the metric tally_workers_wanted is computed from it. With 60 s a scaled installation catches up within about a minute.',

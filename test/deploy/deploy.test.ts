@@ -194,13 +194,14 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
       await composed('down', '--volumes');
     }, SETUP_TIMEOUT_MS);
 
-    test('what it tells to try works: an object is put, found, deleted, and gone', async () => {
+    test('what it tells to try works: a bucket is connected, an object is put, found, deleted, and gone', async () => {
       const commands = [...readFileSync('compose.yaml', 'utf8').matchAll(/^# {3}docker compose exec (.+)$/gm)].map(([, words = '']) =>
         words.split(' '),
       );
-      const [put = [], search = [], remove = []] = commands;
-      expect([put[0], search[0], remove[0]]).toEqual(['localstack', 'tally', 'localstack']);
+      const [add = [], put = [], search = [], remove = []] = commands;
+      expect([add[0], put[0], search[0], remove[0]]).toEqual(['tally', 'localstack', 'tally', 'localstack']);
 
+      await composed('exec', '-T', ...add);
       await composed('exec', '-T', ...put);
       // Compose 1.29 takes seconds of CPU to start: Docker asks until it is so, and then Compose once
       const [, ...words] = search;

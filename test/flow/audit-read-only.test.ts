@@ -66,7 +66,7 @@ it.skipIf(opensearchUrl() === undefined)(
       ['DELETE', `/v1/admin/api-keys/${key.id}`],
       ['POST', '/v1/api-keys/revoke', { secret }],
     ];
-    // the daemon connects the bucket of its embedded S3 by itself, which begins a job of no administrator
+    // the daemon connects the bucket `demo` of its embedded S3 by itself, which begins a job of no administrator
     await until('the first job of demo', async () => /"job-/.test((await world.send('GET', '/v1/jobs', { token })).text));
     const before = await everything(world, token);
     await setReadOnly(index, true);

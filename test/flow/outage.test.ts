@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { until } from '../support/servers/aws.ts';
 import type { Daemon } from '../support/servers/daemon.ts';
 import type { Interference } from '../support/servers/fault-proxy.ts';
-import { indexed, indexKinds, openFlow } from '../support/worlds/flow.ts';
+import { connectBuckets, indexed, indexKinds, openFlow } from '../support/worlds/flow.ts';
 import type { QueueWorld } from '../support/worlds/queue.ts';
 import { oneOf } from '../support/breadth.ts';
 import { opensearchUrl } from '../support/servers/found.ts';
@@ -114,6 +114,7 @@ describe('an outage', () => {
       await delay(OUTAGE_MS);
       expect(receivesMax(world), daemon.log.map((line) => JSON.stringify(line)).join('\n')).toBe(0);
       await index.accept();
+      await connectBuckets(daemon, world);
       await daemon.ready();
       await flow.converged(daemon);
       expect(daemon.logged('request failed').filter(({ operation }) => operation === 'prepare the store')).toHaveLength(1);
@@ -172,7 +173,7 @@ describe('an outage', () => {
       await daemon.stop();
 
       const body = JSON.stringify({ error: { type: 'security_exception', reason: 'no permissions' }, status: 403 });
-      const next = await flow.start({ ...LONG, TALLY_AUTO_CONNECT: 'false' });
+      const next = await flow.start(LONG);
       const outage = index.interfere({ kind: 'answer', status: 403, body }, ({ path }) => path.includes('_search'));
       await next.line('receiving paused');
       for (const key of keys('during', 20)) world.send(world.put(key));

@@ -13,7 +13,7 @@ import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { until } from '../support/servers/aws.ts';
 import { startDaemon } from '../support/servers/daemon.ts';
-import { indexed } from '../support/worlds/flow.ts';
+import { connectBuckets, indexed } from '../support/worlds/flow.ts';
 import { startQueueWorld, type QueueWorld } from '../support/worlds/queue.ts';
 
 const nodes = (process.env['TALLY_TEST_OPENSEARCH_NODES'] ?? '').split(',').filter((url) => url !== '');
@@ -121,8 +121,9 @@ describe.skipIf(!isPossible)('a rolling restart of OpenSearch', () => {
     const index = { TALLY_INDEX_URL: nodes.join(','), TALLY_INDEX_PREFIX: prefix, TALLY_INDEX_REPLICAS: '1' };
     const daemon = await startDaemon({ ...world.env, ...index, TALLY_INGEST_VISIBILITY_S: '60' });
     try {
+      // before the clock starts
+      await connectBuckets(daemon, world);
       await daemon.ready();
-      // the bucket is connected and its index made before the clock starts
       world.send(world.put('first'));
       await until('the first object is indexed', async () => (await indexed(daemon, world.bucket))?.size === 1);
       const load = startLoad(world);

@@ -144,7 +144,7 @@ describe('a second daemon on one SQLite file', () => {
 
     const list = await runTally(['bucket', 'list', '--json'], env);
     expect(list).toMatchObject({ code: 0, stderr: '' });
-    expect(JSON.parse(list.stdout)).toMatchObject({ items: [{ bucket: world.bucket }] });
+    expect(JSON.parse(list.stdout)).toMatchObject({ items: [{ bucket: world.bucket }, { bucket: world.neighbour.bucket }] });
     const search = await runTally(['search', 'docs', '--json'], env);
     expect(search.code).toBe(0);
     expect(JSON.parse(search.stdout)).toMatchObject({ items: [{ key: 'docs/a.txt' }] });

@@ -129,24 +129,4 @@ describe.skipIf(!awsEndpoint())('a daemon on LocalStack, from its first bucket o
       expect(await world.messagesIn(deadLetters.url)).toBe(0);
     });
   });
-
-  // the last, with a daemon of its own
-  it('connects a bucket at its first event where that is asked for, up to the maximum', async () => {
-    await world.dispose();
-    world = await startWorld({ env: { TALLY_AUTO_CONNECT: 'true', TALLY_AUTO_CONNECT_MAX: '2' } });
-    const { aws, daemon } = world;
-    await daemon.ready();
-    const [first, second, third] = [await notifyingBucket(), await notifyingBucket(), await notifyingBucket()];
-    for (const bucket of [first, second]) {
-      await aws.put(bucket, 'k', 'hello');
-      await until('the object is found', () => found(bucket, 'k'), AGREE_TIMEOUT_MS);
-      expect(await world.bucketRecord(bucket)).toMatchObject({ bucket, created_by: 'auto-connect', region: 'us-east-1' });
-    }
-    await aws.put(third, 'k', 'hello');
-    await until('the event was counted', async () => (await world.bucketList()).unconnected.length > 0);
-    const { items, unconnected } = await world.bucketList();
-    expect(items.map(({ bucket }) => bucket)).toEqual([first, second].toSorted());
-    expect(unconnected).toMatchObject([{ bucket: third, count: 1 }]);
-    expect(await world.documents(third)).toEqual([]);
-  });
 });

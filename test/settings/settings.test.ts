@@ -137,14 +137,14 @@ describe('settings', () => {
       TALLY_QUEUE_URL: ' https://sqs/1/a , https://sqs/1/b,',
       TALLY_HTTP_ADDRESS: '[::1]:0',
       TALLY_EMBEDDED: 'true',
-      TALLY_AUTO_CONNECT: 'false',
+      TALLY_S3_FORCE_PATH_STYLE: 'false',
       TALLY_BULK_ACTIONS: ' 500 ',
     });
     expect(settings).toMatchObject({
       TALLY_QUEUE_URL: ['https://sqs/1/a', 'https://sqs/1/b'],
       TALLY_HTTP_ADDRESS: { host: '::1', port: 0 },
       TALLY_EMBEDDED: true,
-      TALLY_AUTO_CONNECT: false,
+      TALLY_S3_FORCE_PATH_STYLE: false,
       TALLY_BULK_ACTIONS: 500,
     });
   });

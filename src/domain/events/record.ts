@@ -11,8 +11,8 @@ export const dialects = ['native', 'eventbridge', 'trail', 'synthetic'] as const
 export type Dialect = (typeof dialects)[number];
 
 interface DialectFacts {
-  /** The sources of the buckets whose events have this form. A bucket that is connected at its first event gets the first of them. */
-  readonly bucketSources: readonly [BucketSource, ...BucketSource[]];
+  /** The sources of the buckets whose events have this form. */
+  readonly bucketSources: readonly BucketSource[];
   /** Whether S3 itself writes the records, with sequencers. Such a record may state its result (rule 3), unless it came another way (`throughTopic`). */
   readonly hasSequencers: boolean;
   /** The source of the documents that its records lead to. */

@@ -18,9 +18,6 @@ import type { ObjectStorage } from '../ports/storage.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
-/** The `createdBy` of a bucket that was connected at its first event. */
-const AUTO_CONNECT = 'auto-connect';
-
 /** A request to connect; `topic_arn: null` forgets the topic. */
 export type ConnectRequest = Omit<AddBucketRequest, 'topic_arn'> & { readonly topic_arn?: string | null };
 
@@ -31,8 +28,6 @@ export interface ConnectBucket {
    * versioning again, and creates the parts of its index that are missing, with an open gap for what the index held. Throws `request.invalid`, S3's faults (`bucket.missing` if there is no such bucket) and the store's faults.
    */
   connect(request: ConnectRequest, by: string, signal?: AbortSignal): Promise<BucketRecord>;
-  /** Connects the bucket of a first event with the source that the event came from. Returns undefined if `max` buckets, however connected, exist already. */
-  autoConnect(bucket: string, source: BucketSource, max: number, signal?: AbortSignal): Promise<BucketRecord | undefined>;
   /** Reads region and versioning again and stores them. Returns undefined if the bucket was disconnected in the meantime. */
   refresh(bucket: string, signal?: AbortSignal): Promise<BucketRecord | undefined>;
 }
@@ -58,11 +53,9 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
     await refuse(wishes, signal);
     const account = wishes.bucket_account ?? current?.account;
     const read = await readBucket({ bucket, account }, signal);
-    const isProven = by === AUTO_CONNECT || isEmbedded;
     const atMs = read.checkedAtMs;
     const fresh: BucketRecord = { bucket, ...read, ...DEFAULTS, ...firstWay(wishes), createdAtMs: atMs, createdBy: by };
-    // the event that it is connected for has arrived, and the embedded storage sends its own
-    const proof = isProven ? { provenAtMs: atMs } : {};
+    const proof = isEmbedded ? { provenAtMs: atMs } : {};
     const after = (stored: BucketRecord | undefined): BucketRecord => {
       if (stored === undefined) return requireTopic({ ...changed(fresh, wishes), ...proof });
       if (wishes.only_new === true) {
@@ -82,7 +75,7 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
       seenAtMs: beforeFirstJob(read),
       afterBeginOrder: lastBeginOf(fresh),
       isHeld: wishes.reindex === false,
-      isProven,
+      isProven: isEmbedded,
     };
     if (current === undefined) await openNeverCompared(dependencies, firstGap, 'before');
     else {
@@ -92,7 +85,7 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
     const record = await updateRecord(state, ref, (stored) => (stored === undefined ? { ...after(stored), indexId } : after(stored)));
     if (current === undefined) {
       await openNeverCompared(dependencies, firstGap, 'after');
-      // another process connected it meanwhile, by an event
+      // another process connected it meanwhile, and has seen that its events arrive
       if (record.provenAtMs !== undefined) await proveGap(dependencies, record);
       telemetry.info('bucket connected', { bucket, by });
       // its gap covers the events that were dropped before
@@ -141,10 +134,6 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
 
   return {
     connect,
-    async autoConnect(bucket, source, max, signal) {
-      if ((await state.count('bucket', signal)) >= max) return undefined;
-      return connect({ bucket, source }, AUTO_CONNECT, signal);
-    },
     async refresh(bucket, signal) {
       const before = await readRecord(state, refs.bucket(bucket), signal);
       if (before === undefined) return undefined;

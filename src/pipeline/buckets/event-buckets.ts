@@ -1,6 +1,5 @@
 /**
- * Finds the bucket record for a change record: the bucket is connected, is connected now (auto-connect), or is counted as
- * unconnected. A cached record is at most C = 10 s behind the store. An unknown name is read by its id before an event of it is
+ * Finds the bucket record for a change record: the bucket is connected, or its event is counted and dropped. A cached record is at most C = 10 s behind the store. An unknown name is read by its id before an event of it is
  * dropped.
  */
 import PQueue from 'p-queue';
@@ -8,7 +7,6 @@ import { LRUCache } from 'lru-cache';
 import { isSubscribedAgain, type BucketRecord } from '../../domain/bucket.ts';
 import { FaultError } from '../../domain/fault.ts';
 import type { ChangeRecord } from '../../domain/events/record.ts';
-import { createConnectAtEvent, type Found, type Waits } from './connect-at-event.ts';
 import type { ConnectBucket } from './connect.ts';
 import { reportUnconnectedEvents, type GapReports, type ReportUnconnected } from '../gaps/reports.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
@@ -21,7 +19,7 @@ const REGION_READ_MS = 60_000;
 const COUNTING_MAX = 1_000;
 
 /** The message of a record, as far as it matters for its bucket. */
-export interface Arrival extends Waits {
+export interface Arrival {
   /** When the message was sent, by SQS's clock. */
   readonly sentAtMs: number;
   /** When this process received it, by the monotonic clock. */
@@ -32,10 +30,10 @@ export interface EventBuckets {
   /** Returns the record if it is cached and the event changes nothing about it. `sentAtMs`: when its message was sent. */
   peek(record: ChangeRecord, sentAtMs: number): BucketRecord | undefined;
   /**
-   * Returns the record; or that the bucket is not connected, and then the record may be dropped: its change lies before every
-   * re-index that a later connection begins with; or why it cannot be connected now. Throws the store's faults.
+   * Returns the record; undefined if the bucket is not connected, and then the event may be dropped: its change lies before
+   * every re-index that a later connection begins with. Throws the store's faults.
    */
-  lookup(record: ChangeRecord, arrival: Arrival): Promise<Found>;
+  lookup(record: ChangeRecord, arrival: Arrival): Promise<BucketRecord | undefined>;
   /** Counts a record that is dropped because its bucket is not connected. The count is stored soon, and nothing waits for it. */
   countUnconnected(bucket: string, sentAtMs: number): void;
   /** Reads region and versioning again in the background, at most once a minute for each bucket: a bucket may have been created again in another region. */
@@ -44,11 +42,9 @@ export interface EventBuckets {
 
 interface EventBucketsDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly records: BucketRecordCache;
-  readonly connect: ConnectBucket;
+  readonly connect: Pick<ConnectBucket, 'refresh'>;
   readonly gaps: Pick<GapReports, 'report'>;
   readonly reportUnconnected: ReportUnconnected;
-  /** How many buckets may be connected at their first event; 0: none. */
-  readonly autoConnectMax: number;
 }
 
 /** Creates the lookup. */
@@ -60,16 +56,7 @@ export function createEventBuckets({
   gaps,
   reportUnconnected,
   telemetry,
-  autoConnectMax,
 }: EventBucketsDependencies): EventBuckets {
-  const connectAtEvent = createConnectAtEvent({
-    connect,
-    lookup: (bucket) => records.lookup(bucket),
-    connected: (bucket) => records.forget(bucket),
-    clock,
-    telemetry,
-    max: autoConnectMax,
-  });
   /** The names whose counts are being stored. */
   const counting = new Map<string, number>();
   const regionReadAtMs = new Map<string, number>();
@@ -127,9 +114,7 @@ export function createEventBuckets({
     async lookup(record, arrival) {
       // "not connected" counts only if it was read after the event came: then a connection, and its first re-index, come after the change
       const known = await records.lookup(record.bucket, { absentSinceMs: arrival.receivedAtMonotonicMs });
-      if (known === undefined) return connectAtEvent(record, arrival);
-      const bucket = await withEvent(known, record, arrival.sentAtMs);
-      return bucket === undefined ? { kind: 'unconnected' } : { kind: 'connected', bucket };
+      return known && withEvent(known, record, arrival.sentAtMs);
     },
     countUnconnected,
     readRegionAgain(bucket) {

@@ -41,7 +41,7 @@ export function createDisconnectBucket({
     // a bucket that is connected again starts without a history: no earlier job may close its first gap
     await createOccupancy(state).forget(bucket);
     for (const { id } of [refs.gapBudget(bucket), refs.schedule(fullSweepName(bucket))]) await removeRecord(state, id);
-    // the bucket was connected again in the meantime (by its next event under auto-connect), so its record needs an index and its gap
+    // the bucket was connected again in the meantime, so its record needs an index and its gap
     const again = await readRecord(state, refs.bucket(bucket), signal);
     if (again !== undefined) {
       const isProven = again.provenAtMs !== undefined;

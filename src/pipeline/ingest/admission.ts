@@ -32,14 +32,13 @@ interface AdmissionDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly queueWatch: QueueWatch;
   readonly store: StateStore;
   readonly inFlightMax: number;
-  readonly autoConnects: boolean;
   /** Whether the last receive of a queue failed. */
   readonly isFailing: () => boolean;
 }
 
 /** Creates the admission. */
 export function createAdmission(dependencies: AdmissionDependencies): Admission {
-  const { circuits, held, queueWatch, store, clock, telemetry, inFlightMax, autoConnects, isFailing } = dependencies;
+  const { circuits, held, queueWatch, store, clock, telemetry, inFlightMax, isFailing } = dependencies;
   /** Undefined until the first receive, so that the first state is always reported. */
   let state: ReceivingState | undefined;
   let buckets: { readonly any: boolean; readonly atMs: number } | undefined;
@@ -67,7 +66,6 @@ export function createAdmission(dependencies: AdmissionDependencies): Admission 
 
   /** Whether any bucket is connected. Nothing is received without one: with a mistyped index prefix the queue would be drained for nothing. */
   async function anyBucket(): Promise<boolean> {
-    if (autoConnects) return true;
     if (buckets !== undefined && clock.monotonicMs() - buckets.atMs < BUCKETS_AGE_MAX_MS) return buckets.any;
     reading ??= readAny().finally(() => {
       reading = undefined;

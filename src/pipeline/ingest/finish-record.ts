@@ -14,7 +14,7 @@ import { circuitOf, faultOf, type Fault, type FaultCircuit } from '../../domain/
 import { hintOf, hintOfTie, type ExactHint, type ObserveHint, type ResolveHint } from '../../domain/ordering/hint.ts';
 import { deferDelayS, type Outcome } from '../../domain/messages/outcome.ts';
 import { dialectFacts, reportsDeletion, type ChangeRecord } from '../../domain/events/record.ts';
-import type { Arrival, EventBuckets } from '../buckets/event-buckets.ts';
+import type { EventBuckets } from '../buckets/event-buckets.ts';
 import type { LastEvents } from '../buckets/last-events.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import type { ReportedKeys } from '../gaps/reported-keys.ts';
@@ -64,8 +64,6 @@ interface Run {
  */
 type AttemptEnd =
   | { readonly kind: 'ended'; readonly outcome: Outcome }
-  /** The bucket is not connected, and cannot be connected now. */
-  | { readonly kind: 'unconnectable'; readonly fault: Fault }
   | { readonly kind: 'expired' }
   | { readonly kind: 'tie'; readonly hint: ObserveHint }
   | { readonly kind: 'blocked'; readonly ids: readonly CircuitId[]; readonly atItsTurn?: boolean }
@@ -112,8 +110,6 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
         return undefined;
       case 'expired':
         return hand.holdLeftMs() > 0 ? undefined : { kind: 'deferred', fault: EXPIRED, delayS: 0, bucket: record.bucket };
-      case 'unconnectable':
-        return ofUnconnectable(record, result.fault, hand);
       case 'blocked':
         // it came with those whose failures opened the circuit: what comes later is the better trial
         if (result.atItsTurn === true) run.isNewKey = false;
@@ -121,13 +117,6 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
       case 'fault':
         return afterFault(run, result);
     }
-  }
-
-  /** A name that cannot be connected for as long as its message may be received is a name that is not connected. */
-  function ofUnconnectable({ bucket }: ChangeRecord, fault: Fault, hand: InHand): Outcome {
-    if (!waiting.isLastChance(hand)) return { kind: 'deferred', fault, delayS: deferDelayS(hand.message.receiveCount), bucket };
-    buckets.countUnconnected(bucket, hand.message.sentAtMs);
-    return { kind: 'unconnected' };
   }
 
   /** What the fault means for the record: observe by LIST, wait for a circuit, try again soon, be deferred alone, or be rejected. */
@@ -186,7 +175,7 @@ interface Context {
 
 /** Creates the function that makes one attempt. It rejects only with the reason of the stop. */
 function createAttemptRecord(dependencies: FinishDependencies): (run: Run) => Promise<AttemptEnd> {
-  const { buckets, waiting, write, observe, enricher, circuits, lastEvents, clock } = dependencies;
+  const { buckets, write, observe, enricher, circuits, lastEvents, clock } = dependencies;
   const { noteStoreFault, noteSingleDelete, reportBulkDelete, reportLifecycle } = createNotes(dependencies);
 
   return async function attemptRecord(run) {
@@ -200,16 +189,10 @@ function createAttemptRecord(dependencies: FinishDependencies): (run: Run) => Pr
       // usually its record is cached, at most 10 s old, and the event changes nothing about it
       const known = buckets.peek(record, hand.message.sentAtMs);
       if (known !== undefined) return await decide(run, known);
-      const found = await slowly(hand, buckets.lookup(record, arrivalOf(run, waiting)));
-      switch (found.kind) {
-        case 'connected':
-          return await decide(run, found.bucket);
-        case 'unconnectable':
-          return found;
-        case 'unconnected':
-          buckets.countUnconnected(record.bucket, hand.message.sentAtMs);
-          return { kind: 'ended', outcome: found };
-      }
+      const found = await slowly(hand, buckets.lookup(record, hand.message));
+      if (found !== undefined) return await decide(run, found);
+      buckets.countUnconnected(record.bucket, hand.message.sentAtMs);
+      return { kind: 'ended', outcome: { kind: 'unconnected' } };
     } catch (error) {
       hand.signal.throwIfAborted();
       const fault = faultOf(error);
@@ -354,11 +337,6 @@ function takePermits({ permits, isNewKey }: Run, ids: readonly CircuitId[], circ
   if (permit === undefined) return false;
   permits.push(permit);
   return true;
-}
-
-function arrivalOf({ record: { bucket }, hand }: Run, waiting: Pick<Waiting, 'enter'>): Arrival {
-  const { sentAtMs, receivedAtMonotonicMs } = hand.message;
-  return { sentAtMs, receivedAtMonotonicMs, signal: hand.signal, enter: () => waiting.enter(bucket, hand) };
 }
 
 /** Waits for the store or S3 with the message in the held set. */

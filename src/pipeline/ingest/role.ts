@@ -58,8 +58,6 @@ export interface IngestLimits {
   readonly holdMaxMs: number;
   readonly inFlightMax: number;
   readonly visibilityS: number;
-  /** How many buckets may be connected at their first event; 0: none. */
-  readonly autoConnectMax: number;
 }
 
 export interface IngestParts extends WithPorts<'clock' | 'telemetry'> {
@@ -131,7 +129,6 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
     gaps,
     reportUnconnected,
     telemetry,
-    autoConnectMax: limits.autoConnectMax,
   });
   const waiting = createWaiting({ ...limits, circuits, handover, queueWatch, clock, telemetry });
   const lastEvents = createLastEvents({ state: store.state, clock });
@@ -166,7 +163,6 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
     telemetry,
     store: store.state,
     inFlightMax: limits.inFlightMax,
-    autoConnects: limits.autoConnectMax > 0,
     isFailing: () => receiving.current() !== undefined,
   });
   const retentionMs = (queueUrl: string): number | undefined => queueWatch.retentionMs(queueUrl);

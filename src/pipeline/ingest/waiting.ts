@@ -52,10 +52,6 @@ export interface Waiting {
    * Resolves to false if it is not, or if that takes longer than a message may be held.
    */
   afterStoreFault(fault: Fault, hand: InHand): Promise<boolean>;
-  /** Takes room in the held set for a record of the bucket that waits for something else. Returns the function that gives it back; undefined if there is none. */
-  enter(bucket: string, hand: InHand): (() => void) | undefined;
-  /** Whether a record whose bucket is not connected must not wait any longer: it would become a dead letter, or keep others from being received. */
-  isLastChance(hand: InHand): boolean;
   /** The outcome of a record that failed alone: its message is deferred, or it is handed over to a re-index when too many messages are in flight. */
   alone(record: ChangeRecord, failure: { readonly fault: Fault; readonly delayS: number }, hand: InHand): Promise<Outcome>;
 }
@@ -194,8 +190,6 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
   return {
     waitOrHandOver,
     afterStoreFault,
-    enter: (bucket, hand) => shares.enter(bucket, hand),
-    isLastChance: (hand) => hand.isLastReceive || isCrowded() || isExpiring(hand.message),
     async alone(record, { fault, delayS }, hand) {
       const isDue = isCrowded() || isExpiring(hand.message);
       const outcome = isDue ? await handedOver(record, fault, hand) : undefined;

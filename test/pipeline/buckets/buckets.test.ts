@@ -313,7 +313,7 @@ describe('disconnecting a bucket', () => {
     expect(await readRecord(world.state, refs.jobSlot('photos'))).toBeUndefined();
     await world.connect();
     const removeBucket = async (bucket: string) => {
-      await world.connectBucket.autoConnect(bucket, 'notification', 10);
+      await world.connect();
       await world.jobs.request(reindexRequest({ bucket }), 'someone');
       await world.objects.removeBucket(bucket);
     };
@@ -336,7 +336,7 @@ describe('disconnecting a bucket', () => {
     const world = setUp();
     await world.connect();
     const removeBucket = async (bucket: string) => {
-      await world.connectBucket.autoConnect(bucket, 'notification', 10);
+      await world.connect();
       await world.objects.removeBucket(bucket);
     };
     await createDisconnectBucket({ ...world, objects: { ...world.objects, removeBucket } })('photos');

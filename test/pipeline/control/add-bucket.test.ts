@@ -33,15 +33,6 @@ describe('adding a bucket', () => {
     expect(await world.allJobs()).toEqual([]);
   });
 
-  it('at its first event starts its first re-index as well, once it has been quiet for a minute', async () => {
-    const world = createControlWorld();
-    await world.connectBucket.autoConnect('photos', 'notification', 10);
-    await world.after(15_000);
-    expect(await world.allJobs()).toEqual([]);
-    await world.after(60_000);
-    expect(await world.allJobs()).toMatchObject([{ bucket: 'photos', prefix: '', mode: 'apply', requestedBy: 'gap' }]);
-  });
-
   it('that asks for more enrichment than before wants it filled in, and one that asks for less or the same does not', async () => {
     const world = createControlWorld();
     const wanted: boolean[] = [];

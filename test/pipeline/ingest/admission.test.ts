@@ -8,7 +8,7 @@ import { guarded } from '../../support/fakes/guarded.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createBreakableStore, settled } from '../../support/worlds/ingest.ts';
 
-async function setUp(options: { readonly autoConnects?: boolean; readonly connected?: boolean } = {}) {
+async function setUp(options: { readonly connected?: boolean } = {}) {
   const clock = createFakeClock();
   const telemetry = createFakeTelemetry();
   const store = createBreakableStore();
@@ -37,7 +37,6 @@ async function setUp(options: { readonly autoConnects?: boolean; readonly connec
     clock,
     telemetry,
     inFlightMax: 1e3,
-    autoConnects: options.autoConnects ?? false,
     isFailing: () => conditions.isFailing,
   });
   const admitted: string[] = [];
@@ -136,14 +135,6 @@ describe('a receive', () => {
     await world.connect();
     await world.run(5_200);
     expect(world.admitted).toEqual(['a', 'b']);
-  });
-
-  it('does not ask for buckets where they are connected at their first event', async () => {
-    const world = await setUp({ connected: false, autoConnects: true });
-    world.admit('a');
-    await settled();
-    expect(world.admitted).toEqual(['a']);
-    expect(world.lists()).toBe(0);
   });
 
   it('waits when the store cannot say whether there is a bucket', async () => {

@@ -472,41 +472,10 @@ describe('a bucket that is not connected', () => {
     expect(world.outcomes()).toEqual(['unconnected', 'unconnected']);
     expect(world.messages()).toEqual([]);
   });
-
-  it('is connected at its first event where that is wished, up to the maximum', async () => {
-    const world = await createIngestWorld({ buckets: [], limits: { autoConnectMax: 2 } });
-    for (const bucket of ['one', 'two', 'three']) world.storage.createBucket(bucket);
-    await world.send(...['one', 'two', 'three', 'two', 'one'].map((bucket, index) => world.put(`k-${index}`, { bucket })));
-    await world.run(3_000);
-    expect(await world.document('k-0', 'one')).toBeDefined();
-    expect(await world.document('k-4', 'one')).toBeDefined();
-    expect(await world.document('k-3', 'two')).toBeDefined();
-    expect(await world.bucketRecord('three')).toBeUndefined();
-    expect(await world.unconnected('three')).toMatchObject({ count: 1 });
-    expect(world.telemetry.logged('bucket connected')).toHaveLength(2);
-  });
-
-  it.each([
-    { maxReceiveCount: 20, outcomes: ['deferred', 'unconnected'] },
-    // which is no letter
-    { maxReceiveCount: 1, outcomes: ['unconnected'] },
-  ])(
-    'and does not exist holds nothing up for ever, though its first event meets an S3 that does not answer ($maxReceiveCount)',
-    async ({ maxReceiveCount, outcomes }) => {
-      const world = await createIngestWorld({ maxReceiveCount, limits: { autoConnectMax: 9 } });
-      world.storage.failWith(new FaultError('s3.unavailable', '503'));
-      await world.send(nativeRecord('k', { bucket: 'nowhere', eventTimeMs: world.clock.nowMs() }));
-      await world.run(20_000);
-      expect(world.role.admission.state).toBe('on');
-      world.storage.failWith(undefined);
-      await world.run(MINUTE_MS);
-      expect([world.outcomes(), world.letters()]).toEqual([outcomes, []]);
-    },
-  );
 });
 
 it('an event of no consequence is counted by its name and acknowledged, and one that names no bucket is of none', async () => {
-  const world = await createIngestWorld({ limits: { autoConnectMax: 9 } });
+  const world = await createIngestWorld();
   await world.send(nativeRecord('k', { eventName: 'ObjectSung:Aloud' }), nativeRecord('k', { eventName: 'ObjectAcl:Put' }));
   await world.send({ eventName: 'ListBuckets', eventTime: '2026-01-02T03:04:05Z', s3: {} });
   await world.run(300);

@@ -14,9 +14,10 @@ export async function startEmbeddedRegistry(main?: string) {
     /** SQS, SNS and S3. */
     embeddedUrl,
     request: (...asked: Parameters<typeof daemon.request>) => daemon.request(...asked),
-    /** Creates a bucket if there is none, and puts objects with their keys as contents. */
+    /** Creates a bucket if there is none, connects it, and puts objects with their keys as contents. */
     async put(bucket: string, keys: readonly string[]): Promise<void> {
       await fetch(`${embeddedUrl}/${bucket}`, { method: 'PUT' });
+      await daemon.request('POST', '/v1/buckets', { bucket });
       for (const key of keys) {
         const { ok, status } = await fetch(`${embeddedUrl}/${bucket}/${encodeURIComponent(key)}`, { method: 'PUT', body: key });
         if (!ok) throw new Error(`PUT ${key}: ${status}`);

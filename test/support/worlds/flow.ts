@@ -24,7 +24,7 @@ export interface Flow {
   readonly index: FaultProxy;
   /** The settings of a daemon of this flow. */
   readonly env: Environment;
-  /** Starts a daemon, and waits until it is ready unless told otherwise. */
+  /** Starts a daemon, connects both buckets once, and waits until it is ready; unless told otherwise. */
   start(env?: Environment, options?: { readonly awaitReady?: boolean }): Promise<Daemon>;
   /** Resolves when the daemon's search finds exactly what the bucket holds and the queue is empty. Fails, with what differs, after `timeoutMs`. */
   converged(daemon: Daemon, timeoutMs?: number): Promise<void>;
@@ -44,6 +44,7 @@ export async function openFlow(kind: IndexKind, options?: WorldOptions): Promise
   const [world, testIndex] = await Promise.all([startQueueWorld(options), openIndex(kind)]);
   const env = { ...world.env, ...testIndex.env };
   const daemons: Daemon[] = [];
+  let isConnected = false;
   return {
     world,
     get index() {
@@ -54,7 +55,10 @@ export async function openFlow(kind: IndexKind, options?: WorldOptions): Promise
     async start(more = {}, { awaitReady = true } = {}) {
       const daemon = await startDaemon({ ...env, ...more });
       daemons.push(daemon);
-      if (awaitReady) await daemon.ready();
+      if (!awaitReady) return daemon;
+      if (!isConnected) await connectBuckets(daemon, world);
+      isConnected = true;
+      await daemon.ready();
       return daemon;
     },
     async converged(daemon, timeoutMs) {
@@ -73,6 +77,15 @@ export async function openFlow(kind: IndexKind, options?: WorldOptions): Promise
       await Promise.all([world.close(), testIndex.close()]);
     },
   };
+}
+
+/** Connects both buckets of a world without a re-index, as soon as the daemon can. */
+export async function connectBuckets(daemon: Daemon, world: QueueWorld): Promise<void> {
+  for (const { bucket } of [world, world.neighbour])
+    await until('the bucket is connected', async () => {
+      const { status } = await daemon.request('POST', '/v1/buckets', { bucket, reindex: false });
+      return status === 200 || status === 201;
+    });
 }
 
 /** A fresh index; `close` removes it. */

@@ -64,7 +64,6 @@ const LIMITS: IngestLimits = {
   holdMaxMs: 60_000,
   inFlightMax: 1_000,
   visibilityS: 60,
-  autoConnectMax: 0,
 };
 
 export type IngestWorld = Awaited<ReturnType<typeof createIngestWorld>>;

@@ -14,8 +14,6 @@ export const FAR = { bucket: 'far', region: 'eu-central-1' } as const;
 export const BROKEN_KEY = 'broken';
 export const CHANGED_PREFIX = 'changed/';
 
-/** A bucket that exists and is not connected: its first event connects it. */
-export const FRESH = { bucket: 'fresh', region: 'us-east-1' } as const;
 /** Connected buckets of a region that no other bucket is in: twice as many as there are HEAD requests at a time. */
 const CROWD = Array.from({ length: isLong ? 300 : 64 }, (_, count) => ({ bucket: `crowd-${count}`, region: 'ap-south-1' }));
 
@@ -33,8 +31,8 @@ export interface MatrixFault {
   readonly stopsReceiving?: true;
   /** A fresh fault for the network of one process. */
   readonly begin: () => PortFault;
-  /** Buckets that only this row has. Those that are connected get inexact events, the others exact ones. */
-  readonly others?: { readonly isConnected: boolean; readonly buckets: readonly WorkerBucket[] };
+  /** Buckets that only this row has. They get inexact events. */
+  readonly others?: readonly WorkerBucket[];
   /** What cannot be served however often it is tried, while others of its bucket can: its receives are its own. Default: none. */
   readonly alone?: Tag;
   /** Letters that are permitted for each worker. Default 0. */
@@ -60,7 +58,6 @@ const UNREACHABLE_MS = 6_000;
 const isObject = ({ bucket, key }: Asked): boolean => bucket === FAULTY.bucket && key === BROKEN_KEY;
 const isPrefix = ({ bucket, key }: Asked): boolean => bucket === FAULTY.bucket && key?.startsWith(CHANGED_PREFIX) === true;
 const isBucket = ({ bucket }: Asked): boolean => bucket === FAULTY.bucket;
-const isFresh = ({ bucket }: Asked): boolean => bucket === FRESH.bucket;
 const isCrowd = ({ bucket }: Asked): boolean => bucket.startsWith('crowd-');
 const isRegion = ({ bucket }: Asked): boolean => bucket !== FAR.bucket;
 
@@ -99,23 +96,8 @@ export const portFaults: readonly MatrixFault[] = [
   {
     name: 'many buckets of one region hang',
     concerns: ['others'],
-    others: { isConnected: true, buckets: CROWD },
+    others: CROWD,
     begin: storage(isCrowd, 's3.unavailable', HANGS_MS),
-  },
-  {
-    name: 'a bucket cannot be connected',
-    isVariant: true,
-    concerns: ['others'],
-    alone: 'others',
-    others: { isConnected: false, buckets: [FRESH] },
-    begin: storage(isFresh, 's3.unavailable'),
-  },
-  {
-    name: 'a bucket hangs at connecting',
-    concerns: ['others'],
-    alone: 'others',
-    others: { isConnected: false, buckets: [FRESH] },
-    begin: storage(isFresh, 's3.unavailable', HANGS_MS),
   },
   { name: 'the index is closed', concerns: OF_INDEX, begin: items('bucket.index-blocked') },
   { name: 'items of the index are answered with 403', isVariant: true, concerns: OF_INDEX, begin: items('bucket.index-denied') },

@@ -72,12 +72,11 @@ export async function runMatrixRow(fault: MatrixFault, form: MatrixForm): Promis
   const awaited = new Map<string, { readonly log: Log; readonly sentAtMs: number }>();
   let endedAtMs = Infinity;
   let healMs = 0;
-  const others = fault.others ?? { isConnected: true, buckets: [] };
+  const others = fault.others ?? [];
   const world = await createWorkersWorld({
     workers: form.workers,
     pollers: 2,
-    buckets: [FAULTY, NEAR, FAR, ...(others.isConnected ? others.buckets : [])],
-    ...(!others.isConnected && { unconnected: others.buckets, limits: { autoConnectMax: 100 } }),
+    buckets: [FAULTY, NEAR, FAR, ...others],
     indexed(bucket, key) {
       const id = `${bucket}/${key}`;
       const known = awaited.get(id);
@@ -116,7 +115,7 @@ export async function runMatrixRow(fault: MatrixFault, form: MatrixForm): Promis
     receivesMax[tag] = Math.max(receivesMax[tag], receiveCount);
     letters[tag] += 1;
   }
-  const wrongKeys = (await Promise.all([FAULTY, NEAR, FAR, ...others.buckets].map(({ bucket }) => world.wrongKeys(bucket)))).flat();
+  const wrongKeys = (await Promise.all([FAULTY, NEAR, FAR, ...others].map(({ bucket }) => world.wrongKeys(bucket)))).flat();
   world.end();
   return {
     lags: byTag((tag) => lagsOf(logs[tag])),
@@ -202,17 +201,16 @@ function createTraffic(world: WorkersWorld, others: Others, sent: (tag: Tag, buc
   }
 
   function sendOthers(): void {
-    const { isConnected, buckets } = others;
-    const nextOf = (at: number): WorkerBucket | undefined => buckets[(count * OTHERS_AT_ONCE + at) % buckets.length];
+    const nextOf = (at: number): WorkerBucket | undefined => others[(count * OTHERS_AT_ONCE + at) % others.length];
     const chosen = new Set(Array.from({ length: OTHERS_AT_ONCE }, (_, at) => nextOf(at)));
-    for (const each of chosen) if (each !== undefined) (isConnected ? inexact : exact)('others', each.bucket);
+    for (const each of chosen) if (each !== undefined) inexact('others', each.bucket);
   }
 
   return {
     begin: () => void (isBegun = true),
     send(): void {
       count += 1;
-      // not before the fault: a bucket that is connected at its first event would be connected then
+      // the others are what the fault is about
       if (isBegun) sendOthers();
       exact('exact near', NEAR.bucket);
       exact('exact same', FAULTY.bucket);

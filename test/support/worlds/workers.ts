@@ -51,7 +51,6 @@ const LIMITS: IngestLimits = {
   holdMaxMs: 60_000,
   inFlightMax: 80_000,
   visibilityS: 60,
-  autoConnectMax: 0,
 };
 
 export interface WorkerBucket {
@@ -62,8 +61,6 @@ export interface WorkerBucket {
 interface WorldOptions {
   readonly workers: number;
   readonly buckets: readonly WorkerBucket[];
-  /** Buckets that exist and are not connected. */
-  readonly unconnected?: readonly WorkerBucket[];
   readonly limits?: Partial<IngestLimits>;
   readonly pollers?: number;
   /** How old the numbers are that the queue reports of itself. */
@@ -177,7 +174,6 @@ async function connectAll({ clock, store, storage, telemetry, options }: Shared)
     storage.createBucket(bucket, { region });
     await connect.connect({ bucket }, 'test');
   }
-  for (const { bucket, region } of options.unconnected ?? []) storage.createBucket(bucket, { region });
   // as after the first re-index
   for (const { id } of await listAllRecords(store.state, 'gap', gapSchema)) await removeRecord(store.state, id);
 }
