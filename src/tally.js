@@ -14,7 +14,11 @@ var version = process.versions.node.split('.').map(Number);
 
 if (version[0] < needed[0] || (version[0] === needed[0] && version[1] < needed[1])) {
   process.stderr.write(
-    'tally: Tally needs Node ' + needed.join('.') + ' or later, and this is Node ' + process.versions.node + '. See https://nodejs.org.\n',
+    'tally: Tally needs Node ' +
+      needed.join('.') +
+      ' or later, and this is Node ' +
+      process.versions.node +
+      '. In a clone, `npm ci` installs it for `npm start` and `npm run`; otherwise see https://nodejs.org.\n',
   );
   process.exitCode = 78;
 } else {

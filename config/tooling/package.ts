@@ -1,10 +1,11 @@
 /**
- * Builds what is published. `node config/tooling/package.ts FOLDER` writes the package that npm packs, and with `--program` only
- * what the image contains of it. The program is one bundle with everything that it needs, which starts in half of the time of its
+ * Builds what is published. `node config/tooling/package.ts FOLDER` writes the package, and packs it beside the folder; with
+ * `--program` it writes only what the image contains of it. The program is one bundle with everything that it needs, which starts in half of the time of its
  * sources; a checkout runs from its sources without a build.
  */
+import { execFileSync } from 'node:child_process';
 import { cp, mkdir, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build, stop, type Metafile } from 'esbuild';
 import packageJson from '../../package.json' with { type: 'json' };
@@ -93,5 +94,18 @@ function packagesIn({ inputs }: Metafile): readonly string[] {
 
 if (import.meta.main) {
   const [folder = join(ROOT, 'dist/package')] = process.argv.slice(2).filter((each) => each !== '--program');
-  await (process.argv.includes('--program') ? writeProgram(folder) : writePackage(folder));
+  if (process.argv.includes('--program')) await writeProgram(folder);
+  else {
+    await writePackage(folder);
+    const archive = `./${relative('.', packed(folder))}`;
+    console.log(
+      `The package is ${archive}. Install it where Node ${needed()} or later runs:\n\n  npm install --global ${JSON.stringify(archive)}\n`,
+    );
+  }
+}
+
+/** Packs the folder, and returns the archive beside it. */
+function packed(folder: string): string {
+  const options = ['pack', folder, '--pack-destination', dirname(folder), '--silent'];
+  return join(dirname(folder), execFileSync('npm', options, { encoding: 'utf8' }).trim());
 }

@@ -41,11 +41,11 @@ export function addQueueCommands(program: Command, cli: Cli): void {
   });
 }
 
-function nextText(cli: Cli, { prefix, apply }: CreateOptions, { queues, settings }: QueuePairPlan): string {
+function nextText(cli: Cli, { prefix }: CreateOptions, { queues, settings, made = [] }: QueuePairPlan): string {
   if (queues.some(({ state }) => state === 'different'))
     return 'A queue that exists is never changed. Set its attributes with these commands if nothing else uses it, or choose other names with --prefix.';
-  if (apply === true) return 'Both queues are as planned. Start Tally with these settings.';
-  if (settings !== undefined) return 'Both queues exist and are as planned.';
+  if (made.length > 0) return `Made ${made.join(' and ')}. Start Tally with these settings.`;
+  if (settings !== undefined) return 'Both queues exist already, as planned. Start Tally with these settings.';
   const named = prefix === QUEUE_PREFIX ? [] : ['--prefix', prefix];
   return `To make them: ${cli.typed('queue create --apply', ...named)}`;
 }

@@ -201,8 +201,7 @@ export const faults = {
     circuit: 'bucket',
     opensAtOnce: true,
     jobs: 'wait',
-    advice:
-      'Check the name and the region of the bucket. If a connected bucket was deleted, disconnect it with `tally bucket remove NAME`.',
+    advice: 'Check the name and the region of the bucket. If it is connected, `tally doctor NAME` says what to do.',
   },
   /** HeadBucket is denied, so nothing distinguishes a missing key from a missing bucket. */
   'bucket.denied': {

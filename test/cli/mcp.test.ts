@@ -1,4 +1,5 @@
 /** `tally mcp`, by the SDK's own client on streams in memory. */
+import { createInterface } from 'node:readline';
 import { PassThrough } from 'node:stream';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
@@ -55,6 +56,38 @@ describe('tally mcp', () => {
     const lines = written().trimEnd().split('\n');
     expect(lines.map((line) => (JSON.parse(line) as { jsonrpc: string }).jsonrpc)).toEqual(lines.map(() => '2.0'));
     expect([world.opened(), world.closed()]).toEqual([1, 1]);
+  });
+
+  it('Fix: answers what stdin asked before it ended, and waits for no call that was cancelled', async () => {
+    const { stdin, stdout, overrides } = createStreams();
+    const gate = Promise.withResolvers<void>();
+    const { operations } = createFakeControl();
+    const openControl: CliDependencies['openControl'] = async () => ({
+      operations: {
+        ...operations,
+        async searchObjects() {
+          await gate.promise;
+          return { items: [] };
+        },
+      },
+      close: async () => undefined,
+    });
+    const lines = createInterface({ input: stdout });
+    const answered: unknown[] = [];
+    lines.on('line', (line) => answered.push((JSON.parse(line) as { readonly id: unknown }).id));
+    const ran = createCliWorld({ ...overrides, openControl }).run('mcp');
+    const send = (message: object) => stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+    const client = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'test', version: '1' } };
+    send({ id: 1, method: 'initialize', params: client });
+    send({ method: 'notifications/initialized' });
+    for (const id of [2, 3]) send({ id, method: 'tools/call', params: { name: 'search_objects', arguments: { q: 'cat' } } });
+    send({ method: 'notifications/cancelled', params: { requestId: 3 } });
+    send({ id: 4, method: 'tools/list' });
+    stdin.end();
+    await expect.poll(() => answered, { timeout: 60_000 }).toEqual([1, 4]);
+    gate.resolve();
+    expect((await ran).exitCode).toBe(0);
+    await expect.poll(() => answered).toEqual([1, 4, 2]);
   });
 
   it('bounds the searches of a program that asks for many at the same moment', async () => {

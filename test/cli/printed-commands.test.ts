@@ -98,7 +98,7 @@ async function inHelp(...path: readonly string[]): Promise<readonly string[]> {
 it('are found where they are known to be', () => {
   const named = [...commands.keys()];
   for (const command of [
-    'bucket remove NAME',
+    'doctor NAME',
     'bucket apply photos',
     'gaps --bucket photos',
     'admin users disable 0aB1cD2eF3gH4iJ5kL6mN7',

@@ -76,7 +76,7 @@ describe('the program as it must be typed', () => {
     expect(stdout).toContain('do   aws sns x && npm run -s tally -- bucket apply photos');
     expect(stdout).toContain('do   npm run -s tally -- bucket plan photos');
     world.nextAnswers({ ...job, state: 'failed', error: { code: 'bucket.missing', reason: 'gone' } });
-    expect((await world.run('jobs job-1')).stdout).toContain('`npm run -s tally -- bucket remove NAME`');
+    expect((await world.run('jobs job-1')).stdout).toContain('`npm run -s tally -- doctor NAME`');
   });
 
   it('quotes names for a shell, and lets none of them become a command', async () => {
@@ -90,7 +90,7 @@ describe('the program as it must be typed', () => {
     expect((await world.run('reindex photos')).stderr).toBe('To see its progress: npm run -s tally -- jobs job-1\n');
     expect((await world.run('bucket add photos --no-reindex')).stderr).toContain(': npm run -s tally -- reindex photos\n');
     world.nextFails(new FaultError('bucket.missing', 'there is no bucket nope'));
-    expect((await world.run('bucket add nope')).stderr).toContain('`npm run -s tally -- bucket remove NAME`');
+    expect((await world.run('bucket add nope')).stderr).toContain('`npm run -s tally -- doctor NAME`');
     const { stdout } = await world.run('search --help');
     expect(stdout).toContain('Usage: npm run -s tally -- search');
     expect(stdout).toContain('\n  npm run -s tally -- search annual report');

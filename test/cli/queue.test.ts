@@ -27,7 +27,7 @@ function createWorld(state: PlannedQueue['state']) {
         },
         async apply(prefix) {
           asked.push(`apply ${prefix}`);
-          return planned(state === 'absent' ? 'as-planned' : state);
+          return state === 'absent' ? { ...planned('as-planned'), made: ['tally-dead-letters', 'tally-bucket-events'] } : planned(state);
         },
       },
       close: () => void asked.push('close'),
@@ -47,9 +47,16 @@ describe('tally queue create', () => {
 
   it('prints nothing but the settings for a shell once the queues are made', async () => {
     const { asked, run } = createWorld('absent');
-    const { exitCode, stdout } = await run('queue create --apply');
+    const { exitCode, stdout, stderr } = await run('queue create --apply');
     expect({ exitCode, asked }).toEqual({ exitCode: 0, asked: ['apply tally', 'close'] });
     expect(stdout).toBe(`export AWS_REGION=eu-central-1\nexport TALLY_QUEUE_URL=${settings.TALLY_QUEUE_URL}\n`);
+    expect(stderr).toBe('Made tally-dead-letters and tally-bucket-events. Start Tally with these settings.\n');
+    const again = await createWorld('as-planned').run('queue create --apply');
+    expect(again).toMatchObject({
+      exitCode: 0,
+      stdout,
+      stderr: 'Both queues exist already, as planned. Start Tally with these settings.\n',
+    });
   });
 
   it('fails with each difference of a queue that is not as planned, and gives a shell nothing to evaluate', async () => {

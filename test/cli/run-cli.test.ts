@@ -118,6 +118,16 @@ describe('failures', () => {
     expect(stderr).toBe('tally: unexpected error: TypeError: https://tally:***@index:9200\n');
   });
 
+  it('Fix: a bucket that is not there is not one to remove', async () => {
+    const world = createCliWorld();
+    world.nextFails(new FaultError('bucket.missing', 'HeadBucket nope: the bucket does not exist'));
+    const { exitCode, stderr } = await world.run('bucket add nope');
+    expect(exitCode).toBe(69);
+    expect(stderr).toMatch(
+      /^tally: HeadBucket nope: the bucket does not exist \(bucket.missing\)\ntally: Check the name and the region of the bucket\. If it is connected, `tally doctor NAME`/,
+    );
+  });
+
   it('a control plane that cannot be opened is told like any fault', async () => {
     const world = createCliWorld({ openControl: () => Promise.reject(new FaultError('index.denied', '401')) });
     expect((await world.run('search')).exitCode).toBe(69);

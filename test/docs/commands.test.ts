@@ -16,7 +16,7 @@ import { createTestAws, until, type TestAws } from '../support/servers/aws.ts';
 import { startDaemon, type Daemon, type Environment } from '../support/servers/daemon.ts';
 import { awsEndpoint } from '../support/servers/found.ts';
 import { MAIN, nodeOptions } from '../support/servers/program.ts';
-import { ROOT, shellBlocksOf, textOf } from './pages.ts';
+import { pages, ROOT, shellBlocksOf, textOf } from './pages.ts';
 
 /** The minute for late events, and what comes before and after it on a busy machine. */
 const FIRST_REINDEX_MS = 300_000;
@@ -36,7 +36,7 @@ function blockWith(blocks: readonly (readonly string[])[], text: string): readon
 
 /** The blocks that the tests below know, by a text that only they have: a page with another one fails. */
 const KNOWN: Readonly<Record<string, readonly string[]>> = {
-  'README.md': ['npm start', 'explain', 'npm test', 'export TALLY_INDEX_URL', 'tally jobs'],
+  'README.md': ['npm start', 'demo:identity', 'npm test', 'explain', 'npm run package', 'export TALLY_INDEX_URL', 'tally jobs'],
   'docs/guides/container.md': ['docker build', '--embedded', 'docker compose up'],
   'docs/guides/ecs.md': ['aws cloudformation deploy', 'aws ecs run-task'],
 };
@@ -44,6 +44,20 @@ const KNOWN: Readonly<Record<string, readonly string[]>> = {
 it.each(Object.entries(KNOWN))('every block of commands in %s is known to a test', (page, texts) => {
   const blocks = shellBlocksOf(textOf(page));
   expect(texts.map((text) => blockWith(blocks, text))).toHaveLength(blocks.length);
+});
+
+// package.test.ts installs what `npm run package` makes, python.test.ts what the wheel has
+it.each([...pages().filter((page) => !page.startsWith('docs/internals/')), 'clients/python/README.md', 'clients/python/examples/ci.yaml'])(
+  'Fix: %s installs nothing from a registry that does not have it',
+  (page) =>
+    expect(textOf(page)).not.toMatch(
+      /npm (?:install|i|pack)[^`\n]* @tally-index\/tally|npx @tally-index|pip install[^`\n]* tally-(?:index|sdk)/,
+    ),
+);
+
+it('README.md and docs/start/local.md install the same', () => {
+  const [local = []] = shellBlocksOf(textOf('docs/start/local.md'));
+  expect(local.slice(0, 2)).toEqual(blockWith(README, 'npm run package'));
 });
 
 const programs = mkdtempSync(join(tmpdir(), 'tally-programs-'));
@@ -85,6 +99,8 @@ describe('README.md: try it', () => {
     for (const check of ['types', 'lint', 'format:check', 'deadcode']) expect(packageJson.scripts.test).toContain(check);
     expect(blockWith(README, 'npm start')).toEqual(['npm ci && npm start']);
     expect(blockWith(README, 'npm test')).toEqual(['npm ci && npm test']);
+    expect(blockWith(README, 'demo:identity')).toEqual(['npm ci && npm run demo:identity']);
+    expect(packageJson.scripts['demo:identity']).toBe('node test/support/identity/demo.ts');
   });
 
   it('an object is put, found, explained, compared, deleted and gone', async () => {

@@ -3,6 +3,8 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterEach, expect, it } from 'vitest';
+import { ROOT } from '../docs/pages.ts';
+import { findProgram, runProgram } from '../docs/programs.ts';
 import { get, type BrowserAnswer } from '../support/identity/browser.ts';
 import { jsonOf } from '../support/identity/http-world.ts';
 import { until } from '../support/servers/aws.ts';
@@ -55,6 +57,15 @@ it('the demo of identity: people choose who they are at each login, and Ctrl-C e
     expect(choice.text).toContain('Who are you?');
     const session = await visit(`${choice.url}?as=${who}`, cookies);
     expect(jsonOf(session)).toMatchObject({ role, user: { email: `${who}@example.com` } });
+  }
+
+  // a key of another registry: what is printed is what Python takes
+  const typed = /^ +(PYTHONPATH=.*)$/m.exec(text)?.[1] ?? '';
+  if (findProgram({ name: 'python3', variable: 'TALLY_TEST_PYTHON' }) !== undefined) {
+    const python = await runProgram('sh', ['-c', typed.replace('qk_…', 'qk_bogus')], { cwd: ROOT, env: { PATH, HOME } });
+    expect(python.stderr.trimEnd().split('\n').at(-1)).toBe(
+      'tally_sdk.errors.AuthenticationError: Authentication failed. Check your credentials or API key.',
+    );
   }
 
   // from the terminal and from npm

@@ -2,10 +2,9 @@
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { writePackage } from '../../config/tooling/package.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 import { shellBlocksOf, textOf } from '../docs/pages.ts';
 import { until } from '../support/servers/aws.ts';
@@ -19,6 +18,7 @@ describe('the package', () => {
   let main: string;
   let app: string;
   let archive: string;
+  let printed: string;
   // with the Node of this project, and without settings of Tally
   const outer = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('TALLY_')));
   const env = { ...outer, PATH: `${join(ROOT, 'node_modules/.bin')}:${process.env['PATH'] ?? ''}` };
@@ -26,16 +26,20 @@ describe('the package', () => {
   beforeAll(async () => {
     // a name that an address would encode
     folder = await mkdtemp(join(tmpdir(), 'tally package '));
-    await writePackage(join(folder, 'package'));
+    ({ stdout: printed } = await run('npm', ['run', '--silent', 'package', '--', join(folder, 'package')], { cwd: ROOT, env }));
     app = join(folder, 'app');
     await mkdir(app);
     await writeFile(join(app, 'package.json'), '{"private":true}');
-    await run('npm', ['pack', join(folder, 'package'), '--pack-destination', folder], { env });
     archive = join(folder, `tally-index-tally-${packageJson.version}.tgz`);
     await run('npm', ['install', '--offline', '--no-audit', '--no-fund', archive], { cwd: app, env });
     main = join(app, 'node_modules', '.bin', 'tally');
   });
   afterAll(() => rm(folder, { recursive: true, force: true }));
+
+  it('Fix: says where it is, and how it is installed', () => {
+    const shown = `./${relative(ROOT, archive)}`;
+    expect(printed).toBe(`The package is ${shown}. Install it where Node 24.5 or later runs:\n\n  npm install --global "${shown}"\n\n`);
+  });
 
   it('brings all that it needs, with the notices of others, in less than 12 MB', async () => {
     const { stdout } = await run('du', ['-sk', join(app, 'node_modules')]);
@@ -70,7 +74,11 @@ describe('the package', () => {
 
   it('is installed for the machine as docs/start/local.md says, and is typed by its name then', async () => {
     const [commands = []] = shellBlocksOf(textOf('docs/start/local.md'));
-    expect(commands).toEqual([`npm install --global ${packageJson.name}`, 'tally serve --embedded']);
+    expect(commands).toEqual([
+      'npm ci && npm run package',
+      'npm install --global ./dist/tally-index-tally-*.tgz',
+      'tally serve --embedded',
+    ]);
     const prefix = join(folder, 'machine');
     await run('npm', ['install', '--global', '--prefix', prefix, '--offline', '--no-audit', '--no-fund', archive], { env });
     const { stdout } = await run(join(prefix, 'bin/tally'), ['search', '--help'], { env });

@@ -50,7 +50,8 @@ describe('the program', () => {
     expect({ code: code as unknown, stdout, stderr }).toEqual({
       code: 78,
       stdout: '',
-      stderr: 'tally: Tally needs Node 24.5 or later, and this is Node 20.19.0. See https://nodejs.org.\n',
+      stderr:
+        'tally: Tally needs Node 24.5 or later, and this is Node 20.19.0. In a clone, `npm ci` installs it for `npm start` and `npm run`; otherwise see https://nodejs.org.\n',
     });
   });
 

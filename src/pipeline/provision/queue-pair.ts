@@ -28,6 +28,8 @@ export interface QueuePairPlan {
   readonly queues: readonly PlannedQueue[];
   /** What to export, once both queues are there as planned. */
   readonly settings?: Readonly<Record<string, string>>;
+  /** The names of the queues that this call has made. Absent: it made none. */
+  readonly made?: readonly string[];
 }
 
 export interface QueuePair {
@@ -78,7 +80,7 @@ export function createQueuePair({ aws, clock, region }: Dependencies): QueuePair
       if (before.queues.some(({ state }) => state === 'different')) return before;
       const absent = before.queues.filter(({ state }) => state === 'absent');
       for (const queue of absent) await make(queue, signal);
-      return absent.length === 0 ? before : plan(prefix, signal);
+      return absent.length === 0 ? before : { ...(await plan(prefix, signal)), made: absent.map(({ name }) => name) };
     },
   };
 }

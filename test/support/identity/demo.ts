@@ -84,7 +84,11 @@ user@example.com is a user, and admin@example.com is an administrator.
      TALLY_API_KEY=qk_… npm run -s tally -- whoami
      TALLY_API_KEY=qk_… npm run -s tally -- bucket list
 
-4. What administrators may do: log in again as admin@example.com.
+4. The same in Python, from this folder, with the secret again.
+
+     PYTHONPATH=clients/python python3 -c 'import tally_sdk as sdk; sdk.login_with_api_key("qk_…", "${url}"); print(sdk.whoami())'
+
+5. What administrators may do: log in again as admin@example.com.
 
      npm run -s tally -- login ${url}
      npm run -s tally -- admin users list
