@@ -27,20 +27,12 @@ const where = z
     '`BUCKET`, `BUCKET/PREFIX`, or `*` for every bucket. A prefix may end within a name: `logs/a` is the beginning of `logs/ab/x`.',
   );
 
-/** What a narrowed API key reads at most. */
-export const keyGrants = z
-  .array(where, must('must be a list of BUCKET, BUCKET/PREFIX or *'))
-  .min(1, 'must name at least one part')
-  .max(100, 'must name at most 100 parts')
-  .readonly();
-
 const grant = z
   .object({
     who: z.string().describe('Who may read.'),
     where: z.string().describe('What may be read.'),
     granted_by: z.string().describe('Who granted it.'),
     created_at: time.describe('When.'),
-    source: z.enum(['command', 'file']).describe('`file`: a line of TALLY_GRANTS_FILE, which ends with the line.'),
   })
   .meta({ id: 'Grant', description: 'Somebody may read the keys of a bucket, or those with a prefix.' });
 export type GrantView = z.infer<typeof grant>;
@@ -124,7 +116,7 @@ export const accessRows = {
     body,
     answer: grant,
     status: 200,
-    errors: ['grant.not-found', 'grant.of-file', 'state.conflict', 'audit.unavailable'],
+    errors: ['grant.not-found', 'state.conflict', 'audit.unavailable'],
     example: { body: EXAMPLE },
   },
   'GET /v1/admin/readers': {
@@ -161,6 +153,6 @@ export const accessRows = {
 } as const satisfies Record<RowKey, Row>;
 
 /** Converts a stored grant to its form in the API. */
-export function grantView({ who: grantee, where: part, grantedBy, createdAtMs, source }: Grant): GrantView {
-  return { who: grantee, where: part, granted_by: grantedBy, created_at: timeOf(createdAtMs), source };
+export function grantView({ who: grantee, where: part, grantedBy, createdAtMs }: Grant): GrantView {
+  return { who: grantee, where: part, granted_by: grantedBy, created_at: timeOf(createdAtMs) };
 }

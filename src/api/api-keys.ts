@@ -13,7 +13,6 @@ import {
   type KeyRecord,
 } from '../domain/identity/api-key.ts';
 import type { KnownUser } from '../domain/identity/login-rules.ts';
-import { keyGrants } from './access.ts';
 import { cursor, emailText, id, limit, moment, must, pageOf, textOf, time, timeOf } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
@@ -28,7 +27,6 @@ export const apiKey = z
     expires_at: time.describe('When it ends.'),
     last_used_at: time.nullable().describe('When it was last used, to the minute; null: never.'),
     scopes: z.array(z.enum(keyScopes)).readonly().describe('What it may do, as far as its owner may do it.'),
-    grants: z.array(z.string()).readonly().optional().describe('What it reads at most; absent: what its owner reads.'),
   })
   .meta({ id: 'ApiKey', description: 'An API key. It never contains the secret.' });
 export type ApiKey = z.infer<typeof apiKey>;
@@ -80,11 +78,6 @@ const newKey = z.strictObject(
       .readonly()
       .exactOptional()
       .describe('What the key may do; `read` is always among it. Absent: what you may do, without `admin`.'),
-    grants: keyGrants
-      .exactOptional()
-      .describe(
-        'What the key reads at most, of what you read at that moment. Such a key has the scope `read` only. Absent: what you read.',
-      ),
   },
   must('must be an object'),
 );
@@ -225,7 +218,6 @@ export function keyView(record: KeyRecord, { owner, rule, nowMs }: KeyFacts): Ap
     expires_at: timeOf(expiresAtMs),
     last_used_at: record.lastUsedAtMs === undefined ? null : timeOf(record.lastUsedAtMs),
     scopes: record.scopes,
-    ...(record.grants && { grants: record.grants }),
   };
 }
 

@@ -30,9 +30,6 @@ import { withoutProxyFor, type OuterEnvironment, type ProxyVariables } from '../
 import type { Settings } from '../settings/settings.ts';
 import { FaultError } from '../domain/fault.ts';
 import { parseArn } from '../domain/provisioning/names.ts';
-import { createApplyFileGrants, type ApplyFileGrants } from '../pipeline/access/file-grants.ts';
-import { createStoredGrants } from '../pipeline/access/policy.ts';
-import { createAudited } from '../pipeline/identity/audited.ts';
 import { createAllBuckets, type AllBuckets } from '../pipeline/buckets/all-buckets.ts';
 import { createProcesses, type Processes } from '../pipeline/buckets/processes.ts';
 import { createConnectBucket, type ConnectBucket } from '../pipeline/buckets/connect.ts';
@@ -78,7 +75,6 @@ export interface Core {
   readonly deadLetters: ReturnType<typeof createDeadLetters>;
   readonly keys: KeyParts;
   readonly operations: CheckedOperations;
-  readonly applyFileGrants: ApplyFileGrants;
   /** Undefined where nothing in AWS leads to a bucket queue: in the embedded mode, and without a bucket queue. */
   readonly provisioning: Provisioning | undefined;
   /** A job has something to do, or this one was stored: what onJobDue() named is called. */
@@ -221,9 +217,8 @@ export async function createCore(
   const parts = { store, storage, clock, telemetry, jobIsDue, connectBucket, deadLetters, provisioning, processes };
   const compareIntervalMs = settings.TALLY_COMPARE_INTERVAL_DAYS * 86_400_000;
   const rules = { compareIntervalMs, keyRule: keys.rule, loginRules: loginRulesOf(settings) };
-  const access = { everyoneReads: settings.TALLY_READERS === 'everyone', hasGrantsFile: settings.TALLY_GRANTS_FILE !== undefined };
-  const operations = createOperations({ ...parts, ...rules, liveKeys: keys.liveKeys, ...access });
-  const audited = createAudited({ audit: store.audit, clock, telemetry });
+  const everyoneReads = settings.TALLY_READERS === 'everyone';
+  const operations = createOperations({ ...parts, ...rules, liveKeys: keys.liveKeys, everyoneReads });
   return {
     store,
     aws,
@@ -238,7 +233,6 @@ export async function createCore(
     deadLetters,
     keys,
     operations,
-    applyFileGrants: createApplyFileGrants({ grants: createStoredGrants({ state, clock }), audited, clock }),
     provisioning: isEmbedded || queueUrl === undefined ? undefined : provisioning,
     jobIsDue,
     onJobDue(next) {

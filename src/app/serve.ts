@@ -7,7 +7,6 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import packageJson from '../../package.json' with { type: 'json' };
-import type { FileGrant } from '../domain/access/grant.ts';
 import type { Embedded } from '../adapters/embedded/server.ts';
 import { RequestError } from '../domain/request-error.ts';
 import { createReindexJobs } from '../pipeline/control/reindex-jobs.ts';
@@ -17,7 +16,6 @@ import { acquireServeLock } from '../adapters/sqlite/serve-lock.ts';
 import { systemClock } from '../adapters/system-clock.ts';
 import { createTelemetry, type TelemetryAdapter } from '../adapters/telemetry.ts';
 import { startCalendar } from './calendar.ts';
-import { GrantsFileError, readGrantsFile } from './grants-file.ts';
 import { createIdentity } from './identity.ts';
 import { ingestParts } from './ingest.ts';
 import { createReindexing } from './reindex.ts';
@@ -196,7 +194,6 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   const queues = queuesOf(settings, embedded);
   const addresses = await awsAddresses(settings, environment, embedded?.endpoint);
   reportChoices(settings, environment, telemetry);
-  const grantLines = await grantLinesOf(settings);
   const core = await createCore(settings, addresses, { queues, telemetry, isServing: true });
   const stopping = new AbortController();
   const probeCluster = createProbeCluster(core.store, () => circuits.openOf(['cluster']) !== undefined);
@@ -263,12 +260,10 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
     for (;;) {
       try {
         await core.store.setup.prepare(stopping.signal);
-        if (grantLines !== undefined) await core.applyFileGrants(grantLines, processActor(), stopping.signal);
         prepared = 'prepared';
         return;
       } catch (error) {
         stopping.signal.throwIfAborted();
-        if (error instanceof RequestError && error.code === 'grant.limit') throw new StartError(`TALLY_GRANTS_FILE: ${error.message}`);
         prepared = faultOf(error);
         if (prepared.code === 'index.newer' || prepared.code === 'index.damaged')
           throw new StartError(`${prepared.reason}. ${faults[prepared.code].advice}`);
@@ -375,17 +370,6 @@ function startRecords({ settings, core, telemetry, access, ...watching }: Record
       { name: 'look at the rights in the index store', intervalMs: RIGHTS_MS, isAtOnce: true, signal },
       access.look,
     );
-}
-
-/** The grants of the file, for a process that serves the control plane. */
-async function grantLinesOf({ TALLY_GRANTS_FILE: path, TALLY_ROLES: roles }: Settings): Promise<readonly FileGrant[] | undefined> {
-  if (path === undefined || !roles.includes('http')) return undefined;
-  try {
-    return await readGrantsFile(path);
-  } catch (error) {
-    if (error instanceof GrantsFileError) throw new StartError(error.message);
-    throw error;
-  }
 }
 
 function lettersMovedBySqs(

@@ -207,8 +207,8 @@ function addList(grants: Command, cli: Cli): void {
 
 function grantsText(grants: readonly GrantView[]): string {
   return tableText(
-    ['WHO', 'WHERE', 'GRANTED BY', 'SINCE', 'FROM'],
-    grants.map(({ who, where, granted_by: by, created_at: since, source }) => [who, where, by, since, source]),
+    ['WHO', 'WHERE', 'GRANTED BY', 'SINCE'],
+    grants.map(({ who, where, granted_by: by, created_at: since }) => [who, where, by, since]),
   );
 }
 

@@ -72,8 +72,7 @@ function addCreate(keys: Command, cli: Cli): void {
     )
     .addOption(
       parameter('--scope <scopes...>', 'what the key may do (default: what you may do, without admin)', 'scopes').choices(keyScopes),
-    )
-    .addOption(parameter('--grant <parts...>', 'what the key reads at most: BUCKET or BUCKET/PREFIX (default: what you read)', 'grants'));
+    );
   printing(create, 'tally keys create "nightly export, production, 2026-11" --days 60 --scope read').action(
     async (name: string, { json, ...parameters }: JsonOption & Omit<Partial<NewApiKey>, 'name'>) => {
       const options = { json };
@@ -193,6 +192,5 @@ function keyFields(key: ApiKey): Readonly<Record<string, Cell>> {
     expires: key.expires_at,
     last_used: key.last_used_at ?? 'never',
     scopes: key.scopes.join(', '),
-    reads: key.grants?.join(', '),
   };
 }

@@ -41,8 +41,6 @@ export const requestErrors = {
   'grant.not-found': 404,
   /** There are as many grants as the registry keeps. */
   'grant.limit': 409,
-  /** The grant stands in the file of TALLY_GRANTS_FILE and is changed there. */
-  'grant.of-file': 409,
   /** No appointment waits for this person. */
   'appointment.not-found': 404,
   /** The user is the last administrator who can log in. */

@@ -19,7 +19,6 @@ import { openApiOf } from '../api/openapi.ts';
 import type { AnyRequest } from '../api/row.ts';
 import { RequestError } from '../domain/request-error.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
-import { createCursorSeal } from './cursor-seal.ts';
 import { createCallers } from './caller.ts';
 import { isForAnyPage, requireDirectCaller, requireJsonBody, requireLocalCaller, requireLocalHost, requireOwnSite } from './guard.ts';
 import { healthHandlers, type HealthParts } from './health-listener.ts';
@@ -88,7 +87,6 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
   const { strangersBodyMs } = parts;
   const app = createServer({ telemetry, rows, guard: guardOf(parts), isKnown: (request) => callers.isKnown(request), strangersBodyMs });
   const runOperation = createRunOperation();
-  const seal = identity && createCursorSeal(() => identity.logins.sharedKey());
   const closing = new AbortController();
   const readKey = (id: string, context: Context) => operations.getApiKey({ params: { id } }, context);
   let openApi: string | undefined;
@@ -132,9 +130,7 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
   }
 
   async function callOperation({ operation }: PlacedRow<ControlName>, checked: AnyRequest, context: Context): Promise<unknown> {
-    const request = seal === undefined ? checked : await seal.opened(checked);
-    const answer = await runOperation(operation, () => byName[operation](request, { ...context, requestId: randomUUID() }), context.signal);
-    return seal === undefined ? answer : seal.sealed(answer);
+    return runOperation(operation, () => byName[operation](checked, { ...context, requestId: randomUUID() }), context.signal);
   }
 
   function operationHandler(row: PlacedRow<ControlName>): Handler {

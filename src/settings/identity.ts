@@ -86,9 +86,6 @@ export const identitySettings = {
     .describe(
       'Who may read the index when people log in. granted: everyone reads what is granted, and administrators read everything. everyone: every user reads every bucket. Without TALLY_OIDC_ISSUER every caller on this machine reads everything.',
     ),
-  TALLY_GRANTS_FILE: optionalPath.describe(
-    'A YAML file of grants, read at the start: a list of entries with who and where. Its grants exist as long as its lines do, and commands cannot change them. A file that cannot be read refuses the start.',
-  ),
   TALLY_SESSION_DAYS: integer(1, 90, 7).describe(
     'How long a login of the command line or of the Python SDK lasts, in days. The default of 7 days asks people once a week. A smaller value counts for existing sessions too; a larger one counts from the next login on. Sessions of browsers last 12 hours.',
   ),
@@ -127,7 +124,6 @@ const withIssuer = [
   'TALLY_OIDC_ALLOW_UNVERIFIED',
   'TALLY_OIDC_ADMIN_CLAIM',
   'TALLY_OIDC_ADMIN_EMAILS',
-  'TALLY_GRANTS_FILE',
 ] as const satisfies readonly (keyof IdentitySettings)[];
 
 /** The mistakes in how the settings of identity are combined. */

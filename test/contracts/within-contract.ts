@@ -123,8 +123,6 @@ const granted: readonly (readonly [string, readonly BucketPart[]])[] = [
   ['as many beginnings of names in one bucket', times(PARTS_MAX, (at) => part(ONE, `many/${String(at).padStart(3, '0')}/r`))],
   ['as many folders of many buckets', times(PARTS_MAX, (at) => part([ONE, TWO, THREE, NEVER][at % 4] ?? ONE, numbered(at).slice(0, 9)))],
   ['as many buckets, of which few have an index', [part(TWO), ...times(PARTS_MAX - 1, (at) => part(`${NEVER}-${at}`))]],
-  // a narrowed API key with 100 parts, each of which may be within one of the 300 of its owner or the other way
-  ['the parts of a person beside those of a key', times(398, (at) => part(at % 2 === 0 ? ONE : TWO, `many/${at}/`))],
 ];
 
 /** Filters beside the parts. */

@@ -49,7 +49,7 @@ const most: Values = {
   aws: { region: 'eu-central-1', queueUrls: [QUEUE, OTHER_QUEUE] },
   serviceAccount: { roleArn: 'arn:aws:iam::123456789012:role/tally', annotations: { team: 'search' } },
   index: { existingSecret: 'tally', auth: 'basic', ca: { existingSecret: 'authority' } },
-  login: { ...login, adminClaim: 'groups=tally-admins', grants: [{ who: 'group:finance', where: 'photos/invoices/*' }] },
+  login: { ...login, adminClaim: 'groups=tally-admins' },
   settings: { TALLY_BULK_BYTES: 5_242_880, TALLY_GAPS_LIST_REQUESTS_PER_DAY: 0, HTTPS_PROXY: 'http://proxy:3128' },
   ingress: { enabled: true, className: 'nginx', annotations: { 'cert-manager.io/cluster-issuer': 'letsencrypt' } },
   gateway: { enabled: true, parentRefs: [{ name: 'public', namespace: 'gateways', sectionName: 'https' }] },
@@ -176,7 +176,6 @@ const contents: Readonly<Record<string, string>> = {
   '/run/secrets/index/index-url': 'https://tally:secret@search.internal:9200',
   '/run/secrets/login/client-secret': 'secret',
   '/run/secrets/ca/ca.crt': rootCertificates[0]!,
-  '/run/grants/grants.yaml': '[]',
 };
 
 /** The settings of a Deployment, whose files are all mounted. Fails unless Tally serves with them. */
@@ -335,20 +334,16 @@ describe.skipIf(!runs)('the chart', () => {
       TALLY_OIDC_ALLOWED: login['allowed'],
       TALLY_OIDC_ADMIN_EMAILS: login['adminEmails'],
       TALLY_TRUSTED_PROXIES: login['trustedProxies'],
-      TALLY_GRANTS_FILE: '/run/grants/grants.yaml',
     });
   });
 
   it('gives what belongs to logins to the control plane alone, and keeps secrets out of the variables', async () => {
     const objects = await made(most);
     for (const role of ['ingest', 'reindex']) {
-      expect(JSON.stringify(one(objects, 'Deployment', `tally-${role}`))).not.toMatch(/OIDC|tally-login|grants/);
+      expect(JSON.stringify(one(objects, 'Deployment', `tally-${role}`))).not.toMatch(/OIDC|tally-login/);
       expect(containerOf(objects, `tally-${role}`).ports.map(({ name }) => name)).toEqual(['health']);
     }
     expect(JSON.stringify(objects)).not.toMatch(/secretKeyRef/);
-    expect(parse(one(objects, 'ConfigMap', 'tally-grants').data?.['grants.yaml'] ?? '')).toEqual([
-      { who: 'group:finance', where: 'photos/invoices/*' },
-    ]);
   });
 
   it('keeps the control plane on the loopback address of its pod where no one logs in', async () => {
@@ -377,7 +372,7 @@ describe.skipIf(!runs)('the chart', () => {
     expect(readinessProbe.httpGet).toEqual({ path: '/livez', port: 'http' });
   });
 
-  it('lets a stop end, probes with patience, and restarts pods whose grants change', async () => {
+  it('lets a stop end, and probes with patience', async () => {
     const objects = await made(most);
     for (const name of named(objects, 'Deployment')) {
       const { terminationGracePeriodSeconds, containers } = deploymentOf(objects, name).template.spec;
@@ -390,11 +385,6 @@ describe.skipIf(!runs)('the chart', () => {
         expect(timeoutSeconds).toBeLessThan(periodSeconds);
       }
     }
-    const checksum = async (where: string): Promise<unknown> => {
-      const changed = await made({ ...together, login: { ...login, grants: [{ who: 'everyone', where }] } });
-      return deploymentOf(changed, 'tally').template.metadata.annotations?.['checksum/grants'];
-    };
-    expect(await checksum('photos/*')).not.toEqual(await checksum('movies/*'));
   });
 
   it('runs without root, a writable root file system, capabilities and a token of Kubernetes', async () => {

@@ -102,7 +102,6 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
     ],
   ],
   'docs/audit.md': [
-    ['the first {} of each', of('pipeline/access/file-grants.ts', 'NAMED_MAX')],
     ['for each key, operation, address and {} seconds', wordOf('pipeline/identity/audit-windows.ts', 'USES_MS', 's')],
     ['with at most {} keys', of('pipeline/calendar/sweep-deletes.ts', 'KEYS_MAX')],
   ],

@@ -15,14 +15,12 @@ def create(
     expires_in_days: int = 90,
     *,
     scopes: Optional[Sequence[str]] = None,
-    grants: Optional[Sequence[str]] = None,
 ) -> Tuple[ApiKey, str]:
     """
     Creates a key; needs an interactive login. Returns its record and its secret, which is shown this once.
 
     `expires_in_days`: 1 to 365. `scopes`: what the key may do (read, operate, admin); by default all that its owner
-    may do, except admin. `grants`: what the key reads at most (BUCKET or BUCKET/PREFIX), of what its owner reads; by default
-    all of that. A key with `grants` only reads.
+    may do, except admin.
     """
     if isinstance(expires_in_days, float):
         # JSON writes 90.0 as a number that is whole, too
@@ -31,8 +29,6 @@ def create(
     asked: Mapping[str, object] = {"name": name, "expires_in_days": expires_in_days}
     if scopes is not None:
         asked = {**asked, "scopes": [*scopes]}
-    if grants is not None:
-        asked = {**asked, "grants": [*grants]}
     answer = client.call("POST", _PATH, body=asked).checked()
     body = answer.body if isinstance(answer.body, dict) else {}
     secret = body.get("secret")

@@ -22,8 +22,6 @@ class ApiKey:
     last_used_at: Optional[datetime]
     # what the key may do: read, operate, admin
     scopes: Tuple[str, ...] = ()
-    # what the key reads at most; None: what its owner reads
-    grants: Optional[Tuple[str, ...]] = None
     # whether the owner is disabled, so that the key is refused; in answers to administrators only
     owner_disabled: Optional[bool] = None
     # the id of the owner, and whether the issuer vouches for the address; in answers to administrators only
@@ -67,8 +65,6 @@ class Grant:
     where: str
     granted_by: str
     created_at: datetime
-    # command, or file: a line of TALLY_GRANTS_FILE
-    source: str
 
 
 @dataclass(frozen=True)

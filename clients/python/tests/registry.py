@@ -178,8 +178,6 @@ class Registry:
             raise Problem(400, "request.invalid", "expires_in_days: must be a whole number from 1 to 365")
         record, secret = self.add_key(body["name"])
         record["scopes"] = body.get("scopes", ["read"])
-        if "grants" in body:
-            record["grants"] = body["grants"]
         return 201, {}, {"key": record, "secret": secret}
 
     def _keys(self, received: Received, query: Dict[str, str]) -> Tuple[int, Dict[str, str], Any]:
@@ -247,7 +245,7 @@ JOB: Json = {
     "created_at": CREATED,
     "ranges": {"cut": 1, "done": 0, "leased": 1},
 }
-GRANT: Json = {"who": "group:analysts", "where": "photos", "granted_by": EMAIL, "created_at": CREATED, "source": "command"}
+GRANT: Json = {"who": "group:analysts", "where": "photos", "granted_by": EMAIL, "created_at": CREATED}
 ACCESS: Json = {
     "user_id": "u1",
     "email": EMAIL,

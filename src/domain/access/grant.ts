@@ -23,8 +23,6 @@ export const grantSchema = z.object({
   where: z.string(),
   grantedBy: z.string(),
   createdAtMs: z.number(),
-  /** `file`: the file of grants has it, and it goes with its line there. */
-  source: z.enum(['file', 'command']),
 });
 export type Grant = z.infer<typeof grantSchema>;
 
@@ -84,22 +82,6 @@ export const whereSchema = z.string().transform((text, context) => {
   context.addIssue(part.mistake);
   return z.NEVER;
 });
-
-/** An entry of the file of grants. */
-export const grantLine = z.strictObject({
-  who: whoSchema,
-  // a block of YAML ends with a line feed, which would be part of the prefix
-  where: z
-    .string()
-    .refine((text) => !text.endsWith('\n'), 'must not end with a line feed')
-    .pipe(whereSchema),
-});
-export type FileGrant = z.infer<typeof grantLine>;
-
-/** Names a grant: no two grants of a policy have the same text. */
-export function textOfGrant({ who, where }: Pick<Grant, 'who' | 'where'>): string {
-  return `${who} → ${where}`;
-}
 
 /** Whom grants are meant for. */
 export interface Reader {

@@ -35,19 +35,6 @@ export function mergedParts(parts: readonly BucketPart[]): readonly BucketPart[]
   return merged;
 }
 
-/** What is in both. */
-export function intersectionOf(a: Readable, b: Readable): Readable {
-  if (a === 'everything') return b;
-  if (b === 'everything') return a;
-  const byBucket = Map.groupBy(b, ({ bucket }) => bucket);
-  const common = a.flatMap(({ bucket, prefix }) =>
-    (byBucket.get(bucket) ?? [])
-      .filter((other) => intersects(prefix, other.prefix))
-      .map((other) => ({ bucket, prefix: longer(prefix, other.prefix) })),
-  );
-  return mergedParts(common);
-}
-
 /** What of these parts is in one bucket, or in all, below a prefix. */
 export function overlapping(
   parts: readonly BucketPart[],

@@ -1,7 +1,5 @@
 /** The actor: who requests an act. Every operation of the control plane receives one. */
 
-import type { Readable } from '../access/readable.ts';
-
 /** A program on this machine, which is not authenticated. */
 interface LocalActor {
   readonly kind: 'local';
@@ -61,10 +59,6 @@ export interface KeyActor {
   readonly groups?: readonly string[];
   /** Set if what the issuer stated at the owner's last login, groups and a role, does not count any more. */
   readonly claimsLapsed?: true;
-  /** Set if the owner is an administrator, who reads everything, and the key is narrowed. */
-  readonly ownerReadsAll?: true;
-  /** The key reads only what is in these as well. Absent: what its owner reads. */
-  readonly narrowedTo?: Readable;
   /** Why the key does not have scopes that it was created with. */
   readonly withheld?: WithheldScopes;
   /** When the key ends; set from 14 days before. */

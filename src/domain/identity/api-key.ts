@@ -10,8 +10,6 @@
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
-import { partOf, unionOf } from '../access/grant.ts';
-import type { Readable } from '../access/readable.ts';
 import { hasSecret } from '../masked-secrets.ts';
 import { UNPRINTABLE } from '../printable.ts';
 import { keyScopes } from './actor.ts';
@@ -49,8 +47,8 @@ const EXPIRY_WARNING_MS = 14 * DAY_MS;
 export const keyStatuses = ['ACTIVE', 'EXPIRED'] as const;
 type KeyStatus = (typeof keyStatuses)[number];
 
-/** A key as stored. */
-export const keyRecordSchema = z.object({
+/** A key as stored. A record with a field that is not known is refused: the field may say what the key must not do. */
+export const keyRecordSchema = z.strictObject({
   id: z.string(),
   name: z.string(),
   userId: z.string(),
@@ -59,8 +57,6 @@ export const keyRecordSchema = z.object({
   fingerprint: z.string(),
   secretHash: z.string(),
   scopes: z.array(z.enum(keyScopes)).readonly(),
-  /** What the key reads at most, as texts of grants. Absent: what its owner reads. */
-  grants: z.array(z.string()).readonly().optional(),
   createdAtMs: z.number(),
   expiresAtMs: z.number(),
   /** Stored at most once a minute. */
@@ -138,14 +134,13 @@ interface NewKey {
   readonly userId: string;
   readonly userEmail: string;
   readonly scopes: KeyRecord['scopes'];
-  readonly grants?: KeyRecord['grants'];
   /** 1 to 365. */
   readonly expiresInDays: number;
   readonly nowMs: number;
 }
 
 /** The record of a new key. It contains the hash of the secret only. */
-export function keyRecordOf({ secret, name, userId, userEmail, scopes, grants, expiresInDays, nowMs }: NewKey): KeyRecord {
+export function keyRecordOf({ secret, name, userId, userEmail, scopes, expiresInDays, nowMs }: NewKey): KeyRecord {
   return {
     id: keyIdOf(secret),
     name,
@@ -154,7 +149,6 @@ export function keyRecordOf({ secret, name, userId, userEmail, scopes, grants, e
     fingerprint: fingerprintOf(secret),
     secretHash: secretHashOf(secret),
     scopes,
-    ...(grants && { grants }),
     createdAtMs: nowMs,
     expiresAtMs: nowMs + expiresInDays * DAY_MS,
   };
@@ -182,16 +176,6 @@ export function expiryOf(
 /** Whether what the claims of the owner's last login stated still counts for keys. */
 export function claimsCount(rolesSeenAtMs: number, { claimsDays = Infinity }: ExpiryRule, nowMs: number): boolean {
   return nowMs < rolesSeenAtMs + claimsDays * DAY_MS;
-}
-
-/** What a narrowed key reads at most; undefined: the key is not narrowed. */
-export function narrowedTo({ grants }: Pick<KeyRecord, 'grants'>): Readable | undefined {
-  if (grants === undefined) return undefined;
-  const parts = grants.flatMap((text) => {
-    const part = partOf(text);
-    return part !== 'everything' && 'mistake' in part ? [] : [part];
-  });
-  return unionOf(parts).readable;
 }
 
 /** The status at a moment. At the moment of its expiry a key is EXPIRED. */

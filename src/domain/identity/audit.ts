@@ -38,7 +38,6 @@ export const auditEvents = [
   'UserGrantWithdraw',
   'GrantAdd',
   'GrantRemove',
-  'GrantsFile',
   'UserDisable',
   'UserEnable',
 ] as const;

@@ -58,22 +58,21 @@ function GrantTable({ grants, label = 'Grants', remove }: GrantTableProps) {
   const columns: readonly Column<GrantView>[] = [
     ['Who', ({ who }) => <Text>{who}</Text>, 'row'],
     ['May read', ({ where }) => <Text>{where === '*' ? 'every bucket' : where}</Text>],
-    ['Granted by', ({ source, granted_by: by }) => (source === 'file' ? 'the file of grants' : <Text>{by}</Text>)],
+    ['Granted by', ({ granted_by: by }) => <Text>{by}</Text>],
     ['Since', ({ created_at: since }) => <Time at={since} />],
   ];
   const act: Column<GrantView> = [
     'Actions',
-    (grant) =>
-      grant.source === 'command' && (
-        <button
-          type="button"
-          class="danger outline small"
-          aria-label={`Remove ${printable(grant.who)} from ${printable(grant.where)}`}
-          onClick={() => remove?.(grant)}
-        >
-          Remove
-        </button>
-      ),
+    (grant) => (
+      <button
+        type="button"
+        class="danger outline small"
+        aria-label={`Remove ${printable(grant.who)} from ${printable(grant.where)}`}
+        onClick={() => remove?.(grant)}
+      >
+        Remove
+      </button>
+    ),
   ];
   return (
     <Table

@@ -60,19 +60,7 @@ export const keyColumns: readonly Column<ApiKey>[] = [
   ['Left', (key) => <Left of={key} />],
   ['Created', ({ created_at: at }) => <Time at={at} />],
   ['Last used', ({ last_used_at: at }) => <Time at={at} />],
-  [
-    'May',
-    ({ scopes, grants }) => (
-      <>
-        {scopes.join(', ')}
-        {grants !== undefined && (
-          <>
-            : <Text>{grants.join(', ')}</Text>
-          </>
-        )}
-      </>
-    ),
-  ],
+  ['May', ({ scopes }) => scopes.join(', ')],
 ];
 
 function KeyTable({ keys, revoke }: { readonly keys: readonly ApiKey[]; readonly revoke: (key: ApiKey) => void }) {
@@ -100,12 +88,10 @@ function CreateDialog({ onCreated, onClose }: CreateProps) {
   const [name, setName] = useState('');
   const [days, setDays] = useState(String(facts.keyDays.usual));
   const mine = session.read()?.scopes ?? [];
-  const [part, setPart] = useState('');
   const [scopes, setScopes] = useState<ReadonlySet<string>>(new Set(['read']));
   async function create(): Promise<void> {
     const chosen = facts.keyScopes.filter((scope) => scopes.has(scope));
-    const narrowed = part === '' ? { scopes: chosen } : { grants: [part] };
-    onCreated(await call('POST /v1/api-keys', { body: { name, expires_in_days: Number(days), ...narrowed } }));
+    onCreated(await call('POST /v1/api-keys', { body: { name, expires_in_days: Number(days), scopes: chosen } }));
   }
   return (
     <FormDialog title="Create an API key" onClose={onClose} submit="Create" onSubmit={create}>
@@ -125,12 +111,6 @@ function CreateDialog({ onCreated, onClose }: CreateProps) {
             />
           ))}
       </fieldset>
-      <Field
-        label="Only this part"
-        value={part}
-        onChange={setPart}
-        hint="BUCKET or BUCKET/PREFIX: such a key only reads. Empty: all that you may read."
-      />
     </FormDialog>
   );
 }

@@ -25,8 +25,6 @@ interface AccessDependencies extends WithPorts<'state' | 'clock'> {
   readonly rules: LoginRules;
   readonly audited: Audited;
   readonly everyoneReads: boolean;
-  /** Whether a file of grants is read at the start. Without one, what an earlier file granted is removed by commands. */
-  readonly hasFile: boolean;
   readonly readableBy: ReadableBy;
 }
 
@@ -38,7 +36,6 @@ export function createAccessOperations({
   clock,
   audited,
   everyoneReads,
-  hasFile,
   readableBy,
 }: AccessDependencies): AccessOperations {
   return {
@@ -55,7 +52,7 @@ export function createAccessOperations({
       return { items: items.map(grantView), ...(hasMore && { next: encodeCursor([last.who, last.where]) }) };
     },
     addGrant: audited('GrantAdd', async ({ body: { who, where } }, { actor }): Promise<GrantView> => {
-      const added: Grant = { who, where, grantedBy: nameOfActor(actor), createdAtMs: clock.nowMs(), source: 'command' };
+      const added: Grant = { who, where, grantedBy: nameOfActor(actor), createdAtMs: clock.nowMs() };
       let stored = added;
       await grants.change((before) => {
         const same = before.find((grant) => isSame(grant, added));
@@ -68,12 +65,6 @@ export function createAccessOperations({
       let removed: Grant | undefined;
       await grants.change((before) => {
         removed = before.find((grant) => isSame(grant, { who, where }));
-        if (removed?.source === 'file' && hasFile) {
-          throw new RequestError(
-            'grant.of-file',
-            `the grant of ${removed.where} to ${who} is a line of TALLY_GRANTS_FILE: remove the line there, and start each registry again`,
-          );
-        }
         return removed === undefined ? before : before.filter((grant) => grant !== removed);
       });
       if (removed === undefined) {
@@ -115,10 +106,7 @@ export function createAccessOperations({
     if (user?.groupsLeftOut === true) {
       return 'Nothing is granted to you, and the issuer left out groups of yours, because they are too many: ask an administrator of this registry to grant you something by your address, or to let the issuer state only the groups of this application.';
     }
-    const isNarrowed = actor.kind === 'api_key' && actor.narrowedTo !== undefined;
-    return isNarrowed
-      ? 'Nothing of what this API key was narrowed to is granted to its owner: ask an administrator of this registry for a grant, or create another key.'
-      : 'Nothing is granted to you: ask an administrator of this registry for a grant.';
+    return 'Nothing is granted to you: ask an administrator of this registry for a grant.';
   }
 
   function readerOf(user: KnownUser, policy: Policy, at: readonly Grant[]): readonly ReaderView[] {

@@ -1,6 +1,6 @@
 /** What the caller of a request may read. It is read with each request, so that the removal of a grant counts from the next one on. */
 import { LRUCache } from 'lru-cache';
-import { intersectionOf, PARTS_MAX, type Readable } from '../../domain/access/readable.ts';
+import { PARTS_MAX, type Readable } from '../../domain/access/readable.ts';
 import type { Actor, KeyActor, SessionActor } from '../../domain/identity/actor.ts';
 import type { StoredGrants } from './policy.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
@@ -42,16 +42,10 @@ export function createReadableBy({ grants, telemetry, everyoneReads }: ReaderDep
       case 'local':
         return 'everything';
       case 'session':
-      case 'api_key': {
-        const own = actor.role === 'admin' || ownerReadsAll(actor) || everyoneReads ? 'everything' : await byGrants(actor, signal);
-        return actor.kind === 'api_key' && actor.narrowedTo !== undefined ? intersectionOf(own, actor.narrowedTo) : own;
-      }
+      case 'api_key':
+        return actor.role === 'admin' || everyoneReads ? 'everything' : byGrants(actor, signal);
     }
   };
-}
-
-function ownerReadsAll(actor: SessionActor | KeyActor): boolean {
-  return actor.kind === 'api_key' && actor.ownerReadsAll === true;
 }
 
 /** Whether the actor sees what is for administrators only. */

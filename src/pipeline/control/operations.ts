@@ -73,8 +73,6 @@ interface OperationDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly loginRules?: LoginRules;
   /** Whether every user reads everything, as TALLY_READERS says. Default: false. */
   readonly everyoneReads?: boolean;
-  /** Whether TALLY_GRANTS_FILE names a file. Default: false. */
-  readonly hasGrantsFile?: boolean;
 }
 
 const noLiveKeys: Pick<LiveKeys, 'forget' | 'forgetAll'> = { forget: () => undefined, forgetAll: () => undefined };
@@ -101,7 +99,6 @@ export function createOperations(dependencies: OperationDependencies): CheckedOp
     deadLetters,
     provisioning,
     everyoneReads = false,
-    hasGrantsFile: hasFile = false,
     loginRules: rules = { allowed: [], adminEmails: [] },
   } = dependencies;
   const { keyRule: rule = {}, liveKeys = noLiveKeys, compareIntervalMs = COMPARE_INTERVAL_MS } = dependencies;
@@ -129,7 +126,7 @@ export function createOperations(dependencies: OperationDependencies): CheckedOp
   const connections = createConnections({ state, provisioning, connectBucket, checkConnection, storage, processes, clock });
   const listGaps = createListGaps({ state });
   const listAudit = createListAudit({ audit });
-  const keys = createKeyOperations({ state, users, clock, telemetry, audited, rule, readableBy, liveKeys });
+  const keys = createKeyOperations({ state, users, clock, telemetry, audited, rule, liveKeys });
   const viewOf = async (bucket: string, signal: AbortSignal) => {
     const record = await requireBucket(state, bucket, signal);
     return bucketView(record, await statuses.of(record, 'everything', signal));
@@ -199,7 +196,7 @@ export function createOperations(dependencies: OperationDependencies): CheckedOp
     ...letterOperations(deadLetters, audited),
     ...keys,
     listAudit: ({ query }, { signal }) => listAudit(query, signal),
-    ...createAccessOperations({ grants, state, users, rules, clock, audited, everyoneReads, hasFile, readableBy }),
+    ...createAccessOperations({ grants, state, users, rules, clock, audited, everyoneReads, readableBy }),
     ...peopleOperations(createPeople({ state, clock, rules, liveKeys }), audited),
   };
 }

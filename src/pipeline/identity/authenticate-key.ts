@@ -7,7 +7,6 @@ import {
   formOf,
   isSecretOf,
   keyIdOf,
-  narrowedTo,
   statusAt,
   type ExpiryRule,
   type KeyRecord,
@@ -108,18 +107,14 @@ function actorOf(
   owner: KnownUser,
   { expiresAtMs, nowMs }: { readonly expiresAtMs: number; readonly nowMs: number },
 ): KeyActor {
-  const narrowed = narrowedTo(record);
-  // a narrowed key is that of a user, that of an administrator too: what administrators do has no parts
-  const role = narrowed === undefined ? owner.role : 'user';
-  const { scopes, withheld } = effectiveScopes(record.scopes, { ...owner, role }, nowMs);
+  const { scopes, withheld } = effectiveScopes(record.scopes, owner, nowMs);
   return {
     kind: 'api_key',
     userId: record.userId,
     email: owner.email,
     ...(!owner.emailVerified && { isUnverified: true }),
-    role,
+    role: owner.role,
     ...(owner.groups && { groups: owner.groups }),
-    ...(narrowed && { narrowedTo: narrowed, ...(owner.role === 'admin' && { ownerReadsAll: true as const }) }),
     keyId: record.id,
     keyName: record.name,
     keyFingerprint: record.fingerprint,

@@ -1,8 +1,6 @@
 /** The operations about API keys: those of the caller, revocation by secret, and those of all users for administrators. */
 import { anyKeyView, keyView, type ApiKey, type KeysRequest, type AllKeysRequest, type AnyApiKey } from '../../api/api-keys.ts';
 import type { CheckedOperations } from '../../api/contract.ts';
-import { partOf, textOfPart } from '../../domain/access/grant.ts';
-import { readsAll, type Readable } from '../../domain/access/readable.ts';
 import { decodeCursor, encodeCursor } from '../../domain/cursor.ts';
 import type { Actor, KeyActor, KeyScope, SessionActor } from '../../domain/identity/actor.ts';
 import {
@@ -45,24 +43,13 @@ interface KeyOperationsDependencies extends WithPorts<'state' | 'clock' | 'telem
   readonly users: Users;
   readonly audited: Audited;
   readonly rule: ExpiryRule;
-  /** What an owner may read at this moment. */
-  readonly readableBy: (owner: Actor, signal?: AbortSignal) => Promise<Readable>;
   readonly liveKeys: Pick<LiveKeys, 'forget'>;
 }
 
 /** The longest id that an error repeats. */
 const SHOWN_MAX = 64;
 
-export function createKeyOperations({
-  state,
-  users,
-  clock,
-  telemetry,
-  audited,
-  rule,
-  readableBy,
-  liveKeys,
-}: KeyOperationsDependencies): KeyOperations {
+export function createKeyOperations({ state, users, clock, telemetry, audited, rule, liveKeys }: KeyOperationsDependencies): KeyOperations {
   const records = createKeyRecords({ state, clock, telemetry });
   const listAll = createListAllKeys({ state, users, clock, rule });
   const factsOf = (owner: KnownUser | undefined) => ({ owner, rule, nowMs: clock.nowMs() });
@@ -71,21 +58,6 @@ export function createKeyOperations({
   const revoke = audited('ApiKeyRevoke', ({ params }: IdRequest, { actor, signal }) => revokeOwn(params.id, actor, signal), revokedFacts);
   const revokeAny = audited('ApiKeyRevoke', ({ params }: IdRequest) => revokeFound(params.id), revokedFacts);
   const revokeLeaked = audited('ApiKeyRevokeBySecret', ({ params }: IdRequest) => revokeFound(params.id), revokedFacts);
-
-  /** The parts of a narrowed key in their one form. Throws for one that its owner does not read whole: the key would silently read less. */
-  async function grantsFor(session: SessionActor, requested: readonly string[], signal: AbortSignal): Promise<readonly string[]> {
-    const readable = await readableBy(session, signal);
-    return requested.map((text) => {
-      const part = partOf(text);
-      if (part !== 'everything' && 'mistake' in part) throw new RequestError('request.invalid', `grants: ${text} ${part.mistake}`);
-      const isOwn = part === 'everything' ? readable === 'everything' : readsAll(readable, part);
-      if (isOwn) return textOfPart(part);
-      throw new RequestError(
-        'authorization.denied',
-        `an API key never reads more than its owner, and you may not read all of ${printable(text, SHOWN_MAX)}`,
-      );
-    });
-  }
 
   async function revokeOwn(id: string, actor: Actor, signal: AbortSignal): Promise<KeyRecord> {
     await ownedBy(actor, id, signal);
@@ -114,8 +86,7 @@ export function createKeyOperations({
       async ({ body }, { actor, signal }) => {
         const session = requireSession(actor);
         const { userId, email } = session;
-        const grants = body.grants && (await grantsFor(session, body.grants, signal));
-        const scopes = grants === undefined ? scopesFor(session, body.scopes) : readOnly(body.scopes);
+        const scopes = scopesFor(session, body.scopes);
         // before the key exists: an error afterwards would lose its secret
         const owner = await users.get(userId, signal);
         const secret = newKeySecret();
@@ -125,22 +96,18 @@ export function createKeyOperations({
           userId,
           userEmail: email,
           scopes,
-          ...(grants && { grants }),
           expiresInDays: body.expires_in_days,
           nowMs: clock.nowMs(),
         });
         await records.add(record);
         return { key: keyView(record, factsOf(owner)), secret };
       },
-      ({ key: { id, fingerprint, expires_at, scopes, grants } }) => ({ id, fingerprint, expires_at, scopes, grants }),
+      ({ key: { id, fingerprint, expires_at, scopes } }) => ({ id, fingerprint, expires_at, scopes }),
     ),
     async listApiKeys({ query }, { actor, signal }) {
       const { userId } = requireUser(actor);
       const [own, owner] = await Promise.all([records.ofUser(userId, signal), users.get(userId, signal)]);
-      const shown = own
-        .filter((record) => !isOfOthers(actor, record))
-        .map((record) => keyView(record, factsOf(owner)))
-        .filter((key) => matchesOwn(key, query));
+      const shown = own.map((record) => keyView(record, factsOf(owner))).filter((key) => matchesOwn(key, query));
       return pageOf(shown, query);
     },
     async getApiKey({ params }, { actor, signal }) {
@@ -184,17 +151,12 @@ function notFound(id: string): RequestError {
   );
 }
 
-/** A narrowed key is shown no other key: the names and the parts of others tell what it may not read. */
-function isOfOthers(actor: Actor, { id }: Pick<KeyRecord, 'id'>): boolean {
-  return actor.kind === 'api_key' && actor.narrowedTo !== undefined && actor.keyId !== id;
-}
-
 /** Reads a key of the caller. Throws `api-key.not-found` for every other id, those of other users' keys included. */
 function createOwned(records: Pick<KeyRecords, 'get'>) {
   return async function owned(actor: Actor, id: string, signal: AbortSignal): Promise<KeyRecord> {
     const { userId } = requireUser(actor);
     const record = await records.get(id, signal);
-    if (record?.userId !== userId || isOfOthers(actor, record)) throw notFound(id);
+    if (record?.userId !== userId) throw notFound(id);
     return record;
   };
 }
@@ -222,13 +184,6 @@ function requireSession(actor: Actor): SessionActor {
         'API keys are created by a user who has logged in, and this request comes from no user: log in with `tally login https://HOST`, then use `tally keys create NAME`',
       );
   }
-}
-
-/** The scopes of a narrowed key, which has no other than `read`. */
-function readOnly(requested: readonly KeyScope[] | undefined): readonly KeyScope[] {
-  const more = (requested ?? []).filter((scope) => scope !== 'read');
-  if (more.length === 0) return ['read'];
-  throw new RequestError('request.invalid', `scopes: a key with grants only reads, so it cannot have the scope ${more.join(', ')}`);
 }
 
 function scopesFor(session: SessionActor, requested: readonly KeyScope[] | undefined): readonly KeyScope[] {

@@ -53,7 +53,7 @@ async function run({ index, ...options }: AccessOptions, tell: (text: string) =>
 /** Half of the grants are to teams, a fifth to persons, the rest to groups of nobody. Each person is in four teams and in other groups. */
 function grantAt(at: number): Grant {
   const who = at % 10 < 5 ? `group:team-${at % 400}` : at % 10 < 7 ? `user:user${at % 1_000}@example.com` : `group:nobody-${at}`;
-  return { who, where: `bucket-${at % 50}/folder-${at}/`, grantedBy: 'bench', createdAtMs: 0, source: 'command' };
+  return { who, where: `bucket-${at % 50}/folder-${at}/`, grantedBy: 'bench', createdAtMs: 0 };
 }
 
 async function measure(state: StateStore, { grants, users, groups, rounds }: Omit<AccessOptions, 'index'>) {
@@ -69,7 +69,7 @@ async function measure(state: StateStore, { grants, users, groups, rounds }: Omi
     );
   const [first] = await Promise.all(Array.from({ length: users }, (_, at) => logIn(at)));
   const id = first?.userId ?? '';
-  const everyone = { everyoneReads: false, hasFile: false };
+  const everyone = { everyoneReads: false };
   const readableBy = createReadableBy({ grants: stored, telemetry: createFakeTelemetry(), everyoneReads: false });
   const operations = createAccessOperations({
     grants: stored,

@@ -147,7 +147,7 @@ describe('what is granted', () => {
 });
 
 describe('a policy', () => {
-  const granted = (who: string, where: string): Grant => ({ who, where, grantedBy: 'test', createdAtMs: 0, source: 'command' });
+  const granted = (who: string, where: string): Grant => ({ who, where, grantedBy: 'test', createdAtMs: 0 });
   const bob = { email: 'Bob@Example.com', emailVerified: true, groups: ['analysts', 'a:b'] };
 
   it('means a person by the address only if the issuer verified it', () => {

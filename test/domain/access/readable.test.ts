@@ -3,7 +3,6 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { unionOf } from '../../../src/domain/access/grant.ts';
 import {
-  intersectionOf,
   mergedParts,
   overlapping,
   PARTS_MAX,
@@ -84,19 +83,6 @@ describe('the union of parts', () => {
   it('finds the shorter prefix also where UTF-16 would have another one between', () => {
     const parts = ['\uffff', '\u{1f600}', '\u{1f600}a', '\uffffa'].map((prefix) => ({ bucket: 'bucket-1', prefix }));
     expect(mergedParts(parts).map(({ prefix }) => prefix)).toEqual(['\uffff', '\u{1f600}']);
-  });
-});
-
-describe('the intersection of what is read', () => {
-  it('has the keys that are in both, and is the same from both sides', () => {
-    fc.assert(
-      fc.property(someReadable, someReadable, (a, b) => {
-        const both = intersectionOf(a, b);
-        expect(keysIn(both)).toEqual(keysIn(a).filter((place) => inReadable(b, place)));
-        expect(intersectionOf(b, a)).toEqual(both);
-        if (both !== 'everything') expectMerged(both);
-      }),
-    );
   });
 });
 

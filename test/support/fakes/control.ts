@@ -213,7 +213,6 @@ const grantAnswer: GrantView = {
   where: 'photos/2026/',
   granted_by: 'alice@build-1',
   created_at: AT,
-  source: 'command',
 };
 
 const readerAnswer: ReaderView = { user_id: '0aB1cD2eF3gH4iJ5kL6mN7', email: 'bob@example.com', role: 'user', by: [grantAnswer] };

@@ -39,9 +39,6 @@
 {{- with $v.login.adminClaim }}
 - { name: TALLY_OIDC_ADMIN_CLAIM, value: {{ . | quote }} }
 {{- end }}
-{{- if $v.login.grants }}
-- { name: TALLY_GRANTS_FILE, value: /run/grants/grants.yaml }
-{{- end }}
 {{- end }}
 {{- range $name := keys $v.settings | sortAlpha }}
 {{- $value := get $v.settings $name }}
@@ -53,7 +50,7 @@
 {{- end }}
 {{- end -}}
 
-{{/* The Secrets and the grants that a pod reads as files: name of the volume → its source. */}}
+{{/* The Secrets that a pod reads as files: name of the volume → its source. */}}
 {{- define "tally.files" -}}
 {{- $v := .root.Values -}}
 {{- $files := list -}}
@@ -66,9 +63,6 @@
 {{- if and .http $v.login.issuer -}}
 {{- if $v.login.existingSecret -}}
 {{- $files = append $files (dict "name" "login" "path" "/run/secrets/login" "secret" $v.login.existingSecret) -}}
-{{- end -}}
-{{- if $v.login.grants -}}
-{{- $files = append $files (dict "name" "grants" "path" "/run/grants" "configMap" (printf "%s-grants" (include "tally.fullname" .root))) -}}
 {{- end -}}
 {{- end -}}
 {{- $files | toJson -}}
