@@ -1,4 +1,4 @@
-# The image of Tally: the program as one bundle with everything that it needs, the panel and the documentation.
+# The image of Tally: the program as one bundle with everything that it needs, and the panel.
 #
 #   docker build -t tally .
 #   docker buildx build --platform linux/amd64,linux/arm64 -t REGISTRY/tally --push .
@@ -15,7 +15,6 @@
 FROM node:24-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json tsconfig.json LICENSE ./
-COPY docs docs
 COPY config/opensearch config/opensearch
 COPY config/tooling config/tooling
 COPY src src

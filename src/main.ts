@@ -12,7 +12,6 @@ import type { Client, Registry } from './client/client.ts';
 import type { CliDependencies } from './cli/cli.ts';
 import { SettingsError } from './cli/errors.ts';
 import { exitCodes } from './cli/exit-codes.ts';
-import { containerOf, programOf } from './cli/program.ts';
 import { runCli } from './cli/run-cli.ts';
 import { embeddedIndexPath } from './settings/embedded.ts';
 import type { Settings } from './settings/settings.ts';
@@ -30,15 +29,6 @@ const PRIVATE_UMASK = 0o077;
 
 const exitNow = (code: number): void => process.exit(code);
 
-const container = containerOf({
-  isDocker: existsSync('/.dockerenv'),
-  hostname: hostname(),
-  pid: process.pid,
-  ppid: process.ppid,
-  isServing: process.argv[2] === 'serve',
-});
-const program = programOf({ script: process.argv[1], npmExecPath: process.env['npm_execpath'], container });
-
 const serve: CliDependencies['serve'] = async (settings, environment) => {
   isServing = true;
   // what is stored here names objects that not everyone on this machine may know: only the owner reads it, whatever the umask
@@ -50,7 +40,6 @@ const serve: CliDependencies['serve'] = async (settings, environment) => {
   exitOnUncaught({ exitNow, write: (line) => void process.stderr.write(line) });
   const app = createApp(settings, environment, {
     print: (text) => void process.stdout.write(text),
-    programFor: () => program,
   });
   const say = (message: string): void => void process.stderr.write(`tally: ${message}\n`);
   try {
@@ -112,7 +101,6 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 
 const exitCode = await runCli(process.argv.slice(2), {
   version: packageJson.version,
-  program,
   env: process.env,
   readFile: (path) => ({ mode: statSync(path).mode, text: readFileSync(path, 'utf8') }),
   stdout: process.stdout,
@@ -134,7 +122,6 @@ const exitCode = await runCli(process.argv.slice(2), {
       const { createRegistryOperations } = await import('./http/client/registry.ts');
       return {
         operations: createRegistryOperations(registry.url, registry.token),
-        registryUrl: registry.url,
         close: async () => undefined,
       };
     }

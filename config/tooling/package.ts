@@ -9,7 +9,6 @@ import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build, stop, type Metafile } from 'esbuild';
 import packageJson from '../../package.json' with { type: 'json' };
-import { writeDocs } from '../../src/docs/build.ts';
 import { writePanel } from '../../src/panel/build.ts';
 import { noticesOf, packageIn } from './notices.ts';
 import { sbomOf } from './sbom.ts';
@@ -55,15 +54,14 @@ export async function writeProgram(folder: string): Promise<void> {
     minifySyntax: true,
     minifyWhitespace: true,
     banner: { js: REQUIRE },
-    // they build the panel and the documentation from their sources, which a package does not have
-    external: ['esbuild', 'markdown-it'],
+    // it builds the panel from its sources, which a package does not have
+    external: ['esbuild'],
     legalComments: 'none',
     metafile: true,
     logLevel: 'warning',
   });
   await stop();
   await writePanel(join(folder, 'dist/panel'));
-  await writeDocs(join(folder, 'dist/docs'));
   await cp(join(ROOT, 'LICENSE'), join(folder, 'LICENSE'));
   const packages = [...packagesIn(metafile), ...PANEL_PACKAGES].toSorted();
   await writeFile(join(folder, 'THIRD-PARTY-NOTICES.txt'), await noticesOf(packages, ROOT));

@@ -1,8 +1,6 @@
 /** The metrics, which prom-client keeps and shows, and the log, which pino writes. Nothing else in Tally writes log lines or changes metrics. */
 import { pino, type DestinationStream, type Logger } from 'pino';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import { withCommandsTyped, type TypedProgram } from '../domain/commands.ts';
-import { addressOfPage, withPagesAddressed } from '../domain/doc-pages.ts';
 import { adviceWhileServing, faultOf } from '../domain/fault.ts';
 import { exportedAudit } from '../domain/identity/audit.ts';
 import { withoutPasswords } from '../domain/passwords.ts';
@@ -16,10 +14,6 @@ export interface TelemetryOptions {
   readonly clock: Clock;
   /** The stream that receives the log lines. Default: standard output. */
   readonly destination?: DestinationStream;
-  /** How commands must be typed where the log is read. Default: `tally`. */
-  readonly programFor?: TypedProgram;
-  /** The address at which people reach the pages of the documentation. Default: that of the repository. */
-  readonly registryUrl?: string | undefined;
 }
 
 export interface TelemetryAdapter {
@@ -37,20 +31,12 @@ const TOO_MANY = 'too many different log lines of one kind were due: some of the
 const SECOND_MS = 1_000;
 
 /** Creates the telemetry, with each series at 0 that is not read elsewhere, and Node's default metrics. Log lines are JSON. */
-export function createTelemetry({
-  level,
-  clock,
-  destination,
-  programFor = () => 'tally',
-  registryUrl,
-}: TelemetryOptions): TelemetryAdapter {
-  const shown = (text: string): string =>
-    withPagesAddressed(withCommandsTyped(text, programFor), (page) => addressOfPage(page, registryUrl));
+export function createTelemetry({ level, clock, destination }: TelemetryOptions): TelemetryAdapter {
   const log = pino(
     {
       level,
       base: null,
-      formatters: { level: (label) => ({ level: label }), log: (fields) => shownFields(fields, shown) },
+      formatters: { level: (label) => ({ level: label }), log: shownFields },
       timestamp: pino.stdTimeFunctions.isoTime,
     },
     destination ?? pino.destination(1),
@@ -111,18 +97,11 @@ function createLog(log: Logger, clock: Clock): Pick<Telemetry, LogMethod> {
  * More people can read the log than the settings, so passwords in URLs are masked. Many texts come from outside (messages,
  * answers), so what a terminal would act on or hide is escaped.
  */
-function shownFields(fields: LogFields, shown: (text: string) => string): Record<string, unknown> {
+function shownFields(fields: LogFields): Record<string, unknown> {
   return Object.fromEntries(
-    Object.entries(fields).map(([name, value]) => {
-      if (typeof value !== 'string') return [name, value];
-      const text = printable(withoutPasswords(value));
-      return [name, withNames.has(name) ? shown(text) : text];
-    }),
+    Object.entries(fields).map(([name, value]) => [name, typeof value === 'string' ? printable(withoutPasswords(value)) : value]),
   );
 }
-
-/** The fields that may name commands of Tally and pages of its documentation. Others, such as keys, are logged as they are. */
-const withNames: ReadonlySet<string> = new Set(['advice', 'detail', 'reason']);
 
 type Labels = Readonly<Record<string, string>>;
 

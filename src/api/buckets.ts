@@ -10,7 +10,6 @@ import {
   type UnconnectedRecord,
 } from '../domain/bucket.ts';
 import { bucketActs, bucketSeverities, bucketStates, commandOfAct, type BucketStatus } from '../domain/bucket-status.ts';
-import { commandOf } from '../domain/commands.ts';
 import { connection, keptParts, TOPIC_ARN } from './connections.ts';
 import { bucketName, clock, count, cursor, limit, must, pageOf, textOf, time, timeOf, timeOfMaybe } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
@@ -382,12 +381,12 @@ export function readerView(record: BucketRecord, status: BucketStatus, readable:
 
 /** What to do about documents that were indexed before their bucket asked for this enrichment. */
 export function fillAdvice({ bucket: name, enrich }: Pick<BucketRecord, 'bucket' | 'enrich'>): string {
-  return `documents that are indexed already lack what enrich ${enrich} asks for; to fill it in, run \`${commandOf('reindex', name)} --fill\``;
+  return `documents that are indexed already lack what enrich ${enrich} asks for; to fill it in, run \`tally reindex ${name} --fill\``;
 }
 
 /** What to do about parts in AWS that were made for another source. */
 export function applyAdvice({ bucket: name, source }: Pick<BucketRecord, 'bucket' | 'source'>, madeFor: BucketRecord['source']): string {
-  return `the parts in AWS are those of the source ${madeFor}, and stay until those of ${source} are proven; to make these, run \`${commandOf('bucket apply', name)}\``;
+  return `the parts in AWS are those of the source ${madeFor}, and stay until those of ${source} are proven; to make these, run \`tally bucket apply ${name}\``;
 }
 
 /** Converts a status to its form in the API. */

@@ -9,7 +9,6 @@ import { auditRows } from './audit.ts';
 import { bucketRows } from './buckets.ts';
 import { connectionRows } from './connections.ts';
 import { deadLetterRows } from './dead-letters.ts';
-import { docsRows } from './docs.ts';
 import { eventRows } from './events.ts';
 import { facetRows } from './facets.ts';
 import { gapRows } from './gaps.ts';
@@ -40,7 +39,7 @@ const controlRows = {
   ...accessRows,
 };
 /** The operations that the listeners answer themselves. */
-const listenerRows = { ...loginRows, ...healthRows, ...documentRows, ...panelRows, ...docsRows, ...mcpRows };
+const listenerRows = { ...loginRows, ...healthRows, ...documentRows, ...panelRows, ...mcpRows };
 
 /** All operations, by `METHOD /path`. */
 export const contract = { ...controlRows, ...listenerRows };
@@ -57,8 +56,6 @@ export type HealthName = (typeof healthRows)[keyof typeof healthRows]['operation
 export type LoginName = (typeof loginRows)[keyof typeof loginRows]['operation'];
 /** The files of the panel, by name. */
 export type PanelName = (typeof panelRows)[keyof typeof panelRows]['operation'];
-/** The files of the documentation, by name. */
-export type DocsName = (typeof docsRows)[keyof typeof docsRows]['operation'];
 /** All operations, by name. */
 export type OperationName = ControlName | ListenerName;
 

@@ -1,14 +1,13 @@
 /** Errors on the wire: problem documents (RFC 9457) with a code, and the HTTP status of each code. */
 import { z } from 'zod';
 import type { FaultCode } from '../domain/fault.ts';
-import { pageOfCode, servedPath } from '../domain/doc-pages.ts';
 import { isRequestErrorCode, requestErrors, type RequestErrorCode } from '../domain/request-error.ts';
 
 export const PROBLEM_MEDIA = 'application/problem+json';
 
 export const problemSchema = z
   .looseObject({
-    type: z.string().describe('Where the registry explains the code, relative to its address: the code identifies the error.'),
+    type: z.string().describe('The page that explains the code; the code identifies the error.'),
     title: z.string().describe('The name of the status.'),
     status: z.int().min(400).max(599),
     detail: z.string().describe('What happened, to which thing.'),
@@ -17,11 +16,6 @@ export const problemSchema = z
   })
   .meta({ id: 'Problem', description: 'An error. Some codes add fields, such as `job_id` of `job.conflict`.' });
 export type Problem = Readonly<z.infer<typeof problemSchema>>;
-
-/** Returns where the documentation explains a code, as the registry serves it. */
-export function addressOfCode(code: RequestErrorCode | FaultCode): string {
-  return servedPath(pageOfCode(code));
-}
 
 /** Returns the HTTP status of an error. */
 export function statusOf(code: RequestErrorCode | FaultCode): number {

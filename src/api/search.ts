@@ -66,7 +66,7 @@ export const filterFields = {
   query: textOf(QUERY_LENGTH_MAX)
     .exactOptional()
     .describe(
-      'All filters in one text, in the grammar of /docs/guides/search.html: `report ext:pdf size>1G modified<7d -"draft"`. Not beside `q`.',
+      'All filters in one text, in the grammar of docs/guides/search.md: `report ext:pdf size>1G modified<7d -"draft"`. Not beside `q`.',
     ),
   tz: textOf(64, 1).exactOptional().describe('The time zone of dates without one: Europe/Berlin, +02:00. Default: UTC.'),
   bucket: bucketName.exactOptional().describe('Only objects of this connected bucket.'),

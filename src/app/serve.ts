@@ -36,7 +36,7 @@ import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import { createReadiness, createUnclaimedJobs } from '../pipeline/serving/readiness.ts';
 import { createEventCounter, type EventCounter } from '../pipeline/serving/event-hours.ts';
 import { repeat } from '../pipeline/serving/repeat.ts';
-import { builtFiles } from './built-files.ts';
+import { loadPanel } from './built-files.ts';
 import { listenAt, listenAtSocket, type ServedAt } from './listening.ts';
 import { StartError } from './start-error.ts';
 import { servingChecks, warningOf } from './readiness-checks.ts';
@@ -45,7 +45,6 @@ import { listAllRecords } from '../pipeline/records/stored.ts';
 import { watchState } from '../pipeline/buckets/watch.ts';
 import { createWorkerDemand } from '../pipeline/serving/worker-demand.ts';
 import { createStoreAccess, type StoreAccess } from '../pipeline/serving/store-access.ts';
-import type { TypedProgram } from '../domain/commands.ts';
 import { welcome } from './welcome.ts';
 
 const version = packageJson.version;
@@ -76,16 +75,13 @@ interface Outside {
   /** Writes the welcome text for users (only in the embedded mode). */
   readonly print: (text: string) => void;
   /** How commands must be typed where the log is read. */
-  readonly programFor: TypedProgram;
 }
 
 /** Creates a serving process. */
-export function createApp(settings: Settings, environment: OuterEnvironment, { print, programFor }: Outside): App {
+export function createApp(settings: Settings, environment: OuterEnvironment, { print }: Outside): App {
   const telemetryAdapter = createTelemetry({
     level: settings.TALLY_LOG_LEVEL,
     clock: systemClock,
-    programFor,
-    registryUrl: settings.TALLY_PUBLIC_URL,
   });
   const stops: (() => Promise<void>)[] = [];
 
@@ -102,8 +98,7 @@ export function createApp(settings: Settings, environment: OuterEnvironment, { p
         if (embedded !== undefined) stops.push(() => embedded.stop());
         const serving = await createServing({ settings, environment, telemetryAdapter, embedded });
         const addresses = await serving.start(stops);
-        if (embedded !== undefined)
-          print(welcome(settings, { ...addresses, endpoint: embedded.endpoint, bucket: EMBEDDED_BUCKET, program: programFor('search') }));
+        if (embedded !== undefined) print(welcome(settings, { ...addresses, endpoint: embedded.endpoint, bucket: EMBEDDED_BUCKET }));
       } catch (error) {
         await stop();
         throw error;
@@ -242,7 +237,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
     identity,
     publicUrl: settings.TALLY_PUBLIC_URL,
     catalogUrl: settings.TALLY_CATALOG_URL,
-    ...builtFiles,
+    loadPanel,
   });
 
   async function listen(stops: (() => Promise<void>)[]): Promise<ServedAt> {

@@ -8,17 +8,14 @@ interface Places {
   readonly healthUrl: string;
   /** Absent if another process serves the control plane, at the address of the settings. */
   readonly controlUrl?: string;
-  /** How this program must be typed. */
-  readonly program: string;
 }
 
 /** The welcome text of the embedded mode: the addresses, and what works as printed. Where people log in, the search is for their browser. */
 export function welcome(
   settings: Settings,
-  { endpoint, bucket, healthUrl, controlUrl = urlOf(settings.TALLY_HTTP_ADDRESS), program }: Places,
+  { endpoint, bucket, healthUrl, controlUrl = urlOf(settings.TALLY_HTTP_ADDRESS) }: Places,
 ): string {
   const search = '/v1/objects?q=readme';
-  const isInContainer = program.startsWith('docker exec ');
   const hasLogin = settings.TALLY_OIDC_ISSUER !== undefined;
   const login = `${settings.TALLY_PUBLIC_URL ?? controlUrl}/login/authorize?return_to=${encodeURIComponent(search)}`;
   return `
@@ -35,11 +32,6 @@ Try it from another terminal:
   ${hasLogin ? `${login}   (in a browser: log in, and see what is found)` : `curl '${controlUrl}${search}'`}
   curl -X DELETE ${endpoint}/${bucket}/docs/README.md
 
-Stop it with Ctrl-C.${isInContainer ? containerHint(program) : ''}
+Stop it with Ctrl-C.
 `;
-}
-
-function containerHint(program: string): string {
-  return ` These addresses are those inside of the container: from the host use the ports that you published,
-and "${program} search readme" instead of the control plane, which is never published.`;
 }

@@ -198,7 +198,7 @@ function addList(grants: Command, cli: Cli): void {
     async ({ json, ...query }: ListOptions) => {
       const page = await cli.withControl((control, context) => control.listGrants({ query }, context));
       printPage(cli, { json }, page, {
-        none: `Nothing is granted here. Grant something: ${cli.typed('admin grants add WHO WHERE')}`,
+        none: `Nothing is granted here. Grant something: tally admin grants add WHO WHERE`,
         text: grantsText,
       });
     },

@@ -102,17 +102,10 @@ export function allowDeletesOption(description: string): Option {
   return numberOption('--allow-deletes <n>', description, { min: 0, max: DELETES_MAX });
 }
 
-/** Adds examples to the help of a command. They are written with the program name `tally` and shown as they must be typed. */
+/** Adds examples to the help of a command. */
 export function withExamples(command: Command, ...examples: readonly string[]): Command {
   const heading = examples.length === 1 ? 'Example' : 'Examples';
-  return command.addHelpText('after', () => {
-    const typed = examples.map((example) => `  ${example.replace(/\btally (?=[a-z])/, `${programOf(command)} `)}`);
-    return `\n${heading}:\n${typed.join('\n')}`;
-  });
-}
-
-function programOf(command: Command): string {
-  return command.parent === null ? command.name() : programOf(command.parent);
+  return command.addHelpText('after', `\n${heading}:\n${examples.map((example) => `  ${example}`).join('\n')}`);
 }
 
 /** Ends the definition of a command that prints records: adds `--json` and examples. */

@@ -1,3 +1,4 @@
+import { shellWord } from '../domain/commands.ts';
 import { defined, omit } from '../domain/defined.ts';
 import type { Command } from 'commander';
 import type { Context, OperationBody, OperationQuery, Operations } from '../api/contract.ts';
@@ -77,7 +78,7 @@ function addAdd(bucket: Command, cli: Cli, dependencies: NamesDependencies): voi
 async function addBucket(cli: Cli, name: string, options: AddOptions): Promise<void> {
   const record = await cli.withControl((control, context) => added(cli, control, context, { name, options, isAlone: true }));
   cli.print(options, record, () => bucketText(record));
-  for (const hint of [...eventsText(cli, record), ...firstText(cli, record, options)]) cli.hint(options, hint);
+  for (const hint of [...eventsText(record), ...firstText(record, options)]) cli.hint(options, hint);
   if (record.connection !== undefined) endUnproven(cli, record.connection);
 }
 
@@ -173,10 +174,10 @@ function addList(bucket: Command, cli: Cli): void {
   printing(list, 'tally bucket list').action(async (options: JsonOption) => {
     const answer = await cli.withControl(allBuckets);
     const { items, unconnected } = answer;
-    if (items.length === 0) cli.hint(options, `No bucket is connected. Connect one: ${cli.typed('bucket add NAME')}`);
+    if (items.length === 0) cli.hint(options, `No bucket is connected. Connect one: tally bucket add NAME`);
     const tables = () => [connectedText(items, cli.nowMs()), unconnectedText(unconnected, cli.nowMs())].filter((text) => text !== '');
     if (items.length + unconnected.length > 0 || options.json === true) cli.print(options, answer, () => tables().join('\n\n'));
-    for (const hint of actHints(cli, items)) cli.hint(options, hint);
+    for (const hint of actHints(items)) cli.hint(options, hint);
   });
 }
 
@@ -208,10 +209,10 @@ function addRemove(bucket: Command, cli: Cli): void {
 }
 
 /** Whether its events arrive from now on, and if not, what is missing and the one command that follows. */
-function eventsText(cli: Cli, { bucket, status, connection }: AddedBucket): readonly string[] {
+function eventsText({ bucket, status, connection }: AddedBucket): readonly string[] {
   if (connection?.state === 'applied') {
     if (connection.unproven !== undefined)
-      return ['Its parts in AWS are made, and its events are not known to arrive.', unprovenText(cli, connection)];
+      return ['Its parts in AWS are made, and its events are not known to arrive.', unprovenText(connection)];
     return ['Its parts in AWS are made. S3 needs about five minutes until it sends every event, and a re-index follows then.'];
   }
   if (status.state === 'waiting') return ['What its events wait for is tried again within a minute.'];
@@ -219,22 +220,19 @@ function eventsText(cli: Cli, { bucket, status, connection }: AddedBucket): read
   const act = status.act?.kind === 'plan' ? 'plan' : 'doctor';
   const command = commandOfAct(act, bucket);
   const what = act === 'plan' ? 'what an apply would make, and the command for it' : 'what is checked';
-  return [
-    `Nothing was made in AWS, and its events are not known to arrive. ${status.sentence}.`,
-    `To see ${what}: ${typedOf(cli, command)}`,
-  ];
+  return [`Nothing was made in AWS, and its events are not known to arrive. ${status.sentence}.`, `To see ${what}: ${printable(command)}`];
 }
 
 /** What happens to the objects that the bucket holds already. */
-function firstText(cli: Cli, { bucket, job_id: jobId, advice, enrich, status }: AddedBucket, { reindex }: AddOptions): readonly string[] {
+function firstText({ bucket, job_id: jobId, advice, enrich, status }: AddedBucket, { reindex }: AddOptions): readonly string[] {
   if (advice !== undefined) {
     return [
-      `Documents that are indexed already lack what enrich ${enrich} asks for. To fill it in: ${cli.typed('reindex', bucket, '--fill')}`,
+      `Documents that are indexed already lack what enrich ${enrich} asks for. To fill it in: tally reindex ${shellWord(bucket)} --fill`,
     ];
   }
-  if (jobId !== undefined) return [`A first re-index indexes what it holds already: ${cli.typed('jobs', jobId)}`];
+  if (jobId !== undefined) return [`A first re-index indexes what it holds already: tally jobs ${shellWord(jobId)}`];
   // a bucket that was connected before has had its first re-index, unless it was left out
-  return reindex && status.act?.kind !== 'reindex' ? [] : [`To index what it holds already: ${cli.typed('reindex', bucket)}`];
+  return reindex && status.act?.kind !== 'reindex' ? [] : [`To index what it holds already: tally reindex ${shellWord(bucket)}`];
 }
 
 function bucketText({ bucket, region, source, topic_arn: topic, versioning, enrich, status }: Bucket): string {
@@ -267,16 +265,11 @@ function statusText({ state, sentence }: Bucket['status']): string {
 const ACTS_MAX = 8;
 
 /** What to do about the buckets that are not well. */
-function actHints(cli: Cli, items: readonly ShownBucket[]): readonly string[] {
-  const commands = items.flatMap(({ status }) => (status.act === undefined ? [] : [typedOf(cli, status.act.command)]));
+function actHints(items: readonly ShownBucket[]): readonly string[] {
+  const commands = items.flatMap(({ status }) => (status.act === undefined ? [] : [printable(status.act.command)]));
   const left = commands.length - ACTS_MAX;
   const shown = commands.slice(0, ACTS_MAX).map((command) => `To do: ${command}`);
   return left > 0 ? [...shown, `and ${left} more`] : shown;
-}
-
-/** A command of the registry, as it is typed here. */
-function typedOf(cli: Cli, command: string): string {
-  return printable(cli.shown(command));
 }
 
 function unconnectedText(unconnected: readonly UnconnectedBucket[], nowMs: number): string {
@@ -338,7 +331,7 @@ type AddOne = (control: Operations, context: Context, name: string) => Promise<A
 async function addMany(cli: Cli, options: JsonOption, names: readonly string[], addOne: AddOne): Promise<void> {
   const buckets = [...new Set(names)];
   const rows = await cli.withControl((control, context) => rowsOf(cli, options, buckets, (name) => addOne(control, context, name)));
-  cli.print(options, { buckets: rows.map(rowView), counts: countsOf(rows) }, () => resultText(cli, rows));
+  cli.print(options, { buckets: rows.map(rowView), counts: countsOf(rows) }, () => resultText(rows));
   end(cli, options, rows);
 }
 
@@ -395,7 +388,7 @@ function countsOf(rows: readonly Row[]): Readonly<Record<Row['result'], number>>
 }
 
 /** The table, and below it why each bucket failed, and what helps. */
-function resultText(cli: Cli, rows: readonly Row[]): string {
+function resultText(rows: readonly Row[]): string {
   const table = tableText(
     ['BUCKET', 'RESULT', 'SOURCE', 'CODE'],
     rows.map((row) => [row.bucket, row.result, 'answer' in row ? row.answer.source : undefined, codeOf(row)]),
@@ -410,7 +403,7 @@ function resultText(cli: Cli, rows: readonly Row[]): string {
     ...[...advice].map(([code, lines]) => [`${code}: ${lines.join(' ')}`]),
     [`${rows.length} buckets: ${counts.map(([result, count]) => `${count} ${result}`).join(', ')}.`],
   ].filter((block) => block.length > 0);
-  return [table, ...blocks.map((block) => block.map((line) => printable(cli.shown(line))).join('\n'))].join('\n\n');
+  return [table, ...blocks.map((block) => block.map((line) => printable(line)).join('\n'))].join('\n\n');
 }
 
 /** Why it failed, or what keeps its events from being known to arrive. */

@@ -6,17 +6,12 @@ import { parseSettings, serveMistakes, type Settings } from '../settings/setting
 import type { Context, Operations } from '../api/contract.ts';
 import type { OpenBrowser } from '../client/browser.ts';
 import type { Client } from '../client/client.ts';
-import { FaultError } from '../domain/fault.ts';
 import type { Actor } from '../domain/identity/actor.ts';
 import type { Streams } from '../mcp/stdio.ts';
 import type { QueuePair } from '../pipeline/provision/queue-pair.ts';
 import type { Clock } from '../pipeline/ports/clock.ts';
 import { CommandError, SettingsError } from './errors.ts';
-import { withCommandsTyped, commandOf } from '../domain/commands.ts';
-import { addressOfPage, withPagesAddressed } from '../domain/doc-pages.ts';
 import { exitCodes } from './exit-codes.ts';
-import { printable } from '../domain/printable.ts';
-import { typedProgram } from './program.ts';
 import { createCounting, createProgress, createSilentProgress, type Counting, type Progress } from './progress.ts';
 import { jsonText, linesText } from './output.ts';
 
@@ -35,15 +30,11 @@ export interface Signals {
 
 export interface OpenedControl {
   readonly operations: Operations;
-  /** The address of the registry that answers; absent if the control plane is in this process. */
-  readonly registryUrl?: string;
   close(): Promise<void>;
 }
 
 export interface CliDependencies {
   readonly version: string;
-  /** How this program must be typed: `tally`, `npm run -s tally --`. */
-  readonly program: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Reads the files that settings name. */
   readonly readFile: ReadFile;
@@ -118,13 +109,6 @@ export interface Cli {
   counting(options: JsonOption): Counting;
   /** Gives the work a signal that the first Ctrl-C aborts. A second Ctrl-C ends the process as usual. */
   interruptible<Answer>(work: (signal: AbortSignal) => Promise<Answer>): Promise<Answer>;
-  /**
-   * Returns a command of this program as it must be typed here: `npm run -s tally -- jobs`. `command` is written as it is; the names that
-   * follow are quoted for a shell. Control characters in texts from outside are escaped.
-   */
-  readonly typed: (command: string, ...names: readonly string[]) => string;
-  /** Returns a text of Tally, also one that came from a registry, with its commands as they must be typed here, and the addresses of its pages. */
-  readonly shown: (text: string) => string;
   /** Sets the exit code of a command that runs to its end. */
   endWith(exitCode: number): void;
   /** Sets the exit code of an interrupted command. The hint reports what continues nevertheless. */
@@ -135,18 +119,12 @@ export interface Cli {
   readonly exitCode: number;
 }
 
-/** Where no registry answers, none shows the pages. */
-function isUnanswered(error: unknown): boolean {
-  return error instanceof FaultError && (error.code === 'registry.unreachable' || error.code === 'registry.unknown-answer');
-}
-
 /** Creates what commands need from the dependencies. Nothing is opened until a command uses it. */
 export function createCli(dependencies: CliDependencies): Cli {
-  const { program, env, readFile, stdout, stderr, clock, actor, terminal, signals, confirm, openClient, openControl, serve } = dependencies;
+  const { env, readFile, stdout, stderr, clock, actor, terminal, signals, confirm, openClient, openControl, serve } = dependencies;
   const nowMs = (): number => clock.nowMs();
   let exitCode = 0;
   let overridden: Readonly<Record<string, string>> = {};
-  let answeringUrl: string | undefined;
 
   function settings(overrides: Readonly<Record<string, string>> = {}): Settings {
     const parsed = parseSettings({ ...env, ...overridden, ...overrides }, readFile);
@@ -160,14 +138,9 @@ export function createCli(dependencies: CliDependencies): Cli {
     return { ...awsEnvironment(env), proxy: proxies.proxy };
   }
 
-  function shown(text: string): string {
-    const typed = withCommandsTyped(text, typedProgram(program, overridden['TALLY_REGISTRY_URL']));
-    return withPagesAddressed(typed, (page) => addressOfPage(page, answeringUrl));
-  }
-
   function hint({ json }: JsonOption, text: string): void {
     // hints repeat names, advice and cursors of a registry that may be foreign
-    if (json !== true) stderr.write(`${linesText(shown(text))}\n`);
+    if (json !== true) stderr.write(`${linesText(text)}\n`);
   }
 
   async function interruptible<Answer>(work: (signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
@@ -193,14 +166,12 @@ export function createCli(dependencies: CliDependencies): Cli {
     },
     clock,
     nowMs,
-    typed: (command, ...names) => printable(shown(commandOf(command, ...names))),
-    shown,
     hint,
     endWith(code) {
       exitCode = code;
     },
     progress({ json }) {
-      const write = (text: string): unknown => stderr.write(shown(text));
+      const write = (text: string): unknown => stderr.write(text);
       return json === true ? createSilentProgress({ write }) : createProgress({ write, nowMs, terminal });
     },
     counting: ({ json }) =>
@@ -218,12 +189,8 @@ export function createCli(dependencies: CliDependencies): Cli {
     },
     async withControl(work) {
       const opened = await openControl(settings(), outerEnvironment());
-      answeringUrl = opened.registryUrl;
       try {
         return await work(opened.operations, { actor, signal: new AbortController().signal });
-      } catch (error) {
-        if (isUnanswered(error)) answeringUrl = undefined;
-        throw error;
       } finally {
         await opened.close();
       }

@@ -2,6 +2,7 @@ import { type Command, Option } from 'commander';
 import type { OperationBody, OperationQuery } from '../api/contract.ts';
 import type { ConnectionView, PlanView, Diagnosis } from '../api/connections.ts';
 import { NOT_SHOWN_YET, untilApplied } from '../api/until-applied.ts';
+import { shellWord } from '../domain/commands.ts';
 import { emitFormats } from '../domain/provisioning/emitting/parts.ts';
 import { statusOf } from '../domain/provisioning/checks/finding.ts';
 import { applyCommand } from '../domain/provisioning/planning/apply-command.ts';
@@ -47,8 +48,8 @@ function addPlan(bucket: Command, cli: Cli): void {
   printing(plan, 'tally bucket plan photos', 'tally bucket plan photos --source eventbridge').action(
     async (name: string, { json, ...query }: JsonOption & WishOptions) => {
       const answer = await cli.withControl((control, context) => control.planBucket({ params: { bucket: name }, query }, context));
-      cli.print({ json }, answer, () => planText(answer, cli));
-      cli.hint({ json }, nextText(cli, { bucket: name, ...query }, answer));
+      cli.print({ json }, answer, () => planText(answer));
+      cli.hint({ json }, nextText({ bucket: name, ...query }, answer));
       if (isBlocked(answer)) cli.endWith(exitCodes.failure);
     },
   );
@@ -59,12 +60,12 @@ function isBlocked({ findings }: PlanView): boolean {
 }
 
 /** What to do with the plan. */
-function nextText(cli: Cli, wish: WishOptions & { readonly bucket: string }, plan: PlanView): string {
+function nextText(wish: WishOptions & { readonly bucket: string }, plan: PlanView): string {
   const { changes, connected } = plan;
   if (isBlocked(plan)) return 'Nothing can be applied as it is.';
   if (changes.length === 0 && connected) return 'Nothing to do: AWS is as it must be.';
   const asked = { ...wish, minimal: wish.minimal === 'true', adopt: wish.adopt === 'true' };
-  return `To apply it: ${printable(cli.shown(applyCommand(asked, plan, connected)))}`;
+  return `To apply it: ${printable(applyCommand(asked, plan, connected))}`;
 }
 
 function addApply(bucket: Command, cli: Cli): void {
@@ -94,14 +95,14 @@ export function printApplied(cli: Cli, options: JsonOption, done: ConnectionView
   cli.print(options, done, () =>
     unproven.length === 0
       ? `${name} is applied: its events come by ${source}.`
-      : `${name} is applied for ${source}, and its events are not known to arrive.\n${unprovenText(cli, done)}`,
+      : `${name} is applied for ${source}, and its events are not known to arrive.\n${unprovenText(done)}`,
   );
   endUnproven(cli, done);
 }
 
 /** What keeps the events of an applied bucket from being known to arrive. */
-export function unprovenText(cli: Cli, { unproven = [] }: ConnectionView): string {
-  return linesText(unproven.map((finding) => findingText(finding, cli)).join('\n'));
+export function unprovenText({ unproven = [] }: ConnectionView): string {
+  return linesText(unproven.map((finding) => findingText(finding)).join('\n'));
 }
 
 /** The command did all that it can, and the exit code is that of the doctor. */
@@ -177,7 +178,7 @@ function addPause(bucket: Command, cli: Cli): void {
       untilFree(cli, options, () => control.pauseNotification({ params: { bucket: name } }, context)),
     );
     cli.print(options, paused, () => `The notification of ${printable(name)} is taken away, and no events arrive.`);
-    cli.hint(options, `To restore it: ${cli.typed('bucket resume-notification', name)}`);
+    cli.hint(options, `To restore it: tally bucket resume-notification ${shellWord(name)}`);
   });
 }
 
@@ -192,7 +193,7 @@ function addResume(bucket: Command, cli: Cli): void {
       applied(cli, options, () => control.resumeNotification({ params: { bucket: name } }, context)),
     );
     cli.print(options, resumed, () => `The notification of ${printable(name)} is there again.`);
-    if (resumed.unproven !== undefined) cli.hint(options, unprovenText(cli, resumed));
+    if (resumed.unproven !== undefined) cli.hint(options, unprovenText(resumed));
     endUnproven(cli, resumed);
   });
 }
@@ -212,7 +213,7 @@ function addClean(bucket: Command, cli: Cli): void {
   });
 }
 
-function planText(plan: PlanView, cli: Pick<Cli, 'shown'>): string {
+function planText(plan: PlanView): string {
   const { bucket, region, source, topic_arn: topic, enrich, account, bucket_account: owner, installation, state, token } = plan;
   const facts = fieldsText({
     bucket,
@@ -229,14 +230,14 @@ function planText(plan: PlanView, cli: Pick<Cli, 'shown'>): string {
   const changes = plan.changes.map((change) => `${changeText(change, change.before, change.after)}${sideLine(change.side, '    ')}`);
   const foreign =
     plan.foreign.length === 0 ? [] : [`It touches what is not Tally's:\n${plan.foreign.map((line) => `  ${line}`).join('\n')}`];
-  return linesText([facts, ...changes, ...foreign, ...plan.findings.map((finding) => findingText(finding, cli))].join('\n\n'));
+  return linesText([facts, ...changes, ...foreign, ...plan.findings.map((finding) => findingText(finding))].join('\n\n'));
 }
 
 type FindingView = PlanView['findings'][number];
 
 /** A finding as people read it. */
-function findingText({ code, severity, what, why, fix, side }: FindingView, { shown }: Pick<Cli, 'shown'>): string {
-  return `${severity}: ${shown(what)} (${code})\n  why  ${shown(why)}\n  do   ${shown(fix)}${sideLine(side, '  ')}`;
+function findingText({ code, severity, what, why, fix, side }: FindingView): string {
+  return `${severity}: ${what} (${code})\n  why  ${why}\n  do   ${fix}${sideLine(side, '  ')}`;
 }
 
 /** Where something is and with which credentials, if bucket and bucket queue are in different places. */
@@ -260,13 +261,13 @@ export function addDoctorCommand(program: Command, cli: Cli): void {
       for (const bucket of names) found.push(await control.diagnoseBucket({ params: { bucket } }, context));
       return found;
     });
-    if (items.length === 0) cli.hint(options, `No bucket is connected. Connect one: ${cli.typed('bucket add NAME --apply')}`);
-    else if (options.json !== true) cli.print(options, undefined, () => items.map((item) => diagnosisText(item, cli)).join('\n\n'));
+    if (items.length === 0) cli.hint(options, `No bucket is connected. Connect one: tally bucket add NAME --apply`);
+    else if (options.json !== true) cli.print(options, undefined, () => items.map((item) => diagnosisText(item)).join('\n\n'));
     if (options.json === true) cli.print(options, { items }, () => '');
     cli.endWith(exitCodeOf(items.flatMap(({ findings }) => findings)));
   });
 }
 
-function diagnosisText({ bucket, status, findings }: Diagnosis, cli: Cli): string {
-  return linesText([`${bucket}: ${status}`, ...findings.map((finding) => findingText(finding, cli))].join('\n'));
+function diagnosisText({ bucket, status, findings }: Diagnosis): string {
+  return linesText([`${bucket}: ${status}`, ...findings.map((finding) => findingText(finding))].join('\n'));
 }

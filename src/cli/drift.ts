@@ -29,10 +29,10 @@ export function addDriftCommand(program: Command, cli: Cli): void {
         const job = await control.startReindex({ params: { bucket }, body: { ...request, mode: 'report' } }, context);
         const ended = await waitForJob(cli, { control, context, job, options });
         if (ended === undefined) {
-          cli.leave(options, leftText(cli, job));
+          cli.leave(options, leftText(job));
           return;
         }
-        cli.print(options, ended, () => (ended.state === 'done' ? reportText(ended, cli.nowMs()) : jobText(ended, cli)));
+        cli.print(options, ended, () => (ended.state === 'done' ? reportText(ended, cli.nowMs()) : jobText(ended)));
         cli.endWith(ended.state === 'done' && driftOf(ended) > 0 ? exitCodes.drift : exitCodeOf(ended));
       });
     },

@@ -64,14 +64,11 @@ interface Failure {
   readonly lines: readonly string[];
 }
 
-/** Returns the report of an error. `shown` writes its commands as they must be typed, and its pages as they can be opened. */
-export function failureOf(
-  error: unknown,
-  { json, shown }: { readonly json: boolean; readonly shown: (text: string) => string },
-): { readonly exitCode: number; readonly text: string } {
+/** Returns the report of an error. */
+export function failureOf(error: unknown, { json }: { readonly json: boolean }): { readonly exitCode: number; readonly text: string } {
   const { exitCode, problem, lines } = describe(error);
   if (json) return { exitCode, text: jsonText(problem, 'compact') };
-  return { exitCode, text: lines.map((line) => `tally: ${printable(shown(line))}`).join('\n') };
+  return { exitCode, text: lines.map((line) => `tally: ${printable(line)}`).join('\n') };
 }
 
 function describe(error: unknown): Failure {
@@ -114,6 +111,6 @@ function faultFailure({ code, reason }: FaultError): Failure {
   return {
     exitCode: exitCodes.unavailable,
     problem: { code, detail: reason, advice },
-    lines: [`${reason} (${code})`, advice, `see <${pageOfCode(code)}>`],
+    lines: [`${reason} (${code})`, advice, `see ${pageOfCode(code)}`],
   };
 }

@@ -24,12 +24,12 @@ export function addExplainCommand(program: Command, cli: Cli): void {
     async (bucket: string, key: string, options: ExplainOptions) => {
       const request = { params: { bucket }, query: { key } };
       const explanation = await cli.withControl((control, context) => control.explainObject(request, context));
-      cli.print(options, explanation, () => explanationText(explanation, { ...options, shown: cli.shown }));
+      cli.print(options, explanation, () => explanationText(explanation, options));
     },
   );
 }
 
-function explanationText(explanation: Explanation, { verbose, shown }: ExplainOptions & { readonly shown: Cli['shown'] }): string {
+function explanationText(explanation: Explanation, { verbose }: ExplainOptions): string {
   const { bucket, key, index, storage, clocks, agrees, sentence, bucket_status: status } = explanation;
   const comparison = tableText(['', 'INDEX', 'S3'], comparedRows(explanation, verbose === true));
   const facts = fieldsText({
@@ -40,11 +40,11 @@ function explanationText(explanation: Explanation, { verbose, shown }: ExplainOp
     floor: verbose !== true || clocks.floor === 0 ? undefined : clockText(clocks.floor),
     ...('fault' in storage && {
       'S3 answered': `${storage.fault.reason} (${storage.fault.code})`,
-      advice: shown(storage.advice),
+      advice: storage.advice,
     }),
-    'the bucket': status.state === 'ok' ? undefined : shown(status.sentence),
+    'the bucket': status.state === 'ok' ? undefined : status.sentence,
   });
-  return [printable(`s3://${bucket}/${key}`), printable(shown(sentence)), '', comparison, '', facts].join('\n');
+  return [printable(`s3://${bucket}/${key}`), printable(sentence), '', comparison, '', facts].join('\n');
 }
 
 /** Formats the fields of index and S3 side by side. Rows that are empty on both sides are left out. */

@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { Gap } from '../api/gaps.ts';
+import { shellWord } from '../domain/commands.ts';
 import { gapStates } from '../domain/gaps/gap.ts';
 import { type PageOptions, listing, printPage } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
@@ -28,7 +29,7 @@ export function addGapsCommand(program: Command, cli: Cli): void {
 }
 
 /** The table has a column for jobs only if a gap has one. */
-function gapsText(gaps: readonly Gap[], cli: Pick<Cli, 'nowMs' | 'shown' | 'typed'>): string {
+function gapsText(gaps: readonly Gap[], cli: Pick<Cli, 'nowMs'>): string {
   const withJobs = gaps.some((gap) => gap.job_id !== undefined);
   const nowMs = cli.nowMs();
   return tableText(
@@ -43,14 +44,14 @@ function gapsText(gaps: readonly Gap[], cli: Pick<Cli, 'nowMs' | 'shown' | 'type
       // changes may be missing until a change in AWS has taken effect: until now, as far as it is known
       ageOfText(Date.parse(gap.last_seen_at) > nowMs ? new Date(nowMs).toISOString() : gap.last_seen_at, nowMs),
       gap.prefix,
-      cli.shown(gap.reason),
+      gap.reason,
       nextText(gap, cli),
     ]),
   );
 }
 
 /** What happens to the gap next, and when by the present plan. */
-function nextText(gap: Gap, { nowMs, shown, typed }: Pick<Cli, 'nowMs' | 'shown' | 'typed'>): string | undefined {
+function nextText(gap: Gap, { nowMs }: Pick<Cli, 'nowMs'>): string | undefined {
   const { state, waits, held, job_id: job } = gap;
   switch (state) {
     case 'closed':
@@ -58,10 +59,10 @@ function nextText(gap: Gap, { nowMs, shown, typed }: Pick<Cli, 'nowMs' | 'shown'
     case 'closing':
       return `${job ?? 'a job'} closes it`;
     case 'open':
-      if (held === true) return `waits for you: ${shown(waits?.reason ?? 'start a re-index')}: ${typed('reindex', gap.bucket)}`;
+      if (held === true) return `waits for you: ${waits?.reason ?? 'start a re-index'}: tally reindex ${shellWord(gap.bucket)}`;
       return waits === undefined
         ? dueText(gap, nowMs())
-        : `waits: ${shown(waits.reason)}${gap.kind === 'held-deletes' ? '' : untilText(waits.until ?? gap.not_before, nowMs())}`;
+        : `waits: ${waits.reason}${gap.kind === 'held-deletes' ? '' : untilText(waits.until ?? gap.not_before, nowMs())}`;
   }
 }
 

@@ -1,5 +1,6 @@
 /** `tally jobs` and `tally reindex`: jobs at the command line. */
 import { type Command, Option } from 'commander';
+import { shellWord } from '../domain/commands.ts';
 import { defined } from '../domain/defined.ts';
 import type { Context, Operations } from '../api/contract.ts';
 import { type Job, differenceKinds, type DifferenceKind, type JobCounts, type ReindexRequest } from '../api/jobs.ts';
@@ -75,7 +76,7 @@ function addJobCommand(jobs: Command, cli: Cli, { name, summary, description, op
     const { json, allow_deletes }: JsonOption & JobRequest['body'] = self.optsWithGlobals();
     const request = { params: { id }, body: defined({ allow_deletes }) };
     const job = await cli.withControl((control, context) => operation(control, request, context));
-    cli.print({ json }, job, () => jobText(job, cli));
+    cli.print({ json }, job, () => jobText(job));
   });
 }
 
@@ -87,8 +88,8 @@ async function list(cli: Cli, options: JobsOptions): Promise<void> {
 
 async function show(cli: Cli, id: string, options: JsonOption): Promise<void> {
   const job = await cli.withControl((control, context) => control.getJob({ params: { id } }, context));
-  cli.print(options, job, () => jobText(job, cli));
-  const advice = adviceText(cli, job);
+  cli.print(options, job, () => jobText(job));
+  const advice = adviceText(job);
   if (advice !== undefined) cli.hint(options, advice);
 }
 
@@ -118,17 +119,17 @@ export function addReindexCommand(program: Command, cli: Cli): void {
         const job = await control.startReindex({ params: { bucket }, body }, context);
         if (wait !== true) {
           cli.print(options, job, () => `Job ${printable(job.id)} is queued.`);
-          cli.hint(options, `To see its progress: ${cli.typed('jobs', job.id)}`);
+          cli.hint(options, `To see its progress: tally jobs ${shellWord(job.id)}`);
           return;
         }
         cli.hint(options, `Job ${printable(job.id)} is queued.`);
         const ended = await waitForJob(cli, { control, context, job, options });
         if (ended === undefined) {
-          cli.leave(options, leftText(cli, job));
+          cli.leave(options, leftText(job));
           return;
         }
-        cli.print(options, ended, () => jobText(ended, cli));
-        const advice = adviceText(cli, ended);
+        cli.print(options, ended, () => jobText(ended));
+        const advice = adviceText(ended);
         if (advice !== undefined) cli.hint(options, advice);
         cli.endWith(exitCodeOf(ended));
       });
@@ -255,21 +256,21 @@ export function exitCodeOf(job: Job): number {
 }
 
 /** Returns what the user can do about a job for which the command stopped waiting. */
-export function leftText(cli: Cli, { id }: Job): string {
-  return `The job continues. To see its progress: ${cli.typed('jobs', id)}\nTo cancel it: ${cli.typed('jobs cancel', id)}`;
+export function leftText({ id }: Job): string {
+  return `The job continues. To see its progress: tally jobs ${shellWord(id)}\nTo cancel it: tally jobs cancel ${shellWord(id)}`;
 }
 
 /** Returns what the user can do about a job that its deletion limit holds; undefined for other jobs. */
-function adviceText(cli: Cli, job: Job): string | undefined {
+function adviceText(job: Job): string | undefined {
   if (!isHeldByLimit(job)) return undefined;
   const { reserved = 0, waiting = 0 } = job.deletions ?? {};
   const isEmptied = job.counts?.listed === 0;
   return [
     `The deletion limit holds the job: ${countText(waiting, 'document')} ${waiting === 1 ? 'waits' : 'wait'} to be deleted, and ${countText(reserved)} were. Everything else is done.`,
     `${isEmptied ? 'The bucket is empty, and all its documents would be deleted. Check that this is intended' : 'Check that the bucket is as intended'}. Then either allow as many in all:`,
-    `  ${cli.typed('jobs resume', job.id, '--allow-deletes', String(reserved + waiting))}`,
+    `  tally jobs resume ${shellWord(job.id)} --allow-deletes ${reserved + waiting}`,
     'or keep the documents:',
-    `  ${cli.typed('jobs cancel', job.id)}`,
+    `  tally jobs cancel ${shellWord(job.id)}`,
   ].join('\n');
 }
 
@@ -284,8 +285,8 @@ export const kindTexts: Readonly<Record<DifferenceKind | 'lacking_enrichment', {
 };
 
 /** Formats one job with all its fields. */
-export function jobText(job: Job, cli: Pick<Cli, 'shown'>): string {
-  return fieldsText({ ...identityOf(job), ...courseOf(job), ...countsOf(job), ...troubleOf(job, cli) });
+export function jobText(job: Job): string {
+  return fieldsText({ ...identityOf(job), ...courseOf(job), ...countsOf(job), ...troubleOf(job) });
 }
 
 type Fields = Readonly<Record<string, Cell>>;
@@ -355,13 +356,13 @@ export function costText(usd: number | undefined): string | undefined {
   return text === undefined ? undefined : `${text} (estimate)`;
 }
 
-function troubleOf({ state, deletions, error, last_fault: lastFault }: Job, { shown }: Pick<Cli, 'shown'>): Fields {
+function troubleOf({ state, deletions, error, last_fault: lastFault }: Job): Fields {
   const fault = error ?? (state === 'done' ? undefined : lastFault);
   return {
     deletions: deletions === undefined ? undefined : deletionsText(deletions),
     [error === undefined ? 'last fault' : 'error']: fault === undefined ? undefined : `${fault.reason} (${fault.code})`,
     'in range': fault?.range,
-    advice: fault === undefined || !isFaultCode(fault.code) ? undefined : shown(faults[fault.code].advice),
+    advice: fault === undefined || !isFaultCode(fault.code) ? undefined : faults[fault.code].advice,
   };
 }
 

@@ -36,18 +36,17 @@ export function addQueueCommands(program: Command, cli: Cli): void {
     // a shell evaluates what --apply prints
     if (apply === true && isRefused && options.json !== true) cli.hint(options, planText(plan));
     else cli.print(options, plan, () => (apply === true ? exportsText(plan) : planText(plan)));
-    cli.hint(options, nextText(cli, options, plan));
+    cli.hint(options, nextText(options, plan));
     if (isRefused) cli.endWith(exitCodes.failure);
   });
 }
 
-function nextText(cli: Cli, { prefix }: CreateOptions, { queues, settings, made = [] }: QueuePairPlan): string {
+function nextText({ prefix }: CreateOptions, { queues, settings, made = [] }: QueuePairPlan): string {
   if (queues.some(({ state }) => state === 'different'))
     return 'A queue that exists is never changed. Set its attributes with these commands if nothing else uses it, or choose other names with --prefix.';
   if (made.length > 0) return `Made ${made.join(' and ')}. Start Tally with these settings.`;
   if (settings !== undefined) return 'Both queues exist already, as planned. Start Tally with these settings.';
-  const named = prefix === QUEUE_PREFIX ? [] : ['--prefix', prefix];
-  return `To make them: ${cli.typed('queue create --apply', ...named)}`;
+  return `To make them: tally queue create --apply${prefix === QUEUE_PREFIX ? '' : ` --prefix ${shellWord(prefix)}`}`;
 }
 
 /** For a shell. */

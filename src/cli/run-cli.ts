@@ -1,5 +1,5 @@
 /** The command line: reads the arguments, runs one command, reports what failed, and returns the exit code. */
-import { Command, CommanderError, Help } from 'commander';
+import { Command, CommanderError } from 'commander';
 import { addAdminCommands } from './admin.ts';
 import { registryOf, registryOption } from './arguments.ts';
 import { addBucketCommands, type NamesDependencies } from './bucket.ts';
@@ -30,7 +30,6 @@ export async function runCli(args: readonly string[], dependencies: CliDependenc
   const cli = createCli(dependencies);
   const complaints: string[] = [];
   const program = createProgram(cli, {
-    program: dependencies.program,
     version: dependencies.version,
     print: (text) => void stdout.write(text),
     complain: (text) => void complaints.push(text),
@@ -44,7 +43,7 @@ export async function runCli(args: readonly string[], dependencies: CliDependenc
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return exitCodes.ok;
     const wantsJson = isJsonWanted(args);
-    const { exitCode, text } = failureOf(error, { json: wantsJson, shown: cli.shown });
+    const { exitCode, text } = failureOf(error, { json: wantsJson });
     // the text of commander has a hint at --help, or is the help itself
     const hasCommanderText = complaints.length > 0 && !wantsJson;
     stderr.write(hasCommanderText ? complaints.join('') : `${text}\n`);
@@ -53,7 +52,6 @@ export async function runCli(args: readonly string[], dependencies: CliDependenc
 }
 
 interface ProgramOptions {
-  readonly program: string;
   readonly version: string;
   readonly print: (text: string) => void;
   readonly complain: (text: string) => void;
@@ -62,9 +60,9 @@ interface ProgramOptions {
   readonly mcp: McpDependencies;
 }
 
-function createProgram(cli: Cli, { program: name, version, print, complain, logins, names, mcp }: ProgramOptions): Command {
+function createProgram(cli: Cli, { version, print, complain, logins, names, mcp }: ProgramOptions): Command {
   const registry = registryOption();
-  const program = new Command(name)
+  const program = new Command('tally')
     .description('Keeps a search index in exact agreement with object-storage buckets.')
     .version(version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print help')
@@ -72,7 +70,6 @@ function createProgram(cli: Cli, { program: name, version, print, complain, logi
     .configureHelp({
       showGlobalOptions: true,
       visibleGlobalOptions: ({ parent }) => (parent === null ? [] : [registry]),
-      ...shownHelp(cli),
     })
     .hook('preAction', (self) => {
       const url = registryOf(self.opts());
@@ -92,7 +89,7 @@ function createProgram(cli: Cli, { program: name, version, print, complain, logi
     .addHelpText(
       'after',
       `
-Settings are environment variables; \`${name} config\` shows them all.
+Settings are environment variables; \`tally config\` shows them all.
 
 Exit codes: 0 done; 1 failed; 2 drift was found; 3 the job was cancelled;
 4 the job is held by its deletion limit; 5 and 6 the doctor found a
@@ -102,7 +99,7 @@ not applied; 8 some of several buckets failed; 64 wrong usage;
 78 invalid settings; 130 interrupted.
 
 Example:
-  ${name} serve --embedded`,
+  tally serve --embedded`,
     );
   addServeCommand(program, cli);
   addConfigCommand(program, cli);
@@ -123,17 +120,6 @@ Example:
   addAdminCommands(program, cli);
   addLoginCommands(program, cli, logins);
   return program;
-}
-
-/** Descriptions in a help name commands as they must be typed. */
-function shownHelp({ shown }: Cli): Partial<Help> {
-  const plain = new Help();
-  return {
-    commandDescription: (command) => shown(plain.commandDescription(command)),
-    subcommandDescription: (command) => shown(plain.subcommandDescription(command)),
-    optionDescription: (option) => shown(plain.optionDescription(option)),
-    argumentDescription: (argument) => shown(plain.argumentDescription(argument)),
-  };
 }
 
 /** Looks for `--json` directly, because commander may not be able to parse the arguments. */

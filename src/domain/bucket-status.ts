@@ -5,7 +5,6 @@
  */
 import type { BucketRecord } from './bucket.ts';
 import { isUnusuallyLong } from './usual-interval.ts';
-import { commandOf } from './commands.ts';
 import type { GapRecord } from './gaps/gap.ts';
 import type { Trouble } from './process-record.ts';
 
@@ -137,17 +136,17 @@ function severityOf(state: BucketState): BucketSeverity {
 export function commandOfAct(act: BucketAct, bucket: string): string {
   switch (act) {
     case 'doctor':
-      return commandOf('doctor', bucket);
+      return `tally doctor ${bucket}`;
     case 'plan':
-      return commandOf('bucket plan', bucket);
+      return `tally bucket plan ${bucket}`;
     case 'resume':
-      return commandOf('bucket resume-notification', bucket);
+      return `tally bucket resume-notification ${bucket}`;
     case 'gaps':
-      return commandOf('gaps --bucket', bucket);
+      return `tally gaps --bucket ${bucket}`;
     case 'reindex':
-      return commandOf('reindex', bucket);
+      return `tally reindex ${bucket}`;
     case 'jobs':
-      return commandOf('jobs');
+      return 'tally jobs';
   }
 }
 

@@ -1,36 +1,23 @@
-/**
- * Pages of the documentation in texts for people. What makes such a text names a page in angle brackets, `<docs/guides/connect.md>`,
- * with the anchor of a heading if it needs one. Where the page can be opened is known only where the text is shown, so it is that
- * place which passes the text through {@link withPagesAddressed}. No key of an object is taken for a page, because of the brackets.
- */
+/** Pages of the documentation in texts for people, by their addresses in the repository: those of this version. */
 
 import packageJson from '../../package.json' with { type: 'json' };
 
 const [HOME = ''] = packageJson.homepage.split('#');
-const PAGE = /<(docs\/[a-z/-]+\.md(?:#[\w-]+)?)>/g;
+const FILES = `${HOME}/blob/v${packageJson.version}/`;
+const ADDRESS = new RegExp(String.raw`(${FILES.replaceAll('.', String.raw`\.`)}docs/[a-z/-]+\.md(?:#[\w-]+)?)`, 'g');
 
-/** Returns the text with the address of each page as `addressOf` gives it. */
-export function withPagesAddressed(text: string, addressOf: (page: string) => string): string {
-  return text.replaceAll(PAGE, (_, page: string) => addressOf(page));
+/** Returns the address of a page by its path in the repository, with the anchor of a heading if it needs one. */
+export function docsPage(page: string): string {
+  return `${FILES}${page}`;
 }
 
-/** Returns where a page can be opened: at the registry of that address, which serves its own version of it, otherwise in the repository. */
-export function addressOfPage(page: string, registryUrl: string | undefined): string {
-  return registryUrl === undefined ? `${HOME}/blob/main/${page}` : `${registryUrl.replace(/\/$/, '')}${servedPath(page)}`;
-}
-
-/** Returns the parts of a text in their order: a page that it names, or what stands before, between and after pages. */
-export function pagesIn(text: string): readonly { readonly text: string; readonly page?: string }[] {
-  const parts = text.split(PAGE).map((part, index) => (index % 2 === 0 ? { text: part } : { text: part, page: part }));
-  return parts.filter((part) => part.text !== '');
-}
-
-/** Returns where a registry serves a page, without its own address. */
-export function servedPath(page: string): string {
-  return `/${page.replace(/\.md(?=#|$)/, '.html')}`;
-}
-
-/** Returns the page that explains a code of an error. */
+/** Returns the address of the page that explains a code of an error. */
 export function pageOfCode(code: string): string {
-  return `docs/reference/error-codes.md#${code.replaceAll('.', '-')}`;
+  return docsPage(`docs/reference/error-codes.md#${code.replaceAll('.', '-')}`);
+}
+
+/** Returns the parts of a text in their order: the address of a page that it names, or what stands before, between and after them. */
+export function pagesIn(text: string): readonly { readonly text: string; readonly isPage: boolean }[] {
+  const parts = text.split(ADDRESS).map((part, index) => ({ text: part, isPage: index % 2 === 1 }));
+  return parts.filter((part) => part.text !== '');
 }

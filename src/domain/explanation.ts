@@ -1,7 +1,6 @@
 /** Why a search does or does not find an object: compares the document with S3's state, and explains the result in one sentence. */
 import type { BucketRecord } from './bucket.ts';
 import type { BucketStatus } from './bucket-status.ts';
-import { commandOf } from './commands.ts';
 import { clockOfMs, msOfClock } from './ordering/clock.ts';
 import { MARGIN_MS, SETTLE_MS } from './ordering/constants.ts';
 import type { ObjectDocument, ObjectState, PresentState } from './documents/document.ts';
@@ -91,11 +90,11 @@ function statusReason({ bucket: { bucket }, status: { state, sentence } }: Misma
   switch (state) {
     case 'events_lost':
     case 'events_unproven':
-      return `no event of it can be expected to arrive. ${sentence}; \`${commandOf('doctor', bucket)}\` says what is missing and what to do`;
+      return `no event of it can be expected to arrive. ${sentence}; \`tally doctor ${bucket}\` says what is missing and what to do`;
     case 'quiet':
-      return `its events may not arrive. ${sentence}; \`${commandOf('doctor', bucket)}\` says whether something is missing`;
+      return `its events may not arrive. ${sentence}; \`tally doctor ${bucket}\` says whether something is missing`;
     case 'paused':
-      return `${sentence}; \`${commandOf('bucket resume-notification', bucket)}\` makes it again`;
+      return `${sentence}; \`tally bucket resume-notification ${bucket}\` makes it again`;
     case 'waiting':
       return sentence;
     case 'deletions_held':
@@ -147,7 +146,7 @@ function changeReason({ bucket, document, observedAtMs }: MismatchFacts, { lastM
 /** Why a document is found although S3 has removed its object. */
 function removalReason({ bucket: { bucket, source }, status: { state } }: MismatchFacts): string {
   if (state === 'deletions_held') {
-    return `its deletion may be one of those that wait for a person; \`${commandOf('gaps --bucket', bucket)}\` shows the command that permits them`;
+    return `its deletion may be one of those that wait for a person; \`tally gaps --bucket ${bucket}\` shows the command that permits them`;
   }
   const limits = source === 'routed' ? ' (audit trails report neither lifecycle expirations nor every key of a bulk delete)' : '';
   return `the event of its removal has not arrived yet, or was never sent${limits}; if this persists, re-index`;

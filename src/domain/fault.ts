@@ -1,4 +1,5 @@
 import { shellWord } from './commands.ts';
+import { docsPage } from './doc-pages.ts';
 import { withoutSecrets } from './masked-secrets.ts';
 import { withoutPasswords } from './passwords.ts';
 
@@ -164,8 +165,7 @@ export const faults = {
   'bucket.index-limit': {
     circuit: 'index',
     jobs: 'wait',
-    advice:
-      'Each bucket has one index, with a shard for each of TALLY_INDEX_SHARDS and its replicas. Add a data node, raise cluster.max_shards_per_node, or lower TALLY_INDEX_REPLICAS; <docs/operate/sizing-cost.md#number-of-buckets> says what a bucket costs.',
+    advice: `Each bucket has one index, with a shard for each of TALLY_INDEX_SHARDS and its replicas. Add a data node, raise cluster.max_shards_per_node, or lower TALLY_INDEX_REPLICAS; ${docsPage('docs/operate/sizing-cost.md#number-of-buckets')} says what a bucket costs.`,
   },
   /** The primary shard of one index is not active. */
   'bucket.index-unavailable': { circuit: 'index', jobs: 'wait', advice: 'Check the shard allocation of the index of this bucket.' },

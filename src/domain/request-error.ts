@@ -117,8 +117,6 @@ export const requestErrors = {
   'search.too-wide': 503,
   /** This installation has neither the built panel nor what builds it. */
   'panel.not-built': 503,
-  /** This installation has neither the rendered pages nor what renders them. */
-  'docs.not-built': 503,
   /** The request took longer than it may. */
   'request.timeout': 503,
   /** The process stopped while it answered. */

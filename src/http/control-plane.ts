@@ -24,7 +24,7 @@ import { isForAnyPage, requireDirectCaller, requireJsonBody, requireLocalCaller,
 import { healthHandlers, type HealthParts } from './health-listener.ts';
 import { createLoginHandlers, type LoginParts } from './login-routes.ts';
 import { createMcpHandler } from './mcp.ts';
-import { createDocsHandlers, createPanelHandlers, noDocs, noPanel, type LoadFiles } from './panel.ts';
+import { createPanelHandlers, noPanel, type LoadFiles } from './panel.ts';
 import { addRoutes, requestReader, type Handler } from './routes.ts';
 import { createRunOperation, tooSlow, OPERATION_TIMEOUT_MS } from './searches.ts';
 import { createOperatorSocket } from './operator-socket.ts';
@@ -44,8 +44,6 @@ interface ControlPlaneParts extends HealthParts {
   readonly catalogUrl?: string | undefined;
   /** Loads the files of the panel. Default: there is no panel. */
   readonly loadPanel?: LoadFiles;
-  /** Loads the files of the documentation. Default: there is none. */
-  readonly loadDocs?: LoadFiles;
   /** Default: {@link OPERATION_TIMEOUT_MS}. */
   readonly operationTimeoutMs?: number;
   /** How long the body of a caller who is not known may take. Default: 5 s. */
@@ -79,7 +77,6 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
     version,
     identity,
     loadPanel = noPanel,
-    loadDocs = noDocs,
     operationTimeoutMs = OPERATION_TIMEOUT_MS,
   } = parts;
   const socket = createOperatorSocket();
@@ -106,7 +103,6 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
     ...healthHandlers({ readiness, metrics }),
     ...createLoginHandlers({ identity, callers, telemetry, version, catalogUrl, readKey, closing: closing.signal }),
     ...createPanelHandlers(loadPanel),
-    ...createDocsHandlers(loadDocs),
     sendMcpMessage: createMcpHandler({ callers, callOperation, endOf: endOfRequest, telemetry, version }),
     getConfig: async (request, reply) =>
       reply.headers(forEveryone).send({ registryUrl: registryUrl(request), catalogUrl: catalogUrl(request), version }),

@@ -1,27 +1,19 @@
-/** Serves the files of the panel and of the documentation, compressed, with the policy under which browsers run them. */
+/** Serves the panel's files, compressed, with the policy under which browsers run them. */
 import { createHash } from 'node:crypto';
 import { extname } from 'node:path';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { DocsName, PanelName } from '../api/contract.ts';
+import type { PanelName } from '../api/contract.ts';
 import { RequestError } from '../domain/request-error.ts';
 import type { Handler } from './routes.ts';
 
-/**
- * Loads files by name. Those of the panel are index.html, and a script and a style sheet whose names change with their content;
- * those of the documentation are named by their paths.
- */
+/** Loads files by name: index.html, and a script and a style sheet whose names change with their content. */
 export type LoadFiles = () => Promise<ReadonlyMap<string, Uint8Array>>;
 
 /** Of a listener that has no panel. */
 export async function noPanel(): Promise<never> {
   throw new RequestError('panel.not-built', 'this listener has no panel');
-}
-
-/** Of a listener that has no documentation. */
-export async function noDocs(): Promise<never> {
-  throw new RequestError('docs.not-built', 'this listener has no documentation');
 }
 
 interface ServedFile {
@@ -31,8 +23,6 @@ interface ServedFile {
 }
 
 const PAGE = 'index.html';
-/** The first page of the documentation. */
-const DOCS_PAGE = 'README.html';
 
 const types: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
@@ -115,17 +105,6 @@ export function createPanelHandlers(load: LoadFiles): Readonly<Record<PanelName,
     findPanel: redirect,
     getPanel: (request, reply) => send(PAGE, request, reply, CHECKED),
     getPanelFile: (request, reply) => send(paramOf(request, 'file'), request, reply, KEPT),
-  };
-}
-
-/** Creates the handlers of the documentation. */
-export function createDocsHandlers(load: LoadFiles): Readonly<Record<DocsName, Handler>> {
-  const send = createSend(load, 'the documentation has no such page: /docs/ names them all');
-  return {
-    findDocs: (_request, reply) => redirected(reply, 'docs/'),
-    getDocs: (request, reply) => send(DOCS_PAGE, request, reply, CHECKED),
-    getDocsFile: (request, reply) => send(paramOf(request, 'file'), request, reply, CHECKED),
-    getDocsSectionFile: (request, reply) => send(`${paramOf(request, 'section')}/${paramOf(request, 'file')}`, request, reply, CHECKED),
   };
 }
 

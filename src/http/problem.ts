@@ -1,6 +1,7 @@
 /** Errors as problem documents (RFC 9457): what happened, to which thing, what to do, and the code. */
 import { STATUS_CODES } from 'node:http';
-import { addressOfCode, PROBLEM_MEDIA, statusOf, type Problem } from '../api/problem.ts';
+import { pageOfCode } from '../domain/doc-pages.ts';
+import { PROBLEM_MEDIA, statusOf, type Problem } from '../api/problem.ts';
 import { FaultError, faults, type FaultCode } from '../domain/fault.ts';
 import { RequestError, type RequestErrorCode } from '../domain/request-error.ts';
 
@@ -56,5 +57,5 @@ function unexpected(): Problem {
 }
 
 function problem(status: number, code: RequestErrorCode | FaultCode, detail: string): Problem {
-  return { type: addressOfCode(code), title: STATUS_CODES[status] ?? 'Error', status, detail, code };
+  return { type: pageOfCode(code), title: STATUS_CODES[status] ?? 'Error', status, detail, code };
 }

@@ -217,7 +217,7 @@ async function startWorld({ operation }: PlacedRow) {
     await updateRecord(store.state, refs.gap(gap.id), (current) => current && { ...current, state: 'closed' as const });
   }
   await putExampleKey(store.state, atMs);
-  const listener = await listenControlPlane({ operations, telemetry, loadPanel: someFiles, loadDocs: someFiles });
+  const listener = await listenControlPlane({ operations, telemetry, loadPanel: someFiles });
   return { ...listener, instead: undefined };
 }
 

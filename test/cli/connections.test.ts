@@ -266,7 +266,7 @@ describe('tally iam-policy', () => {
 
   it('says what it lacks where the redrive policy cannot be read, and how to name it', async () => {
     const readDeadLetterArns = () => Promise.reject(new RequestError('connect.denied', 'GetQueueAttributes is denied'));
-    const world = createCliWorld({ env, program: 'npm run -s tally --', readDeadLetterArns });
+    const world = createCliWorld({ env, readDeadLetterArns });
     const { stdout, stderr } = await world.run('iam-policy --for connecting');
     expect(stdout).not.toContain('GetQueueUrl');
     expect(stderr).toContain('GetQueueAttributes is denied');

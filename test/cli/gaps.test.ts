@@ -29,7 +29,7 @@ describe('tally gaps', () => {
   });
 
   it('says what happens next and when, and what waits for a person with the command that ends it', async () => {
-    const world = createCliWorld({ program: 'npm run -s tally --' });
+    const world = createCliWorld();
     const held = { ...gap, held: true, waits: { reason: 'the bucket was connected without a first re-index' } };
     world.nextAnswers({
       items: [
@@ -50,10 +50,10 @@ describe('tally gaps', () => {
       'NEXT',
       're-index at 05:07 UTC (in 3 min)',
       're-index at 2026-01-03 05:07 UTC (in 24 h)',
-      'waits: see `npm run -s tally -- doctor photos`, until 05:09 UTC (in 5 min)',
+      'waits: see `tally doctor photos`, until 05:09 UTC (in 5 min)',
       'job-7 closes it',
       '-',
-      'waits for you: the bucket was connected without a first re-index: npm run -s tally -- reindex photos',
+      'waits for you: the bucket was connected without a first re-index: tally reindex photos',
     ]);
   });
 

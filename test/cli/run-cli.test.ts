@@ -1,8 +1,10 @@
+import packageJson from '../../package.json' with { type: 'json' };
 import { describe, expect, it } from 'vitest';
 import { SettingsError } from '../../src/cli/errors.ts';
 import { FaultError } from '../../src/domain/fault.ts';
 import { RequestError } from '../../src/domain/request-error.ts';
 import { createFakeControl } from '../support/fakes/control.ts';
+import { job } from '../support/fakes/control.ts';
 import { createCliWorld } from './world.ts';
 
 describe('help', () => {
@@ -81,19 +83,17 @@ describe('failures', () => {
     expect(world.closed()).toBe(2);
   });
 
-  it('leads to the pages of the registry that answered, and of the repository where none did', async () => {
-    const open = (error: Error) => {
-      const registryUrl = 'https://registry.example.com';
-      const { operations, ...control } = createFakeControl();
-      control.nextDoes(() => {
-        throw error;
-      });
-      return createCliWorld({ openControl: async () => ({ operations, registryUrl, close: async () => undefined }) });
-    };
-    const answered = await open(new FaultError('index.overloaded', '429')).run('bucket list');
-    expect(answered.stderr).toContain('see https://registry.example.com/docs/reference/error-codes.html#index-overloaded');
-    const silent = await open(new FaultError('registry.unreachable', 'ECONNREFUSED')).run('bucket list');
-    expect(silent.stderr).toMatch(/see https:\/\/github\.com\/\S+#registry-unreachable/);
+  it('leads to the page of its code, in the documentation of this version', async () => {
+    const world = createCliWorld();
+    world.nextFails(new FaultError('index.overloaded', '429'));
+    const page = `blob/v${packageJson.version}/docs/reference/error-codes.md#index-overloaded`;
+    expect((await world.run('bucket list')).stderr).toContain(`see https://github.com/tally-index/tally/${page}`);
+  });
+
+  it('quotes what a registry names in a command, and lets none of it become a command', async () => {
+    const world = createCliWorld();
+    world.nextAnswers({ ...job, id: '$(reboot)' });
+    expect((await world.run('reindex photos')).stderr).toBe("To see its progress: tally jobs '$(reboot)'\n");
   });
 
   it('a fault ends with 69 and tells its code, its reason and what to do', async () => {

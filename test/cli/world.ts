@@ -33,7 +33,6 @@ export function createCliWorld(overrides: Partial<CliDependencies> = {}) {
     const err: string[] = [];
     const exitCode = await runCli(args, {
       version: '1.2.3',
-      program: 'tally',
       env: { TALLY_INDEX_URL: 'sqlite:nowhere' },
       readFile: () => ({ text: '', mode: 0o600 }),
       stdout: { write: (text: string) => out.push(text) },

@@ -112,7 +112,7 @@ describe('the command line', () => {
     const search = await tally(['search', 'cat', '--registry', url], env);
     expect([search.code, search.stderr]).toEqual([
       1,
-      `tally: not logged in at ${url}: run \`node ${join(ROOT, 'src/tally.js')} login ${url}\`, or set TALLY_API_KEY_FILE\n`,
+      `tally: not logged in at ${url}: run \`tally login ${url}\`, or set TALLY_API_KEY_FILE\n`,
     ]);
     expect(world.registry.credentialsSent()).toEqual([]);
   });

@@ -4,8 +4,7 @@ import { faults, type FaultCode } from '../../src/domain/fault.ts';
 import { requestErrors } from '../../src/domain/request-error.ts';
 import { statusOf } from '../../src/api/problem.ts';
 import { exitMeanings, exitCodes } from '../../src/cli/exit-codes.ts';
-import { withPagesAddressed } from '../../src/domain/doc-pages.ts';
-import { titleOf } from '../../src/docs/render.ts';
+import { docsPage, pagesIn } from '../../src/domain/doc-pages.ts';
 import { findings } from './findings.ts';
 import { textOf } from './pages.ts';
 
@@ -53,7 +52,7 @@ export function errorCodesPage(): string {
     return part(
       code,
       `${causeOf(code)} ${OF_REQUESTS.test(code) ? 'Only this request fails.' : waits[circuit]}${jobs}`,
-      `*What to do.* ${withPagesAddressed(advice, linkTo)}`,
+      `*What to do.* ${withLinks(advice)}`,
     );
   });
   const requestParts = Object.entries(requestErrors).map(([code, status]) => part(code, `Status ${status}. ${causeOf(code)}`));
@@ -87,9 +86,16 @@ ${exits.join('\n')}
 `;
 }
 
-/** A page of docs/, as this page links it. */
+/** The text with links to the pages that it names. */
+function withLinks(text: string): string {
+  return pagesIn(text)
+    .map(({ text: each, isPage }) => (isPage ? linkTo(each.replace(docsPage('docs/'), '')) : each))
+    .join('');
+}
+
 function linkTo(page: string): string {
-  return `[${titleOf(textOf(page.split('#')[0] ?? ''))}](${page.replace('docs/', '../')})`;
+  const [, title] = /^# (.+)$/m.exec(textOf(`docs/${page.split('#')[0]}`)) ?? [];
+  return `[${title}](../${page})`;
 }
 
 /** GitHub makes no anchor with hyphens of a code, so that the address stands before the heading. */

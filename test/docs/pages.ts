@@ -1,6 +1,5 @@
 /** The pages of the documentation: their text, their shell commands, their headings and their links. */
 import { readdirSync, readFileSync } from 'node:fs';
-import { anchorOf } from '../../src/docs/render.ts';
 
 export const ROOT = new URL('../..', import.meta.url).pathname;
 
@@ -44,6 +43,14 @@ export function shellBlocksOf(markdown: string): readonly (readonly string[])[] 
         .map((line) => line.replace(/(^|\s)# .*$/, '').trim())
         .filter((line) => line !== ''),
     );
+}
+
+/** The anchor of a heading, as GitHub makes it. */
+function anchorOf(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+    .replaceAll(' ', '-');
 }
 
 /** The anchors of a page: of its headings, and those that stand before headings. */

@@ -8,6 +8,9 @@
 import { existsSync, globSync } from 'node:fs';
 import { basename, dirname, join, normalize } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { pageOfCode } from '../../src/domain/doc-pages.ts';
+import { faults } from '../../src/domain/fault.ts';
+import { requestErrors } from '../../src/domain/request-error.ts';
 import { anchorsOf, linksOf, pages, proseOf, ROOT, shellBlocksOf, textOf } from './pages.ts';
 
 /** Words that look like a path of ours and are none. */
@@ -115,7 +118,13 @@ describe('links', () => {
 });
 
 it('the texts of src name pages and headings that exist', () => {
-  const named = filesBelow('src/**/*.ts').flatMap((file) => [...textOf(file).matchAll(/<(docs\/[\w/-]+\.md)#([\w-]+)>/g)]);
+  const named = filesBelow('src/**/*.ts').flatMap((file) => [...textOf(file).matchAll(/docsPage\('(docs\/[\w/-]+\.md)#([\w-]+)'\)/g)]);
   expect(named.length).toBeGreaterThan(3);
   expect(named.filter(([, page = '', anchor = '']) => !anchorsOf(textOf(page)).has(anchor)).map(([text]) => text)).toEqual([]);
+});
+
+it('each code of an error has a place on the page that it names', () => {
+  const anchors = anchorsOf(textOf('docs/reference/error-codes.md'));
+  const codes = [...Object.keys(faults), ...Object.keys(requestErrors)];
+  expect(codes.filter((code) => !anchors.has(pageOfCode(code).split('#')[1] ?? ''))).toEqual([]);
 });

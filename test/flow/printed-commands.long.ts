@@ -4,7 +4,7 @@
  * new is printed. None of them may be wrong usage. What they do otherwise is theirs: the world is the test's own.
  */
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -14,8 +14,6 @@ import { until } from '../support/servers/aws.ts';
 import { startDaemon, type Daemon } from '../support/servers/daemon.ts';
 import { MAIN, ownVariables } from '../support/servers/program.ts';
 
-/** How a shell in the test's folder types the program, which is how the program must print itself. */
-const TYPED = `node ${MAIN}`;
 /** More than are found, and few enough to end: each is a process. */
 const COMMANDS_MAX = 60;
 /** Some wait for what never comes here, like a re-index that nobody works on; that they began is enough. */
@@ -66,6 +64,8 @@ let folder: string;
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'tally-printed-'));
+  mkdirSync(join(folder, 'bin'));
+  symlinkSync(MAIN, join(folder, 'bin/tally'));
   daemon = await startDaemon({ TALLY_EMBEDDED: 'true', TALLY_EMBEDDED_DATA: join(folder, 'data') });
   await daemon.ready();
   const object = await fetch(`${daemon.embeddedUrl}/demo/docs/it's%20here.txt`, { method: 'PUT', body: 'text' });
@@ -91,7 +91,7 @@ function shell(line: string): Promise<Ended> {
   const { PATH = '', TMPDIR, NODE_COMPILE_CACHE } = process.env;
   const env = {
     ...ownVariables(),
-    PATH: `${dirname(process.execPath)}:${PATH}`,
+    PATH: `${join(folder, 'bin')}:${dirname(process.execPath)}:${PATH}`,
     HOME: folder,
     ...(TMPDIR !== undefined && { TMPDIR }),
     ...(NODE_COMPILE_CACHE !== undefined && { NODE_COMPILE_CACHE }),
@@ -108,7 +108,7 @@ function shell(line: string): Promise<Ended> {
 /** The commands in a text: in backticks, or as a line. */
 function commandsIn(text: string): readonly string[] {
   const inline = [...text.matchAll(/`([^`\n]+)`/g)].map(([, command = '']) => command);
-  return [...inline, ...text.split('\n').map((line) => line.trim())].filter((each) => each.startsWith(`${TYPED} `));
+  return [...inline, ...text.split('\n').map((line) => line.trim())].filter((each) => each.startsWith('tally '));
 }
 
 /** A person at the terminal is asked first, and agrees. */
@@ -118,7 +118,7 @@ async function run(command: string): Promise<Ended> {
 }
 
 it('each command that is printed is one that can be typed where it was printed', async () => {
-  const waiting = FIRST.map((command) => `${TYPED} ${command}`);
+  const waiting = FIRST.map((command) => `tally ${command}`);
   const done = new Map<string, Ended>();
   const printed = new Set<string>();
   const note = (text: string): void => {
@@ -144,7 +144,7 @@ it('each command that is printed is one that can be typed where it was printed',
   expect(wrong.map((command) => `${command}\n${done.get(command)?.text}`)).toEqual([]);
   // where they are known to be
   expect([...printed]).toEqual(
-    expect.arrayContaining(['bucket list', 'reindex demo --fill', 'admin keys list'].map((each) => `${TYPED} ${each}`)),
+    expect.arrayContaining(['bucket list', 'reindex demo --fill', 'admin keys list'].map((each) => `tally ${each}`)),
   );
   expect(daemon.isRunning).toBe(true);
 });

@@ -29,10 +29,6 @@ const table: Readonly<Record<OperationName, readonly Cell[]>> = {
   findPanel: everyone,
   getPanel: everyone,
   getPanelFile: everyone,
-  findDocs: everyone,
-  getDocs: everyone,
-  getDocsFile: everyone,
-  getDocsSectionFile: everyone,
   beginLogin: everyone,
   answerLogin: everyone,
   showConsent: everyone,
@@ -177,7 +173,7 @@ describe('Fix: without an issuer no credential can be checked, so one that is se
   const fake = createFakeControl();
   let plane: ControlPlane;
   beforeAll(async () => {
-    plane = await listenControlPlane({ operations: fake.checked, loadPanel: someFiles, loadDocs: someFiles });
+    plane = await listenControlPlane({ operations: fake.checked, loadPanel: someFiles });
   });
   afterAll(() => plane.close());
 

@@ -53,7 +53,7 @@ const sendJson = (method: string, path: string, value: unknown): Promise<Answer>
 
 function expectProblem(answer: Answer, status: number, code: string): void {
   expect(answer.json).toMatchObject({
-    type: `/docs/reference/error-codes.html#${code.replaceAll('.', '-')}`,
+    type: expect.stringMatching(new RegExp(`^https://github.com/.*/docs/reference/error-codes.md#${code.replaceAll('.', '-')}$`)),
     status,
     code,
     title: expect.any(String),

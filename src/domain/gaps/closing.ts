@@ -8,7 +8,7 @@
  *
  * A gap of deletes whose job a person pauses or cancels is open and held: no other job begins until a person wants one.
  */
-import { commandOf } from '../commands.ts';
+import { shellWords } from '../commands.ts';
 import { isOfDeletes, isTimedByAws, withoutDifferences, type GapRecord } from './gap.ts';
 import { afterHeld, isHeldBy } from './held-deletes.ts';
 import type { JobRecord } from '../reindex/job.ts';
@@ -156,7 +156,7 @@ function whyUncovered(gap: GapRecord, job: JobRecord): string {
   const { id, bucket, coversBeforeMs = 0 } = job;
   if (!beganAfterReport(job, gap)) return `changes were reported after ${id} began, so another job will follow`;
   const seconds = Math.ceil((gap.lastSeenMs - coversBeforeMs) / 1_000);
-  return `the latest change of the gap has a time that is ${seconds} s later than the beginning of ${id} by the clocks of S3 and its worker, so another job will follow. If no connection was changed, a clock is wrong: \`${commandOf('doctor', bucket)}\` compares them`;
+  return `the latest change of the gap has a time that is ${seconds} s later than the beginning of ${id} by the clocks of S3 and its worker, so another job will follow. If no connection was changed, a clock is wrong: \`tally doctor ${bucket}\` compares them`;
 }
 
 /** How long to wait after a job that ended before it could cover the gap. One that follows earlier would not cover it either. */
@@ -206,11 +206,9 @@ export function failedOf(gap: GapRecord, reason: string, nowMs: number): GapReco
 function withheld(gap: GapRecord, { id, state }: JobRecord): GapRecord {
   const { bucket, prefix } = gap;
   const ofPrefix = prefix === undefined ? [] : ['--prefix', prefix];
-  const reindex = commandOf('reindex', bucket, ...ofPrefix);
+  const reindex = shellWords('tally', 'reindex', bucket, ...ofPrefix);
   const [what, act] =
-    state === 'paused'
-      ? ['is paused', `run \`${commandOf('jobs resume', id)}\`, or \`${reindex}\``]
-      : ['was cancelled', `run \`${reindex}\``];
+    state === 'paused' ? ['is paused', `run \`tally jobs resume ${id}\`, or \`${reindex}\``] : ['was cancelled', `run \`${reindex}\``];
   const reason = `${id} ${what}, so nothing deletes what the gap stands for until a person decides: look at the bucket, and if it is as intended, ${act}`;
   return { ...untried(gap), state: 'open', held: true, waits: { reason } };
 }

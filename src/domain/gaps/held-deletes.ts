@@ -10,7 +10,7 @@
  * decision: the job has repaired everything else. A gap of deletes whose job a person has stopped (`held`) waits in the same way, until
  * a job has compared its keys and knows their number.
  */
-import { commandOf } from '../commands.ts';
+import { shellWords } from '../commands.ts';
 import { gapId, isWithheld, withReport, type GapRecord } from './gap.ts';
 import type { JobRecord } from '../reindex/job.ts';
 import { omit } from '../defined.ts';
@@ -108,7 +108,7 @@ function releaseOf({ id, state, bucket, prefix, deletions }: JobRecord, held: nu
   const ofPrefix = prefix === '' ? [] : ['--prefix', prefix];
   const command =
     state === 'paused'
-      ? commandOf('jobs resume', id, '--allow-deletes', String(held + (deletions?.reserved ?? 0)))
-      : commandOf('reindex', bucket, '--allow-deletes', String(held), ...ofPrefix);
+      ? `tally jobs resume ${id} --allow-deletes ${held + (deletions?.reserved ?? 0)}`
+      : shellWords('tally', 'reindex', bucket, '--allow-deletes', String(held), ...ofPrefix);
   return `a person decides: look at the bucket, and if it is as intended, run \`${command}\``;
 }

@@ -123,7 +123,7 @@ async function problemOf(response: Response): Promise<Problem> {
   const type = fieldOf(document, 'type');
   return new Problem(detail, fieldOf(document, 'code') ?? `status.${response.status}`, {
     ...(advice !== undefined && { advice }),
-    ...(type?.startsWith('/docs/') === true && { explainedAt: type }),
+    ...(type?.startsWith('https://') === true && { explainedAt: type }),
     ...(jobId !== undefined && { jobId }),
     numbers: Object.fromEntries(Object.entries(document ?? {}).filter(([, value]) => typeof value === 'number')),
   });

@@ -1,7 +1,7 @@
 /** Small parts of every page. Every text that comes from outside passes through Text. */
 import type { ComponentChildren } from 'preact';
 import { useId, useLayoutEffect, useRef } from 'preact/hooks';
-import { pagesIn, servedPath } from '../../domain/doc-pages.ts';
+import { pagesIn } from '../../domain/doc-pages.ts';
 import { printable } from '../../domain/printable.ts';
 import type { Problem } from './api.ts';
 import type { Copied } from './copied.ts';
@@ -17,21 +17,21 @@ export function Text({ children }: { readonly children: string }) {
 
 /** A text from the registry in which the pages of the documentation that it names are links. */
 export function Advice({ children }: { readonly children: string }) {
-  return pagesIn(children).map(({ text, page }, index) =>
-    page === undefined ? (
-      <Text key={index}>{text}</Text>
-    ) : (
-      <DocsLink key={index} path={servedPath(page)}>
+  return pagesIn(children).map(({ text, isPage }, index) =>
+    isPage ? (
+      <DocsLink key={index} address={text}>
         the documentation
       </DocsLink>
+    ) : (
+      <Text key={index}>{text}</Text>
     ),
   );
 }
 
-/** A link to a page of the documentation, which the registry serves beside the panel. */
-function DocsLink({ path, children }: { readonly path: string; readonly children: string }) {
+/** A link to a page of the documentation. */
+function DocsLink({ address, children }: { readonly address: string; readonly children: string }) {
   return (
-    <a href={`..${path}`} target="_blank" rel="noopener">
+    <a href={address} target="_blank" rel="noopener">
       {children}
     </a>
   );
@@ -149,7 +149,9 @@ export function Failure({ problem, retry }: { readonly problem: Problem; readonl
       <p>
         <Text>{problem.message}</Text>
         {problem.message.endsWith('.') ? '' : '.'}{' '}
-        <small>({problem.explainedAt === undefined ? problem.code : <DocsLink path={problem.explainedAt}>{problem.code}</DocsLink>})</small>
+        <small>
+          ({problem.explainedAt === undefined ? problem.code : <DocsLink address={problem.explainedAt}>{problem.code}</DocsLink>})
+        </small>
       </p>
       {problem.advice !== undefined && (
         <p>

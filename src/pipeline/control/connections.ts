@@ -3,7 +3,6 @@ import type { WishRequest } from '../../domain/provisioning/planning/apply-comma
 import { defined } from '../../domain/defined.ts';
 import type { AddBucketRequest } from '../../api/buckets.ts';
 import { connectionView, diagnosisView, planView, type ConnectionView, type Diagnosis, type PlanView } from '../../api/connections.ts';
-import { commandOf } from '../../domain/commands.ts';
 import { adviceAbout, faultOf, isFaultCode, type FaultCode } from '../../domain/fault.ts';
 import type { Trouble } from '../../domain/process-record.ts';
 import { broken, type Finding } from '../../domain/provisioning/checks/finding.ts';
@@ -154,7 +153,7 @@ function isRefusal(code: FaultCode): boolean {
 function waitingFindings({ bucket }: BucketRecord, waitsFor: Trouble | undefined): readonly Finding[] {
   if (waitsFor === undefined) return [];
   const { code, reason } = waitsFor;
-  const fix = isFaultCode(code) ? adviceAbout(code, bucket) : commandOf('doctor', bucket);
+  const fix = isFaultCode(code) ? adviceAbout(code, bucket) : `tally doctor ${bucket}`;
   return [broken(code, `the events of ${bucket} wait: ${reason}`, 'what they say is in the index only after that', fix)];
 }
 

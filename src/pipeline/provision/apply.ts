@@ -8,7 +8,7 @@
  *
  * So it does not matter where an earlier pass ended, or was killed: AWS itself is what has been done.
  */
-import { commandOf, inSentence } from '../../domain/commands.ts';
+import { inSentence } from '../../domain/commands.ts';
 import { canonicalJson, fingerprintOf } from '../../domain/provisioning/canonical.ts';
 import {
   connectionSchema,
@@ -312,12 +312,12 @@ function refuse(plan: Plan, connection: ConnectionRecord | undefined, options: A
 
 function refuseState(bucket: string, connection: ConnectionRecord | undefined, { isResuming }: ApplyOptions): void {
   if (connection?.state === 'removing') {
-    throw new RequestError('connect.removing', `${bucket} is being removed: repeat \`${commandOf('bucket remove', bucket)}\``);
+    throw new RequestError('connect.removing', `${bucket} is being removed: repeat \`tally bucket remove ${bucket}\``);
   }
   if (connection?.state === 'paused' && isResuming !== true) {
     throw new RequestError(
       'connect.paused',
-      `the notification of ${bucket} is paused: resume it with \`${commandOf('bucket resume-notification', bucket)}\``,
+      `the notification of ${bucket} is paused: resume it with \`tally bucket resume-notification ${bucket}\``,
     );
   }
 }

@@ -4,7 +4,6 @@
  */
 import type { WishRequest } from '../../domain/provisioning/planning/apply-command.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
-import { commandOf } from '../../domain/commands.ts';
 import { FaultError, faultOf } from '../../domain/fault.ts';
 import { queueChecks } from '../../domain/provisioning/checks/all.ts';
 import { degraded, clockSkew, type Finding, broken, statusOf } from '../../domain/provisioning/checks/finding.ts';
@@ -141,7 +140,7 @@ export function createDiagnose({
     const ofQueues = queueChecks.flatMap((check) => check({ wish, wiring, observed }) ?? []);
     if (isStraight) return ofQueues;
     if (wish.source === 'notification') {
-      const command = commandOf('bucket apply', wish.bucket);
+      const command = `tally bucket apply ${wish.bucket}`;
       return withPlanFirst(withNotMade(plan, { observed, command, severity: 'broken' }), plan);
     }
     if (observed.rule === undefined || isPlaced(wish, observed) || observed.handMadeRule !== undefined)
@@ -195,7 +194,7 @@ function queueChangedFindings({ bucket, queueArn }: ConnectionRecord, wish: Wish
   if (queueArn === wish.queueArn) return [];
   const what = `the events of ${bucket} go to ${queueArn}, and the daemon receives from ${wish.queueArn}`;
   const why = 'TALLY_QUEUE_URL was changed after the bucket was connected, so its events arrive in a queue that is not read';
-  return [broken('connect.queue-changed', what, why, commandOf('bucket apply', bucket))];
+  return [broken('connect.queue-changed', what, why, `tally bucket apply ${bucket}`)];
 }
 
 function leftOverFindings(connection: ConnectionRecord | undefined): readonly Finding[] {
@@ -212,7 +211,7 @@ function leftOverFindings(connection: ConnectionRecord | undefined): readonly Fi
       'connect.left-over',
       `parts of ${bucket} may be left in AWS from before its source, its queue or the name of the installation was changed: ${names.join(', ')}`,
       'they stay until the present ones have proved themselves, and cost messages',
-      commandOf('bucket clean', bucket),
+      `tally bucket clean ${bucket}`,
     ),
   ];
 }
@@ -224,7 +223,7 @@ function byHandFinding(wish: Wish): Finding {
     severity: 'unknown',
     what: `${bucket} has the source ${source}, and no rule in ${region} sends its events to ${wiringOf(wish).rule?.target.arn ?? 'the bucket queue'}`,
     why: 'whether events arrive by another way that was made by hand cannot be checked',
-    fix: commandOf('bucket plan', bucket),
+    fix: `tally bucket plan ${bucket}`,
     blocks: false,
   };
 }
@@ -236,7 +235,7 @@ function pausedFinding({ bucket, pausedAtMs }: ConnectionRecord, nowMs: number):
     severity: pausedAtMs !== undefined && nowMs - pausedAtMs > PAUSE_MAX_MS ? 'broken' : 'degraded',
     what: `the notification of ${bucket} is paused${since}`,
     why: 'no events arrive until it is resumed',
-    fix: commandOf('bucket resume-notification', bucket),
+    fix: `tally bucket resume-notification ${bucket}`,
     blocks: false,
   };
 }
@@ -260,7 +259,7 @@ function remedyOf(bucket: string, error: unknown): string {
   if (error instanceof RequestError && error.code === 'connect.denied') return 'tally iam-policy --for daemon';
   // the plan shows what the new queue lacks
   if (error instanceof RequestError && error.code === 'connect.queue-missing')
-    return `${error.extra['create']} && ${commandOf('bucket plan', bucket)}`;
-  if (error instanceof FaultError && error.code === 'bucket.missing') return commandOf('bucket remove', bucket);
-  return commandOf('doctor', bucket);
+    return `${error.extra['create']} && tally bucket plan ${bucket}`;
+  if (error instanceof FaultError && error.code === 'bucket.missing') return `tally bucket remove ${bucket}`;
+  return `tally doctor ${bucket}`;
 }

@@ -1,6 +1,5 @@
 /** The plan of a wish as code: a script for the AWS CLI, or a template. */
 import { defined } from '../../domain/defined.ts';
-import { commandOf } from '../../domain/commands.ts';
 import { emitScript } from '../../domain/provisioning/emitting/aws-cli.ts';
 import { codeRuleOf, formatNames, templateOf, type EmitFormat, type TemplateFormat } from '../../domain/provisioning/emitting/parts.ts';
 import { terraformOf } from '../../domain/provisioning/emitting/terraform.ts';
@@ -68,7 +67,7 @@ function refuseNotification({ bucket, source }: Wish, format: TemplateFormat): v
   if (source !== 'notification') return;
   throw new RequestError(
     'connect.no-template',
-    `no template is written: ${bucket} has one notification configuration, and ${formatNames[format]} would own it and overwrite what others have in it. Take the script, which reads, merges and compares, with \`${commandOf('bucket emit', bucket)} --format aws-cli\`, or a source that needs none: \`${commandOf('bucket emit', bucket)} --source eventbridge --format ${format}\``,
+    `no template is written: ${bucket} has one notification configuration, and ${formatNames[format]} would own it and overwrite what others have in it. Take the script, which reads, merges and compares, with \`tally bucket emit ${bucket} --format aws-cli\`, or a source that needs none: \`tally bucket emit ${bucket} --source eventbridge --format ${format}\``,
   );
 }
 

@@ -2,7 +2,6 @@
  * Pauses the notification of a bucket, for the moment in which another notification is made that would overlap with it. Exactly
  * ours is taken away; `resume` is an apply, which makes it again.
  */
-import { commandOf } from '../../domain/commands.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { markOf } from '../../domain/provisioning/names.ts';
 import { notificationRemoval } from '../../domain/provisioning/removal.ts';
@@ -56,7 +55,7 @@ export function createPause({ state, clock, observe, underLock, apply, writeNoti
     }
     throw new RequestError(
       'connect.busy',
-      `the notifications of ${bucket} are being changed: repeat \`${commandOf('bucket pause-notification', bucket)}\``,
+      `the notifications of ${bucket} are being changed: repeat \`tally bucket pause-notification ${bucket}\``,
     );
   }
 
@@ -94,6 +93,6 @@ async function requireConnection(state: StateStore, bucket: string, signal: Abor
   if (connection !== undefined) return connection;
   throw new RequestError(
     'connect.not-applied',
-    `Tally has made nothing in AWS for ${bucket}: see what it would make with \`${commandOf('bucket plan', bucket)}\``,
+    `Tally has made nothing in AWS for ${bucket}: see what it would make with \`tally bucket plan ${bucket}\``,
   );
 }

@@ -1,6 +1,5 @@
 /** The operations about connections: what they read, and who may see what. They are wired here once. */
 import { type WishRequest, applyCommand } from '../../domain/provisioning/planning/apply-command.ts';
-import { commandOf } from '../../domain/commands.ts';
 import type { Finding } from '../../domain/provisioning/checks/finding.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import type { EmitFormat } from '../../domain/provisioning/emitting/parts.ts';
@@ -101,7 +100,7 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
     if (!(error instanceof RequestError) || error.code !== 'connect.denied') return error;
     const script = await emit(wish, 'aws-cli', signal).catch(() => undefined);
     if (script === undefined) return error;
-    const detail = `${error.message}. A person who may do it can run the script of \`${commandOf('bucket emit', wish.bucket)}\``;
+    const detail = `${error.message}. A person who may do it can run the script of \`tally bucket emit ${wish.bucket}\``;
     return new RequestError(error.code, detail, { ...error.extra, script });
   }
 
@@ -130,7 +129,7 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
       const unmade = { observed, command, severity: 'note' } as const;
       const found = connection === undefined ? withNotMade(plan, unmade) : plan.findings;
       // what heals a finding is to apply this plan, whose wish may be another one than the stored one
-      const heals = commandOf('bucket apply', request.bucket);
+      const heals = `tally bucket apply ${request.bucket}`;
       const findings = found.map((finding) => (finding.fix === heals ? { ...finding, fix: command } : finding));
       return { plan: { ...plan, findings: withRoles(findings, roles) }, connection, isConnected, roles };
     },
@@ -143,7 +142,7 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
       if (record === undefined)
         throw new RequestError(
           'bucket.not-connected',
-          `${request.bucket} is not connected: connect it with \`${commandOf('bucket add', request.bucket)} --apply\``,
+          `${request.bucket} is not connected: connect it with \`tally bucket add ${request.bucket} --apply\``,
         );
       return {
         wish,

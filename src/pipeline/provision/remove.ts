@@ -2,7 +2,6 @@
  * Takes away what Tally made in AWS for a bucket. Like an apply it reads AWS, takes the next part away, and so on until nothing
  * is left, so that it can be repeated after any failure. The record of the connection goes last.
  */
-import { commandOf } from '../../domain/commands.ts';
 import { FaultError } from '../../domain/fault.ts';
 import { gapId } from '../../domain/gaps/gap.ts';
 import { connectionSchema, madeSubscription, subscriptionName, type ConnectionRecord } from '../../domain/provisioning/connection.ts';
@@ -188,14 +187,14 @@ async function requireSettled(state: StateStore, bucket: string, signal: AbortSi
   if (connection?.state !== 'applied') {
     throw new RequestError(
       'connect.not-applied',
-      `the present source of ${bucket} is not applied: apply it with \`${commandOf('bucket apply', bucket)}\``,
+      `the present source of ${bucket} is not applied: apply it with \`tally bucket apply ${bucket}\``,
     );
   }
   const gap = await readRecord(state, refs.gap(gapId({ bucket, kind: 'loss' })), signal);
   if (gap === undefined || gap.state === 'closed') return connection;
   throw new RequestError(
     'connect.blocked',
-    `${bucket} has an open gap since its source was changed, so its earlier parts stay until a re-index has closed it: see \`${commandOf('gaps --bucket', bucket)}\``,
+    `${bucket} has an open gap since its source was changed, so its earlier parts stay until a re-index has closed it: see \`tally gaps --bucket ${bucket}\``,
   );
 }
 

@@ -19,7 +19,6 @@ import {
 } from '../../domain/provisioning/notification.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { OwnedBucket, Provisioner } from '../ports/provision.ts';
-import { commandOf } from '../../domain/commands.ts';
 import { RequestError } from '../../domain/request-error.ts';
 
 /** Two reads that far apart see a change that is under way. */
@@ -97,7 +96,7 @@ interface Seen<Item> {
 
 /** Creates the error. Its text names what was seen, and leads to a new plan: it prints nothing that writes. */
 export function changedMeanwhile<Item>({ bucket, what, before, now, ...of }: Seen<Item>): RequestError {
-  const command = commandOf('bucket plan', bucket);
+  const command = `tally bucket plan ${bucket}`;
   const seen = now === undefined ? 'this version does not know the form that it has now' : seenText(before, now, of);
   return new RequestError(
     'connect.changed-meanwhile',

@@ -44,7 +44,6 @@ export async function startHttpWorld(options: HttpWorldOptions = {}) {
     version: '1.67.0',
     ...(strangersBodyMs !== undefined && { strangersBodyMs }),
     loadPanel,
-    loadDocs: someFiles,
     identity: {
       sessions: world.sessions,
       logins: world.logins,

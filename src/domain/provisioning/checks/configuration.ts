@@ -1,5 +1,6 @@
 /** Checks of the notification configuration of the bucket. */
-import { commandOf } from '../../commands.ts';
+import { shellWords } from '../../commands.ts';
+import { docsPage } from '../../doc-pages.ts';
 import { canonicalJson } from '../canonical.ts';
 import { isOfEarlierName, otherInstallationOf } from '../names.ts';
 import { ENTRIES_MAX, foreignEntries, isOfEarlierInstallation, type NotificationEntry } from '../notification.ts';
@@ -25,7 +26,7 @@ export const storeElsewhere: Check = ({ wish, observed: { notification } }) => {
     'connect.other-store',
     `${wish.bucket} sends its notifications to ${foreign.arn}, which is not in AWS`,
     'the store only speaks the protocol of S3: it notifies by webhook, AMQP or Kafka, and not by SNS or EventBridge',
-    'see <docs/guides/connect.md#special-buckets>',
+    `see ${docsPage('docs/guides/connect.md#special-buckets')}`,
   );
 };
 
@@ -38,7 +39,7 @@ export const notificationOverlap: Check = ({ wish, wiring, observed: { notificat
   if (others.some((entry) => entry === first && isOfEarlierInstallation(entry, wish))) return earlierOverlap(wish, first);
   const topic = completeTopic({ entries: others, eventBridge: false });
   const other = topic === undefined ? ['--source', 'eventbridge'] : ['--source', 'topic', '--topic', topic];
-  const fix = commandOf('bucket plan', wish.bucket, ...other);
+  const fix = shellWords('tally', 'bucket', 'plan', wish.bucket, ...other);
   const fanOut =
     first.kind === 'topic' || topic !== undefined
       ? ''
@@ -60,14 +61,14 @@ function earlierOverlap(wish: Wish, { id, arn }: NotificationEntry): Finding {
       'connect.overlap',
       `${bucket} has the notification ${id} (${arn}) for the same events, which this registry made while TALLY_INSTALLATION had another value`,
       `${refused}. A plan can take it over`,
-      commandOf('bucket plan', bucket, '--adopt'),
+      `tally bucket plan ${bucket} --adopt`,
     );
   }
   return blocking(
     'connect.overlap',
     `${bucket} has the notification ${id} (${arn}) of another registry of Tally for the same events`,
-    `${refused}. That registry may be in use, so it keeps its notification. What to do if it is not: <docs/guides/shared-notification.md#what-happens-to-what-others-have>`,
-    commandOf('bucket plan', bucket, '--source', 'eventbridge'),
+    `${refused}. That registry may be in use, so it keeps its notification. What to do if it is not: ${docsPage('docs/guides/shared-notification.md#what-happens-to-what-others-have')}`,
+    `tally bucket plan ${bucket} --source eventbridge`,
   );
 }
 
@@ -78,7 +79,7 @@ export const tooManyEntries: Check = ({ wish, wiring, observed: { notification }
     'connect.limit',
     `${wish.bucket} has ${ENTRIES_MAX} notification configurations already`,
     'S3 allows no more',
-    commandOf('bucket plan', wish.bucket, '--source', 'eventbridge'),
+    `tally bucket plan ${wish.bucket} --source eventbridge`,
   );
 };
 
@@ -130,7 +131,7 @@ export const earlierInstallation: Check = ({ wish, observed: { notification } })
     why: isOwn ? 'its events come twice, or to a queue that is not read' : 'it is not touched, because that registry may be in use',
     fix:
       isOwn && isOfEarlierInstallation(found, wish)
-        ? commandOf('bucket plan', wish.bucket, '--adopt')
+        ? `tally bucket plan ${wish.bucket} --adopt`
         : `aws s3api get-bucket-notification-configuration --bucket ${wish.bucket}`,
     blocks: false,
   };

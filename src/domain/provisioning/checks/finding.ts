@@ -1,5 +1,4 @@
 /** What a check finds, and how findings are made. */
-import { commandOf } from '../../commands.ts';
 import type { Facts } from '../facts.ts';
 import { QUEUE_STATEMENTS_MAX } from '../policy.ts';
 import type { Side } from '../wiring.ts';
@@ -26,7 +25,7 @@ export interface Finding {
 
 export type Check = (facts: Facts) => Finding | undefined;
 
-export const apply = ({ wish }: Facts): string => commandOf('bucket apply', wish.bucket);
+export const apply = ({ wish }: Facts): string => `tally bucket apply ${wish.bucket}`;
 
 export function broken(code: string, what: string, why: string, fix: string): Finding {
   return { code, severity: 'broken', what, why, fix, blocks: false };

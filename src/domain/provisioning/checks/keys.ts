@@ -1,4 +1,5 @@
 /** The checks for the keys that a topic or the queues are encrypted with: a service that may not use one loses its messages without an error. */
+import { docsPage } from '../../doc-pages.ts';
 import { admits, type Delivery, denialsOf } from '../denials.ts';
 import { queueDeliveries, topicDeliveries, type Delivered } from '../deliveries.ts';
 import type { Facts } from '../facts.ts';
@@ -67,7 +68,7 @@ function managed({ arn, key }: Encrypted): Finding {
     'connect.kms-managed-key',
     `${arn} is encrypted with ${key}`,
     'the policy of this key cannot be changed, so no service may send: messages are lost without an error',
-    'see <docs/guides/by-hand.md#encryption-with-your-own-key>',
+    `see ${docsPage('docs/guides/by-hand.md#encryption-with-your-own-key')}`,
   );
 }
 

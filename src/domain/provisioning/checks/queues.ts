@@ -1,5 +1,4 @@
 /** Checks of the bucket queue and its dead-letter queue. */
-import { commandOf } from '../../commands.ts';
 import { queueDeliveries } from '../deliveries.ts';
 import { admits } from '../denials.ts';
 import { queueOf, queuePolicies, type Facts } from '../facts.ts';
@@ -130,7 +129,7 @@ export const undelivered: Check = (facts) => {
     'connect.undelivered',
     `${queue.arn} holds ${queue.messages} messages that could not be delivered to ${wish.queueArn}`,
     'a policy or a key kept them away, and no process reads them there: a re-index finds what they were about. It is in order once the queue is empty, for example by `aws sqs purge-queue`',
-    commandOf('reindex', wish.bucket),
+    `tally reindex ${wish.bucket}`,
   );
 };
 

@@ -1,5 +1,6 @@
 /** Checks of the topic that events come through. */
-import { commandOf } from '../../commands.ts';
+import { shellWord } from '../../commands.ts';
+import { docsPage } from '../../doc-pages.ts';
 import { canonicalJson } from '../canonical.ts';
 import { topicPolicies } from '../deliveries.ts';
 import { existing, ownTopic, isTopicForeign, subscriptionAttributes, type Facts } from '../facts.ts';
@@ -32,7 +33,7 @@ export const topicFifo: Check = ({ wish, wiring, observed }) => {
     'connect.topic-fifo',
     `${topicArn} is a FIFO topic`,
     'S3 and EventBridge publish to standard topics only',
-    commandOf('bucket plan', wish.bucket, '--source', 'eventbridge'),
+    `tally bucket plan ${wish.bucket} --source eventbridge`,
   );
 };
 
@@ -43,9 +44,7 @@ export const topicElsewhere: Check = ({ wish, wiring }) => {
     'connect.topic-region',
     `the topic ${wiring.subscription?.topicArn ?? ''} is in ${topic.region}, and ${wish.bucket} in ${wish.region}`,
     'S3 and the rules of EventBridge publish only to topics of the region of the bucket',
-    wish.source === 'routed'
-      ? commandOf('bucket plan', wish.bucket, '--source', 'routed')
-      : commandOf('bucket plan', wish.bucket, '--source', 'eventbridge'),
+    wish.source === 'routed' ? `tally bucket plan ${wish.bucket} --source routed` : `tally bucket plan ${wish.bucket} --source eventbridge`,
   );
 };
 
@@ -58,7 +57,7 @@ export const topicOfOtherAccount: Check = ({ wish, wiring }) => {
     'connect.topic-account',
     `the topic ${wish.topicArn} is of the account ${topic.account}, and the rule of ${wish.bucket} of ${account}`,
     'a rule sends to a topic of another account only with a role for it, which Tally does not make',
-    commandOf('bucket plan', wish.bucket, '--source', 'routed'),
+    `tally bucket plan ${wish.bucket} --source routed`,
   );
 };
 
@@ -80,7 +79,7 @@ export const topicIncomplete: Check = ({ wish, observed: { notification } }) => 
 function incompleteFix(bucket: string, topicArn: string, entries: readonly NotificationEntry[]): string {
   const wanted = 's3:ObjectCreated:*, s3:ObjectRemoved:* and s3:LifecycleExpiration:*, and no filter';
   if (entries.length === 0) {
-    return `if a rule of EventBridge publishes to the topic: \`${commandOf('bucket plan', bucket, '--source', 'routed', '--topic', topicArn)}\`. Otherwise add a notification to ${bucket} that names the topic, with ${wanted} (<docs/guides/shared-notification.md#the-topic-of-others>)`;
+    return `if a rule of EventBridge publishes to the topic: \`tally bucket plan ${bucket} --source routed --topic ${shellWord(topicArn)}\`. Otherwise add a notification to ${bucket} that names the topic, with ${wanted} (${docsPage('docs/guides/shared-notification.md#the-topic-of-others')})`;
   }
   const named = entries.map(({ id, events, filter }) => {
     const filters = filter.map(({ name, value }) => `${name} ${value}`).join(', ');

@@ -5,7 +5,7 @@
  * A template owns what it makes as a whole. So it leaves out what belongs to others as well: the notification configuration of a
  * bucket, the selectors of a trail, the policy of another's topic. The script for the AWS CLI reads and merges, and makes these.
  */
-import { commandOf } from '../../commands.ts';
+import { shellWords } from '../../commands.ts';
 import { topicPolicies } from '../deliveries.ts';
 import { existing, queueOf, queuePolicies, withLetters, type Facts } from '../facts.ts';
 import { parseArn, tagsOf, type Tags } from '../names.ts';
@@ -159,7 +159,7 @@ export function headOf({ wish, parts, left }: Template, format: TemplateFormat):
   const { region, account } = partsPlace(wish);
   const rule = parts.find((part) => part.kind === 'rule');
   const how = ['--source', source, ...(wish.topicArn === undefined ? [] : ['--topic', wish.topicArn]), '--format', 'aws-cli'];
-  const command = commandOf('bucket emit', bucket, ...how);
+  const command = shellWords('tally', 'bucket', 'emit', bucket, ...how);
   return [
     `Connects the bucket ${bucket} to Tally (source ${source}), for ${region} and the account ${account}.`,
     ...(format === 'terraform' ? ['It was parsed and compared with what Tally makes by itself, and it was not applied.'] : []),

@@ -1,5 +1,5 @@
 /** The command that applies a plan. */
-import { commandOf } from '../../commands.ts';
+import { shellWords } from '../../commands.ts';
 import type { BucketSource, EnrichMode } from '../../bucket.ts';
 import type { Plan } from './plan.ts';
 
@@ -20,17 +20,17 @@ export function applyCommand(asked: WishRequest, { foreign, token }: Pick<Plan, 
   const { bucket } = asked;
   const { wish, flags } = optionsOf(asked);
   const agreed = foreign.length === 0 ? [] : ['--plan', token];
-  const apply = commandOf('bucket apply', bucket, ...wish, ...flags, ...agreed);
+  const apply = shellWords('tally', 'bucket', 'apply', bucket, ...wish, ...flags, ...agreed);
   if (isConnected) return apply;
-  if (flags.length === 0) return commandOf('bucket add', bucket, ...wish, '--apply', ...agreed);
+  if (flags.length === 0) return shellWords('tally', 'bucket', 'add', bucket, ...wish, '--apply', ...agreed);
   // what belongs to one apply only is no option of adding a bucket
-  return `${commandOf('bucket add', bucket, ...wish)} && ${apply}`;
+  return `${shellWords('tally', 'bucket', 'add', bucket, ...wish)} && ${apply}`;
 }
 
 /** The command that shows the plan of the same wish. */
 export function planCommand(asked: WishRequest): string {
   const { wish, flags } = optionsOf(asked);
-  return commandOf('bucket plan', asked.bucket, ...wish, ...flags);
+  return shellWords('tally', 'bucket', 'plan', asked.bucket, ...wish, ...flags);
 }
 
 function optionsOf({ source, topic_arn: topic, enrich, bucket_account: account, minimal, adopt }: WishRequest) {

@@ -2,7 +2,7 @@
  * The plan of a wish: what would change in AWS so that the bucket's events reach the queue, and what stands in the way. It is a
  * pure function of the wish and of what was read, so that a plan, an apply and a check can never disagree.
  */
-import { commandOf } from '../../commands.ts';
+import { shellWords } from '../../commands.ts';
 import { fingerprintOf } from '../canonical.ts';
 import { checks } from '../checks/all.ts';
 import { subscriptionName } from '../connection.ts';
@@ -118,8 +118,11 @@ export function withPlanFirst(
   // a bucket that was wired by hand through a topic of others is applied with that topic, and not with the stored source
   const found = stored.source === wish.source || wish.topicArn === undefined ? [] : ['--source', wish.source, '--topic', wish.topicArn];
   if (foreign.length === 0 && found.length === 0) return findings;
-  const heals = commandOf(foreign.length === 0 ? 'bucket apply' : 'bucket plan', wish.bucket, ...found);
-  return findings.map((finding) => ({ ...finding, fix: finding.fix.replace(commandOf('bucket apply', wish.bucket), heals) }));
+  const heals =
+    foreign.length === 0
+      ? shellWords('tally', 'bucket', 'apply', wish.bucket, ...found)
+      : shellWords('tally', 'bucket', 'plan', wish.bucket, ...found);
+  return findings.map((finding) => ({ ...finding, fix: finding.fix.replace(`tally bucket apply ${wish.bucket}`, heals) }));
 }
 
 function topicChanges(facts: Facts): readonly Change[] {
