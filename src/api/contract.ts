@@ -10,7 +10,6 @@ import { bucketRows } from './buckets.ts';
 import { connectionRows } from './connections.ts';
 import { deadLetterRows } from './dead-letters.ts';
 import { eventRows } from './events.ts';
-import { facetRows } from './facets.ts';
 import { gapRows } from './gaps.ts';
 import { jobRows } from './jobs.ts';
 import { loginRows } from './login.ts';
@@ -25,7 +24,6 @@ import { userRows } from './users.ts';
 /** The operations of the control plane. */
 const controlRows = {
   ...objectRows,
-  ...facetRows,
   ...usageRows,
   ...eventRows,
   ...bucketRows,
@@ -96,9 +94,6 @@ export type OperationQuery<Name extends ControlName> = Parameters<Operations[Nam
 export type OperationBody<Name extends ControlName> = Parameters<Operations[Name]>[0] extends { readonly body?: infer Body }
   ? NonNullable<Body>
   : never;
-
-/** What an operation answers. */
-export type OperationAnswer<Name extends ControlName> = Awaited<ReturnType<Operations[Name]>>;
 
 /** A row with its method and path. */
 export type PlacedRow<Name extends string = OperationName> = Row & {

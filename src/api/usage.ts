@@ -1,61 +1,66 @@
-/** Usage: objects and bytes of a bucket, by folder, class, extension or age. */
+/** Usage: objects and bytes of what a search finds, in groups. */
 import { z } from 'zod';
-import { bucketName, count, cursor, flag, limit, must, pageOf, time } from './fields.ts';
+import { usageBy } from '../domain/search/groups.ts';
+import { count, limit, must } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
-import { filterFields } from './search.ts';
-
-/** What objects are grouped by. */
-export const usageBy = ['folder', 'class', 'extension', 'age'] as const;
+import { clause, filterFields } from './search.ts';
 
 const sums = {
   objects: count.describe('How many objects.'),
   bytes: z.number().min(0).describe('Their bytes, as far as their sizes are known.'),
-  oldest: time.exactOptional().describe('When the oldest was last modified; with times=true.'),
-  newest: time.exactOptional().describe('When the newest was last modified; with times=true.'),
 };
 
-const usageItem = z
+const oneOf = must(`must be one of ${usageBy.join(', ')}`);
+const by = z.enum(usageBy, oneOf);
+
+const group = z
   .object({
     name: z
       .string()
       .exactOptional()
-      .describe(
-        'The whole prefix of the folder, the class, the extension, or the age (1d, 7d, 30d, 90d, 365d, older). Absent: objects that have none.',
-      ),
+      .describe('The whole prefix of a folder, an extension, a class, a size, an age or a bucket. Absent: objects that have none.'),
     ...sums,
+    filter: z.string().exactOptional().describe('The clauses that narrow `query` to this group. Absent: no clause does.'),
   })
-  .meta({
-    id: 'Usage',
-    description: 'Objects and bytes of one group. By folder, the group without a name holds the objects of the folder itself.',
-  });
-export type Usage = z.infer<typeof usageItem>;
+  .meta({ id: 'UsageGroup', description: 'By folder, the group without a name holds the objects of the folder itself.' });
 
-const { bucket: _bucket, deleted: _deleted, deleted_after: _after, deleted_before: _before, ...filters } = filterFields;
+const grouping = z
+  .object({
+    by: by.describe('What the groups are.'),
+    groups: z.array(group).readonly().describe('Those with the most objects first; sizes and ages in their own order.'),
+    others: z.object(sums).exactOptional().describe('The objects of all other groups. Absent: there are none.'),
+  })
+  .meta({ id: 'Grouping', description: 'What a search finds, in groups of one kind.' });
+export type Grouping = z.infer<typeof grouping>;
+
+const { deleted: _deleted, deleted_after: _after, deleted_before: _before, ...filters } = filterFields;
 
 export const usageRows = {
   'GET /v1/usage': {
     operation: 'getUsage',
-    summary: 'Sums objects and bytes of a bucket, by folder, class, extension or age.',
+    summary: 'Sums objects and bytes of what a search finds.',
     description:
-      'It takes the filters of a search. Sums are exact (bytes up to 2^53, which are 8 PiB; beyond that to 15 digits) and at most one index refresh behind. One that takes longer than 10 seconds is refused with search.too-wide, never answered in part.',
+      'It takes the filters of a search. Each request computes its sums: they are exact (bytes up to 2^53, which are 8 PiB; beyond that to 15 digits) and at most one index refresh behind. One that takes longer than 10 seconds is refused with search.too-wide, never answered in part.',
     scope: 'read',
     query: z.strictObject({
       ...filters,
-      bucket: bucketName.describe('The connected bucket.'),
       by: z
-        .enum(usageBy, must(`must be one of ${usageBy.join(', ')}`))
-        .default('folder')
+        .union([by, z.array(by).max(usageBy.length)], oneOf)
+        .exactOptional()
         .describe(
-          'What is grouped by: the next folder below the prefix (the default; at most 8 levels), the storage class, the extension, or the time from the last modification to the start of this hour.',
+          'What is summed, several at once: by the next folder below the prefix (of one bucket, at most 8 levels), the extension, the storage class, the size (below 1K, 1M, 100M, 1G and 10G, and `larger`), the time since the last modification (1d, 7d, 30d, 90d, 365d and `older`), or the bucket. Sizes and ages are each without the ones before it. Absent: everything in one sum.',
         ),
-      times: flag.exactOptional().describe('`true`: each group has the times of its oldest and newest object.'),
-      limit,
-      cursor: cursor.exactOptional(),
+      limit: limit.describe('The most groups of one kind, 1 to 1,000. The default is 100. Those of sizes and ages are never left out.'),
     }),
-    answer: pageOf(usageItem),
+    answer: z.object({
+      ...sums,
+      understood: z.array(clause).readonly().exactOptional().describe('The clauses of `query`.'),
+      by: z.array(grouping).readonly().describe('The groups, in the order of the request.'),
+    }),
     status: 200,
-    errors: ['bucket.not-connected', 'bucket.index-missing', 'search.too-wide', 'request.overloaded'],
-    example: { query: { bucket: 'photos', prefix: '2026/' } },
+    errors: ['bucket.not-connected', 'index.denied', 'bucket.index-missing', 'search.too-wide', 'request.overloaded'],
+    example: { query: { bucket: 'photos', prefix: '2026/', by: 'folder' } },
   },
 } as const satisfies Record<RowKey, Row>;
 export type UsageRequest = z.output<(typeof usageRows)['GET /v1/usage']['query']>;
+export type Usage = z.output<(typeof usageRows)['GET /v1/usage']['answer']>;

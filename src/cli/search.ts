@@ -1,20 +1,19 @@
 import { defined } from '../domain/defined.ts';
 import { Option, type Command, InvalidArgumentError } from 'commander';
-import type { Context, Operations, OperationAnswer, OperationQuery } from '../api/contract.ts';
+import type { Context, Operations, OperationQuery } from '../api/contract.ts';
 import type { StoredObject } from '../api/search.ts';
-import { facetNames } from '../domain/search/facets.ts';
+import { usageBy, type UsageBy } from '../domain/search/groups.ts';
 import { sortFields, sortOrders } from '../domain/search/conditions.ts';
-import { flag, moreText, parameter, listing, printPage } from './arguments.ts';
+import { flag, limitOption, moreText, parameter, printing, listing } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { CSV_HEADING, csvLine } from '../domain/documents/csv.ts';
 import { ageOfText, countText, sizeText, jsonText, tableText } from './output.ts';
 import { sizeOf } from '../domain/search/values.ts';
-import { usageBy, type Usage } from '../api/usage.ts';
+import type { Grouping } from '../api/usage.ts';
 
 type SearchQuery = OperationQuery<'searchObjects'>;
 
 interface SearchOptions extends JsonOption, SearchQuery {
-  readonly facets?: true;
   readonly csv?: true;
   readonly jsonl?: true;
   readonly raw?: true;
@@ -41,28 +40,14 @@ export function addSearchCommand(program: Command, cli: Cli): void {
     .addOption(new Option('--sort <field>', 'sort by this field').choices(sortFields))
     .addOption(new Option('--order <order>', 'ascending or descending').choices(sortOrders))
     .addOption(flag('--total', 'show how many objects match, up to 10,000'))
-    .addOption(
-      new Option('--facets', 'sum the results by bucket, extension, storage class, size and age instead of listing them').conflicts([
-        'csv',
-        'jsonl',
-        'total',
-        'sort',
-        'order',
-        'deleted',
-        'deleted_after',
-        'deleted_before',
-        'cursor',
-      ]),
-    )
     .addOption(new Option('--csv', 'print all results as CSV').conflicts(['json', 'jsonl', 'limit', 'cursor', 'total']))
     .addOption(new Option('--jsonl', 'print all results as lines of JSON').conflicts(['json', 'limit', 'cursor', 'total']))
     .option('--raw', 'with --csv: keys exactly as they are, also if a spreadsheet would compute them');
   listing(search, 'tally search annual report --extension pdf', "tally search --query 'ext:parquet size>1G modified<7d' --csv").action(
-    async (words: readonly string[], { json, facets, csv, jsonl, raw, ...parameters }: SearchOptions) => {
+    async (words: readonly string[], { json, csv, jsonl, raw, ...parameters }: SearchOptions) => {
       const options = { json };
       const text = [...words, parameters.query].join(' ').trim();
       const query = { ...parameters, ...(text !== '' && { query: text }) };
-      if (facets === true) return printFacets(cli, query, options);
       if (csv === true || jsonl === true) {
         await cli.withControl((control, context) => streamAll({ cli, control, context }, query, defined({ csv, raw })));
         return;
@@ -73,25 +58,6 @@ export function addSearchCommand(program: Command, cli: Cli): void {
       if (page.total !== undefined) cli.hint(options, totalText(page.total));
       if (page.next !== undefined) cli.hint(options, moreText(page.next));
     },
-  );
-}
-
-async function printFacets(cli: Cli, query: OperationQuery<'getFacets'>, options: JsonOption): Promise<void> {
-  const facets = await cli.withControl((control, context) => control.getFacets({ query }, context));
-  if (facets.objects === 0) cli.hint(options, 'No object in the index matches.');
-  if (facets.objects > 0 || options.json === true) cli.print(options, facets, () => facetsText(facets));
-  if (facets.objects > 0) cli.hint(options, `${matchText(facets.objects)}, ${sizeText(facets.bytes)} in all.`);
-}
-
-function facetsText(facets: OperationAnswer<'getFacets'>): string {
-  const rows = facetNames.flatMap((facet) => {
-    const { groups, others } = facets[facet];
-    const shown = groups.map(({ name = '(none)', objects, bytes }) => ({ name, objects, bytes }));
-    return [...shown, ...(others === undefined ? [] : [{ name: '(others)', ...others }])].map((group) => ({ facet, ...group }));
-  });
-  return tableText(
-    ['FACET', 'OBJECTS', 'SIZE', 'NAME'],
-    rows.map(({ facet, objects, bytes, name }) => [facet, countText(objects), sizeText(bytes), name]),
   );
 }
 
@@ -169,53 +135,51 @@ function sizeOption(flags: string, description: string): Option {
   });
 }
 
+function collectedBy(text: string, before: readonly UsageBy[] = []): readonly UsageBy[] {
+  const by = usageBy.find((each) => each === text);
+  if (by === undefined) throw new InvalidArgumentError(`It must be one of ${usageBy.join(', ')}.`);
+  return [...before, by];
+}
+
 function collected(text: string, before: readonly string[] = []): readonly string[] {
   return [...before, text];
 }
 
-/** `tally du BUCKET [PREFIX]`: objects and bytes. */
+/** `tally du [BUCKET] [PREFIX]`: objects and bytes. */
 export function addUsageCommand(program: Command, cli: Cli): void {
   const usage = program
     .command('du')
-    .summary('sum objects and bytes of a bucket')
-    .description('Sums objects and bytes of a bucket by the next folder, or by class, extension or age.')
-    .argument('<bucket>', 'the bucket')
+    .summary('sum objects and bytes')
+    .description('Sums objects and bytes of what a search finds: by the next folder, extension, class, size, age or bucket.')
+    .argument('[bucket]', 'the bucket (default: all)')
     .argument('[prefix]', 'a folder, which ends in a slash')
-    .addOption(new Option('--by <group>', 'what to group by (default: folder)').choices(usageBy))
-    .addOption(flag('--times', 'also show the ages of the oldest and the newest object'));
+    .addOption(
+      new Option('--by <group>', 'what to group by; repeatable (default: folder, without a bucket: bucket)').argParser(collectedBy),
+    )
+    .addOption(limitOption());
   addFilterOptions(usage);
-  listing(usage, 'tally du photos 2026/', 'tally du photos --by age --extension jpg').action(
+  printing(usage, 'tally du photos 2026/', 'tally du photos --by age --by class --extension jpg').action(
     async (
-      bucket: string,
+      bucket: string | undefined,
       prefix: string | undefined,
-      { json, ...parameters }: JsonOption & Omit<OperationQuery<'getUsage'>, 'bucket'>,
+      { json, by = [bucket === undefined ? 'bucket' : 'folder'], ...parameters }: JsonOption & OperationQuery<'getUsage'>,
     ) => {
-      const query = { ...parameters, bucket, ...defined({ prefix }) };
-      const unnamed = (query.by ?? 'folder') === 'folder' ? '.' : '(none)';
-      const page = await cli.withControl((control, context) => control.getUsage({ query }, context));
-      printPage(cli, { json }, page, {
-        none: 'No object in the index matches.',
-        text: (items) => usageText(items, { times: query.times === 'true', unnamed, nowMs: cli.nowMs() }),
-      });
+      const query = { ...parameters, by, ...defined({ bucket, prefix }) };
+      const found = await cli.withControl((control, context) => control.getUsage({ query }, context));
+      if (found.objects > 0 || json === true) cli.print({ json }, found, () => usageText(found.by));
+      const summary =
+        found.objects === 0 ? 'No object in the index matches.' : `${matchText(found.objects)}, ${sizeText(found.bytes)} in all.`;
+      cli.hint({ json }, summary);
     },
   );
 }
 
-interface UsageLayout {
-  readonly times: boolean;
-  /** What stands for the group without a name: the folder itself, or none. */
-  readonly unnamed: string;
-  readonly nowMs: number;
-}
-
-function usageText(items: readonly Usage[], { times, unnamed, nowMs }: UsageLayout): string {
-  return tableText(
-    ['OBJECTS', 'SIZE', ...(times ? ['OLDEST', 'NEWEST'] : []), 'NAME'],
-    items.map(({ name = unnamed, objects, bytes, oldest, newest }) => [
-      countText(objects),
-      sizeText(bytes),
-      ...(times ? [ageOfText(oldest, nowMs), ageOfText(newest, nowMs)] : []),
-      name,
-    ]),
-  );
+function usageText(groupings: readonly Grouping[]): string {
+  const isSeveral = groupings.length > 1;
+  const rows = groupings.flatMap(({ by, groups, others }) => {
+    const unnamed = by === 'folder' ? '.' : '(none)';
+    const all = [...groups, ...(others === undefined ? [] : [{ name: '(others)', ...others }])];
+    return all.map(({ name = unnamed, objects, bytes }) => [...(isSeveral ? [by] : []), countText(objects), sizeText(bytes), name]);
+  });
+  return tableText([...(isSeveral ? ['BY'] : []), 'OBJECTS', 'SIZE', 'NAME'], rows);
 }

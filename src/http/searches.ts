@@ -16,9 +16,9 @@ export function tooSlow(timeoutMs: number): RequestError {
 }
 
 /** Operations that read much of the index, of which a few run at the same time. */
-const searches: ReadonlySet<string> = new Set<ControlName>(['searchObjects', 'getUsage', 'listChanges', 'getEvents']);
+const searches: ReadonlySet<string> = new Set<ControlName>(['searchObjects', 'listChanges', 'getEvents']);
 /** They read all that matches. One of them runs at a time, beside the searches whose results they accompany. */
-const sums: ReadonlySet<string> = new Set<ControlName>(['getFacets']);
+const sums: ReadonlySet<string> = new Set<ControlName>(['getUsage']);
 
 /** Two threads search a SQLite index, and each has two searches that take turns. */
 const CONCURRENCY = 4;

@@ -136,12 +136,11 @@ const usageRow = usageRows['GET /v1/usage'];
 const usage = tool({
   name: 'usage',
   title: 'Sum objects and bytes',
-  description: `Sums objects and bytes of a bucket or of a prefix, by the next folder, by storage class, by extension or by age. It takes the filters of a search. ${DATA}`,
-  input: usageRow.query.extend({ times: yes.describe('True: each group has the times of its oldest and newest object.'), limit }),
+  description: `Sums objects and bytes of what a search finds in a bucket, by the next folder, extension, storage class, size or age, several at once. It takes the filters of a search. ${DATA}`,
+  input: usageRow.query.extend({ bucket: bucketName.describe('The connected bucket.'), limit }),
   output: z.object({ ...reliability, ...usageRow.answer.shape }),
-  async answer({ times, ...filters }, asker) {
-    const known = reliabilityOf(await ofBucket(asker, filters.bucket));
-    const query = { ...filters, ...(times === true && { times: 'true' as const }) };
+  async answer(query, asker) {
+    const known = reliabilityOf(await ofBucket(asker, query.bucket));
     return { ...known, ...(await asker.operations.getUsage({ query }, asker.context)) };
   },
 });

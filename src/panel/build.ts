@@ -13,7 +13,7 @@ export const BUILT = fileURLToPath(new URL('../../dist/panel/', import.meta.url)
 
 /** The packages in the script have no notice that a bundler would keep. */
 const LICENSES =
-  '/*! Contains Preact, Copyright (c) 2015-present Jason Miller; TanStack Query and TanStack Virtual, Copyright (c) 2021-present Tanner Linsley (all licensed under MIT), and d3-hierarchy, Copyright 2010-2021 Mike Bostock (licensed under ISC) */';
+  '/*! Contains Preact, Copyright (c) 2015-present Jason Miller; TanStack Query and TanStack Virtual, Copyright (c) 2021-present Tanner Linsley (all licensed under MIT) */';
 
 /** Five tally marks. */
 const ICON =

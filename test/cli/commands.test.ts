@@ -6,7 +6,6 @@ import {
   bucketAnswer,
   deadLetter,
   explanation,
-  facets,
   gap,
   job,
   keySecret,
@@ -32,7 +31,6 @@ const SAFE_KEY = 'a b/ü\\u{1b}[2J\\u{202e}\\u{a}"\\.jpg';
 describe('every command that reads or writes records', () => {
   it.each([
     ['search', { items: [objectDocument], next: 'page-2' }],
-    ['search --facets', facets],
     ['du photos', usage],
     ['explain photos cat.jpg', explanation],
     [
@@ -80,7 +78,6 @@ describe('every command that reads or writes records', () => {
 
   it.each([
     'search',
-    'search --facets',
     'du photos',
     'explain photos cat.jpg',
     'bucket list',
@@ -101,40 +98,33 @@ describe('every command that reads or writes records', () => {
 });
 
 describe('tally du', () => {
-  it('asks for one bucket, by folder or otherwise', async () => {
+  it('asks for a bucket by folder, for all by bucket, or for what it is told', async () => {
     const world = createCliWorld();
-    await world.run('du photos 2026/ --by class --times --query size>1G');
-    const query = { bucket: 'photos', prefix: '2026/', by: 'class', times: 'true', query: 'size>1G', limit: 100 };
-    expect(world.asked).toEqual([['getUsage', { query }]]);
+    await world.run('du photos 2026/ --by class --by age --query size>1G --limit 5');
+    await world.run('du photos');
+    await world.run('du');
+    expect(world.asked.map(([, { query }]) => query)).toEqual([
+      { bucket: 'photos', prefix: '2026/', by: ['class', 'age'], query: 'size>1G', limit: 5 },
+      { bucket: 'photos', by: ['folder'], limit: 100 },
+      { by: ['bucket'], limit: 100 },
+    ]);
   });
 
-  it('prints objects and bytes of each group', async () => {
-    const { stdout, stderr } = await createCliWorld().run('du photos');
-    expect(stdout).toBe(`OBJECTS  SIZE   NAME\n1        12 B   .\n1,234    2 GiB  ${SAFE_KEY}/\n`);
-    expect(stderr).toBe('There is more. Repeat the command with --cursor page-2\n');
-    // only a folder can be the one that was named
-    expect((await createCliWorld().run('du photos --by extension')).stdout).toContain('12 B   (none)\n');
+  it('prints objects and bytes of each group, what the others have, and the sum', async () => {
+    const world = createCliWorld();
+    const { stdout, stderr } = await world.run('du photos');
+    expect(stdout).toBe(`OBJECTS  SIZE   NAME\n1        12 B   .\n1,234    2 GiB  ${SAFE_KEY}/\n1        0 B    (others)\n`);
+    expect(stderr).toBe('1,236 objects match, 2 GiB in all.\n');
+    world.nextAnswers({ objects: 1, bytes: 2, by: (['class', 'size'] as const).map((by) => ({ by, groups: [{ objects: 1, bytes: 2 }] })) });
+    expect((await world.run('du --by class --by size')).stdout).toBe(
+      'BY     OBJECTS  SIZE  NAME\nclass  1        2 B   (none)\nsize   1        2 B   (none)\n',
+    );
+    world.nextAnswers({ objects: 0, bytes: 0, by: [] });
+    expect(await world.run('du')).toEqual({ exitCode: 0, stdout: '', stderr: 'No object in the index matches.\n' });
   });
 });
 
 describe('tally search', () => {
-  it('sums its results in groups with --facets, of the same filters', async () => {
-    const world = createCliWorld();
-    const { stdout, stderr } = await world.run('search cat --bucket photos --size-min 1K --facets --limit 5');
-    expect(world.asked).toEqual([['getFacets', { query: { query: 'cat', bucket: 'photos', size_min: 1_024, limit: 5 } }]]);
-    expect(stdout.split('\n')).toEqual([
-      'FACET      OBJECTS  SIZE   NAME',
-      'bucket     3        2 GiB  photos',
-      'extension  2        12 B   jpg\\u{1b}[2J',
-      'extension  1        2 GiB  (others)',
-      'class      3        2 GiB  (none)',
-      'size       2        12 B   1K',
-      'age        3        2 GiB  older',
-      '',
-    ]);
-    expect(stderr).toBe('3 objects match, 2 GiB in all.\n');
-  });
-
   it('says how many match, one as one', async () => {
     const world = createCliWorld();
     world.nextAnswers({ items: [], total: { value: 1, exact: true } });

@@ -7,7 +7,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { contract, OperationName } from '../../src/api/contract.ts';
 import type { Bucket } from '../../src/api/buckets.ts';
-import { usageBy } from '../../src/api/usage.ts';
+import { usageBy } from '../../src/domain/search/groups.ts';
 import type { BucketPart, Readable } from '../../src/domain/access/readable.ts';
 import { statusForReaders } from '../../src/domain/bucket-status.ts';
 import { nameOf, type ObjectDocument } from '../../src/domain/documents/document.ts';
@@ -148,11 +148,12 @@ const table: Readonly<Record<ReadName, Asks>> = {
     `/v1/objects?${query({ query: `-bucket:${bucket} size<3` })}`,
     `/v1/objects?${query({ key: 'a/1' })}`,
   ],
-  getFacets: (bucket) =>
-    [{}, { bucket }, { prefix: 'a' }, { q: 'report' }, { query: `-bucket:${bucket} size<3` }].map(
-      (fields) => `/v1/objects/facets?${query({ ...fields, limit: '100' })}`,
+  getUsage: (bucket) => [
+    ...usageBy.flatMap((by) => ['', 'a'].map((prefix) => `/v1/usage?${query({ bucket, by, prefix })}`)),
+    ...[{}, { prefix: 'a' }, { q: 'report' }, { query: `-bucket:${bucket} size<3` }].map(
+      (fields) => `/v1/usage?${query({ ...fields, by: 'bucket' })}`,
     ),
-  getUsage: (bucket) => usageBy.flatMap((by) => ['', 'a'].map((prefix) => `/v1/usage?${query({ bucket, by, prefix, times: 'true' })}`)),
+  ],
   listChanges: (bucket) => ['', 'a', 'b/'].map((prefix) => `/v1/changes?${query({ bucket, prefix, limit: '1000' })}`),
   listBuckets: () => ['/v1/buckets'],
   getBucket: (bucket) => [`/v1/buckets/${bucket}`],
@@ -225,10 +226,8 @@ async function modelled(model: Model, caller: Caller, path: string): Promise<unk
       );
       return { ...found, ...(asOf && { as_of: asOf.map((each) => seenBy(caller, each)) }) };
     }
-    case '/v1/objects/facets':
-      return model.operations.getFacets({ query: { ...fields, limit: 100, ...(bucket !== '' && { bucket }) } }, context);
     case '/v1/usage':
-      return model.operations.getUsage({ query: { ...asked, bucket } }, context);
+      return model.operations.getUsage({ query: { ...asked, ...(bucket !== '' && { bucket }) } }, context);
     case '/v1/changes':
       return model.operations.listChanges({ query: { ...asked, bucket } }, context);
     case '/v1/buckets': {

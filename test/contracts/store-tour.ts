@@ -42,10 +42,8 @@ export function storeTour(name: string, open: () => Promise<OpenStore>): void {
       expect(await objects.changes(bucket, { prefix: '', sinceMs: AT_MS - 1, limit: 1_000 })).toHaveLength(keys.length + 1);
       expect((await scan.scan(bucket, { prefix: '', after: '', limit: 1_000 })).map(({ key }) => key)).toEqual(keys);
       expect(await scan.countLive(bucket, '')).toBe(keys.length);
-      const sums = { bucket, prefix: '', by: 'extension', nowMs: AT_MS, limit: 1_000, timeLimitMs: 60_000, withoutTimes: true } as const;
-      const rows = await usage.usage(sums);
-      expect(rows).toContainEqual(expect.objectContaining({ name: '' }));
-      expect(await usage.usage(sums)).toEqual(rows);
+      const sums = { bucket, by: ['extension', 'folder'], nowMs: AT_MS, limit: 1_000, timeLimitMs: 60_000 } as const;
+      expect(await usage(sums)).toMatchObject({ objects: keys.length });
       const page = { after: '', limit: 1_000 };
       expect(await maintenance.unsettled(bucket, { ...page, clockBelow: 2_000 })).toHaveLength(keys.length + 1);
       expect(await maintenance.expiring(bucket, { ...page, beforeMs: AT_MS + 1 })).toHaveLength(keys.length);

@@ -1,10 +1,10 @@
 /** The contract of sums that both stores must pass, compared with the plainest model. */
 import { beforeAll, describe, expect, it } from 'vitest';
-import { usageBy as usageGroups } from '../../src/api/usage.ts';
 import { nameOf, type ObjectDocument } from '../../src/domain/documents/document.ts';
 import { queryWordsOf } from '../../src/domain/documents/words.ts';
 import { holds } from '../../src/domain/search/conditions.ts';
-import type { FacetsQuery, UsageQuery, UsageRow } from '../../src/pipeline/ports/object-usage.ts';
+import { usageBy } from '../../src/domain/search/groups.ts';
+import type { UsageQuery } from '../../src/pipeline/ports/object-usage.ts';
 import type { Store } from '../../src/pipeline/ports/store.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import { contractWorld, DAY_MS, iso, live as liveOf, tombstone, unique, type OpenStore } from './world.ts';
@@ -38,11 +38,6 @@ const documents: readonly ObjectDocument[] = [
   tombstone(BUCKET, 'gone/x'),
 ];
 
-function withoutTimes(rows: readonly UsageRow[] | 'too-slow'): readonly UsageRow[] {
-  if (rows === 'too-slow') throw new Error(rows);
-  return rows.map(({ name, objects, bytes }) => ({ name, objects, bytes }));
-}
-
 /** Declares the contract's tests for one store. */
 export function usageContract(name: string, open: () => Promise<OpenStore>): void {
   describe(`${name} keeps the contract of usage`, () => {
@@ -59,25 +54,23 @@ export function usageContract(name: string, open: () => Promise<OpenStore>): voi
       );
     });
 
-    const base: UsageQuery = { bucket: BUCKET, prefix: '', by: 'folder', nowMs: NOW_MS, limit: 1_001, timeLimitMs: 60_000 };
-    const prefixes = ['', 'a/', 'a/b/', 'a//', '/', 'a/b/c/d/e/f/g/', '\u00fcber/', 'nul\0a/', 'none/'];
-    const withinNames = ['a', 'a/o', 'a/b/th', '\u00fc'].flatMap((prefix) =>
-      usageGroups.filter((by) => by !== 'folder').map((by) => ({ prefix, by })),
-    );
+    const base: UsageQuery = { bucket: BUCKET, prefix: '', by: usageBy, nowMs: NOW_MS, limit: 1_000, timeLimitMs: 60_000 };
+    const withoutFolders = usageBy.filter((by) => by !== 'folder');
 
-    it.each([...prefixes.flatMap((prefix) => usageGroups.map((by) => ({ prefix, by }))), ...withinNames])(
-      'sums below $prefix by $by',
-      async ({ prefix, by }) => {
-        const query = { ...base, prefix, by };
-        const wanted = await model.usage.usage(query);
-        expect(await store.usage.usage(query)).toEqual(wanted);
-        // a store may sum groups in another way that it knows from the first time
-        for (const time of ['first', 'second'])
-          expect(await store.usage.usage({ ...query, withoutTimes: true }), time).toMatchObject(withoutTimes(wanted));
-      },
-    );
+    it.each(['', 'a/', 'a/b/', 'a//', '/', 'a/b/c/d/e/f/g/', '\u00fcber/', 'nul\0a/', 'none/'])('sums below %j', async (prefix) => {
+      const query = { ...base, prefix };
+      const wanted = await model.usage(query);
+      expect(await store.usage(query)).toEqual(wanted);
+      for (const by of usageBy) expect(await store.usage({ ...query, by: [by] }), by).toEqual(await model.usage({ ...query, by: [by] }));
+      expect(await store.usage({ ...query, by: [] })).toEqual({ ...(wanted as object), groups: [] });
+    });
 
-    it('sums what is left when objects change', async () => {
+    it.each(['a', 'a/o', 'a/b/th', '\u00fc'])('sums keys that begin with %j', async (prefix) => {
+      const query = { ...base, prefix, by: withoutFolders };
+      expect(await store.usage(query)).toEqual(await model.usage(query));
+    });
+
+    it('sums what is left when objects change, and nothing of a bucket that was removed', async () => {
       const changes = [
         live('a/one.txt', { size: 11, storage_class: 'GLACIER', clock: 2_000 }),
         tombstone(CHANGED, 'a/two.gz', { clock: 2_000 }),
@@ -88,78 +81,41 @@ export function usageContract(name: string, open: () => Promise<OpenStore>): voi
       ].map((document) => ({ ...document, bucket: CHANGED }));
       for (const each of [store, model]) {
         await each.objects.createBucket(CHANGED);
-        for (const document of documents) await each.objects.write([{ document: { ...document, bucket: CHANGED }, equalClock: 'accept' }]);
+        for (const document of [...documents, ...changes])
+          await each.objects.write([{ document: { ...document, bucket: CHANGED }, equalClock: 'accept' }]);
       }
       await world.refresh();
-      for (const by of usageGroups) await store.usage.usage({ ...base, bucket: CHANGED, by, withoutTimes: true });
-      for (const each of [store, model]) for (const document of changes) await each.objects.write([{ document, equalClock: 'accept' }]);
-      await world.refresh();
-      for (const by of usageGroups) {
-        const query = { ...base, bucket: CHANGED, by, withoutTimes: true };
-        const wanted = await model.usage.usage({ ...base, bucket: CHANGED, by });
-        expect(await store.usage.usage(query)).toMatchObject(withoutTimes(wanted));
-      }
-      const facets = { bucket: CHANGED, nowMs: NOW_MS, groupsMax: 100, timeLimitMs: 60_000 };
-      expect(await store.usage.facets(facets)).toEqual(await model.usage.facets(facets));
+      const query = { ...base, bucket: CHANGED };
+      expect(await store.usage(query)).toEqual(await model.usage(query));
       await store.objects.removeBucket(CHANGED);
       await store.objects.createBucket(CHANGED);
       await world.write([tombstone(CHANGED, 'a/two.gz')]);
-      for (const by of usageGroups) expect(await store.usage.usage({ ...base, bucket: CHANGED, by, withoutTimes: true })).toEqual([]);
-      expect(await store.usage.facets(facets)).toMatchObject({ objects: 0, bytes: 0, facets: { bucket: [], size: [], age: [] } });
+      expect(await store.usage(query)).toEqual({ objects: 0, bytes: 0, groups: usageBy.map(() => []) });
     });
 
-    it('sums what a filter leaves', async () => {
-      const filters: readonly Partial<UsageQuery>[] = [
-        { where: [holds({ kind: 'size', min: 6 })] },
-        { where: [holds({ kind: 'contains', text: 'e.txt' })] },
-        { where: [holds({ kind: 'prefix', value: 'a/t' })] },
-        { extension: 'gz' },
-        { words: queryWordsOf('thr')! },
-        { words: queryWordsOf('nothing')! },
-      ];
-      for (const by of usageGroups) {
-        for (const filter of filters) {
-          const query = { ...base, prefix: 'a/', by, ...filter };
-          expect(await store.usage.usage(query), JSON.stringify(query)).toEqual(await model.usage.usage(query));
-        }
-      }
-    });
-
-    it.each(['folder', 'class', 'extension'] as const)('pages groups by %s', async (by) => {
-      const wanted = await model.usage.usage({ ...base, by });
-      for (const limit of [1, 2]) {
-        const found: UsageRow[] = [];
-        for (let after: string | undefined; ;) {
-          const page = await store.usage.usage({ ...base, by, limit, withoutTimes: true, ...(after !== undefined && { after }) });
-          if (page === 'too-slow') throw new Error(page);
-          found.push(...page);
-          after = page.at(-1)?.name;
-          if (page.length < limit) break;
-        }
-        expect(found).toMatchObject(withoutTimes(wanted));
-        expect(found).toHaveLength(wanted.length);
-      }
-    });
-
-    it.each<[string, Partial<FacetsQuery>]>([
-      ['all of a bucket', {}],
-      ['the largest groups', { groupsMax: 1 }],
-      ['a prefix', { prefix: 'a/' }],
+    it.each<[string, Partial<UsageQuery>]>([
       ['a size', { where: [holds({ kind: 'size', min: 6 })] }],
       ['a text', { where: [holds({ kind: 'contains', text: 'e.txt' })] }],
+      ['a prefix of names', { where: [holds({ kind: 'prefix', value: 'a/t' })] }],
+      ['a key', { key: 'a/one.txt' }],
       ['an extension', { extension: 'gz' }],
       ['words', { words: queryWordsOf('thr')! }],
       ['words that nothing has', { words: queryWordsOf('nothing')! }],
-      ['parts of several buckets', { bucket: undefined, within: [BUCKET, OTHER].map((bucket) => ({ bucket, prefix: 'a' })) } as object],
-      ['a part and a prefix', { prefix: 'a', within: [{ bucket: BUCKET, prefix: 'a/b/' }] }],
+      ['the largest groups', { limit: 1 }],
+      ['the two largest groups', { limit: 2 }],
+      [
+        'several buckets',
+        { bucket: undefined, by: withoutFolders, within: [BUCKET, OTHER].map((bucket) => ({ bucket, prefix: 'a' })) } as object,
+      ],
+      ['no part', { within: [] }],
+      ['a part', { within: [{ bucket: BUCKET, prefix: 'a/b/' }] }],
+      ['words of a part', { words: queryWordsOf('thr')!, within: [{ bucket: BUCKET, prefix: 'a/b/' }] }],
       ['a bucket without an index', { bucket: `${BUCKET}-never` }],
-    ])('sums the facets of %s', async (_, filter) => {
-      const query = { bucket: BUCKET, nowMs: NOW_MS, groupsMax: 100, timeLimitMs: 60_000, ...filter };
-      expect(await store.usage.facets(query)).toEqual(await model.usage.facets(query));
-    });
-
-    it('has nothing to sum in a bucket without an index', async () => {
-      expect(await store.usage.usage({ ...base, bucket: `${BUCKET}-never` })).toEqual([]);
+    ])('sums what a filter leaves: %s', async (_, filter) => {
+      for (const prefix of ['', 'a/']) {
+        const query = { ...base, prefix, ...filter };
+        expect(await store.usage(query)).toEqual(await model.usage(query));
+      }
     });
   });
 }

@@ -182,7 +182,6 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
     ['of the last {} days. Only', tombstones],
     ['counted down to {} levels', of('domain/documents/document.ts', 'FOLDER_LEVELS')],
     ['One that takes longer than {} seconds', of('pipeline/control/usage.ts', 'TIME_LIMIT_MS', 's')],
-    ['What takes longer than {} seconds', of('pipeline/control/usage.ts', 'FACETS_TIME_LIMIT_MS', 's')],
   ],
   'docs/guides/shared-notification.md': [
     ['It reads twice, {} seconds apart', wordOf('pipeline/provision/write-notification.ts', 'CALM_MS', 's')],

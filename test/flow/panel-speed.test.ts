@@ -22,17 +22,10 @@ describe.skipIf(!canBrowse('the speed of the panel in Chromium'))('the panel in 
           asked.push('results');
           return found ?? { items: [] };
         },
-        getUsage: async () => ({
-          items: Array.from({ length: 900 }, (_, at) => ({
-            name: `folder-${String(at).padStart(4, '0')}/`,
-            objects: at + 1,
-            bytes: 10_000 - at,
-          })),
-        }),
-        getFacets: async (...args) => {
+        getUsage: async (...args) => {
           asked.push('facets');
           await new Promise<void>((resolve) => (answerFacets = resolve));
-          const found = await operations.getFacets?.(...args);
+          const found = await operations.getUsage?.(...args);
           if (found === undefined) throw new Error('the registry with trouble has facets');
           return found;
         },
@@ -60,13 +53,10 @@ describe.skipIf(!canBrowse('the speed of the panel in Chromium'))('the panel in 
     await page.getByRole('region', { name: 'Narrow the search' }).waitFor();
   });
 
-  it.each([
-    ['search', '?page=search&query=part', 'Objects found'],
-    ['usage', '?page=usage&query=bucket:acme-data-lake', 'Objects and bytes'],
-  ])('shows other rows in the same elements while a list is scrolled: %s', async (_name, query, region) => {
+  it('shows other rows in the same elements while a list is scrolled', async () => {
     const { page } = await windows.open(browser);
-    await openPanel(page, world.url, query);
-    const table = page.getByRole('region', { name: region });
+    await openPanel(page, world.url, '?page=search&query=part');
+    const table = page.getByRole('region', { name: 'Objects found' });
     await table.getByRole('rowheader').nth(300).waitFor({ state: 'detached' });
     const names = (): Promise<readonly string[]> => table.getByRole('rowheader').allTextContents();
     const rows = `[...document.querySelectorAll('table.virtual tbody tr[aria-rowindex]')]`;

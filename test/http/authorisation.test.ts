@@ -44,7 +44,6 @@ const table: Readonly<Record<OperationName, readonly Cell[]>> = {
   revokeAnyApiKey: admins,
   searchObjects: readers,
   explainObject: readers,
-  getFacets: readers,
   getUsage: readers,
   getEvents: monitors,
   listChanges: readers,

@@ -7,7 +7,7 @@ import { FaultError } from '../../src/domain/fault.ts';
 import { RequestError } from '../../src/domain/request-error.ts';
 import { createServer } from '../../src/http/server.ts';
 import type { ReadinessReport } from '../../src/pipeline/serving/readiness.ts';
-import { apiKey, createFakeControl, explanation, job, objectDocument, type FakeControl, facets } from '../support/fakes/control.ts';
+import { apiKey, createFakeControl, explanation, job, objectDocument, type FakeControl, usage } from '../support/fakes/control.ts';
 import { createFakeTelemetry, type FakeTelemetry } from '../support/fakes/ports.ts';
 import { get, type BrowserAnswer } from '../support/identity/browser.ts';
 import { jsonOf } from '../support/identity/http-world.ts';
@@ -272,24 +272,24 @@ describe('a flood of searches', () => {
     return Promise.any(searches.map(async (search) => ((await search).status === 503 ? search : Promise.reject(new Error('answered')))));
   }
 
-  it('is not held up by facets, of which one is summed at a time', async () => {
+  it('is not held up by sums, of which one is made at a time', async () => {
     const gate = Promise.withResolvers<void>();
     let [running, runningMax] = [0, 0];
     const slow = await listenControlPlane({
       ...parts(),
       operations: {
         ...fake.checked,
-        async getFacets() {
+        async getUsage() {
           runningMax = Math.max(runningMax, ++running);
           await gate.promise;
           running -= 1;
-          return facets;
+          return usage;
         },
       },
     });
     const { port: to } = slow;
     try {
-      const waiting = Array.from({ length: 10 }, () => send('GET', '/v1/objects/facets?q=cat', { to }));
+      const waiting = Array.from({ length: 10 }, () => send('GET', '/v1/usage?q=cat', { to }));
       expect((await send('GET', '/v1/objects?q=cat', { to })).status).toBe(200);
       expect(running).toBe(1);
       gate.resolve();

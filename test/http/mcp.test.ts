@@ -146,12 +146,12 @@ describe('the tools', () => {
     ],
     [
       'usage',
-      { bucket: 'photos', by: 'class', times: true },
+      { bucket: 'photos', by: ['class', 'age'] },
       [
         ['searchObjects', { query: { bucket: 'photos', as_of: 'true', limit: 1 } }],
-        ['getUsage', { query: { bucket: 'photos', by: 'class', times: 'true', limit: 20 } }],
+        ['getUsage', { query: { bucket: 'photos', by: ['class', 'age'], limit: 20 } }],
       ],
-      { ...ofPhotos, ...usage, next: expect.any(String) },
+      { ...ofPhotos, ...usage },
     ],
     [
       'changes_since',

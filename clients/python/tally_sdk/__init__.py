@@ -21,7 +21,7 @@ from typing import Optional
 from . import admin, api_keys
 from ._client import client as _state
 from ._client import has_ended as _has_ended
-from ._index import buckets, explain, facets, job, jobs, reindex, search
+from ._index import buckets, explain, job, jobs, reindex, search, usage
 from ._login import login as _log_in
 from ._version import VERSION as __version__
 from .errors import (
@@ -45,15 +45,15 @@ from .records import (
     BucketStatus,
     Caller,
     Explanation,
-    Facet,
-    FacetGroup,
-    Facets,
     Grant,
+    Grouping,
     Job,
     OwnAccess,
     Reader,
     StoredObject,
     Sums,
+    Usage,
+    UsageGroup,
     User,
 )
 
@@ -116,10 +116,8 @@ __all__ = [
     "ConfigurationError",
     "CredentialsError",
     "Explanation",
-    "Facet",
-    "FacetGroup",
-    "Facets",
     "Grant",
+    "Grouping",
     "Job",
     "LoginError",
     "NotLoggedInError",
@@ -132,6 +130,8 @@ __all__ = [
     "Sums",
     "TallyError",
     "UnreachableError",
+    "Usage",
+    "UsageGroup",
     "User",
     "VersionError",
     "__version__",
@@ -141,7 +141,6 @@ __all__ = [
     "buckets",
     "configure",
     "explain",
-    "facets",
     "job",
     "jobs",
     "logged_in",
@@ -150,5 +149,6 @@ __all__ = [
     "logout",
     "reindex",
     "search",
+    "usage",
     "whoami",
 ]

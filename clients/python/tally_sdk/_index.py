@@ -2,11 +2,11 @@
 
 from datetime import date, datetime, timezone
 from itertools import chain, islice
-from typing import Iterator, List, Mapping, Optional, Union
+from typing import Iterator, List, Mapping, Optional, Sequence, Union
 
 from ._client import Query, client, segment_of
 from ._decode import decode
-from .records import Bucket, Explanation, Facets, Job, StoredObject
+from .records import Bucket, Explanation, Job, StoredObject, Usage
 
 # the largest page of the API
 _PAGE_MAX = 1_000
@@ -85,9 +85,10 @@ def search(
     return chain([*islice(found, 1)], found)
 
 
-def facets(
+def usage(
     query: Optional[str] = None,
     *,
+    by: Union[str, Sequence[str]] = (),
     tz: Optional[str] = None,
     bucket: Optional[str] = None,
     key: Optional[str] = None,
@@ -104,11 +105,11 @@ def facets(
     etag: Optional[str] = None,
     tags: Optional[Pairs] = None,
     meta: Optional[Pairs] = None,
-    limit: int = 10,
-) -> Facets:
+    limit: int = 100,
+) -> Usage:
     """
-    Sums the objects that search() would find by bucket, extension, storage class, size and age, each in at most `limit`
-    groups.
+    Sums the objects that search() would find. `by`: in groups, at most `limit` of each kind: folder (of one bucket),
+    extension, class, size, age, bucket, or several of them.
     """
     filters: Query = {
         **_filters(
@@ -130,9 +131,10 @@ def facets(
             tags=tags,
             meta=meta,
         ),
+        "by": [by] if isinstance(by, str) else [*by],
         "limit": limit,
     }
-    return client.get(Facets, "/v1/objects/facets", filters)
+    return client.get(Usage, "/v1/usage", filters)
 
 
 def _filters(

@@ -175,8 +175,8 @@ class Sums:
 
 
 @dataclass(frozen=True)
-class FacetGroup:
-    """A group of results."""
+class UsageGroup:
+    """A group of objects."""
 
     objects: int
     bytes: int
@@ -187,25 +187,23 @@ class FacetGroup:
 
 
 @dataclass(frozen=True)
-class Facet:
-    """Results in groups: the largest first, sizes and ages in their own order."""
+class Grouping:
+    """What was found in groups: the largest first, sizes and ages in their own order."""
 
-    groups: Tuple[FacetGroup, ...]
+    by: str
+    groups: Tuple[UsageGroup, ...]
     # the objects of all other groups; None: there are none
     others: Optional[Sums] = None
 
 
 @dataclass(frozen=True)
-class Facets:
-    """The results of a search in groups."""
+class Usage:
+    """Objects, and their bytes as far as their sizes are known."""
 
     objects: int
     bytes: int
-    bucket: Facet
-    extension: Facet
-    class_: Facet
-    size: Facet
-    age: Facet
+    # in the order in which they were asked for
+    by: Tuple[Grouping, ...]
 
 
 @dataclass(frozen=True)

@@ -215,7 +215,7 @@ class Registry:
             "GET /v1/admin/readers": self._page([{"user_id": "u1", "email": EMAIL, "role": role, "by": [GRANT]}], query),
             "GET /v1/admin/users/u1/access": ACCESS,
             "GET /v1/objects": self._page([_object(f"2026/cat-{number}.jpg") for number in range(5)], query),
-            "GET /v1/objects/facets": FACETS,
+            "GET /v1/usage": USAGE,
             "GET /v1/buckets": {**self._page([{**BUCKET, "bucket": name} for name in self.buckets], query), "unconnected": []},
             "GET /v1/buckets/photos/explain": {**EXPLANATION, "key": query.get("key")},
             "POST /v1/buckets/photos/reindex": job,
@@ -269,13 +269,12 @@ BUCKET: Json = {
     "checked_at": CREATED,
 }
 SUMS: Json = {"objects": 2, "bytes": 2**40}
-FACETS: Json = {
+USAGE: Json = {
     **SUMS,
-    "bucket": {"groups": [{"name": "photos", **SUMS, "filter": "bucket:photos"}]},
-    "extension": {"groups": [{"name": "jpg", **SUMS, "filter": "ext:jpg"}], "others": SUMS},
-    "class": {"groups": [SUMS]},
-    "size": {"groups": [{"name": "larger", **SUMS, "filter": "size>=10G"}]},
-    "age": {"groups": [{"name": "1d", **SUMS, "filter": "modified<=1d"}]},
+    "by": [
+        {"by": "extension", "groups": [{"name": "jpg", **SUMS, "filter": "ext:jpg"}], "others": SUMS},
+        {"by": "class", "groups": [SUMS]},
+    ],
 }
 EXPLANATION: Json = {
     "bucket": "photos",

@@ -101,11 +101,15 @@ class Index(World):
         self.assertEqual(shown.counts["bytes_listed"], 12.5)
         self.assertIsNone(sdk.job("job-unknown"))
 
-    def test_facets(self) -> None:
-        facets = sdk.facets("cat", size_min=5, tags={"a": "b"}, limit=3)
-        self.assertEqual(self.registry.queries[-1], [("query", "cat"), ("size_min", "5"), ("tag", "a=b"), ("limit", "3")])
-        self.assertEqual((facets.objects, facets.class_.groups[0].name, facets.size.groups[0].filter), (2, None, "size>=10G"))
-        self.assertEqual(facets.extension.others, sdk.Sums(2, 2**40))
+    def test_usage(self) -> None:
+        usage = sdk.usage("cat", by=["extension", "class"], size_min=5, tags={"a": "b"}, limit=3)
+        asked = [("query", "cat"), ("size_min", "5"), ("tag", "a=b"), ("by", "extension"), ("by", "class"), ("limit", "3")]
+        self.assertEqual(self.registry.queries[-1], asked)
+        extension, storage_class = usage.by
+        self.assertEqual((usage.objects, extension.groups[0].filter, extension.others), (2, "ext:jpg", sdk.Sums(2, 2**40)))
+        self.assertEqual((storage_class.by, storage_class.groups[0].name), ("class", None))
+        sdk.usage(by="bucket")
+        self.assertEqual(self.registry.queries[-1], [("by", "bucket"), ("limit", "100")])
 
     def test_a_refusal_names_code_and_advice(self) -> None:
         with self.assertRaises(sdk.RequestError) as caught:

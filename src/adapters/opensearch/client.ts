@@ -163,7 +163,7 @@ function mayRepeat(request: OpenSearchRequest, result: NodeResult): boolean {
 }
 
 /** The paths of requests that only read, although they have a body or another method. */
-const READS = /\/_(?:mget|search|msearch|search\/point_in_time|refresh)$/;
+const READS = /\/_(?:mget|search|msearch|refresh)$/;
 
 function isRepeatable({ method, path, repeatable }: OpenSearchRequest): boolean {
   return repeatable === true || method === 'GET' || READS.test(path);

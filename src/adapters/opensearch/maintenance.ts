@@ -131,8 +131,6 @@ export function createObjectMaintenance(client: OpenSearchClient, names: IndexNa
       const filter = [{ term: { deleted: true } }, { range: { deleted_at: { lt: isoOf(deletedBeforeMs) } } }];
       return page(tombstoneSchema, { bucket, filter, ...range, fields: ['key', 'clock'] }, signal);
     },
-    // nothing is stored: each request computes its sums
-    correctSums: () => Promise.resolve(undefined),
     async purge(bucket, tombstones, signal) {
       signal?.throwIfAborted();
       if (tombstones.length === 0) return 0;

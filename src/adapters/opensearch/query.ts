@@ -15,11 +15,6 @@ export function filterQuery(query: ObjectFilter): Query {
   return { bool: { filter: [{ term: { deleted } }, ...(bucket === undefined ? [] : [{ term: { bucket } }]), ...conditionsOf(query)] } };
 }
 
-/** Whether the search is about all documents of the indices that it is sent to. */
-export function isOfAll(query: ObjectFilter): boolean {
-  return conditionsOf(query).length === 0;
-}
-
 /** All but the bucket, which has an index of its documents alone, and whether tombstones are meant. */
 function conditionsOf(query: ObjectFilter): readonly Query[] {
   const { deleted = false, key, prefix = '', extension } = query;

@@ -8,7 +8,6 @@ import type { Telemetry } from '../../pipeline/ports/telemetry.ts';
 import { createStateProbe } from '../state-probe.ts';
 import { createOpenSearchAudit } from './audit.ts';
 import { createOpenSearchClient } from './client.ts';
-import { createLargeGroups, type LargeGroups } from './large-groups.ts';
 import { createObjectMaintenance } from './maintenance.ts';
 import { indexNames } from './names.ts';
 import { createObjectIndex } from './objects.ts';
@@ -36,8 +35,6 @@ export interface OpenSearchOptions {
   readonly telemetry?: Pick<Telemetry, 'warn' | 'info'>;
   /** The time-out of one request, including its answer. Default 15 s: together with C and P it is below Q, so that no write arrives after a reconcile's wait. */
   readonly requestTimeoutMs?: number;
-  /** Which groups are summed by searches for them alone. */
-  readonly largeGroups?: LargeGroups;
 }
 
 /**
@@ -45,7 +42,7 @@ export interface OpenSearchOptions {
  * needs exactly the permissions in config/opensearch/role.json, which is written for the prefix `tally`.
  */
 export function createOpenSearchStore(options: OpenSearchOptions): Store {
-  const { prefix, shards, replicas, clock, largeGroups = createLargeGroups(), ...connection } = options;
+  const { prefix, shards, replicas, clock, ...connection } = options;
   const client = createOpenSearchClient({ requestTimeoutMs: 15_000, clock, ...connection });
   const names = indexNames(prefix);
   const definitions = {
@@ -74,7 +71,7 @@ export function createOpenSearchStore(options: OpenSearchOptions): Store {
     state,
     audit: createOpenSearchAudit({ client, names, newIndex: definitions.audit }),
     maintenance: createObjectMaintenance(client, names),
-    usage: createObjectUsage(client, names, largeGroups),
+    usage: createObjectUsage(client, names),
     setup: createIndexSetup({ client, names, definitions }),
     close: () => client.close(),
   };

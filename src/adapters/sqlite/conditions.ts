@@ -5,7 +5,6 @@ import { fold, isAscii } from '../../domain/documents/fold.ts';
 import { firstAfterPrefix } from '../../domain/documents/key-order.ts';
 import type { QueryWords, WordForm } from '../../domain/documents/words.ts';
 import type { Condition, Test } from '../../domain/search/conditions.ts';
-import { objectAges } from '../../domain/search/facets.ts';
 import type { Pattern } from '../../domain/search/pattern.ts';
 
 /** One condition of a statement, and the values that it binds. */
@@ -33,8 +32,6 @@ export function withinSql(parts: readonly BucketPart[]): SqlCondition {
     values: [bucket, prefix, ...before.values, ...from.values],
   };
 }
-
-const DAY_MS = 86_400_000;
 
 /** The condition in SQL. A comparison with an absent value is null: the test fails, which WHERE does by itself unless it is negated. */
 export function conditionSql({ anyOf, negated }: Condition): SqlCondition {
@@ -179,14 +176,4 @@ export function nextFolderSql(key: string, prefix: string): SqlCondition {
   const length = Buffer.byteLength(prefix);
   const sql = `ifnull(CAST(substr(${bytes}, 1, ? + instr(substr(${bytes}, ?), X'2F')) AS TEXT), '')`;
   return { sql, values: [length, length + 1] };
-}
-
-/** The condition of each age on the column `modified`; the empty name is that of rows without one. */
-export function ageConditions(nowMs: number): readonly (SqlCondition & { readonly name: string })[] {
-  const ages = objectAges.map(({ name, days }, at) => {
-    const before = at === 0 ? [] : [{ sql: 'modified < ?', value: nowMs - (objectAges[at - 1]?.days ?? 0) * DAY_MS }];
-    const from = Number.isFinite(days) ? [{ sql: 'modified >= ?', value: nowMs - days * DAY_MS }] : [];
-    return { name, sql: [...from, ...before].map(({ sql }) => sql).join(' AND '), values: [...from, ...before].map(({ value }) => value) };
-  });
-  return [{ name: '', sql: 'modified IS NULL', values: [] }, ...ages];
 }

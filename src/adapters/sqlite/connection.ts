@@ -5,7 +5,6 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
 import { FaultError, type FaultCode } from '../../domain/fault.ts';
-import { addFacetsFunction } from './facets-function.ts';
 import { addFunctions, ENDED } from './functions.ts';
 import { filesAt, type OpenFiles } from './open-files.ts';
 import { createSchema, hasSchema } from './schema.ts';
@@ -78,7 +77,6 @@ export function createSqliteConnection(path: string, busyTimeoutMs: number, read
       if (!hasSchema(database)) throw unprepared(path);
       // the log exists since the schema was read
       addFunctions(database, reading?.isEnded);
-      addFacetsFunction(database);
       const openFiles = files.reopened();
       open = { database, session: createSession(database, openFiles.id), files: openFiles };
       wasReplaced = false;

@@ -12,7 +12,7 @@ function byKeySql(columns: string): string {
 }
 
 export const DOCUMENT_BY_KEY = byKeySql('document');
-export const HELD_BY_KEY = byKeySql('id, clock, deleted, size, modified, class, extension');
+export const HELD_BY_KEY = byKeySql('id, clock, deleted');
 
 /** The document of a row, which is JSON in the column `document`. */
 export function documentOfRow(row: unknown): ObjectDocument {

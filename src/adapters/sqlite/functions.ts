@@ -5,7 +5,6 @@ import { z } from 'zod';
 import { extensionsOf, nameOf } from '../../domain/documents/document.ts';
 import { hasWords, wordsOf, type QueryWords } from '../../domain/documents/words.ts';
 import { cachingLatest } from '../../domain/latest.ts';
-import { hourOf } from '../../domain/search/facets.ts';
 
 const formSchema = z.object({ whole: z.array(z.string()), prefix: z.string().exactOptional() });
 const wordsSchema = z.array(z.array(formSchema)) satisfies z.ZodType<QueryWords>;
@@ -22,6 +21,14 @@ export const ENDED = 'the caller no longer waits for this read';
  */
 export function unlessEnded(id: string): string {
   return `(${id} & 1023 OR tally_unless_ended())`;
+}
+
+/** Why a statement ends whose time is over. */
+export const LATE = 'the time of this statement is over';
+
+/** A condition that always holds. It ends the statement at one of a thousand ids after the moment that is bound to it, in terms of performance.now(). */
+export function unlessLate(id: string): string {
+  return `(${id} & 1023 OR tally_unless_late(?))`;
 }
 
 /** Adds the functions to a connection. `isEnded`: whether its caller no longer waits. */
@@ -43,18 +50,15 @@ export function addFunctions(database: DatabaseSync, isEnded: () => boolean = ()
     if (isEnded()) throw new Error(ENDED);
     return 1;
   });
+  database.function('tally_unless_late', (untilMs) => {
+    if (performance.now() > Number(untilMs)) throw new Error(LATE);
+    return 1;
+  });
   database.function('tally_has_extension', options, (key, extension) => {
     const { extension: last } = nameOf(textOf(key));
     return last !== undefined && extensionsOf(textOf(key), last).includes(textOf(extension)) ? 1 : 0;
   });
-  database.function('tally_folder', options, (key) => folderOf(textOf(key)));
-  database.function('tally_hour', options, (modified) => (typeof modified === 'number' ? hourOf(modified) : null));
   database.function('tally_has_words', options, (key, query) => (hasWords(wordsOfLatest(textOf(key)), queryOf(textOf(query))) ? 1 : 0));
-}
-
-/** The folder that the object is directly in. */
-export function folderOf(key: string): string {
-  return key.slice(0, key.lastIndexOf('/') + 1);
 }
 
 function textOf(value: SQLOutputValue): string {

@@ -5,7 +5,6 @@ import type { AgedPage, ObjectMaintenance } from '../../pipeline/ports/object-in
 import type { SqliteConnection, SqliteSession } from './connection.ts';
 import { documentOfRow } from './document.ts';
 import { boundsOf, fromKey, keyConditions, sqlOf, valuesOf } from './ranges.ts';
-import { correctSums, sumsDifferences } from './sums-check.ts';
 
 /**
  * The rows of an index that one synchronous call reads, in about 3 ms: a bucket may have a million objects that expire next
@@ -53,11 +52,8 @@ const readSchema = z.object({ key: z.string(), document: z.string().nullable() }
 
 type Row = Record<string, unknown>;
 
-/** The maintenance of documents by the calendar, in SQLite. `differencesOf`: reads a whole bucket, in another thread where there is one. No other call blocks the process for longer than a few ms, except a purge: one transaction of at most about 50 ms. */
-export function createSqliteMaintenance(
-  connection: SqliteConnection,
-  differencesOf = async (bucket: string, _signal?: AbortSignal) => sumsDifferences(connection, bucket),
-): ObjectMaintenance {
+/** The maintenance of documents by the calendar, in SQLite.  No other call blocks the process for longer than a few ms, except a purge: one transaction of at most about 50 ms. */
+export function createSqliteMaintenance(connection: SqliteConnection): ObjectMaintenance {
   /** Reads the wanted rows after a key, at most ROWS_MAX rows of the index at a time. */
   async function wantedRows(
     query: Query,
@@ -97,10 +93,6 @@ export function createSqliteMaintenance(
     async tombstones(bucket, { deletedBeforeMs, after, limit }, signal) {
       const rows = await wantedRows(TOMBSTONES, { bucket, after, value: isoOf(deletedBeforeMs), limit }, signal);
       return rows.map((row) => tombstoneSchema.parse(row));
-    },
-    async correctSums(bucket, signal) {
-      const differences = await differencesOf(bucket, signal);
-      return differences && correctSums(connection, bucket, differences);
     },
     async purge(bucket, tombstones, signal) {
       return connection.use(

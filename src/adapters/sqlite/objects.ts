@@ -10,7 +10,6 @@ import { latestChanges } from './changes.ts';
 import { foldedColumn } from './conditions.ts';
 import { countFiltered, searchFiltered, type ShareRanges } from './filtered.ts';
 import { isPlain, searchObjects } from './search.ts';
-import { createSumChanges, deleteSums, type Facts, type SumChanges } from './sums.ts';
 
 /** Documents of a bucket that one transaction deletes. It takes about 50 ms, during which this process does nothing else. */
 const REMOVAL_BATCH = 1_000;
@@ -19,10 +18,6 @@ const heldSchema = z.object({
   id: z.number(),
   clock: z.number(),
   deleted: z.number(),
-  size: z.number().nullable(),
-  modified: z.number().nullable(),
-  class: z.string().nullable(),
-  extension: z.string().nullable(),
 });
 type Held = z.infer<typeof heldSchema>;
 const identitySchema = z.object({ id: z.string() });
@@ -96,41 +91,35 @@ export function createSqliteObjects(connection: SqliteConnection, probe: ObjectI
 }
 
 function writeAll({ statement }: SqliteSession, writes: readonly IndexWrite[]): readonly IndexWriteAnswer[] {
-  const sums = createSumChanges();
   const created = new Map<string, boolean>();
   function isCreated(bucket: string): boolean {
     const known = created.get(bucket) ?? statement('SELECT 1 FROM buckets WHERE name = ?').get(bucket) !== undefined;
     created.set(bucket, known);
     return known;
   }
-  const answers = writes.map((write): IndexWriteAnswer => {
+  return writes.map((write): IndexWriteAnswer => {
     const { bucket } = write.document;
     if (!isCreated(bucket)) {
       return { kind: 'fault', code: 'bucket.index-missing', reason: missingReason(bucket) };
     }
-    return writeOne(statement, write, sums);
+    return writeOne(statement, write);
   });
-  sums.store(statement);
-  return answers;
 }
 
 function missingReason(bucket: string): string {
   return `the index of bucket ${bucket} was never created, or it was removed`;
 }
 
-function writeOne(statement: Statement, { document, equalClock }: IndexWrite, sums: SumChanges): IndexWriteAnswer {
+function writeOne(statement: Statement, { document, equalClock }: IndexWrite): IndexWriteAnswer {
   const row = statement(HELD_BY_KEY).get(document.bucket, document.key);
   const held = row === undefined ? undefined : heldSchema.parse(row);
   const refusal = refusalOf(held, document.clock, equalClock);
   if (refusal !== undefined) return { kind: refusal };
 
-  const facts = factsOf(document);
-  const columns = columnsOf(document, facts);
+  const columns = columnsOf(document);
   const id = held === undefined ? insert(statement, document, columns) : held.id;
   if (held !== undefined) update(statement, held.id, columns);
   writeWords(statement, { id, held, document });
-  if (held !== undefined && held.deleted === 0) sums.add(document, held, -1);
-  if (!document.deleted) sums.add(document, facts, 1);
   return { kind: 'written' };
 }
 
@@ -166,18 +155,13 @@ function update(statement: Statement, id: number, columns: Columns): void {
   ).run(...columns, id);
 }
 
-/** The fields of a document that its sums depend on, as `Held` has them. */
-function factsOf({ size, last_modified: modified, storage_class: storageClass, extension }: ObjectDocument): Facts {
-  const modifiedMs = modified === undefined ? null : Date.parse(modified);
-  return { size: size ?? null, modified: modifiedMs, class: storageClass ?? null, extension: extension ?? null };
-}
-
 /** The values of the columns that both statements write, in their order. */
-function columnsOf(document: ObjectDocument, { size, modified, class: storageClass, extension }: Facts): Columns {
+function columnsOf(document: ObjectDocument): Columns {
+  const { size = null, last_modified: modified, storage_class: storageClass = null, extension = null } = document;
   const { indexed_at: indexedAt, clock, deleted, settled, expires_at: expiresAt = null, deleted_at: deletedAt = null } = document;
   return [
     size,
-    modified,
+    modified === undefined ? null : Date.parse(modified),
     storageClass,
     extension,
     Date.parse(indexedAt),
@@ -212,5 +196,5 @@ function deleteBatch(statement: Statement, bucket: string): number | bigint {
   const batch = 'SELECT id FROM objects WHERE bucket = ? ORDER BY deleted, key LIMIT ?';
   statement(`DELETE FROM object_words WHERE rowid IN (${batch})`).run(bucket, REMOVAL_BATCH);
   const { changes } = statement(`DELETE FROM objects WHERE id IN (${batch})`).run(bucket, REMOVAL_BATCH);
-  return Number(changes) > 0 ? changes : deleteSums(statement, bucket, REMOVAL_BATCH);
+  return changes;
 }

@@ -5,7 +5,6 @@ import { createSqliteConnection, type SqliteConnection } from './connection.ts';
 import { readShared, type Found, type SharedRanges, type ShareRanges } from './filtered.ts';
 import { createSqliteObjects } from './objects.ts';
 import { errorOf, type ReaderAnswer, type ReaderOptions, type ReaderRequest, type ReadRequest, type SharedRequest } from './readers.ts';
-import { sumsDifferences } from './sums-check.ts';
 import { createSqliteUsage } from './usage.ts';
 
 const { path, busyTimeoutMs }: ReaderOptions = workerData;
@@ -40,7 +39,6 @@ async function ask(id: number, shared: SharedRanges): Promise<readonly Found[]> 
 function readOn(connection: SqliteConnection, request: ReadRequest, share: ShareRanges): Promise<unknown> {
   // the probe is for writes
   const objects = createSqliteObjects(connection, async () => undefined, share);
-  const sums = createSqliteUsage(connection);
   switch (request.kind) {
     case 'search':
       return objects.search(request.query);
@@ -49,11 +47,7 @@ function readOn(connection: SqliteConnection, request: ReadRequest, share: Share
     case 'changes':
       return objects.changes(request.bucket, request.page);
     case 'usage':
-      return sums.usage(request.query);
-    case 'facets':
-      return sums.facets(request.query);
-    case 'sums':
-      return Promise.resolve(sumsDifferences(connection, request.bucket));
+      return createSqliteUsage(connection)(request.query);
     case 'shared':
       return readShared(connection, request.shared);
   }

@@ -2,9 +2,8 @@
 import { Worker } from 'node:worker_threads';
 import { FaultError, type FaultCode } from '../../domain/fault.ts';
 import type { ObjectFilter, ObjectIndex, ObjectQuery } from '../../pipeline/ports/object-index.ts';
-import type { FacetsQuery, ObjectUsage, UsageQuery } from '../../pipeline/ports/object-usage.ts';
+import type { SumUsage, UsageQuery } from '../../pipeline/ports/object-usage.ts';
 import type { SharedRanges } from './filtered.ts';
-import type { SumsDifferences } from './sums-check.ts';
 
 export interface ReaderOptions {
   readonly path: string;
@@ -21,8 +20,6 @@ export type ReadRequest =
   | { readonly kind: 'count'; readonly filter: ObjectFilter; readonly max: number }
   | { readonly kind: 'changes'; readonly bucket: string; readonly page: Parameters<ObjectIndex['changes']>[1] }
   | { readonly kind: 'usage'; readonly query: UsageQuery }
-  | { readonly kind: 'facets'; readonly query: FacetsQuery }
-  | { readonly kind: 'sums'; readonly bucket: string }
   | { readonly kind: 'shared'; readonly shared: SharedRanges };
 
 export interface ReaderRequest {
@@ -59,9 +56,7 @@ interface Reader {
 
 export interface SqliteReaders {
   readonly objects: Pick<ObjectIndex, 'search' | 'count' | 'changes'>;
-  readonly usage: ObjectUsage;
-  /** As {@link sumsDifferences}. */
-  readonly sumsDifferences: (bucket: string, signal?: AbortSignal) => Promise<SumsDifferences | undefined>;
+  readonly usage: SumUsage;
   /** Rejects what is being read, and ends the threads. */
   close(): Promise<void>;
 }
@@ -170,11 +165,7 @@ export function createSqliteReaders({ fileId, ...options }: ReadersDependencies)
       count: (filter, max, signal) => ask({ kind: 'count', filter, max }, signal),
       changes: (bucket, page, signal) => ask({ kind: 'changes', bucket, page }, signal),
     },
-    usage: {
-      usage: (query, signal) => ask({ kind: 'usage', query }, signal),
-      facets: (query, signal) => ask({ kind: 'facets', query }, signal),
-    },
-    sumsDifferences: (bucket, signal) => ask({ kind: 'sums', bucket }, signal),
+    usage: (query, signal) => ask({ kind: 'usage', query }, signal),
     async close() {
       closed = true;
       // a thread ends between two statements

@@ -15,7 +15,6 @@ const SCHEMA_VERSION = 1;
  * - `object_words` contains the words of live documents, by objects.id. For the tokenizer `ascii`, words consist of ASCII
  *   letters and digits and all characters beyond ASCII, and only A–Z are folded. Tally's words are in lower case and
  *   contain only letters and digits, so it neither splits nor changes them. (`unicode61` folds ς into σ, for example.)
- * - `folders` and `hours` contain the sums of live objects (sums.ts).
  * - `objects_facts` is the only index of all rows: a second one by key would cost every write half as much again. What keeps a key in one
  *   row is that a write looks for it in its own transaction (objects.ts). Live objects are apart from tombstones, so that a search
  *   reads none of these.
@@ -50,22 +49,6 @@ const SCHEMA = `
   CREATE INDEX objects_expiring ON objects (bucket, key, expires_at) WHERE deleted = 0 AND expires_at IS NOT NULL;
   CREATE INDEX objects_tombstones ON objects (bucket, key, deleted_at, clock) WHERE deleted = 1;
   CREATE VIRTUAL TABLE object_words USING fts5(words, content='', contentless_delete=1, detail=none, tokenize='ascii');
-  CREATE TABLE folders (
-    bucket TEXT NOT NULL,
-    folder TEXT NOT NULL,
-    class TEXT NOT NULL,
-    extension TEXT NOT NULL,
-    objects INTEGER NOT NULL,
-    bytes INTEGER NOT NULL,
-    PRIMARY KEY (bucket, folder, class, extension)
-  ) STRICT, WITHOUT ROWID;
-  CREATE TABLE hours (
-    bucket TEXT NOT NULL,
-    hour INTEGER NOT NULL,
-    objects INTEGER NOT NULL,
-    bytes INTEGER NOT NULL,
-    PRIMARY KEY (bucket, hour)
-  ) STRICT, WITHOUT ROWID;
   CREATE TABLE state (
     id TEXT PRIMARY KEY,
     kind TEXT NOT NULL,

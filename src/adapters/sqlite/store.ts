@@ -36,7 +36,7 @@ export function createSqliteStore({ path, busyTimeoutMs = 5_000, hasReaders = fa
     scan: createSqliteScan(connection),
     state,
     audit: createSqliteAudit(connection),
-    maintenance: createSqliteMaintenance(connection, readers?.sumsDifferences),
+    maintenance: createSqliteMaintenance(connection),
     usage: readers?.usage ?? createSqliteUsage(connection),
     setup: {
       async prepare(signal) {

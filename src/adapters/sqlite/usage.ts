@@ -1,190 +1,137 @@
-import { defined } from '../../domain/defined.ts';
-import { compareKeys } from '../../domain/documents/key-order.ts';
+/** Sums in SQLite: one statement that groups the rows, and ends when its time is over. */
+import type { SQLInputValue } from 'node:sqlite';
 import { z } from 'zod';
-import { objectAges } from '../../domain/search/facets.ts';
-import type { ObjectUsage, UsageQuery, UsageRow } from '../../pipeline/ports/object-usage.ts';
-import { ageConditions, nextFolderSql, wordConditions, type SqlCondition } from './conditions.ts';
+import { overlapping, type BucketPart } from '../../domain/access/readable.ts';
+import { firstAfterPrefix } from '../../domain/documents/key-order.ts';
+import { objectAges, objectSizes, orderedNames, type UsageBy } from '../../domain/search/groups.ts';
+import type { SumUsage, UsageQuery, UsageSums } from '../../pipeline/ports/object-usage.ts';
+import { matchOf, nextFolderSql, withinSql, type SqlCondition } from './conditions.ts';
 import type { SqliteConnection } from './connection.ts';
-import { facetsInSqlite } from './facets.ts';
-import { chunksOf, otherConditions, sqlOf, valuesOf, type KeyRange } from './ranges.ts';
-import { hoursOf, usageOfFolders } from './sums.ts';
+import { LATE, unlessLate } from './functions.ts';
+import { boundsOf, keyConditions, otherConditions, sqlOf, valuesOf } from './ranges.ts';
 
-/** Groups that are kept besides those of the page, so that they are sorted only now and then. */
-const GROUPS_SPARE = 10_000;
+const DAY_MS = 86_400_000;
 
-const keySchema = z.object({ key: z.string() });
-const groupSchema = z.object({
-  name: z.string(),
-  objects: z.number(),
-  bytes: z.number().nullable(),
-  oldest: z.number().nullable(),
-  newest: z.number().nullable(),
-});
-type Group = z.infer<typeof groupSchema>;
-const sumsSchema = z.record(z.string(), z.number().nullable());
+const rowSchema = z.object({ kind: z.number(), name: z.string(), objects: z.number(), bytes: z.number() });
 
-/** Creates the sums in SQLite. Those of whole folders and of the ages of a bucket are stored; others read the index of facts in short synchronous calls. */
-export function createSqliteUsage(connection: SqliteConnection): ObjectUsage {
-  /** The folder that all keys of a range are in; undefined if there are several, or keys that are in none. */
-  function onlyFolder({ by, prefix }: UsageQuery, { conditions }: KeyRange, signal: AbortSignal | undefined): string | undefined {
-    if (by !== 'folder') return undefined;
-    const [first, last] = ['ASC', 'DESC'].map((direction) =>
-      connection.use(({ statement }) => {
-        const sql = `SELECT key FROM objects INDEXED BY objects_facts WHERE deleted = 0 AND ${sqlOf(conditions)} ORDER BY key ${direction} LIMIT 1`;
-        const row = statement(sql).get(...valuesOf(conditions));
-        return row === undefined ? undefined : folderOf(keySchema.parse(row).key, prefix);
-      }, signal),
-    );
-    return first === last ? first : undefined;
-  }
-
-  /** The sums of all ages in one row: to sort rows by their ages would take twice as long. `rows`: `modified`, `objects` and `size`. */
-  function agesOf({ nowMs, withoutTimes = false }: UsageQuery, rows: SqlCondition, signal: AbortSignal | undefined): readonly Group[] {
-    const ages = ageConditions(nowMs);
-    const sums = ['total(objects)', 'total(size)', ...(withoutTimes ? [] : ['min(modified)', 'max(modified)'])];
-    const columns = ages.flatMap(({ sql }, age) => sums.map((sum, at) => `${sum} FILTER (WHERE ${sql}) AS sum_${age}_${at}`));
-    const values = ages.flatMap((age) => sums.flatMap(() => age.values));
-    const sql = `SELECT ${columns.join(', ')} FROM (${rows.sql})`;
-    const row = connection.use(({ statement }) => sumsSchema.parse(statement(sql).get(...values, ...rows.values)), signal);
-    const found = Object.values(row);
-    return ages.map(({ name }, at) => {
-      const [objects, bytes = null, oldest = null, newest = null] = found.slice(at * sums.length, (at + 1) * sums.length);
-      return { name, objects: objects ?? 0, bytes, oldest, newest };
-    });
-  }
-
-  function readGroups(query: UsageQuery, range: KeyRange, signal: AbortSignal | undefined): readonly Group[] {
-    const conditions = [...range.conditions, ...wordConditions(query), ...otherConditions(query)];
-    if (query.by === 'age') {
-      const sql = `SELECT modified, 1 AS objects, size FROM objects INDEXED BY objects_facts WHERE deleted = 0 AND ${sqlOf(conditions)}`;
-      return agesOf(query, { sql, values: valuesOf(conditions) }, signal);
+/** Creates the sums. A statement keeps its thread for as long as it takes. */
+export function createSqliteUsage(connection: SqliteConnection): SumUsage {
+  return async function usage(query, signal) {
+    try {
+      const { sql, values } = statementOf(query, sourceOf(query));
+      const rows = connection.use(({ statement }) => statement(sql).all(...values), signal).map((row) => rowSchema.parse(row));
+      return sumsOf(query, rows);
+    } catch (error) {
+      if (error instanceof Error && error.message.includes(LATE)) return 'too-slow';
+      throw error;
     }
-    const folder = onlyFolder(query, range, signal);
-    return folder === undefined ? groupsOf(query, conditions, signal) : [groupOf(folder, conditions, signal)];
-  }
-
-  /** The sums of one group, without sorting rows by their groups, which takes most of the time. */
-  function groupOf(name: string, conditions: readonly SqlCondition[], signal: AbortSignal | undefined): Group {
-    const sql = `SELECT ? AS name, count(*) AS objects, total(size) AS bytes, min(modified) AS oldest, max(modified) AS newest
-      FROM objects INDEXED BY objects_facts WHERE deleted = 0 AND ${sqlOf(conditions)}`;
-    return connection.use(({ statement }) => groupSchema.parse(statement(sql).get(name, ...valuesOf(conditions))), signal);
-  }
-
-  function groupsOf(query: UsageQuery, conditions: readonly SqlCondition[], signal: AbortSignal | undefined): readonly Group[] {
-    const name = nameSql(query);
-    // total(), because a sum beyond 2^53 is no number that a program reads from SQLite
-    // the inner statement reads the index alone; without its limit the two would be joined, and the documents be read and sorted
-    const sql = `SELECT name, count(*) AS objects, total(bytes) AS bytes, min(modified) AS oldest, max(modified) AS newest FROM (
-        SELECT ${name.sql} AS name, size AS bytes, modified
-        FROM objects INDEXED BY objects_facts WHERE deleted = 0 AND ${sqlOf(conditions)} LIMIT -1
-      ) GROUP BY name`;
-    return connection.use(
-      ({ statement }) =>
-        statement(sql)
-          .all(...name.values, ...valuesOf(conditions))
-          .map((row) => groupSchema.parse(row)),
-      signal,
-    );
-  }
-
-  return {
-    async usage(query, signal) {
-      const ofFolders = usageOfFolders(connection, query, signal);
-      if (ofFolders !== undefined) return ofFolders;
-      const { bucket, limit, timeLimitMs } = query;
-      if (!isCreated(connection, bucket, signal)) return [];
-      const untilMs = performance.now() + timeLimitMs;
-      const rows = new Map<string, UsageRow>();
-      const hours = hoursOf(query);
-      if (hours !== undefined) {
-        addGroups(rows, agesOf(query, hours, signal), query);
-        return pageOf(rows, query);
-      }
-      const source = { filter: query, descending: false };
-      const from = beginOf(query);
-      for await (const range of chunksOf(connection, { bucket, source, after: from }, signal)) {
-        addGroups(rows, readGroups(query, range, signal), query);
-        if (performance.now() > untilMs) return 'too-slow';
-        // the last folder that was found may continue in the next range
-        if (from !== undefined && foldersOf(rows, query) > limit) break;
-        if (rows.size > limit + GROUPS_SPARE) keepFirst(rows, query);
-      }
-      // what was read of a bucket that was removed meanwhile is a part of it
-      return isCreated(connection, bucket, signal) ? pageOf(rows, query) : [];
-    },
-    facets: (query, signal) => facetsInSqlite(connection, query, signal),
   };
 }
 
-/** The key behind the last folder of the page before, where the next page of folders begins. */
-function beginOf({ by, after = '' }: UsageQuery): string | undefined {
-  return by === 'folder' && after !== '' ? `${after}\u{10ffff}` : undefined;
-}
-
-function addGroups(rows: Map<string, UsageRow>, groups: readonly Group[], { by, prefix }: UsageQuery): void {
-  for (const group of groups) {
-    // of a range whose rows the filter leaves out
-    if (group.objects === 0) continue;
-    const name = by === 'folder' && group.name === prefix ? '' : group.name;
-    rows.set(name, joined(rows.get(name), { ...group, name }));
-  }
-}
-
-/** How many folders follow the one after which a page begins. */
-function foldersOf(rows: ReadonlyMap<string, UsageRow>, { after = '' }: UsageQuery): number {
-  return rows.size - (rows.has('') ? 1 : 0) - (rows.has(after) ? 1 : 0);
-}
-
-/** Forgets the groups that are behind the page: what is read later cannot bring them into it. */
-function keepFirst(rows: Map<string, UsageRow>, query: UsageQuery): void {
-  const kept = pageOf(rows, query);
-  rows.clear();
-  for (const row of kept) rows.set(row.name, row);
-}
-
-function pageOf(rows: ReadonlyMap<string, UsageRow>, query: UsageQuery): readonly UsageRow[] {
-  const { after, limit } = query;
-  return [...rows.values()]
-    .filter(({ name }) => after === undefined || compareKeys(name, after) > 0)
-    .sort((a, b) => rankOf(query, a.name) - rankOf(query, b.name) || compareKeys(a.name, b.name))
-    .slice(0, limit);
-}
-
-function isCreated(connection: SqliteConnection, bucket: string, signal: AbortSignal | undefined): boolean {
-  return connection.use(({ statement }) => statement('SELECT 1 FROM buckets WHERE name = ?').get(bucket) !== undefined, signal);
-}
-
-/** Ages are in their own order. */
-function rankOf({ by }: UsageQuery, name: string): number {
-  return by === 'age' ? objectAges.findIndex((age) => age.name === name) : 0;
-}
-
-/** The next folder of a key below the prefix; undefined if the object is in the prefix itself. */
-function folderOf(key: string, prefix: string): string | undefined {
-  const slash = key.indexOf('/', prefix.length);
-  return slash < 0 ? undefined : key.slice(0, slash + 1);
-}
-
-/** The name of a row's group; ages have none. */
-function nameSql({ by, prefix }: UsageQuery): SqlCondition {
-  return by === 'folder' ? nextFolderSql('key', prefix) : { sql: `ifnull(${by === 'class' ? 'class' : 'extension'}, '')`, values: [] };
-}
-
-function joined(known: UsageRow | undefined, { name, objects, bytes, oldest, newest }: Group): UsageRow {
-  const oldestMs = least(known?.oldestMs, oldest);
-  const newestMs = greatest(known?.newestMs, newest);
+/** The rows by all kinds of groups together, and then by each kind: SQLite reads and sorts the rows once. */
+function statementOf(query: UsageQuery, source: SqlCondition): SqlCondition {
+  const names = query.by.map((by) => nameSql(by, query));
+  const columns = names.map(({ sql }, kind) => `${sql} AS name_${kind}, `).join('');
+  // total(), because a sum beyond 2^53 is no number that a program reads from SQLite. Parted, so that the rows are those of the index alone
+  const grouped = `SELECT ${names.map((_, kind) => `name_${kind}, `).join('')}count(*) AS objects, total(size) AS bytes
+    FROM (SELECT ${columns}size FROM ${source.sql} LIMIT -1)${names.length === 0 ? '' : ` GROUP BY ${names.map((_, kind) => `name_${kind}`).join(', ')}`}`;
+  const ofKinds = names.map(
+    (_, kind) => `SELECT * FROM (SELECT ${kind} AS kind, name_${kind} AS name, sum(objects) AS objects, total(bytes) AS bytes
+      FROM sums GROUP BY name_${kind} ORDER BY objects DESC, name LIMIT ?)`,
+  );
+  const whole = `SELECT -1 AS kind, '' AS name, ifnull(sum(objects), 0) AS objects, total(bytes) AS bytes FROM sums`;
   return {
-    name,
-    objects: (known?.objects ?? 0) + objects,
-    bytes: (known?.bytes ?? 0) + (bytes ?? 0),
-    ...defined({ oldestMs, newestMs }),
+    sql: `WITH sums AS MATERIALIZED (${grouped}) ${[whole, ...ofKinds].join(' UNION ALL ')}`,
+    values: [...valuesOf(names), ...source.values, ...query.by.map((by) => (orderedNames(by) === undefined ? query.limit : -1))],
   };
 }
 
-function least(known: number | undefined, time: number | null): number | undefined {
-  return time === null ? known : Math.min(known ?? Infinity, time);
+/** The parts of buckets that are read by the index of facts, or the documents that have the words. */
+function sourceOf(query: UsageQuery): SqlCondition {
+  const { words, within } = query;
+  const late = { sql: unlessLate('objects.id'), values: [performance.now() + query.timeLimitMs] };
+  const others = [late, ...otherConditions(query)];
+  if (words !== undefined) {
+    const conditions = [
+      { sql: 'bucket IN (SELECT name FROM buckets WHERE ifnull(name = ?, 1))', values: [query.bucket ?? null] },
+      { sql: 'object_words MATCH ?', values: [matchOf(words)] },
+      ...keyConditions(query, boundsOf(query)),
+      ...(within === undefined ? [] : [withinSql(within)]),
+      ...others,
+    ];
+    // the order of the joins is fixed: without statistics, a whole bucket would be read for a rare word
+    const sql = `object_words CROSS JOIN objects ON objects.id = object_words.rowid WHERE deleted = 0 AND ${sqlOf(conditions)}`;
+    return { sql, values: valuesOf(conditions) };
+  }
+  const parts = within === undefined ? ofBuckets(query) : ofParts(overlapping(within, query));
+  const conditions = [...keyConditions(query, {}), ...others];
+  // a bucket that was removed meanwhile still has some of its documents
+  const sql = `${parts.sql} AS part CROSS JOIN buckets USING (name) CROSS JOIN objects INDEXED BY objects_facts
+    ON bucket = name AND key >= low AND key < high WHERE deleted = 0 AND ${sqlOf(conditions)}`;
+  return { sql, values: [...parts.values, ...valuesOf(conditions)] };
 }
 
-function greatest(known: number | undefined, time: number | null): number | undefined {
-  return time === null ? known : Math.max(known ?? -Infinity, time);
+function ofBuckets({ bucket, prefix = '' }: UsageQuery): SqlCondition {
+  return {
+    sql: '(SELECT name, ? AS low, ? AS high FROM buckets WHERE ifnull(name = ?, 1))',
+    values: [...boundsOfPart(prefix), bucket ?? null],
+  };
+}
+
+function ofParts(parts: readonly BucketPart[]): SqlCondition {
+  const rows = parts.map(() => '(?, ?, ?)').join(', ');
+  const values = rows === '' ? 'SELECT 1 AS column1, 2 AS column2, 3 AS column3 WHERE 0' : `VALUES ${rows}`;
+  return {
+    sql: `(SELECT column1 AS name, column2 AS low, column3 AS high FROM (${values}))`,
+    values: parts.flatMap(({ bucket, prefix }) => [bucket, ...boundsOfPart(prefix)]),
+  };
+}
+
+/** Every text is before a blob. */
+function boundsOfPart(prefix: string): readonly [SQLInputValue, SQLInputValue] {
+  return [prefix, firstAfterPrefix(prefix) ?? new Uint8Array()];
+}
+
+function nameSql(by: UsageBy, { prefix = '', nowMs }: UsageQuery): SqlCondition {
+  switch (by) {
+    case 'folder': {
+      const { sql, values } = nextFolderSql('key', prefix);
+      return { sql: `iif(${sql} = ?, '', ${sql})`, values: [...values, prefix, ...values] };
+    }
+    case 'extension':
+    case 'class':
+      return { sql: `ifnull(${by}, '')`, values: [] };
+    case 'bucket':
+      return { sql: by, values: [] };
+    case 'size':
+      return caseSql(
+        'size <',
+        objectSizes.map(({ name, bytes }) => [name, bytes]),
+      );
+    case 'age':
+      return caseSql(
+        'modified >=',
+        objectAges.map(({ name, days }) => [name, nowMs - days * DAY_MS]),
+      );
+  }
+}
+
+/** The first of these names whose bound holds; the last one has none. Rows without a value have no name. */
+function caseSql(compared: string, groups: readonly (readonly [name: string, bound: number])[]): SqlCondition {
+  const cases = groups.map(([name, bound]) => (Number.isFinite(bound) ? `WHEN ${compared} ${bound} THEN '${name}'` : `ELSE '${name}'`));
+  const [column = ''] = compared.split(' ');
+  return { sql: `CASE WHEN ${column} IS NULL THEN '' ${cases.join(' ')} END`, values: [] };
+}
+
+function sumsOf({ by }: UsageQuery, rows: readonly z.infer<typeof rowSchema>[]): UsageSums {
+  const [whole] = rows;
+  return {
+    objects: whole?.objects ?? 0,
+    bytes: whole?.bytes ?? 0,
+    groups: by.map((each, at) => {
+      const found = rows.filter(({ kind }) => kind === at).map(({ name, objects, bytes }) => ({ name, objects, bytes }));
+      const order = orderedNames(each);
+      return order === undefined ? found : order.flatMap((name) => found.find((group) => group.name === name) ?? []);
+    }),
+  };
 }

@@ -48,12 +48,6 @@ function isMoment(ms: number | undefined): boolean {
   return ms === undefined || Math.abs(ms) <= MOMENT_MAX_MS;
 }
 
-/** The moment that a part of a cursor names. Throws `request.invalid` for a text that no page answered. */
-export function momentOfPart(part: string): number {
-  if (part !== '' && isNumber(part) && isMoment(Number(part))) return Number(part);
-  throw new RequestError('request.invalid', 'cursor: must be the `next` value of an earlier page of this list');
-}
-
 /** Whether a part is a whole number or empty. */
 function isNumber(part: string): boolean {
   return /^(?:-?\d{1,16})?$/.test(part);

@@ -1,17 +1,18 @@
 /** What groups of objects are called, and where their names lead. */
-import { ageClauses } from '../../domain/search/facets.ts';
 import type { AnswerTo } from './api.ts';
 import { Link, Text } from './parts.tsx';
-import { clauseOf, withClauses, withField } from './query-text.ts';
-import { choicesOf, type Group, type Search } from './search-place.ts';
+import { withClauses, withField } from './query-text.ts';
+import { choicesOf, type GroupBy, type Search } from './search-place.ts';
 
-export type Usage = AnswerTo<'GET /v1/usage'>['items'][number];
+export type Group = AnswerTo<'GET /v1/usage'>['by'][number]['groups'][number];
 
-export const groupNames: Readonly<Record<Group, string>> = {
+export const groupNames: Readonly<Record<GroupBy | 'bucket', string>> = {
   folder: 'Folder',
   class: 'Storage class',
   extension: 'Extension',
+  size: 'Size',
   age: 'Age',
+  bucket: 'Bucket',
 };
 
 export function inFolder(search: Search, prefix: string): Search {
@@ -24,36 +25,38 @@ export function FolderName({ children }: { readonly children: string }) {
 }
 
 interface GroupNameProps {
-  readonly group: Usage;
+  readonly group: Group;
   readonly search: Search;
   readonly prefix: string;
 }
 
 /** The name of a group, which leads into the folder, or to the objects of the group. */
-export function GroupName({ group: { name }, search, prefix }: GroupNameProps) {
+export function GroupName({ group: { name, filter }, search, prefix }: GroupNameProps) {
   if (name === undefined) return <em>{search.by === 'folder' ? 'in this folder itself' : `no ${groupNames[search.by].toLowerCase()}`}</em>;
   if (search.by === 'folder') {
     return (
       <Link page="usage" choices={choicesOf(inFolder(search, name))} isRow>
-        <FolderName>{name.slice(prefix.length)}</FolderName>
+        <FolderName>{name.slice(prefix.lastIndexOf('/') + 1)}</FolderName>
       </Link>
     );
   }
-  const clauses = clausesOf(search.by, name);
+  const text = <Text>{groupText(search.by, name)}</Text>;
+  if (filter === undefined) return text;
   return (
-    <Link page="search" choices={choicesOf({ ...search, view: 'list', query: withClauses(search.query, ...clauses) })} isRow>
-      <Text>{search.by === 'age' ? (ageTexts[name] ?? name) : name}</Text>
+    <Link page="search" choices={choicesOf({ ...search, view: 'list', query: withClauses(search.query, filter) })} isRow>
+      {text}
     </Link>
   );
 }
 
-function clausesOf(by: Exclude<Group, 'folder'>, name: string): readonly string[] {
-  if (by === 'age') return ageClauses(name, Date.now());
-  return [clauseOf({ name: by === 'class' ? 'class' : 'ext', operator: ':' }, [name])];
+/** A group in words: what is in it, without what is in the ones before. */
+export function groupText(by: GroupBy | 'bucket', name: string): string {
+  if (by === 'age') return ageTexts[name] ?? name;
+  if (by !== 'size') return name;
+  return name === 'larger' ? '10 GiB and more' : `below ${name.replace(/([KMG])$/, ' $1iB')}`;
 }
 
-/** The ages by which objects are grouped, in words: what is in each, without what is younger. */
-export const ageTexts: Readonly<Record<string, string>> = {
+const ageTexts: Readonly<Record<string, string>> = {
   '1d': 'less than a day',
   '7d': '1 to 7 days',
   '30d': '7 to 30 days',

@@ -18,7 +18,6 @@ export interface Copying {
 
 interface Shown {
   readonly search: Search;
-  readonly isMarker: boolean;
   readonly isOneBucket: boolean;
   readonly isSelected: boolean;
   /** Its menu is open. */
@@ -32,7 +31,7 @@ interface Shown {
 /** `slot`: which element shows it. */
 export function objectRow(of: StoredObject, { row, slot }: { readonly row: number; readonly slot: number }, shown: Shown) {
   const { bucket, key, size, last_modified: modified, deleted, deleted_at: deletedAt } = of;
-  const { search, isMarker, isOneBucket, isSelected, isCopying, select, openMenu } = shown;
+  const { search, isOneBucket, isSelected, isCopying, select, openMenu } = shown;
   const isOpen = search.open?.key === key && search.open.bucket === bucket;
   return (
     <tr key={slot} role="row" aria-rowindex={row + 2} class={isOpen ? 'open' : undefined}>
@@ -46,7 +45,6 @@ export function objectRow(of: StoredObject, { row, slot }: { readonly row: numbe
       </td>
       <th role="rowheader" scope="row" class="key">
         {keyLink(of, search)}
-        {isMarker && <small class="quiet"> (the marker of this folder)</small>}
       </th>
       {!isOneBucket && (
         <td role="cell" class="bucket">

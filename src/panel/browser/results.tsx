@@ -48,16 +48,12 @@ interface ResultsProps {
   readonly search: Search;
   /** The heading. */
   readonly label: string;
-  /** The folder whose objects these are: its marker is named. */
-  readonly folder?: string;
-  /** What is above the results is shown for a whole that these are a part of. */
-  readonly isPart?: boolean;
   /** Called when the results are read, and again when they are there. */
   readonly onProblem: (problem: Problem | undefined, again: () => void, isThere: boolean) => void;
 }
 
 /** What a search finds, with all that belongs to it. */
-export function Results({ search, label, folder, isPart, onProblem }: ResultsProps) {
+export function Results({ search, label, onProblem }: ResultsProps) {
   const found = useObjects(search);
   const { problem, first, reload } = found;
   const id = useId();
@@ -65,12 +61,12 @@ export function Results({ search, label, folder, isPart, onProblem }: ResultsPro
   if (mistakeOf(problem) !== undefined) return null;
   return (
     <section aria-labelledby={id} class="results">
-      <h2 id={id} class={isPart === true ? undefined : 'unseen'}>
+      <h2 id={id} class="unseen">
         {label}
       </h2>
-      {first !== undefined && isPart !== true && <Above search={search} first={first} atMs={found.atMs ?? Date.now()} />}
+      {first !== undefined && <Above search={search} first={first} atMs={found.atMs ?? Date.now()} />}
       {isDeletedSearch(search) && <p class="quiet">Deleted objects are shown for seven days after they were deleted.</p>}
-      <Rows found={found} search={search} folder={folder} />
+      <Rows found={found} search={search} />
     </section>
   );
 }
@@ -78,13 +74,12 @@ export function Results({ search, label, folder, isPart, onProblem }: ResultsPro
 interface RowsProps {
   readonly found: Found;
   readonly search: Search;
-  readonly folder: string | undefined;
 }
 
-function Rows({ found, search, folder }: RowsProps) {
+function Rows({ found, search }: RowsProps) {
   const { problem, items = [], first, isLoading, more, reload } = found;
   if (problem !== undefined) return <Failure problem={problem} retry={reload} />;
-  if (items.length > 0) return <ObjectTable found={found} objects={items} search={search} folder={folder} />;
+  if (items.length > 0) return <ObjectTable found={found} objects={items} search={search} />;
   if (isLoading || more !== undefined) return <Busy />;
   return <NothingFound search={search} understood={first?.understood ?? []} asOf={first?.as_of ?? []} />;
 }
@@ -158,16 +153,15 @@ interface TableProps {
   readonly found: Found;
   readonly objects: readonly StoredObject[];
   readonly search: Search;
-  readonly folder: string | undefined;
 }
 
-function ObjectTable({ found, objects, search, folder }: TableProps) {
+function ObjectTable({ found, objects, search }: TableProps) {
   const selection = useSelection();
   const [copying, setCopying] = useState<Copying>();
   const { more, isLoading } = found;
   const isFull = objects.length >= ROWS_MAX;
   const isOneBucket = onlyValueIn(search.query, 'bucket') !== undefined;
-  const body = { objects, search, folder, isOneBucket, selection, copying: copying?.of, openMenu: setCopying };
+  const body = { objects, search, isOneBucket, selection, copying: copying?.of, openMenu: setCopying };
   return (
     <>
       <SelectionBar rows={objects} selection={selection} />
@@ -204,7 +198,7 @@ interface BodyProps extends Omit<TableProps, 'found'> {
 }
 
 /** The rows that are near what is seen. Nothing else is drawn while the list is scrolled. */
-function Body({ objects, search, folder, isOneBucket, selection, copying, openMenu, more }: BodyProps) {
+function Body({ objects, search, isOneBucket, selection, copying, openMenu, more }: BodyProps) {
   const inZone = useObserved(zone);
   const body = useRef<HTMLTableSectionElement>(null);
   const { items, abovePx, belowPx } = useVirtualRows({ count: objects.length, rowPx: phone.matches ? CARD_PX : ROW_PX, body });
@@ -220,7 +214,7 @@ function Body({ objects, search, folder, isOneBucket, selection, copying, openMe
         const object = objects[row];
         if (object === undefined) return null;
         const isSelected = !selection.isEmpty && selection.has(idOf(object));
-        return objectRow(object, { row, slot }, { ...shown, isSelected, isMarker: object.key === folder, isCopying: object === copying });
+        return objectRow(object, { row, slot }, { ...shown, isSelected, isCopying: object === copying });
       })}
       <Space px={belowPx} />
     </tbody>
@@ -228,7 +222,7 @@ function Body({ objects, search, folder, isOneBucket, selection, copying, openMe
 }
 
 /** What stands for rows that are not drawn. */
-export function Space({ px }: { readonly px: number }) {
+function Space({ px }: { readonly px: number }) {
   return px <= 0 ? null : <tr aria-hidden="true" class="space" style={{ height: `${px}px` }} />;
 }
 

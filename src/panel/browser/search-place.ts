@@ -9,8 +9,10 @@ import { zoneName } from './words.ts';
 const views = ['list', 'folders', 'changes'] as const;
 export type View = (typeof views)[number];
 
-export const groups = ['folder', 'class', 'extension', 'age'] as const;
-export type Group = (typeof groups)[number];
+export const groups = ['folder', 'class', 'extension', 'size', 'age'] as const;
+export type GroupBy = (typeof groups)[number];
+/** A person reads no more groups. */
+const GROUPS_MAX = 200;
 
 const sorts = ['key', 'size', 'last_modified', 'deleted_at'] as const satisfies readonly SortField[];
 
@@ -18,8 +20,8 @@ export interface Search {
   /** The text of the box. */
   readonly query: string;
   readonly view: View;
-  /** What the folder view groups by. */
-  readonly by: Group;
+  /** What the page Usage groups by. */
+  readonly by: GroupBy;
   readonly sort: SortField;
   readonly order: SortOrder;
   /** The zone of the dates in the query; empty: UTC. It is a part of the address, so that a link finds the same everywhere. */
@@ -121,15 +123,15 @@ export function curlOf(search: Search, isLocal: boolean): string {
   return curlTo('GET /v1/objects', requestOf(search), isLocal);
 }
 
-/** The request of the folder view: the sums of one bucket. */
+/** The request of the page Usage: the sums of one bucket. */
 export function usageOf({ query, by, tz }: Search, bucket: string) {
-  return { bucket, by, query, ...(tz !== '' && { tz }) };
+  return { bucket, by, query, ...(tz !== '' && { tz }), limit: GROUPS_MAX };
 }
 
 /** The same sums on the command line, and by curl. */
 export function usageLines(search: Search, bucket: string, isLocal: boolean): readonly [command: string, curl: string] {
   const { bucket: _bucket, ...request } = usageOf(search, bucket);
-  const options = Object.entries(request).map(([name, value]) => `--${name} ${shellWord(value)}`);
+  const options = Object.entries(request).map(([name, value]) => `--${name} ${shellWord(String(value))}`);
   const command = ['tally', 'du', ...options, '--', shellWord(bucket)].join(' ');
   return [command, curlTo('GET /v1/usage', usageOf(search, bucket), isLocal)];
 }

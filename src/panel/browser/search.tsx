@@ -13,7 +13,7 @@ import { choicesOf, requestOf, searchHref, searchOf, type Search, opening, type 
 import { zone, zoneName } from './words.ts';
 import { ObjectView } from './object.tsx';
 import { useLoaded } from './load.ts';
-import { ageTexts } from './group-name.tsx';
+import { groupNames, groupText } from './group-name.tsx';
 
 export function SearchPage({ choices }: { readonly choices: Choices }) {
   const search = searchOf(choices);
@@ -151,34 +151,27 @@ function Drawer({ search, of: { bucket, key } }: { readonly search: Search; read
 
 /** The results of a search in groups, at its left: each adds the filter that narrows the search to it. */
 
-type Groups = AnswerTo<'GET /v1/objects/facets'>['bucket']['groups'];
-
 /** More groups are found by typing. */
 const GROUPS_MAX = 6;
 
 /** As in the style sheet: there they are above the results, and must not hide them. */
 const narrow = matchMedia('(max-width: 800px)');
 
-const names = [
-  ['bucket', 'Bucket'],
-  ['extension', 'Extension'],
-  ['class', 'Storage class'],
-  ['size', 'Size'],
-  ['age', 'Age'],
-] as const;
+const kinds = ['bucket', 'extension', 'class', 'size', 'age'] as const;
 
 /** `isWanted`: the results are there. The sums read everything that matches, and must not delay them. */
 function Facets({ search, isWanted }: { readonly search: Search; readonly isWanted: boolean }) {
   const { query, tz } = requestOf(search);
-  const request = { ...(query !== undefined && { query }), ...(tz !== undefined && { tz }), limit: GROUPS_MAX };
-  const { value } = useLoaded(
+  const request = { ...(query !== undefined && { query }), ...(tz !== undefined && { tz }), by: [...kinds], limit: GROUPS_MAX };
+  const { value, problem } = useLoaded(
     `facets ${JSON.stringify(request)}`,
-    (signal) => call('GET /v1/objects/facets', { query: request }, signal),
+    (signal) => call('GET /v1/usage', { query: request }, signal),
     // deleted objects have none of these
     { isWanted: isWanted && !isDeletedSearch(search) },
   );
+  if (problem !== undefined) return <p class="quiet">– {problem.message}</p>;
   if (value === undefined) return null;
-  const facets = names.map(([name, text]) => <Facet key={name} name={name} text={text} groups={value[name].groups} search={search} />);
+  const facets = value.by.map((grouping) => <Facet key={grouping.by} of={grouping} search={search} />);
   return (
     <section aria-label="Narrow the search" class="facets">
       {narrow.matches ? (
@@ -194,24 +187,22 @@ function Facets({ search, isWanted }: { readonly search: Search; readonly isWant
 }
 
 interface FacetProps {
-  readonly name: (typeof names)[number][0];
-  readonly text: string;
-  readonly groups: Groups;
+  readonly of: AnswerTo<'GET /v1/usage'>['by'][number];
   readonly search: Search;
 }
 
 /** One group is no choice. */
-function Facet({ name, text, groups, search }: FacetProps) {
+function Facet({ of: { by, groups }, search }: FacetProps) {
   const shown = groups.filter(({ filter, objects }) => filter !== undefined && objects > 0);
   if (shown.length < 2) return null;
   return (
     <>
-      <h2>{text}</h2>
+      <h2>{groupNames[by]}</h2>
       <ul class="facet">
         {shown.map(({ name: group = 'none', filter = '', objects }) => (
           <li key={filter}>
             <Link page="search" choices={choicesOf({ ...search, query: withClauses(search.query, filter), open: undefined })}>
-              <Text>{textOf(name, group)}</Text>
+              <Text>{groupText(by, group)}</Text>
               <small class="quiet">{countOf(objects)}</small>
             </Link>
           </li>
@@ -226,10 +217,4 @@ const shortCounts = new Intl.NumberFormat('en', { notation: 'compact', maximumFr
 /** 1.2M: the exact number is above the results. */
 function countOf(objects: number): string {
   return shortCounts.format(objects);
-}
-
-function textOf(facet: FacetProps['name'], group: string): string {
-  if (facet === 'age') return ageTexts[group] ?? group;
-  if (facet !== 'size') return group;
-  return group === 'larger' ? '10 GiB and more' : `below ${group.replace(/([KMG])$/, ' $1iB')}`;
 }

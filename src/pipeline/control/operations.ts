@@ -47,7 +47,7 @@ import { createDisconnectBucket } from './disconnect-bucket.ts';
 import { createExplain } from './explain.ts';
 import { createReindexJobs } from './reindex-jobs.ts';
 import { createListChanges, createSearch } from './search.ts';
-import { createGetFacets, createGetUsage } from './usage.ts';
+import { createGetUsage } from './usage.ts';
 import { createGetEvents } from '../serving/event-hours.ts';
 import { z } from 'zod';
 import { hasEnded, jobSchema } from '../../domain/reindex/job.ts';
@@ -77,10 +77,7 @@ interface OperationDependencies extends WithPorts<'clock' | 'telemetry'> {
 
 const noLiveKeys: Pick<LiveKeys, 'forget' | 'forgetAll'> = { forget: () => undefined, forgetAll: () => undefined };
 
-type ReadOperations = Pick<
-  CheckedOperations,
-  'searchObjects' | 'getFacets' | 'listChanges' | 'getUsage' | 'explainObject' | 'listBuckets' | 'getBucket'
->;
+type ReadOperations = Pick<CheckedOperations, 'searchObjects' | 'listChanges' | 'getUsage' | 'explainObject' | 'listBuckets' | 'getBucket'>;
 type LetterOperations = Pick<CheckedOperations, 'listDeadLetters' | 'getDeadLetter' | 'replayDeadLetters' | 'discardDeadLetters'>;
 type PeopleOperations = Pick<
   CheckedOperations,
@@ -116,7 +113,6 @@ export function createOperations(dependencies: OperationDependencies): CheckedOp
   const changeBucket = createChangeBucket({ state, connectBucket });
   const search = createSearch({ objects, state, clock, processes, compareIntervalMs });
   const getUsage = createGetUsage({ usage, state, clock });
-  const getFacets = createGetFacets({ usage, state, clock });
   const getEvents = createGetEvents({ state, clock });
   const listChanges = createListChanges({ state, objects, clock });
   const explain = createExplain({ state, objects, storage, statuses });
@@ -134,7 +130,7 @@ export function createOperations(dependencies: OperationDependencies): CheckedOp
   const connectEvent = async (bucket: string, signal: AbortSignal) =>
     (await readRecord(state, refs.bucket(bucket), signal)) === undefined ? 'BucketConnect' : 'BucketChange';
   return {
-    ...readOperations({ state, search, getFacets, getUsage, listChanges, explain, listBuckets, activity, statuses, readableBy }),
+    ...readOperations({ state, search, getUsage, listChanges, explain, listBuckets, activity, statuses, readableBy }),
     addBucket: audited(
       ({ body }, signal) => connectEvent(body.bucket, signal),
       async ({ body }, { actor, signal }) => {
@@ -204,7 +200,6 @@ export function createOperations(dependencies: OperationDependencies): CheckedOp
 interface ReadParts {
   readonly state: StateStore;
   readonly search: ReturnType<typeof createSearch>;
-  readonly getFacets: ReturnType<typeof createGetFacets>;
   readonly getUsage: ReturnType<typeof createGetUsage>;
   readonly listChanges: ReturnType<typeof createListChanges>;
   readonly explain: ReturnType<typeof createExplain>;
@@ -218,7 +213,6 @@ interface ReadParts {
 function readOperations({
   state,
   search,
-  getFacets,
   getUsage,
   listChanges,
   explain,
@@ -233,7 +227,6 @@ function readOperations({
       return { ...found, ...(asOf && { as_of: asOf.map((each) => ({ ...each, status: statusFor(actor, each.status) })) }) };
     },
     listChanges: async ({ query }, { actor, signal }) => ({ items: await listChanges(query, await readableBy(actor, signal), signal) }),
-    getFacets: async ({ query }, { actor, signal }) => getFacets(query, await readableBy(actor, signal), signal),
     getUsage: async ({ query }, { actor, signal }) => getUsage(query, await readableBy(actor, signal), signal),
     async explainObject({ params, query }, { actor, signal }) {
       const explanation = await explain({ ...params, key: query.key, readable: await readableBy(actor, signal) }, signal);

@@ -137,17 +137,6 @@ export interface AgedPage {
   readonly limit: number;
 }
 
-/** What was wrong in the sums of a bucket. */
-export interface SumsCorrection {
-  /** Of how many groups. */
-  readonly groups: number;
-  /** What the sums of all its objects lacked; negative: had too much. */
-  readonly objects: number;
-  readonly bytes: number;
-  /** There may be other groups. */
-  readonly more: boolean;
-}
-
 /**
  * What the calendar's sweeps read and purge. A bucket without an index yields nothing. Results are at most one refresh
  * behind, in key order after `after`; `limit` is 1 to 1,000.
@@ -183,11 +172,6 @@ export interface ObjectMaintenance {
     page: { readonly deletedBeforeMs: number; readonly after: string; readonly limit: number },
     signal?: AbortSignal,
   ): Promise<readonly { readonly key: string; readonly clock: number }[]>;
-  /**
-   * Compares the sums that the store keeps beside the documents of the bucket with the documents, and corrects them, some thousand groups
-   * in one call. Undefined: nothing differed, there is no index, or the store keeps no sums.
-   */
-  correctSums(bucket: string, signal?: AbortSignal): Promise<SumsCorrection | undefined>;
   /** Deletes each of at most 1,000 tombstones if it is still stored with that clock (rule 1). Returns how many were deleted. */
   purge(bucket: string, tombstones: readonly { readonly key: string; readonly clock: number }[], signal?: AbortSignal): Promise<number>;
 }

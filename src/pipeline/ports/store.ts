@@ -1,7 +1,7 @@
 /** What a store adapter provides. The conventions of object-index.ts hold. */
 import type { AuditStore } from './audit.ts';
 import type { ObjectIndex, ObjectMaintenance, ObjectScan } from './object-index.ts';
-import type { ObjectUsage } from './object-usage.ts';
+import type { SumUsage } from './object-usage.ts';
 import type { StateStore } from './state.ts';
 
 export interface Store {
@@ -18,7 +18,7 @@ export interface Store {
     prepare(signal?: AbortSignal): Promise<void>;
   };
   readonly maintenance: ObjectMaintenance;
-  readonly usage: ObjectUsage;
+  readonly usage: SumUsage;
   /** `opensearch` or `sqlite`, for logs. */
   readonly product: 'opensearch' | 'sqlite';
   close(): Promise<void>;

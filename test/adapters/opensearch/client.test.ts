@@ -155,8 +155,7 @@ describe('a client of several nodes', () => {
     const { first, second, client } = await startTwo();
     first.behave(behaviour);
     expect(await statuses(client, 4, bulk)).toEqual([200, 200, 200, 200]);
-    for (const path of ['/_msearch', '/a/_search/point_in_time'])
-      expect(await statuses(connect([first.url, second.url]), 2, { method: 'POST', path }), path).toEqual([200, 200]);
+    expect(await statuses(connect([first.url, second.url]), 2, { method: 'POST', path: '/_msearch' })).toEqual([200, 200]);
     const third = connect([first.url, second.url]);
     const swaps = await statuses(third, 2, swap);
     expect(swaps).toContain(200);

@@ -2,7 +2,6 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createOpenSearchClient, type OpenSearchClient } from '../../../src/adapters/opensearch/client.ts';
-import { createLargeGroups } from '../../../src/adapters/opensearch/large-groups.ts';
 import { createOpenSearchStore } from '../../../src/adapters/opensearch/store.ts';
 import { systemClock } from '../../../src/adapters/system-clock.ts';
 import { faultOf, type Fault } from '../../../src/domain/fault.ts';
@@ -42,7 +41,7 @@ describe.skipIf(securedOpensearch() === undefined)('OpenSearch with TLS and user
   /** A store whose user is its prefix, and has the role for that prefix and nothing else. */
   async function openWithRole(): Promise<TestStore> {
     const name = `tally${Math.random().toString(36).slice(2)}`;
-    const opened = openTestStore({ urls: [urlOf(name)], caFile, largeGroups: createLargeGroups({ large: 0, veryLarge: 1 }) }, ask);
+    const opened = openTestStore({ urls: [urlOf(name)], caFile }, ask);
     await security('roles', name, JSON.parse(role.replaceAll('tally-', `${opened.prefix}-`)));
     await security('internalusers', name, { password });
     await security('rolesmapping', name, { users: [name] });

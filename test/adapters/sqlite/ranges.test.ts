@@ -8,6 +8,7 @@ import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
 import { nameOf, type ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { holds } from '../../../src/domain/search/conditions.ts';
 import type { ObjectQuery } from '../../../src/pipeline/ports/object-index.ts';
+import type { UsageSums } from '../../../src/pipeline/ports/object-usage.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 
 const BUCKET = 'photos';
@@ -67,20 +68,21 @@ describe('SQLite, with more rows than one call reads', () => {
     expect(found).toEqual(order === 'asc' ? keys : keys.toReversed());
   });
 
-  it('sums folders that are longer and shorter than a call', async () => {
-    const query = { bucket: BUCKET, by: 'folder', nowMs: 0, limit: 100, timeLimitMs: 60_000 } as const;
+  it('sums folders of many objects', async () => {
+    const query = { bucket: BUCKET, by: ['folder'], nowMs: 0, limit: 100, timeLimitMs: 60_000 } as const;
     const sum = (from: number, to: number): number => ((from + to - 1) * (to - from)) / 2;
-    expect(await store.usage.usage({ ...query, prefix: PREFIX })).toEqual([
+    const groupsOf = async (more: object) => ((await store.usage({ ...query, ...more })) as UsageSums).groups[0];
+    expect(await groupsOf({ prefix: PREFIX })).toEqual([
       { name: 'many/a/', objects: 6_000, bytes: sum(0, 6_000) },
       { name: 'many/b/', objects: 5_000, bytes: sum(6_000, BELOW) },
     ]);
-    expect(await store.usage.usage({ ...query, prefix: '' })).toEqual([
-      { name: '', objects: 3, bytes: 3 },
+    expect(await groupsOf({})).toEqual([
       { name: PREFIX, objects: BELOW, bytes: sum(0, BELOW) },
+      { name: '', objects: 3, bytes: 3 },
       { name: 'zz/', objects: 1, bytes: 1 },
     ]);
-    const few = { ...query, prefix: PREFIX, where: [holds({ kind: 'size', min: 10_998 })] };
-    expect(await store.usage.usage(few)).toEqual([{ name: 'many/b/', objects: 2, bytes: 21_997 }]);
+    const few = { prefix: PREFIX, where: [holds({ kind: 'size', min: 10_998 })] };
+    expect(await groupsOf(few)).toEqual([{ name: 'many/b/', objects: 2, bytes: 21_997 }]);
   });
 
   it('Fix: a range of keys has one bound at each end, since SQLite passes over all rows between two', async () => {
@@ -94,7 +96,7 @@ describe('SQLite, with more rows than one call reads', () => {
         const where = [holds({ kind: 'contains', text: '999' })];
         await again.objects.search({ bucket: BUCKET, prefix: PREFIX, where, sort: { by: 'key', order }, after, limit: 1_000 });
       }
-      await again.usage.usage({ bucket: BUCKET, by: 'class', prefix: PREFIX, nowMs: 0, limit: 9, timeLimitMs: 60_000 });
+      await again.usage({ bucket: BUCKET, by: ['class'], prefix: PREFIX, nowMs: 0, limit: 9, timeLimitMs: 60_000 });
       await again.close();
       const read = prepare.mock.calls.map(([sql]) => sql).filter((sql) => sql.includes('objects_facts') && sql.includes('key '));
       expect(read.length).toBeGreaterThan(4);

@@ -14,7 +14,7 @@ import type { Store } from '../../../src/pipeline/ports/store.ts';
 
 const BUCKET = 'photos';
 const NOW_MS = Date.UTC(2026, 10, 27);
-const FACETS = { nowMs: NOW_MS, groupsMax: 10, timeLimitMs: 60_000 };
+const SUMS = { by: ['bucket', 'extension', 'class', 'size', 'age'], nowMs: NOW_MS, limit: 10, timeLimitMs: 60_000 } as const;
 
 function documentAt(key: string): ObjectDocument {
   return documentOf({
@@ -53,7 +53,7 @@ describe('the threads that search a SQLite index', () => {
 
   it('do not keep an event waiting: it is stored while sums are made, and the next search finds it', async () => {
     let isSummed = false;
-    const sums = store.usage.facets(FACETS).finally(() => (isSummed = true));
+    const sums = store.usage(SUMS).finally(() => (isSummed = true));
     await write(store, ['later.txt']);
     expect(isSummed).toBe(false);
     expect(await store.objects.search({ key: 'later.txt', limit: 1 })).toMatchObject([{ key: 'later.txt' }]);
@@ -62,14 +62,14 @@ describe('the threads that search a SQLite index', () => {
 
   it('let go of a search that its caller has left, and answer the next one', async () => {
     const controller = new AbortController();
-    const sums = store.usage.facets(FACETS, controller.signal);
+    const sums = store.usage(SUMS, controller.signal);
     controller.abort(new Error('gone'));
     await expect(sums).rejects.toThrow('gone');
     expect(await store.objects.count({}, 100_000)).toBe(20_000);
   });
 
   it('answer what waits with a fault when the store is closed', async () => {
-    const outcome = expect(store.usage.facets(FACETS)).rejects.toMatchObject({ code: 'index.unreachable' });
+    const outcome = expect(store.usage(SUMS)).rejects.toMatchObject({ code: 'index.unreachable' });
     await store.close();
     await outcome;
   });
@@ -80,7 +80,7 @@ describe('the threads that search a SQLite index', () => {
       import { createSqliteStore } from ${JSON.stringify(module.href)};
       const store = createSqliteStore({ path: ${JSON.stringify(path)}, hasReaders: true });
       const controller = new AbortController();
-      const sums = store.usage.facets(${JSON.stringify(FACETS)}, controller.signal);
+      const sums = store.usage(${JSON.stringify(SUMS)}, controller.signal);
       controller.abort(new Error('gone'));
       await sums.catch((error) => console.log(error.message));`;
     const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', program], { timeout: 20_000 });
@@ -140,6 +140,6 @@ describe('the threads that search a SQLite index', () => {
   });
 
   it('end a sum at its time limit', async () => {
-    expect(await store.usage.facets({ ...FACETS, timeLimitMs: 0 })).toBe('too-slow');
+    expect(await store.usage({ ...SUMS, timeLimitMs: 0 })).toBe('too-slow');
   });
 });

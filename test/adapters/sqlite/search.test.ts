@@ -2,12 +2,15 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { addFunctions } from '../../../src/adapters/sqlite/functions.ts';
 import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
 import { nameOf, type ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { queryWordsOf } from '../../../src/domain/documents/words.ts';
 import type { Condition } from '../../../src/domain/search/conditions.ts';
+import { usageBy } from '../../../src/domain/search/groups.ts';
 import type { UsageQuery } from '../../../src/pipeline/ports/object-usage.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 
@@ -101,46 +104,55 @@ describe('a search in parts', () => {
   });
 });
 
-describe('sums in parts', () => {
-  const base: UsageQuery = { bucket: BUCKET, prefix: '', by: 'folder', nowMs: 0, limit: 1_001, timeLimitMs: 600_000 };
+describe('sums', () => {
+  const query: UsageQuery = { bucket: BUCKET, by: ['folder'], nowMs: 0, limit: 3, timeLimitMs: 600_000 };
 
-  it('are whole for the last folder of a page, also where objects of the folder itself stand between', async () => {
-    // after the folder a/: 999 folders and one object, then a folder that is longer than a part
-    const small = Array.from({ length: 998 }, (_, number) => live(`b${numbered(number)}/x`, 1));
-    const long = Array.from({ length: MANY }, (_, number) => live(`d/${numbered(number)}`, 1));
-    const store = await storeOf([live('a/x', 1), ...small, live('c', 1), ...long, live('e/x', 1)]);
-    const rows = await store.usage.usage({ ...base, after: 'a/', limit: 998 });
-    expect(rows).toHaveLength(998);
-    const last = await store.usage.usage({ ...base, after: 'a/', limit: 999 });
-    expect(last.at(-1)).toEqual({ name: 'd/', objects: MANY, bytes: MANY });
-  });
-
-  it('of more groups than are kept are those of the first page', async () => {
-    const store = await storeOf([
-      live('z', 7),
-      ...Array.from({ length: 15_000 }, (_, number) => live(`${numbered(number % 14_000)}/${number}`, 1)),
-    ]);
-    const first = await store.usage.usage({ ...base, limit: 3 });
-    expect(first).toEqual([
-      { name: '', objects: 1, bytes: 7 },
-      { name: `${numbered(0)}/`, objects: 2, bytes: 2 },
-      { name: `${numbered(1)}/`, objects: 2, bytes: 2 },
-    ]);
-    const next = await store.usage.usage({ ...base, after: `${numbered(13_998)}/` });
-    expect(next).toEqual([{ name: `${numbered(13_999)}/`, objects: 1, bytes: 1 }]);
-  });
-
-  it('of a bucket that is removed meanwhile are none, and no part', async () => {
-    const store = await storeOf(Array.from({ length: MANY }, (_, number) => live(numbered(number), 1)));
-    const summing = store.usage.usage(base);
-    await nextTurn();
-    await nextTurn();
-    await store.objects.removeBucket(BUCKET);
-    expect(await summing).toEqual([]);
+  it('of many folders are those of the largest', async () => {
+    const store = await storeOf(Array.from({ length: 15_000 }, (_, number) => live(`${numbered(number % 14_000)}/${number}`, 1)));
+    expect(await store.usage(query)).toEqual({
+      objects: 15_000,
+      bytes: 15_000,
+      groups: [[0, 1, 2].map((at) => ({ name: `${numbered(at)}/`, objects: 2, bytes: 2 }))],
+    });
   });
 
   it('can be beyond what a number counts exactly', async () => {
     const store = await storeOf([live('a/x', Number.MAX_SAFE_INTEGER), live('a/y', Number.MAX_SAFE_INTEGER)]);
-    expect(await store.usage.usage(base)).toEqual([{ name: 'a/', objects: 2, bytes: 2 * Number.MAX_SAFE_INTEGER }]);
+    expect(await store.usage(query)).toMatchObject({ groups: [[{ name: 'a/', objects: 2, bytes: 2 * Number.MAX_SAFE_INTEGER }]] });
+  });
+
+  it('read the index alone, and the documents with the words', async () => {
+    const prepare = vi.spyOn(DatabaseSync.prototype, 'prepare');
+    const folder = await mkdtemp(join(tmpdir(), 'tally-sqlite-'));
+    const path = join(folder, 'index.sqlite');
+    const store = createSqliteStore({ path });
+    disposers.push(async () => {
+      prepare.mockRestore();
+      await store.close();
+      await rm(folder, { recursive: true });
+    });
+    await store.setup.prepare();
+    const planOf = async (filter: Partial<UsageQuery>) => {
+      await store.usage({ ...query, by: usageBy, ...filter });
+      const sql = prepare.mock.calls.at(-1)?.[0] ?? '';
+      const database = new DatabaseSync(path);
+      addFunctions(database);
+      const plan = database.prepare(`EXPLAIN QUERY PLAN ${sql}`).all();
+      database.close();
+      return plan.map(({ detail }) => String(detail)).join('\n');
+    };
+    const part = {
+      within: [
+        { bucket: BUCKET, prefix: 'a/' },
+        { bucket: BUCKET, prefix: 'b/' },
+      ],
+    };
+    for (const filter of [{}, { bucket: undefined, by: ['size'] } as object, part])
+      expect(await planOf(filter)).toMatch(
+        /SEARCH objects USING COVERING INDEX objects_facts \(bucket=\? AND deleted=\? AND key>\? AND key<\?\)/,
+      );
+    expect(await planOf({ words: queryWordsOf('x')! })).toMatch(
+      /SCAN object_words VIRTUAL TABLE[^]*SEARCH objects USING INTEGER PRIMARY KEY/,
+    );
   });
 });

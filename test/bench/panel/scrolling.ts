@@ -1,12 +1,11 @@
-/** How long the frames of the two longest lists take while a wheel scrolls them and while their scroll bar is dragged from end to end. */
+/** How long the frames of the longest list take while a wheel scrolls it and while its scroll bar is dragged from end to end. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Browser, Page } from 'playwright-core';
 import { openWindow } from '../../support/identity/chromium.ts';
 import { troubledOperations } from '../../support/panel/trouble.ts';
 import { openPanel, settled, startPanelWorld } from '../../support/worlds/panel.ts';
 
-/** The bounds of the two lists: as many folders as one answer is asked for, and as many results as are kept to scroll through. */
-const FOLDERS = 50_000;
+/** As many results as are kept to scroll through. */
 const RESULTS = 20_000;
 const ROW_PX = 32;
 /** A drag from end to end in so many frames, which is two and a half seconds on a screen that keeps up. */
@@ -22,24 +21,6 @@ interface ScrollRow {
   readonly frames: readonly number[];
 }
 
-const folders = {
-  ...troubledOperations(),
-  getUsage: async ({ query: { by, cursor, limit } }: { query: { by: string; cursor?: string; limit: number } }) => {
-    if (by !== 'folder') return { items: [] };
-    const begin = Number(cursor ?? 0);
-    const end = Math.min(FOLDERS, begin + limit);
-    const items = Array.from({ length: end - begin }, (_, index) => {
-      const place = begin + index;
-      return {
-        name: `folder-${String(place).padStart(6, '0')}/`,
-        objects: 10 + ((place * 7_919) % 1_000),
-        bytes: (place * 104_729) % 1e12,
-      };
-    });
-    return { items, ...(end < FOLDERS && { next: String(end) }) };
-  },
-};
-
 /** Collects the times of frames until its step says that it was the last. */
 const WATCH = `window.framesOf = async (step) => {
   const times = [];
@@ -52,12 +33,11 @@ const WATCH = `window.framesOf = async (step) => {
 
 const LISTS: readonly (readonly [list: string, query: string, load: (page: Page) => Promise<void>])[] = [
   [`${RESULTS} results`, '?page=search', loadResults],
-  [`${FOLDERS} folders`, '?page=usage&query=bucket:acme-data-lake', loadFolders],
 ];
 
-/** Scrolls both lists, once for each of the factors by which the CPU is slower. */
+/** Scrolls it, once for each of the factors by which the CPU is slower. */
 export async function scrollLists(browser: Browser, throttles: readonly number[]): Promise<readonly ScrollRow[]> {
-  const world = await startPanelWorld({ operations: folders });
+  const world = await startPanelWorld({ operations: troubledOperations() });
   try {
     const rows: ScrollRow[] = [];
     for (const [list, query, load] of LISTS) {
@@ -100,11 +80,5 @@ function drag(page: Page): Promise<readonly number[]> {
 async function loadResults(page: Page): Promise<void> {
   const isWhole = (heightPx: number): boolean => heightPx > (RESULTS - 100) * ROW_PX;
   while (!isWhole(await page.evaluate<number>('(scrollTo(0, 1e9), document.documentElement.scrollHeight)'))) await delay(60);
-  await settled(page);
-}
-
-async function loadFolders(page: Page): Promise<void> {
-  const rows = "Number(document.querySelector('table.virtual')?.getAttribute('aria-rowcount'))";
-  while (!((await page.evaluate<number>(rows)) >= FOLDERS)) await delay(60);
   await settled(page);
 }

@@ -2,14 +2,15 @@
 import { atMost, type Target } from '../report.ts';
 
 const PAGE_MS = 150;
-const WHOLE_SUM_MS = 100;
-const QUERY_SUM_MS = 1_500;
+const SUM_MS = 1_500;
 const LAG_RATIO = 1.2;
 
-/** Sums of whole buckets and folders. */
-const wholeSums: ReadonlySet<string> = new Set(['usage', 'usage below a folder', 'usage by class', 'usage by age']);
-/** Sums of a query, and facets. */
-const querySums: ReadonlySet<string> = new Set([
+/** Sums: they read all that matches. */
+const sums: ReadonlySet<string> = new Set([
+  'usage',
+  'usage below a folder',
+  'usage by class',
+  'usage by age',
   'total',
   'usage of a query',
   'facets',
@@ -34,6 +35,5 @@ export function goalsOf(name: string, { requests, lagAloneMs, lagBesideMs }: Fou
 }
 
 function mostOf(request: string): number {
-  if (wholeSums.has(request)) return WHOLE_SUM_MS;
-  return querySums.has(request) ? QUERY_SUM_MS : PAGE_MS;
+  return sums.has(request) ? SUM_MS : PAGE_MS;
 }

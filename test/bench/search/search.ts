@@ -6,12 +6,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createOpenSearchStore } from '../../../src/adapters/opensearch/store.ts';
 import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
 import { systemClock } from '../../../src/adapters/system-clock.ts';
-import { facetRows } from '../../../src/api/facets.ts';
 import { objectRows } from '../../../src/api/objects.ts';
 import { usageRows } from '../../../src/api/usage.ts';
 import { RequestError } from '../../../src/domain/request-error.ts';
 import { documentOf, type ObjectDocument } from '../../../src/domain/documents/document.ts';
-import { createGetFacets, createGetUsage } from '../../../src/pipeline/control/usage.ts';
+import { createGetUsage } from '../../../src/pipeline/control/usage.ts';
 import { createSearch } from '../../../src/pipeline/control/search.ts';
 import { mergedParts, type Readable } from '../../../src/domain/access/readable.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
@@ -271,18 +270,18 @@ function readableOf(grants: number): Readable {
   return mergedParts(prefixes.map((prefix) => ({ bucket: BUCKET, prefix })));
 }
 
+const FACETS = ['bucket', 'extension', 'class', 'size', 'age'];
+
 /** The requests of the bench. Each resolves with how much it found. */
 function requestsOf(store: Store, state: Store['state'], readable: Readable): Readonly<Record<string, () => Promise<number>>> {
   const clock = systemClock;
   const search = createSearch({ objects: store.objects, state, clock });
   const getUsage = createGetUsage({ usage: store.usage, state, clock });
-  const getFacets = createGetFacets({ usage: store.usage, state, clock });
   const searching = (query: Readonly<Record<string, string | number>>) => async () =>
     (await search(objectRows['GET /v1/objects'].query.parse({ bucket: BUCKET, ...query }), readable)).items.length;
-  const summing = (query: Readonly<Record<string, string | number>>) => async () =>
-    (await getUsage(usageRows['GET /v1/usage'].query.parse({ bucket: BUCKET, ...query }), readable)).items.length;
-  const grouping = (query: Readonly<Record<string, string>>) => async () =>
-    (await getFacets(facetRows['GET /v1/objects/facets'].query.parse({ bucket: BUCKET, ...query }), readable)).objects;
+  const summing = (query: Readonly<Record<string, string | readonly string[]>>) => async () =>
+    (await getUsage(usageRows['GET /v1/usage'].query.parse({ bucket: BUCKET, by: 'folder', ...query }), readable)).objects;
+  const grouping = (query: Readonly<Record<string, string>>) => summing({ ...query, by: FACETS });
   return {
     'first page': searching({}),
     prefix: searching({ prefix: 'users/user77/' }),

@@ -1,7 +1,8 @@
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { usageRows, type UsageRequest } from '../../../src/api/usage.ts';
-import { encodeCursor } from '../../../src/domain/cursor.ts';
-import { documentOf } from '../../../src/domain/documents/document.ts';
+import { nameOf, type ObjectDocument } from '../../../src/domain/documents/document.ts';
+import { usageBy } from '../../../src/domain/search/groups.ts';
 import { createSearch } from '../../../src/pipeline/control/search.ts';
 import { createGetUsage } from '../../../src/pipeline/control/usage.ts';
 import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
@@ -11,109 +12,147 @@ import { searchRequest } from '../../support/requests.ts';
 import { bucketRecord } from '../../support/worlds/reindex.ts';
 
 const DAY_MS = 86_400_000;
+const BUCKETS = ['photos', 'videos'] as const;
 
-async function world() {
+interface Thing {
+  readonly bucket: string;
+  readonly key: string;
+  readonly size?: number | undefined;
+  readonly ageMs?: number | undefined;
+  readonly storageClass?: string | undefined;
+}
+
+const thing: fc.Arbitrary<Thing> = fc.record({
+  bucket: fc.constantFrom(...BUCKETS),
+  key: fc
+    .tuple(
+      fc.constantFrom('', 'a/', 'a/b c/', '"/'),
+      fc.nat(30),
+      fc.constantFrom('', '.txt', '.TAR.gz', '.a,b', '.with space', '.q"uote', '.back\\slash', '.wild*', '.é'),
+    )
+    .map(([folder, number, extension]) => `${folder}${number}${extension}`),
+  size: fc.option(fc.oneof(fc.nat(2_048), fc.constantFrom(2 ** 20 - 1, 2 ** 20, 100 * 2 ** 20, 2 ** 30, 10 * 2 ** 30, 2 ** 41)), {
+    nil: undefined,
+  }),
+  ageMs: fc.option(
+    fc.tuple(fc.constantFrom(-1, 0, 1, 7, 30, 90, 365, 4_000), fc.constantFrom(-1, 0, 1)).map(([days, ms]) => days * DAY_MS + ms),
+    { nil: undefined },
+  ),
+  storageClass: fc.constantFrom('STANDARD', 'GLACIER', undefined),
+});
+
+async function world(things: readonly Thing[]) {
   const { objects, state, usage } = createMemoryStore();
-  const clock = createFakeClock({ startMs: Date.UTC(2026, 8, 1) });
-  await updateRecord(state, refs.bucket('photos'), () => ({ ...bucketRecord, bucket: 'photos' }));
-  await objects.createBucket('photos');
-  async function add(key: string, lastModifiedMs: number): Promise<void> {
-    const facts = { clock: 1, settled: true, source: 'native', cause: {}, stateAtMs: 0, nowMs: 0 } as const;
-    const document = documentOf({ bucket: 'photos', key, state: { present: true, sizeBytes: 2, lastModifiedMs }, ...facts });
-    await objects.write([{ document, equalClock: 'accept' }]);
+  const clock = createFakeClock();
+  for (const bucket of BUCKETS) {
+    await objects.createBucket(bucket);
+    await updateRecord(state, refs.bucket(bucket), () => ({ ...bucketRecord, bucket }));
   }
-  for (const key of ['a/1.jpg', 'a/2.jpg', 'b/3.png', 'top']) await add(key, clock.nowMs());
+  const documents = things.map(({ bucket, key, size, ageMs, storageClass }): ObjectDocument => ({
+    bucket,
+    key,
+    deleted: false,
+    clock: 1,
+    settled: true,
+    source: 'native',
+    indexed_at: new Date(0).toISOString(),
+    ...nameOf(key),
+    ...(size !== undefined && { size }),
+    ...(ageMs !== undefined && { last_modified: new Date(clock.nowMs() - ageMs).toISOString() }),
+    ...(storageClass !== undefined && { storage_class: storageClass }),
+  }));
+  await objects.write(documents.map((document) => ({ document, equalClock: 'accept' })));
   const slow = { value: false };
-  const getUsage = createGetUsage({
-    usage: { usage: async (query) => (slow.value ? 'too-slow' : usage.usage(query)) },
-    state,
-    clock,
-  });
+  const getUsage = createGetUsage({ usage: async (query) => (slow.value ? 'too-slow' : usage(query)), state, clock });
   const search = createSearch({ objects, state, clock });
   return {
-    add,
-    clock,
     slow,
-    usage: (request: Partial<UsageRequest>) =>
-      getUsage(usageRows['GET /v1/usage'].query.parse({ bucket: 'photos', ...request }), 'everything'),
+    usage: (request: Partial<UsageRequest>) => getUsage(usageRows['GET /v1/usage'].query.parse(request), 'everything'),
     search: (request: Parameters<typeof searchRequest>[0]) => search(searchRequest(request), 'everything'),
   };
 }
 
 describe('usage', () => {
-  it('sums by folder, with the objects of the folder itself first', async () => {
-    const { usage } = await world();
-    expect(await usage({})).toEqual({
-      items: [
-        { objects: 1, bytes: 2 },
-        { name: 'a/', objects: 2, bytes: 4 },
-        { name: 'b/', objects: 1, bytes: 2 },
-      ],
-    });
-    expect(await usage({ prefix: 'a/', times: 'true' })).toEqual({
-      items: [{ objects: 2, bytes: 4, oldest: '2026-09-01T00:00:00.000Z', newest: '2026-09-01T00:00:00.000Z' }],
-    });
+  it('sums what the same search finds, and each filter finds exactly its group', async () => {
+    let filters = 0;
+    await fc.assert(
+      fc.asyncProperty(
+        fc.uniqueArray(thing, { maxLength: 40, selector: ({ bucket, key }) => `${bucket}/${key}` }),
+        fc.constantFrom('', 'bucket:photos', 'bucket:photos prefix:a/', '-ext:txt size<1G'),
+        fc.constantFrom(1, 2, 100),
+        async (things, query, limit) => {
+          const { usage, search } = await world(things);
+          const narrowedBy = query === '' ? {} : { query };
+          const found = await search({ ...narrowedBy, limit: 1_000 });
+          const by = usageBy.filter((each) => each !== 'folder' || query.startsWith('bucket:'));
+          const sums = await usage({ ...narrowedBy, by, limit });
+          expect(sums.objects).toBe(found.items.length);
+          expect(sums.bytes).toBe(found.items.reduce((sum, { size = 0 }) => sum + size, 0));
+          expect(sums.by.map((each) => each.by)).toEqual(by);
+          for (const { groups, others } of sums.by) {
+            const all = [...groups, ...(others === undefined ? [] : [others])];
+            expect(all.reduce((sum, { objects }) => sum + objects, 0)).toBe(sums.objects);
+            expect(all.reduce((sum, { bytes }) => sum + bytes, 0)).toBe(sums.bytes);
+            for (const group of groups) {
+              if (group.filter === undefined) continue;
+              filters += 1;
+              const of = await search({
+                query: `${query.replace(' prefix:a/', '')} ${group.filter}`,
+                ...(query.includes('prefix') && { prefix: 'a/' }),
+                limit: 1_000,
+              });
+              expect(of.items.length, group.filter).toBe(group.objects);
+            }
+          }
+        },
+      ),
+      { numRuns: 200 },
+    );
+    expect(filters).toBeGreaterThan(500);
   });
 
-  it('takes the filters of a search', async () => {
-    const { usage } = await world();
-    expect(await usage({ by: 'extension', query: 'ext:jpg,png -prefix:b/' })).toEqual({ items: [{ name: 'jpg', objects: 2, bytes: 4 }] });
-    expect(await usage({ by: 'extension', prefix: 'a/', query: '*.*' })).toEqual(await usage({ by: 'extension', query: 'prefix:a/ *.*' }));
+  it('is one sum unless groups are asked for, once each', async () => {
+    const { usage } = await world([
+      { bucket: 'photos', key: 'a/1.jpg', size: 2 },
+      { bucket: 'videos', key: 'b', size: 3 },
+    ]);
+    expect(await usage({})).toEqual({ objects: 2, bytes: 5, by: [] });
+    expect((await usage({ by: ['class', 'class'] })).by).toEqual([{ by: 'class', groups: [{ objects: 2, bytes: 5 }] }]);
   });
 
   it('takes any prefix: by folder, the end of one that ends within a name narrows what its folder holds', async () => {
-    const { usage, add } = await world();
-    await add('a/b1/x.jpg', 0);
-    expect(await usage({ by: 'extension', prefix: 'a/1' })).toEqual({ items: [{ name: 'jpg', objects: 1, bytes: 2 }] });
-    expect(await usage({ by: 'age', prefix: 'a/b' })).toEqual({ items: [{ name: 'older', objects: 1, bytes: 2 }] });
-    expect(await usage({ prefix: 'a/b' })).toEqual({ items: [{ name: 'a/b1/', objects: 1, bytes: 2 }] });
-    expect(await usage({ prefix: 'a/1' })).toEqual({ items: [{ objects: 1, bytes: 2 }] });
-    expect(await usage({ prefix: 't' })).toEqual({ items: [{ objects: 1, bytes: 2 }] });
+    const { usage } = await world(['a/1.jpg', 'a/2.jpg', 'a/b1/x.jpg', 'b/3', 'top'].map((key) => ({ bucket: 'photos', key })));
+    const foldersBelow = async (prefix: string) =>
+      (await usage({ bucket: 'photos', by: 'folder', prefix })).by[0]?.groups.map(({ name, objects }) => [name, objects]);
+    expect(await foldersBelow('a/b')).toEqual([['a/b1/', 1]]);
+    expect(await foldersBelow('a/1')).toEqual([[undefined, 1]]);
+    expect(await foldersBelow('t')).toEqual([[undefined, 1]]);
+    expect(await foldersBelow('')).toEqual([
+      ['a/', 3],
+      [undefined, 1],
+      ['b/', 1],
+    ]);
   });
 
-  it('is paged', async () => {
-    const { usage } = await world();
-    const first = await usage({ limit: 2 });
-    expect(first.items.map(({ name }) => name)).toEqual([undefined, 'a/']);
-    expect(await usage({ limit: 2, cursor: first.next! })).toEqual({ items: [{ name: 'b/', objects: 1, bytes: 2 }] });
-    expect(await usage({ by: 'age', limit: 1 })).not.toHaveProperty('next');
+  it('names no filter for objects that have none, and one for each other group', async () => {
+    const { usage } = await world(['a.b*', 'c'].map((key) => ({ bucket: 'photos', key })));
+    expect((await usage({ by: 'extension' })).by[0]?.groups).toEqual([
+      { objects: 1, bytes: 0 },
+      { name: 'b*', objects: 1, bytes: 0, filter: 'ext:"b*"' },
+    ]);
   });
-
-  it.each([1, 3])('by age is paged by %i in the order of ages, which are counted from the first page on', async (limit) => {
-    const { usage, clock, add } = await world();
-    for (const days of [5, 20, 400]) await add(`old/${days}`, clock.nowMs() - days * DAY_MS);
-    const { items: wanted } = await usage({ by: 'age' });
-    expect(wanted.map(({ name }) => name)).toEqual(['1d', '7d', '30d', 'older']);
-    const found = [];
-    for (let cursor: string | undefined, isFirst = true; isFirst || cursor !== undefined; isFirst = false) {
-      const page = await usage({ by: 'age', limit, ...(cursor !== undefined && { cursor }) });
-      found.push(...page.items);
-      cursor = page.next;
-      await clock.advance(10 * DAY_MS);
-    }
-    expect(found).toEqual(wanted);
-  });
-
-  it.each([['a'], ['a', 'x'], ['a', '9999999999999999'], ['a', ''], ['a', '1', '2']])(
-    'refuses the cursor %j unless a page made it',
-    async (...parts) => {
-      const { usage } = await world();
-      const answer = usage({ cursor: encodeCursor(parts) });
-      if (parts.length === 1) await answer;
-      else await expect(answer).rejects.toMatchObject({ code: 'request.invalid' });
-    },
-  );
 
   it.each<[Partial<UsageRequest>, string]>([
-    [{ prefix: 'a/b/c/d/e/f/g/h/' }, 'counted down to 8 levels'],
+    [{ by: 'folder', bucket: 'photos', prefix: 'a/b/c/d/e/f/g/h/' }, 'counted down to 8 levels'],
+    [{ by: 'folder' }, 'folders are those of one bucket'],
     [{ query: 'is:deleted' }, 'sums live objects only'],
   ])('refuses %j: %s', async (request, message) => {
-    const { usage } = await world();
+    const { usage } = await world([]);
     await expect(usage(request)).rejects.toMatchObject({ code: 'request.invalid', message: expect.stringContaining(message) });
   });
 
   it('is never answered in part', async () => {
-    const { usage, slow } = await world();
+    const { usage, slow } = await world([]);
     slow.value = true;
     await expect(usage({})).rejects.toMatchObject({ code: 'search.too-wide', message: expect.stringContaining('narrow') });
   });

@@ -13,11 +13,11 @@ import {
 import type { PlanView } from '../../../src/api/connections.ts';
 import type { AuditRecord } from '../../../src/domain/identity/audit.ts';
 import type { DeadLetter } from '../../../src/api/dead-letters.ts';
-import type { Facets } from '../../../src/api/facets.ts';
 import type { Gap } from '../../../src/api/gaps.ts';
 import { zeroCounts, type Job } from '../../../src/api/jobs.ts';
 import type { Explanation } from '../../../src/api/objects.ts';
 import type { Events } from '../../../src/api/events.ts';
+import type { Usage } from '../../../src/api/usage.ts';
 import type { StoredObject } from '../../../src/api/search.ts';
 import type { AnyRequest } from '../../../src/api/row.ts';
 import type { User } from '../../../src/api/users.ts';
@@ -54,22 +54,19 @@ export const objectDocument: StoredObject = {
   indexed_at: '2026-01-02T03:04:06.000Z',
 };
 
-export const usage = {
-  items: [
-    { objects: 1, bytes: 12 },
-    { name: `${nastyKey}/`, objects: 1_234, bytes: 2 ** 31 },
-  ],
-  next: 'page-2',
-};
-
-export const facets: Facets = {
-  objects: 3,
+export const usage: Usage = {
+  objects: 1_236,
   bytes: 2 ** 31 + 12,
-  bucket: { groups: [{ name: 'photos', objects: 3, bytes: 2 ** 31 + 12, filter: 'bucket:photos' }] },
-  extension: { groups: [{ name: 'jpg\u001b[2J', objects: 2, bytes: 12, filter: 'ext:jpg' }], others: { objects: 1, bytes: 2 ** 31 } },
-  class: { groups: [{ objects: 3, bytes: 2 ** 31 + 12 }] },
-  size: { groups: [{ name: '1K', objects: 2, bytes: 12, filter: 'size<1K' }] },
-  age: { groups: [{ name: 'older', objects: 3, bytes: 2 ** 31 + 12, filter: 'modified>365d' }] },
+  by: [
+    {
+      by: 'folder',
+      groups: [
+        { objects: 1, bytes: 12 },
+        { name: `${nastyKey}/`, objects: 1_234, bytes: 2 ** 31, filter: 'prefix:x' },
+      ],
+      others: { objects: 1, bytes: 0 },
+    },
+  ],
 };
 
 export const events: Events = {
@@ -276,8 +273,7 @@ export function createFakeControl(): FakeControl {
       items: [objectDocument],
       ...((query as { cursor?: string }).cursor === undefined && { next: 'page-2' }),
     }),
-    getFacets: () => facets,
-    getUsage: ({ query }) => ((query as { cursor?: string }).cursor === undefined ? usage : { items: usage.items }),
+    getUsage: () => usage,
     getEvents: () => events,
     listChanges: () => ({ items: [objectDocument] }),
     explainObject: () => explanation,

@@ -53,7 +53,6 @@ export function createMemoryMaintenance(buckets: ReadonlyMap<string, Map<string,
         ({ key, clock }) => ({ key, clock }),
       );
     },
-    correctSums: () => Promise.resolve(undefined),
     purge: async (bucket, tombstones, signal) => {
       signal?.throwIfAborted();
       const documents = buckets.get(bucket);

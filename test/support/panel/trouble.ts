@@ -10,6 +10,7 @@ import type { DeadLetter } from '../../../src/api/dead-letters.ts';
 import type { Gap } from '../../../src/api/gaps.ts';
 import { zeroCounts, type Job } from '../../../src/api/jobs.ts';
 import type { StoredObject } from '../../../src/api/search.ts';
+import { groupClause, type UsageBy } from '../../../src/domain/search/groups.ts';
 import { createFakeControl } from '../fakes/control.ts';
 
 const startedMs = Date.now();
@@ -326,24 +327,11 @@ export function troubledOperations(): Partial<CheckedOperations> {
       }),
     }),
     getEvents: async () => eventsOfDay(),
-    getFacets: async () => ({
+    getUsage: async ({ query: { by = [], prefix = '' } }) => ({
       objects: TROUBLED_OBJECTS,
       bytes: 2.4e12,
-      bucket: groupsOf('bucket', ['acme-data-lake', 'acme-ml-datasets']),
-      extension: groupsOf('ext', ENDS),
-      class: groupsOf('class', ['STANDARD', 'GLACIER']),
-      size: groupsOf('size', ['1K', '1M', '100M', '1G']),
-      age: groupsOf('modified', ['1d', '7d', '30d', '90d']),
+      by: [by].flat().map((each) => ({ by: each, groups: usageBy(each, prefix) })),
     }),
-    getUsage: async ({ query: { by, prefix = '' } }) => {
-      if (by !== 'folder') return { items: usageBy[by] };
-      return {
-        items: [
-          { objects: 14, bytes: 3_000_000_000 },
-          ...FOLDERS.map((name, place) => ({ name: `${prefix}${name}/`, objects: 90_000 * (place + 1), bytes: 4e11 / (place + 1) ** 1.4 })),
-        ],
-      };
-    },
   };
 }
 
@@ -357,14 +345,24 @@ function partOf(text: string) {
 /** Something that looks like days and nights. */
 const wave = (place: number): number => 1 + Math.sin(place / 9) + 0.4 * Math.sin(place * 1.7);
 
-const groupsOf = (field: string, names: readonly string[]) => ({
-  groups: names.map((name, place) => ({
-    name,
-    objects: Math.round(TROUBLED_OBJECTS / (place + 1.4)),
-    bytes: 1e12 / (place + 1),
-    filter: `${field}:${name}`,
-  })),
-});
+const groupNames: Readonly<Record<UsageBy, readonly string[]>> = {
+  folder: FOLDERS,
+  extension: ENDS,
+  class: ['STANDARD', 'GLACIER', 'STANDARD_IA'],
+  size: ['1K', '1M', '100M', '1G'],
+  age: ['1d', '7d', '30d', '90d', '365d', 'older'],
+  bucket: ['acme-data-lake', 'acme-ml-datasets'],
+};
+
+const usageBy = (by: UsageBy, prefix: string) => [
+  ...(by === 'folder' ? [{ objects: 14, bytes: 3_000_000_000 }] : []),
+  ...groupNames[by].map((each, place) => {
+    const name = by === 'folder' ? `${prefix}${each}/` : each;
+    const filter = groupClause(by, name);
+    const sums = { objects: Math.round(TROUBLED_OBJECTS / (place + 1.4)), bytes: 1e12 / (place + 1) };
+    return { name, ...sums, ...(filter !== undefined && { filter }) };
+  }),
+];
 
 function eventsOfDay() {
   const steps = Array.from({ length: 288 }, (_, place) => ({
@@ -376,17 +374,3 @@ function eventsOfDay() {
   // a deployment
   return { from: ago(DAY_MS), to: ago(0), step_s: 300, steps: steps.toSpliced(100, 3) };
 }
-
-const usageBy = {
-  class: [
-    { name: 'STANDARD', objects: 310_000, bytes: 6e11 },
-    { name: 'GLACIER', objects: 120_000, bytes: 3e11 },
-    { name: 'STANDARD_IA', objects: 40_000, bytes: 0.8e11 },
-  ],
-  extension: ENDS.map((name, place) => ({ name, objects: 120_000 - place * 15_000, bytes: 4e11 / (place + 1) })),
-  age: ['1d', '7d', '30d', '90d', '365d', 'older'].map((name, place) => ({
-    name,
-    objects: 10_000 * (place + 1),
-    bytes: 0.4e11 * (place + 1),
-  })),
-} as const;
