@@ -20,6 +20,8 @@ interface Outgoing {
   readonly token?: string | undefined;
   /** Default: 35 s. */
   readonly timeoutMs?: number;
+  /** The path of the Unix socket through which it is sent. */
+  readonly socket?: string | undefined;
 }
 
 export interface Incoming {
@@ -32,7 +34,7 @@ export interface Incoming {
 /** Sends the request. Rejects with `registry.unreachable` if nothing answers in time, and with the signal's reason. */
 export async function send(
   address: URL,
-  { method, body, token, timeoutMs = ANSWER_TIMEOUT_MS }: Outgoing,
+  { method, body, token, socket, timeoutMs = ANSWER_TIMEOUT_MS }: Outgoing,
   signal: AbortSignal,
 ): Promise<Incoming> {
   const late = AbortSignal.timeout(timeoutMs);
@@ -46,12 +48,12 @@ export async function send(
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     };
-    const { status, parts } = await (isPlainLoopback(address) ? receiveDirectly(address, wanted) : receive(address, wanted));
+    const { status, parts } = await (isPlainLoopback(address) ? receiveDirectly(address, wanted, socket) : receive(address, wanted));
     return { ok: status >= 200 && status < 300, status, json: jsonOf(await textOf(parts)) };
   } catch (error) {
     signal.throwIfAborted();
     const reason = late.aborted ? `it did not answer within ${timeoutMs / 1_000} s` : reasonOf(error);
-    throw new FaultError('registry.unreachable', `the registry at ${address.origin} cannot be reached: ${reason}`, { cause: error });
+    throw new FaultError('registry.unreachable', `the registry at ${socket ?? address.origin} cannot be reached: ${reason}`, { cause: error });
   }
 }
 
@@ -78,9 +80,10 @@ async function receive(address: URL, wanted: Wanted): Promise<Received> {
 /** It has no proxy, whatever the environment says: a proxy would read the credential, and reach its own loopback with it. */
 const direct = new Agent();
 
-async function receiveDirectly(address: URL, { body, method, signal, headers }: Wanted): Promise<Received> {
+async function receiveDirectly(address: URL, { body, method, signal, headers }: Wanted, socket: string | undefined): Promise<Received> {
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {
-    request(address, { method, signal, headers, agent: direct }, resolve).on('error', reject).end(body);
+    const way = socket === undefined ? { agent: direct } : { agent: direct, socketPath: socket };
+    request(address, { method, signal, headers, ...way }, resolve).on('error', reject).end(body);
   });
   const { statusCode: status = 0 } = answer;
   if (status < 300 || status >= 400) return { status, parts: answer };
