@@ -1,5 +1,5 @@
 /** The edge of the process: arguments, environment, standard streams, exit code. Modules that a command does not need are not loaded. tally.js starts it. */
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { homedir, hostname } from 'node:os';
 import { createInterface } from 'node:readline/promises';
 import { setFlagsFromString } from 'node:v8';
@@ -13,8 +13,8 @@ import type { CliDependencies } from './cli/cli.ts';
 import { SettingsError } from './cli/errors.ts';
 import { exitCodes } from './cli/exit-codes.ts';
 import { runCli } from './cli/run-cli.ts';
-import { embeddedIndexPath } from './settings/embedded.ts';
 import type { Settings } from './settings/settings.ts';
+import { localRegistry } from './settings/socket.ts';
 
 let isServing = false;
 
@@ -68,7 +68,8 @@ async function confirm(question: string): Promise<boolean> {
 async function openClient(): Promise<Client> {
   const { createClient } = await import('./client/client.ts');
   const { clientFolder } = await import('./client/private-files.ts');
-  return createClient({ folder: clientFolder(process.env, homeFolder()) });
+  const { isAnswered } = await import('./http/operator-socket.ts');
+  return createClient({ folder: clientFolder(process.env, homeFolder()), isAnswered });
 }
 
 /** Empty for a user without a home. */
@@ -80,17 +81,11 @@ function homeFolder(): string {
   }
 }
 
-/** Whether there is a store here: a setting, or the file of the embedded mode. */
-function hasStore(settings: Settings): boolean {
-  const { TALLY_INDEX_URL: index, TALLY_QUEUE_URL: queues } = settings;
-  return index !== undefined || queues.length > 0 || settings.TALLY_EMBEDDED || existsSync(embeddedIndexPath(settings));
-}
-
-/** The registry that the settings name, or that of the login where there is no store here. */
-async function registryOf(settings: Settings): Promise<Registry | undefined> {
+/** The registry that the settings name, that of the login, or the one of this machine. */
+async function registryOf(settings: Settings): Promise<Registry> {
   const { TALLY_REGISTRY_URL: registryUrl, TALLY_API_KEY: apiKey } = settings;
-  if (registryUrl === undefined && apiKey === undefined && hasStore(settings)) return undefined;
-  return (await openClient()).registryOf({ registryUrl, apiKey });
+  const local = localRegistry(settings, process.getuid?.() ?? 0);
+  return (await openClient()).registryOf({ registryUrl, apiKey, local });
 }
 
 // the reader of the output (head, less) has closed it; a serving process continues without one
@@ -115,18 +110,11 @@ const exitCode = await runCli(process.argv.slice(2), {
   openBrowser: browserOf(process.env, process.platform),
   machine: hostname(),
   openClient,
-  hasStore,
-  openControl: async (settings, aws) => {
+  registryOf,
+  openControl: async (settings) => {
     const registry = await registryOf(settings);
-    if (registry !== undefined) {
-      const { createRegistryOperations } = await import('./http/client/registry.ts');
-      return {
-        operations: createRegistryOperations(registry.url, registry.token),
-        close: async () => undefined,
-      };
-    }
-    const { openControl } = await import('./app/core.ts');
-    return openControl(settings, aws);
+    const { createRegistryOperations } = await import('./http/client/registry.ts');
+    return createRegistryOperations(registry);
   },
   readDeadLetterArns: async (settings, aws) => {
     const { readDeadLetterArns } = await import('./app/core.ts');

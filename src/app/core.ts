@@ -1,4 +1,4 @@
-/** The parts that a serving process and the command line share. They are created and connected here. */
+/** The parts of a serving process, and what the commands that ask AWS themselves have of them. */
 import {
   type AwsClientOptions,
   type AwsClients,
@@ -11,7 +11,6 @@ import {
 import type { CredentialsProvider } from '../adapters/aws/credentials.ts';
 import { accountIn, regionInQueueUrl } from '../adapters/aws/queue-address.ts';
 import { readSharedConfig, type SharedConfig } from '../adapters/aws/shared-config.ts';
-import { embeddedEndpoint, embeddedQueues, embeddedQueueUrl } from '../adapters/embedded/addresses.ts';
 import type { Embedded } from '../adapters/embedded/server.ts';
 import { createQueueMaker } from '../adapters/aws/provision/queue-maker.ts';
 import { createProvisioner } from '../adapters/aws/provision/provisioner.ts';
@@ -21,19 +20,17 @@ import { createKeyParts, type KeyParts } from './api-keys.ts';
 import { createSqliteStore } from '../adapters/sqlite/store.ts';
 import { createSqsClient } from '../adapters/aws/sqs-client.ts';
 import { systemClock } from '../adapters/system-clock.ts';
-import { createTelemetry } from '../adapters/telemetry.ts';
 import type { IndexLocation } from '../settings/urls.ts';
 import type { AwsEnvironment } from '../settings/aws.ts';
 import { embeddedIndexPath } from '../settings/embedded.ts';
 import { loginRulesOf } from '../settings/identity.ts';
 import { withoutProxyFor, type OuterEnvironment, type ProxyVariables } from '../settings/proxy.ts';
 import type { Settings } from '../settings/settings.ts';
-import { FaultError } from '../domain/fault.ts';
 import { parseArn } from '../domain/provisioning/names.ts';
 import { createAllBuckets, type AllBuckets } from '../pipeline/buckets/all-buckets.ts';
 import { createProcesses, type Processes } from '../pipeline/buckets/processes.ts';
 import { createConnectBucket, type ConnectBucket } from '../pipeline/buckets/connect.ts';
-import { checkingRequests, type Operations, type CheckedOperations } from '../api/contract.ts';
+import type { CheckedOperations } from '../api/contract.ts';
 import { createOperations } from '../pipeline/control/operations.ts';
 import { createDeadLetters } from '../pipeline/letters/dead-letters.ts';
 import { createGapReports, type GapReports } from '../pipeline/gaps/reports.ts';
@@ -309,26 +306,6 @@ async function createStore(
   }
 }
 
-/** The control plane for one command; close() ends its connections. */
-export interface OpenedControl {
-  readonly operations: Operations;
-  close(): Promise<void>;
-}
-
-/**
- * Opens the control plane for a command, on the index and queues of the settings. If the settings name neither, it uses
- * those of a `tally serve --embedded` on the same machine. Connections are made and data is read only when needed.
- */
-export async function openControl(settings: Settings, environment: OuterEnvironment): Promise<OpenedControl> {
-  const isEmbedded = settings.TALLY_EMBEDDED || (settings.TALLY_INDEX_URL === undefined && settings.TALLY_QUEUE_URL.length === 0);
-  const endpoint = isEmbedded ? embeddedEndpoint(settings.TALLY_EMBEDDED_ADDRESS) : undefined;
-  const queues = endpoint === undefined ? queuesOf(settings) : embeddedQueuesAt(endpoint);
-  // a command reports by its output and exit code, so it writes no log
-  const { telemetry } = createTelemetry({ level: 'silent', clock: systemClock });
-  const core = await createCore(settings, await awsAddresses(settings, environment, endpoint), { queues, telemetry });
-  return { operations: checkingRequests({ ...core.operations, ...findingTheirQueue(core) }), close: () => core.close() };
-}
-
 /** Opens what plans and makes the bucket queue and its dead-letter queue, in the region of the environment. */
 export async function openQueuePair(
   settings: Settings,
@@ -361,32 +338,4 @@ export async function readDeadLetterArns(settings: Settings, environment: OuterE
   } finally {
     aws.close();
   }
-}
-
-function embeddedQueuesAt(endpoint: string): Queues {
-  return {
-    bucket: [embeddedQueueUrl(endpoint, embeddedQueues.bucket)],
-    deadLetter: embeddedQueueUrl(endpoint, embeddedQueues.deadLetters),
-  };
-}
-
-/** The dead-letter functions. They first find the dead-letter queues by the redrive policies of the bucket queues. */
-function findingTheirQueue({
-  operations,
-  queueWatch,
-}: Core): Pick<CheckedOperations, 'listDeadLetters' | 'getDeadLetter' | 'replayDeadLetters' | 'discardDeadLetters'> {
-  async function find(): Promise<void> {
-    const once = new AbortController();
-    await queueWatch.start(once.signal);
-    once.abort();
-    const fault = queueWatch.fault();
-    if (fault !== undefined && queueWatch.deadLetterQueues().length === 0) throw new FaultError(fault.code, fault.reason);
-  }
-
-  return {
-    listDeadLetters: (...asked) => find().then(() => operations.listDeadLetters(...asked)),
-    getDeadLetter: (...asked) => find().then(() => operations.getDeadLetter(...asked)),
-    replayDeadLetters: (...asked) => find().then(() => operations.replayDeadLetters(...asked)),
-    discardDeadLetters: (...asked) => find().then(() => operations.discardDeadLetters(...asked)),
-  };
 }

@@ -5,7 +5,7 @@ import { parseProxy, type OuterEnvironment } from '../settings/proxy.ts';
 import { parseSettings, serveMistakes, type Settings } from '../settings/settings.ts';
 import type { Context, Operations } from '../api/contract.ts';
 import type { OpenBrowser } from '../client/browser.ts';
-import type { Client } from '../client/client.ts';
+import type { Client, Registry } from '../client/client.ts';
 import type { Actor } from '../domain/identity/actor.ts';
 import type { Streams } from '../mcp/stdio.ts';
 import type { QueuePair } from '../pipeline/provision/queue-pair.ts';
@@ -26,11 +26,6 @@ export interface Output {
 export interface Signals {
   once(signal: 'SIGINT', listener: () => void): unknown;
   off(signal: 'SIGINT', listener: () => void): unknown;
-}
-
-export interface OpenedControl {
-  readonly operations: Operations;
-  close(): Promise<void>;
 }
 
 export interface CliDependencies {
@@ -59,10 +54,10 @@ export interface CliDependencies {
   readonly openBrowser?: OpenBrowser | undefined;
   /** Opens the client of registries, with the credentials that are stored for this user. */
   readonly openClient: () => Promise<Client>;
-  /** Whether commands open a store here, unless a registry is named. */
-  readonly hasStore: (settings: Settings) => boolean;
-  /** Opens the control plane: the registry that the settings name, otherwise one in this process on their store and queues. */
-  readonly openControl: (settings: Settings, environment: OuterEnvironment) => Promise<OpenedControl>;
+  /** Finds the registry of commands: the one that the settings name, that of the login, or the one of this machine. */
+  readonly registryOf: (settings: Settings) => Promise<Registry>;
+  /** Opens its operations. Nothing is sent before the first of them. */
+  readonly openControl: (settings: Settings) => Promise<Operations>;
   /** Reads the ARNs of the dead-letter queues that the redrive policies of the bucket queues name. Throws what AWS refuses. */
   readonly readDeadLetterArns: (settings: Settings, environment: OuterEnvironment) => Promise<readonly string[]>;
   /** Opens what plans and makes the bucket queue and its dead-letter queue. */
@@ -87,7 +82,7 @@ export interface Cli {
   secretIn(option: string, filePath: string): string;
   /** Opens the client for the work, which Ctrl-C interrupts. */
   withClient<Answer>(work: (client: Client, signal: AbortSignal) => Promise<Answer>): Promise<Answer>;
-  /** Opens the control plane for the work, and closes it whatever happens. */
+  /** Does the work with the operations of the registry. */
   withControl<Answer>(work: (control: Operations, context: Context) => Promise<Answer>): Promise<Answer>;
   /** Reads the ARNs of the dead-letter queues that the redrive policies of the bucket queues name. Throws what AWS refuses. */
   deadLetterArns(settings: Settings): Promise<readonly string[]>;
@@ -188,12 +183,8 @@ export function createCli(dependencies: CliDependencies): Cli {
       exitCode = exitCodes.interrupted;
     },
     async withControl(work) {
-      const opened = await openControl(settings(), outerEnvironment());
-      try {
-        return await work(opened.operations, { actor, signal: new AbortController().signal });
-      } finally {
-        await opened.close();
-      }
+      const operations = await openControl(settings());
+      return work(operations, { actor, signal: new AbortController().signal });
     },
     deadLetterArns: (effective) => dependencies.readDeadLetterArns(effective, outerEnvironment()),
     async withQueuePair(work) {

@@ -1,12 +1,11 @@
 import type { Command } from 'commander';
 import type { Caller, OwnAccess } from '../client/caller.ts';
-import { ClientError } from '../client/client-error.ts';
 import { readsText } from '../domain/access/reading-texts.ts';
 import { printing, withExamples } from './arguments.ts';
 import type { Cli, CliDependencies, JsonOption } from './cli.ts';
 import { fieldsText } from './output.ts';
 
-export type LoginDependencies = Pick<CliDependencies, 'ask' | 'openBrowser' | 'machine' | 'hasStore'>;
+export type LoginDependencies = Pick<CliDependencies, 'ask' | 'openBrowser' | 'machine' | 'registryOf'>;
 
 /** `tally login|logout|whoami`: a person at a registry. */
 export function addLoginCommands(program: Command, cli: Cli, dependencies: LoginDependencies): void {
@@ -15,22 +14,12 @@ export function addLoginCommands(program: Command, cli: Cli, dependencies: Login
   addWhoami(program, cli, dependencies);
 }
 
-/** Says so where other commands do not act for whom the registry knows. */
-function hintAtStore(cli: Cli, options: JsonOption, registry: string, hasStore: LoginDependencies['hasStore']): void {
-  const settings = cli.settings();
-  if (settings.TALLY_REGISTRY_URL !== undefined || !hasStore(settings)) return;
-  cli.hint(
-    options,
-    `Other commands here open the store that the settings or ./data name. With --registry ${registry} they use this registry.`,
-  );
-}
-
-function addLogin(program: Command, cli: Cli, { ask, openBrowser, machine, hasStore }: LoginDependencies): void {
+function addLogin(program: Command, cli: Cli, { ask, openBrowser, machine }: LoginDependencies): void {
   const login = program
     .command('login')
     .summary('log in to a registry with the browser')
     .description(
-      'Logs in with the browser, and stores the login for you on this machine. Where neither a setting names a store nor ./data has one, commands use the registry of the catalog from then on. Without a browser on this machine, an address is shown: open it anywhere, and paste the code.',
+      'Logs in with the browser, and stores the login for you on this machine. Commands use the registry of the catalog from then on, unless --registry or TALLY_REGISTRY_URL names another. Without a browser on this machine, an address is shown: open it anywhere, and paste the code.',
     )
     .argument(
       '[catalog]',
@@ -51,7 +40,6 @@ function addLogin(program: Command, cli: Cli, { ask, openBrowser, machine, hasSt
         try {
           const { registry_url: registry, email } = await client.login(known, ports, signal);
           cli.hint({}, `You are logged in at ${registry} as ${email}.`);
-          hintAtStore(cli, {}, registry, hasStore);
         } catch (error) {
           if (!signal.aborted) throw error;
           cli.leave({}, 'The login was interrupted, and nothing was stored.');
@@ -74,7 +62,7 @@ function addLogout(program: Command, cli: Cli): void {
   });
 }
 
-function addWhoami(program: Command, cli: Cli, { hasStore }: LoginDependencies): void {
+function addWhoami(program: Command, cli: Cli, { registryOf }: LoginDependencies): void {
   const whoami = program
     .command('whoami')
     .summary('show who commands act for at the registry')
@@ -83,17 +71,13 @@ function addWhoami(program: Command, cli: Cli, { hasStore }: LoginDependencies):
     );
   printing(whoami, 'tally whoami', 'TALLY_API_KEY_FILE=key.txt tally whoami --registry https://tally.example.com').action(
     async (options: JsonOption) => {
-      const { TALLY_REGISTRY_URL: registryUrl, TALLY_API_KEY: apiKey } = cli.settings();
+      const registry = await registryOf(cli.settings());
       const answer = await cli.withClient(async (client, signal) => {
-        const registry = client.registryOf({ registryUrl, apiKey });
-        if (registry === undefined)
-          throw new ClientError('login.missing', 'not logged in: run `tally login https://HOST`, or name a registry with --registry');
         const caller = await client.whoami(registry, signal);
         return { registry: registry.url, ...caller, ...(await client.access(registry, signal)) };
       });
       cli.print(options, answer, () => callerText(answer));
       if (answer.advice !== undefined) cli.hint(options, answer.advice);
-      hintAtStore(cli, options, answer.registry, hasStore);
     },
   );
 }

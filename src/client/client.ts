@@ -12,12 +12,24 @@ import { createStore, type Config, type StoredSession } from './store.ts';
 export interface Registry {
   readonly url: string;
   readonly token?: string | undefined;
+  /** The path of its Unix socket, if requests go through it. */
+  readonly socket?: string | undefined;
+  /** Where it was looked for, if nothing names it. */
+  readonly tried?: readonly string[];
 }
 
 /** What the environment and the options of a command say. */
 interface Given {
   readonly registryUrl?: string | undefined;
   readonly apiKey?: string | undefined;
+  /** Where a registry on this machine is. */
+  readonly local: LocalRegistry;
+}
+
+interface LocalRegistry {
+  /** Its Unix sockets, the nearest first. */
+  readonly sockets: readonly string[];
+  readonly url: string;
 }
 
 export interface Client {
@@ -25,8 +37,11 @@ export interface Client {
   login(catalogUrl: string | undefined, ports: LoginPorts, signal: AbortSignal): Promise<Config & { readonly email: string }>;
   /** Removes all stored credentials, and ends the session. Returns why the session may still live at the registry, if so. */
   logout(signal: AbortSignal): Promise<string | undefined>;
-  /** Returns the given registry, by default that of the stored credentials; undefined if there is neither. Throws for an API key without a registry: it is never dropped in favour of another credential. */
-  registryOf(given: Given): Registry | undefined;
+  /**
+   * Finds the registry: the one that is given, that of the stored credentials, or the one of this machine. The socket of a registry
+   * makes its caller the operator, so a request with an API key never goes there.
+   */
+  registryOf(given: Given): Promise<Registry>;
   /** Asks the registry who the caller is. */
   whoami(registry: Registry, signal: AbortSignal): Promise<Caller>;
   /** Asks the registry what the caller may read. */
@@ -36,9 +51,11 @@ export interface Client {
 interface ClientDependencies {
   /** Where the credentials are; undefined for a user without a home. */
   readonly folder: string | undefined;
+  /** Whether a process listens at the Unix socket. Default: none does. */
+  readonly isAnswered?: (socket: string) => Promise<boolean>;
 }
 
-export function createClient({ folder }: ClientDependencies): Client {
+export function createClient({ folder, isAnswered = async () => false }: ClientDependencies): Client {
   const store = createStore(folder);
 
   /** The stored credential for this registry, or for any. An API key precedes a login. */
@@ -82,24 +99,26 @@ export function createClient({ folder }: ClientDependencies): Client {
         store.removeCredentials();
       }
     },
-    registryOf({ registryUrl, apiKey }) {
-      if (registryUrl === undefined) {
-        if (apiKey !== undefined)
-          throw new ClientError('address.invalid', 'TALLY_API_KEY is set, but no registry: name it with --registry or TALLY_REGISTRY_URL');
-        return stored();
+    async registryOf({ registryUrl, apiKey, local }) {
+      if (apiKey !== undefined) {
+        const url = registryOrigin(registryUrl ?? local.url, 'the registry that receives an API key');
+        return { url, token: keyToken(apiKey) };
       }
-      if (apiKey === undefined) return stored(registryUrl) ?? { url: registryUrl };
-      return { url: registryOrigin(registryUrl, 'the registry that receives an API key'), token: keyToken(apiKey) };
+      const known = stored(registryUrl);
+      if (known !== undefined) return known;
+      if (registryUrl !== undefined) return { url: registryUrl };
+      for (const socket of local.sockets) if (await isAnswered(socket)) return { url: local.url, socket };
+      return { url: local.url, tried: [...local.sockets, local.url] };
     },
-    async whoami({ url, token }, signal) {
+    async whoami({ url, token, socket, tried }, signal) {
       const address = new URL('/v1/session', url);
-      const answer = await send(address, { method: 'GET', token }, signal);
+      const answer = await send(address, { method: 'GET', token, socket, tried }, signal);
       if (answer.status === 401 && token === undefined) throw loginMissing(address);
       return callerOf(answer, address);
     },
-    async access({ url, token }, signal) {
+    async access({ url, token, socket }, signal) {
       const address = new URL('/v1/access', url);
-      return accessOf(await send(address, { method: 'GET', token }, signal), address);
+      return accessOf(await send(address, { method: 'GET', token, socket }, signal), address);
     },
   };
 }

@@ -22,6 +22,8 @@ interface Outgoing {
   readonly timeoutMs?: number;
   /** The path of the Unix socket through which it is sent. */
   readonly socket?: string | undefined;
+  /** Where a registry was looked for, if nothing names one. */
+  readonly tried?: readonly string[] | undefined;
 }
 
 export interface Incoming {
@@ -34,7 +36,7 @@ export interface Incoming {
 /** Sends the request. Rejects with `registry.unreachable` if nothing answers in time, and with the signal's reason. */
 export async function send(
   address: URL,
-  { method, body, token, socket, timeoutMs = ANSWER_TIMEOUT_MS }: Outgoing,
+  { method, body, token, socket, tried, timeoutMs = ANSWER_TIMEOUT_MS }: Outgoing,
   signal: AbortSignal,
 ): Promise<Incoming> {
   const late = AbortSignal.timeout(timeoutMs);
@@ -52,9 +54,22 @@ export async function send(
     return { ok: status >= 200 && status < 300, status, json: jsonOf(await textOf(parts)) };
   } catch (error) {
     signal.throwIfAborted();
-    const reason = late.aborted ? `it did not answer within ${timeoutMs / 1_000} s` : reasonOf(error);
-    throw new FaultError('registry.unreachable', `the registry at ${socket ?? address.origin} cannot be reached: ${reason}`, { cause: error });
+    const why = late.aborted ? `it did not answer within ${timeoutMs / 1_000} s` : reasonOf(error);
+    throw new FaultError('registry.unreachable', whereText({ tried, at: socket ?? address.origin, why }), { cause: error });
   }
+}
+
+function whereText({
+  tried,
+  at,
+  why,
+}: {
+  readonly tried: readonly string[] | undefined;
+  readonly at: string;
+  readonly why: string;
+}): string {
+  if (tried === undefined) return `the registry at ${at} cannot be reached: ${why}`;
+  return `no registry answers at ${tried.join(', ')}: start one with \`tally serve\`, or name one with --registry`;
 }
 
 interface Wanted {
@@ -83,7 +98,9 @@ const direct = new Agent();
 async function receiveDirectly(address: URL, { body, method, signal, headers }: Wanted, socket: string | undefined): Promise<Received> {
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {
     const way = socket === undefined ? { agent: direct } : { agent: direct, socketPath: socket };
-    request(address, { method, signal, headers, ...way }, resolve).on('error', reject).end(body);
+    request(address, { method, signal, headers, ...way }, resolve)
+      .on('error', reject)
+      .end(body);
   });
   const { statusCode: status = 0 } = answer;
   if (status < 300 || status >= 400) return { status, parts: answer };

@@ -1,11 +1,9 @@
 /** Bounds what operations may take, so that a flood of searches never keeps a process from answering probes or indexing events. */
 import { setImmediate } from 'node:timers/promises';
 import PQueue from 'p-queue';
-import { type ControlName, operationsOf, type AnyOperation, type Operations } from '../api/contract.ts';
+import type { ControlName } from '../api/contract.ts';
 import { RequestError } from '../domain/request-error.ts';
 import { inTime } from '../domain/in-time.ts';
-import { withDeadline } from '../pipeline/serving/async.ts';
-import type { Clock } from '../pipeline/ports/clock.ts';
 
 /** An operation that takes longer is aborted. Searches take milliseconds; reading a thousand dead letters takes some seconds. */
 export const OPERATION_TIMEOUT_MS = 30_000;
@@ -48,17 +46,4 @@ export function createRunOperation(): RunOperation {
     const turns = searches.has(name) ? ofSearches : sums.has(name) ? ofSums : undefined;
     return inTime(turns === undefined ? operation() : runInTurn(turns, operation, signal), signal);
   };
-}
-
-/** The limits of a registry for operations that a process calls itself, for a program that may ask for much at the same moment. */
-
-/** The operations, a few searches at a time and none longer than at a registry. */
-export function withinLimits(operations: Operations, clock: Pick<Clock, 'sleep'>): Operations {
-  const runOperation = createRunOperation();
-  const byName: Readonly<Record<ControlName, AnyOperation>> = operations;
-  const deadline = { maxMs: OPERATION_TIMEOUT_MS, late: () => tooSlow(OPERATION_TIMEOUT_MS) };
-  return operationsOf(({ operation }) => async (request, { signal, ...context }) => {
-    const run = (limit: AbortSignal) => runOperation(operation, () => byName[operation](request, { ...context, signal: limit }), limit);
-    return withDeadline(clock, deadline, run, signal);
-  });
 }

@@ -36,7 +36,7 @@ describe('tally bucket add of several buckets', () => {
       '',
     ]);
     expect(ran.stdout).toMatch(/^gone: there is no bucket gone\\u\{1b\}.* \(bucket\.missing\)$/m);
-    expect(ran.stdout).toMatch(/^bucket\.missing: \S.*see https:\/\/github\.com\/\S+\/docs\/reference\/error-codes\.md#bucket-missing$/m);
+    expect(ran.stdout).toMatch(/^bucket\.missing: \S.*see https?:\/\/\S+\/docs\/reference\/error-codes\.\w+#bucket-missing$/m);
     expect(ran.stdout).toMatch(/^music: photos has another: run `tally bucket plan music` \(connect\.overlap\)$/m);
     expect(ran.stdout).toMatch(/\n4 buckets: 1 applied, 1 unchanged, 2 failed\.\n$/);
     expect(ran.exitCode).toBe(8);

@@ -33,7 +33,7 @@ it.each(['--csv', '--jsonl'])('search %s keeps no page but the one that it print
     return { items, ...(pages.length < PAGES && { next: `after-${pages.length}` }) };
   };
   const world = createCliWorld({
-    openControl: async () => ({ operations: { ...createFakeControl().operations, searchObjects }, close: async () => undefined }),
+    openControl: async () => ({ ...createFakeControl().operations, searchObjects }),
     // a pipe: what is written is gone
     stdout: { write: (text: string) => (bytes += text.length) > 0 },
   });

@@ -17,6 +17,8 @@ export interface Ran {
   readonly stderr: string;
 }
 
+const REGISTRY_URL = 'http://127.0.0.1:8080';
+
 /** `overrides` replace what commands are given, the environment for one. */
 export function createCliWorld(overrides: Partial<CliDependencies> = {}) {
   const fake = createFakeControl();
@@ -24,7 +26,6 @@ export function createCliWorld(overrides: Partial<CliDependencies> = {}) {
   const signals = new EventEmitter();
   const served: Settings[] = [];
   let opened = 0;
-  let closed = 0;
 
   /** The words of a line, and then words that are taken as they are. */
   async function run(line = '', ...words: readonly string[]): Promise<Ran> {
@@ -43,7 +44,7 @@ export function createCliWorld(overrides: Partial<CliDependencies> = {}) {
       signals,
       machine: 'build-1',
       openClient: async () => createClient({ folder: undefined }),
-      hasStore: () => true,
+      registryOf: async ({ TALLY_REGISTRY_URL: url = REGISTRY_URL }) => ({ url }),
       readDeadLetterArns: async () => ['arn:aws:sqs:eu-central-1:123456789012:tally-dead-letters'],
       openQueuePair: async () => {
         throw new Error('this world has no AWS');
@@ -51,12 +52,7 @@ export function createCliWorld(overrides: Partial<CliDependencies> = {}) {
       readText: () => '',
       async openControl() {
         opened += 1;
-        return {
-          operations: fake.operations,
-          async close() {
-            closed += 1;
-          },
-        };
+        return fake.operations;
       },
       async serve(settings) {
         served.push(settings);
@@ -87,6 +83,5 @@ export function createCliWorld(overrides: Partial<CliDependencies> = {}) {
     isInterruptible: (): boolean => signals.listenerCount('SIGINT') > 0,
     served,
     opened: () => opened,
-    closed: () => closed,
   };
 }

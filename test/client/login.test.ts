@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createClient } from '../../src/client/client.ts';
 import { listen } from '../../src/client/login.ts';
 import { requireVersion } from '../../src/client/platform.ts';
-import { never, openClientWorld, type ClientWorld } from './world.ts';
+import { never, unnamed, openClientWorld, type ClientWorld } from './world.ts';
 
 let world: ClientWorld;
 
@@ -202,7 +202,7 @@ describe('the listener of a login', () => {
 describe('a user without a home', () => {
   it('is not logged in, and cannot store a login', async () => {
     const client = createClient({ folder: undefined });
-    expect(client.registryOf({})).toBeUndefined();
+    expect((await client.registryOf(unnamed)).token).toBeUndefined();
     await expect(client.login(world.registry.url, world.browser, never)).rejects.toThrow('this user has no home folder');
   });
 });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Caller, keyToken } from '../../src/client/caller.ts';
 import { createClient } from '../../src/client/client.ts';
-import { never, openClientWorld, type ClientWorld } from './world.ts';
+import { never, unnamed, openClientWorld, type ClientWorld } from './world.ts';
 
 const FAILED = 'Authentication failed. Check your credentials or API key.';
 
@@ -21,9 +21,7 @@ afterEach(() => world.close());
 /** As a new process does it. */
 async function whoami(): Promise<Caller> {
   const client = createClient({ folder: world.folder });
-  const registry = client.registryOf({});
-  if (registry === undefined) throw new Error('not logged in');
-  return client.whoami(registry, never);
+  return client.whoami(await client.registryOf(unnamed), never);
 }
 
 describe('a login', () => {
@@ -53,7 +51,7 @@ describe('a credential', () => {
   it('is sent to its registry only', async () => {
     const other = await openClientWorld();
     try {
-      const registry = world.client.registryOf({ registryUrl: other.registry.url });
+      const registry = await world.client.registryOf({ ...unnamed, registryUrl: other.registry.url });
       expect(registry).toEqual({ url: other.registry.url });
       const { url } = other.registry;
       await expect(world.client.whoami({ url }, never)).rejects.toThrow(`not logged in at ${url}: run \`tally login ${url}\``);
@@ -63,9 +61,9 @@ describe('a credential', () => {
     }
   });
 
-  it('is not used once the catalog has another registry', () => {
+  it('is not used once the catalog has another registry', async () => {
     world.store.writeConfig({ catalog_url: world.registry.url, registry_url: 'https://other.example.com' });
-    expect(world.client.registryOf({})).toBeUndefined();
+    expect((await world.client.registryOf(unnamed)).token).toBeUndefined();
   });
 
   it('follows no redirect', async () => {
@@ -84,9 +82,11 @@ describe('a credential', () => {
   it('that is an API key precedes the login, and is sent by https only', async () => {
     const secret = 'qk_0123456789';
     world.registry.keys.add(secret);
-    const registry = world.client.registryOf({ registryUrl: world.registry.url, apiKey: ` ${secret}\n` });
-    expect(registry && (await world.client.whoami(registry, never)).kind).toBe('api_key');
-    expect(() => world.client.registryOf({ registryUrl: 'http://registry.example.com', apiKey: secret })).toThrow('must use https');
+    const registry = await world.client.registryOf({ ...unnamed, registryUrl: world.registry.url, apiKey: ` ${secret}\n` });
+    expect((await world.client.whoami(registry, never)).kind).toBe('api_key');
+    await expect(world.client.registryOf({ ...unnamed, registryUrl: 'http://registry.example.com', apiKey: secret })).rejects.toThrow(
+      'must use https',
+    );
     expect(() => keyToken('qk_a\nb')).toThrow(FAILED);
   });
 
@@ -144,7 +144,7 @@ describe('a logout', () => {
 
 describe.skipIf(process.platform === 'win32')('stored credentials', () => {
   async function refused(pattern: RegExp): Promise<void> {
-    expect(() => world.client.registryOf({})).toThrow(pattern);
+    await expect(world.client.registryOf(unnamed)).rejects.toThrow(pattern);
     await expect(whoami()).rejects.toMatchObject({ code: 'credentials.unusable' });
     expect(world.registry.credentialsSent()).toEqual([]);
   }

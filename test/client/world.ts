@@ -9,6 +9,9 @@ import { startLoginRegistry } from '../support/identity/login-registry.ts';
 
 export const never = new AbortController().signal;
 
+/** What a command is given that names no registry, where none answers. */
+export const unnamed = { local: { sockets: [], url: 'http://127.0.0.1:1' } } as const;
+
 export async function openClientWorld() {
   const registry = await startLoginRegistry();
   const home = mkdtempSync(join(tmpdir(), 'tally-client-'));

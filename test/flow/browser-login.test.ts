@@ -2,6 +2,7 @@
  * People in Chromium, at a registry as a process with a real issuer: logins, their pages, and the panel of who has logged in.
  * http/login.test.ts has each way in which a login fails, and http/consent-script.test.ts what the consent page then shows.
  */
+import { never, unnamed } from '../client/world.ts';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -15,7 +16,6 @@ import type { Person } from '../support/identity/provider.ts';
 import { AXE_WINDOW, findingsOf } from '../support/panel/axe.ts';
 import { follow, logInAtPanel, openMenu, overflowOf, railOf, settled } from '../support/worlds/panel.ts';
 
-const never = new AbortController().signal;
 /** An address without a space, as an address must be. */
 const HOSTILE_EMAIL = '"><img/src=x/onerror=alert(1)><script>alert(2)</script>@example.com';
 const HOSTILE_MACHINE = '<img src=x onerror=alert(3)>"\'&amp;<script>alert(4)</script>';
@@ -102,8 +102,8 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
         },
       };
       await client.login(world.url, terminal, never);
-      const registry = client.registryOf({});
-      expect(registry && (await client.whoami(registry, never))).toMatchObject({ kind: 'session', user: { email: 'alice@example.com' } });
+      const registry = await client.registryOf(unnamed);
+      expect(await client.whoami(registry, never)).toMatchObject({ kind: 'session', user: { email: 'alice@example.com' } });
       expect(complaints).toEqual([]);
     });
 

@@ -14,7 +14,7 @@ let remote: Operations;
 beforeEach(async () => {
   fake = createFakeControl();
   listener = await listenControlPlane({ operations: fake.checked });
-  remote = createRegistryOperations(listener.url);
+  remote = createRegistryOperations(listener);
 });
 
 afterEach(() => listener.close());
@@ -114,12 +114,12 @@ describe('a registry by its address', () => {
 });
 
 describe('where no registry of this version answers', () => {
-  const operationsAt = async (script: Script): Promise<Operations> => createRegistryOperations((await startScripted(script)).url);
+  const operationsAt = async (script: Script): Promise<Operations> => createRegistryOperations(await startScripted(script));
 
   it('says that nobody listens', async () => {
     const server = await startScripted(() => undefined);
     await server.close();
-    await expect(createRegistryOperations(server.url).listJobs({}, context)).rejects.toMatchObject({
+    await expect(createRegistryOperations(server).listJobs({}, context)).rejects.toMatchObject({
       code: 'registry.unreachable',
       reason: expect.stringContaining('ECONNREFUSED'),
     });
@@ -142,7 +142,7 @@ describe('where no registry of this version answers', () => {
 
   it('follows no redirect: it may lead anywhere', async () => {
     const server = await startScripted(() => ({ status: 307, headers: { location: '/elsewhere' } }));
-    const removed = createRegistryOperations(server.url).removeBucket({ params }, context);
+    const removed = createRegistryOperations(server).removeBucket({ params }, context);
     await expect(removed).rejects.toMatchObject({ code: 'registry.unreachable' });
     expect(server.asked.map(({ path }) => path)).toEqual(['/v1/buckets/photos']);
   });

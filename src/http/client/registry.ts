@@ -1,27 +1,28 @@
 /**
- * The operations of a running registry, one function for all rows of the contract: what the command line uses with
- * --registry. Problem documents become the errors that the operations threw, and answers are checked by their rows.
+ * The operations of a running registry, one function for all rows of the contract: what the command line
+ * uses. Problem documents become the errors that the operations threw, and answers are checked by their rows.
  */
 import { z } from 'zod';
 import { operationsOf, type Operations, type PlacedRow } from '../../api/contract.ts';
 import { problemSchema } from '../../api/problem.ts';
 import type { AnyRequest } from '../../api/row.ts';
 import { loginMissing } from '../../client/caller.ts';
+import type { Registry } from '../../client/client.ts';
 import { send, type Incoming } from '../../client/send.ts';
 import { FaultError, isFaultCode } from '../../domain/fault.ts';
 import { isRequestErrorCode, RequestError } from '../../domain/request-error.ts';
 
 /**
- * The operations of the registry at `url` (http://127.0.0.1:8080), with the token that is for this registry. They reject with the registry's own RequestError or
+ * The operations of the registry. They reject with the registry's own RequestError or
  * fault; with `login.missing` if the registry demands a credential and there is no token; with `registry.unreachable` if nothing answers in time, with `registry.unknown-answer` for an answer that no
  * registry of this version sends, and with the signal's reason.
  */
-export function createRegistryOperations(url: string, token?: string): Operations {
+export function createRegistryOperations({ url, token, socket, tried }: Registry): Operations {
   return operationsOf((row) => async (request, { signal }) => {
     const address = addressOf(url, row, request);
     // what any caller may do is done without a credential, also when the stored one is no longer valid
     const credential = row.scope === 'none' ? undefined : token;
-    const response = await send(address, { method: row.method, body: request.body, token: credential }, signal);
+    const response = await send(address, { method: row.method, body: request.body, token: credential, socket, tried }, signal);
     const what = `${row.method} ${address.pathname} at ${address.origin}`;
     if (!response.ok) throw token === undefined ? anonymousErrorOf(response, what, address) : errorOf(response, what);
     if (row.answer === undefined) return undefined;

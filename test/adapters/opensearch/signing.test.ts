@@ -4,10 +4,11 @@ import { chainCredentials } from '../../../src/adapters/aws/clients.ts';
 import { signingRegion } from '../../../src/adapters/opensearch/signing.ts';
 import { awsEnvironment } from '../../../src/settings/aws.ts';
 import { parseSettings } from '../../../src/settings/settings.ts';
-import { openControl } from '../../../src/app/core.ts';
+import { awsAddresses, createCore, queuesOf } from '../../../src/app/core.ts';
 import { storeTour } from '../../contracts/store-tour.ts';
 import { openTestStore, raw, startProxy, type Proxy, type ProxiedRequest } from '../../support/servers/opensearch.ts';
 import { opensearchUrl } from '../../support/servers/found.ts';
+import { createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { signatureMistake } from '../../support/sigv4.ts';
 
 const signer = {
@@ -60,14 +61,15 @@ describe.skipIf(opensearchUrl() === undefined)('signed requests', () => {
     const settings = { TALLY_INDEX_URL: proxy.url, TALLY_INDEX_AUTH: 'sigv4', AWS_REGION: signer.region, ...env };
     const parsed = parseSettings(settings, () => expect.fail('no setting names a file'));
     if (!parsed.ok) throw new Error(parsed.mistakes.join('; '));
-    const opened = await openControl(parsed.settings, awsEnvironment(settings));
+    const addresses = await awsAddresses(parsed.settings, awsEnvironment(settings), undefined);
+    const core = await createCore(parsed.settings, addresses, { queues: queuesOf(parsed.settings), telemetry: createFakeTelemetry() });
     try {
-      return await opened.operations.listJobs(
-        {},
+      return await core.operations.listJobs(
+        { query: { limit: 10 } },
         { actor: { kind: 'local', user: 'test', host: 'here' }, signal: new AbortController().signal },
       );
     } finally {
-      await opened.close();
+      await core.close();
     }
   }
 
