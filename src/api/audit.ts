@@ -19,7 +19,7 @@ export const auditRecord = auditRecordSchema
     sourceipaddress: z
       .string()
       .exactOptional()
-      .describe('The address that the request came from; absent for a command on the store itself.'),
+      .describe('The address that the request came from; absent for the operator, who comes through the socket.'),
     date: z.string().describe('The day in UTC as `yyyy/mm/dd`, by which exports are partitioned.'),
     outcome: z
       .enum(auditOutcomes)

@@ -32,16 +32,16 @@ export async function listenAt(listener: Listener, setting: string, { host, port
 /** Opens the operator's socket. Without it everything else works, so only a path that the settings name must be free. */
 export async function listenAtSocket(
   controlPlane: ControlPlane,
-  { TALLY_SOCKET: named }: Settings,
+  settings: Settings,
   telemetry: Telemetry,
 ): Promise<Pick<ServedAt, 'socket'>> {
-  const socket = named ?? ownSocket(process.getuid?.() ?? 0);
+  const socket = ownSocket(settings, process.getuid?.() ?? 0);
   try {
     await controlPlane.listenAtSocket(socket);
     return { socket };
   } catch (error) {
     const reason = `${socket} cannot be listened on (${faultOf(error).reason})`;
-    if (named !== undefined) throw new StartError(`TALLY_SOCKET: ${reason}: set it to another path`);
+    if (settings.TALLY_SOCKET !== undefined) throw new StartError(`TALLY_SOCKET: ${reason}: set it to another path`);
     telemetry.warn('the operator has no socket', { reason, advice: 'Set TALLY_SOCKET to a path for this process.' });
     return {};
   }

@@ -114,9 +114,7 @@ function takeServeLock(settings: Settings, stops: (() => Promise<void>)[]): void
   if (index.product !== 'sqlite') return;
   const lock = acquireServeLock(index.path);
   if (lock === 'held') {
-    throw new StartError(
-      `TALLY_INDEX_URL: ${index.path} is served by another tally process. Stop that process or use another file; commands like \`tally search\` can use the same file.`,
-    );
+    throw new StartError(`TALLY_INDEX_URL: ${index.path} is served by another tally process. Stop that process or use another file.`);
   }
   stops.push(async () => lock.release());
 }

@@ -247,12 +247,12 @@ const processSettings = {
     'The address (HOST:PORT) that serves /livez, /readyz and /metrics in every process, whatever its roles. The default is reachable only from the same machine; the container image sets 0.0.0.0:8081.',
   ),
   TALLY_SOCKET: optionalPath.describe(
-    'The path of the Unix socket at which a process with the role http serves its operator. A caller who can open it needs no login, and may appoint the first administrator; the file has the mode 0600. By default it is /tmp/tally-UID.sock, with the number of the user.',
+    'The path of the Unix socket at which a process with the role http serves its operator. A caller who can open it needs no login, and may appoint the first administrator; the file has the mode 0600. By default it is /tmp/tally-UID-PORT.sock, with the number of the user and the port of TALLY_HTTP_ADDRESS.',
   ),
   TALLY_REGISTRY_URL: registryUrl
     .optional()
     .describe(
-      'The address of a running control plane, for example http://127.0.0.1:8080. If it is set, all commands except serve and config send their requests there instead of opening the index and the queues themselves. The option --registry does the same.',
+      'The address of the registry to which commands send their requests, for example https://tally.example.com. The option --registry does the same. Without it they use the registry of the last `tally login`, else the socket of a process on this machine (TALLY_SOCKET), else TALLY_HTTP_ADDRESS.',
     ),
   TALLY_LOG_LEVEL: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])

@@ -4,22 +4,23 @@ import { isLoopback } from './identity.ts';
 
 /** The socket of the service (config/systemd/tally.service), which root and the service's user may open. */
 const SERVICE_SOCKET = '/run/tally/tally.sock';
-/** Port and host of TALLY_HTTP_ADDRESS where it is not loopback: the address is then a proxy's, and the socket the operator's. */
+/** Where a registry that listens on all addresses is reached from its own machine. */
 const LOCAL_HOST = '127.0.0.1';
 
-/** The socket of a process of this user where TALLY_SOCKET names none. */
-export function ownSocket(userId: number): string {
-  return `/tmp/tally-${userId}.sock`;
+type Listening = Pick<Settings, 'TALLY_SOCKET' | 'TALLY_HTTP_ADDRESS'>;
+
+/** The socket of a process of this user. The port tells several of them apart, as it does for their addresses. */
+export function ownSocket({ TALLY_SOCKET: named, TALLY_HTTP_ADDRESS: { port } }: Listening, userId: number): string {
+  return named ?? `/tmp/tally-${userId}-${port}.sock`;
 }
 
 /** Where a command of this user looks for a registry that nothing names: the sockets, the nearest first, and the address. */
-export function localRegistry(
-  { TALLY_SOCKET: named, TALLY_HTTP_ADDRESS: { host, port } }: Settings,
-  userId: number,
-): { readonly sockets: readonly string[]; readonly url: string } {
+export function localRegistry(settings: Listening, userId: number): { readonly sockets: readonly string[]; readonly url: string } {
+  const { host, port } = settings.TALLY_HTTP_ADDRESS;
+  const own = ownSocket(settings, userId);
   const at = isLoopback(host) ? host : LOCAL_HOST;
   return {
-    sockets: named === undefined ? [ownSocket(userId), SERVICE_SOCKET] : [named],
+    sockets: settings.TALLY_SOCKET === undefined ? [own, SERVICE_SOCKET] : [own],
     url: `http://${at.includes(':') ? `[${at}]` : at}:${port}`,
   };
 }

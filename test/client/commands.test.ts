@@ -1,5 +1,4 @@
 /** The credential of commands, as processes. `tally login` and `tally logout`: flow/browser-login.test.ts. */
-import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ROOT } from '../docs/pages.ts';
@@ -63,32 +62,44 @@ describe('the command line', () => {
     expect(world.registry.received).toEqual([]);
   });
 
-  it('acts on the store of this machine where there is one, whatever the login', async () => {
-    await world.logIn();
-    world.registry.received.length = 0;
-    const url = `sqlite:${join(world.home, 'index.sqlite')}`;
-    await tally(['bucket', 'list', '--json'], { TALLY_INDEX_URL: url });
-    mkdirSync(join(world.home, 'data'));
-    writeFileSync(join(world.home, 'data', 'index.sqlite'), '');
-    await tally(['bucket', 'list', '--json']);
-    expect(world.registry.received).toEqual([]);
-    // who the registry knows is not who those commands act for
-    expect((await tally(['whoami'])).stderr).toContain(`With --registry ${world.registry.url} they use this registry.`);
-    expect((await tally(['whoami', '--registry', world.registry.url])).stderr).toBe('');
+  it('speaks to the registry that is named, else to that of the login, else to the socket, else to the address of this machine', async () => {
+    const operator = createFakeControl();
+    const loopback = createFakeControl();
+    const plane = await listenControlPlane({ operations: loopback.checked });
+    const beside = await listenControlPlane({ operations: operator.checked });
+    const socket = join(world.home, 'tally.sock');
+    const here = { TALLY_SOCKET: socket, TALLY_HTTP_ADDRESS: new URL(plane.url).host };
+    /** How many requests each has received. */
+    const received = () => [world.registry.received.length, operator.asked.length, loopback.asked.length];
+    const list = async (env: Readonly<Record<string, string>> = {}) => {
+      const { code, stderr } = await tally(['bucket', 'list'], { ...here, ...env });
+      return [code, stderr, ...received()];
+    };
+    try {
+      expect(await list()).toEqual([0, '', 0, 0, 1]);
+      await beside.listenAtSocket(socket);
+      expect(await list()).toEqual([0, '', 0, 1, 1]);
+      expect(operator.contexts.at(-1)?.actor).toMatchObject({ isOperator: true });
+      // a key that is wrong is refused: the socket, which needs none, is no way around that
+      const refused = `tally: ${FAILED} (authentication.failed)\n`;
+      expect(await list({ TALLY_API_KEY: 'qk_bogus' })).toEqual([1, refused, 0, 1, 1]);
+      expect((await tally(['whoami'], { ...here, TALLY_API_KEY: 'qk_bogus' })).stderr).toBe(refused);
+      await world.logIn();
+      world.registry.received.length = 0;
+      await list();
+      expect(received()).toEqual([1, 1, 1]);
+      await list({ TALLY_REGISTRY_URL: 'http://127.0.0.1:1' });
+      expect(received()).toEqual([1, 1, 1]);
+    } finally {
+      await Promise.all([plane.close(), beside.close()]);
+    }
   });
 
-  it('Fix: never drops an API key in favour of a login or of the store of this machine', async () => {
-    await world.logIn();
-    const store = { TALLY_INDEX_URL: `sqlite:${join(world.home, 'index.sqlite')}` };
-    const key = { TALLY_API_KEY: 'qk_bogus' };
-    for (const [command, env] of [
-      ['whoami', key],
-      ['buckets', key],
-      ['buckets', { ...key, ...store }],
-    ] as const) {
-      const ended = await tally(command === 'buckets' ? ['bucket', 'list'] : [command], env);
-      expect([ended.code, ended.stderr]).toEqual([64, expect.stringContaining('name it with --registry or TALLY_REGISTRY_URL')]);
-    }
+  it('names the addresses that it tried where no registry answers, and how to start one', async () => {
+    const socket = join(world.home, 'tally.sock');
+    const ended = await tally(['bucket', 'list'], { TALLY_SOCKET: socket, TALLY_HTTP_ADDRESS: '127.0.0.1:1' });
+    expect(ended.code).toBe(69);
+    expect(ended.stderr).toContain(`no registry answers at ${socket}, http://127.0.0.1:1: start one with`);
   });
 
   it('Fix: a registry without an issuer refuses a key', async () => {
@@ -107,7 +118,7 @@ describe('the command line', () => {
   it('never reads SERVICE_ variables', async () => {
     world.registry.keys.add(SECRET);
     const env = { SERVICE_API_KEY: SECRET, SERVICE_REGISTRY_URL: world.registry.url };
-    expect((await tally(['whoami'], env)).code).toBe(1);
+    expect((await tally(['whoami'], { ...env, TALLY_SOCKET: 'none', TALLY_HTTP_ADDRESS: '127.0.0.1:1' })).code).toBe(69);
     const { url } = world.registry;
     const search = await tally(['search', 'cat', '--registry', url], env);
     expect([search.code, search.stderr]).toEqual([

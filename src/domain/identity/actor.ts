@@ -65,7 +65,7 @@ export interface KeyActor {
   readonly endsSoonAtMs?: number;
 }
 
-/** `address`: where the request came from; absent for a command that opens the store itself. */
+/** `address`: where the request came from; absent for the operator. */
 export type Actor = (LocalActor | SessionActor | KeyActor) & { readonly address?: string };
 
 /** How the actor is named in stored records and in the audit: an e-mail address, marked if it is not verified, or user@host on this machine. */

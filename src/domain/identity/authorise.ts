@@ -67,7 +67,7 @@ export function refusalOf(scope: Scope, actor: Actor | undefined): Refusal | und
 const localRefusal: Refusal = {
   code: 'session.required',
   detail:
-    'this needs the session of an administrator, or the socket of the daemon: run the command where it runs, as its user, without --registry',
+    'this needs the session of an administrator, or the operator: run the command where the registry runs, as its user and without --registry',
 };
 
 function roleRefusal(scope: Exclude<Scope, 'none'>, session: Pick<SessionActor, 'role' | 'isRoleLapsed'>): Refusal | undefined {
