@@ -26,7 +26,7 @@ import { embeddedIndexPath } from '../settings/embedded.ts';
 import { loginRulesOf } from '../settings/identity.ts';
 import { withoutProxyFor, type OuterEnvironment, type ProxyVariables } from '../settings/proxy.ts';
 import type { Settings } from '../settings/settings.ts';
-import { parseArn } from '../domain/provisioning/names.ts';
+import { isAwsEndpoint, parseArn } from '../domain/provisioning/names.ts';
 import { createAllBuckets, type AllBuckets } from '../pipeline/buckets/all-buckets.ts';
 import { createProcesses, type Processes } from '../pipeline/buckets/processes.ts';
 import { createConnectBucket, type ConnectBucket } from '../pipeline/buckets/connect.ts';
@@ -63,6 +63,8 @@ export interface Core {
   readonly aws: AwsClients;
   readonly storage: ObjectStorage;
   readonly queues: QueueClient;
+  /** Whether the store spells keys in events as AWS does: AWS itself, and the embedded server. */
+  readonly isAws: boolean;
   readonly queueWatch: QueueWatch;
   readonly allBuckets: AllBuckets;
   readonly processes: Processes;
@@ -221,6 +223,7 @@ export async function createCore(
     aws,
     storage,
     queues,
+    isAws: isEmbedded || isAwsEndpoint(addresses.endpoints.s3),
     queueWatch,
     allBuckets: createAllBuckets({ state, clock }),
     processes,

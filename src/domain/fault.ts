@@ -402,11 +402,11 @@ export const faults = {
     jobs: 'fail',
     advice: 'Check that maxReceiveCount is 20 or more and that workers are not killed while they handle messages; then replay the message.',
   },
-  /** A record lacks a field that its format has, or has one of another type. */
+  /** An element of a message is no record. */
   'record.invalid': {
     circuit: 'never',
     jobs: 'fail',
-    advice: 'Read the reason: a field is missing or of the wrong type. Find out what sends such records.',
+    advice: 'Read the reason: this is no record of an object. Find out what sends it.',
   },
   /** A record names a bucket whose name S3 does not permit. */
   'record.bucket-invalid': {
@@ -425,12 +425,6 @@ export const faults = {
     circuit: 'never',
     jobs: 'fail',
     advice: 'The key is empty or longer than the 1,024 bytes that S3 allows. Find out what sends such records.',
-  },
-  /** A record is of a major version that this version of Tally does not know. */
-  'record.version-unknown': {
-    circuit: 'never',
-    jobs: 'fail',
-    advice: 'The event has a major version other than 2. Update Tally, then replay the message.',
   },
 
   // ── the process itself ──

@@ -14,23 +14,40 @@ export const fixtureNames = [
   'localstack-routed',
   'localstack-topic',
   'localstack-trail',
+  'other-stores',
 ] as const;
+
+export interface Provenance {
+  readonly store: string;
+  readonly version: string;
+  /** Received from the store, shown by its documentation, or written from what is known of it. */
+  readonly kind: 'captured' | 'documented' | 'made-up';
+  readonly note: string;
+}
 
 interface FixtureMessage {
   readonly operation: string;
   readonly body: string;
+  readonly provenance: Provenance;
+  /** How the store spells keys, where it is not AWS's. */
+  readonly keys?: 'form' | 'raw';
 }
 
 /** The messages of one fixture file, in order. */
 export function messagesOf(name: (typeof fixtureNames)[number]): readonly FixtureMessage[] {
   const text = readFileSync(new URL(`../fixtures/events/${name}.json`, import.meta.url), 'utf8');
-  const { messages } = JSON.parse(text) as { messages: { operation: string; body: unknown }[] };
-  return messages.map(({ operation, body }) => ({ operation, body: typeof body === 'string' ? body : JSON.stringify(body) }));
+  type Stored = Omit<FixtureMessage, 'body'> & { readonly body: unknown };
+  const { provenance, messages } = JSON.parse(text) as { readonly provenance: Provenance; readonly messages: readonly Stored[] };
+  return messages.map(({ body, ...message }) => ({
+    ...message,
+    provenance: message.provenance ?? provenance,
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  }));
 }
 
 /** The results of a body that must hold records. */
-export function resultsOf(body: unknown): readonly RecordResult[] {
-  const unwrapped = unwrap(typeof body === 'string' ? body : JSON.stringify(body));
+export function resultsOf(body: unknown, isAws = true): readonly RecordResult[] {
+  const unwrapped = unwrap(typeof body === 'string' ? body : JSON.stringify(body), isAws);
   if (unwrapped.kind !== 'records') throw new Error(`no records: ${JSON.stringify(unwrapped)}`);
   return unwrapped.records;
 }

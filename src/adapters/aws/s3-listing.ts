@@ -173,7 +173,7 @@ function checkSubject(
   if (Name === undefined) throw incomplete(question, 'the page does not name its bucket');
   if (Name !== question.bucket) throw incomplete(question, `the page lists the bucket ${printable(Name)}`);
   // some stores encode the keys and not the prefix
-  const isAsked = Prefix === prefix || (isEncoded && decodeFormKey(Prefix).key === prefix);
+  const isAsked = Prefix === prefix || (isEncoded && decodeFormKey(Prefix) === prefix);
   if (!isAsked) throw incomplete(question, `the page lists the prefix ${printable(Prefix)}, not ${printable(prefix)}`);
 }
 
@@ -182,8 +182,8 @@ function objectOf(
   { Key = '', ETag, Size, LastModified, StorageClass }: ListedFields,
   isEncoded: boolean,
 ): ListedObject {
-  const { key, uncertain } = isEncoded ? decodeFormKey(Key) : { key: Key, uncertain: false };
-  if (key === '' || uncertain) throw unreadable(question, 'key', Key);
+  const key = isEncoded ? decodeFormKey(Key) : Key;
+  if (key === undefined || key === '') throw unreadable(question, 'key', Key);
   const sizeBytes = Size === undefined ? undefined : sizeOf(question, Size);
   const lastModified = LastModified === undefined ? undefined : timeOf(question, LastModified);
   const state = presentState({ ETag, sizeBytes, LastModified: lastModified, StorageClass: StorageClass && withoutPage(StorageClass) });

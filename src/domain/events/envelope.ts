@@ -1,18 +1,20 @@
 /**
- * Envelopes: what surrounds the records in the body of a message. The field in the first column identifies each one:
+ * Envelopes: what surrounds the records in the body of a message. They are known by what they contain, because bridges leave
+ * out and add what they like:
  *
- *   Records      S3's notification, or the routing rule's synthetic records (decided for each record)
- *   Event        S3's test event
- *   Type         SNS: a notification that contains any of these envelopes, or a confirmation
- *   detail-type  EventBridge: S3's own event, or an audit-trail event
+ *   Records, or an array   records, or bodies of any of these kinds
+ *   s3 or storage          S3's notification of one object, or the routing rule's synthetic record
+ *   detail                 EventBridge: S3's own event, or an audit-trail event; either may also come without its envelope
+ *   Event                  S3's test event
+ *   Type, Message          SNS: a notification that contains any of these, or a confirmation
+ *   data                   a CloudEvent that contains any of these
  */
 import { isBucketName } from '../bucket-name.ts';
 import type { Fault, FaultCode } from '../fault.ts';
 import { parseEventBridge } from './eventbridge.ts';
-import { isJsonObject, kindOf, quoted, valueAt, type JsonObject } from './fields.ts';
-import { isNative, parseNative } from './native.ts';
-import { rejectedRecord, type Dialect, type RecordResult } from './record.ts';
-import { isSynthetic, parseSynthetic } from './synthetic.ts';
+import { isJsonObject, kindOf, quoted, textOf, type JsonObject } from './fields.ts';
+import { parseNative } from './native.ts';
+import { rejectedRecord, type RecordResult } from './record.ts';
 import { parseTrail } from './trail.ts';
 
 /** The result of reading a message's body. */
@@ -26,8 +28,8 @@ export type Unwrapped =
   /** The body as a whole cannot be read, and never will be. */
   | { readonly kind: 'rejected'; readonly fault: Fault };
 
-/** Maximum number of SNS envelopes around the records: one is usual, two occur when a topic is relayed through another topic. */
-const ENVELOPES_MAX = 2;
+/** Maximum number of envelopes around the records. One is usual; a relayed topic and a bridge add theirs. */
+const ENVELOPES_MAX = 8;
 
 /** A body has at most 1 MiB, and a record with an event name, a bucket and a key needs more than 52 bytes. */
 const RECORDS_MAX = 20_000;
@@ -36,24 +38,41 @@ const TOPIC_ARN = /^arn:aws[a-z-]{0,20}:sns:[a-z0-9-]{1,40}:\d{12}:[A-Za-z0-9_-]
 /** SNS tokens have about 250 characters. */
 const TOKEN_LENGTH_MAX = 2_048;
 
-/** Reads the body of a message. It never throws: every text has a result. */
-export function unwrap(body: string): Unwrapped {
-  return unwrapText(body, 0);
+/** Reads the body of a message. It never throws: every text has a result. `isAws`: the store spells keys as AWS does. */
+export function unwrap(body: string, isAws = true): Unwrapped {
+  return unwrapText(body, { isAws, envelopes: 0 });
 }
 
-function unwrapText(text: string, envelopes: number): Unwrapped {
+interface Depth {
+  readonly isAws: boolean;
+  readonly envelopes: number;
+}
+
+function unwrapText(text: string, depth: Depth): Unwrapped {
   const parsed = parseJson(text);
-  const what = envelopes === 0 ? 'the body' : 'the Message of the SNS envelope';
-  if (parsed === undefined) return rejected('message.not-json', `${what} is not JSON: ${quoted(text)}`);
-  const { value } = parsed;
-  if (!isJsonObject(value)) return rejected('message.unknown-wrapper', `${what} is ${kindOf(value)}, not an object`);
-  if (Object.hasOwn(value, 'Records')) return unwrapRecords(value.Records);
-  if (value.Event === 's3:TestEvent')
-    return { kind: 'test-event', ...(typeof value.Bucket === 'string' && isBucketName(value.Bucket) && { bucket: value.Bucket }) };
-  if (typeof value.Type === 'string') return unwrapSns(value, value.Type, envelopes);
-  const detailType = value['detail-type'];
-  if (typeof detailType === 'string') return unwrapEvent(value, detailType);
-  return rejected('message.unknown-wrapper', `${what} has neither Records nor a Type with a Message nor a detail-type`);
+  if (parsed === undefined) return rejected('message.not-json', `${whatAt(depth)} is not JSON: ${quoted(text)}`);
+  return unwrapValue(parsed.value, depth);
+}
+
+function unwrapValue(value: unknown, depth: Depth): Unwrapped {
+  if (Array.isArray(value)) return unwrapRecords(value, depth);
+  if (!isJsonObject(value)) return rejected('message.unknown-wrapper', `${whatAt(depth)} is ${kindOf(value)}, not an object`);
+  if (Object.hasOwn(value, 'Records')) return unwrapRecords(isJsonObject(value.Records) ? [value.Records] : value.Records, depth);
+  const records = parseRecord(value, depth.isAws);
+  return records === undefined ? unwrapEnvelope(value, depth) : { kind: 'records', records };
+}
+
+function unwrapEnvelope(value: JsonObject, depth: Depth): Unwrapped {
+  const { Event: event, Type: type, Bucket: bucket } = value;
+  if (event === 's3:TestEvent') return { kind: 'test-event', ...(isBucketName(textOf(bucket)) && { bucket: textOf(bucket) }) };
+  if (type === 'SubscriptionConfirmation' || type === 'UnsubscribeConfirmation') return unwrapConfirmation(value, type);
+  const content = value.Message ?? value.data;
+  if (content !== undefined) return unwrapContent(content, topicArnOf(value), depth);
+  return rejected('message.unknown-wrapper', `${whatAt(depth)} has neither Records nor a record nor a Message`);
+}
+
+function whatAt({ envelopes }: Depth): string {
+  return envelopes === 0 ? 'the body' : 'the content of the envelope';
 }
 
 function parseJson(text: string): { readonly value: unknown } | undefined {
@@ -64,15 +83,15 @@ function parseJson(text: string): { readonly value: unknown } | undefined {
   }
 }
 
-function unwrapRecords(records: unknown): Unwrapped {
+function unwrapRecords(records: unknown, depth: Depth): Unwrapped {
   if (!Array.isArray(records)) return rejected('message.unknown-wrapper', `Records is ${kindOf(records)}, not an array`);
-  if (records.length === 0) return rejected('message.unknown-wrapper', 'Records is empty');
+  if (records.length === 0) return rejected('message.unknown-wrapper', 'there are no records');
   if (records.length > RECORDS_MAX)
-    return rejected('message.unknown-wrapper', `Records has ${records.length} entries, too many to be events`);
+    return rejected('message.unknown-wrapper', `there are ${records.length} records, too many to be events`);
   // the usual message has one record, which shares its result with none
-  if (records.length === 1) return { kind: 'records', records: [parseRecord(records[0])] };
+  if (records.length === 1) return { kind: 'records', records: resultsOf(records[0], depth) };
   const share = sharing();
-  return { kind: 'records', records: records.map((record) => share(parseRecord(record))) };
+  return { kind: 'records', records: records.flatMap((record) => resultsOf(record, depth).map(share)) };
 }
 
 /**
@@ -90,35 +109,30 @@ function sharing(): (result: RecordResult) => RecordResult {
   };
 }
 
-function parseRecord(value: unknown): RecordResult {
-  if (!isJsonObject(value)) return rejectedRecord('record.invalid', `the record is ${kindOf(value)}, not an object`);
-  if (isNative(value)) return withDialect(parseNative(value), 'native');
-  if (isSynthetic(value)) return withDialect(parseSynthetic(value), 'synthetic');
-  return rejectedRecord('record.invalid', `eventSource is ${quoted(value.eventSource)}, not S3`, valueAt(value, 's3', 'bucket', 'name'));
+/** The results of one element of Records or of an array: a record, or a body with records. */
+function resultsOf(element: unknown, { isAws, envelopes }: Depth): readonly RecordResult[] {
+  if (!isJsonObject(element) && !Array.isArray(element))
+    return [rejectedRecord('record.invalid', `the record is ${kindOf(element)}, not an object`)];
+  const records = isJsonObject(element) ? parseRecord(element, isAws) : undefined;
+  if (records !== undefined) return records;
+  if (envelopes === ENVELOPES_MAX) return [rejectedRecord('record.invalid', 'the record is in too many envelopes')];
+  const unwrapped = unwrapValue(element, { isAws, envelopes: envelopes + 1 });
+  if (unwrapped.kind === 'records') return unwrapped.records;
+  return [rejectedRecord('record.invalid', unwrapped.kind === 'rejected' ? unwrapped.fault.reason : `the record is a ${unwrapped.kind}`)];
 }
 
-/** A record that cannot be read is still counted under its dialect. */
-function withDialect(result: RecordResult, dialect: Dialect): RecordResult {
-  return result.ok ? result : { ...result, dialect };
+/** The results of a record in one of the dialects; undefined when it has the form of none. */
+function parseRecord(value: JsonObject, isAws: boolean): readonly RecordResult[] | undefined {
+  if (isJsonObject(value.s3) || isJsonObject(value.storage)) return parseNative(value, isAws);
+  const detail = isJsonObject(value.detail) ? value.detail : value;
+  const isTrail = isJsonObject(value.detail) && /^AWS .* via CloudTrail$/.test(textOf(value['detail-type']));
+  if (isTrail || isJsonObject(detail.requestParameters)) return parseTrail(value, isAws);
+  if (isJsonObject(detail.bucket) && isJsonObject(detail.object)) return parseEventBridge(value, isAws);
+  return undefined;
 }
 
-function unwrapEvent(event: JsonObject, detailType: string): Unwrapped {
-  if (/^AWS .* via CloudTrail$/.test(detailType)) {
-    const eventSource = valueAt(event, 'detail', 'eventSource');
-    if (eventSource === 's3.amazonaws.com')
-      return { kind: 'records', records: parseTrail(event).map((result) => withDialect(result, 'trail')) };
-    return rejected('message.unknown-wrapper', `the audit-trail event's eventSource is ${quoted(eventSource)}, not s3.amazonaws.com`);
-  }
-  if (event.source === 'aws.s3') return { kind: 'records', records: [withDialect(parseEventBridge(event, detailType), 'eventbridge')] };
-  return rejected('message.unknown-wrapper', `the EventBridge event's source is ${quoted(event.source)}, not aws.s3`);
-}
-
-function unwrapSns(envelope: JsonObject, type: string, envelopes: number): Unwrapped {
+function unwrapConfirmation(envelope: JsonObject, type: 'SubscriptionConfirmation' | 'UnsubscribeConfirmation'): Unwrapped {
   const topicArn = topicArnOf(envelope);
-  if (type === 'Notification') return unwrapNotification(envelope, topicArn, envelopes);
-  if (type !== 'SubscriptionConfirmation' && type !== 'UnsubscribeConfirmation') {
-    return rejected('message.unknown-wrapper', `the Type of the SNS envelope is ${quoted(type)}`);
-  }
   if (topicArn === undefined) return rejected('message.unknown-wrapper', `the TopicArn of the ${type} is ${quoted(envelope.TopicArn)}`);
   if (type === 'UnsubscribeConfirmation') return { kind: 'unsubscribe-confirmation', topicArn };
   const { Token: token } = envelope;
@@ -126,15 +140,11 @@ function unwrapSns(envelope: JsonObject, type: string, envelopes: number): Unwra
   return { kind: 'subscription-confirmation', topicArn, token };
 }
 
-function unwrapNotification(envelope: JsonObject, topicArn: string | undefined, envelopes: number): Unwrapped {
-  const { Message: message } = envelope;
-  if (typeof message !== 'string') {
-    return rejected('message.unknown-wrapper', `the Message of the SNS envelope is ${kindOf(message)}, not a text`);
-  }
-  if (envelopes === ENVELOPES_MAX) {
-    return rejected('message.too-deep', `there are more than ${ENVELOPES_MAX} SNS envelopes around the event`);
-  }
-  const unwrapped = unwrapText(message, envelopes + 1);
+/** Reads the Message of an SNS envelope, or the data of a CloudEvent. */
+function unwrapContent(content: unknown, topicArn: string | undefined, { isAws, envelopes }: Depth): Unwrapped {
+  if (envelopes === ENVELOPES_MAX) return rejected('message.too-deep', `there are more than ${ENVELOPES_MAX} envelopes around the event`);
+  const depth = { isAws, envelopes: envelopes + 1 };
+  const unwrapped = typeof content === 'string' ? unwrapText(content, depth) : unwrapValue(content, depth);
   if (unwrapped.kind !== 'records') return unwrapped;
   const records = unwrapped.records.some(isEventBridges) ? unwrapped.records.map(throughTopic) : unwrapped.records;
   // the queue is subscribed to the outermost topic
@@ -142,7 +152,7 @@ function unwrapNotification(envelope: JsonObject, topicArn: string | undefined, 
   return outermost === undefined ? { kind: 'records', records } : { kind: 'records', records, topicArn: outermost };
 }
 
-/** Marks EventBridge records, which anyone who may publish to the topic can forge. Native notifications through a topic stay as they are: a topic is one of their sources. */
+/** Marks EventBridge records in an envelope, which anyone who may publish to the topic can forge. Native notifications through a topic stay as they are: a topic is one of their sources. */
 function throughTopic(result: RecordResult): RecordResult {
   return isEventBridges(result) ? { ...result, record: { ...result.record, throughTopic: true } } : result;
 }

@@ -1,5 +1,4 @@
-/** Functions that the dialects share: they read fields of unchecked JSON, and keys as each envelope encodes them. */
-import { z } from 'zod';
+/** Functions that the dialects share: they read fields of unchecked JSON, where a field that cannot be read is absent, and keys as stores spell them. */
 import { printable } from '../printable.ts';
 
 /** A fault's reason repeats at most this many characters of a message. */
@@ -30,24 +29,14 @@ export function isAbsent(value: unknown): value is undefined | null | '' {
   return value === undefined || value === null || value === '';
 }
 
-/** Whether a field holds an event name, known or unknown. */
-export function isEventName(value: unknown): value is string {
-  return typeof value === 'string' && value !== '';
+/** The text in a field; the empty string where there is none. */
+export function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : '';
 }
 
-/** An identifier made by S3 (etag, version id, sequencer), or nothing. */
-export const idSchema = z
-  .string()
-  .max(ID_LENGTH_MAX)
-  .refine((text) => text.isWellFormed(), 'Invalid input: not well-formed Unicode')
-  .nullish();
-
-/** A delete marker as the sources write it: absent, null, the empty string, a boolean, or its name. */
-export const deleteMarkerSchema = z.literal([true, false, 'true', 'false', '', null]).optional();
-
-/** Whether a parsed delete-marker field is true. */
-export function isMarked(deleteMarker: z.infer<typeof deleteMarkerSchema>): boolean {
-  return deleteMarker === true || deleteMarker === 'true';
+/** An identifier made by S3 (etag, version id, sequencer); undefined when there is none that can be read. */
+export function idOf(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' && value.length <= ID_LENGTH_MAX && value.isWellFormed() ? value : undefined;
 }
 
 const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/;
@@ -74,12 +63,6 @@ export function kindOf(value: unknown): string {
 /** S3's limit for a key, in UTF-8 bytes. */
 const KEY_BYTES_MAX = 1_024;
 
-/** A key as an envelope has it. `uncertain`: its escapes were malformed, so `key` is the undecoded text and may not be the object's key. */
-export interface WrittenKey {
-  readonly key: string;
-  readonly uncertain: boolean;
-}
-
 /** Whether S3 could hold an object under this key: 1 to 1,024 bytes of well-formed Unicode. */
 export function isKey(text: string): boolean {
   if (text === '' || text.length > KEY_BYTES_MAX || !text.isWellFormed()) return false;
@@ -87,20 +70,33 @@ export function isKey(text: string): boolean {
   return text.length * 3 <= KEY_BYTES_MAX || Buffer.byteLength(text) <= KEY_BYTES_MAX;
 }
 
-/** A key of S3's EventBridge events, audit-trail events and synthetic records, which never encode it. */
-export function rawKey(text: string): WrittenKey {
-  return { key: text, uncertain: false };
+/**
+ * How a store spells the keys in its events: form-url-encoded UTF-8, as S3's notifications do; raw, as everything else of
+ * AWS does; or in one of the two ways, and it is not known which.
+ */
+export type Spelling = 'form' | 'raw' | 'either';
+
+/** The keys that a text may mean: one, or two where it is not known how the store spells them; none when the text is no key. */
+export interface Keys {
+  readonly keys: readonly string[];
+  /** False when the key may be another one. */
+  readonly isCertain: boolean;
 }
 
-/**
- * A key of S3's notifications, and of listings requested with EncodingType=url: form-url-encoded UTF-8, where `+` is a
- * space. If an escape is malformed or not UTF-8, the whole key stays undecoded and `uncertain`.
- */
-export function decodeFormKey(text: string): WrittenKey {
-  if (!text.includes('%')) return { key: text.includes('+') ? text.replaceAll('+', ' ') : text, uncertain: false };
+/** Reads a key as its store spells it. With malformed escapes it is taken as it stands, and not certain. */
+export function keysOf(text: string, spelling: Spelling): Keys {
+  const decoded = spelling === 'raw' ? text : decodeFormKey(text);
+  const isCertain = decoded !== undefined && (spelling !== 'either' || decoded === text);
+  const keys = isCertain || decoded === undefined || spelling === 'form' ? [decoded ?? text] : [decoded, text];
+  return { keys: keys.filter(isKey), isCertain };
+}
+
+/** Decodes form-url-encoded UTF-8, where `+` is a space; undefined if an escape is malformed or not UTF-8. */
+export function decodeFormKey(text: string): string | undefined {
+  if (!text.includes('%')) return text.includes('+') ? text.replaceAll('+', ' ') : text;
   try {
-    return { key: decodeURIComponent(text.replaceAll('+', ' ')), uncertain: false };
+    return decodeURIComponent(text.replaceAll('+', ' '));
   } catch {
-    return { key: text, uncertain: true };
+    return undefined;
   }
 }

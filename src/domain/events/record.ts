@@ -1,10 +1,9 @@
 /** Records: one change each, as a source reported it, in one shape for all envelopes and dialects. */
-import type { z } from 'zod';
 import type { BucketSource } from '../bucket.ts';
 import { isBucketName } from '../bucket-name.ts';
 import type { DocumentSource } from '../documents/document.ts';
 import type { Fault, FaultCode } from '../fault.ts';
-import { isAbsent, isKey, quoted, type WrittenKey } from './fields.ts';
+import { idOf, isAbsent, keysOf, quoted, type Spelling, textOf, timeOf } from './fields.ts';
 
 /** How a record is written: S3's notification, S3's EventBridge event, an audit-trail event, or the synthetic Records of the routing rule. */
 export const dialects = ['native', 'eventbridge', 'trail', 'synthetic'] as const;
@@ -40,7 +39,7 @@ export function isFormOf(source: BucketSource, dialect: Dialect): boolean {
 export type Change =
   /** Put, Post or Copy. */
   | { readonly kind: 'created'; readonly copied: boolean }
-  /** CompleteMultipartUpload, or a creation of a kind that is not known. The upload that started last may win, so the record does not say which object is current. */
+  /** CompleteMultipartUpload, or a creation for a reason that is not known. The upload that started last may win, so the record does not say which object is current. */
   | { readonly kind: 'multipart-completed' }
   /** A delete marker became current. */
   | { readonly kind: 'marker-created' }
@@ -56,8 +55,10 @@ export type Change =
   | { readonly kind: 'tagged' }
   /** The object may be gone: a reduced-redundancy object was lost, or a removal has a name that is not known. */
   | { readonly kind: 'lost' }
-  /** The event does not change anything that the index holds (ACLs, replication, a failed call …), or its name is unknown. */
-  | { readonly kind: 'ignored'; readonly reason: 'no-effect' | 'failed-call' | 'unknown-event' };
+  /** The name of the event is missing or unknown. */
+  | { readonly kind: 'unknown' }
+  /** The event does not change anything that the index holds (ACLs, replication, a failed call …). */
+  | { readonly kind: 'ignored'; readonly reason: 'no-effect' | 'failed-call' };
 
 /** The changes that event names report, so that each name of a dialect is one line. */
 export const changes = {
@@ -71,9 +72,9 @@ export const changes = {
   storageChanged: { kind: 'storage-changed' },
   tagged: { kind: 'tagged' },
   lost: { kind: 'lost' },
+  unknown: { kind: 'unknown' },
   noEffect: { kind: 'ignored', reason: 'no-effect' },
   failedCall: { kind: 'ignored', reason: 'failed-call' },
-  unknownEvent: { kind: 'ignored', reason: 'unknown-event' },
 } as const satisfies Readonly<Record<string, Change>>;
 
 /** Whether the record reports that its object may be gone. */
@@ -89,6 +90,7 @@ export function reportsDeletion({ kind }: Change): boolean {
     case 'multipart-completed':
     case 'storage-changed':
     case 'tagged':
+    case 'unknown':
     case 'ignored':
       return false;
   }
@@ -100,14 +102,12 @@ export interface ChangeRecord {
   readonly bucket: string;
   /** Decoded. Empty only for `bulk-deleted` and `ignored` records. */
   readonly key: string;
-  /** True when the key's escapes were malformed: `key` is then the undecoded text, and the object must be observed. */
-  readonly keyUncertain: boolean;
-  /** The name as the source wrote it, at most 128 characters (`ObjectCreated:Put`, `Object Created`, `PutObject`). */
+  /** The name as the source wrote it, at most 128 characters (`ObjectCreated:Put`, `Object Created`, `PutObject`). Empty when there is none. */
   readonly eventName: string;
   readonly change: Change;
   /** When the change happened according to the source; absent when the source gives no valid time. */
   readonly eventTimeMs?: number;
-  /** The sequencer as written (hex, not yet validated). Audit-trail and synthetic records never have one. */
+  /** The sequencer as written (hex, not yet validated). Absent when the record is not in S3's own form, or its key may be another: such a record states nothing. */
   readonly sequencer?: string;
   readonly etag?: string;
   readonly sizeBytes?: number;
@@ -128,88 +128,87 @@ export type RecordResult =
 const EVENT_NAME_LENGTH_MAX = 128;
 
 /** A record that can never succeed. `bucket` is kept if it is a valid bucket name: a loss gap is opened for it. */
-export function rejectedRecord(code: FaultCode, reason: string, bucket?: unknown): RecordResult {
-  const known = typeof bucket === 'string' && isBucketName(bucket) ? { bucket } : {};
+export function rejectedRecord(
+  code: FaultCode,
+  reason: string,
+  known: { readonly bucket?: string; readonly dialect?: Dialect } = {},
+): RecordResult {
   return { ok: false, fault: { code, reason }, ...known };
 }
 
-/** A record that does not match its schema. The reason names the first mistake by path and kind, never by its value. */
-export function invalidRecord(error: z.ZodError, bucket: unknown): RecordResult {
-  const issue = error.issues[0];
-  return rejectedRecord('record.invalid', `${issue?.path.join('.') ?? ''}: ${issue?.message ?? ''}`, bucket);
-}
-
-/** A record that changes nothing in the index. None of its fields are needed, so none are checked: the key is empty, and so is the bucket if the record has no valid one. */
-export function ignoredRecord(
-  facts: Pick<RecordFacts, 'dialect' | 'eventName' | 'bucket' | 'eventTimeMs'> & { readonly change: Change },
-): RecordResult {
-  const { bucket, eventTimeMs } = facts;
-  return {
-    ok: true,
-    record: {
-      dialect: facts.dialect,
-      bucket: typeof bucket === 'string' && isBucketName(bucket) ? bucket : '',
-      key: '',
-      keyUncertain: false,
-      eventName: shortName(facts.eventName),
-      change: facts.change,
-      ...(eventTimeMs !== undefined && { eventTimeMs }),
-    },
-  };
-}
-
-/** The fields of a record as its dialect gives them. */
+/** The fields of a record where its dialect has them, unchecked: one that cannot be read is absent. */
 export interface RecordFacts {
   readonly dialect: Dialect;
   readonly eventName: string;
   readonly change: Change;
   readonly bucket: unknown;
-  readonly key: WrittenKey;
-  readonly eventTimeMs: number | undefined;
-  readonly sequencer?: string | null | undefined;
+  readonly key: unknown;
+  readonly spelling: Spelling;
+  readonly eventTime: unknown;
+  /** Whether the record is in the form in which S3 itself writes it. Only then may it state its result. */
+  readonly isOwnForm: boolean;
+  readonly sequencer?: unknown;
   /** With or without the quotes of the ETag header. */
-  readonly etag?: string | null | undefined;
-  readonly sizeBytes?: number | null | undefined;
-  readonly versionId?: string | null | undefined;
-  /** Of an audit trail, unchecked. */
+  readonly etag?: unknown;
+  readonly sizeBytes?: unknown;
+  readonly versionId?: unknown;
+  /** Of an audit trail. */
   readonly requestId?: unknown;
 }
 
-/** Makes the record of a change. It is rejected when its bucket or key is not valid (`record.bucket-invalid`, `record.key-missing`, `record.key-invalid`). */
-export function recordOf(facts: RecordFacts): RecordResult {
-  const { dialect, change, bucket, key } = facts;
-  if (typeof bucket !== 'string' || !isBucketName(bucket)) {
-    return rejectedRecord('record.bucket-invalid', `the bucket name is not valid: ${quoted(bucket)}`);
+/** Makes the records of a change: one, or two where its key may be spelled in two ways. It is rejected when it names no valid bucket or key (`record.bucket-invalid`, `record.key-missing`, `record.key-invalid`). */
+export function recordsOf(facts: RecordFacts): readonly RecordResult[] {
+  const { dialect, change, bucket } = facts;
+  const isNamed = typeof bucket === 'string' && isBucketName(bucket);
+  // of an ignored record no field is needed, so none is checked
+  if (change.kind === 'ignored') return [{ ok: true, record: recordOf(facts, isNamed ? bucket : '', '') }];
+  if (!isNamed) return [rejectedRecord('record.bucket-invalid', `the bucket name is not valid: ${quoted(bucket)}`, { dialect })];
+  if (change.kind === 'bulk-deleted') return [{ ok: true, record: recordOf(facts, bucket, '') }];
+  const text = textOf(facts.key);
+  if (text === '') return [rejectedRecord('record.key-missing', `${quoted(facts.eventName)} names no key`, { bucket, dialect })];
+  const { keys, isCertain } = keysOf(text, facts.spelling);
+  if (keys.length === 0) {
+    const reason = `the key ${quoted(text)} is not well-formed Unicode or is longer than 1,024 bytes`;
+    return [rejectedRecord('record.key-invalid', reason, { bucket, dialect })];
   }
-  if (key.key === '' && change.kind !== 'bulk-deleted') {
-    return rejectedRecord('record.key-missing', `${quoted(facts.eventName)} names no key`, bucket);
-  }
-  if (key.key !== '' && !isKey(key.key)) {
-    return rejectedRecord(
-      'record.key-invalid',
-      `the key ${quoted(key.key)} is not well-formed Unicode or is longer than 1,024 bytes`,
-      bucket,
-    );
-  }
-  const eventName = shortName(facts.eventName);
-  const record: Writable<ChangeRecord> = { dialect, bucket, key: key.key, keyUncertain: key.uncertain, eventName, change };
-  addOptionalFields(record, facts);
-  return { ok: true, record };
+  return keys.map((key) => ({ ok: true, record: recordOf(isCertain ? facts : { ...facts, isOwnForm: false }, bucket, key) }));
 }
 
 type Writable<Fields> = { -readonly [Field in keyof Fields]: Fields[Field] };
 
-/** Adds the fields one by one, because a spread for each optional field makes an object for each of them. */
-function addOptionalFields(record: Writable<ChangeRecord>, facts: RecordFacts): void {
-  const { eventTimeMs, sequencer, sizeBytes, versionId } = facts;
-  const etag = facts.etag?.replaceAll('"', '');
-  const requestId = requestIdOf(facts);
+function recordOf(facts: RecordFacts, bucket: string, key: string): ChangeRecord {
+  const { dialect, change } = facts;
+  const eventName = facts.eventName.slice(0, EVENT_NAME_LENGTH_MAX).toWellFormed();
+  const record: Writable<ChangeRecord> = { dialect, bucket, key, eventName, change };
+  const eventTimeMs = timeOf(facts.eventTime);
   if (eventTimeMs !== undefined) record.eventTimeMs = eventTimeMs;
-  if (!isAbsent(sequencer)) record.sequencer = sequencer;
+  if (change.kind !== 'ignored') addStated(record, facts);
+  return record;
+}
+
+/** Adds the fields one by one, because a spread for each of them makes an object for each of them. */
+function addStated(record: Writable<ChangeRecord>, facts: RecordFacts): void {
+  const etag = idOf(facts.etag)?.replaceAll('"', '');
+  const sizeBytes = sizeOf(facts.sizeBytes);
+  const versionId = idOf(facts.versionId);
+  const sequencer = facts.isOwnForm && isReadable(facts) ? idOf(facts.sequencer) : undefined;
+  const requestId = requestIdOf(facts);
+  if (sequencer !== undefined) record.sequencer = sequencer;
   if (!isAbsent(etag)) record.etag = etag;
-  if (!isAbsent(sizeBytes)) record.sizeBytes = sizeBytes;
-  if (!isAbsent(versionId)) record.versionId = versionId;
+  if (sizeBytes !== undefined) record.sizeBytes = sizeBytes;
+  if (versionId !== undefined) record.versionId = versionId;
   if (requestId !== undefined) record.requestId = requestId;
+}
+
+/** Whether all that states the result can be read: a field that is there but cannot be makes the form another one. */
+function isReadable({ etag, versionId, sizeBytes }: RecordFacts): boolean {
+  return (
+    [etag, versionId].every((id) => isAbsent(id) || idOf(id) !== undefined) && (isAbsent(sizeBytes) || sizeOf(sizeBytes) !== undefined)
+  );
+}
+
+function sizeOf(value: unknown): number | undefined {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 }
 
 /** A request ID as S3 and CloudTrail write them. It only ever proves something, so any other value counts as absent. */
@@ -218,8 +217,4 @@ const REQUEST_ID = /^[\w-]{8,128}$/;
 function requestIdOf({ change, requestId }: RecordFacts): string | undefined {
   const isDelete = change.kind === 'deleted' || change.kind === 'marker-created' || change.kind === 'bulk-deleted';
   return isDelete && typeof requestId === 'string' && REQUEST_ID.test(requestId) ? requestId : undefined;
-}
-
-function shortName(eventName: string): string {
-  return eventName.slice(0, EVENT_NAME_LENGTH_MAX).toWellFormed();
 }

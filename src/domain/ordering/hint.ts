@@ -39,7 +39,7 @@ export type Hint =
   | ResolveHint
   | ObserveHint
   | { readonly kind: 'gap'; readonly seenAtMs: number }
-  | { readonly kind: 'ignored'; readonly reason: 'no-effect' | 'failed-call' | 'unknown-event' | 'no-tags' };
+  | { readonly kind: 'ignored'; readonly reason: 'no-effect' | 'failed-call' | 'no-tags' };
 
 /** The times of the message that contains the record. */
 export interface MessageTimes {
@@ -65,6 +65,7 @@ export function hintOf(record: ChangeRecord, bucket: BucketFacts, times: Message
     case 'multipart-completed':
     case 'lifecycle-expired':
     case 'lost':
+    case 'unknown':
       return observed(record, bucket, times);
     case 'storage-changed':
     case 'created':
@@ -77,7 +78,7 @@ export function hintOf(record: ChangeRecord, bucket: BucketFacts, times: Message
 /** The hint of a record that its sequencer orders, if the sequencer is plausible. */
 function ordered(record: ChangeRecord, bucket: BucketFacts, times: MessageTimes): Hint {
   const clock = fitsSource(record, bucket.source) ? plausibleClock(record, times) : undefined;
-  if (clock === undefined || record.keyUncertain) return observed(record, bucket, times);
+  if (clock === undefined) return observed(record, bucket, times);
   const state = isCurrent(record, bucket, { ...times, clock }) ? statedResult(record, bucket) : undefined;
   return state === undefined ? { kind: 'resolve', clock } : { kind: 'exact', clock, state };
 }
@@ -127,6 +128,7 @@ function statedResult(record: ChangeRecord, bucket: BucketFacts): ObjectState | 
     case 'storage-changed':
     case 'tagged':
     case 'lost':
+    case 'unknown':
     case 'ignored':
       return undefined;
   }
@@ -167,7 +169,7 @@ function observed({ eventTimeMs, ...record }: ChangeRecord, { s3AheadMs = 0 }: B
  * multipart uploads may end long after they began. If a record that should order itself does not, its time is doubtful too.
  */
 function settlesFromSending(record: Pick<ChangeRecord, 'change' | 'dialect'>): boolean {
-  if (record.change.kind === 'multipart-completed') return true;
+  if (record.change.kind === 'multipart-completed' || record.change.kind === 'unknown') return true;
   if (record.change.kind === 'created' && record.change.copied) return true;
   return dialectFacts[record.dialect].hasSequencers;
 }

@@ -59,6 +59,13 @@ export function domainOf(partition: string): string {
   return partitions.find(({ name }) => name === partition)?.domain ?? 'amazonaws.com';
 }
 
+/** Whether an endpoint is one of AWS itself; absent: the SDK's own choice, which is. */
+export function isAwsEndpoint(endpoint: string | undefined): boolean {
+  if (endpoint === undefined) return true;
+  const { hostname } = new URL(endpoint);
+  return ['amazonaws.com', ...partitions.map(({ domain }) => domain)].some((domain) => hostname.endsWith(`.${domain}`));
+}
+
 /** The common beginning of all names of an installation. */
 export function prefixOf(installation: string): string {
   return `tally-${installation}`;

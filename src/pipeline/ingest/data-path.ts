@@ -27,9 +27,6 @@ import type { Weights } from './weights.ts';
 import type { Handover } from '../gaps/handover.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
-/** How often an unknown event is logged, by its name: the configuration that sends it changes rarely. */
-const UNKNOWN_EVENT_MS = 3_600_000;
-
 /** Handles received messages up to their settlement. Resolves when the poller may receive again; never rejects. */
 export type HandleMessages = (messages: readonly QueueMessage[]) => Promise<void>;
 
@@ -46,13 +43,15 @@ interface DataPathDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly maxReceiveCount: (queueUrl: string) => number;
   readonly hiddenMessages: Pick<HiddenMessages, 'hidden' | 'settled'>;
   readonly counter: Pick<EventCounter, 'event'>;
+  /** Whether the store spells keys as AWS does. Another one may spell them in another way, and then a key is looked for in both. */
+  readonly isAws: boolean;
 }
 
 type RejectedRecord = Extract<RecordResult, { ok: false }>;
 
 /** Creates the data path. */
 export function createDataPath(dependencies: DataPathDependencies): HandleMessages {
-  const { held, weights, settler, finishRecord, finishServiceMessage, sendDeadLetter, gaps, waiting, handover } = dependencies;
+  const { held, settler, finishRecord, finishServiceMessage, sendDeadLetter, gaps, waiting, handover } = dependencies;
   const { hiddenMessages, maxReceiveCount, clock, telemetry, counter } = dependencies;
 
   return async function handleMessages(messages) {
@@ -67,7 +66,7 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
   async function finishMessage(hand: InHand): Promise<void> {
     const { message } = hand;
     try {
-      const unwrapped = await unwrapInTurn(hand, weights);
+      const unwrapped = await unwrapInTurn(hand, dependencies);
       let isSettled = false;
       while (!isSettled) {
         const outcomes = await outcomesOf(unwrapped, hand);
@@ -196,13 +195,13 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
 }
 
 /** Reads the body when its turn has come, which is usually now. */
-function unwrapInTurn(hand: InHand, weights: Weights): Unwrapped | Promise<Unwrapped> {
-  const turn = weights.turn(hand.weight, hand.signal);
-  return turn === undefined ? unwrapBody(hand, weights) : turn.then(() => unwrapBody(hand, weights));
+function unwrapInTurn(hand: InHand, how: Pick<DataPathDependencies, 'weights' | 'isAws'>): Unwrapped | Promise<Unwrapped> {
+  const turn = how.weights.turn(hand.weight, hand.signal);
+  return turn === undefined ? unwrapBody(hand, how) : turn.then(() => unwrapBody(hand, how));
 }
 
-function unwrapBody({ message, weight }: InHand, weights: Weights): Unwrapped {
-  const unwrapped = unwrap(message.body);
+function unwrapBody({ message, weight }: InHand, { weights, isAws }: Pick<DataPathDependencies, 'weights' | 'isAws'>): Unwrapped {
+  const unwrapped = unwrap(message.body, isAws);
   weights.opened(weight, unwrapped.kind === 'records' ? readableOf(unwrapped.records) : 0);
   return unwrapped;
 }
@@ -243,7 +242,4 @@ function reportOutcome(
   telemetry.count('tally_records_total', 1, { dialect, outcome: labelOf(outcome.kind) });
   const fault = 'fault' in outcome ? outcome.fault.code : undefined;
   telemetry.debug('record ended', { messageId, bucket, key, dialect, eventName, outcome: outcome.kind, fault });
-  if (outcome.kind !== 'ignored' || outcome.reason !== 'unknown-event') return;
-  telemetry.count('tally_unknown_events_total', 1);
-  telemetry.warnOnce('unknown event ignored', eventName, { eventName }, UNKNOWN_EVENT_MS);
 }

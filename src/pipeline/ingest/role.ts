@@ -74,6 +74,8 @@ export interface IngestParts extends WithPorts<'clock' | 'telemetry'> {
   readonly gaps: GapReports;
   readonly sendDeadLetter: SendDeadLetter;
   readonly counter: Pick<EventCounter, 'event'>;
+  /** Whether the store spells keys as AWS does. */
+  readonly isAws: boolean;
   readonly limits: IngestLimits;
 }
 

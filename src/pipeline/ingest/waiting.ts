@@ -238,6 +238,7 @@ function changeOf({ change: { kind } }: ChangeRecord): LostChange {
     case 'created':
     case 'multipart-completed':
     case 'storage-changed':
+    case 'unknown':
     case 'ignored':
       return 'other';
   }

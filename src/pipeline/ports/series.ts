@@ -81,11 +81,6 @@ export const seriesTable = {
     help: 'Counts the messages that were sent to the dead-letter queue, by fault.',
     alert: 'increase > 0',
   },
-  tally_unknown_events_total: {
-    type: 'counter',
-    unit: 'records',
-    help: 'Counts the records that were ignored because their event name is unknown.',
-  },
   tally_unconnected_records_total: {
     type: 'counter',
     unit: 'records',

@@ -46,7 +46,7 @@ import { z } from 'zod';
 import { EmbeddedStartError, startEmbedded } from '../../../src/adapters/embedded/server.ts';
 import type { Embedded } from '../../../src/adapters/embedded/server.ts';
 import { sequencerClock } from '../../../src/domain/ordering/hint.ts';
-import { parseNative } from '../../../src/domain/events/native.ts';
+import { recordOf } from '../../support/event-fixtures.ts';
 import type { Clock } from '../../../src/pipeline/ports/clock.ts';
 
 const run = promisify(execFile);
@@ -137,9 +137,7 @@ function toldBy(message: Message): Told {
   const envelope = envelopeSchema.parse(JSON.parse(message.Body ?? ''));
   expect(envelope.TopicArn).toBe(embedded.topicArn);
   const { Records } = notificationSchema.parse(JSON.parse(envelope.Message));
-  const result = parseNative(Records[0]!);
-  if (!result.ok) throw new Error(result.fault.reason);
-  const { record } = result;
+  const record = recordOf({ Records });
   const sequencer = record.sequencer ?? '';
   expect(sequencer).toMatch(/^00[0-9A-F]{16}$/);
   return {

@@ -14,7 +14,7 @@ import {
   messagesOf,
   nativeBody,
 } from '../../support/event-fixtures.ts';
-import { recordOf, syntheticBody, trailBody } from '../../support/event-fixtures.ts';
+import { faultOf, recordOf, syntheticBody, trailBody } from '../../support/event-fixtures.ts';
 import { anyCharacter } from '../../support/random/characters.ts';
 
 const TOPIC = 'arn:aws:sns:us-east-1:111122223333:events';
@@ -68,7 +68,7 @@ describe('each envelope', () => {
     ];
     for (const body of bodies) {
       for (const wrapped of [body, inEnvelope(body), inEnvelope(inEnvelope(body))]) {
-        expect(recordOf(wrapped)).toMatchObject({ key, keyUncertain: false });
+        expect(recordOf(wrapped)).toMatchObject({ key });
       }
     }
   });
@@ -112,9 +112,31 @@ describe('each envelope', () => {
     expect(unwrap(JSON.stringify(nativeBody()))).not.toHaveProperty('topicArn');
   });
 
-  test('two SNS envelopes are opened, a third is message.too-deep', () => {
-    expect(recordOf(inEnvelope(inEnvelope(nativeBody()))).key).toBe('a');
-    expect(faultOfMessage(inEnvelope(inEnvelope(inEnvelope(nativeBody())))).code).toBe('message.too-deep');
+  test.each([
+    ['a record without Records', nativeBody().Records[0]],
+    ['Records that are no array', { Records: nativeBody().Records[0] }],
+    ['an array of records', nativeBody().Records],
+    ['an array of bodies', [nativeBody()]],
+    ['an array of SNS envelopes', [inEnvelope(nativeBody())]],
+    ['a message that is no text', { ...inEnvelope(''), Message: nativeBody() }],
+    ['an envelope without a type', { ...inEnvelope(nativeBody()), Type: undefined }],
+    ['a CloudEvent around a record', { specversion: '1.0', type: 'x', data: nativeBody().Records[0] }],
+    ['a CloudEvent around a body as text', { specversion: '1.0', type: 'x', data: JSON.stringify(nativeBody()) }],
+    ['a batch of CloudEvents', [{ specversion: '1.0', type: 'x', data: nativeBody().Records[0] }]],
+  ])('%s is read', (_, body) => {
+    expect(recordOf(body)).toEqual(recordOf(nativeBody()));
+  });
+
+  test('a CloudEvent may contain what S3’s record has below s3', () => {
+    const data = { bucket: { name: 'media' }, object: { key: 'a' } };
+    expect(recordOf({ specversion: '1.0', type: 'x', data })).toMatchObject({ bucket: 'media', key: 'a', change: { kind: 'unknown' } });
+  });
+
+  test('eight envelopes are opened, a ninth is message.too-deep', () => {
+    const nested = (depth: number): unknown => Array.from({ length: depth }).reduce((body) => inEnvelope(body), nativeBody());
+    expect(recordOf(nested(8)).key).toBe('a');
+    expect(faultOfMessage(nested(9)).code).toBe('message.too-deep');
+    expect(faultOf([nested(8)])).toMatchObject({ code: 'record.invalid' });
   });
 });
 
@@ -133,16 +155,16 @@ describe('a body that is none of them', () => {
 
   test.each([
     ['null', null],
-    ['an array', [nativeBody()]],
+    ['an empty array', []],
     ['an empty object', {}],
-    ['Records that are none', { Records: {} }],
+    ['Records that are none', { Records: 7 }],
     ['empty Records', { Records: [] }],
     ['more Records than a body of events can hold', { Records: Array.from({ length: 20_001 }, () => 0) }],
     ['an SNS type that is none', { Type: 'Alarm', Message: '{}' }],
     ['an envelope without a message', { Type: 'Notification' }],
-    ['an envelope whose message is no text', { Type: 'Notification', Message: nativeBody() }],
-    ['an event of another source', eventBridgeBody({}, {}, { source: 'aws.ec2' })],
-    ['an audit-trail event of another service', trailBody({}, { eventSource: 'ec2.amazonaws.com' })],
+    ['an envelope whose message is a number', { Type: 'Notification', Message: 7 }],
+    ['an EventBridge event that names no object', { ...eventBridgeBody({}, {}, { source: 'aws.ec2' }), detail: { state: 'running' } }],
+    ['a CloudEvent about something else', { specversion: '1.0', type: 'order.created', data: { order: 5 } }],
     ['an audit-trail event without detail', trailBody({}, {}, { detail: undefined })],
   ])('is message.unknown-wrapper: %s', (_, body) => {
     expect(faultOfMessage(JSON.stringify(body)).code).toBe('message.unknown-wrapper');
@@ -169,17 +191,17 @@ describe('a body that is none of them', () => {
 
 describe('records that are rejected alike', () => {
   const rejected = (count: number, over: (number: number) => object = () => ({})): readonly RecordResult[] => {
-    const records = Array.from({ length: count }, (_, number) => ({ eventVersion: `9.${number}`, ...over(number) }));
+    const records = Array.from({ length: count }, (_, number) => ({ s3: {}, eventName: `ObjectCreated:${number}`, ...over(number) }));
     const unwrapped = unwrap(JSON.stringify({ Records: records }));
     return unwrapped.kind === 'records' ? unwrapped.records : [];
   };
-  const inBucket = (name: string) => ({ s3: { bucket: { name } } });
+  const inBucket = (name: string) => ({ s3: { bucket: { name }, object: {} } });
 
   test('Fix: share one result with the reason of the first, however many they are', () => {
     const results = rejected(19_000);
     expect(results).toHaveLength(19_000);
     expect(new Set(results).size).toBe(1);
-    expect(results[0]).toMatchObject({ ok: false, fault: { code: 'record.version-unknown', reason: expect.stringContaining('"9.0"') } });
+    expect(results[0]).toMatchObject({ ok: false, fault: { code: 'record.bucket-invalid' } });
   });
 
   test('are kept apart by their bucket, because each bucket gets its gap', () => {
@@ -191,13 +213,10 @@ describe('records that are rejected alike', () => {
   });
 
   test('do not touch the records between them', () => {
-    const unwrapped = unwrap(
-      JSON.stringify({ Records: [null, recordOf(nativeBody()), null, { eventVersion: '9' }, recordOf(nativeBody())] }),
-    );
+    const unwrapped = unwrap(JSON.stringify({ Records: [null, ...nativeBody().Records, null, { s3: {} }, ...nativeBody().Records] }));
     const kinds =
       unwrapped.kind === 'records' ? unwrapped.records.map((result) => (result.ok ? result.record.key : result.fault.code)) : [];
-    const key = kinds[1];
-    expect(kinds).toEqual(['record.invalid', key, 'record.invalid', 'record.version-unknown', key]);
+    expect(kinds).toEqual(['record.invalid', 'a', 'record.invalid', 'record.bucket-invalid', 'a']);
   });
 });
 

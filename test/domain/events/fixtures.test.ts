@@ -1,6 +1,7 @@
+import { readdirSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { unwrap } from '../../../src/domain/events/envelope.ts';
-import { messagesOf, resultsOf } from '../../support/event-fixtures.ts';
+import { fixtureNames, messagesOf, resultsOf } from '../../support/event-fixtures.ts';
 
 const KEY = `dir/a b+c ü&=%20"q'(~*)/日本.txt`;
 const PHOTO = 'photos/été 1+1.jpg';
@@ -146,3 +147,33 @@ describe('what AWS documents is read as what was done', () => {
     expect(rowsOf(name)).toEqual(rows);
   });
 });
+
+describe('every fixture says where it comes from', () => {
+  test.each(fixtureNames)('%s', (name) => {
+    for (const { operation, provenance } of messagesOf(name)) {
+      expect({ operation, provenance }).toEqual({
+        operation,
+        provenance: {
+          store: expect.stringMatching(/./),
+          version: expect.stringMatching(/./),
+          kind: expect.stringMatching(/^(captured|documented|made-up)$/),
+          note: expect.stringMatching(/./),
+        },
+      });
+    }
+  });
+
+  test('and every file is read', () => {
+    const files = readdirSync(new URL('../../fixtures/events/', import.meta.url));
+    expect(files).toEqual(fixtureNames.map((name) => `${name}.json`));
+  });
+});
+
+test.each(messagesOf('other-stores').map(({ operation, provenance: { store }, body, keys }) => [store, operation, keys, body] as const))(
+  'what %s sends of “%s” is read, with its key as the store spells it (%s)',
+  (_, __, ___, body) => {
+    const results = resultsOf(body, false);
+    expect(results.length).toBeGreaterThan(0);
+    for (const result of results) expect(result).toMatchObject({ ok: true, record: { bucket: 'media' } });
+  },
+);

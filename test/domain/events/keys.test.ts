@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { decodeFormKey, isKey } from '../../../src/domain/events/fields.ts';
+import { decodeFormKey, isKey, keysOf } from '../../../src/domain/events/fields.ts';
 import { formEncoded } from '../../support/event-fixtures.ts';
 import { anyCharacter } from '../../support/random/characters.ts';
 
@@ -15,7 +15,7 @@ describe('a form-encoded key', () => {
     ['plain-._~*.txt', 'plain-._~*.txt'],
     ['ünï', 'ünï'],
   ])('%s means %s', (text, key) => {
-    expect(decodeFormKey(text)).toEqual({ key, uncertain: false });
+    expect(decodeFormKey(text)).toBe(key);
   });
 
   test.each([
@@ -24,14 +24,40 @@ describe('a form-encoded key', () => {
     ['bytes that are no UTF-8', 'a+%FF'],
     ['an overlong form', '%C0%AF'],
     ['an encoded surrogate', '%ED%A0%80'],
-  ])('with %s is taken as it stands, uncertain', (_, text) => {
-    expect(decodeFormKey(text)).toEqual({ key: text, uncertain: true });
+  ])('with %s is taken as it stands, and not certain', (_, text) => {
+    expect(decodeFormKey(text)).toBeUndefined();
+    for (const spelling of ['form', 'either'] as const) expect(keysOf(text, spelling)).toEqual({ keys: [text], isCertain: false });
   });
 
   test('round-trips any key', () => {
     fc.assert(
       fc.property(fc.string({ unit: anyCharacter }), (key) => {
-        expect(decodeFormKey(formEncoded(key))).toEqual({ key, uncertain: false });
+        expect(decodeFormKey(formEncoded(key))).toBe(key);
+      }),
+    );
+  });
+});
+
+describe('a key that is spelled in an unknown way', () => {
+  test.each([
+    ['plain/key', ['plain/key'], true],
+    ['a b', ['a b'], true],
+    ['a+b', ['a b', 'a+b'], false],
+    ['a%2Fb', ['a/b', 'a%2Fb'], false],
+    // one of the two is too long for a key
+    ['%C3%BC'.repeat(512), ['ü'.repeat(512)], false],
+    ['', [], true],
+  ])('%s may mean %j', (text, keys, isCertain) => {
+    expect(keysOf(text, 'either')).toEqual({ keys, isCertain });
+  });
+
+  test('is that key in one of its two spellings', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: anyCharacter, minLength: 1, maxLength: 100 }), (key) => {
+        expect(keysOf(key, 'either').keys).toContain(key);
+        expect(keysOf(formEncoded(key), 'either').keys).toContain(key);
+        expect(keysOf(key, 'raw')).toEqual({ keys: [key], isCertain: true });
+        expect(keysOf(formEncoded(key), 'form')).toEqual({ keys: [key], isCertain: true });
       }),
     );
   });

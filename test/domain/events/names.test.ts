@@ -1,12 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { eventBridgeChange } from '../../../src/domain/events/eventbridge.ts';
-import { nativeChange } from '../../../src/domain/events/native.ts';
-import { callChange, markedChange } from '../../../src/domain/events/trail.ts';
+import { callChange, eventBridgeChange, nativeChange } from '../../../src/domain/events/names.ts';
 
 const created = { kind: 'created', copied: false };
 const copied = { kind: 'created', copied: true };
 const noEffect = { kind: 'ignored', reason: 'no-effect' };
-const unknown = { kind: 'ignored', reason: 'unknown-event' };
+const unknown = { kind: 'unknown' };
 
 describe('the event name of a notification', () => {
   const table = [
@@ -30,19 +28,28 @@ describe('the event name of a notification', () => {
     ['Replication:OperationFailedReplication', noEffect],
     ['Replication:OperationReplicatedAfterThreshold', noEffect],
     ['ObjectAnnotation:Put', noEffect],
-    // members of a known family that are not known themselves are observed
-    ['ObjectCreated:Append', { kind: 'multipart-completed' }],
-    ['ObjectCreated:Imagined', { kind: 'multipart-completed' }],
+    ['Replication:OperationCompletedReplication', noEffect],
+    ['ObjectCreated:PutRetention', noEffect],
+    ['ObjectCreated:PutLegalHold', noEffect],
+    ['ObjectAccessed:Get', noEffect],
+    ['BucketRemoved:*', noEffect],
+    // whatever is not known is observed: other stores, other cases, later names
+    ['ObjectCreated:Append', unknown],
+    ['ObjectCreated:PutTagging', unknown],
+    ['objectCreated:Put', unknown],
+    ['ObjectSynced:Create', unknown],
+    ['Replication:Create', unknown],
+    ['ObjectLifecycle:Expiration:Current', unknown],
+    ['ObjectTransition:Complete', unknown],
+    ['ObjectAclX:Put', unknown],
     ['ObjectRemoved:DeleteAllVersions', { kind: 'lost' }],
     ['ObjectRemoved:NoOP', { kind: 'lost' }],
     ['ObjectRemoved', { kind: 'lost' }],
     ['LifecycleExpiration:Imagined', { kind: 'lifecycle-expired' }],
     ['ObjectRestore:Imagined', { kind: 'storage-changed' }],
     ['ObjectTagging:Imagined', { kind: 'tagged' }],
-    ['ObjectAcl:Imagined', noEffect],
-    ['Replication:Imagined', noEffect],
+    ['ObjectAcl:Imagined', unknown],
     ['LifecycleDelMarkerExpiration:Delete', unknown],
-    ['ObjectAccessed:Get', unknown],
     ['', unknown],
     ['constructor', unknown],
     ['__proto__:x', unknown],
@@ -67,7 +74,8 @@ describe('an EventBridge event of S3', () => {
     ['Object Created', { toString: 1, valueOf: 1 }, undefined, { kind: 'multipart-completed' }],
     ['Object Deleted', 'DeleteObject', 'Delete Marker Created', { kind: 'marker-created' }],
     ['Object Deleted', 'DeleteObject', 'Permanently Deleted', { kind: 'deleted' }],
-    ['Object Deleted', undefined, undefined, { kind: 'deleted' }],
+    // it may be an expiration, whose sequencer is that of midnight
+    ['Object Deleted', undefined, undefined, { kind: 'lifecycle-expired' }],
     ['Object Deleted', 'Lifecycle Expiration', 'Permanently Deleted', { kind: 'lifecycle-expired' }],
     ['Object Deleted', 'Lifecycle Expiration', 'Delete Marker Created', { kind: 'lifecycle-expired' }],
     ['Object Restore Initiated', undefined, undefined, { kind: 'storage-changed' }],
@@ -78,7 +86,7 @@ describe('an EventBridge event of S3', () => {
     ['Object Tags Added', undefined, undefined, { kind: 'tagged' }],
     ['Object Tags Deleted', undefined, undefined, { kind: 'tagged' }],
     ['Object ACL Updated', undefined, undefined, noEffect],
-    ['Async Copy Completion', undefined, undefined, noEffect],
+    ['Async Copy Completion', undefined, undefined, unknown],
     ['Object Imagined', undefined, undefined, unknown],
     ['toString', undefined, undefined, unknown],
   ])('%s (reason %j, %j) says what the table says', (detailType, reason, deletionType, change) => {
@@ -87,6 +95,8 @@ describe('an EventBridge event of S3', () => {
 });
 
 describe('an API call', () => {
+  const call = { errorCode: undefined, key: 'a', deleteMarker: undefined };
+
   test.each([
     ['PutObject', created],
     ['PostObject', created],
@@ -106,16 +116,32 @@ describe('an API call', () => {
     ['UploadPart', noEffect],
     ['UploadPartCopy', noEffect],
     ['AbortMultipartUpload', noEffect],
-    ['PutBucketAcl', unknown],
+    ['PutObjectAcl', noEffect],
+    ['PutObjectRetention', noEffect],
+    ['PutObjectLegalHold', noEffect],
+    ['RestoreObject', unknown],
+    ['', unknown],
     ['Getaway', unknown],
     ['constructor', unknown],
   ])('%s says what the table says', (eventName, change) => {
-    expect(callChange(eventName)).toEqual(change);
+    expect(callChange({ ...call, eventName })).toEqual(change);
   });
 
   test('that deletes and answers with a delete marker made the marker current', () => {
-    expect(markedChange({ kind: 'deleted' }, true)).toEqual({ kind: 'marker-created' });
-    expect(markedChange({ kind: 'deleted' }, false)).toEqual({ kind: 'deleted' });
-    expect(markedChange({ kind: 'bulk-deleted' }, true)).toEqual({ kind: 'bulk-deleted' });
+    const deleted = { ...call, eventName: 'DeleteObject' };
+    for (const deleteMarker of [true, 'true']) expect(callChange({ ...deleted, deleteMarker })).toEqual({ kind: 'marker-created' });
+    for (const deleteMarker of [false, 'false', '', null, 'yes', 1])
+      expect(callChange({ ...deleted, deleteMarker })).toEqual({ kind: 'deleted' });
+    expect(callChange({ ...call, eventName: 'DeleteObjects', deleteMarker: true })).toEqual({ kind: 'bulk-deleted' });
+  });
+
+  test('that failed changed nothing, and an error that cannot be read is none', () => {
+    expect(callChange({ ...call, eventName: 'PutObject', errorCode: 'AccessDenied' })).toEqual({ kind: 'ignored', reason: 'failed-call' });
+    for (const errorCode of ['', null, 7, {}]) expect(callChange({ ...call, eventName: 'PutObject', errorCode })).toEqual(created);
+  });
+
+  test('that names no key and is not known concerns the bucket', () => {
+    expect(callChange({ ...call, eventName: 'PutBucketPolicy', key: undefined })).toEqual(noEffect);
+    expect(callChange({ ...call, eventName: '', key: undefined })).toEqual(unknown);
   });
 });

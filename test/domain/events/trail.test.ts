@@ -63,7 +63,6 @@ describe('an audit-trail record', () => {
       dialect: 'trail',
       bucket: 'media',
       key: 'a+b%20c',
-      keyUncertain: false,
       eventName: 'PutObject',
       change: { kind: 'created', copied: false },
       eventTimeMs: Date.parse('2026-03-01T08:30:05Z'),
@@ -94,8 +93,11 @@ describe('an audit-trail record', () => {
     });
   });
 
-  test('of a change of the bucket itself, which has no key, is ignored as one that is not known', () => {
-    expect(recordOf(trailBody({}, { eventName: 'PutBucketPolicy' })).change).toEqual({ kind: 'ignored', reason: 'unknown-event' });
+  test('of a change of the bucket itself, which has no key, is ignored', () => {
+    expect(recordOf(trailBody({ key: undefined }, { eventName: 'PutBucketPolicy' })).change).toEqual({
+      kind: 'ignored',
+      reason: 'no-effect',
+    });
   });
 
   test('of a call that names no bucket is ignored, not rejected', () => {
@@ -106,15 +108,15 @@ describe('an audit-trail record', () => {
   });
 
   test.each([
-    ['renameSource', 'old%20name%2B+', 'old name++', false],
-    ['x-amz-rename-source', '/media/old', 'old', false],
-    ['x-amz-rename-source', 'media/old', 'old', false],
-    ['renameSource', '100%', '100%', true],
-  ])('of RenameObject is two: the new key, and the old one from %s %s', (field, source, key, keyUncertain) => {
+    ['renameSource', 'old%20name%2B+', 'old name++'],
+    ['x-amz-rename-source', '/media/old', 'old'],
+    ['x-amz-rename-source', 'media/old', 'old'],
+    ['renameSource', '100%', '100%'],
+  ])('of RenameObject is two: the new key, and the old one from %s %s', (field, source, key) => {
     const results = resultsOf(trailBody({ key: 'new', [field]: source }, { eventName: 'RenameObject' }));
     expect(results).toMatchObject([
       { ok: true, record: { key: 'new', change: { kind: 'created', copied: false } } },
-      { ok: true, record: { key, keyUncertain, change: { kind: 'deleted' } } },
+      { ok: true, record: { key, change: { kind: 'deleted' } } },
     ]);
   });
 
@@ -124,11 +126,23 @@ describe('an audit-trail record', () => {
 
   test.each([
     ['no key', {}, { key: '' }, 'record.key-missing'],
-    ['a key that is no text', {}, { key: 5 }, 'record.invalid'],
-    ['an impossible delete marker', { responseElements: { 'x-amz-delete-marker': 'maybe' } }, {}, 'record.invalid'],
-    ['no event name', { eventName: null }, {}, 'record.invalid'],
+    ['a key that is no text', {}, { key: 5 }, 'record.key-missing'],
+    ['neither a key nor an event name', { eventName: null }, { key: null }, 'record.key-missing'],
   ])('with %s is rejected with its bucket', (_, detail, parameters, code) => {
     expect(faultOf(trailBody(parameters, detail))).toMatchObject({ code, bucket: 'media' });
+  });
+
+  test.each([
+    ['no event name', { eventName: null }, 'unknown'],
+    ['a name that is not known', { eventName: 'ObjectImagined' }, 'unknown'],
+    ['an impossible delete marker', { eventName: 'DeleteObject', responseElements: { 'x-amz-delete-marker': 'maybe' } }, 'deleted'],
+    ['a response that is none', { responseElements: 7 }, 'created'],
+  ])('with %s is read without it', (_, detail, kind) => {
+    expect(recordOf(trailBody({}, detail))).toMatchObject({ key: 'a', change: { kind } });
+  });
+
+  test('may come without its event', () => {
+    expect(recordOf(trailBody().detail)).toMatchObject({ dialect: 'trail', bucket: 'media', key: 'a', change: { kind: 'created' } });
   });
 
   test('of a bucket that is none is record.bucket-invalid', () => {

@@ -23,7 +23,6 @@ const created: ChangeRecord = {
   dialect: 'native',
   bucket: 'b',
   key: 'k',
-  keyUncertain: false,
   eventName: 'ObjectCreated:Put',
   change: { kind: 'created', copied: false },
   eventTimeMs: T,
@@ -108,7 +107,6 @@ describe('a record is observed', () => {
     ['a completed multipart upload', changed('multipart-completed')],
     ['a lifecycle expiration, whatever its sequencer', changed('lifecycle-expired')],
     ['a lost object', changed('lost')],
-    ['a malformed key', { ...created, keyUncertain: true }],
     ['no sequencer', without(created, 'sequencer')],
     ['a sequencer of unknown form', { ...created, sequencer: 'abc' }],
     ['a sequencer more than W before the event', sequenced(T - PLAUSIBLE_MS - 1)],
@@ -218,7 +216,7 @@ describe('a tie', () => {
 });
 
 describe('whatever a record says', () => {
-  const reasons = ['no-effect', 'failed-call', 'unknown-event'] as const;
+  const reasons = ['no-effect', 'failed-call'] as const;
   const change = fc.oneof(
     fc.boolean().map((copied): Change => ({ kind: 'created', copied })),
     fc.constantFrom(...reasons).map((reason): Change => ({ kind: 'ignored', reason })),
@@ -232,6 +230,7 @@ describe('whatever a record says', () => {
         'storage-changed',
         'tagged',
         'lost',
+        'unknown',
       )
       .map((kind) => ({ kind })),
   );
@@ -243,7 +242,6 @@ describe('whatever a record says', () => {
       dialect: fc.constantFrom(...dialects),
       bucket: fc.constant('b'),
       key: fc.string({ minLength: 1 }),
-      keyUncertain: fc.boolean(),
       eventName: fc.string(),
       change,
       eventTimeMs: time,
@@ -253,7 +251,7 @@ describe('whatever a record says', () => {
       versionId: fc.string({ minLength: 1 }),
       throughTopic: fc.constant(true as const),
     },
-    { requiredKeys: ['dialect', 'bucket', 'key', 'keyUncertain', 'eventName', 'change'] },
+    { requiredKeys: ['dialect', 'bucket', 'key', 'eventName', 'change'] },
   );
   const bucket: fc.Arbitrary<BucketFacts> = fc.record({
     source: fc.constantFrom(...bucketSources),
@@ -289,7 +287,6 @@ describe('whatever a record says', () => {
         expect(hint.clock).toBeGreaterThan(facts.floor);
         expect(when.sentAtMs - said.eventTimeMs!).toBeLessThan(DAY_MS);
         expect(when.nowMs - said.eventTimeMs!).toBeLessThan(DAY_MS);
-        expect(said.keyUncertain).toBe(false);
         if (said.change.kind !== 'deleted') return;
         expect(said.versionId).toBeUndefined();
         expect(facts.versioning.status).toBe('never');

@@ -61,7 +61,6 @@ const event = (bucket: string, versionId?: string): ChangeRecord => ({
   dialect: 'native',
   bucket,
   key: 'k',
-  keyUncertain: false,
   eventName: 'e',
   change: { kind: 'deleted' },
   ...(versionId !== undefined && { versionId }),

@@ -54,6 +54,8 @@ interface WorldOptions {
   readonly bucket?: Partial<BucketRecord>;
   /** False: records may not be handed over. */
   readonly handsOver?: boolean;
+  /** False: the store is not AWS, and may spell keys in any way. */
+  readonly isAws?: boolean;
 }
 
 const LIMITS: IngestLimits = {
@@ -151,6 +153,7 @@ export async function createIngestWorld(options: WorldOptions = {}) {
         },
       },
       sendDeadLetter: deadLetters.send,
+      isAws: options.isAws ?? true,
       limits: {
         ...LIMITS,
         ...options.limits,

@@ -209,6 +209,7 @@ async function startWorker(shared: Shared, network: Network) {
   const gaps = createGapReports(common);
   const role = createIngestRole(
     {
+      isAws: true,
       ...common,
       store,
       storage,

@@ -194,7 +194,6 @@ function recordOf(
     dialect,
     bucket: 'b',
     key: 'k',
-    keyUncertain: false,
     eventName: said.name,
     change: said.change,
     eventTimeMs,
