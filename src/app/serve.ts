@@ -354,7 +354,7 @@ function startRecords({ settings, core, telemetry, access, ...watching }: Record
   watchState({ ...watched, compareIntervalMs: settings.TALLY_COMPARE_INTERVAL_DAYS * 86_400_000 }, signal);
   repeat(
     { clock, telemetry },
-    { name: 'store what this process knows of itself', intervalMs: PROCESS_STORED_MS, isAtOnce: true, signal },
+    { name: 'store what this process knows about itself', intervalMs: PROCESS_STORED_MS, isAtOnce: true, signal },
     () => core.processes.store(),
   );
   if (access !== undefined)

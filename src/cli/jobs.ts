@@ -192,7 +192,7 @@ async function follow(parts: Follow, signal: AbortSignal): Promise<Job | undefin
   return undefined;
 }
 
-/** Creates the function that reads the job; undefined: not at the moment, which is said once. It throws what does not pass by waiting. */
+/** Creates the function that reads the job; undefined: not at the moment, which is reported once. It throws what does not pass by waiting. */
 function createReader({ cli: { clock }, look, progress }: Follow): (signal: AbortSignal) => Promise<Job | undefined> {
   let trouble: { readonly text: string; readonly sinceMs: number } | undefined;
   return async function read(signal) {

@@ -1,4 +1,4 @@
-/** What one process knows of itself, as it stores it for all: what keeps events from the index there, and from where it receives. */
+/** What one process knows about itself, as it stores it for all: what keeps events from the index there, and from where it receives. */
 import { z } from 'zod';
 
 /** What keeps events of some buckets from the index. */

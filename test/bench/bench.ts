@@ -3,7 +3,6 @@ import { Command, CommanderError } from 'commander';
 import { ingestBench } from './ingest/ingest.ts';
 import { idleBench } from './idle/idle.ts';
 import { largeBench } from './large/large.ts';
-import { panelBench } from './panel/panel.ts';
 import { reindexBench } from './reindex/reindex.ts';
 import { accessBench } from './access/access.ts';
 import { searchBench } from './search/search.ts';
@@ -14,8 +13,7 @@ const program = new Command('bench')
   .description('Benchmarks. They measure and check; they assert no time.')
   .exitOverride()
   .addHelpText('after', '\nExit codes: 0 measured; 1 failed, or what was measured did its work wrong; 64 called in a way it cannot be.');
-for (const addBench of [ingestBench, reindexBench, largeBench, searchBench, accessBench, panelBench, idleBench, startBench])
-  addBench(program);
+for (const addBench of [ingestBench, reindexBench, largeBench, searchBench, accessBench, idleBench, startBench]) addBench(program);
 try {
   await program.parseAsync();
 } catch (error) {

@@ -1,4 +1,4 @@
-/** What makes the panel quick, in Chromium: what waits for what, and what is not made again. Durations are measured by `npm run bench -- panel`. */
+/** What makes the panel quick, in Chromium: what waits for what, and what is not made again. */
 import type { Browser } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { canBrowse, createWindows, startChromium } from '../support/identity/chromium.ts';

@@ -17,7 +17,7 @@ export type Test =
   | { readonly kind: 'extension'; readonly value: string }
   /** `family`: every type that begins with the value, which ends in a slash. */
   | { readonly kind: 'type'; readonly value: string; readonly family: boolean }
-  /** Without a value: the document has the name. Both are compared as NAME=VALUE, so a name also stands for those that go on with `=`. */
+  /** Without a value: the document has the name. Both are compared as NAME=VALUE, so a name also stands for those that continue with `=`. */
   | { readonly kind: 'tag' | 'meta'; readonly name: string; readonly value?: string }
   | { readonly kind: 'size'; readonly min?: number; readonly max?: number }
   | { readonly kind: 'modified' | 'deleted'; readonly from?: number; readonly before?: number };

@@ -1,5 +1,5 @@
 /**
- * What each process knows of itself reaches the one status of each bucket in every process: a small record per process, stored
+ * What each process knows about itself reaches the one status of each bucket in every process: a small record per process, stored
  * every 15 s. A process knows its own part as it is now.
  *
  *   circuits, receiving, hidden messages ──► record of the process ──► troubles of every process ──► status, doctor, explain, metrics
@@ -30,7 +30,7 @@ const KEPT_MS = 86_400_000;
 
 const NOT_RECEIVED = 'queue.not-received';
 
-/** What the role ingest of this process knows of itself. */
+/** What the role ingest of this process knows about itself. */
 export interface Receiving {
   /** Why nothing is received from the queue, and for how long; undefined while it is received from. */
   readonly notReceiving: (queueUrl: string) => { readonly fault: Fault; readonly forMs: number } | undefined;

@@ -61,7 +61,7 @@ interface OperationDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly connectBucket: ConnectBucket;
   readonly deadLetters: Omit<DeadLetters, 'send'>;
   readonly provisioning: Provisioning;
-  /** What each process knows of itself. Default: what others have stored. */
+  /** What each process knows about itself. Default: what others have stored. */
   readonly processes?: Pick<Processes, 'troubles'>;
   /** What this process knows of keys in use. Default: nothing. */
   readonly liveKeys?: Pick<LiveKeys, 'forget' | 'forgetAll'>;

@@ -29,5 +29,3 @@ export async function startEmbeddedRegistry(main?: string) {
     },
   };
 }
-
-export type EmbeddedRegistry = Awaited<ReturnType<typeof startEmbeddedRegistry>>;
