@@ -109,8 +109,7 @@ describe('README.md: try it', () => {
     expect(rest).toEqual([search]);
     const run = (command: string): Promise<string> =>
       shell(command.replace('http://127.0.0.1:4566', endpoint).replace('http://127.0.0.1:8080', daemon.controlUrl), {
-        TALLY_EMBEDDED_ADDRESS: endpoint.slice('http://'.length),
-        TALLY_EMBEDDED_DATA: data,
+        ...daemon.operator,
       });
     const isFound = async (): Promise<boolean> => (await run(search)).includes('docs/README.md');
 
@@ -166,18 +165,18 @@ describe.skipIf(awsEndpoint() === undefined)('README.md: run it', () => {
         const { body } = (await daemon.readyz()) ?? {};
         return checksSchema.safeParse(body).data?.checks.index.status === 'ok';
       });
-      await shell(plan.replace('photos', bucket), env);
-      await shell(add.replace('photos', bucket), env);
+      await shell(plan.replace('photos', bucket), daemon.operator);
+      await shell(add.replace('photos', bucket), daemon.operator);
       await daemon.ready();
       await aws.put(bucket, 'after.txt', 'put while Tally serves');
       // asked by HTTP until it is so, since each command starts two processes of Node; then by the command
       const isFound = async (key: string): Promise<boolean> =>
         JSON.stringify((await daemon.request('GET', `/v1/objects?bucket=${bucket}&key=${key}`)).body).includes(key);
       await until('the new object is found', () => isFound('after.txt'));
-      expect(await shell(jobs, env)).toContain(bucket);
+      expect(await shell(jobs, daemon.operator)).toContain(bucket);
       // the first re-index waits a minute for late events
       await until('the first re-index has indexed what the bucket held before', () => isFound('before.txt'), FIRST_REINDEX_MS);
-      const found = await shell(`tally search --bucket ${bucket}`, env);
+      const found = await shell(`tally search --bucket ${bucket}`, daemon.operator);
       for (const key of ['before.txt', 'after.txt']) expect(found).toContain(key);
       await daemon.stop();
     },

@@ -187,14 +187,14 @@ describe.each(oneOf(indexKinds))('bad input, with index %s,', (kind) => {
       buried = (await listLetters(daemon)).find(({ fault }) => fault === undefined);
       return buried !== undefined;
     });
-    // the daemon, which looks for letters itself from time to time, hides them from another process meanwhile
+    // the watch of the daemon hides them from another look meanwhile
     await until('the command lists every letter', async () => {
-      const listed = await runTally(['dead-letters', 'list', '--json'], flow.env);
+      const listed = await runTally(['dead-letters', 'list', '--json'], daemon.operator);
       return (JSON.parse(listed.stdout) as { readonly items: readonly Letter[] }).items.length === bad.length + 1;
     });
     // it may do so again before the next command
     await until('the letter is replayed', async () => {
-      const { code, stderr } = await runTally(['dead-letters', 'replay', buried?.id ?? '', '--json'], flow.env);
+      const { code, stderr } = await runTally(['dead-letters', 'replay', buried?.id ?? '', '--json'], daemon.operator);
       expect(code === 0 ? stderr : JSON.parse(stderr)).toEqual(
         code === 0 ? '' : expect.objectContaining({ code: 'dead-letter.not-found' }),
       );

@@ -13,8 +13,8 @@ const TIMEOUT_MS = 600_000;
 interface DriftWorld {
   readonly aws: TestAws;
   readonly bucket: string;
-  /** What a command is given to find index and queues by itself. */
-  readonly settings: Environment;
+  /** What makes a command the operator. */
+  readonly operator: Environment;
   /** What a command is given to find the registry. */
   readonly registry: Environment;
   dispose(): Promise<void>;
@@ -33,7 +33,7 @@ async function startDriftWorld(): Promise<DriftWorld> {
     await daemon.kill();
     await Promise.all([index.close(), aws.dispose()]);
   };
-  return { aws, bucket, settings, registry: { TALLY_REGISTRY_URL: daemon.controlUrl }, dispose };
+  return { aws, bucket, operator: daemon.operator, registry: { TALLY_REGISTRY_URL: daemon.controlUrl }, dispose };
 }
 
 /** Its report, and how it ended. */
@@ -50,17 +50,17 @@ describe.skipIf(!awsEndpoint())('tally drift and tally reindex', { timeout: TIME
   });
   afterAll(() => world?.dispose());
 
-  it('end with 2 while there is drift, and with 0 after a re-index, by the settings and by the address of a registry', async () => {
-    const { aws, bucket, settings, registry } = world;
+  it('end with 2 while there is drift, and with 0 after a re-index, by the socket and by the address of a registry', async () => {
+    const { aws, bucket, operator, registry } = world;
     for (const key of ['a', 'b/ü 😀', 'c\u001b[2J', 'd b+c 100%20.txt', 'd/\u{e000}']) await aws.put(bucket, key, key);
-    const before = await drift(bucket, settings);
+    const before = await drift(bucket, operator);
     expect(before.code).toBe(2);
     expect(before.job).toMatchObject({ state: 'done', mode: 'report', counts: { missing: 5, stale: 0, phantom: 0, equal: 0 } });
 
     // docs/commands.test.ts has one that waits a minute for late events first
-    const reindex = await runTally(['reindex', bucket, '--now', '--wait'], settings);
+    const reindex = await runTally(['reindex', bucket, '--now', '--wait'], operator);
     expect(reindex).toMatchObject({ code: 0, stdout: expect.stringMatching(/^written +5$/m) });
-    expect(await drift(bucket, settings)).toMatchObject({ code: 0, stderr: '', job: { counts: { missing: 0, equal: 5 } } });
+    expect(await drift(bucket, operator)).toMatchObject({ code: 0, stderr: '', job: { counts: { missing: 0, equal: 5 } } });
 
     await aws.put(bucket, 'a', 'other words');
     await aws.remove(bucket, 'b/ü 😀');

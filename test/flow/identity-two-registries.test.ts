@@ -32,7 +32,7 @@ async function userOf({ send }: Registry, token: string, address: string): Promi
   return items.find(({ email }) => email === address)?.id ?? '';
 }
 
-describe('a registry and commands on one SQLite file', () => {
+describe('a registry and its operator', () => {
   it('end the same keys and sessions', async () => {
     const world = await startRegistryWorld();
     closes.push(() => world.close());
@@ -41,16 +41,16 @@ describe('a registry and commands on one SQLite file', () => {
     expect(await statusAt(world, other.secret)).toBe(200);
     const { token } = await world.logIn('root');
     const { id, secret } = await createKey(world, token);
-    expect(await runTally(['admin', 'keys', 'revoke', id], world.env)).toMatchObject({
+    expect(await runTally(['admin', 'keys', 'revoke', id], world.operator)).toMatchObject({
       code: 0,
       stdout: expect.stringContaining('Revoked'),
     });
     await until('the key is refused', async () => (await statusAt(world, secret)) === 401);
     const user = await userOf(world, token, 'alice@example.com');
-    expect(await runTally(['admin', 'users', 'disable', user], world.env)).toMatchObject({ code: 0 });
+    expect(await runTally(['admin', 'users', 'disable', user], world.operator)).toMatchObject({ code: 0 });
     expect(await statusAt(world, alice.token)).toBe(401);
     await until('the keys of the user are refused', async () => (await statusAt(world, other.secret)) === 401);
-    expect(await runTally(['admin', 'users', 'enable', user], world.env)).toMatchObject({ code: 0 });
+    expect(await runTally(['admin', 'users', 'enable', user], world.operator)).toMatchObject({ code: 0 });
     expect(await statusAt(world, alice.token)).toBe(401);
     await until('the keys are accepted again', async () => (await statusAt(world, other.secret)) === 200);
   });

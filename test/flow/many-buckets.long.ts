@@ -66,13 +66,12 @@ describe.skipIf(awsEndpoint() === undefined)('fifty buckets', () => {
       const names = join(folder, 'buckets.txt');
       await writeFile(names, [...buckets, missing].join('\n'));
       const store = { TALLY_INDEX_URL: `sqlite:${join(folder, 'index.sqlite')}`, TALLY_QUEUE_URL: queue.url };
-      const env = { ...store, AWS_ENDPOINT_URL: proxy.url, AWS_REGION: REGION, AWS_ACCESS_KEY_ID: 'test', AWS_SECRET_ACCESS_KEY: 'test' };
-      const daemon = await startDaemon({ ...store, AWS_ENDPOINT_URL: aws.endpoint, TALLY_GAPS_LIST_REQUESTS_PER_DAY: '0' });
+      const daemon = await startDaemon({ ...store, AWS_ENDPOINT_URL: proxy.url, TALLY_GAPS_LIST_REQUESTS_PER_DAY: '0' });
       const args = ['bucket', 'add', '--apply', '--json', '--source', source, '--switch-on-eventbridge', '--from-file', names];
       const before = await foreign();
 
       const kill = new AbortController();
-      const options = { env: { PATH: process.env['PATH'], ...env }, signal: kill.signal, killSignal: 'SIGKILL' } as const;
+      const options = { env: { PATH: process.env['PATH'], ...daemon.operator }, signal: kill.signal, killSignal: 'SIGKILL' } as const;
       const killed = new Promise((resolve) => execFile(process.execPath, [...nodeOptions(), MAIN, ...args], options, resolve));
       await until('some are connected', async () => (await countConfigured()) >= KILLED_AFTER, 120_000);
       kill.abort();
@@ -82,11 +81,11 @@ describe.skipIf(awsEndpoint() === undefined)('fifty buckets', () => {
       const rowsOf = (stdout: string): readonly Row[] => (JSON.parse(stdout) as { readonly buckets: readonly Row[] }).buckets;
       const failures = (rows: readonly Row[]) =>
         new Map(rows.flatMap(({ bucket, error }) => (error ? [[bucket, error.code] as const] : [])));
-      const second = await runTally(args, env);
+      const second = await runTally(args, daemon.operator);
       expect(second, second.stderr).toMatchObject({ code: 8 });
       expect(failures(rowsOf(second.stdout))).toEqual(wrong);
       expect(await countConfigured()).toBe(good.length);
-      const third = await runTally(args, env);
+      const third = await runTally(args, daemon.operator);
       expect(third.code).toBe(8);
       expect(rowsOf(third.stdout).filter(({ result }) => result === 'unchanged')).toHaveLength(good.length);
       expect(failures(rowsOf(third.stdout))).toEqual(wrong);
@@ -94,7 +93,7 @@ describe.skipIf(awsEndpoint() === undefined)('fifty buckets', () => {
 
       // one leaves, and the events of the others still come
       const [leaving = '', ...staying] = good;
-      await runTally(['bucket', 'remove', leaving, '--yes'], env);
+      await runTally(['bucket', 'remove', leaving, '--yes'], daemon.operator);
       for (const bucket of staying) await aws.put(bucket, 'after.txt', 'x');
       for (const bucket of staying)
         await until(`${bucket} is indexed`, async () => {

@@ -173,8 +173,8 @@ function prefixed(whose: string, secrets: object): Record<string, string> {
 }
 
 /** The exports of an operator on this machine. */
-async function exportsOf({ env }: FrontedWorld): Promise<Written> {
-  const audit = await runTally(['admin', 'audit', '--jsonl'], env);
+async function exportsOf({ env, operator }: FrontedWorld): Promise<Written> {
+  const audit = await runTally(['admin', 'audit', '--jsonl'], operator);
   expect(audit, audit.stderr).toMatchObject({ code: 0 });
   const config = await runTally(['config'], env);
   return {

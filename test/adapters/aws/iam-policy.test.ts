@@ -111,10 +111,12 @@ describe.skipIf(!awsEndpoint())('what tally iam-policy prints', () => {
         expect(answer.status, `${path}: ${[...iam.refused].join('; ')} ${JSON.stringify(answer.body)}`).toBeLessThan(300);
         return answer.body as Readonly<Record<string, unknown>>;
       },
-      /** Runs a command in a process of its own with the credentials of who connects. */
+      /** Runs a command at a process with the role http alone, which has the credentials of the person who connects. */
       person: async (args: readonly string[]) => {
         const { TALLY_CONNECT_ROLE_ARN: _, ...own } = settings;
-        const { code, stdout, stderr } = await runTally(args, { ...own, AWS_ENDPOINT_URL: iam.url, AWS_ACCESS_KEY_ID: 'person' });
+        const registry = await startDaemon({ ...own, TALLY_ROLES: 'http', AWS_ENDPOINT_URL: iam.url, AWS_ACCESS_KEY_ID: 'person' });
+        const { code, stdout, stderr } = await runTally(args, registry.operator);
+        await registry.stop();
         expect(code, `${args.join(' ')}: ${[...iam.refused].join('; ')} ${stdout}${stderr}`).toBe(0);
         return stdout;
       },

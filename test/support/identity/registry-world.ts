@@ -125,26 +125,27 @@ export async function startRegistryWorld(settings: Environment = {}) {
     const url = settings['TALLY_PUBLIC_URL'] ?? daemon.controlUrl;
     urls.push(url);
     await daemon.ready();
-    return { daemon, ...visitorsOf(url, issuer) };
+    return { daemon, operator: daemon.operator, ...visitorsOf(url, issuer) };
   }
 
+  const first = await start({}, ['serve', '--embedded']);
   return {
-    ...(await start({}, ['serve', '--embedded'])),
+    ...first,
     issuer,
     /** For this world alone. */
     folder,
-    /** The settings of the program, for its commands. */
+    /** The settings of the program. */
     env,
     /** Starts another registry on the same index. The issuer must not have been asked before. */
     another: (more: Environment) => start({ TALLY_ROLES: 'http', ...more }, ['serve']),
     /** The events of the audit, the oldest first. */
     async audited() {
-      const { stdout } = await runTally(['admin', 'audit', '--json'], env);
+      const { stdout } = await runTally(['admin', 'audit', '--json'], first.operator);
       return auditSchema.parse(JSON.parse(stdout)).items.toReversed();
     },
     /** Runs a command of a person on this machine. `browse`: what the browser does with the address; without it there is none. */
     async tally(args: readonly string[], browse?: (address: string) => Promise<void>, more: Environment = {}): Promise<CommandResult> {
-      const own = { HOME: folder, XDG_CONFIG_HOME: folder, TALLY_EMBEDDED_DATA: join(folder, 'none'), ...more };
+      const own = { HOME: folder, XDG_CONFIG_HOME: folder, TALLY_SOCKET: join(folder, 'none'), ...more };
       if (browse === undefined) return runTally(args, own);
       const browsed = Promise.withResolvers<void>();
       const driver = await startDriver(async (address) => {

@@ -51,6 +51,8 @@ export interface Daemon {
   readyz(): Promise<Answer | undefined>;
   /** The sum of all series of a metric that have these labels. */
   metric(name: string, labels?: Readonly<Record<string, string>>): Promise<number>;
+  /** What makes a command its operator. */
+  readonly operator: Environment;
   /** A request to the control plane. */
   request(method: string, path: string, body?: unknown): Promise<Answer>;
   signal(signal: NodeJS.Signals): void;
@@ -156,6 +158,7 @@ export async function startDaemon(env: Environment, args: readonly string[] = ['
       const { body } = await ask('GET', `${urlOf('healthUrl')}/metrics`);
       return parseMetrics(String(body)).sum(name, labels);
     },
+    operator: { TALLY_SOCKET: started.TALLY_SOCKET },
     request: (method, path, body) => ask(method, `${urlOf('controlUrl')}${path}`, body),
     signal: (signal) => {
       child.kill(signal);
