@@ -13,7 +13,6 @@ import { MAIN, nodeOptions } from '../support/servers/program.ts';
 import { createBystanders } from '../support/worlds/bystanders.ts';
 
 const DENIED = '<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>';
-const REGION = 'us-east-1';
 /** Eight are under way at a time, so the command is far from its end then. */
 const KILLED_AFTER = 12;
 
