@@ -35,6 +35,10 @@ export const auditRecord = auditRecordSchema
   })
   .meta({ id: 'AuditRecord', description: 'One record of the audit. An act of an administrator has two: one before it and one after it.' });
 
+/** As the records have it. Date.parse takes 31 days in every month. */
+const DAY = /^\d{4}\/(0[1-9]|1[0-2])\/(0[1-9]|[12]\d|3[01])$/;
+const DAY_MISTAKE = 'must be a day such as 2026/11/21';
+
 export const auditRows = {
   'GET /v1/admin/audit': {
     operation: 'listAudit',
@@ -44,6 +48,11 @@ export const auditRows = {
     query: z.strictObject({
       from: moment.exactOptional().describe('Only records from this moment on; a day begins at 00:00 UTC.'),
       to: moment.exactOptional().describe('Only records from before this moment.'),
+      date: z
+        .string(must(DAY_MISTAKE))
+        .regex(DAY, DAY_MISTAKE)
+        .exactOptional()
+        .describe('Only records of this day in UTC, such as 2026/11/21.'),
       email: emailText.exactOptional().describe('Only acts of this e-mail address, or of this user@host.'),
       event: z
         .enum(auditEvents, must(`must be one of ${auditEvents.join(', ')}`))

@@ -154,7 +154,7 @@ export const addBucketBody = z
         .string(must('must be the ARN of an SNS topic'))
         .regex(TOPIC_ARN, 'must be the ARN of an SNS topic')
         .exactOptional()
-        .describe('The SNS topic that receives the events of the bucket; needed with the source topic.'),
+        .describe('The SNS topic that receives the events of the bucket: with the source topic, which needs it, or routed.'),
       enrich: z
         .enum(enrichModes, oneOf(enrichModes))
         .exactOptional()
@@ -203,9 +203,7 @@ export const changeBucketBody = z
         .regex(TOPIC_ARN, 'must be the ARN of an SNS topic, or null')
         .nullable()
         .exactOptional()
-        .describe(
-          'The SNS topic that its events come through; null: none that is known. For a bucket without the source topic, `source` must be given with it.',
-        ),
+        .describe('The SNS topic that its events come through, with the source topic or routed; null: none that is known.'),
       enrich: z.enum(enrichModes, oneOf(enrichModes)).exactOptional().describe('What is read of each object besides its events.'),
     },
     must('must be an object'),

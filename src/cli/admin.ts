@@ -1,4 +1,4 @@
-import { InvalidArgumentError, Option, type Command } from 'commander';
+import { Option, type Command } from 'commander';
 import type { AuditRequest } from '../api/audit.ts';
 import { auditEvents, exportedAudit, type AuditRecord } from '../domain/identity/audit.ts';
 import { cursorOption, limitOption, type PageOptions, printing, listing, printPage, withExamples } from './arguments.ts';
@@ -14,20 +14,13 @@ import type { AppointmentAnswer, AppointmentRequest, User } from '../api/users.t
 interface AuditOptions extends JsonOption, PageOptions {
   readonly from?: string;
   readonly to?: string;
-  readonly date?: Day;
+  readonly date?: string;
   readonly email?: string;
   readonly event?: AuditRecord['eventname'];
   readonly key?: string;
   readonly jsonl?: true;
 }
 
-/** From its first moment to that of the next day. */
-interface Day {
-  readonly from: string;
-  readonly to: string;
-}
-
-const DAY_MS = 86_400_000;
 /** The page of an export: the largest that the API has, so that it needs the fewest requests. */
 const EXPORT_LIMIT = 1_000;
 
@@ -50,7 +43,7 @@ function addAudit(admin: Command, cli: Cli): void {
     )
     .option('--from <time>', 'only records from this day (2026-11-21) or time (2026-11-21T08:00:00Z) on')
     .option('--to <time>', 'only records from before this day or time')
-    .addOption(new Option('--date <day>', 'only records of this day in UTC, as 2026/11/21').argParser(dayOf).conflicts(['from', 'to']))
+    .option('--date <day>', 'only records of this day in UTC, as 2026/11/21')
     .option('--email <email>', 'only acts of this e-mail address, or of this user@host')
     .addOption(new Option('--event <event>', 'only this event').choices(auditEvents))
     .option('--key <key>', 'only acts with the API key of this name or fingerprint')
@@ -64,8 +57,7 @@ function addAudit(admin: Command, cli: Cli): void {
       ]),
     );
   printing(audit, 'tally admin audit --event BucketRemove', 'tally admin audit --date 2026/11/21 --jsonl').action(
-    async ({ json, jsonl, date, ...options }: AuditOptions) => {
-      const query = { ...options, ...date };
+    async ({ json, jsonl, ...query }: AuditOptions) => {
       await (jsonl === true ? exportAll(cli, query) : listRecords(cli, query, { json }));
     },
   );
@@ -110,17 +102,6 @@ function recordsText(records: readonly AuditRecord[]): string {
 
 function whoText({ email, sessionContext: { auth } }: AuditRecord['useridentity']): string {
   return auth.keyName === undefined ? email : `${email} (${auth.keyName})`;
-}
-
-function dayOf(text: string): Day {
-  const [, year, month, day] = /^(\d{4})\/(\d{2})\/(\d{2})$/.exec(text) ?? [];
-  const fromMs = year === undefined ? Number.NaN : Date.parse(`${year}-${month}-${day}T00:00:00.000Z`);
-  if (Number.isNaN(fromMs)) throw new InvalidArgumentError('It must be a day such as 2026/11/21.');
-  return { from: isoOf(fromMs), to: isoOf(fromMs + DAY_MS) };
-}
-
-function isoOf(ms: number): string {
-  return new Date(ms).toISOString();
 }
 
 const WHO = 'user:EMAIL, group:VALUE or everyone';

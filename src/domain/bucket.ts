@@ -212,6 +212,13 @@ export function usableTopic(topicArn: string | undefined): string {
   );
 }
 
+/** Throws `request.invalid` for a topic that a request names beside a source that has a topic of Tally's: nothing would lead to it. */
+export function refuseTopic(source: BucketSource, topicArn: string | null | undefined): void {
+  if (typeof topicArn !== 'string' || source === 'topic' || source === 'routed') return;
+  const detail = `topic_arn: with the source ${source} Tally makes the topic. For yours name the source too: "topic" if S3 publishes to it, "routed" if a rule of EventBridge does`;
+  throw new RequestError('request.invalid', detail);
+}
+
 /** Events that arrived for a bucket that is not connected. They are counted and shown, but never indexed. */
 export const unconnectedSchema = z.object({
   bucket: z.string(),

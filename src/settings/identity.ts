@@ -96,7 +96,9 @@ export const identitySettings = {
     ),
   TALLY_CATALOG_URL: originUrl
     .optional()
-    .describe('The address of the catalog that /config.json names to clients. By default it is the address of the control plane.'),
+    .describe(
+      'The address of the catalog that /config.json names to clients. By default it is the address of the control plane. A catalog elsewhere must serve a copy of /config.json of the control plane.',
+    ),
   TALLY_TRUSTED_PROXIES: listOf(isCidr, 'must be addresses with a prefix length, such as 10.20.30.4/32 or 10.20.30.0/28')
     .refine(
       (cidrs) => !cidrs.some((text) => isCidr(text) && isTooWide(text)),

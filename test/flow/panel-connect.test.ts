@@ -213,6 +213,16 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
     });
   });
 
+  it('Fix: hands a topic identifier beside the default source to the plan, which refuses it', async () => {
+    const { page } = await open('?page=bucket&bucket=photos&tab=settings');
+    const settings = page.getByRole('region', { name: 'Indexing and notifications' });
+    await settings.getByLabel('Topic identifier').fill(THEIRS);
+    await settings.getByRole('button', { name: 'Save…' }).click();
+    const review = page.getByRole('dialog', { name: 'Save these settings?' });
+    await review.getByText('1 step, in this order').waitFor();
+    expect(lastOf('planBucket')).toMatchObject({ query: { source: 'notification', topic_arn: THEIRS } });
+  });
+
   it('names what was changed elsewhere while a form was open, and does not take it back', async () => {
     const { page } = await open('?page=bucket&bucket=photos&tab=settings');
     const settings = page.getByRole('region', { name: 'Indexing and notifications' });

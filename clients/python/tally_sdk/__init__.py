@@ -20,7 +20,6 @@ from typing import Optional
 
 from . import admin, api_keys
 from ._client import client as _state
-from ._client import has_ended as _has_ended
 from ._index import buckets, explain, job, jobs, reindex, search, usage
 from ._login import login as _log_in
 from ._version import VERSION as __version__
@@ -41,6 +40,7 @@ from .errors import (
 from .records import (
     Access,
     ApiKey,
+    AuditRecord,
     Bucket,
     BucketStatus,
     Caller,
@@ -73,13 +73,16 @@ def login(*, browser: Optional[bool] = None) -> None:
 
 
 def logged_in() -> Optional[str]:
-    """The address of the catalog if there are credentials that can be used; None otherwise. No request is sent."""
+    """
+    The address of the catalog if there are credentials that can be used; None otherwise. No request is sent: those that
+    ended elsewhere count until a request of this process is refused.
+    """
     try:
         credential = _state.credential()
     except CredentialsError:
         # the next request raises it: credentials that others can read are not used
         return None
-    return None if credential is None or _has_ended(credential) else credential.catalog_url
+    return credential.catalog_url if credential is not None and _state.is_usable(credential) else None
 
 
 def logout() -> None:
@@ -109,6 +112,7 @@ __all__ = [
     "Access",
     "ApiKey",
     "ApiKeyFormatError",
+    "AuditRecord",
     "AuthenticationError",
     "Bucket",
     "BucketStatus",

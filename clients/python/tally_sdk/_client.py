@@ -3,14 +3,14 @@ The state of this process: which credential it uses, and requests with it.
 
 An API key precedes an interactive login. Each is kept in memory, on disk, or both. The stored credentials are read for each
 request, so that all processes use the latest login. A credential that is refused stays stored, because another process may
-have replaced it at that moment.
+have replaced it at that moment; this process does not count it as a login any more.
 """
 
 import re
 import time
 import warnings
 from dataclasses import replace
-from typing import Any, Iterator, List, Mapping, Optional, Tuple, Type, TypeVar, Union
+from typing import Any, Iterator, List, Mapping, Optional, Set, Tuple, Type, TypeVar, Union
 from urllib.parse import quote, urlencode
 
 from . import _store, _tokens
@@ -52,6 +52,8 @@ class Client:
         self._session: Optional[SessionCredential] = None
         self._config: Optional[Config] = None
         self._warned: Optional[str] = None
+        # tokens and secrets whose last request was refused
+        self._refused: Set[str] = set()
 
     # ── addresses ──
 
@@ -69,7 +71,7 @@ class Client:
         """The configured catalog. Raises ConfigurationError if there is none."""
         config = self._config or _store.read_config()
         if config is None:
-            raise ConfigurationError("no catalog is configured: call configure(catalog_url) first")
+            raise ConfigurationError('no catalog is configured: call configure("https://…") with its address first')
         return config
 
     # ── credentials ──
@@ -88,6 +90,10 @@ class Client:
             return None
         config = self._config or _store.read_config()
         return session if config is None or config.registry_url == session.registry_url else None
+
+    def is_usable(self, credential: Credential) -> bool:
+        """Whether its time is not over, by the clock of this machine, and the registry did not refuse it."""
+        return not _has_ended(credential) and _token_of(credential) not in self._refused
 
     def use_key(self, api_key: str, registry_url: str, persist: bool) -> Caller:
         """Authenticates with an API key from now on, once the registry has accepted it."""
@@ -236,8 +242,13 @@ class Client:
         query: Optional[Query] = None,
         body: Optional[Mapping[str, object]] = None,
     ) -> Answer:
-        token = credential.secret if isinstance(credential, KeyCredential) else credential.token
-        return send(method, _url_of(credential.registry_url, path, query), bearer=token, body=body)
+        token = _token_of(credential)
+        answer = send(method, _url_of(credential.registry_url, path, query), bearer=token, body=body)
+        if answer.status == 401:
+            self._refused.add(token)
+        else:
+            self._refused.discard(token)
+        return answer
 
     def _why_not(self) -> str:
         session = self._session or _store.read_credentials().session
@@ -254,8 +265,11 @@ class Client:
         warnings.warn(f"The API key expires at {printable(expires)}: create a new one, and revoke this one", stacklevel=4)
 
 
-def has_ended(credential: Credential) -> bool:
-    """Whether the time of a login is over, by the clock of this machine."""
+def _token_of(credential: Credential) -> str:
+    return credential.secret if isinstance(credential, KeyCredential) else credential.token
+
+
+def _has_ended(credential: Credential) -> bool:
     return isinstance(credential, SessionCredential) and credential.expires_at <= time.time()
 
 

@@ -249,3 +249,21 @@ class Job:
     # why the job failed
     error: Optional[Mapping[str, object]] = None
     cost_usd: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class AuditRecord:
+    """One record of the audit. An act of an administrator has two with one request_id: intended, then done or failed."""
+
+    id: str
+    eventtime: datetime
+    eventname: str
+    # email, userId, and sessionContext.auth with type, keyName and keyFingerprint
+    useridentity: Mapping[str, object]
+    # the day in UTC, as 2026/11/21
+    date: str
+    outcome: str
+    request_id: str
+    sourceipaddress: Optional[str] = None
+    reason: Optional[str] = None
+    parameters: Optional[Mapping[str, object]] = None

@@ -212,6 +212,7 @@ class Registry:
             "GET /v1/admin/grants": self._page([{**GRANT, "where": f"photos/{year}/"} for year in range(2020, 2027)], query),
             "POST /v1/admin/grants": {**GRANT, **received.body},
             "POST /v1/admin/grants/remove": {**GRANT, **received.body},
+            "GET /v1/admin/audit": self._page([{**AUDITED, "id": f"audit-{number}"} for number in range(7)], query),
             "GET /v1/admin/readers": self._page([{"user_id": "u1", "email": EMAIL, "role": role, "by": [GRANT]}], query),
             "GET /v1/admin/users/u1/access": ACCESS,
             "GET /v1/objects": self._page([_object(f"2026/cat-{number}.jpg") for number in range(5)], query),
@@ -246,6 +247,16 @@ JOB: Json = {
     "ranges": {"cut": 1, "done": 0, "leased": 1},
 }
 GRANT: Json = {"who": "group:analysts", "where": "photos", "granted_by": EMAIL, "created_at": CREATED}
+AUDITED: Json = {
+    "id": "audit-1",
+    "eventtime": CREATED,
+    "eventname": "ApiKeyUse",
+    "useridentity": {"email": EMAIL, "sessionContext": {"auth": {"type": "api_key", "keyName": "nightly"}}},
+    "sourceipaddress": "192.0.2.1",
+    "date": "2026/11/21",
+    "outcome": "done",
+    "request_id": "r1",
+}
 ACCESS: Json = {
     "user_id": "u1",
     "email": EMAIL,

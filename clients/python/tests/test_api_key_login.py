@@ -41,6 +41,17 @@ class ApiKeyLogin(World):
     def test_reports_a_key_that_was_revoked_later(self) -> None:
         _, secret = self.registry.add_key("nightly")
         sdk.login_with_api_key(secret, self.registry.url)
+        revoked = dict(self.registry.keys)
+        self.registry.keys.clear()
+        # no request was refused yet
+        self.assertEqual(sdk.logged_in(), self.registry.url)
+        with self.assertRaisesRegex(sdk.AuthenticationError, f"^{FAILED}$"):
+            sdk.whoami()
+        self.assertIsNone(sdk.logged_in())
+        # its owner was disabled and enabled again, for example
+        self.registry.keys.update(revoked)
+        self.assertEqual(sdk.whoami().kind, "api_key")
+        self.assertEqual(sdk.logged_in(), self.registry.url)
         self.registry.keys.clear()
         with self.assertRaisesRegex(sdk.AuthenticationError, f"^{FAILED}$"):
             sdk.search("cat")

@@ -143,6 +143,21 @@ class AdminApiKeys(World):
             sdk.admin.api_keys.list()
 
 
+class Audit(World):
+    def test_lists_the_records_of_a_day_over_all_pages(self) -> None:
+        self.registry.admin = True
+        self.log_in()
+        records = [*sdk.admin.audit(date="2026/11/21", key="nightly")]
+        self.assertEqual([each.id for each in records], [f"audit-{number}" for number in range(7)])
+        self.assertEqual((records[0].date, records[0].useridentity["email"]), ("2026/11/21", "ada@example.com"))
+        self.assertIn([("date", "2026/11/21"), ("key", "nightly"), ("limit", "1000")], self.registry.queries)
+
+    def test_is_refused_to_others(self) -> None:
+        self.log_in()
+        with self.assertRaises(sdk.PermissionDeniedError):
+            next(sdk.admin.audit())
+
+
 class Grants(World):
     def setUp(self) -> None:
         super().setUp()

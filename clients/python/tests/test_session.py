@@ -121,8 +121,9 @@ class BrowserLogin(World):
             sdk.login()
         self.config.unlink()
         self.restart()
-        with self.assertRaisesRegex(sdk.ConfigurationError, "call configure"):
+        with self.assertRaises(sdk.ConfigurationError) as caught:
             sdk.login()
+        self.assertEqual(str(caught.exception), 'no catalog is configured: call configure("https://…") with its address first')
 
 
 class Listening(World):
@@ -201,6 +202,7 @@ class Login(World):
             sdk.whoami()
         self.assertEqual(str(caught.exception), FAILED)
         self.assertEqual(self.stored.read_bytes(), before)
+        self.assertIsNone(sdk.logged_in())
 
     def test_of_another_process_is_used_by_the_next_request(self) -> None:
         self.log_in()

@@ -65,7 +65,7 @@ export function SettingsFields({ settings, onChange, stored }: FieldsProps) {
         onChange={(topic) => onChange({ ...settings, topic })}
         isRequired={settings.source === 'topic'}
         placeholder="arn:aws:sns:REGION:ACCOUNT:NAME"
-        hint="The ARN of the SNS topic that the events come through, if it is yours. Empty: Tally makes one where the source needs it."
+        hint="The ARN of the SNS topic that the events come through, if it is yours. Empty: Tally makes one where the source needs it. The sources notification and eventbridge take none of yours."
       />
       <Select
         label="Enrichment"
@@ -88,23 +88,17 @@ function hasOwnTopic({ source }: Pick<BucketSettings, 'source'>): boolean {
   return source === 'topic' || source === 'routed';
 }
 
-/** The settings as a plan takes them: only the sources `topic` and `routed` have a topic that is not Tally's. */
-export function wishOf(settings: BucketSettings): PlanWish {
+/** The settings as a plan takes them. A topic that was stored for another source than `topic` or `routed` is Tally's, and not asked for. */
+export function wishOf(settings: BucketSettings, stored?: BucketSettings): PlanWish {
   const { topic_arn: topicArn, ...wish } = settingsBody(settings);
-  return { ...wish, ...(hasOwnTopic(settings) && topicArn !== undefined && { topic_arn: topicArn }) };
+  const isAsked = hasOwnTopic(settings) || topicArn !== stored?.topic;
+  return { ...wish, ...(isAsked && topicArn !== undefined && { topic_arn: topicArn }) };
 }
 
 /** The settings after another wish was chosen. */
 export function settingsAfter(settings: BucketSettings, { source, topic_arn: topic }: PlanWish): BucketSettings {
   if (source === undefined || (source === settings.source && topic === undefined)) return settings;
   return { ...settings, source, topic: topic ?? '' };
-}
-
-/** Why Tally makes nothing in AWS for these settings; undefined: it can. */
-export function handMade({ source, topic }: BucketSettings, stored?: BucketSettings): string | undefined {
-  const isOwn = topic.trim() !== '' && (topic.trim() !== stored?.topic || source !== stored.source);
-  if (hasOwnTopic({ source }) || !isOwn) return undefined;
-  return `This topic is yours, and the source ${source} has a topic of Tally’s otherwise: what leads to yours is made by hand, so there is nothing to plan.`;
 }
 
 /** Administrators, who alone see the form, are shown all of a bucket. */
@@ -168,7 +162,7 @@ export function SettingsSection({ bucket, onSaved }: { readonly bucket: Bucket; 
           <Text>{advice}</Text>
         </p>
       )}
-      <ConnectionPart bucket={bucket} wish={wishOf(settingsOf(bucket))} onChanged={onSaved} onPlan={review} />
+      <ConnectionPart bucket={bucket} wish={wishOf(settingsOf(bucket), settingsOf(bucket))} onChanged={onSaved} onPlan={review} />
       {isShown && (
         <ReviewDialog
           bucket={bucket.bucket}
@@ -219,7 +213,6 @@ function ReviewDialog({ bucket, stored, others, settings, onSettings, onStored, 
   const [isAdopted, setAdopted] = useState(false);
   const applied = useRef<BucketSettings | undefined>(undefined);
   const changes = changesBetween(stored, settings);
-  const byHand = handMade(settings, stored);
   async function save(): Promise<void> {
     const { source, enrich } = settings;
     const topic = settings.topic.trim();
@@ -259,29 +252,22 @@ function ReviewDialog({ bucket, stored, others, settings, onSettings, onStored, 
       {changes.some(({ name }) => name === 'Enrichment') && settings.enrich !== 'none' && (
         <p>Documents that are indexed already get it by a re-index that fills in missing fields.</p>
       )}
-      {byHand === undefined ? (
-        <PlanStep
-          bucket={bucket}
-          wish={{ ...wishOf(settings), ...(isAdopted && { adopt: 'true' }) }}
-          apply="Apply"
-          record={changes.length === 0 ? undefined : record}
-          onWish={(wish) => {
-            setAdopted(wish.adopt === 'true');
-            onSettings(settingsAfter(settings, wish));
-          }}
-          onApplied={() => {
-            onAdvice(undefined);
-            // without an answer the settings stay as they were chosen
-            follow().catch(() => undefined);
-          }}
-          onClose={close}
-        />
-      ) : (
-        <Form submit={record.text} onSubmit={save} onCancel={close}>
-          <p>{byHand}</p>
-          <p>Events that arrive by another way than this one are not trusted to be complete.</p>
-        </Form>
-      )}
+      <PlanStep
+        bucket={bucket}
+        wish={{ ...wishOf(settings, stored), ...(isAdopted && { adopt: 'true' }) }}
+        apply="Apply"
+        record={changes.length === 0 ? undefined : record}
+        onWish={(wish) => {
+          setAdopted(wish.adopt === 'true');
+          onSettings(settingsAfter(settings, wish));
+        }}
+        onApplied={() => {
+          onAdvice(undefined);
+          // without an answer the settings stay as they were chosen
+          follow().catch(() => undefined);
+        }}
+        onClose={close}
+      />
     </Dialog>
   );
 }

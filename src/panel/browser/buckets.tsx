@@ -9,7 +9,7 @@ import { type Column, Link, More, Shown, Table, Text, Time, announce, Details, D
 import { may } from './session.ts';
 import { numberText } from './words.ts';
 import type { ConnectionView } from '../../api/connections.ts';
-import { emptySettings, handMade, SettingsFields, settingsAfter, settingsBody, wishOf } from './bucket-settings.tsx';
+import { emptySettings, SettingsFields, settingsAfter, settingsBody, wishOf } from './bucket-settings.tsx';
 import { Check, Field, Form, useIsShown } from './form.tsx';
 import { go, hrefOf } from './place.ts';
 import { PlanStep, type PlanWish } from './plan.tsx';
@@ -172,8 +172,6 @@ function AddBucket({ name: first, onClose }: { readonly name: string; readonly o
     return connection ?? call('POST /v1/buckets/{bucket}/apply', { params: { bucket }, body: { plan, ...planned } });
   }
   async function review(): Promise<void> {
-    const byHand = handMade(settings);
-    if (byHand !== undefined) throw new Problem(byHand, 'plan.by-hand', { advice: 'Add the bucket without changing AWS.' });
     setPlanned(true);
   }
   function another(): void {

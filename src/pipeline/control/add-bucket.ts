@@ -1,6 +1,6 @@
 /** Connects a bucket on request, and starts the first re-index of a bucket that is new. */
 import type { AddBucketRequest, ChangeBucketRequest } from '../../api/buckets.ts';
-import { asksForMore, type BucketRecord } from '../../domain/bucket.ts';
+import { asksForMore, refuseTopic, type BucketRecord } from '../../domain/bucket.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { ConnectBucket } from '../buckets/connect.ts';
 import type { StateStore } from '../ports/state.ts';
@@ -32,6 +32,7 @@ export type AddBucket = (request: AddBucketRequest, by: string, signal?: AbortSi
 export function createAddBucket({ state, connectBucket, checkConnection, jobs, telemetry }: AddBucketDependencies): AddBucket {
   return async function addBucket(request, by, signal) {
     const before = await readRecord(state, refs.bucket(request.bucket), signal);
+    refuseTopic(request.source ?? before?.source ?? 'notification', request.topic_arn);
     const isNew = before === undefined;
     const record = await connectBucket.connect(request, by, signal);
     // an apply makes the parts that a check would miss
@@ -104,7 +105,7 @@ type ChangeBucket = (bucket: string, request: ChangeBucketRequest, by: string, s
 export function createChangeBucket({ state, connectBucket }: ChangeBucketDependencies): ChangeBucket {
   return async function changeBucket(bucket, request, by, signal) {
     const before = await requireBucket(state, bucket, signal);
-    refuse(before, request);
+    refuseTopic(request.source ?? before.source, request.topic_arn);
     const record = await connectBucket.connect({ bucket, ...request }, by, signal);
     const connection = await readRecord(state, refs.connection(bucket), signal);
     const isMadeForAnother = connection !== undefined && connection.source !== record.source;
@@ -114,12 +115,4 @@ export function createChangeBucket({ state, connectBucket }: ChangeBucketDepende
       ...(isMadeForAnother && { madeFor: connection.source }),
     };
   };
-}
-
-function refuse(before: BucketRecord, request: ChangeBucketRequest): void {
-  const { source, topic_arn: topicArn } = request;
-  if (typeof topicArn === 'string' && source === undefined && before.source !== 'topic') {
-    const detail = `topic_arn: ${before.bucket} has the source ${before.source}, so say which source the topic is for: "source": "topic"`;
-    throw new RequestError('request.invalid', detail);
-  }
 }

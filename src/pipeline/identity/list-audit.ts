@@ -6,14 +6,19 @@ import type { AuditRecord } from '../../domain/identity/audit.ts';
 import type { AuditStore } from '../ports/audit.ts';
 import { readPage, type Page } from '../records/pages.ts';
 
+const DAY_MS = 86_400_000;
+
 type ListAudit = (request: AuditRequest, signal?: AbortSignal) => Promise<Page<AuditRecord>>;
 
 /** Creates the function. A record that is stored meanwhile is on no further page, because it is newer. Throws `request.invalid` for a cursor that no page returned, and the store's faults. */
 export function createListAudit({ audit }: { readonly audit: Pick<AuditStore, 'list'> }): ListAudit {
-  return async function listAudit({ from, to, email, event, key, limit, cursor }, signal) {
+  return async function listAudit({ from, to, date, email, event, key, limit, cursor }, signal) {
+    const dayMs = date === undefined ? [] : [Date.parse(`${date.replaceAll('/', '-')}T00:00:00Z`)];
+    const froms = [...dayMs, ...(from === undefined ? [] : [Date.parse(from)])];
+    const tos = [...dayMs.map((ms) => ms + DAY_MS), ...(to === undefined ? [] : [Date.parse(to)])];
     const query = {
-      ...(from !== undefined && { fromMs: Date.parse(from) }),
-      ...(to !== undefined && { toMs: Date.parse(to) }),
+      ...(froms.length > 0 && { fromMs: Math.max(...froms) }),
+      ...(tos.length > 0 && { toMs: Math.min(...tos) }),
       ...defined({ email, event, key }),
     };
     return readPage({

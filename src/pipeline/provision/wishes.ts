@@ -1,7 +1,14 @@
 /** What a bucket is to have in AWS, completed by what is stored and by what the bucket queue says about itself. */
 import type { WishRequest } from '../../domain/provisioning/planning/apply-command.ts';
 import { defined, omit } from '../../domain/defined.ts';
-import { DIRECTORY_BUCKET, isDirectoryBucket, usableTopic, type BucketRecord, type BucketSource } from '../../domain/bucket.ts';
+import {
+  DIRECTORY_BUCKET,
+  isDirectoryBucket,
+  refuseTopic,
+  usableTopic,
+  type BucketRecord,
+  type BucketSource,
+} from '../../domain/bucket.ts';
 import { isBucketName } from '../../domain/bucket-name.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { parseArn, partitionOf, type Owner } from '../../domain/provisioning/names.ts';
@@ -106,14 +113,8 @@ function choiceOf(request: WishRequest, record: BucketRecord | undefined, instal
   const topicArn = request.topic_arn ?? storedTopic(record, source);
   if (source === 'topic') return { source, enrich, topicArn: usableTopic(topicArn) };
   if (source === 'routed') return { source, enrich, ...ownTopic(topicArn, installation) };
-  refuseTopic(source, request);
+  refuseTopic(source, request.topic_arn);
   return { source, enrich };
-}
-
-function refuseTopic(source: BucketSource, { topic_arn: topicArn }: WishRequest): void {
-  if (topicArn === undefined) return;
-  const detail = `topic_arn: the source ${source} uses the topic of Tally; for another topic say "source": "topic" if S3 publishes to it, or "routed" if a rule of EventBridge is to`;
-  throw new RequestError('request.invalid', detail);
 }
 
 /** Its policy has a statement with the Sid that the rule's would have, or belongs to another registry. */

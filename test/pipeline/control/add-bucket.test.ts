@@ -26,6 +26,23 @@ describe('adding a bucket', () => {
     expect(await world.allJobs()).toHaveLength(1);
   });
 
+  it.each([undefined, 'notification', 'eventbridge'] as const)('Fix: with a topic beside the source %s is refused', async (source) => {
+    const world = createControlWorld();
+    const topic = { topic_arn: 'arn:aws:sns:eu-central-1:123456789012:uploads' };
+    await expect(world.add({ bucket: 'photos', ...topic, ...(source && { source }) }, 'someone')).rejects.toMatchObject({
+      code: 'request.invalid',
+      message: expect.stringMatching(/Tally makes the topic.*"topic" if S3 publishes to it, "routed" if a rule of EventBridge does/),
+    });
+    expect(
+      await world.connections
+        .plan('photos', { ...topic, ...(source && { source }) }, new AbortController().signal)
+        .catch((error: unknown) => error),
+    ).toMatchObject({ code: 'request.invalid' });
+    await world.add({ bucket: 'photos', source: 'routed', ...topic }, 'someone');
+    // a bucket that has such a source keeps it
+    await world.add({ bucket: 'photos', topic_arn: `${topic.topic_arn}-2` }, 'someone');
+  });
+
   it('that is connected already starts none', async () => {
     const world = createControlWorld();
     await world.connectBucket.connect({ bucket: 'photos' }, 'someone');

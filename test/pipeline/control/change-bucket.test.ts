@@ -28,7 +28,7 @@ describe('a change of a bucket', () => {
   it('opens the same gap where it is added again with another source or topic, and none with the same', async () => {
     for (const [request, state] of [
       [{ source: 'eventbridge' }, 'open'],
-      [{ topic_arn: THEIR_TOPIC }, 'open'],
+      [{ source: 'topic', topic_arn: THEIR_TOPIC }, 'open'],
       [{ source: 'notification' }, 'closed'],
     ] as const) {
       const world = await startConnected();
@@ -79,14 +79,16 @@ describe('a change of a bucket', () => {
 
   it('forgets a topic on request', async () => {
     const world = await startConnected();
-    await world.change('photos', { source: 'notification', topic_arn: THEIR_TOPIC }, 'test');
+    await world.change('photos', { source: 'routed', topic_arn: THEIR_TOPIC }, 'test');
     expect(await world.record()).toMatchObject({ topicArn: THEIR_TOPIC });
     await world.change('photos', { topic_arn: null }, 'test');
     expect(await world.record()).not.toHaveProperty('topicArn');
   });
 
   it.each([
-    [{ topic_arn: THEIR_TOPIC }, /say which source/],
+    [{ topic_arn: THEIR_TOPIC }, /with the source notification Tally makes the topic.*"topic" if S3.*"routed" if a rule/],
+    [{ source: 'notification' as const, topic_arn: THEIR_TOPIC }, /with the source notification/],
+    [{ source: 'eventbridge' as const, topic_arn: THEIR_TOPIC }, /with the source eventbridge/],
     [{ source: 'topic' as const }, /must be given/],
     [{ source: 'topic' as const, topic_arn: null }, /must be given/],
     [{ source: 'topic' as const, topic_arn: `${THEIR_TOPIC}.fifo` }, /standard topics only/],

@@ -1,5 +1,6 @@
 """Operations for administrators."""
 
 from . import access, api_keys, grants
+from ._audit import audit
 
-__all__ = ["access", "api_keys", "grants"]
+__all__ = ["access", "api_keys", "audit", "grants"]
