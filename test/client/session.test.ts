@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Caller, keyToken } from '../../src/client/caller.ts';
 import { createClient } from '../../src/client/client.ts';
 import { never, unnamed, openClientWorld, type ClientWorld } from './world.ts';
+import { noteNotRun } from '../support/not-run.ts';
 
 const FAILED = 'Authentication failed. Check your credentials or API key.';
 
@@ -142,7 +143,10 @@ describe('a logout', () => {
   });
 });
 
-describe.skipIf(process.platform === 'win32')('stored credentials', () => {
+const isRoot = process.geteuid?.() === 0;
+if (!isRoot) noteNotRun('stored credentials of another user', 'root');
+
+describe('stored credentials', () => {
   async function refused(pattern: RegExp): Promise<void> {
     await expect(world.client.registryOf(unnamed)).rejects.toThrow(pattern);
     await expect(whoami()).rejects.toMatchObject({ code: 'credentials.unusable' });
@@ -159,7 +163,7 @@ describe.skipIf(process.platform === 'win32')('stored credentials', () => {
     await refused(/tally is open to other users: .* chmod 700 /);
   });
 
-  it.skipIf(process.geteuid?.() !== 0)('of another user are refused', async () => {
+  it.skipIf(!isRoot)('of another user are refused', async () => {
     chownSync(world.file, 12_345, 0);
     await refused(/belongs to another user/);
   });

@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
+import { noteNotRun } from '../support/not-run.ts';
 
 export interface Program {
   readonly name: string;
@@ -37,16 +38,11 @@ function isFound(program: Program): boolean {
   return findProgram(program) !== undefined;
 }
 
-/**
- * Whether a suite can run. Where programs are missing it says at once that the suite is not run; with CI=true that is an
- * error, as a missing server is (global-setup.ts).
- */
+/** Whether a suite can run. What is missing is told at the end of the run; with CI=true it is an error, as a missing server is. */
 export function canRun(suite: string, programs: readonly Program[], runs = isFound): boolean {
   const missing = programs.filter((program) => !runs(program));
   if (missing.length === 0) return true;
-  const list = missing.map(({ name, variable }) => `${name} (on the PATH or by ${variable})`).join(', ');
-  if (process.env['CI'] === 'true') throw new Error(`CI=true, and ${suite} cannot be run: missing ${list}`);
-  console.warn(`\n NOT RUN: ${suite}: missing ${list}\n`);
+  noteNotRun(suite, missing.map(({ name, variable }) => `${name} (on the PATH or by ${variable})`).join(', '));
   return false;
 }
 

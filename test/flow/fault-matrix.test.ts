@@ -7,6 +7,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { isLong } from '../support/breadth.ts';
 import { runFaultRow, type FaultRow, type RowResult } from '../support/worlds/fault-row.ts';
 import { faultRows } from '../support/worlds/fault-rows.ts';
+import { noteNotRun } from '../support/not-run.ts';
 import { opensearchUrl } from '../support/servers/found.ts';
 
 /** More would mean that a fault costs a healthy message its receives. */
@@ -16,7 +17,7 @@ const ROWS_AT_ONCE = 6;
 const TIMEOUT_MS = 1_200_000;
 
 const { rows, notRun } = faultRows(opensearchUrl() !== undefined);
-for (const name of notRun) console.warn(`\n NOT RUN: ${name}\n`);
+for (const name of notRun) noteNotRun(name, 'OpenSearch (TALLY_TEST_OPENSEARCH_URL)');
 const chosen = rows.filter(({ isVariant }) => isLong || isVariant !== true);
 
 describe('with a fault, and killed in its middle,', () => {

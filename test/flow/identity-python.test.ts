@@ -8,6 +8,7 @@ import { createSqliteStore } from '../../src/adapters/sqlite/store.ts';
 import { refs, updateRecord } from '../../src/pipeline/records/stored.ts';
 import { ROOT } from '../docs/pages.ts';
 import { canRun, findProgram, runProgram } from '../docs/programs.ts';
+import { noteNotRun } from '../support/not-run.ts';
 import { people, startDriver, startRegistryWorld, type PersonName, type RegistryWorld } from '../support/identity/registry-world.ts';
 import { get } from '../support/identity/browser.ts';
 import { openIndex, type TestIndex } from '../support/worlds/flow.ts';
@@ -22,8 +23,8 @@ const WALK = fileURLToPath(new URL('../support/identity/walk.py', import.meta.ur
 
 function canBuild(): boolean {
   if (!canRun(SUITE, [PYTHON])) return false;
-  if (process.env['CI'] === 'true' || spawnSync(findProgram(PYTHON) ?? '', ['-c', CHECK]).status === 0) return true;
-  console.warn(`\n NOT RUN: ${SUITE}: this Python has no pip, or no setuptools 70.1 or later\n`);
+  if (spawnSync(findProgram(PYTHON) ?? '', ['-c', CHECK]).status === 0) return true;
+  noteNotRun(SUITE, 'pip and setuptools 70.1 or later (in the Python of TALLY_TEST_PYTHON)');
   return false;
 }
 

@@ -1,7 +1,7 @@
 /**
  * Finds the real servers that tests run against, once per run: by address (TALLY_TEST_OPENSEARCH_URL,
  * TALLY_TEST_AWS_ENDPOINT), else as containers where Docker answers (TALLY_TEST_NO_DOCKER=1 turns that off), else not at
- * all, which is told at the end of the run. With CI=true a missing server fails the run: there nothing may be skipped.
+ * all, which is told at the end of the run, with what else this machine lacks (not-run.ts). With CI=true a missing server fails the run: there nothing may be skipped.
  */
 import { once } from 'node:events';
 import { access, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -12,6 +12,7 @@ import { pipeline } from 'node:stream';
 import type { TestProject } from 'vitest/node';
 
 import { writeProgram } from '../../config/tooling/package.ts';
+import { collectNotRun, notRunText } from './not-run.ts';
 
 interface Server {
   readonly name: string;
@@ -151,6 +152,7 @@ const FOUND = new URL('servers/found.ts', import.meta.url).pathname;
 const PROGRAM = new URL('servers/program.ts', import.meta.url).pathname;
 
 const missing: string[] = [];
+let notRunFile = '';
 const running: { readonly stop: () => Promise<unknown> }[] = [];
 
 export async function setup(project: TestProject): Promise<void> {
@@ -158,6 +160,9 @@ export async function setup(project: TestProject): Promise<void> {
   // a run of tests that need no server must not wait for containers
   const usesServers = await reaches(FOUND, tests);
   const isWanted = ({ words }: Server): boolean => (words === undefined ? usesServers : tests.some(({ text }) => text.includes(words)));
+  notRunFile = join(await mkdtemp(join(tmpdir(), 'tally-not-run-')), 'suites');
+  await writeFile(notRunFile, '');
+  collectNotRun(notRunFile);
   const building = buildProgram(tests);
   const wanted = new Set(servers.filter((server) => addressOf(server) === undefined && isWanted(server)));
   const dockerRefusal = wanted.size > 0 ? await dockerRefusalReason() : undefined;
@@ -179,7 +184,10 @@ export async function setup(project: TestProject): Promise<void> {
 
 export async function teardown(): Promise<void> {
   await stopAll();
-  if (missing.length > 0) console.warn(`\n NOT RUN: suites were skipped, their servers are ${howToRun()}\n`);
+  const texts = [notRunText(notRunFile), missing.length === 0 ? '' : ` NOT RUN: the suites on real servers. They are ${howToRun()}`];
+  await rm(dirname(notRunFile), { recursive: true, force: true });
+  const text = texts.filter((each) => each !== '').join('\n\n');
+  if (text !== '') console.warn(`\n${text}\n`);
 }
 
 /** Builds the program for tests that start it: as it is published, and it starts in half of the time. */
