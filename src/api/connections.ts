@@ -243,30 +243,22 @@ export const connectionRows = {
     errors: [...AWS_ERRORS, ...WRITE_ERRORS, 'connect.plan-needed', 'connect.plan-outdated', 'connect.paused'],
     example: PHOTOS,
   },
-  'POST /v1/buckets/{bucket}/pause-notification': {
-    operation: 'pauseNotification',
-    summary: 'Takes away the notification of the bucket for a moment.',
+  'PATCH /v1/buckets/{bucket}/notification': {
+    operation: 'changeNotification',
+    summary: 'Takes away the notification of the bucket for a moment, or makes it again.',
     description:
-      'For the moment in which another notification is made that would overlap with it. Nothing restores it but the operation that resumes it.',
+      'For the moment in which another notification is made that would overlap with it: nothing but this operation restores it. Events of the meantime are lost, so a re-index follows. While the answer has the state `applying`, send the request again.',
     scope: 'admin',
     params,
-    answer: connection,
-    status: 200,
-    errors: [...AWS_ERRORS, ...WRITE_ERRORS, 'connect.not-applied'],
-    example: PHOTOS,
-  },
-  'POST /v1/buckets/{bucket}/resume-notification': {
-    operation: 'resumeNotification',
-    summary: 'Makes the notification of a paused bucket again.',
-    description:
-      'Events of the meantime are lost, so a re-index follows. While the answer has the state `applying`, send the request again.',
-    scope: 'admin',
-    params,
+    body: z.strictObject(
+      { paused: z.boolean(must('must be true or false')).describe('`true` takes the notification away, `false` makes it again.') },
+      must('must be {"paused": true} or {"paused": false}'),
+    ),
     answer: connection,
     status: 200,
     otherStatuses: { 202: 'It is not applied yet: send the request again.' },
     errors: [...AWS_ERRORS, ...WRITE_ERRORS, 'connect.not-applied', 'connect.not-paused'],
-    example: PHOTOS,
+    example: { ...PHOTOS, body: { paused: true } },
   },
   'POST /v1/buckets/{bucket}/clean': {
     operation: 'cleanBucket',

@@ -146,18 +146,30 @@ const reindexBody = z
   .prefault({});
 export type ReindexRequest = z.output<typeof reindexBody> & { readonly bucket: string };
 
-const resumeBody = z
-  .strictObject(
-    {
-      allow_deletes: deletionsMax
-        .exactOptional()
-        .describe(
-          'Let the job delete up to this many documents in all, those included that it has deleted already. A job that its deletion limit holds needs it.',
-        ),
-    },
-    must('must be an object'),
+/** What a caller wants of a job. */
+const changeBody = z
+  .union(
+    [
+      z.strictObject({
+        state: z.literal('running').describe('Resumes a paused job.'),
+        allow_deletes: deletionsMax
+          .exactOptional()
+          .describe(
+            'Let the job delete up to this many documents in all, those included that it has deleted already. A job that its deletion limit holds needs it.',
+          ),
+      }),
+      z.strictObject({
+        state: z
+          .enum(['paused', 'cancelled'])
+          .describe(
+            'Pauses a job that is queued or running: it stops after the page that it is comparing, and continues from there. Or cancels a job that has not ended.',
+          ),
+      }),
+    ],
+    must('must be {"state": "paused"}, {"state": "cancelled"} or {"state": "running"}, which may have allow_deletes'),
   )
-  .prefault({});
+  .describe('The state that is wanted.');
+export type JobChange = z.output<typeof changeBody>;
 
 const params = z.object({ id: id.describe('The id of the job.') });
 const JOB = { params: { id: 'job-0mk3x1a2b-0123456789ab' } };
@@ -213,43 +225,28 @@ export const jobRows = {
     errors: ['job.not-found'],
     example: JOB,
   },
-  'POST /v1/jobs/{id}/pause': {
-    operation: 'pauseJob',
-    summary: 'Pauses a job that is queued or running.',
-    description: 'It stops after the page that it is comparing, and continues from there when it is resumed.',
-    scope: 'operate',
-    params,
-    answer: job,
-    status: 200,
-    errors: ['job.not-found', 'job.not-pausable', 'audit.unavailable'],
-    example: JOB,
-  },
-  'POST /v1/jobs/{id}/resume': {
-    operation: 'resumeJob',
-    summary: 'Resumes a paused job.',
-    description: 'A job that its deletion limit holds needs `allow_deletes`.',
-    scope: 'operate',
-    params,
-    body: resumeBody,
-    answer: job,
-    status: 200,
-    errors: ['job.not-found', 'job.not-resumable', 'job.conflict', 'state.conflict', 'audit.unavailable'],
-    example: { ...JOB, body: { allow_deletes: 20_000 } },
-  },
-  'POST /v1/jobs/{id}/cancel': {
-    operation: 'cancelJob',
-    summary: 'Cancels a job that has not ended.',
+  'PATCH /v1/jobs/{id}': {
+    operation: 'changeJob',
+    summary: 'Pauses, resumes or cancels a job.',
     description: 'What it has written stays.',
     scope: 'operate',
     params,
+    body: changeBody,
     answer: job,
     status: 200,
-    errors: ['job.not-found', 'job.not-cancellable', 'audit.unavailable'],
-    example: JOB,
+    errors: [
+      'job.not-found',
+      'job.not-pausable',
+      'job.not-resumable',
+      'job.not-cancellable',
+      'job.conflict',
+      'state.conflict',
+      'audit.unavailable',
+    ],
+    example: { ...JOB, body: { state: 'paused' } },
   },
 } as const satisfies Record<RowKey, Row>;
 export type JobsRequest = z.output<(typeof jobRows)['GET /v1/jobs']['query']>;
-export type ResumeRequest = z.output<typeof resumeBody>;
 
 /** Converts a job to its form in the API. */
 export function jobView(shown: JobView): Job {

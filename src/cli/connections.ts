@@ -1,4 +1,4 @@
-import { type Command, Option } from 'commander';
+import { Argument, type Command, Option } from 'commander';
 import type { OperationBody, OperationQuery } from '../api/contract.ts';
 import type { ConnectionView, PlanView, Diagnosis } from '../api/connections.ts';
 import { NOT_SHOWN_YET, untilApplied } from '../api/until-applied.ts';
@@ -31,13 +31,12 @@ function withWish(command: Command): Command {
     .addOption(accountOption());
 }
 
-/** `tally bucket plan|apply|emit|pause-notification|resume-notification|clean`. */
+/** `tally bucket plan|apply|emit|notification|clean`. */
 export function addConnectionCommands(bucket: Command, cli: Cli): void {
   addPlan(bucket, cli);
   addApply(bucket, cli);
   addEmit(bucket, cli);
-  addPause(bucket, cli);
-  addResume(bucket, cli);
+  addNotification(bucket, cli);
   addClean(bucket, cli);
 }
 
@@ -165,37 +164,30 @@ function addEmit(bucket: Command, cli: Cli): void {
   });
 }
 
-function addPause(bucket: Command, cli: Cli): void {
-  const pause = bucket
-    .command('pause-notification')
-    .summary('take away the notification of a bucket for a moment')
+function addNotification(bucket: Command, cli: Cli): void {
+  const notification = bucket
+    .command('notification')
+    .summary('take away the notification of a bucket for a moment, or make it again')
     .description(
-      'Takes away the notification of the bucket, while another one is made that would overlap with it. Nothing but resume-notification restores it.',
+      'Takes away the notification of the bucket, while another one is made that would overlap with it, or makes it again. Nothing else restores it. A re-index follows, because events of the meantime are lost.',
     )
-    .argument('<name>', 'the bucket');
-  printing(pause, 'tally bucket pause-notification photos').action(async (name: string, options: JsonOption) => {
-    const paused = await cli.withControl((control, context) =>
-      untilFree(cli, options, () => control.pauseNotification({ params: { bucket: name } }, context)),
-    );
-    cli.print(options, paused, () => `The notification of ${printable(name)} is taken away, and no events arrive.`);
-    cli.hint(options, `To restore it: tally bucket resume-notification ${shellWord(name)}`);
-  });
-}
-
-function addResume(bucket: Command, cli: Cli): void {
-  const resume = bucket
-    .command('resume-notification')
-    .summary('make the notification of a paused bucket again')
-    .description('Makes the notification of a paused bucket again. A re-index follows, because events of the meantime are lost.')
-    .argument('<name>', 'the bucket');
-  printing(resume, 'tally bucket resume-notification photos').action(async (name: string, options: JsonOption) => {
-    const resumed = await cli.withControl((control, context) =>
-      applied(cli, options, () => control.resumeNotification({ params: { bucket: name } }, context)),
-    );
-    cli.print(options, resumed, () => `The notification of ${printable(name)} is there again.`);
-    if (resumed.unproven !== undefined) cli.hint(options, unprovenText(resumed));
-    endUnproven(cli, resumed);
-  });
+    .argument('<name>', 'the bucket')
+    .addArgument(new Argument('<wish>', 'pause: take it away; resume: make it again').choices(['pause', 'resume']));
+  printing(notification, 'tally bucket notification photos pause', 'tally bucket notification photos resume').action(
+    async (name: string, wish: 'pause' | 'resume', options: JsonOption) => {
+      const request = { params: { bucket: name }, body: { paused: wish === 'pause' } };
+      const answer = await cli.withControl((control, context) =>
+        applied(cli, options, () => untilFree(cli, options, () => control.changeNotification(request, context))),
+      );
+      if (wish === 'pause') {
+        cli.print(options, answer, () => `The notification of ${printable(name)} is taken away, and no events arrive.`);
+        return cli.hint(options, `To restore it: tally bucket notification ${shellWord(name)} resume`);
+      }
+      cli.print(options, answer, () => `The notification of ${printable(name)} is there again.`);
+      if (answer.unproven !== undefined) cli.hint(options, unprovenText(answer));
+      endUnproven(cli, answer);
+    },
+  );
 }
 
 function addClean(bucket: Command, cli: Cli): void {

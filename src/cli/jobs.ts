@@ -3,7 +3,7 @@ import { type Command, Option } from 'commander';
 import { shellWord } from '../domain/commands.ts';
 import { defined } from '../domain/defined.ts';
 import type { Context, Operations } from '../api/contract.ts';
-import { type Job, differenceKinds, type DifferenceKind, type JobCounts, type ReindexRequest } from '../api/jobs.ts';
+import { type Job, type JobChange, differenceKinds, type DifferenceKind, type JobCounts, type ReindexRequest } from '../api/jobs.ts';
 import { allowDeletesOption, type PageOptions, printing, listing, printPage } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { printable } from '../domain/printable.ts';
@@ -26,20 +26,20 @@ export function addJobsCommand(program: Command, cli: Cli): void {
     name: 'cancel',
     summary: 'cancel a job',
     description: 'Cancels a job that has not ended. What it has written stays.',
-    operation: (control, { params }, context) => control.cancelJob({ params }, context),
+    state: 'cancelled',
   });
   addJobCommand(jobs, cli, {
     name: 'pause',
     summary: 'pause a job',
     description:
       'Pauses a job that is queued or running. It stops after the page that it is comparing, and continues from there when it is resumed.',
-    operation: (control, { params }, context) => control.pauseJob({ params }, context),
+    state: 'paused',
   });
   const resume = addJobCommand(jobs, cli, {
     name: 'resume',
     summary: 'resume a paused job',
     description: 'Resumes a paused job. A job that its deletion limit holds needs --allow-deletes.',
-    operation: (control, request, context) => control.resumeJob(request, context),
+    state: 'running',
   });
   resume.addOption(allowDeletesOption('let the job delete up to <n> documents in all, those included that it has deleted already'));
 }
@@ -57,25 +57,20 @@ function addJobs(program: Command, cli: Cli): Command {
   );
 }
 
-interface JobRequest {
-  readonly params: { readonly id: string };
-  readonly body: { readonly allow_deletes?: number };
-}
-
 interface JobCommand {
   readonly name: string;
   readonly summary: string;
   readonly description: string;
-  readonly operation: (control: Operations, request: JobRequest, context: Context) => Promise<Job>;
+  readonly state: JobChange['state'];
 }
 
-function addJobCommand(jobs: Command, cli: Cli, { name, summary, description, operation }: JobCommand): Command {
+function addJobCommand(jobs: Command, cli: Cli, { name, summary, description, state }: JobCommand): Command {
   const command = jobs.command(name).summary(summary).description(description).argument('<id>', 'the job');
   return printing(command, `tally jobs ${name} ${ID}`).action(async (id: string, _: JsonOption, self: Command) => {
     // `tally jobs` has --json too, and commander assigns it to that command wherever it stands
-    const { json, allow_deletes }: JsonOption & JobRequest['body'] = self.optsWithGlobals();
-    const request = { params: { id }, body: defined({ allow_deletes }) };
-    const job = await cli.withControl((control, context) => operation(control, request, context));
+    const { json, allow_deletes }: JsonOption & { readonly allow_deletes?: number } = self.optsWithGlobals();
+    const body = state === 'running' ? { state, ...defined({ allow_deletes }) } : { state };
+    const job = await cli.withControl((control, context) => control.changeJob({ params: { id }, body }, context));
     cli.print({ json }, job, () => jobText(job));
   });
 }
@@ -192,7 +187,7 @@ async function follow(parts: Follow, signal: AbortSignal): Promise<Job | undefin
   return undefined;
 }
 
-/** Creates the function that reads the job; undefined: not at the moment, which is reported once. It throws what does not pass by waiting. */
+/** Creates the function that reads the job. While it cannot be read, the function prints the reason once and returns undefined; it throws what does not pass by waiting. */
 function createReader({ cli: { clock }, look, progress }: Follow): (signal: AbortSignal) => Promise<Job | undefined> {
   let trouble: { readonly text: string; readonly sinceMs: number } | undefined;
   return async function read(signal) {

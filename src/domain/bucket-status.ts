@@ -140,7 +140,7 @@ export function commandOfAct(act: BucketAct, bucket: string): string {
     case 'plan':
       return `tally bucket plan ${bucket}`;
     case 'resume':
-      return `tally bucket resume-notification ${bucket}`;
+      return `tally bucket notification ${bucket} resume`;
     case 'gaps':
       return `tally gaps --bucket ${bucket}`;
     case 'reindex':

@@ -194,8 +194,7 @@ async function startWorld({ operation }: PlacedRow) {
   const operations = withSession(ofStore);
   if (operation in ofPeople) return startPeopleWorld(operation, ofStore, store);
   await connectBucket.connect({ bucket: 'photos' }, 'test');
-  if (operation === 'pauseNotification' || operation === 'resumeNotification') await provisioning.apply({ bucket: 'photos' }, {});
-  if (operation === 'resumeNotification') await provisioning.pause('photos', new AbortController().signal);
+  if (operation === 'changeNotification') await provisioning.apply({ bucket: 'photos' }, {});
   await fake.send(QUEUE, { body: 'no event', attributes: {} });
   const [message] = await fake.receive(QUEUE, { visibilityS: 60, max: 1 });
   await deadLetters.send(message!, { code: 'message.not-json', reason: 'Unexpected token' }, []);
@@ -209,8 +208,7 @@ async function startWorld({ operation }: PlacedRow) {
     toldAtMs: atMs,
   }));
   const id = 'job-0mk3x1a2b-0123456789ab';
-  const state = operation === 'resumeJob' ? 'paused' : 'queued';
-  const job = { id, bucket: 'photos', prefix: '', mode: 'report', requestedBy: 'test', createdAtMs: atMs, state } as const;
+  const job = { id, bucket: 'photos', prefix: '', mode: 'report', requestedBy: 'test', createdAtMs: atMs, state: 'queued' } as const;
   await updateRecord(store.state, refs.job(id), () => job);
   if (operation === 'cleanBucket') {
     await provisioning.apply({ bucket: 'photos' }, {});

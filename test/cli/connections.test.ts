@@ -105,7 +105,12 @@ describe('tally bucket apply', () => {
     [['bucket', 'set', 'photos', '--source', 'routed', '--apply'], unproven, 'degraded', 5],
     [['bucket', 'add', 'photos', '--source', 'routed', '--apply'], { ...bucketAnswer, connection: unproven }, 'degraded', 5],
     [['bucket', 'apply', 'photos'], { ...unproven, unproven: [{ ...unchecked, severity: 'broken' as const }] }, 'broken', 6],
-    [['bucket', 'resume-notification', 'photos'], { ...unproven, unproven: [{ ...unchecked, severity: 'broken' as const }] }, 'broken', 6],
+    [
+      ['bucket', 'notification', 'photos', 'resume'],
+      { ...unproven, unproven: [{ ...unchecked, severity: 'broken' as const }] },
+      'broken',
+      6,
+    ],
   ])('%j does not say that events come where that is not known', async (args, answer, severity, code) => {
     const world = createCliWorld();
     world.nextAnswers(answer);
@@ -154,17 +159,17 @@ describe('tally bucket', () => {
     });
   });
 
-  it('pause-notification names the command that restores it', async () => {
+  it('notification pause names the command that restores it', async () => {
     const world = createCliWorld();
-    const { stderr } = await world.run('bucket pause-notification photos');
-    expect(stderr).toContain('tally bucket resume-notification photos\n');
-    expect((await world.run('bucket resume-notification photos')).stdout).toContain('there again');
+    const { stderr } = await world.run('bucket notification photos pause');
+    expect(stderr).toContain('tally bucket notification photos resume\n');
+    expect((await world.run('bucket notification photos resume')).stdout).toContain('there again');
   });
 
-  it('remove and pause-notification wait for another change of a connection', async () => {
+  it('remove and notification wait for another change of a connection', async () => {
     for (const command of [
       ['remove', 'photos', '--yes'],
-      ['pause-notification', 'photos'],
+      ['notification', 'photos', 'pause'],
     ]) {
       const world = createCliWorld();
       const busy = new RequestError('connect.busy', 'another process changes connections now: repeat the request');

@@ -169,7 +169,7 @@ describe('tally reindex', () => {
     const { exitCode, stdout, stderr } = await world.run('reindex photos --wait');
     expect({ exitCode, stdout }).toEqual({ exitCode: 130, stdout: '' });
     expect(stderr).toContain('The job continues. To see its progress: tally jobs job-1\nTo cancel it: tally jobs cancel job-1\n');
-    expect(world.asked.map(([operation]) => operation)).not.toContain('cancelJob');
+    expect(world.asked.map(([operation]) => operation)).not.toContain('changeJob');
     // a later Ctrl-C is nobody's business any more
     expect(world.isInterruptible()).toBe(false);
   });
@@ -294,10 +294,10 @@ describe('tally jobs', () => {
     expect(world.asked).toEqual([
       ['listJobs', { query: { limit: 3 } }],
       ['getJob', { params }],
-      ['cancelJob', { params }],
-      ['pauseJob', { params }],
-      ['resumeJob', { params }],
-      ['resumeJob', { params, body: { allow_deletes: 20_000 } }],
+      ['changeJob', { params, body: { state: 'cancelled' } }],
+      ['changeJob', { params, body: { state: 'paused' } }],
+      ['changeJob', { params, body: { state: 'running' } }],
+      ['changeJob', { params, body: { state: 'running', allow_deletes: 20_000 } }],
     ]);
   });
 

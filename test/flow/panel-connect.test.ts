@@ -74,7 +74,7 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
             noted.push(['applyBucket', { params, body }]);
             return reached();
           },
-          resumeNotification: async () => reached(),
+          changeNotification: async () => reached(),
           diagnoseBucket: async () => ({ bucket: 'photos', status: now.findings.length === 0 ? 'ok' : 'degraded', findings: now.findings }),
           emitBucket: async ({ query }) => {
             const { format = 'aws-cli' as const } = query;

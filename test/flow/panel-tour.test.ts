@@ -67,9 +67,9 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
     await page.getByRole('button', { name: 'Release the deletion limit…' }).click();
     await page.getByRole('button', { name: 'Delete 20,123 documents' }).click();
     await page.getByRole('dialog').waitFor({ state: 'detached' });
-    expect(world.fake.asked.findLast(([name]) => name === 'resumeJob')?.[1]).toMatchObject({
+    expect(world.fake.asked.findLast(([name]) => name === 'changeJob')?.[1]).toMatchObject({
       params: { id: 'job-1' },
-      body: { allow_deletes: 20_133 },
+      body: { state: 'running', allow_deletes: 20_133 },
     });
   });
 
@@ -79,7 +79,7 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
     await openPanel(page, world.url, '?page=job&id=job-1');
     await page.getByRole('button', { name: 'Cancel the job…' }).waitFor();
     expect(await page.locator('main button.danger').allTextContents()).toEqual(['Release the deletion limit…']);
-    const cancels = () => world.fake.asked.filter(([name]) => name === 'cancelJob').length;
+    const cancels = () => world.fake.asked.filter(([name]) => name === 'changeJob').length;
     const before = cancels();
     await page.getByRole('button', { name: 'Cancel the job…' }).click();
     const dialog = page.getByRole('dialog');

@@ -108,7 +108,7 @@ describe('the program', () => {
       expect(stderr).toBe(
         `job-1: queued\nThe job continues. To see its progress: node ${MAIN} --registry ${url} jobs job-1\nTo cancel it: node ${MAIN} --registry ${url} jobs cancel job-1\n`,
       );
-      expect(fake.asked.map(([operation]) => operation)).not.toContain('cancelJob');
+      expect(fake.asked.map(([operation]) => operation)).not.toContain('changeJob');
     } finally {
       await registry.close();
     }
@@ -191,7 +191,10 @@ describe('the embedded mode as a program', () => {
     await until('all are indexed', async () => Object.keys(await found()).length === 3);
     // the first re-index of a bucket waits a minute for late events, and would find the changes too
     const { items } = (await (await fetch(`${daemon.controlUrl}/v1/jobs`)).json()) as { items: { id: string }[] };
-    for (const { id } of items) await fetch(`${daemon.controlUrl}/v1/jobs/${id}/cancel`, { method: 'POST' });
+    for (const { id } of items) {
+      const body = JSON.stringify({ state: 'cancelled' });
+      await fetch(`${daemon.controlUrl}/v1/jobs/${id}`, { method: 'PATCH', headers: { 'content-type': 'application/json' }, body });
+    }
     await daemon.stop();
     // as if the process had been killed before it sent the events
     const log = createFakeTelemetry();

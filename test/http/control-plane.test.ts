@@ -127,7 +127,7 @@ describe('requests that are not as documented', () => {
   });
 
   it.each([
-    ['POST', '/v1/jobs/job-1/cancel', '{"force":true}'],
+    ['POST', '/v1/buckets/photos/clean', '{"force":true}'],
     ['GET', '/v1/buckets', '{}'],
     ['HEAD', '/v1/buckets', '{}'],
   ])('%s %s takes no body', async (method, path, body) => {
@@ -139,7 +139,7 @@ describe('requests that are not as documented', () => {
   });
 
   it('may say nothing in JSON where there is nothing to say', async () => {
-    for (const value of [{}, null]) expect((await sendJson('POST', '/v1/jobs/job-1/cancel', value)).status).toBe(200);
+    for (const value of [{}, null]) expect((await sendJson('POST', '/v1/buckets/photos/clean', value)).status).toBe(200);
   });
 
   it.each(['{"bucket"', '{"__proto__":{"x":1}}', '{"constructor":{"prototype":{"x":1}}}', ''])('a body %j is refused', async (body) => {
@@ -155,7 +155,7 @@ describe('requests that are not as documented', () => {
   it('says which methods a path has', async () => {
     const answer = await send('DELETE', '/v1/jobs/job-1');
     expectProblem(answer, 405, 'request.method-not-allowed');
-    expect(answer.headers.allow).toBe('GET, HEAD');
+    expect(answer.headers.allow).toBe('GET, PATCH, HEAD');
     expect((await send('PUT', '/v1/buckets')).headers.allow).toBe('GET, POST, HEAD');
     expect((await send('OPTIONS', '/v1/objects')).status).toBe(405);
   });
@@ -163,7 +163,7 @@ describe('requests that are not as documented', () => {
   it.each([
     ['QUERY', '/v1/buckets', { 'content-type': 'text/plain' }, 'x', 'GET, POST, HEAD'],
     ['GET', '/v1/dead-letters/replay/', { 'content-length': '2' }, '{}', undefined],
-    ['GET', '/v1/jobs/job-1/cancel', { 'content-length': '2' }, '{}', 'POST'],
+    ['GET', '/v1/buckets/photos/apply', { 'content-length': '2' }, '{}', 'POST'],
     ['POST', '/livez', { 'content-type': 'text/plain' }, 'x', 'GET, HEAD'],
   ])('says so whatever comes with the request: %s %s %j', async (...[method, path, headers, body, allow]) => {
     const answer = await send(method, path, { headers, ...(body !== undefined && { body }) });
@@ -325,7 +325,7 @@ describe('callers from elsewhere', () => {
   });
 
   it.each(['https://evil.example', 'null', 'http://localhost.evil.example', 'file://', ''])('Origin %j is refused', async (origin) => {
-    expectProblem(await send('POST', '/v1/jobs/job-1/cancel', { headers: { origin } }), 403, 'request.forbidden-origin');
+    expectProblem(await send('POST', '/v1/buckets/photos/clean', { headers: { origin } }), 403, 'request.forbidden-origin');
     expect(fake.asked).toEqual([]);
   });
 
@@ -543,7 +543,7 @@ describe('the other documents', () => {
       },
     });
     expect(paths['/v1/buckets']?.post?.requestBody?.required).toBe(true);
-    expect(paths['/v1/jobs/{id}/cancel']?.post?.requestBody).toBeUndefined();
+    expect(paths['/v1/buckets/{bucket}/clean']?.post?.requestBody).toBeUndefined();
     expect(components.schemas.Job).toMatchObject({ type: 'object', properties: { created_at: { format: 'date-time' } } });
   });
 

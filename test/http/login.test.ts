@@ -247,7 +247,7 @@ describe('the session of a browser', () => {
       'test',
     );
     const { cookies } = await browserOf(world);
-    const pause = (headers: Record<string, string>) => world.send('POST', '/v1/jobs/job-1/pause', { cookies, headers });
+    const pause = (headers: Record<string, string>) => world.send('POST', '/v1/buckets/photos/clean', { cookies, headers });
     const own = { 'x-tally-csrf': '1', 'sec-fetch-site': 'same-origin' };
     for (const headers of [
       {},

@@ -35,7 +35,7 @@ const calls: readonly (readonly [name: string, call: Call])[] = [
   ['addBucket', (operations) => operations.addBucket({ body: added }, context)],
   ['startReindex', (operations) => operations.startReindex({ params, body: reindex }, context)],
   ['startReindex of a whole bucket', (operations) => operations.startReindex({ params }, context)],
-  ['cancelJob', (operations) => operations.cancelJob({ params: { id: 'job/1 ?#' } }, context)],
+  ['changeJob', (operations) => operations.changeJob({ params: { id: 'job/1 ?#' }, body: { state: 'cancelled' } }, context)],
 ];
 
 describe('a registry by its address', () => {
@@ -87,7 +87,7 @@ describe('a registry by its address', () => {
   it.each(['', '.', '..'])('asks nothing about %j, which would lead to another path', async (name) => {
     for (const call of [
       () => remote.removeBucket({ params: { bucket: name } }, context),
-      () => remote.cancelJob({ params: { id: name } }, context),
+      () => remote.changeJob({ params: { id: name }, body: { state: 'cancelled' } }, context),
       () => remote.getDeadLetter({ params: { id: name } }, context),
     ]) {
       await expect(call()).rejects.toMatchObject({ code: 'request.not-found' });

@@ -365,7 +365,7 @@ interface DialogProps {
 
 function PauseDialog({ name, onDone, onClose }: DialogProps) {
   async function pause(): Promise<void> {
-    await call('POST /v1/buckets/{bucket}/pause-notification', { params: { bucket: name } });
+    await call('PATCH /v1/buckets/{bucket}/notification', { params: { bucket: name }, body: { paused: true } });
     onDone('The notification is taken away. No events arrive until it is resumed.');
   }
   return (
@@ -383,7 +383,7 @@ function ResumeDialog({ name, onDone, onClose }: DialogProps) {
   const end = useRef(new AbortController());
   useEffect(() => () => end.current.abort(), []);
   async function resume(): Promise<void> {
-    const request = () => call('POST /v1/buckets/{bucket}/resume-notification', { params: { bucket: name } });
+    const request = () => call('PATCH /v1/buckets/{bucket}/notification', { params: { bucket: name }, body: { paused: false } });
     await applyUntilDone({ request, onWaiting: setWaitingFor }, end.current.signal);
     if (end.current.signal.aborted) return;
     onDone('The notification is there again. A re-index follows.');

@@ -124,17 +124,18 @@ interface ActsProps {
 function JobActs({ job, onChanged }: ActsProps) {
   const [asked, setAsked] = useState<'release' | 'cancel'>();
   const close = () => setAsked(undefined);
-  const request = { params: { id: job.id } };
-  if (hasEnded(job) || !may('POST /v1/jobs/{id}/pause')) return null;
+  const wish = async (state: 'paused' | 'running'): Promise<void> =>
+    onChanged(await call('PATCH /v1/jobs/{id}', { params: { id: job.id }, body: { state } }));
+  if (hasEnded(job) || !may('PATCH /v1/jobs/{id}')) return null;
   const isHeld = job.state === 'paused' && job.paused_because === 'deletion-limit';
   return (
     <div class="actions">
       {job.state !== 'paused' && (
-        <Act isSecondary act={async () => onChanged(await call('POST /v1/jobs/{id}/pause', request))}>
+        <Act isSecondary act={() => wish('paused')}>
           Pause the job
         </Act>
       )}
-      {job.state === 'paused' && !isHeld && <Act act={async () => onChanged(await call('POST /v1/jobs/{id}/resume', request))}>Resume</Act>}
+      {job.state === 'paused' && !isHeld && <Act act={() => wish('running')}>Resume</Act>}
       {isHeld && (
         <button type="button" class="danger" onClick={() => setAsked('release')}>
           Release the deletion limit…
@@ -153,7 +154,7 @@ function JobActs({ job, onChanged }: ActsProps) {
 function CancelDialog({ job, onChanged, onClose }: ActsProps & { readonly onClose: () => void }) {
   const [waiting] = useState(() => job.deletions?.waiting ?? 0);
   async function cancel(): Promise<void> {
-    onChanged(await call('POST /v1/jobs/{id}/cancel', { params: { id: job.id } }));
+    onChanged(await call('PATCH /v1/jobs/{id}', { params: { id: job.id }, body: { state: 'cancelled' } }));
     announce('The job is cancelled. What it has written stays.');
     onClose();
   }
@@ -174,7 +175,7 @@ function CancelDialog({ job, onChanged, onClose }: ActsProps & { readonly onClos
 function ReleaseDialog({ job, onChanged, onClose }: ActsProps & { readonly onClose: () => void }) {
   const [{ waiting, reserved }] = useState(() => job.deletions ?? { waiting: 0, reserved: 0 });
   async function release(): Promise<void> {
-    onChanged(await call('POST /v1/jobs/{id}/resume', { params: { id: job.id }, body: { allow_deletes: waiting + reserved } }));
+    onChanged(await call('PATCH /v1/jobs/{id}', { params: { id: job.id }, body: { state: 'running', allow_deletes: waiting + reserved } }));
     onClose();
   }
   return (

@@ -11,13 +11,15 @@ import {
 } from '../../api/buckets.ts';
 import type { CheckedOperations } from '../../api/contract.ts';
 import { gapView } from '../../api/gaps.ts';
-import { jobView } from '../../api/jobs.ts';
+import { jobView, type JobChange } from '../../api/jobs.ts';
 import { COMPARE_INTERVAL_MS } from '../../domain/calendar/full-sweep.ts';
 import type { Readable } from '../../domain/access/readable.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import type { BucketStatus } from '../../domain/bucket-status.ts';
+import type { AuditEvent } from '../../domain/identity/audit.ts';
 import { nameOfActor, type Actor } from '../../domain/identity/actor.ts';
 import type { ExpiryRule } from '../../domain/identity/api-key.ts';
+import type { JobView } from '../../domain/reindex/job-view.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { createStoredGrants } from '../access/policy.ts';
 import { createReadableBy, seesAll, type ReadableBy } from '../access/readers.ts';
@@ -169,8 +171,10 @@ export function createOperations(dependencies: OperationDependencies): CheckedOp
       ({ params, body }, { actor, signal }) => connections.apply(params.bucket, body, nameOfActor(actor), signal),
       ({ state: reached }) => ({ state: reached }),
     ),
-    pauseNotification: audited('BucketPause', ({ params }, { signal }) => connections.pause(params.bucket, signal)),
-    resumeNotification: audited('BucketResume', ({ params }, { signal }) => connections.resume(params.bucket, signal)),
+    changeNotification: audited(
+      async ({ body }) => (body.paused ? 'BucketPause' : 'BucketResume'),
+      ({ params: { bucket }, body }, { signal }) => (body.paused ? connections.pause(bucket, signal) : connections.resume(bucket, signal)),
+    ),
     cleanBucket: audited('BucketChange', ({ params }, { signal }) => connections.clean(params.bucket, signal)),
     diagnoseBucket: ({ params }, { signal }) => connections.diagnose(params.bucket, signal),
     getEvents: (_, { signal }) => getEvents(signal),
@@ -186,15 +190,33 @@ export function createOperations(dependencies: OperationDependencies): CheckedOp
     ),
     listJobs: async ({ query }, { signal }) => shownPage(await jobs.list(query, signal), jobView),
     getJob: async ({ params }, { signal }) => jobView(await jobs.get(params.id, signal)),
-    pauseJob: audited('ReindexPause', async ({ params }, { signal }) => jobView(await jobs.pause(params.id, signal))),
-    resumeJob: audited('ReindexResume', async ({ params, body }, { signal }) => jobView(await jobs.resume(params.id, body, signal))),
-    cancelJob: audited('ReindexCancel', async ({ params }, { signal }) => jobView(await jobs.cancel(params.id, signal))),
+    changeJob: audited(
+      async ({ body }) => jobEvents[body.state],
+      async ({ params, body }, { signal }) => jobView(await changedJob(jobs, params.id, body, signal)),
+    ),
     ...letterOperations(deadLetters, audited),
     ...keys,
     listAudit: ({ query }, { signal }) => listAudit(query, signal),
     ...createAccessOperations({ grants, state, users, rules, clock, audited, everyoneReads, readableBy }),
     ...peopleOperations(createPeople({ state, clock, rules, liveKeys }), audited),
   };
+}
+
+const jobEvents = {
+  paused: 'ReindexPause',
+  running: 'ReindexResume',
+  cancelled: 'ReindexCancel',
+} as const satisfies Record<JobChange['state'], AuditEvent>;
+
+function changedJob(jobs: ReturnType<typeof createReindexJobs>, id: string, wanted: JobChange, signal: AbortSignal): Promise<JobView> {
+  switch (wanted.state) {
+    case 'paused':
+      return jobs.pause(id, signal);
+    case 'running':
+      return jobs.resume(id, wanted, signal);
+    case 'cancelled':
+      return jobs.cancel(id, signal);
+  }
 }
 
 interface ReadParts {

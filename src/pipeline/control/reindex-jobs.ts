@@ -1,6 +1,6 @@
 /** Stores requests for re-index jobs, and shows, pauses, resumes and cancels them. Workers find a job by the time at which it is due. */
 import { randomBytes } from 'node:crypto';
-import type { JobsRequest, ReindexRequest, ResumeRequest } from '../../api/jobs.ts';
+import type { JobsRequest, ReindexRequest } from '../../api/jobs.ts';
 import { gapId } from '../../domain/gaps/gap.ts';
 import { decodeCursor } from '../../domain/cursor.ts';
 import { asleep } from '../../domain/reindex/claims.ts';
@@ -54,7 +54,7 @@ export interface ReindexJobs {
    * `allow_deletes` permits this many tombstones in all. Throws `job.not-resumable` if the job is not paused, or if the deletion limit
    * holds it and allow_deletes is absent or permits no more than the job has reserved; `job.conflict` if another apply job now occupies the bucket.
    */
-  resume(id: string, request: ResumeRequest, signal?: AbortSignal): Promise<JobView>;
+  resume(id: string, request: { readonly allow_deletes?: number }, signal?: AbortSignal): Promise<JobView>;
   /** Requests a job for Tally's own work. Throws as request() does. */
   start(request: OwnRequest, signal?: AbortSignal): Promise<JobRecord>;
   /** Cancels all jobs of a bucket that have not ended. */

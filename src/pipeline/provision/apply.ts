@@ -317,7 +317,7 @@ function refuseState(bucket: string, connection: ConnectionRecord | undefined, {
   if (connection?.state === 'paused' && isResuming !== true) {
     throw new RequestError(
       'connect.paused',
-      `the notification of ${bucket} is paused: resume it with \`tally bucket resume-notification ${bucket}\``,
+      `the notification of ${bucket} is paused: resume it with \`tally bucket notification ${bucket} resume\``,
     );
   }
 }

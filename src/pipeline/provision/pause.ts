@@ -55,7 +55,7 @@ export function createPause({ state, clock, observe, underLock, apply, writeNoti
     }
     throw new RequestError(
       'connect.busy',
-      `the notifications of ${bucket} are being changed: repeat \`tally bucket pause-notification ${bucket}\``,
+      `the notifications of ${bucket} are being changed: repeat \`tally bucket notification ${bucket} pause\``,
     );
   }
 

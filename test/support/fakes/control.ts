@@ -14,7 +14,7 @@ import type { PlanView } from '../../../src/api/connections.ts';
 import type { AuditRecord } from '../../../src/domain/identity/audit.ts';
 import type { DeadLetter } from '../../../src/api/dead-letters.ts';
 import type { Gap } from '../../../src/api/gaps.ts';
-import { zeroCounts, type Job } from '../../../src/api/jobs.ts';
+import { zeroCounts, type Job, type JobChange } from '../../../src/api/jobs.ts';
 import type { Explanation } from '../../../src/api/objects.ts';
 import type { Events } from '../../../src/api/events.ts';
 import type { Usage } from '../../../src/api/usage.ts';
@@ -135,6 +135,13 @@ export const runningJob: Job = {
   objects_per_s: 25_000,
   ranges: { cut: 8, done: 2, leased: 3 },
   cost_usd: 0.000_025,
+};
+
+/** What a job is after a change. */
+const changedJobs: Readonly<Record<JobChange['state'], Job>> = {
+  paused: { ...job, state: 'paused', paused_because: 'requested' },
+  running: job,
+  cancelled: { ...job, state: 'cancelled' },
 };
 
 export const deadLetter: DeadLetter = {
@@ -289,17 +296,17 @@ export function createFakeControl(): FakeControl {
     planBucket: () => planAnswer,
     emitBucket: () => ({ format: 'aws-cli', script: '#!/usr/bin/env bash\n' }),
     applyBucket: () => ({ bucket: 'photos', state: 'applied', source: 'notification' }),
-    pauseNotification: () => ({ bucket: 'photos', state: 'paused', source: 'notification' }),
-    resumeNotification: () => ({ bucket: 'photos', state: 'applied', source: 'notification' }),
+    changeNotification: ({ body }) => {
+      const { paused } = body as { readonly paused: boolean };
+      return { bucket: 'photos', state: paused ? 'paused' : 'applied', source: 'notification' };
+    },
     cleanBucket: () => ({ bucket: 'photos', state: 'applied', source: 'eventbridge', kept: [] }),
     diagnoseBucket: () => ({ bucket: 'photos', status: 'broken', findings: planAnswer.findings }),
     listGaps: () => ({ items: [gap] }),
     startReindex: () => job,
     getJob: () => job,
     listJobs: () => ({ items: [job], next: 'page-2' }),
-    cancelJob: () => ({ ...job, state: 'cancelled' }),
-    pauseJob: () => ({ ...job, state: 'paused', paused_because: 'requested' }),
-    resumeJob: () => job,
+    changeJob: ({ body }) => changedJobs[(body as JobChange).state],
     listDeadLetters: () => ({ items: [deadLetter] }),
     getDeadLetter: () => ({ ...deadLetter, body: '{x}\u001b[2J' }),
     replayDeadLetters: () => ({ replayed: 2, remaining: 0 }),
