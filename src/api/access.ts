@@ -71,13 +71,6 @@ const access = z
   .meta({ id: 'Access', description: 'What a person may read, and why.' });
 export type AccessView = z.infer<typeof access>;
 
-const ownAccess = z
-  .object({
-    reads: z.array(z.string()).readonly().describe('What the caller may read, merged: `BUCKET`, `BUCKET/PREFIX`, or `*` for everything.'),
-    advice: z.string().optional().describe('Why that is less than the caller may expect, and whom to ask.'),
-  })
-  .meta({ id: 'OwnAccess', description: 'What the caller may read.' });
-
 const EXAMPLE = { who: 'group:analysts', where: 'photos/2026/' };
 
 export const accessRows = {
@@ -130,15 +123,6 @@ export const accessRows = {
     status: 200,
     errors: [],
     example: { query: { where: 'photos/2026/', limit: 20 } },
-  },
-  'GET /v1/access': {
-    operation: 'getOwnAccess',
-    summary: 'Shows what the caller may read.',
-    scope: 'read',
-    answer: ownAccess,
-    status: 200,
-    errors: [],
-    example: {},
   },
   'GET /v1/admin/users/{id}/access': {
     operation: 'getAccess',

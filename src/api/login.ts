@@ -60,11 +60,15 @@ const session = z
     scopes: z.array(z.enum(keyScopes)).readonly().describe('What the caller may do.'),
     kind: z.enum(['session', 'api_key', 'local']).describe('How the caller is known. `local`: callers are not authenticated.'),
     key: apiKey.exactOptional().describe('The API key with which the request came.'),
+    reads: z.array(z.string()).readonly().describe('What the caller may read, merged: `BUCKET`, `BUCKET/PREFIX`, or `*` for everything.'),
+    advice: z.string().exactOptional().describe('Why that is less than the caller may expect, and whom to ask.'),
     catalog_url: z.string().describe('The address of the catalog.'),
     version: z.string().describe('The version of the registry.'),
   })
-  .meta({ id: 'Session', description: 'Who the caller is, and what the caller may do.' });
+  .meta({ id: 'Session', description: 'Who the caller is, and what the caller may do and read.' });
 export type SessionAnswer = z.infer<typeof session>;
+/** What the caller may read, and why that is less than expected. */
+export type OwnAccess = Pick<SessionAnswer, 'reads' | 'advice'>;
 
 export const loginRows = {
   'GET /login/authorize': {
@@ -182,7 +186,7 @@ export const loginRows = {
   },
   'GET /v1/session': {
     operation: 'getSession',
-    summary: 'Shows who the caller is, and what the caller may do.',
+    summary: 'Shows who the caller is, and what the caller may do and read.',
     scope: 'read',
     answer: session,
     status: 200,

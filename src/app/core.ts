@@ -73,7 +73,7 @@ export interface Core {
   readonly topics: TopicClient;
   readonly deadLetters: ReturnType<typeof createDeadLetters>;
   readonly keys: KeyParts;
-  readonly operations: CheckedOperations;
+  readonly operations: ReturnType<typeof createOperations>;
   /** Undefined where nothing in AWS leads to a bucket queue: in the embedded mode, and without a bucket queue. */
   readonly provisioning: Provisioning | undefined;
   /** A job has something to do, or this one was stored: what onJobDue() named is called. */

@@ -230,6 +230,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   const controlPlane = createControlPlane({
     ...listening,
     operations: core.operations,
+    ownAccess: core.operations.ownAccess,
     version,
     address: settings.TALLY_HTTP_ADDRESS,
     identity,

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { Caller, OwnAccess } from '../client/caller.ts';
+import type { Caller } from '../client/caller.ts';
 import { readsText } from '../domain/access/reading-texts.ts';
 import { printing, withExamples } from './arguments.ts';
 import type { Cli, CliDependencies, JsonOption } from './cli.ts';
@@ -73,8 +73,7 @@ function addWhoami(program: Command, cli: Cli, { registryOf }: LoginDependencies
     async (options: JsonOption) => {
       const registry = await registryOf(cli.settings());
       const answer = await cli.withClient(async (client, signal) => {
-        const caller = await client.whoami(registry, signal);
-        return { registry: registry.url, ...caller, ...(await client.access(registry, signal)) };
+        return { registry: registry.url, ...(await client.whoami(registry, signal)) };
       });
       cli.print(options, answer, () => callerText(answer));
       if (answer.advice !== undefined) cli.hint(options, answer.advice);
@@ -82,7 +81,7 @@ function addWhoami(program: Command, cli: Cli, { registryOf }: LoginDependencies
   );
 }
 
-function callerText({ registry, user, kind, role, scopes, key, reads }: Caller & OwnAccess & { readonly registry: string }): string {
+function callerText({ registry, user, kind, role, scopes, key, reads }: Caller & { readonly registry: string }): string {
   const keyFields = key && { key: `${key.name} (${key.fingerprint})`, key_expires: key.expires_at };
   const userFields = { user: user?.email_verified === false ? `${user.email} (not verified)` : user?.email, user_id: user?.id };
   return fieldsText({ ...userFields, role, scopes: scopes.join(', '), reads: readsText(reads), kind, ...keyFields, registry });

@@ -24,22 +24,13 @@ const caller = z.object({
       scopes: z.array(z.string()).readonly(),
     })
     .optional(),
+  /** What the caller may read: `BUCKET`, `BUCKET/PREFIX`, or `*` for everything; and why that is less than expected. */
+  reads: z.array(z.string()).readonly(),
+  advice: z.string().optional(),
   catalog_url: z.string(),
   version: z.string(),
 });
 export type Caller = z.infer<typeof caller>;
-
-const access = z.object({ reads: z.array(z.string()).readonly(), advice: z.string().optional() });
-
-/** What the caller may read: `BUCKET`, `BUCKET/PREFIX`, or `*` for everything; and why that is less than expected. */
-export type OwnAccess = z.infer<typeof access>;
-
-/** What the caller may read, in an answer. Throws `registry.unknown-answer`. */
-export function accessOf({ ok, status, json }: Incoming, address: URL): OwnAccess {
-  const parsed = access.safeParse(json);
-  if (ok && parsed.success) return parsed.data;
-  throw new FaultError('registry.unknown-answer', `GET ${address.href} answered ${status} without what the caller may read`);
-}
 
 /** The caller in an answer. Throws `authentication.failed` and `registry.unknown-answer`. */
 export function callerOf({ ok, status, json }: Incoming, address: URL): Caller {

@@ -1,7 +1,7 @@
 /** The client of a registry, as the command line uses it: login, logout, who the caller is, and the credential of requests. */
 import { FaultError } from '../domain/fault.ts';
 import { registryOrigin } from './addresses.ts';
-import { accessOf, callerOf, loginMissing, type Caller, type OwnAccess, keyToken } from './caller.ts';
+import { callerOf, loginMissing, type Caller, keyToken } from './caller.ts';
 import { ClientError } from './client-error.ts';
 import { logIn, type LoginPorts } from './login.ts';
 import { fetchConfig } from './platform.ts';
@@ -44,8 +44,6 @@ export interface Client {
   registryOf(given: Given): Promise<Registry>;
   /** Asks the registry who the caller is. */
   whoami(registry: Registry, signal: AbortSignal): Promise<Caller>;
-  /** Asks the registry what the caller may read. */
-  access(registry: Registry, signal: AbortSignal): Promise<OwnAccess>;
 }
 
 interface ClientDependencies {
@@ -115,10 +113,6 @@ export function createClient({ folder, isAnswered = async () => false }: ClientD
       const answer = await send(address, { method: 'GET', token, socket, tried }, signal);
       if (answer.status === 401 && token === undefined) throw loginMissing(address);
       return callerOf(answer, address);
-    },
-    async access({ url, token, socket }, signal) {
-      const address = new URL('/v1/access', url);
-      return accessOf(await send(address, { method: 'GET', token, socket }, signal), address);
     },
   };
 }

@@ -18,6 +18,7 @@ import {
 import { openApiOf } from '../api/openapi.ts';
 import type { AnyRequest } from '../api/row.ts';
 import { RequestError } from '../domain/request-error.ts';
+import type { ReadOwnAccess } from '../pipeline/access/operations.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import { createCallers } from './caller.ts';
 import { isForAnyPage, requireDirectCaller, requireJsonBody, requireLocalCaller, requireLocalHost, requireOwnSite } from './guard.ts';
@@ -34,6 +35,7 @@ import type { Actor } from '../domain/identity/actor.ts';
 interface ControlPlaneParts extends HealthParts {
   readonly address: Address;
   readonly operations: CheckedOperations;
+  readonly ownAccess: ReadOwnAccess;
   readonly telemetry: Telemetry;
   readonly version: string;
   /** How callers are known. Absent: they are not authenticated, and only this machine is served. */
@@ -71,6 +73,7 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
   const {
     address,
     operations,
+    ownAccess,
     readiness,
     metrics,
     telemetry,
@@ -101,7 +104,7 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
   app.addHook('onClose', () => socket.close());
   const own: Readonly<Record<ListenerName, Handler>> = {
     ...healthHandlers({ readiness, metrics }),
-    ...createLoginHandlers({ identity, callers, telemetry, version, catalogUrl, readKey, closing: closing.signal }),
+    ...createLoginHandlers({ identity, callers, telemetry, version, catalogUrl, ownAccess, readKey, closing: closing.signal }),
     ...createPanelHandlers(loadPanel),
     sendMcpMessage: createMcpHandler({ callers, callOperation, endOf: endOfRequest, telemetry, version }),
     getConfig: async (request, reply) =>

@@ -13,6 +13,7 @@ import { scopesOfRole } from '../domain/identity/key-scopes.ts';
 import { RequestError } from '../domain/request-error.ts';
 import type { Logins } from '../pipeline/identity/logins.ts';
 import type { AuditUser, Origin, Sessions, StartedSession } from '../pipeline/identity/sessions.ts';
+import type { ReadOwnAccess } from '../pipeline/access/operations.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import type { CallerParts, Callers } from './caller.ts';
 import { cookieIn, cookieNamesOf, cookieOf } from './cookies.ts';
@@ -36,6 +37,7 @@ interface LoginHandlerParts {
   readonly version: string;
   /** The address of the catalog, for the caller of this request. */
   readonly catalogUrl: (request: FastifyRequest) => string;
+  readonly ownAccess: ReadOwnAccess;
   /** Reads a key of the actor. */
   readonly readKey: (id: string, context: Context) => Promise<ApiKey>;
   /** Aborted when the listener closes. */
@@ -55,11 +57,11 @@ type Handlers = Readonly<Record<LoginName, Handler>>;
 
 /** Creates the handlers. Without identity only `getSession` answers; all others throw `login.not-configured`. */
 export function createLoginHandlers(parts: LoginHandlerParts): Handlers {
-  const { identity, callers, version, catalogUrl, readKey, closing } = parts;
+  const { identity, callers, version, catalogUrl, ownAccess, readKey, closing } = parts;
   async function sessionOf(actor: Actor, more: Pick<SessionAnswer, 'version' | 'catalog_url'>): Promise<SessionAnswer> {
-    const answer = sessionAnswer(actor, more);
-    if (actor.kind !== 'api_key') return answer;
     const signal = AbortSignal.any([closing, AbortSignal.timeout(READ_MAX_MS)]);
+    const answer = sessionAnswer(actor, { ...(await ownAccess(actor, signal)), ...more });
+    if (actor.kind !== 'api_key') return answer;
     const key = await readKey(actor.keyId, { actor, signal }).catch((error: unknown) => {
       // it was revoked in the seconds for which this process remembers it
       if (error instanceof RequestError && error.code === 'api-key.not-found') throw failedAuthentication();
@@ -258,7 +260,7 @@ function loginRequestOf(query: AuthorizeRequest): LoginRequest {
   return { flow: 'client', ...client, redirectUri, clientState: state };
 }
 
-function sessionAnswer(actor: Actor, more: Pick<SessionAnswer, 'version' | 'catalog_url'>): SessionAnswer {
+function sessionAnswer(actor: Actor, more: Pick<SessionAnswer, 'reads' | 'advice' | 'version' | 'catalog_url'>): SessionAnswer {
   switch (actor.kind) {
     case 'local':
       return { user: { id: 'local', email: nameOfActor(actor) }, role: 'admin', scopes: scopesOfRole('admin'), kind: 'local', ...more };

@@ -5,7 +5,7 @@
 import { expect, it } from 'vitest';
 import type { contract } from '../../src/api/contract.ts';
 import type { AnswerOf, RequestOf } from '../../src/api/row.ts';
-import type { Caller, OwnAccess } from '../../src/client/caller.ts';
+import type { Caller } from '../../src/client/caller.ts';
 import type { ConfigDocument } from '../../src/client/platform.ts';
 import type { Grant, TokenAnswer } from '../../src/client/send.ts';
 
@@ -24,13 +24,12 @@ type Takes<Own, Theirs> = [Theirs] extends ['absent'] ? true : [Own] extends [Th
 const comparisons = {
   config: true satisfies Reads<ConfigDocument, Answer<'GET /config.json'>>,
   caller: true satisfies Reads<Caller, Answer<'GET /v1/session'>>,
-  access: true satisfies Reads<OwnAccess, Answer<'GET /v1/access'>>,
   token: true satisfies Reads<TokenAnswer, Answer<'POST /login/token'>>,
   grant: true satisfies Takes<Grant, Body<'POST /login/token'>>,
 };
 
 it('compares each type of the client with the contract', () => {
-  expect(Object.values(comparisons)).toEqual([true, true, true, true, true]);
+  expect(Object.values(comparisons)).toEqual([true, true, true, true]);
 });
 
 it('would find an answer that the client cannot read', () => {

@@ -158,7 +158,6 @@ const table: Readonly<Record<ReadName, Asks>> = {
   listBuckets: () => ['/v1/buckets'],
   getBucket: (bucket) => [`/v1/buckets/${bucket}`],
   explainObject: (bucket) => [...keys, NEVER_KEY].map((key) => `/v1/buckets/${bucket}/explain?${query({ key })}`),
-  getOwnAccess: () => ['/v1/access'],
   getSession: () => ['/v1/session'],
   sendMcpMessage: () => ['/mcp'],
 };
@@ -316,7 +315,7 @@ async function check(world: ReadersWorld, caller: Caller, { things, at }: { read
         list.map(({ bucket, key }) => `${bucket}/${key}`).toSorted();
       expect(placed(result.structuredContent.items)).toEqual(placed(live));
     }
-    if (name === 'getOwnAccess') {
+    if (name === 'getSession') {
       const { reads, advice } = body as { readonly reads: readonly string[]; readonly advice?: string };
       const all = BUCKETS.flatMap((bucket) => [...keys, ...prefixes].map((key) => ({ bucket, key })));
       const isRead = ({ bucket, key }: { bucket: string; key: string }) =>
@@ -345,7 +344,7 @@ async function check(world: ReadersWorld, caller: Caller, { things, at }: { read
         }
         const found = await askedWhole(world, caller, path);
         expectNoName(path, JSON.stringify(found.body));
-        if (name === 'getOwnAccess' || name === 'getSession' || name === 'sendMcpMessage') await expectOwn(name, found);
+        if (name === 'getSession' || name === 'sendMcpMessage') await expectOwn(name, found);
         else {
           const wanted = await modelled(model, caller, path).catch((error: unknown) => {
             if (!(error instanceof RequestError)) throw error;

@@ -53,7 +53,6 @@ const table: Readonly<Record<OperationName, readonly Cell[]>> = {
   listJobs: monitors,
   getJob: monitors,
   getSession: readers,
-  getOwnAccess: readers,
   sendMcpMessage: readers,
   logOut: sessions,
   startReindex: operators,

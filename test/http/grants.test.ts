@@ -40,8 +40,8 @@ async function found(token: string, query = ''): Promise<Found> {
 }
 const places = ({ items }: Found): readonly string[] => items.map(({ bucket, key }) => `${bucket}/${key}`);
 const read = async (token: string): Promise<readonly string[]> => places(await found(token));
-const reads = async (token: string): Promise<unknown> => jsonOf(await world.send(token, '/v1/access'))['reads'];
-const adviceTo = async (token: string): Promise<unknown> => jsonOf(await world.send(token, '/v1/access'))['advice'];
+const reads = async (token: string): Promise<unknown> => jsonOf(await world.send(token, '/v1/session'))['reads'];
+const adviceTo = async (token: string): Promise<unknown> => jsonOf(await world.send(token, '/v1/session'))['advice'];
 
 describe('a grant', () => {
   it('counts from the next request on, and its removal too, with the next page of a list that has begun', async () => {

@@ -74,6 +74,7 @@ describe('the login of a program', () => {
       role: 'user',
       scopes: ['read'],
       kind: 'session',
+      reads: ['*'],
       catalog_url: world.url,
       version: '1.67.0',
     });

@@ -48,7 +48,6 @@ from .records import (
     Grant,
     Grouping,
     Job,
-    OwnAccess,
     Reader,
     StoredObject,
     Sums,
@@ -99,13 +98,8 @@ def login_with_api_key(api_key: str, registry_url: str, *, persist: bool = False
 
 
 def whoami() -> Caller:
-    """Who this program is to the registry: user, role and scopes."""
+    """Who this program is to the registry: user, role, scopes and what it may read."""
     return _state.get(Caller, "/v1/session")
-
-
-def access() -> OwnAccess:
-    """What the caller may read."""
-    return _state.get(OwnAccess, "/v1/access")
 
 
 __all__ = [
@@ -125,7 +119,6 @@ __all__ = [
     "Job",
     "LoginError",
     "NotLoggedInError",
-    "OwnAccess",
     "PermissionDeniedError",
     "ProtocolError",
     "Reader",
@@ -139,7 +132,6 @@ __all__ = [
     "User",
     "VersionError",
     "__version__",
-    "access",
     "admin",
     "api_keys",
     "buckets",

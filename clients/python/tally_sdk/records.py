@@ -49,10 +49,14 @@ class Caller:
     kind: str
     catalog_url: str
     version: str
+    # what it may read: BUCKET, BUCKET/PREFIX, or * for everything
+    reads: Tuple[str, ...]
     # None for a program on the registry's machine that has not logged in
     user: Optional[User] = None
     scopes: Tuple[str, ...] = ()
     key: Optional[ApiKey] = None
+    # why it reads less than it may expect, and whom to ask
+    advice: Optional[str] = None
 
 
 @dataclass(frozen=True)
@@ -94,16 +98,6 @@ class Access:
     # the groups of the last login, and whether the issuer left some out
     groups: Tuple[str, ...] = ()
     groups_left_out: bool = False
-
-
-@dataclass(frozen=True)
-class OwnAccess:
-    """What the caller may read."""
-
-    # BUCKET, BUCKET/PREFIX, or * for everything
-    reads: Tuple[str, ...]
-    # why that is less than the caller may expect, and whom to ask
-    advice: Optional[str] = None
 
 
 @dataclass(frozen=True)

@@ -204,11 +204,10 @@ class Registry:
     def _index(self, received: Received, query: Dict[str, str], place: str, key: Optional[Json]) -> Any:
         role = "admin" if self.admin else "user"
         user = {"id": "u1", "email": EMAIL, "email_verified": self.email_verified}
-        session = {"user": user, "role": role, "scopes": ["read"], "catalog_url": self.url, "version": self.version}
+        session = {"user": user, "role": role, "scopes": ["read"], "reads": ["photos/2026/"], "catalog_url": self.url, "version": self.version}
         job = {**JOB, "mode": received.body.get("mode", "apply")}
         answers = {
             "GET /v1/session": {**session, "kind": "session" if key is None else "api_key", **({} if key is None else {"key": key})},
-            "GET /v1/access": {"reads": ["photos/2026/"]},
             "GET /v1/admin/grants": self._page([{**GRANT, "where": f"photos/{year}/"} for year in range(2020, 2027)], query),
             "POST /v1/admin/grants": {**GRANT, **received.body},
             "POST /v1/admin/grants/remove": {**GRANT, **received.body},

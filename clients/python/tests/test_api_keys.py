@@ -174,7 +174,7 @@ class Grants(World):
         (reader,) = sdk.admin.access.readers("photos/2026/")
         self.assertEqual((reader.email, reader.by[0].who), ("ada@example.com", "group:analysts"))
         self.assertEqual(sdk.admin.access.of("u1").reads, ("photos",))
-        self.assertEqual(sdk.access().reads, ("photos/2026/",))
+        self.assertEqual(sdk.whoami().reads, ("photos/2026/",))
 
 
 if __name__ == "__main__":

@@ -247,7 +247,7 @@ function ConnectionBanner() {
 
 /** What a person may read who does not read everything, so that nobody takes a part for the whole. */
 function AccessBanner() {
-  const { value } = useLoaded('access', (signal) => call('GET /v1/access', {}, signal));
+  const value = useObserved(session);
   if (value === undefined || value.reads.includes('*')) return null;
   const { reads, advice } = value;
   const more = reads.length - SHOWN_PARTS;

@@ -1,6 +1,7 @@
 /** What administrators do with grants, and the two questions: who may read this, and what may this person read. */
 import { grantView, type AccessView, type GrantView, type ReaderView } from '../../api/access.ts';
 import type { CheckedOperations } from '../../api/contract.ts';
+import type { OwnAccess } from '../../api/login.ts';
 import { granteesMeaning, partOf, textOfPart, type Grant, type Reader } from '../../domain/access/grant.ts';
 import type { Policy } from '../../domain/access/policy.ts';
 import { PARTS_MAX, type BucketPart, type Readable } from '../../domain/access/readable.ts';
@@ -17,7 +18,10 @@ import type { StoredGrants } from './policy.ts';
 import type { ReadableBy } from './readers.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
-type AccessOperations = Pick<CheckedOperations, 'listGrants' | 'addGrant' | 'removeGrant' | 'listReaders' | 'getAccess' | 'getOwnAccess'>;
+type AccessOperations = Pick<CheckedOperations, 'listGrants' | 'addGrant' | 'removeGrant' | 'listReaders' | 'getAccess'>;
+
+/** Resolves with what the caller may read. Throws the store's fault. */
+export type ReadOwnAccess = (actor: Actor, signal: AbortSignal) => Promise<OwnAccess>;
 
 interface AccessDependencies extends WithPorts<'state' | 'clock'> {
   readonly grants: StoredGrants;
@@ -25,7 +29,6 @@ interface AccessDependencies extends WithPorts<'state' | 'clock'> {
   readonly rules: LoginRules;
   readonly audited: Audited;
   readonly everyoneReads: boolean;
-  readonly readableBy: ReadableBy;
 }
 
 export function createAccessOperations({
@@ -36,7 +39,6 @@ export function createAccessOperations({
   clock,
   audited,
   everyoneReads,
-  readableBy,
 }: AccessDependencies): AccessOperations {
   return {
     async listGrants({ query: { who, where, limit, cursor } }, { signal }) {
@@ -87,27 +89,7 @@ export function createAccessOperations({
       if (user === undefined) throw new RequestError('user.not-found', `no user with the id ${id} has logged in`);
       return accessOf(user, policy);
     },
-    async getOwnAccess(_, { actor, signal }) {
-      const readable = await readableBy(actor, signal);
-      const reads = textsOf(readable);
-      return { reads, advice: reads.length > 0 ? undefined : await adviceOf(actor, signal) };
-    },
   };
-
-  /** Why someone reads nothing, and whom to ask. */
-  async function adviceOf(actor: Actor, signal: AbortSignal): Promise<string | undefined> {
-    if (actor.kind === 'local') return undefined;
-    const lapsed = lapsedText(actor);
-    if (lapsed !== undefined) return lapsed;
-    const [policy, user] = await Promise.all([grants.current(signal), users.get(actor.userId, signal)]);
-    if (user !== undefined && policy.readableBy(personOf(user)).tooMany) {
-      return `More than ${PARTS_MAX} separate parts are granted, so that you read nothing: ask an administrator of this registry to grant shorter prefixes.`;
-    }
-    if (user?.groupsLeftOut === true) {
-      return 'Nothing is granted to you, and the issuer left out groups of yours, because they are too many: ask an administrator of this registry to grant you something by your address, or to let the issuer state only the groups of this application.';
-    }
-    return 'Nothing is granted to you: ask an administrator of this registry for a grant.';
-  }
 
   function readerOf(user: KnownUser, policy: Policy, at: readonly Grant[]): readonly ReaderView[] {
     const grantees = new Set(granteesMeaning(personOf(user)));
@@ -133,6 +115,36 @@ export function createAccessOperations({
       groups_left_out: groupsLeftOut,
     };
   }
+}
+
+interface OwnAccessDependencies {
+  readonly grants: StoredGrants;
+  readonly users: Users;
+  readonly readableBy: ReadableBy;
+}
+
+/** Creates the function by which callers see what they may read. */
+export function createOwnAccess({ grants, users, readableBy }: OwnAccessDependencies): ReadOwnAccess {
+  /** Why someone reads nothing, and whom to ask. */
+  async function adviceOf(actor: Actor, signal: AbortSignal): Promise<string | undefined> {
+    if (actor.kind === 'local') return undefined;
+    const lapsed = lapsedText(actor);
+    if (lapsed !== undefined) return lapsed;
+    const [policy, user] = await Promise.all([grants.current(signal), users.get(actor.userId, signal)]);
+    if (user !== undefined && policy.readableBy(personOf(user)).tooMany) {
+      return `More than ${PARTS_MAX} separate parts are granted, so that you read nothing: ask an administrator of this registry to grant shorter prefixes.`;
+    }
+    if (user?.groupsLeftOut === true) {
+      return 'Nothing is granted to you, and the issuer left out groups of yours, because they are too many: ask an administrator of this registry to grant you something by your address, or to let the issuer state only the groups of this application.';
+    }
+    return 'Nothing is granted to you: ask an administrator of this registry for a grant.';
+  }
+
+  return async function ownAccess(actor, signal) {
+    const reads = textsOf(await readableBy(actor, signal));
+    const advice = reads.length > 0 ? undefined : await adviceOf(actor, signal);
+    return { reads, ...(advice !== undefined && { advice }) };
+  };
 }
 
 /** What a login gave that does not count any more. */

@@ -23,7 +23,7 @@ import type { JobView } from '../../domain/reindex/job-view.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { createStoredGrants } from '../access/policy.ts';
 import { createReadableBy, seesAll, type ReadableBy } from '../access/readers.ts';
-import { createAccessOperations } from '../access/operations.ts';
+import { createAccessOperations, createOwnAccess, type ReadOwnAccess } from '../access/operations.ts';
 import { createListBuckets, requireBucket, requireReadable } from '../buckets/list.ts';
 import type { ConnectBucket } from '../buckets/connect.ts';
 import { createProcesses, type Processes } from '../buckets/processes.ts';
@@ -87,7 +87,7 @@ type PeopleOperations = Pick<
 >;
 
 /** Creates the operations. They throw RequestError for mistakes that the caller can correct, and faults. Every operation that changes something is audited. */
-export function createOperations(dependencies: OperationDependencies): CheckedOperations {
+export function createOperations(dependencies: OperationDependencies): CheckedOperations & { readonly ownAccess: ReadOwnAccess } {
   const {
     store,
     storage,
@@ -197,7 +197,8 @@ export function createOperations(dependencies: OperationDependencies): CheckedOp
     ...letterOperations(deadLetters, audited),
     ...keys,
     listAudit: ({ query }, { signal }) => listAudit(query, signal),
-    ...createAccessOperations({ grants, state, users, rules, clock, audited, everyoneReads, readableBy }),
+    ...createAccessOperations({ grants, state, users, rules, clock, audited, everyoneReads }),
+    ownAccess: createOwnAccess({ grants, users, readableBy }),
     ...peopleOperations(createPeople({ state, clock, rules, liveKeys }), audited),
   };
 }

@@ -79,7 +79,6 @@ async function measure(state: StateStore, { grants, users, groups, rounds }: Omi
     clock,
     audited: (_, operation) => operation,
     ...everyone,
-    readableBy,
   });
   const context = { actor: localActor, signal: new AbortController().signal };
 

@@ -331,7 +331,6 @@ export function createFakeControl(): FakeControl {
     removeGrant: () => grantAnswer,
     listReaders: () => ({ items: [readerAnswer] }),
     getAccess: () => accessAnswer,
-    getOwnAccess: () => ({ reads: ['photos/2026/'] }),
   };
 
   const checked = Object.fromEntries(

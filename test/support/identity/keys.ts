@@ -70,28 +70,27 @@ export function createKeyProcess({ store, clock, rule = {}, rules = annRules }: 
   const keyParts = { state, liveKeys, clock, telemetry, rule };
   const storage = createFakeStorage(clock);
   const gaps = createGapReports({ state: store.state, clock, telemetry });
-  const operations: Operations = checkingRequests(
-    createOperations({
-      store,
-      storage,
+  const checked = createOperations({
+    store,
+    storage,
+    clock,
+    telemetry,
+    connectBucket: createConnectBucket({ state: store.state, objects: store.objects, storage, gaps, clock, telemetry }),
+    deadLetters: createDeadLetters({
+      queues: createFakeQueues(clock),
+      state: store.state,
+      gaps,
       clock,
       telemetry,
-      connectBucket: createConnectBucket({ state: store.state, objects: store.objects, storage, gaps, clock, telemetry }),
-      deadLetters: createDeadLetters({
-        queues: createFakeQueues(clock),
-        state: store.state,
-        gaps,
-        clock,
-        telemetry,
-        queueWatch: fakeDeadLetterQueues({ queueUrl: 'http://queues/dead', of: ['http://queues/events'] }),
-        bucketQueueUrls: ['http://queues/events'],
-      }),
-      provisioning: provisioningOn(createFakeAws(), { state: store.state, storage, clock }),
-      keyRule: rule,
-      loginRules: rules,
-      liveKeys,
+      queueWatch: fakeDeadLetterQueues({ queueUrl: 'http://queues/dead', of: ['http://queues/events'] }),
+      bucketQueueUrls: ['http://queues/events'],
     }),
-  );
+    provisioning: provisioningOn(createFakeAws(), { state: store.state, storage, clock }),
+    keyRule: rule,
+    loginRules: rules,
+    liveKeys,
+  });
+  const operations: Operations = checkingRequests(checked);
   const attempts = createFailedAttempts({ audit: store.audit, clock, telemetry, host: 'registry' });
   const authenticateKey = createAuthenticateKey({ ...keyParts, limits, attempts });
   const checkKey = createCheckKey(keyParts);
@@ -101,6 +100,7 @@ export function createKeyProcess({ store, clock, rule = {}, rules = annRules }: 
     store,
     storage,
     operations,
+    ownAccess: checked.ownAccess,
     contextOf: (actor: Actor): Context => ({ actor, signal }),
     attempts,
     liveKeys,

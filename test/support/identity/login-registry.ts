@@ -94,8 +94,7 @@ export async function startLoginRegistry() {
     }
     if (place === 'GET /v1/objects') return { status: 200, json: { items: [] } };
     const user = { id: 'u1', email: 'ada@example.com' };
-    const caller = { user, role: 'user', scopes: ['read'], catalog_url: url, version: settings.version };
-    if (place === 'GET /v1/access') return { status: 200, json: { reads: ['photos/2026/'] } };
+    const caller = { user, role: 'user', scopes: ['read'], reads: ['photos/2026/'], catalog_url: url, version: settings.version };
     return { status: 200, json: isSession ? { ...caller, kind: 'session' } : { ...caller, kind: 'api_key', key: KEY } };
   }
 

@@ -27,6 +27,7 @@ export async function startReadersWorld(store?: Store) {
   const context = process.contextOf(localActor);
   const listener = await listenControlPlane({
     operations,
+    ownAccess: process.ownAccess,
     telemetry: world.telemetry,
     identity: {
       sessions: world.sessions,

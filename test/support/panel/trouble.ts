@@ -317,7 +317,6 @@ export function troubledOperations(): Partial<CheckedOperations> {
         bucket_status: bucketOf(bucket).status,
       };
     },
-    getOwnAccess: async () => ({ reads: ['*'] }),
     searchObjects: async ({ query }) => ({
       ...pageFrom(Number(/\d+$/.exec(query.cursor ?? '0')?.[0] ?? 0), query.limit),
       ...(query.cursor === undefined && {
