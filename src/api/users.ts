@@ -4,14 +4,8 @@ import { roles } from '../domain/identity/actor.ts';
 import { hasSecret } from '../domain/masked-secrets.ts';
 import type { Appointment } from '../domain/identity/appointment.ts';
 import { roleSources, type UserRecord } from '../domain/identity/user.ts';
-import { cursor, id, limit, must, pageOf, time, timeOf, timeOfMaybe } from './fields.ts';
+import { cursor, limit, must, pageOf, time, timeOf, timeOfMaybe } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
-
-/** The longest address that mail can have (RFC 5321). */
-const EMAIL_LENGTH_MAX = 254;
-/** OpenID Connect's longest subject. */
-const SUB_LENGTH_MAX = 255;
-const NO_SECRET = 'must not contain an API key or a token, because it is shown';
 
 export const user = z
   .object({
@@ -22,6 +16,7 @@ export const user = z
     role_source: z
       .enum(roleSources)
       .describe('Where the role comes from: `appointment`, a `rule` of the settings about claims or addresses, or `none` for users.'),
+    appointed_by: z.string().optional().describe('Who appointed the user, of an administrator by appointment.'),
     issuer: z.string().describe('The issuer at which the user logs in.'),
     sub: z.string().describe('The subject: how the issuer names the user.'),
     created_at: time.describe('The first login.'),
@@ -32,27 +27,27 @@ export const user = z
   .meta({ id: 'User', description: 'A person who has logged in.' });
 export type User = z.infer<typeof user>;
 
-const email = z
-  .string(must('must be an e-mail address'))
-  .regex(/^[\x21-\x3f\x41-\x7e]+@[A-Za-z0-9.-]+$/, 'must be an e-mail address')
-  .max(EMAIL_LENGTH_MAX, `must have at most ${EMAIL_LENGTH_MAX} characters`)
-  .refine((text) => !hasSecret(text), NO_SECRET);
-const sub = z
-  .string(must('must be text'))
-  .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII')
-  .max(SUB_LENGTH_MAX, `must have at most ${SUB_LENGTH_MAX} characters`)
-  .refine((text) => !hasSecret(text), NO_SECRET);
+/** An id, an address, or a subject: 128 bits in base62, RFC 5321's address, and OpenID Connect's subject. */
+const PERSON = /^(?:[0-9A-Za-z]{22}|[\x21-\x3f\x41-\x7e]{1,64}@[A-Za-z0-9.-]{1,189}|sub:[\x21-\x7e]{1,255})$/;
 
-const appointee = z
+const params = z.object({
+  id: z
+    .string(must('must be text'))
+    .regex(PERSON, 'must be the id of a user, an e-mail address, or sub: with a subject')
+    .refine((text) => !hasSecret(text), 'must not contain an API key or a token, because it is shown')
+    .describe('The id of a user. For a role also the e-mail address, which the issuer must have verified, or `sub:` with the subject.'),
+});
+
+const changeBody = z
   .union(
     [
-      z.strictObject({ email: email.describe('The e-mail address, which the issuer must have verified.') }),
-      z.strictObject({ sub: sub.describe('The subject: how the issuer names the person.') }),
+      z.strictObject({ disabled: z.boolean().describe('Whether the user is refused.') }),
+      z.strictObject({ role: z.enum(roles).describe('`admin` appoints the person, `user` takes an appointment back.') }),
     ],
-    must('must be {"email": "…"} or {"sub": "…"}'),
+    must('must be {"disabled": true}, {"disabled": false}, {"role": "admin"} or {"role": "user"}'),
   )
-  .describe('Who becomes an administrator.');
-export type AppointmentRequest = z.output<typeof appointee>;
+  .describe('What is wanted: one of them.');
+export type UserChange = z.output<typeof changeBody>;
 
 const appointment = z
   .object({
@@ -61,84 +56,47 @@ const appointment = z
     appointed_by: z.string().describe('Who made it.'),
     created_at: time.describe('When it was made.'),
     expires_at: time.describe('It ends then, unless the person has logged in before.'),
-    user_id: z.string().optional().describe('The user who has become an administrator by it; absent: it waits for a login.'),
   })
-  .meta({ id: 'Appointment', description: 'Makes an administrator of a person.' });
+  .meta({ id: 'Appointment', description: 'Makes an administrator of a person at the first login.' });
 export type AppointmentAnswer = z.infer<typeof appointment>;
 
-const params = z.object({ id: id.describe('The id of the user.') });
-const EXAMPLE_ID = '0aB1cD2eF3gH4iJ5kL6mN7';
+const person = z
+  .object({
+    user: user.optional().describe('The user as it is now; absent: no such person has logged in, or is let in.'),
+    waiting: appointment.optional().describe('The appointment that waits for a login of the person.'),
+  })
+  .meta({ id: 'Person', description: 'What a person is after a change.' });
+export type Person = z.infer<typeof person>;
 
 export const userRows = {
   'GET /v1/admin/users': {
     operation: 'listUsers',
-    summary: 'Lists the people who have logged in.',
+    summary: 'Lists the people who have logged in, and who becomes an administrator at the first login.',
     scope: 'people',
     query: z.strictObject({ limit, cursor: cursor.exactOptional() }),
-    answer: pageOf(user),
+    answer: pageOf(user).extend({
+      waiting: z.array(appointment).readonly().describe('The appointments that wait for a login; on the first page.'),
+    }),
     status: 200,
     errors: [],
     example: { query: { limit: 20 } },
   },
-  'POST /v1/admin/users/{id}/disable': {
-    operation: 'disableUser',
-    summary: 'Disables a user.',
+  'PATCH /v1/admin/users/{id}': {
+    operation: 'changeUser',
+    summary: 'Disables or enables a user, or changes the role of a person.',
     description:
-      'Sessions of the user are refused at once, and API keys at once by the process that answers and within 5 s by every other one. The last administrator who has logged in cannot be disabled.',
+      'Sessions of a disabled user are refused at once, and API keys at once by the process that answers and within 5 s by every other one. A person who has logged in with the verified address, or with the subject, is an administrator at once; a browser must log in again. For anyone else the appointment waits for the first login, for at most 7 days. A role that a rule of the settings gives stays. The last administrator who has logged in can be neither disabled nor dismissed. An API key cannot do this.',
     scope: 'people',
     params,
-    answer: user,
+    body: changeBody,
+    answer: person,
     status: 200,
-    errors: ['user.not-found', 'user.last-administrator', 'audit.unavailable'],
-    example: { params: { id: EXAMPLE_ID } },
-  },
-  'POST /v1/admin/users/{id}/enable': {
-    operation: 'enableUser',
-    summary: 'Enables a user again.',
-    scope: 'people',
-    params,
-    answer: user,
-    status: 200,
-    errors: ['user.not-found', 'audit.unavailable'],
-    example: { params: { id: EXAMPLE_ID } },
-  },
-  'POST /v1/admin/appointments': {
-    operation: 'appointAdmin',
-    summary: 'Makes a person an administrator.',
-    description:
-      'A person who has logged in with the verified address, or with the subject, is an administrator at once; a browser must log in again. For anyone else the appointment waits for the first login, for at most 7 days. An API key cannot do this.',
-    scope: 'people',
-    body: appointee,
-    answer: appointment,
-    status: 201,
-    errors: ['audit.unavailable'],
-    example: { body: { email: 'alice@example.com' } },
-  },
-  'GET /v1/admin/appointments': {
-    operation: 'listAppointments',
-    summary: 'Lists the appointments that wait for a login.',
-    description: 'A page may have fewer items than its limit, even none, although there is a next page.',
-    scope: 'people',
-    query: z.strictObject({ limit, cursor: cursor.exactOptional() }),
-    answer: pageOf(appointment),
-    status: 200,
-    errors: [],
-    example: { query: { limit: 20 } },
-  },
-  'POST /v1/admin/appointments/withdraw': {
-    operation: 'withdrawAppointment',
-    summary: 'Withdraws an appointment that waits for a login, and answers what it was.',
-    description: 'A person who has logged in with it is an administrator already, and stays one: disable the user instead.',
-    scope: 'people',
-    body: appointee.describe('Whose appointment is withdrawn.'),
-    answer: appointment,
-    status: 200,
-    errors: ['appointment.not-found', 'audit.unavailable'],
-    example: { body: { email: 'alice@example.com' } },
+    errors: ['user.not-found', 'user.role-by-rule', 'user.last-administrator', 'audit.unavailable'],
+    example: { params: { id: 'alice@example.com' }, body: { role: 'admin' } },
   },
 } as const satisfies Record<RowKey, Row>;
 export type UsersRequest = z.output<(typeof userRows)['GET /v1/admin/users']['query']>;
-export type AppointmentsRequest = z.output<(typeof userRows)['GET /v1/admin/appointments']['query']>;
+export type UsersAnswer = z.output<(typeof userRows)['GET /v1/admin/users']['answer']>;
 
 /** Converts a stored user to its form in the API. */
 export function userView(record: UserRecord): User {
@@ -148,6 +106,7 @@ export function userView(record: UserRecord): User {
     email_verified: record.emailVerified,
     role: record.role,
     role_source: record.roleSource,
+    appointed_by: record.roleSource === 'appointment' ? record.appointedBy : undefined,
     issuer: record.issuer,
     sub: record.subject,
     created_at: timeOf(record.createdAtMs),

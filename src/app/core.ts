@@ -30,7 +30,6 @@ import { isAwsEndpoint, parseArn } from '../domain/provisioning/names.ts';
 import { createAllBuckets, type AllBuckets } from '../pipeline/buckets/all-buckets.ts';
 import { createProcesses, type Processes } from '../pipeline/buckets/processes.ts';
 import { createConnectBucket, type ConnectBucket } from '../pipeline/buckets/connect.ts';
-import type { CheckedOperations } from '../api/contract.ts';
 import { createOperations } from '../pipeline/control/operations.ts';
 import { createDeadLetters } from '../pipeline/letters/dead-letters.ts';
 import { createGapReports, type GapReports } from '../pipeline/gaps/reports.ts';

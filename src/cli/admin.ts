@@ -9,7 +9,8 @@ import type { AccessView, GrantView, ReaderView } from '../api/access.ts';
 import { readingReasons, readsText } from '../domain/access/reading-texts.ts';
 import { printable } from '../domain/printable.ts';
 import { CommandError } from './errors.ts';
-import type { AppointmentAnswer, AppointmentRequest, User } from '../api/users.ts';
+import type { AppointmentAnswer, Person, User, UserChange } from '../api/users.ts';
+import { roles, type Role } from '../domain/identity/actor.ts';
 
 interface AuditOptions extends JsonOption, PageOptions {
   readonly from?: string;
@@ -24,7 +25,7 @@ interface AuditOptions extends JsonOption, PageOptions {
 /** The page of an export: the largest that the API has, so that it needs the fewest requests. */
 const EXPORT_LIMIT = 1_000;
 
-/** `tally admin access|appoint|appointments|audit|grants|keys|users`. */
+/** `tally admin access|audit|grants|keys|users`. */
 export function addAdminCommands(program: Command, cli: Cli): void {
   const admin = program.command('admin').summary('commands for administrators').description('Commands for administrators.');
   withExamples(admin, 'tally admin audit', 'tally admin keys list');
@@ -241,130 +242,101 @@ function accessText({ email, role, reads, because, grants, groups, groups_left_o
   return grants.length === 0 ? fields : `${fields}\n\n${grantsText(grants)}`;
 }
 
-interface AppointOptions extends JsonOption {
-  readonly sub?: string;
-  readonly withdraw?: true;
-}
-
-/** `tally admin appoint`, `tally admin appointments`, `tally admin users list|disable|enable`. */
+/** `tally admin users list|set`. */
 function addUserCommands(admin: Command, cli: Cli): void {
-  addAppoint(admin, cli);
-  addAppointments(admin, cli);
   const users = admin
     .command('users')
-    .summary('people who have logged in')
-    .description('Lists, disables and enables people who have logged in.');
+    .summary('people who have logged in, and who is an administrator')
+    .description('Lists people who have logged in, disables and enables them, and makes administrators.');
   withExamples(users, 'tally admin users list');
   addUserList(users, cli);
-  addSwitch(users, cli, 'disable');
-  addSwitch(users, cli, 'enable');
-}
-
-function addAppoint(admin: Command, cli: Cli): void {
-  const appointment = admin
-    .command('appoint')
-    .summary('make a person an administrator')
-    .description(
-      'Makes a person an administrator, by the e-mail address that the issuer has verified or by the subject. A person who has logged in is one at once. For anyone else the appointment waits for the first login, for at most 7 days. Run it where the store can be reached, with the settings of the registry, or with the session of an administrator.',
-    )
-    .argument('[email]', 'the verified e-mail address')
-    .option('--sub <sub>', 'the subject instead: how the issuer names the person')
-    .option('--withdraw', 'take back an appointment that waits, as `tally admin appointments` shows it');
-  const examples = ['tally admin appoint --sub 248289761001', 'tally admin appoint alice@example.com --withdraw'];
-  printing(appointment, 'tally admin appoint alice@example.com', ...examples).action(
-    async (email: string | undefined, { sub, withdraw, ...options }: AppointOptions) => {
-      const body = appointeeOf(email, sub);
-      if (withdraw === true) {
-        const withdrawn = await cli.withControl((control, context) => control.withdrawAppointment({ body }, context));
-        return cli.print(options, withdrawn, () => `${appointeeText(withdrawn)} does not become an administrator at the next login.`);
-      }
-      const answer = await cli.withControl((control, context) => control.appointAdmin({ body }, context));
-      return cli.print(options, answer, () =>
-        answer.user_id === undefined
-          ? `${appointeeText(answer)} becomes an administrator at the next login, if it is before ${printable(answer.expires_at)}.`
-          : `${appointeeText(answer)} is an administrator now. In a browser it counts from the next login on.`,
-      );
-    },
-  );
-}
-
-function appointeeText({ email, sub }: AppointmentAnswer): string {
-  return printable(email ?? sub ?? '');
-}
-
-function addAppointments(admin: Command, cli: Cli): void {
-  const appointments = admin
-    .command('appointments')
-    .summary('list the appointments that wait for a login')
-    .description('Lists the appointments that wait for a login of the person. `tally admin appoint EMAIL --withdraw` takes one back.');
-  listing(appointments, 'tally admin appointments').action(async ({ json, ...query }: JsonOption & PageOptions) => {
-    const page = await cli.withControl((control, context) => control.listAppointments({ query }, context));
-    printPage(cli, { json }, page, { none: 'No appointment waits for a login here.', text: appointmentsText });
-  });
-}
-
-function appointmentsText(appointments: readonly AppointmentAnswer[]): string {
-  return tableText(
-    ['EMAIL', 'SUBJECT', 'APPOINTED BY', 'SINCE', 'ENDS'],
-    appointments.map(({ email, sub, appointed_by: by, created_at: created, expires_at: ends }) => [email, sub, by, created, ends]),
-  );
-}
-
-function appointeeOf(email: string | undefined, sub: string | undefined): AppointmentRequest {
-  if (email !== undefined && sub === undefined) return { email };
-  if (sub !== undefined && email === undefined) return { sub };
-  throw new CommandError('usage', 'name one person: an e-mail address, or --sub with the subject');
+  addUserSet(users, cli);
 }
 
 function addUserList(users: Command, cli: Cli): void {
   const list = users
     .command('list')
     .summary('list the people who have logged in')
-    .description('Lists the people who have logged in, with their roles and where these come from.');
+    .description(
+      'Lists the people who have logged in, with their roles and where these come from, and the appointments that wait for a login.',
+    );
   listing(list, 'tally admin users list').action(async ({ json, ...query }: JsonOption & PageOptions) => {
     const page = await cli.withControl((control, context) => control.listUsers({ query }, context));
-    printPage(cli, { json }, page, { none: 'No one has logged in.', text: usersText });
+    const waiting = page.waiting.length === 0 ? '' : waitingText(page.waiting);
+    printPage(cli, { json }, page, {
+      none: waiting === '' ? 'No one has logged in.' : `No one has logged in.\n\n${waiting}`,
+      text: (items) => (waiting === '' ? usersText(items) : `${usersText(items)}\n\n${waiting}`),
+    });
   });
+}
+
+function waitingText(waiting: readonly AppointmentAnswer[]): string {
+  return tableText(
+    ['ADMINISTRATOR AT THE FIRST LOGIN', 'APPOINTED BY', 'SINCE', 'ENDS'],
+    waiting.map(({ email, sub = '', appointed_by: by, created_at: created, expires_at: ends }) => [
+      email ?? `sub:${sub}`,
+      by,
+      created,
+      ends,
+    ]),
+  );
+}
+
+interface UserOptions extends JsonOption {
+  readonly role?: Role;
+  readonly disable?: true;
+  readonly enable?: true;
+}
+
+function addUserSet(users: Command, cli: Cli): void {
+  const set = users
+    .command('set')
+    .summary('disable or enable a user, or make an administrator')
+    .description(
+      'Changes a user. A disabled user cannot log in, and sessions and API keys of the user are refused within 5 s; once enabled, the user must log in again. A person who has logged in is an administrator at once. For anyone else the appointment waits for the first login, for at most 7 days. The role user takes it back.',
+    )
+    .argument(
+      '<user>',
+      'the id, as `tally admin users list` shows it; for a role also the verified e-mail address, or sub: and the subject',
+    )
+    .addOption(new Option('--role <role>', 'admin: make an administrator; user: take the appointment back').choices(roles))
+    .addOption(new Option('--disable', 'refuse the user').conflicts(['role', 'enable']))
+    .addOption(new Option('--enable', 'permit the user again').conflicts(['role', 'disable']));
+  const examples = ['tally admin users set sub:248289761001 --role admin', 'tally admin users set 0aB1cD2eF3gH4iJ5kL6mN7 --disable'];
+  printing(set, 'tally admin users set alice@example.com --role admin', ...examples).action(
+    async (id: string, { role, disable, enable, ...options }: UserOptions) => {
+      if (role === undefined && disable === undefined && enable === undefined)
+        throw new CommandError('usage', 'the change is missing: --role, --disable or --enable');
+      const body = role === undefined ? { disabled: disable === true } : { role };
+      const person = await cli.withControl((control, context) => control.changeUser({ params: { id }, body }, context));
+      cli.print(options, person, () => `${printable(person.user?.email ?? id)} ${changeText(body, person)}.`);
+    },
+  );
+}
+
+function changeText(wanted: UserChange, { waiting }: Person): string {
+  if ('disabled' in wanted) return wanted.disabled ? 'is disabled' : 'is enabled';
+  if (wanted.role === 'user') return 'is no administrator, and does not become one at a login';
+  return waiting === undefined
+    ? 'is an administrator now. In a browser it counts from the next login on'
+    : `becomes an administrator at the next login, if it is before ${printable(waiting.expires_at)}`;
 }
 
 function usersText(users: readonly User[]): string {
   return tableText(
     ['ID', 'EMAIL', 'ROLE', 'BECAUSE OF', 'LAST LOGIN', 'DISABLED'],
-    users.map(({ id, email, email_verified: isVerified, role, role_source: source, last_login_at: lastLogin, disabled_at: disabled }) => [
-      id,
-      isVerified ? email : `${email} (not verified)`,
-      role,
-      source === 'none' ? undefined : source,
-      lastLogin,
-      disabled,
+    users.map((user) => [
+      user.id,
+      user.email_verified ? user.email : `${user.email} (not verified)`,
+      user.role,
+      reasonText(user),
+      user.last_login_at,
+      user.disabled_at,
     ]),
   );
 }
 
-const switches = {
-  disable: {
-    summary: 'refuse a user',
-    description: 'Disables a user: sessions and API keys of the user are refused within 5 s, and the user cannot log in.',
-    done: 'is disabled',
-    operation: 'disableUser',
-  },
-  enable: {
-    summary: 'permit a user again',
-    description: 'Enables a user who was disabled. The user must log in again.',
-    done: 'is enabled',
-    operation: 'enableUser',
-  },
-} as const;
-
-function addSwitch(users: Command, cli: Cli, name: keyof typeof switches): void {
-  const { summary, description, done, operation } = switches[name];
-  const command = users
-    .command(name)
-    .summary(summary)
-    .description(description)
-    .argument('<id>', 'the id, as `tally admin users list` shows it');
-  printing(command, `tally admin users ${name} 0aB1cD2eF3gH4iJ5kL6mN7`).action(async (id: string, options: JsonOption) => {
-    const user = await cli.withControl((control, context) => control[operation]({ params: { id } }, context));
-    cli.print(options, user, () => `${printable(user.email)} ${done}.`);
-  });
+function reasonText({ role_source: source, appointed_by: by }: User): string | undefined {
+  if (source === 'none') return undefined;
+  return by === undefined ? source : `${source} by ${by}`;
 }

@@ -41,10 +41,10 @@ export const requestErrors = {
   'grant.not-found': 404,
   /** There are as many grants as the registry keeps. */
   'grant.limit': 409,
-  /** No appointment waits for this person. */
-  'appointment.not-found': 404,
   /** The user is the last administrator who can log in. */
   'user.last-administrator': 409,
+  /** A rule of the settings makes the user an administrator, so no request takes the role away. */
+  'user.role-by-rule': 409,
   /** No API key has this id. */
   'api-key.not-found': 404,
   /** The owner has as many API keys as one owner may have. */

@@ -10,7 +10,6 @@ import { keyRecordOf } from '../../src/domain/identity/api-key.ts';
 import { createConnectBucket } from '../../src/pipeline/buckets/connect.ts';
 import { createOperations } from '../../src/pipeline/control/operations.ts';
 import { createGapReports } from '../../src/pipeline/gaps/reports.ts';
-import { createPeople } from '../../src/pipeline/identity/people.ts';
 import { createDeadLetters } from '../../src/pipeline/letters/dead-letters.ts';
 import type { StateStore } from '../../src/pipeline/ports/state.ts';
 import type { Store } from '../../src/pipeline/ports/store.ts';
@@ -230,16 +229,11 @@ const ownPage = (url: string) => ({ 'x-tally-csrf': '1', origin: url });
 const json = { 'content-type': 'application/json' };
 
 const ofAdmin = async (world: HttpWorld): Promise<Instead> => ({ headers: bearer(await world.tokenOf('admin')) });
-const byAdmin = ['listUsers', 'disableUser', 'enableUser', 'listAppointments', 'appointAdmin', 'addGrant', 'listReaders', 'getAccess'];
+const byAdmin = ['listUsers', 'changeUser', 'addGrant', 'listReaders', 'getAccess'];
 
 /** The rows that need an issuer and a person, each with what is sent besides the example. */
 const ofPeople: Readonly<Record<string, (world: HttpWorld) => Promise<Instead>>> = {
   ...Object.fromEntries(byAdmin.map((operation) => [operation, ofAdmin])),
-  withdrawAppointment: async (world) => {
-    const rules = { allowed: [{ kind: 'any' as const }], adminEmails: [] };
-    await createPeople({ state: world.store.state, clock: world.clock, rules }).appoint({ email: 'alice@example.com' }, 'root');
-    return ofAdmin(world);
-  },
   removeGrant: async (world) => {
     const grant = { who: 'group:analysts', where: 'photos/2026/', grantedBy: 'root', createdAtMs: 0, source: 'command' } as const;
     await createStoredGrants({ state: world.store.state, clock: world.clock }).change(() => [grant]);

@@ -2,84 +2,71 @@ import { describe, expect, it } from 'vitest';
 import { userAnswer } from '../support/fakes/control.ts';
 import { createCliWorld } from './world.ts';
 
-describe('tally admin appoint', () => {
-  it('makes an administrator by address or by subject', async () => {
-    const world = createCliWorld();
-    const { exitCode, stdout } = await world.run('admin appoint Alice@example.com');
-    await world.run('admin appoint --sub 248289761001');
-    expect(exitCode).toBe(0);
-    expect(stdout).toBe('alice@example.com becomes an administrator at the next login, if it is before 2026-01-02T03:04:05.000Z.\n');
-    expect(world.asked).toEqual([
-      ['appointAdmin', { body: { email: 'Alice@example.com' } }],
-      ['appointAdmin', { body: { sub: '248289761001' } }],
-    ]);
-  });
-
-  it('is withdrawn, and those that wait are listed', async () => {
-    const world = createCliWorld();
-    const { stdout } = await world.run('admin appoint alice@example.com --withdraw');
-    expect(stdout).toBe('alice@example.com does not become an administrator at the next login.\n');
-    expect((await world.run('admin appointments --limit 2')).stdout).toMatch(/EMAIL +SUBJECT +APPOINTED BY.*\nalice@example.com /);
-    expect(world.asked).toEqual([
-      ['withdrawAppointment', { body: { email: 'alice@example.com' } }],
-      ['listAppointments', { query: { limit: 2 } }],
-    ]);
-    world.nextAnswers({ items: [] });
-    expect(await world.run('admin appointments')).toMatchObject({ stdout: '', stderr: expect.stringContaining('No appointment waits') });
-  });
-
-  it.each([[[]], [['a@example.com', '--sub', 's']]])('names one person: %j', async (args) => {
-    const world = createCliWorld();
-    expect(await world.run('admin appoint', ...args)).toMatchObject({
-      exitCode: 64,
-      stderr: expect.stringContaining('name one person'),
-    });
-    expect(world.asked).toEqual([]);
-  });
-
-  it('refuses what is not an address', async () => {
-    expect(await createCliWorld().run('admin appoint alice')).toMatchObject({
-      exitCode: 64,
-      stderr: expect.stringContaining('must be'),
-    });
-  });
-});
-
 describe('tally admin users', () => {
-  it('list shows who has logged in, and why they may do what', async () => {
+  it('list shows who has logged in, why they may do what, and who becomes an administrator', async () => {
     const world = createCliWorld();
     world.nextAnswers({
       items: [
-        { ...userAnswer, role: 'admin', role_source: 'appointment' },
+        { ...userAnswer, role: 'admin', role_source: 'appointment', appointed_by: 'alice@build-1' },
         { ...userAnswer, email: 's@id', email_verified: false },
       ],
       next: 'page-2',
+      waiting: [{ sub: '248289761001', appointed_by: 'root', created_at: userAnswer.created_at, expires_at: userAnswer.created_at }],
     });
     const { stdout, stderr } = await world.run('admin users list --limit 2');
-    expect(stdout).toMatch(/^0aB1cD2eF3gH4iJ5kL6mN7 +bob@example\.com +admin +appointment +2026-01-02T03:04:05\.000Z +-$/m);
+    expect(stdout).toMatch(
+      /^0aB1cD2eF3gH4iJ5kL6mN7 +bob@example\.com +admin +appointment by alice@build-1 +2026-01-02T03:04:05\.000Z +-$/m,
+    );
     expect(stdout).toContain('s@id (not verified)');
+    expect(stdout).toMatch(/^sub:248289761001 +root +2026/m);
     expect(stderr).toContain('--cursor page-2');
     expect(world.asked).toEqual([['listUsers', { query: { limit: 2 } }]]);
   });
 
   it.each([
-    ['disable', 'disableUser', 'bob@example.com is disabled.\n'],
-    ['enable', 'enableUser', 'bob@example.com is enabled.\n'],
-  ])('%s a user', async (name, operation, text) => {
+    ['--disable', userAnswer.id, { disabled: true }, 'bob@example.com is disabled.\n'],
+    ['--enable', userAnswer.id, { disabled: false }, 'bob@example.com is enabled.\n'],
+    [
+      '--role admin',
+      'sub:248289761001',
+      { role: 'admin' },
+      'sub:248289761001 becomes an administrator at the next login, if it is before 2026-01-02T03:04:05.000Z.\n',
+    ],
+    ['--role user', 'Alice@example.com', { role: 'user' }, 'Alice@example.com is no administrator, and does not become one at a login.\n'],
+  ])('set %s %s', async (options, id, body, text) => {
     const world = createCliWorld();
-    expect(await world.run('admin', 'users', name, userAnswer.id)).toMatchObject({ exitCode: 0, stdout: text });
-    expect(world.asked).toEqual([[operation, { params: { id: userAnswer.id } }]]);
-    expect(JSON.parse((await world.run('admin', 'users', name, userAnswer.id, '--json')).stdout)).toMatchObject({ id: userAnswer.id });
+    expect(await world.run(`admin users set ${id} ${options}`)).toMatchObject({ exitCode: 0, stdout: text });
+    expect(world.asked).toEqual([['changeUser', { params: { id }, body }]]);
+  });
+
+  it('set says that a known person is an administrator at once', async () => {
+    const world = createCliWorld();
+    world.nextAnswers({ user: { ...userAnswer, role: 'admin', role_source: 'appointment', appointed_by: 'root' } });
+    const { stdout } = await world.run('admin users set bob@example.com --role admin');
+    expect(stdout).toBe('bob@example.com is an administrator now. In a browser it counts from the next login on.\n');
+  });
+
+  it.each([[''], [' --disable --enable'], [' --disable --role admin']])('set takes one change: %j', async (options) => {
+    const world = createCliWorld();
+    expect((await world.run(`admin users set ${userAnswer.id}${options}`)).exitCode).toBe(64);
+    expect(world.asked).toEqual([]);
+  });
+
+  it('set refuses what names no person', async () => {
+    const world = createCliWorld();
+    const { exitCode, stderr } = await world.run('admin users set alice --role admin');
+    expect([exitCode, world.asked]).toEqual([1, []]);
+    expect(stderr).toContain('must be the id of a user, an e-mail address, or sub: with a subject');
   });
 });
 
 it('names of a registry that may be foreign reach the terminal escaped', async () => {
   const world = createCliWorld();
   const email = 'eve\u001b]0;owned\u0007@example.com';
-  world.nextAnswers({ ...userAnswer, email });
-  const disabled = await world.run('admin', 'users', 'disable', userAnswer.id);
-  world.nextAnswers({ email, appointed_by: 'x', created_at: userAnswer.created_at, expires_at: '\u001b[2J' });
-  const granted = await world.run('admin appoint eve@example.com');
+  world.nextAnswers({ user: { ...userAnswer, email } });
+  const disabled = await world.run('admin', 'users', 'set', userAnswer.id, '--disable');
+  world.nextAnswers({ waiting: { email, appointed_by: 'x', created_at: userAnswer.created_at, expires_at: '\u001b[2J' } });
+  const granted = await world.run('admin users set eve@example.com --role admin');
   expect(disabled.stdout).toContain('eve\\u{1b}]0;owned');
   // oxlint-disable-next-line no-control-regex
   for (const { stdout } of [disabled, granted]) expect(stdout).not.toMatch(/[\u0000-\u0009\u000b-\u001f]/);

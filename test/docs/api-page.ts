@@ -14,7 +14,7 @@ const SUBJECTS: readonly (readonly [title: string, isOf: (path: string) => boole
   ['API keys', (path) => path.includes('/api-keys')],
   ['Audit', (path) => path.startsWith('/v1/admin/audit')],
   ['Access', (path) => /^\/v1\/(access|admin\/(grants|readers|users\/\{id\}\/access))/.test(path)],
-  ['Users', (path) => /^\/v1\/admin\/(users(?!\/\{id\}\/access)|appointments)/.test(path)],
+  ['Users', (path) => /^\/v1\/admin\/users(?!\/\{id\}\/access)/.test(path)],
   ['State', (path) => path.startsWith('/v1/admin/state')],
   ['Login and sessions', (path) => path.startsWith('/login/') || path === '/v1/session'],
   ['Tools for programs', (path) => path === '/mcp'],

@@ -84,7 +84,7 @@ describe.skipIf(!canBuild())('the wheel of the Python SDK', () => {
       readonly items: readonly { readonly id: string; readonly email: string }[];
     };
     const id = items.find(({ email }) => email === 'bob@example.com')?.id ?? '';
-    await send('POST', `/v1/admin/users/${id}/disable`, root.token);
+    await send('PATCH', `/v1/admin/users/${id}`, root.token, { disabled: true });
     return { expired: expired.secret, revoked: revoked.secret, disabled: disabled.secret };
   }
 

@@ -47,10 +47,10 @@ describe('a registry and its operator', () => {
     });
     await until('the key is refused', async () => (await statusAt(world, secret)) === 401);
     const user = await userOf(world, token, 'alice@example.com');
-    expect(await runTally(['admin', 'users', 'disable', user], world.operator)).toMatchObject({ code: 0 });
+    expect(await runTally(['admin', 'users', 'set', user, '--disable'], world.operator)).toMatchObject({ code: 0 });
     expect(await statusAt(world, alice.token)).toBe(401);
     await until('the keys of the user are refused', async () => (await statusAt(world, other.secret)) === 401);
-    expect(await runTally(['admin', 'users', 'enable', user], world.operator)).toMatchObject({ code: 0 });
+    expect(await runTally(['admin', 'users', 'set', user, '--enable'], world.operator)).toMatchObject({ code: 0 });
     expect(await statusAt(world, alice.token)).toBe(401);
     await until('the keys are accepted again', async () => (await statusAt(world, other.secret)) === 200);
   });
@@ -95,7 +95,7 @@ describe.skipIf(!indexKinds.includes('opensearch'))('two registries on one OpenS
     expect([addresses.get('untrusted'), addresses.get('trusted')]).toEqual(['127.0.0.1', '203.0.113.9']);
 
     const user = await userOf(first, root, 'alice@example.com');
-    expect((await first.send('POST', `/v1/admin/users/${user}/disable`, { token: root })).status).toBe(200);
+    expect((await first.send('PATCH', `/v1/admin/users/${user}`, { token: root, body: { disabled: true } })).status).toBe(200);
     // a session is read with its user at each request
     expect(await statusAt(second, alice)).toBe(401);
     expect((await first.send('POST', '/login/logout', { token: root })).status).toBe(204);

@@ -86,9 +86,9 @@ describe('an API key over HTTP', () => {
     const theirs = await create(owner);
     expect(await status(theirs)).toBe(200);
     const { user } = jsonOf(await send('GET', '/v1/session', owner)) as { user: { id: string } };
-    expect((await send('POST', `/v1/admin/users/${user.id}/disable`, admin)).status).toBe(200);
+    expect((await send('PATCH', `/v1/admin/users/${user.id}`, admin, { disabled: true })).status).toBe(200);
     expect([await status(theirs), await status(second)]).toEqual([401, 200]);
-    expect((await send('POST', `/v1/admin/users/${user.id}/enable`, admin)).status).toBe(200);
+    expect((await send('PATCH', `/v1/admin/users/${user.id}`, admin, { disabled: false })).status).toBe(200);
     expect(await status(theirs)).toBe(200);
     const body = { secret: theirs.secret };
     expect((await send('POST', '/v1/api-keys/revoke', undefined, body)).status).toBe(204);

@@ -79,11 +79,7 @@ const table: Readonly<Record<OperationName, readonly Cell[]>> = {
   listUsers: people,
   listReaders: people,
   getAccess: people,
-  disableUser: people,
-  enableUser: people,
-  appointAdmin: people,
-  listAppointments: people,
-  withdrawAppointment: people,
+  changeUser: people,
 };
 
 const answers: Readonly<Record<Cell, readonly [number, string]>> = {

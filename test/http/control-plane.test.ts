@@ -483,7 +483,7 @@ describe('the other documents', () => {
   it('has no login and no list of people without an issuer, and says so', async () => {
     expectProblem(await send('GET', '/login/authorize?return_to=/'), 404, 'login.not-configured');
     expectProblem(await sendJson('POST', '/login/token', { grant_type: 'authorization_code', code: 'x' }), 404, 'login.not-configured');
-    const grant = await sendJson('POST', '/v1/admin/appointments', { email: 'eve@example.com' });
+    const grant = await sendJson('PATCH', '/v1/admin/users/eve@example.com', { role: 'admin' });
     expectProblem(grant, 403, 'session.required');
     expect(grant.json['detail']).toContain('without --registry');
     expect(fake.asked).toEqual([]);

@@ -243,8 +243,9 @@ describe('the session of a browser', () => {
   it('changes something only from a page of the registry', async () => {
     const world = await start();
     world.issuer.personIs({ sub: 's-root', email: 'root@example.com', email_verified: true });
-    await createPeople({ state: world.store.state, clock: world.clock, rules: { allowed: [{ kind: 'any' }], adminEmails: [] } }).appoint(
-      { sub: 's-root' },
+    await createPeople({ state: world.store.state, clock: world.clock, rules: { allowed: [{ kind: 'any' }], adminEmails: [] } }).change(
+      'sub:s-root',
+      { role: 'admin' },
       'test',
     );
     const { cookies } = await browserOf(world);

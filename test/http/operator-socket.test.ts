@@ -33,8 +33,9 @@ it('makes whoever may open the socket the operator, and leaves the address to ca
     expect((await ask('GET', '/v1/buckets')).status).toBe(200);
     expect(world.fake.contexts.at(-1)?.actor).toEqual({ kind: 'local', host: hostname(), isOperator: true });
     // an act for people, which a program at the address of a registry without an issuer may not do
-    const body = JSON.stringify({ email: 'ada@example.com' });
-    expect((await ask('POST', '/v1/admin/appointments', { 'content-type': 'application/json' }, body)).status).toBe(201);
+    const body = JSON.stringify({ role: 'admin' });
+    const act = ask('PATCH', '/v1/admin/users/ada@example.com', { 'content-type': 'application/json' }, body);
+    expect((await act).status).toBe(200);
     // a credential is checked whatever way it comes: a wrong key is not forgiven for its way
     expect((await ask('GET', '/v1/buckets', { authorization: 'Bearer qk_bogus' })).body['code']).toBe('authentication.failed');
   } finally {

@@ -67,7 +67,7 @@ describe('the acts of the audit', () => {
 
 describe('a row of the audit', () => {
   it('names what the act was done to: the person of an appointment, and whom a grant means', () => {
-    expect(subjectOf({ parameters: { sub: '248289761001' } })).toBe('248289761001');
+    expect(subjectOf({ parameters: { id: 'sub:248289761001', role: 'admin' } })).toBe('sub:248289761001');
     expect(subjectOf({ parameters: { who: 'user:bob@example.com', where: 'photos/' } })).toBe('user:bob@example.com');
     expect(subjectOf({ parameters: { count: 2 } })).toBeUndefined();
   });

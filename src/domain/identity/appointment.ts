@@ -22,7 +22,7 @@ export const appointmentSchema = z.object({
 export type Appointment = z.infer<typeof appointmentSchema>;
 
 /** Who is meant: an e-mail address that the issuer verified, or the subject that it names. */
-type Appointee = { readonly email: string } | { readonly sub: string };
+export type Appointee = { readonly email: string } | { readonly sub: string };
 
 /** The name under which the appointment is stored. A hash, because a subject may be longer than an id. */
 export function appointmentNameOf(appointee: Appointee): string {

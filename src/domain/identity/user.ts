@@ -29,6 +29,8 @@ export const userRecordSchema = z.object({
   emailTrusted: z.literal(true).optional(),
   role: z.enum(roles),
   roleSource: z.enum(roleSources),
+  /** Who appointed the user. */
+  appointedBy: z.string().optional(),
   /** The rules on claims, as the settings write them, that the claims of the last login satisfied. */
   matched: z.array(z.string()).readonly(),
   /** The groups that the claims of the last login stated. */

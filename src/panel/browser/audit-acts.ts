@@ -79,7 +79,7 @@ export function actsOf(records: readonly Entry[]): readonly Act[] {
 
 /** What the act was done to, of those parameters that say so. */
 export function subjectOf({ parameters = {} }: Pick<Entry, 'parameters'>): string | undefined {
-  const named = ['bucket', 'name', 'email', 'sub', 'who', 'id'].map((each) => parameters[each]);
+  const named = ['bucket', 'name', 'email', 'who', 'id'].map((each) => parameters[each]);
   return named.find((each) => typeof each === 'string');
 }
 

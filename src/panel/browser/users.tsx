@@ -1,6 +1,6 @@
 /** People who have logged in, and who becomes an administrator. */
 import { useState } from 'preact/hooks';
-import type { AppointmentAnswer, User } from '../../api/users.ts';
+import type { AppointmentAnswer, User, UsersAnswer } from '../../api/users.ts';
 import { printable } from '../../domain/printable.ts';
 import { call } from './api.ts';
 import { usePages } from './load.ts';
@@ -9,12 +9,10 @@ import { announce, type Column, Listed, Table, Text, Time } from './parts.tsx';
 import { session } from './session.ts';
 
 export function UsersPage() {
-  const users = usePages<User>('users', (cursor, signal) =>
+  const users = usePages<User, UsersAnswer>('users', (cursor, signal) =>
     call('GET /v1/admin/users', { query: cursor === undefined ? {} : { cursor } }, signal),
   );
-  const appointments = usePages<AppointmentAnswer>('appointments', (cursor, signal) =>
-    call('GET /v1/admin/appointments', { query: cursor === undefined ? {} : { cursor } }, signal),
-  );
+  const waiting = users.first?.waiting ?? [];
   const [isAppointing, setAppointing] = useState(false);
   return (
     <>
@@ -28,15 +26,16 @@ export function UsersPage() {
         {(items) => <UserTable users={items} onChanged={users.reload} />}
       </Listed>
       <h2>Appointments that wait for a login</h2>
-      <Listed pages={appointments} empty={<p class="empty">No appointment waits.</p>}>
-        {(items) => <AppointmentTable appointments={items} onChanged={appointments.reload} />}
-      </Listed>
+      {waiting.length === 0 ? (
+        <p class="empty">No appointment waits.</p>
+      ) : (
+        <AppointmentTable appointments={waiting} onChanged={users.reload} />
+      )}
       {isAppointing && (
         <AppointDialog
           onClose={() => {
             setAppointing(false);
             users.reload();
-            appointments.reload();
           }}
         />
       )}
@@ -60,10 +59,10 @@ function UserTable({ users, onChanged }: { readonly users: readonly User[]; read
     ],
     [
       'Role',
-      ({ role, role_source: source }) => (
+      ({ role, role_source: source, appointed_by: by }) => (
         <>
           {role}
-          {source !== 'none' && <small> by {source === 'rule' ? 'a rule' : 'an appointment'}</small>}
+          {source !== 'none' && <small> by {source === 'rule' ? 'a rule' : (by ?? 'an appointment')}</small>}
         </>
       ),
     ],
@@ -89,13 +88,13 @@ function UserTable({ users, onChanged }: { readonly users: readonly User[]; read
 function UserAct({ user: { id, email, disabled_at: disabledAt }, onChanged }: { readonly user: User; readonly onChanged: () => void }) {
   const [isAsked, setAsked] = useState(false);
   async function disable(): Promise<void> {
-    await call('POST /v1/admin/users/{id}/disable', { params: { id } });
+    await call('PATCH /v1/admin/users/{id}', { params: { id }, body: { disabled: true } });
     announce('The user is disabled.');
     setAsked(false);
     onChanged();
   }
   async function enable(): Promise<void> {
-    await call('POST /v1/admin/users/{id}/enable', { params: { id } });
+    await call('PATCH /v1/admin/users/{id}', { params: { id }, body: { disabled: false } });
     announce('The user is enabled.');
     onChanged();
   }
@@ -134,7 +133,7 @@ function AppointmentTable({ appointments, onChanged }: AppointmentTableProps) {
 }
 
 async function withdraw({ email, sub = '' }: AppointmentAnswer, onChanged: () => void): Promise<void> {
-  await call('POST /v1/admin/appointments/withdraw', { body: email === undefined ? { sub } : { email } });
+  await call('PATCH /v1/admin/users/{id}', { params: { id: email ?? `sub:${sub}` }, body: { role: 'user' } });
   announce('The appointment is withdrawn.');
   onChanged();
 }
@@ -142,12 +141,8 @@ async function withdraw({ email, sub = '' }: AppointmentAnswer, onChanged: () =>
 function AppointDialog({ onClose }: { readonly onClose: () => void }) {
   const [email, setEmail] = useState('');
   async function appointment(): Promise<void> {
-    const appointed = await call('POST /v1/admin/appointments', { body: { email: email.trim() } });
-    announce(
-      appointed.user_id === undefined
-        ? 'It counts at the first login of the person, within 7 days.'
-        : 'The person is an administrator now.',
-    );
+    const { waiting } = await call('PATCH /v1/admin/users/{id}', { params: { id: email.trim() }, body: { role: 'admin' } });
+    announce(waiting === undefined ? 'The person is an administrator now.' : 'It counts at the first login of the person, within 7 days.');
     onClose();
   }
   return (

@@ -12,6 +12,7 @@ import {
 import type { CheckedOperations } from '../../api/contract.ts';
 import { gapView } from '../../api/gaps.ts';
 import { jobView, type JobChange } from '../../api/jobs.ts';
+import type { UserChange } from '../../api/users.ts';
 import { COMPARE_INTERVAL_MS } from '../../domain/calendar/full-sweep.ts';
 import type { Readable } from '../../domain/access/readable.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
@@ -81,10 +82,7 @@ const noLiveKeys: Pick<LiveKeys, 'forget' | 'forgetAll'> = { forget: () => undef
 
 type ReadOperations = Pick<CheckedOperations, 'searchObjects' | 'listChanges' | 'getUsage' | 'explainObject' | 'listBuckets' | 'getBucket'>;
 type LetterOperations = Pick<CheckedOperations, 'listDeadLetters' | 'getDeadLetter' | 'replayDeadLetters' | 'discardDeadLetters'>;
-type PeopleOperations = Pick<
-  CheckedOperations,
-  'listUsers' | 'disableUser' | 'enableUser' | 'appointAdmin' | 'listAppointments' | 'withdrawAppointment'
->;
+type PeopleOperations = Pick<CheckedOperations, 'listUsers' | 'changeUser'>;
 
 /** Creates the operations. They throw RequestError for mistakes that the caller can correct, and faults. Every operation that changes something is audited. */
 export function createOperations(dependencies: OperationDependencies): CheckedOperations & { readonly ownAccess: ReadOwnAccess } {
@@ -319,23 +317,20 @@ function letterOperations(deadLetters: OperationDependencies['deadLetters'], aud
   };
 }
 
+function userEventOf(wanted: UserChange): AuditEvent {
+  if ('role' in wanted) return wanted.role === 'admin' ? 'UserGrant' : 'UserGrantWithdraw';
+  return wanted.disabled ? 'UserDisable' : 'UserEnable';
+}
+
 /** What administrators do with the users. */
 function peopleOperations(people: ReturnType<typeof createPeople>, audited: ReturnType<typeof createAudited>): PeopleOperations {
   return {
     listUsers: ({ query }, { signal }) => people.list(query, signal),
-    disableUser: audited(
-      'UserDisable',
-      ({ params }) => people.disable(params.id),
-      ({ email }) => ({ email }),
+    changeUser: audited(
+      async ({ body }) => userEventOf(body),
+      ({ params, body }, { actor }) => people.change(params.id, body, nameOfActor(actor)),
+      ({ user }) => (user === undefined ? {} : { email: user.email }),
     ),
-    enableUser: audited(
-      'UserEnable',
-      ({ params }) => people.enable(params.id),
-      ({ email }) => ({ email }),
-    ),
-    appointAdmin: audited('UserGrant', ({ body }, { actor }) => people.appoint(body, nameOfActor(actor))),
-    listAppointments: ({ query }, { signal }) => people.listAppointments(query, signal),
-    withdrawAppointment: audited('UserGrantWithdraw', ({ body }) => people.withdraw(body)),
   };
 }
 

@@ -53,9 +53,9 @@ export function createSignIns({ state, clock, rules, liveKeys }: SignInDependenc
     return (appointment.boundTo ?? userIdOf(issuer, subject)) === userIdOf(issuer, subject);
   }
 
-  /** Makes an appointment that of this user; false if another user of the same address was faster. */
-  async function bind(user: Identity, name: string): Promise<boolean> {
-    const bound = await updateRecord(
+  /** Makes an appointment that of this user; undefined if another user of the same address was faster. */
+  async function bind(user: Identity, name: string): Promise<Appointment | undefined> {
+    return updateRecord(
       state,
       refs.appointment(name),
       (appointment) =>
@@ -64,7 +64,6 @@ export function createSignIns({ state, clock, rules, liveKeys }: SignInDependenc
           : undefined,
       'soon',
     );
-    return bound !== undefined;
   }
 
   /** Stores what `change` makes of the user, with the role that follows, and uses up the appointments. */
@@ -73,11 +72,18 @@ export function createSignIns({ state, clock, rules, liveKeys }: SignInDependenc
     change: (current: UserRecord | undefined) => Omit<UserRecord, 'role' | 'roleSource'>,
   ): Promise<UserRecord> {
     const appointments: string[] = [];
-    for (const name of await appointmentsFor(identity)) if (await bind(identity, name)) appointments.push(name);
+    let appointedBy: string | undefined;
+    for (const name of await appointmentsFor(identity)) {
+      const bound = await bind(identity, name);
+      if (bound === undefined) continue;
+      appointments.push(name);
+      ({ appointedBy } = bound);
+    }
     // it waits until lists show it: who is the last administrator, and whom an appointment means, is decided by a list
     const stored = await updateRecord(state, refs.user(userIdOf(identity.issuer, identity.subject)), (current) => {
       const next = change(current);
-      return { ...next, ...roleOf(rules, next, appointments.length > 0 || current?.roleSource === 'appointment') };
+      const isAppointed = appointments.length > 0 || current?.roleSource === 'appointment';
+      return { ...next, ...(appointedBy !== undefined && { appointedBy }), ...roleOf(rules, next, isAppointed) };
     });
     liveKeys?.forgetAll();
     // after the role was stored, so that no appointment is lost with a process that ends in between

@@ -59,7 +59,7 @@ describe.skipIf(opensearchUrl() === undefined)('identity on OpenSearch', () => {
         clock: a.clock,
         rules: { allowed: [{ kind: 'any' }], adminEmails: ['root@example.com'] },
       });
-      await people.disable(userId);
+      await people.change(userId, { disabled: true }, 'root');
       expect(await b.sessions.check('client', token, signal)).toBe('of a user who may not log in');
       const listed = await createPeople({
         state: b.store.state,
@@ -67,7 +67,7 @@ describe.skipIf(opensearchUrl() === undefined)('identity on OpenSearch', () => {
         rules: { allowed: [{ kind: 'any' }], adminEmails: ['root@example.com'] },
       }).list({ limit: 100 }, signal);
       expect(listed.items.find(({ id }) => id === userId)).toHaveProperty('disabled_at', expect.any(String));
-      await people.enable(userId);
+      await people.change(userId, { disabled: false }, 'root');
       expect(await b.sessions.check('client', token, signal)).toBe('of a user who may not log in');
     });
   });

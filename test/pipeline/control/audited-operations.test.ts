@@ -83,10 +83,14 @@ const acts: readonly Act[] = [
   { operation: 'changeJob', event: 'ReindexCancel', request: { params: { id: JOBS.queued }, body: { state: 'cancelled' } } },
   { operation: 'replayDeadLetters', event: 'DeadLettersReplay', request: { body: { all: true } }, came: { replayed: 1, remaining: 0 } },
   { operation: 'discardDeadLetters', event: 'DeadLettersDiscard', request: { body: { all: true } }, came: { discarded: 1, remaining: 0 } },
-  { operation: 'disableUser', event: 'UserDisable', request: { params: { id: BOB } }, came: { email: 'bob@example.com' } },
-  { operation: 'enableUser', event: 'UserEnable', request: { params: { id: BOB } }, came: { email: 'bob@example.com' } },
-  { operation: 'appointAdmin', event: 'UserGrant', request: { body: { email: 'carol@example.com' } } },
-  { operation: 'withdrawAppointment', event: 'UserGrantWithdraw', request: { body: { email: 'dave@example.com' } } },
+  ...([true, false] as const).map((disabled) => ({
+    operation: 'changeUser' as const,
+    event: disabled ? ('UserDisable' as const) : ('UserEnable' as const),
+    request: { params: { id: BOB }, body: { disabled } },
+    came: { email: 'bob@example.com' },
+  })),
+  { operation: 'changeUser', event: 'UserGrant', request: { params: { id: 'carol@example.com' }, body: { role: 'admin' } } },
+  { operation: 'changeUser', event: 'UserGrantWithdraw', request: { params: { id: 'dave@example.com' }, body: { role: 'user' } } },
   { operation: 'addGrant', event: 'GrantAdd', request: { body: { who: 'everyone', where: 'photos' } } },
   { operation: 'removeGrant', event: 'GrantRemove', request: { body: { who: 'everyone', where: 'spare' } } },
 ];

@@ -97,7 +97,7 @@ describe('a login', () => {
     if (answered.kind !== 'browser') throw new Error(answered.kind);
     expect(answered.returnTo).toBe('/jobs');
     expect(await world.sessions.check('browser', answered.cookie, signal)).toMatchObject({ role: 'user', email: 'alice@example.com' });
-    await peopleOf(world).appoint({ email: 'alice@example.com' }, 'root');
+    await peopleOf(world).change('alice@example.com', { role: 'admin' }, 'root');
     expect(await world.sessions.check('browser', answered.cookie, signal)).toBe('of a user with another role');
     expect(await eventsOf(world)).toEqual([['Login', 'done', '']]);
   });
@@ -183,15 +183,15 @@ describe('a person', () => {
       const checks = [world.sessions.check('client', token, signal), world.sessions.check('browser', cookie, signal)];
       expect(new Set(await Promise.all(checks))).toEqual(new Set(['of a user who may not log in']));
     };
-    await peopleOf(world).disable(aliceId);
-    await peopleOf(world).disable(aliceId);
+    await peopleOf(world).change(aliceId, { disabled: true }, 'root');
+    await peopleOf(world).change(aliceId, { disabled: true }, 'root');
     await haveEnded();
     await expect(world.logins.redeem({ code, verifier: VERIFIER, redirectUri: REDIRECT }, ORIGIN)).rejects.toMatchObject(invalidGrant);
     expect((await ask(world)).answered).toMatchObject({
       kind: 'failed',
       error: { code: 'login.refused', message: expect.stringContaining('disabled') },
     });
-    await peopleOf(world).enable(aliceId);
+    await peopleOf(world).change(aliceId, { disabled: false }, 'root');
     // no session of before comes back
     await haveEnded();
     expect(await world.sessions.check('client', (await logIn(world)).token, signal)).toMatchObject({ userId: aliceId });
@@ -297,7 +297,7 @@ describe('a code', () => {
 describe('a grant', () => {
   it('makes the first administrator at the next login, once', async () => {
     const world = createIdentityWorld();
-    await peopleOf(world).appoint({ email: 'Alice@Example.com' }, 'root@build-1');
+    await peopleOf(world).change('Alice@Example.com', { role: 'admin' }, 'root@build-1');
     const { token } = await logIn(world);
     expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'admin' });
     expect(await world.users.get(aliceId)).toMatchObject({ roleSource: 'appointment' });
@@ -306,22 +306,19 @@ describe('a grant', () => {
     expect(await world.sessions.check('client', (await logIn(world)).token, signal)).toMatchObject({ role: 'admin' });
   });
 
-  it.each([{ sub: 's-alice' }, { email: 'Alice@example.com' }])(
-    'to a known user %j counts at the next request, and does not wait',
-    async (grantee) => {
-      const world = createIdentityWorld();
-      const { token } = await logIn(world);
-      expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'user' });
-      expect(await peopleOf(world).appoint(grantee, 'root@build-1')).toMatchObject({ user_id: aliceId });
-      expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'admin' });
-      expect(await world.store.state.count('appointment')).toBe(0);
-    },
-  );
+  it.each(['sub:s-alice', 'Alice@example.com'])('to a known user %j counts at the next request, and does not wait', async (grantee) => {
+    const world = createIdentityWorld();
+    const { token } = await logIn(world);
+    expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'user' });
+    expect(await peopleOf(world).change(grantee, { role: 'admin' }, 'root@build-1')).toMatchObject({ user: { id: aliceId } });
+    expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'admin' });
+    expect(await world.store.state.count('appointment')).toBe(0);
+  });
 
   it('to a person who has just logged in does not wait either, although lists of the store are a second behind', async () => {
     const world = createIdentityWorld({ store: laggingStore() });
     const { token } = await logIn(world);
-    expect(await peopleOf(world).appoint({ email: 'alice@example.com' }, 'root')).toMatchObject({ user_id: aliceId });
+    expect(await peopleOf(world).change('alice@example.com', { role: 'admin' }, 'root')).toMatchObject({ user: { id: aliceId } });
     expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'admin' });
   });
 
@@ -336,7 +333,7 @@ describe('a grant', () => {
       return found;
     };
     const people = createPeople({ state: { ...state, list }, clock: world.clock, rules: world.rules });
-    expect((await people.appoint({ email: 'alice@example.com' }, 'root')).user_id).toBeUndefined();
+    expect((await people.change('alice@example.com', { role: 'admin' }, 'root')).user).toBeUndefined();
     expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'user' });
     expect(await world.store.state.count('appointment')).toBe(1);
   });
@@ -348,7 +345,7 @@ describe('a grant', () => {
     world.issuer.personIs({ sub: 's-later', email: 'alice@example.com', email_verified: true });
     await logIn(world);
     const later = userIdOf(ISSUER, 's-later');
-    expect(await peopleOf(world).appoint({ email: 'alice@example.com' }, 'root')).toMatchObject({ user_id: later });
+    expect(await peopleOf(world).change('alice@example.com', { role: 'admin' }, 'root')).toMatchObject({ user: { id: later } });
     expect([(await world.users.get(aliceId))?.role, (await world.users.get(later))?.role]).toEqual(['user', 'admin']);
   });
 
@@ -356,21 +353,21 @@ describe('a grant', () => {
     const world = createIdentityWorld({ allowed: ['any'], allowsUnverified: true });
     const people = peopleOf(world);
     await logIn(world);
-    await people.disable(aliceId);
-    expect(await people.appoint({ sub: 's-alice' }, 'root')).not.toHaveProperty('user_id', expect.any(String));
+    await people.change(aliceId, { disabled: true }, 'root');
+    expect(await people.change('sub:s-alice', { role: 'admin' }, 'root')).not.toHaveProperty('user');
     // a refused login uses it up neither
     await ask(world);
     expect(await world.users.get(aliceId)).toMatchObject({ role: 'user' });
     world.issuer.personIs({ sub: 's-eve', email: 'eve@example.com', email_verified: false });
     await logIn(world);
-    expect(await people.appoint({ email: 'eve@example.com' }, 'root')).not.toHaveProperty('user_id', expect.any(String));
+    expect(await people.change('eve@example.com', { role: 'admin' }, 'root')).not.toHaveProperty('user');
     const old = { issuer: 'https://old.example.com', subject: 's-old', email: 'old@example.com', emailVerified: true };
     world.rule({ allowed: ['any'], issuerOfRules: 'https://old.example.com' });
     await world.users.signedIn(old, {});
     world.rule({ allowed: ['any'] });
-    expect(await people.appoint({ email: 'old@example.com' }, 'root')).not.toHaveProperty('user_id', expect.any(String));
+    expect(await people.change('old@example.com', { role: 'admin' }, 'root')).not.toHaveProperty('user');
     expect(await world.store.state.count('appointment')).toBe(3);
-    await people.enable(aliceId);
+    await people.change(aliceId, { disabled: false }, 'root');
     world.issuer.personIs({ sub: 's-alice', email: 'alice@example.com', email_verified: true });
     await logIn(world);
     expect(await world.users.get(aliceId)).toMatchObject({ role: 'admin' });
@@ -382,7 +379,7 @@ describe('the last administrator', () => {
 
   async function worldWithAdmin(options: Parameters<typeof createIdentityWorld>[0] = {}) {
     const world = createIdentityWorld(options);
-    if (Object.keys(options).length === 0) await peopleOf(world).appoint({ sub: 's-alice' }, 'root');
+    if (Object.keys(options).length === 0) await peopleOf(world).change('sub:s-alice', { role: 'admin' }, 'root');
     await logIn(world);
     return world;
   }
@@ -393,28 +390,95 @@ describe('the last administrator', () => {
     ['a claim', { adminClaim: 'email=alice@example.com' }],
   ])('Fix: by %s cannot be disabled before another one has logged in', async (_, options) => {
     const world = await worldWithAdmin(options);
-    await expect(peopleOf(world).disable(aliceId)).rejects.toMatchObject(refusal);
+    await expect(peopleOf(world).change(aliceId, { disabled: true }, 'root')).rejects.toMatchObject(refusal);
     expect(await world.users.get(aliceId)).not.toHaveProperty('disabledAtMs');
     world.rule({ ...options, adminEmails: ['alice@example.com', 'root@example.com'] });
     world.issuer.personIs({ sub: 's-root', email: 'root@example.com', email_verified: true });
     await logIn(world);
-    expect(await peopleOf(world).disable(aliceId)).toHaveProperty('disabled_at');
-    await expect(peopleOf(world).disable(userIdOf(ISSUER, 's-root'))).rejects.toMatchObject({ code: 'user.last-administrator' });
+    expect(await peopleOf(world).change(aliceId, { disabled: true }, 'root')).toHaveProperty('user.disabled_at');
+    await expect(peopleOf(world).change(userIdOf(ISSUER, 's-root'), { disabled: true }, 'root')).rejects.toMatchObject({
+      code: 'user.last-administrator',
+    });
   });
 
   it('stays also where lists of the store are a second behind its login', async () => {
     const world = await worldWithAdmin({ store: laggingStore(), adminEmails: ['alice@example.com'] });
-    await expect(peopleOf(world).disable(aliceId)).rejects.toMatchObject(refusal);
+    await expect(peopleOf(world).change(aliceId, { disabled: true }, 'root')).rejects.toMatchObject(refusal);
     expect(await world.users.get(aliceId)).not.toHaveProperty('disabledAtMs');
   });
 
   it('is not the last one while another is enabled', async () => {
     const world = await worldWithAdmin();
-    await peopleOf(world).appoint({ sub: 's-bob' }, 'root');
+    await peopleOf(world).change('sub:s-bob', { role: 'admin' }, 'root');
     world.issuer.personIs({ sub: 's-bob', email: 'bob@example.com', email_verified: true });
     await logIn(world);
-    await peopleOf(world).disable(aliceId);
-    await expect(peopleOf(world).disable(userIdOf(ISSUER, 's-bob'))).rejects.toMatchObject({ code: 'user.last-administrator' });
+    await peopleOf(world).change(aliceId, { disabled: true }, 'root');
+    await expect(peopleOf(world).change(userIdOf(ISSUER, 's-bob'), { disabled: true }, 'root')).rejects.toMatchObject({
+      code: 'user.last-administrator',
+    });
+  });
+});
+
+describe('the role user', () => {
+  async function withAdmins(rules: Parameters<typeof createIdentityWorld>[0] = {}) {
+    const world = createIdentityWorld({ allowed: ['any'], ...rules });
+    const people = peopleOf(world);
+    for (const sub of ['s-bob', 's-alice']) {
+      await people.change(`sub:${sub}`, { role: 'admin' }, 'root');
+      world.issuer.personIs({ sub, email: `${sub.slice(2)}@example.com`, email_verified: true });
+      await logIn(world);
+    }
+    return { world, people };
+  }
+
+  it.each([
+    ['id', aliceId],
+    ['address', 'Alice@example.com'],
+    ['subject', 'sub:s-alice'],
+  ])('by %s takes an appointment back at once, and for later logins', async (_, person) => {
+    const { world, people } = await withAdmins();
+    const { token } = await logIn(world);
+    expect((await people.list({ limit: 10 }, signal)).items.find(({ id }) => id === aliceId)).toMatchObject({
+      role: 'admin',
+      role_source: 'appointment',
+      appointed_by: 'root',
+    });
+    const { user } = await people.change(person, { role: 'user' }, 'bob');
+    expect(user).toMatchObject({ id: aliceId, role: 'user', role_source: 'none' });
+    expect(user?.appointed_by).toBeUndefined();
+    expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'user' });
+    expect(await world.sessions.check('client', (await logIn(world)).token, signal)).toMatchObject({ role: 'user' });
+  });
+
+  it('is refused to the last administrator, and two who dismiss each other do not leave the registry without one', async () => {
+    const { world, people } = await withAdmins();
+    const bobId = userIdOf(ISSUER, 's-bob');
+    const results = await Promise.allSettled([aliceId, bobId].map((id) => people.change(id, { role: 'user' }, 'root')));
+    expect(results).toContainEqual({ status: 'rejected', reason: expect.objectContaining({ code: 'user.last-administrator' }) });
+    const isAdmin = async (id: string) => (await world.users.get(id))?.role === 'admin';
+    expect([await isAdmin(aliceId), await isAdmin(bobId)]).toContain(true);
+    const last = (await isAdmin(aliceId)) ? aliceId : bobId;
+    const other = last === aliceId ? bobId : aliceId;
+    if (await isAdmin(other)) await people.change(other, { role: 'user' }, 'root');
+    await expect(people.change(last, { role: 'user' }, 'root')).rejects.toMatchObject({ code: 'user.last-administrator' });
+  });
+
+  it('is refused while a rule of the settings makes the administrator', async () => {
+    const { people } = await withAdmins({ adminEmails: ['alice@example.com'] });
+    await expect(people.change(aliceId, { role: 'user' }, 'root')).rejects.toMatchObject({ code: 'user.role-by-rule' });
+  });
+
+  it('of a user who is none changes nothing, and takes back what waits while the user is disabled', async () => {
+    const { world, people } = await withAdmins();
+    world.issuer.personIs({ sub: 's-carol', email: 'carol@example.com', email_verified: true });
+    await logIn(world);
+    const carolId = userIdOf(ISSUER, 's-carol');
+    await people.change(carolId, { disabled: true }, 'root');
+    expect(await people.change(carolId, { role: 'admin' }, 'root')).toMatchObject({ waiting: { sub: 's-carol' } });
+    expect((await people.change(carolId, { role: 'user' }, 'root')).user).toMatchObject({ role: 'user' });
+    await people.change(carolId, { disabled: false }, 'root');
+    await logIn(world);
+    expect(await world.users.get(carolId)).toMatchObject({ role: 'user' });
   });
 });
 
@@ -422,19 +486,18 @@ describe('a grant that waits', () => {
   it('is listed until it is used, is withdrawn or ends', async () => {
     const world = createIdentityWorld();
     const people = peopleOf(world);
-    const waiting = async () =>
-      (await people.listAppointments({ limit: 100 }, signal)).items.map(({ email, sub }) => email ?? sub ?? '').toSorted();
-    await people.appoint({ email: 'Bob@Example.com' }, 'root');
-    await people.appoint({ sub: 's-alice' }, 'root');
-    await people.appoint({ sub: 's-carol' }, 'root');
+    const waiting = async () => (await people.list({ limit: 100 }, signal)).waiting.map(({ email, sub }) => email ?? sub ?? '').toSorted();
+    await people.change('Bob@Example.com', { role: 'admin' }, 'root');
+    await people.change('sub:s-alice', { role: 'admin' }, 'root');
+    await people.change('sub:s-carol', { role: 'admin' }, 'root');
     expect(await waiting()).toEqual(['bob@example.com', 's-alice', 's-carol']);
     await logIn(world);
     expect(await waiting()).toEqual(['bob@example.com', 's-carol']);
-    expect(await people.withdraw({ email: 'BOB@example.com' })).toMatchObject({ email: 'bob@example.com', appointed_by: 'root' });
+    expect(await people.change('BOB@example.com', { role: 'user' }, 'root')).toEqual({});
     expect(await waiting()).toEqual(['s-carol']);
     await world.clock.advance(7 * 86_400_000);
     expect(await waiting()).toEqual([]);
-    await expect(people.withdraw({ sub: 's-carol' })).rejects.toMatchObject({ code: 'appointment.not-found' });
+    await expect(people.change('sub:s-carol', { role: 'user' }, 'root')).rejects.toMatchObject({ code: 'user.not-found' });
     world.issuer.personIs({ sub: 's-carol', email: 'carol@example.com', email_verified: true });
     await logIn(world);
     expect(await world.users.get(userIdOf(ISSUER, 's-carol'))).toMatchObject({ role: 'user' });
@@ -443,11 +506,11 @@ describe('a grant that waits', () => {
   it('makes no administrator after it was withdrawn, and another grant does', async () => {
     const world = createIdentityWorld();
     const people = peopleOf(world);
-    await people.appoint({ sub: 's-alice' }, 'root');
-    await people.appoint({ sub: 's-bob' }, 'root');
-    await people.withdraw({ sub: 's-alice' });
-    await expect(people.withdraw({ sub: 's-alice' })).rejects.toMatchObject({
-      code: 'appointment.not-found',
+    await people.change('sub:s-alice', { role: 'admin' }, 'root');
+    await people.change('sub:s-bob', { role: 'admin' }, 'root');
+    await people.change('sub:s-alice', { role: 'user' }, 'root');
+    await expect(people.change('sub:s-alice', { role: 'user' }, 'root')).rejects.toMatchObject({
+      code: 'user.not-found',
       message: expect.stringContaining('s-alice'),
     });
     await logIn(world);
@@ -458,22 +521,21 @@ describe('a grant that waits', () => {
   });
 });
 
-it('users and grants that wait are listed in pages', async () => {
+it('users are listed in pages, and who waits for a login on the first', async () => {
   const world = createIdentityWorld();
   const people = peopleOf(world);
   for (const name of ['a', 'b', 'c']) {
     world.issuer.personIs({ sub: name, email: `${name}@example.com`, email_verified: true });
     await logIn(world);
-    await people.appoint({ sub: `later-${name}` }, 'root');
+    await people.change(`sub:later-${name}`, { role: 'admin' }, 'root');
   }
-  type Query = Parameters<typeof people.list>[0];
-  for (const list of [(query: Query) => people.list(query, signal), (query: Query) => people.listAppointments(query, signal)]) {
-    const first = await list({ limit: 2 });
-    const second = await list({ limit: 2, cursor: first.next! });
-    const found = [...first.items, ...second.items].map((item) => ('email' in item ? item.email : '') || ('sub' in item ? item.sub : ''));
-    expect([first.items.length, new Set(found).size, second.next]).toEqual([2, 3, undefined]);
-  }
-  await expect(people.disable('nobody')).rejects.toMatchObject({ code: 'user.not-found' });
+  const first = await people.list({ limit: 2 }, signal);
+  const second = await people.list({ limit: 2, cursor: first.next! }, signal);
+  const found = [...first.items, ...second.items].map(({ email }) => email);
+  expect([first.items.length, new Set(found).size, second.next]).toEqual([2, 3, undefined]);
+  expect(new Set(first.waiting.map(({ sub }) => sub))).toEqual(new Set(['later-a', 'later-b', 'later-c']));
+  expect(second.waiting).toEqual([]);
+  await expect(people.change('nobody', { disabled: true }, 'root')).rejects.toMatchObject({ code: 'user.not-found' });
 });
 
 it('what has ended by its age is removed, and nothing else', async () => {
@@ -484,7 +546,7 @@ it('what has ended by its age is removed, and nothing else', async () => {
   await logIn(world);
   await ask(world, { flow: 'browser', returnTo: '/' });
   await world.logins.begin(CLIENT, signal);
-  await peopleOf(world).appoint({ sub: 'x' }, 'root');
+  await peopleOf(world).change('sub:x', { role: 'admin' }, 'root');
   await purge(signal);
   expect(await counts()).toEqual([2, 2, 1, 1]);
   await world.clock.advance(600_000);

@@ -20,7 +20,7 @@ import type { Events } from '../../../src/api/events.ts';
 import type { Usage } from '../../../src/api/usage.ts';
 import type { StoredObject } from '../../../src/api/search.ts';
 import type { AnyRequest } from '../../../src/api/row.ts';
-import type { User } from '../../../src/api/users.ts';
+import type { Person, User, UserChange } from '../../../src/api/users.ts';
 
 const AT = '2026-01-02T03:04:05.000Z';
 
@@ -257,6 +257,12 @@ export const userAnswer: User = {
   roles_seen_at: AT,
 };
 
+/** What a person is after a change. */
+function changedPerson(wanted: UserChange): Person {
+  if ('role' in wanted) return wanted.role === 'admin' ? { waiting: appointmentAnswer } : {};
+  return { user: wanted.disabled ? { ...userAnswer, disabled_at: AT } : userAnswer };
+}
+
 export interface FakeControl {
   /** For a listener, which checks requests itself. */
   readonly checked: CheckedOperations;
@@ -320,12 +326,8 @@ export function createFakeControl(): FakeControl {
     getAnyApiKey: () => anyApiKey,
     revokeAnyApiKey: () => undefined,
     listAudit: () => ({ items: [auditRecord] }),
-    listUsers: () => ({ items: [userAnswer] }),
-    disableUser: () => ({ ...userAnswer, disabled_at: AT }),
-    enableUser: () => userAnswer,
-    appointAdmin: () => appointmentAnswer,
-    listAppointments: () => ({ items: [appointmentAnswer] }),
-    withdrawAppointment: () => appointmentAnswer,
+    listUsers: () => ({ items: [userAnswer], waiting: [appointmentAnswer] }),
+    changeUser: ({ body }) => changedPerson(body as UserChange),
     listGrants: () => ({ items: [grantAnswer] }),
     addGrant: () => grantAnswer,
     removeGrant: () => grantAnswer,

@@ -88,7 +88,7 @@ export async function tokenIn(world: IdentityWorld, role: Role): Promise<string>
   world.issuer.personIs({ sub, email: `${role}@example.com`, email_verified: true });
   const { store, clock } = world;
   const rules = { allowed: [{ kind: 'any' as const }], adminEmails: [] };
-  if (role === 'admin') await createPeople({ state: store.state, clock, rules }).appoint({ sub }, 'root');
+  if (role === 'admin') await createPeople({ state: store.state, clock, rules }).change(`sub:${sub}`, { role: 'admin' }, 'root');
   return (await logIn(world)).token;
 }
 

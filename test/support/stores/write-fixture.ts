@@ -51,9 +51,9 @@ async function live(world: RegistryWorld): Promise<{ readonly token: string; rea
       body: JSON.stringify({ QueueUrl: embeddedQueueUrl(aws, embeddedQueues.bucket), MessageBody: body }),
     });
   const admin = await world.logIn('root');
-  const act = async (path: string, body: object, token = admin.token): Promise<string> => {
-    const { status, text } = await world.send('POST', path, { token, body });
-    if (status >= 300) throw new Error(`POST ${path}: ${status} ${text}`);
+  const act = async (path: string, body: object, token = admin.token, method = 'POST'): Promise<string> => {
+    const { status, text } = await world.send(method, path, { token, body });
+    if (status >= 300) throw new Error(`${method} ${path}: ${status} ${text}`);
     return text;
   };
 
@@ -62,7 +62,7 @@ async function live(world: RegistryWorld): Promise<{ readonly token: string; rea
   const { token } = await world.logIn('alice');
   const { secret } = JSON.parse(await act('/v1/api-keys', { name: 'nightly', expires_in_days: 90 }, token)) as { readonly secret: string };
   await act('/v1/admin/grants', grant);
-  await act('/v1/admin/appointments', { email: 'bob@example.com' });
+  await act('/v1/admin/users/bob@example.com', { role: 'admin' }, admin.token, 'PATCH');
   // a login that ends nowhere
   await world.send('GET', '/login/authorize?return_to=%2Fpanel%2F', { headers: { accept: 'text/html', 'sec-fetch-mode': 'navigate' } });
 
