@@ -5,15 +5,16 @@ import { COMPARE_INTERVAL_MS } from '../../domain/calendar/full-sweep.ts';
 import type { ObjectDocument } from '../../domain/documents/document.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { partsOfPlace, placeOfCursor, type SearchOrder } from '../../domain/search/cursor.ts';
-import { overlapping, type Readable, readsAll, touches } from '../../domain/access/readable.ts';
+import { overlapping, type Readable, readsAll, readsSome, touches } from '../../domain/access/readable.ts';
 import { requireReadable, requireBucket } from '../buckets/list.ts';
 import type { ObjectFilter, ObjectIndex, ObjectQuery } from '../ports/object-index.ts';
 import type { StateStore } from '../ports/state.ts';
 import { readPage } from '../records/pages.ts';
+import { listAllRecords } from '../records/stored.ts';
 import { checkWeight, filterOf, type FilterRequest, type UnderstoodFilter } from './search-filter.ts';
 import { defined } from '../../domain/defined.ts';
 import { bucketView } from '../../api/buckets.ts';
-import type { BucketRecord } from '../../domain/bucket.ts';
+import { asksForMore, bucketRecordSchema, type BucketRecord, type EnrichMode } from '../../domain/bucket.ts';
 import { bucketSeverities, bucketStatus } from '../../domain/bucket-status.ts';
 import { createProcesses, waitOf, type Processes } from '../buckets/processes.ts';
 import { shownTo } from '../buckets/statuses.ts';
@@ -84,8 +85,8 @@ export function createSearch({ objects, state, clock, processes, compareInterval
 type NarrowedFilter = Omit<UnderstoodFilter, 'filter'> & { readonly filter: ObjectFilter | null };
 
 /**
- * Creates the function that understands the filter of a request, checks that its buckets are connected, and narrows it to what
- * the caller may read.
+ * Creates the function that understands the filter of a request, checks that its buckets are connected and enriched with what
+ * it asks for, and narrows it to what the caller may read.
  */
 export function createUnderstand(state: StateStore) {
   return async function understand(
@@ -94,11 +95,37 @@ export function createUnderstand(state: StateStore) {
     signal: AbortSignal | undefined,
   ): Promise<NarrowedFilter> {
     const understood = filterOf(request, nowMs);
-    for (const bucket of new Set(understood.buckets)) await requireReadable(state, { bucket, readable }, signal);
+    const named = await Promise.all([...new Set(understood.buckets)].map((bucket) => requireReadable(state, { bucket, readable }, signal)));
+    await checkEnriched(understood, named, readable);
     const filter = narrowed(understood.filter, readable);
     if (filter?.within !== undefined) checkWeight(filter, filter.within.length);
     return { ...understood, filter };
   };
+
+  /** Without the enrichment, the index does not know whether an object lacks a tag. */
+  async function checkEnriched({ filter, foundIn }: UnderstoodFilter, named: readonly BucketRecord[], readable: Readable): Promise<void> {
+    const asked = enrichmentOf(filter);
+    if (asked === 'none') return;
+    const isFound = ({ bucket }: BucketRecord): boolean => foundIn.includes(bucket);
+    const isNamed = ({ bucket }: BucketRecord): boolean => named.some((each) => each.bucket === bucket);
+    const searched =
+      foundIn.length > 0
+        ? named.filter(isFound)
+        : (await listAllRecords(state, 'bucket', bucketRecordSchema)).filter((each) => !isNamed(each) && readsSome(readable, each.bucket));
+    const lacking = searched.find(({ enrich }) => asksForMore(enrich, asked));
+    if (lacking === undefined) return;
+    throw new RequestError(
+      'request.invalid',
+      `${lacking.bucket} is not enriched with ${asked === 'tags' ? 'tags' : 'metadata'}, so the index cannot know: leave it out (-bucket:${lacking.bucket}), or enrich it (\`tally bucket set ${lacking.bucket} --enrich ${asked}\`, then \`tally reindex ${lacking.bucket} --fill\`)`,
+    );
+  }
+}
+
+/** What the buckets of a search must be enriched with. */
+function enrichmentOf({ where = [] }: ObjectFilter): EnrichMode {
+  const kinds = new Set(where.flatMap(({ anyOf }) => anyOf.map(({ kind }) => kind)));
+  if (kinds.has('tag')) return 'tags';
+  return kinds.has('meta') || kinds.has('type') ? 'head' : 'none';
 }
 
 /** The filter within what may be read; null: nothing of it may be. */

@@ -207,6 +207,27 @@ describe('search', () => {
     await expect(search(request)).rejects.toMatchObject({ code: 'request.invalid', message: expect.stringContaining('cursor: ') });
   });
 
+  it('refuses what a bucket is not enriched with, rather than that no object has it', async () => {
+    const { objects, state } = createMemoryStore();
+    const enriched = { none: 'none', head: 'head', tags: 'tags' } as const;
+    for (const [bucket, enrich] of Object.entries(enriched))
+      await updateRecord(state, refs.bucket(bucket), () => ({ ...bucketRecord, bucket, enrich }));
+    const search = createSearch({ objects, state, clock: createFakeClock() });
+    const answerOf = (query: string, ...readable: readonly string[]): Promise<string> =>
+      search(searchRequest({ query }), readable.length === 0 ? 'everything' : readable.map((bucket) => ({ bucket, prefix: '' }))).then(
+        () => 'found',
+        (error: Error) => error.message.slice(0, 50),
+      );
+    expect(await answerOf('-tag:owner')).toBe('head is not enriched with tags, so the index canno');
+    expect(await answerOf('tag:owner bucket:tags,head')).toContain('head is not');
+    expect(await answerOf('tag:owner bucket:tags')).toBe('found');
+    expect(await answerOf('type:image/* -bucket:none')).toBe('found');
+    expect(await answerOf('meta:a')).toContain('none is not enriched with metadata');
+    expect(await answerOf('meta:a', 'head', 'tags')).toBe('found');
+    expect(await answerOf('meta:a', 'none')).toContain('none is not');
+    expect(await answerOf('class:GLACIER')).toBe('found');
+  });
+
   it('says that a bucket is not connected, rather than that it holds nothing', async () => {
     const search = await searchOver([]);
     await expect(search({ bucket: 'typo' })).rejects.toMatchObject({ code: 'bucket.not-connected' });
