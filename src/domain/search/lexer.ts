@@ -1,5 +1,5 @@
 /** Splits the text of a query into clauses: where each begins, its field, and its values. It never throws. */
-import { isCompared, isFieldName } from './fields.ts';
+import { isFieldName } from './fields.ts';
 
 /** A comparison, or `:` for a field with values. */
 export type Operator = ':' | '>' | '>=' | '<' | '<=' | '=';
@@ -73,7 +73,7 @@ function fieldAt(text: string, at: number): { readonly field: NonNullable<Lexeme
   const spaced = matchAt(SPACED, text, at);
   const [whole = '', name = '', operator] = (isFieldName(spaced?.[1] ?? '') ? spaced : matchAt(FIELD, text, at)) ?? [];
   // `year=2026` is a part of many keys
-  if (!isOperator(operator) || (operator === '=' && !isCompared(name))) return undefined;
+  if (!isOperator(operator) || (operator === '=' && !isFieldName(name))) return undefined;
   return { field: { name, operator }, end: at + whole.length };
 }
 

@@ -90,7 +90,7 @@ export function parseQuery(text: string, { parameters = [], ...options }: ParseO
 
 function checkedLexemesOf(text: string): readonly Lexeme[] | Mistake {
   const lexemes = lexemesOf(text);
-  return 'message' in lexemes ? lexemes : (excessOf(lexemes) ?? splitKeyOf(lexemes) ?? lexemes);
+  return 'message' in lexemes ? lexemes : (excessOf(lexemes) ?? splitValueOf(lexemes) ?? lexemes);
 }
 
 function partsOf(lexemes: readonly (Lexeme & Partial<Parameter>)[], context: Context): readonly Part[] | Mistake {
@@ -156,21 +156,25 @@ function excessOf(lexemes: readonly Lexeme[]): Mistake | undefined {
   return value && { position: value.position, message: `a query has at most ${VALUES_MAX} values` };
 }
 
-/** A key is found whole, so a word behind it is the rest of a key with a space that is not in quotes. */
-function splitKeyOf(lexemes: readonly Lexeme[]): Mistake | undefined {
-  const at = lexemes.findIndex((lexeme, index) => isPlainKey(lexeme) && isPlainWord(lexemes[index + 1]));
-  const [key, word] = [lexemes[at]?.values[0], lexemes[at + 1]];
-  if (key === undefined || word === undefined) return undefined;
-  const whole = `${key.text} ${word.values.map(({ text }) => text).join(',')}`;
-  return { position: word.position, message: `a key with spaces is written in quotes: key:"${whole}"` };
+/** A word behind a key is the rest of one with a space, and a unit behind a size or an age belongs to it. */
+function splitValueOf(lexemes: readonly Lexeme[]): Mistake | undefined {
+  const mistakes = lexemes.map(({ field, negated, values: [value] }, at) => {
+    const word = wordOf(lexemes[at + 1]);
+    if (field === undefined || value === undefined || value.quoted || word === undefined) return undefined;
+    const { name, operator } = field;
+    const { text, position } = word;
+    if (name === 'key' && operator === ':' && !negated)
+      return { position, message: `a key with spaces is written in quotes: key:"${value.text} ${text}"` };
+    if (!isCompared(name) || !UNIT.test(`${value.text} ${text}`)) return undefined;
+    return { position, message: `the unit belongs to its number: ${name}${operator}${value.text}${text}` };
+  });
+  return mistakes.find((mistake) => mistake !== undefined);
 }
 
-function isPlainKey({ field, negated, values }: Lexeme): boolean {
-  return field?.name === 'key' && field.operator === ':' && !negated && values.length === 1 && values.every(({ quoted }) => !quoted);
-}
+const UNIT = /^[\d.]+ (?:[kmgtp](?:i?b)?|b|s|min|h|d|w|y)$/i;
 
-function isPlainWord(lexeme: Lexeme | undefined): boolean {
-  return lexeme !== undefined && hasWords(lexeme);
+function wordOf(lexeme: Lexeme | undefined): Value | undefined {
+  return lexeme !== undefined && hasWords(lexeme) ? lexeme.values[0] : undefined;
 }
 
 function isPrefix({ field, negated, values }: Lexeme): boolean {
@@ -189,7 +193,7 @@ function partOf(lexeme: Lexeme, context: Context): Part | Mistake {
   if (name === 'is') return statePart(lexeme, operator, context);
   if (name === 'key' && operator === '>=') return fromPart(lexeme, context);
   if (isCompared(name) === (operator === ':')) {
-    const instead = isCompared(name) ? `compare it: ${name}${EXAMPLES[name]}` : `write ${name}: and a value`;
+    const instead = isCompared(name) ? `compare it: ${name}${EXAMPLES[name]}` : `write ${name}: and a value, or put the text in quotes`;
     return { position, message: `${name}${operator} is not possible: ${instead}` };
   }
   return isCompared(name) ? comparedPart(lexeme, name, context) : valuesPart(lexeme, name, context);
@@ -247,7 +251,7 @@ function textTest(
 }
 
 /** Operators of other searches, and what to write here. */
-const foreignOperators: ReadonlyMap<string, string> = new Map([
+export const foreignOperators: ReadonlyMap<string, string> = new Map([
   ['OR', 'separate alternatives by commas (report,invoice), or write or in small letters to search for the word'],
   ['AND', 'all clauses must fit anyway; write and in small letters to search for the word'],
   ['NOT', 'put - before a clause (-draft), or write not in small letters to search for the word'],

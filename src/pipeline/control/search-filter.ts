@@ -6,7 +6,7 @@ import { RequestError } from '../../domain/request-error.ts';
 import type { Condition, Test } from '../../domain/search/conditions.ts';
 import { isFieldName, type FieldName } from '../../domain/search/fields.ts';
 import { lexemesOf, type Mistake, type Operator } from '../../domain/search/lexer.ts';
-import { parseQuery, type Parameter } from '../../domain/search/parse.ts';
+import { foreignOperators, parseQuery, type Parameter } from '../../domain/search/parse.ts';
 import { isPattern } from '../../domain/search/pattern.ts';
 import { CLAUSES_OF_PART, WEIGHT_MAX, weightOf, weightOfWords } from '../../domain/search/weight.ts';
 import { isTimeZone } from '../../domain/search/zones.ts';
@@ -107,7 +107,9 @@ function wordsIn(q = ''): QueryWords {
     !('message' in lexemes) &&
     lexemes.some(
       ({ field, negated, values }) =>
-        isFieldName(field?.name ?? '') || negated || values.some(({ text, quoted }) => quoted || isPattern(text)),
+        isFieldName(field?.name ?? '') ||
+        negated ||
+        values.some(({ text, quoted }) => quoted || isPattern(text) || foreignOperators.has(text)),
     );
   if (isQuery) throw new RequestError('request.invalid', 'q: takes words only; clauses, patterns and quotes belong into query');
   const words = queryWordsOf(q);

@@ -170,6 +170,7 @@ describe('search', () => {
     [{ q: ' /–/ ' }, 'q: this has no letters or digits'],
     [{ q: 'ext:pdf' }, 'q: takes words only'],
     [{ q: '*.pdf' }, 'q: takes words only'],
+    [{ q: 'cat OR dog' }, 'q: takes words only'],
     [{ q: 'report -draft' }, 'q: takes words only'],
     [{ q: '"al rep"' }, 'q: takes words only'],
     [{ deleted: 'false', query: 'is:deleted' }, 'deleted: the query asks for deleted objects'],
