@@ -6,6 +6,7 @@ import { queryWordsOf } from '../../src/domain/documents/words.ts';
 import { holds, sortFields, type Condition, type Test } from '../../src/domain/search/conditions.ts';
 import { parseQuery } from '../../src/domain/search/parse.ts';
 import { patternOf } from '../../src/domain/search/pattern.ts';
+import { filterOf } from '../../src/pipeline/control/search-filter.ts';
 import type { ObjectFilter } from '../../src/pipeline/ports/object-index.ts';
 import type { Store } from '../../src/pipeline/ports/store.ts';
 import { isLong } from '../support/breadth.ts';
@@ -192,7 +193,13 @@ function anyClause(some: readonly ObjectDocument[], buckets: readonly string[]):
     const text = fc.oneof(known, awkwardText);
     return fc.oneof(text.map(quoted), text);
   };
-  const parts = (text: string): readonly string[] => [text, text.slice(0, 3), text.slice(1), text.slice(0, -1)];
+  const parts = (text: string): readonly string[] =>
+    [
+      [0, undefined],
+      [0, 3],
+      [1, undefined],
+      [0, -1],
+    ].map(([from, to]) => Array.from(text).slice(from, to).join(''));
   const values: Readonly<Record<string, fc.Arbitrary<string>>> = {
     'bucket:': fc.constantFrom(...buckets),
     'key:': of(({ key }) => [key]),
@@ -207,7 +214,12 @@ function anyClause(some: readonly ObjectDocument[], buckets: readonly string[]):
     'etag:': of(({ etag }) => [etag]),
     'tag:': of(({ tags }) => nameAndValue(tags)),
     'meta:': of(({ user_metadata: metadata }) => nameAndValue(metadata)),
-    '': of(({ key }) => [...parts(key), `${key.slice(0, 3)}*`, `*${key.slice(-3)}`, key.replace(/^./u, '?')]),
+    '': of(({ key }) => [
+      ...parts(key),
+      `${Array.from(key).slice(0, 3).join('')}*`,
+      `*${Array.from(key).slice(-3).join('')}`,
+      key.replace(/^./u, '?'),
+    ]),
   };
   const compared = fc
     .tuple(
@@ -277,13 +289,16 @@ export function searchContract(name: string, open: () => Promise<OpenStore>): vo
           fc.array(clause, { minLength: 1, maxLength: 4 }),
           fc.constantFrom(...orders.slice(0, 6)),
           async (clauses, sort) => {
-            const query = parseQuery(clauses.join(' '), { nowMs: NOON_MS, timeZone: 'UTC' });
+            const text = clauses.join(' ');
+            const query = parseQuery(text, { nowMs: NOON_MS, timeZone: 'UTC' });
             if ('message' in query || query.deleted) return;
-            const search = { where: query.conditions, sort, limit: 1_000 };
-            const wanted = placesOf(await model.objects.search(search));
+            const wanted = placesOf(await model.objects.search({ where: query.conditions, sort, limit: 1_000 }));
             found += wanted.length;
-            expect(placesOf(await store.objects.search(search)), clauses.join(' ')).toEqual(wanted);
-            expect(await store.objects.count({ where: query.conditions }, 1_000)).toBe(wanted.length);
+            // the same conditions, and as a request asks: by an index, with its place and its words apart
+            const { filter } = filterOf({ query: text }, NOON_MS);
+            expect(placesOf(await store.objects.search({ where: query.conditions, sort, limit: 1_000 })), text).toEqual(wanted);
+            expect(await allPages(store, { ...filter, sort }, 7), text).toEqual(wanted);
+            expect(await store.objects.count(filter, 1_000), text).toBe(wanted.length);
           },
         ),
         { numRuns: isLong ? 2_000 : 150 },

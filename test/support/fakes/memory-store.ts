@@ -224,7 +224,10 @@ function copyOf<Value>(value: Value): Value {
   if (typeof value === 'number') return (Number.isFinite(value) ? value : null) as Value;
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map((each: unknown) => (each === undefined ? null : copyOf(each))) as Value;
-  const copy: Record<string, unknown> = {};
-  for (const [name, field] of Object.entries(value)) if (field !== undefined) copy[name] = copyOf(field);
-  return copy as Value;
+  // an assignment to __proto__ would make no field
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([, field]) => field !== undefined)
+      .map(([name, field]) => [name, copyOf<unknown>(field)]),
+  ) as Value;
 }
