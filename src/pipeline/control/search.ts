@@ -114,9 +114,14 @@ export function createUnderstand(state: StateStore) {
         : (await listAllRecords(state, 'bucket', bucketRecordSchema)).filter((each) => !isNamed(each) && readsSome(readable, each.bucket));
     const lacking = searched.find(({ enrich }) => asksForMore(enrich, asked));
     if (lacking === undefined) return;
+    const { bucket } = lacking;
+    const [what, set] =
+      asked === 'tags'
+        ? ['tags', `\`tally bucket set ${bucket} --enrich tags\``]
+        : ['metadata', `\`tally bucket set ${bucket} --enrich head\``];
     throw new RequestError(
       'request.invalid',
-      `${lacking.bucket} is not enriched with ${asked === 'tags' ? 'tags' : 'metadata'}, so the index cannot know: leave it out (-bucket:${lacking.bucket}), or enrich it (\`tally bucket set ${lacking.bucket} --enrich ${asked}\`, then \`tally reindex ${lacking.bucket} --fill\`)`,
+      `${bucket} is not enriched with ${what}, so the index cannot know: leave it out (-bucket:${bucket}), or enrich it (${set}, then \`tally reindex ${bucket} --fill\`)`,
     );
   }
 }
