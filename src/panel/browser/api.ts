@@ -98,7 +98,7 @@ export function addressOf(key: Key, { params, query }: AnyRequest): URL {
   const path = template.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(textIn(params, name)));
   const address = new URL(`../${path}`, new URL('.', location.href));
   for (const [name, value] of Object.entries(query ?? {})) {
-    if (value !== undefined && value !== '') address.searchParams.set(name, String(value));
+    for (const each of [value].flat()) if (each !== undefined && each !== '') address.searchParams.append(name, String(each));
   }
   return address;
 }

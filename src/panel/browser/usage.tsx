@@ -58,34 +58,47 @@ interface PlaceProps {
   readonly prefix: string;
 }
 
+/** As the index knows folders. */
+const LEVELS = 8;
+
 /** The usage of one bucket, or of a folder of it. */
 export function BucketUsage({ search, bucket }: Omit<PlaceProps, 'prefix'>) {
   const prefix = onlyValueIn(search.query, 'prefix') ?? '';
   const request = usageOf(search, bucket);
-  const loaded = useLoaded(`usage ${JSON.stringify(request)}`, (signal) => call('GET /v1/usage', { query: request }, signal));
+  const isTooDeep = search.by === 'folder' && prefix.split('/').length > LEVELS;
+  const loaded = useLoaded(`usage ${JSON.stringify(request)}`, (signal) => call('GET /v1/usage', { query: request }, signal), {
+    isWanted: !isTooDeep,
+  });
   return (
     <>
       <div class="heading">
         <Breadcrumbs search={search} bucket={bucket} prefix={prefix} />
         <Grouping search={search} />
+        <Link page="search" choices={choicesOf({ ...search, view: 'list' })}>
+          List the objects
+        </Link>
       </div>
-      <Shown loaded={loaded}>
-        {({ objects, bytes, by: [grouping] }) => (
-          <>
-            <Summary search={search} bucket={bucket} objects={objects} bytes={bytes} />
-            {objects === 0 ? (
-              <p class="empty">No object in the index matches here.</p>
-            ) : (
-              <Groups groups={grouping?.groups ?? []} search={search} prefix={prefix} />
-            )}
-            {grouping?.others !== undefined && (
-              <p class="quiet">
-                Smaller groups together: {countText(grouping.others.objects, 'object')}, <Size bytes={grouping.others.bytes} />.
-              </p>
-            )}
-          </>
-        )}
-      </Shown>
+      {isTooDeep ? (
+        <p>Folders are counted down to {LEVELS} levels.</p>
+      ) : (
+        <Shown loaded={loaded}>
+          {({ objects, bytes, by: [grouping] }) => (
+            <>
+              <Summary search={search} bucket={bucket} objects={objects} bytes={bytes} />
+              {objects === 0 ? (
+                <p class="empty">No object in the index matches here.</p>
+              ) : (
+                <Groups groups={grouping?.groups ?? []} search={search} prefix={prefix} />
+              )}
+              {grouping?.others !== undefined && (
+                <p class="quiet">
+                  Smaller groups together: {countText(grouping.others.objects, 'object')}, <Size bytes={grouping.others.bytes} />.
+                </p>
+              )}
+            </>
+          )}
+        </Shown>
+      )}
     </>
   );
 }
@@ -144,9 +157,6 @@ function Summary({ search, bucket, objects, bytes }: SummaryProps) {
       <strong>
         {countText(objects, 'object')}, <Size bytes={bytes} />
       </strong>
-      <Link page="search" choices={choicesOf({ ...search, view: 'list' })}>
-        List them
-      </Link>
       <CopyButton copied={{ text: command, isJson: false }}>Copy sums as command</CopyButton>
       <CopyButton copied={{ text: curl, isJson: false }}>Copy sums as curl</CopyButton>
     </div>

@@ -61,7 +61,6 @@ export async function findingsOf(page: Page, name: string, within: 'html' | 'dia
   }
   for (const viewport of [SMALL, ZOOMED]) {
     await page.setViewportSize(viewport);
-    // charts follow their place
     await page.evaluate(STILL);
     const overflow = await overflowOf(page);
     if (overflow > 0) found.push(`${name}: ${overflow} pixels wider than a screen of ${viewport.width}`);
