@@ -241,6 +241,12 @@ export const bucketRows = {
       activity: activity.optional().describe('Only with the first page, and for administrators.'),
     }),
     status: 200,
+    tool: {
+      name: 'list_buckets',
+      title: 'List buckets',
+      description:
+        'Lists the connected buckets that you may read, each with how far its index can be relied on, and the buckets whose events arrive although they are not connected. Objects of other buckets are never found.',
+    },
     errors: [],
     example: { query: { limit: 100 } },
   },
@@ -280,6 +286,12 @@ export const bucketRows = {
     params,
     answer: shownBucket,
     status: 200,
+    tool: {
+      name: 'index_agreement',
+      title: 'Check the agreement of an index',
+      description:
+        'Says how far the index of a bucket can be relied on: as of when it agrees with S3, how far events are behind, and which parts may lack changes.',
+    },
     errors: ['bucket.not-connected'],
     example: { params: { bucket: 'photos' } },
   },

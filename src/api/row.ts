@@ -32,6 +32,8 @@ export interface Row {
   readonly emptyStatuses?: readonly number[];
   /** The media type of the response. Default: application/json. */
   readonly media?: string;
+  /** Set if programs that act for people have it as a tool, which only reads. */
+  readonly tool?: { readonly name: string; readonly title: string; readonly description: string };
   /** The error codes that this operation can return besides those of every operation. */
   readonly errors: readonly (RequestErrorCode | FaultCode)[];
   /** A request that a control plane with the bucket `photos` can answer. */

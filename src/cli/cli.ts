@@ -7,7 +7,7 @@ import type { Context, Operations } from '../api/contract.ts';
 import type { OpenBrowser } from '../client/browser.ts';
 import type { Client, Registry } from '../client/client.ts';
 import type { Actor } from '../domain/identity/actor.ts';
-import type { Streams } from '../mcp/stdio.ts';
+import type { Readable, Writable } from 'node:stream';
 import type { QueuePair } from '../pipeline/provision/queue-pair.ts';
 import type { Clock } from '../pipeline/ports/clock.ts';
 import { CommandError, SettingsError } from './errors.ts';
@@ -20,6 +20,12 @@ export interface Output {
   /** Returns false if the text waits in memory until the reader takes it; then `drain` follows. */
   write(text: string): unknown;
   once?(event: 'drain' | 'close', listener: () => void): unknown;
+}
+
+/** The streams on which a program speaks with this process. */
+export interface Streams {
+  readonly stdin: Readable;
+  readonly stdout: Writable;
 }
 
 /** The source of signals. */

@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
-import type { Streams } from '../mcp/stdio.ts';
 import { withExamples } from './arguments.ts';
-import type { Cli } from './cli.ts';
+import type { Cli, Streams } from './cli.ts';
 import { problemOf } from './errors.ts';
 import { exitCodes } from './exit-codes.ts';
 
@@ -22,7 +21,7 @@ export function addMcpCommand(program: Command, cli: Cli, { version, streams }: 
   withExamples(command, 'tally mcp', 'TALLY_API_KEY_FILE=key.txt tally mcp --registry https://registry.example.com').action(async () => {
     await cli.withControl(async (control, { actor }) =>
       cli.interruptible(async (signal) => {
-        const { serveStdio } = await import('../mcp/stdio.ts');
+        const { serveStdio } = await import('../http/tools.ts');
         await serveStdio({ operations: control, actor, version, problemOf, signal }, streams());
         if (signal.aborted) cli.endWith(exitCodes.interrupted);
       }),

@@ -34,7 +34,7 @@ export function createMcpHandler({ callers, callOperation, endOf, telemetry, ver
       return callOperation(asked, checkRequest(asked, given), { ...context, actor: callers.actorOf(request) });
     });
     // the SDK's modules are loaded by the first message
-    const { answerMessage } = await import('../mcp/stateless.ts');
+    const { answerMessage } = await import('./tools.ts');
     const problemOf = (error: unknown) => loggedProblemOf(error, telemetry);
     const parts = { operations, actor: callers.actorOf(request), version, problemOf, signal };
     const { status, text } = await answerMessage(parts, { body, protocolVersion: versionOf(request.headers) });

@@ -164,7 +164,7 @@ const table: Readonly<Record<ReadName, Asks>> = {
 const readNames = Object.keys(table) as readonly ReadName[];
 
 const MESSAGE = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'search_objects', arguments: { limit: 100 } } };
-const PAGED = /^\/v1\/(?:objects|usage|buckets)(?:\?|$)/;
+const PAGED = /^\/v1\/(?:objects|buckets)(?:\?|$)/;
 
 interface Answered {
   readonly status: number;

@@ -154,8 +154,8 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
     ['is a cookie for {} hours', sessionHours],
   ],
   'docs/guides/mcp.md': [
-    ['at most {} items, and {} unless', of('mcp/tools.ts', 'LIMIT_MAX'), of('mcp/tools.ts', 'LIMIT_DEFAULT')],
-    ['the worst {} are shown', wordOf('mcp/reliability.ts', 'BUCKETS_MAX')],
+    ['at most {} items, and {} unless', of('http/tools.ts', 'LIMIT_MAX'), of('http/tools.ts', 'LIMIT_DEFAULT')],
+    ['the worst {} are shown', wordOf('http/tools.ts', 'BUCKETS_MAX')],
     ['A message has at most {} KiB', of(SERVER, 'BODY_BYTES_MAX', 'KiB')],
   ],
   'docs/guides/panel.md': [

@@ -43,7 +43,8 @@ async function read(client: Client) {
   expect((await call('describe_object', { bucket: 'photos', key: HOSTILE })).answer).toMatchObject({ agrees: true, may_differ: false });
   const absent = await call('describe_object', { bucket: 'photos', key: 'cat.jpg' });
   expect(absent.answer).toMatchObject({ agrees: true, agreement: expect.stringContaining('does not find it, which is correct') });
-  expect((await call('usage', { bucket: 'photos' })).answer).toMatchObject({ items: [{ name: 'notes/', objects: 1, bytes: 4 }] });
+  const sums = await call('usage', { bucket: 'photos', by: 'folder' });
+  expect(sums.answer).toMatchObject({ objects: 1, by: [{ groups: [{ name: 'notes/', objects: 1, bytes: 4 }] }] });
   expect((await call('changes_since', { bucket: 'photos' })).answer).toMatchObject({ items: [{ key: HOSTILE }] });
   expect((await call('list_buckets', {})).answer).toMatchObject({
     items: expect.arrayContaining([expect.objectContaining({ bucket: 'photos' })]),

@@ -101,9 +101,9 @@ describe('an API key over HTTP', () => {
     expect((await send('GET', '/v1/admin/audit', secret)).status).toBe(403);
     expect(uses).toEqual(['ci getMetrics', 'ci getReadiness', 'ci getSession', 'ci listBuckets']);
     uses.length = 0;
-    const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'list_buckets' } };
+    const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'search_objects' } };
     expect((await send('POST', '/mcp', secret, call)).text).toContain('"structuredContent"');
-    expect(uses).toEqual(['ci sendMcpMessage', 'ci listBuckets']);
+    expect(uses).toEqual(['ci sendMcpMessage', 'ci listBuckets', 'ci searchObjects']);
   });
 
   it('Bug: /v1/session answered 404 in the seconds for which a process remembers a revoked key. Fix: 401', async () => {

@@ -13,11 +13,10 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   pipeline: ['domain', 'api'],
   adapters: ['domain', 'pipeline'],
   client: ['domain', 'api'],
-  mcp: ['domain', 'api'],
-  http: ['domain', 'api', 'client', 'pipeline', 'mcp'],
+  http: ['domain', 'api', 'client', 'pipeline'],
   panel: ['domain', 'api'],
   docs: [],
-  cli: ['domain', 'api', 'client', 'settings', 'pipeline', 'mcp', 'http'],
+  cli: ['domain', 'api', 'client', 'settings', 'pipeline', 'http'],
   app: ['domain', 'api', 'settings', 'pipeline', 'adapters', 'http', 'panel', 'docs'],
   'main.ts': ['domain', 'client', 'settings', 'adapters', 'http', 'cli', 'app'],
 };
