@@ -96,8 +96,8 @@ export function startCalendar({ settings, core, telemetry, circuits }: CalendarP
     sweep(
       CONNECTIONS,
       'connections',
-      createVisitConnection({ state, clock, checkConnection, checkSharing }),
-      createConnectionsDue({ state, clock }),
+      createVisitConnection({ state, clock, processes: core.processes, checkConnection, checkSharing }),
+      createConnectionsDue({ state, clock, processes: core.processes }),
     );
   }
   const jobs = createReindexJobs({ state, clock, telemetry, jobIsDue: core.jobIsDue });

@@ -255,9 +255,9 @@ export function leftText({ id }: Job): string {
   return `The job continues. To see its progress: tally jobs ${shellWord(id)}\nTo cancel it: tally jobs cancel ${shellWord(id)}`;
 }
 
-/** Returns what the user can do about a job that its deletion limit holds; undefined for other jobs. */
+/** Returns what the user can do about a job that its deletion limit holds, or that could not fill in what it was to; undefined for other jobs. */
 function adviceText(job: Job): string | undefined {
-  if (!isHeldByLimit(job)) return undefined;
+  if (!isHeldByLimit(job)) return unfilledText(job);
   const { reserved = 0, waiting = 0 } = job.deletions ?? {};
   const isEmptied = job.counts?.listed === 0;
   return [
@@ -267,6 +267,12 @@ function adviceText(job: Job): string | undefined {
     'or keep the documents:',
     `  tally jobs cancel ${shellWord(job.id)}`,
   ].join('\n');
+}
+
+function unfilledText({ state, fill, counts, bucket }: Job): string | undefined {
+  const { lacking_enrichment: unenriched = 0 } = counts ?? {};
+  if (state !== 'done' || fill !== true || unenriched === 0) return undefined;
+  return `S3 refused the HEAD or the tags of ${countText(unenriched, 'object')}, so they are not enriched. To see why: tally doctor ${shellWord(bucket)}`;
 }
 
 /** The name and the meaning of each kind. */

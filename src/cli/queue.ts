@@ -5,7 +5,6 @@ import { QUEUE_PREFIX } from '../domain/provisioning/planning/queue-pair.ts';
 import type { PlannedQueue, QueuePairPlan } from '../pipeline/provision/queue-pair.ts';
 import { queuePrefixOption, withExamples } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
-import { exitCodes } from './exit-codes.ts';
 import { linesText } from './output.ts';
 
 interface CreateOptions extends JsonOption {
@@ -24,26 +23,21 @@ export function addQueueCommands(program: Command, cli: Cli): void {
     .command('create')
     .summary('make the bucket queue and its dead-letter queue')
     .description(
-      'Shows the bucket queue and its dead-letter queue as they are to be, in the region of AWS_REGION, and what of it exists. With --apply it makes what is absent, and prints the settings to export. A queue that exists is never changed: one that is not as planned is reported with each difference, and nothing is made then.',
+      'Shows the bucket queue and its dead-letter queue as they are to be, in the region of AWS_REGION, and how those that exist differ. With --apply it makes what is absent, sets what differs, and prints the settings to export.',
     )
     .addOption(queuePrefixOption())
-    .option('--apply', 'make what is absent')
+    .option('--apply', 'make what is absent, and set what differs')
     .option('--json', 'print JSON');
   withExamples(create, 'tally queue create', 'tally queue create --apply').action(async (options: CreateOptions) => {
     const { prefix, apply } = options;
     const plan = await cli.withQueuePair((pair, signal) => (apply === true ? pair.apply(prefix, signal) : pair.plan(prefix, signal)));
-    const isRefused = plan.queues.some(({ state }) => state === 'different');
     // a shell evaluates what --apply prints
-    if (apply === true && isRefused && options.json !== true) cli.hint(options, planText(plan));
-    else cli.print(options, plan, () => (apply === true ? exportsText(plan) : planText(plan)));
+    cli.print(options, plan, () => (apply === true ? exportsText(plan) : planText(plan)));
     cli.hint(options, nextText(options, plan));
-    if (isRefused) cli.endWith(exitCodes.failure);
   });
 }
 
-function nextText({ prefix }: CreateOptions, { queues, settings, made = [] }: QueuePairPlan): string {
-  if (queues.some(({ state }) => state === 'different'))
-    return 'A queue that exists is never changed. Set its attributes with these commands if nothing else uses it, or choose other names with --prefix.';
+function nextText({ prefix }: CreateOptions, { settings, made = [] }: QueuePairPlan): string {
   if (made.length > 0) return `Made ${made.join(' and ')}. Start Tally with these settings.`;
   if (settings !== undefined) return 'Both queues exist already, as planned. Start Tally with these settings.';
   return `To make them: tally queue create --apply${prefix === QUEUE_PREFIX ? '' : ` --prefix ${shellWord(prefix)}`}`;
@@ -71,12 +65,8 @@ function queueText({ arn, state, attributes, differences }: PlannedQueue): strin
       return `= queue ${arn}\n    It exists as planned.`;
     case 'different':
       return [
-        `! queue ${arn}`,
-        ...differences.flatMap(({ attribute, wanted, found = 'not set', fix }) => [
-          `    ${attribute} is ${found}`,
-          `    planned  ${wanted}`,
-          `    do       ${fix}`,
-        ]),
+        `~ queue ${arn}`,
+        ...differences.flatMap(({ attribute, wanted, found = 'not set' }) => [`    ${attribute} is ${found}`, `    planned  ${wanted}`]),
       ].join('\n');
   }
 }

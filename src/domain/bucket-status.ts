@@ -18,7 +18,7 @@ export const bucketStates = [
   'waiting',
   /** A job held deletions back, and a person decides. */
   'deletions_held',
-  /** A report found differences, or the index refuses documents. */
+  /** A report found differences, the index refuses documents, or S3 refuses what enrichment reads. */
   'differs',
   /** No event has arrived by its present connection, and its parts were not found in order. */
   'events_unproven',
@@ -63,6 +63,8 @@ export interface StatusFacts {
   readonly record: BucketRecord;
   /** What its events wait for. */
   readonly waitsFor: Trouble | undefined;
+  /** Why its documents are written without what its enrichment adds. */
+  readonly unread: Trouble | undefined;
   /** Its gaps, in any state. */
   readonly gaps: readonly GapRecord[];
   readonly nowMs: number;
@@ -187,6 +189,7 @@ const rules: readonly Rule[] = [
       sinceMs: refused.atMs,
       act: 'jobs',
     },
+  unreadRule,
   unprovenRule,
   neverComparedRule,
   gapRule,
@@ -237,6 +240,23 @@ function differsRule({ gaps, nowMs }: StatusFacts): ReturnType<Rule> {
     ...(phantom > 0 ? [`${areText(phantom)} found that S3 does not have`] : []),
   ];
   return { state: 'differs', sentence: `${parts.join(', ')} since the report of ${momentText(atMs, nowMs)}`, sinceMs: atMs, act: 'gaps' };
+}
+
+/** Searches by tags and metadata find less than there is. */
+function unreadRule({ unread, record: { connectionCheck: check, unenriched, enrich } }: StatusFacts): ReturnType<Rule> {
+  if (enrich === 'none') return undefined;
+  const lack = `lack what enrich ${enrich} asks for`;
+  const found = check?.unread ?? unread;
+  if (found !== undefined)
+    return { state: 'differs', sentence: `Documents ${lack}: ${found.reason}`, sinceMs: found.sinceMs, act: 'doctor' };
+  return (
+    unenriched && {
+      state: 'differs',
+      sentence: `${countText(unenriched.count, 'document')} ${lack}, because S3 refused it to the last re-index that filled it in`,
+      sinceMs: unenriched.atMs,
+      act: 'doctor',
+    }
+  );
 }
 
 function unprovenRule({ record }: StatusFacts): ReturnType<Rule> {

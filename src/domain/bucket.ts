@@ -70,6 +70,8 @@ export const connectionCheckSchema = z.object({
   brokenSinceMs: z.number().optional(),
   /** When a gap was last opened for what is lost. */
   lossToldAtMs: z.number().optional(),
+  /** What keeps the documents of the bucket from being enriched, and since when. */
+  unread: z.object({ reason: z.string(), sinceMs: z.number() }).optional(),
   /** It was in order once. */
   wasInOrder: z.boolean().optional(),
 });
@@ -121,6 +123,8 @@ export const bucketRecordSchema = z.object({
   lastComparedAtMs: z.number().optional(),
   /** Documents that the index refused in the last apply job over the whole bucket. */
   refused: z.object({ jobId: z.string(), count: z.number(), atMs: z.number() }).optional(),
+  /** Documents that lack their enrichment after the last job over the whole bucket that was to fill it in. */
+  unenriched: z.object({ jobId: z.string(), count: z.number(), atMs: z.number() }).optional(),
   /** What the watch of its connection found last. */
   connectionCheck: connectionCheckSchema.optional(),
   /** Only for buckets whose source does not report expirations: when the lifecycle rules were last read and the objects that they expire were last checked. */

@@ -23,6 +23,8 @@ const meanings: Readonly<Record<string, string>> = {
     'Parts of an earlier source, queue or name are still in AWS. `tally bucket clean` takes them away once a re-index has closed the gap of the change.',
   'connect.letter-retention': 'The dead-letter queue keeps messages for too short a time. SQS counts from when a message was first sent.',
   'connect.limit': 'The bucket has as many notifications as S3 allows.',
+  'connect.not-enriched':
+    'S3 refuses the HEAD or the tags of an object, so documents lack what the enrichment of the bucket asks for. Once S3 answers, a re-index fills it in.',
   'connect.not-made': 'Parts in AWS are not made yet. `tally bucket plan` shows them.',
   'connect.notification-altered': "Tally's notification of the bucket was changed, so events are missing. An apply makes it again.",
   'connect.notification-missing':

@@ -22,6 +22,7 @@ function statusOf(
   return bucketStatus({
     record: { ...base, ...record },
     waitsFor: undefined,
+    unread: undefined,
     gaps: [],
     nowMs: NOW_MS,
     compareIntervalMs: 7 * DAY_MS,
@@ -128,7 +129,29 @@ describe('the status of a bucket', () => {
     expect(statusOf({ record: { lastEventAtMs: NOW_MS - 180 * MINUTE_MS } }).state).toBe('ok');
   });
 
+  it('Fix: differs while S3 refuses what enrichment reads, and until it is filled in', () => {
+    const unread = { level: 'enrichment', name: 'b', code: 'object.denied', reason: 'HEAD: 403', sinceMs: 3 } as const;
+    const lack = 'Documents lack what enrich tags asks for: HEAD: 403';
+    expect(statusOf({ unread, record: { enrich: 'tags' } })).toMatchObject({
+      state: 'differs',
+      severity: 'bad',
+      sentence: lack,
+      sinceMs: 3,
+      act: 'doctor',
+    });
+    const { connectionCheck } = check('degraded', { unread: { reason: 'HEAD: 403', sinceMs: 4 } });
+    expect(statusOf({ record: { enrich: 'tags', connectionCheck } })).toMatchObject({ sentence: lack, sinceMs: 4 });
+    const unenriched = { jobId: 'job-1', count: 5, atMs: 6 };
+    expect(statusOf({ record: { enrich: 'head', unenriched } })).toMatchObject({
+      state: 'differs',
+      sentence: '5 documents lack what enrich head asks for, because S3 refused it to the last re-index that filled it in',
+    });
+    // nothing is asked for any longer
+    expect(statusOf({ unread, record: { enrich: 'none', unenriched } }).state).toBe('ok');
+  });
+
   it('is that of the worst of all', () => {
+    const unread = { level: 'enrichment', name: 'b', code: 'object.denied', reason: 'HEAD: 403', sinceMs: 3 } as const;
     const circuit = { level: 'bucket', name: 'b', code: 'bucket.missing', reason: 'no such bucket', sinceMs: 1, seenAtMs: 2 } as const;
     // each fact with those that are less bad
     const facts: readonly (readonly [BucketState, Partial<BucketRecord>, Partial<StatusFacts>])[] = [
@@ -137,6 +160,7 @@ describe('the status of a bucket', () => {
       ['overdue', { lastComparedAtMs: 0 }, {}],
       ['quiet', { rhythm: { sinceMs: 0, usualIntervalMs: 1 }, lastEventAtMs: NOW_MS - DAY_MS }, {}],
       ['gap_open', {}, { gaps: [gap] }],
+      ['differs', { enrich: 'head' }, { unread }],
       ['differs', { refused: { jobId: 'job-1', count: 3, atMs: NOW_MS } }, {}],
       ['differs', {}, { gaps: [{ ...gap, differences }] }],
       ['deletions_held', {}, { gaps: [{ ...gap, differences, heldDeletes: 3 }] }],

@@ -276,7 +276,7 @@ export const permissions: readonly Permission[] = [
     sid: 'MakeQueues',
     why: '`tally queue create`: the bucket queue and its dead-letter queue',
     roles: ['queues'],
-    actions: ['sqs:CreateQueue', 'sqs:GetQueueUrl', 'sqs:GetQueueAttributes'],
+    actions: ['sqs:CreateQueue', 'sqs:GetQueueUrl', 'sqs:GetQueueAttributes', 'sqs:SetQueueAttributes'],
     resource: 'new-queues',
   },
   {

@@ -1,6 +1,7 @@
 /** The error about a queue of the settings, or of a connection, that does not exist. */
 import { shellWord } from '../commands.ts';
 import { RequestError } from '../request-error.ts';
+import { queueNames } from './planning/queue-pair.ts';
 
 interface QueuePlace {
   readonly name: string;
@@ -10,11 +11,19 @@ interface QueuePlace {
 
 /** Returns the error. It contains the command that creates the queue again. */
 export function queueMissing(what: string, { name, region }: QueuePlace): RequestError {
-  const inRegion = region === undefined ? '' : ` --region ${shellWord(region)}`;
-  const create = `aws sqs create-queue --queue-name ${shellWord(name)}${inRegion}`;
+  const inRegion = region === undefined ? '' : ` in ${region}`;
+  const prefix = prefixOf(name);
+  const create = `tally queue create${prefix === undefined ? '' : ` --prefix ${shellWord(prefix)}`} --apply`;
+  const how = prefix === undefined ? 'Make it again as it was made, or make others with' : 'Make it again with';
   return new RequestError(
     'connect.queue-missing',
-    `${what}: the queue does not exist. Create it again with \`${create}\`, or name another one in TALLY_QUEUE_URL`,
+    `${what}: the queue does not exist${inRegion}. ${how} \`${create}\`, or name another one in TALLY_QUEUE_URL`,
     { create },
   );
+}
+
+/** The prefix by which `tally queue create` gives a queue this name. */
+function prefixOf(name: string): string | undefined {
+  const [prefix = ''] = name.split(/-(?:bucket-events|dead-letters)$/);
+  return Object.values(queueNames(prefix)).includes(name) ? prefix : undefined;
 }

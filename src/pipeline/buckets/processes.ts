@@ -131,7 +131,7 @@ export function createProcesses({ state, clock }: WithPorts<'state' | 'clock'>):
   }
 
   /** The queues in which messages wait although no process receives. While the store does not answer, that time does not count. */
-  function notReceived(receiving: ReadonlySet<string>): readonly Trouble[] {
+  function notReceived(receiving: ReadonlyMap<string, number>): readonly Trouble[] {
     if (self === undefined) return [];
     const { bucketQueueUrls, queueWatch } = self;
     const nowMs = clock.monotonicMs();
@@ -139,8 +139,9 @@ export function createProcesses({ state, clock }: WithPorts<'state' | 'clock'>):
       const count = queueWatch.visibleIn(url);
       if (count === 0) waitingMs.delete(url);
       else if (!waitingMs.has(url)) waitingMs.set(url, nowMs);
-      if (receiving.has(url) || !receivedMs.has(url)) receivedMs.set(url, nowMs);
-      const forMs = nowMs - Math.max(receivedMs.get(url) ?? nowMs, waitingMs.get(url) ?? nowMs);
+      const lastMs = receiving.get(url) ?? receivedMs.get(url) ?? nowMs;
+      receivedMs.set(url, lastMs);
+      const forMs = nowMs - Math.max(lastMs, waitingMs.get(url) ?? nowMs);
       if (forMs <= UNRECEIVED_MS) return [];
       const wait = count === 1 ? '1 message waits' : `${count} messages wait`;
       const reason = `${wait} in the bucket queue, and no process has received for ${Math.floor(forMs / 60_000)} minutes`;
@@ -153,7 +154,12 @@ export function createProcesses({ state, clock }: WithPorts<'state' | 'clock'>):
     const fresh = stored.filter((each) => ageMs(each) < LIFE_MS);
     const mine = own(fresh);
     const all = [...mine, ...fresh];
-    const receiving = new Set(all.flatMap(({ receives }) => receives));
+    /** When a process was last seen to receive from each queue, by the monotonic clock. */
+    const receiving = new Map<string, number>();
+    for (const each of all) {
+      const atMs = clock.monotonicMs() - (fresh.includes(each) ? ageMs(each) : 0);
+      for (const url of each.receives) receiving.set(url, Math.max(atMs, receiving.get(url) ?? -Infinity));
+    }
     const troubles = all.flatMap((each) => each.troubles).filter(({ level, name }) => level !== 'queue' || !receiving.has(name));
     const hidden = [...mine.map((each) => hiddenIn(each, 0)), ...stored.map((each) => hiddenIn(each, ageMs(each)))].flat();
     return { stored, fresh, receiving, troubles: [...troubles, ...hidden] };
@@ -204,8 +210,20 @@ export function createProcesses({ state, clock }: WithPorts<'state' | 'clock'>):
   };
 }
 
+/** What concerns this bucket: what its events wait for, and what keeps its documents from being enriched. */
+export function troublesOf(
+  troubles: readonly Trouble[],
+  record: BucketRecord,
+  nowMs: number,
+): { readonly waitsFor: Trouble | undefined; readonly unread: Trouble | undefined } {
+  const { bucket, enrich, connectionCheck: check } = record;
+  // what the watch has asked since counts more
+  const unread = troubles.find(({ level, name, sinceMs }) => level === 'enrichment' && name === bucket && sinceMs > (check?.atMs ?? 0));
+  return { waitsFor: waitOf(troubles, record, nowMs), unread: enrich === 'none' ? undefined : unread };
+}
+
 /** What the events of this bucket wait for: what concerns most comes first, and what is over for all but some messages last. */
-export function waitOf(troubles: readonly Trouble[], record: BucketRecord, nowMs: number): Trouble | undefined {
+function waitOf(troubles: readonly Trouble[], record: BucketRecord, nowMs: number): Trouble | undefined {
   const named = (level: Trouble['level'], name: string): Trouble | undefined =>
     troubles.filter((each) => each.level === level && each.name === name).toSorted((a, b) => a.sinceMs - b.sinceMs)[0];
   return (

@@ -5,7 +5,7 @@ import { bucketStatus, statusForReaders, type BucketStatus } from '../../domain/
 import type { GapRecord } from '../../domain/gaps/gap.ts';
 import type { Trouble } from '../../domain/process-record.ts';
 import { allGaps, gapsOf } from '../gaps/stored-gaps.ts';
-import { waitOf, type Processes } from './processes.ts';
+import { troublesOf, type Processes } from './processes.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
 interface Known {
@@ -21,7 +21,7 @@ export function statusesOf(records: readonly BucketRecord[], { troubles, gaps, n
   return records.map((record) =>
     bucketStatus({
       record,
-      waitsFor: waitOf(troubles, record, nowMs),
+      ...troublesOf(troubles, record, nowMs),
       gaps: byBucket.get(record.bucket) ?? [],
       nowMs,
       compareIntervalMs,
@@ -55,7 +55,7 @@ export function createBucketStatuses({ state, clock, processes, compareIntervalM
   return {
     async of(record, readable, signal) {
       const { gaps, troubles, ...rest } = await known(gapsOf(state, record.bucket, signal), readable);
-      return shownTo(readable, bucketStatus({ record, gaps, waitsFor: waitOf(troubles, record, rest.nowMs), ...rest }));
+      return shownTo(readable, bucketStatus({ record, gaps, ...troublesOf(troubles, record, rest.nowMs), ...rest }));
     },
     ofAll: async (records, readable) =>
       statusesOf(records, await known(allGaps(state), readable)).map((status) => shownTo(readable, status)),

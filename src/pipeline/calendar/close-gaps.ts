@@ -40,6 +40,7 @@ export type StartJob = (
     readonly requestedBy: 'gap' | 'schedule';
     readonly gapIds: readonly string[];
     readonly tags?: boolean;
+    readonly fill?: boolean;
     readonly holds?: boolean;
   },
   signal?: AbortSignal,
@@ -330,7 +331,8 @@ function wishesOf(gaps: readonly GapRecord[]) {
   return {
     gapIds: gaps.map(({ id }) => id),
     holds: true,
-    ...(gaps.some(({ tags }) => tags === true) && { tags: true }),
+    // documents may lack both, because S3 refused what enrichment reads
+    ...(gaps.some(({ tags }) => tags === true) && { tags: true, fill: true }),
   };
 }
 

@@ -88,6 +88,7 @@ const NO_CIRCUITS: EnricherDependencies['circuits'] = {
   take: () => ({ ids: [], leave: () => undefined }),
   openOf: () => undefined,
   storageAnswered: () => undefined,
+  enrichmentAnswered: () => undefined,
 };
 
 /**

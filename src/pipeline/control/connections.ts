@@ -6,7 +6,7 @@ import { connectionView, diagnosisView, planView, type ConnectionView, type Diag
 import { adviceAbout, faultOf, isFaultCode, type FaultCode } from '../../domain/fault.ts';
 import type { Trouble } from '../../domain/process-record.ts';
 import { broken, type Finding } from '../../domain/provisioning/checks/finding.ts';
-import { waitOf, type Processes } from '../buckets/processes.ts';
+import { troublesOf, type Processes } from '../buckets/processes.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { connectedNotApplied } from '../../domain/provisioning/not-applied.ts';
 import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
@@ -116,7 +116,7 @@ export function createConnections({
     async diagnose(bucket: string, signal: AbortSignal): Promise<Diagnosis> {
       const record = await requireBucket(state, bucket, signal);
       const found = [
-        ...waitingFindings(record, waitOf(await processes.troubles(), record, clock.nowMs())),
+        ...waitingFindings(record, troublesOf(await processes.troubles(), record, clock.nowMs()).waitsFor),
         ...(await checkConnection(record, signal)),
       ];
       const unlisted = await listingFindings(record, signal);

@@ -16,7 +16,7 @@ import { defined } from '../../domain/defined.ts';
 import { bucketView } from '../../api/buckets.ts';
 import { asksForMore, bucketRecordSchema, type BucketRecord, type EnrichMode } from '../../domain/bucket.ts';
 import { bucketSeverities, bucketStatus } from '../../domain/bucket-status.ts';
-import { createProcesses, waitOf, type Processes } from '../buckets/processes.ts';
+import { createProcesses, troublesOf, type Processes } from '../buckets/processes.ts';
 import { shownTo } from '../buckets/statuses.ts';
 import { gapsOf } from '../gaps/stored-gaps.ts';
 import type { WithPorts } from '../ports/ports.ts';
@@ -207,10 +207,9 @@ export function createAsOf({
       gapsOf(state, bucket, signal),
     ]);
     const gaps = all.filter((gap) => touches(readable, gap));
-    const waitsFor = waitOf(troubles, record, nowMs);
     const { status, last_event_at, last_compared_at } = bucketView(
       record,
-      shownTo(readable, bucketStatus({ record, waitsFor, gaps, nowMs, compareIntervalMs })),
+      shownTo(readable, bucketStatus({ record, ...troublesOf(troubles, record, nowMs), gaps, nowMs, compareIntervalMs })),
     );
     const times = defined({ last_event_at, last_compared_at, behind_ms: behindMs(record, nowMs) });
     const left = gaps.filter((gap) => gap.state !== 'closed');

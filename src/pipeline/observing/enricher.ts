@@ -61,7 +61,7 @@ export interface Enricher {
 export interface EnricherDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly storage: Pick<ObjectStorage, 'readVersion' | 'readTags'>;
   readonly heads: HeadQueue;
-  readonly circuits: Pick<Circuits, 'take' | 'storageAnswered' | 'openOf'>;
+  readonly circuits: Pick<Circuits, 'take' | 'storageAnswered' | 'enrichmentAnswered' | 'openOf'>;
   /** Aborted at the deadline of the stop; running requests count as late then. */
   readonly stopped: AbortSignal;
 }
@@ -184,12 +184,11 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
     try {
       const value = await ask();
       circuits.storageAnswered(bucket, { key, sentAtMs, enriches: true });
+      circuits.enrichmentAnswered(bucket.bucket);
       return value === 'gone' ? { result: 'gone' } : { result: 'ok', value };
     } catch (error) {
       const fault = signal.aborted ? LATE_ANSWER : faultOf(error);
-      // the refusal of one object says nothing about the bucket: an observation would list it instead
-      if (!stopped.aborted && circuitOf(fault.code) !== 'object')
-        circuits.storageAnswered(bucket, { key, sentAtMs, enriches: true, fault });
+      if (!stopped.aborted) noteFault(circuits, bucket, { key, sentAtMs, fault });
       return signal.aborted ? { result: 'late' } : { result: fault.code, reason: fault.reason };
     }
   }
@@ -215,6 +214,17 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
   }
 
   return { ofEvent, ofObservation };
+}
+
+function noteFault(
+  circuits: EnricherDependencies['circuits'],
+  bucket: EnrichRequest<ObjectState>['bucket'],
+  request: { readonly key: string; readonly sentAtMs: number; readonly fault: Fault },
+): void {
+  const { code } = request.fault;
+  // the refusal of one object says nothing about the bucket: an observation would list it instead
+  if (circuitOf(code) !== 'object') circuits.storageAnswered(bucket, { ...request, enriches: true });
+  else if (code === 'object.denied') circuits.enrichmentAnswered(bucket.bucket, request.fault);
 }
 
 /** How one step of enriching one live document ended. */

@@ -9,6 +9,8 @@ export interface QueueMaker {
   queueNamed(name: string, signal?: AbortSignal): Promise<NamedQueue | 'absent'>;
   /** Makes a queue. SQS refuses it if one with this name exists and has other attributes. */
   createQueue(name: string, attributes: Readonly<Record<string, string>>, signal?: AbortSignal): Promise<void>;
+  /** Sets these attributes of the queue, and leaves all others. */
+  setAttributes(url: string, attributes: Readonly<Record<string, string>>, signal?: AbortSignal): Promise<void>;
 }
 
 export interface NamedQueue {

@@ -4,9 +4,9 @@
  */
 import type { WishRequest } from '../../domain/provisioning/planning/apply-command.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
-import { FaultError, faultOf } from '../../domain/fault.ts';
+import { adviceAbout, FaultError, faultOf } from '../../domain/fault.ts';
 import { queueChecks } from '../../domain/provisioning/checks/all.ts';
-import { degraded, clockSkew, type Finding, broken, statusOf } from '../../domain/provisioning/checks/finding.ts';
+import { degraded, clockSkew, type Finding, broken, NOT_ENRICHED, statusOf } from '../../domain/provisioning/checks/finding.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { canonicalEntry, parseNotification, entryText, lostEntries } from '../../domain/provisioning/notification.ts';
 import type { Observed } from '../../domain/provisioning/observed.ts';
@@ -30,7 +30,7 @@ const LOST_MS = 120_000;
 interface DiagnoseDependencies extends WithPorts<'state' | 'clock'> {
   readonly aws: Pick<AwsReads, 'notificationOf'>;
   readonly readBucketQueue: ReadBucketQueue;
-  readonly storage: Pick<ObjectStorage, 'versioningOf'>;
+  readonly storage: Pick<ObjectStorage, 'versioningOf' | 'firstKey' | 'readVersion' | 'readTags'>;
   /** The bucket queues that the daemon receives from. */
   readonly queueUrls: readonly string[];
   readonly wishOf: WishOf;
@@ -56,7 +56,8 @@ export function createDiagnose({
     const connection = await readable(record, (...of) => diagnoseConnection(...of, known), signal);
     // S3 would fail again, and be found twice
     if (!connection.isRead) return connection.findings;
-    return [...connection.findings, ...(await readable(record, diagnoseClock, signal)).findings].map(withItsRole);
+    const ofClock = await readable(record, diagnoseClock, signal);
+    return [...connection.findings, ...ofClock.findings, ...(await diagnoseEnrichment(record, signal))].map(withItsRole);
   };
 
   /** What is in the account of the queues is read with the credentials of the process. */
@@ -105,6 +106,28 @@ export function createDiagnose({
     const versioning = await storage.versioningOf({ bucket, region, account }, signal);
     if (versioning.status === 'unknown') return [];
     return clockSkew(bucket, { s3AtMs: versioning.observedAtMs, sentAtMs, answeredAtMs: clock.nowMs() });
+  }
+
+  /** Asks for one object what enrichment reads. What does not answer, or cannot be listed, is found elsewhere. */
+  async function diagnoseEnrichment({ bucket, region, account, enrich }: BucketRecord, signal?: AbortSignal): Promise<readonly Finding[]> {
+    if (enrich === 'none') return [];
+    const at = { bucket, region, account };
+    try {
+      const key = await storage.firstKey(at, signal).catch(() => undefined);
+      signal?.throwIfAborted();
+      if (key === undefined) return [];
+      await storage.readVersion(at, { key }, signal);
+      if (enrich === 'tags') await storage.readTags(at, { key }, signal);
+      return [];
+    } catch (error) {
+      signal?.throwIfAborted();
+      const { code, reason } = faultOf(error);
+      if (code !== 'object.denied') return [];
+      const why = 'searches by tags and metadata find less than there is. Once S3 answers, a re-index fills it in';
+      return [
+        degraded(NOT_ENRICHED, `documents of ${bucket} lack what enrich ${enrich} asks for: ${reason}`, why, adviceAbout(code, bucket)),
+      ];
+    }
   }
 
   /** The wish with the queue that the daemon receives from now: the settings may name another one than when it was applied. */
@@ -243,12 +266,13 @@ function pausedFinding({ bucket, pausedAtMs }: ConnectionRecord, nowMs: number):
 /** A read that failed says nothing about the connection. */
 function unreadFinding(bucket: string, error: unknown): Finding {
   const isKnown = error instanceof RequestError || error instanceof FaultError;
+  const isQueueMissing = isKnown && error.code === 'connect.queue-missing';
   const reason = error instanceof RequestError ? error.message : faultOf(error).reason;
   return {
     code: isKnown ? error.code : 'internal.unexpected',
-    severity: 'unknown',
-    what: `the connection of ${bucket} could not be read: ${reason}`,
-    why: 'whether events arrive is not known',
+    severity: isQueueMissing ? 'broken' : 'unknown',
+    what: isQueueMissing ? reason : `the connection of ${bucket} could not be read: ${reason}`,
+    why: isQueueMissing ? 'what S3 reports is lost until it is there again' : 'whether events arrive is not known',
     fix: remedyOf(bucket, error),
     blocks: true,
   };

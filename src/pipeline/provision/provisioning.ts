@@ -27,7 +27,7 @@ interface ProvisionDependencies extends WithPorts<'state' | 'clock'> {
   readonly aws: Provisioner;
   /** For checks, which the daemon makes by itself. Default: the same. */
   readonly reads?: AwsReads;
-  readonly storage: Pick<ObjectStorage, 'regionOf' | 'versioningOf'>;
+  readonly storage: Pick<ObjectStorage, 'regionOf' | 'versioningOf' | 'firstKey' | 'readVersion' | 'readTags'>;
   /** The bucket queue that plans connect to; absent if the settings name none. */
   readonly queueUrl: string | undefined;
   /** The other bucket queues of the settings. */

@@ -1,6 +1,6 @@
 /**
- * Plans and makes the two queues of an installation. A queue is made with all its attributes by one request, so one that exists
- * is whole: it is never changed, and if it differs from the plan, nothing is made.
+ * Plans and makes the two queues of an installation. A queue is made with all its attributes by one request. Of one that exists
+ * and was made otherwise, the attributes that differ are set.
  */
 import { partitionOf } from '../../domain/provisioning/names.ts';
 import {
@@ -28,14 +28,14 @@ export interface QueuePairPlan {
   readonly queues: readonly PlannedQueue[];
   /** What to export, once both queues are there as planned. */
   readonly settings?: Readonly<Record<string, string>>;
-  /** The names of the queues that this call has made. Absent: it made none. */
+  /** The names of the queues that this call has made, or healed. Absent: it changed none. */
   readonly made?: readonly string[];
 }
 
 export interface QueuePair {
   /** Reads what exists. */
   plan(prefix: string, signal?: AbortSignal): Promise<QueuePairPlan>;
-  /** Makes what is absent, and reads it again. Makes nothing if a queue differs from the plan: it is in the answer. */
+  /** Makes what is absent, sets what differs, and reads both again. */
   apply(prefix: string, signal?: AbortSignal): Promise<QueuePairPlan>;
 }
 
@@ -45,7 +45,7 @@ interface Dependencies {
   readonly region: string;
 }
 
-/** AWS says that a new queue can be used after one second. It is seen everywhere within a minute. */
+/** AWS says that a new queue can be used after one second. It, and a changed attribute, is seen everywhere within a minute. */
 const SEEN_AFTER_MS = 1_000;
 const READS_MAX = 60;
 
@@ -64,23 +64,24 @@ export function createQueuePair({ aws, clock, region }: Dependencies): QueuePair
   }
 
   /** The redrive policy of the bucket queue may name the dead-letter queue only once SQS sees it. */
-  async function make(queue: WantedQueue, signal?: AbortSignal): Promise<void> {
-    await aws.createQueue(queue.name, attributeTexts(queue), signal);
+  async function make(queue: PlannedQueue, signal?: AbortSignal): Promise<void> {
+    const differing = Object.fromEntries(queue.differences.map(({ attribute, wanted }) => [attribute, wanted]));
+    if (queue.url === undefined) await aws.createQueue(queue.name, attributeTexts(queue), signal);
+    else await aws.setAttributes(queue.url, differing, signal);
     for (let count = 0; count < READS_MAX; count += 1) {
       await clock.sleep(SEEN_AFTER_MS, signal);
-      if ((await aws.queueNamed(queue.name, signal)) !== 'absent') return;
+      if ((await planned(queue, signal)).state === 'as-planned') return;
     }
-    throw new FaultError('connect.unavailable', `CreateQueue ${queue.name}: the queue is not to be seen after ${READS_MAX} s`);
+    throw new FaultError('connect.unavailable', `${queue.name}: SQS does not show the queue as planned after ${READS_MAX} s`);
   }
 
   return {
     plan,
     async apply(prefix, signal) {
       const before = await plan(prefix, signal);
-      if (before.queues.some(({ state }) => state === 'different')) return before;
-      const absent = before.queues.filter(({ state }) => state === 'absent');
-      for (const queue of absent) await make(queue, signal);
-      return absent.length === 0 ? before : { ...(await plan(prefix, signal)), made: absent.map(({ name }) => name) };
+      const unplanned = before.queues.filter(({ state }) => state !== 'as-planned');
+      for (const queue of unplanned) await make(queue, signal);
+      return unplanned.length === 0 ? before : { ...(await plan(prefix, signal)), made: unplanned.map(({ name }) => name) };
     },
   };
 }

@@ -5,10 +5,9 @@ import { printable } from '../../domain/printable.ts';
 import { CLOCK_SKEW, type Finding } from '../../domain/provisioning/checks/finding.ts';
 import { connectionSchema, type ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { afterCheck, isBeingMade, checkDue, type AfterCheck } from '../../domain/provisioning/planning/watch.ts';
+import { troublesOf, type Processes } from '../buckets/processes.ts';
 import type { DueOf, Visit } from '../calendar/sweep.ts';
 import type { GapReports } from '../gaps/reports.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { StateStore } from '../ports/state.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
 import { noteProof, openChangeGap } from '../gaps/connection-gaps.ts';
 import type { Provisioning } from './provisioning.ts';
@@ -60,8 +59,9 @@ export function createCheckConnection({ state, provisioning, gaps, clock, teleme
     else telemetry.warn('the connection of the bucket is not in order', fields);
   }
 
-  async function openGap(record: BucketRecord, { check, gap }: AfterCheck, signal?: AbortSignal): Promise<void> {
+  async function openGap(record: BucketRecord, { check, gap, isReadable }: AfterCheck, signal?: AbortSignal): Promise<void> {
     const { bucket } = record;
+    if (isReadable) await gaps.report({ bucket, kind: 'loss', reason: UNREAD, seenAtMs: check.atMs, tags: true }, signal);
     switch (gap) {
       case undefined:
         return;
@@ -76,11 +76,23 @@ export function createCheckConnection({ state, provisioning, gaps, clock, teleme
   }
 }
 
+const UNREAD = 'S3 refused until now what enrichment reads';
+
+interface DueDependencies extends WithPorts<'state' | 'clock'> {
+  readonly processes: Pick<Processes, 'troubles'>;
+}
+
+function newsOf(...[troubles, record, nowMs]: Parameters<typeof troublesOf>) {
+  const { waitsFor, unread } = troublesOf(troubles, record, nowMs);
+  return { isQueueMissing: waitsFor?.code === 'queue.missing', isUnread: unread !== undefined };
+}
+
 /** Creates the function that decides, by one list of all connections, which buckets are to be checked in a run. */
-export function createConnectionsDue({ state, clock }: WithPorts<'state' | 'clock'>): DueOf {
+export function createConnectionsDue({ state, clock, processes }: DueDependencies): DueOf {
   return async () => {
+    const troubles = await processes.troubles();
     const connections = new Map((await listAllRecords(state, 'connection', connectionSchema)).map((each) => [each.bucket, each]));
-    return (record) => checkDue(record, connections.get(record.bucket), clock.nowMs()) !== 'no';
+    return (record) => checkDue(record, connections.get(record.bucket), clock.nowMs(), newsOf(troubles, record, clock.nowMs())) !== 'no';
   };
 }
 
@@ -88,11 +100,10 @@ export function createConnectionsDue({ state, clock }: WithPorts<'state' | 'cloc
 export function createVisitConnection({
   state,
   clock,
+  processes,
   checkConnection,
   checkSharing,
-}: {
-  readonly state: StateStore;
-  readonly clock: Pick<Clock, 'nowMs'>;
+}: DueDependencies & {
   readonly checkConnection: CheckConnection;
   /** For the checks that come each hour: what buckets share may have been read up to a minute ago. */
   readonly checkSharing: CheckConnection;
@@ -101,7 +112,8 @@ export function createVisitConnection({
     // the sweep may have read the bucket some minutes ago
     const record = await readRecord(state, refs.bucket(bucket), signal);
     const connection = await readRecord(state, refs.connection(bucket), signal);
-    const due = record === undefined ? 'no' : checkDue(record, connection, clock.nowMs());
+    const due =
+      record === undefined ? 'no' : checkDue(record, connection, clock.nowMs(), newsOf(await processes.troubles(), record, clock.nowMs()));
     if (record === undefined || due === 'no') return undefined;
     const findings = await (due === 'hourly' ? checkSharing : checkConnection)(record, signal, connection);
     const unanswered = findings.find(({ code }) => code === 'connect.unavailable' || code === 's3.unavailable');

@@ -32,9 +32,12 @@ export async function noteCompared(state: StateStore, job: JobRecord, compared: 
   }
   await updateRecord(state, refs.bucket(job.bucket), (bucket) => {
     if (bucket === undefined || job.mode === 'report') return bucket && { ...bucket, lastComparedAtMs: atMs };
-    const { refused: _, ...rest } = bucket;
+    const { refused: _, unenriched: before, ...rest } = bucket;
     const refused = counts.refused > 0 ? { refused: { jobId: job.id, count: counts.refused, atMs } } : {};
-    return { ...rest, lastComparedAtMs: atMs, ...refused };
+    // a job that was not to fill in says only whether anything is left to be filled in
+    const tried = job.fill === true || job.tags === true ? { jobId: job.id, count: counts.unenriched, atMs } : before;
+    const unenriched = tried !== undefined && counts.unenriched > 0 ? { unenriched: tried } : {};
+    return { ...rest, lastComparedAtMs: atMs, ...refused, ...unenriched };
   });
 }
 

@@ -37,6 +37,8 @@ export interface Circuits extends Pick<OpenCircuits, 'isQuiet' | 'openOf' | 'all
     target: BucketLocation,
     request: { readonly key: string; readonly sentAtMs: number; readonly fault?: Fault; readonly enriches?: boolean },
   ): void;
+  /** S3 answered what enriches one object, or refused it. A refusal opens no circuit, since a policy may deny a part of the bucket; it is over at the next answer. */
+  readonly enrichmentAnswered: (bucket: string, refusal?: Fault) => void;
   /** The index of the bucket accepted a document, or refused it because it holds something newer. */
   accepted(bucket: string): void;
   /** An item of the bucket failed, or a whole request that names its index alone (`isWhole`), or its record could not be read. */
@@ -77,6 +79,7 @@ export function createCircuits(dependencies: CircuitsDependencies): Circuits {
   const circuits = createOpenCircuits({ ...dependencies, failuresOf: (id) => streaks.get(id)?.count ?? 0 });
   /** The bucket of an endpoint that failed last while its own circuit was open. */
   const explainedBy = new Map<CircuitId, string>();
+  const refusals = createRefusals(clock);
   /** When a bucket's index last accepted a write, and when each last failed, by the monotonic clock. */
   const acceptedAtMs = new Map<string, number>();
   const failedAtMs = new Map<string, number>();
@@ -166,7 +169,7 @@ export function createCircuits(dependencies: CircuitsDependencies): Circuits {
     cluster: () => circuits.cluster(),
     openOf: (ids) => circuits.openOf(ids),
     all: () => circuits.all(),
-    waitedFor: () => [...circuits.all(), ...failing()],
+    waitedFor: () => [...circuits.all(), ...failing(), ...refusals.all()],
     take: (attempt) => circuits.take(attempt),
     wait: (attempt, forMs, signal) => circuits.wait(attempt, forMs, signal),
     isFailing: ({ bucket, region }) =>
@@ -186,6 +189,7 @@ export function createCircuits(dependencies: CircuitsDependencies): Circuits {
       const { count, keys } = countFailure(id, fault, { key });
       failed(id, fault, { sentAtMs, isEnough: () => count >= OBJECT_REQUESTS_MAX && keys.size >= OBJECTS_MIN });
     },
+    enrichmentAnswered: refusals.answered,
     accepted(bucket) {
       lastAcceptedMs = clock.monotonicMs();
       acceptedAtMs.set(bucket, lastAcceptedMs);
@@ -207,6 +211,21 @@ export function createCircuits(dependencies: CircuitsDependencies): Circuits {
       const { count, firstMs } = countFailure('cluster', fault);
       const isRepeated = count >= REQUESTS_MAX && clock.monotonicMs() - firstMs >= CLUSTER_MIN_MS;
       failed('cluster', fault, { sentAtMs, isEnough: () => isLasting || isRepeated });
+    },
+  };
+}
+
+/** Why documents of buckets are written without enrichment. */
+function createRefusals(clock: CircuitsDependencies['clock']) {
+  const refusals = new Map<string, OpenCircuit & { readonly lastMs: number }>();
+  return {
+    answered: (bucket: string, fault?: Fault): void => {
+      if (fault === undefined) refusals.delete(bucket);
+      else refusals.set(bucket, { level: 'enrichment', name: bucket, fault, sinceMs: clock.nowMs(), lastMs: clock.monotonicMs() });
+    },
+    all: (): readonly OpenCircuit[] => {
+      for (const [bucket, { lastMs }] of refusals) if (clock.monotonicMs() - lastMs >= SHOWN_MS) refusals.delete(bucket);
+      return [...refusals.values()];
     },
   };
 }

@@ -1,7 +1,9 @@
 /**
  * A model of one bucket whose world changes at random: events get lost with and without a trace, parts in AWS break, deletions are
- * held back, reports are made, jobs fail. The product's own calendar, watch, gaps and statuses run on it; a job that is done copies
- * the bucket to the index. Whatever has happened, the status is never `ok` over a difference.
+ * held back, reports are made, jobs fail; and of the process that receives: its index or the whole store takes nothing, S3 refuses
+ * what enrichment reads, its queue is deleted, or it is killed. The product's own calendar, watch, gaps, records of processes and
+ * statuses run on it, and another process tells the status; a job that is done copies the bucket to the index. Whatever has
+ * happened, the status is never `ok` over a difference.
  */
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -12,6 +14,9 @@ import { jobSchema, type JobRecord } from '../../../src/domain/reindex/job.ts';
 import type { Finding, Severity } from '../../../src/domain/provisioning/checks/finding.ts';
 import { createLastEvents } from '../../../src/pipeline/buckets/last-events.ts';
 import { createProcesses } from '../../../src/pipeline/buckets/processes.ts';
+import { createHiddenMessages } from '../../../src/pipeline/ingest/hidden-messages.ts';
+import { createTestCircuits } from '../../support/fakes/circuits.ts';
+import { FaultError, type Fault } from '../../../src/domain/fault.ts';
 import { createBucketStatuses } from '../../../src/pipeline/buckets/statuses.ts';
 import { createCloseGaps } from '../../../src/pipeline/calendar/close-gaps.ts';
 import { createVisitFull } from '../../../src/pipeline/calendar/sweep-full.ts';
@@ -42,7 +47,12 @@ type Step =
   | { readonly kind: 'report' | 'reindex'; readonly prefix: '' | 'a/' }
   | { readonly kind: 'job'; readonly ends: 'done' | 'failed' | 'cancelled' }
   | { readonly kind: 'deletion-limit'; readonly isOn: boolean }
+  | { readonly kind: 'process'; readonly fault: ProcessFault }
   | { readonly kind: 'pass'; readonly forMs: number };
+
+/** What is the matter with the process that receives. */
+const processFaults = ['none', 'index', 'store', 'queue', 'killed', 'enrichment'] as const;
+type ProcessFault = (typeof processFaults)[number];
 
 const steps: fc.Arbitrary<Step> = fc.oneof(
   {
@@ -64,6 +74,7 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ kind: fc.constant('wiring' as const), severity: fc.constantFrom('ok', 'broken', 'degraded', 'unknown') }),
   fc.record({ kind: fc.constantFrom('report' as const, 'reindex' as const), prefix: fc.constantFrom('' as const, 'a/' as const) }),
   fc.record({ kind: fc.constant('deletion-limit' as const), isOn: fc.boolean() }),
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('process' as const), fault: fc.constantFrom(...processFaults) }) },
 );
 
 const minute = { kind: 'pass', forMs: MINUTE_MS } as const;
@@ -79,6 +90,13 @@ const vanished: Step[] = [
   minute,
 ];
 
+const arrives = { kind: 'put', key: 'a/1', event: 'arrives' } as const;
+/** An event while this is the matter, and then no longer. */
+const ofFaults = processFaults.map((fault): [boolean, Step[]] => [
+  true,
+  [{ kind: 'process', fault }, arrives, minute, later, { ...arrives, key: 'b/1' }, { kind: 'process', fault: 'none' }, minute, done],
+]);
+
 async function createWorld() {
   const { state } = createMemoryStore();
   const clock = createFakeClock();
@@ -90,18 +108,48 @@ async function createWorld() {
   const startJob: Parameters<typeof createCloseGaps>[0]['startJob'] = (wanted, signal) => jobs.start(wanted, signal);
   const closeGaps = createCloseGaps({ ...parts, startJob, askToRepair: async () => undefined });
   const visitFull = createVisitFull({ ...parts, startJob, intervalMs: WEEK_MS });
-  const statuses = createBucketStatuses({ state, clock, processes: createProcesses({ state, clock }), compareIntervalMs: WEEK_MS });
+  let fault: ProcessFault = 'none';
+  const probeCluster = async (): Promise<void> => {
+    if (fault === 'store') throw new FaultError('index.blocked', 'blocked');
+  };
+  const circuits = createTestCircuits({ clock, telemetry, probeCluster });
+  const hiddenMessages = createHiddenMessages(clock);
+  /** The messages of the queue, with the time from which each is visible. */
+  const queue = new Map<string, { readonly key: string; fromMs: number }>();
+  const noQueue: Fault = { code: 'queue.missing', reason: 'the queue does not exist' };
+  const begin = (worker: string, receives: boolean) => {
+    const processes = createProcesses({ state, clock });
+    const faultOf = (): Fault | undefined => (fault === 'queue' ? noQueue : undefined);
+    const notReceiving = () => (fault === 'queue' ? { fault: noQueue, forMs: 0 } : undefined);
+    processes.introduce({
+      worker,
+      circuits: receives ? circuits : createTestCircuits({ clock, telemetry }),
+      queueWatch: { visibleIn: () => [...queue.values()].filter(({ fromMs }) => fromMs <= clock.monotonicMs()).length, faultOf },
+      bucketQueueUrls: ['http://queue'],
+      receiving: receives ? { notReceiving, hidden: () => hiddenMessages.all() } : undefined,
+    });
+    return processes;
+  };
+  const [worker, processes] = [begin('worker', true), begin('http', false)];
+  const statuses = createBucketStatuses({ state, clock, processes, compareIntervalMs: WEEK_MS });
   const lastEvents = createLastEvents({ state, clock });
   let findings: readonly Finding[] = [];
-  const checkConnection = createCheckConnection({ state, gaps, clock, telemetry, provisioning: { diagnose: async () => findings } });
-  const visitConnection = createVisitConnection({ state, clock, checkConnection, checkSharing: checkConnection });
+  const checkConnection = createCheckConnection({ state, gaps, clock, telemetry, provisioning: { diagnose: async () => found() } });
+  const visitConnection = createVisitConnection({ state, clock, processes, checkConnection, checkSharing: checkConnection });
   const [inBucket, inIndex] = [new Map<string, number>(), new Map<string, number>()];
   let version = 0;
   let isHeldBack = false;
   /** Changes of keys that the product knows to be missing: each is one that was reported, or that a report found. */
   const known = new Set<string>();
 
-  const fresh = { ...bucketRecord, bucket: BUCKET, createdAtMs: clock.nowMs() };
+  function found(): readonly Finding[] {
+    const part = { what: 'a part is not right', why: '', fix: '', blocks: false };
+    if (fault === 'queue') return [{ ...part, code: 'connect.queue-missing', severity: 'broken' }];
+    if (fault === 'enrichment') return [...findings, { ...part, code: 'connect.not-enriched', severity: 'degraded' }];
+    return findings;
+  }
+
+  const fresh = { ...bucketRecord, bucket: BUCKET, enrich: 'tags', createdAtMs: clock.nowMs() };
   const first = { bucket: BUCKET, seenAtMs: clock.nowMs(), afterBeginOrder: 0, isHeld: false, enrich: 'none' } as const;
   await openNeverCompared({ state, clock }, first, 'before');
   await updateRecord(state, refs.bucket(BUCKET), () => bucketRecordSchema.parse(fresh));
@@ -147,9 +195,55 @@ async function createWorld() {
     for (const job of await listAllRecords(state, 'job', jobSchema)) {
       const isReleased = job.state === 'paused' && !isHeldBack;
       if (job.state !== 'queued' && !isReleased) continue;
+      // it waits until index and S3 answer
+      if (ends === 'done' && (fault === 'index' || fault === 'store' || fault === 'enrichment')) continue;
       if (ends === 'done') await finish(job);
       else await set(job, { state: ends });
     }
+  }
+
+  /** The worker handles what is visible: as it is in S3 by then, or it hides the message again. */
+  function receive(): void {
+    if (fault === 'killed' || fault === 'queue' || fault === 'store') return;
+    for (const [id, message] of queue) {
+      if (message.fromMs > clock.monotonicMs()) continue;
+      if (fault === 'index') {
+        const blocked: Fault = { code: 'bucket.index-blocked', reason: 'blocked' };
+        circuits.indexFailed(BUCKET, blocked, { sentAtMs: clock.monotonicMs(), isWhole: true });
+        message.fromMs = clock.monotonicMs() + 300_000;
+        hiddenMessages.hidden(id, [BUCKET], { fault: blocked, delayS: 300 });
+        continue;
+      }
+      copy(message.key);
+      // without its tags, until a job reads them
+      if (fault === 'enrichment' && inBucket.has(message.key)) {
+        inIndex.set(message.key, -version);
+        known.add(message.key);
+        circuits.enrichmentAnswered(BUCKET, { code: 'object.denied', reason: 'no' });
+      } else circuits.enrichmentAnswered(BUCKET);
+      circuits.accepted(BUCKET);
+      hiddenMessages.settled(id);
+      queue.delete(id);
+    }
+  }
+
+  /** The processes run for so long, and store what they know. */
+  async function run(forMs: number): Promise<void> {
+    for (let ms = 0; ms < forMs; ms += 15_000) {
+      await clock.advance(15_000);
+      receive();
+      if (fault !== 'killed' && fault !== 'store') await worker.store();
+      await processes.store();
+    }
+  }
+
+  /** What a process cannot tell any longer is known within a minute, and that nobody receives a minute later. */
+  async function beginFault(next: ProcessFault): Promise<void> {
+    fault = next;
+    if (next === 'store') circuits.clusterFailed({ code: 'index.blocked', reason: 'blocked' });
+    if (next === 'queue') queue.clear();
+    await run(105_000);
+    await calendar();
   }
 
   async function calendar(): Promise<void> {
@@ -168,8 +262,11 @@ async function createWorld() {
     else inBucket.delete(key);
     // a key that nobody has any longer is no difference, whatever was known of it
     if (!differing().includes(key)) known.delete(key);
-    if (event === 'arrives') {
-      copy(key);
+    if (event === 'arrives' && fault === 'queue') known.add(key);
+    else if (event === 'arrives') {
+      queue.set(`${version}`, { key, fromMs: clock.monotonicMs() });
+      known.add(key);
+      await run(105_000);
       lastEvents.seen({ bucket: BUCKET, dialect: 'native' }, { queueUrl: 'http://queue', sentAtMs: clock.nowMs() });
     }
     if (event !== 'reported') return;
@@ -188,6 +285,7 @@ async function createWorld() {
   async function pass(forMs: number, everyMs: number): Promise<void> {
     for (let ms = 0; ms < forMs; ms += everyMs) {
       await clock.advance(everyMs);
+      await run(15_000);
       await calendar();
       await endJobs('done');
     }
@@ -225,7 +323,10 @@ async function createWorld() {
           return this.deletions(step.isOn);
         case 'pass':
           await clock.advance(step.forMs);
+          await run(15_000);
           return calendar();
+        case 'process':
+          return beginFault(step.fault);
       }
     },
   };
@@ -246,11 +347,12 @@ describe('the status of a bucket in a world that changes', () => {
         if (world.differing().length > 0) expect((await world.status()).state).not.toBe('ok');
         world.wire('ok');
         world.deletions(false);
+        await world.play({ kind: 'process', fault: 'none' });
         await world.pass(2 * WEEK_MS, 6 * HOUR_MS);
         expect(world.differing()).toEqual([]);
         expect((await world.status()).sentence).toMatch(/^No known difference; compared/);
       }),
-      { numRuns: isLong ? 100 : 40, examples: [[false, vanished]] },
+      { numRuns: isLong ? 100 : 40, examples: [[false, vanished], ...ofFaults] },
     );
   });
 
@@ -271,6 +373,14 @@ describe('the status of a bucket in a world that changes', () => {
         ...repaired,
       ],
     ],
+    ['waiting', [...repaired, { kind: 'process', fault: 'index' }, arrives]],
+    ['waiting', [...repaired, { kind: 'process', fault: 'store' }, arrives]],
+    ['waiting', [...repaired, { kind: 'process', fault: 'killed' }, arrives]],
+    ['waiting', [...repaired, { kind: 'process', fault: 'index' }, arrives, { kind: 'process', fault: 'none' }]],
+    ['events_lost', [...repaired, { kind: 'process', fault: 'queue' }]],
+    ['gap_open', [...repaired, { kind: 'process', fault: 'queue' }, arrives, { kind: 'process', fault: 'none' }]],
+    ['differs', [...repaired, { kind: 'process', fault: 'enrichment' }, arrives]],
+    ['gap_open', [...repaired, { kind: 'process', fault: 'enrichment' }, arrives, minute, { kind: 'process', fault: 'none' }]],
     ['degraded', [...repaired, { kind: 'wiring', severity: 'degraded' }, { kind: 'pass', forMs: 7 * HOUR_MS }]],
   ])('is %s after a story of its kind', async (state, story) => {
     const world = await createWorld();

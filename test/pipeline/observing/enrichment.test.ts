@@ -44,6 +44,19 @@ const untilAborted = (signal: AbortSignal | undefined) =>
 
 const results = (world: IngestWorld) => world.telemetry.labels('tally_enrich_total').map(({ enrich, result }) => `${enrich} ${result}`);
 
+it('Fix: that S3 refuses what enriches a bucket is known until it answers, and holds no event', async () => {
+  const world = await worldOf('tags');
+  world.storage.hooks.before = () => Promise.reject(new FaultError('object.denied', 'HEAD: 403'));
+  await world.send(put(world, 'k'));
+  await world.run(700);
+  expect(world.circuits.waitedFor()).toMatchObject([{ level: 'enrichment', name: BUCKET, fault: { code: 'object.denied' } }]);
+  expect(world.outcomes()).toEqual(['written']);
+  world.storage.hooks.before = undefined;
+  await world.send(put(world, 'l'));
+  await world.run(700);
+  expect(world.circuits.waitedFor()).toEqual([]);
+});
+
 describe('an exact event', () => {
   it('of a bucket that asks for nothing is not enriched, and holds its poller as ever', async () => {
     const world = await worldOf('none');

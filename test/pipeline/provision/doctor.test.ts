@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { RequestError } from '../../../src/domain/request-error.ts';
-import { LETTERS_ARN, MARK, QUEUE_ARN, REGION, ROUTED_ARN, THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
+import { LETTERS_ARN, MARK, QUEUE_ARN, ROUTED_ARN, THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
 import { allTo, startWorld, THEIR_QUEUE, theirs, type World } from './world.ts';
 
 const ID = MARK;
@@ -215,6 +215,25 @@ describe('the doctor', () => {
     expect(await world.diagnose()).toMatchObject([{ code, severity: 'unknown', fix }]);
   });
 
+  it.each(['head', 'tags'] as const)('Fix: asks for one object what enrich %s reads, and says that S3 refuses it', async (enrich) => {
+    const world = await applied('notification');
+    const { storage } = world;
+    storage.put('photos', 'k', {});
+    expect(await world.diagnose({ enrich })).toEqual([]);
+    const denied = () => Promise.reject(new FaultError('object.denied', 'HEAD photos/k: 403'));
+    if (enrich === 'head') storage.readVersion = denied;
+    else storage.readTags = denied;
+    expect(await world.diagnose({ enrich })).toMatchObject([
+      {
+        code: 'connect.not-enriched',
+        severity: 'degraded',
+        what: `documents of photos lack what enrich ${enrich} asks for: HEAD photos/k: 403`,
+        fix: expect.stringContaining('s3:GetObject'),
+      },
+    ]);
+    expect(await world.diagnose({ enrich: 'none' })).toEqual([]);
+  });
+
   it('says how to create a bucket queue that was deleted, which no further look brings back', async () => {
     const world = await applied('notification');
     world.aws.parts.queues.delete(QUEUE_ARN);
@@ -222,7 +241,8 @@ describe('the doctor', () => {
       {
         code: 'connect.queue-missing',
         what: expect.stringContaining('the queue does not exist'),
-        fix: `aws sqs create-queue --queue-name tally-bucket-events --region ${REGION} && tally bucket plan photos`,
+        severity: 'broken',
+        fix: 'tally queue create --prefix tally --apply && tally bucket plan photos',
       },
     ]);
   });

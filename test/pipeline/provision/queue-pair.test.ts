@@ -28,6 +28,10 @@ function createWorld({ hidden = 0 } = {}) {
         unseen = hidden;
         queues.set(name, { url: urlOf(name), attributes });
       },
+      async setAttributes(url, attributes) {
+        const name = url.split('/').at(-1) ?? '';
+        queues.set(name, { url, attributes: { ...queues.get(name)?.attributes, ...attributes } });
+      },
     },
     clock: createFakeClock({ autoAdvance: true }),
     region: place.region,
@@ -60,15 +64,19 @@ describe('the bucket queue and its dead-letter queue', () => {
     expect(created).toEqual([bucket.name]);
   });
 
-  it('are not touched where one is not as planned', async () => {
+  it('are healed where one was made otherwise: what others set stays', async () => {
     const { pair, queues, created } = createWorld();
-    queues.set(bucket.name, { url: urlOf(bucket.name), attributes: { ...attributeTexts(bucket), DelaySeconds: '900' } });
-    const refused = await pair.apply('tally');
-    expect(refused.queues).toMatchObject([
-      { state: 'absent' },
-      { state: 'different', differences: [{ attribute: 'DelaySeconds', found: '900' }] },
-    ]);
-    expect(refused.settings).toBeUndefined();
-    expect(created).toEqual([]);
+    const theirs = { Sid: 'theirs', Effect: 'Allow', Principal: '*', Action: 'sqs:SendMessage', Resource: bucket.arn };
+    const otherwise = { Policy: JSON.stringify({ Version: '2012-10-17', Statement: [theirs] }), DelaySeconds: '900', KmsMasterKeyId: 'k' };
+    queues.set(bucket.name, { url: urlOf(bucket.name), attributes: otherwise });
+    const planned = await pair.plan('tally');
+    expect(planned.queues).toMatchObject([{ state: 'absent' }, { state: 'different' }]);
+    expect(planned.queues[1]?.differences).toContainEqual({ attribute: 'DelaySeconds', found: '900', wanted: '0' });
+    expect(planned.settings).toBeUndefined();
+    const applied = await pair.apply('tally');
+    expect(applied.queues.map(({ state }) => state)).toEqual(['as-planned', 'as-planned']);
+    expect(applied).toMatchObject({ made: [letters.name, bucket.name], settings: { TALLY_QUEUE_URL: urlOf(bucket.name) } });
+    expect(created).toEqual([letters.name]);
+    expect(queues.get(bucket.name)?.attributes).toMatchObject({ Policy: expect.stringContaining('"theirs"'), KmsMasterKeyId: 'k' });
   });
 });

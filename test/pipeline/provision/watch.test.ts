@@ -3,6 +3,7 @@ import { gapDueAtMs } from '../../../src/domain/gaps/closing.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { createSweep } from '../../../src/pipeline/calendar/sweep.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
+import { createProcesses } from '../../../src/pipeline/buckets/processes.ts';
 import { createCheckConnection, createVisitConnection } from '../../../src/pipeline/provision/watch.ts';
 import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { QUEUE_ARN, THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
@@ -20,7 +21,7 @@ async function startWatched() {
   const checkConnection = createCheckConnection({ state, provisioning, gaps, clock, telemetry });
   const sharing = { diagnose: (...asked: Parameters<typeof provisioning.diagnose>) => provisioning.diagnoseSharing(...asked) };
   const checkSharing = createCheckConnection({ state, provisioning: sharing, gaps, clock, telemetry });
-  const visit = createVisitConnection({ state, clock, checkConnection, checkSharing });
+  const visit = createVisitConnection({ state, clock, processes: createProcesses({ state, clock }), checkConnection, checkSharing });
   const sweep = createSweep({ state, clock, telemetry, runMaxMs: HOUR_MS }, 'connections', visit);
   return {
     ...world,
@@ -39,7 +40,13 @@ it('tells the sweep of a check that AWS did not answer, so that other buckets of
   const finding = { code: 'connect.unavailable', severity: 'unknown', what: 'no answer', why: '', fix: '', blocks: true } as const;
   const record = await readRecord(state, refs.bucket('photos'));
   const visit = (findings: readonly (typeof finding)[]) =>
-    createVisitConnection({ state, clock, checkConnection: async () => findings, checkSharing: async () => findings });
+    createVisitConnection({
+      state,
+      clock,
+      processes: createProcesses({ state, clock }),
+      checkConnection: async () => findings,
+      checkSharing: async () => findings,
+    });
   await expect(visit([finding])(record!, new AbortController().signal)).rejects.toMatchObject({ code: 'connect.unavailable' });
   expect(await visit([])(record!, new AbortController().signal)).toBe(0);
 });

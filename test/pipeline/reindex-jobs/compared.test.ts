@@ -62,6 +62,19 @@ describe('a report that ends early', () => {
   });
 });
 
+it('Fix: documents that S3 refused to enrich are known of the bucket, until a compare finds none', async () => {
+  const world = await setUp();
+  const job = await world.start({});
+  // what was never to be filled in is no refusal
+  await noteCompared(world.state, job, world.counted({ unenriched: 5 }));
+  expect(await world.record()).not.toHaveProperty('unenriched');
+  await noteCompared(world.state, { ...job, fill: true }, world.counted({ unenriched: 4 }));
+  await noteCompared(world.state, { ...job, id: 'job-2' }, world.counted({ unenriched: 3 }));
+  expect(await world.record()).toMatchObject({ unenriched: { jobId: job.id, count: 4 } });
+  await noteCompared(world.state, { ...job, id: 'job-3' }, world.counted({}));
+  expect(await world.record()).not.toHaveProperty('unenriched');
+});
+
 describe('documents that the index refused', () => {
   it('in the job of a prefix are known of the bucket, until a job has compared all of it', async () => {
     const world = await setUp();

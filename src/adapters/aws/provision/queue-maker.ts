@@ -1,5 +1,11 @@
 /** Reads and makes the two queues of an installation. */
-import { CreateQueueCommand, GetQueueAttributesCommand, GetQueueUrlCommand, type SQSClient } from '@aws-sdk/client-sqs';
+import {
+  CreateQueueCommand,
+  GetQueueAttributesCommand,
+  GetQueueUrlCommand,
+  SetQueueAttributesCommand,
+  type SQSClient,
+} from '@aws-sdk/client-sqs';
 import { GetCallerIdentityCommand, type STSClient } from '@aws-sdk/client-sts';
 import { FaultError } from '../../../domain/fault.ts';
 import type { NamedQueue, QueueMaker } from '../../../pipeline/ports/queue-pair.ts';
@@ -18,6 +24,10 @@ export function createQueueMaker({ sqs, identity }: { readonly sqs: SQSClient; r
     async createQueue(name, attributes, signal) {
       const command = new CreateQueueCommand({ QueueName: name, Attributes: attributes });
       await ask('sqs:CreateQueue', name, (options) => sqs.send(command, options), signal);
+    },
+    async setAttributes(url, attributes, signal) {
+      const command = new SetQueueAttributesCommand({ QueueUrl: url, Attributes: attributes });
+      await ask('sqs:SetQueueAttributes', url, (options) => sqs.send(command, options), signal);
     },
   };
 

@@ -81,6 +81,9 @@ export function statusOf(findings: readonly Pick<Finding, 'severity'>[]): Severi
   return severities.find((severity) => findings.some((finding) => finding.severity === severity)) ?? 'ok';
 }
 
+/** Events arrive, but what enrichment reads is refused. */
+export const NOT_ENRICHED = 'connect.not-enriched';
+
 /** It is about the machine that asked, not about the bucket. */
 export const CLOCK_SKEW = 'connect.clock-skew';
 

@@ -5,7 +5,6 @@
  */
 import { canonicalJson } from '../canonical.ts';
 import { jsonOf } from '../../json.ts';
-import { setAttributes } from '../checks/queues.ts';
 import type { Place } from '../names.ts';
 import { canonicalStatement, parsePolicy, withStatements, type Policy } from '../policy.ts';
 
@@ -97,13 +96,13 @@ function textOf(value: string | object): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** How a queue that exists differs from the wanted one, and the command by which a person may set this attribute. */
+/** How a queue that exists differs from the wanted one. */
 export interface QueueDifference {
   readonly attribute: string;
+  /** The value to set, as SQS takes it: a policy keeps what others added. */
   readonly wanted: string;
   /** Absent: the attribute is not set. */
   readonly found?: string;
-  readonly fix: string;
 }
 
 /** The differences of a queue that exists, from its attributes as SQS answers them. What others added to its policy is none. */
@@ -114,9 +113,8 @@ export function queueDifferences(queue: WantedQueue, found: Readonly<Record<stri
     return [
       {
         attribute,
-        wanted: textOf(value),
+        wanted: attribute === 'Policy' ? policyWith(value, present) : textOf(value),
         ...(present !== undefined && present !== '' && { found: present }),
-        fix: setAttributes(queue.arn, { [attribute]: attribute === 'Policy' ? policyWith(value, present) : textOf(value) }),
       },
     ];
   });

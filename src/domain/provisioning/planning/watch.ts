@@ -9,7 +9,7 @@
  * `unknown` and `paused` say nothing about events, and keep what was known.
  */
 import type { BucketRecord, ConnectionCheck, WatchedState } from '../../bucket.ts';
-import { statusOf, type Finding } from '../checks/finding.ts';
+import { NOT_ENRICHED, statusOf, type Finding } from '../checks/finding.ts';
 import type { ConnectionRecord } from '../connection.ts';
 
 /** Often enough to find a lost configuration within the hour, and rare enough to cost nothing: about six reads for each bucket. */
@@ -45,16 +45,27 @@ export function unprovenBy(findings: readonly Finding[]): readonly Finding[] {
  * Whether the watch checks the bucket now: `soon` after something changed, so that everything is to be read as it is now, or as often
  * as it checks every bucket.
  */
-export function checkDue(record: Seen, connection: Watched | undefined, nowMs: number): 'no' | 'soon' | 'hourly' {
+export function checkDue(record: Seen, connection: Watched | undefined, nowMs: number, news?: News): 'no' | 'soon' | 'hourly' {
   const { connectionCheck: last } = record;
   if (isBeingMade(connection, nowMs)) return 'no';
   if (last === undefined || (connection?.state === 'paused') !== (last.state === 'paused')) return 'soon';
   const changedAtMs = connection?.changedAtMs ?? 0;
   if (AFTER_CHANGE_MS.some((afterMs) => nowMs >= changedAtMs + afterMs && last.atMs < changedAtMs + afterMs)) return 'soon';
-  const intervalMs = intervalOf(record, nowMs);
+  const intervalMs = intervalOf(record, nowMs, news);
   // a clock that was set back must not stop the watch
   if (Math.abs(nowMs - last.atMs) < intervalMs) return 'no';
   return intervalMs === CHECK_MS ? 'hourly' : 'soon';
+}
+
+/** What processes know of the bucket, which the last check may not have found yet, or may have found when it was not over. */
+interface News {
+  readonly isQueueMissing: boolean;
+  readonly isUnread: boolean;
+}
+
+function isNews({ findings, unread }: ConnectionCheck, news: News | undefined): boolean {
+  const isQueueMissing = findings.some(({ code }) => code === 'connect.queue-missing');
+  return news !== undefined && (news.isQueueMissing !== isQueueMissing || news.isUnread !== (unread !== undefined));
 }
 
 /** Parts are being made or taken away now, so that some are missing rightfully. */
@@ -64,7 +75,8 @@ export function isBeingMade(connection: Watched | undefined, nowMs: number): boo
 }
 
 /** What is broken or could not be read is checked again after as long as it has been so: it is shown until then, and may be mended. */
-function intervalOf({ createdAtMs, provenAtMs, connectionCheck: last }: Seen, nowMs: number): number {
+function intervalOf({ createdAtMs, provenAtMs, connectionCheck: last }: Seen, nowMs: number, news: News | undefined): number {
+  if (last !== undefined && isNews(last, news)) return TROUBLE_CHECK_MS;
   if (provenAtMs === undefined && nowMs - createdAtMs < WIRING_MS) return WIRING_CHECK_MS;
   if (last?.state !== 'broken' && last?.state !== 'unknown') return CHECK_MS;
   return Math.min(CHECK_MS, Math.max(TROUBLE_CHECK_MS, last.atMs - last.sinceMs));
@@ -81,6 +93,8 @@ export interface AfterCheck {
   readonly check: ConnectionCheck;
   /** `lost`: events are being lost. `restored`: they arrive again, and those of the meantime are missing. */
   readonly gap?: 'lost' | 'restored';
+  /** What enrichment reads is readable again: documents of the meantime lack it. */
+  readonly isReadable: boolean;
   /** Every part was found, so that events arrive. */
   readonly isProof: boolean;
 }
@@ -93,7 +107,8 @@ export function afterCheck(before: ConnectionCheck | undefined, checked: Checked
   const isProof = check.state !== 'paused' && unprovenBy(findings).length === 0;
   const lossToldAtMs = gap === 'lost' ? nowMs : before?.lossToldAtMs;
   const told = check.brokenSinceMs === undefined || lossToldAtMs === undefined ? check : { ...check, lossToldAtMs };
-  return { check: told, isProof, ...(gap !== undefined && { gap }) };
+  const isReadable = before?.unread !== undefined && check.unread === undefined;
+  return { check: told, isProof, isReadable, ...(gap !== undefined && { gap }) };
 }
 
 function checkOf(before: ConnectionCheck | undefined, { findings, connection, nowMs }: Checked): ConnectionCheck {
@@ -106,8 +121,16 @@ function checkOf(before: ConnectionCheck | undefined, { findings, connection, no
     ...(state === 'paused' && connection?.pausedAtMs !== undefined && { sinceMs: connection.pausedAtMs }),
     findings: findings.slice(0, FINDINGS_MAX).map(({ code, what }) => ({ code, what: what.slice(0, WHAT_LENGTH_MAX) })),
     ...(brokenSinceMs !== undefined && { brokenSinceMs }),
+    ...unreadOf(before, findings, nowMs),
     ...(wasEverInOrder(before, state) && { wasInOrder: true }),
   };
+}
+
+function unreadOf(before: ConnectionCheck | undefined, findings: readonly Finding[], nowMs: number): Pick<ConnectionCheck, 'unread'> {
+  const found = findings.find(({ code }) => code === NOT_ENRICHED);
+  if (found !== undefined) return { unread: { reason: found.what.slice(0, WHAT_LENGTH_MAX), sinceMs: before?.unread?.sinceMs ?? nowMs } };
+  // what could not be looked at is as it was
+  return before?.unread !== undefined && statusOf(findings) === 'unknown' ? { unread: before.unread } : {};
 }
 
 function wasEverInOrder(before: ConnectionCheck | undefined, state: WatchedState): boolean {
