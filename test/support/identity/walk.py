@@ -134,7 +134,7 @@ def handles_own_keys():
 
 
 def searches():
-    assert sdk.search("nothing-has-this-name") == []
+    assert [*sdk.search("nothing-has-this-name")] == []
     assert [each.bucket for each in sdk.buckets()] == ["demo"]
     assert sdk.explain("demo", "nothing").sentence.startswith("A search does not find it")
     fails(sdk.PermissionDeniedError, "role admin", sdk.jobs)
@@ -161,7 +161,7 @@ def uses_a_key():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         sdk.login_with_api_key(ending_secret, registry_url=REGISTRY)
-        sdk.search("x")
+        [*sdk.search("x")]
     assert [str(each.message)[:23] for each in caught] == ["The API key expires at "], caught
     # a key may revoke itself
     sdk.api_keys.revoke(id=ending.id)
