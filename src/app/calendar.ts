@@ -5,7 +5,8 @@ import { processActor } from '../adapters/process-actor.ts';
 import { systemClock } from '../adapters/system-clock.ts';
 import { CLOSE_GAPS_NAME } from '../domain/calendar/schedule.ts';
 import type { Settings } from '../settings/settings.ts';
-import { SWEEP_HEADS, type Core } from './core.ts';
+import type { Core } from './core.ts';
+import { BULK_ACTIONS, BULK_BYTES, BULK_LINGER_MS, SWEEP_HEADS } from './limits.ts';
 import { createWatchIndices } from '../pipeline/buckets/index-identity.ts';
 import { createAskToRepair, createCloseGaps, type StartJob } from '../pipeline/calendar/close-gaps.ts';
 import { createVisitLifecycle } from '../pipeline/calendar/follow-lifecycle.ts';
@@ -118,7 +119,7 @@ export function startCalendar({ settings, core, telemetry, circuits }: CalendarP
 }
 
 /** An observer like that of live events, with a separate HEAD limit and a separate writer that sends one bulk request at a time, so that live events have priority. */
-function observerOf({ settings, core, telemetry, circuits }: CalendarParts, stopped: AbortSignal) {
+function observerOf({ core, telemetry, circuits }: CalendarParts, stopped: AbortSignal) {
   const clock = systemClock;
   const { objects, audit } = core.store;
   const deletes = createSweepDeletes({ objects, audit, clock, telemetry, actor: processActor() });
@@ -127,12 +128,7 @@ function observerOf({ settings, core, telemetry, circuits }: CalendarParts, stop
     clock,
     telemetry,
     circuits,
-    limits: {
-      actionsMax: settings.TALLY_BULK_ACTIONS,
-      bytesMax: settings.TALLY_BULK_BYTES,
-      lingerMs: settings.TALLY_BULK_LINGER_MS,
-      concurrency: 1,
-    },
+    limits: { actionsMax: BULK_ACTIONS, bytesMax: BULK_BYTES, lingerMs: BULK_LINGER_MS, concurrency: 1 },
   });
   const { observe } = createObserving({
     storage: core.storage,

@@ -25,6 +25,7 @@ import type { AwsEnvironment } from '../settings/aws.ts';
 import { embeddedIndexPath } from '../settings/embedded.ts';
 import { loginRulesOf } from '../settings/identity.ts';
 import { withoutProxyFor, type OuterEnvironment, type ProxyVariables } from '../settings/proxy.ts';
+import { HEADS, REINDEX_HEADS, S3_TIMEOUT_MS, SWEEP_HEADS } from './limits.ts';
 import type { Settings } from '../settings/settings.ts';
 import { isAwsEndpoint, parseArn } from '../domain/provisioning/names.ts';
 import { createAllBuckets, type AllBuckets } from '../pipeline/buckets/all-buckets.ts';
@@ -158,7 +159,7 @@ export async function createCore(
     ...addresses,
     s3: {
       forcePathStyle: addresses.forcePathStyle,
-      timeoutMs: settings.TALLY_S3_TIMEOUT_MS,
+      timeoutMs: S3_TIMEOUT_MS,
       connectionsMax: s3Connections(settings),
     },
     sqs: { receivesMax: settings.TALLY_INGEST_POLLERS * Math.max(1, queueUrls.bucket.length), waitS: settings.TALLY_INGEST_WAIT_S },
@@ -268,13 +269,9 @@ function isEmbeddedServer({ credentials }: AwsAddresses): boolean {
   return typeof credentials !== 'function' && credentials.accessKeyId === EMBEDDED_KEY;
 }
 
-/** The number of HEADs of sweeps that run at the same time: an eighth of the default for live events. */
-export const SWEEP_HEADS = 8;
-
 /** The number of S3 connections. Each kind of request has its share, so that a HEAD for a live event never waits for a listing. */
-function s3Connections(settings: Settings): number {
-  const { TALLY_S3_HEAD_CONCURRENCY: heads, TALLY_REINDEX_LISTINGS: listings, TALLY_REINDEX_HEAD_CONCURRENCY: reindexHeads } = settings;
-  return heads + (settings.TALLY_ROLES.includes('reindex') ? listings + reindexHeads + SWEEP_HEADS : 0);
+function s3Connections({ TALLY_ROLES: roles, TALLY_REINDEX_LISTINGS: listings }: Settings): number {
+  return HEADS + (roles.includes('reindex') ? listings + REINDEX_HEADS + SWEEP_HEADS : 0);
 }
 
 async function createStore(
@@ -324,9 +321,9 @@ async function commandClients(
   environment: OuterEnvironment,
 ): Promise<{ readonly aws: AwsClients; readonly region: string }> {
   const addresses = await awsAddresses(settings, environment, undefined);
-  const { TALLY_INGEST_WAIT_S: waitS, TALLY_S3_TIMEOUT_MS: timeoutMs } = settings;
-  const s3 = { forcePathStyle: addresses.forcePathStyle, timeoutMs, connectionsMax: 1 };
-  return { aws: createAwsClients({ ...addresses, s3, sqs: { receivesMax: 1, waitS } }), region: addresses.region };
+  const s3 = { forcePathStyle: addresses.forcePathStyle, timeoutMs: S3_TIMEOUT_MS, connectionsMax: 1 };
+  const sqs = { receivesMax: 1, waitS: settings.TALLY_INGEST_WAIT_S };
+  return { aws: createAwsClients({ ...addresses, s3, sqs }), region: addresses.region };
 }
 
 /** Reads the ARNs of the dead-letter queues that the redrive policies of the bucket queues name. Throws what AWS refuses. */

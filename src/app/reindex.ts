@@ -2,6 +2,7 @@
 import { createS3Listing } from '../adapters/aws/s3-listing.ts';
 import { systemClock } from '../adapters/system-clock.ts';
 import type { Settings } from '../settings/settings.ts';
+import { BULK_BYTES, REINDEX_BULK_CONCURRENCY, REINDEX_HEADS } from './limits.ts';
 import type { Core } from './core.ts';
 import { createSchedules } from '../pipeline/calendar/schedules.ts';
 import type { Circuits } from '../pipeline/serving/circuits.ts';
@@ -58,7 +59,7 @@ export function createReindexing(parts: ReindexingParts): Reindexing {
 function createRole({ settings, core, circuits, telemetry, worker, liveIsBusy }: ReindexingParts): ReindexRole {
   const clock = systemClock;
   const { store, storage, aws } = core;
-  const load = createIndexLoad(clock, settings.TALLY_REINDEX_BULK_CONCURRENCY);
+  const load = createIndexLoad(clock, REINDEX_BULK_CONCURRENCY);
   const { objects, scan } = measured(load, store);
   const listing = createS3Listing({ clientFor: aws.s3For, clock });
   const writeAll = createBackgroundWriter({
@@ -69,13 +70,22 @@ function createRole({ settings, core, circuits, telemetry, worker, liveIsBusy }:
     limits: {
       // what one page of a listing differs in is one request
       actionsMax: LISTING_PAGE,
-      bytesMax: settings.TALLY_BULK_BYTES,
-      concurrency: settings.TALLY_REINDEX_BULK_CONCURRENCY,
+      bytesMax: BULK_BYTES,
+      concurrency: REINDEX_BULK_CONCURRENCY,
     },
     liveIsBusy,
   });
-  const headConcurrency = settings.TALLY_REINDEX_HEAD_CONCURRENCY;
-  const turn = createReconcileTurn({ objects, scan, listing, storage, writeAll, clock, telemetry, circuits, headConcurrency });
+  const turn = createReconcileTurn({
+    objects,
+    scan,
+    listing,
+    storage,
+    writeAll,
+    clock,
+    telemetry,
+    circuits,
+    headConcurrency: REINDEX_HEADS,
+  });
   const limits = { ...RANGE_LIMITS, listings: settings.TALLY_REINDEX_LISTINGS };
   return createReindexRole({ turn, store, listing, indexIsSlow: load.isSlow, circuits, clock, telemetry, worker, limits });
 }

@@ -61,7 +61,7 @@ export const faults = {
   'index.overloaded': {
     circuit: 'cluster',
     jobs: 'stop',
-    advice: 'Wait: this usually passes. If it lasts, add data nodes or lower TALLY_BULK_CONCURRENCY.',
+    advice: 'Wait: this usually passes. If it lasts, add data nodes, or run fewer workers.',
   },
   /** A cluster-wide write block, a block on the state index, or a full disk under SQLite. */
   'index.blocked': {
@@ -187,7 +187,7 @@ export const faults = {
   's3.throttled': {
     circuit: 'bucket',
     jobs: 'stop',
-    advice: 'Wait: S3 limits the request rate, which usually passes. If it lasts, lower TALLY_S3_HEAD_CONCURRENCY.',
+    advice: 'Wait: S3 limits the request rate, which usually passes. If it lasts, run fewer workers.',
   },
   /** The credentials are missing, expired or wrong (not a denied object). */
   's3.credentials': {

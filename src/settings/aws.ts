@@ -1,13 +1,7 @@
 /** The settings of requests to S3, and the variables of the AWS SDK that Tally reads. */
-import { integer, optionalFlag } from './fields.ts';
+import { optionalFlag } from './fields.ts';
 
 export const s3Settings = {
-  TALLY_S3_HEAD_CONCURRENCY: integer(1, 512, 64).describe(
-    'The number of HEAD and tagging requests that run at the same time for live events. 64 of them allow 3,200 requests per second at 20 ms each: more than one worker has CPU for, and less than the 5,500 that one S3 prefix accepts.',
-  ),
-  TALLY_S3_TIMEOUT_MS: integer(500, 60_000, 10_000).describe(
-    'The time-out of one request to S3, in milliseconds. The default of 10 s is far longer than S3 usually takes, so that only requests that hang are given up.',
-  ),
   TALLY_S3_FORCE_PATH_STYLE: optionalFlag.describe(
     'Whether S3 requests use path-style addresses. The default is true if AWS_ENDPOINT_URL or AWS_ENDPOINT_URL_S3 is set, because other S3-compatible stores often need it, else false.',
   ),

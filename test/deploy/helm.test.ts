@@ -50,7 +50,7 @@ const most: Values = {
   serviceAccount: { roleArn: 'arn:aws:iam::123456789012:role/tally', annotations: { team: 'search' } },
   index: { existingSecret: 'tally', auth: 'basic', ca: { existingSecret: 'authority' } },
   login: { ...login, adminClaim: 'groups=tally-admins' },
-  settings: { TALLY_BULK_BYTES: 5_242_880, TALLY_GAPS_LIST_REQUESTS_PER_DAY: 0, HTTPS_PROXY: 'http://proxy:3128' },
+  settings: { TALLY_GAPS_LIST_REQUESTS_PER_DAY: 5_242_880, TALLY_COMPARE_INTERVAL_DAYS: 0, HTTPS_PROXY: 'http://proxy:3128' },
   ingress: { enabled: true, className: 'nginx', annotations: { 'cert-manager.io/cluster-issuer': 'letsencrypt' } },
   gateway: { enabled: true, parentRefs: [{ name: 'public', namespace: 'gateways', sectionName: 'https' }] },
   metrics: {
@@ -322,8 +322,8 @@ describe.skipIf(!runs)('the chart', () => {
     for (const role of ['ingest', 'reindex', 'http']) {
       expect(settingsOf(objects, `tally-${role}`)).toMatchObject({
         TALLY_QUEUE_URL: [QUEUE, OTHER_QUEUE],
-        TALLY_BULK_BYTES: 5_242_880,
-        TALLY_GAPS_LIST_REQUESTS_PER_DAY: 0,
+        TALLY_GAPS_LIST_REQUESTS_PER_DAY: 5_242_880,
+        TALLY_COMPARE_INTERVAL_DAYS: 0,
         TALLY_TARGET_LAG_S: 120,
       });
       expect(environmentOf(objects, `tally-${role}`)).toMatchObject({ AWS_REGION: 'eu-central-1', NODE_EXTRA_CA_CERTS: '/extra/ca.pem' });

@@ -70,6 +70,6 @@ describe('the default of a setting that a page types', () => {
       'it ends 8 days after it by default (`TALLY_SESSION_DAYS`)',
     ];
     for (const text of planted) expect(wrongDefaultsIn(text)).toHaveLength(1);
-    expect(wrongDefaultsIn('`TALLY_SHUTDOWN_TIMEOUT_MS` (25 s), `TALLY_BULK_BYTES` (5 MiB), `TALLY_INDEX_PREFIX` (tally)')).toEqual([]);
+    expect(wrongDefaultsIn('`TALLY_SHUTDOWN_TIMEOUT_MS` (25 s), `TALLY_INDEX_PREFIX` (tally)')).toEqual([]);
   });
 });

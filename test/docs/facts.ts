@@ -224,7 +224,7 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
     ['becomes a warning after {} minutes', wordOf('pipeline/serving/readiness.ts', 'UNCLAIMED_MS', 'min')],
   ],
   'docs/operate/scaling.md': [['1,000 × {} s = 60,000', setting('TALLY_TARGET_LAG_S')]],
-  'docs/operate/sizing.md': [['receiving pauses at {} messages in flight', setting('TALLY_INGEST_IN_FLIGHT_MAX')]],
+  'docs/operate/sizing.md': [['receiving pauses at {} messages in flight', of('app/limits.ts', 'IN_FLIGHT_MAX')]],
   'docs/operate/troubleshooting.md': [
     ['over {} requests a second with one API key', of('pipeline/identity/limits.ts', 'REQUESTS_PER_S')],
     [
@@ -238,7 +238,7 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
       of('pipeline/serving/open-circuits.ts', 'PROBE_MIN_MS', 's'),
       of('pipeline/serving/open-circuits.ts', 'PROBE_MAX_MS', 's'),
     ],
-    ['`TALLY_INGEST_HOLD_MAX_MS` ({} s)', setting('TALLY_INGEST_HOLD_MAX_MS', 's')],
+    ['held for up to {} s', of('app/limits.ts', 'HOLD_MAX_MS', 's')],
     ['in its queue for {} s to {} min', hiddenFrom, hiddenTo],
     ['could not be served for {} minutes becomes', handedOverAfter],
     ['no event has arrived for {} times as long', unusualSilence],

@@ -1,6 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
+import { HELD_MAX } from '../../src/app/limits.ts';
 import { until } from '../support/servers/aws.ts';
 import type { Daemon } from '../support/servers/daemon.ts';
 import type { Interference } from '../support/servers/fault-proxy.ts';
@@ -54,13 +55,12 @@ describe('an outage', () => {
     async () => {
       await using flow = await openFlow('opensearch', { maxReceiveCount: 10 });
       const { world, index } = flow;
-      const heldMax = 100;
-      const daemon = await flow.start({ TALLY_INGEST_HELD_MAX: String(heldMax) });
+      const daemon = await flow.start();
       world.send(world.put('before'));
       await flow.converged(daemon);
 
       await index.refuse();
-      for (const key of keys('during', 400)) world.send(world.put(key));
+      for (const key of keys('during', HELD_MAX + 400)) world.send(world.put(key));
       await daemon.line('receiving paused');
       await until('not ready', async () => (await statusOf(daemon)) === 503);
       const rssBytes = await daemon.metric('process_resident_memory_bytes');
@@ -70,7 +70,7 @@ describe('an outage', () => {
         await delay(1_000);
         receives = Math.max(receives, receivesMax(world));
         // what four pollers had received when the set became full comes on top
-        expect(await daemon.metric('tally_held_messages')).toBeLessThanOrEqual(heldMax + 40);
+        expect(await daemon.metric('tally_held_messages')).toBeLessThanOrEqual(HELD_MAX + 40);
       }
       expect(receives).toBeLessThanOrEqual(2);
       expect(await daemon.metric('process_resident_memory_bytes')).toBeLessThan(rssBytes + 100_000_000);
@@ -79,7 +79,7 @@ describe('an outage', () => {
       await index.accept();
       await flow.converged(daemon);
       await until('ready again', async () => (await statusOf(daemon)) === 200);
-      expect(world.objects().size).toBe(601);
+      expect(world.objects().size).toBe(1 + HELD_MAX + 400 + 200);
       await resumed(daemon);
       expect(daemon.logged('receiving paused')).toHaveLength(1);
 

@@ -54,7 +54,7 @@ describe.skipIf(awsEndpoint() === undefined || opensearchUrl() === undefined)('a
 
   beforeAll(async () => {
     flow = await openReindexFlow();
-    worker = await flow.startWorker({ TALLY_REINDEX_LISTINGS: '16', TALLY_S3_TIMEOUT_MS: '60000' });
+    worker = await flow.startWorker({ TALLY_REINDEX_LISTINGS: '16' });
   }, 600_000);
   afterAll(async () => {
     expect(worker.isRunning).toBe(true);

@@ -60,8 +60,8 @@ describe('settings', () => {
       TALLY_ROLES: 'ingest,dance',
       TALLY_HTTP_ADDRESS: 'everywhere',
       TALLY_HEALTH_ADDRESS: 'localhost:99999',
-      TALLY_BULK_BYTES: '1',
-      TALLY_BULK_LINGER_MS: '-1',
+      TALLY_SHUTDOWN_TIMEOUT_MS: '1',
+      TALLY_INGEST_WAIT_S: '-1',
       TALLY_EMBEDDED: 'yes',
     };
     const named = mistakesOf(environment).map((mistake) => mistake.slice(0, mistake.indexOf(':')));
@@ -72,9 +72,9 @@ describe('settings', () => {
     ['TALLY_HTTP_ADDRESS', '8080', 'HOST:PORT'],
     ['TALLY_HEALTH_ADDRESS', '[::1]:65536', 'at most 65535'],
     ['TALLY_ROLES', ',', 'at least one role'],
-    ['TALLY_BULK_ACTIONS', '0', 'at least 1'],
-    ['TALLY_BULK_ACTIONS', '10001', 'at most 10000'],
-    ['TALLY_BULK_ACTIONS', '1e3', 'a whole number from 1 to 10000'],
+    ['TALLY_REINDEX_LISTINGS', '0', 'at least 1'],
+    ['TALLY_REINDEX_LISTINGS', '65', 'at most 64'],
+    ['TALLY_REINDEX_LISTINGS', '1e1', 'a whole number from 1 to 64'],
     ['TALLY_INDEX_PREFIX', 'Tally', '1 to 32 of a-z'],
     ['TALLY_INDEX_PREFIX', 'a-state', 'may not contain'],
     ['TALLY_QUEUE_URL', Array.from({ length: 11 }, (_, index) => `https://sqs/1/${index}`).join(','), '10'],
@@ -138,14 +138,14 @@ describe('settings', () => {
       TALLY_HTTP_ADDRESS: '[::1]:0',
       TALLY_EMBEDDED: 'true',
       TALLY_S3_FORCE_PATH_STYLE: 'false',
-      TALLY_BULK_ACTIONS: ' 500 ',
+      TALLY_REINDEX_LISTINGS: ' 16 ',
     });
     expect(settings).toMatchObject({
       TALLY_QUEUE_URL: ['https://sqs/1/a', 'https://sqs/1/b'],
       TALLY_HTTP_ADDRESS: { host: '::1', port: 0 },
       TALLY_EMBEDDED: true,
       TALLY_S3_FORCE_PATH_STYLE: false,
-      TALLY_BULK_ACTIONS: 500,
+      TALLY_REINDEX_LISTINGS: 16,
     });
   });
 
@@ -199,12 +199,12 @@ describe('a secret in a file', () => {
   });
 
   it('excludes the setting itself, and is told among the other mistakes', () => {
-    const environment = { TALLY_INDEX_URL: secret, TALLY_INDEX_URL_FILE: 'f', TALLY_QUEUE_URL_FILE: 'f', TALLY_BULK_BYTES: '1' };
+    const environment = { TALLY_INDEX_URL: secret, TALLY_INDEX_URL_FILE: 'f', TALLY_QUEUE_URL_FILE: 'f', TALLY_SHUTDOWN_TIMEOUT_MS: '1' };
     const mistakes = mistakesOf(environment, holding(secret));
     expect(mistakes.map((mistake) => mistake.slice(0, mistake.indexOf(':'))).toSorted()).toEqual([
-      'TALLY_BULK_BYTES',
       'TALLY_INDEX_URL_FILE',
       'TALLY_QUEUE_URL_FILE',
+      'TALLY_SHUTDOWN_TIMEOUT_MS',
     ]);
     expect(mistakesOf({ TALLY_INDEX_URL: '', TALLY_INDEX_URL_FILE: 'f' }, holding(secret))).toEqual([]);
   });

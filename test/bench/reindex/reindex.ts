@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { Option } from 'commander';
 import type { JobCounts } from '../../../src/api/jobs.ts';
+import { REINDEX_HEADS } from '../../../src/app/limits.ts';
 import type { EnrichMode } from '../../../src/domain/bucket.ts';
 import { createKeySpace, keyShapes } from '../../support/servers/listing/key-space.ts';
 import type { KeyShape } from '../../support/servers/listing/key-space.ts';
@@ -35,8 +36,6 @@ const WARM_UP = 200_000;
 /** Enough probes for a p95, at five a second. */
 const IDLE_MS = 15_000;
 const WARM_MS = 3_000;
-/** TALLY_REINDEX_HEAD_CONCURRENCY as it is by default. */
-const HEADS_AT_ONCE = 48;
 
 /** The bench's command. */
 export const reindexBench = commandOf<ReindexOptions>({
@@ -229,7 +228,7 @@ function checkCounts(row: CaseRow, counts: JobCounts, expected: Partial<JobCount
   if (!isDeepStrictEqual(found, expected)) throw new Error(`${row.case}: ${JSON.stringify(found)} instead of ${JSON.stringify(expected)}`);
   const heads = counts.phantom + others;
   // no HEAD for anything else, and those that were under way when the bucket was confirmed are sent again: each five seconds
-  const repeated = heads === 0 ? 0 : row.workers * HEADS_AT_ONCE * (1 + Math.ceil(row.tookMs / 5_000));
+  const repeated = heads === 0 ? 0 : row.workers * REINDEX_HEADS * (1 + Math.ceil(row.tookMs / 5_000));
   if (row.heads < heads || row.heads > heads + repeated)
     throw new Error(`${row.case}: ${row.heads} HEADs instead of ${heads} in ${row.tookMs} ms: ${JSON.stringify(counts)}`);
 }

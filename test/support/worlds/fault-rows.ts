@@ -120,7 +120,6 @@ const storageRows: readonly FaultRow[] = [
     isVariant: true,
     index: 'sqlite',
     reach: 'bucket',
-    env: { TALLY_S3_TIMEOUT_MS: '2000' },
     begin: throughProxy(s3, { kind: 'hang' }, ofBucket),
   },
   {
@@ -128,7 +127,6 @@ const storageRows: readonly FaultRow[] = [
     isVariant: true,
     index: 'sqlite',
     reach: 'bucket',
-    env: { TALLY_S3_TIMEOUT_MS: '2000' },
     begin: regionThenBucket,
   },
   {

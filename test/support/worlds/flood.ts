@@ -71,8 +71,8 @@ export async function flood(messages: number, sizes: readonly number[] = [BODY_B
     },
   });
   const beganMs = performance.now();
-  const { AWS_ENDPOINT_URL_S3 = '', TALLY_S3_TIMEOUT_MS = '' } = world.env;
-  const daemon = await startSmall({ ...index.env, AWS_ENDPOINT_URL_S3, TALLY_S3_TIMEOUT_MS, TALLY_QUEUE_URL: queue.queueUrl });
+  const { AWS_ENDPOINT_URL_S3 = '' } = world.env;
+  const daemon = await startSmall({ ...index.env, AWS_ENDPOINT_URL_S3, TALLY_QUEUE_URL: queue.queueUrl });
   try {
     // nothing is received before a bucket is connected
     await daemon.ready();

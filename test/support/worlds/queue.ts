@@ -146,8 +146,6 @@ export async function startQueueWorld({ maxReceiveCount = 10 }: WorldOptions = {
       TALLY_INGEST_WAIT_S: '1',
       TALLY_INGEST_POLLERS: '4',
       TALLY_INGEST_VISIBILITY_S: '10',
-      // the S3 of this process is slow, not gone, when several tests and their daemons share two cores
-      TALLY_S3_TIMEOUT_MS: '60000',
       // no re-index but those that a test requests
       TALLY_GAPS_LIST_REQUESTS_PER_DAY: '0',
     },
