@@ -259,7 +259,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       } catch (error) {
         stopping.signal.throwIfAborted();
         prepared = faultOf(error);
-        if (prepared.code === 'index.newer' || prepared.code === 'index.damaged')
+        if (prepared.code === 'index.older' || prepared.code === 'index.newer' || prepared.code === 'index.damaged')
           throw new StartError(`${prepared.reason}. ${faults[prepared.code].advice}`);
         telemetry.requestFailed('prepare the store', error);
         await clock.sleep(INDEX_WATCH_MS, stopping.signal);

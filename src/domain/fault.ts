@@ -108,6 +108,14 @@ export const faults = {
     jobs: 'stop',
     advice: 'Check TALLY_INDEX_URL. Restore a damaged index file from a backup, or move it away and build a new index with a re-index.',
   },
+  /** An older version of Tally has prepared the store, in a form that this one does not read. */
+  'index.older': {
+    circuit: 'cluster',
+    opensAtOnce: true,
+    jobs: 'stop',
+    advice:
+      'Begin a new index: set TALLY_INDEX_PREFIX (OpenSearch) or TALLY_INDEX_URL (SQLite) to another name, connect the buckets with `tally bucket add NAME --apply`, and delete the old one.',
+  },
   /** A newer version of Tally has prepared the store. */
   'index.newer': {
     circuit: 'cluster',

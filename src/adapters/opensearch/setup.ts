@@ -1,6 +1,7 @@
 /**
- * Prepares OpenSearch: the state index, then the templates. What a newer version has prepared is refused and left as it is:
- * the number of its schema (`_meta.schema` in config/opensearch/, which is raised with each change) is higher.
+ * Prepares OpenSearch: the state index, then the templates. What another version has prepared is refused and left as it is,
+ * by the number of its schema (`_meta.schema` in config/opensearch/, which is raised with each change): a newer one of anything, and
+ * an older one of the state index, which is raised with each change of the records as well.
  */
 import { z } from 'zod';
 import { FaultError } from '../../domain/fault.ts';
@@ -55,18 +56,24 @@ async function createStateIndex({ client, names, definitions }: SetupTarget, sig
 const metaSchema = z.object({ schema: z.number(), settings: z.string().optional() }).catch({ schema: 0 });
 const indicesSchema = z.record(z.string(), z.object({ mappings: z.object({ _meta: metaSchema }).optional() }));
 
-/** Throws `index.newer` if a newer version has made the state index. */
+/** Throws `index.older` or `index.newer` if another version has made the state index. */
 async function checkStateIndex({ client, names, definitions }: SetupTarget, signal?: AbortSignal): Promise<void> {
   const query = { filter_path: '*.mappings._meta' };
   const answer = await client.send({ method: 'GET', path: `/${names.state}`, query }, signal);
-  for (const [index, { mappings }] of Object.entries(parseAnswer(indicesSchema, bodyOf(answer))))
-    refuseNewer(`the state index ${index}`, mappings?._meta.schema ?? 0, definitions.state);
+  for (const [index, { mappings }] of Object.entries(parseAnswer(indicesSchema, bodyOf(answer)))) {
+    const schema = mappings?._meta.schema ?? 0;
+    refuseNewer(`the state index ${index}`, schema, definitions.state);
+    if (schema < definitions.state.mappings._meta.schema)
+      throw otherVersion('index.older', `the state index ${index}`, schema, definitions.state);
+  }
 }
 
-function refuseNewer(what: string, schema: number, { mappings }: IndexDefinition): void {
-  const known = mappings._meta.schema;
-  if (schema <= known) return;
-  throw new FaultError('index.newer', `${what} has schema ${schema}, and this version of Tally supports schemas up to ${known}`);
+function refuseNewer(what: string, schema: number, definition: IndexDefinition): void {
+  if (schema > definition.mappings._meta.schema) throw otherVersion('index.newer', what, schema, definition);
+}
+
+function otherVersion(code: 'index.older' | 'index.newer', what: string, schema: number, { mappings }: IndexDefinition): FaultError {
+  return new FaultError(code, `${what} has schema ${schema}, and this version of Tally reads schema ${mappings._meta.schema}`);
 }
 
 const templateSchema = z.object({ index_templates: z.array(z.object({ index_template: z.object({ _meta: metaSchema }) })) });

@@ -5,8 +5,8 @@ import { FaultError } from '../../domain/fault.ts';
 /** Marks a SQLite file as Tally's (`tlly`): a file of another program is never written to. https://www.sqlite.org/pragma.html#pragma_application_id */
 const APPLICATION_ID = 0x74_6c_6c_79;
 
-/** The number of the schema, in PRAGMA user_version. It is raised with each change of a schema that was released. */
-const SCHEMA_VERSION = 1;
+/** The number of the schema, in PRAGMA user_version. It is raised with each change of the tables or of the records in them. */
+const SCHEMA_VERSION = 2;
 
 /**
  * - TEXT compares by its UTF-8 bytes (collation BINARY): the order of S3's listings.
@@ -73,8 +73,8 @@ const SCHEMA = `
 const markSchema = z.object({ application_id: z.number(), user_version: z.number(), tables: z.number() });
 
 /**
- * Whether the file has the schema. Throws `index.newer` for a file of a newer version of Tally and `index.damaged` for a
- * database of another program.
+ * Whether the file has the schema. Throws `index.older` and `index.newer` for a file of another version of Tally, and `index.damaged`
+ * for a database of another program.
  */
 export function hasSchema(database: DatabaseSync): boolean {
   const { application_id, user_version, tables } = markSchema.parse(
@@ -89,13 +89,11 @@ export function hasSchema(database: DatabaseSync): boolean {
   if (!fresh && application_id !== APPLICATION_ID) {
     throw new FaultError('index.damaged', `${database.location() ?? 'the file'} is a database of another program`);
   }
-  if (user_version > SCHEMA_VERSION) {
-    throw new FaultError(
-      'index.newer',
-      `${database.location() ?? 'the file'} has schema ${user_version}, and this version of Tally supports schemas up to ${SCHEMA_VERSION}`,
-    );
-  }
-  return user_version === SCHEMA_VERSION;
+  if (fresh || user_version === SCHEMA_VERSION) return !fresh;
+  throw new FaultError(
+    user_version > SCHEMA_VERSION ? 'index.newer' : 'index.older',
+    `${database.location() ?? 'the file'} has schema ${user_version}, and this version of Tally reads schema ${SCHEMA_VERSION}`,
+  );
 }
 
 /** Gives a new file the schema, in one transaction. Several processes may call it at the same time. */

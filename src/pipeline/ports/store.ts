@@ -12,7 +12,7 @@ export interface Store {
   readonly setup: {
     /**
      * Makes what is missing of the store (templates, state index, file); `ingest` is ready only afterwards. Throws
-     * `index.newer` for the store of a newer version, which stays as it is. Idempotent, and safe to run from many workers at
+     * `index.older` or `index.newer` for the store of another version, which stays as it is. Idempotent, and safe to run from many workers at
      * the same time.
      */
     prepare(signal?: AbortSignal): Promise<void>;

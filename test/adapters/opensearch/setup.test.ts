@@ -129,6 +129,18 @@ describe.skipIf(opensearchUrl() === undefined)('setup of OpenSearch', () => {
       expect(await contents()).toEqual(before);
     });
 
+    it('is refused as well if an older version has prepared it', async () => {
+      await store.setup.prepare();
+      await raw('PUT', `/${prefix}-state/_mapping`, { _meta: { schema: 2 } });
+      await raw('DELETE', templateOf('objects'));
+      const fault = await opened
+        .another({ shards: 3 })
+        .setup.prepare()
+        .then(() => undefined, faultOf);
+      expect(fault).toMatchObject({ code: 'index.older', reason: expect.stringContaining('has schema 2') });
+      expect((await raw('GET', templateOf('objects'))).status).toBe(404);
+    });
+
     it('is written to by a process of this version that has begun before', async () => {
       await store.setup.prepare();
       await newerTemplate('objects');

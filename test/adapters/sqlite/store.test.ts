@@ -152,7 +152,7 @@ describe('the file of a SQLite store', () => {
   it('of a newer version is refused with advice, and stays as it is', async () => {
     await (await prepared()).objects.write(writesOf([live('kept')]));
     const database = new DatabaseSync(path);
-    database.exec('ALTER TABLE objects ADD COLUMN later TEXT; CREATE TABLE later (id TEXT) STRICT; PRAGMA user_version = 2');
+    database.exec('ALTER TABLE objects ADD COLUMN later TEXT; CREATE TABLE later (id TEXT) STRICT; PRAGMA user_version = 99');
     const contents = () => [
       database.prepare('PRAGMA user_version').get(),
       database.prepare('SELECT name, sql FROM sqlite_schema').all(),
@@ -164,10 +164,26 @@ describe('the file of a SQLite store', () => {
     const restarted = open();
     for (const attempt of [restarted.setup.prepare(), restarted.state.get('x'), restarted.objects.write(writesOf([live('more')]))]) {
       const fault = await attempt.then(() => undefined, faultOf);
-      expect(fault).toMatchObject({ code: 'index.newer', reason: expect.stringContaining('has schema 2') });
+      expect(fault).toMatchObject({ code: 'index.newer', reason: expect.stringContaining('has schema 99') });
       expect(faults['index.newer'].advice).toContain('newest version');
     }
     expect(contents()).toEqual(before);
+    database.close();
+  });
+
+  it('of an older version is refused with advice, and stays as it is', async () => {
+    await (await prepared()).objects.write(writesOf([live('kept')]));
+    const database = new DatabaseSync(path);
+    database.exec('PRAGMA user_version = 1');
+    const restarted = open();
+    for (const attempt of [restarted.setup.prepare(), restarted.state.get('x'), restarted.objects.write(writesOf([live('more')]))]) {
+      expect(await attempt.then(() => undefined, faultOf)).toMatchObject({
+        code: 'index.older',
+        reason: expect.stringContaining('has schema 1'),
+      });
+    }
+    expect(faults['index.older'].advice).toContain('Begin a new index');
+    expect(database.prepare('SELECT key FROM objects').all()).toEqual([{ key: 'kept' }]);
     database.close();
   });
 
