@@ -28,18 +28,13 @@ export interface CallerParts {
   readonly publicUrl: () => string;
 }
 
-/** What a row says of those who may call it. */
-type Admission = Pick<PlacedRow, 'scope' | 'bearerOnly'>;
-
 export interface Callers {
   /**
    * Finds out who sends the request, and throws unless the operation is permitted to them: `authentication.failed`,
    * `authorization.denied` or `session.required`; `request.invalid` and `request.forbidden-origin` for a cookie that is sent as
-   * it must not be.
+   * it must not be. The use of an API key is counted.
    */
-  admit(request: FastifyRequest, row: Admission): Promise<void>;
-  /** The same for a request that has just arrived, whose use of an API key is counted. */
-  receive(request: FastifyRequest, row: Admission & Pick<PlacedRow, 'operation'>): Promise<void>;
+  admit(request: FastifyRequest, row: Pick<PlacedRow, 'scope' | 'bearerOnly' | 'operation'>): Promise<void>;
   /** Whether a request came with a credential that is valid. */
   isKnown(request: FastifyRequest): boolean;
   /** Who sent a request, also one that is not permitted. Without authentication it is a program on this machine, whose user is not known. */
@@ -67,22 +62,17 @@ export function createCallers(parts: CallerParts | undefined, isOperators: (sock
     return authenticate === undefined ? anonymous(request) : authenticate(request, bearerOnly, AbortSignal.timeout(READ_MAX_MS));
   }
 
-  async function admit(request: FastifyRequest, { scope, bearerOnly }: Admission): Promise<void> {
-    // any caller may call it, so a credential that has ended does not matter
-    if (scope === 'none') return;
-    const actor = await actorBehind(request, bearerOnly === true);
-    if (actor !== undefined) known.set(request, located(actor, request));
-    const refusal = refusalOf(scope, actor);
-    if (refusal !== undefined) throw errorOf(refusal);
-  }
-
   return {
     addressOf,
-    admit,
-    async receive(request, row) {
-      await admit(request, row);
-      const actor = known.get(request);
-      if (actor?.kind === 'api_key') parts?.keyUses?.used(actor, row.operation);
+    async admit(request, { scope, bearerOnly, operation }) {
+      // any caller may call it, so a credential that has ended does not matter
+      if (scope === 'none') return;
+      const found = await actorBehind(request, bearerOnly === true);
+      const actor = found && located(found, request);
+      if (actor !== undefined) known.set(request, actor);
+      const refusal = refusalOf(scope, actor);
+      if (refusal !== undefined) throw errorOf(refusal);
+      if (actor?.kind === 'api_key') parts?.keyUses?.used(actor, operation);
     },
     isKnown: (request) => (known.get(request)?.kind ?? 'local') !== 'local',
     actorOf: (request) => known.get(request) ?? located(localActor(), request),

@@ -116,7 +116,7 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
     },
   };
   const byName: Readonly<Record<ControlName, AnyOperation>> = operations;
-  const admit = (request: FastifyRequest, row: PlacedRow): Promise<void> => callers.receive(request, row);
+  const admit = (request: FastifyRequest, row: PlacedRow): Promise<void> => callers.admit(request, row);
   addRoutes(app, rowsOfListener, ({ operation }) => own[operation], admit);
   addRoutes(app, rowsOfControlPlane, operationHandler, admit);
   return {

@@ -12,7 +12,7 @@ import { loggedProblemOf } from './server.ts';
 const row = mcpRows['POST /mcp'];
 
 interface McpHandlerParts {
-  readonly callers: Pick<Callers, 'receive' | 'actorOf'>;
+  readonly callers: Pick<Callers, 'admit' | 'actorOf'>;
   /** Calls an operation within the limits of the listener. */
   readonly callOperation: (row: PlacedRow<ControlName>, checked: AnyRequest, context: Context) => Promise<unknown>;
   /** The end of a request, which its operations share. */
@@ -30,7 +30,7 @@ export function createMcpHandler({ callers, callOperation, endOf, telemetry, ver
     const { body } = checkRequest(row, { body: request.body });
     const signal = endOf(reply);
     const operations = operationsOf((asked) => async (given, context) => {
-      await inTime(callers.receive(request, asked), context.signal);
+      await inTime(callers.admit(request, asked), context.signal);
       return callOperation(asked, checkRequest(asked, given), { ...context, actor: callers.actorOf(request) });
     });
     // the SDK's modules are loaded by the first message
