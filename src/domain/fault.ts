@@ -385,11 +385,11 @@ export const faults = {
     jobs: 'fail',
     advice: 'The message has none of the formats that Tally knows. Check how the events of the bucket reach the queue.',
   },
-  /** The body is in more SNS envelopes than two topics make. */
+  /** The body is in more envelopes than topics and bridges add. */
   'message.too-deep': {
     circuit: 'never',
     jobs: 'fail',
-    advice: 'The message has more than two SNS envelopes. Check the chain of topics in front of the bucket queue.',
+    advice: 'The message has more than eight envelopes. Check the chain of topics and bridges in front of the bucket queue.',
   },
   /** The message came through a topic that no connected bucket names. */
   'message.unknown-topic': {
