@@ -114,6 +114,8 @@ describe.skipIf(!awsEndpoint())('what tally iam-policy prints', () => {
       /** Runs a command at a process with the role http alone, which has the credentials of the person who connects. */
       person: async (args: readonly string[]) => {
         const { TALLY_CONNECT_ROLE_ARN: _, ...own } = settings;
+        // one process serves a SQLite file
+        await daemon.stop();
         const registry = await startDaemon({ ...own, TALLY_ROLES: 'http', AWS_ENDPOINT_URL: iam.url, AWS_ACCESS_KEY_ID: 'person' });
         const { code, stdout, stderr } = await runTally(args, registry.operator);
         await registry.stop();
