@@ -98,7 +98,7 @@ export function createSqliteReaders({ fileId, ...options }: ReadersDependencies)
 
   /** The reader with the least to do: a new one unless one is idle or there are enough. */
   function choose(): Reader {
-    const [least] = [...readers].toSorted((a, b) => a.pending.size - b.pending.size);
+    const [least] = [...readers].toSorted((a, b) => loadOf(a) - loadOf(b));
     return least === undefined || (least.pending.size > 0 && readers.size < READERS) ? start() : least;
   }
 
@@ -173,6 +173,13 @@ export function createSqliteReaders({ fileId, ...options }: ReadersDependencies)
       await Promise.all([...readers].map(({ worker }) => worker.terminate()));
     },
   };
+}
+
+/** A sum is one statement, behind which others would wait for seconds; searches take turns. */
+const SUM_LOAD = 1_000;
+
+function loadOf({ pending }: Reader): number {
+  return pending.values().reduce((sum, { request }) => sum + (request.kind === 'usage' ? SUM_LOAD : 1), 0);
 }
 
 /** Has a thread end what it reads. */

@@ -10,6 +10,7 @@ import { createSqliteConnection } from '../../../src/adapters/sqlite/connection.
 import { createSqliteObjects } from '../../../src/adapters/sqlite/objects.ts';
 import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
 import { documentOf, type ObjectDocument } from '../../../src/domain/documents/document.ts';
+import { holds } from '../../../src/domain/search/conditions.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 
 const BUCKET = 'photos';
@@ -58,6 +59,20 @@ describe('the threads that search a SQLite index', () => {
     expect(isSummed).toBe(false);
     expect(await store.objects.search({ key: 'later.txt', limit: 1 })).toMatchObject([{ key: 'later.txt' }]);
     expect(await sums).not.toBe('too-slow');
+  });
+
+  it('do not keep a search waiting behind a sum, however many come', async () => {
+    const order: string[] = [];
+    // so many conditions on each document take seconds
+    const where = Array.from({ length: 60 }, (_, at) => holds({ kind: 'type' as const, value: `none${at}`, family: false }));
+    const sums = store
+      .usage({ ...SUMS, where: [{ anyOf: where.flatMap(({ anyOf }) => anyOf), negated: true }] })
+      .finally(() => order.push('sum'));
+    const searches = Array.from({ length: 6 }, () =>
+      store.objects.search({ key: 'folder/file-1.txt', limit: 1 }).finally(() => order.push('search')),
+    );
+    await Promise.all([sums, ...searches]);
+    expect(order.at(-1)).toBe('sum');
   });
 
   it('let go of a search that its caller has left, and answer the next one', async () => {
