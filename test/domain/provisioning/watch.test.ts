@@ -94,6 +94,7 @@ describe('after a check', () => {
     expect(checkedAfter(second.check, [])).toEqual({
       gap: 'restored',
       isProof: true,
+      isReadable: false,
       check: { state: 'ok', atMs: NOW, sinceMs: NOW, findings: [], wasInOrder: true },
     });
   });
