@@ -55,8 +55,8 @@ const INDEX_WATCH_MS = 5_000;
 const READINESS_MS = 15_000;
 /** How often dead letters that SQS moved are looked for, so that their gaps are known within about a minute. */
 const MOVED_LETTERS_MS = 30_000;
-/** How often the times of the last events are stored: rarely enough to be no load, often enough to show whether events arrive. */
-const LAST_EVENTS_MS = 60_000;
+/** How often the times of the last events are stored: often enough to show that the first event of a bucket has arrived. */
+const LAST_EVENTS_MS = 10_000;
 const EVENT_HOURS_MS = 60_000;
 const RIGHTS_MS = 60_000;
 /** How often the windows of the audit that have ended are stored: uses of API keys, and credentials that failed. */

@@ -173,11 +173,11 @@ function addList(bucket: Command, cli: Cli): void {
     .description('Lists the connected buckets, and those whose events arrive although they are not connected.');
   printing(list, 'tally bucket list').action(async (options: JsonOption) => {
     const answer = await cli.withControl(allBuckets);
-    const { items, unconnected } = answer;
+    const { items, unconnected, activity } = answer;
     if (items.length === 0) cli.hint(options, `No bucket is connected. Connect one: tally bucket add NAME`);
     const tables = () => [connectedText(items, cli.nowMs()), unconnectedText(unconnected, cli.nowMs())].filter((text) => text !== '');
     if (items.length + unconnected.length > 0 || options.json === true) cli.print(options, answer, () => tables().join('\n\n'));
-    for (const hint of actHints(items)) cli.hint(options, hint);
+    for (const hint of [...actHints(items), ...letterHints(activity?.dead_letters)]) cli.hint(options, hint);
   });
 }
 
@@ -270,6 +270,10 @@ function actHints(items: readonly ShownBucket[]): readonly string[] {
   const left = commands.length - ACTS_MAX;
   const shown = commands.slice(0, ACTS_MAX).map((command) => `To do: ${command}`);
   return left > 0 ? [...shown, `and ${left} more`] : shown;
+}
+
+function letterHints(letters = 0): readonly string[] {
+  return letters === 0 ? [] : [`Dead letters: ${letters}. To see them: tally dead-letters list`];
 }
 
 function unconnectedText(unconnected: readonly UnconnectedBucket[], nowMs: number): string {

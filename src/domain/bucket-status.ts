@@ -5,7 +5,7 @@
  */
 import type { BucketRecord } from './bucket.ts';
 import { isUnusuallyLong } from './usual-interval.ts';
-import type { GapRecord } from './gaps/gap.ts';
+import { NEVER_COMPARED, type GapRecord } from './gaps/gap.ts';
 import type { Trouble } from './process-record.ts';
 
 /** The worst first: a bucket has the first of them that is true of it. */
@@ -287,15 +287,17 @@ function neverComparedRule({ record: { lastComparedAtMs, createdAtMs }, gaps, no
   };
 }
 
-function gapRule({ gaps, nowMs }: StatusFacts): ReturnType<Rule> {
+function gapRule({ gaps, nowMs, record: { lastComparedAtMs } }: StatusFacts): ReturnType<Rule> {
   const open = unclosed(gaps);
   const [worst] = open.toSorted((a, b) => a.firstSeenMs - b.firstSeenMs);
   if (worst === undefined) return undefined;
   const next = nextText(worst, nowMs);
+  // it was compared, before all of its events were known to arrive
+  const reason = worst.reason === NEVER_COMPARED && lastComparedAtMs !== undefined ? 'of its first minutes' : worst.reason;
   const others = open.length === 1 ? '' : ` and ${countText(open.length - 1, 'other gap')}`;
   return {
     state: 'gap_open',
-    sentence: `Changes may be missing (${worst.reason}${others})${next === undefined ? '' : `: ${next}`}`,
+    sentence: `Changes may be missing (${reason}${others})${next === undefined ? '' : `: ${next}`}`,
     sinceMs: worst.firstSeenMs,
     act: 'gaps',
   };

@@ -68,7 +68,7 @@ export const faults = {
     circuit: 'cluster',
     opensAtOnce: true,
     jobs: 'stop',
-    advice: 'Free disk space in the cluster, or remove its write block.',
+    advice: 'Free disk space where the index store keeps its data. If OpenSearch has set a write block, remove it then.',
   },
   /** The state index is missing. */
   'index.state-missing': {

@@ -377,14 +377,15 @@ describe('tally bucket', () => {
       { ...bucketAnswer, bucket: 'bbb', status: { ...held, act: { kind: 'gaps', command: 'tally gaps --bucket bbb' } } },
       { ...bucketAnswer, bucket: 'ccc', last_compared_at: '2026-01-02T04:05:05.000Z' },
     ];
-    world.nextAnswers({ items, unconnected: [{ bucket: 'stray', count: 3, first_seen_at: AT, last_seen_at: AT }] });
+    const activity = { jobs: 0, paused_jobs: 0, dead_letters: 3 };
+    world.nextAnswers({ items, unconnected: [{ bucket: 'stray', count: 3, first_seen_at: AT, last_seen_at: AT }], activity });
     const { stdout, stderr } = await world.run('bucket list');
     expect(stdout).toMatch(/^BUCKET .* LAST EVENT +COMPARED +STATUS$/m);
     expect(stdout).toMatch(/^aaa +eu-west-1 +notification +enabled +none +- +- +All of it was never compared$/m);
     expect(stdout).toMatch(/^bbb .* 1,035 deletions wait for you$/m);
     expect(stdout).toMatch(/^ccc .* 59 min +ok$/m);
     expect(stdout).toMatch(/^stray +3 +2 h +2 h$/m);
-    expect(stderr).toBe('To do: tally gaps --bucket bbb\n');
+    expect(stderr).toBe('To do: tally gaps --bucket bbb\nDead letters: 3. To see them: tally dead-letters list\n');
   });
 
   it('list says so when there is none', async () => {

@@ -150,6 +150,12 @@ describe('the status of a bucket', () => {
     expect(statusOf({ unread, record: { enrich: 'none', unenriched } }).state).toBe('ok');
   });
 
+  it('Fix: does not say of a bucket that was compared that it never was', () => {
+    const first = { ...gap, reason: 'never compared' };
+    expect(statusOf({ gaps: [first] }).sentence).toBe('Changes may be missing (of its first minutes)');
+    expect(statusOf({ gaps: [first], record: { lastComparedAtMs: undefined } }).sentence).toContain('never compared');
+  });
+
   it('is that of the worst of all', () => {
     const unread = { level: 'enrichment', name: 'b', code: 'object.denied', reason: 'HEAD: 403', sinceMs: 3 } as const;
     const circuit = { level: 'bucket', name: 'b', code: 'bucket.missing', reason: 'no such bucket', sinceMs: 1, seenAtMs: 2 } as const;

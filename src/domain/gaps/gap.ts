@@ -26,6 +26,9 @@ export function isOfDeletes(kind: GapKind): boolean {
 
 export const gapStates = ['open', 'closing', 'closed'] as const;
 
+/** The reason of a bucket's first gap. */
+export const NEVER_COMPARED = 'never compared';
+
 export const gapSchema = z.object({
   id: z.string(),
   bucket: z.string(),

@@ -4,6 +4,7 @@
  */
 import { happenedByMs, withEventQueue, type BucketRecord, type EventQueue } from '../../domain/bucket.ts';
 import { usualIntervalAfter } from '../../domain/usual-interval.ts';
+import { FUTURE_MS } from '../../domain/ordering/constants.ts';
 import { dialects, type ChangeRecord, type Dialect } from '../../domain/events/record.ts';
 import { noteProof, provesWay } from '../gaps/connection-gaps.ts';
 import { refs, updateRecord } from '../records/stored.ts';
@@ -16,12 +17,14 @@ export interface LastEvents {
     message: { readonly queueUrl: string; readonly sentAtMs: number },
   ): void;
   /**
-   * Stores the notes since the last call. Those of a bucket that fails remain for the next call, and the others are stored all the
+   * Stores the notes since the last call; those of one bucket at most once a minute. Those of a bucket that fails remain for the next call, and the others are stored all the
    * same; throws the first fault then.
    */
   store(): Promise<void>;
 }
 
+/** Rarely enough to be no load. The first event of a bucket is shown at once. */
+const STORED_EVERY_MS = 60_000;
 /** A shorter wait is not told from the difference of two clocks, and from messages that were received before. */
 const WAITED_MIN_MS = 10_000;
 
@@ -36,9 +39,10 @@ interface Note {
 /** Creates the memory, which has at most one note for each connected bucket and queue. */
 export function createLastEvents({ state, clock }: WithPorts<'state' | 'clock'>): LastEvents {
   const noted = new Map<string, Map<string, Note>>();
+  const storedMs = new Map<string, number>();
 
   async function storeOf(bucket: string, queue: EventQueue, happenedMs: Note['happenedMs']): Promise<void> {
-    const stored = await updateRecord(state, refs.bucket(bucket), (current) => current && noting(current, queue));
+    const stored = await updateRecord(state, refs.bucket(bucket), (current) => current && noting(current, queue, clock.nowMs()));
     // what happened before belongs to an earlier life of the bucket, or came by another way
     if (stored !== undefined && dialects.some((dialect) => provesWay(stored, dialect, happenedMs[dialect] ?? -Infinity)))
       await noteProof({ state, clock }, stored);
@@ -68,21 +72,27 @@ export function createLastEvents({ state, clock }: WithPorts<'state' | 'clock'>)
     async store() {
       const faults: unknown[] = [];
       for (const [bucket, queues] of noted) {
+        const nowMs = clock.monotonicMs();
+        if (nowMs - (storedMs.get(bucket) ?? -Infinity) < STORED_EVERY_MS) continue;
         await storeQueues(bucket, queues).catch((error: unknown) => faults.push(error));
-        if (queues.size === 0) noted.delete(bucket);
+        if (queues.size > 0) continue;
+        noted.delete(bucket);
+        storedMs.set(bucket, nowMs);
       }
       if (faults.length > 0) throw faults[0];
     },
   };
 }
 
-function noting(record: BucketRecord, queue: EventQueue): BucketRecord {
-  const { lastEventAtMs: beforeMs } = record;
+function noting(record: BucketRecord, queue: EventQueue, nowMs: number): BucketRecord {
+  // a time that is still to come was noted by a clock that was fast
+  const beforeMs = record.lastEventAtMs === undefined || record.lastEventAtMs > nowMs + FUTURE_MS ? undefined : record.lastEventAtMs;
+  const eventQueues = record.eventQueues?.filter(({ atMs }) => atMs <= nowMs + FUTURE_MS);
   const lastEventAtMs = Math.max(queue.atMs, beforeMs ?? 0);
   return {
     ...record,
     lastEventAtMs,
     rhythm: usualIntervalAfter(record.rhythm, { atMs: lastEventAtMs, beforeMs }),
-    eventQueues: withEventQueue(record.eventQueues, queue),
+    eventQueues: withEventQueue(eventQueues, queue),
   };
 }

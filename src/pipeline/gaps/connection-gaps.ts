@@ -5,7 +5,7 @@
  */
 import type { BucketRecord, BucketSource, EnrichMode } from '../../domain/bucket.ts';
 import { isFormOf, type Dialect } from '../../domain/events/record.ts';
-import { gapId, withProof, withReport, type GapRecord } from '../../domain/gaps/gap.ts';
+import { gapId, NEVER_COMPARED, withProof, withReport, type GapRecord } from '../../domain/gaps/gap.ts';
 import { lastBeginOf } from '../../domain/reindex/covers.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
@@ -67,7 +67,6 @@ export async function proveGap(
 
 // ── the first gap ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-const REASON = 'never compared';
 const HELD = 'the bucket was connected without a first re-index: start one when you want it';
 
 interface NeverComparedPorts {
@@ -98,7 +97,7 @@ export async function openNeverCompared(
   { bucket, enrich, seenAtMs, afterBeginOrder, isHeld, isProven }: FirstGap,
   at: 'before' | 'after',
 ): Promise<void> {
-  const report = { bucket, kind: 'loss', reason: REASON, seenAtMs } as const;
+  const report = { bucket, kind: 'loss', reason: NEVER_COMPARED, seenAtMs } as const;
   const gap = withReport(undefined, report, { count: 1, toldAtMs: clock.nowMs(), afterBeginOrder, enrich });
   const stored: GapRecord = {
     ...gap,

@@ -92,6 +92,39 @@ test('Fix: a bucket whose record cannot be stored does not keep the others from 
   expect(await readRecord(state, refs.bucket('broken'))).toMatchObject({ lastEventAtMs: clock.nowMs() });
 });
 
+it('Fix: is not after the present once a clock that was fast is right again, nor is what is usual learnt from it', async () => {
+  const { state } = createMemoryStore();
+  const clock = createFakeClock();
+  const ahead = { queueUrl: 'http://q/one', atMs: clock.nowMs() + 3 * 3_600_000 };
+  const rhythm = { sinceMs: 0, usualIntervalMs: 60_000 };
+  const record = { ...photos, lastEventAtMs: ahead.atMs, eventQueues: [ahead], rhythm };
+  await state.put({ id: 'bucket:photos', kind: 'bucket', record }, null);
+  const lastEvents = createLastEvents({ state, clock });
+  lastEvents.seen({ bucket: 'photos', dialect: 'native' }, { queueUrl: ahead.queueUrl, sentAtMs: clock.nowMs() });
+  await lastEvents.store();
+  expect(await readRecord(state, refs.bucket('photos'))).toMatchObject({
+    lastEventAtMs: clock.nowMs(),
+    eventQueues: [{ atMs: clock.nowMs() }],
+    rhythm,
+  });
+});
+
+it('Fix: is stored at once for the first event, and later ones once a minute', async () => {
+  const { state } = createMemoryStore();
+  const clock = createFakeClock();
+  await state.put({ id: 'bucket:photos', kind: 'bucket', record: photos }, null);
+  const lastEvents = createLastEvents({ state, clock });
+  const times: (number | undefined)[] = [];
+  const firstMs = clock.nowMs();
+  for (let count = 0; count < 7; count += 1) {
+    lastEvents.seen({ bucket: 'photos', dialect: 'native' }, { queueUrl: 'http://q/one', sentAtMs: clock.nowMs() });
+    await lastEvents.store();
+    times.push((await readRecord(state, refs.bucket('photos')))?.lastEventAtMs);
+    await clock.advance(10_000);
+  }
+  expect(times).toEqual([...Array.from({ length: 6 }, () => firstMs), firstMs + 60_000]);
+});
+
 describe('an event', () => {
   const WAY_MS = 1_800_000_000_000;
   type Way = Pick<BucketRecord, 'source'> & Partial<Pick<BucketRecord, 'waySinceMs' | 'createdAtMs'>>;

@@ -242,7 +242,7 @@ describe('the doctor', () => {
         code: 'connect.queue-missing',
         what: expect.stringContaining('the queue does not exist'),
         severity: 'broken',
-        fix: 'tally queue create --prefix tally --apply && tally bucket plan photos',
+        fix: 'tally queue create --apply --prefix tally && tally bucket plan photos',
       },
     ]);
   });
