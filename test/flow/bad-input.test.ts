@@ -37,7 +37,7 @@ function badBodies(bucket: string): readonly (readonly [fault: string, body: str
     ['message.not-json', 'not JSON'],
     ['message.not-json', 'x'.repeat(MIB)],
     ['message.not-json', 'read\tfrom right to left:\r\n\u202e'],
-    ['message.unknown-wrapper', '"a text"'],
+    ['message.not-json', '"a text"'],
     ['message.unknown-wrapper', `{"padding":"${'x'.repeat(MIB - 14)}"}`],
     ['record.invalid', '['.repeat(100_000) + ']'.repeat(100_000)],
     ['message.unknown-wrapper', `${'{"a":'.repeat(50_000)}1${'}'.repeat(50_000)}`],

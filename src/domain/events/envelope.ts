@@ -8,6 +8,8 @@
  *   Event                  S3's test event
  *   Type, Message          SNS: a notification that contains any of these, or a confirmation
  *   data                   a CloudEvent that contains any of these
+ *   Sns, body              what Lambda receives from a topic or a queue, and passes on
+ *   a text                 JSON that was encoded twice
  */
 import { isBucketName } from '../bucket-name.ts';
 import type { Fault, FaultCode } from '../fault.ts';
@@ -56,6 +58,7 @@ function unwrapText(text: string, depth: Depth): Unwrapped {
 
 function unwrapValue(value: unknown, depth: Depth): Unwrapped {
   if (Array.isArray(value)) return unwrapRecords(value, depth);
+  if (typeof value === 'string') return unwrapContent(value, undefined, depth);
   if (!isJsonObject(value)) return rejected('message.unknown-wrapper', `${whatAt(depth)} is ${kindOf(value)}, not an object`);
   if (Object.hasOwn(value, 'Records')) return unwrapRecords(isJsonObject(value.Records) ? [value.Records] : value.Records, depth);
   const records = parseRecord(value, depth.isAws);
@@ -66,7 +69,7 @@ function unwrapEnvelope(value: JsonObject, depth: Depth): Unwrapped {
   const { Event: event, Type: type, Bucket: bucket } = value;
   if (event === 's3:TestEvent') return { kind: 'test-event', ...(isBucketName(textOf(bucket)) && { bucket: textOf(bucket) }) };
   if (type === 'SubscriptionConfirmation' || type === 'UnsubscribeConfirmation') return unwrapConfirmation(value, type);
-  const content = value.Message ?? value.data;
+  const content = value.Message ?? value.data ?? value.Sns ?? value.body;
   if (content !== undefined) return unwrapContent(content, topicArnOf(value), depth);
   return rejected('message.unknown-wrapper', `${whatAt(depth)} has neither Records nor a record nor a Message`);
 }
@@ -140,7 +143,7 @@ function unwrapConfirmation(envelope: JsonObject, type: 'SubscriptionConfirmatio
   return { kind: 'subscription-confirmation', topicArn, token };
 }
 
-/** Reads the Message of an SNS envelope, or the data of a CloudEvent. */
+/** Reads the content of an envelope, such as the Message of SNS or the data of a CloudEvent. */
 function unwrapContent(content: unknown, topicArn: string | undefined, { isAws, envelopes }: Depth): Unwrapped {
   if (envelopes === ENVELOPES_MAX) return rejected('message.too-deep', `there are more than ${ENVELOPES_MAX} envelopes around the event`);
   const depth = { isAws, envelopes: envelopes + 1 };

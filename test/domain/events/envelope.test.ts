@@ -122,6 +122,9 @@ describe('each envelope', () => {
     ['an envelope without a type', { ...inEnvelope(nativeBody()), Type: undefined }],
     ['a CloudEvent around a record', { specversion: '1.0', type: 'x', data: nativeBody().Records[0] }],
     ['a CloudEvent around a body as text', { specversion: '1.0', type: 'x', data: JSON.stringify(nativeBody()) }],
+    ['what Lambda receives from a queue', { Records: [{ messageId: 'x', eventSource: 'aws:sqs', body: JSON.stringify(nativeBody()) }] }],
+    ['what Lambda receives from a topic', { Records: [{ EventSource: 'aws:sns', Sns: inEnvelope(nativeBody()) }] }],
+    ['JSON that was encoded twice', JSON.stringify(JSON.stringify(nativeBody()))],
     ['a batch of CloudEvents', [{ specversion: '1.0', type: 'x', data: nativeBody().Records[0] }]],
   ])('%s is read', (_, body) => {
     expect(recordOf(body)).toEqual(recordOf(nativeBody()));

@@ -153,6 +153,8 @@ const wrappers: Readonly<Record<string, (body: unknown) => unknown>> = {
     type: 'com.amazonaws.s3',
     data: JSON.stringify(body),
   }),
+  'what Lambda receives': (body) => ({ Records: [{ eventSource: 'aws:sqs', body: JSON.stringify(body) }] }),
+  'encoded twice': (body) => JSON.stringify(body),
   'a CloudEvent in SNS': (body) => inEnvelope({ specversion: '1.0', data: body }),
 };
 
