@@ -1,10 +1,7 @@
 /** The scheduled work of `tally serve`, which runs in processes with the role reindex. Its parts are created and connected here. */
 import { createS3Lifecycle } from '../adapters/aws/s3-lifecycle.ts';
-import { createS3Listing } from '../adapters/aws/s3-listing.ts';
 import { processActor } from '../adapters/process-actor.ts';
-import { systemClock } from '../adapters/system-clock.ts';
 import { CLOSE_GAPS_NAME } from '../domain/calendar/schedule.ts';
-import type { Settings } from '../settings/settings.ts';
 import type { Core } from './core.ts';
 import { BULK_ACTIONS, BULK_BYTES, BULK_LINGER_MS, SWEEP_HEADS } from './limits.ts';
 import { createWatchIndices } from '../pipeline/buckets/index-identity.ts';
@@ -17,13 +14,10 @@ import { createSweepDeletes } from '../pipeline/calendar/sweep-deletes.ts';
 import { createFullDue, createVisitFull } from '../pipeline/calendar/sweep-full.ts';
 import { createSweep, type DueOf, type Sweep, type Visit } from '../pipeline/calendar/sweep.ts';
 import { createUnsettledDue, createVisitUnsettled } from '../pipeline/calendar/sweep-unsettled.ts';
-import { createReindexJobs } from '../pipeline/control/reindex-jobs.ts';
 import { createBulkWriter } from '../pipeline/observing/bulk-writer.ts';
 import { createObserving } from '../pipeline/observing/observer.ts';
 import { withPlainFallback } from '../pipeline/observing/enricher.ts';
 import { createConnectionsDue, createCheckConnection, createVisitConnection } from '../pipeline/provision/watch.ts';
-import type { Telemetry } from '../pipeline/ports/telemetry.ts';
-import type { Circuits } from '../pipeline/serving/circuits.ts';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
@@ -50,95 +44,57 @@ const FULL: Schedule = { name: 'sweep-full', intervalMs: 10 * MINUTE_MS, runMaxM
 /** Of its longest time, the share in which a run of a sweep may begin visits. The rest is for the visit that began last. */
 const RUN_SHARE = 3 / 4;
 
-interface CalendarParts {
-  readonly settings: Settings;
-  readonly core: Core;
-  readonly telemetry: Telemetry;
-  readonly circuits: Circuits;
-}
-
-/** Runs the scheduled work until the signal is aborted. Without the role reindex nothing runs. */
-export function startCalendar({ settings, core, telemetry, circuits }: CalendarParts, signal: AbortSignal): void {
+/** Runs the scheduled work until the process stops. Without the role reindex nothing runs. */
+export function startCalendar(core: Core): void {
+  const { settings, circuits } = core;
+  const { signal } = core.stopping;
   if (!settings.TALLY_ROLES.includes('reindex')) return;
-  const clock = systemClock;
-  const { allBuckets } = core;
-  const { state, scan, maintenance, audit } = core.store;
-  const schedules = createSchedules({ state, clock, telemetry });
-  const observeAgain = createObserveAgain(observerOf({ settings, core, telemetry, circuits }, signal));
+  const schedules = createSchedules(core);
+  const observeAgain = createObserveAgain(observerOf(core));
   const sweep = (schedule: Schedule, name: Sweep, visit: Visit, dueOf?: DueOf): void => {
-    const run = createSweep({ state, clock, telemetry, allBuckets, runMaxMs: schedule.runMaxMs * RUN_SHARE }, name, visit, dueOf);
+    const run = createSweep({ ...core, runMaxMs: schedule.runMaxMs * RUN_SHARE }, name, visit, dueOf);
     schedules.every(schedule, run, signal);
   };
 
-  sweep(
-    UNSETTLED,
-    'unsettled',
-    createVisitUnsettled({ state, maintenance, observeAgain, clock }),
-    createUnsettledDue({ maintenance, clock }),
-  );
-  sweep(TOMBSTONES, 'tombstones', createVisitTombstones({ maintenance, clock }));
+  sweep(UNSETTLED, 'unsettled', createVisitUnsettled({ ...core, observeAgain }), createUnsettledDue(core));
+  sweep(TOMBSTONES, 'tombstones', createVisitTombstones(core));
   const retentionDays = settings.TALLY_AUDIT_RETENTION_DAYS;
-  schedules.every(AUDIT, createPurgeAudit({ audit, clock, telemetry, retentionDays }), signal);
-  schedules.every(API_KEYS, createPurgeApiKeys({ state, clock, telemetry }), signal);
-  schedules.every(LOGINS, createPurgeLogins({ state, clock }), signal);
-  schedules.every(INDICES, createWatchIndices({ state, allBuckets, objects: core.store.objects, gaps: core.gaps, clock }), signal);
-  const lifecycle = createS3Lifecycle({ clientFor: core.aws.s3For, clock });
-  sweep(
-    LIFECYCLE,
-    'lifecycle',
-    createVisitLifecycle({ state, maintenance, scan, lifecycle, observeAgain, gaps: core.gaps, clock, telemetry }),
-  );
+  schedules.every(AUDIT, createPurgeAudit({ ...core, retentionDays }), signal);
+  schedules.every(API_KEYS, createPurgeApiKeys(core), signal);
+  schedules.every(LOGINS, createPurgeLogins(core), signal);
+  schedules.every(INDICES, createWatchIndices(core), signal);
+  const lifecycle = createS3Lifecycle({ clientFor: core.aws.s3For, clock: core.clock });
+  sweep(LIFECYCLE, 'lifecycle', createVisitLifecycle({ ...core, lifecycle, observeAgain }));
   const { provisioning } = core;
   if (provisioning !== undefined) {
-    const checking = { state, gaps: core.gaps, clock, telemetry };
-    const checkConnection = createCheckConnection({ ...checking, provisioning });
     const sharing: Pick<typeof provisioning, 'diagnose'> = { diagnose: (...asked) => provisioning.diagnoseSharing(...asked) };
-    const checkSharing = createCheckConnection({ ...checking, provisioning: sharing });
-    sweep(
-      CONNECTIONS,
-      'connections',
-      createVisitConnection({ state, clock, processes: core.processes, checkConnection, checkSharing }),
-      createConnectionsDue({ state, clock, processes: core.processes }),
-    );
+    const checkSharing = createCheckConnection({ ...core, provisioning: sharing });
+    sweep(CONNECTIONS, 'connections', createVisitConnection({ ...core, checkSharing }), createConnectionsDue(core));
   }
-  const jobs = createReindexJobs({ state, clock, telemetry, jobIsDue: core.jobIsDue });
-  const startJob: StartJob = (request, each) => jobs.start(request, each);
-  const listing = createS3Listing({ clientFor: core.aws.s3For, clock });
-  const askToRepair = createAskToRepair({ listing, objects: core.store.objects, clock });
+  const startJob: StartJob = (request, each) => core.jobs.start(request, each);
+  const askToRepair = createAskToRepair(core);
   const requestsPerDay = settings.TALLY_GAPS_LIST_REQUESTS_PER_DAY;
   const { isFailing } = circuits;
-  const closeGaps = createCloseGaps({ state, scan, startJob, askToRepair, clock, telemetry, requestsPerDay, isFailing });
+  const closeGaps = createCloseGaps({ ...core, startJob, askToRepair, requestsPerDay, isFailing });
   schedules.every(CLOSE_GAPS, closeGaps, signal);
-  const intervalMs = settings.TALLY_COMPARE_INTERVAL_DAYS * 24 * HOUR_MS;
-  sweep(
-    FULL,
-    'full',
-    createVisitFull({ state, scan, startJob, clock, requestsPerDay, intervalMs }),
-    createFullDue({ state, clock, intervalMs }),
-  );
+  const intervalMs = core.compareIntervalMs;
+  sweep(FULL, 'full', createVisitFull({ ...core, startJob, requestsPerDay, intervalMs }), createFullDue({ ...core, intervalMs }));
 }
 
 /** An observer like that of live events, with a separate HEAD limit and a separate writer that sends one bulk request at a time, so that live events have priority. */
-function observerOf({ core, telemetry, circuits }: CalendarParts, stopped: AbortSignal) {
-  const clock = systemClock;
-  const { objects, audit } = core.store;
-  const deletes = createSweepDeletes({ objects, audit, clock, telemetry, actor: processActor() });
+function observerOf(core: Core) {
+  const deletes = createSweepDeletes({ ...core, actor: processActor() });
   const write = createBulkWriter({
+    ...core,
     objects: deletes.objects,
-    clock,
-    telemetry,
-    circuits,
     limits: { actionsMax: BULK_ACTIONS, bytesMax: BULK_BYTES, lingerMs: BULK_LINGER_MS, concurrency: 1 },
   });
   const { observe } = createObserving({
-    storage: core.storage,
+    ...core,
     index: core.store,
-    write: withPlainFallback(write, telemetry),
-    clock,
-    telemetry,
-    circuits,
+    write: withPlainFallback(write, core.telemetry),
     concurrency: SWEEP_HEADS,
-    stopped,
+    stopped: core.stopping.signal,
   });
   return deletes.watching(observe);
 }

@@ -14,9 +14,10 @@ import { readSharedConfig, type SharedConfig } from '../adapters/aws/shared-conf
 import type { Embedded } from '../adapters/embedded/server.ts';
 import { createQueueMaker } from '../adapters/aws/provision/queue-maker.ts';
 import { createProvisioner } from '../adapters/aws/provision/provisioner.ts';
+import { createS3Listing } from '../adapters/aws/s3-listing.ts';
 import { createS3Storage } from '../adapters/aws/s3-storage.ts';
 import { createSnsTopics } from '../adapters/aws/sns-topics.ts';
-import { createKeyParts, type KeyParts } from './api-keys.ts';
+import { createKeyParts } from './api-keys.ts';
 import { createSqliteStore } from '../adapters/sqlite/store.ts';
 import { createSqsClient } from '../adapters/aws/sqs-client.ts';
 import { systemClock } from '../adapters/system-clock.ts';
@@ -28,19 +29,20 @@ import { withoutProxyFor, type OuterEnvironment, type ProxyVariables } from '../
 import { HEADS, REINDEX_HEADS, S3_TIMEOUT_MS, SWEEP_HEADS } from './limits.ts';
 import type { Settings } from '../settings/settings.ts';
 import { isAwsEndpoint, parseArn } from '../domain/provisioning/names.ts';
-import { createAllBuckets, type AllBuckets } from '../pipeline/buckets/all-buckets.ts';
-import { createProcesses, type Processes } from '../pipeline/buckets/processes.ts';
-import { createConnectBucket, type ConnectBucket } from '../pipeline/buckets/connect.ts';
+import { createAllBuckets } from '../pipeline/buckets/all-buckets.ts';
+import { createProcesses } from '../pipeline/buckets/processes.ts';
+import { createConnectBucket } from '../pipeline/buckets/connect.ts';
+import { createReindexJobs } from '../pipeline/control/reindex-jobs.ts';
 import { createOperations } from '../pipeline/control/operations.ts';
 import { createDeadLetters } from '../pipeline/letters/dead-letters.ts';
-import { createGapReports, type GapReports } from '../pipeline/gaps/reports.ts';
-import type { ObjectStorage } from '../pipeline/ports/storage.ts';
+import { createGapReports } from '../pipeline/gaps/reports.ts';
 import type { Store } from '../pipeline/ports/store.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
-import type { QueueClient, TopicClient } from '../pipeline/ports/queues.ts';
 import { createQueuePair, type QueuePair } from '../pipeline/provision/queue-pair.ts';
-import { createProvisioning, type Provisioning } from '../pipeline/provision/provisioning.ts';
-import { createQueueWatch, type QueueWatch } from '../pipeline/queues/watch.ts';
+import { createProvisioning } from '../pipeline/provision/provisioning.ts';
+import { createCheckConnection } from '../pipeline/provision/watch.ts';
+import { createCircuits, type Circuits } from '../pipeline/serving/circuits.ts';
+import { createQueueWatch } from '../pipeline/queues/watch.ts';
 
 /** How this process reaches the AWS services. */
 export interface AwsAddresses {
@@ -57,31 +59,8 @@ const EMBEDDED_KEY = 'embedded';
 /** The region where neither a variable nor the profile nor a queue names one: that of the embedded server too. */
 export const REGION_DEFAULT = 'us-east-1';
 
-/** The shared parts. */
-export interface Core {
-  readonly store: Store;
-  readonly aws: AwsClients;
-  readonly storage: ObjectStorage;
-  readonly queues: QueueClient;
-  /** Whether the store spells keys in events as AWS does: AWS itself, and the embedded server. */
-  readonly isAws: boolean;
-  readonly queueWatch: QueueWatch;
-  readonly allBuckets: AllBuckets;
-  readonly processes: Processes;
-  readonly connectBucket: ConnectBucket;
-  readonly gaps: GapReports;
-  readonly topics: TopicClient;
-  readonly deadLetters: ReturnType<typeof createDeadLetters>;
-  readonly keys: KeyParts;
-  readonly operations: ReturnType<typeof createOperations>;
-  /** Undefined where nothing in AWS leads to a bucket queue: in the embedded mode, and without a bucket queue. */
-  readonly provisioning: Provisioning | undefined;
-  /** A job has something to do, or this one was stored: what onJobDue() named is called. */
-  readonly jobIsDue: (jobId?: string) => void;
-  /** Names what is called when this process has stored a job, or a change of one, that has something to do. */
-  onJobDue(wake: (jobId?: string) => void): void;
-  close(): Promise<void>;
-}
+/** The shared parts, each created once. */
+export type Core = Awaited<ReturnType<typeof createCore>>;
 
 /** The URLs of the queues, from the settings or the embedded server. */
 export interface Queues {
@@ -144,17 +123,9 @@ export function queuesOf(settings: Settings, embedded?: Embedded): Queues {
 }
 
 /** Creates the shared parts. Connections are made and data is read only when a part is used. */
-export async function createCore(
-  settings: Settings,
-  addresses: AwsAddresses,
-  {
-    queues: queueUrls,
-    telemetry,
-    isServing = false,
-  }: { readonly queues: Queues; readonly telemetry: Telemetry; readonly isServing?: boolean },
-): Promise<Core> {
+export async function createCore(settings: Settings, addresses: AwsAddresses, queueUrls: Queues, telemetry: Telemetry) {
   const clock = systemClock;
-  const store = await createStore(settings, addresses, { telemetry, isServing });
+  const store = await createStore(settings, addresses, telemetry);
   const clientOptions = {
     ...addresses,
     s3: {
@@ -165,44 +136,30 @@ export async function createCore(
     sqs: { receivesMax: settings.TALLY_INGEST_POLLERS * Math.max(1, queueUrls.bucket.length), waitS: settings.TALLY_INGEST_WAIT_S },
   };
   const aws = createAwsClients(clientOptions);
+  const bucketQueueUrls = queueUrls.bucket;
   const storage = createS3Storage({ clientFor: aws.s3For, region: addresses.region, clock });
   const queues = createSqsClient({ clientFor: aws.sqsFor, clock });
-  const queueWatch = createQueueWatch({
-    queues,
-    clock,
-    telemetry,
-    bucketQueueUrls: queueUrls.bucket,
-    deadLetterQueueUrl: queueUrls.deadLetter,
-  });
-  const { state, objects } = store;
-  const gaps = createGapReports({ state, clock, telemetry });
+  const ports = { ...store, clock, telemetry, storage, queues, bucketQueueUrls };
+  const stopping = new AbortController();
+  const probeCluster = createProbeCluster(store, () => circuits.openOf(['cluster']) !== undefined);
+  const circuits: Circuits = createCircuits({ clock, telemetry, probeCluster, stopped: stopping.signal });
+  const queueWatch = createQueueWatch({ ...ports, deadLetterQueueUrl: queueUrls.deadLetter });
+  const gaps = createGapReports(ports);
   const roles = connectRoles(settings);
   const accounts = accountClients(settings, addresses, { roles, clientOptions });
   // the daemon's own permissions are those that reading in the accounts of its queues takes
-  const own = new Set(queueUrls.bucket.map(accountIn));
+  const own = new Set(bucketQueueUrls.map(accountIn));
   const readsOf = (account: string): AwsClients => (own.has(account) ? aws : (accounts.of(account) ?? aws));
   const topics = createSnsTopics({ clientFor: aws.snsFor, readerFor: ({ account, region }) => readsOf(account).snsFor(region) });
   const isEmbedded = isEmbeddedServer(addresses);
-  const connectBucket = createConnectBucket({ state, objects, storage, gaps, topics, clock, telemetry, isEmbedded });
-  const deadLetters = createDeadLetters({
-    queues,
-    state,
-    gaps,
-    clock,
-    telemetry,
-    queueWatch,
-    bucketQueueUrls: queueUrls.bucket,
-  });
-  let wake: Core['jobIsDue'] = () => undefined;
-  const jobIsDue: Core['jobIsDue'] = (jobId) => wake(jobId);
-  const [queueUrl, ...moreQueueUrls] = queueUrls.bucket;
+  const connectBucket = createConnectBucket({ ...ports, gaps, topics, isEmbedded });
+  const deadLetters = createDeadLetters({ ...ports, gaps, queueWatch });
+  const [queueUrl, ...moreQueueUrls] = bucketQueueUrls;
   const provisioning = createProvisioning({
-    state,
+    ...ports,
     aws: createProvisioner({ aws, awsOf: (account) => accounts.of(account) ?? aws, queueUrl, clock }),
     reads: createProvisioner({ aws, awsOf: readsOf, queueUrl, clock }),
     roles,
-    storage,
-    clock,
     queueUrl,
     moreQueueUrls,
     deadLetterUrl: queueUrls.deadLetter,
@@ -211,31 +168,38 @@ export async function createCore(
     trailBucket: settings.TALLY_TRAIL_BUCKET,
     isEmbedded,
   });
-  const processes = createProcesses({ state, clock });
-  const keys = createKeyParts(store, settings, telemetry);
-  const parts = { store, storage, clock, telemetry, jobIsDue, connectBucket, deadLetters, provisioning, processes };
-  const compareIntervalMs = settings.TALLY_COMPARE_INTERVAL_DAYS * 86_400_000;
-  const rules = { compareIntervalMs, keyRule: keys.rule, loginRules: loginRulesOf(settings) };
+  let wake: (jobId?: string) => void = () => undefined;
+  const subjects = {
+    gaps,
+    connectBucket,
+    deadLetters,
+    jobs: createReindexJobs({ ...ports, jobIsDue: (jobId) => wake(jobId) }),
+    processes: createProcesses(ports),
+    checkConnection: createCheckConnection({ ...ports, provisioning, gaps }),
+    keys: createKeyParts(store, settings, telemetry),
+    compareIntervalMs: settings.TALLY_COMPARE_INTERVAL_DAYS * 86_400_000,
+  };
   const everyoneReads = settings.TALLY_READERS === 'everyone';
-  const operations = createOperations({ ...parts, ...rules, liveKeys: keys.liveKeys, everyoneReads });
   return {
+    ...ports,
+    ...subjects,
+    settings,
     store,
+    stopping,
+    probeCluster,
+    circuits,
     aws,
-    storage,
-    queues,
+    /** Whether the store spells keys in events as AWS does: AWS itself, and the embedded server. */
     isAws: isEmbedded || isAwsEndpoint(addresses.endpoints.s3),
     queueWatch,
-    allBuckets: createAllBuckets({ state, clock }),
-    processes,
-    connectBucket,
-    gaps,
+    allBuckets: createAllBuckets(ports),
     topics,
-    deadLetters,
-    keys,
-    operations,
+    listing: createS3Listing({ clientFor: aws.s3For, clock }),
+    operations: createOperations({ ...ports, ...subjects, provisioning, loginRules: loginRulesOf(settings), everyoneReads }),
+    /** Undefined where nothing in AWS leads to a bucket queue: in the embedded mode, and without a bucket queue. */
     provisioning: isEmbedded || queueUrl === undefined ? undefined : provisioning,
-    jobIsDue,
-    onJobDue(next) {
+    /** Names what is called when this process has stored a job, or a change of one, that has something to do. */
+    onJobDue(next: typeof wake) {
       wake = next;
     },
     async close() {
@@ -243,6 +207,20 @@ export async function createCore(
       accounts.close();
       await store.close();
     },
+  };
+}
+
+/**
+ * After an outage searches must work as well: receiving needs them, and would be paused again at once. And the store may be another
+ * one, such as a restored snapshot: what it lacks is made before work resumes. That is never the state index, without which the
+ * probe fails: an empty one would take its place in a restore, and hide that all is lost.
+ */
+function createProbeCluster({ objects, state, setup }: Store, isOutage: () => boolean): (signal: AbortSignal) => Promise<void> {
+  return async function probeCluster(signal) {
+    await objects.probe(signal);
+    if (!isOutage()) return;
+    await state.list('bucket', { limit: 1 }, signal);
+    await setup.prepare(signal);
   };
 }
 
@@ -274,15 +252,11 @@ function s3Connections({ TALLY_ROLES: roles, TALLY_REINDEX_LISTINGS: listings }:
   return HEADS + (roles.includes('reindex') ? listings + REINDEX_HEADS + SWEEP_HEADS : 0);
 }
 
-async function createStore(
-  settings: Settings,
-  { region, credentials, proxyEnv }: AwsAddresses,
-  { telemetry, isServing }: { readonly telemetry: Telemetry; readonly isServing: boolean },
-): Promise<Store> {
+async function createStore(settings: Settings, { region, credentials, proxyEnv }: AwsAddresses, telemetry: Telemetry): Promise<Store> {
   const index = indexLocation(settings);
   switch (index.product) {
     case 'sqlite':
-      return createSqliteStore({ path: index.path, hasReaders: isServing });
+      return createSqliteStore({ path: index.path, hasReaders: true });
     case 'opensearch': {
       // the client of OpenSearch is loaded only when needed: its 550 modules take a fifth of the start time
       const { createOpenSearchStore } = await import('../adapters/opensearch/store.ts');

@@ -1,9 +1,7 @@
 /** The parts that only the ingest role has. */
 import { getHeapStatistics } from 'node:v8';
 import { createSqsReceiver } from '../adapters/aws/sqs-receiver.ts';
-import { systemClock } from '../adapters/system-clock.ts';
-import type { Settings } from '../settings/settings.ts';
-import type { Core, Queues } from './core.ts';
+import type { Core } from './core.ts';
 import {
   BULK_ACTIONS,
   BULK_BYTES,
@@ -15,28 +13,14 @@ import {
   HOLD_MAX_MS,
   IN_FLIGHT_MAX,
 } from './limits.ts';
-import type { Circuits } from '../pipeline/serving/circuits.ts';
-import type { Handover } from '../pipeline/gaps/handover.ts';
 import type { IngestParts } from '../pipeline/ingest/role.ts';
-import type { Telemetry } from '../pipeline/ports/telemetry.ts';
-import type { EventCounter } from '../pipeline/serving/event-hours.ts';
-
-interface IngestRoleParts {
-  readonly settings: Settings;
-  readonly core: Core;
-  readonly queues: Queues;
-  readonly circuits: Circuits;
-  readonly handover: Handover;
-  readonly telemetry: Telemetry;
-  readonly counter: EventCounter;
-}
 
 /** Creates the parts of the ingest role, with its limits. */
-export function ingestParts({ settings, core, queues, circuits, handover, telemetry, counter }: IngestRoleParts): IngestParts {
-  const clock = systemClock;
+export function ingestParts(core: Core, parts: Pick<IngestParts, 'handover' | 'counter'>): IngestParts {
+  const { settings, bucketQueueUrls, clock } = core;
   const receiver = createSqsReceiver({
     clientFor: core.aws.sqsReceivingFor,
-    queueUrls: queues.bucket,
+    queueUrls: bucketQueueUrls,
     pollers: settings.TALLY_INGEST_POLLERS,
     waitS: settings.TALLY_INGEST_WAIT_S,
     visibilityS: settings.TALLY_INGEST_VISIBILITY_S,
@@ -44,15 +28,9 @@ export function ingestParts({ settings, core, queues, circuits, handover, teleme
   });
   return {
     ...core,
+    ...parts,
     connect: core.connectBucket,
     receiver,
-    circuits,
-    handover,
-    bucketQueueUrls: queues.bucket,
-    clock,
-    telemetry,
-    counter,
-    topics: core.topics,
     sendDeadLetter: core.deadLetters.send,
     limits: {
       bulk: { actionsMax: BULK_ACTIONS, bytesMax: BULK_BYTES, lingerMs: BULK_LINGER_MS, concurrency: BULK_CONCURRENCY },

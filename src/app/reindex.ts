@@ -1,16 +1,11 @@
 /** The reindex role of `tally serve`. Its parts are created and connected here. */
-import { createS3Listing } from '../adapters/aws/s3-listing.ts';
-import { systemClock } from '../adapters/system-clock.ts';
-import type { Settings } from '../settings/settings.ts';
 import { BULK_BYTES, REINDEX_BULK_CONCURRENCY, REINDEX_HEADS } from './limits.ts';
 import type { Core } from './core.ts';
 import { createSchedules } from '../pipeline/calendar/schedules.ts';
-import type { Circuits } from '../pipeline/serving/circuits.ts';
 import { createIndexLoad, measured } from '../pipeline/reindex-jobs/index-load.ts';
 import { RANGE_LIMITS } from '../pipeline/reindex-jobs/range-records.ts';
 import { createReindexRole, type ReindexRole } from '../pipeline/reindex-jobs/role.ts';
 import { createTidyJobs } from '../pipeline/reindex-jobs/tidy-jobs.ts';
-import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import { checkOfFault, type CheckSource } from '../pipeline/serving/readiness.ts';
 import { createBackgroundWriter } from '../pipeline/compare/background-writer.ts';
 import { LISTING_PAGE } from '../pipeline/compare/page-feeds.ts';
@@ -28,10 +23,6 @@ export interface Reindexing {
 }
 
 interface ReindexingParts {
-  readonly settings: Settings;
-  readonly core: Core;
-  readonly circuits: Circuits;
-  readonly telemetry: Telemetry;
   /** The name of this process. */
   readonly worker: string;
   /** Whether live events of this process have work waiting. */
@@ -39,34 +30,26 @@ interface ReindexingParts {
 }
 
 /** Creates and connects the parts; nothing runs before start(). Without the role there is nothing to run. */
-export function createReindexing(parts: ReindexingParts): Reindexing {
-  const { settings, core, telemetry } = parts;
-  if (!settings.TALLY_ROLES.includes('reindex')) return { checks: [], start() {}, async stop() {} };
-  const role = createRole(parts);
-  const { state } = core.store;
-  const schedules = createSchedules({ state, clock: systemClock, telemetry });
+export function createReindexing(core: Core, parts: ReindexingParts): Reindexing {
+  if (!core.settings.TALLY_ROLES.includes('reindex')) return { checks: [], start() {}, async stop() {} };
+  const role = createRole(core, parts);
+  const schedules = createSchedules(core);
   return {
     checks: [{ name: 'reindex-work', neededBy: ['reindex'], check: () => checkOfFault(role.lookFault()) }],
     start(signal) {
       role.start();
       core.onJobDue(role.wake);
-      schedules.every(TIDY, createTidyJobs({ state, clock: systemClock }), signal);
+      schedules.every(TIDY, createTidyJobs(core), signal);
     },
     stop: (deadline) => role.stop(deadline),
   };
 }
 
-function createRole({ settings, core, circuits, telemetry, worker, liveIsBusy }: ReindexingParts): ReindexRole {
-  const clock = systemClock;
-  const { store, storage, aws } = core;
-  const load = createIndexLoad(clock, REINDEX_BULK_CONCURRENCY);
-  const { objects, scan } = measured(load, store);
-  const listing = createS3Listing({ clientFor: aws.s3For, clock });
+function createRole(core: Core, { worker, liveIsBusy }: ReindexingParts): ReindexRole {
+  const load = createIndexLoad(core.clock, REINDEX_BULK_CONCURRENCY);
+  const parts = { ...core, ...measured(load, core.store) };
   const writeAll = createBackgroundWriter({
-    objects,
-    clock,
-    telemetry,
-    circuits,
+    ...parts,
     limits: {
       // what one page of a listing differs in is one request
       actionsMax: LISTING_PAGE,
@@ -75,17 +58,7 @@ function createRole({ settings, core, circuits, telemetry, worker, liveIsBusy }:
     },
     liveIsBusy,
   });
-  const turn = createReconcileTurn({
-    objects,
-    scan,
-    listing,
-    storage,
-    writeAll,
-    clock,
-    telemetry,
-    circuits,
-    headConcurrency: REINDEX_HEADS,
-  });
-  const limits = { ...RANGE_LIMITS, listings: settings.TALLY_REINDEX_LISTINGS };
-  return createReindexRole({ turn, store, listing, indexIsSlow: load.isSlow, circuits, clock, telemetry, worker, limits });
+  const turn = createReconcileTurn({ ...parts, writeAll, headConcurrency: REINDEX_HEADS });
+  const limits = { ...RANGE_LIMITS, listings: core.settings.TALLY_REINDEX_LISTINGS };
+  return createReindexRole({ ...core, turn, indexIsSlow: load.isSlow, worker, limits });
 }

@@ -9,7 +9,6 @@ import { hostname } from 'node:os';
 import packageJson from '../../package.json' with { type: 'json' };
 import type { Embedded } from '../adapters/embedded/server.ts';
 import { RequestError } from '../domain/request-error.ts';
-import { createReindexJobs } from '../pipeline/control/reindex-jobs.ts';
 import { processActor } from '../adapters/process-actor.ts';
 import { isOpenToOthers } from '../adapters/sqlite/file-mode.ts';
 import { acquireServeLock } from '../adapters/sqlite/serve-lock.ts';
@@ -28,7 +27,6 @@ import { urlOf } from '../http/server.ts';
 import { bucketRecordSchema } from '../domain/bucket.ts';
 import { faultOf, faults, type Fault } from '../domain/fault.ts';
 import { PROCESS_STORED_MS } from '../pipeline/buckets/processes.ts';
-import { createCircuits, type Circuits } from '../pipeline/serving/circuits.ts';
 import { createHandover, createHandoverPermission } from '../pipeline/gaps/handover.ts';
 import { createLettersMovedBySqs } from '../pipeline/letters/moved-by-sqs.ts';
 import { createIngestRole, type IngestRole } from '../pipeline/ingest/role.ts';
@@ -74,7 +72,6 @@ export interface App {
 interface Outside {
   /** Writes the welcome text for users (only in the embedded mode). */
   readonly print: (text: string) => void;
-  /** How commands must be typed where the log is read. */
 }
 
 /** Creates a serving process. */
@@ -153,21 +150,7 @@ interface ServingParts {
   readonly embedded: Embedded | undefined;
 }
 
-/**
- * After an outage searches must work as well: receiving needs them, and would be paused again at once. And the store may be another
- * one, such as a restored snapshot: what it lacks is made before work resumes. That is never the state index, without which the
- * probe fails: an empty one would take its place in a restore, and hide that all is lost.
- */
-function createProbeCluster({ objects, state, setup }: Core['store'], isOutage: () => boolean): (signal: AbortSignal) => Promise<void> {
-  return async function probeCluster(signal) {
-    await objects.probe(signal);
-    if (!isOutage()) return;
-    await state.list('bucket', { limit: 1 }, signal);
-    await setup.prepare(signal);
-  };
-}
-
-async function watchIndex(circuits: Circuits, probeCluster: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> {
+async function watchIndex({ circuits, probeCluster }: Core, signal: AbortSignal): Promise<void> {
   if (circuits.openOf(['cluster']) !== undefined) return;
   const sentAtMs = systemClock.monotonicMs();
   await probeCluster(signal).catch((error: unknown) => {
@@ -187,34 +170,24 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   const queues = queuesOf(settings, embedded);
   const addresses = await awsAddresses(settings, environment, embedded?.endpoint);
   reportChoices(settings, environment, telemetry);
-  const core = await createCore(settings, addresses, { queues, telemetry, isServing: true });
-  const stopping = new AbortController();
-  const probeCluster = createProbeCluster(core.store, () => circuits.openOf(['cluster']) !== undefined);
-  const circuits: Circuits = createCircuits({ clock, telemetry, probeCluster, stopped: stopping.signal });
-  const permission = createHandoverPermission({
-    state: core.store.state,
-    clock,
-    telemetry,
-    requestsPerDay: settings.TALLY_GAPS_LIST_REQUESTS_PER_DAY,
-  });
-  const handover = createHandover({ state: core.store.state, clock, telemetry, permission });
+  const core = await createCore(settings, addresses, queues, telemetry);
+  const { stopping } = core;
+  const permission = createHandoverPermission({ ...core, requestsPerDay: settings.TALLY_GAPS_LIST_REQUESTS_PER_DAY });
+  const handover = createHandover({ ...core, permission });
   const worker = workerName();
-  const counter = createEventCounter({ state: core.store.state, clock, worker });
-  const ingest = settings.TALLY_ROLES.includes('ingest')
-    ? createIngestRole(ingestParts({ settings, core, queues, circuits, handover, telemetry, counter }), stopping)
-    : undefined;
-  const reindexing = createReindexing({ settings, core, circuits, telemetry, worker, liveIsBusy: () => ingest?.isBusy() === true });
+  const counter = createEventCounter({ ...core, worker });
+  const ingest = settings.TALLY_ROLES.includes('ingest') ? createIngestRole(ingestParts(core, { handover, counter }), stopping) : undefined;
+  const reindexing = createReindexing(core, { worker, liveIsBusy: () => ingest?.isBusy() === true });
   const unclaimed = createUnclaimedJobs(clock);
-  core.processes.introduce({ ...core, worker, circuits, bucketQueueUrls: queues.bucket, receiving: ingest?.receiving });
+  core.processes.introduce({ ...core, worker, receiving: ingest?.receiving });
   // a file has no rights in parts
-  const isShared = settings.TALLY_ROLES.includes('http') && core.store.product === 'opensearch';
-  const access = isShared ? createStoreAccess({ ...core.store, clock, telemetry }) : undefined;
+  const isShared = settings.TALLY_ROLES.includes('http') && core.product === 'opensearch';
+  const access = isShared ? createStoreAccess(core) : undefined;
   let prepared: Fault | 'prepared' = { code: 'index.unreachable', reason: 'the index store is not prepared yet' };
   const readiness = createReadiness(
     settings.TALLY_ROLES,
     servingChecks({
       ...core,
-      circuits,
       ingest,
       prepared: () => prepared,
       others: [...reindexing.checks, warningOf('jobs', unclaimed), warningOf('messages', core.processes), ...(access?.checks ?? [])],
@@ -226,7 +199,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   // the system may choose the port
   let boundUrl = urlOf(settings.TALLY_HTTP_ADDRESS);
   const publicUrl = (): string => settings.TALLY_PUBLIC_URL ?? boundUrl;
-  const identity = await createIdentity({ ...core, settings, proxyEnv: environment.proxy, telemetry, publicUrl });
+  const identity = await createIdentity({ ...core, proxyEnv: environment.proxy, publicUrl });
   const controlPlane = createControlPlane({
     ...listening,
     operations: core.operations,
@@ -253,7 +226,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   async function prepare(): Promise<void> {
     for (;;) {
       try {
-        await core.store.setup.prepare(stopping.signal);
+        await core.setup.prepare(stopping.signal);
         prepared = 'prepared';
         return;
       } catch (error) {
@@ -278,30 +251,28 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
     async start(stops) {
       stops.push(() => core.close());
       // after the control plane, which counts uses until it is closed
-      stops.push(endOf(core.processes, telemetry));
+      stops.push(endOf(core));
       stops.push(() => core.keys.flush(AbortSignal.timeout(CLOSING_MS / 2)));
       stops.push(async () => stopping.abort(new Error('the process stops')));
       const servedAt = await listen(stops);
       telemetry.info('listening', { ...servedAt, ...(embedded !== undefined && { embeddedUrl: embedded.endpoint }) });
       await prepare();
-      if (embedded !== undefined) await connectEmbedded(core, telemetry);
-      repeat({ clock, telemetry }, { name: 'watch the index', intervalMs: INDEX_WATCH_MS, signal: stopping.signal }, (signal) =>
-        watchIndex(circuits, probeCluster, signal),
-      );
+      if (embedded !== undefined) await connectEmbedded(core);
+      repeat(core, { name: 'watch the index', intervalMs: INDEX_WATCH_MS, signal: stopping.signal }, (signal) => watchIndex(core, signal));
       const windows = { name: 'store the audit of credentials', intervalMs: AUDIT_WINDOWS_MS, signal: stopping.signal };
-      repeat({ clock, telemetry }, windows, () => core.keys.storeEnded());
+      repeat(core, windows, () => core.keys.storeEnded());
       await core.queueWatch.start(stopping.signal);
-      startRecords({ settings, core, telemetry, unclaimed, access }, stopping.signal);
-      repeat({ clock, telemetry }, { name: 'report readiness', intervalMs: READINESS_MS, signal: stopping.signal }, reportReadiness);
+      startRecords(core, { unclaimed, access });
+      repeat(core, { name: 'report readiness', intervalMs: READINESS_MS, signal: stopping.signal }, reportReadiness);
       await reportReadiness();
       const endBy = (): AbortSignal => AbortSignal.timeout(Math.max(0, settings.TALLY_SHUTDOWN_TIMEOUT_MS - CLOSING_MS));
       reindexing.start(stopping.signal);
-      startCalendar({ settings, core, telemetry, circuits }, stopping.signal);
+      startCalendar(core);
       if (ingest === undefined) {
         stops.push(() => reindexing.stop(endBy()));
         return servedAt;
       }
-      startIngestRecords({ core, telemetry, ingest, counter, bucketQueueUrls: queues.bucket }, stopping.signal);
+      startIngestRecords(core, ingest, counter);
       await permission.watch(stopping.signal);
       ingest.start();
       // both stop at the same time, because they share one deadline
@@ -312,86 +283,43 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
 }
 
 /** Says at the stop that this process receives no more. Without a store that answers the others know it a minute later. */
-function endOf({ end }: Core['processes'], telemetry: Telemetry): () => Promise<void> {
-  return () => end().catch((error: unknown) => telemetry.requestFailed('store that this process ends', error));
-}
-
-interface IngestRecordParts {
-  readonly core: Core;
-  readonly telemetry: Telemetry;
-  readonly ingest: IngestRole;
-  readonly counter: EventCounter;
-  readonly bucketQueueUrls: readonly string[];
+function endOf({ processes, telemetry }: Core): () => Promise<void> {
+  return () => processes.end().catch((error: unknown) => telemetry.requestFailed('store that this process ends', error));
 }
 
 /** Stores what the role ingest knows, so that every process says it, and counts the letters that SQS moved. */
-function startIngestRecords({ core, telemetry, ingest, counter, bucketQueueUrls }: IngestRecordParts, signal: AbortSignal): void {
-  const clock = systemClock;
-  repeat({ clock, telemetry }, { name: 'store the last events', intervalMs: LAST_EVENTS_MS, signal }, () => ingest.storeLastEvents());
-  repeat({ clock, telemetry }, { name: 'store the events of the hour', intervalMs: EVENT_HOURS_MS, signal }, () => counter.store(signal));
+function startIngestRecords(core: Core, ingest: IngestRole, counter: EventCounter): void {
+  const { signal } = core.stopping;
+  repeat(core, { name: 'store the last events', intervalMs: LAST_EVENTS_MS, signal }, () => ingest.storeLastEvents());
+  repeat(core, { name: 'store the events of the hour', intervalMs: EVENT_HOURS_MS, signal }, () => counter.store(signal));
   const movedLetters = { name: 'look for letters that SQS moved', intervalMs: MOVED_LETTERS_MS, signal };
-  repeat({ clock, telemetry }, movedLetters, lettersMovedBySqs(core, bucketQueueUrls, telemetry));
+  const { deadLetters, queueWatch } = core;
+  const deadLetterQueues = () => queueWatch.deadLetterQueues();
+  repeat(core, movedLetters, createLettersMovedBySqs({ ...core, browse: deadLetters.browse, deadLetterQueues }));
 }
 
-interface RecordParts extends Pick<ServingParts, 'settings'> {
-  readonly core: Core;
-  readonly telemetry: Telemetry;
+interface RecordParts {
   readonly unclaimed: ReturnType<typeof createUnclaimedJobs>;
   readonly access: StoreAccess | undefined;
 }
 
 /** Watches the stored records. */
-function startRecords({ settings, core, telemetry, access, ...watching }: RecordParts, signal: AbortSignal): void {
-  const clock = systemClock;
-  const watched = {
-    ...watching,
-    state: core.store.state,
-    allBuckets: core.allBuckets,
-    clock,
-    telemetry,
-    connect: core.connectBucket,
-    processes: core.processes,
-  };
-  watchState({ ...watched, compareIntervalMs: settings.TALLY_COMPARE_INTERVAL_DAYS * 86_400_000 }, signal);
-  repeat(
-    { clock, telemetry },
-    { name: 'store what this process knows about itself', intervalMs: PROCESS_STORED_MS, isAtOnce: true, signal },
-    () => core.processes.store(),
-  );
-  if (access !== undefined)
-    repeat(
-      { clock, telemetry },
-      { name: 'look at the rights in the index store', intervalMs: RIGHTS_MS, isAtOnce: true, signal },
-      access.look,
-    );
-}
-
-function lettersMovedBySqs(
-  { store, gaps, deadLetters, queueWatch }: Core,
-  bucketQueueUrls: readonly string[],
-  telemetry: Telemetry,
-): ReturnType<typeof createLettersMovedBySqs> {
-  return createLettersMovedBySqs({
-    browse: deadLetters.browse,
-    state: store.state,
-    gaps,
-    clock: systemClock,
-    telemetry,
-    deadLetterQueues: () => queueWatch.deadLetterQueues(),
-    bucketQueueUrls,
-  });
+function startRecords(core: Core, { access, unclaimed }: RecordParts): void {
+  const always = { isAtOnce: true, signal: core.stopping.signal };
+  watchState({ ...core, connect: core.connectBucket, unclaimed }, always.signal);
+  const stored = { ...always, name: 'store what this process knows about itself', intervalMs: PROCESS_STORED_MS };
+  repeat(core, stored, () => core.processes.store());
+  if (access !== undefined) repeat(core, { ...always, name: 'look at the rights in the index store', intervalMs: RIGHTS_MS }, access.look);
 }
 
 /**
  * Connects the demo bucket, and begins a re-index of every bucket that was connected before; a new one has its first. The
  * embedded storage sends an event shortly after each change; if the process is killed in between, the event is lost.
  */
-async function connectEmbedded(core: Core, telemetry: Telemetry): Promise<void> {
+async function connectEmbedded({ state, operations, jobs, gaps, clock }: Core): Promise<void> {
   const signal = new AbortController().signal;
-  const { state } = core.store;
   const earlier = await listAllRecords(state, 'bucket', bucketRecordSchema);
-  await core.operations.addBucket({ body: { bucket: EMBEDDED_BUCKET } }, { actor: processActor(), signal });
-  const jobs = createReindexJobs({ state, clock: systemClock, telemetry });
+  await operations.addBucket({ body: { bucket: EMBEDDED_BUCKET } }, { actor: processActor(), signal });
   for (const { bucket } of earlier) {
     try {
       // it does not wait for late events: none comes from before the start
@@ -400,7 +328,7 @@ async function connectEmbedded(core: Core, telemetry: Telemetry): Promise<void> 
       if (!(error instanceof RequestError)) throw error;
       // a job of the bucket that has begun may have passed the keys
       const reason = 'changes of the embedded storage may have been made while their events were not sent';
-      await core.gaps.report({ bucket, kind: 'loss', reason, seenAtMs: systemClock.nowMs() }, signal);
+      await gaps.report({ bucket, kind: 'loss', reason, seenAtMs: clock.nowMs() }, signal);
     }
   }
 }

@@ -8,7 +8,7 @@ import { openApiOf } from '../../src/api/openapi.ts';
 import { checkRequest } from '../../src/api/row.ts';
 import { keyRecordOf } from '../../src/domain/identity/api-key.ts';
 import { createConnectBucket } from '../../src/pipeline/buckets/connect.ts';
-import { createOperations } from '../../src/pipeline/control/operations.ts';
+import { operationsOn } from '../support/worlds/operations.ts';
 import { createGapReports } from '../../src/pipeline/gaps/reports.ts';
 import { createDeadLetters } from '../../src/pipeline/letters/dead-letters.ts';
 import type { StateStore } from '../../src/pipeline/ports/state.ts';
@@ -189,7 +189,7 @@ async function startWorld({ operation }: PlacedRow) {
     bucketQueueUrls: [QUEUE],
   });
   const provisioning = provisioningOn(createFakeAws(), { state: store.state, storage, clock });
-  const ofStore = createOperations({ store, storage, clock, telemetry, connectBucket, deadLetters, provisioning });
+  const ofStore = operationsOn({ store, storage, clock, telemetry, gaps, connectBucket, deadLetters, provisioning });
   const operations = withSession(ofStore);
   if (operation in ofPeople) return startPeopleWorld(operation, ofStore, store);
   await connectBucket.connect({ bucket: 'photos' }, 'test');

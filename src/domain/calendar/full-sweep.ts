@@ -10,8 +10,6 @@ import { createHash } from 'node:crypto';
 import type { JobRecord } from '../reindex/job.ts';
 import type { ScheduleRecord } from './schedule.ts';
 
-/** A week. */
-export const COMPARE_INTERVAL_MS = 604_800_000;
 /** Four attempts a day: enough time between them for an operator to notice and correct the cause. */
 const RETRY_MS = 21_600_000;
 

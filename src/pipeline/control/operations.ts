@@ -13,7 +13,6 @@ import type { CheckedOperations } from '../../api/contract.ts';
 import { gapView } from '../../api/gaps.ts';
 import { jobView, type JobChange } from '../../api/jobs.ts';
 import type { UserChange } from '../../api/users.ts';
-import { COMPARE_INTERVAL_MS } from '../../domain/calendar/full-sweep.ts';
 import type { Readable } from '../../domain/access/readable.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import type { BucketStatus } from '../../domain/bucket-status.ts';
@@ -27,28 +26,28 @@ import { createReadableBy, seesAll, type ReadableBy } from '../access/readers.ts
 import { createAccessOperations, createOwnAccess, type ReadOwnAccess } from '../access/operations.ts';
 import { createListBuckets, requireBucket, requireReadable } from '../buckets/list.ts';
 import type { ConnectBucket } from '../buckets/connect.ts';
-import { createProcesses, type Processes } from '../buckets/processes.ts';
+import type { Processes } from '../buckets/processes.ts';
 import { createBucketStatuses, type BucketStatuses } from '../buckets/statuses.ts';
-import { createGapReports, createListGaps } from '../gaps/reports.ts';
+import { createListGaps, type GapReports } from '../gaps/reports.ts';
 import { createAudited } from '../identity/audited.ts';
 import { createKeyOperations } from '../identity/key-operations.ts';
 import type { LiveKeys } from '../identity/live-keys.ts';
 import { createListAudit } from '../identity/list-audit.ts';
 import type { LoginRules } from '../../domain/identity/login-rules.ts';
 import { createPeople } from '../identity/people.ts';
-import { createUsers } from '../identity/users.ts';
+import type { Users } from '../identity/users.ts';
 import type { DeadLetters } from '../letters/dead-letters.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Store } from '../ports/store.ts';
 import { readRecord, refs, listAllRecords } from '../records/stored.ts';
 import type { Provisioning } from '../provision/provisioning.ts';
-import { createCheckConnection } from '../provision/watch.ts';
+import type { CheckConnection } from '../provision/watch.ts';
 import { createAddBucket, createChangeBucket } from './add-bucket.ts';
 import { createConnections } from './connections.ts';
 import { createDisconnectBucket } from './disconnect-bucket.ts';
 import { createExplain } from './explain.ts';
-import { createReindexJobs } from './reindex-jobs.ts';
+import type { ReindexJobs } from './reindex-jobs.ts';
 import { createListChanges, createSearch } from './search.ts';
 import { createGetUsage } from './usage.ts';
 import { createGetEvents } from '../serving/event-hours.ts';
@@ -56,73 +55,44 @@ import { z } from 'zod';
 import { hasEnded, jobSchema } from '../../domain/reindex/job.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
-interface OperationDependencies extends WithPorts<'clock' | 'telemetry'> {
-  readonly store: Pick<Store, 'objects' | 'state' | 'audit' | 'usage'>;
+interface Subjects extends Pick<Store, 'objects' | 'state' | 'audit' | 'usage'>, WithPorts<'clock' | 'telemetry'> {
   readonly storage: ObjectStorage;
-  /** Called when a job has something to do, for a worker in this process. */
-  readonly jobIsDue?: (jobId?: string) => void;
+  readonly jobs: ReindexJobs;
+  readonly gaps: GapReports;
   readonly connectBucket: ConnectBucket;
+  readonly checkConnection: CheckConnection;
   readonly deadLetters: Omit<DeadLetters, 'send'>;
   readonly provisioning: Provisioning;
-  /** What each process knows about itself. Default: what others have stored. */
-  readonly processes?: Pick<Processes, 'troubles'>;
-  /** What this process knows of keys in use. Default: nothing. */
-  readonly liveKeys?: Pick<LiveKeys, 'forget' | 'forgetAll'>;
-  /** From one scheduled compare of a whole bucket to the next; 0: none is scheduled. Default: a week. */
-  readonly compareIntervalMs?: number;
-  /** When API keys end besides their own expiry. Default: at their expiry. */
-  readonly keyRule?: ExpiryRule;
-  /** What the settings say about the issuer and about administrators. Default: nothing. */
-  readonly loginRules?: LoginRules;
-  /** Whether every user reads everything, as TALLY_READERS says. Default: false. */
-  readonly everyoneReads?: boolean;
+  readonly processes: Pick<Processes, 'troubles'>;
+  /** The rule says when API keys end besides their own expiry. */
+  readonly keys: { readonly liveKeys: Pick<LiveKeys, 'forget' | 'forgetAll'>; readonly users: Users; readonly rule: ExpiryRule };
+  /** From one scheduled compare of a whole bucket to the next; 0: none is scheduled. */
+  readonly compareIntervalMs: number;
+  /** What the settings say about the issuer and about administrators. */
+  readonly loginRules: LoginRules;
+  /** Whether every user reads everything, as TALLY_READERS says. */
+  readonly everyoneReads: boolean;
 }
-
-const noLiveKeys: Pick<LiveKeys, 'forget' | 'forgetAll'> = { forget: () => undefined, forgetAll: () => undefined };
 
 type ReadOperations = Pick<CheckedOperations, 'searchObjects' | 'listChanges' | 'getUsage' | 'explainObject' | 'listBuckets' | 'getBucket'>;
 type LetterOperations = Pick<CheckedOperations, 'listDeadLetters' | 'getDeadLetter' | 'replayDeadLetters' | 'discardDeadLetters'>;
 type PeopleOperations = Pick<CheckedOperations, 'listUsers' | 'changeUser'>;
 
 /** Creates the operations. They throw RequestError for mistakes that the caller can correct, and faults. Every operation that changes something is audited. */
-export function createOperations(dependencies: OperationDependencies): CheckedOperations & { readonly ownAccess: ReadOwnAccess } {
-  const {
-    store,
-    storage,
-    clock,
-    telemetry,
-    jobIsDue,
-    connectBucket,
-    deadLetters,
-    provisioning,
-    everyoneReads = false,
-    loginRules: rules = { allowed: [], adminEmails: [] },
-  } = dependencies;
-  const { keyRule: rule = {}, liveKeys = noLiveKeys, compareIntervalMs = COMPARE_INTERVAL_MS } = dependencies;
-  const { objects, state, audit, usage } = store;
-  const processes = dependencies.processes ?? createProcesses({ state, clock });
-  const audited = createAudited({ audit, clock, telemetry });
-  const users = createUsers({ state, rules });
-  const grants = createStoredGrants({ state, clock });
-  const readableBy = createReadableBy({ grants, telemetry, everyoneReads });
-  const jobs = createReindexJobs({ state, clock, telemetry, ...(jobIsDue && { jobIsDue }) });
-  const statuses = createBucketStatuses({ state, clock, processes, compareIntervalMs });
-  const gaps = createGapReports({ state, clock, telemetry });
-  const checkConnection = createCheckConnection({ state, provisioning, gaps, clock, telemetry });
-  const addBucket = createAddBucket({ state, connectBucket, checkConnection, jobs, telemetry });
-  const changeBucket = createChangeBucket({ state, connectBucket });
-  const search = createSearch({ objects, state, clock, processes, compareIntervalMs });
-  const getUsage = createGetUsage({ usage, state, clock });
-  const getEvents = createGetEvents({ state, clock });
-  const listChanges = createListChanges({ state, objects, clock });
-  const explain = createExplain({ state, objects, storage, statuses });
-  const listBuckets = createListBuckets({ state, statuses });
-  const activity = createActivity({ state, deadLetters });
-  const disconnectBucket = createDisconnectBucket({ state, objects, jobs, gaps, clock });
-  const connections = createConnections({ state, provisioning, connectBucket, checkConnection, storage, processes, clock });
-  const listGaps = createListGaps({ state });
-  const listAudit = createListAudit({ audit });
-  const keys = createKeyOperations({ state, users, clock, telemetry, audited, rule, liveKeys });
+export function createOperations(subjects: Subjects): CheckedOperations & { readonly ownAccess: ReadOwnAccess } {
+  const { state, jobs, deadLetters, provisioning, loginRules: rules } = subjects;
+  const audited = createAudited(subjects);
+  const grants = createStoredGrants(subjects);
+  const readableBy = createReadableBy({ ...subjects, grants });
+  const statuses = createBucketStatuses(subjects);
+  const addBucket = createAddBucket(subjects);
+  const changeBucket = createChangeBucket(subjects);
+  const disconnectBucket = createDisconnectBucket(subjects);
+  const connections = createConnections(subjects);
+  const getEvents = createGetEvents(subjects);
+  const listGaps = createListGaps(subjects);
+  const listAudit = createListAudit(subjects);
+  const identity = { ...subjects, ...subjects.keys, rules, audited, grants, readableBy };
   const viewOf = async (bucket: string, signal: AbortSignal) => {
     const record = await requireBucket(state, bucket, signal);
     return bucketView(record, await statuses.of(record, 'everything', signal));
@@ -130,7 +100,7 @@ export function createOperations(dependencies: OperationDependencies): CheckedOp
   const connectEvent = async (bucket: string, signal: AbortSignal) =>
     (await readRecord(state, refs.bucket(bucket), signal)) === undefined ? 'BucketConnect' : 'BucketChange';
   return {
-    ...readOperations({ state, search, getUsage, listChanges, explain, listBuckets, activity, statuses, readableBy }),
+    ...readOperations({ ...subjects, statuses, readableBy }),
     addBucket: audited(
       ({ body }, signal) => connectEvent(body.bucket, signal),
       async ({ body }, { actor, signal }) => {
@@ -193,11 +163,11 @@ export function createOperations(dependencies: OperationDependencies): CheckedOp
       async ({ params, body }, { signal }) => jobView(await changedJob(jobs, params.id, body, signal)),
     ),
     ...letterOperations(deadLetters, audited),
-    ...keys,
+    ...createKeyOperations(identity),
     listAudit: ({ query }, { signal }) => listAudit(query, signal),
-    ...createAccessOperations({ grants, state, users, rules, clock, audited, everyoneReads }),
-    ownAccess: createOwnAccess({ grants, users, readableBy }),
-    ...peopleOperations(createPeople({ state, clock, rules, liveKeys }), audited),
+    ...createAccessOperations(identity),
+    ownAccess: createOwnAccess(identity),
+    ...peopleOperations(createPeople(identity), audited),
   };
 }
 
@@ -207,7 +177,7 @@ const jobEvents = {
   cancelled: 'ReindexCancel',
 } as const satisfies Record<JobChange['state'], AuditEvent>;
 
-function changedJob(jobs: ReturnType<typeof createReindexJobs>, id: string, wanted: JobChange, signal: AbortSignal): Promise<JobView> {
+function changedJob(jobs: ReindexJobs, id: string, wanted: JobChange, signal: AbortSignal): Promise<JobView> {
   switch (wanted.state) {
     case 'paused':
       return jobs.pause(id, signal);
@@ -218,30 +188,20 @@ function changedJob(jobs: ReturnType<typeof createReindexJobs>, id: string, want
   }
 }
 
-interface ReadParts {
-  readonly state: StateStore;
-  readonly search: ReturnType<typeof createSearch>;
-  readonly getUsage: ReturnType<typeof createGetUsage>;
-  readonly listChanges: ReturnType<typeof createListChanges>;
-  readonly explain: ReturnType<typeof createExplain>;
-  readonly listBuckets: ReturnType<typeof createListBuckets>;
-  readonly activity: ReturnType<typeof createActivity>;
+interface ReadParts extends Subjects {
   readonly statuses: BucketStatuses;
   readonly readableBy: ReadableBy;
 }
 
 /** What everyone who may read anything asks: answers are of what the caller may read. */
-function readOperations({
-  state,
-  search,
-  getUsage,
-  listChanges,
-  explain,
-  listBuckets,
-  activity,
-  statuses,
-  readableBy,
-}: ReadParts): ReadOperations {
+function readOperations(parts: ReadParts): ReadOperations {
+  const { state, statuses, readableBy } = parts;
+  const search = createSearch(parts);
+  const getUsage = createGetUsage(parts);
+  const listChanges = createListChanges(parts);
+  const explain = createExplain(parts);
+  const listBuckets = createListBuckets(parts);
+  const activity = createActivity(parts);
   return {
     async searchObjects({ query }, { actor, signal }) {
       const { as_of: asOf, ...found } = await search(query, await readableBy(actor, signal), signal);
@@ -294,7 +254,7 @@ function shownPage<Item, View, Rest extends object>(
 }
 
 /** What people do with dead letters. */
-function letterOperations(deadLetters: OperationDependencies['deadLetters'], audited: ReturnType<typeof createAudited>): LetterOperations {
+function letterOperations(deadLetters: Subjects['deadLetters'], audited: ReturnType<typeof createAudited>): LetterOperations {
   return {
     listDeadLetters: async ({ query }, { signal }) => ({ items: await deadLetters.list(query.limit, signal) }),
     getDeadLetter: ({ params }, { signal }) => deadLetters.show(params.id, signal),

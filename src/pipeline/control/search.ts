@@ -1,7 +1,6 @@
 /** Searches the index. Both stores return the same objects in the same order for the same request. */
 import type { z } from 'zod';
 import type { searchAnswer, searchQuery, asOf } from '../../api/search.ts';
-import { COMPARE_INTERVAL_MS } from '../../domain/calendar/full-sweep.ts';
 import type { ObjectDocument } from '../../domain/documents/document.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { partsOfPlace, placeOfCursor, type SearchOrder } from '../../domain/search/cursor.ts';
@@ -16,7 +15,7 @@ import { defined } from '../../domain/defined.ts';
 import { bucketView } from '../../api/buckets.ts';
 import { asksForMore, bucketRecordSchema, type BucketRecord, type EnrichMode } from '../../domain/bucket.ts';
 import { bucketSeverities, bucketStatus } from '../../domain/bucket-status.ts';
-import { createProcesses, troublesOf, type Processes } from '../buckets/processes.ts';
+import { troublesOf, type Processes } from '../buckets/processes.ts';
 import { shownTo } from '../buckets/statuses.ts';
 import { gapsOf } from '../gaps/stored-gaps.ts';
 import type { WithPorts } from '../ports/ports.ts';
@@ -27,10 +26,8 @@ export type Search = (request: SearchRequest, readable: Readable, signal?: Abort
 
 interface SearchDependencies extends WithPorts<'state' | 'clock'> {
   readonly objects: ObjectIndex;
-  /** Default: what others have stored. */
-  readonly processes?: Pick<Processes, 'troubles'>;
-  /** Default: a week. */
-  readonly compareIntervalMs?: number;
+  readonly processes: Pick<Processes, 'troubles'>;
+  readonly compareIntervalMs: number;
 }
 
 /** More results are not counted: a number above it changes nothing for its reader, and counting all takes as long as reading them. */
@@ -38,9 +35,10 @@ const TOTAL_MAX = 10_000;
 const NOTHING = { value: 0, exact: true } as const;
 
 /** Creates the search. Throws `request.invalid` for mistakes, `bucket.not-connected` and the store's faults. */
-export function createSearch({ objects, state, clock, processes, compareIntervalMs = COMPARE_INTERVAL_MS }: SearchDependencies): Search {
+export function createSearch(dependencies: SearchDependencies): Search {
+  const { objects, state, clock } = dependencies;
   const understand = createUnderstand(state);
-  const asOf = createAsOf({ state, clock, processes: processes ?? createProcesses({ state, clock }), compareIntervalMs });
+  const asOf = createAsOf(dependencies);
 
   return async function search(request, readable, signal) {
     const order = orderOf(request);
@@ -193,12 +191,7 @@ function behindMs({ eventQueues = [] }: Pick<BucketRecord, 'eventQueues'>, nowMs
 }
 
 /** Creates the function for the buckets that a search names. */
-export function createAsOf({
-  state,
-  clock,
-  processes,
-  compareIntervalMs,
-}: WithPorts<'state' | 'clock'> & { readonly processes: Pick<Processes, 'troubles'>; readonly compareIntervalMs: number }) {
+export function createAsOf({ state, clock, processes, compareIntervalMs }: Omit<SearchDependencies, 'objects'>) {
   async function asOfBucket(bucket: string, readable: Readable, signal: AbortSignal | undefined): Promise<AsOf> {
     const nowMs = clock.nowMs();
     const [record, troubles, all] = await Promise.all([

@@ -62,7 +62,7 @@ describe.skipIf(opensearchUrl() === undefined)('signed requests', () => {
     const parsed = parseSettings(settings, () => expect.fail('no setting names a file'));
     if (!parsed.ok) throw new Error(parsed.mistakes.join('; '));
     const addresses = await awsAddresses(parsed.settings, awsEnvironment(settings), undefined);
-    const core = await createCore(parsed.settings, addresses, { queues: queuesOf(parsed.settings), telemetry: createFakeTelemetry() });
+    const core = await createCore(parsed.settings, addresses, queuesOf(parsed.settings), createFakeTelemetry());
     try {
       return await core.operations.listJobs(
         { query: { limit: 10 } },

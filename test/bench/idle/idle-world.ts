@@ -9,7 +9,7 @@ import { createOpenSearchStore } from '../../../src/adapters/opensearch/store.ts
 import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
 import { systemClock } from '../../../src/adapters/system-clock.ts';
 import type { BucketRecord } from '../../../src/domain/bucket.ts';
-import { COMPARE_INTERVAL_MS, fullSweepName } from '../../../src/domain/calendar/full-sweep.ts';
+import { fullSweepName } from '../../../src/domain/calendar/full-sweep.ts';
 import type { ConnectionRecord } from '../../../src/domain/provisioning/connection.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
@@ -21,6 +21,8 @@ import { ANY_PORT, servedAt, startProcess, until, type Environment, type Measure
 import type { AwsReply, AwsRequest } from './aws-server.ts';
 import { FAST_CLOCK, type FastClock } from './fast-clock.ts';
 import { startOpenSearchCounts } from './opensearch-counts.ts';
+
+const WEEK_MS = 604_800_000;
 
 export interface IdleWorld {
   /** Starts workers of all roles, whose time passes at this speed from one in the morning on. */
@@ -155,7 +157,7 @@ async function storeAged(
     provenAtMs: createdAtMs,
     waySinceMs: createdAtMs,
     checkedAtMs: at(DAY_MS),
-    lastComparedAtMs: at(COMPARE_INTERVAL_MS),
+    lastComparedAtMs: at(WEEK_MS),
     connectionCheck: { state: 'ok', atMs: at(HOUR_MS), sinceMs: createdAtMs, findings: [], wasInOrder: true },
   };
   await updateRecord(state, refs.bucket(bucket), () => aged, 'soon');
@@ -168,6 +170,6 @@ async function storeAged(
     },
     'soon',
   );
-  const schedule = { name: fullSweepName(bucket), dueAtMs: at(COMPARE_INTERVAL_MS) + COMPARE_INTERVAL_MS };
+  const schedule = { name: fullSweepName(bucket), dueAtMs: at(WEEK_MS) + WEEK_MS };
   await updateRecord(state, refs.schedule(schedule.name), () => schedule, 'soon');
 }

@@ -275,7 +275,7 @@ const FACETS = ['bucket', 'extension', 'class', 'size', 'age'];
 /** The requests of the bench. Each resolves with how much it found. */
 function requestsOf(store: Store, state: Store['state'], readable: Readable): Readonly<Record<string, () => Promise<number>>> {
   const clock = systemClock;
-  const search = createSearch({ objects: store.objects, state, clock });
+  const search = createSearch({ ...store, clock, processes: { troubles: async () => [] }, compareIntervalMs: 0 });
   const getUsage = createGetUsage({ usage: store.usage, state, clock });
   const searching = (query: Readonly<Record<string, string | number>>) => async () =>
     (await search(objectRows['GET /v1/objects'].query.parse({ bucket: BUCKET, ...query }), readable)).items.length;

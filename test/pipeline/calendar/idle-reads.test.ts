@@ -1,6 +1,5 @@
 /** What the calendar reads of the state store while nothing is due, for few and for many buckets. */
 import { expect, it } from 'vitest';
-import { COMPARE_INTERVAL_MS } from '../../../src/domain/calendar/full-sweep.ts';
 import { createCloseGaps } from '../../../src/pipeline/calendar/close-gaps.ts';
 import { createFullDue, createVisitFull } from '../../../src/pipeline/calendar/sweep-full.ts';
 import { createProcesses } from '../../../src/pipeline/buckets/processes.ts';
@@ -61,7 +60,7 @@ async function startIdle(buckets: number) {
     createVisitConnection({ state, clock, processes, checkConnection, checkSharing: checkConnection }),
     createConnectionsDue({ state, clock, processes }),
   );
-  const intervalMs = COMPARE_INTERVAL_MS;
+  const intervalMs = 604_800_000;
   const full = createSweep(
     sweepParts,
     'full',

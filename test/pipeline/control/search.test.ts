@@ -10,6 +10,8 @@ import { createFakeClock } from '../../support/fakes/ports.ts';
 import { compareUtf8, createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { anyCharacter } from '../../support/random/characters.ts';
 
+const noTroubles = { processes: { troubles: async () => [] }, compareIntervalMs: 0 };
+
 async function searchOver(
   keys: readonly { readonly bucket: string; readonly key: string; readonly deleted?: boolean }[],
 ): Promise<(request: Partial<SearchRequest>) => ReturnType<Search>> {
@@ -22,7 +24,7 @@ async function searchOver(
     const document = documentOf({ bucket, key, state, clock: 1, settled: true, source: 'native', cause: {}, stateAtMs: 0, nowMs: 0 });
     await objects.write([{ document, equalClock: 'accept' }]);
   }
-  const search = createSearch({ objects, state: records, clock: createFakeClock() });
+  const search = createSearch({ objects, state: records, clock: createFakeClock(), ...noTroubles });
   return (request) => search(searchRequest(request), 'everything');
 }
 
@@ -213,7 +215,7 @@ describe('search', () => {
     const enriched = { none: 'none', head: 'head', tags: 'tags' } as const;
     for (const [bucket, enrich] of Object.entries(enriched))
       await updateRecord(state, refs.bucket(bucket), () => ({ ...bucketRecord, bucket, enrich }));
-    const search = createSearch({ objects, state, clock: createFakeClock() });
+    const search = createSearch({ objects, state, clock: createFakeClock(), ...noTroubles });
     const answerOf = (query: string, ...readable: readonly string[]): Promise<string> =>
       search(searchRequest({ query }), readable.length === 0 ? 'everything' : readable.map((bucket) => ({ bucket, prefix: '' }))).then(
         () => 'found',

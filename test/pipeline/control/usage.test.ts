@@ -64,7 +64,7 @@ async function world(things: readonly Thing[]) {
   await objects.write(documents.map((document) => ({ document, equalClock: 'accept' })));
   const slow = { value: false };
   const getUsage = createGetUsage({ usage: async (query) => (slow.value ? 'too-slow' : usage(query)), state, clock });
-  const search = createSearch({ objects, state, clock });
+  const search = createSearch({ objects, state, clock, processes: { troubles: async () => [] }, compareIntervalMs: 0 });
   return {
     slow,
     usage: (request: Partial<UsageRequest>) => getUsage(usageRows['GET /v1/usage'].query.parse(request), 'everything'),

@@ -6,7 +6,7 @@ import type { LoginRules } from '../../../src/domain/identity/login-rules.ts';
 import type { UserRecord } from '../../../src/domain/identity/user.ts';
 import { createCheckKey, createAuthenticateKey } from '../../../src/pipeline/identity/authenticate-key.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
-import { createOperations } from '../../../src/pipeline/control/operations.ts';
+import { operationsOn } from '../worlds/operations.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createFailedAttempts } from '../../../src/pipeline/identity/audit-windows.ts';
 import { createAbuseLimits } from '../../../src/pipeline/identity/limits.ts';
@@ -66,12 +66,14 @@ export function createKeyProcess({ store, clock, rule = {}, rules = annRules }: 
     },
   };
   const limits = createAbuseLimits({ clock });
-  const liveKeys = createLiveKeys({ state, users: createUsers({ state, rules }), clock });
+  const users = createUsers({ state, rules });
+  const liveKeys = createLiveKeys({ state, users, clock });
   const keyParts = { state, liveKeys, clock, telemetry, rule };
   const storage = createFakeStorage(clock);
   const gaps = createGapReports({ state: store.state, clock, telemetry });
-  const checked = createOperations({
+  const checked = operationsOn({
     store,
+    gaps,
     storage,
     clock,
     telemetry,
@@ -86,9 +88,8 @@ export function createKeyProcess({ store, clock, rule = {}, rules = annRules }: 
       bucketQueueUrls: ['http://queues/events'],
     }),
     provisioning: provisioningOn(createFakeAws(), { state: store.state, storage, clock }),
-    keyRule: rule,
     loginRules: rules,
-    liveKeys,
+    keys: { liveKeys, users, rule },
   });
   const operations: Operations = checkingRequests(checked);
   const attempts = createFailedAttempts({ audit: store.audit, clock, telemetry, host: 'registry' });

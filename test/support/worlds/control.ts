@@ -8,7 +8,7 @@ import { createCloseGaps } from '../../../src/pipeline/calendar/close-gaps.ts';
 import { createAddBucket, createChangeBucket } from '../../../src/pipeline/control/add-bucket.ts';
 import { createConnections } from '../../../src/pipeline/control/connections.ts';
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
-import { createOperations } from '../../../src/pipeline/control/operations.ts';
+import { operationsOn } from './operations.ts';
 import { createProcesses } from '../../../src/pipeline/buckets/processes.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createDeadLetters } from '../../../src/pipeline/letters/dead-letters.ts';
@@ -93,7 +93,7 @@ export function createControlWorld({
     aws,
     provisioning,
     processes,
-    operations: checkingRequests(createOperations({ store, storage, clock, telemetry, connectBucket, deadLetters, provisioning })),
+    operations: checkingRequests(operationsOn({ store, storage, clock, telemetry, gaps, connectBucket, deadLetters, provisioning })),
     add: createAddBucket({ state, connectBucket, checkConnection, jobs, telemetry }),
     change: createChangeBucket({ state, connectBucket }),
     /** Their checks find every part in order. */

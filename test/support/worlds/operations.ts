@@ -1,0 +1,35 @@
+/** The operations on stores in memory. */
+import { createProcesses } from '../../../src/pipeline/buckets/processes.ts';
+import { createOperations } from '../../../src/pipeline/control/operations.ts';
+import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
+import { createUsers } from '../../../src/pipeline/identity/users.ts';
+import type { Store } from '../../../src/pipeline/ports/store.ts';
+import { createCheckConnection } from '../../../src/pipeline/provision/watch.ts';
+
+type Subjects = Parameters<typeof createOperations>[0];
+type Given = 'clock' | 'telemetry' | 'storage' | 'gaps' | 'connectBucket' | 'deadLetters' | 'provisioning';
+
+/** Creates them, with what the test gives instead of what a process without an issuer has. */
+export function operationsOn({
+  store,
+  loginRules = { allowed: [], adminEmails: [] },
+  ...given
+}: Pick<Subjects, Given> & Partial<Subjects> & { readonly store: Pick<Store, 'objects' | 'state' | 'audit' | 'usage'> }): ReturnType<
+  typeof createOperations
+> {
+  const parts = { ...store, ...given };
+  return createOperations({
+    jobs: createReindexJobs(parts),
+    processes: createProcesses(parts),
+    checkConnection: createCheckConnection(parts),
+    keys: {
+      liveKeys: { forget: () => undefined, forgetAll: () => undefined },
+      users: createUsers({ state: store.state, rules: loginRules }),
+      rule: {},
+    },
+    compareIntervalMs: 604_800_000,
+    everyoneReads: false,
+    loginRules,
+    ...parts,
+  });
+}
