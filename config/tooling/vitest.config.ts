@@ -3,13 +3,9 @@ import { existsSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/**
- * They need no server either, but long histories of their subject take seconds of CPU; `emit` runs its scripts with bash,
- * `templates` cfn-lint, and `reader-matrix` has SQLite's files.
- */
+/** They need no server either, but long histories of their subject take seconds of CPU; `reader-matrix` has SQLite's files. */
 const slow = [
   'apply',
-  'emit',
   'foreign-writer',
   'ordering',
   'overdue-tasks',
@@ -28,7 +24,6 @@ const slow = [
   'lost-tasks',
   'random-faults',
   'reader-matrix',
-  'templates',
   'true-status',
   'waiting',
   'wrong-clocks',

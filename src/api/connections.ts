@@ -3,7 +3,6 @@ import { z } from 'zod';
 import { bucketSources, enrichModes } from '../domain/bucket.ts';
 import { findingSeverities, severities, statusOf, type Finding } from '../domain/provisioning/checks/finding.ts';
 import { connectionStates, partKinds, type ConnectionRecord } from '../domain/provisioning/connection.ts';
-import { emitFormats } from '../domain/provisioning/emitting/parts.ts';
 import { documentsOf } from '../domain/provisioning/planning/parts.ts';
 import type { Plan } from '../domain/provisioning/planning/plan.ts';
 import { withRole, type Roles, isElsewhere } from '../domain/provisioning/wiring.ts';
@@ -207,27 +206,6 @@ export const connectionRows = {
     status: 200,
     errors: AWS_ERRORS,
     example: { ...PHOTOS, query: { source: 'notification' } },
-  },
-  'GET /v1/buckets/{bucket}/script': {
-    operation: 'emitBucket',
-    summary: 'Writes the plan as code.',
-    description:
-      'For people who may not let Tally change AWS, or keep infrastructure as code. The script for the AWS CLI reads, merges, compares and writes, and may be run again. A template owns what it makes, so it leaves out what belongs to others as well, and says so at its top; for the source notification there is none.',
-    scope: 'admin',
-    params,
-    query: z.strictObject({
-      ...wishFields,
-      format: z.enum(emitFormats, oneOf(emitFormats)).exactOptional().describe('Default: aws-cli.'),
-    }),
-    answer: z.object({
-      format: z.enum(emitFormats),
-      script: z
-        .string()
-        .describe('A script for bash with the AWS CLI 2 and jq, a template of CloudFormation in YAML, or a configuration of Terraform.'),
-    }),
-    status: 200,
-    errors: [...AWS_ERRORS, 'connect.overlap', 'connect.unknown-configuration', 'connect.blocked', 'connect.no-template'],
-    example: { ...PHOTOS, query: { source: 'eventbridge' } },
   },
   'POST /v1/buckets/{bucket}/apply': {
     operation: 'applyBucket',

@@ -1,16 +1,15 @@
-import { Argument, type Command, Option } from 'commander';
+import { Argument, type Command } from 'commander';
 import type { OperationBody, OperationQuery } from '../api/contract.ts';
 import type { ConnectionView, PlanView, Diagnosis } from '../api/connections.ts';
 import { NOT_SHOWN_YET, untilApplied } from '../api/until-applied.ts';
 import { shellWord } from '../domain/commands.ts';
-import { emitFormats } from '../domain/provisioning/emitting/parts.ts';
 import { statusOf } from '../domain/provisioning/checks/finding.ts';
 import { applyCommand } from '../domain/provisioning/planning/apply-command.ts';
 import { changeText } from '../domain/provisioning/planning/parts.ts';
 import { sideText } from '../domain/provisioning/wiring.ts';
 import { printable } from '../domain/printable.ts';
 import { RequestError } from '../domain/request-error.ts';
-import { accountOption, enrichOption, flag, parameter, printing, sourceOption, topicOption, withExamples } from './arguments.ts';
+import { accountOption, enrichOption, flag, parameter, printing, sourceOption, topicOption } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { CommandError } from './errors.ts';
 import { exitCodes } from './exit-codes.ts';
@@ -31,11 +30,10 @@ function withWish(command: Command): Command {
     .addOption(accountOption());
 }
 
-/** `tally bucket plan|apply|emit|notification|clean`. */
+/** `tally bucket plan|apply|notification|clean`. */
 export function addConnectionCommands(bucket: Command, cli: Cli): void {
   addPlan(bucket, cli);
   addApply(bucket, cli);
-  addEmit(bucket, cli);
   addNotification(bucket, cli);
   addClean(bucket, cli);
 }
@@ -145,23 +143,6 @@ export async function untilFree<Answer>(cli: Cli, options: JsonOption, request: 
     cli.hint(options, 'Waiting for another change of a connection.');
     await cli.clock.sleep(BUSY_RETRY_MS);
   }
-}
-
-function addEmit(bucket: Command, cli: Cli): void {
-  const emit = withWish(bucket.command('emit'))
-    .summary('write the plan as code')
-    .description(
-      'Writes what an apply makes as code, for people who may not let Tally change AWS: a script for bash, the AWS CLI 2 and jq, or a template of CloudFormation or Terraform. A template leaves out what belongs to others as well, and says so at its top; for the source notification there is none.',
-    )
-    .addOption(new Option('--format <format>', 'what to write').choices(emitFormats).default('aws-cli'));
-  withExamples(
-    emit,
-    'tally bucket emit photos > connect-photos.sh',
-    'tally bucket emit photos --source eventbridge --format terraform > photos.tf',
-  ).action(async (name: string, query: OperationQuery<'emitBucket'>) => {
-    const { script } = await cli.withControl((control, context) => control.emitBucket({ params: { bucket: name }, query }, context));
-    cli.print({}, undefined, () => linesText(script));
-  });
 }
 
 function addNotification(bucket: Command, cli: Cli): void {

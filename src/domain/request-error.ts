@@ -93,8 +93,6 @@ export const requestErrors = {
   'connect.destination': 409,
   /** Something in AWS makes the connection impossible. */
   'connect.blocked': 409,
-  /** The source needs what a template would own as a whole and overwrite, so only the script for the AWS CLI can make it. */
-  'connect.no-template': 409,
   /** The change touches what is not Tally's, so a person looks at the plan first. */
   'connect.plan-needed': 409,
   /** The plan is of another state of AWS than there is now. */

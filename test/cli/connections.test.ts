@@ -150,15 +150,6 @@ describe('tally bucket apply', () => {
 });
 
 describe('tally bucket', () => {
-  it('emit prints the script and nothing else', async () => {
-    const world = createCliWorld();
-    expect(await world.run('bucket emit photos --source routed')).toEqual({
-      exitCode: 0,
-      stdout: '#!/usr/bin/env bash\n\n',
-      stderr: '',
-    });
-  });
-
   it('notification pause names the command that restores it', async () => {
     const world = createCliWorld();
     const { stderr } = await world.run('bucket notification photos pause');

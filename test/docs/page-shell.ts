@@ -7,7 +7,7 @@ import { AWS_CLI, openAwsCli } from '../support/servers/aws-cli.ts';
 import { MAIN } from '../support/servers/program.ts';
 import { findProgram, runProgram } from './programs.ts';
 
-export const JQ = { name: 'jq', variable: 'TALLY_TEST_JQ' } as const;
+const JQ = { name: 'jq', variable: 'TALLY_TEST_JQ' } as const;
 
 const ROOT = new URL('../..', import.meta.url).pathname;
 const REGION = 'us-east-1';

@@ -76,11 +76,6 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
           },
           changeNotification: async () => reached(),
           diagnoseBucket: async () => ({ bucket: 'photos', status: now.findings.length === 0 ? 'ok' : 'degraded', findings: now.findings }),
-          emitBucket: async ({ query }) => {
-            const { format = 'aws-cli' as const } = query;
-            if (format === 'terraform') throw new RequestError('connect.no-template', `no template is written: ${HOSTILE}`);
-            return { format, script: format === 'aws-cli' ? `#!/usr/bin/env bash\necho '${HOSTILE}'\n` : `# ${HOSTILE}\n` };
-          },
           cleanBucket: async () => ({ bucket: 'photos', state: 'applied', kept: [{ name: HOSTILE, reason: 'others have changed it' }] }),
           removeBucket: async ({ params, query }) => {
             noted.push(['removeBucket', { params, query }]);
@@ -314,21 +309,11 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
     expect(lastOf('startReindex')).toMatchObject({ body: { repair: true } });
   });
 
-  it('copies the script and the fix of a finding as they are', async () => {
+  it('copies the fix of a finding as it is', async () => {
     const { page, context } = await open('?page=bucket&bucket=photos&tab=settings');
     await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: world.url });
     // what loses events has the colour of what is wrong, as everywhere
     expect(await page.locator('.state.bad', { hasText: 'broken' }).count()).toBe(1);
-    await page.getByRole('button', { name: 'Show the script' }).click();
-    await page.getByRole('button', { name: 'Copy the script' }).click();
-    await expect.poll(() => page.evaluate('navigator.clipboard.readText()')).toBe(`#!/usr/bin/env bash\necho '${HOSTILE}'\n`);
-    await page.getByLabel('Format').selectOption('CloudFormation');
-    await page.getByText(`# ${HOSTILE.slice(0, 5)}`).waitFor();
-    await page.getByRole('button', { name: 'Copy the script' }).click();
-    await expect.poll(() => page.evaluate('navigator.clipboard.readText()')).toBe(`# ${HOSTILE}\n`);
-    await page.getByLabel('Format').selectOption('Terraform');
-    await page.getByText('no template is written').waitFor();
-    expect(await page.getByRole('button', { name: 'Copy the script' }).count()).toBe(0);
     await openPanel(page, world.url, '?page=doctor&bucket=photos');
     await page.getByRole('button', { name: 'Copy the fix' }).click();
     await expect.poll(() => page.evaluate('navigator.clipboard.readText()')).toBe(healable.fix);

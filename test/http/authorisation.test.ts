@@ -65,7 +65,6 @@ const table: Readonly<Record<OperationName, readonly Cell[]>> = {
   changeBucket: admins,
   removeBucket: admins,
   planBucket: admins,
-  emitBucket: admins,
   applyBucket: admins,
   changeNotification: admins,
   cleanBucket: admins,

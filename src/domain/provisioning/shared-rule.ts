@@ -3,8 +3,6 @@
  * detail types, target with its transformer) are named in the pattern of one rule, as long as it has room.
  * The pattern itself is the list of its buckets: a bucket is added and taken out by one PutRule, before and after which the rule
  * matches the events of all others.
- *
- * The script and the templates of `tally bucket emit` make a rule for one bucket alone, and a rule that is there is kept.
  */
 import { z } from 'zod';
 import { fingerprintOf } from './canonical.ts';

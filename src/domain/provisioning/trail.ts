@@ -70,7 +70,7 @@ export function sharedSelectorName(wish: Pick<Bucket, 'registry'>): string {
   return `tally ${shortRegistry(wish)}`;
 }
 
-/** Our selector among advanced ones, for one bucket: as code writes it, and as it is printed for trails of others. */
+/** Our selector among advanced ones, for one bucket: as an apply writes it, and as it is printed for trails of others. */
 export function advancedSelector(wish: Bucket): AdvancedSelector {
   return {
     Name: selectorName(wish),

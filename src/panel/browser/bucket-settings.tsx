@@ -9,7 +9,6 @@ import { PlanStep, type PlanWish } from './plan.tsx';
 import { applyUntilDone } from './applying.ts';
 import { Severity } from './findings.tsx';
 import { KeptParts } from './remove-dialog.tsx';
-import { ScriptDialog } from './script.tsx';
 import { may } from './session.ts';
 import { ToPage } from './bucket-act.tsx';
 
@@ -162,7 +161,7 @@ export function SettingsSection({ bucket, onSaved }: { readonly bucket: Bucket; 
           <Text>{advice}</Text>
         </p>
       )}
-      <ConnectionPart bucket={bucket} wish={wishOf(settingsOf(bucket), settingsOf(bucket))} onChanged={onSaved} onPlan={review} />
+      <ConnectionPart bucket={bucket} onChanged={onSaved} onPlan={review} />
       {isShown && (
         <ReviewDialog
           bucket={bucket.bucket}
@@ -274,18 +273,16 @@ function ReviewDialog({ bucket, stored, others, settings, onSettings, onStored, 
 
 /** What a bucket has in AWS: what the hourly watch found, and what a person can do about it. */
 
-type Open = 'pause' | 'resume' | 'script' | 'clean';
+type Open = 'pause' | 'resume' | 'clean';
 
 interface PartProps {
   readonly bucket: Bucket;
-  /** As it is stored. */
-  readonly wish: PlanWish;
   readonly onChanged: () => void;
   /** Shows the plan once the bucket is read again. */
   readonly onPlan: () => Promise<void>;
 }
 
-function ConnectionPart({ bucket, wish, onChanged, onPlan }: PartProps) {
+function ConnectionPart({ bucket, onChanged, onPlan }: PartProps) {
   const { bucket: name, source, wiring } = bucket;
   const [open, setOpen] = useState<Open>();
   // the watch sees a pause some seconds after it
@@ -314,16 +311,12 @@ function ConnectionPart({ bucket, wish, onChanged, onPlan }: PartProps) {
             {text}
           </button>
         )}
-        <button type="button" class="outline" onClick={() => setOpen('script')}>
-          Show the script
-        </button>
         <button type="button" class="outline" onClick={() => setOpen('clean')}>
           Clean…
         </button>
       </div>
       {open === 'pause' && <PauseDialog name={name} onDone={(said) => done('paused', said)} onClose={close} />}
       {open === 'resume' && <ResumeDialog name={name} onDone={(said) => done('applied', said)} onClose={close} />}
-      {open === 'script' && <ScriptDialog bucket={name} wish={wish} onClose={close} />}
       {open === 'clean' && <CleanDialog name={name} onClose={close} />}
     </section>
   );

@@ -8,7 +8,6 @@ import { Findings, Lines, SideLine } from './findings.tsx';
 import { Act } from './form.tsx';
 import { useLoaded } from './load.ts';
 import { Busy, Details, Failure, Text } from './parts.tsx';
-import { ScriptDialog } from './script.tsx';
 import { countText } from './words.ts';
 
 /** What a bucket is to have in AWS, as the operations take it. */
@@ -102,7 +101,6 @@ export function PlanStep(props: PlanStepProps) {
       <div class="actions">
         {plan !== undefined && <ApplyButton plan={plan} isReading={loaded.isLoading} applying={applying} text={props.apply} />}
         {!applying.isActing && <RecordButton record={record} />}
-        <ScriptButton bucket={bucket} wish={wish} plan={plan} problem={problem} />
         <button type="button" class="secondary outline" onClick={onClose}>
           {applying.isActing ? 'Close' : 'Cancel'}
         </button>
@@ -148,27 +146,6 @@ function ApplyButton({ plan: { findings, token }, isReading, applying, text }: A
     <button type="button" disabled={applying.isActing || isReading} aria-busy={applying.isActing} onClick={() => applying.start(token)}>
       {text}
     </button>
-  );
-}
-
-interface ScriptButtonProps {
-  readonly bucket: string;
-  readonly wish: PlanWish;
-  readonly plan: PlanView | undefined;
-  readonly problem: Problem | undefined;
-}
-
-/** A person who may change AWS can run the script, also where Tally may not even read. */
-function ScriptButton({ bucket, wish, plan, problem }: ScriptButtonProps) {
-  const [isOpen, setOpen] = useState(false);
-  if (plan === undefined && problem?.code !== 'connect.denied') return null;
-  return (
-    <>
-      <button type="button" class="secondary outline" onClick={() => setOpen(true)}>
-        Show the script
-      </button>
-      {isOpen && <ScriptDialog bucket={bucket} wish={wish} onClose={() => setOpen(false)} />}
-    </>
   );
 }
 

@@ -16,7 +16,6 @@ import { requireBucket } from '../buckets/list.ts';
 import type { Applied, ApplyOptions } from '../provision/apply.ts';
 import type { Provisioning } from '../provision/provisioning.ts';
 import type { CheckConnection } from '../provision/watch.ts';
-import type { EmitFormat } from '../../domain/provisioning/emitting/parts.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
 import { readRecord, refs } from '../records/stored.ts';
 import type { WithPorts } from '../ports/ports.ts';
@@ -102,10 +101,6 @@ export function createConnections({
       const { plan, connection, isConnected, roles } = await provisioning.plan(wishRequest(bucket, query), signal);
       return planView(plan, { connected: isConnected, state: connection?.state ?? 'none', roles });
     },
-    emit: async (bucket: string, { format = 'aws-cli', ...query }: WishFields & { readonly format?: EmitFormat }, signal: AbortSignal) => ({
-      format,
-      script: await provisioning.emit(wishRequest(bucket, query), format, signal),
-    }),
     pause: async (bucket: string, signal: AbortSignal): Promise<ConnectionView> => connectionView(await provisioning.pause(bucket, signal)),
     resume: async (bucket: string, signal: AbortSignal): Promise<ConnectionView> =>
       appliedView(bucket, await provisioning.resume(bucket, signal)),

@@ -133,7 +133,6 @@ export function createOperations(subjects: Subjects): CheckedOperations & { read
       return { bucket, kept: kept ?? [] };
     }),
     planBucket: ({ params, query }, { signal }) => connections.plan(params.bucket, query, signal),
-    emitBucket: ({ params, query }, { signal }) => connections.emit(params.bucket, query, signal),
     applyBucket: audited(
       'BucketApply',
       ({ params, body }, { actor, signal }) => connections.apply(params.bucket, body, nameOfActor(actor), signal),

@@ -2,7 +2,6 @@
 import { type WishRequest, applyCommand } from '../../domain/provisioning/planning/apply-command.ts';
 import type { Finding } from '../../domain/provisioning/checks/finding.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
-import type { EmitFormat } from '../../domain/provisioning/emitting/parts.ts';
 import { withNotMade, planOf, type Plan } from '../../domain/provisioning/planning/plan.ts';
 import { withRole, type Roles, type Wish } from '../../domain/provisioning/wiring.ts';
 import type { Kept } from '../../domain/provisioning/removal.ts';
@@ -11,7 +10,6 @@ import type { AwsReads, Provisioner } from '../ports/provision.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
 import { createApply, type Applied, type ApplyOptions } from './apply.ts';
 import { createReadBucketQueue, createWishOf, type Wished, createOwner } from './wishes.ts';
-import { createEmit } from './emit.ts';
 import { createDiagnose, type Diagnose } from './diagnose.ts';
 import { createConnectLock } from './lock.ts';
 import { createMakeParts } from './make.ts';
@@ -56,8 +54,6 @@ interface Planned {
 export interface Provisioning {
   /** Reads AWS and says what would change. */
   plan(request: WishRequest, signal?: AbortSignal): Promise<Planned>;
-  /** What an apply makes, as code. Throws `connect.no-template` where only the script for the AWS CLI can make it. */
-  emit(request: WishRequest, format: EmitFormat, signal?: AbortSignal): Promise<string>;
   /** One pass of an apply, and the wish that it was for. */
   apply(request: WishRequest, options: ApplyOptions, signal?: AbortSignal): Promise<{ readonly wish: Wish; readonly applied: Applied }>;
   pause(bucket: string, signal: AbortSignal): Promise<ConnectionRecord>;
@@ -86,7 +82,6 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
   }
 
   const observe = createObserve(aws, membersOf);
-  const emit = createEmit({ aws, observe });
   const underLock = createConnectLock({ state, clock });
   const makeParts = createMakeParts(aws);
   const writeNotification = createWriteNotification({ aws, clock });
@@ -94,15 +89,6 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
   const apply = createApply(parts);
   const removeParts = createRemoveParts(parts);
   const pausing = createPause({ ...parts, apply });
-
-  /** A person with the permission can run the script. */
-  async function withScript(wish: Wish, error: unknown, signal?: AbortSignal): Promise<unknown> {
-    if (!(error instanceof RequestError) || error.code !== 'connect.denied') return error;
-    const script = await emit(wish, 'aws-cli', signal).catch(() => undefined);
-    if (script === undefined) return error;
-    const detail = `${error.message}. A person who may do it can run the script of \`tally bucket emit ${wish.bucket}\``;
-    return new RequestError(error.code, detail, { ...error.extra, script });
-  }
 
   function diagnoseBy(by: AwsReads): Diagnose {
     const readBucketQueue = createReadBucketQueue({ aws: by, deadLetterUrl });
@@ -133,10 +119,6 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
       const findings = found.map((finding) => (finding.fix === heals ? { ...finding, fix: command } : finding));
       return { plan: { ...plan, findings: withRoles(findings, roles) }, connection, isConnected, roles };
     },
-    async emit(request, format, signal) {
-      const { wish } = await wishOf(request, signal);
-      return emit(wish, format, signal);
-    },
     async apply(request, options, signal) {
       const { wish, record } = await wanted(request, signal);
       if (record === undefined)
@@ -144,12 +126,7 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
           'bucket.not-connected',
           `${request.bucket} is not connected: connect it with \`tally bucket add ${request.bucket} --apply\``,
         );
-      return {
-        wish,
-        applied: await apply(wish, { ...options, asked: request }, signal).catch(async (error: unknown) =>
-          Promise.reject(await withScript(wish, error, signal)),
-        ),
-      };
+      return { wish, applied: await apply(wish, { ...options, asked: request }, signal) };
     },
     pause: (bucket, signal) => pausing.pause(bucket, signal),
     resume: (bucket, signal) => pausing.resume(bucket, signal),

@@ -204,7 +204,7 @@ function unlessGone(error: unknown): void {
 }
 
 /**
- * The connected buckets that use parts of Tally's without a record of it, because a person ran the script of `tally bucket emit`.
+ * The connected buckets that use parts of Tally's without a record of it, because a person or Terraform wired them.
  * What they use must stay when another bucket is removed.
  */
 

@@ -51,7 +51,7 @@ describe('after the redrive policy of the bucket queue was lost', () => {
       const before = world.aws.snapshot();
       await world.agree({ source });
       expect(world.aws.snapshot()).toEqual(before);
-      // a person ran the script: nothing is recorded
+      // a person made it: nothing is recorded
       await world.remove('photos', { keepAws: true });
       const [[name, rule] = []] = [...world.aws.parts.rules];
       world.aws.parts.rules.set(name!, { ...rule!, targets: [{ ...rule!.targets[0]!, roleArn: 'arn:aws:iam::123456789012:role/x' }] });

@@ -1,6 +1,5 @@
 /** The source routed with a topic of the operator's own, with and without a rule that the operator has made for it already. */
 import { describe, expect, it } from 'vitest';
-import { ruleNameOf } from '../../../src/domain/provisioning/names.ts';
 import type { ObservedRule } from '../../../src/domain/provisioning/observed.ts';
 import { minimalTransformer, transformer } from '../../../src/domain/provisioning/wiring.ts';
 import { INSTALLATION, LETTERS_ARN, MARK, QUEUE_ARN, ROUTED_ARN, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
@@ -320,46 +319,6 @@ function renamed() {
     .replaceAll(':', ': ');
   return { paths, template };
 }
-
-describe('the script of a plan', () => {
-  it('is not written where the plan is blocked, and says why', async () => {
-    const world = await startOwn();
-    world.notify([{ ...allTo(QUEUE_ARN), kind: 'queue', id: 'x' }]);
-    await expect(world.provisioning.emit({ bucket: 'photos', source: 'notification' }, 'aws-cli')).rejects.toMatchObject({
-      code: 'connect.overlap',
-      message: expect.stringMatching(/^nothing is written: photos has notifications for the same events: x/),
-    });
-    expect(await world.provisioning.emit({ bucket: 'photos', source: 'eventbridge' }, 'aws-cli')).toContain('put-rule');
-  });
-
-  it('puts no statement into the policy of a topic that admits EventBridge already', async () => {
-    const closed = await startOwn();
-    expect(await closed.provisioning.emit({ bucket: 'photos' }, 'aws-cli')).toContain('sns set-topic-attributes');
-    const admitting = await startOwn(open);
-    expect(await admitting.provisioning.emit({ bucket: 'photos' }, 'aws-cli')).not.toContain('sns set-topic-attributes');
-  });
-
-  it('makes no topic in place of the operator’s, and no rule beside one that was made by hand', async () => {
-    const world = await startOwn(open);
-    const script = await world.provisioning.emit({ bucket: 'photos' }, 'aws-cli');
-    expect(script).not.toContain('create-topic');
-    expect(script).toContain('put-rule');
-    world.aws.parts.rules.set('ops', handMade());
-    expect(await world.provisioning.emit({ bucket: 'photos' }, 'aws-cli')).not.toContain('put-rule');
-  });
-
-  it('leaves its dead-letter queue to a target where nothing else names the queue', async () => {
-    const world = await startOwn();
-    await world.agree();
-    delete world.aws.parts.queues.get(QUEUE_ARN)!.maxReceiveCount;
-    await world.remove('photos', { keepAws: true });
-    // as a script of before has made it
-    const [[shared, rule] = []] = [...world.aws.parts.rules];
-    world.aws.parts.rules.delete(shared!);
-    world.aws.parts.rules.set(ruleNameOf(INSTALLATION, 'photos', 'routed'), rule!);
-    expect(await world.provisioning.emit({ bucket: 'photos' }, 'aws-cli')).toContain(`"DeadLetterConfig":{"Arn":"${LETTERS_ARN}"}`);
-  });
-});
 
 describe('the source topic with a topic that does not get everything', () => {
   const part = { ...allTo(THEIR_TOPIC), id: 'theirs', events: ['s3:ObjectCreated:*'], filter: [{ name: 'prefix', value: 'a/' }] };

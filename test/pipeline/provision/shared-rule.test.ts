@@ -154,18 +154,4 @@ describe.each(sources)('a shared rule for the source %s', (source) => {
     await world.remove();
     expect(rulesOf(world, source)).toEqual({ [sharedRuleName(source)]: ['videos'] });
   });
-
-  it('is not in the script of one bucket, which makes its own rule, unless it has the bucket already', async () => {
-    const world = await startWorld();
-    await world.agree({ bucket: 'videos', source });
-    const script = await world.provisioning.emit({ bucket: 'photos', source }, 'aws-cli');
-    expect(script).toContain(`--name '${ruleNameOf(INSTALLATION, 'photos', source)}'`);
-    expect(script).not.toContain(sharedRuleName(source));
-    expect(await world.provisioning.emit({ bucket: 'videos', source }, 'aws-cli')).not.toContain('put-rule');
-    const template = await world.provisioning.emit({ bucket: 'photos', source }, 'cloudformation');
-    expect(template).toContain(ruleNameOf(INSTALLATION, 'photos', source));
-    const shared = await world.provisioning.emit({ bucket: 'videos', source }, 'cloudformation');
-    expect(shared).toContain(`- the rule ${sharedRuleName(source)}, which sends the events of videos`);
-    expect(shared).not.toContain('AWS::Events::Rule');
-  });
 });

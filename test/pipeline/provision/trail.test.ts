@@ -61,15 +61,6 @@ describe('the trail of a routed bucket', () => {
     expect(world.selectors()).toEqual(trail.selectors);
   });
 
-  it('is written by a script as by an apply: only where the settings name it and it does not record the bucket', async () => {
-    const scriptOf = (world: Awaited<ReturnType<typeof startWorld>>) =>
-      world.provisioning.emit({ bucket: 'photos', source: 'routed' }, 'aws-cli');
-    expect(await scriptOf(await startTrail())).toContain('put-event-selectors');
-    expect(await scriptOf(await startTrail({}, {}))).not.toContain('put-event-selectors');
-    const recording = await startTrail({ selectors: withSelector({ kind: 'advanced', list: [theirs] }, photos) });
-    expect(await scriptOf(recording)).not.toMatch(/put-event-selectors|A trail must record/);
-  });
-
   it.each([
     ['no settings name it', undefined, 'connect.trail-unchecked'],
     ['it is stopped', { isLogging: false }, 'connect.trail-stopped'],

@@ -300,7 +300,6 @@ export function createFakeControl(): FakeControl {
     changeBucket: () => bucketAnswer,
     removeBucket: () => ({ bucket: 'photos', kept: [] }),
     planBucket: () => planAnswer,
-    emitBucket: () => ({ format: 'aws-cli', script: '#!/usr/bin/env bash\n' }),
     applyBucket: () => ({ bucket: 'photos', state: 'applied', source: 'notification' }),
     changeNotification: ({ body }) => {
       const { paused } = body as { readonly paused: boolean };

@@ -54,7 +54,6 @@ export const panelPages: readonly PanelPage[] = [
       },
       { opener: /^Disconnect…/ },
       { opener: /^Show the plan/ },
-      { opener: /^Show the script/ },
       { opener: /^Pause notification…/ },
       { opener: /^Clean…/ },
     ],
