@@ -21,6 +21,7 @@ export const eventRows = {
     description:
       'Each process with the role `ingest` stores once a minute what arrived. The metrics have more than a day, and each bucket.',
     scope: 'monitor',
+    heavy: 'search',
     answer: z.object({
       from: time.describe('When the first step begins.'),
       to: time.describe('Now. The step that contains it is not over.'),

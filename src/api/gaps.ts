@@ -1,7 +1,10 @@
 /** Gaps: changes that a source did not report. */
 import { z } from 'zod';
+import { shellWord } from '../domain/commands.ts';
 import { gapDueAtMs } from '../domain/gaps/closing.ts';
 import { gapKinds, gapStates, type GapRecord } from '../domain/gaps/gap.ts';
+import { ageOfText, clockText, momentOfText } from '../domain/texts.ts';
+import { columnsOf } from './command.ts';
 import { bucketName, count, cursor, limit, must, pageOf, time, timeOf, timeOfMaybe } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
@@ -44,10 +47,50 @@ export const gap = z
   });
 export type Gap = z.infer<typeof gap>;
 
+const columns = columnsOf<Gap>({
+  BUCKET: 'bucket',
+  KIND: 'kind',
+  STATE: 'state',
+  JOB: 'job_id',
+  COUNT: 'count',
+  FIRST: (of, nowMs) => momentOfText(of.first_seen_at, nowMs),
+  // changes may be missing until a change in AWS has taken effect: until now, as far as it is known
+  LAST: (of, nowMs) => ageOfText(of.last_seen_at, nowMs),
+  PREFIX: 'prefix',
+  'LATEST REASON': 'reason',
+  NEXT: nextText,
+});
+
+/** What happens to the gap next, and when by the present plan. */
+function nextText(gap: Gap, nowMs: number): string | undefined {
+  const { state, waits, held, job_id: job } = gap;
+  switch (state) {
+    case 'closed':
+      return undefined;
+    case 'closing':
+      return `${job ?? 'a job'} closes it`;
+    case 'open':
+      if (held === true) return `waits for you: ${waits?.reason ?? 'start a re-index'}: \`tally reindex ${shellWord(gap.bucket)}\``;
+      return waits === undefined
+        ? dueText(gap, nowMs)
+        : `waits: ${waits.reason}${gap.kind === 'held-deletes' ? '' : untilText(waits.until ?? gap.not_before, nowMs)}`;
+  }
+}
+
+function dueText({ due_at: due }: Gap, nowMs: number): string {
+  return due === undefined || Date.parse(due) <= nowMs ? 're-index due' : `re-index at ${clockText(due, nowMs)}`;
+}
+
+function untilText(until: string | undefined, nowMs: number): string {
+  return until === undefined || Date.parse(until) <= nowMs ? '' : `, until ${clockText(until, nowMs)}`;
+}
+
 export const gapRows = {
   'GET /v1/gaps': {
     operation: 'listGaps',
-    summary: 'Lists gaps, by bucket, kind and prefix.',
+    summary: 'Lists changes that a source did not report.',
+    description:
+      'Such gaps, and deletions that wait for a person, are sorted by bucket, kind and prefix. The index may differ from the bucket until a re-index closes them.',
     scope: 'monitor',
     query: z.strictObject({
       bucket: bucketName.exactOptional().describe('Only gaps of this bucket.'),
@@ -62,6 +105,7 @@ export const gapRows = {
     status: 200,
     errors: [],
     example: { query: { bucket: 'photos', state: 'open' } },
+    cli: { words: 'gaps', columns, none: 'There are no gaps.', examples: ['tally gaps --state open'] },
   },
 } as const satisfies Record<RowKey, Row>;
 export type GapsRequest = z.output<(typeof gapRows)['GET /v1/gaps']['query']>;

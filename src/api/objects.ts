@@ -69,6 +69,7 @@ export const objectRows = {
     description:
       'All filters must hold. The default order is (bucket, key) by UTF-8 bytes. Over all pages, an object that exists throughout appears exactly once; in the order of size or time, one whose size or time does not change meanwhile.',
     scope: 'read',
+    heavy: 'search',
     query: searchQuery,
     answer: searchAnswer,
     status: 200,
@@ -94,6 +95,7 @@ export const objectRows = {
     description:
       'One page; if it is full, there may be more. To follow a bucket, read it again with `since` set to a minute before the newest `indexed_at`, and leave out what you know by key and clock: a change becomes visible some seconds after it was indexed, and workers index at the same time. An object shows its latest change only.',
     scope: 'read',
+    heavy: 'search',
     query: z.strictObject({
       bucket: bucketName.describe('The connected bucket.'),
       prefix: keyPrefix.exactOptional().describe('Only keys that begin with this.'),

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import type { FaultCode } from '../domain/fault.ts';
 import type { Scope } from '../domain/identity/authorise.ts';
+import type { RowCommand } from './command.ts';
 import { RequestError, type RequestErrorCode } from '../domain/request-error.ts';
 
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
@@ -34,6 +35,10 @@ export interface Row {
   readonly media?: string;
   /** Set if programs that act for people have it as a tool, which only reads. */
   readonly tool?: { readonly name: string; readonly title: string; readonly description: string };
+  /** Set if it reads much of the index: `search`, of which a few run at a time, or `sum`, which reads all that matches and runs alone. */
+  readonly heavy?: 'search' | 'sum';
+  /** Its command, or several that each give a part of the request. */
+  readonly cli?: RowCommand | readonly RowCommand[];
   /** The error codes that this operation can return besides those of every operation. */
   readonly errors: readonly (RequestErrorCode | FaultCode)[];
   /** A request that a control plane with the bucket `photos` can answer. */

@@ -42,6 +42,7 @@ export const usageRows = {
     description:
       'It takes the filters of a search. Each request computes its sums: they are exact (bytes up to 2^53, which are 8 PiB; beyond that to 15 digits) and at most one index refresh behind. One that takes longer than 10 seconds is refused with search.too-wide, never answered in part.',
     scope: 'read',
+    heavy: 'sum',
     query: z.strictObject({
       ...filters,
       by: z

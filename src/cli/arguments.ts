@@ -38,8 +38,8 @@ export function parameter(flags: string, description: string, name?: string): Op
 }
 
 /** A parameter without a value, which a query has as a text. */
-export function flag(flags: string, description: string): Option {
-  return parameter(flags, description).preset('true');
+export function flag(flags: string, description: string, name?: string): Option {
+  return parameter(flags, description, name).preset('true');
 }
 
 /** A parameter with a whole number. */

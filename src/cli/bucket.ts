@@ -13,7 +13,8 @@ import { accountOption, enrichOption, flag, parameter, printing, sourceOption, t
 import type { Cli, JsonOption, CliDependencies } from './cli.ts';
 import { CommandError, linesOf, orUsage, problemOf } from './errors.ts';
 import { addConnectionCommands, endUnproven, printApplied, unprovenText, applied, untilFree, exitCodeOf } from './connections.ts';
-import { ageOfText, fieldsText, tableText } from './output.ts';
+import { fieldsText, tableText } from './output.ts';
+import { ageOfText } from '../domain/texts.ts';
 import PQueue from 'p-queue';
 import { exitCodes } from './exit-codes.ts';
 

@@ -3,7 +3,8 @@ import { LETTERS_MAX, type DeadLetter, type LetterChoice, type WholeDeadLetter }
 import { limitOption, printing, printPage, withExamples } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { CommandError } from './errors.ts';
-import { ageOfText, sizeText, fieldsText, jsonText, linesText, tableText } from './output.ts';
+import { fieldsText, jsonText, linesText, tableText } from './output.ts';
+import { ageOfText, sizeText } from '../domain/texts.ts';
 
 interface ChoiceOptions extends JsonOption {
   readonly all?: true;

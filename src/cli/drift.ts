@@ -5,7 +5,8 @@ import { EXAMPLES_MAX } from '../domain/reindex/counts.ts';
 import { printing } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { exitCodes } from './exit-codes.ts';
-import { ageOfText, countText, fieldsText, tableText } from './output.ts';
+import { fieldsText, tableText } from './output.ts';
+import { ageOfText, countText } from '../domain/texts.ts';
 import { costText, exitCodeOf, jobText, kindTexts, leftText, sizesOf, waitForJob } from './jobs.ts';
 
 interface DriftOptions extends JsonOption {

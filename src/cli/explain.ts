@@ -5,7 +5,8 @@ import { msOfClock } from '../domain/ordering/clock.ts';
 import { printable } from '../domain/printable.ts';
 import { printing } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
-import { sizeText, fieldsText, tableText, timeText, type Cell } from './output.ts';
+import { fieldsText, tableText, type Cell } from './output.ts';
+import { sizeText, timeText } from '../domain/texts.ts';
 
 interface ExplainOptions extends JsonOption {
   readonly verbose?: true;

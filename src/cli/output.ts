@@ -38,11 +38,6 @@ export function fieldsText(fields: Readonly<Record<string, Cell>>): string {
   return known.map(([name, value]) => `${name.padEnd(width)}  ${cellText(value)}`).join('\n');
 }
 
-/** Formats a time for people: ISO 8601 in UTC. */
-export function timeText(ms: number | undefined): string | undefined {
-  return ms === undefined ? undefined : new Date(ms).toISOString();
-}
-
 /** Escapes the control characters in each line of a text. */
 export function linesText(text: string): string {
   return text
@@ -58,72 +53,4 @@ function cellText(cell: Cell): string {
 /** Returns the width of a cell in code points. Wide characters are rare in keys, and a slightly misaligned table does no harm. */
 function widthOf(text: string): number {
   return Array.from(text).length;
-}
-
-const SIZE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'] as const;
-
-/** Bytes with at most one decimal: `0 B`, `1.5 KiB`, `12 MiB`. */
-export function sizeText(sizeBytes: number | undefined): string | undefined {
-  if (sizeBytes === undefined) return undefined;
-  let value = sizeBytes;
-  let unit = 0;
-  // 1023.5 would be rounded to 1024
-  while (value >= 1_023.5 && unit < SIZE_UNITS.length - 1) {
-    value /= 1_024;
-    unit += 1;
-  }
-  const rounded = value < 10 ? Math.round(value * 10) / 10 : Math.round(value);
-  return `${rounded} ${SIZE_UNITS[unit]}`;
-}
-
-/** How long ago a moment was, in one unit: `12 s`, `5 min`, `7 h`, `30 d`. A moment to come counts as now. */
-export function ageText(atMs: number | undefined, nowMs: number): string | undefined {
-  if (atMs === undefined || Number.isNaN(atMs)) return undefined;
-  const seconds = Math.max(0, Math.floor((nowMs - atMs) / 1_000));
-  if (seconds < 120) return `${seconds} s`;
-  if (seconds < 7_200) return `${Math.floor(seconds / 60)} min`;
-  if (seconds < 172_800) return `${Math.floor(seconds / 3_600)} h`;
-  return `${Math.floor(seconds / 86_400)} d`;
-}
-
-/** Formats the age of an ISO 8601 time. */
-export function ageOfText(at: string | undefined, nowMs: number): string | undefined {
-  return at === undefined ? undefined : ageText(Date.parse(at), nowMs);
-}
-
-/** Formats when a moment was or will be: `5 min`, `in 7 h`. */
-export function momentOfText(at: string | undefined, nowMs: number): string | undefined {
-  const inMs = at === undefined ? 0 : Date.parse(at) - nowMs;
-  // within one unit of the shortest age it is now: clocks differ by so much
-  return inMs < 1_000 ? ageOfText(at, nowMs) : `in ${durationText(inMs)}`;
-}
-
-/** Formats a moment to come by the clock, in UTC, with the day if that is another one: `14:02 UTC (in 3 min)`. */
-export function clockText(at: string, nowMs: number): string {
-  const [day = '', time = ''] = new Date(at).toISOString().split('T');
-  const isToday = new Date(nowMs).toISOString().startsWith(day);
-  return `${isToday ? '' : `${day} `}${time.slice(0, 5)} UTC (in ${durationText(Date.parse(at) - nowMs)})`;
-}
-
-/** Formats a number with thousands separators: `1,234,567`; with the name of one thing: `1 object`, `1,234,567 objects`. */
-export function countText(count: number, name?: string): string {
-  const number = Math.round(count).toLocaleString('en-US');
-  return name === undefined ? number : `${number} ${name}${number === '1' ? '' : 's'}`;
-}
-
-/** Formats a share from 0 to 1 in whole per cent. It is 100 % only if the share is 1. */
-export function percentText(share: number | undefined): string | undefined {
-  return share === undefined ? undefined : `${Math.floor(Math.min(1, Math.max(0, share)) * 100)} %`;
-}
-
-/** Formats a duration in one unit. */
-export function durationText(durationMs: number): string {
-  return ageText(0, Math.max(0, durationMs)) ?? '';
-}
-
-/** Formats US dollars to the cent: the price of a few requests to S3 is not worth more digits. */
-export function dollarsText(usd: number | undefined): string | undefined {
-  if (usd === undefined) return undefined;
-  if (usd > 0 && usd < 0.01) return '< $0.01';
-  return `$${usd.toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
 }

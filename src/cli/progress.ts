@@ -1,6 +1,6 @@
 /** The progress of what a command waits for. It is plain ASCII without colours, which every terminal shows. */
 import type { Job } from '../api/jobs.ts';
-import { countText, durationText, percentText } from './output.ts';
+import { countText, durationText, percentText } from '../domain/texts.ts';
 
 export interface Progress {
   show(job: Job): void;

@@ -10,7 +10,7 @@ import { failureOf } from './errors.ts';
 import { exitCodes } from './exit-codes.ts';
 import { addDoctorCommand } from './connections.ts';
 import { addExplainCommand } from './explain.ts';
-import { addGapsCommand } from './gaps.ts';
+import { addRowCommands } from './from-rows.ts';
 import { addIamPolicyCommand } from './iam-policy.ts';
 import { addDriftCommand } from './drift.ts';
 import { addJobsCommand, addReindexCommand } from './jobs.ts';
@@ -111,7 +111,7 @@ Example:
   addUsageCommand(program, cli);
   addExplainCommand(program, cli);
   addMcpCommand(program, cli, mcp);
-  addGapsCommand(program, cli);
+  addRowCommands(program, cli, 'gaps');
   addDeadLetterCommands(program, cli);
   addReindexCommand(program, cli);
   addDriftCommand(program, cli);

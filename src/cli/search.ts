@@ -7,7 +7,8 @@ import { sortFields, sortOrders } from '../domain/search/conditions.ts';
 import { flag, limitOption, moreText, parameter, printing, listing } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { CSV_HEADING, csvLine } from '../domain/documents/csv.ts';
-import { ageOfText, countText, sizeText, jsonText, tableText } from './output.ts';
+import { jsonText, tableText } from './output.ts';
+import { ageOfText, countText, sizeText } from '../domain/texts.ts';
 import { sizeOf } from '../domain/search/values.ts';
 import type { Grouping } from '../api/usage.ts';
 

@@ -128,8 +128,8 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
     return AbortSignal.any([closing.signal, endOf(reply, operationTimeoutMs)]);
   }
 
-  async function callOperation({ operation }: PlacedRow<ControlName>, checked: AnyRequest, context: Context): Promise<unknown> {
-    return runOperation(operation, () => byName[operation](checked, { ...context, requestId: randomUUID() }), context.signal);
+  async function callOperation(row: PlacedRow<ControlName>, checked: AnyRequest, context: Context): Promise<unknown> {
+    return runOperation(row, () => byName[row.operation](checked, { ...context, requestId: randomUUID() }), context.signal);
   }
 
   function operationHandler(row: PlacedRow<ControlName>): Handler {

@@ -1,7 +1,7 @@
 /** Bounds what operations may take, so that a flood of searches never keeps a process from answering probes or indexing events. */
 import { setImmediate } from 'node:timers/promises';
 import PQueue from 'p-queue';
-import type { ControlName } from '../api/contract.ts';
+import type { Row } from '../api/row.ts';
 import { RequestError } from '../domain/request-error.ts';
 import { inTime } from '../domain/in-time.ts';
 
@@ -13,22 +13,18 @@ export function tooSlow(timeoutMs: number): RequestError {
   return new RequestError('request.timeout', `the answer took longer than ${timeoutMs / 1_000} s: try again, or ask for less`);
 }
 
-/** Operations that read much of the index, of which a few run at the same time. */
-const searches: ReadonlySet<string> = new Set<ControlName>(['searchObjects', 'listChanges', 'getEvents']);
-/** They read all that matches. One of them runs at a time, beside the searches whose results they accompany. */
-const sums: ReadonlySet<string> = new Set<ControlName>(['getUsage']);
-
 /** Two threads search a SQLite index, and each has two searches that take turns. */
 const CONCURRENCY = 4;
 /** The last of them waits for about a second. */
 const WAITING_MAX = 100;
 
-/** Runs an operation, a search when its turn has come. Throws `request.overloaded` if too many wait, and the signal's reason as soon as it is aborted. */
-type RunOperation = <Answer>(name: ControlName, operation: () => Promise<Answer>, signal: AbortSignal) => Promise<Answer>;
+/** Runs the operation of a row, a search when its turn has come. Throws `request.overloaded` if too many wait, and the signal's reason as soon as it is aborted. */
+type RunOperation = <Answer>(row: Pick<Row, 'heavy'>, operation: () => Promise<Answer>, signal: AbortSignal) => Promise<Answer>;
 
 /** Creates the turns of one process. */
 export function createRunOperation(): RunOperation {
-  const [ofSearches, ofSums] = [new PQueue({ concurrency: CONCURRENCY }), new PQueue({ concurrency: 1 })];
+  // a sum runs beside the searches whose results it accompanies
+  const turnsOf = { search: new PQueue({ concurrency: CONCURRENCY }), sum: new PQueue({ concurrency: 1 }) };
 
   async function runInTurn<Answer>(turns: PQueue, search: () => Promise<Answer>, signal: AbortSignal): Promise<Answer> {
     if (turns.size >= WAITING_MAX) {
@@ -42,8 +38,5 @@ export function createRunOperation(): RunOperation {
     });
   }
 
-  return (name, operation, signal) => {
-    const turns = searches.has(name) ? ofSearches : sums.has(name) ? ofSums : undefined;
-    return inTime(turns === undefined ? operation() : runInTurn(turns, operation, signal), signal);
-  };
+  return ({ heavy }, operation, signal) => inTime(heavy === undefined ? operation() : runInTurn(turnsOf[heavy], operation, signal), signal);
 }

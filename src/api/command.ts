@@ -1,0 +1,46 @@
+/** The command of a row: src/cli/from-rows.ts makes `tally …` from it, with its help, options, `--json` and table. */
+
+/** TypeScript compares the parameters of methods both ways, so that a row states the types of its own answer. */
+type Of<Arguments extends readonly unknown[], Result> = { call(...values: Arguments): Result }['call'];
+
+/** A field of what is shown, or what is made of it at a moment. */
+export type Column = string | Of<[item: unknown, nowMs: number], string | number | undefined>;
+
+/** By their names. */
+export type Columns = Readonly<Record<string, Column>>;
+
+/** What the person has given, by the names of the API. */
+export type Given = Readonly<Record<string, unknown>>;
+
+export interface RowCommand {
+  /** The words, and then the fields that are given without their names: `keys get <id>`. */
+  readonly words: string;
+  /** One sentence, if that of the row is not about this command. */
+  readonly summary?: string;
+  /** Further facts, if those of the row are not about this command. */
+  readonly description?: string;
+  readonly examples: readonly [string, ...string[]];
+  /** The names of options, where they are not those of the API. */
+  readonly options?: Readonly<Record<string, string>>;
+  /** Fields that the command itself gives. */
+  readonly fixed?: Given;
+  /** Of each item, in a table; of an answer without items, one line each. */
+  readonly columns?: Columns;
+  /** The tables of further lists in the answer. */
+  readonly also?: Readonly<Record<string, Columns>>;
+  /** What is said in place of an empty table. */
+  readonly none?: string | Of<[given: Given, answer: unknown], string>;
+  /** What is printed besides, or in place of columns. */
+  readonly text?: Of<[answer: unknown, given: Given], string>;
+  /** What is said below the answer. */
+  readonly hints?: Of<[answer: unknown, given: Given], readonly string[]>;
+  /** What a person agrees to first, at the terminal or by `--yes`; undefined: nothing. */
+  readonly confirm?: Of<[given: Given], string | undefined>;
+}
+
+/** Columns of this type: a field that it does not have is a mistake. */
+export function columnsOf<Item>(
+  columns: Readonly<Record<string, (keyof Item & string) | ((item: Item, nowMs: number) => string | number | undefined)>>,
+): Columns {
+  return columns;
+}
