@@ -2,6 +2,8 @@
 import { z } from 'zod';
 import { whereSchema, whoSchema, type Grant } from '../domain/access/grant.ts';
 import { roles } from '../domain/identity/actor.ts';
+import { columnsOf } from './command.ts';
+import { readingReasons, readsText } from '../domain/access/reading-texts.ts';
 import { cursor, id, limit, must, pageOf, time, timeOf } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
@@ -73,6 +75,20 @@ export type AccessView = z.infer<typeof access>;
 
 const EXAMPLE = { who: 'group:analysts', where: 'photos/2026/' };
 
+const grantColumns = columnsOf<GrantView>({ WHO: 'who', WHERE: 'where', 'GRANTED BY': 'granted_by', SINCE: 'created_at' });
+
+/** A prefix that ends within a name means more than the folder that its author may have thought of. */
+function prefixHints({ where: part }: GrantView): readonly string[] {
+  const [, prefix = ''] = /^[^/]*\/([^]*)$/.exec(part) ?? [];
+  if (/[*?]/.test(prefix)) return [`${part} is compared letter by letter: * and ? stand for themselves`];
+  if (prefix === '' || prefix.endsWith('/')) return [];
+  return [`${part} does not end in a slash: it is the beginning of every key that continues it, such as ${part}2/x`];
+}
+
+function placeText({ where: part }: GrantView): string {
+  return part === '*' ? 'every bucket' : part;
+}
+
 export const accessRows = {
   'GET /v1/admin/grants': {
     operation: 'listGrants',
@@ -88,6 +104,12 @@ export const accessRows = {
     status: 200,
     errors: [],
     example: { query: { limit: 20 } },
+    cli: {
+      words: 'admin grants list',
+      columns: grantColumns,
+      none: 'Nothing is granted here. To grant something, run `tally admin grants add WHO WHERE`.',
+      examples: ['tally admin grants list', 'tally admin grants list --where photos/2026/'],
+    },
   },
   'POST /v1/admin/grants': {
     operation: 'addGrant',
@@ -100,6 +122,12 @@ export const accessRows = {
     status: 201,
     errors: ['grant.limit', 'state.conflict', 'audit.unavailable'],
     example: { body: EXAMPLE },
+    cli: {
+      words: 'admin grants add <who> <where>',
+      text: (done: GrantView) => `${done.who} may read ${placeText(done)}.`,
+      hints: prefixHints,
+      examples: ['tally admin grants add group:analysts photos/2026/'],
+    },
   },
   'POST /v1/admin/grants/remove': {
     operation: 'removeGrant',
@@ -111,6 +139,11 @@ export const accessRows = {
     status: 200,
     errors: ['grant.not-found', 'state.conflict', 'audit.unavailable'],
     example: { body: EXAMPLE },
+    cli: {
+      words: 'admin grants remove <who> <where>',
+      text: (done: GrantView) => `${done.who} may not read ${placeText(done)} by this grant any more.`,
+      examples: ['tally admin grants remove group:analysts photos/2026/'],
+    },
   },
   'GET /v1/admin/readers': {
     operation: 'listReaders',
@@ -123,16 +156,44 @@ export const accessRows = {
     status: 200,
     errors: [],
     example: { query: { where: 'photos/2026/', limit: 20 } },
+    cli: {
+      words: 'admin access',
+      summary: 'Shows who may read something of a bucket, or what one person may read, and by which grants.',
+      columns: columnsOf<ReaderView>({
+        ID: 'user_id',
+        EMAIL: 'email',
+        ROLE: 'role',
+        BY: ({ by }) => by.map((each) => `${each.who} ${each.where}`).join(', '),
+      }),
+      none: ({ where: part, cursor: from }, { next }: { readonly next?: string }) =>
+        `No one who has logged in may read anything of ${String(part)}${from === undefined && next === undefined ? '' : ' on this page'}.`,
+      examples: ['tally admin access --where photos/2026/'],
+    },
   },
   'GET /v1/admin/users/{id}/access': {
     operation: 'getAccess',
     summary: 'Shows what a person may read, and by which grants.',
     scope: 'people',
-    params: z.object({ id: id.describe('The id of the user.') }),
+    params: z.object({ id: id.describe('The id of the user, as the list of users has it.') }),
     answer: access,
     status: 200,
     errors: ['user.not-found'],
     example: { params: { id: '0aB1cD2eF3gH4iJ5kL6mN7' } },
+    cli: {
+      words: 'admin access',
+      options: { id: 'user' },
+      columns: columnsOf<AccessView>({
+        email: 'email',
+        role: 'role',
+        reads: ({ reads }) => readsText(reads),
+        because: ({ because }) => readingReasons[because],
+        groups: ({ groups }) => groups.join(', '),
+        'groups left out': ({ groups_left_out: isLeftOut }) =>
+          isLeftOut ? 'the issuer sent more than it may: let it state only the groups of this application' : undefined,
+      }),
+      also: { grants: grantColumns },
+      examples: ['tally admin access --user 0aB1cD2eF3gH4iJ5kL6mN7'],
+    },
   },
 } as const satisfies Record<RowKey, Row>;
 

@@ -13,6 +13,7 @@ import {
   type KeyRecord,
 } from '../domain/identity/api-key.ts';
 import type { KnownUser } from '../domain/identity/login-rules.ts';
+import { columnsOf } from './command.ts';
 import { cursor, emailText, id, limit, moment, must, pageOf, textOf, time, timeOf } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
@@ -81,14 +82,43 @@ const newKey = z.strictObject(
   },
   must('must be an object'),
 );
-export type NewApiKey = z.output<typeof newKey>;
 
 const status = z.enum(keyStatuses, must(STATUS_MISTAKE)).exactOptional().describe('Only keys with this status.');
-const params = z.object({ id: id.describe('The id of the key.') });
+const params = z.object({ id: id.describe('The id of the key, as the list has it.') });
 
 /** A fingerprint has 12 characters. */
 const FINGERPRINT_LENGTH_MAX = 100;
 const EXAMPLE_ID = 'k0123456789abcdefghijAB';
+
+const keyFields = columnsOf<ApiKey>({
+  id: 'id',
+  name: 'name',
+  owner: 'user_email',
+  fingerprint: 'fingerprint',
+  status: 'status',
+  created: 'created_at',
+  expires: 'expires_at',
+  last_used: (key) => key.last_used_at ?? 'never',
+  scopes: (key) => key.scopes.join(', '),
+});
+const keyColumns = columnsOf<ApiKey>({
+  ID: 'id',
+  NAME: 'name',
+  FINGERPRINT: 'fingerprint',
+  STATUS: 'status',
+  CREATED: 'created_at',
+  EXPIRES: 'expires_at',
+  'LAST USED': (key) => key.last_used_at ?? 'never',
+  SCOPES: (key) => key.scopes.join(','),
+});
+
+function ownerText({ user_email: email, user_email_verified: isVerified }: AnyApiKey): string {
+  return isVerified ? email : `${email} (not verified)`;
+}
+
+/** What a person learns when a key was revoked. */
+export const KEY_REVOKED = 'Revoked. Every process refuses the key within 5 s.';
+const NONE = 'There are no such API keys here.';
 
 export const keyRows = {
   'POST /v1/api-keys': {
@@ -102,6 +132,16 @@ export const keyRows = {
     status: 201,
     errors: ['session.required', 'authorization.denied', 'api-key.limit', 'audit.unavailable'],
     example: { body: { name: 'nightly export, production, 2026-11', expires_in_days: 90 } },
+    cli: {
+      words: 'keys create <name>',
+      summary: 'Creates an API key and prints its secret once.',
+      description: 'The secret cannot be shown again. It needs a login; an API key cannot create another one.',
+      options: { expires_in_days: 'days', scopes: 'scope' },
+      columns: { secret: 'secret' },
+      also: { key: keyFields },
+      hints: () => ['Store the secret now: it cannot be shown again.'],
+      examples: ['tally keys create "nightly export, production, 2026-11" --days 60 --scope read'],
+    },
   },
   'GET /v1/api-keys': {
     operation: 'listApiKeys',
@@ -119,6 +159,7 @@ export const keyRows = {
     status: 200,
     errors: ['session.required'],
     example: { query: { status: 'ACTIVE' } },
+    cli: { words: 'keys list', columns: keyColumns, none: NONE, examples: ['tally keys list --status EXPIRED'] },
   },
   'GET /v1/api-keys/{id}': {
     operation: 'getApiKey',
@@ -129,6 +170,7 @@ export const keyRows = {
     status: 200,
     errors: ['api-key.not-found', 'session.required'],
     example: { params: { id: EXAMPLE_ID } },
+    cli: { words: 'keys get <id>', columns: keyFields, examples: [`tally keys get ${EXAMPLE_ID}`] },
   },
   'DELETE /v1/api-keys/{id}': {
     operation: 'revokeApiKey',
@@ -166,7 +208,7 @@ export const keyRows = {
       status,
       unused_since: moment
         .exactOptional()
-        .describe('Only keys that were last used before this moment, or were created before it and never used.'),
+        .describe('Only keys that were last used before this day (2026-11-21) or time, or were created before it and never used.'),
       limit,
       cursor: cursor.exactOptional(),
     }),
@@ -174,6 +216,17 @@ export const keyRows = {
     status: 200,
     errors: [],
     example: { query: { status: 'ACTIVE', unused_since: '2026-08-01' } },
+    cli: {
+      words: 'admin keys list',
+      options: { key_name: 'name' },
+      columns: {
+        ...keyColumns,
+        OWNER: (key: AnyApiKey) => `${ownerText(key)}${key.owner_disabled ? ' (disabled)' : ''}`,
+        'OWNER ID': 'user_id',
+      },
+      none: NONE,
+      examples: ['tally admin keys list --email bob@example.com', 'tally admin keys list --status ACTIVE --unused-since 2026-08-01'],
+    },
   },
   'GET /v1/admin/api-keys/{id}': {
     operation: 'getAnyApiKey',
@@ -184,6 +237,16 @@ export const keyRows = {
     status: 200,
     errors: ['api-key.not-found'],
     example: { params: { id: EXAMPLE_ID } },
+    cli: {
+      words: 'admin keys get <id>',
+      columns: {
+        ...keyFields,
+        owner: ownerText,
+        owner_id: 'user_id',
+        owner_disabled: (key: AnyApiKey) => (key.owner_disabled ? 'yes' : 'no'),
+      },
+      examples: [`tally admin keys get ${EXAMPLE_ID}`],
+    },
   },
   'DELETE /v1/admin/api-keys/{id}': {
     operation: 'revokeAnyApiKey',
@@ -194,6 +257,11 @@ export const keyRows = {
     status: 204,
     errors: ['api-key.not-found', 'audit.unavailable'],
     example: { params: { id: EXAMPLE_ID } },
+    cli: {
+      words: 'admin keys revoke <id>',
+      text: () => KEY_REVOKED,
+      examples: [`tally admin keys revoke ${EXAMPLE_ID}`],
+    },
   },
 } as const satisfies Record<RowKey, Row>;
 export type KeysRequest = z.output<(typeof keyRows)['GET /v1/api-keys']['query']>;

@@ -1,7 +1,8 @@
 /** The audit: who did what, when, from where, and how it ended. */
 import { z } from 'zod';
 import { KEY_NAME_LENGTH_MAX } from '../domain/identity/api-key.ts';
-import { auditEvents, auditOutcomes, auditRecordSchema } from '../domain/identity/audit.ts';
+import { auditEvents, auditOutcomes, auditRecordSchema, exportedAudit, type AuditRecord } from '../domain/identity/audit.ts';
+import { columnsOf } from './command.ts';
 import { cursor, emailText, limit, moment, must, pageOf, textOf, time } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
@@ -39,15 +40,30 @@ export const auditRecord = auditRecordSchema
 const DAY = /^\d{4}\/(0[1-9]|1[0-2])\/(0[1-9]|[12]\d|3[01])$/;
 const DAY_MISTAKE = 'must be a day such as 2026/11/21';
 
+/** What was requested and the reason come last, because they may be long. */
+const columns = columnsOf<AuditRecord>({
+  TIME: 'eventtime',
+  EVENT: 'eventname',
+  OUTCOME: 'outcome',
+  WHO: ({ useridentity: { email, sessionContext } }) =>
+    sessionContext.auth.keyName === undefined ? email : `${email} (${sessionContext.auth.keyName})`,
+  FROM: 'sourceipaddress',
+  WHAT: ({ parameters }) => parameters && JSON.stringify(parameters),
+  REASON: 'reason',
+});
+
 export const auditRows = {
   'GET /v1/admin/audit': {
     operation: 'listAudit',
     summary: 'Lists records of the audit, the newest first.',
-    description: 'A record is listed within a second after it was stored. Reading the audit is not audited.',
+    description:
+      'An act has two: one before it (`intended`), and one after it (`done` or `failed`). A record is listed within a second after it was stored. Reading the audit is not audited.',
     scope: 'admin',
     query: z.strictObject({
-      from: moment.exactOptional().describe('Only records from this moment on; a day begins at 00:00 UTC.'),
-      to: moment.exactOptional().describe('Only records from before this moment.'),
+      from: moment
+        .exactOptional()
+        .describe('Only records from this day (2026-11-21) or time (2026-11-21T08:00:00Z) on; a day begins at 00:00 UTC.'),
+      to: moment.exactOptional().describe('Only records from before this day or time.'),
       date: z
         .string(must(DAY_MISTAKE))
         .regex(DAY, DAY_MISTAKE)
@@ -66,6 +82,13 @@ export const auditRows = {
     status: 200,
     errors: [],
     example: { query: { from: '2026-11-21', event: 'BucketRemove' } },
+    cli: {
+      words: 'admin audit',
+      columns,
+      none: 'The audit has no such record.',
+      jsonl: exportedAudit,
+      examples: ['tally admin audit --event BucketRemove', 'tally admin audit --date 2026/11/21 --jsonl'],
+    },
   },
 } as const satisfies Record<RowKey, Row>;
 export type AuditRequest = z.output<(typeof auditRows)['GET /v1/admin/audit']['query']>;

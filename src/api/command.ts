@@ -13,7 +13,7 @@ export type Columns = Readonly<Record<string, Column>>;
 export type Given = Readonly<Record<string, unknown>>;
 
 export interface RowCommand {
-  /** The words, and then the fields that are given without their names: `keys get <id>`. */
+  /** The words, and then the fields that are given without their names: `keys get <id>`. Rows with the same words are one command: what is given says which one is meant. */
   readonly words: string;
   /** One sentence, if that of the row is not about this command. */
   readonly summary?: string;
@@ -26,13 +26,15 @@ export interface RowCommand {
   readonly fixed?: Given;
   /** Of each item, in a table; of an answer without items, one line each. */
   readonly columns?: Columns;
-  /** The tables of further lists in the answer. */
+  /** The same of fields of the answer that have fields themselves. */
   readonly also?: Readonly<Record<string, Columns>>;
-  /** What is said in place of an empty table. */
+  /** What stands in place of an empty table. */
   readonly none?: string | Of<[given: Given, answer: unknown], string>;
   /** What is printed besides, or in place of columns. */
   readonly text?: Of<[answer: unknown, given: Given], string>;
-  /** What is said below the answer. */
+  /** Set if all items can be printed, each as one line of JSON: what the line holds. */
+  readonly jsonl?: Of<[item: unknown], unknown>;
+  /** Hints below the answer. */
   readonly hints?: Of<[answer: unknown, given: Given], readonly string[]>;
   /** What a person agrees to first, at the terminal or by `--yes`; undefined: nothing. */
   readonly confirm?: Of<[given: Given], string | undefined>;

@@ -62,18 +62,18 @@ const columns = columnsOf<Gap>({
 });
 
 /** What happens to the gap next, and when by the present plan. */
-function nextText(gap: Gap, nowMs: number): string | undefined {
-  const { state, waits, held, job_id: job } = gap;
+function nextText(found: Gap, nowMs: number): string | undefined {
+  const { state, waits, held, job_id: job } = found;
   switch (state) {
     case 'closed':
       return undefined;
     case 'closing':
       return `${job ?? 'a job'} closes it`;
     case 'open':
-      if (held === true) return `waits for you: ${waits?.reason ?? 'start a re-index'}: \`tally reindex ${shellWord(gap.bucket)}\``;
+      if (held === true) return `waits for you: ${waits?.reason ?? 'start a re-index'}: \`tally reindex ${shellWord(found.bucket)}\``;
       return waits === undefined
-        ? dueText(gap, nowMs)
-        : `waits: ${waits.reason}${gap.kind === 'held-deletes' ? '' : untilText(waits.until ?? gap.not_before, nowMs)}`;
+        ? dueText(found, nowMs)
+        : `waits: ${waits.reason}${found.kind === 'held-deletes' ? '' : untilText(waits.until ?? found.not_before, nowMs)}`;
   }
 }
 

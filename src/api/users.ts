@@ -4,6 +4,7 @@ import { roles } from '../domain/identity/actor.ts';
 import { hasSecret } from '../domain/masked-secrets.ts';
 import type { Appointment } from '../domain/identity/appointment.ts';
 import { roleSources, type UserRecord } from '../domain/identity/user.ts';
+import { columnsOf } from './command.ts';
 import { cursor, limit, must, pageOf, time, timeOf, timeOfMaybe } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
@@ -68,6 +69,11 @@ const person = z
   .meta({ id: 'Person', description: 'What a person is after a change.' });
 export type Person = z.infer<typeof person>;
 
+function reasonText({ role_source: source, appointed_by: by }: User): string | undefined {
+  if (source === 'none') return undefined;
+  return by === undefined ? source : `${source} by ${by}`;
+}
+
 export const userRows = {
   'GET /v1/admin/users': {
     operation: 'listUsers',
@@ -80,6 +86,27 @@ export const userRows = {
     status: 200,
     errors: [],
     example: { query: { limit: 20 } },
+    cli: {
+      words: 'admin users list',
+      columns: columnsOf<User>({
+        ID: 'id',
+        EMAIL: (of) => (of.email_verified ? of.email : `${of.email} (not verified)`),
+        ROLE: 'role',
+        'BECAUSE OF': reasonText,
+        'LAST LOGIN': 'last_login_at',
+        DISABLED: 'disabled_at',
+      }),
+      also: {
+        waiting: columnsOf<AppointmentAnswer>({
+          'ADMINISTRATOR AT THE FIRST LOGIN': ({ email, sub = '' }) => email ?? `sub:${sub}`,
+          'APPOINTED BY': 'appointed_by',
+          SINCE: 'created_at',
+          ENDS: 'expires_at',
+        }),
+      },
+      none: 'No one has logged in.',
+      examples: ['tally admin users list'],
+    },
   },
   'PATCH /v1/admin/users/{id}': {
     operation: 'changeUser',

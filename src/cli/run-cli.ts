@@ -1,6 +1,5 @@
 /** The command line: reads the arguments, runs one command, reports what failed, and returns the exit code. */
 import { Command, CommanderError } from 'commander';
-import { addAdminCommands } from './admin.ts';
 import { registryOf, registryOption } from './arguments.ts';
 import { addBucketCommands, type NamesDependencies } from './bucket.ts';
 import { createCli, type Cli, type CliDependencies } from './cli.ts';
@@ -14,12 +13,13 @@ import { addRowCommands } from './from-rows.ts';
 import { addIamPolicyCommand } from './iam-policy.ts';
 import { addDriftCommand } from './drift.ts';
 import { addJobsCommand, addReindexCommand } from './jobs.ts';
-import { addKeyCommands } from './keys.ts';
+import { addRevokeCommand } from './keys.ts';
 import { addLoginCommands, type LoginDependencies } from './login.ts';
 import { addMcpCommand, type McpDependencies } from './mcp.ts';
 import { addQueueCommands } from './queue.ts';
 import { addSearchCommand, addUsageCommand } from './search.ts';
 import { addServeCommand } from './serve.ts';
+import { addUserSetCommand } from './users.ts';
 
 /** The width of help texts. It fits most terminals, and is used for pipes too. */
 const HELP_COLUMNS = 80;
@@ -116,8 +116,10 @@ Example:
   addReindexCommand(program, cli);
   addDriftCommand(program, cli);
   addJobsCommand(program, cli);
-  addKeyCommands(program, cli);
-  addAdminCommands(program, cli);
+  addRowCommands(program, cli, 'keys');
+  addRevokeCommand(program, cli);
+  addRowCommands(program, cli, 'admin');
+  addUserSetCommand(program, cli);
   addLoginCommands(program, cli, logins);
   return program;
 }
