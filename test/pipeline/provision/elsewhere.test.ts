@@ -196,7 +196,7 @@ describe('what could not be delivered to a bucket of another region', () => {
 });
 
 it.each(['eventbridge', 'routed'] as const)(
-  'a removal leaves what a script made for another bucket of the account, also if one of the account of the queue comes first: %s',
+  'a removal leaves what a person made for another bucket of the account, also if one of the account of the queue comes first: %s',
   async (source) => {
     const world = await startWorld({ photos: { account: OTHER }, roles });
     await world.agree({ source });
