@@ -7,7 +7,7 @@
  *   detail                 EventBridge: S3's own event, or an audit-trail event; either may also come without its envelope
  *   Event                  S3's test event
  *   Type, Message          SNS: a notification that contains any of these, or a confirmation
- *   data                   a CloudEvent that contains any of these
+ *   data, data_base64      a CloudEvent that contains any of these
  *   Sns, body              what Lambda receives from a topic or a queue, and passes on
  *   a text                 JSON that was encoded twice
  */
@@ -60,18 +60,28 @@ function unwrapValue(value: unknown, depth: Depth): Unwrapped {
   if (Array.isArray(value)) return unwrapRecords(value, depth);
   if (typeof value === 'string') return unwrapContent(value, undefined, depth);
   if (!isJsonObject(value)) return rejected('message.unknown-wrapper', `${whatAt(depth)} is ${kindOf(value)}, not an object`);
+  const records = isFilled(value.Records) ? undefined : parseRecord(value, depth.isAws);
+  if (records !== undefined) return { kind: 'records', records };
   if (Object.hasOwn(value, 'Records')) return unwrapRecords(isJsonObject(value.Records) ? [value.Records] : value.Records, depth);
-  const records = parseRecord(value, depth.isAws);
-  return records === undefined ? unwrapEnvelope(value, depth) : { kind: 'records', records };
+  return unwrapEnvelope(value, depth);
+}
+
+/** Whether Records can hold any. */
+function isFilled(records: unknown): boolean {
+  return isJsonObject(records) || (Array.isArray(records) && records.length > 0);
 }
 
 function unwrapEnvelope(value: JsonObject, depth: Depth): Unwrapped {
   const { Event: event, Type: type, Bucket: bucket } = value;
   if (event === 's3:TestEvent') return { kind: 'test-event', ...(isBucketName(textOf(bucket)) && { bucket: textOf(bucket) }) };
   if (type === 'SubscriptionConfirmation' || type === 'UnsubscribeConfirmation') return unwrapConfirmation(value, type);
-  const content = value.Message ?? value.data ?? value.Sns ?? value.body;
+  const content = value.Message ?? value.data ?? value.Sns ?? value.body ?? base64Of(value.data_base64);
   if (content !== undefined) return unwrapContent(content, topicArnOf(value), depth);
   return rejected('message.unknown-wrapper', `${whatAt(depth)} has neither Records nor a record nor a Message`);
+}
+
+function base64Of(text: unknown): string | undefined {
+  return typeof text === 'string' ? Buffer.from(text, 'base64').toString() : undefined;
 }
 
 function whatAt({ envelopes }: Depth): string {

@@ -155,6 +155,12 @@ const wrappers: Readonly<Record<string, (body: unknown) => unknown>> = {
   }),
   'what Lambda receives': (body) => ({ Records: [{ eventSource: 'aws:sqs', body: JSON.stringify(body) }] }),
   'encoded twice': (body) => JSON.stringify(body),
+  'a CloudEvent with bytes': (body) => ({ specversion: '1.0', data_base64: Buffer.from(JSON.stringify(body)).toString('base64') }),
+  'what SNS gives to a function': (body) => ({ Records: [{ EventSource: 'aws:sns', EventVersion: '1.0', Sns: inEnvelope(body) }] }),
+  'without Records, which are null': (body) =>
+    isJson(body) && Array.isArray(body['Records']) ? { ...body['Records'][0], Records: null } : body,
+  'without Records, which are empty': (body) =>
+    isJson(body) && Array.isArray(body['Records']) ? { ...body['Records'][0], Records: [] } : body,
   'a CloudEvent in SNS': (body) => inEnvelope({ specversion: '1.0', data: body }),
 };
 
