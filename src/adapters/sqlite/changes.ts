@@ -25,15 +25,14 @@ interface Changes {
 export async function latestChanges(
   connection: SqliteConnection,
   { bucket, prefix, within, sinceMs, limit }: Changes,
-  signal: AbortSignal | undefined,
 ): Promise<readonly ObjectDocument[]> {
   let latest: readonly Change[] = [];
   for (const from of SOURCES) {
     const source = { filter: { prefix, ...(within && { within }) }, descending: false, from };
-    for await (const { conditions } of chunksOf(connection, { bucket, source, after: undefined }, signal)) {
+    for await (const { conditions } of chunksOf(connection, { bucket, source, after: undefined })) {
       const sql = `SELECT key, built AS at FROM ${from} AND ${sqlOf(conditions)} AND built > ?
         AND bucket IN (SELECT name FROM buckets) ORDER BY at DESC, key LIMIT ?`;
-      const found = connection.use(({ statement }) => statement(sql).all(...valuesOf(conditions), sinceMs, limit), signal);
+      const found = connection.use(({ statement }) => statement(sql).all(...valuesOf(conditions), sinceMs, limit));
       if (found.length > 0) latest = newest([...latest, ...found.map((row) => changeSchema.parse(row))], limit);
     }
   }
@@ -43,7 +42,7 @@ export async function latestChanges(
       const row = byKey.get(bucket, key);
       return row === undefined ? [] : [documentOfRow(row)];
     });
-  }, signal);
+  });
 }
 
 function newest(changes: readonly Change[], limit: number): readonly Change[] {

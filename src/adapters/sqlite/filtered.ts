@@ -59,10 +59,10 @@ export type ShareRanges = (shared: SharedRanges) => Promise<readonly Found[]>;
 export async function searchFiltered(
   connection: SqliteConnection,
   query: ObjectQuery,
-  { signal, share }: { readonly signal: AbortSignal | undefined; readonly share: ShareRanges | undefined },
+  share?: ShareRanges,
 ): Promise<readonly ObjectDocument[]> {
   const { found, take, worst } = pageOf(query);
-  await eachPart(connection, { query, take, worst, share }, signal);
+  await eachPart(connection, { query, take, worst, share });
   return found.map(({ row }) => documentOfRow(row));
 }
 
@@ -73,7 +73,7 @@ export async function readShared(connection: SqliteConnection, { query, keys, le
   for (const range of ranges.toReversed()) {
     await letOthersRun();
     if (!takeRange(left)) break;
-    read(connection, rangeStatement(query, range, worst()), { take, signal: undefined });
+    read(connection, rangeStatement(query, range, worst()), take);
   }
   return found;
 }
@@ -104,14 +104,13 @@ function pageOf(query: ObjectQuery): Pick<Matching, 'take' | 'worst'> & { readon
 export async function countFiltered(
   connection: SqliteConnection,
   { filter, max }: { readonly filter: ObjectFilter; readonly max: number },
-  signal: AbortSignal | undefined,
 ): Promise<number> {
   let count = 0;
   const take: Take = (places) => {
     count += places.length;
     return count > max;
   };
-  await eachPart(connection, { query: { ...filter, limit: max + 1 }, take, worst: () => undefined }, signal);
+  await eachPart(connection, { query: { ...filter, limit: max + 1 }, take, worst: () => undefined });
   return Math.min(count, max + 1);
 }
 
@@ -158,25 +157,25 @@ interface Matching {
 }
 
 /** Reads the places of matching documents in parts, each with at most `limit` rows: the first ones in the order of the query. */
-async function eachPart(connection: SqliteConnection, matching: Matching, signal: AbortSignal | undefined): Promise<void> {
+async function eachPart(connection: SqliteConnection, matching: Matching): Promise<void> {
   const { query } = matching;
   const words = wordsToFind(query);
-  if (words === undefined) return eachRange(connection, matching, signal);
-  if (orderOf(query).by === 'key' && isCommon(connection, words, signal)) return firstRanges(connection, { ...matching, words }, signal);
-  read(connection, wordsStatement(query, words), { ...matching, signal });
+  if (words === undefined) return eachRange(connection, matching);
+  if (orderOf(query).by === 'key' && isCommon(connection, words)) return firstRanges(connection, { ...matching, words });
+  read(connection, wordsStatement(query, words), matching.take);
 }
 
-async function eachRange(connection: SqliteConnection, matching: Matching, signal: AbortSignal | undefined): Promise<void> {
+async function eachRange(connection: SqliteConnection, matching: Matching): Promise<void> {
   const { query, take, worst } = matching;
   const descending = isDescending(query);
-  for (const bucket of bucketsOf(connection, query, { descending, signal })) {
+  for (const bucket of bucketsOf(connection, query, descending)) {
     const { share, found, end } = createSharing(matching);
     const source = { filter: query, descending, share };
-    for await (const range of chunksOf(connection, { bucket, source, after: afterKeyOf(query, bucket) }, signal)) {
-      if (read(connection, rangeStatement(query, range, worst()), { take, signal })) return end();
+    for await (const range of chunksOf(connection, { bucket, source, after: afterKeyOf(query, bucket) })) {
+      if (read(connection, rangeStatement(query, range, worst()), take)) return end();
     }
     const others = await found();
-    if (others.length > 0 && connection.use((session) => take(others, session), signal)) return;
+    if (others.length > 0 && connection.use((session) => take(others, session))) return;
   }
 }
 
@@ -184,38 +183,31 @@ async function eachRange(connection: SqliteConnection, matching: Matching, signa
 async function firstRanges(
   connection: SqliteConnection,
   { query, take, worst, words }: Matching & { readonly words: QueryWords },
-  signal: AbortSignal | undefined,
 ): Promise<void> {
   const descending = isDescending(query);
   const source = { filter: query, descending };
   let rows = 0;
-  for (const bucket of bucketsOf(connection, query, { descending, signal })) {
-    for await (const range of chunksOf(connection, { bucket, source, after: afterKeyOf(query, bucket) }, signal)) {
-      if (read(connection, rangeStatement(query, range, worst()), { take, signal })) return;
+  for (const bucket of bucketsOf(connection, query, descending)) {
+    for await (const range of chunksOf(connection, { bucket, source, after: afterKeyOf(query, bucket) })) {
+      if (read(connection, rangeStatement(query, range, worst()), take)) return;
       rows += range.rows;
       if (rows >= COMMON_ROWS_MAX && range.last !== undefined) {
-        read(connection, wordsStatement({ ...query, after: { bucket, key: range.last } }, words), { take, signal });
+        read(connection, wordsStatement({ ...query, after: { bucket, key: range.last } }, words), take);
         return;
       }
     }
   }
 }
 
-function read(
-  connection: SqliteConnection,
-  { sql, values }: SqlCondition,
-  { take, signal }: { readonly take: Take; readonly signal: AbortSignal | undefined },
-): boolean {
-  return connection.use(
-    (session) =>
-      session.snapshot(() => {
-        const rows = session.statement(sql).all(...values);
-        return take(
-          rows.map((row) => foundSchema.parse(row)),
-          session,
-        );
-      }),
-    signal,
+function read(connection: SqliteConnection, { sql, values }: SqlCondition, take: Take): boolean {
+  return connection.use((session) =>
+    session.snapshot(() => {
+      const rows = session.statement(sql).all(...values);
+      return take(
+        rows.map((row) => foundSchema.parse(row)),
+        session,
+      );
+    }),
   );
 }
 
@@ -258,9 +250,9 @@ function wordsToFind({ words, deleted = false }: ObjectQuery): QueryWords | unde
 }
 
 /** Whether many documents have the words. */
-function isCommon(connection: SqliteConnection, words: QueryWords, signal: AbortSignal | undefined): boolean {
+function isCommon(connection: SqliteConnection, words: QueryWords): boolean {
   const sql = `SELECT 1 FROM object_words WHERE object_words MATCH ? AND ${unlessEnded('rowid')} LIMIT 1 OFFSET ?`;
-  return connection.use(({ statement }) => statement(sql).get(matchOf(words), COMMON) !== undefined, signal);
+  return connection.use(({ statement }) => statement(sql).get(matchOf(words), COMMON) !== undefined);
 }
 
 function isDescending(query: ObjectQuery): boolean {

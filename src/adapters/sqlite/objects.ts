@@ -6,10 +6,8 @@ import { FaultError } from '../../domain/fault.ts';
 import type { IndexWrite, IndexWriteAnswer, ObjectIndex } from '../../pipeline/ports/object-index.ts';
 import type { SqliteConnection, SqliteSession } from './connection.ts';
 import { DOCUMENT_BY_KEY, documentOfRow, HELD_BY_KEY } from './document.ts';
-import { latestChanges } from './changes.ts';
 import { foldedColumn } from './conditions.ts';
-import { countFiltered, searchFiltered, type ShareRanges } from './filtered.ts';
-import { isPlain, searchObjects } from './search.ts';
+import type { SqliteReaders } from './readers.ts';
 
 /** Documents of a bucket that one transaction deletes. It takes about 50 ms, during which this process does nothing else. */
 const REMOVAL_BATCH = 1_000;
@@ -26,9 +24,12 @@ type Statement = SqliteSession['statement'];
 
 /**
  * The object index in SQLite. A write request is one transaction: all of it is durable when it is answered. The clock rule
- * is applied to what the transaction reads while it holds the write lock. `share`: for long searches. Default: this thread reads all.
+ * is applied to what the transaction reads while it holds the write lock.
  */
-export function createSqliteObjects(connection: SqliteConnection, probe: ObjectIndex['probe'], share?: ShareRanges): ObjectIndex {
+export function createSqliteObjects(
+  connection: SqliteConnection,
+  probe: ObjectIndex['probe'],
+): Omit<ObjectIndex, keyof SqliteReaders['objects']> {
   return {
     async write(writes, signal) {
       if (writes.length === 0) return [];
@@ -43,19 +44,6 @@ export function createSqliteObjects(connection: SqliteConnection, probe: ObjectI
           return row === undefined ? undefined : documentOfRow(row);
         });
       }, signal);
-    },
-
-    async search(query, signal) {
-      if (!isPlain(query)) return searchFiltered(connection, query, { signal, share });
-      return connection.use((session) => searchObjects(session, query), signal);
-    },
-
-    async count(filter, max, signal) {
-      return countFiltered(connection, { filter, max }, signal);
-    },
-
-    async changes(bucket, page, signal) {
-      return latestChanges(connection, { bucket, ...page }, signal);
     },
 
     async createBucket(bucket, signal) {

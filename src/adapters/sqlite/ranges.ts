@@ -54,17 +54,11 @@ export interface Source {
 }
 
 /** The created buckets that may have matching documents, in order. */
-export function bucketsOf(
-  connection: SqliteConnection,
-  query: Omit<ObjectQuery, 'limit'>,
-  { descending, signal }: { readonly descending: boolean; readonly signal: AbortSignal | undefined },
-): readonly string[] {
-  const names = connection.use(
-    ({ statement }) =>
-      statement('SELECT name FROM buckets WHERE ?1 IS NULL OR name = ?1 ORDER BY name')
-        .all(query.bucket ?? null)
-        .map((row) => bucketSchema.parse(row).name),
-    signal,
+export function bucketsOf(connection: SqliteConnection, query: Omit<ObjectQuery, 'limit'>, descending: boolean): readonly string[] {
+  const names = connection.use(({ statement }) =>
+    statement('SELECT name FROM buckets WHERE ?1 IS NULL OR name = ?1 ORDER BY name')
+      .all(query.bucket ?? null)
+      .map((row) => bucketSchema.parse(row).name),
   );
   const { within, sort } = query;
   const after = sort === undefined || sort.by === 'key' ? query.after : undefined;
@@ -94,30 +88,29 @@ interface Chunked {
 }
 
 /** Splits the keys of a bucket that a filter may match into ranges of about CHUNK_ROWS rows. The event loop runs between two of them. */
-export async function* chunksOf(connection: SqliteConnection, chunked: Chunked, signal: AbortSignal | undefined): AsyncGenerator<KeyRange> {
+export async function* chunksOf(connection: SqliteConnection, chunked: Chunked): AsyncGenerator<KeyRange> {
   const { bucket, source } = chunked;
   const { within, prefix } = source.filter;
   const parts = within === undefined ? [{ prefix }] : overlapping(within, { bucket, prefix });
   // what another thread finds of one part would come after what this one finds of the next part
   const share = parts.length === 1 ? source.share : undefined;
   let sampled: readonly string[] | undefined;
-  const fences = (): readonly string[] => (sampled ??= fencesOf(connection, chunked, signal));
+  const fences = (): readonly string[] => (sampled ??= fencesOf(connection, chunked));
   for (const part of source.descending ? parts.toReversed() : parts) {
     const filter = { ...source.filter, ...(part.prefix !== undefined && { prefix: part.prefix }) };
-    yield* chunksBelow(connection, { ...chunked, source: { ...source, filter, share }, fences }, signal);
+    yield* chunksBelow(connection, { ...chunked, source: { ...source, filter, share }, fences });
   }
 }
 
 async function* chunksBelow(
   connection: SqliteConnection,
   { bucket, source, after, fences }: Chunked & { readonly fences: () => readonly string[] },
-  signal: AbortSignal | undefined,
 ): AsyncGenerator<KeyRange> {
   const { filter, descending } = source;
   let left = descending ? untilKey(boundsOf(filter), after, '<') : fromKey(boundsOf(filter), after, '>');
   for (let ranges = 0; ranges < COUNTED_RANGES; ranges += 1) {
     await letOthersRun();
-    const last = countedEnd(connection, { source, conditions: placeConditions(bucket, filter, left) }, signal);
+    const last = countedEnd(connection, { source, conditions: placeConditions(bucket, filter, left) });
     const parted = partedAt(left, last, descending);
     yield rangeOf(source, { bucket, bounds: parted.range, last });
     if (last === undefined) return;
@@ -165,21 +158,20 @@ function partedAt(
 function countedEnd(
   connection: SqliteConnection,
   { source, conditions }: { readonly source: Source; readonly conditions: readonly SqlCondition[] },
-  signal: AbortSignal | undefined,
 ): string | undefined {
   const { filter, descending, from = indexOf(filter) } = source;
   const sql = `SELECT key FROM ${from} AND ${sqlOf(conditions)} ORDER BY key ${descending ? 'DESC' : 'ASC'} LIMIT 1 OFFSET ?`;
   return connection.use(({ statement }) => {
     const row = statement(sql).get(...valuesOf(conditions), rowsOf(filter) - 1);
     return row === undefined ? undefined : keySchema.parse(row).key;
-  }, signal);
+  });
 }
 
 /**
  * Keys of sampled objects. They part a bucket into ranges of about as many rows as one call reads. Counting the rows of a range
  * reads each row a second time, which is half of the time of a search that reads everything.
  */
-function fencesOf(connection: SqliteConnection, { bucket, source }: Chunked, signal: AbortSignal | undefined): readonly string[] {
+function fencesOf(connection: SqliteConnection, { bucket, source }: Chunked): readonly string[] {
   const { filter, descending } = source;
   // the order of the joins is fixed, because an index by key would be read as a whole
   const sql = `SELECT DISTINCT key FROM (SELECT value AS sampled FROM json_each(?)) CROSS JOIN objects NOT INDEXED ON objects.id = sampled
@@ -192,7 +184,7 @@ function fencesOf(connection: SqliteConnection, { bucket, source }: Chunked, sig
     return statement(sql)
       .all(JSON.stringify(sample), bucket, filter.deleted === true ? 1 : 0)
       .map((row) => keySchema.parse(row).key);
-  }, signal);
+  });
 }
 
 /**

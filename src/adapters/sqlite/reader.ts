@@ -2,10 +2,11 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { FaultError } from '../../domain/fault.ts';
 import { createSqliteConnection, type SqliteConnection } from './connection.ts';
-import { readShared, type Found, type SharedRanges, type ShareRanges } from './filtered.ts';
-import { createSqliteObjects } from './objects.ts';
+import { latestChanges } from './changes.ts';
+import { countFiltered, readShared, searchFiltered, type Found, type SharedRanges, type ShareRanges } from './filtered.ts';
+import { isPlain, searchObjects } from './search.ts';
 import { errorOf, type ReaderAnswer, type ReaderOptions, type ReaderRequest, type ReadRequest, type SharedRequest } from './readers.ts';
-import { createSqliteUsage } from './usage.ts';
+import { sumUsage } from './usage.ts';
 
 const { path, busyTimeoutMs }: ReaderOptions = workerData;
 
@@ -36,18 +37,18 @@ async function ask(id: number, shared: SharedRanges): Promise<readonly Found[]> 
   return answered.value;
 }
 
-function readOn(connection: SqliteConnection, request: ReadRequest, share: ShareRanges): Promise<unknown> {
-  // the probe is for writes
-  const objects = createSqliteObjects(connection, async () => undefined, share);
+async function readOn(connection: SqliteConnection, request: ReadRequest, share: ShareRanges): Promise<unknown> {
   switch (request.kind) {
     case 'search':
-      return objects.search(request.query);
+      return isPlain(request.query)
+        ? connection.use((session) => searchObjects(session, request.query))
+        : searchFiltered(connection, request.query, share);
     case 'count':
-      return objects.count(request.filter, request.max);
+      return countFiltered(connection, request);
     case 'changes':
-      return objects.changes(request.bucket, request.page);
+      return latestChanges(connection, { bucket: request.bucket, ...request.page });
     case 'usage':
-      return createSqliteUsage(connection)(request.query);
+      return sumUsage(connection, request.query);
     case 'shared':
       return readShared(connection, request.shared);
   }

@@ -7,15 +7,12 @@ import { createSqliteProbe } from './probe.ts';
 import { createSqliteReaders } from './readers.ts';
 import { createSqliteScan } from './scan.ts';
 import { createSqliteState } from './state.ts';
-import { createSqliteUsage } from './usage.ts';
 
 export interface SqliteStoreOptions {
   /** The file that contains everything: documents, words, state and the audit. */
   readonly path: string;
   /** How long a call waits for another process's transaction before it throws `index.overloaded`. This process is blocked meanwhile. Default 5 s, a hundred times the duration of a large bulk write. */
   readonly busyTimeoutMs?: number;
-  /** Searches and sums in threads, for a process that also does other work. Default: in this thread, which needs no start of another one. */
-  readonly hasReaders?: boolean;
 }
 
 /**
@@ -24,20 +21,18 @@ export interface SqliteStoreOptions {
  * internally and finish in the order in which they are made; a signal can stop such a call only before it begins. A write that
  * was answered is on disk.
  */
-export function createSqliteStore({ path, busyTimeoutMs = 5_000, hasReaders = false }: SqliteStoreOptions): Store {
+export function createSqliteStore({ path, busyTimeoutMs = 5_000 }: SqliteStoreOptions): Store {
   const connection = createSqliteConnection(path, busyTimeoutMs);
   const state = createSqliteState(connection);
-  const readers = hasReaders
-    ? createSqliteReaders({ path, busyTimeoutMs, fileId: () => connection.use((session) => session.fileId) })
-    : undefined;
+  const readers = createSqliteReaders({ path, busyTimeoutMs, fileId: () => connection.use((session) => session.fileId) });
   return {
     product: 'sqlite',
-    objects: { ...createSqliteObjects(connection, createSqliteProbe(connection, state)), ...readers?.objects },
+    objects: { ...createSqliteObjects(connection, createSqliteProbe(connection, state)), ...readers.objects },
     scan: createSqliteScan(connection),
     state,
     audit: createSqliteAudit(connection),
     maintenance: createSqliteMaintenance(connection),
-    usage: readers?.usage ?? createSqliteUsage(connection),
+    usage: readers.usage,
     setup: {
       async prepare(signal) {
         connection.prepare(signal);
@@ -45,7 +40,7 @@ export function createSqliteStore({ path, busyTimeoutMs = 5_000, hasReaders = fa
     },
     async close() {
       // before the writer, which empties the log when it closes last
-      await readers?.close();
+      await readers.close();
       connection.close();
     },
   };

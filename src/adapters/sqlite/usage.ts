@@ -14,18 +14,18 @@ const DAY_MS = 86_400_000;
 
 const rowSchema = z.object({ kind: z.number(), name: z.string(), objects: z.number(), bytes: z.number() });
 
-/** Creates the sums. A statement keeps its thread for as long as it takes. */
-export function createSqliteUsage(connection: SqliteConnection): SumUsage {
-  return async function usage(query, signal) {
-    try {
-      const { sql, values } = statementOf(query, sourceOf(query));
-      const rows = connection.use(({ statement }) => statement(sql).all(...values), signal).map((row) => rowSchema.parse(row));
-      return sumsOf(query, rows);
-    } catch (error) {
-      if (error instanceof Error && error.message.includes(LATE)) return 'too-slow';
-      throw error;
-    }
-  };
+/** Sums. The statement keeps its thread for as long as it takes. */
+export function sumUsage(connection: SqliteConnection, query: UsageQuery): Awaited<ReturnType<SumUsage>> {
+  try {
+    const { sql, values } = statementOf(query, sourceOf(query));
+    return sumsOf(
+      query,
+      connection.use(({ statement }) => statement(sql).all(...values)).map((row) => rowSchema.parse(row)),
+    );
+  } catch (error) {
+    if (error instanceof Error && error.message.includes(LATE)) return 'too-slow';
+    throw error;
+  }
 }
 
 /** The rows by all kinds of groups together, and then by each kind: SQLite reads and sorts the rows once. */

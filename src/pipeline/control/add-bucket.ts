@@ -21,7 +21,7 @@ interface Added {
   /** It is new, or it is connected in another way than before. */
   readonly isChanged: boolean;
   /** The first re-index, if one was started. */
-  readonly jobId?: string;
+  readonly jobId: string | undefined;
   /** The bucket asks for more enrichment than before, which the documents lack that are indexed already. */
   readonly isFillWanted: boolean;
 }
@@ -41,7 +41,7 @@ export function createAddBucket({ state, connectBucket, checkConnection, jobs, t
     return {
       record,
       isChanged: before === undefined || !isSameWay(before, record),
-      ...(jobId !== undefined && { jobId }),
+      jobId,
       isFillWanted: before !== undefined && asksForMore(before.enrich, record.enrich),
     };
   };

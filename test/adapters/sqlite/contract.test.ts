@@ -12,13 +12,9 @@ import { withinContract } from '../../contracts/within-contract.ts';
 import { storeContract } from '../../contracts/store-contract.ts';
 import type { OpenStore } from '../../contracts/world.ts';
 
-const openSqliteStore = (): Promise<OpenStore> => open(false);
-/** With the threads of a serving process. */
-const openWithReaders = (): Promise<OpenStore> => open(true);
-
-async function open(hasReaders: boolean): Promise<OpenStore> {
+async function openSqliteStore(): Promise<OpenStore> {
   const folder = await mkdtemp(join(tmpdir(), 'tally-sqlite-'));
-  const store = createSqliteStore({ path: join(folder, 'index.sqlite'), hasReaders });
+  const store = createSqliteStore({ path: join(folder, 'index.sqlite') });
   return {
     store,
     async dispose() {
@@ -36,8 +32,3 @@ usageContract('SQLite', openSqliteStore);
 maintenanceContract('SQLite', openSqliteStore);
 enrichmentContract('SQLite', { open: openSqliteStore, takesAnyLength: true });
 withinContract('SQLite', openSqliteStore, 100);
-
-searchContract('SQLite, in threads', openWithReaders);
-usageContract('SQLite, in threads', openWithReaders);
-// the same statements: what the threads add is how questions and answers pass
-withinContract('SQLite, in threads', openWithReaders, 20);

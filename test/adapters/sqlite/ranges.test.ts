@@ -4,6 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { createSqliteConnection } from '../../../src/adapters/sqlite/connection.ts';
+import { searchFiltered } from '../../../src/adapters/sqlite/filtered.ts';
+import { sumUsage } from '../../../src/adapters/sqlite/usage.ts';
 import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
 import { nameOf, type ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { holds } from '../../../src/domain/search/conditions.ts';
@@ -90,14 +93,14 @@ describe('SQLite, with more rows than one call reads', () => {
     const bounds = (sql: string, bound: RegExp): number => sql.match(bound)?.length ?? 0;
     try {
       // a new connection compiles its statements again
-      const again = createSqliteStore({ path: join(folder, 'index.sqlite') });
+      const again = createSqliteConnection(join(folder, 'index.sqlite'), 0);
       for (const order of ['asc', 'desc'] as const) {
         const after = { bucket: BUCKET, key: keys[5_500] ?? '' };
         const where = [holds({ kind: 'contains', text: '999' })];
-        await again.objects.search({ bucket: BUCKET, prefix: PREFIX, where, sort: { by: 'key', order }, after, limit: 1_000 });
+        await searchFiltered(again, { bucket: BUCKET, prefix: PREFIX, where, sort: { by: 'key', order }, after, limit: 1_000 });
       }
-      await again.usage({ bucket: BUCKET, by: ['class'], prefix: PREFIX, nowMs: 0, limit: 9, timeLimitMs: 60_000 });
-      await again.close();
+      sumUsage(again, { bucket: BUCKET, by: ['class'], prefix: PREFIX, nowMs: 0, limit: 9, timeLimitMs: 60_000 });
+      again.close();
       const read = prepare.mock.calls.map(([sql]) => sql).filter((sql) => sql.includes('objects_facts') && sql.includes('key '));
       expect(read.length).toBeGreaterThan(4);
       for (const sql of read) {

@@ -7,10 +7,11 @@ import { DatabaseSync } from 'node:sqlite';
 import { promisify } from 'node:util';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { createSqliteConnection } from '../../../src/adapters/sqlite/connection.ts';
-import { createSqliteObjects } from '../../../src/adapters/sqlite/objects.ts';
+import { searchFiltered } from '../../../src/adapters/sqlite/filtered.ts';
 import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
 import { documentOf, type ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { holds } from '../../../src/domain/search/conditions.ts';
+import type { ObjectQuery } from '../../../src/pipeline/ports/object-index.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 
 const BUCKET = 'photos';
@@ -41,7 +42,7 @@ describe('the threads that search a SQLite index', () => {
   beforeEach(async () => {
     const folder = await mkdtemp(join(tmpdir(), 'tally-readers-'));
     path = join(folder, 'index.sqlite');
-    store = createSqliteStore({ path, hasReaders: true });
+    store = createSqliteStore({ path });
     onTestFinished(async () => {
       await store.close();
       await rm(folder, { recursive: true });
@@ -93,7 +94,7 @@ describe('the threads that search a SQLite index', () => {
     const module = new URL('../../../src/adapters/sqlite/store.ts', import.meta.url);
     const program = `
       import { createSqliteStore } from ${JSON.stringify(module.href)};
-      const store = createSqliteStore({ path: ${JSON.stringify(path)}, hasReaders: true });
+      const store = createSqliteStore({ path: ${JSON.stringify(path)} });
       const controller = new AbortController();
       const sums = store.usage(${JSON.stringify(SUMS)}, controller.signal);
       controller.abort(new Error('gone'));
@@ -130,10 +131,8 @@ describe('the threads that search a SQLite index', () => {
     // open until the statement runs
     const connection = createSqliteConnection(path, 0, { fileId, isEnded: () => (looks += 1) > 2 });
     onTestFinished(() => connection.close());
-    const objects = createSqliteObjects(connection, async () => undefined);
-    await expect(objects.search({ words: [[{ whole: ['folder'] }]], sort: { by: 'size', order: 'asc' }, limit: 1 })).rejects.toThrow(
-      'no longer waits',
-    );
+    const query: ObjectQuery = { words: [[{ whole: ['folder'] }]], sort: { by: 'size', order: 'asc' }, limit: 1 };
+    await expect(searchFiltered(connection, query)).rejects.toThrow('no longer waits');
     expect(looks).toBe(3);
   });
 

@@ -40,7 +40,7 @@ function live(key: string, clock = 1): ObjectDocument {
 }
 
 /** How each write ended, or the fault of the request. */
-async function written(store: Pick<Store, 'objects'>, ...keys: readonly string[]): Promise<string> {
+async function written(store: { readonly objects: Pick<Store['objects'], 'write'> }, ...keys: readonly string[]): Promise<string> {
   const writes = keys.map((key) => ({ document: live(key), equalClock: 'accept' as const }));
   const answers = await store.objects.write(writes).catch((error: unknown) => [{ kind: faultOf(error).code }]);
   return [...new Set(answers.map(({ kind }) => kind))].join();

@@ -5,7 +5,9 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { addFunctions } from '../../../src/adapters/sqlite/functions.ts';
+import { createSqliteConnection, type SqliteConnection } from '../../../src/adapters/sqlite/connection.ts';
+import { searchFiltered } from '../../../src/adapters/sqlite/filtered.ts';
+import { sumUsage } from '../../../src/adapters/sqlite/usage.ts';
 import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
 import { nameOf, type ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { queryWordsOf } from '../../../src/domain/documents/words.ts';
@@ -34,17 +36,21 @@ function tombstone(key: string, clock: number): ObjectDocument {
 
 const numbered = (number: number): string => `key-${String(number).padStart(5, '0')}`;
 
-async function storeOf(documents: readonly ObjectDocument[]): Promise<Store> {
+/** `connection`: for reads in this thread. */
+async function storeOf(documents: readonly ObjectDocument[]): Promise<Store & { readonly connection: SqliteConnection }> {
   const folder = await mkdtemp(join(tmpdir(), 'tally-sqlite-'));
-  const store = createSqliteStore({ path: join(folder, 'index.sqlite') });
+  const path = join(folder, 'index.sqlite');
+  const store = createSqliteStore({ path });
+  const connection = createSqliteConnection(path, 0);
   disposers.push(async () => {
+    connection.close();
     await store.close();
     await rm(folder, { recursive: true });
   });
   await store.setup.prepare();
   await store.objects.createBucket(BUCKET);
   await write(store, documents);
-  return store;
+  return { ...store, connection };
 }
 
 async function write(store: Store, documents: readonly ObjectDocument[]): Promise<void> {
@@ -76,7 +82,7 @@ describe('a search of words that many documents have', () => {
 describe('a search in parts', () => {
   it('answers what it read, whatever is written before it ends', async () => {
     const store = await storeOf(Array.from({ length: MANY }, (_, number) => live(numbered(number), number)));
-    const searching = store.objects.search({ sort: { by: 'size', order: 'asc' }, limit: 10 });
+    const searching = searchFiltered(store.connection, { sort: { by: 'size', order: 'asc' }, limit: 10 });
     await nextTurn();
     await nextTurn();
     // the first part is read, and others are not
@@ -88,7 +94,7 @@ describe('a search in parts', () => {
   });
 
   it('lets others run the more often, the more it asks of each object', async () => {
-    const store = await storeOf(Array.from({ length: 5_000 }, (_, number) => live(numbered(number), number)));
+    const { connection } = await storeOf(Array.from({ length: 5_000 }, (_, number) => live(numbered(number), number)));
     const words = Array.from({ length: 50 }, (_, number): Condition['anyOf'][number] => ({
       kind: 'words',
       words: queryWordsOf(`none${number}`) ?? [],
@@ -98,7 +104,7 @@ describe('a search in parts', () => {
     void (async () => {
       for (; !counting.signal.aborted; turns += 1) await nextTurn();
     })();
-    expect(await store.objects.search({ where: [{ anyOf: words, negated: false }], limit: 10 })).toEqual([]);
+    expect(await searchFiltered(connection, { where: [{ anyOf: words, negated: false }], limit: 10 })).toEqual([]);
     counting.abort();
     expect(turns).toBeGreaterThanOrEqual(50);
   });
@@ -123,22 +129,12 @@ describe('sums', () => {
 
   it('read the index alone, and the documents with the words', async () => {
     const prepare = vi.spyOn(DatabaseSync.prototype, 'prepare');
-    const folder = await mkdtemp(join(tmpdir(), 'tally-sqlite-'));
-    const path = join(folder, 'index.sqlite');
-    const store = createSqliteStore({ path });
-    disposers.push(async () => {
-      prepare.mockRestore();
-      await store.close();
-      await rm(folder, { recursive: true });
-    });
-    await store.setup.prepare();
-    const planOf = async (filter: Partial<UsageQuery>) => {
-      await store.usage({ ...query, by: usageBy, ...filter });
+    disposers.push(async () => prepare.mockRestore());
+    const { connection } = await storeOf([live('a/x', 1)]);
+    const planOf = (filter: Partial<UsageQuery>): string => {
+      sumUsage(connection, { ...query, by: usageBy, ...filter });
       const sql = prepare.mock.calls.at(-1)?.[0] ?? '';
-      const database = new DatabaseSync(path);
-      addFunctions(database);
-      const plan = database.prepare(`EXPLAIN QUERY PLAN ${sql}`).all();
-      database.close();
+      const plan = connection.use(({ statement }) => statement(`EXPLAIN QUERY PLAN ${sql}`).all());
       return plan.map(({ detail }) => String(detail)).join('\n');
     };
     const part = {
@@ -148,11 +144,9 @@ describe('sums', () => {
       ],
     };
     for (const filter of [{}, { bucket: undefined, by: ['size'] } as object, part])
-      expect(await planOf(filter)).toMatch(
+      expect(planOf(filter)).toMatch(
         /SEARCH objects USING COVERING INDEX objects_facts \(bucket=\? AND deleted=\? AND key>\? AND key<\?\)/,
       );
-    expect(await planOf({ words: queryWordsOf('x')! })).toMatch(
-      /SCAN object_words VIRTUAL TABLE[^]*SEARCH objects USING INTEGER PRIMARY KEY/,
-    );
+    expect(planOf({ words: queryWordsOf('x')! })).toMatch(/SCAN object_words VIRTUAL TABLE[^]*SEARCH objects USING INTEGER PRIMARY KEY/);
   });
 });

@@ -6,7 +6,7 @@ import { Worker } from 'node:worker_threads';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createSqliteConnection, type SqliteConnection } from '../../../src/adapters/sqlite/connection.ts';
 import { DOCUMENT_BY_KEY } from '../../../src/adapters/sqlite/document.ts';
-import { readShared, type ShareRanges } from '../../../src/adapters/sqlite/filtered.ts';
+import { readShared, searchFiltered, type ShareRanges } from '../../../src/adapters/sqlite/filtered.ts';
 import { createSqliteObjects } from '../../../src/adapters/sqlite/objects.ts';
 import type { ReaderAnswer, ReaderRequest, SharedRequest } from '../../../src/adapters/sqlite/readers.ts';
 import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
@@ -54,7 +54,7 @@ describe('a long search that is shared', () => {
   });
 
   const search = (query: Partial<ObjectQuery>, share?: ShareRanges): Promise<readonly ObjectDocument[]> =>
-    createSqliteObjects(connection, noProbe, share).search({ where: costly, limit: 50, ...query });
+    searchFiltered(connection, { where: costly, limit: 50, ...query }, share);
 
   const helpers = {
     'reads as much': (shared) => readShared(other, shared),
@@ -113,7 +113,7 @@ describe('a long search that is shared', () => {
         }, signal),
     };
     const query = { bucket: FIRST, where: [holds({ kind: 'size', max: 0 }), holds({ kind: 'key', value: before.key })], limit: 1 };
-    expect(await createSqliteObjects(beside, noProbe).search(query)).toEqual([before]);
+    expect(await searchFiltered(beside, query)).toEqual([before]);
     expect(await search(query)).toEqual([]);
     await write({ clock: 3 });
   });
@@ -142,7 +142,7 @@ describe('a long search that is shared', () => {
 
   it('is read by both readers of a store, which answers as one of them would', async () => {
     const posted = vi.spyOn(Worker.prototype, 'postMessage');
-    const store = createSqliteStore({ path, hasReaders: true });
+    const store = createSqliteStore({ path });
     try {
       expect(await store.objects.search({ where: nearEnd, limit: 50 })).toEqual(await search({ where: nearEnd }));
       expect(posted.mock.calls).toContainEqual([expect.objectContaining({ request: expect.objectContaining({ kind: 'shared' }) })]);

@@ -83,7 +83,7 @@ export function openIndex(product: Product): Promise<Opened> {
 async function openSqlite(): Promise<Opened> {
   const folder = await mkdtemp(join(tmpdir(), 'tally-bench-search-'));
   const path = join(folder, 'index.sqlite');
-  const store = createSqliteStore({ path, hasReaders: true });
+  const store = createSqliteStore({ path });
   return {
     store,
     sizeBytes: async () => (await stat(path)).size,
