@@ -114,7 +114,7 @@ export const faults = {
     opensAtOnce: true,
     jobs: 'stop',
     advice:
-      'Begin a new index: set TALLY_INDEX_PREFIX (OpenSearch) or TALLY_INDEX_URL (SQLite) to another name, connect the buckets with `tally bucket add NAME --apply`, and delete the old one.',
+      'Begin a new index: give it another name in TALLY_INDEX_PREFIX on OpenSearch, or in TALLY_INDEX_URL on SQLite, connect the buckets with `tally bucket add NAME --apply`, and delete the old one.',
   },
   /** A newer version of Tally has prepared the store. */
   'index.newer': {

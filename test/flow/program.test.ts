@@ -106,7 +106,7 @@ describe('the program', () => {
       ]);
       expect({ code: code as unknown, stdout }).toEqual({ code: 130, stdout: '' });
       expect(stderr).toBe(
-        `job-1: queued\nThe job continues. To see its progress: node ${MAIN} --registry ${url} jobs job-1\nTo cancel it: node ${MAIN} --registry ${url} jobs cancel job-1\n`,
+        'job-1: queued\nThe job continues. To see its progress: tally jobs job-1\nTo cancel it: tally jobs cancel job-1\n',
       );
       expect(fake.asked.map(([operation]) => operation)).not.toContain('changeJob');
     } finally {

@@ -16,7 +16,7 @@ import {
   type ListedRule,
   type SharedRule,
 } from '../../domain/provisioning/shared-rule.ts';
-import { queueMissing } from '../../domain/provisioning/queue-missing.ts';
+import { queueMissing } from '../../domain/provisioning/planning/queue-missing.ts';
 import { partsPlace, wiringOf, type Rule, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { At, AwsReads, OwnedBucket } from '../ports/provision.ts';

@@ -1,7 +1,7 @@
 /** The error about a queue of the settings, or of a connection, that does not exist. */
-import { shellWord } from '../commands.ts';
-import { RequestError } from '../request-error.ts';
-import { queueNames } from './planning/queue-pair.ts';
+import { shellWord } from '../../commands.ts';
+import { RequestError } from '../../request-error.ts';
+import { queueNames } from './queue-pair.ts';
 
 interface QueuePlace {
   readonly name: string;
