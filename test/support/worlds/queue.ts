@@ -6,6 +6,7 @@
 import { randomBytes } from 'node:crypto';
 import { sequencerOf } from '../../../src/adapters/embedded/clock.ts';
 import { createFauxqs } from '../../../src/adapters/embedded/fauxqs.ts';
+import { formEncoded } from '../event-fixtures.ts';
 import type { Environment } from '../servers/daemon.ts';
 import { messageWith } from '../servers/queue-message.ts';
 import { startFaultProxy } from '../servers/fault-proxy.ts';
@@ -90,7 +91,7 @@ export async function startQueueWorld({ maxReceiveCount = 10 }: WorldOptions = {
       eventName,
       s3: {
         bucket: { name: bucket, arn: `arn:aws:s3:::${bucket}` },
-        object: { key: encodeURIComponent(key).replaceAll('%20', '+'), ...object, sequencer: sequencerOf(lastMoment) },
+        object: { key: formEncoded(key), ...object, sequencer: sequencerOf(lastMoment) },
       },
     };
     return JSON.stringify({
