@@ -44,7 +44,7 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
     expect(complaints).toEqual([]);
   });
 
-  it('follows a job by its events through a lost connection, behind the prefix of a proxy', async () => {
+  it('follows a job through a lost connection, behind the prefix of a proxy', async () => {
     const proxy = await startFront({ prefix: '/x/y', saysSo: false });
     proxy.leadsTo(world.url);
     const { page } = await open();
