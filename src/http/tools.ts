@@ -175,28 +175,35 @@ const answered = z.looseObject({
   sentence: z.string().optional(),
 });
 
-/** Throws `request.invalid` for arguments that are not as documented, and what the operations throw. */
-async function answerOf(
-  { row, input, output }: Tool,
-  given: unknown,
-  { operations, context }: Asker,
-): Promise<Readonly<Record<string, unknown>>> {
+/** The request of a tool's arguments. Throws `request.invalid` for arguments that are not as documented. */
+function requestOf({ row, input }: Tool, given: unknown) {
   checkRequest({ query: input }, { query: given });
   const fields = Object.entries(input.parse(given)).filter(([, value]) => value !== undefined);
   const ofPath = fields.filter(([name]) => name in (row.params?.shape ?? {}));
   const ofQuery = fields.filter((field) => !ofPath.includes(field));
-  const bucket = fields.find(([name]) => name === 'bucket')?.[1];
   // a search says itself what is known of the buckets that it names
   const isSearch = 'as_of' in (row.query?.shape ?? {});
+  const query = { ...Object.fromEntries(ofQuery), ...(isSearch && { as_of: 'true' }) };
+  return {
+    bucket: fields.find(([name]) => name === 'bucket')?.[1],
+    isSearch,
+    request: {
+      ...(ofPath.length > 0 && { params: Object.fromEntries(ofPath) }),
+      ...(Object.keys(query).length > 0 && { query }),
+    },
+  };
+}
+
+/** Throws as {@link requestOf}, and what the operations throw. */
+async function answerOf(tool: Tool, given: unknown, { operations, context }: Asker): Promise<Readonly<Record<string, unknown>>> {
+  const { bucket, isSearch, request } = requestOf(tool, given);
   const before = isSearch && bucket !== undefined ? [] : await knownOf(bucket, operations, context);
   const byName: Readonly<Record<ControlName, AnyOperation>> = operations;
-  const params = ofPath.length > 0 ? { params: Object.fromEntries(ofPath) } : {};
-  const query = ofQuery.length > 0 || isSearch ? { query: { ...Object.fromEntries(ofQuery), ...(isSearch && { as_of: 'true' }) } } : {};
-  const answer = answered.parse(await byName[row.operation]({ ...params, ...query }, context));
+  const answer = answered.parse(await byName[tool.row.operation](request, context));
   const ofBuckets = reliabilityOf(answer.as_of === undefined || answer.as_of.length === 0 ? before : answer.as_of);
   // an explanation has asked S3 itself
   const own = answer.sentence === undefined ? {} : { agreement: printable(textOf(answer.sentence)), may_differ: answer.agrees !== true };
-  return output.parse(forPrograms({ ...answer, ...ofBuckets, ...own }));
+  return tool.output.parse(forPrograms({ ...answer, ...ofBuckets, ...own }));
 }
 
 // ── the server, and its transports ─────────────────────────────────────────────────────────────────────────────────

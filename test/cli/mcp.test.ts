@@ -30,7 +30,9 @@ describe('tally mcp', () => {
     expect((await client.listTools()).tools).toHaveLength(6);
     const { structuredContent } = await client.callTool({ name: 'list_buckets', arguments: {} });
     expect(structuredContent).toMatchObject({ may_differ: false, items: [{ bucket: 'photos' }] });
-    expect(world.contexts.map(({ actor }) => actor)).toEqual(Array(2).fill({ kind: 'local', user: 'alice', host: 'build-1' }));
+    expect(world.contexts.map(({ actor }) => actor)).toEqual(
+      Array.from({ length: 2 }, () => ({ kind: 'local', user: 'alice', host: 'build-1' })),
+    );
     world.nextFails(new TypeError('x is not a function'));
     const failed = await client.callTool({ name: 'list_buckets', arguments: {} });
     expect([failed.isError, JSON.stringify(failed.content)]).toEqual([true, expect.stringContaining('internal.unexpected')]);
