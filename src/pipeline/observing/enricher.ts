@@ -34,6 +34,7 @@ const WRITE_TIME_MS = 20_000;
 const LATE = new Error('the time for enrichment is over');
 const PAUSED = { result: 'paused' } as const;
 const LISTED = { result: 'listed' } as const;
+const LISTED_FAULT: Fault = { code: 'object.denied', reason: 'S3 refuses HEAD requests, and only lists the objects' };
 const NOT_ASKED_FOR = { result: 'ok' } as const;
 const LATE_ANSWER: Fault = { code: 's3.unavailable', reason: 'S3 did not answer within the time for enrichment' };
 
@@ -96,9 +97,11 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
     if (bucket.enrich === 'none') return { state: asked.state, tags: NOT_ASKED_FOR };
     // a HEAD always has the user metadata, a listing never has: this state is from a listing, because S3 refused the HEAD, and would refuse another
     if (state.userMetadata === undefined) {
+      circuits.enrichmentAnswered(bucket.bucket, LISTED_FAULT);
       return { state: withoutReading(asked, LISTED), tags: bucket.enrich === 'tags' ? LISTED : NOT_ASKED_FOR };
     }
     report(bucket, 'head', { result: 'ok' });
+    circuits.enrichmentAnswered(bucket.bucket);
     if (bucket.enrich === 'head') return { state: asked.state, tags: NOT_ASKED_FOR };
     const permit = circuits.take({ ids: enrichmentCircuits(bucket), isNewKey: false });
     const tags = permit === undefined ? PAUSED : await observedTagsInTime({ ...asked, permit });

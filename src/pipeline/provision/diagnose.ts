@@ -124,9 +124,7 @@ export function createDiagnose({
       const { code, reason } = faultOf(error);
       if (code !== 'object.denied') return [];
       const why = 'searches by tags and metadata find less than there is. Once S3 answers, a re-index fills it in';
-      return [
-        degraded(NOT_ENRICHED, `documents of ${bucket} lack what enrich ${enrich} asks for: ${reason}`, why, adviceAbout(code, bucket)),
-      ];
+      return [degraded(NOT_ENRICHED, `S3 refuses what enriches ${bucket}: ${reason}`, why, adviceAbout(code, bucket))];
     }
   }
 

@@ -393,6 +393,11 @@ describe('an observation', () => {
     expect(await world.document('k')).toMatchObject({ deleted: false });
     expect(results(world)).toEqual(['head listed', 'tags listed']);
     expect(world.storage.asked).toEqual([]);
+    expect(world.circuits.waitedFor()).toMatchObject([{ level: 'enrichment', name: BUCKET, fault: { code: 'object.denied' } }]);
+    world.storage.put(BUCKET, 'k');
+    await world.send(syntheticRecord('k', { eventTimeMs: world.clock.nowMs() }));
+    await world.run(200);
+    expect(world.circuits.waitedFor()).toEqual([]);
   });
 
   it.each<[string, (request: string, key: string, signal: AbortSignal | undefined) => Promise<never>, string]>([

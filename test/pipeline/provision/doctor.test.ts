@@ -227,7 +227,7 @@ describe('the doctor', () => {
       {
         code: 'connect.not-enriched',
         severity: 'degraded',
-        what: `documents of photos lack what enrich ${enrich} asks for: HEAD photos/k: 403`,
+        what: 'S3 refuses what enriches photos: HEAD photos/k: 403',
         fix: expect.stringContaining('s3:GetObject'),
       },
     ]);
