@@ -6,8 +6,11 @@ type Of<Arguments extends readonly unknown[], Result> = { call(...values: Argume
 /** A field of what is shown, or what is made of it at a moment. */
 export type Column = string | Of<[item: unknown, nowMs: number], string | number | undefined>;
 
-/** By their names. */
-export type Columns = Readonly<Record<string, Column>>;
+/** By their names, or all of an item at once. */
+export type Columns = Readonly<Record<string, Column>> | Of<[item: unknown], Cells>;
+
+/** What is shown, by its name; undefined: nothing. */
+export type Cells = Readonly<Record<string, string | number | undefined>>;
 
 /** What the person has given, by the names of the API. */
 export type Given = Readonly<Record<string, unknown>>;
@@ -43,6 +46,6 @@ export interface RowCommand {
 /** Columns of this type: a field that it does not have is a mistake. */
 export function columnsOf<Item>(
   columns: Readonly<Record<string, (keyof Item & string) | ((item: Item, nowMs: number) => string | number | undefined)>>,
-): Columns {
+): Readonly<Record<string, Column>> {
   return columns;
 }

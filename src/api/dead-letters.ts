@@ -2,6 +2,8 @@
 import { z } from 'zod';
 import type { LetterNotes } from '../domain/messages/dead-letter.ts';
 import { count, id, limit, must, time, timeOf } from './fields.ts';
+import { columnsOf } from './command.ts';
+import { ageOfText, sizeText } from '../domain/texts.ts';
 import type { Row, RowKey } from './row.ts';
 
 export const deadLetter = z
@@ -61,6 +63,18 @@ export const deadLetterRows = {
     status: 200,
     errors: ['dead-letter.no-queue', 'queue.unreachable', 'queue.missing'],
     example: { query: { limit: 20 } },
+    cli: {
+      words: 'dead-letters list',
+      columns: columnsOf<DeadLetter>({
+        ID: 'id',
+        AGE: (letter, nowMs) => ageOfText(letter.sent_at, nowMs),
+        SIZE: (letter) => sizeText(letter.size_bytes),
+        FAULT: 'fault',
+        REASON: 'reason',
+      }),
+      none: 'There are no dead letters.',
+      examples: ['tally dead-letters list --limit 20'],
+    },
   },
   'GET /v1/dead-letters/{id}': {
     operation: 'getDeadLetter',
@@ -71,6 +85,19 @@ export const deadLetterRows = {
     status: 200,
     errors: ['dead-letter.not-found', 'dead-letter.no-queue', 'queue.unreachable', 'queue.missing'],
     example: { params: { id: ID } },
+    cli: {
+      words: 'dead-letters show <id>',
+      columns: columnsOf<WholeDeadLetter>({
+        id: 'id',
+        sent: 'sent_at',
+        size: (letter) => sizeText(letter.size_bytes),
+        fault: (letter) => letter.fault ?? 'not stated: SQS itself moved the message here, or there was no room for the reason',
+        reason: 'reason',
+        context: ({ context }) => context && JSON.stringify(context),
+      }),
+      text: (letter: WholeDeadLetter) => letter.body,
+      examples: [`tally dead-letters show ${ID}`],
+    },
   },
   'POST /v1/dead-letters/replay': {
     operation: 'replayDeadLetters',

@@ -8,116 +8,14 @@ import {
   shownCounts,
   type ShownCounts,
 } from '../domain/reindex/counts.ts';
-import { jobModes, jobPhases, jobStates, pauseReasons } from '../domain/reindex/job.ts';
+import { jobModes } from '../domain/reindex/job.ts';
 import type { JobView } from '../domain/reindex/job-view.ts';
-import { bucketName, count, cursor, id, keyPrefix, limit, must, pageOf, time, timeOf, timeOfMaybe } from './fields.ts';
+import { ageOfText, percentText } from '../domain/texts.ts';
+import { columnsOf } from './command.ts';
+import { bucketName, cursor, id, keyPrefix, limit, must, pageOf, timeOf, timeOfMaybe } from './fields.ts';
+import { exampleKinds, job, type DifferenceShown, type ExampleKind, type Job, type JobCounts } from './job.ts';
+import { jobAdvice, jobFields, stateText } from './job-texts.ts';
 import type { Row, RowKey } from './row.ts';
-
-const jobFault = z.object({
-  code: z.string().describe('The fault code.'),
-  reason: z.string().describe('What happened.'),
-  range: z.string().optional().describe('The number of the range in which it happened.'),
-});
-
-const counts = z
-  .object({
-    listed: count.describe('Objects that the listing named.'),
-    scanned: count.describe('Live documents that the scan of the index named.'),
-    equal: count.describe('Objects whose document agrees with the bucket, including those that lack optional fields.'),
-    lacking_optional_fields: count.describe(
-      'Those of the equal ones whose document lacks a field that the listing gives. This is not drift.',
-    ),
-    lacking_enrichment: count.describe(
-      'Those of the equal ones whose document lacks user metadata or tags, which `enrich` of the bucket asks for. This is not drift.',
-    ),
-    missing: count.describe('Objects that the index did not have.'),
-    stale: count.describe('Objects whose document differed from the bucket.'),
-    phantom: count.describe('Live documents whose object was not in the bucket.'),
-    in_flight: count.describe('Objects that changed while they were compared. This is not drift.'),
-    written: count.describe('Documents written, not counting tombstones.'),
-    tombstones: count.describe('Documents deleted.'),
-    held: count.describe('Deletions that the limit held back.'),
-    refused: count.describe('Documents that the index refused because of an error in the document itself. `examples` names them.'),
-    bytes_listed: z.number().min(0).describe('The sizes of the objects listed, added up.'),
-    list_requests: count.describe('LIST requests sent to S3.'),
-    head_requests: count.describe('HEAD requests sent to S3.'),
-  })
-  .meta({
-    id: 'JobCounts',
-    description:
-      'What the job found and did. listed = equal + missing + stale + in_flight. The counts lack at most what a worker wrote in the five seconds before it was killed, or before the job was cancelled: such keys are counted as equal when they are compared again.',
-  });
-export type JobCounts = z.infer<typeof counts>;
-
-export const differenceKinds = ['missing', 'stale', 'phantom', 'lacking_optional_fields', 'in_flight'] as const;
-export type DifferenceKind = (typeof differenceKinds)[number];
-
-/** What a job keeps examples of. */
-export const exampleKinds = [...differenceKinds, 'lacking_enrichment', 'refused'] as const;
-export type ExampleKind = (typeof exampleKinds)[number];
-
-const example = z.object({
-  key: z.string(),
-  fields: z.array(z.string()).readonly().optional().describe('Which fields differ or are lacking.'),
-  not_before: time
-    .optional()
-    .describe('Of a report: both sides agreed before this time, as far as their own times tell. So this is how old the difference can be.'),
-  reason: z.string().optional().describe('Why the index refused the document.'),
-});
-const examples = z.partialRecord(z.enum(exampleKinds), z.array(example).readonly());
-
-export const job = z
-  .object({
-    id: z.string(),
-    bucket: z.string(),
-    prefix: z.string().describe('Only keys with this prefix are compared; empty: all keys.'),
-    mode: z.enum(jobModes).describe('`apply` writes the differences, `report` only counts them.'),
-    requested_by: z.string().describe('Who requested it: a caller, `gap` or `schedule`.'),
-    state: z.enum(jobStates),
-    created_at: time,
-    started_at: time.optional(),
-    finished_at: time.optional(),
-    fill: z
-      .boolean()
-      .optional()
-      .describe('Documents that lack a field that a listing gives, or the enrichment of the bucket, are written too.'),
-    now: z.boolean().optional().describe('The job did not wait for late events; it closes no gap.'),
-    gap_ids: z.array(z.string()).readonly().optional().describe('The gaps that it closes when it is done.'),
-    phase: z.enum(jobPhases).optional().describe('What a running job does: it waits for late events, or it compares.'),
-    waits_until: time.optional().describe('When the wait for late events ends.'),
-    covers_before: time.optional().describe('Changes made before this time are covered once the job is done.'),
-    paused_because: z.enum(pauseReasons).optional(),
-    paused_ms: z.number().optional().describe('How long it has been paused in all since comparing began.'),
-    deletions: z
-      .object({
-        limit: count.optional().describe('How many documents it may delete; absent: there is no limit.'),
-        reserved: count.describe('How many of them it has reserved.'),
-        waiting: count.describe('How many deletions wait in all, of a job that the deletion limit has paused.'),
-      })
-      .optional()
-      .describe('How many documents the job may delete, and how many it has.'),
-    allow_deletes: count.optional().describe('How many deletions the request allowed whatever the deletion limit says.'),
-    comparing_at: time.optional().describe('When comparing began.'),
-    counts: counts.optional(),
-    examples: examples
-      .optional()
-      .describe('The first differences of each kind, and the first refused documents, at most 100 each. Lists leave them out.'),
-    error: jobFault.optional().describe('Why the job failed.'),
-    last_fault: jobFault.optional().describe('The latest fault of one of its ranges, which is tried again.'),
-    progress: z.number().min(0).max(1).optional().describe('0 to 1; absent while it is not known.'),
-    objects_per_s: z.number().optional().describe('Objects listed per second of comparing, without pauses.'),
-    ranges: z
-      .object({
-        cut: count.describe('Ranges in all.'),
-        done: count.describe('Ranges done.'),
-        leased: count.describe('Ranges that workers compare now.'),
-      })
-      .describe('The parts that the keys were cut into.'),
-    cursor: z.string().optional().describe('All keys up to this one are compared.'),
-    cost_usd: z.number().optional().describe('What S3 charges for the requests of the job so far: an estimate.'),
-  })
-  .meta({ id: 'Job', description: 'A re-index job.' });
-export type Job = z.infer<typeof job>;
 
 /** The largest limit: more than any bucket holds, and far below the largest exact integer. */
 const DELETES_MAX = 1_000_000_000_000;
@@ -171,6 +69,16 @@ const changeBody = z
   .describe('The state that is wanted.');
 export type JobChange = z.output<typeof changeBody>;
 
+const jobColumns = columnsOf<Job>({
+  ID: 'id',
+  STATE: stateText,
+  DONE: (shown) => percentText(shown.progress),
+  MODE: 'mode',
+  AGE: (shown, nowMs) => ageOfText(shown.created_at, nowMs),
+  BUCKET: 'bucket',
+  PREFIX: ({ prefix }) => (prefix === '' ? undefined : prefix),
+});
+
 const params = z.object({ id: id.describe('The id of the job.') });
 const JOB = { params: { id: 'job-0mk3x1a2b-0123456789ab' } };
 
@@ -214,6 +122,13 @@ export const jobRows = {
     status: 200,
     errors: [],
     example: { query: { limit: 10 } },
+    cli: {
+      words: 'jobs [id]',
+      summary: 'Lists re-index jobs, the oldest first, or shows one job.',
+      columns: jobColumns,
+      none: 'There are no jobs.',
+      examples: ['tally jobs'],
+    },
   },
   'GET /v1/jobs/{id}': {
     operation: 'getJob',
@@ -224,6 +139,7 @@ export const jobRows = {
     status: 200,
     errors: ['job.not-found'],
     example: JOB,
+    cli: { words: 'jobs [id]', columns: jobFields, hints: jobAdvice, examples: [`tally jobs ${JOB.params.id}`] },
   },
   'PATCH /v1/jobs/{id}': {
     operation: 'changeJob',
@@ -244,6 +160,32 @@ export const jobRows = {
       'audit.unavailable',
     ],
     example: { ...JOB, body: { state: 'paused' } },
+    cli: [
+      {
+        words: 'jobs cancel <id>',
+        summary: 'Cancels a job.',
+        description: 'It has not ended yet. What it has written stays.',
+        fixed: { state: 'cancelled' },
+        columns: jobFields,
+        examples: [`tally jobs cancel ${JOB.params.id}`],
+      },
+      {
+        words: 'jobs pause <id>',
+        summary: 'Pauses a job.',
+        description: 'It stops after the page that it is comparing, and continues from there when it is resumed.',
+        fixed: { state: 'paused' },
+        columns: jobFields,
+        examples: [`tally jobs pause ${JOB.params.id}`],
+      },
+      {
+        words: 'jobs resume <id>',
+        summary: 'Resumes a paused job.',
+        description: 'A job that its deletion limit holds needs --allow-deletes.',
+        fixed: { state: 'running' },
+        columns: jobFields,
+        examples: [`tally jobs resume ${JOB.params.id}`],
+      },
+    ],
   },
 } as const satisfies Record<RowKey, Row>;
 export type JobsRequest = z.output<(typeof jobRows)['GET /v1/jobs']['query']>;
@@ -309,7 +251,7 @@ function countsView(stored: ShownCounts): JobCounts {
 export const zeroCounts: JobCounts = countsView(shownCounts(noCounts));
 
 function examplesView(stored: DifferenceExamples): Job['examples'] {
-  const shown: { [Kind in ExampleKind]?: readonly z.infer<typeof example>[] } = {};
+  const shown: { [Kind in ExampleKind]?: readonly DifferenceShown[] } = {};
   for (const kind of exampleKinds) {
     const alike = stored[storedNames[kind]];
     if (alike !== undefined) shown[kind] = alike.map(exampleView);
@@ -327,6 +269,6 @@ const storedNames = {
   refused: 'refused',
 } as const satisfies Record<ExampleKind, StoredExampleKind>;
 
-function exampleView({ notBeforeMs, ...same }: DifferenceExample): z.infer<typeof example> {
+function exampleView({ notBeforeMs, ...same }: DifferenceExample): DifferenceShown {
   return { ...same, ...(notBeforeMs !== undefined && { not_before: timeOf(notBeforeMs) }) };
 }

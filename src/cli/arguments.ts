@@ -3,13 +3,7 @@ import { InvalidArgumentError, Option, type Command } from 'commander';
 import { bucketSources, enrichModes } from '../domain/bucket.ts';
 import { QUEUE_PREFIX, QUEUE_PREFIX_PATTERN } from '../domain/provisioning/planning/queue-pair.ts';
 import { registryUrl } from '../settings/urls.ts';
-import type { Cli, JsonOption } from './cli.ts';
 import { CommandError } from './errors.ts';
-
-export interface PageOptions {
-  readonly limit?: number;
-  readonly cursor?: string;
-}
 
 /** How the events of a bucket reach the bucket queue. */
 export function sourceOption(description: string): Option {
@@ -116,24 +110,6 @@ export function printing(command: Command, ...examples: readonly string[]): Comm
 /** The same for a command that prints a page of a list: adds `--limit` and `--cursor` before. */
 export function listing(command: Command, ...examples: readonly string[]): Command {
   return printing(command.addOption(limitOption()).addOption(cursorOption()), ...examples);
-}
-
-interface PageParts<Item> {
-  /** What is printed in place of an empty page. */
-  readonly none: string;
-  readonly text: (items: readonly Item[]) => string;
-}
-
-/** Prints a page of a list, and says how to read on. */
-export function printPage<Item>(
-  cli: Pick<Cli, 'hint' | 'print'>,
-  options: JsonOption,
-  page: { readonly items: readonly Item[]; readonly next?: string | undefined },
-  { none, text }: PageParts<Item>,
-): void {
-  if (page.items.length === 0) cli.hint(options, none);
-  if (page.items.length > 0 || options.json === true) cli.print(options, page, () => text(page.items));
-  if (page.next !== undefined) cli.hint(options, moreText(page.next));
 }
 
 /** Returns the hint below a page that is not the last one. */

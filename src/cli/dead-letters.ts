@@ -1,10 +1,9 @@
 import type { Command } from 'commander';
-import { LETTERS_MAX, type DeadLetter, type LetterChoice, type WholeDeadLetter } from '../api/dead-letters.ts';
-import { limitOption, printing, printPage, withExamples } from './arguments.ts';
+import { LETTERS_MAX, type LetterChoice } from '../api/dead-letters.ts';
+import { printing } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { CommandError } from './errors.ts';
-import { fieldsText, jsonText, linesText, tableText } from './output.ts';
-import { ageOfText, sizeText } from '../domain/texts.ts';
+import { groupOf } from './from-rows.ts';
 
 interface ChoiceOptions extends JsonOption {
   readonly all?: true;
@@ -13,44 +12,11 @@ interface ChoiceOptions extends JsonOption {
 
 const ID = '5fea7756-0ea4-451a-a703-a558b933e274';
 
-/** `tally dead-letters list|show|replay|discard`. */
+/** `tally dead-letters replay|discard`. */
 export function addDeadLetterCommands(program: Command, cli: Cli): void {
-  const deadLetters = program
-    .command('dead-letters')
-    .summary('list, show, replay and discard messages that could not be handled')
-    .description(
-      'Shows messages that could not be handled, sends them back or deletes them. While one command reads letters, another command sees only the rest.',
-    );
-  withExamples(deadLetters, 'tally dead-letters list', 'tally dead-letters replay --all');
-  addList(deadLetters, cli);
-  addShow(deadLetters, cli);
+  const deadLetters = groupOf(program, ['dead-letters'], 'tally dead-letters list');
   addReplay(deadLetters, cli);
   addDiscard(deadLetters, cli);
-}
-
-function addList(deadLetters: Command, cli: Cli): void {
-  const list = deadLetters
-    .command('list')
-    .summary('list dead letters')
-    .description('Lists dead letters with their faults. No letter is removed.')
-    .addOption(limitOption());
-  printing(list, 'tally dead-letters list --limit 20').action(async (options: JsonOption & { readonly limit?: number }) => {
-    const { json: _, ...query } = options;
-    const page = await cli.withControl((control, context) => control.listDeadLetters({ query }, context));
-    printPage(cli, options, page, { none: 'There are no dead letters.', text: (items) => lettersText(items, cli.nowMs()) });
-  });
-}
-
-function addShow(deadLetters: Command, cli: Cli): void {
-  const show = deadLetters
-    .command('show')
-    .summary('show one dead letter')
-    .description('Shows one dead letter with its original body.')
-    .argument('<id>', 'the ID that `list` shows');
-  printing(show, `tally dead-letters show ${ID}`).action(async (id: string, options: JsonOption) => {
-    const letter = await cli.withControl((control, context) => control.getDeadLetter({ params: { id } }, context));
-    cli.print(options, letter, () => letterText(letter));
-  });
 }
 
 function addReplay(deadLetters: Command, cli: Cli): void {
@@ -133,23 +99,4 @@ function takenText(what: string, taken: number, remaining: number): string {
 function choiceOf(ids: readonly string[], { all }: ChoiceOptions): LetterChoice {
   if ((all === true) === ids.length > 0) throw new CommandError('usage', 'name the letters by their IDs, or use --all');
   return all === true ? { all } : { ids };
-}
-
-function lettersText(letters: readonly DeadLetter[], nowMs: number): string {
-  return tableText(
-    ['ID', 'AGE', 'SIZE', 'FAULT', 'REASON'],
-    letters.map((letter) => [letter.id, ageOfText(letter.sent_at, nowMs), sizeText(letter.size_bytes), letter.fault, letter.reason]),
-  );
-}
-
-function letterText({ id, fault, reason, context, body, ...letter }: WholeDeadLetter): string {
-  const fields = fieldsText({
-    id,
-    sent: letter.sent_at,
-    size: sizeText(letter.size_bytes),
-    fault: fault ?? 'not stated: SQS itself moved the message here, or there was no room for the reason',
-    reason,
-    context: context === undefined ? undefined : jsonText(context, 'compact'),
-  });
-  return `${fields}\n\n${linesText(body)}`;
 }

@@ -1,5 +1,7 @@
 import type { Command } from 'commander';
-import { differenceKinds, zeroCounts, type DifferenceKind, type Job, type JobCounts } from '../api/jobs.ts';
+import { differenceKinds, type DifferenceKind, type Job, type JobCounts } from '../api/job.ts';
+import { costText, jobFields, kindTexts, sizesOf } from '../api/job-texts.ts';
+import { zeroCounts } from '../api/jobs.ts';
 import { printable } from '../domain/printable.ts';
 import { EXAMPLES_MAX } from '../domain/reindex/counts.ts';
 import { printing } from './arguments.ts';
@@ -7,7 +9,7 @@ import type { Cli, JsonOption } from './cli.ts';
 import { exitCodes } from './exit-codes.ts';
 import { fieldsText, tableText } from './output.ts';
 import { ageOfText, countText } from '../domain/texts.ts';
-import { costText, exitCodeOf, jobText, kindTexts, leftText, sizesOf, waitForJob } from './jobs.ts';
+import { exitCodeOf, leftText, waitForJob } from './jobs.ts';
 
 interface DriftOptions extends JsonOption {
   readonly prefix?: string;
@@ -33,7 +35,7 @@ export function addDriftCommand(program: Command, cli: Cli): void {
           cli.leave(options, leftText(job));
           return;
         }
-        cli.print(options, ended, () => (ended.state === 'done' ? reportText(ended, cli.nowMs()) : jobText(ended)));
+        cli.print(options, ended, () => (ended.state === 'done' ? reportText(ended, cli.nowMs()) : fieldsText(jobFields(ended))));
         cli.endWith(ended.state === 'done' && driftOf(ended) > 0 ? exitCodes.drift : exitCodeOf(ended));
       });
     },

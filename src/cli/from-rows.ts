@@ -1,7 +1,7 @@
 /** The commands that follow from rows of the contract: words, help, options, `--json`, tables and confirmations. */
 import { Option, type Command } from 'commander';
 import { z } from 'zod';
-import type { Column, Columns, Given, RowCommand } from '../api/command.ts';
+import type { Cells, Column, Columns, Given, RowCommand } from '../api/command.ts';
 import { rowsOfControlPlane, type AnyOperation, type ControlName, type PlacedRow } from '../api/contract.ts';
 import { jsonSchemaOf, type JsonSchema } from '../api/json-schema.ts';
 import type { AnyRequest } from '../api/row.ts';
@@ -17,6 +17,11 @@ const recordIn = z.record(z.string(), z.unknown()).catch({});
 
 /** The commands that have others below them. */
 const groups: Readonly<Record<string, { readonly summary: string; readonly description: string }>> = {
+  'dead-letters': {
+    summary: 'list, show, replay and discard messages that could not be handled',
+    description:
+      'Shows messages that could not be handled, sends them back or deletes them. While one command reads letters, another command sees only the rest.',
+  },
   keys: {
     summary: 'create, list, show and revoke your API keys',
     description: 'Creates, lists, shows and revokes your API keys. A key is created by a user who has logged in.',
@@ -157,9 +162,12 @@ function fieldsOf({ row, command: { fixed = {} } }: Pick<Made, 'row' | 'command'
       if (schema === undefined) return [];
       const { schema: whole } = jsonSchemaOf(schema);
       const forms = whole.anyOf ?? [whole];
-      const form = forms.find(({ properties = {} }) =>
-        Object.keys(fixed).every((name) => name in properties && permits(properties[name], fixed[name])),
-      );
+      const form =
+        forms.length === 1
+          ? forms[0]
+          : forms.find(({ properties = {} }) =>
+              Object.keys(fixed).every((name) => name in properties && permits(properties[name], fixed[name])),
+            );
       return Object.entries(form?.properties ?? {}).map(
         ([name, field]) => [name, { part, schema: schemaOf(field), isRequired: form?.required?.includes(name) === true }] as const,
       );
@@ -253,9 +261,8 @@ function textOf({ command: { columns = {}, also = {}, text }, given, answer }: S
 /** Items as a table, anything else as one line for each of its fields. */
 function blockOf(columns: Columns, shown: unknown, nowMs: number): string {
   if (!Array.isArray(shown)) return fieldsText(cellsOf(columns, shown, nowMs));
-  if (shown.length === 0) return '';
-  const rows = shown.map((item) => Object.values(cellsOf(columns, item, nowMs)));
-  return tableText(Object.keys(columns), rows);
+  const rows = shown.map((item) => cellsOf(columns, item, nowMs));
+  return rows[0] === undefined ? '' : tableText(Object.keys(rows[0]), rows.map(Object.values));
 }
 
 /** Prints page after page, so that the output may be longer than the memory. */
@@ -267,7 +274,8 @@ async function printAll(cli: Cli, ask: (more: Given) => Promise<unknown>, lineOf
   }
 }
 
-function cellsOf(columns: Columns, item: unknown, nowMs: number): Readonly<Record<string, Cell>> {
+function cellsOf(columns: Columns, item: unknown, nowMs: number): Cells {
+  if (typeof columns === 'function') return columns(item);
   return Object.fromEntries(Object.entries(columns).map(([name, column]) => [name, cellOf(column, item, nowMs)]));
 }
 

@@ -1,93 +1,19 @@
-/** `tally jobs` and `tally reindex`: jobs at the command line. */
+/** `tally reindex`: a job at the command line. */
 import { type Command, Option } from 'commander';
 import { shellWord } from '../domain/commands.ts';
-import { defined } from '../domain/defined.ts';
 import type { Context, Operations } from '../api/contract.ts';
-import { type Job, type JobChange, differenceKinds, type DifferenceKind, type JobCounts, type ReindexRequest } from '../api/jobs.ts';
-import { allowDeletesOption, type PageOptions, printing, listing, printPage } from './arguments.ts';
+import type { Job } from '../api/job.ts';
+import { isHeldByLimit, jobAdvice, jobFields, stageOf } from '../api/job-texts.ts';
+import type { ReindexRequest } from '../api/jobs.ts';
+import { allowDeletesOption, printing } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { printable } from '../domain/printable.ts';
 import { hasEnded, jobModes } from '../domain/reindex/job.ts';
 import { RequestError } from '../domain/request-error.ts';
 import { exitCodes } from './exit-codes.ts';
-import { fieldsText, tableText, type Cell } from './output.ts';
-import { ageOfText, countText, dollarsText, percentText, sizeText } from '../domain/texts.ts';
+import { fieldsText } from './output.ts';
 import { messageOf } from './errors.ts';
-import { stageOf, type Progress } from './progress.ts';
-import { faults, isFaultCode } from '../domain/fault.ts';
-
-interface JobsOptions extends JsonOption, PageOptions {}
-
-const ID = 'job-0mk3x1a2b-0123456789ab';
-
-/** `tally jobs [ID]` and `tally jobs cancel|pause|resume ID`. */
-export function addJobsCommand(program: Command, cli: Cli): void {
-  const jobs = addJobs(program, cli);
-  addJobCommand(jobs, cli, {
-    name: 'cancel',
-    summary: 'cancel a job',
-    description: 'Cancels a job that has not ended. What it has written stays.',
-    state: 'cancelled',
-  });
-  addJobCommand(jobs, cli, {
-    name: 'pause',
-    summary: 'pause a job',
-    description:
-      'Pauses a job that is queued or running. It stops after the page that it is comparing, and continues from there when it is resumed.',
-    state: 'paused',
-  });
-  const resume = addJobCommand(jobs, cli, {
-    name: 'resume',
-    summary: 'resume a paused job',
-    description: 'Resumes a paused job. A job that its deletion limit holds needs --allow-deletes.',
-    state: 'running',
-  });
-  resume.addOption(allowDeletesOption('let the job delete up to <n> documents in all, those included that it has deleted already'));
-}
-
-function addJobs(program: Command, cli: Cli): Command {
-  const jobs = program
-    .command('jobs')
-    .summary('list, show, cancel, pause and resume re-index jobs')
-    .description('Lists re-index jobs, the oldest first, or shows one job.')
-    .argument('[id]', 'show only this job');
-  return listing(jobs, 'tally jobs', `tally jobs ${ID}`, `tally jobs cancel ${ID}`).action(
-    async (id: string | undefined, options: JobsOptions) => {
-      await (id === undefined ? list(cli, options) : show(cli, id, options));
-    },
-  );
-}
-
-interface JobCommand {
-  readonly name: string;
-  readonly summary: string;
-  readonly description: string;
-  readonly state: JobChange['state'];
-}
-
-function addJobCommand(jobs: Command, cli: Cli, { name, summary, description, state }: JobCommand): Command {
-  const command = jobs.command(name).summary(summary).description(description).argument('<id>', 'the job');
-  return printing(command, `tally jobs ${name} ${ID}`).action(async (id: string, _: JsonOption, self: Command) => {
-    // `tally jobs` has --json too, and commander assigns it to that command wherever it stands
-    const { json, allow_deletes }: JsonOption & { readonly allow_deletes?: number } = self.optsWithGlobals();
-    const body = state === 'running' ? { state, ...defined({ allow_deletes }) } : { state };
-    const job = await cli.withControl((control, context) => control.changeJob({ params: { id }, body }, context));
-    cli.print({ json }, job, () => jobText(job));
-  });
-}
-
-async function list(cli: Cli, options: JobsOptions): Promise<void> {
-  const { json, ...query } = options;
-  const page = await cli.withControl((control, context) => control.listJobs({ query }, context));
-  printPage(cli, { json }, page, { none: 'There are no jobs.', text: (items) => jobsText(items, cli.nowMs()) });
-}
-
-async function show(cli: Cli, id: string, options: JsonOption): Promise<void> {
-  const job = await cli.withControl((control, context) => control.getJob({ params: { id } }, context));
-  cli.print(options, job, () => jobText(job));
-  const advice = adviceText(job);
-  if (advice !== undefined) cli.hint(options, advice);
-}
+import type { Progress } from './progress.ts';
 
 interface ReindexOptions extends JsonOption, Partial<Omit<ReindexRequest, 'bucket'>> {
   readonly wait?: true;
@@ -124,9 +50,8 @@ export function addReindexCommand(program: Command, cli: Cli): void {
           cli.leave(options, leftText(job));
           return;
         }
-        cli.print(options, ended, () => jobText(ended));
-        const advice = adviceText(ended);
-        if (advice !== undefined) cli.hint(options, advice);
+        cli.print(options, ended, () => fieldsText(jobFields(ended)));
+        for (const line of jobAdvice(ended)) cli.hint(options, line);
         cli.endWith(exitCodeOf(ended));
       });
     },
@@ -231,10 +156,6 @@ function stallText(job: Job, seconds: number): string {
   return `The job has made no progress for ${seconds} s (${stageOf(job)}).`;
 }
 
-function isHeldByLimit({ state, paused_because: reason }: Job): boolean {
-  return state === 'paused' && reason === 'deletion-limit';
-}
-
 /** Returns the exit code for a job that the command waited for. */
 export function exitCodeOf(job: Job): number {
   switch (job.state) {
@@ -254,142 +175,4 @@ export function exitCodeOf(job: Job): number {
 /** Returns what the user can do about a job for which the command stopped waiting. */
 export function leftText({ id }: Job): string {
   return `The job continues. To see its progress: tally jobs ${shellWord(id)}\nTo cancel it: tally jobs cancel ${shellWord(id)}`;
-}
-
-/** Returns what the user can do about a job that its deletion limit holds, or that could not fill in what it was to; undefined for other jobs. */
-function adviceText(job: Job): string | undefined {
-  if (!isHeldByLimit(job)) return unfilledText(job);
-  const { reserved = 0, waiting = 0 } = job.deletions ?? {};
-  const isEmptied = job.counts?.listed === 0;
-  return [
-    `The deletion limit holds the job: ${countText(waiting, 'document')} ${waiting === 1 ? 'waits' : 'wait'} to be deleted, and ${countText(reserved)} were. Everything else is done.`,
-    `${isEmptied ? 'The bucket is empty, and all its documents would be deleted. Check that this is intended' : 'Check that the bucket is as intended'}. Then either allow as many in all:`,
-    `  tally jobs resume ${shellWord(job.id)} --allow-deletes ${reserved + waiting}`,
-    'or keep the documents:',
-    `  tally jobs cancel ${shellWord(job.id)}`,
-  ].join('\n');
-}
-
-function unfilledText({ state, fill, counts, bucket }: Job): string | undefined {
-  const { lacking_enrichment: unenriched = 0 } = counts ?? {};
-  if (state !== 'done' || fill !== true || unenriched === 0) return undefined;
-  return `S3 refused the HEAD or the tags of ${countText(unenriched, 'object')}, so they are not enriched. To see why: tally doctor ${shellWord(bucket)}`;
-}
-
-/** The name and the meaning of each kind. */
-export const kindTexts: Readonly<Record<DifferenceKind | 'lacking_enrichment', { readonly name: string; readonly meaning: string }>> = {
-  missing: { name: 'missing', meaning: 'in the bucket, not in the index' },
-  stale: { name: 'stale', meaning: 'in both, but the index differs' },
-  phantom: { name: 'phantom', meaning: 'in the index, not in the bucket' },
-  lacking_optional_fields: { name: 'lacking fields', meaning: 'equal, but the index lacks an optional field: not drift' },
-  lacking_enrichment: { name: 'not enriched', meaning: 'equal, but the index lacks enrichment: not drift' },
-  in_flight: { name: 'in flight', meaning: 'changed while they were compared: not drift' },
-};
-
-/** Formats one job with all its fields. */
-export function jobText(job: Job): string {
-  return fieldsText({ ...identityOf(job), ...courseOf(job), ...countsOf(job), ...troubleOf(job) });
-}
-
-type Fields = Readonly<Record<string, Cell>>;
-
-function identityOf({ id, bucket, prefix, mode, requested_by: requestedBy, fill, now, gap_ids: gapIds = [] }: Job): Fields {
-  const wishes = [mode, ...(fill === true ? ['fill'] : []), ...(now === true ? ['now'] : [])];
-  return {
-    id,
-    bucket,
-    prefix: prefix === '' ? undefined : prefix,
-    mode: wishes.join(', '),
-    'requested by': requestedBy,
-    closes: gapIds.length === 0 ? undefined : gapIds.join(' '),
-  };
-}
-
-function courseOf(job: Job): Fields {
-  const { cut, done, leased } = job.ranges;
-  return {
-    state: job.state === 'running' ? `running: ${stageOf(job)}` : stageOf(job),
-    created: job.created_at,
-    started: job.started_at,
-    'waits until': job.phase === 'waiting' && job.state === 'running' ? job.waits_until : undefined,
-    finished: job.finished_at,
-    progress: percentText(job.progress),
-    rate: job.objects_per_s === undefined ? undefined : `${countText(job.objects_per_s)} objects/s`,
-    ranges: cut === 0 ? undefined : `${done} of ${cut} done, ${leased} in progress`,
-    cursor: job.cursor,
-    'covers changes before': job.covers_before,
-  };
-}
-
-function countsOf({ counts, cost_usd: cost, examples }: Job): Fields {
-  if (counts === undefined) return {};
-  return {
-    ...sizesOf(counts),
-    equal: countText(counts.equal),
-    ...Object.fromEntries(differenceKinds.map((kind) => [kindTexts[kind].name, countText(counts[kind])])),
-    [kindTexts.lacking_enrichment.name]: counts.lacking_enrichment === 0 ? undefined : countText(counts.lacking_enrichment),
-    written: countText(counts.written),
-    deleted: countText(counts.tombstones),
-    'held back': counts.held === 0 ? undefined : countText(counts.held),
-    refused: counts.refused === 0 ? undefined : refusedText(counts.refused, examples?.refused),
-    cost: costText(cost),
-  };
-}
-
-/** Names the documents that the index refused, as far as they fit. The API has up to 100 of them. */
-function refusedText(count: number, examples: NonNullable<Job['examples']>['refused'] = []): string {
-  const [first, ...others] = examples.map(({ key, reason = 'no reason was given' }) => `${key} (${reason})`);
-  if (first === undefined) return countText(count);
-  return `${countText(count)}: ${first}${others.length === 0 ? '' : ', and others: --json names them'}`;
-}
-
-/** Formats how much was compared, and with how many requests. */
-export function sizesOf(counts: JobCounts): Fields {
-  return {
-    listed: `${countText(counts.listed, 'object')}, ${sizeText(counts.bytes_listed) ?? ''}`,
-    scanned: countText(counts.scanned, 'document'),
-    requests: `${countText(counts.list_requests)} LIST, ${countText(counts.head_requests)} HEAD`,
-  };
-}
-
-/** Formats the estimated price of the requests to S3. */
-export function costText(usd: number | undefined): string | undefined {
-  const text = dollarsText(usd);
-  return text === undefined ? undefined : `${text} (estimate)`;
-}
-
-function troubleOf({ state, deletions, error, last_fault: lastFault }: Job): Fields {
-  const fault = error ?? (state === 'done' ? undefined : lastFault);
-  return {
-    deletions: deletions === undefined ? undefined : deletionsText(deletions),
-    [error === undefined ? 'last fault' : 'error']: fault === undefined ? undefined : `${fault.reason} (${fault.code})`,
-    'in range': fault?.range,
-    advice: fault === undefined || !isFaultCode(fault.code) ? undefined : faults[fault.code].advice,
-  };
-}
-
-function deletionsText({ limit, reserved, waiting }: NonNullable<Job['deletions']>): string {
-  const allowed = limit === undefined ? 'no limit' : `at most ${countText(limit, 'deletion')}`;
-  return `${allowed}, ${countText(reserved)} reserved${waiting === 0 ? '' : `, ${countText(waiting)} waiting`}`;
-}
-
-/** What a job held back is not done, although the job is. */
-function stateText({ state, counts }: Job): string {
-  return state === 'done' && counts !== undefined && counts.held > 0 ? `done, ${countText(counts.held)} held` : state;
-}
-
-/** Formats jobs as a table with one line for each job. */
-function jobsText(jobs: readonly Job[], nowMs: number): string {
-  return tableText(
-    ['ID', 'STATE', 'DONE', 'MODE', 'AGE', 'BUCKET', 'PREFIX'],
-    jobs.map((job) => [
-      job.id,
-      stateText(job),
-      percentText(job.progress),
-      job.mode,
-      ageOfText(job.created_at, nowMs),
-      job.bucket,
-      job.prefix === '' ? undefined : job.prefix,
-    ]),
-  );
 }

@@ -1,5 +1,6 @@
 /** The progress of what a command waits for. It is plain ASCII without colours, which every terminal shows. */
-import type { Job } from '../api/jobs.ts';
+import type { Job } from '../api/job.ts';
+import { stageOf } from '../api/job-texts.ts';
 import { countText, durationText, percentText } from '../domain/texts.ts';
 
 export interface Progress {
@@ -125,12 +126,6 @@ function createLines({ write, nowMs }: ProgressParts): Progress {
     say: (text) => void write(`${text}\n`),
     end: () => undefined,
   };
-}
-
-/** Returns what a job does now. A change is shown immediately. */
-export function stageOf({ state, phase, paused_because: pausedBecause }: Job): string {
-  if (state === 'running') return phase === 'waiting' ? 'waiting for late events' : 'comparing';
-  return state === 'paused' && pausedBecause === 'deletion-limit' ? 'paused by the deletion limit' : state;
 }
 
 /** Returns the bar, if the progress is known, and then as many facts as fit on the line. */

@@ -34,17 +34,10 @@ describe('every command that reads or writes records', () => {
     ['bucket clean photos', { bucket: 'photos', state: 'applied', source: 'eventbridge', kept: [] }],
     ['bucket notification photos pause', { bucket: 'photos', state: 'paused', source: 'notification' }],
     ['bucket notification photos resume', { bucket: 'photos', state: 'applied', source: 'notification' }],
-    ['dead-letters list', { items: [deadLetter] }],
-    ['dead-letters show letter-1', { ...deadLetter, body: '{x}\u001b[2J' }],
     ['dead-letters replay --all', { replayed: 2, remaining: 0 }],
     ['dead-letters discard letter-1 --yes', { discarded: 1, remaining: 0 }],
     ['keys revoke k1', { id: 'k1' }],
     ['reindex photos', job],
-    ['jobs', { items: [job], next: 'page-2' }],
-    ['jobs job-1', job],
-    ['jobs cancel job-1', { ...job, state: 'cancelled' }],
-    ['jobs pause job-1', { ...job, state: 'paused', paused_because: 'requested' }],
-    ['jobs resume job-1', job],
   ])('prints what the HTTP API answers with --json, and nothing else: %s', async (command, answer) => {
     const world = createCliWorld();
     const { exitCode, stdout, stderr } = await world.run(`${command} --json`);

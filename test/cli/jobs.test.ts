@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../src/domain/fault.ts';
-import { zeroCounts, type Job } from '../../src/api/jobs.ts';
+import type { Job } from '../../src/api/job.ts';
+import { zeroCounts } from '../../src/api/jobs.ts';
 import { RequestError } from '../../src/domain/request-error.ts';
 import { job, runningJob } from '../support/fakes/control.ts';
 import { createCliWorld } from './world.ts';
@@ -85,7 +86,7 @@ describe('tally reindex', () => {
     expect(stderr).toContain(
       'The deletion limit holds the job: 12,345 documents wait to be deleted, and 1,000 were. Everything else is done.',
     );
-    expect(stderr).toContain('tally jobs resume job-1 --allow-deletes 13345\n');
+    expect(stderr).toContain('tally jobs resume job-1 --allow-deletes 13345`\n');
     expect(stderr).toContain('tally jobs cancel job-1');
   });
 
@@ -94,7 +95,7 @@ describe('tally reindex', () => {
     const emptied: Job = { ...held, counts, deletions: { limit: 0, reserved: 0, waiting: 1_000 } };
     const { stderr } = await worldOf(emptied).run('reindex photos --wait');
     expect(stderr).toContain('The bucket is empty, and all its documents would be deleted.');
-    expect(stderr).toContain('tally jobs resume job-1 --allow-deletes 1000\n');
+    expect(stderr).toContain('tally jobs resume job-1 --allow-deletes 1000`\n');
   });
 
   it('--wait names a document that the index refused', async () => {

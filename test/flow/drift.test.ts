@@ -1,6 +1,6 @@
 /** A stranger's view of re-index: the program's commands on a serving process, by the settings and by its address. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Job } from '../../src/api/jobs.ts';
+import type { Job } from '../../src/api/job.ts';
 import type { TestAws } from '../support/servers/aws.ts';
 import { createTestAws, until } from '../support/servers/aws.ts';
 import { runTally, startDaemon, type CommandResult, type Environment } from '../support/servers/daemon.ts';

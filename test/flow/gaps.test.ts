@@ -2,7 +2,7 @@ import { PutBucketLifecycleConfigurationCommand, type LifecycleExpiration } from
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { BucketSource } from '../../src/domain/bucket.ts';
 import type { Gap } from '../../src/api/gaps.ts';
-import type { Job } from '../../src/api/jobs.ts';
+import type { Job } from '../../src/api/job.ts';
 import { documentedTransformer, routingPattern, tellTrail } from '../support/audit-trail.ts';
 import type { TestAws } from '../support/servers/aws.ts';
 import { createTestAws, until } from '../support/servers/aws.ts';

@@ -1,7 +1,7 @@
 /** Ways through the panel in Chromium: history, keys, the clipboard, events, dialogs and errors. panel-pages.test.ts has every page. */
 import type { Browser, BrowserContextOptions } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { Job } from '../../src/api/jobs.ts';
+import type { Job } from '../../src/api/job.ts';
 import { RequestError } from '../../src/domain/request-error.ts';
 import { objectDocument, runningJob } from '../support/fakes/control.ts';
 import { canBrowse, createWindows, startChromium, type Window } from '../support/identity/chromium.ts';

@@ -1,5 +1,5 @@
 /** How far a job is, in words. */
-import type { Job } from '../../api/jobs.ts';
+import type { Job } from '../../api/job.ts';
 import { durationText } from './words.ts';
 import { useNow } from './parts.tsx';
 

@@ -1,6 +1,6 @@
 /** One job. */
 import { useState } from 'preact/hooks';
-import type { Job } from '../../api/jobs.ts';
+import type { Job } from '../../api/job.ts';
 import { call } from './api.ts';
 import { JobBar, hasEnded, jobTitle } from './job-state.tsx';
 import { useLoaded } from './load.ts';

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { Option } from 'commander';
-import type { JobCounts } from '../../../src/api/jobs.ts';
+import type { JobCounts } from '../../../src/api/job.ts';
 import { REINDEX_HEADS } from '../../../src/app/limits.ts';
 import type { EnrichMode } from '../../../src/domain/bucket.ts';
 import { createKeySpace, keyShapes } from '../../support/servers/listing/key-space.ts';

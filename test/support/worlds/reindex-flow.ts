@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { documentOf } from '../../../src/domain/documents/document.ts';
 import { hasEnded } from '../../../src/domain/reindex/job.ts';
-import type { Job } from '../../../src/api/jobs.ts';
+import type { Job } from '../../../src/api/job.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 import type { ScannedDocument } from '../../../src/pipeline/ports/object-index.ts';
 import { createTestAws, until } from '../servers/aws.ts';
