@@ -144,7 +144,8 @@ export function createProcesses({ state, clock }: WithPorts<'state' | 'clock'>):
       const forMs = nowMs - Math.max(lastMs, waitingMs.get(url) ?? nowMs);
       if (forMs <= UNRECEIVED_MS) return [];
       const wait = count === 1 ? '1 message waits' : `${count} messages wait`;
-      const reason = `${wait} in the bucket queue, and no process has received for ${Math.floor(forMs / 60_000)} minutes`;
+      const minutes = Math.floor(forMs / 60_000);
+      const reason = `${wait} in the bucket queue, and no process has received for ${minutes === 1 ? 'a minute' : `${minutes} minutes`}`;
       return [troubleOf(url, { code: NOT_RECEIVED, reason }, forMs)];
     });
   }

@@ -245,7 +245,7 @@ describe('a queue', () => {
     expect(http.check()).toEqual({ status: 'ok' });
     worker.kill();
     await world.pass(75_000);
-    const detail = '162 messages wait in the bucket queue, and no process has received for 1 minutes';
+    const detail = '162 messages wait in the bucket queue, and no process has received for a minute';
     expect(await http.statusOf()).toMatchObject({ state: 'waiting', sentence: `Its events wait: queue.not-received: ${detail}` });
     expect(await http.unknownQueue()).toMatchObject({ state: 'waiting' });
     expect(await http.neighbour()).toMatchObject({ state: 'ok' });

@@ -13,7 +13,7 @@ interface QueuePlace {
 export function queueMissing(what: string, { name, region }: QueuePlace): RequestError {
   const inRegion = region === undefined ? '' : ` in ${region}`;
   const prefix = prefixOf(name);
-  const create = `tally queue create --apply${prefix === undefined ? '' : ` --prefix ${shellWord(prefix)}`}`;
+  const create = prefix === undefined ? 'tally queue create --apply' : `tally queue create --apply --prefix ${shellWord(prefix)}`;
   const how = prefix === undefined ? 'Make it again as it was made, or make others with' : 'Make it again with';
   return new RequestError(
     'connect.queue-missing',
