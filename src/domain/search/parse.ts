@@ -260,8 +260,11 @@ export const foreignOperators: ReadonlyMap<string, string> = new Map([
 function valuesPart(lexeme: Lexeme, name: FieldName, context: Context): Part | Mistake {
   const tests: Test[] = [];
   for (const value of lexeme.values) {
+    const { position, text, quoted } = value;
+    const opened = quoted || (name !== 'tag' && name !== 'meta') ? undefined : /^([^=]+=)"/.exec(text)?.[1];
+    if (opened !== undefined) return { position, message: `the quotes stand around all of it: ${name}:"${opened}VALUE"` };
     const test = fieldTest(name, value);
-    if ('mistake' in test) return { position: value.position, message: test.mistake };
+    if ('mistake' in test) return { position, message: test.mistake };
     tests.push(test);
   }
   const values = lexeme.values.map(({ text }) => text);

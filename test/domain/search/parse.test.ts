@@ -123,6 +123,8 @@ describe('the one box', () => {
     ['type:image/p*', 5, 'one type or a family'],
     ['type:image/?', 5, 'one type or a family'],
     ['tag:', 4, 'a value is missing'],
+    ['tag:team="a b"', 4, 'the quotes stand around all of it: tag:"team=VALUE"'],
+    ['-meta:a,color="red"', 8, 'the quotes stand around all of it: meta:"color=VALUE"'],
     ['tag:=ml', 4, 'write NAME for any value, or NAME=VALUE'],
     ['-tag:owner=*', 5, 'write tag:NAME for any value, or tag:"owner=*"'],
     ['meta:own?r', 5, 'write meta:NAME for any value'],
