@@ -19,7 +19,7 @@ import { addMcpCommand, type McpDependencies } from './mcp.ts';
 import { addQueueCommands } from './queue.ts';
 import { addSearchCommand, addUsageCommand } from './search.ts';
 import { addServeCommand } from './serve.ts';
-import { addUserSetCommand } from './users.ts';
+import { addAppointCommand, addUserSetCommand } from './users.ts';
 
 /** The width of help texts. It fits most terminals, and is used for pipes too. */
 const HELP_COLUMNS = 80;
@@ -121,6 +121,7 @@ Example:
   addRevokeCommand(program, cli);
   addRowCommands(program, cli, 'admin');
   addUserSetCommand(program, cli);
+  addAppointCommand(program, cli);
   addLoginCommands(program, cli, logins);
   return program;
 }

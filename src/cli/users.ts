@@ -33,11 +33,26 @@ export function addUserSetCommand(program: Command, cli: Cli): void {
     async (id: string, { role, disable, enable, ...options }: UserOptions) => {
       if (role === undefined && disable === undefined && enable === undefined)
         throw new CommandError('usage', 'the change is missing: --role, --disable or --enable');
-      const body = role === undefined ? { disabled: disable === true } : { role };
-      const person = await cli.withControl((control, context) => control.changeUser({ params: { id }, body }, context));
-      cli.print(options, person, () => `${printable(person.user?.email ?? id)} ${changeText(body, person)}.`);
+      await changeUser(cli, id, role === undefined ? { disabled: disable === true } : { role }, options);
     },
   );
+}
+
+/** `tally admin appoint`: how the operator makes the first administrator. */
+export function addAppointCommand(program: Command, cli: Cli): void {
+  const appoint = groupOf(program, ['admin'], 'tally admin users list')
+    .command('appoint')
+    .summary('make a person an administrator')
+    .description('Makes a person an administrator, as `tally admin users set --role admin` does.')
+    .argument('<user>', 'the verified e-mail address, sub: and the subject, or the id of a user');
+  printing(appoint, 'tally admin appoint alice@example.com').action((id: string, options: JsonOption) =>
+    changeUser(cli, id, { role: 'admin' }, options),
+  );
+}
+
+async function changeUser(cli: Cli, id: string, body: UserChange, options: JsonOption): Promise<void> {
+  const person = await cli.withControl((control, context) => control.changeUser({ params: { id }, body }, context));
+  cli.print(options, person, () => `${printable(person.user?.email ?? id)} ${changeText(body, person)}.`);
 }
 
 function changeText(wanted: UserChange, { waiting }: Person): string {

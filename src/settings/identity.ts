@@ -71,9 +71,7 @@ export const identitySettings = {
   TALLY_OIDC_ADMIN_EMAILS: listOf(
     (text) => /^[\x21-\x7e]+@[A-Za-z0-9.-]+$/.test(text),
     'must be e-mail addresses, separated by commas',
-  ).describe(
-    'The verified e-mail addresses of administrators, separated by commas. Others are made with `tally admin users set EMAIL --role admin`.',
-  ),
+  ).describe('The verified e-mail addresses of administrators, separated by commas. Others are made with `tally admin appoint EMAIL`.'),
   TALLY_OIDC_GROUPS_CLAIM: z
     .string()
     .trim()

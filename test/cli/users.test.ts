@@ -42,7 +42,7 @@ describe('tally admin users', () => {
   it('set says that a known person is an administrator at once', async () => {
     const world = createCliWorld();
     world.nextAnswers({ user: { ...userAnswer, role: 'admin', role_source: 'appointment', appointed_by: 'root' } });
-    const { stdout } = await world.run('admin users set bob@example.com --role admin');
+    const { stdout } = await world.run('admin appoint bob@example.com');
     expect(stdout).toBe('bob@example.com is an administrator now. In a browser it counts from the next login on.\n');
   });
 

@@ -498,7 +498,7 @@ describe.skipIf(!runs)('the chart', () => {
     expect(small).toContain('aws eks create-pod-identity-association');
     expect(large).not.toContain('aws eks');
     expect(large).toContain('https://tally.example.org/login/callback');
-    expect(large).toContain('kubectl -n search exec deploy/tally-http -- tally admin users set YOU@example.com --role admin');
+    expect(large).toContain('kubectl -n search exec deploy/tally-http -- tally admin appoint YOU@example.com');
     for (const text of [small, large]) expect(text).toMatch(/kubectl -n search exec deploy\/[-a-z]+ -- tally bucket add BUCKET --source /);
   });
 

@@ -177,6 +177,6 @@ function refuse(person: string): never {
 function lastAdministrator({ email }: Pick<User, 'email'>): RequestError {
   return new RequestError(
     'user.last-administrator',
-    `${email} is the last administrator who has logged in: let another one log in first, whom \`tally admin users set EMAIL --role admin\`, TALLY_OIDC_ADMIN_EMAILS or TALLY_OIDC_ADMIN_CLAIM appoints`,
+    `${email} is the last administrator who has logged in: let another one log in first, whom \`tally admin appoint EMAIL\`, TALLY_OIDC_ADMIN_EMAILS or TALLY_OIDC_ADMIN_CLAIM appoints`,
   );
 }
