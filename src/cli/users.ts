@@ -43,7 +43,7 @@ export function addAppointCommand(program: Command, cli: Cli): void {
   const appoint = groupOf(program, ['admin'], 'tally admin users list')
     .command('appoint')
     .summary('make a person an administrator')
-    .description('Makes a person an administrator, as `tally admin users set --role admin` does.')
+    .description('Makes a person an administrator, as `tally admin users set USER --role admin` does.')
     .argument('<user>', 'the verified e-mail address, sub: and the subject, or the id of a user');
   printing(appoint, 'tally admin appoint alice@example.com').action((id: string, options: JsonOption) =>
     changeUser(cli, id, { role: 'admin' }, options),

@@ -177,10 +177,6 @@ export function createProcesses({ state, clock }: WithPorts<'state' | 'clock'>):
       });
   }
 
-  async function put(record: ProcessRecord): Promise<void> {
-    await updateRecord(state, refs.process(record.worker), () => record, 'soon');
-  }
-
   return {
     introduce(named) {
       self = named;
@@ -194,7 +190,7 @@ export function createProcesses({ state, clock }: WithPorts<'state' | 'clock'>):
         throw error;
       }
       unreceived = notReceived(records.receiving);
-      for (const record of own(records.fresh)) await put(record);
+      for (const record of own(records.fresh)) await updateRecord(state, refs.process(record.worker), () => record, 'soon');
       for (const each of records.stored) if (ageMs(each) > KEPT_MS) await removeRecord(state, refs.process(each.worker).id);
       // how much waits in a queue that cannot be read is not known
       if (self?.bucketQueueUrls.every((url) => self?.queueWatch.faultOf(url) === undefined) === true) lastLook.looked();
