@@ -196,7 +196,8 @@ export function createProcesses({ state, clock }: WithPorts<'state' | 'clock'>):
       if (self?.bucketQueueUrls.every((url) => self?.queueWatch.faultOf(url) === undefined) === true) lastLook.looked();
     },
     async end() {
-      for (const record of own([])) await put({ ...record, receives: [], troubles: [] });
+      for (const record of own([]))
+        await updateRecord(state, refs.process(record.worker), () => ({ ...record, receives: [], troubles: [] }), 'soon');
     },
     troubles: async () => (await known()).troubles,
     check() {
