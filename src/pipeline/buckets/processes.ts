@@ -143,10 +143,7 @@ export function createProcesses({ state, clock }: WithPorts<'state' | 'clock'>):
       receivedMs.set(url, lastMs);
       const forMs = nowMs - Math.max(lastMs, waitingMs.get(url) ?? nowMs);
       if (forMs <= UNRECEIVED_MS) return [];
-      const wait = count === 1 ? '1 message waits' : `${count} messages wait`;
-      const minutes = Math.floor(forMs / 60_000);
-      const reason = `${wait} in the bucket queue, and no process has received for ${minutes === 1 ? 'a minute' : `${minutes} minutes`}`;
-      return [troubleOf(url, { code: NOT_RECEIVED, reason }, forMs)];
+      return [troubleOf(url, { code: NOT_RECEIVED, reason: unreceivedText(count, forMs) }, forMs)];
     });
   }
 
@@ -206,6 +203,12 @@ export function createProcesses({ state, clock }: WithPorts<'state' | 'clock'>):
       return { status: 'warning', code: NOT_RECEIVED, detail, advice: adviceWhileServing(NOT_RECEIVED) };
     },
   };
+}
+
+function unreceivedText(count: number, forMs: number): string {
+  const minutes = Math.floor(forMs / 60_000);
+  const wait = count === 1 ? '1 message waits' : `${count} messages wait`;
+  return `${wait} in the bucket queue, and no process has received for ${minutes === 1 ? 'a minute' : `${minutes} minutes`}`;
 }
 
 /** What concerns this bucket: what its events wait for, and what keeps its documents from being enriched. */
