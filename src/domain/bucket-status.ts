@@ -245,14 +245,14 @@ function differsRule({ gaps, nowMs }: StatusFacts): ReturnType<Rule> {
 /** Searches by tags and metadata find less than there is. */
 function unreadRule({ unread, record: { connectionCheck: check, unenriched, enrich } }: StatusFacts): ReturnType<Rule> {
   if (enrich === 'none') return undefined;
-  const lack = `lack what enrich ${enrich} asks for`;
+  const lack = `what enrich ${enrich} asks for`;
   const found = check?.unread ?? unread;
   if (found !== undefined)
-    return { state: 'differs', sentence: `Documents ${lack}: ${found.reason}`, sinceMs: found.sinceMs, act: 'doctor' };
+    return { state: 'differs', sentence: `Documents lack ${lack}: ${found.reason}`, sinceMs: found.sinceMs, act: 'doctor' };
   return (
     unenriched && {
       state: 'differs',
-      sentence: `${countText(unenriched.count, 'document')} ${lack}, because S3 refused it to the last re-index that filled it in`,
+      sentence: `${countText(unenriched.count, 'document')} ${unenriched.count === 1 ? 'lacks' : 'lack'} ${lack}, because S3 refused it to the last re-index that filled it in`,
       sinceMs: unenriched.atMs,
       act: 'doctor',
     }

@@ -15,7 +15,7 @@ export const countsSchema = z.object({
   differed: z.number(),
   /** Equal except for fields that the document lacks; not drift. */
   incomplete: z.number(),
-  /** Of the equal and incomplete ones: their document lacks enrichment that the bucket asks for; not drift. */
+  /** Of the equal and incomplete ones: their document lacks enrichment that the bucket asks for, and it was not filled in; not drift. */
   unenriched: z.number(),
   /** The bucket has the key, the index does not. */
   missing: z.number(),

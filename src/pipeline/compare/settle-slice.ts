@@ -391,8 +391,14 @@ function writeOfHead({ comparedKey, stored }: ReadFinding, { work, seen, plan, e
   return {
     comparedKey,
     request: { document, equalClock, expiresAtMs: seen.expiresAtMs, ...(known !== undefined && { known }) },
-    ending: { ...ending, effect },
+    ending: { ...filledIn(ending, document, work), effect },
   };
+}
+
+/** What is filled in is not lacking any longer. */
+function filledIn({ unenriched, ...ending }: Ending, document: ObjectDocument, work: SliceWork): Ending {
+  const lacking = unenriched === undefined ? [] : lackingOf(work, document);
+  return lacking.length > 0 ? { ...ending, unenriched: lacking } : ending;
 }
 
 /** Whether the deletion limit has refused a tombstone by its limit, so that further ones are held back. */
