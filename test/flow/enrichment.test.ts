@@ -31,13 +31,13 @@ it.skipIf(!awsEndpoint())('a daemon on LocalStack writes an exact event with wha
   const bucket = await aws.createBucket({ versioned: true });
   await world.connect({ bucket, enrich: 'tags' });
   const Tagging = new URLSearchParams(tags).toString().replaceAll('+', '%20');
-  const { VersionId = '' } = await aws.s3.send(new PutObjectCommand({ Bucket: bucket, Key: 'a b.txt', Tagging, ...put }));
+  const { VersionId = '' } = await aws.s3.send(new PutObjectCommand({ Bucket: bucket, Key: 'docs/a.txt', Tagging, ...put }));
   const object = { etag: HELLO_ETAG, sizeBytes: 5, versionId: VersionId };
-  const record = nativeRecord('a b.txt', { bucket, eventTimeMs: Date.now(), object });
+  const record = nativeRecord('docs/a.txt', { bucket, eventTimeMs: Date.now(), object });
   await aws.sendBodies(queue.url, [JSON.stringify({ Records: [record] })]);
-  await until('it is found', async () => (await world.find(bucket, 'a b.txt')) !== undefined);
+  await until('it is found', async () => (await world.find(bucket, 'docs/a.txt')) !== undefined);
   const exact = { etag: HELLO_ETAG, size: 5, version_id: VersionId, settled: true, source: 'native' };
-  expect(await world.find(bucket, 'a b.txt')).toMatchObject({ ...facts, tags, ...exact });
+  expect(await world.find(bucket, 'docs/a.txt')).toMatchObject({ ...facts, tags, ...exact });
   expect(await daemon.metric('tally_enrich_total', { enrich: 'tags', result: 'ok' })).toBeGreaterThan(0);
   await world.dispose();
 });

@@ -40,7 +40,7 @@ const everyKey = [...plainKeys, ...awkwardKeys];
 const server = indexKinds.at(-1) ?? 'sqlite';
 
 interface Source {
-  readonly name: 'notification' | 'routed';
+  readonly name: 'topic' | 'routed';
   /** What a store is asked to do does not depend on who told of a change. */
   readonly store: IndexKind;
   /** Leads the bucket's events to the bucket queue. */
@@ -66,7 +66,7 @@ const silent: Teller = { hear: async () => undefined, end: async () => undefined
 
 const sources: readonly Source[] = [
   {
-    name: 'notification',
+    name: 'topic',
     store: server,
     async lay({ aws, queue }, bucket) {
       const topicArn = await aws.createTopic();

@@ -102,7 +102,7 @@ describe.each(emulators)('the SQS client on $name', ({ name, isMissing, start })
     it('says that a queue does not exist', async () => {
       const gone = `${aws.endpoint}/000000000000/there-is-no-such-queue`;
       await expect(queues.attributes(gone)).rejects.toThrow(`GetQueueAttributes ${gone}: the queue does not exist`);
-      await expect(queues.deleteBatch(gone, ['x'])).rejects.toMatchObject({ code: 'queue.unreachable' });
+      await expect(queues.deleteBatch(gone, ['x'])).rejects.toMatchObject({ code: 'queue.missing' });
     });
 
     it('rejects with the reason of an aborted signal', async () => {

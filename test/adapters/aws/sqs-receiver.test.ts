@@ -207,7 +207,7 @@ describe('the SQS receiver', () => {
     const url = `${aws.endpoint}/000000000000/there-is-no-such-queue`;
     const { receiver, faults } = startReceiver(aws, { queueUrls: [url], pollers: 1 });
     await until('the fault is told', () => faults.length > 0);
-    expect(faults[0]).toMatchObject({ code: 'queue.unreachable', reason: `ReceiveMessage ${url}: the queue does not exist` });
+    expect(faults[0]).toMatchObject({ code: 'queue.missing', reason: `ReceiveMessage ${url}: the queue does not exist` });
     await receiver.stop(0);
   });
 

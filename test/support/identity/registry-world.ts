@@ -139,8 +139,8 @@ export async function startRegistryWorld(settings: Environment = {}) {
     /** Starts another registry on the same index. The issuer must not have been asked before. */
     another: (more: Environment) => start({ TALLY_ROLES: 'http', ...more }, ['serve']),
     /** The events of the audit, the oldest first. */
-    async audited() {
-      const { stdout } = await runTally(['admin', 'audit', '--json'], first.operator);
+    async audited(operator = first.operator) {
+      const { stdout } = await runTally(['admin', 'audit', '--json'], operator);
       return auditSchema.parse(JSON.parse(stdout)).items.toReversed();
     },
     /** Runs a command of a person on this machine. `browse`: what the browser does with the address; without it there is none. */
