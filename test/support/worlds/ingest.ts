@@ -1,4 +1,5 @@
 /** The ingest role over fakes of our ports: what S3 holds, what was sent, what the index says; time moves only by `run`. */
+import { formEncoded } from '../event-fixtures.ts';
 import { setImmediate } from 'node:timers/promises';
 import { sequencerOf } from '../../../src/adapters/embedded/clock.ts';
 import type { BucketRecord } from '../../../src/domain/bucket.ts';
@@ -292,7 +293,7 @@ export function nativeRecord(key: string, change: NativeChange = {}) {
     s3: {
       bucket: { name: change.bucket ?? BUCKET },
       object: {
-        key: encodeURIComponent(key),
+        key: formEncoded(key),
         ...(object.sizeBytes !== undefined && { size: object.sizeBytes }),
         ...(object.etag !== undefined && { eTag: object.etag }),
         ...(object.versionId !== undefined && { versionId: object.versionId }),
