@@ -42,7 +42,7 @@ export interface Receiving {
 export interface Self {
   readonly worker: string;
   readonly circuits: Pick<Circuits, 'waitedFor'>;
-  readonly queueWatch: Pick<QueueWatch, 'visibleIn' | 'faultOf'>;
+  readonly queueWatch: Pick<QueueWatch, 'messagesIn' | 'faultOf'>;
   readonly bucketQueueUrls: readonly string[];
   /** Absent: the process does not have the role ingest. */
   readonly receiving?: Receiving | undefined;
@@ -136,7 +136,8 @@ export function createProcesses({ state, clock }: WithPorts<'state' | 'clock'>):
     const { bucketQueueUrls, queueWatch } = self;
     const nowMs = clock.monotonicMs();
     return bucketQueueUrls.flatMap((url) => {
-      const count = queueWatch.visibleIn(url);
+      // what is in flight where no process receives was received by one that has ended
+      const count = queueWatch.messagesIn(url);
       if (count === 0) waitingMs.delete(url);
       else if (!waitingMs.has(url)) waitingMs.set(url, nowMs);
       const lastMs = receiving.get(url) ?? receivedMs.get(url) ?? nowMs;

@@ -27,8 +27,8 @@ export interface QueueWatch {
   readonly readings: number;
   /** The visible messages in all bucket queues, as last read. */
   readonly visible: number;
-  /** The visible messages in this one; 0 until it was read. */
-  visibleIn(queueUrl: string): number;
+  /** The messages in this one, visible or in flight; 0 until it was read. */
+  messagesIn(queueUrl: string): number;
   /** The maxReceiveCount of the queue's redrive policy, as last read; 20 without a policy. */
   maxReceiveCount(queueUrl: string): number;
   /** How long the queue keeps a message, as last read; undefined until then. */
@@ -131,7 +131,10 @@ export function createQueueWatch(dependencies: WatchDependencies): QueueWatch {
     get visible() {
       return bucketQueueUrls.reduce((total, url) => total + (attributes.get(url)?.visible ?? 0), 0);
     },
-    visibleIn: (queueUrl) => attributes.get(queueUrl)?.visible ?? 0,
+    messagesIn(queueUrl) {
+      const { visible = 0, inFlight = 0 } = attributes.get(queueUrl) ?? {};
+      return visible + inFlight;
+    },
     maxReceiveCount: (queueUrl) => attributes.get(queueUrl)?.maxReceiveCount ?? RECEIVES_MAX_DEFAULT,
     retentionMs: (queueUrl) => attributes.get(queueUrl)?.retentionMs,
     deadLetterQueues,

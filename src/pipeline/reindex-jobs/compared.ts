@@ -20,6 +20,7 @@ export async function noteCompared(state: StateStore, job: JobRecord, compared: 
   if (job.mode === 'report') await noteReport(state, job, compared);
   const { atMs, counts } = compared;
   const certifies = job.mode === 'report' || (job.now !== true && counts.held === 0);
+  if (job.prefix === '' && job.mode === 'apply') await noteUnenriched(state, job, compared);
   if (job.prefix !== '' || !certifies) {
     // what the index refused of some keys is known of the bucket, until a compare of all of it
     if (job.mode === 'apply' && counts.refused > 0)
@@ -32,12 +33,20 @@ export async function noteCompared(state: StateStore, job: JobRecord, compared: 
   }
   await updateRecord(state, refs.bucket(job.bucket), (bucket) => {
     if (bucket === undefined || job.mode === 'report') return bucket && { ...bucket, lastComparedAtMs: atMs };
-    const { refused: _, unenriched: before, ...rest } = bucket;
+    const { refused: _, ...rest } = bucket;
     const refused = counts.refused > 0 ? { refused: { jobId: job.id, count: counts.refused, atMs } } : {};
-    // a job that was not to fill in says only whether anything is left to be filled in
-    const tried = job.fill === true || job.tags === true ? { jobId: job.id, count: counts.unenriched, atMs } : before;
-    const unenriched = tried !== undefined && counts.unenriched > 0 ? { unenriched: tried } : {};
-    return { ...rest, lastComparedAtMs: atMs, ...refused, ...unenriched };
+    return { ...rest, lastComparedAtMs: atMs, ...refused };
+  });
+}
+
+/** What S3 refused to enrich. A job that was not to fill it in says only whether anything is left. */
+async function noteUnenriched(state: StateStore, { id: jobId, bucket, fill, tags }: JobRecord, { atMs, counts }: Compared): Promise<void> {
+  const count = counts.unenriched;
+  await updateRecord(state, refs.bucket(bucket), (record) => {
+    if (count > 0 && (fill === true || tags === true)) return record && { ...record, unenriched: { jobId, count, atMs } };
+    if (record?.unenriched === undefined || count > 0) return undefined;
+    const { unenriched: _, ...rest } = record;
+    return rest;
   });
 }
 

@@ -41,7 +41,7 @@ function startWorld() {
     processes.introduce({
       worker,
       circuits,
-      queueWatch: { visibleIn: (url) => visible.get(url) ?? 0, faultOf: (url) => faults.get(url) },
+      queueWatch: { messagesIn: (url) => visible.get(url) ?? 0, faultOf: (url) => faults.get(url) },
       bucketQueueUrls: [EVENTS, OTHER],
       receiving: receives ? { notReceiving: (url) => notReceiving.get(url), hidden: () => hidden } : undefined,
     });

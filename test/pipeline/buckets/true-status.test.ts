@@ -124,7 +124,7 @@ async function createWorld() {
     processes.introduce({
       worker,
       circuits: receives ? circuits : createTestCircuits({ clock, telemetry }),
-      queueWatch: { visibleIn: () => [...queue.values()].filter(({ fromMs }) => fromMs <= clock.monotonicMs()).length, faultOf },
+      queueWatch: { messagesIn: () => [...queue.values()].filter(({ fromMs }) => fromMs <= clock.monotonicMs()).length, faultOf },
       bucketQueueUrls: ['http://queue'],
       receiving: receives ? { notReceiving, hidden: () => hiddenMessages.all() } : undefined,
     });
