@@ -224,15 +224,15 @@ export function troublesOf(
   return { waitsFor: waitOf(troubles, record, nowMs), unread: enrich === 'none' ? undefined : unread };
 }
 
-/** What the events of this bucket wait for: what concerns most comes first, and what is over for all but some messages last. */
+/** What the events of this bucket wait for: what its own index answers says most, and what is over for all but some messages last. */
 function waitOf(troubles: readonly Trouble[], record: BucketRecord, nowMs: number): Trouble | undefined {
   const named = (level: Trouble['level'], name: string): Trouble | undefined =>
     troubles.filter((each) => each.level === level && each.name === name).toSorted((a, b) => a.sinceMs - b.sinceMs)[0];
   return (
     troubles.find((each) => isMissingQueueOf(each, record, nowMs)) ??
+    named('index', record.bucket) ??
     named('cluster', '') ??
     troubles.find((each) => isQueueOf(each, record, nowMs)) ??
-    named('index', record.bucket) ??
     named('endpoint', record.region) ??
     named('bucket', record.bucket) ??
     named('hidden', record.bucket)

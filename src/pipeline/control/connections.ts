@@ -146,7 +146,8 @@ function isRefusal(code: FaultCode): boolean {
 
 /** What keeps events that have arrived from the index: the watch of the connection does not see it. */
 function waitingFindings({ bucket }: BucketRecord, waitsFor: Trouble | undefined): readonly Finding[] {
-  if (waitsFor === undefined) return [];
+  // that a queue does not exist is found with its remedy by the look at the connection
+  if (waitsFor === undefined || waitsFor.code === 'queue.missing') return [];
   const { code, reason } = waitsFor;
   const fix = isFaultCode(code) ? adviceAbout(code, bucket) : `tally doctor ${bucket}`;
   return [broken(code, `the events of ${bucket} wait: ${reason}`, 'what they say is in the index only after that', fix)];
