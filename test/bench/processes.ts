@@ -1,6 +1,7 @@
 /** Processes under measurement: started, asked of Linux (/proc) what they used, ended. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { z } from 'zod';
+import { MAIN, nodeOptions } from '../support/servers/program.ts';
 import { usageOf, type Usage } from '../support/process-usage.ts';
 
 export type Environment = Readonly<Record<string, string>>;
@@ -78,6 +79,18 @@ export async function servedAt(daemon: MeasuredProcess, everyMs = 50): Promise<O
   const line = find();
   if (line === undefined) throw new Error(`the daemon ended: ${daemon.text()}`);
   return listeningSchema.parse(JSON.parse(line));
+}
+
+/** `tally bucket add`, as a user does, at a registry, which then ends. Throws with the output when no bucket was connected. */
+export async function addBucket(registry: MeasuredProcess, env: Environment, args: readonly string[]): Promise<void> {
+  try {
+    const { controlUrl = '' } = await servedAt(registry);
+    const command = startProcess([...nodeOptions(), MAIN, '--registry', controlUrl, 'bucket', 'add', ...args, '--json'], env);
+    await command.ended;
+    if (!command.text().includes('"bucket"')) throw new Error(`tally bucket add failed: ${command.text().slice(-2_000)}`);
+  } finally {
+    await registry.stop();
+  }
 }
 
 /** Monotonic time, µs, the same for all processes of a machine. */

@@ -17,7 +17,7 @@ import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/st
 import { MAIN, nodeOptions, ownVariables } from '../../support/servers/program.ts';
 import { startForked } from '../forked.ts';
 import { removeIndices } from '../opensearch.ts';
-import { ANY_PORT, servedAt, startProcess, until, type Environment, type MeasuredProcess } from '../processes.ts';
+import { addBucket, ANY_PORT, servedAt, startProcess, type Environment, type MeasuredProcess } from '../processes.ts';
 import type { AwsReply, AwsRequest } from './aws-server.ts';
 import { FAST_CLOCK, type FastClock } from './fast-clock.ts';
 import { startOpenSearchCounts } from './opensearch-counts.ts';
@@ -35,6 +35,7 @@ export interface IdleWorld {
 }
 
 const MAIN_FAST_CLOCK = new URL('fast-clock.ts', import.meta.url).href;
+const ANY_ADDRESSES = { TALLY_HTTP_ADDRESS: ANY_PORT, TALLY_HEALTH_ADDRESS: ANY_PORT };
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 /** Connected some weeks ago. */
@@ -75,8 +76,7 @@ export async function openIdleWorld(buckets: number, openSearchUrl: string | und
     await aws.ask({ kind: 'accelerate', clock });
     const args = [...nodeOptions(), '--import', MAIN_FAST_CLOCK, MAIN, 'serve'];
     for (let number = 0; number < count; number += 1) {
-      const addresses = { TALLY_HTTP_ADDRESS: ANY_PORT, TALLY_HEALTH_ADDRESS: ANY_PORT };
-      workers.push(startProcess(args, { ...env, ...addresses, [FAST_CLOCK]: JSON.stringify(clock) }));
+      workers.push(startProcess(args, { ...env, ...ANY_ADDRESSES, [FAST_CLOCK]: JSON.stringify(clock) }));
     }
     for (const worker of workers) await servedAt(worker);
     return workers;
@@ -87,12 +87,11 @@ export async function openIdleWorld(buckets: number, openSearchUrl: string | und
     const store = openStore();
     await store.setup.prepare();
     await aws.ask({ kind: 'create-buckets', buckets: [first] });
-    const command = startProcess([...nodeOptions(), MAIN, 'bucket', 'add', first, '--apply', '--no-reindex'], env);
-    await until('the bucket to be connected', () => !command.isRunning);
+    const registry = startProcess([...nodeOptions(), MAIN, 'serve'], { ...env, ...ANY_ADDRESSES, TALLY_ROLES: 'http' });
+    await addBucket(registry, env, [first, '--apply', '--no-reindex']);
     const record = await readRecord(store.state, refs.bucket(first));
     const connection = await readRecord(store.state, refs.connection(first));
-    if (record === undefined || connection?.state !== 'applied')
-      throw new Error(`tally bucket add failed: ${command.text().slice(-2_000)}`);
+    if (record === undefined || connection === undefined) throw new Error(`${first} was not connected`);
     await aws.ask({ kind: 'clone-bucket', bucket: first, buckets: others });
     const like = <Value>(value: Value, bucket: string): Value => JSON.parse(JSON.stringify(value).replaceAll(first, bucket)) as Value;
     const turns = new PQueue({ concurrency: MADE_AT_ONCE });

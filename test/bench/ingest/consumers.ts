@@ -3,8 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { z } from 'zod';
-import { ANY_PORT, servedAt, startProcess, until, type Environment, type MeasuredProcess } from '../processes.ts';
+import { addBucket, ANY_PORT, servedAt, startProcess, until, type Environment, type MeasuredProcess } from '../processes.ts';
 import { MAIN, nodeOptions, ownVariables } from '../../support/servers/program.ts';
 import { givenSettings } from '../bench-command.ts';
 import { removeIndices } from '../opensearch.ts';
@@ -89,20 +88,27 @@ async function startTally(options: ConsumerOptions, { url, prefix, remove }: Ind
     TALLY_INDEX_PREFIX: prefix,
     // one node cannot hold a replica
     TALLY_INDEX_REPLICAS: '0',
-    TALLY_ROLES: 'ingest',
+    TALLY_HEALTH_ADDRESS: ANY_PORT,
+    TALLY_HTTP_ADDRESS: ANY_PORT,
   };
-  const args = [...nodeOptions(), MAIN, 'serve'];
-  const workers = Array.from({ length: options.workers }, () => startProcess(args, { ...env, TALLY_HEALTH_ADDRESS: ANY_PORT }));
+  const serve = (role: string): MeasuredProcess =>
+    startProcess([...nodeOptions(), MAIN, 'serve'], {
+      ...env,
+      TALLY_ROLES: role,
+      TALLY_SOCKET: join(tmpdir(), `${prefix}-${process.pid}.sock`),
+    });
   const healthUrls: string[] = [];
+  const workers: MeasuredProcess[] = [];
   const stop = async (): Promise<void> => {
     await stopAll(workers);
     await remove();
   };
   try {
+    // a worker is measured without a registry
+    await addBucket(serve('http'), env, [BUCKET, '--no-reindex']);
+    for (let number = 0; number < options.workers; number += 1) workers.push(serve('ingest'));
     for (const worker of workers) healthUrls.push((await servedAt(worker)).healthUrl);
-    // the first has made the index that the command needs; none is ready before a bucket is connected
-    for (const [at, worker] of workers.entries()) await untilReady(worker, async () => hasIndex(`${healthUrls[at]}/readyz`));
-    await connectBucket(env);
+    for (const [at, worker] of workers.entries()) await untilReady(worker, async () => isReady(`${healthUrls[at]}/readyz`));
   } catch (error) {
     await stop();
     throw error;
@@ -119,26 +125,16 @@ async function startTally(options: ConsumerOptions, { url, prefix, remove }: Ind
   };
 }
 
-/** `tally bucket add`, as a user does. */
-async function connectBucket(env: Environment): Promise<void> {
-  const command = startProcess([MAIN, 'bucket', 'add', BUCKET, '--no-reindex'], env);
-  await until('the bucket to be connected', () => !command.isRunning);
-  if (!command.text().includes(BUCKET)) throw new Error(`tally bucket add failed: ${command.text()}`);
-}
-
 async function untilReady(worker: MeasuredProcess, isReady: () => boolean | Promise<boolean>): Promise<void> {
   await until('the consumer to be ready', async () => !worker.isRunning || (await isReady()));
   if (!worker.isRunning) throw new Error(`the consumer ended: ${worker.text()}`);
 }
 
-const readinessSchema = z.object({ checks: z.object({ index: z.object({ status: z.string() }) }) });
-
-async function hasIndex(readinessUrl: string): Promise<boolean> {
-  const answer: unknown = await fetch(readinessUrl).then(
-    (response) => response.json(),
-    () => undefined,
+async function isReady(readinessUrl: string): Promise<boolean> {
+  return fetch(readinessUrl).then(
+    ({ ok }) => ok,
+    () => false,
   );
-  return readinessSchema.safeParse(answer).data?.checks.index.status === 'ok';
 }
 
 async function stopAll(processes: readonly MeasuredProcess[]): Promise<void> {

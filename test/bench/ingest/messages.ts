@@ -1,5 +1,6 @@
 /** Messages as they reach a bucket queue: S3's records in SNS envelopes, with everything that AWS puts around what matters. */
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { formEncoded } from '../../support/event-fixtures.ts';
 import { sequencerOf } from '../../../src/adapters/embedded/clock.ts';
 
 /** One object that a message tells of. */
@@ -31,7 +32,8 @@ export function nativeMessage(bucket: string, object: BenchObject, atMs: number)
       Records: [
         {
           eventVersion: '2.1',
-          eventSource: 'aws:s3',
+          // spells keys as S3 does, and is known to at any endpoint
+          eventSource: 'minio:s3',
           awsRegion: 'us-east-1',
           eventTime: new Date(atMs).toISOString(),
           eventName: 'ObjectCreated:Put',
@@ -45,7 +47,7 @@ export function nativeMessage(bucket: string, object: BenchObject, atMs: number)
             s3SchemaVersion: '1.0',
             configurationId: 'tf-s3-topic-20261121094512345600000001',
             bucket: { name: bucket, ownerIdentity: { principalId: 'A3NL1KOZZKExample' }, arn: `arn:aws:s3:::${bucket}` },
-            object: { key: encodeKey(object.key), size: object.sizeBytes, eTag: object.etag, sequencer: sequencerOf(atMs * 1_000) },
+            object: { key: formEncoded(object.key), size: object.sizeBytes, eTag: object.etag, sequencer: sequencerOf(atMs * 1_000) },
           },
         },
       ],
@@ -78,8 +80,3 @@ function inEnvelope(message: object, atMs: number): string {
 
 /** As long as a real one; nobody here checks it. */
 const SIGNATURE = randomBytes(256).toString('base64');
-
-/** S3's form encoding of a key: spaces become plus signs, slashes stay. */
-function encodeKey(key: string): string {
-  return encodeURIComponent(key).replaceAll('%2F', '/').replaceAll('%20', '+');
-}
