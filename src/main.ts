@@ -69,7 +69,7 @@ async function openClient(): Promise<Client> {
   const { createClient } = await import('./client/client.ts');
   const { clientFolder } = await import('./client/private-files.ts');
   const { isAnswered } = await import('./http/operator-socket.ts');
-  return createClient({ folder: clientFolder(process.env, homeFolder()), isAnswered });
+  return createClient({ folder: clientFolder(process.env, homeFolder()), isAnswered: (socket) => isAnswered(socket) });
 }
 
 /** Empty for a user without a home. */

@@ -2,7 +2,7 @@
  * The Unix socket beside the control plane's address. The file's mode is its login: its owner alone may open it, and a caller who
  * can is the operator.
  */
-import { chmod, lstat, mkdir, rm } from 'node:fs/promises';
+import { lstat, mkdir, rm } from 'node:fs/promises';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { dirname } from 'node:path';
@@ -11,6 +11,7 @@ import { dirname } from 'node:path';
 const CONNECTIONS_MAX = 32;
 /** A daemon on this machine accepts a connection at once, also while it is busy: its kernel does. */
 const CONNECT_MAX_MS = 1_000;
+const OTHERS_WRITE = 0o002;
 
 export interface OperatorSocket {
   /** Whether a connection came through the socket. */
@@ -36,9 +37,12 @@ export function createOperatorSocket(): OperatorSocket {
       const listening = createServer(handle);
       listening.maxConnections = CONNECTIONS_MAX;
       listening.on('connection', (socket: Socket) => connections.add(socket));
-      await new Promise<void>((resolve, reject) => listening.once('error', reject).listen({ path }, resolve));
+      // Node binds before it returns, so that nobody can connect with another mode
+      const before = process.umask(0o177);
+      const isListening = new Promise<void>((resolve, reject) => listening.once('error', reject).listen({ path }, resolve));
+      process.umask(before);
+      await isListening;
       server = listening;
-      await chmod(path, 0o600);
     },
     async close() {
       const closing = server;
@@ -60,8 +64,11 @@ async function makeRoomAt(path: string): Promise<void> {
   await rm(path, { force: true });
 }
 
-/** Whether a process accepts connections at the socket. */
-export function isAnswered(path: string): Promise<boolean> {
+/** Whether a process accepts connections at the socket. In a folder that others may write to it must be this user's, or root's. */
+export async function isAnswered(path: string, userId = process.getuid?.()): Promise<boolean> {
+  const [folder, file] = await Promise.all([dirname(path), path].map((each) => lstat(each).catch(() => undefined)));
+  const isSafe = folder !== undefined && (folder.mode & OTHERS_WRITE) === 0;
+  if (!isSafe && file !== undefined && file.uid !== 0 && file.uid !== userId) return false;
   return new Promise((resolve) => {
     const socket = connect({ path, timeout: CONNECT_MAX_MS });
     const end = (answered: boolean) => (): void => {

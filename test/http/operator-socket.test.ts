@@ -1,11 +1,13 @@
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { request, type IncomingMessage } from 'node:http';
 import { hostname, tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { createOperatorSocket } from '../../src/http/operator-socket.ts';
+import { createOperatorSocket, isAnswered } from '../../src/http/operator-socket.ts';
 import { startHttpWorld } from '../support/identity/http-world.ts';
+
+const OTHER_USER = 4_242;
 
 let folder: string;
 let path: string;
@@ -52,4 +54,17 @@ it('takes the place of a socket that a killed process left, and not that of one 
   await first.close();
   writeFileSync(path, '');
   await expect(second.listen(path, () => undefined)).rejects.toThrow('it is no socket');
+});
+
+it("finds no registry at another user's socket in a folder that all may write to", async () => {
+  const socket = createOperatorSocket();
+  await socket.listen(path, (_request, response) => response.end());
+  // root's is never another's
+  if (process.getuid?.() === 0) chownSync(path, OTHER_USER, OTHER_USER);
+  const { uid } = statSync(path);
+  expect(await isAnswered(path, uid + 1)).toBe(true);
+  chmodSync(dirname(path), 0o1777);
+  expect(await isAnswered(path, uid + 1)).toBe(false);
+  expect(await isAnswered(path, uid)).toBe(true);
+  await socket.close();
 });

@@ -23,11 +23,6 @@ interface ExplainDependencies {
 /** As much of a key as an error repeats. */
 const SHOWN_MAX = 1_024;
 
-type Explain = (
-  place: { readonly bucket: string; readonly key: string; readonly readable: Readable },
-  signal?: AbortSignal,
-) => Promise<Explanation>;
-
 function isAbsent(answer: StorageAnswer): boolean {
   return 'state' in answer && !answer.state.present;
 }
@@ -37,41 +32,43 @@ function notFound(bucket: string, key: string): RequestError {
   return new RequestError('object.not-found', `${bucket} has no object ${printable(key, SHOWN_MAX)} that you may read`);
 }
 
-/** Creates the function. A fault of S3 is part of the answer. Throws the index's faults and `bucket.not-connected`. */
-export function createExplain({ state, objects, storage, statuses }: ExplainDependencies): Explain {
-  return async function explain({ bucket, key, readable }, signal) {
-    const record = await requireReadable(state, { bucket, readable }, signal);
-    // before anything is read: what takes time shows that something is there
-    if (!readsKey(readable, bucket, key)) throw notFound(bucket, key);
-    const [[document], answer, status] = await Promise.all([
-      objects.getMany(bucket, [key], signal),
-      stateOf(record, key, signal),
-      statuses.of(record, readable, signal),
-    ]);
-    if (readable !== 'everything' && document === undefined && isAbsent(answer)) throw notFound(bucket, key);
-    const { agrees, sentence, observationClock } = explanationOf({ bucket: record, status, document, storage: answer });
-    return {
-      bucket,
-      key,
-      ...(document !== undefined && { index: document }),
-      storage: storageViewOf(answer),
-      clocks: {
-        ...(document !== undefined && { document: document.clock }),
-        floor: record.floor,
-        ...(observationClock !== undefined && { observation: observationClock }),
-      },
-      agrees,
-      sentence,
-      bucket_status: statusView(status, bucket),
-    };
+/** Explains the key to this caller. A fault of S3 is part of the answer. Throws the index's faults and `bucket.not-connected`. */
+export async function explain(
+  { state, objects, storage, statuses }: ExplainDependencies,
+  { bucket, key, readable }: { readonly bucket: string; readonly key: string; readonly readable: Readable },
+  signal?: AbortSignal,
+): Promise<Explanation> {
+  const record = await requireReadable(state, { bucket, readable }, signal);
+  // before anything is read: what takes time shows that something is there
+  if (!readsKey(readable, bucket, key)) throw notFound(bucket, key);
+  const [[document], answer, status] = await Promise.all([
+    objects.getMany(bucket, [key], signal),
+    stateOf(storage, record, key, signal),
+    statuses.of(record, readable, signal),
+  ]);
+  if (readable !== 'everything' && document === undefined && isAbsent(answer)) throw notFound(bucket, key);
+  const { agrees, sentence, observationClock } = explanationOf({ bucket: record, status, document, storage: answer });
+  return {
+    bucket,
+    key,
+    ...(document !== undefined && { index: document }),
+    storage: storageViewOf(answer),
+    clocks: {
+      ...(document !== undefined && { document: document.clock }),
+      floor: record.floor,
+      ...(observationClock !== undefined && { observation: observationClock }),
+    },
+    agrees,
+    sentence,
+    bucket_status: statusView(status, bucket),
   };
+}
 
-  async function stateOf(record: BucketRecord, key: string, signal: AbortSignal | undefined): Promise<StorageAnswer> {
-    try {
-      return await storage.readState(record, key, signal);
-    } catch (error) {
-      if (error instanceof FaultError) return { fault: { code: error.code, reason: error.reason } };
-      throw error;
-    }
+async function stateOf(storage: ObjectStorage, record: BucketRecord, key: string, signal: AbortSignal | undefined): Promise<StorageAnswer> {
+  try {
+    return await storage.readState(record, key, signal);
+  } catch (error) {
+    if (error instanceof FaultError) return { fault: { code: error.code, reason: error.reason } };
+    throw error;
   }
 }

@@ -32,7 +32,7 @@ import { createListGaps, type GapReports } from '../gaps/reports.ts';
 import { createAudited } from '../identity/audited.ts';
 import { createKeyOperations } from '../identity/key-operations.ts';
 import type { LiveKeys } from '../identity/live-keys.ts';
-import { createListAudit } from '../identity/list-audit.ts';
+import { listAudit } from '../identity/list-audit.ts';
 import type { LoginRules } from '../../domain/identity/login-rules.ts';
 import { createPeople } from '../identity/people.ts';
 import type { Users } from '../identity/users.ts';
@@ -46,11 +46,11 @@ import type { CheckConnection } from '../provision/watch.ts';
 import { createAddBucket, createChangeBucket } from './add-bucket.ts';
 import { createConnections } from './connections.ts';
 import { createDisconnectBucket } from './disconnect-bucket.ts';
-import { createExplain } from './explain.ts';
+import { explain } from './explain.ts';
 import type { ReindexJobs } from './reindex-jobs.ts';
-import { createListChanges, createSearch } from './search.ts';
-import { createGetUsage } from './usage.ts';
-import { createGetEvents } from '../serving/event-hours.ts';
+import { listChanges, createSearch } from './search.ts';
+import { getUsage } from './usage.ts';
+import { getEvents } from '../serving/event-hours.ts';
 import { z } from 'zod';
 import { hasEnded, jobSchema } from '../../domain/reindex/job.ts';
 import type { WithPorts } from '../ports/ports.ts';
@@ -89,9 +89,7 @@ export function createOperations(subjects: Subjects): CheckedOperations & { read
   const changeBucket = createChangeBucket(subjects);
   const disconnectBucket = createDisconnectBucket(subjects);
   const connections = createConnections(subjects);
-  const getEvents = createGetEvents(subjects);
   const listGaps = createListGaps(subjects);
-  const listAudit = createListAudit(subjects);
   const identity = { ...subjects, ...subjects.keys, rules, audited, grants, readableBy };
   const viewOf = async (bucket: string, signal: AbortSignal) => {
     const record = await requireBucket(state, bucket, signal);
@@ -144,7 +142,7 @@ export function createOperations(subjects: Subjects): CheckedOperations & { read
     ),
     cleanBucket: audited('BucketChange', ({ params }, { signal }) => connections.clean(params.bucket, signal)),
     diagnoseBucket: ({ params }, { signal }) => connections.diagnose(params.bucket, signal),
-    getEvents: (_, { signal }) => getEvents(signal),
+    getEvents: (_, { signal }) => getEvents(subjects, signal),
     listGaps: async ({ query }, { signal }) => shownPage(await listGaps(query, signal), gapView),
     startReindex: audited(
       'ReindexStart',
@@ -163,7 +161,7 @@ export function createOperations(subjects: Subjects): CheckedOperations & { read
     ),
     ...letterOperations(deadLetters, audited),
     ...createKeyOperations(identity),
-    listAudit: ({ query }, { signal }) => listAudit(query, signal),
+    listAudit: ({ query }, { signal }) => listAudit(subjects.audit, query, signal),
     ...createAccessOperations(identity),
     ownAccess: createOwnAccess(identity),
     ...peopleOperations(createPeople(identity), audited),
@@ -196,20 +194,18 @@ interface ReadParts extends Subjects {
 function readOperations(parts: ReadParts): ReadOperations {
   const { state, statuses, readableBy } = parts;
   const search = createSearch(parts);
-  const getUsage = createGetUsage(parts);
-  const listChanges = createListChanges(parts);
-  const explain = createExplain(parts);
   const listBuckets = createListBuckets(parts);
-  const activity = createActivity(parts);
   return {
     async searchObjects({ query }, { actor, signal }) {
       const { as_of: asOf, ...found } = await search(query, await readableBy(actor, signal), signal);
       return { ...found, ...(asOf && { as_of: asOf.map((each) => ({ ...each, status: statusFor(actor, each.status) })) }) };
     },
-    listChanges: async ({ query }, { actor, signal }) => ({ items: await listChanges(query, await readableBy(actor, signal), signal) }),
-    getUsage: async ({ query }, { actor, signal }) => getUsage(query, await readableBy(actor, signal), signal),
+    listChanges: async ({ query }, { actor, signal }) => ({
+      items: await listChanges(parts, query, await readableBy(actor, signal), signal),
+    }),
+    getUsage: async ({ query }, { actor, signal }) => getUsage(parts, query, await readableBy(actor, signal), signal),
     async explainObject({ params, query }, { actor, signal }) {
-      const explanation = await explain({ ...params, key: query.key, readable: await readableBy(actor, signal) }, signal);
+      const explanation = await explain(parts, { ...params, key: query.key, readable: await readableBy(actor, signal) }, signal);
       return { ...explanation, bucket_status: statusFor(actor, explanation.bucket_status) };
     },
     async listBuckets({ query }, { actor, signal }) {
@@ -217,7 +213,7 @@ function readOperations(parts: ReadParts): ReadOperations {
       const isWhole = seesAll(actor) && query.cursor === undefined;
       const [{ connected, unconnected, next }, seen] = await Promise.all([
         listBuckets(query, readable, signal),
-        isWhole ? activity() : undefined,
+        isWhole ? activityOf(parts) : undefined,
       ]);
       return {
         items: connected.map(({ record, status }) => shownTo(actor, readable, record, status)),
@@ -293,25 +289,24 @@ function peopleOperations(people: ReturnType<typeof createPeople>, audited: Retu
   };
 }
 
-/** What is at work and what waits besides the buckets themselves, in numbers, from what is known or read in one request. */
-
 /** A job has much else, and thousands may be stored. */
 const stateOfJob = z.object({ state: jobSchema.shape.state });
 
-/** Creates the function. It throws the store's fault. */
-export function createActivity({
+/**
+ * What is at work and what waits besides the buckets themselves, in numbers, from what is known or read in one request. Throws the
+ * store's fault.
+ */
+export async function activityOf({
   state,
   deadLetters,
 }: {
   readonly state: StateStore;
   readonly deadLetters: Pick<DeadLetters, 'known'>;
-}): () => Promise<Activity> {
-  return async function activity() {
-    const jobs = await listAllRecords(state, 'job', stateOfJob);
-    return {
-      jobs: jobs.filter((job) => !hasEnded(job)).length,
-      paused_jobs: jobs.filter((job) => job.state === 'paused').length,
-      dead_letters: deadLetters.known(),
-    };
+}): Promise<Activity> {
+  const jobs = await listAllRecords(state, 'job', stateOfJob);
+  return {
+    jobs: jobs.filter((job) => !hasEnded(job)).length,
+    paused_jobs: jobs.filter((job) => job.state === 'paused').length,
+    dead_letters: deadLetters.known(),
   };
 }

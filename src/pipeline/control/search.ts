@@ -37,7 +37,6 @@ const NOTHING = { value: 0, exact: true } as const;
 /** Creates the search. Throws `request.invalid` for mistakes, `bucket.not-connected` and the store's faults. */
 export function createSearch(dependencies: SearchDependencies): Search {
   const { objects, state, clock } = dependencies;
-  const understand = createUnderstand(state);
   const asOf = createAsOf(dependencies);
 
   return async function search(request, readable, signal) {
@@ -45,7 +44,7 @@ export function createSearch(dependencies: SearchDependencies): Search {
     const place = request.cursor === undefined ? undefined : placeOfCursor(request.cursor, order);
     // ages are counted from the first page on
     const nowMs = place?.nowMs ?? clock.nowMs();
-    const understood = await understand(request, { nowMs, readable }, signal);
+    const understood = await understand(state, request, { nowMs, readable }, signal);
     checkOrder(order, understood.filter);
     const beside = await besidesOf(request, understood, { readable, signal });
     const { filter } = understood;
@@ -83,45 +82,49 @@ export function createSearch(dependencies: SearchDependencies): Search {
 type NarrowedFilter = Omit<UnderstoodFilter, 'filter'> & { readonly filter: ObjectFilter | null };
 
 /**
- * Creates the function that understands the filter of a request, checks that its buckets are connected and enriched with what
+ * Understands the filter of a request, checks that its buckets are connected and enriched with what
  * it asks for, and narrows it to what the caller may read.
  */
-export function createUnderstand(state: StateStore) {
-  return async function understand(
-    request: FilterRequest,
-    { nowMs, readable }: { readonly nowMs: number; readonly readable: Readable },
-    signal: AbortSignal | undefined,
-  ): Promise<NarrowedFilter> {
-    const understood = filterOf(request, nowMs);
-    const named = await Promise.all([...new Set(understood.buckets)].map((bucket) => requireReadable(state, { bucket, readable }, signal)));
-    await checkEnriched(understood, named, readable);
-    const filter = narrowed(understood.filter, readable);
-    if (filter?.within !== undefined) checkWeight(filter, filter.within.length);
-    return { ...understood, filter };
-  };
+export async function understand(
+  state: StateStore,
+  request: FilterRequest,
+  { nowMs, readable }: { readonly nowMs: number; readonly readable: Readable },
+  signal: AbortSignal | undefined,
+): Promise<NarrowedFilter> {
+  const understood = filterOf(request, nowMs);
+  const named = await Promise.all([...new Set(understood.buckets)].map((bucket) => requireReadable(state, { bucket, readable }, signal)));
+  await checkEnriched(state, understood, named, readable);
+  const filter = narrowed(understood.filter, readable);
+  if (filter?.within !== undefined) checkWeight(filter, filter.within.length);
+  return { ...understood, filter };
+}
 
-  /** Without the enrichment, the index does not know whether an object lacks a tag. */
-  async function checkEnriched({ filter, foundIn }: UnderstoodFilter, named: readonly BucketRecord[], readable: Readable): Promise<void> {
-    const asked = enrichmentOf(filter);
-    if (asked === 'none') return;
-    const isFound = ({ bucket }: BucketRecord): boolean => foundIn.includes(bucket);
-    const isNamed = ({ bucket }: BucketRecord): boolean => named.some((each) => each.bucket === bucket);
-    const searched =
-      foundIn.length > 0
-        ? named.filter(isFound)
-        : (await listAllRecords(state, 'bucket', bucketRecordSchema)).filter((each) => !isNamed(each) && readsSome(readable, each.bucket));
-    const lacking = searched.find(({ enrich }) => asksForMore(enrich, asked));
-    if (lacking === undefined) return;
-    const { bucket } = lacking;
-    const [what, set] =
-      asked === 'tags'
-        ? ['tags', `\`tally bucket set ${bucket} --enrich tags\``]
-        : ['metadata', `\`tally bucket set ${bucket} --enrich head\``];
-    throw new RequestError(
-      'request.invalid',
-      `${bucket} is not enriched with ${what}, so the index cannot know: leave it out (-bucket:${bucket}), or enrich it (${set}, then \`tally reindex ${bucket} --fill\`)`,
-    );
-  }
+/** Without the enrichment, the index does not know whether an object lacks a tag. */
+async function checkEnriched(
+  state: StateStore,
+  { filter, foundIn }: UnderstoodFilter,
+  named: readonly BucketRecord[],
+  readable: Readable,
+): Promise<void> {
+  const asked = enrichmentOf(filter);
+  if (asked === 'none') return;
+  const isFound = ({ bucket }: BucketRecord): boolean => foundIn.includes(bucket);
+  const isNamed = ({ bucket }: BucketRecord): boolean => named.some((each) => each.bucket === bucket);
+  const searched =
+    foundIn.length > 0
+      ? named.filter(isFound)
+      : (await listAllRecords(state, 'bucket', bucketRecordSchema)).filter((each) => !isNamed(each) && readsSome(readable, each.bucket));
+  const lacking = searched.find(({ enrich }) => asksForMore(enrich, asked));
+  if (lacking === undefined) return;
+  const { bucket } = lacking;
+  const [what, set] =
+    asked === 'tags'
+      ? ['tags', `\`tally bucket set ${bucket} --enrich tags\``]
+      : ['metadata', `\`tally bucket set ${bucket} --enrich head\``];
+  throw new RequestError(
+    'request.invalid',
+    `${bucket} is not enriched with ${what}, so the index cannot know: leave it out (-bucket:${bucket}), or enrich it (${set}, then \`tally reindex ${bucket} --fill\`)`,
+  );
 }
 
 /** What the buckets of a search must be enriched with. */
@@ -238,17 +241,16 @@ interface ChangesDependencies extends WithPorts<'state' | 'clock'> {
   readonly objects: Pick<ObjectIndex, 'changes'>;
 }
 
-/** Creates the function. Throws `bucket.not-connected` and the store's faults. */
-export function createListChanges({ state, objects, clock }: ChangesDependencies) {
-  return async function listChanges(
-    { bucket, prefix = '', since, limit }: ChangesRequest,
-    readable: Readable,
-    signal?: AbortSignal,
-  ): Promise<readonly ObjectDocument[]> {
-    await requireReadable(state, { bucket, readable }, signal);
-    const page = { prefix, sinceMs: since === undefined ? clock.nowMs() - SINCE_MS : Date.parse(since), limit };
-    if (readable === 'everything') return objects.changes(bucket, page, signal);
-    const within = overlapping(readable, { bucket, prefix });
-    return within.length === 0 ? [] : objects.changes(bucket, { ...page, within }, signal);
-  };
+/** Lists what changed last. Throws `bucket.not-connected` and the store's faults. */
+export async function listChanges(
+  { state, objects, clock }: ChangesDependencies,
+  { bucket, prefix = '', since, limit }: ChangesRequest,
+  readable: Readable,
+  signal?: AbortSignal,
+): Promise<readonly ObjectDocument[]> {
+  await requireReadable(state, { bucket, readable }, signal);
+  const page = { prefix, sinceMs: since === undefined ? clock.nowMs() - SINCE_MS : Date.parse(since), limit };
+  if (readable === 'everything') return objects.changes(bucket, page, signal);
+  const within = overlapping(readable, { bucket, prefix });
+  return within.length === 0 ? [] : objects.changes(bucket, { ...page, within }, signal);
 }

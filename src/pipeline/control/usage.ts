@@ -7,33 +7,34 @@ import { holds } from '../../domain/search/conditions.ts';
 import { groupClause, type UsageBy } from '../../domain/search/groups.ts';
 import type { ObjectFilter } from '../ports/object-index.ts';
 import type { SumUsage, UsageGroup, UsageSum, UsageSums } from '../ports/object-usage.ts';
-import { createUnderstand } from './search.ts';
+import { understand } from './search.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
 /** Less than the 15 s of a request to OpenSearch. */
 const TIME_LIMIT_MS = 10_000;
 
-/** Creates the function. Throws `request.invalid`, `bucket.not-connected`, `search.too-wide` and the store's faults. */
-export function createGetUsage({ usage, state, clock }: WithPorts<'state' | 'clock'> & { readonly usage: SumUsage }) {
-  const understand = createUnderstand(state);
-
-  return async function getUsage(request: UsageRequest, readable: Readable, signal?: AbortSignal): Promise<Usage> {
-    const nowMs = clock.nowMs();
-    const { filter, understood } = await understand(request, { nowMs, readable }, signal);
-    const by = [...new Set([request.by ?? []].flat())];
-    if (filter?.deleted === true) throw new RequestError('request.invalid', 'query: usage sums live objects only');
-    const asked = filter === null || !by.includes('folder') ? filter : { ...filter, ...placeOf(filter) };
-    const limits = { nowMs, limit: request.limit, timeLimitMs: TIME_LIMIT_MS };
-    const sums = asked === null ? { objects: 0, bytes: 0, groups: by.map(() => []) } : await usage({ ...asked, by, ...limits }, signal);
-    if (sums === 'too-slow') {
-      throw new RequestError('search.too-wide', `the sums take longer than ${TIME_LIMIT_MS / 1_000} s: narrow the search`);
-    }
-    return {
-      objects: sums.objects,
-      bytes: sums.bytes,
-      ...(understood !== undefined && { understood }),
-      by: by.map((each, at) => groupingOf(each, sums, sums.groups[at] ?? [])),
-    };
+/** Sums what the request finds. Throws `request.invalid`, `bucket.not-connected`, `search.too-wide` and the store's faults. */
+export async function getUsage(
+  { usage, state, clock }: WithPorts<'state' | 'clock'> & { readonly usage: SumUsage },
+  request: UsageRequest,
+  readable: Readable,
+  signal?: AbortSignal,
+): Promise<Usage> {
+  const nowMs = clock.nowMs();
+  const { filter, understood } = await understand(state, request, { nowMs, readable }, signal);
+  const by = [...new Set([request.by ?? []].flat())];
+  if (filter?.deleted === true) throw new RequestError('request.invalid', 'query: usage sums live objects only');
+  const asked = filter === null || !by.includes('folder') ? filter : { ...filter, ...placeOf(filter) };
+  const limits = { nowMs, limit: request.limit, timeLimitMs: TIME_LIMIT_MS };
+  const sums = asked === null ? { objects: 0, bytes: 0, groups: by.map(() => []) } : await usage({ ...asked, by, ...limits }, signal);
+  if (sums === 'too-slow') {
+    throw new RequestError('search.too-wide', `the sums take longer than ${TIME_LIMIT_MS / 1_000} s: narrow the search`);
+  }
+  return {
+    objects: sums.objects,
+    bytes: sums.bytes,
+    ...(understood !== undefined && { understood }),
+    by: by.map((each, at) => groupingOf(each, sums, sums.groups[at] ?? [])),
   };
 }
 

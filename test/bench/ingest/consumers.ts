@@ -108,7 +108,7 @@ async function startTally(options: ConsumerOptions, { url, prefix, remove }: Ind
     await addBucket(serve('http'), env, [BUCKET, '--no-reindex']);
     for (let number = 0; number < options.workers; number += 1) workers.push(serve('ingest'));
     for (const worker of workers) healthUrls.push((await servedAt(worker)).healthUrl);
-    for (const [at, worker] of workers.entries()) await untilReady(worker, async () => isReady(`${healthUrls[at]}/readyz`));
+    for (const [at, worker] of workers.entries()) await untilReady(worker, async () => answersReady(`${healthUrls[at]}/readyz`));
   } catch (error) {
     await stop();
     throw error;
@@ -130,7 +130,7 @@ async function untilReady(worker: MeasuredProcess, isReady: () => boolean | Prom
   if (!worker.isRunning) throw new Error(`the consumer ended: ${worker.text()}`);
 }
 
-async function isReady(readinessUrl: string): Promise<boolean> {
+async function answersReady(readinessUrl: string): Promise<boolean> {
   return fetch(readinessUrl).then(
     ({ ok }) => ok,
     () => false,

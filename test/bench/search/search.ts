@@ -10,7 +10,7 @@ import { objectRows } from '../../../src/api/objects.ts';
 import { usageRows } from '../../../src/api/usage.ts';
 import { RequestError } from '../../../src/domain/request-error.ts';
 import { documentOf, type ObjectDocument } from '../../../src/domain/documents/document.ts';
-import { createGetUsage } from '../../../src/pipeline/control/usage.ts';
+import { getUsage } from '../../../src/pipeline/control/usage.ts';
 import { createSearch } from '../../../src/pipeline/control/search.ts';
 import { mergedParts, type Readable } from '../../../src/domain/access/readable.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
@@ -276,11 +276,16 @@ const FACETS = ['bucket', 'extension', 'class', 'size', 'age'];
 function requestsOf(store: Store, state: Store['state'], readable: Readable): Readonly<Record<string, () => Promise<number>>> {
   const clock = systemClock;
   const search = createSearch({ ...store, clock, processes: { troubles: async () => [] }, compareIntervalMs: 0 });
-  const getUsage = createGetUsage({ usage: store.usage, state, clock });
   const searching = (query: Readonly<Record<string, string | number>>) => async () =>
     (await search(objectRows['GET /v1/objects'].query.parse({ bucket: BUCKET, ...query }), readable)).items.length;
   const summing = (query: Readonly<Record<string, string | readonly string[]>>) => async () =>
-    (await getUsage(usageRows['GET /v1/usage'].query.parse({ bucket: BUCKET, by: 'folder', ...query }), readable)).objects;
+    (
+      await getUsage(
+        { usage: store.usage, state, clock },
+        usageRows['GET /v1/usage'].query.parse({ bucket: BUCKET, by: 'folder', ...query }),
+        readable,
+      )
+    ).objects;
   const grouping = (query: Readonly<Record<string, string>>) => summing({ ...query, by: FACETS });
   return {
     'first page': searching({}),

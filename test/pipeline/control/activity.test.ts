@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createActivity } from '../../../src/pipeline/control/operations.ts';
+import { activityOf } from '../../../src/pipeline/control/operations.ts';
 import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { recordOf } from '../../support/fakes/bucket-record.ts';
 import { reindexRequest } from '../../support/requests.ts';
@@ -8,14 +8,13 @@ import { createControlWorld } from '../../support/worlds/control.ts';
 describe('what goes on besides the buckets', () => {
   it('is the jobs that have not ended, and those of them that are paused', async () => {
     const { state, jobs, deadLetters } = createControlWorld({ letterQueues: [] });
-    const activity = createActivity({ state, deadLetters });
-    expect(await activity()).toEqual({ jobs: 0, paused_jobs: 0 });
+    expect(await activityOf({ state, deadLetters })).toEqual({ jobs: 0, paused_jobs: 0 });
     for (const jobState of ['queued', 'running', 'paused', 'done', 'failed', 'cancelled'] as const) {
       await updateRecord(state, refs.bucket(jobState), () => recordOf(jobState));
       const { id } = await jobs.request(reindexRequest({ bucket: jobState }), 'someone');
       await updateRecord(state, refs.job(id), (job) => job && { ...job, state: jobState });
     }
-    expect(await activity()).toEqual({ jobs: 3, paused_jobs: 1 });
+    expect(await activityOf({ state, deadLetters })).toEqual({ jobs: 3, paused_jobs: 1 });
   });
 
   it('is the letters of all dead-letter queues as they were last read, with those that a reader has hidden for a moment', async () => {
@@ -23,6 +22,6 @@ describe('what goes on besides the buckets', () => {
       { queueUrl: 'http://queues/one', of: [], attributes: { visible: 2, inFlight: 1 } },
       { queueUrl: 'http://queues/two', of: [], attributes: { visible: 4 } },
     ];
-    expect(await createActivity(createControlWorld({ letterQueues }))()).toMatchObject({ dead_letters: 7 });
+    expect(await activityOf(createControlWorld({ letterQueues }))).toMatchObject({ dead_letters: 7 });
   });
 });

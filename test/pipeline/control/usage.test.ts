@@ -4,7 +4,7 @@ import { usageRows, type UsageRequest } from '../../../src/api/usage.ts';
 import { nameOf, type ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { usageBy } from '../../../src/domain/search/groups.ts';
 import { createSearch } from '../../../src/pipeline/control/search.ts';
-import { createGetUsage } from '../../../src/pipeline/control/usage.ts';
+import { getUsage } from '../../../src/pipeline/control/usage.ts';
 import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { createFakeClock } from '../../support/fakes/ports.ts';
@@ -63,11 +63,11 @@ async function world(things: readonly Thing[]) {
   }));
   await objects.write(documents.map((document) => ({ document, equalClock: 'accept' })));
   const slow = { value: false };
-  const getUsage = createGetUsage({ usage: async (query) => (slow.value ? 'too-slow' : usage(query)), state, clock });
+  const parts = { usage: async (query: Parameters<typeof usage>[0]) => (slow.value ? 'too-slow' : usage(query)), state, clock } as const;
   const search = createSearch({ objects, state, clock, processes: { troubles: async () => [] }, compareIntervalMs: 0 });
   return {
     slow,
-    usage: (request: Partial<UsageRequest>) => getUsage(usageRows['GET /v1/usage'].query.parse(request), 'everything'),
+    usage: (request: Partial<UsageRequest>) => getUsage(parts, usageRows['GET /v1/usage'].query.parse(request), 'everything'),
     search: (request: Parameters<typeof searchRequest>[0]) => search(searchRequest(request), 'everything'),
   };
 }

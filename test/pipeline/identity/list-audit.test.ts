@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createListAudit } from '../../../src/pipeline/identity/list-audit.ts';
+import { listAudit } from '../../../src/pipeline/identity/list-audit.ts';
 import { auditRecordOf } from '../../../src/domain/identity/audit.ts';
 import { createMemoryAudit } from '../../support/fakes/memory-audit.ts';
 import { localActor } from '../../support/identity/actors.ts';
@@ -18,6 +18,6 @@ it.each<[what: object, found: readonly string[]]>([
     const facts = { event: 'Login', actor: localActor, requestId: time, outcome: 'done', atMs: Date.parse(time) } as const;
     await audit.append(auditRecordOf(facts, '1'));
   }
-  const { items } = await createListAudit({ audit })({ limit: 10, ...query });
+  const { items } = await listAudit(audit, { limit: 10, ...query });
   expect(items.map(({ eventtime }) => eventtime.slice(0, 16))).toEqual(found);
 });

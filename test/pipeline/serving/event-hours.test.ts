@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createHourCounts, DAY_MS, HOUR_MS, hourOf, lagClassOf, percentileMs, STEP_MS, stepsOf } from '../../../src/domain/event-hours.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
-import { createEventCounter, createGetEvents } from '../../../src/pipeline/serving/event-hours.ts';
+import { createEventCounter, getEvents } from '../../../src/pipeline/serving/event-hours.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { createFakeClock } from '../../support/fakes/ports.ts';
 import { createIngestWorld } from '../../support/worlds/ingest.ts';
@@ -20,7 +20,7 @@ function world() {
     return state.put(...args);
   };
   const counterOf = (worker: string) => createEventCounter({ state: { ...state, put }, clock, worker });
-  const steps = async () => (await createGetEvents({ state, clock })()).steps;
+  const steps = async () => (await getEvents({ state, clock })).steps;
   return { state, clock, broken, puts, counterOf, steps };
 }
 
@@ -85,7 +85,7 @@ it('an event is counted once, when it is received first, and with its lag once a
   const { clock, stopping } = ingest;
   const steps = async () => {
     await counted.store();
-    return (await createGetEvents({ state: ingest.store.plainState, clock })()).steps.filter(({ events }) => events > 0);
+    return (await getEvents({ state: ingest.store.plainState, clock })).steps.filter(({ events }) => events > 0);
   };
   ingest.storage.createBucket('never-connected');
   ingest.store.broken.buckets.set('photos', 'bucket.index-missing');
