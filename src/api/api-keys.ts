@@ -117,7 +117,7 @@ function ownerText({ user_email: email, user_email_verified: isVerified }: AnyAp
 }
 
 /** What a person learns when a key was revoked. */
-export const KEY_REVOKED = 'Revoked. Every process refuses the key within 5 s.';
+const KEY_REVOKED = 'Revoked. Every process refuses the key within 5 s.';
 const NONE = 'There are no such API keys here.';
 
 export const keyRows = {
@@ -182,6 +182,14 @@ export const keyRows = {
     status: 204,
     errors: ['api-key.not-found', 'session.required', 'authorization.denied', 'audit.unavailable'],
     example: { params: { id: EXAMPLE_ID } },
+    cli: {
+      words: 'keys revoke [id]',
+      summary: 'Revokes one of your API keys, or any key by its secret.',
+      description:
+        'The latter takes a file with the secret and no login, and prints the same whether or not there was such a key. Every process refuses a revoked key within 5 s, and it cannot be made valid again.',
+      text: () => KEY_REVOKED,
+      examples: [`tally keys revoke ${EXAMPLE_ID}`],
+    },
   },
   'POST /v1/api-keys/revoke': {
     operation: 'revokeApiKeyBySecret',
@@ -195,6 +203,12 @@ export const keyRows = {
     status: 204,
     errors: ['audit.unavailable'],
     example: { body: { secret: `qk_${'0'.repeat(49)}` } },
+    cli: {
+      words: 'keys revoke [id]',
+      options: { secret: 'secret-file' },
+      text: () => 'If this was the secret of an API key, the key is revoked now. Every process refuses it within 5 s.',
+      examples: ['tally keys revoke --secret-file leaked.txt --registry URL'],
+    },
   },
   'GET /v1/admin/api-keys': {
     operation: 'listAllApiKeys',

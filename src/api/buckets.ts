@@ -1,108 +1,25 @@
 /** Buckets: connecting, listing and disconnecting them. */
 import { readsAll, type Readable } from '../domain/access/readable.ts';
 import { z } from 'zod';
+import { bucketSources, enrichModes, type BucketRecord, type UnconnectedRecord } from '../domain/bucket.ts';
+import { commandOfAct, type BucketStatus } from '../domain/bucket-status.ts';
 import {
-  bucketSources,
-  enrichModes,
-  versioningStatuses,
-  watchedStates,
-  type BucketRecord,
-  type UnconnectedRecord,
-} from '../domain/bucket.ts';
-import { bucketActs, bucketSeverities, bucketStates, commandOfAct, type BucketStatus } from '../domain/bucket-status.ts';
-import { connection, keptParts, TOPIC_ARN } from './connections.ts';
-import { bucketName, clock, count, cursor, limit, must, pageOf, textOf, time, timeOf, timeOfMaybe } from './fields.ts';
+  activity,
+  bucket,
+  bucketColumns,
+  bucketFields,
+  bucketHints,
+  shownBucket,
+  unconnectedBucket,
+  type Bucket,
+  type ShownBucket,
+  type UnconnectedBucket,
+} from './bucket.ts';
+import { ageOfText } from '../domain/texts.ts';
+import { columnsOf } from './command.ts';
+import { connection, keptHints, keptParts, TOPIC_ARN } from './connections.ts';
+import { bucketName, cursor, limit, must, pageOf, textOf, timeOf, timeOfMaybe } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
-
-/** How far the index of a bucket can be relied on. */
-export const bucketStatus = z
-  .object({
-    state: z
-      .enum(bucketStates)
-      .describe(
-        '`ok`: nothing is known to the contrary, its events are known to arrive, and all of it was compared. Of several others the worst: `events_lost`, `paused` (its notification), `waiting` (S3 or the index does not answer for it), `deletions_held` (a person decides), `differs` (a report found differences, or the index refuses documents), `events_unproven` (none has arrived, and its parts in AWS were not found), `never_compared`, `gap_open`, `quiet` (no event for three times as long as is usual for the bucket), `overdue` (the last whole compare is older than two intervals), `degraded` and `unchecked` (its connection).',
-      ),
-    severity: z
-      .enum(bucketSeverities)
-      .describe('`bad`: the index differs, or does so with each further change. `warning`: it may differ, or may soon.'),
-    sentence: z.string().describe('The same in one sentence, without its full stop.'),
-    since: time.optional().describe('Since when.'),
-    act: z
-      .object({
-        kind: z.enum(bucketActs).describe('What a person does about it.'),
-        command: z.string().describe('The command that does it.'),
-      })
-      .optional()
-      .describe('Absent: there is nothing to do.'),
-  })
-  .describe('How far the index of the bucket can be relied on.');
-
-export const bucket = z
-  .object({
-    bucket: z.string().describe('The name.'),
-    region: z.string().describe('The region, as S3 reports it.'),
-    source: z.enum(bucketSources).describe('How its events reach the bucket queue.'),
-    topic_arn: z.string().optional().describe('The SNS topic that its events come through.'),
-    account: z.string().optional().describe('The account that must own the bucket. Absent: it is not known, and not checked.'),
-    versioning: z
-      .object({
-        status: z.enum(versioningStatuses).describe('`unknown` until it could be read.'),
-        observed_at: time.optional().describe('When it was read, by the clock of S3.'),
-      })
-      .describe('The answer to GetBucketVersioning.'),
-    enrich: z.enum(enrichModes).describe('What is read of each object besides its events.'),
-    floor: clock.describe(
-      'Native events at or below this clock (microseconds since 1970) do not write directly; 0 until the first re-index.',
-    ),
-    status: bucketStatus,
-    gaps: count.describe('How many of its gaps are not closed.'),
-    created_at: time.describe('When it was connected.'),
-    created_by: z.string().describe('Who connected it.'),
-    checked_at: time.describe('When region and versioning were last read.'),
-    last_event_at: time.optional().describe('When its last event arrived, to the minute.'),
-    usual_interval_ms: count
-      .optional()
-      .describe('The longest usual interval between two of its events, to the minute. Absent: fewer than two have arrived.'),
-    last_compared_at: time
-      .optional()
-      .describe('When a compare of the whole bucket has last ended: a report, or a re-index that held no deletion back. Absent: never.'),
-    wiring: z
-      .object({
-        state: z
-          .enum(watchedStates)
-          .describe(
-            '`broken`: events are lost. `degraded`: something is missing or not safe. `unknown`: it could not be read. `paused`: its notification was taken away on request.',
-          ),
-        since: time.describe('Since when.'),
-        checked_at: time.describe('When it was last checked.'),
-        findings: z
-          .array(z.object({ code: z.string(), what: z.string() }))
-          .readonly()
-          .describe('The first of what was found. `GET /v1/buckets/{bucket}/doctor` has all.'),
-      })
-      .optional()
-      .describe('What the hourly watch found last in AWS. Absent: it has not looked yet.'),
-    lifecycle: z
-      .object({
-        checked_at: time.describe('When its lifecycle rules were read.'),
-        rules: z.enum(['known', 'unknown']).describe('`unknown`: the permission to read them is missing.'),
-        expiring: count.describe('How many rules in force expire present objects.'),
-      })
-      .optional()
-      .describe('Only for buckets whose source does not report expirations.'),
-  })
-  .meta({ id: 'Bucket', description: 'A connected bucket.' });
-export type Bucket = z.infer<typeof bucket>;
-
-/** A bucket as its caller may see it. */
-const shownBucket = bucket
-  .pick({ bucket: true, status: true, gaps: true, last_event_at: true, last_compared_at: true })
-  .extend(bucket.omit({ bucket: true, status: true, gaps: true, last_event_at: true, last_compared_at: true }).partial().shape)
-  .meta({
-    id: 'ShownBucket',
-    description: 'A connected bucket. Callers who are no administrators see how far its index can be relied on, and no more.',
-  });
-export type ShownBucket = z.infer<typeof shownBucket>;
 
 const addedBucket = bucket.extend({
   connection: connection.optional().describe('With `apply`: how far its parts in AWS are made.'),
@@ -118,27 +35,6 @@ const addedBucket = bucket.extend({
     ),
 });
 export type AddedBucket = z.infer<typeof addedBucket>;
-
-export const unconnectedBucket = z
-  .object({
-    bucket: z.string(),
-    count: count.describe('How many events have arrived.'),
-    first_seen_at: time,
-    last_seen_at: time,
-  })
-  .meta({ id: 'UnconnectedBucket', description: 'A bucket whose events arrive although it is not connected. They are not indexed.' });
-export type UnconnectedBucket = z.infer<typeof unconnectedBucket>;
-
-export const activity = z
-  .object({
-    jobs: count.describe('How many jobs have not ended.'),
-    paused_jobs: count.describe('How many of these are paused: by a person, or because a person decides about deletions.'),
-    dead_letters: count
-      .optional()
-      .describe('How many messages the dead-letter queues hold, about, as SQS counted them last. Absent: not known to this process.'),
-  })
-  .meta({ id: 'Activity', description: 'What is at work and what waits besides the buckets themselves.' });
-export type Activity = z.infer<typeof activity>;
 
 const oneOf = (values: readonly string[]) => must(`must be one of ${values.join(', ')}`);
 
@@ -249,6 +145,21 @@ export const bucketRows = {
     },
     errors: [],
     example: { query: { limit: 100 } },
+    cli: {
+      words: 'bucket list',
+      columns: bucketColumns,
+      also: {
+        unconnected: columnsOf<UnconnectedBucket>({
+          'NOT CONNECTED': 'bucket',
+          EVENTS: 'count',
+          FIRST: (seen, nowMs) => ageOfText(seen.first_seen_at, nowMs),
+          LAST: (seen, nowMs) => ageOfText(seen.last_seen_at, nowMs),
+        }),
+      },
+      none: 'No bucket is connected. To connect one: `tally bucket add NAME`',
+      hints: bucketHints,
+      examples: ['tally bucket list'],
+    },
   },
   'POST /v1/buckets': {
     operation: 'addBucket',
@@ -316,6 +227,15 @@ export const bucketRows = {
       'audit.unavailable',
     ],
     example: { params: { bucket: 'photos' }, body: { source: 'eventbridge' } },
+    cli: {
+      words: 'bucket set <bucket>',
+      description:
+        'It changes nothing in AWS: `tally bucket apply` does, with the same options. A change of source opens a gap, which a re-index closes. Region and versioning are read again.',
+      options: { topic_arn: 'topic' },
+      columns: bucketFields,
+      hints: ({ advice }: { readonly advice?: string }) => (advice === undefined ? [] : [`Next: ${advice}`]),
+      examples: ['tally bucket set photos --enrich tags'],
+    },
   },
   'DELETE /v1/buckets/{bucket}': {
     operation: 'removeBucket',
@@ -342,6 +262,20 @@ export const bucketRows = {
       'audit.unavailable',
     ],
     example: { params: { bucket: 'photos' } },
+    cli: {
+      words: 'bucket remove <bucket>',
+      summary: 'Disconnects a bucket.',
+      description:
+        'What Tally made for it in AWS is taken away first, and its documents are deleted from the index. The bucket itself and its objects are never touched. The command may be repeated after any failure.',
+      confirm: ({ bucket: name, keep_aws: keepsAws, keep_documents: keepsDocuments }) =>
+        keepsDocuments === 'true'
+          ? undefined
+          : `This deletes all documents of ${String(name)} from the index${keepsAws === 'true' ? '' : ', and takes away what Tally made for it in AWS'}`,
+      text: ({ bucket: name }: { readonly bucket: string }, { keep_documents: keepsDocuments }) =>
+        `${name} is disconnected, and its documents ${keepsDocuments === 'true' ? 'stay in' : 'are deleted from'} the index.`,
+      hints: keptHints,
+      examples: ['tally bucket remove photos --yes'],
+    },
   },
 } as const satisfies Record<RowKey, Row>;
 

@@ -1,4 +1,5 @@
 /** The command of a row: src/cli/from-rows.ts makes `tally …` from it, with its help, options, `--json` and table. */
+import type { Finding } from '../domain/provisioning/checks/finding.ts';
 
 /** TypeScript compares the parameters of methods both ways, so that a row states the types of its own answer. */
 type Of<Arguments extends readonly unknown[], Result> = { call(...values: Arguments): Result }['call'];
@@ -16,14 +17,17 @@ export type Cells = Readonly<Record<string, string | number | undefined>>;
 export type Given = Readonly<Record<string, unknown>>;
 
 export interface RowCommand {
-  /** The words, and then the fields that are given without their names: `keys get <id>`. Rows with the same words are one command: what is given says which one is meant. */
+  /**
+   * The words, and then the fields that are given without their names: `keys get <id>`. Rows with the same words are one command,
+   * and so are the forms of a body: what is given says which one is meant.
+   */
   readonly words: string;
   /** One sentence, if that of the row is not about this command. */
   readonly summary?: string;
   /** Further facts, if those of the row are not about this command. */
   readonly description?: string;
   readonly examples: readonly [string, ...string[]];
-  /** The names of options, where they are not those of the API. */
+  /** The names of options, where they are not those of the API. One that ends in `-file` takes a file with the value, which is a secret. */
   readonly options?: Readonly<Record<string, string>>;
   /** Fields that the command itself gives. */
   readonly fixed?: Given;
@@ -39,6 +43,10 @@ export interface RowCommand {
   readonly jsonl?: Of<[item: unknown], unknown>;
   /** Hints below the answer. */
   readonly hints?: Of<[answer: unknown, given: Given], readonly string[]>;
+  /** Set if a request for all takes at most `max`, which this field of the answer counts: it is repeated while `remaining` says that more are there. */
+  readonly takes?: { readonly field: string; readonly max: number };
+  /** What keeps the command from being all right: its exit code is that of the worst. */
+  readonly findings?: Of<[answer: unknown], readonly Pick<Finding, 'severity'>[]>;
   /** What a person agrees to first, at the terminal or by `--yes`; undefined: nothing. */
   readonly confirm?: Of<[given: Given], string | undefined>;
 }

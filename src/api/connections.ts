@@ -5,7 +5,8 @@ import { findingSeverities, severities, statusOf, type Finding } from '../domain
 import { connectionStates, partKinds, type ConnectionRecord } from '../domain/provisioning/connection.ts';
 import { documentsOf } from '../domain/provisioning/planning/parts.ts';
 import type { Plan } from '../domain/provisioning/planning/plan.ts';
-import { withRole, type Roles, isElsewhere } from '../domain/provisioning/wiring.ts';
+import { withRole, type Roles, isElsewhere, sideText } from '../domain/provisioning/wiring.ts';
+import { shellWord } from '../domain/commands.ts';
 import { sideOfChange } from '../domain/provisioning/planning/sides.ts';
 import { bucketName, must, textOf } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
@@ -165,6 +166,33 @@ export const applyBody = z
   )
   .default({});
 
+/** What a removal has left there, as commands say it. */
+export function keptHints({ kept }: { readonly kept: z.infer<typeof keptParts> }): readonly string[] {
+  return kept.map(({ name, reason }) => `Left in AWS: ${name}: ${reason}`);
+}
+
+type FindingView = PlanView['findings'][number];
+
+/** A finding as people read it. */
+export function findingText({ code, severity, what, why, fix, side: place }: FindingView): string {
+  const where = place === undefined ? '' : `\n  ${sideText(place)}`;
+  return `${severity}: ${what} (${code})\n  why  ${why}\n  do   ${fix}${where}`;
+}
+
+/** What keeps the events of an applied bucket from being known to arrive. */
+export function unprovenText({ unproven = [] }: ConnectionView): string {
+  return unproven.map((each) => findingText(each)).join('\n');
+}
+
+function appliedText(done: ConnectionView): string {
+  const { bucket, source = 'its source', unproven = [] } = done;
+  return unproven.length === 0
+    ? `${bucket} is applied: its events come by ${source}.`
+    : `${bucket} is applied for ${source}, and its events are not known to arrive.\n${unprovenText(done)}`;
+}
+
+const unprovenOf = ({ unproven = [] }: ConnectionView): readonly FindingView[] => unproven;
+
 const params = z.object({ bucket: bucketName });
 const PHOTOS = { params: { bucket: 'photos' } };
 const AWS_ERRORS = [
@@ -220,6 +248,17 @@ export const connectionRows = {
     otherStatuses: { 202: 'It is not applied yet: send the request again.' },
     errors: [...AWS_ERRORS, ...WRITE_ERRORS, 'connect.plan-needed', 'connect.plan-outdated', 'connect.paused'],
     example: PHOTOS,
+    cli: {
+      words: 'bucket apply <bucket>',
+      description:
+        'It verifies what it has made. It may be repeated after any failure, and writes nothing that is there already. What touches things of others needs the token of a plan.',
+      summary: 'Makes in AWS what a bucket needs.',
+      options: { topic_arn: 'topic' },
+      text: appliedText,
+      hints: () => ['S3 needs about five minutes until it sends every event. A re-index follows then.'],
+      findings: unprovenOf,
+      examples: ['tally bucket apply photos', 'tally bucket apply photos --plan 0f1e2d3c4b5a6978'],
+    },
   },
   'PATCH /v1/buckets/{bucket}/notification': {
     operation: 'changeNotification',
@@ -237,6 +276,27 @@ export const connectionRows = {
     otherStatuses: { 202: 'It is not applied yet: send the request again.' },
     errors: [...AWS_ERRORS, ...WRITE_ERRORS, 'connect.not-applied', 'connect.not-paused'],
     example: { ...PHOTOS, body: { paused: true } },
+    cli: [
+      {
+        words: 'bucket pause <bucket>',
+        summary: 'Takes away the notification of a bucket for a moment.',
+        description:
+          'For the moment in which another notification is made that would overlap with it. Events of the meantime are lost, so a re-index follows. Only `tally bucket resume` restores it.',
+        fixed: { paused: true },
+        text: ({ bucket }: ConnectionView) => `The notification of ${bucket} is taken away, and no events arrive.`,
+        hints: ({ bucket }: ConnectionView) => [`To restore it: \`tally bucket resume ${shellWord(bucket)}\``],
+        examples: ['tally bucket pause photos'],
+      },
+      {
+        words: 'bucket resume <bucket>',
+        summary: 'Makes the notification of a bucket again that was taken away for a moment.',
+        fixed: { paused: false },
+        text: ({ bucket }: ConnectionView) => `The notification of ${bucket} is there again.`,
+        hints: (done: ConnectionView) => (done.unproven === undefined ? [] : [unprovenText(done)]),
+        findings: unprovenOf,
+        examples: ['tally bucket resume photos'],
+      },
+    ],
   },
   'POST /v1/buckets/{bucket}/clean': {
     operation: 'cleanBucket',
@@ -256,6 +316,12 @@ export const connectionRows = {
       'audit.unavailable',
     ],
     example: PHOTOS,
+    cli: {
+      words: 'bucket clean <bucket>',
+      text: ({ bucket }: ConnectionView) => `Only what ${bucket} needs now is left in AWS.`,
+      hints: keptHints,
+      examples: ['tally bucket clean photos'],
+    },
   },
   'GET /v1/buckets/{bucket}/doctor': {
     operation: 'diagnoseBucket',

@@ -42,7 +42,7 @@ const choice = z
   .union(
     [
       z.strictObject({ ids: z.array(id).min(1).max(LETTERS_MAX).readonly().describe('The ids of the letters.') }),
-      z.strictObject({ all: z.literal(true).describe('All letters that are there when the request begins, at most 1,000 of them.') }),
+      z.strictObject({ all: z.literal(true).describe('All letters that are there. One request takes at most 1,000 of them.') }),
     ],
     must('must be {"ids": ["…"]} or {"all": true}'),
   )
@@ -50,6 +50,10 @@ const choice = z
 export type LetterChoice = z.output<typeof choice>;
 
 const ID = '5fea7756-0ea4-451a-a703-a558b933e274';
+
+function takenText(what: string, taken: number, left: number): string {
+  return left === 0 ? `${what}: ${taken}` : `${what}: ${taken}. About ${left} remain, or came meanwhile.`;
+}
 
 export const deadLetterRows = {
   'GET /v1/dead-letters': {
@@ -108,6 +112,15 @@ export const deadLetterRows = {
     status: 200,
     errors: ['dead-letter.not-found', 'dead-letter.no-queue', 'queue.unreachable', 'queue.missing', 'audit.unavailable'],
     example: { body: { ids: [ID] } },
+    cli: {
+      words: 'dead-letters replay [ids...]',
+      summary: 'Sends dead letters back to the bucket queue.',
+      description:
+        'It sends their original bodies, and removes the letters. With --all each letter that is there now is sent back once; one that fails again stays.',
+      takes: { field: 'replayed', max: LETTERS_MAX },
+      text: ({ replayed, remaining: left }: Readonly<Record<'replayed' | 'remaining', number>>) => takenText('Sent back', replayed, left),
+      examples: [`tally dead-letters replay ${ID}`, 'tally dead-letters replay --all'],
+    },
   },
   'POST /v1/dead-letters/discard': {
     operation: 'discardDeadLetters',
@@ -118,6 +131,13 @@ export const deadLetterRows = {
     status: 200,
     errors: ['dead-letter.not-found', 'dead-letter.no-queue', 'queue.unreachable', 'queue.missing', 'audit.unavailable'],
     example: { body: { all: true } },
+    cli: {
+      words: 'dead-letters discard [ids...]',
+      takes: { field: 'discarded', max: LETTERS_MAX },
+      confirm: ({ ids }) => `This deletes ${Array.isArray(ids) ? `dead letters (${ids.length})` : 'all dead letters'} for good`,
+      text: ({ discarded, remaining: left }: Readonly<Record<'discarded' | 'remaining', number>>) => takenText('Deleted', discarded, left),
+      examples: [`tally dead-letters discard ${ID}`, 'tally dead-letters discard --all --yes'],
+    },
   },
 } as const satisfies Record<RowKey, Row>;
 

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { textsSchema, type ObjectState } from '../domain/documents/document.ts';
 import { faults, type Fault } from '../domain/fault.ts';
-import { bucketStatus } from './buckets.ts';
+import { bucketStatus } from './bucket.ts';
 import { bucketName, clock, keyPrefix, limit, objectKey, time, timeOf, timeOfMaybe } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 import { searchAnswer, searchQuery, storedObject } from './search.ts';

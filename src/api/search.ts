@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { objectDocumentSchema, textsSchema, type ObjectDocument } from '../domain/documents/document.ts';
 import { sortFields, sortOrders } from '../domain/search/conditions.ts';
-import { bucketStatus } from './buckets.ts';
+import { bucketStatus } from './bucket.ts';
 import {
   bucketName,
   clock,

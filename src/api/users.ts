@@ -4,7 +4,7 @@ import { roles } from '../domain/identity/actor.ts';
 import { hasSecret } from '../domain/masked-secrets.ts';
 import type { Appointment } from '../domain/identity/appointment.ts';
 import { roleSources, type UserRecord } from '../domain/identity/user.ts';
-import { columnsOf } from './command.ts';
+import { columnsOf, type Given } from './command.ts';
 import { cursor, limit, must, pageOf, time, timeOf, timeOfMaybe } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
@@ -39,6 +39,8 @@ const params = z.object({
     .describe('The id of a user. For a role also the e-mail address, which the issuer must have verified, or `sub:` with the subject.'),
 });
 
+const EXAMPLE_ID = '0aB1cD2eF3gH4iJ5kL6mN7';
+
 const changeBody = z
   .union(
     [
@@ -72,6 +74,18 @@ export type Person = z.infer<typeof person>;
 function reasonText({ role_source: source, appointed_by: by }: User): string | undefined {
   if (source === 'none') return undefined;
   return by === undefined ? source : `${source} by ${by}`;
+}
+
+/** The person as the command has named it, or as it is known. */
+function nameIn({ user: known }: Person, { id }: Given): string {
+  return known?.email ?? String(id);
+}
+
+function appointedText(changed: Person, given: Given): string {
+  const name = nameIn(changed, given);
+  return changed.waiting === undefined
+    ? `${name} is an administrator now. In a browser it counts from the next login on.`
+    : `${name} becomes an administrator at the next login, if it is before ${changed.waiting.expires_at}.`;
 }
 
 export const userRows = {
@@ -120,6 +134,40 @@ export const userRows = {
     status: 200,
     errors: ['user.not-found', 'user.role-by-rule', 'user.last-administrator', 'audit.unavailable'],
     example: { params: { id: 'alice@example.com' }, body: { role: 'admin' } },
+    cli: [
+      {
+        words: 'admin appoint <id>',
+        summary: 'Makes a person an administrator.',
+        description:
+          'A person who has logged in is one at once. For anyone else the appointment waits for the first login, for at most 7 days.',
+        fixed: { role: 'admin' },
+        text: appointedText,
+        examples: ['tally admin appoint alice@example.com', 'tally admin appoint sub:248289761001'],
+      },
+      {
+        words: 'admin dismiss <id>',
+        summary: 'Takes back that a person is appointed an administrator.',
+        fixed: { role: 'user' },
+        text: (changed: Person, given) => `${nameIn(changed, given)} is no administrator, and does not become one at a login.`,
+        examples: ['tally admin dismiss alice@example.com'],
+      },
+      {
+        words: 'admin users disable <id>',
+        summary: 'Disables a user.',
+        description: 'The user cannot log in, and sessions and API keys of the user are refused within 5 s.',
+        fixed: { disabled: true },
+        text: (changed: Person, given) => `${nameIn(changed, given)} is disabled.`,
+        examples: [`tally admin users disable ${EXAMPLE_ID}`],
+      },
+      {
+        words: 'admin users enable <id>',
+        summary: 'Enables a user who is disabled.',
+        description: 'The user must log in again.',
+        fixed: { disabled: false },
+        text: (changed: Person, given) => `${nameIn(changed, given)} is enabled.`,
+        examples: [`tally admin users enable ${EXAMPLE_ID}`],
+      },
+    ],
   },
 } as const satisfies Record<RowKey, Row>;
 export type UsersRequest = z.output<(typeof userRows)['GET /v1/admin/users']['query']>;

@@ -1,5 +1,7 @@
 /** Arguments that several commands share. */
 import { InvalidArgumentError, Option, type Command } from 'commander';
+import type { RowCommand } from '../api/command.ts';
+import type { JsonSchema } from '../api/json-schema.ts';
 import { bucketSources, enrichModes } from '../domain/bucket.ts';
 import { QUEUE_PREFIX, QUEUE_PREFIX_PATTERN } from '../domain/provisioning/planning/queue-pair.ts';
 import { registryUrl } from '../settings/urls.ts';
@@ -94,6 +96,53 @@ const DELETES_MAX = 999_999_999_999;
 /** `--allow-deletes N`: how many documents a re-index may delete whatever its deletion limit says. */
 export function allowDeletesOption(description: string): Option {
   return numberOption('--allow-deletes <n>', description, { min: 0, max: DELETES_MAX });
+}
+
+/** The option of a field of a row, by the name that its command gives it. */
+export function optionName(name: string, options: RowCommand['options'] = {}): string {
+  return `--${(options[name] ?? name).replaceAll('_', '-')}`;
+}
+
+/** The option of a field with this schema. */
+export function optionOf(name: string, schema: JsonSchema, options: RowCommand['options']): Option {
+  const word = optionName(name, options);
+  const text = helpText(schema);
+  if (schema.type === 'integer') return wholeNumber(`${word} <n>`, name, schema);
+  if (schema.type === 'boolean') return parameter(word, text, name);
+  const values = textsOf(schema.enum ?? schemaOf([schema.items ?? {}].flat()[0]).enum);
+  if (values.includes('true')) return flag(word, text, name);
+  const value = parameter(`${word} <${word.split('-').at(-1)}${schema.type === 'array' ? '...' : ''}>`, text, name);
+  return values.length === 0 ? value : value.choices(values);
+}
+
+/** Whether a field may be null. */
+export function mayBeNull({ anyOf = [] }: JsonSchema): boolean {
+  return anyOf.some((each) => schemaOf(each).type === 'null');
+}
+
+/** The option by which a field is null: its value is false. */
+export function withoutOption(name: string, options: RowCommand['options']): Option {
+  return parameter(optionName(name, options).replace('--', '--no-'), 'none that is known', name);
+}
+
+function wholeNumber(flags: string, name: string, schema: JsonSchema): Option {
+  const { minimum: min = 0, maximum: max = Number.MAX_SAFE_INTEGER, default: without } = schema;
+  const ending = without === undefined ? '' : ` (default: ${JSON.stringify(without)})`;
+  return numberOption(flags, `${helpText(schema)}, ${min} to ${max}${ending}`, { min, max, name });
+}
+
+function textsOf(values: readonly unknown[] = []): readonly string[] {
+  return values.filter((value) => typeof value === 'string');
+}
+
+/** A sentence of the row as help has it: `Only gaps of this bucket.` is `only gaps of this bucket`. */
+export function helpText({ description = '' }: JsonSchema = {}): string {
+  return description.replace(/^[A-Z](?![A-Z0-9])/, (first) => first.toLowerCase()).replace(/\.$/, '');
+}
+
+/** The schema of a field; one that permits anything says nothing. */
+export function schemaOf(field: JsonSchema | boolean | undefined): JsonSchema {
+  return typeof field === 'object' ? field : {};
 }
 
 /** Adds examples to the help of a command. */

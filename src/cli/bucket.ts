@@ -1,22 +1,23 @@
 import { shellWord } from '../domain/commands.ts';
 import { defined, omit } from '../domain/defined.ts';
 import type { Command } from 'commander';
-import type { Context, OperationBody, OperationQuery, Operations } from '../api/contract.ts';
-import type { AddedBucket, Bucket, UnconnectedBucket, ShownBucket } from '../api/buckets.ts';
+import type { Context, OperationBody, Operations } from '../api/contract.ts';
+import { bucketFields } from '../api/bucket.ts';
+import { type AddedBucket } from '../api/buckets.ts';
+import { unprovenText } from '../api/connections.ts';
 import { commandOfAct } from '../domain/bucket-status.ts';
 import { printable } from '../domain/printable.ts';
 import { EVENTBRIDGE_SWITCH } from '../domain/provisioning/planning/plan.ts';
 import { RequestError } from '../domain/request-error.ts';
 import { connectedNotApplied } from '../domain/provisioning/not-applied.ts';
-import { allBuckets } from './all-buckets.ts';
-import { accountOption, enrichOption, flag, parameter, printing, sourceOption, topicOption, withExamples } from './arguments.ts';
+import { accountOption, enrichOption, printing, sourceOption, topicOption } from './arguments.ts';
 import type { Cli, JsonOption, CliDependencies } from './cli.ts';
 import { CommandError, linesOf, orUsage, problemOf } from './errors.ts';
-import { addConnectionCommands, endUnproven, printApplied, unprovenText, applied, untilFree, exitCodeOf } from './connections.ts';
-import { fieldsText, tableText } from './output.ts';
-import { ageOfText } from '../domain/texts.ts';
+import { groupOf } from './from-rows.ts';
+import { answerText, tableText } from './output.ts';
 import PQueue from 'p-queue';
-import { exitCodes } from './exit-codes.ts';
+import { exitCodeOfFindings, exitCodes } from './exit-codes.ts';
+import { applied } from './repeated.ts';
 
 /** `reindex` is false with --no-reindex. */
 interface AddOptions extends JsonOption, Omit<OperationBody<'addBucket'>, 'bucket'> {
@@ -24,22 +25,9 @@ interface AddOptions extends JsonOption, Omit<OperationBody<'addBucket'>, 'bucke
   readonly switchOnEventbridge?: true;
 }
 
-/** `tally bucket …`. */
-export function addBucketCommands(program: Command, cli: Cli, dependencies: NamesDependencies): void {
-  const bucket = program
-    .command('bucket')
-    .summary('connect, list and disconnect buckets')
-    .description('Connects, lists and disconnects buckets.');
-  withExamples(bucket, 'tally bucket add photos', 'tally bucket list');
-  addAdd(bucket, cli, dependencies);
-  addList(bucket, cli);
-  addSet(bucket, cli);
-  addRemove(bucket, cli);
-  addConnectionCommands(bucket, cli);
-}
-
-function addAdd(bucket: Command, cli: Cli, dependencies: NamesDependencies): void {
-  const add = bucket
+/** `tally bucket add`. */
+export function addAddCommand(program: Command, cli: Cli, dependencies: NamesDependencies): void {
+  const add = groupOf(program, ['bucket'], 'tally bucket add photos')
     .command('add')
     .summary('connect one or several buckets')
     .description(
@@ -78,9 +66,9 @@ function addAdd(bucket: Command, cli: Cli, dependencies: NamesDependencies): voi
 
 async function addBucket(cli: Cli, name: string, options: AddOptions): Promise<void> {
   const record = await cli.withControl((control, context) => added(cli, control, context, { name, options, isAlone: true }));
-  cli.print(options, record, () => bucketText(record));
+  cli.print(options, record, () => answerText({ columns: bucketFields }, record, cli.nowMs()));
   for (const hint of [...eventsText(record), ...firstText(record, options)]) cli.hint(options, hint);
-  if (record.connection !== undefined) endUnproven(cli, record.connection);
+  cli.endWith(exitCodeOfFindings(record.connection?.unproven ?? []));
 }
 
 /** Adds one bucket, and repeats its apply until it is done. */
@@ -127,88 +115,6 @@ function tokenOfSwitch(error: unknown): string | undefined {
   return typeof token === 'string' && foreign === EVENTBRIDGE_SWITCH ? token : undefined;
 }
 
-interface SetOptions extends JsonOption, Omit<OperationBody<'changeBucket'>, 'topic_arn'> {
-  /** False with --no-topic. */
-  readonly topic_arn?: string | false;
-  readonly apply?: true;
-}
-
-function addSet(bucket: Command, cli: Cli): void {
-  const set = bucket
-    .command('set')
-    .summary('change how a bucket is connected')
-    .description(
-      'Changes the source, the topic or the enrichment of a connected bucket, and reads region and versioning again. A change of source opens a gap, which a re-index closes. With --apply it makes the new parts in AWS first; the earlier ones deliver until then.',
-    )
-    .argument('<name>', 'the bucket')
-    .addOption(sourceOption('how its events reach the bucket queue'))
-    .addOption(topicOption('the SNS topic that its events come through'))
-    .addOption(parameter('--no-topic', 'forget the topic', 'topic_arn'))
-    .addOption(enrichOption())
-    .option('--apply', 'also make in AWS what the bucket needs then');
-  printing(set, 'tally bucket set photos --enrich tags', 'tally bucket set photos --source notification --apply').action(
-    async (name: string, { json, apply, topic_arn: topic, ...rest }: SetOptions) => {
-      const options = { json };
-      const params = { bucket: name };
-      if (apply === true) {
-        if (topic === false) throw new CommandError('usage', '--no-topic cannot be applied: say --source');
-        const wish = { ...rest, ...defined({ topic_arn: topic }) };
-        const done = await cli.withControl((control, context) =>
-          applied(cli, options, () => control.applyBucket({ params, body: wish }, context)),
-        );
-        printApplied(cli, options, done);
-        return;
-      }
-      const change = { ...rest, ...(topic !== undefined && { topic_arn: topic === false ? null : topic }) };
-      const changed = await cli.withControl((control, context) => control.changeBucket({ params, body: change }, context));
-      cli.print(options, changed, () => bucketText(changed));
-      if (changed.advice !== undefined) cli.hint(options, `Next: ${changed.advice}`);
-    },
-  );
-}
-
-function addList(bucket: Command, cli: Cli): void {
-  const list = bucket
-    .command('list')
-    .summary('list buckets')
-    .description('Lists the connected buckets, and those whose events arrive although they are not connected.');
-  printing(list, 'tally bucket list').action(async (options: JsonOption) => {
-    const answer = await cli.withControl(allBuckets);
-    const { items, unconnected, activity } = answer;
-    if (items.length === 0) cli.hint(options, `No bucket is connected. Connect one: tally bucket add NAME`);
-    const tables = () => [connectedText(items, cli.nowMs()), unconnectedText(unconnected, cli.nowMs())].filter((text) => text !== '');
-    if (items.length + unconnected.length > 0 || options.json === true) cli.print(options, answer, () => tables().join('\n\n'));
-    for (const hint of [...actHints(items), ...letterHints(activity?.dead_letters)]) cli.hint(options, hint);
-  });
-}
-
-function addRemove(bucket: Command, cli: Cli): void {
-  const remove = bucket
-    .command('remove')
-    .summary('disconnect a bucket')
-    .description(
-      'Disconnects a bucket, takes away what Tally made for it in AWS, and deletes its documents from the index. Objects are never touched.',
-    )
-    .argument('<name>', 'the bucket')
-    .addOption(flag('--keep-aws', 'leave in AWS what Tally made there'))
-    .addOption(flag('--keep-documents', 'leave the documents in the index'))
-    .option('--yes', 'do not ask for confirmation');
-  printing(remove, 'tally bucket remove photos --yes').action(
-    async (name: string, { yes, json, ...query }: JsonOption & OperationQuery<'removeBucket'> & { readonly yes?: true }) => {
-      const options = { json };
-      const keepsDocuments = query.keep_documents === 'true';
-      const aws = query.keep_aws === 'true' ? '' : ', and takes away what Tally made for it in AWS';
-      if (!keepsDocuments) await cli.requireYes(defined({ yes }), `This deletes all documents of ${printable(name)} from the index${aws}`);
-      const removed = await cli.withControl((control, context) =>
-        untilFree(cli, options, () => control.removeBucket({ params: { bucket: name }, query }, context)),
-      );
-      const documents = keepsDocuments ? 'its documents stay in the index' : 'its documents are deleted from the index';
-      cli.print(options, removed, () => `${printable(name)} is disconnected, and ${documents}.`);
-      for (const { name: part, reason } of removed.kept) cli.hint(options, `Left in AWS: ${part}: ${reason}`);
-    },
-  );
-}
-
 /** Whether its events arrive from now on, and if not, what is missing and the one command that follows. */
 function eventsText({ bucket, status, connection }: AddedBucket): readonly string[] {
   if (connection?.state === 'applied') {
@@ -234,60 +140,6 @@ function firstText({ bucket, job_id: jobId, advice, enrich, status }: AddedBucke
   if (jobId !== undefined) return [`A first re-index indexes what it holds already: tally jobs ${shellWord(jobId)}`];
   // a bucket that was connected before has had its first re-index, unless it was left out
   return reindex && status.act?.kind !== 'reindex' ? [] : [`To index what it holds already: tally reindex ${shellWord(bucket)}`];
-}
-
-function bucketText({ bucket, region, source, topic_arn: topic, versioning, enrich, status }: Bucket): string {
-  return fieldsText({ bucket, region, source, topic, versioning: versioning.status, enrich, status: statusText(status) });
-}
-
-function connectedText(connected: readonly ShownBucket[], nowMs: number): string {
-  if (connected.length === 0) return '';
-  return tableText(
-    ['BUCKET', 'REGION', 'SOURCE', 'VERSIONS', 'ENRICH', 'LAST EVENT', 'COMPARED', 'STATUS'],
-    connected.map((record) => [
-      record.bucket,
-      record.region,
-      record.source,
-      record.versioning?.status,
-      record.enrich,
-      ageOfText(record.last_event_at, nowMs),
-      ageOfText(record.last_compared_at, nowMs),
-      statusText(record.status),
-    ]),
-  );
-}
-
-/** One word where all is well, and one sentence where it is not. */
-function statusText({ state, sentence }: Bucket['status']): string {
-  return state === 'ok' ? 'ok' : sentence;
-}
-
-/** More than these do not help at once: the table has all. */
-const ACTS_MAX = 8;
-
-/** What to do about the buckets that are not well. */
-function actHints(items: readonly ShownBucket[]): readonly string[] {
-  const commands = items.flatMap(({ status }) => (status.act === undefined ? [] : [printable(status.act.command)]));
-  const left = commands.length - ACTS_MAX;
-  const shown = commands.slice(0, ACTS_MAX).map((command) => `To do: ${command}`);
-  return left > 0 ? [...shown, `and ${left} more`] : shown;
-}
-
-function letterHints(letters = 0): readonly string[] {
-  return letters === 0 ? [] : [`Dead letters: ${letters}. To see them: tally dead-letters list`];
-}
-
-function unconnectedText(unconnected: readonly UnconnectedBucket[], nowMs: number): string {
-  if (unconnected.length === 0) return '';
-  return tableText(
-    ['NOT CONNECTED', 'EVENTS', 'FIRST', 'LAST'],
-    unconnected.map(({ bucket, count, first_seen_at: first, last_seen_at: last }) => [
-      bucket,
-      count,
-      ageOfText(first, nowMs),
-      ageOfText(last, nowMs),
-    ]),
-  );
 }
 
 /** Several buckets in one command: a few at a time, each for itself, and one table of what became of them. */
@@ -427,5 +279,5 @@ function end(cli: Cli, options: JsonOption, rows: readonly Row[]): void {
     cli.endWith(exitCodes.someFailed);
     return;
   }
-  cli.endWith(exitCodeOf(rows.flatMap((row) => ('answer' in row ? (row.answer.connection?.unproven ?? []) : []))));
+  cli.endWith(exitCodeOfFindings(rows.flatMap((row) => ('answer' in row ? (row.answer.connection?.unproven ?? []) : []))));
 }

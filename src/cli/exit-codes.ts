@@ -1,3 +1,5 @@
+import { statusOf, type Finding } from '../domain/provisioning/checks/finding.ts';
+
 /** Exit codes. 64, 69 and 78 are EX_USAGE, EX_UNAVAILABLE and EX_CONFIG of sysexits.h; 130 is 128 + SIGINT, as in shells. */
 export const exitCodes = {
   ok: 0,
@@ -32,3 +34,16 @@ export const exitMeanings: Readonly<Record<keyof typeof exitCodes, string>> = {
   config: 'invalid settings; every mistake is listed before anything starts',
   interrupted: 'interrupted (Ctrl-C) while waiting; the job continues',
 };
+
+/** The code of the worst finding. What could not be read counts as broken: it is not known to work. */
+export function exitCodeOfFindings(findings: readonly Pick<Finding, 'severity'>[]): number {
+  switch (statusOf(findings)) {
+    case 'ok':
+      return exitCodes.ok;
+    case 'degraded':
+      return exitCodes.degraded;
+    case 'broken':
+    case 'unknown':
+      return exitCodes.broken;
+  }
+}

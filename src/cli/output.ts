@@ -1,4 +1,6 @@
 /** How commands print: tables and fields for people, JSON for programs. Text from outside reaches a terminal only escaped. */
+import { z } from 'zod';
+import type { Cells, Column, Columns, RowCommand } from '../api/command.ts';
 import { printable, UNPRINTABLE } from '../domain/printable.ts';
 
 /** Returns JSON with every character escaped that {@link printable} escapes, on several lines unless `compact`. */
@@ -53,4 +55,37 @@ function cellText(cell: Cell): string {
 /** Returns the width of a cell in code points. Wide characters are rare in keys, and a slightly misaligned table does no harm. */
 function widthOf(text: string): number {
   return Array.from(text).length;
+}
+
+/** The fields of anything; none of what has none. */
+export const recordIn = z.record(z.string(), z.unknown()).catch({});
+
+/** An answer in the columns of its command, and below it those of its fields. */
+export function answerText({ columns = {}, also = {} }: Pick<RowCommand, 'columns' | 'also'>, answer: unknown, nowMs: number): string {
+  const fields = recordIn.parse(answer);
+  const more = Object.entries(also).map(([name, ofField]) => (name in fields ? blockText(ofField, fields[name], nowMs) : ''));
+  return joinedText([blockText(columns, fields['items'] ?? answer, nowMs), ...more]);
+}
+
+/** The blocks that are not empty, with an empty line between them. */
+export function joinedText(blocks: readonly string[]): string {
+  return blocks.filter((block) => block !== '').join('\n\n');
+}
+
+/** Items as a table, anything else as one line for each of its fields. */
+function blockText(columns: Columns, shown: unknown, nowMs: number): string {
+  if (!Array.isArray(shown)) return fieldsText(cellsOf(columns, shown, nowMs));
+  const rows = shown.map((item) => cellsOf(columns, item, nowMs));
+  return rows[0] === undefined ? '' : tableText(Object.keys(rows[0]), rows.map(Object.values));
+}
+
+function cellsOf(columns: Columns, item: unknown, nowMs: number): Cells {
+  if (typeof columns === 'function') return columns(item);
+  return Object.fromEntries(Object.entries(columns).map(([name, column]) => [name, cellOf(column, item, nowMs)]));
+}
+
+function cellOf(column: Column, item: unknown, nowMs: number): Cell {
+  if (typeof column === 'function') return column(item, nowMs);
+  const value = recordIn.parse(item)[column];
+  return typeof value === 'string' || typeof value === 'number' ? value : undefined;
 }

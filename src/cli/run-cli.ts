@@ -1,25 +1,22 @@
 /** The command line: reads the arguments, runs one command, reports what failed, and returns the exit code. */
 import { Command, CommanderError } from 'commander';
 import { registryOf, registryOption } from './arguments.ts';
-import { addBucketCommands, type NamesDependencies } from './bucket.ts';
+import { addAddCommand, type NamesDependencies } from './bucket.ts';
 import { createCli, type Cli, type CliDependencies } from './cli.ts';
 import { addConfigCommand } from './config.ts';
-import { addDeadLetterCommands } from './dead-letters.ts';
 import { failureOf } from './errors.ts';
 import { exitCodes } from './exit-codes.ts';
-import { addDoctorCommand } from './connections.ts';
+import { addDoctorCommand, addPlanCommand } from './connections.ts';
 import { addExplainCommand } from './explain.ts';
 import { addRowCommands } from './from-rows.ts';
 import { addIamPolicyCommand } from './iam-policy.ts';
 import { addDriftCommand } from './drift.ts';
 import { addReindexCommand } from './jobs.ts';
-import { addRevokeCommand } from './keys.ts';
 import { addLoginCommands, type LoginDependencies } from './login.ts';
 import { addMcpCommand, type McpDependencies } from './mcp.ts';
 import { addQueueCommands } from './queue.ts';
 import { addSearchCommand, addUsageCommand } from './search.ts';
 import { addServeCommand } from './serve.ts';
-import { addAppointCommand, addUserSetCommand } from './users.ts';
 
 /** The width of help texts. It fits most terminals, and is used for pipes too. */
 const HELP_COLUMNS = 80;
@@ -104,7 +101,9 @@ Example:
   addServeCommand(program, cli);
   addConfigCommand(program, cli);
   addQueueCommands(program, cli);
-  addBucketCommands(program, cli, names);
+  addAddCommand(program, cli, names);
+  addPlanCommand(program, cli);
+  addRowCommands(program, cli, 'bucket');
   addDoctorCommand(program, cli);
   addIamPolicyCommand(program, cli);
   addSearchCommand(program, cli);
@@ -113,15 +112,11 @@ Example:
   addMcpCommand(program, cli, mcp);
   addRowCommands(program, cli, 'gaps');
   addRowCommands(program, cli, 'dead-letters');
-  addDeadLetterCommands(program, cli);
   addReindexCommand(program, cli);
   addDriftCommand(program, cli);
   addRowCommands(program, cli, 'jobs');
   addRowCommands(program, cli, 'keys');
-  addRevokeCommand(program, cli);
   addRowCommands(program, cli, 'admin');
-  addUserSetCommand(program, cli);
-  addAppointCommand(program, cli);
   addLoginCommands(program, cli, logins);
   return program;
 }

@@ -142,7 +142,7 @@ export function commandOfAct(act: BucketAct, bucket: string): string {
     case 'plan':
       return `tally bucket plan ${bucket}`;
     case 'resume':
-      return `tally bucket notification ${bucket} resume`;
+      return `tally bucket resume ${bucket}`;
     case 'gaps':
       return `tally gaps --bucket ${bucket}`;
     case 'reindex':

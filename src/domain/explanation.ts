@@ -94,7 +94,7 @@ function statusReason({ bucket: { bucket }, status: { state, sentence } }: Misma
     case 'quiet':
       return `its events may not arrive. ${sentence}; \`tally doctor ${bucket}\` says whether something is missing`;
     case 'paused':
-      return `${sentence}; \`tally bucket notification ${bucket} resume\` makes it again`;
+      return `${sentence}; \`tally bucket resume ${bucket}\` makes it again`;
     case 'waiting':
       return sentence;
     case 'deletions_held':

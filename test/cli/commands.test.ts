@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bucketAnswer, deadLetter, explanation, job, nastyKey, objectDocument, planAnswer, usage } from '../support/fakes/control.ts';
+import { bucketAnswer, explanation, job, nastyKey, objectDocument, planAnswer, usage } from '../support/fakes/control.ts';
 import { connectedNotApplied } from '../../src/domain/provisioning/not-applied.ts';
 import { RequestError } from '../../src/domain/request-error.ts';
 import { createCliWorld } from './world.ts';
@@ -14,29 +14,13 @@ function unsafeIn(text: string): boolean {
 const TOPIC = 'arn:aws:sns:eu-west-1:123456789012:uploads';
 const SAFE_KEY = 'a b/ü\\u{1b}[2J\\u{202e}\\u{a}"\\.jpg';
 
-describe('every command that reads or writes records', () => {
+describe('each command that is more than a row', () => {
   it.each([
     ['search', { items: [objectDocument], next: 'page-2' }],
     ['du photos', usage],
     ['explain photos cat.jpg', explanation],
-    [
-      'bucket list',
-      {
-        items: [bucketAnswer],
-        unconnected: [expect.objectContaining({ bucket: 'stray', count: 3 })],
-        activity: { jobs: 2, paused_jobs: 1, dead_letters: 3 },
-      },
-    ],
     ['bucket add photos', { ...bucketAnswer, changed: true }],
-    ['bucket remove photos --yes', { bucket: 'photos', kept: [] }],
     ['bucket plan photos', planAnswer],
-    ['bucket apply photos', { bucket: 'photos', state: 'applied', source: 'notification' }],
-    ['bucket clean photos', { bucket: 'photos', state: 'applied', source: 'eventbridge', kept: [] }],
-    ['bucket notification photos pause', { bucket: 'photos', state: 'paused', source: 'notification' }],
-    ['bucket notification photos resume', { bucket: 'photos', state: 'applied', source: 'notification' }],
-    ['dead-letters replay --all', { replayed: 2, remaining: 0 }],
-    ['dead-letters discard letter-1 --yes', { discarded: 1, remaining: 0 }],
-    ['keys revoke k1', { id: 'k1' }],
     ['reindex photos', job],
   ])('prints what the HTTP API answers with --json, and nothing else: %s', async (command, answer) => {
     const world = createCliWorld();
@@ -283,7 +267,6 @@ describe('tally explain', () => {
   });
 });
 
-const AT = '2026-01-02T03:04:05.000Z';
 const NEVER = { state: 'never_compared', severity: 'warning', sentence: 'All of it was never compared' };
 
 describe('tally bucket', () => {
@@ -338,128 +321,6 @@ describe('tally bucket', () => {
     expect(stderr).toContain(
       'Documents that are indexed already lack what enrich tags asks for. To fill it in: tally reindex photos --fill\n',
     );
-  });
-
-  it('list says of each bucket when it was compared, how far its index can be relied on, and what to do; beside them whose events arrive', async () => {
-    const world = createCliWorld();
-    const held = { state: 'deletions_held', severity: 'bad', sentence: '1,035 deletions wait for you' };
-    const items = [
-      { ...bucketAnswer, bucket: 'aaa', status: NEVER },
-      { ...bucketAnswer, bucket: 'bbb', status: { ...held, act: { kind: 'gaps', command: 'tally gaps --bucket bbb' } } },
-      { ...bucketAnswer, bucket: 'ccc', last_compared_at: '2026-01-02T04:05:05.000Z' },
-    ];
-    const activity = { jobs: 0, paused_jobs: 0, dead_letters: 3 };
-    world.nextAnswers({ items, unconnected: [{ bucket: 'stray', count: 3, first_seen_at: AT, last_seen_at: AT }], activity });
-    const { stdout, stderr } = await world.run('bucket list');
-    expect(stdout).toMatch(/^BUCKET .* LAST EVENT +COMPARED +STATUS$/m);
-    expect(stdout).toMatch(/^aaa +eu-west-1 +notification +enabled +none +- +- +All of it was never compared$/m);
-    expect(stdout).toMatch(/^bbb .* 1,035 deletions wait for you$/m);
-    expect(stdout).toMatch(/^ccc .* 59 min +ok$/m);
-    expect(stdout).toMatch(/^stray +3 +2 h +2 h$/m);
-    expect(stderr).toBe('To do: tally gaps --bucket bbb\nDead letters: 3. To see them: tally dead-letters list\n');
-  });
-
-  it('list says so when there is none', async () => {
-    const world = createCliWorld();
-    world.nextAnswers({ items: [], unconnected: [] });
-    expect(await world.run('bucket list')).toMatchObject({
-      exitCode: 0,
-      stdout: '',
-      stderr: expect.stringContaining('No bucket is connected'),
-    });
-  });
-
-  it('remove refuses without --yes where nobody can be asked', async () => {
-    const world = createCliWorld();
-    const { exitCode, stderr } = await world.run('bucket remove photos');
-    expect(exitCode).toBe(64);
-    expect(stderr).toContain('of photos from the index, and takes away what Tally made for it in AWS: repeat the command with --yes');
-    const { stderr: kept } = await world.run('bucket remove photos --keep-aws');
-    expect(kept).toContain('deletes all documents of photos from the index: repeat the command with --yes');
-    expect(world.asked).toEqual([]);
-  });
-
-  it('remove asks the person at the terminal and does what they say', async () => {
-    const questions: string[] = [];
-    const answers = [false, true];
-    const world = createCliWorld({
-      async confirm(question) {
-        questions.push(question);
-        return answers.shift() ?? false;
-      },
-    });
-    expect(await world.run('bucket remove photos')).toEqual({ exitCode: 1, stdout: '', stderr: 'tally: nothing was changed\n' });
-    expect(world.asked).toEqual([]);
-    expect((await world.run('bucket remove photos')).exitCode).toBe(0);
-    expect(world.asked).toEqual([['removeBucket', { params: { bucket: 'photos' } }]]);
-    expect(questions).toHaveLength(2);
-    await world.run('bucket remove photos --yes');
-    expect(questions).toHaveLength(2);
-  });
-});
-
-describe('tally dead-letters', () => {
-  it('list shows faults and reasons', async () => {
-    const world = createCliWorld();
-    const { stdout } = await world.run('dead-letters list --limit 5');
-    expect(world.asked).toEqual([['listDeadLetters', { query: { limit: 5 } }]]);
-    expect(stdout).toMatch(/^letter-1 +2 h +3 B +message.not-json +Unexpected token$/m);
-  });
-
-  it('show prints the body line by line, escaped', async () => {
-    const world = createCliWorld();
-    world.nextAnswers({
-      id: 'letter-1',
-      sent_at: deadLetter.sent_at,
-      size_bytes: 9,
-      context: { queue: nastyKey },
-      body: '{\n"x"\u001b[2J\r\n}',
-    });
-    const { stdout } = await world.run('dead-letters show letter-1');
-    expect(stdout).toContain('SQS itself moved the message here');
-    expect(stdout.endsWith('\n\n{\n"x"\\u{1b}[2J\\u{d}\n}\n')).toBe(true);
-    expect(unsafeIn(stdout)).toBe(false);
-  });
-
-  it('replay sends back the letters that are named, or all', async () => {
-    const world = createCliWorld();
-    expect((await world.run('dead-letters replay a b')).stdout).toBe('Sent back: 2\n');
-    await world.run('dead-letters replay --all');
-    expect(world.asked).toEqual([
-      ['replayDeadLetters', { body: { ids: ['a', 'b'] } }],
-      ['replayDeadLetters', { body: { all: true } }],
-    ]);
-  });
-
-  it.each([
-    ['replay', 'replayed', 'Sent back: 2040. About 3 remain, or came meanwhile.\n'],
-    ['discard', 'discarded', 'Deleted: 2040. About 3 remain, or came meanwhile.\n'],
-  ])('%s --all repeats its request until fewer than a thousand letters were taken', async (act, taken, text) => {
-    const world = createCliWorld();
-    world.nextAnswers({ [taken]: 1_000, remaining: 1_043 });
-    world.nextAnswers({ [taken]: 1_000, remaining: 43 });
-    world.nextAnswers({ [taken]: 40, remaining: 3 });
-    const { stdout, stderr } = await world.run('dead-letters', act, '--all', ...(act === 'discard' ? ['--yes'] : []));
-    expect(stdout).toBe(text);
-    expect(stderr).toContain('1000 of about 2043 letters are done.');
-    expect(world.asked).toHaveLength(3);
-  });
-
-  it('replay --all ends when as many were taken as there were, though letters that failed again come', async () => {
-    const world = createCliWorld();
-    world.nextAnswers({ replayed: 1_000, remaining: 1_000 });
-    world.nextAnswers({ replayed: 1_000, remaining: 900 });
-    expect((await world.run('dead-letters replay --all')).stdout).toBe('Sent back: 2000. About 900 remain, or came meanwhile.\n');
-    expect(world.asked).toHaveLength(2);
-  });
-
-  it('discard deletes nothing without --yes where nobody can be asked', async () => {
-    const world = createCliWorld();
-    expect((await world.run('dead-letters discard a')).exitCode).toBe(64);
-    expect((await world.run('dead-letters discard --all')).stderr).toContain('deletes all dead letters for good');
-    expect(world.asked).toEqual([]);
-    expect((await world.run('dead-letters discard --all --yes')).stdout).toBe('Deleted: 1\n');
-    expect(world.asked).toEqual([['discardDeadLetters', { body: { all: true } }]]);
   });
 });
 

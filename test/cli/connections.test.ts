@@ -73,23 +73,7 @@ describe('tally bucket plan of a bucket that is not connected', () => {
   });
 });
 
-describe('tally bucket apply', () => {
-  it('repeats its request until it is applied', async () => {
-    const world = createCliWorld();
-    for (const waiting_for of ['S3', 'another change'])
-      world.nextAnswers({ bucket: 'photos', state: 'applying', waiting_for, retry_after_ms: 2_000 });
-    const { exitCode, stdout, stderr } = await world.run('bucket apply photos --plan 0f1e --skip-destination-validation');
-    expect(exitCode).toBe(0);
-    expect(world.asked).toEqual(
-      Array.from({ length: 3 }, () => [
-        'applyBucket',
-        { params: { bucket: 'photos' }, body: { plan: '0f1e', skip_destination_validation: true } },
-      ]),
-    );
-    expect(stdout).toBe('photos is applied: its events come by notification.\n');
-    expect(stderr).toMatch(/^Waiting for S3\.\nWaiting for another change\.\n/);
-  });
-
+describe('tally bucket add --apply', () => {
   const unchecked = {
     code: 'connect.trail-unchecked',
     severity: 'degraded',
@@ -100,38 +84,17 @@ describe('tally bucket apply', () => {
   } as const;
   const unproven = { bucket: 'photos', state: 'applied', source: 'routed', unproven: [unchecked] } as const;
 
-  it.each([
-    [['bucket', 'apply', 'photos'], unproven, 'degraded', 5],
-    [['bucket', 'set', 'photos', '--source', 'routed', '--apply'], unproven, 'degraded', 5],
-    [['bucket', 'add', 'photos', '--source', 'routed', '--apply'], { ...bucketAnswer, connection: unproven }, 'degraded', 5],
-    [['bucket', 'apply', 'photos'], { ...unproven, unproven: [{ ...unchecked, severity: 'broken' as const }] }, 'broken', 6],
-    [
-      ['bucket', 'notification', 'photos', 'resume'],
-      { ...unproven, unproven: [{ ...unchecked, severity: 'broken' as const }] },
-      'broken',
-      6,
-    ],
-  ])('%j does not say that events come where that is not known', async (args, answer, severity, code) => {
+  it('does not say that events come where that is not known', async () => {
     const world = createCliWorld();
-    world.nextAnswers(answer);
-    const { exitCode, stdout, stderr } = await world.run(...args);
+    world.nextAnswers({ ...bucketAnswer, connection: unproven });
+    const { exitCode, stdout, stderr } = await world.run('bucket add photos --source routed --apply');
     const text = `${stdout}${stderr}`;
-    expect(exitCode).toBe(code);
-    expect(text).toContain(`${severity}: a trail must record the data events of photos (connect.trail-unchecked)\n  why  the rule`);
-    expect(text).not.toContain('its events come by');
+    expect(exitCode).toBe(5);
+    expect(text).toContain('degraded: a trail must record the data events of photos (connect.trail-unchecked)\n  why  the rule');
     expect(isUnsafe(text)).toBe(false);
   });
 
-  it('ends with the reason when AWS must be changed by somebody else', async () => {
-    const world = createCliWorld();
-    world.nextFails(new RequestError('connect.overlap', 'photos has notifications for the same events'));
-    expect(await world.run('bucket apply photos')).toMatchObject({
-      exitCode: 1,
-      stderr: expect.stringContaining('(connect.overlap)'),
-    });
-  });
-
-  it('follows `bucket add --apply`', async () => {
+  it('applies until it is done', async () => {
     const world = createCliWorld();
     const { exitCode } = await world.run('bucket add photos --apply --bucket-account 210987654321');
     expect(exitCode).toBe(0);
@@ -141,43 +104,11 @@ describe('tally bucket apply', () => {
     expect((await world.run('bucket add photos --bucket-account 7')).exitCode).toBe(64);
   });
 
-  it('ends with `bucket add --apply` if that has applied everything', async () => {
+  it('ends if the first request has applied everything', async () => {
     const world = createCliWorld();
     world.nextAnswers({ ...bucketAnswer, connection: { bucket: 'photos', state: 'applied', source: 'notification' } });
     await world.run('bucket add photos --apply');
     expect(world.asked.map(([operation]) => operation)).toEqual(['addBucket']);
-  });
-});
-
-describe('tally bucket', () => {
-  it('notification pause names the command that restores it', async () => {
-    const world = createCliWorld();
-    const { stderr } = await world.run('bucket notification photos pause');
-    expect(stderr).toContain('tally bucket notification photos resume\n');
-    expect((await world.run('bucket notification photos resume')).stdout).toContain('there again');
-  });
-
-  it('remove and notification wait for another change of a connection', async () => {
-    for (const command of [
-      ['remove', 'photos', '--yes'],
-      ['notification', 'photos', 'pause'],
-    ]) {
-      const world = createCliWorld();
-      const busy = new RequestError('connect.busy', 'another process changes connections now: repeat the request');
-      for (let times = 0; times < 2; times += 1) world.nextDoes(() => Promise.reject(busy));
-      const { exitCode, stderr } = await world.run('bucket', ...command);
-      expect({ exitCode, asked: world.asked.length }).toEqual({ exitCode: 0, asked: 3 });
-      expect(stderr).toContain('Waiting for another change of a connection.');
-    }
-  });
-
-  it('remove names what it leaves in AWS, and takes wishes', async () => {
-    const world = createCliWorld();
-    world.nextAnswers({ bucket: 'photos', kept: [{ name: 'arn:topic', reason: 'others are subscribed to it' }] });
-    const { stdout, stderr } = await world.run('bucket remove photos --keep-aws --keep-documents');
-    expect(world.asked).toEqual([['removeBucket', { params: { bucket: 'photos' }, query: { keep_aws: 'true', keep_documents: 'true' } }]]);
-    expect(stdout).toContain('its documents stay');
-    expect(stderr).toContain('Left in AWS: arn:topic: others are subscribed to it\n');
   });
 });
 
@@ -320,25 +251,5 @@ describe('tally iam-policy', () => {
     const TALLY_QUEUE_URL = 'http://127.0.0.1:4566/queue/eu-central-1/123456789012/tally-bucket-events';
     const { stdout } = await createCliWorld({ env: { ...env, TALLY_QUEUE_URL } }).run('iam-policy');
     expect(stdout).toMatch(/"arn:aws:sqs:[^:]+:123456789012:tally-bucket-events"/);
-  });
-});
-
-describe('tally bucket set', () => {
-  it('changes the record, and says what to do next', async () => {
-    const world = createCliWorld();
-    world.nextAnswers({ ...bucketAnswer, source: 'eventbridge', advice: 'tally bucket apply photos' });
-    const { stdout, stderr } = await world.run('bucket set photos --source eventbridge --no-topic --enrich tags');
-    expect(world.asked).toEqual([
-      ['changeBucket', { params: { bucket: 'photos' }, body: { source: 'eventbridge', enrich: 'tags', topic_arn: null } }],
-    ]);
-    expect(stdout).toMatch(/^source +eventbridge$/m);
-    expect(stderr).toContain('Next: tally bucket apply photos\n');
-  });
-
-  it('applies instead with --apply, after which the record follows', async () => {
-    const world = createCliWorld();
-    expect((await world.run('bucket set photos --source eventbridge --apply')).exitCode).toBe(0);
-    expect(world.asked).toEqual([['applyBucket', { params: { bucket: 'photos' }, body: { source: 'eventbridge' } }]]);
-    expect((await world.run('bucket set photos --no-topic --apply')).exitCode).toBe(64);
   });
 });

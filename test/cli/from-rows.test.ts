@@ -1,16 +1,29 @@
 /** What every command that is made from a row promises: its help, its request, its output and its exit codes. */
 import { describe, expect, it } from 'vitest';
+import type { RowCommand } from '../../src/api/command.ts';
 import { rowsOfControlPlane } from '../../src/api/contract.ts';
 import { FaultError } from '../../src/domain/fault.ts';
 import { UNPRINTABLE } from '../../src/domain/printable.ts';
 import { RequestError } from '../../src/domain/request-error.ts';
+import {
+  anyApiKey,
+  apiKey,
+  auditRecord,
+  bucketAnswer,
+  deadLetter,
+  gap,
+  keySecret,
+  runningJob,
+  userAnswer,
+} from '../support/fakes/control.ts';
 import { createCliWorld } from './world.ts';
 
 const commands = rowsOfControlPlane.flatMap((row) => [row.cli ?? []].flat().map((command) => ({ row, command, words: command.words })));
 
 /** The words of an example, without the name of the program. */
 function argumentsOf(example: string): readonly string[] {
-  return [...example.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map(([, ...found]) => found.find((word) => word !== undefined) ?? '').slice(1);
+  const line = example.replace('URL', 'http://127.0.0.1:8080');
+  return [...line.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map(([, ...found]) => found.find((word) => word !== undefined) ?? '').slice(1);
 }
 
 /** What a terminal would act on. */
@@ -18,9 +31,13 @@ function unsafeIn(text: string): readonly string[] {
   return text.match(UNPRINTABLE)?.filter((character) => character !== '\n') ?? [];
 }
 
+/** The first example, to which a person agrees. */
+function agreedOf({ confirm, examples: [example] }: RowCommand): readonly string[] {
+  return [...argumentsOf(example), ...(confirm === undefined || example.includes('--yes') ? [] : ['--yes'])];
+}
+
 describe.each(commands)('tally $words', ({ row, command }) => {
-  const [example] = command.examples;
-  const words = [...argumentsOf(example), ...(command.confirm === undefined ? [] : ['--yes'])];
+  const words = agreedOf(command);
 
   it('shows its examples in its help', async () => {
     const { stdout } = await createCliWorld().run(`${command.words.replaceAll(/ [<[].*/g, '')} --help`);
@@ -28,10 +45,11 @@ describe.each(commands)('tally $words', ({ row, command }) => {
     expect(stdout).toContain('--json');
   });
 
-  it.each(command.examples)('asks the registry as its example says: %s', async (each) => {
+  it.each(command.examples)('requests what its example says: %s', async (each) => {
     const world = createCliWorld();
-    const { exitCode } = await world.run('', ...argumentsOf(each), ...(command.confirm === undefined ? [] : ['--yes']));
+    const { exitCode } = await world.run('', ...agreedOf({ ...command, examples: [each] }));
     expect([exitCode, world.asked[0]?.[0]]).toEqual([0, row.operation]);
+    expect(JSON.stringify(world.asked[0]?.[1])).toContain(JSON.stringify(command.fixed ?? {}).slice(1, -1));
   });
 
   it('prints the answer with --json and nothing else', async () => {
@@ -62,5 +80,364 @@ describe.each(commands)('tally $words', ({ row, command }) => {
     const world = createCliWorld();
     world.nextFails(error);
     expect(await world.run('', ...words)).toMatchObject({ exitCode, stdout: '' });
+  });
+});
+
+it.each(commands.filter(({ row }) => 'cursor' in (row.query?.shape ?? {})))(
+  'tally $words asks for a page, and says how to see the next',
+  async ({ command }) => {
+    const world = createCliWorld();
+    world.nextAnswers({ items: [], next: 'page-3' });
+    const { stderr } = await world.run('', ...agreedOf(command), '--limit', '5', '--cursor', 'page-2');
+    expect(world.asked[0]?.[1]).toMatchObject({ query: { limit: 5, cursor: 'page-2' } });
+    expect(stderr).toContain('There is more. Repeat the command with --cursor page-3\n');
+  },
+);
+
+it.each(commands.filter(({ command }) => command.confirm !== undefined))(
+  'tally $words changes nothing unless a person agrees',
+  async ({ command }) => {
+    const words = agreedOf(command).filter((word) => word !== '--yes');
+    const alone = createCliWorld();
+    expect(await alone.run('', ...words)).toEqual({
+      exitCode: 64,
+      stdout: '',
+      stderr: expect.stringMatching(/^tally: This deletes .*: repeat the command with --yes\n$/),
+    });
+    const questions: string[] = [];
+    const world = createCliWorld({ confirm: async (question) => questions.push(question) === 2 });
+    expect(await world.run('', ...words)).toEqual({ exitCode: 1, stdout: '', stderr: 'tally: nothing was changed\n' });
+    expect([alone.asked, world.asked]).toEqual([[], []]);
+    expect((await world.run('', ...words)).exitCode).toBe(0);
+    expect(questions).toEqual(Array.from({ length: 2 }, () => expect.stringMatching(/^This deletes .*\. Continue\?$/)));
+  },
+);
+
+const AT = '2026-01-02T03:04:05.000Z';
+/** Of a table: its cells. */
+const cellsOf = (text: string): readonly string[] => text.split('\n').map((line) => line.replaceAll(/ {2,}/g, ' | '));
+const finding = {
+  code: 'connect.trail-unchecked',
+  severity: 'degraded',
+  what: 'a trail must record',
+  why: 'no events',
+  fix: '{}',
+  blocks: false,
+};
+const unproven = { bucket: 'photos', state: 'applied', source: 'routed', unproven: [finding] };
+const findingLines = ['degraded: a trail must record (connect.trail-unchecked)', ' | why | no events', ' | do | {}'];
+
+describe('exactly', () => {
+  it.each<[line: string, answer: unknown, request: readonly [string, object], out: readonly string[], err?: readonly string[]]>([
+    [
+      'keys list --name ci --fingerprint qk_abcd…wxyz --status ACTIVE --limit 2',
+      { items: [apiKey, { ...apiKey, name: 'x\u001b[2J', last_used_at: AT }], next: 'page-2' },
+      ['listApiKeys', { query: { name: 'ci', fingerprint: 'qk_abcd…wxyz', status: 'ACTIVE', limit: 2 } }],
+      [
+        'ID | NAME | FINGERPRINT | STATUS | CREATED | EXPIRES | LAST USED | SCOPES',
+        `k0123456789abcdefghijAB | nightly export | qk_abcd…wxyz | ACTIVE | ${AT} | 2026-04-02T03:04:05.000Z | never | read`,
+        `k0123456789abcdefghijAB | x\\u{1b}[2J | qk_abcd…wxyz | ACTIVE | ${AT} | 2026-04-02T03:04:05.000Z | ${AT} | read`,
+      ],
+      ['There is more. Repeat the command with --cursor page-2'],
+    ],
+    [
+      'admin keys list --name ci --unused-since 2026-08-01',
+      { items: [{ ...anyApiKey, user_email_verified: false, owner_disabled: true }] },
+      ['listAllApiKeys', { query: { key_name: 'ci', unused_since: '2026-08-01', limit: 100 } }],
+      [
+        'ID | NAME | FINGERPRINT | STATUS | CREATED | EXPIRES | LAST USED | SCOPES | OWNER | OWNER ID',
+        `k0123456789abcdefghijAB | nightly export | qk_abcd…wxyz | ACTIVE | ${AT} | 2026-04-02T03:04:05.000Z | never | read | bob@example.com (not verified) (disabled) | 0aB1cD2eF3gH4iJ5kL6mN7`,
+      ],
+    ],
+    [
+      'admin users list',
+      {
+        items: [
+          { ...userAnswer, role: 'admin', role_source: 'appointment', appointed_by: 'alice@build-1' },
+          { ...userAnswer, email: 's@id', email_verified: false },
+        ],
+        waiting: [{ sub: '248289761001', appointed_by: 'root', created_at: AT, expires_at: AT }],
+      },
+      ['listUsers', { query: { limit: 100 } }],
+      [
+        'ID | EMAIL | ROLE | BECAUSE OF | LAST LOGIN | DISABLED',
+        `0aB1cD2eF3gH4iJ5kL6mN7 | bob@example.com | admin | appointment by alice@build-1 | ${AT} | -`,
+        `0aB1cD2eF3gH4iJ5kL6mN7 | s@id (not verified) | user | - | ${AT} | -`,
+        '',
+        'ADMINISTRATOR AT THE FIRST LOGIN | APPOINTED BY | SINCE | ENDS',
+        `sub:248289761001 | root | ${AT} | ${AT}`,
+      ],
+    ],
+    [
+      'bucket list',
+      {
+        items: [
+          {
+            ...bucketAnswer,
+            last_compared_at: '2026-01-02T04:05:05.000Z',
+            status: {
+              state: 'deletions_held',
+              severity: 'bad',
+              sentence: '1,035 deletions wait for you',
+              act: { kind: 'gaps', command: 'tally gaps --bucket photos' },
+            },
+          },
+          { bucket: 'videos', status: bucketAnswer.status, gaps: 0 },
+        ],
+        unconnected: [{ bucket: 'stray', count: 3, first_seen_at: AT, last_seen_at: AT }],
+        activity: { jobs: 0, paused_jobs: 0, dead_letters: 3 },
+      },
+      ['listBuckets', { query: { limit: 100 } }],
+      [
+        'BUCKET | REGION | SOURCE | VERSIONS | ENRICH | LAST EVENT | COMPARED | STATUS',
+        'photos | eu-west-1 | notification | enabled | none | - | 59 min | 1,035 deletions wait for you',
+        'videos | - | - | - | - | - | - | ok',
+        '',
+        'NOT CONNECTED | EVENTS | FIRST | LAST',
+        'stray | 3 | 2 h | 2 h',
+      ],
+      ['To do: tally gaps --bucket photos', 'Dead letters: 3. To see them: `tally dead-letters list`'],
+    ],
+    [
+      'dead-letters list --limit 5',
+      { items: [deadLetter] },
+      ['listDeadLetters', { query: { limit: 5 } }],
+      ['ID | AGE | SIZE | FAULT | REASON', 'letter-1 | 2 h | 3 B | message.not-json | Unexpected token'],
+    ],
+    [
+      'dead-letters show letter-1',
+      { id: 'letter-1', sent_at: AT, size_bytes: 9, context: { queue: '\u001b[2J' }, body: '{\n"x"\u001b[2J\r\n}' },
+      ['getDeadLetter', { params: { id: 'letter-1' } }],
+      [
+        'id | letter-1',
+        `sent | ${AT}`,
+        'size | 9 B',
+        'fault | not stated: SQS itself moved the message here, or there was no room for the reason',
+        'context | {"queue":"\\\\u001b[2J"}'.replace('\\\\', '\\'),
+        '',
+        '{',
+        '"x"\\u{1b}[2J\\u{d}',
+        '}',
+      ],
+    ],
+    [
+      'jobs job-1',
+      { ...runningJob, last_fault: { code: 's3.throttled', reason: '503 SlowDown', range: '2' } },
+      ['getJob', { params: { id: 'job-1' } }],
+      [
+        'id | job-1',
+        'bucket | photos',
+        'mode | apply',
+        'requested by | test',
+        'state | running: comparing',
+        `created | ${AT}`,
+        `started | ${AT}`,
+        'progress | 25 %',
+        'rate | 25,000 objects/s',
+        'ranges | 2 of 8 done, 3 in progress',
+        `covers changes before | ${AT}`,
+        'listed | 1,000 objects, 0 B',
+        'scanned | 0 documents',
+        'requests | 5 LIST, 0 HEAD',
+        'equal | 990',
+        'missing | 6',
+        'stale | 4',
+        'phantom | 2',
+        'lacking fields | 0',
+        'in flight | 0',
+        'written | 10',
+        'deleted | 2',
+        'cost | < $0.01 (estimate)',
+        'last fault | 503 SlowDown (s3.throttled)',
+        'in range | 2',
+        'advice | Wait: S3 limits the request rate, which usually passes. If it lasts, run fewer workers.',
+      ],
+    ],
+    [
+      'admin access --where photos --cursor page-1',
+      { items: [], next: 'page-2' },
+      ['listReaders', { query: { where: 'photos', cursor: 'page-1', limit: 100 } }],
+      [],
+      ['No one who has logged in may read anything of photos on this page.', 'There is more. Repeat the command with --cursor page-2'],
+    ],
+    [
+      'keys create ci --days 60 --scope read operate',
+      { key: { ...apiKey, scopes: ['read', 'operate'] }, secret: keySecret },
+      ['createApiKey', { body: { name: 'ci', expires_in_days: 60, scopes: ['read', 'operate'] } }],
+      [
+        `secret | ${keySecret}`,
+        '',
+        'id | k0123456789abcdefghijAB',
+        'name | nightly export',
+        'owner | bob@example.com',
+        'fingerprint | qk_abcd…wxyz',
+        'status | ACTIVE',
+        `created | ${AT}`,
+        'expires | 2026-04-02T03:04:05.000Z',
+        'last_used | never',
+        'scopes | read, operate',
+      ],
+      ['Store the secret now: it cannot be shown again.'],
+    ],
+    [
+      'bucket set photos --source eventbridge --no-topic --enrich tags',
+      { ...bucketAnswer, source: 'eventbridge', advice: 'run `tally bucket apply photos`' },
+      ['changeBucket', { params: { bucket: 'photos' }, body: { source: 'eventbridge', topic_arn: null, enrich: 'tags' } }],
+      ['bucket | photos', 'region | eu-west-1', 'source | eventbridge', 'versioning | enabled', 'enrich | none', 'status | ok'],
+      ['Next: run `tally bucket apply photos`'],
+    ],
+    [
+      'bucket remove photos --keep-aws --keep-documents',
+      { bucket: 'photos', kept: [{ name: 'arn:topic', reason: 'others are subscribed to it' }] },
+      ['removeBucket', { params: { bucket: 'photos' }, query: { keep_aws: 'true', keep_documents: 'true' } }],
+      ['photos is disconnected, and its documents stay in the index.'],
+      ['Left in AWS: arn:topic: others are subscribed to it'],
+    ],
+    [
+      'admin appoint bob@example.com',
+      { user: { ...userAnswer, email: 'eve\u001b]0;owned\u0007@example.com', role: 'admin' } },
+      ['changeUser', { params: { id: 'bob@example.com' }, body: { role: 'admin' } }],
+      ['eve\\u{1b}]0;owned\\u{7}@example.com is an administrator now. In a browser it counts from the next login on.'],
+    ],
+    ['keys revoke k1', undefined, ['revokeApiKey', { params: { id: 'k1' } }], ['Revoked. Every process refuses the key within 5 s.']],
+    ['dead-letters replay a b', undefined, ['replayDeadLetters', { body: { ids: ['a', 'b'] } }], ['Sent back: 2']],
+  ])('%s', async (line, answer, request, out, err = []) => {
+    const world = createCliWorld();
+    if (answer !== undefined) world.nextAnswers(answer);
+    const { exitCode, stdout, stderr } = await world.run(line);
+    expect(world.asked).toEqual([request]);
+    expect([exitCode, cellsOf(stdout), cellsOf(stderr)]).toEqual([0, [...out, ''], [...err, '']]);
+  });
+
+  it('gaps says of each what happens next, and when by the present plan', async () => {
+    const world = createCliWorld();
+    const held = { ...gap, held: true, waits: { reason: 'the bucket was connected without a first re-index' } };
+    const waits = { reason: 'job-7 failed: \u001b[2J', until: '2026-01-02T05:09:05.000Z' };
+    const items = [
+      gap,
+      { ...gap, due_at: '2026-01-02T05:07:05.000Z', last_seen_at: '2026-01-02T08:04:05.000Z' },
+      { ...gap, waits },
+      { ...gap, not_before: '2026-01-02T05:09:05.000Z', waits: { reason: 'job-8 runs first' } },
+      { ...gap, state: 'closing', job_id: 'job-7' },
+      { ...gap, state: 'closed', job_id: 'job-6' },
+      held,
+    ];
+    world.nextAnswers({ items });
+    const { stdout } = await world.run('gaps');
+    expect(cellsOf(stdout.trimEnd())).toEqual([
+      'BUCKET | KIND | STATE | JOB | COUNT | FIRST | LAST | PREFIX | LATEST REASON | NEXT',
+      'photos | loss | open | - | 2 | 2 h | 2 h | - | dead letter: record.key-missing | re-index due',
+      'photos | loss | open | - | 2 | 2 h | 0 s | - | dead letter: record.key-missing | re-index at 05:07 UTC (in 3 min)',
+      'photos | loss | open | - | 2 | 2 h | 2 h | - | dead letter: record.key-missing | waits: job-7 failed: \\u{1b}[2J, until 05:09 UTC (in 5 min)',
+      'photos | loss | open | - | 2 | 2 h | 2 h | - | dead letter: record.key-missing | waits: job-8 runs first, until 05:09 UTC (in 5 min)',
+      'photos | loss | closing | job-7 | 2 | 2 h | 2 h | - | dead letter: record.key-missing | job-7 closes it',
+      'photos | loss | closed | job-6 | 2 | 2 h | 2 h | - | dead letter: record.key-missing | -',
+      'photos | loss | open | - | 2 | 2 h | 2 h | - | dead letter: record.key-missing | waits for you: the bucket was connected without a first re-index: `tally reindex photos`',
+    ]);
+  });
+
+  it('--jsonl prints every page as lines, each as the row says', async () => {
+    const world = createCliWorld();
+    world.nextAnswers({ items: [auditRecord, auditRecord], next: 'page-2' });
+    world.nextAnswers({ items: [], next: 'page-3' });
+    world.nextAnswers({ items: [{ ...auditRecord, parameters: undefined }] });
+    const { exitCode, stdout } = await world.run('admin audit --date 2026/01/02 --jsonl');
+    const pages = [{}, { cursor: 'page-2' }, { cursor: 'page-3' }];
+    expect(world.asked).toEqual(pages.map((page) => ['listAudit', { query: { date: '2026/01/02', limit: 1_000, ...page } }]));
+    const useridentity = '{"email":"alice@build-1","sessionContext":{"auth":{"type":"local"}}}';
+    const { parameters: _, ...without } = auditRecord;
+    const lines = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line): unknown => JSON.parse(line));
+    const whole = { ...auditRecord, useridentity, parameters: '{"bucket":"photos"}' };
+    expect([exitCode, lines]).toEqual([0, [whole, whole, { ...without, useridentity }]]);
+    world.nextAnswers({ items: [] });
+    expect(await world.run('admin audit --jsonl')).toEqual({ exitCode: 0, stdout: '', stderr: '' });
+  });
+});
+
+describe('what is not done with one request', () => {
+  it('is repeated while the answer says that it is being applied', async () => {
+    const world = createCliWorld();
+    for (const waiting_for of ['S3', 'another change'])
+      world.nextAnswers({ bucket: 'photos', state: 'applying', waiting_for, retry_after_ms: 2_000 });
+    const { exitCode, stdout, stderr } = await world.run('bucket apply photos --plan 0f1e --skip-destination-validation');
+    const request = { params: { bucket: 'photos' }, body: { plan: '0f1e', skip_destination_validation: true } };
+    expect([exitCode, world.asked]).toEqual([0, Array.from({ length: 3 }, () => ['applyBucket', request])]);
+    expect(stdout).toBe('photos is applied: its events come by notification.\n');
+    expect(stderr).toMatch(/^Waiting for S3\.\nWaiting for another change\.\n/);
+  });
+
+  it.each(['remove photos --yes', 'pause photos'])('waits for another change of a connection: bucket %s', async (words) => {
+    const world = createCliWorld();
+    for (let times = 0; times < 2; times += 1) world.nextFails(new RequestError('connect.busy', 'another process changes connections now'));
+    const { exitCode, stderr } = await world.run(`bucket ${words}`);
+    expect([exitCode, world.asked.length]).toEqual([0, 3]);
+    expect(stderr).toContain('Waiting for another change of a connection.');
+  });
+
+  it.each([
+    ['replay --all', 'replayed', 'Sent back'],
+    ['discard --all --yes', 'discarded', 'Deleted'],
+  ])('dead-letters %s ends when fewer were taken than one request may, or as many as there were', async (words, field, what) => {
+    const world = createCliWorld();
+    for (const [taken, remaining] of [
+      [1_000, 1_043],
+      [1_000, 43],
+      [40, 3],
+    ])
+      world.nextAnswers({ [field]: taken, remaining });
+    const { stdout, stderr } = await world.run(`dead-letters ${words}`);
+    expect(stdout).toBe(`${what}: 2040. About 3 remain, or came meanwhile.\n`);
+    expect(stderr).toContain('1000 of about 2043 are done.');
+    expect(world.asked.map(([, request]) => request)).toEqual(Array.from({ length: 3 }, () => ({ body: { all: true } })));
+    // what failed again has come back
+    for (const remaining of [1_000, 900]) world.nextAnswers({ [field]: 1_000, remaining });
+    expect((await world.run(`dead-letters ${words}`)).stdout).toBe(`${what}: 2000. About 900 remain, or came meanwhile.\n`);
+  });
+});
+
+it.each([
+  ['bucket apply photos', unproven, 5],
+  ['bucket apply photos', { ...unproven, unproven: [finding, { ...finding, severity: 'unknown' }] }, 6],
+  ['bucket resume photos', { ...unproven, unproven: [{ ...finding, severity: 'broken' }] }, 6],
+])('ends with the code of the worst finding, and does not say that events come: %s', async (line, answer, exitCode) => {
+  const world = createCliWorld();
+  world.nextAnswers(answer);
+  const ran = await world.run(line);
+  const text = `${ran.stdout}${ran.stderr}`;
+  expect(ran.exitCode).toBe(exitCode);
+  expect(cellsOf(text)).toEqual(expect.arrayContaining(findingLines.slice(1)));
+  expect(text).not.toContain('its events come by');
+});
+
+describe('a secret', () => {
+  it('is taken from a file only, and repeated nowhere', async () => {
+    const world = createCliWorld({ readFile: () => ({ text: ` ${keySecret}\n`, mode: 0o600 }) });
+    const { exitCode, stdout, stderr } = await world.run('keys revoke --secret-file leaked.txt');
+    expect([exitCode, stderr]).toEqual([0, '']);
+    expect(world.asked).toEqual([['revokeApiKeyBySecret', { body: { secret: ` ${keySecret}` } }]]);
+    expect(stdout).toBe('If this was the secret of an API key, the key is revoked now. Every process refuses it within 5 s.\n');
+    expect(JSON.parse((await world.run('keys revoke --secret-file leaked.txt --json')).stdout)).toEqual({});
+  });
+
+  it.each([
+    ['https://registry.example.com', 0],
+    ['http://127.0.0.1:8080', 0],
+    ['http://registry.example.com', 64],
+  ])('is sent by https or on this machine, and nowhere else: %s', async (registry, exitCode) => {
+    const world = createCliWorld({ readFile: () => ({ text: keySecret, mode: 0o600 }) });
+    const ran = await world.run(`keys revoke --secret-file leaked.txt --registry ${registry}`);
+    expect([ran.exitCode, world.asked.length]).toEqual([exitCode, exitCode === 0 ? 1 : 0]);
+    if (exitCode > 0) expect(ran.stderr).toContain('must use https; http is allowed for this machine only');
+  });
+
+  it('is not taken from a file that cannot be read, whose name may be the secret itself', async () => {
+    const readFile = () => {
+      throw Object.assign(new Error(`no file ${keySecret}`), { code: 'ENOENT' });
+    };
+    const { exitCode, stderr } = await createCliWorld({ readFile }).run('keys', 'revoke', '--secret-file', keySecret);
+    expect([exitCode, stderr]).toEqual([64, 'tally: --secret-file: must name a file that can be read (ENOENT)\n']);
   });
 });

@@ -108,7 +108,7 @@ it('are found where they are known to be', () => {
     'doctor NAME',
     'bucket apply photos',
     'gaps --bucket photos',
-    'admin users set 0aB1cD2eF3gH4iJ5kL6mN7 --disable',
+    'admin users disable 0aB1cD2eF3gH4iJ5kL6mN7',
     'serve --embedded',
   ]) {
     expect(named).toContain(command);

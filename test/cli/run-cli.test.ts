@@ -52,8 +52,12 @@ describe('wrong usage', () => {
     [['bucket', 'add', 'photos', '--source', 'pigeon'], 'Allowed choices are notification, topic, eventbridge, routed'],
     [['gaps', '--state', 'ajar'], 'Allowed choices are open, closing, closed'],
     [['reindex', 'photos', '--mode', 'guess'], 'Allowed choices are apply, report'],
-    [['dead-letters', 'replay'], 'name the letters by their IDs, or use --all'],
-    [['dead-letters', 'replay', 'letter-1', '--all'], 'name the letters by their IDs, or use --all'],
+    [['dead-letters', 'replay'], 'ids or --all must be given'],
+    [['dead-letters', 'replay', 'letter-1', '--all'], 'ids cannot be given with --all'],
+    [['keys', 'revoke'], 'id or --secret-file must be given'],
+    [['keys', 'create', 'ci', '--days', '366'], 'It must be a whole number from 1 to 365.'],
+    [['jobs', 'resume', 'job-1', '--allow-deletes', '1e3'], 'It must be a whole number from 0 to 1000000000000.'],
+    [['admin', 'audit', '--jsonl', '--limit', '3'], "'--jsonl' cannot be used with option"],
   ])('%j is told and ends with 64', async (args, complaint) => {
     const world = createCliWorld();
     const forPeople = await world.run(...args);
@@ -253,4 +257,44 @@ describe('serve', () => {
       stderr: 'tally: 127.0.0.1:4566 is in use already\n',
     });
   });
+});
+
+describe('tally serve off loopback', () => {
+  const env = { TALLY_INDEX_URL: 'sqlite:nowhere', TALLY_QUEUE_URL: 'https://sqs/1/q', TALLY_HTTP_ADDRESS: '0.0.0.0:8080' };
+
+  it('ends with 78 and says what to set', async () => {
+    const world = createCliWorld({ env });
+    const { exitCode, stderr } = await world.run('serve');
+    expect(exitCode).toBe(78);
+    expect(world.served).toEqual([]);
+    for (const name of ['TALLY_OIDC_ISSUER', 'TALLY_PUBLIC_URL', 'TALLY_TRUSTED_PROXIES'])
+      expect(stderr).toMatch(new RegExp(`^tally: ${name}: must be set`, 'm'));
+  });
+
+  it('serves with identity and trusted proxies', async () => {
+    const identity = {
+      TALLY_OIDC_ISSUER: 'https://id.example.com',
+      TALLY_OIDC_CLIENT_ID: 'tally',
+      TALLY_OIDC_ALLOWED: 'any',
+      TALLY_PUBLIC_URL: 'https://tally.example.com',
+      TALLY_TRUSTED_PROXIES: '10.20.30.4/32',
+    };
+    const world = createCliWorld({ env: { ...env, ...identity } });
+    expect((await world.run('serve')).exitCode).toBe(0);
+    expect(world.served).toHaveLength(1);
+  });
+});
+
+it('tally config never shows the secret of the client', async () => {
+  const env = {
+    TALLY_OIDC_ISSUER: 'https://id.example.com',
+    TALLY_OIDC_CLIENT_ID: 'tally',
+    TALLY_OIDC_ALLOWED: 'any',
+    TALLY_OIDC_CLIENT_SECRET: 'very secret',
+  };
+  for (const args of [['config'], ['config', '--json']]) {
+    const { stdout } = await createCliWorld({ env }).run(...args);
+    expect(stdout).not.toContain('very secret');
+    expect(stdout).toMatch(/TALLY_OIDC_CLIENT_SECRET"?[=:] ?"?\*\*\*/);
+  }
 });

@@ -35,7 +35,7 @@ export function createCliWorld(overrides: Partial<CliDependencies> = {}) {
     const exitCode = await runCli(args, {
       version: '1.2.3',
       env: { TALLY_INDEX_URL: 'sqlite:nowhere' },
-      readFile: () => ({ text: '', mode: 0o600 }),
+      readFile: () => ({ text: 'secret', mode: 0o600 }),
       stdout: { write: (text: string) => out.push(text) },
       stderr: { write: (text: string) => err.push(text) },
       streams: () => ({ stdin: new PassThrough().end(), stdout: new PassThrough() }),

@@ -6,7 +6,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { contract, OperationName } from '../../src/api/contract.ts';
-import type { Bucket } from '../../src/api/buckets.ts';
+import type { Bucket } from '../../src/api/bucket.ts';
 import { usageBy } from '../../src/domain/search/groups.ts';
 import type { BucketPart, Readable } from '../../src/domain/access/readable.ts';
 import { statusForReaders } from '../../src/domain/bucket-status.ts';

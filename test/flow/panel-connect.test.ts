@@ -1,7 +1,7 @@
 /** Connecting by the panel in Chromium: plans, applies that take a while, what is refused, the doctor, and texts that attack. */
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { Bucket } from '../../src/api/buckets.ts';
+import type { Bucket } from '../../src/api/bucket.ts';
 import type { ConnectionView, Diagnosis, PlanView } from '../../src/api/connections.ts';
 import { RequestError } from '../../src/domain/request-error.ts';
 import { bucketAnswer, planAnswer } from '../support/fakes/control.ts';

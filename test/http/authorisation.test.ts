@@ -1,84 +1,32 @@
-/** The matrix: the example request of each row, as each kind of caller. The table is that of docs/guides/login.md, written a second time. */
+/** The matrix: the example request of each row, as each kind of caller, who gets what the row's scope means. Each scope's meaning is that of docs/guides/login.md, written a second time. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { rows, type OperationName, type PlacedRow } from '../../src/api/contract.ts';
+import { rows, type PlacedRow } from '../../src/api/contract.ts';
+import type { Scope } from '../../src/domain/identity/authorise.ts';
 import { get } from '../support/identity/browser.ts';
 import { bearer, jsonOf, someFiles, startHttpWorld, type HttpWorld } from '../support/identity/http-world.ts';
 import { createFakeControl } from '../support/fakes/control.ts';
 import { listenControlPlane, type ControlPlane } from '../support/servers/control-plane.ts';
 
-const callers = ['anonymous', 'user', 'user key', 'admin', 'admin key', 'admin key (read)', 'admin key (operate)'] as const;
+/** The operator comes through the socket, and all others over HTTP. */
+const callers = ['visitor', 'user', 'user key', 'admin', 'admin key', 'admin key (read)', 'admin key (operate)', 'operator'] as const;
 type Caller = (typeof callers)[number];
 
 /** What a caller gets: the operation, or the code of the refusal. */
 type Cell = 'yes' | '401' | 'denied' | 'session';
 
-const everyone: readonly Cell[] = ['yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'yes'];
-const readers: readonly Cell[] = ['401', 'yes', 'yes', 'yes', 'yes', 'yes', 'yes'];
-const sessions: readonly Cell[] = ['401', 'yes', 'session', 'yes', 'session', 'session', 'session'];
-const operators: readonly Cell[] = ['401', 'denied', 'denied', 'yes', 'yes', 'denied', 'yes'];
-const admins: readonly Cell[] = ['401', 'denied', 'denied', 'yes', 'yes', 'denied', 'denied'];
-const monitors: readonly Cell[] = ['401', 'denied', 'denied', 'yes', 'yes', 'yes', 'yes'];
-const people: readonly Cell[] = ['401', 'denied', 'session', 'yes', 'session', 'session', 'session'];
-
-/** Each operation; one that is missing here does not compile. */
-const table: Readonly<Record<OperationName, readonly Cell[]>> = {
-  getLiveness: everyone,
-  getConfig: everyone,
-  getOpenApi: everyone,
-  openPanel: everyone,
-  findPanel: everyone,
-  getPanel: everyone,
-  getPanelFile: everyone,
-  beginLogin: everyone,
-  answerLogin: everyone,
-  showConsent: everyone,
-  decideLogin: everyone,
-  createToken: everyone,
-  revokeApiKeyBySecret: everyone,
-  listApiKeys: readers,
-  getApiKey: readers,
-  revokeApiKey: readers,
-  createApiKey: sessions,
-  listAllApiKeys: admins,
-  getAnyApiKey: admins,
-  revokeAnyApiKey: admins,
-  searchObjects: readers,
-  explainObject: readers,
-  getUsage: readers,
-  getEvents: monitors,
-  listChanges: readers,
-  listBuckets: readers,
-  getBucket: readers,
-  listGaps: monitors,
-  listJobs: monitors,
-  getJob: monitors,
-  getSession: readers,
-  sendMcpMessage: readers,
-  logOut: sessions,
-  startReindex: operators,
-  changeJob: operators,
-  listDeadLetters: operators,
-  getDeadLetter: operators,
-  replayDeadLetters: operators,
-  discardDeadLetters: operators,
-  addBucket: admins,
-  changeBucket: admins,
-  removeBucket: admins,
-  planBucket: admins,
-  applyBucket: admins,
-  changeNotification: admins,
-  cleanBucket: admins,
-  diagnoseBucket: admins,
-  listAudit: admins,
-  listGrants: admins,
-  addGrant: people,
-  removeGrant: people,
-  getReadiness: monitors,
-  getMetrics: monitors,
-  listUsers: people,
-  listReaders: people,
-  getAccess: people,
-  changeUser: people,
+/** What each scope means; one that is missing here does not compile. */
+const table: Readonly<Record<Scope, readonly Cell[]>> = {
+  none: ['yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'yes'],
+  read: ['401', 'yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'yes'],
+  self: ['401', 'yes', 'yes', 'yes', 'yes', 'yes', 'yes', 'yes'],
+  session: ['401', 'yes', 'session', 'yes', 'session', 'session', 'session', 'yes'],
+  operate: ['401', 'denied', 'denied', 'yes', 'yes', 'denied', 'yes', 'yes'],
+  admin: ['401', 'denied', 'denied', 'yes', 'yes', 'denied', 'denied', 'yes'],
+  monitor: ['401', 'denied', 'denied', 'yes', 'yes', 'yes', 'yes', 'yes'],
+  people: ['401', 'denied', 'session', 'yes', 'session', 'session', 'session', 'yes'],
 };
 
 const answers: Readonly<Record<Cell, readonly [number, string]>> = {
@@ -92,11 +40,13 @@ const answers: Readonly<Record<Cell, readonly [number, string]>> = {
 const unmet = new Set(['login.expired', 'login.invalid-grant', 'request.forbidden-origin']);
 
 let world: HttpWorld;
+let folder: string;
 let tokens: Readonly<Record<Caller, string | undefined>>;
 
 async function newTokens() {
   return {
-    anonymous: undefined,
+    visitor: undefined,
+    operator: undefined,
     user: await world.tokenOf('user'),
     admin: await world.tokenOf('admin'),
     'user key': world.keyOf('user', ['read']),
@@ -107,10 +57,15 @@ async function newTokens() {
 }
 
 beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'tally-matrix-'));
   world = await startHttpWorld();
+  await world.listenAtSocket(join(folder, 'tally.sock'));
   tokens = await newTokens();
 });
-afterAll(() => world.close());
+afterAll(async () => {
+  await world.close();
+  rmSync(folder, { recursive: true });
+});
 
 function exampleOf({ path, example }: PlacedRow) {
   const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(example.params?.[name] ?? ''));
@@ -120,15 +75,17 @@ function exampleOf({ path, example }: PlacedRow) {
   return { path: `${filled}?${query.toString()}`, headers, body };
 }
 
-function sendExample(row: PlacedRow, token: string | undefined) {
+function sendExample(row: PlacedRow, caller: Caller) {
   const { path, headers, body } = exampleOf(row);
-  return world.send(row.method, path, { headers: { ...headers, ...(token !== undefined && bearer(token)) }, ...body });
+  const token = tokens[caller];
+  const door = caller === 'operator' ? { socketPath: join(folder, 'tally.sock') } : {};
+  return world.send(row.method, path, { headers: { ...headers, ...(token !== undefined && bearer(token)) }, ...body, ...door });
 }
 
 describe.each(rows.map((row) => [row.operation, row] as const))('%s', (operation, row) => {
-  it.each(callers.map((caller, index) => [caller, table[operation][index]!] as const))('%s: %s', async (caller, cell) => {
+  it.each(callers.map((caller, index) => [caller, table[row.scope][index]!] as const))('%s: %s', async (caller, cell) => {
     const before = world.fake.asked.length;
-    const answer = await sendExample(row, tokens[caller]);
+    const answer = await sendExample(row, caller);
     const problem = String(answer.headers['content-type']).startsWith('application/problem+json')
       ? (JSON.parse(answer.text) as { readonly code: string })
       : { code: '' };

@@ -1,5 +1,5 @@
 /** The status of a bucket, and the page on which a person does something about it. */
-import type { Bucket, ShownBucket } from '../../api/buckets.ts';
+import type { Bucket, ShownBucket } from '../../api/bucket.ts';
 import { Link, Text, type Column } from './parts.tsx';
 import { may } from './session.ts';
 import { numberText } from './words.ts';

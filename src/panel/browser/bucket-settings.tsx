@@ -1,6 +1,6 @@
 /** Indexing and notifications: how the events of a bucket arrive, and what is indexed of its objects. */
 import { useRef, useState, useEffect } from 'preact/hooks';
-import type { Bucket, ShownBucket } from '../../api/buckets.ts';
+import type { Bucket, ShownBucket } from '../../api/bucket.ts';
 import { call, type AnswerTo } from './api.ts';
 import { facts } from './facts.ts';
 import { Field, Form, Select, Act, FormDialog } from './form.tsx';

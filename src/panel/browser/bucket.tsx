@@ -1,6 +1,6 @@
 /** One bucket: how it stands, what it uses, what is going on, and how it is connected. */
 import { useState } from 'preact/hooks';
-import type { Bucket, ShownBucket } from '../../api/buckets.ts';
+import type { Bucket, ShownBucket } from '../../api/bucket.ts';
 import { call } from './api.ts';
 import { Gaps, isWhole, Status, ToPage } from './bucket-act.tsx';
 import { SettingsSection } from './bucket-settings.tsx';

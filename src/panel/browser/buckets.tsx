@@ -1,6 +1,6 @@
 /** All buckets. */
 import { useRef, useState } from 'preact/hooks';
-import type { ShownBucket, UnconnectedBucket } from '../../api/buckets.ts';
+import type { ShownBucket, UnconnectedBucket } from '../../api/bucket.ts';
 import { printable } from '../../domain/printable.ts';
 import { call, type AnswerTo, Problem, type RequestTo } from './api.ts';
 import { Gaps, Status, bucketColumn } from './bucket-act.tsx';

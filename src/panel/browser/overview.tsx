@@ -1,5 +1,5 @@
 /** The page that stays open: whether the index is right, in one sentence, what needs a person, and the last day. */
-import type { ShownBucket } from '../../api/buckets.ts';
+import type { ShownBucket } from '../../api/bucket.ts';
 import { useBuckets } from './all-buckets.ts';
 import type { AnswerTo } from './api.ts';
 import { Status } from './bucket-act.tsx';

@@ -1,14 +1,6 @@
 /** The operations of the control plane. Parts that ingest uses too (connecting, dead letters) are created outside. */
-import {
-  applyAdvice,
-  bucketView,
-  fillAdvice,
-  readerView,
-  unconnectedView,
-  type Bucket,
-  type ShownBucket,
-  type Activity,
-} from '../../api/buckets.ts';
+import { type Bucket, type ShownBucket, type Activity } from '../../api/bucket.ts';
+import { applyAdvice, bucketView, fillAdvice, readerView, unconnectedView } from '../../api/buckets.ts';
 import type { CheckedOperations } from '../../api/contract.ts';
 import { gapView } from '../../api/gaps.ts';
 import { jobView, type JobChange } from '../../api/jobs.ts';

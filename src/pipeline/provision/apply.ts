@@ -315,10 +315,7 @@ function refuseState(bucket: string, connection: ConnectionRecord | undefined, {
     throw new RequestError('connect.removing', `${bucket} is being removed: repeat \`tally bucket remove ${bucket}\``);
   }
   if (connection?.state === 'paused' && isResuming !== true) {
-    throw new RequestError(
-      'connect.paused',
-      `the notification of ${bucket} is paused: resume it with \`tally bucket notification ${bucket} resume\``,
-    );
+    throw new RequestError('connect.paused', `the notification of ${bucket} is paused: resume it with \`tally bucket resume ${bucket}\``);
   }
 }
 

@@ -256,7 +256,7 @@ function pausedFinding({ bucket, pausedAtMs }: ConnectionRecord, nowMs: number):
     severity: pausedAtMs !== undefined && nowMs - pausedAtMs > PAUSE_MAX_MS ? 'broken' : 'degraded',
     what: `the notification of ${bucket} is paused${since}`,
     why: 'no events arrive until it is resumed',
-    fix: `tally bucket notification ${bucket} resume`,
+    fix: `tally bucket resume ${bucket}`,
     blocks: false,
   };
 }

@@ -53,10 +53,7 @@ export function createPause({ state, clock, observe, underLock, apply, writeNoti
         if (!(await outwait(error))) break;
       }
     }
-    throw new RequestError(
-      'connect.busy',
-      `the notifications of ${bucket} are being changed: repeat \`tally bucket notification ${bucket} pause\``,
-    );
+    throw new RequestError('connect.busy', `the notifications of ${bucket} are being changed: repeat \`tally bucket pause ${bucket}\``);
   }
 
   return {

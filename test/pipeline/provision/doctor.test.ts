@@ -199,7 +199,7 @@ describe('the doctor', () => {
     const world = await applied('notification');
     await world.pause();
     expect(await world.diagnose()).toMatchObject([
-      { code: 'connect.paused', what: expect.stringContaining('2026-'), fix: 'tally bucket notification photos resume' },
+      { code: 'connect.paused', what: expect.stringContaining('2026-'), fix: 'tally bucket resume photos' },
     ]);
   });
 

@@ -1,9 +1,9 @@
-/** A control plane that notes down what it is asked and answers with fixed answers of the contract. */
-import type { AccessView, GrantView, ReaderView } from '../../../src/api/access.ts';
+/** A control plane that notes down what it is asked, and answers what its tests need, or else the least that the row documents. */
 import type { AnyApiKey, ApiKey } from '../../../src/api/api-keys.ts';
-import type { Bucket } from '../../../src/api/buckets.ts';
+import type { Bucket } from '../../../src/api/bucket.ts';
 import {
   checkingRequests,
+  rowsOfControlPlane,
   type AnyOperation,
   type Context,
   type Operations,
@@ -11,6 +11,7 @@ import {
   type CheckedOperations,
 } from '../../../src/api/contract.ts';
 import type { PlanView } from '../../../src/api/connections.ts';
+import { jsonSchemaOf, type JsonSchema } from '../../../src/api/json-schema.ts';
 import type { AuditRecord } from '../../../src/domain/identity/audit.ts';
 import type { DeadLetter } from '../../../src/api/dead-letters.ts';
 import type { Gap } from '../../../src/api/gaps.ts';
@@ -211,28 +212,6 @@ export const apiKey: ApiKey = {
   scopes: ['read'],
 };
 
-const appointmentAnswer = { email: 'alice@example.com', appointed_by: 'alice@build-1', created_at: AT, expires_at: AT };
-
-const grantAnswer: GrantView = {
-  who: 'group:analysts',
-  where: 'photos/2026/',
-  granted_by: 'alice@build-1',
-  created_at: AT,
-};
-
-const readerAnswer: ReaderView = { user_id: '0aB1cD2eF3gH4iJ5kL6mN7', email: 'bob@example.com', role: 'user', by: [grantAnswer] };
-
-const accessAnswer: AccessView = {
-  user_id: '0aB1cD2eF3gH4iJ5kL6mN7',
-  email: 'bob@example.com',
-  role: 'user',
-  reads: ['photos/2026/'],
-  because: 'grants',
-  grants: [grantAnswer],
-  groups: ['analysts'],
-  groups_left_out: false,
-};
-
 export const anyApiKey: AnyApiKey = {
   ...apiKey,
   user_id: '0aB1cD2eF3gH4iJ5kL6mN7',
@@ -242,8 +221,6 @@ export const anyApiKey: AnyApiKey = {
 
 /** No secret: its checksum is a wrong one. */
 export const keySecret = `qk_${'s'.repeat(49)}`;
-
-/** A record of the export. */
 
 export const userAnswer: User = {
   id: '0aB1cD2eF3gH4iJ5kL6mN7',
@@ -260,8 +237,35 @@ export const userAnswer: User = {
 
 /** What a person is after a change. */
 function changedPerson(wanted: UserChange): Person {
-  if ('role' in wanted) return wanted.role === 'admin' ? { waiting: appointmentAnswer } : {};
-  return { user: wanted.disabled ? { ...userAnswer, disabled_at: AT } : userAnswer };
+  if ('disabled' in wanted) return { user: wanted.disabled ? { ...userAnswer, disabled_at: AT } : userAnswer };
+  const waiting = { email: 'alice@example.com', appointed_by: 'alice@build-1', created_at: AT, expires_at: AT };
+  return wanted.role === 'admin' ? { waiting } : {};
+}
+
+/** The least that a schema of the contract permits, with one item in each list. A text is the name of its field. */
+function leastOf(schema: JsonSchema | boolean | undefined, named: Readonly<Record<string, JsonSchema>>, name = 'text'): unknown {
+  if (typeof schema !== 'object') return {};
+  const { $ref: reference, const: only, enum: values = [only], anyOf, type, properties = {}, required = [], items, minimum = 0 } = schema;
+  if (reference !== undefined) return leastOf(named[reference.split('/').at(-1) ?? ''], named, name);
+  if (values[0] !== undefined) return values[0];
+  if (anyOf !== undefined) return leastOf(anyOf[0], named, name);
+  switch (type) {
+    case 'object':
+      return Object.fromEntries(required.map((field) => [field, leastOf(properties[field], named, field)]));
+    case 'array':
+      return [leastOf([items ?? {}].flat()[0], named, name)];
+    case 'integer':
+    case 'number':
+      return Math.max(0, minimum);
+    case 'boolean':
+      return false;
+    case 'null':
+      return null;
+    case 'string':
+    case undefined:
+      break;
+  }
+  return schema.format === 'date-time' ? AT : name;
 }
 
 export interface FakeControl {
@@ -282,7 +286,7 @@ export function createFakeControl(): FakeControl {
   const asked: [ControlName, AnyRequest][] = [];
   const contexts: Context[] = [];
   const nexts: ((signal: AbortSignal) => Promise<unknown>)[] = [];
-  const answers: { readonly [Name in ControlName]: (request: AnyRequest) => Awaited<ReturnType<CheckedOperations[Name]>> } = {
+  const own: { readonly [Name in ControlName]?: (request: AnyRequest) => Awaited<ReturnType<CheckedOperations[Name]>> } = {
     searchObjects: ({ query }) => ({
       items: [objectDocument],
       ...((query as { cursor?: string }).cursor === undefined && { next: 'page-2' }),
@@ -306,7 +310,6 @@ export function createFakeControl(): FakeControl {
       const { paused } = body as { readonly paused: boolean };
       return { bucket: 'photos', state: paused ? 'paused' : 'applied', source: 'notification' };
     },
-    cleanBucket: () => ({ bucket: 'photos', state: 'applied', source: 'eventbridge', kept: [] }),
     diagnoseBucket: () => ({ bucket: 'photos', status: 'broken', findings: planAnswer.findings }),
     listGaps: () => ({ items: [gap] }),
     startReindex: () => job,
@@ -320,28 +323,23 @@ export function createFakeControl(): FakeControl {
     createApiKey: () => ({ key: apiKey, secret: keySecret }),
     listApiKeys: () => ({ items: [apiKey] }),
     getApiKey: () => apiKey,
-    revokeApiKey: () => undefined,
-    revokeApiKeyBySecret: () => undefined,
     listAllApiKeys: () => ({ items: [anyApiKey] }),
     getAnyApiKey: () => anyApiKey,
-    revokeAnyApiKey: () => undefined,
     listAudit: () => ({ items: [auditRecord] }),
-    listUsers: () => ({ items: [userAnswer], waiting: [appointmentAnswer] }),
+    listUsers: () => ({ items: [userAnswer], waiting: [] }),
     changeUser: ({ body }) => changedPerson(body as UserChange),
-    listGrants: () => ({ items: [grantAnswer] }),
-    addGrant: () => grantAnswer,
-    removeGrant: () => grantAnswer,
-    listReaders: () => ({ items: [readerAnswer] }),
-    getAccess: () => accessAnswer,
   };
 
   const checked = Object.fromEntries(
-    Object.entries(answers).map(([name, answer]) => {
+    rowsOfControlPlane.map(({ operation: name, answer }) => {
       const operation: AnyOperation = async (request, context) => {
-        asked.push([name as ControlName, saying(request)]);
+        asked.push([name, saying(request)]);
         contexts.push(context);
         const action = nexts.shift();
-        return action === undefined ? answer(request) : await action(context.signal);
+        if (action !== undefined) return action(context.signal);
+        if (answer === undefined) return undefined;
+        const { schema, named } = jsonSchemaOf(answer);
+        return own[name]?.(request) ?? leastOf(schema, named);
       };
       return [name, operation];
     }),

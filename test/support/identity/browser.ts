@@ -19,11 +19,13 @@ interface Sent {
   readonly ca?: string;
   /** The address of this machine from which the request comes, one of 127.0.0.0/8. */
   readonly from?: string;
+  /** The socket by which it is sent, in place of the address. */
+  readonly socketPath?: string;
 }
 
 /** By node:http, because fetch lets no caller choose Host, Origin and Sec-Fetch-Site. */
 export function get(url: string, sent: Sent = {}): Promise<BrowserAnswer> {
-  const { cookies = new Map<string, string>(), method = 'GET', headers = {}, body, ca, from } = sent;
+  const { cookies = new Map<string, string>(), method = 'GET', headers = {}, body, ca, from, socketPath } = sent;
   const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
   const { protocol, hostname, port, pathname, search } = new URL(url);
   return new Promise((resolve, reject) => {
@@ -36,6 +38,7 @@ export function get(url: string, sent: Sent = {}): Promise<BrowserAnswer> {
         headers: { ...(cookie !== '' && { cookie }), ...headers },
         ...(ca !== undefined && { ca }),
         ...(from !== undefined && { localAddress: from }),
+        ...(socketPath !== undefined && { socketPath }),
       },
       (response) => {
         for (const each of response.headers['set-cookie'] ?? []) keep(cookies, each);

@@ -3,7 +3,7 @@
  * closing gap, a running job, broken wiring. Everything is derived from the number of the bucket or the object, so that it is the
  * same each time; times count from the start of the process.
  */
-import type { Bucket } from '../../../src/api/buckets.ts';
+import type { Bucket } from '../../../src/api/bucket.ts';
 import type { CheckedOperations } from '../../../src/api/contract.ts';
 import type { Diagnosis } from '../../../src/api/connections.ts';
 import type { DeadLetter } from '../../../src/api/dead-letters.ts';

@@ -1,6 +1,7 @@
 /** A daemon at work: its bucket queue with a redrive queue, its index, and what tests ask of its control plane. */
 import { GetQueueAttributesCommand } from '@aws-sdk/client-sqs';
-import type { AddBucketRequest, Bucket, UnconnectedBucket } from '../../../src/api/buckets.ts';
+import type { Bucket, UnconnectedBucket } from '../../../src/api/bucket.ts';
+import type { AddBucketRequest } from '../../../src/api/buckets.ts';
 import type { WholeDeadLetter } from '../../../src/api/dead-letters.ts';
 import type { Gap } from '../../../src/api/gaps.ts';
 import type { StoredObject } from '../../../src/api/search.ts';
