@@ -37,7 +37,7 @@ export function createOperatorSocket(): OperatorSocket {
       const listening = createServer(handle);
       listening.maxConnections = CONNECTIONS_MAX;
       listening.on('connection', (socket: Socket) => connections.add(socket));
-      // Node binds before it returns, so that nobody can connect with another mode
+      // Node binds before it returns, so that no other user can connect
       const before = process.umask(0o177);
       const isListening = new Promise<void>((resolve, reject) => listening.once('error', reject).listen({ path }, resolve));
       process.umask(before);

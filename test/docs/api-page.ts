@@ -1,38 +1,51 @@
 /** docs/reference/api.md, made of the contract. */
 import { rows, type PlacedRow } from '../../src/api/contract.ts';
+import { accessRows } from '../../src/api/access.ts';
+import { keyRows } from '../../src/api/api-keys.ts';
+import { auditRows } from '../../src/api/audit.ts';
+import { bucketRows } from '../../src/api/buckets.ts';
+import { connectionRows } from '../../src/api/connections.ts';
+import { deadLetterRows } from '../../src/api/dead-letters.ts';
+import { eventRows } from '../../src/api/events.ts';
+import { gapRows } from '../../src/api/gaps.ts';
+import { jobRows } from '../../src/api/jobs.ts';
+import { loginRows } from '../../src/api/login.ts';
+import { mcpRows } from '../../src/api/mcp.ts';
+import { objectRows } from '../../src/api/objects.ts';
+import { panelRows } from '../../src/api/panel.ts';
+import { documentRows, healthRows } from '../../src/api/service.ts';
+import { usageRows } from '../../src/api/usage.ts';
+import { userRows } from '../../src/api/users.ts';
 import { jsonSchemaOf, type JsonSchema } from '../../src/api/json-schema.ts';
 import { authorisationErrors, bodyErrors, generalErrors, problemSchema, statusOf } from '../../src/api/problem.ts';
 import { scopeTexts } from '../../src/domain/identity/authorise.ts';
 
-const SUBJECTS: readonly (readonly [title: string, isOf: (path: string) => boolean])[] = [
-  ['Objects', (path) => /objects|explain|usage|changes/.test(path)],
-  ['Events', (path) => path === '/v1/events'],
-  ['Buckets', (path) => path.startsWith('/v1/buckets') && !/explain|reindex/.test(path)],
-  ['Gaps', (path) => path.startsWith('/v1/gaps')],
-  ['Re-index jobs', (path) => /reindex|\/v1\/jobs/.test(path)],
-  ['Dead letters', (path) => path.startsWith('/v1/dead-letters')],
-  ['API keys', (path) => path.includes('/api-keys')],
-  ['Audit', (path) => path.startsWith('/v1/admin/audit')],
-  ['Access', (path) => /^\/v1\/(access|admin\/(grants|readers|users\/\{id\}\/access))/.test(path)],
-  ['Users', (path) => /^\/v1\/admin\/users(?!\/\{id\}\/access)/.test(path)],
-  ['State', (path) => path.startsWith('/v1/admin/state')],
-  ['Login and sessions', (path) => path.startsWith('/login/') || path === '/v1/session'],
-  ['Tools for programs', (path) => path === '/mcp'],
-  ['The process', (path) => !/^\/(?:v1|login)\/|^\/mcp$/.test(path)],
-];
+/** The rows of each subject. */
+const subjects: Readonly<Record<string, Readonly<Record<string, object>>>> = {
+  Objects: { ...objectRows, ...usageRows },
+  Events: eventRows,
+  Buckets: { ...bucketRows, ...connectionRows },
+  Gaps: gapRows,
+  'Re-index jobs': jobRows,
+  'Dead letters': deadLetterRows,
+  'API keys': keyRows,
+  Audit: auditRows,
+  Access: accessRows,
+  Users: userRows,
+  'Login and sessions': loginRows,
+  'Tools for programs': mcpRows,
+  'The process': { ...healthRows, ...documentRows, ...panelRows },
+};
 
 /** The page as it is committed. */
 export function apiPage(): string {
-  for (const { method, path } of rows) {
-    const titles = SUBJECTS.filter(([, isOf]) => isOf(path)).map(([title]) => title);
-    if (titles.length !== 1)
-      throw new Error(`${method} ${path} must have one subject of this page, and has ${titles.join(', ') || 'none'}`);
-  }
-  const subjects = SUBJECTS.map(([title, isOf]) => {
-    const own = rows.filter(({ path }) => isOf(path));
-    return [`## ${title}`, ...own.map(operationText)].join('\n\n');
+  const texts = Object.entries(subjects).map(([title, keys]) => {
+    const own = rows.filter(({ method, path }) => `${method} ${path}` in keys);
+    return { count: own.length, text: [`## ${title}`, ...own.map(operationText)].join('\n\n') };
   });
-  return `${[introduction(), ...subjects, '## Objects of the answers', ...answersText()].join('\n\n')}\n`;
+  if (texts.reduce((sum, { count }) => sum + count, 0) !== rows.length)
+    throw new Error('a row of the contract has no subject of this page');
+  return `${[introduction(), ...texts.map(({ text }) => text), '## Objects of the answers', ...answersText()].join('\n\n')}\n`;
 }
 
 /** The schemas that have a name, once each. */
