@@ -110,7 +110,7 @@ const NO_DEAD_LETTER_QUEUE: ReadinessCheck = {
   status: 'warning',
   code: 'queue.no-dead-letter',
   detail: 'no dead-letter queue is known: the bucket queue has no redrive policy, or GetQueueUrl of its target is denied',
-  advice: 'Set TALLY_DEAD_LETTER_QUEUE_URL or give the bucket queue a redrive policy with maxReceiveCount 20.',
+  advice: 'Set TALLY_DEAD_LETTER_QUEUE_URL or give the bucket queue a redrive policy with maxReceiveCount 100.',
 };
 
 /** The check of what no process works on, which keeps this one from nothing. */

@@ -28,7 +28,7 @@ import { bucketRecordSchema } from '../domain/bucket.ts';
 import { faultOf, faults, type Fault } from '../domain/fault.ts';
 import { PROCESS_STORED_MS } from '../pipeline/buckets/processes.ts';
 import { createHandover, createHandoverPermission } from '../pipeline/gaps/handover.ts';
-import { createLettersMovedBySqs } from '../pipeline/letters/moved-by-sqs.ts';
+import { createLetterWatch } from '../pipeline/letters/watch.ts';
 import { createIngestRole, type IngestRole } from '../pipeline/ingest/role.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import { createReadiness, createUnclaimedJobs } from '../pipeline/serving/readiness.ts';
@@ -52,7 +52,7 @@ const INDEX_WATCH_MS = 5_000;
 /** How often the metrics of readiness and of workers wanted are updated: as often as the queue depths are read. */
 const READINESS_MS = 15_000;
 /** How often dead letters that SQS moved are looked for, so that their gaps are known within about a minute. */
-const MOVED_LETTERS_MS = 30_000;
+const LETTER_WATCH_MS = 30_000;
 /** How often the times of the last events are stored: often enough to show that the first event of a bucket has arrived. */
 const LAST_EVENTS_MS = 10_000;
 const EVENT_HOURS_MS = 60_000;
@@ -292,10 +292,10 @@ function startIngestRecords(core: Core, ingest: IngestRole, counter: EventCounte
   const { signal } = core.stopping;
   repeat(core, { name: 'store the last events', intervalMs: LAST_EVENTS_MS, signal }, () => ingest.storeLastEvents());
   repeat(core, { name: 'store the events of the hour', intervalMs: EVENT_HOURS_MS, signal }, () => counter.store(signal));
-  const movedLetters = { name: 'look for letters that SQS moved', intervalMs: MOVED_LETTERS_MS, signal };
+  const letters = { name: 'look for letters that SQS moved', intervalMs: LETTER_WATCH_MS, signal };
   const { deadLetters, queueWatch } = core;
   const deadLetterQueues = () => queueWatch.deadLetterQueues();
-  repeat(core, movedLetters, createLettersMovedBySqs({ ...core, browse: deadLetters.browse, deadLetterQueues }));
+  repeat(core, letters, createLetterWatch({ ...core, browse: deadLetters.browse, deadLetterQueues }));
 }
 
 interface RecordParts {

@@ -290,12 +290,12 @@ export const faults = {
     advice:
       'Start a process with the role ingest (TALLY_ROLES), or look at the /readyz and the log of the one that runs. The messages wait until the queue deletes them.',
   },
-  /** A message can never succeed, and no dead-letter queue is known: the message stays until the redrive policy moves it. */
+  /** A message can never succeed, and no dead-letter queue is known: its gaps are open, and it stays in its queue. */
   'queue.no-dead-letter': {
     circuit: 'object',
     jobs: 'retry',
     advice:
-      'No dead-letter queue is known. Give the bucket queue a redrive policy with maxReceiveCount 20, or set TALLY_DEAD_LETTER_QUEUE_URL.',
+      'No dead-letter queue is known. Give the bucket queue a redrive policy with maxReceiveCount 100, or set TALLY_DEAD_LETTER_QUEUE_URL.',
   },
 
   // ── the registry, as the command line's --registry reaches it ──
@@ -366,12 +366,6 @@ export const faults = {
     jobs: 'fail',
     advice: 'The message is not a bucket event. Find out what sends it to the bucket queue, then discard it.',
   },
-  /** SQS takes no message without a body, so this one cannot be sent to the dead-letter queue. */
-  'message.empty': {
-    circuit: 'object',
-    jobs: 'retry',
-    advice: 'The message has no body. Delete it by hand, or wait until the redrive policy of the bucket queue moves it.',
-  },
   /** The dead-letter queue refuses messages of this size (its MaximumMessageSize), even without attributes. */
   'message.too-large': {
     circuit: 'object',
@@ -404,11 +398,19 @@ export const faults = {
     jobs: 'retry',
     advice: 'Allow this process sns:ConfirmSubscription. If the token is older than three days, create the subscription again.',
   },
-  /** SQS moved the message to the dead-letter queue by its redrive policy; why it was received so often is not known. */
+  /** The message was received again and again, and never settled: its worker ended each time, or another program receives from the queue. */
+  'message.received-too-often': {
+    circuit: 'never',
+    jobs: 'fail',
+    advice:
+      'Look why workers ended while they handled it (memory, restarts), and whether another program receives from the bucket queue. Its buckets are re-indexed. Replay it only once that is mended.',
+  },
+  /** SQS moved the message to the dead-letter queue by its redrive policy, or a source could not deliver it; why is not known. */
   'message.moved': {
     circuit: 'never',
     jobs: 'fail',
-    advice: 'Check that maxReceiveCount is 20 or more and that workers are not killed while they handle messages; then replay the message.',
+    advice:
+      'Check that maxReceiveCount is 100, that workers are not killed while they handle messages, and that the bucket queue admits its sources; then replay the message.',
   },
   /** An element of a message is no record. */
   'record.invalid': {

@@ -11,8 +11,10 @@ export const queueRecordSchema = z.object({
   /** Of a dead-letter queue: when its letters were last read, and how many it held then. */
   readAtMs: z.number().optional(),
   letters: z.number().optional(),
-  /** Of a dead-letter queue: when gaps were last opened because it held more letters than can be read. */
-  overflowAtMs: z.number().optional(),
+  /** Of a dead-letter queue: the letters there that SQS moved and whose gaps are stored. There are at most as many as one reading shows. */
+  moved: z.array(z.string()).optional(),
+  /** Of a dead-letter queue: when gaps of all its buckets were last opened, since nobody knows what its letters are about. */
+  allAtMs: z.number().optional(),
 });
 export type QueueRecord = z.infer<typeof queueRecordSchema>;
 

@@ -8,7 +8,6 @@ export const stateKinds = [
   'job-examples',
   'job-slot',
   'range',
-  'dead-letter',
   'queue',
   'lock',
   'schedule',

@@ -36,7 +36,6 @@ const schemas: Readonly<Record<StateKind, z.ZodType>> = {
   'job-examples': refs.jobExamples('').schema,
   'job-slot': refs.jobSlot('').schema,
   range: refs.range('', 0).schema,
-  'dead-letter': refs.deadLetter('').schema,
   queue: refs.queue('').schema,
   // a lease, or the record by which a store is tried
   lock: z.object({ claim: claimSchema.optional() }),

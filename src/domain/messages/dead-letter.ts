@@ -25,32 +25,15 @@ const CONTEXT = 'tally-context';
 const OURS: ReadonlySet<string> = new Set([FAULT, REASON, CONTEXT]);
 
 /** What Tally knew about the message when it sent the dead letter. */
-const letterContextSchema = z.object({
+interface LetterContext {
   /** The URL of the queue that the message was received from. */
-  queue: z.string(),
-  messageId: z.string(),
+  readonly queue: string;
+  readonly messageId: string;
   /** ISO 8601. */
-  firstReceived: z.string(),
+  readonly firstReceived: string;
   /** The positions, from 0, of the first 100 records that failed; empty when the body as a whole did. */
-  records: z.array(z.number()),
-});
-type LetterContext = z.infer<typeof letterContextSchema>;
-
-/**
- * The state record of a letter, keyed by the letter's own MessageId. It proves that Tally sent the letter, or has reported
- * that SQS moved it; and it keeps the reason of a letter that had no room for Tally's attributes.
- */
-export const deadLetterRecordSchema = z.object({
-  messageId: z.string(),
-  fault: z.string(),
-  reason: z.string(),
-  context: letterContextSchema,
-  /** The dead-letter queue. */
-  queueUrl: z.string().optional(),
-  /** When it was stored, by the clock of the worker that stored it. */
-  keptAtMs: z.number().optional(),
-});
-export type DeadLetterRecord = z.infer<typeof deadLetterRecordSchema>;
+  readonly records: readonly number[];
+}
 
 export interface LetterFacts {
   readonly body: string;
@@ -61,18 +44,20 @@ export interface LetterFacts {
 }
 
 /**
- * The attributes of a letter: Tally's three, and the first seven of the message's own, sorted by name.
- * Undefined when body and attributes together would exceed `bytesMax`, which is at most 1 MiB: then the body must be sent without attributes.
+ * The attributes of a letter: Tally's three, and the first seven of the message's own, sorted by name. Where body and attributes
+ * together would exceed `bytesMax`, the fault alone; where even that does, none.
  */
-export function deadLetterAttributes(facts: LetterFacts, bytesMax = MESSAGE_BYTES_MAX): Attributes | undefined {
+export function deadLetterAttributes(facts: LetterFacts, bytesMax = MESSAGE_BYTES_MAX): Attributes {
   const own = Object.entries(ownAttributes(facts.attributes)).sort(([a], [b]) => (a < b ? -1 : 1));
-  const attributes = {
+  const fault = { [FAULT]: text(facts.fault.code) };
+  const all = {
     ...Object.fromEntries(own.slice(0, ATTRIBUTES_MAX - OURS.size)),
-    [FAULT]: text(facts.fault.code),
+    ...fault,
     [REASON]: text(letterReason(facts.fault)),
     [CONTEXT]: text(JSON.stringify(facts.context)),
   };
-  return Buffer.byteLength(facts.body) + attributesSizeBytes(attributes) > bytesMax ? undefined : attributes;
+  const roomBytes = bytesMax - Buffer.byteLength(facts.body);
+  return [all, fault].find((attributes) => attributesSizeBytes(attributes) <= roomBytes) ?? {};
 }
 
 /** A fault's reason as the value of an attribute: printable ASCII, at most 256 bytes, never empty (SQS refuses empty values). */
@@ -134,6 +119,24 @@ function contextOf(json: string | undefined): LetterNotesContext | undefined {
 
 function text(stringValue: string): Attribute {
   return { dataType: 'String', stringValue };
+}
+
+/** Whether Tally sent the letter: then what it lost was marked before. A sender's forged fault hides nothing but the sender's own message. */
+export function isTallys(attributes: Attributes): boolean {
+  return attributes[FAULT] !== undefined;
+}
+
+const WORD = /[\w.-]+/g;
+
+/**
+ * Which of these buckets the body names, without parsing it: it may be one that ends the process that reads it. It takes time in
+ * proportion to its length. Each envelope leaves a name a word of its own, but one in base64, which is as if it named none.
+ */
+export function bucketsNamedIn(body: string, buckets: ReadonlySet<string>): readonly string[] {
+  if (body.includes('data_base64')) return [];
+  const named = new Set<string>();
+  for (const [word] of body.matchAll(WORD)) if (buckets.has(word)) named.add(word);
+  return [...named];
 }
 
 function attributesSizeBytes(attributes: Attributes): number {

@@ -49,8 +49,8 @@ export type Settlement =
   | { readonly kind: 'defer'; readonly delayS: number; readonly fault: Fault; readonly buckets: readonly string[] }
   /** A provisional document must be settled after `delayS` seconds. */
   | { readonly kind: 'wait'; readonly delayS: number }
-  /** One dead letter is sent that names the failed records by position (the first 100); then the message is deleted. */
-  | { readonly kind: 'dead-letter'; readonly fault: Fault; readonly records: readonly number[]; readonly losses: readonly Loss[] };
+  /** One dead letter is sent that names the failed records by position (the first 100); then the message is deleted. `unread`: so are its losses. */
+  | { readonly kind: 'dead-letter'; readonly fault: Fault; readonly records: readonly number[]; readonly losses: readonly Loss[] | 'unread' };
 
 /** What the failed records of one bucket leave unknown: the bucket, or one object of it that failed alone. */
 export interface Loss {
@@ -59,12 +59,26 @@ export interface Loss {
   readonly change?: LostChange;
 }
 
-export interface Receives {
-  /** ApproximateReceiveCount of this receive: 1 at the first. */
-  readonly receiveCount: number;
-  /** The queue's maxReceiveCount. */
-  readonly maxReceiveCount: number;
+/** A message that comes again this often will not succeed by another attempt: with the delays below that takes almost four hours. */
+const LAST_RECEIVE = 20;
+/** A lower limit leaves no receive to spare: a message that ends its process is SQS's to move then. */
+export const RECEIVES_MIN = 5;
+
+/**
+ * The receive at which Tally gives a message up, whatever its queue's limit (maxReceiveCount) is: before SQS would move it without a reason.
+ * A message that is received yet again has ended its process each time, and needs one more receive to be given up.
+ */
+export function lastReceiveOf(limit = Infinity): number {
+  return Math.min(LAST_RECEIVE, limit < RECEIVES_MIN ? limit : limit - 1);
 }
+
+/** What becomes of a message that was received after its last receive: nobody reads its body again. */
+export const UNREAD: Settlement = {
+  kind: 'dead-letter',
+  fault: { code: 'message.received-too-often', reason: 'it was received again and again, and never settled' },
+  records: [],
+  losses: 'unread',
+};
 
 const DEFER_MIN_S = 30;
 /** 15 minutes: an object that is denied for a day is still tried about ninety times, and a corrected permission takes effect within minutes. */
@@ -75,22 +89,23 @@ export function deferDelayS(receiveCount: number): number {
   return Math.min(DEFER_MAX_S, DEFER_MIN_S * 2 ** Math.min(10, Math.max(0, receiveCount - 1)));
 }
 
-/** Whether SQS would move the message to the dead-letter queue instead of delivering it again. */
-export function isLastReceive(receives: Receives): boolean {
-  return receives.receiveCount >= receives.maxReceiveCount;
+interface Receive {
+  /** ApproximateReceiveCount of this receive: 1 at the first. */
+  readonly receiveCount: number;
+  readonly isLastReceive: boolean;
 }
 
 /**
  * Decides the settlement. If a record is deferred, the message is deferred for the longest delay; else if one is
  * provisional, the message waits until the latest is due; else if one is rejected, one dead letter is sent; else the message
- * is deleted. At the last permitted receive nothing is deferred: provisional records are waited for first, because nothing
+ * is deleted. At the last receive nothing is deferred: provisional records are waited for first, because nothing
  * would settle them later; then the records that still fail go into one dead letter with the last fault.
  */
-export function settlementOf(outcomes: readonly Outcome[], receives: Receives): Settlement {
+export function settlementOf(outcomes: readonly Outcome[], { receiveCount, isLastReceive }: Receive): Settlement {
   const deferred = outcomes.filter((outcome) => outcome.kind === 'deferred');
   const fault = deferred.at(-1)?.fault;
-  if (fault !== undefined && !isLastReceive(receives)) {
-    const lacking = deferred.filter(({ key }) => key === undefined || receives.receiveCount > 1);
+  if (fault !== undefined && !isLastReceive) {
+    const lacking = deferred.filter(({ key }) => key === undefined || receiveCount > 1);
     const buckets = [...new Set(lacking.flatMap(({ bucket }) => bucket ?? []))];
     return { kind: 'defer', delayS: Math.max(...deferred.map(({ delayS }) => delayS)), fault, buckets };
   }

@@ -7,11 +7,13 @@
  * while this one is written. Only when the held set has no more room does it wait until the batch's fast messages (exact
  * events) are settled, which is the back-pressure; slow messages stay in the held set.
  */
+import { LRUCache } from 'lru-cache';
 import { unwrap, type Unwrapped } from '../../domain/events/envelope.ts';
 import type { ChangeRecord, Dialect, RecordResult } from '../../domain/events/record.ts';
 import { type Fault, FaultError, faultOf } from '../../domain/fault.ts';
-import { deferDelayS, settlementOf, type Loss, type Outcome, type Settlement } from '../../domain/messages/outcome.ts';
+import { deferDelayS, settlementOf, UNREAD, type Loss, type Outcome, type Settlement } from '../../domain/messages/outcome.ts';
 import type { SendDeadLetter } from '../letters/dead-letters.ts';
+import { bucketsOfUnread } from '../letters/losses.ts';
 import type { FinishRecord } from './finish-record.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import type { HeldSet, InHand } from './held-set.ts';
@@ -30,7 +32,10 @@ import type { WithPorts } from '../ports/ports.ts';
 /** Handles received messages up to their settlement. Resolves when the poller may receive again; never rejects. */
 export type HandleMessages = (messages: readonly QueueMessage[]) => Promise<void>;
 
-interface DataPathDependencies extends WithPorts<'clock' | 'telemetry'> {
+/** How many messages are remembered whose gaps are stored while they cannot be sent to a dead-letter queue. */
+const MARKED_MAX = 10_000;
+
+interface DataPathDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly held: HeldSet;
   readonly weights: Weights;
   readonly settler: Settler;
@@ -40,7 +45,7 @@ interface DataPathDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly gaps: GapReports;
   readonly waiting: Waiting;
   readonly handover: Handover;
-  readonly maxReceiveCount: (queueUrl: string) => number;
+  readonly bucketQueueUrls: readonly string[];
   readonly hiddenMessages: Pick<HiddenMessages, 'hidden' | 'settled'>;
   readonly counter: Pick<EventCounter, 'event'>;
   /** Whether the store spells keys as AWS does. Another one may spell them in another way, and then a key is looked for in both. */
@@ -52,7 +57,8 @@ type RejectedRecord = Extract<RecordResult, { ok: false }>;
 /** Creates the data path. */
 export function createDataPath(dependencies: DataPathDependencies): HandleMessages {
   const { held, settler, finishRecord, finishServiceMessage, sendDeadLetter, gaps, waiting, handover } = dependencies;
-  const { hiddenMessages, maxReceiveCount, clock, telemetry, counter } = dependencies;
+  const { hiddenMessages, clock, telemetry, counter } = dependencies;
+  const marked = new LRUCache<string, true>({ max: MARKED_MAX });
 
   return async function handleMessages(messages) {
     const agesMs = messages.map(({ sentAtMs }) => clock.nowMs() - sentAtMs);
@@ -64,17 +70,16 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
   };
 
   async function finishMessage(hand: InHand): Promise<void> {
-    const { message } = hand;
+    const { message, isLastReceive, lastReceive } = hand;
+    const { receiveCount } = message;
     try {
-      const unwrapped = await unwrapInTurn(hand, dependencies);
+      // it may have ended its process each time
+      const unwrapped = receiveCount > lastReceive ? undefined : await unwrapInTurn(hand, dependencies);
       let isSettled = false;
       while (!isSettled) {
-        const outcomes = await outcomesOf(unwrapped, hand);
-        const settlement = settlementOf(outcomes, {
-          receiveCount: message.receiveCount,
-          maxReceiveCount: maxReceiveCount(message.queueUrl),
-        });
-        isSettled = await settle(hand, unwrapped.kind === 'records' ? settlement : ofWholeBody(settlement));
+        const settlement =
+          unwrapped === undefined ? UNREAD : settlementOf(await outcomesOf(unwrapped, hand), { receiveCount, isLastReceive });
+        isSettled = await settle(hand, unwrapped?.kind === 'records' ? settlement : ofWholeBody(settlement));
       }
     } catch (error) {
       await giveBack(hand, error);
@@ -144,24 +149,36 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
     }
   }
 
-  /** Waits here until a provisional answer is due: at its last permitted receive SQS would move a hidden message to the dead-letter queue. */
+  /** Waits here until a provisional answer is due: a message that is hidden at its last receive would be given up when it comes again. */
   async function waitInHand(hand: InHand, delayS: number): Promise<boolean> {
     hand.turnSlow();
     await clock.sleep(delayS * 1_000, hand.signal);
     return false;
   }
 
-  /** Stores the gaps, then sends the letter, then deletes the message, so a crash in between repeats steps and loses nothing. */
+  /**
+   * Stores the gaps, then sends the letter, then deletes the message, so a crash in between repeats steps and loses nothing. Without a
+   * dead-letter queue the message comes again until its retention ends; its gaps are stored once, because they stand for all of it.
+   */
   async function deadLetter(hand: InHand, letter: Extract<Settlement, { kind: 'dead-letter' }>): Promise<boolean> {
     hand.turnSlow();
     try {
-      for (const loss of letter.losses) await reportLoss(loss, letter.fault, hand);
+      if (!marked.has(hand.message.messageId)) {
+        for (const loss of await lossesOf(letter, hand)) await reportLoss(loss, letter.fault, hand);
+        marked.set(hand.message.messageId, true);
+      }
       await sendDeadLetter(hand.message, letter.fault, letter.records);
     } catch (error) {
       return keepUnsent(hand, faultOf(error));
     }
     settled(hand, 'dead-letter', await settler.remove(hand.message));
     return true;
+  }
+
+  async function lossesOf({ losses }: Extract<Settlement, { kind: 'dead-letter' }>, { message }: InHand): Promise<readonly Loss[]> {
+    if (losses !== 'unread') return losses;
+    const buckets = await bucketsOfUnread(message.body, [message.queueUrl], dependencies);
+    return buckets.map((bucket) => ({ bucket }));
   }
 
   async function reportLoss({ bucket, key, change = 'other' }: Loss, { code }: Fault, { message: { sentAtMs } }: InHand): Promise<void> {

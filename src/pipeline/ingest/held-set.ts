@@ -1,5 +1,4 @@
 /** The messages in hand. The held set is the slow ones (they wait for HEADs, settles or outages); its size is bounded. */
-import { isLastReceive } from '../../domain/messages/outcome.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { QueueMessage } from '../ports/queues.ts';
 import type { LiveLoad } from '../serving/live-load.ts';
@@ -23,7 +22,9 @@ export interface InHand {
   readonly weight: MessageWeight;
   /** Moves the message to the held set, so that the poller that received it does not wait for it. */
   turnSlow(): void;
-  /** Whether this is the last permitted receive: if the message were given back, SQS would move it to the dead-letter queue. */
+  /** The receive at which a message of its queue is given up. */
+  readonly lastReceive: number;
+  /** Whether this is that receive, or a later one. */
   readonly isLastReceive: boolean;
   /** What the message weighs of the held set, and what the whole set may weigh. */
   readonly weightMaxBytes: number;
@@ -52,7 +53,7 @@ interface HeldSetDependencies {
   readonly heldMax: number;
   readonly weights: Weights;
   readonly weightMaxBytes: number;
-  readonly maxReceiveCount: (queueUrl: string) => number;
+  readonly lastReceive: (queueUrl: string) => number;
   readonly stopping: AbortSignal;
 }
 
@@ -61,7 +62,7 @@ interface HeldSetDependencies {
  * messages that the pollers had received when it became full.
  */
 export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
-  const { clock, load, heldMax, weights, weightMaxBytes, maxReceiveCount, stopping } = dependencies;
+  const { clock, load, heldMax, weights, weightMaxBytes, lastReceive, stopping } = dependencies;
   const running = new Set<InHand>();
   let noneRuns: PromiseWithResolvers<void> | undefined;
   const slow = new Set<MessageWeight>();
@@ -72,13 +73,10 @@ export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
     return slow.values().reduce((sum, { bytes }) => sum + bytes, 0) >= weightMaxBytes;
   }
 
-  function isLast(message: QueueMessage): boolean {
-    return isLastReceive({ receiveCount: message.receiveCount, maxReceiveCount: maxReceiveCount(message.queueUrl) });
-  }
-
   /** `noLongerFast` is called when the message turns slow. */
   function handOf(message: QueueMessage, noLongerFast: () => void): InHand {
     const weight = weights.received(message.body);
+    const last = lastReceive(message.queueUrl);
     return {
       message,
       signal: stopping,
@@ -89,7 +87,8 @@ export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
         load.held(slow.size);
         noLongerFast();
       },
-      isLastReceive: isLast(message),
+      lastReceive: last,
+      isLastReceive: message.receiveCount >= last,
       weightMaxBytes,
       holdLeftMs: (forMs = HOLD_MAX_MS) => message.receivedAtMonotonicMs + forMs - clock.monotonicMs(),
     };

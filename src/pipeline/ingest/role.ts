@@ -100,10 +100,10 @@ export interface IngestRole {
 export function createIngestRole(parts: IngestParts, stopping: AbortController): IngestRole {
   const { store, storage, queues, receiver, clock, telemetry, circuits, handover, queueWatch, connect, gaps, limits } = parts;
   const aborting = new AbortController();
-  const maxReceiveCount = (queueUrl: string): number => queueWatch.maxReceiveCount(queueUrl);
+  const lastReceive = (queueUrl: string): number => queueWatch.lastReceive(queueUrl);
   const weights = createWeights(limits.weightMaxBytes);
   const load = createLiveLoad({ clock, telemetry, heldMax: limits.heldMax, bulkConcurrency: limits.bulk.concurrency });
-  const held = createHeldSet({ ...limits, weights, clock, load, maxReceiveCount, stopping: stopping.signal });
+  const held = createHeldSet({ ...limits, weights, clock, load, lastReceive, stopping: stopping.signal });
   const settler = createSettler({ queues, clock, telemetry, visibilityS: limits.visibilityS });
   const write = withPlainFallback(
     createBulkWriter({ objects: store.objects, clock, telemetry, circuits, limits: limits.bulk, load }),
@@ -147,6 +147,7 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
   const hiddenMessages = createHiddenMessages(clock);
   const handleMessages = createDataPath({
     ...parts,
+    state: store.state,
     hiddenMessages,
     held,
     weights,
@@ -154,7 +155,6 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
     finishRecord,
     finishServiceMessage,
     waiting,
-    maxReceiveCount,
   });
   const receiving = createLastFailure(clock);
   const admission = createAdmission({

@@ -34,7 +34,7 @@ export const RETRY_MS = 500;
 interface WaitingDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly circuits: Circuits;
   readonly handover: Handover;
-  readonly queueWatch: Pick<QueueWatch, 'inFlight' | 'readings' | 'maxReceiveCount' | 'retentionMs'>;
+  readonly queueWatch: Pick<QueueWatch, 'inFlight' | 'readings' | 'retentionMs'>;
   readonly heldMax: number;
   readonly holdMaxMs: number;
   /** Receiving stops when more messages are in flight. */
@@ -69,7 +69,6 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
   // half of the setting: before receiving stops for all buckets
   const crowdedAt = Math.min(IN_FLIGHT_MAX, dependencies.inFlightMax / 2);
   const shares = createShares(heldMax);
-  const isUsed = createIsUsed(queueWatch);
   let hidden = { sinceReading: 0, reading: 0 };
   /** How far this machine's clock is ahead of SQS's, by the latest first receive. */
   let aheadMs = 0;
@@ -110,10 +109,10 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
   async function waitForCluster(waiter: Waiter, fault: Fault): Promise<Permit | Outcome> {
     const { attempt, record, hand } = waiter;
     const isByIndices = circuits.cluster().isOpenByIndices;
-    const outcome = isByIndices && isUsed(hand.message, 1 / 2) ? await handedOver(record, fault, hand) : undefined;
+    const outcome = isByIndices && isUsed(hand, 1 / 2) ? await handedOver(record, fault, hand) : undefined;
     if (outcome !== undefined) return outcome;
     // the index store may fail for hours, and what is received then must not become a letter
-    const isGivenBack = isByIndices && !isUsed(hand.message, 1 / 4) && !isExpiring(hand.message);
+    const isGivenBack = isByIndices && !isUsed(hand, 1 / 4) && !isExpiring(hand.message);
     const forMs = hand.holdLeftMs(isGivenBack ? holdMaxMs : HOLD_MAX_MS);
     const permit = await circuits.wait(isByIndices ? attempt : CLUSTER, Math.max(0, forMs), hand.signal);
     return permit ?? (isGivenBack ? hide(waiter, fault) : deferred(record, fault, 0));
@@ -132,12 +131,13 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
   }
 
   /** Whether the record must not wait any longer. */
-  function isHandoverDue({ message }: InHand): boolean {
+  function isHandoverDue(hand: InHand): boolean {
+    const { message } = hand;
     // an outage of the whole store is over: what waited for it has not waited for this circuit
     const sinceClusterMs = clock.monotonicMs() - circuits.cluster().closedAtMs;
     return (
       Math.min(queueNowMs(message) - message.firstReceivedAtMs, sinceClusterMs) >= HANDED_OVER_AFTER_MS ||
-      isUsed(message, 1 / 2) ||
+      isUsed(hand, 1 / 2) ||
       isCrowded() ||
       hasHiddenMany() ||
       isExpiring(message)
@@ -174,7 +174,7 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
     return { kind: 'gap' };
   }
 
-  /** Hides the message. At its last permitted receive it is held instead, because SQS would move it to the dead-letter queue. */
+  /** Hides the message. At its last receive it is held instead, because it is given up when it comes again. */
   async function hide(waiter: Waiter, fault: Fault): Promise<Permit | Outcome> {
     const { record, hand } = waiter;
     const { message } = hand;
@@ -200,13 +200,9 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
   };
 }
 
-/**
- * Whether this part of the permitted receives is used. Half of them are kept for what else may happen to a message, such as
- * workers that are killed.
- */
-function createIsUsed(queueWatch: Pick<QueueWatch, 'maxReceiveCount'>) {
-  return ({ receiveCount, queueUrl }: InHand['message'], part: number): boolean =>
-    receiveCount >= queueWatch.maxReceiveCount(queueUrl) * part;
+/** Whether this part of the message's receives is used. Half of them are kept for what else may happen to it, such as workers that are killed. */
+function isUsed({ message, lastReceive }: InHand, part: number): boolean {
+  return message.receiveCount >= lastReceive * part;
 }
 
 const CLUSTER: Attempt = { ids: ['cluster'], isNewKey: false };

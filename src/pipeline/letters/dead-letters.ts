@@ -1,33 +1,17 @@
 /** Dead letters: ingest sends them with their reason; people list them, send them back or discard them. */
 import { deadLetterView, type DeadLetter, type LetterChoice, type WholeDeadLetter } from '../../api/dead-letters.ts';
-import {
-  deadLetterAttributes,
-  letterNotes,
-  letterReason,
-  MESSAGE_BYTES_MAX,
-  ownAttributes,
-  type DeadLetterRecord,
-  type LetterNotes,
-} from '../../domain/messages/dead-letter.ts';
+import { deadLetterAttributes, isTallys, letterNotes, letterReason, MESSAGE_BYTES_MAX, ownAttributes } from '../../domain/messages/dead-letter.ts';
 import { FaultError, faultOf, faults, type Fault } from '../../domain/fault.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { GapReports } from '../gaps/reports.ts';
-import { lossesOf } from './moved-by-sqs.ts';
+import { bucketsOfUnread, createLossReports } from './losses.ts';
 import { createLetterBrowser, type BrowseLetters, type Visit } from './browser.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { QueueClient, QueueMessage } from '../ports/queues.ts';
 import type { DeadLetterQueue, QueueWatch } from '../queues/watch.ts';
-import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
+import { readRecord, refs } from '../records/stored.ts';
 import { createLastFailure } from '../serving/last-failure.ts';
 import type { WithPorts } from '../ports/ports.ts';
-
-/**
- * A queue with more letters than this gets no further records of letters: its letters are too many to be read one by one, and
- * the number of records must have a bound. The reasons are in the attributes all the same.
- */
-const RECORDS_MAX = 10_000;
-/** How many buckets a call remembers that it has reported: bodies may name any number, and reporting one again does no harm. */
-const REPORTED_MAX = 10_000;
 
 /** A short poll shows some servers of SQS only: after this many in a row that showed new letters alone, all that was there was seen. */
 const NEW_ONLY_MAX = 3;
@@ -35,8 +19,7 @@ const NEW_ONLY_MAX = 3;
 /**
  * Sends the message's body to the dead-letter queue, with the fault and the positions of the records that failed. Resolves
  * when SQS has accepted it. Throws `queue.unreachable` if it cannot be sent, `queue.no-dead-letter` if no dead-letter
- * queue is known, `message.empty` for a message without a body, which SQS does not accept, and `message.too-large` if the
- * dead-letter queue does not accept a body of this size.
+ * queue is known, and `message.too-large` if the dead-letter queue does not accept a body of this size.
  */
 export type SendDeadLetter = (message: QueueMessage, fault: Fault, records: readonly number[]) => Promise<void>;
 
@@ -59,8 +42,8 @@ export interface DeadLetters {
    */
   replay(choice: LetterChoice, signal?: AbortSignal): Promise<LettersTaken>;
   /**
-   * Removes the chosen letters. A letter that SQS moved, and that no worker has reported yet, first opens a gap of each bucket that it
-   * names. Throws as replay does.
+   * Removes the chosen letters. A letter that SQS moved, and that no worker has reported yet, first opens the gaps of what it may be
+   * about. Throws as replay does.
    */
   discard(choice: LetterChoice, signal?: AbortSignal): Promise<LettersTaken>;
 }
@@ -85,9 +68,9 @@ type Act = (letters: readonly QueueMessage[]) => Promise<readonly QueueMessage[]
 /** Creates the functions on dead letters. */
 export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLetters {
   const { queues, clock, telemetry, queueWatch } = dependencies;
-  const sending = createSending(dependencies);
+  /** Why letters cannot be sent, by their queue. */
+  const sending = createLastFailure(clock);
   const browse = createLetterBrowser(dependencies);
-  const { notesOf, keep, forget } = createLetterNotes(dependencies);
 
   const send: SendDeadLetter = async (message, fault, records) => {
     const queue = queueWatch.deadLetterQueueOf(message.queueUrl);
@@ -97,20 +80,22 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
     const firstReceived = new Date(message.firstReceivedAtMs).toISOString();
     const context = { queue: message.queueUrl, messageId, firstReceived, records: [...records] };
     const attributes = deadLetterAttributes({ body, attributes: own, fault, context }, bytesMaxOf(queue));
-    const letterId = await sending.send(queue.queueUrl, { body, attributes: attributes ?? {} });
-    const reason = letterReason(fault);
-    if (attributes === undefined || lettersIn(queue) <= RECORDS_MAX) {
-      await keep({ messageId: letterId, fault: fault.code, reason, context, queueUrl: queue.queueUrl, keptAtMs: clock.nowMs() });
+    try {
+      await queues.send(queue.queueUrl, { body, attributes });
+      sending.succeeded(queue.queueUrl);
+    } catch (error) {
+      sending.failed(queue.queueUrl, faultOf(error));
+      throw error;
     }
     telemetry.count('tally_dead_letters_total', 1, { fault: fault.code });
     // never its body
-    telemetry.error('message dead-lettered', { code: fault.code, reason, messageId, advice: faults[fault.code].advice });
+    telemetry.error('message dead-lettered', { code: fault.code, reason: letterReason(fault), messageId, advice: faults[fault.code].advice });
   };
 
   const list: DeadLetters['list'] = async (limit, signal) => {
     const letters = new Map<string, DeadLetter>();
     await look(async (batch) => {
-      for (const letter of await Promise.all(batch.map(describe))) letters.set(letter.id, letter);
+      for (const letter of batch.map(describe)) letters.set(letter.id, letter);
       return { gone: [], isEnough: letters.size >= limit };
     }, signal);
     return [...letters.values()].slice(0, limit);
@@ -123,13 +108,8 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
       return { gone: [], isEnough: found !== undefined };
     }, signal);
     if (found === undefined) throw notFound([id]);
-    return { ...(await describe(found)), body: found.body };
+    return { ...describe(found), body: found.body };
   };
-
-  async function describe(letter: QueueMessage): Promise<DeadLetter> {
-    const { messageId: id, sentAtMs, body } = letter;
-    return deadLetterView({ id, sentAtMs, sizeBytes: Buffer.byteLength(body), notes: await notesOf(letter) });
-  }
 
   /** Acts on the named letters, or on all that were there when the act began. `act` returns those of its letters that are done. */
   async function take(choice: LetterChoice, act: Act, signal?: AbortSignal): Promise<LettersTaken> {
@@ -183,13 +163,31 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
   }
 
   async function sendOneBack(letter: QueueMessage): Promise<void> {
-    const { context } = await notesOf(letter);
+    const { context } = letterNotes(letter.attributes);
     const origin = dependencies.bucketQueueUrls.find((queueUrl) => queueUrl === context?.queue);
-    const source = queueWatch.deadLetterQueues().find(({ queueUrl }) => queueUrl === letter.queueUrl)?.bucketQueueUrls[0];
-    const queueUrl = origin ?? source ?? dependencies.bucketQueueUrls[0];
+    const queueUrl = origin ?? sourcesOf(letter)[0] ?? dependencies.bucketQueueUrls[0];
     if (queueUrl === undefined)
       throw new RequestError('dead-letter.no-queue', 'no bucket queue is known to send letters back to: set TALLY_QUEUE_URL');
     await queues.send(queueUrl, { body: letter.body, attributes: ownAttributes(letter.attributes) });
+  }
+
+  /** The bucket queues from which SQS moves messages to the letter's queue. */
+  function sourcesOf(letter: QueueMessage): readonly string[] {
+    return queueWatch.deadLetterQueues().find(({ queueUrl }) => queueUrl === letter.queueUrl)?.bucketQueueUrls ?? [];
+  }
+
+  /** Creates the act of one call that discards. A crash between gap and delete leaves a gap too many, never one too few. */
+  function createDiscard(): Act {
+    const reportLosses = createLossReports(dependencies);
+    return async function discard(letters) {
+      for (const letter of letters) {
+        if (isTallys(letter.attributes)) continue;
+        const { moved = [] } = (await readRecord(dependencies.state, refs.queue(letter.queueUrl))) ?? {};
+        if (moved.includes(letter.messageId)) continue;
+        await reportLosses(await bucketsOfUnread(letter.body, sourcesOf(letter), dependencies), letter);
+      }
+      return remove(letters);
+    };
   }
 
   async function remove(letters: readonly QueueMessage[]): Promise<readonly QueueMessage[]> {
@@ -199,14 +197,12 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
     const handles = letters.map(({ receiptHandle }) => receiptHandle);
     const failures = await queues.deleteBatch(queueUrl, handles);
     for (const { code } of failures) telemetry.warn('SQS did not delete a dead letter', { code });
-    const removed = letters.filter(({ receiptHandle }) => failures.every((failure) => failure.receiptHandle !== receiptHandle));
-    await Promise.all(removed.map(forget));
-    return removed;
+    return letters.filter(({ receiptHandle }) => failures.every((failure) => failure.receiptHandle !== receiptHandle));
   }
 
   return {
     send,
-    sendFault: sending.fault,
+    sendFault: () => sending.current(),
     browse,
     known() {
       const read = queueWatch.deadLetterQueues().filter(({ attributes }) => attributes !== undefined);
@@ -215,25 +211,7 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
     list,
     show,
     replay: (choice, signal) => take(choice, sendBack, signal),
-    discard: (choice, signal) => take(choice, createDiscard(dependencies, remove), signal),
-  };
-}
-
-/** Creates what sends letters, and knows why the last one could not be sent. */
-function createSending({ queues, clock }: Pick<DeadLetterDependencies, 'queues' | 'clock'>) {
-  const last = createLastFailure(clock);
-  return {
-    async send(queueUrl: string, letter: Parameters<QueueClient['send']>[1]): Promise<string> {
-      try {
-        const letterId = await queues.send(queueUrl, letter);
-        last.succeeded(queueUrl);
-        return letterId;
-      } catch (error) {
-        last.failed(queueUrl, faultOf(error));
-        throw error;
-      }
-    },
-    fault: () => last.current(),
+    discard: (choice, signal) => take(choice, createDiscard(), signal),
   };
 }
 
@@ -263,9 +241,6 @@ function lettersIn({ attributes }: DeadLetterQueue): number {
 
 /** Throws for a message that SQS would not accept in the dead-letter queue. */
 function refuseUnfit({ messageId, queueUrl, body }: QueueMessage, queue: DeadLetterQueue): void {
-  if (body === '') {
-    throw new FaultError('message.empty', `message ${messageId} of ${queueUrl} has no body, so SQS cannot take it as a dead letter`);
-  }
   const sizeBytes = Buffer.byteLength(body);
   const bytesMax = bytesMaxOf(queue);
   if (sizeBytes <= bytesMax) return;
@@ -275,28 +250,8 @@ function refuseUnfit({ messageId, queueUrl, body }: QueueMessage, queue: DeadLet
   );
 }
 
-/** The fault, reason and context of letters: they are in the attributes, or in a record if the attributes had no room. */
-function createLetterNotes({ state, telemetry }: Pick<DeadLetterDependencies, 'state' | 'telemetry'>) {
-  async function notesOf(letter: QueueMessage): Promise<LetterNotes> {
-    // attributes may be those of another sender, a record is always Tally's
-    const kept = await readRecord(state, refs.deadLetter(letter.messageId));
-    return kept === undefined ? letterNotes(letter.attributes) : { fault: kept.fault, reason: kept.reason, context: kept.context };
-  }
-
-  async function keep(record: DeadLetterRecord): Promise<void> {
-    try {
-      await updateRecord(state, refs.deadLetter(record.messageId), () => record);
-    } catch (error) {
-      // the letter is in its queue already: an error now would make the caller send it twice
-      telemetry.requestFailed('keep the reason of a dead letter', error);
-    }
-  }
-
-  async function forget({ messageId }: QueueMessage): Promise<void> {
-    await removeRecord(state, refs.deadLetter(messageId).id);
-  }
-
-  return { notesOf, keep, forget };
+function describe({ messageId: id, sentAtMs, body, attributes }: QueueMessage): DeadLetter {
+  return deadLetterView({ id, sentAtMs, sizeBytes: Buffer.byteLength(body), notes: letterNotes(attributes) });
 }
 
 function notFound(ids: readonly string[]): RequestError {
@@ -305,26 +260,4 @@ function notFound(ids: readonly string[]): RequestError {
     'dead-letter.not-found',
     `these letters are not in the dead-letter queue, or another reader has received them: ${names.join(', ')}`,
   );
-}
-
-/** The act of one call that discards. A crash between gap and delete leaves a gap too many, never one too few. */
-function createDiscard({ state, gaps, clock }: DeadLetterDependencies, remove: Act): Act {
-  /** The latest time that this call has reported of each bucket: it covers all letters that were sent before. */
-  const reportedMs = new Map<string, number>();
-
-  async function reportMoved(letter: QueueMessage): Promise<void> {
-    const losses = lossesOf(letter, clock.nowMs()).filter(({ bucket }) => (reportedMs.get(bucket) ?? -Infinity) < letter.sentAtMs);
-    await Promise.all(losses.map((loss) => gaps.report(loss)));
-    if (reportedMs.size + losses.length > REPORTED_MAX) reportedMs.clear();
-    for (const { bucket, seenAtMs } of losses) reportedMs.set(bucket, seenAtMs);
-  }
-
-  return async function discard(letters) {
-    const kept = await Promise.all(letters.map(({ messageId }) => readRecord(state, refs.deadLetter(messageId))));
-    for (const [at, letter] of letters.entries()) {
-      // a record says that Tally sent the letter or has reported it: the gap of its loss was stored before
-      if (kept[at] === undefined) await reportMoved(letter);
-    }
-    return remove(letters);
-  };
 }

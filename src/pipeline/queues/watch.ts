@@ -1,13 +1,12 @@
 /** Reads the attributes of the queues: depths for metrics and back-pressure, redrive policies for settlement, and retentions. */
 import type { QueueAttributes, QueueClient } from '../ports/queues.ts';
 import { faultOf, type Fault } from '../../domain/fault.ts';
+import { lastReceiveOf } from '../../domain/messages/outcome.ts';
 import { repeat } from '../serving/repeat.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
 /** SQS updates its approximate numbers about this often. */
 const INTERVAL_MS = 15_000;
-/** Without a redrive policy SQS never moves a message away; Tally gives up after the recommended maximum instead. */
-const RECEIVES_MAX_DEFAULT = 20;
 
 /** A dead-letter queue: that of the setting, or the redrive target of a bucket queue. */
 export interface DeadLetterQueue {
@@ -29,8 +28,8 @@ export interface QueueWatch {
   readonly visible: number;
   /** The messages in this one, visible or in flight; 0 until it was read. */
   messagesIn(queueUrl: string): number;
-  /** The maxReceiveCount of the queue's redrive policy, as last read; 20 without a policy. */
-  maxReceiveCount(queueUrl: string): number;
+  /** The receive at which Tally gives a message of this queue up, by the queue's redrive policy as last read. */
+  lastReceive(queueUrl: string): number;
   /** How long the queue keeps a message, as last read; undefined until then. */
   retentionMs(queueUrl: string): number | undefined;
   /** All dead-letter queues that are known. That of the setting is the first. */
@@ -67,7 +66,8 @@ export function createQueueWatch(dependencies: WatchDependencies): QueueWatch {
 
   function deadLetterQueues(): readonly DeadLetterQueue[] {
     const urls = [dependencies.deadLetterQueueUrl, ...bucketQueueUrls.map(targetOf)].filter((url) => url !== undefined);
-    return [...new Set(urls)].map((queueUrl) => ({
+    // a letter in a bucket queue would be received, and become a letter, for ever
+    return [...new Set(urls).difference(new Set(bucketQueueUrls))].map((queueUrl) => ({
       queueUrl,
       bucketQueueUrls: bucketQueueUrls.filter((url) => targetOf(url) === queueUrl),
       attributes: attributes.get(queueUrl),
@@ -135,7 +135,7 @@ export function createQueueWatch(dependencies: WatchDependencies): QueueWatch {
       const { visible = 0, inFlight = 0 } = attributes.get(queueUrl) ?? {};
       return visible + inFlight;
     },
-    maxReceiveCount: (queueUrl) => attributes.get(queueUrl)?.maxReceiveCount ?? RECEIVES_MAX_DEFAULT,
+    lastReceive: (queueUrl) => lastReceiveOf(attributes.get(queueUrl)?.maxReceiveCount),
     retentionMs: (queueUrl) => attributes.get(queueUrl)?.retentionMs,
     deadLetterQueues,
     deadLetterQueueOf(bucketQueueUrl) {

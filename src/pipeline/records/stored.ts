@@ -3,7 +3,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { bucketRecordSchema, unconnectedSchema } from '../../domain/bucket.ts';
 import { gapBudgetSchema } from '../../domain/gaps/budget.ts';
-import { deadLetterRecordSchema } from '../../domain/messages/dead-letter.ts';
 import { processRecordSchema } from '../../domain/process-record.ts';
 import { queueRecordId, queueRecordSchema } from '../../domain/queue-record.ts';
 import { connectionSchema, installationSchema } from '../../domain/provisioning/connection.ts';
@@ -62,7 +61,6 @@ export const refs = {
     ({ id: `range:${jobId}:${String(number).padStart(6, '0')}`, kind: 'range', schema: rangeSchema }) as const,
   process: (worker: string) => ({ id: `process:${worker}`, kind: 'process', schema: processRecordSchema }) as const,
   schedule: (name: string) => ({ id: `schedule:${name}`, kind: 'schedule', schema: scheduleSchema }) as const,
-  deadLetter: (messageId: string) => ({ id: `dead-letter:${messageId}`, kind: 'dead-letter', schema: deadLetterRecordSchema }) as const,
   connection: (bucket: string) => ({ id: `connection:${bucket}`, kind: 'connection', schema: connectionSchema }) as const,
   installation: { id: 'installation', kind: 'installation', schema: installationSchema } as const,
   user: (userId: string) => ({ id: `user:${userId}`, kind: 'user', schema: userRecordSchema }) as const,

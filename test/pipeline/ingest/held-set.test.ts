@@ -24,7 +24,7 @@ function setUp(heldMax = 3) {
     heldMax,
     weights: createWeights(weightMaxBytes),
     weightMaxBytes,
-    maxReceiveCount: () => 20,
+    lastReceive: () => 20,
     stopping: new AbortController().signal,
   });
   const works: { readonly hand: InHand; readonly end: () => void }[] = [];
