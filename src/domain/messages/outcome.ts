@@ -50,7 +50,12 @@ export type Settlement =
   /** A provisional document must be settled after `delayS` seconds. */
   | { readonly kind: 'wait'; readonly delayS: number }
   /** One dead letter is sent that names the failed records by position (the first 100); then the message is deleted. `unread`: so are its losses. */
-  | { readonly kind: 'dead-letter'; readonly fault: Fault; readonly records: readonly number[]; readonly losses: readonly Loss[] | 'unread' };
+  | {
+      readonly kind: 'dead-letter';
+      readonly fault: Fault;
+      readonly records: readonly number[];
+      readonly losses: readonly Loss[] | 'unread';
+    };
 
 /** What the failed records of one bucket leave unknown: the bucket, or one object of it that failed alone. */
 export interface Loss {

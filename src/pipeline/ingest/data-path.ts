@@ -32,8 +32,8 @@ import type { WithPorts } from '../ports/ports.ts';
 /** Handles received messages up to their settlement. Resolves when the poller may receive again; never rejects. */
 export type HandleMessages = (messages: readonly QueueMessage[]) => Promise<void>;
 
-/** How many messages are remembered whose gaps are stored while they cannot be sent to a dead-letter queue. */
-const MARKED_MAX = 10_000;
+/** How many letters are remembered that could not be sent. */
+const UNSENT_MAX = 10_000;
 
 interface DataPathDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly held: HeldSet;
@@ -52,13 +52,15 @@ interface DataPathDependencies extends WithPorts<'state' | 'clock' | 'telemetry'
   readonly isAws: boolean;
 }
 
+type Letter = Extract<Settlement, { kind: 'dead-letter' }>;
 type RejectedRecord = Extract<RecordResult, { ok: false }>;
 
 /** Creates the data path. */
 export function createDataPath(dependencies: DataPathDependencies): HandleMessages {
   const { held, settler, finishRecord, finishServiceMessage, sendDeadLetter, gaps, waiting, handover } = dependencies;
   const { hiddenMessages, clock, telemetry, counter } = dependencies;
-  const marked = new LRUCache<string, true>({ max: MARKED_MAX });
+  /** By the message: its gaps are stored, and stand for all of it when it comes again. */
+  const unsent = new LRUCache<string, Letter>({ max: UNSENT_MAX });
 
   return async function handleMessages(messages) {
     const agesMs = messages.map(({ sentAtMs }) => clock.nowMs() - sentAtMs);
@@ -78,8 +80,10 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
       let isSettled = false;
       while (!isSettled) {
         const settlement =
-          unwrapped === undefined ? UNREAD : settlementOf(await outcomesOf(unwrapped, hand), { receiveCount, isLastReceive });
-        isSettled = await settle(hand, unwrapped?.kind === 'records' ? settlement : ofWholeBody(settlement));
+          unwrapped === undefined
+            ? (unsent.get(message.messageId) ?? UNREAD)
+            : settlementOf(await outcomesOf(unwrapped, hand), { receiveCount, isLastReceive });
+        isSettled = await settle(hand, unwrapped === undefined || unwrapped.kind === 'records' ? settlement : ofWholeBody(settlement));
       }
     } catch (error) {
       await giveBack(hand, error);
@@ -158,27 +162,22 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
 
   /**
    * Stores the gaps, then sends the letter, then deletes the message, so a crash in between repeats steps and loses nothing. Without a
-   * dead-letter queue the message comes again until its retention ends; its gaps are stored once, because they stand for all of it.
+   * dead-letter queue the message comes again until its retention ends.
    */
-  async function deadLetter(hand: InHand, letter: Extract<Settlement, { kind: 'dead-letter' }>): Promise<boolean> {
+  async function deadLetter(hand: InHand, letter: Letter): Promise<boolean> {
     hand.turnSlow();
+    const { messageId } = hand.message;
     try {
-      if (!marked.has(hand.message.messageId)) {
-        for (const loss of await lossesOf(letter, hand)) await reportLoss(loss, letter.fault, hand);
-        marked.set(hand.message.messageId, true);
-      }
+      const losses = unsent.has(messageId) ? [] : await lossesOf(letter, hand, dependencies);
+      for (const loss of losses) await reportLoss(loss, letter.fault, hand);
+      unsent.set(messageId, { ...letter, losses: [] });
       await sendDeadLetter(hand.message, letter.fault, letter.records);
+      unsent.delete(messageId);
     } catch (error) {
       return keepUnsent(hand, faultOf(error));
     }
     settled(hand, 'dead-letter', await settler.remove(hand.message));
     return true;
-  }
-
-  async function lossesOf({ losses }: Extract<Settlement, { kind: 'dead-letter' }>, { message }: InHand): Promise<readonly Loss[]> {
-    if (losses !== 'unread') return losses;
-    const buckets = await bucketsOfUnread(message.body, [message.queueUrl], dependencies);
-    return buckets.map((bucket) => ({ bucket }));
   }
 
   async function reportLoss({ bucket, key, change = 'other' }: Loss, { code }: Fault, { message: { sentAtMs } }: InHand): Promise<void> {
@@ -221,6 +220,14 @@ function unwrapBody({ message, weight }: InHand, { weights, isAws }: Pick<DataPa
   const unwrapped = unwrap(message.body, isAws);
   weights.opened(weight, unwrapped.kind === 'records' ? readableOf(unwrapped.records) : 0);
   return unwrapped;
+}
+
+async function lossesOf(
+  { losses }: Letter,
+  { message: { body, queueUrl } }: InHand,
+  parts: Pick<DataPathDependencies, 'state' | 'clock' | 'bucketQueueUrls'>,
+): Promise<readonly Loss[]> {
+  return losses === 'unread' ? (await bucketsOfUnread(body, [queueUrl], parts)).map((bucket) => ({ bucket })) : losses;
 }
 
 /** Names no record in the dead letter, because the body as a whole failed. */

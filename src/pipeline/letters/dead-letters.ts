@@ -1,6 +1,13 @@
 /** Dead letters: ingest sends them with their reason; people list them, send them back or discard them. */
 import { deadLetterView, type DeadLetter, type LetterChoice, type WholeDeadLetter } from '../../api/dead-letters.ts';
-import { deadLetterAttributes, isTallys, letterNotes, letterReason, MESSAGE_BYTES_MAX, ownAttributes } from '../../domain/messages/dead-letter.ts';
+import {
+  deadLetterAttributes,
+  isTallys,
+  letterNotes,
+  letterReason,
+  MESSAGE_BYTES_MAX,
+  ownAttributes,
+} from '../../domain/messages/dead-letter.ts';
 import { FaultError, faultOf, faults, type Fault } from '../../domain/fault.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { GapReports } from '../gaps/reports.ts';
@@ -89,7 +96,12 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
     }
     telemetry.count('tally_dead_letters_total', 1, { fault: fault.code });
     // never its body
-    telemetry.error('message dead-lettered', { code: fault.code, reason: letterReason(fault), messageId, advice: faults[fault.code].advice });
+    telemetry.error('message dead-lettered', {
+      code: fault.code,
+      reason: letterReason(fault),
+      messageId,
+      advice: faults[fault.code].advice,
+    });
   };
 
   const list: DeadLetters['list'] = async (limit, signal) => {
@@ -165,29 +177,10 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
   async function sendOneBack(letter: QueueMessage): Promise<void> {
     const { context } = letterNotes(letter.attributes);
     const origin = dependencies.bucketQueueUrls.find((queueUrl) => queueUrl === context?.queue);
-    const queueUrl = origin ?? sourcesOf(letter)[0] ?? dependencies.bucketQueueUrls[0];
+    const queueUrl = origin ?? sourcesOf(letter, queueWatch)[0] ?? dependencies.bucketQueueUrls[0];
     if (queueUrl === undefined)
       throw new RequestError('dead-letter.no-queue', 'no bucket queue is known to send letters back to: set TALLY_QUEUE_URL');
     await queues.send(queueUrl, { body: letter.body, attributes: ownAttributes(letter.attributes) });
-  }
-
-  /** The bucket queues from which SQS moves messages to the letter's queue. */
-  function sourcesOf(letter: QueueMessage): readonly string[] {
-    return queueWatch.deadLetterQueues().find(({ queueUrl }) => queueUrl === letter.queueUrl)?.bucketQueueUrls ?? [];
-  }
-
-  /** Creates the act of one call that discards. A crash between gap and delete leaves a gap too many, never one too few. */
-  function createDiscard(): Act {
-    const reportLosses = createLossReports(dependencies);
-    return async function discard(letters) {
-      for (const letter of letters) {
-        if (isTallys(letter.attributes)) continue;
-        const { moved = [] } = (await readRecord(dependencies.state, refs.queue(letter.queueUrl))) ?? {};
-        if (moved.includes(letter.messageId)) continue;
-        await reportLosses(await bucketsOfUnread(letter.body, sourcesOf(letter), dependencies), letter);
-      }
-      return remove(letters);
-    };
   }
 
   async function remove(letters: readonly QueueMessage[]): Promise<readonly QueueMessage[]> {
@@ -211,7 +204,15 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
     list,
     show,
     replay: (choice, signal) => take(choice, sendBack, signal),
-    discard: (choice, signal) => take(choice, createDiscard(), signal),
+    discard(choice, signal) {
+      const reportLosses = createLossReports(dependencies);
+      // a crash in between leaves a gap too many, never one too few
+      const discard: Act = async (letters) => {
+        for (const letter of letters) await reportLosses(await unreportedOf(letter, dependencies), letter);
+        return remove(letters);
+      };
+      return take(choice, discard, signal);
+    },
   };
 }
 
@@ -252,6 +253,19 @@ function refuseUnfit({ messageId, queueUrl, body }: QueueMessage, queue: DeadLet
 
 function describe({ messageId: id, sentAtMs, body, attributes }: QueueMessage): DeadLetter {
   return deadLetterView({ id, sentAtMs, sizeBytes: Buffer.byteLength(body), notes: letterNotes(attributes) });
+}
+
+/** The bucket queues from which SQS moves messages to the letter's queue. */
+function sourcesOf(letter: QueueMessage, queueWatch: DeadLetterDependencies['queueWatch']): readonly string[] {
+  return queueWatch.deadLetterQueues().find(({ queueUrl }) => queueUrl === letter.queueUrl)?.bucketQueueUrls ?? [];
+}
+
+/** The buckets that the letter may be about, if no gap is stored for it yet. */
+async function unreportedOf(letter: QueueMessage, dependencies: DeadLetterDependencies): Promise<readonly string[]> {
+  if (isTallys(letter.attributes)) return [];
+  const record = await readRecord(dependencies.state, refs.queue(letter.queueUrl));
+  if (record?.moved?.includes(letter.messageId) === true) return [];
+  return bucketsOfUnread(letter.body, sourcesOf(letter, dependencies.queueWatch), dependencies);
 }
 
 function notFound(ids: readonly string[]): RequestError {

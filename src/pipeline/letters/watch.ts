@@ -82,10 +82,13 @@ export function createLetterWatch(dependencies: LetterWatchDependencies): (signa
     if (canRead && letters > 0) await browse(queueUrl, visit, signal);
     const nowMs = clock.nowMs();
     const isAll = (!canRead || nameless.size > 0) && Math.abs(nowMs - allAtMs) >= ALL_EVERY_MS;
-    if (isAll) await reportLosses(await bucketsFedBy(state, { queueUrls: sources, bucketQueueUrls, nowMs }), { sentAtMs: nowMs });
+    if (isAll) {
+      await reportLosses(await bucketsFedBy(state, { queueUrls: sources, bucketQueueUrls, nowMs }), { sentAtMs: nowMs });
+      nameless.clear();
+    }
     // another reader may hide letters: what was reported of them is remembered. What names no bucket waits for its day
     const all = seen < letters ? known.union(present) : present;
-    const reported = [...(isAll ? all : all.difference(nameless))].slice(-LETTERS_MAX);
+    const reported = [...all.difference(nameless)].slice(-LETTERS_MAX);
     await updateRecord(state, ref, (current) => ({
       ...current,
       queueUrl,

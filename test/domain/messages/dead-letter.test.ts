@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
+  bucketsNamedIn,
   deadLetterAttributes,
   letterNotes,
   letterReason,
@@ -37,23 +38,23 @@ function sizeOf(attributes: LetterFacts['attributes'] = {}): number {
 describe('the attributes of a dead letter', () => {
   it('name the fault, the reason and the context, which are read back', () => {
     const attributes = deadLetterAttributes(facts());
-    expect(Object.keys(attributes ?? {}).sort()).toEqual(['tally-context', 'tally-fault', 'tally-reason']);
-    expect(letterNotes(attributes ?? {})).toEqual({ fault: 'record.key-missing', reason: 'no key', context });
+    expect(Object.keys(attributes).sort()).toEqual(['tally-context', 'tally-fault', 'tally-reason']);
+    expect(letterNotes(attributes)).toEqual({ fault: 'record.key-missing', reason: 'no key', context });
   });
 
   it("keep the message's own beside them while all are ten or fewer", () => {
-    expect(Object.keys(deadLetterAttributes(facts({ attributes: own(7) })) ?? {})).toHaveLength(10);
+    expect(Object.keys(deadLetterAttributes(facts({ attributes: own(7) })))).toHaveLength(10);
   });
 
   it('drop those of its own that would pass ten', () => {
-    const attributes = deadLetterAttributes(facts({ attributes: own(10) })) ?? {};
+    const attributes = deadLetterAttributes(facts({ attributes: own(10) }));
     expect(Object.keys(attributes)).toHaveLength(10);
     expect(letterNotes(attributes).fault).toBe('record.key-missing');
   });
 
   it('replace those of an earlier death', () => {
-    const earlier = deadLetterAttributes(facts({ fault: { code: 'object.denied', reason: 'earlier' }, attributes: own(7) })) ?? {};
-    const attributes = deadLetterAttributes(facts({ attributes: earlier })) ?? {};
+    const earlier = deadLetterAttributes(facts({ fault: { code: 'object.denied', reason: 'earlier' }, attributes: own(7) }));
+    const attributes = deadLetterAttributes(facts({ attributes: earlier }));
     expect(letterNotes(attributes).fault).toBe('record.key-missing');
     expect(Object.keys(ownAttributes(attributes))).toHaveLength(7);
   });
@@ -65,8 +66,12 @@ describe('the attributes of a dead letter', () => {
     const attributes = { own: value };
     const restBytes = sizeOf(deadLetterAttributes(facts({ attributes })));
     const body = `${'é'.repeat(10)}${'x'.repeat(MEBIBYTE - 20 - restBytes)}`;
-    expect(deadLetterAttributes(facts({ attributes, body }))).toBeDefined();
-    expect(deadLetterAttributes(facts({ attributes, body: `${body}x` }))).toBeUndefined();
+    expect(Object.keys(deadLetterAttributes(facts({ attributes, body })))).toHaveLength(4);
+    expect(letterNotes(deadLetterAttributes(facts({ attributes, body: `${body}x` })))).toEqual({ fault: 'record.key-missing' });
+  });
+
+  it('are none beside a body that leaves no room for the fault', () => {
+    expect(deadLetterAttributes(facts({ body: 'x'.repeat(MEBIBYTE) }))).toEqual({});
   });
 });
 
@@ -114,5 +119,30 @@ describe('the notes of a letter', () => {
 
   it.each(['not json', '[]', '"text"', 'null', '7'])('leave out a context that is %s', (stringValue) => {
     expect(letterNotes({ 'tally-context': { dataType: 'String', stringValue } })).toEqual({});
+  });
+});
+
+describe('the buckets that an unread body names', () => {
+  const buckets = new Set(['photos', 'my.videos', 'key', 'Old_Bucket']);
+  const native = (bucket: string) => ({ Records: [{ eventSource: 'aws:s3', s3: { bucket: { name: bucket }, object: { k: 'a' } } }] });
+  const wrapped = (content: unknown, times: number): string =>
+    times === 0 ? JSON.stringify(content) : JSON.stringify({ Type: 'Notification', Message: wrapped(content, times - 1) });
+
+  it.each([0, 1, 2, 8])('are found in %i envelopes', (times) => {
+    for (const bucket of ['photos', 'my.videos', 'Old_Bucket'])
+      expect(bucketsNamedIn(wrapped(native(bucket), times), buckets)).toEqual([bucket]);
+  });
+
+  it('are found in a body that is not JSON, and in an ARN', () => {
+    expect(bucketsNamedIn('{"bucket":{"name":"photos"},"arn":"arn:aws:s3:::my.videos"', buckets)).toEqual(['photos', 'my.videos']);
+  });
+
+  it('are none where a bucket is not connected, its name is a part of another word, or base64 may hide it behind one that is found', () => {
+    expect(bucketsNamedIn(wrapped(native('photos-2026'), 1), buckets)).toEqual([]);
+    expect(bucketsNamedIn(JSON.stringify({ key: 1, data_base64: Buffer.from('photos').toString('base64') }), buckets)).toEqual([]);
+  });
+
+  it('are looked for in a MiB of anything without delay', () => {
+    for (const unit of ['a', 'a-', '"a', ' ', 'é', '\\']) expect(bucketsNamedIn(unit.repeat(MEBIBYTE / unit.length), buckets)).toEqual([]);
   });
 });

@@ -1,9 +1,9 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { deferDelayS, isLastReceive, settlementOf, type Outcome } from '../../../src/domain/messages/outcome.ts';
+import { deferDelayS, lastReceiveOf, settlementOf, type Outcome } from '../../../src/domain/messages/outcome.ts';
 
-const first = { receiveCount: 1, maxReceiveCount: 20 };
-const last = { receiveCount: 20, maxReceiveCount: 20 };
+const first = { receiveCount: 1, isLastReceive: false };
+const last = { receiveCount: 20, isLastReceive: true };
 const denied = { code: 'object.denied', reason: 'denied' } as const;
 const unreachable = { code: 'index.unreachable', reason: 'gone' } as const;
 const invalid = { code: 'record.invalid', reason: 'no key' } as const;
@@ -69,7 +69,7 @@ describe('the settlement of a message', () => {
   it('never deletes a message of which a record is not done, and names every failed record', () => {
     fc.assert(
       fc.property(fc.array(outcome, { minLength: 1 }), fc.integer({ min: 1, max: 25 }), (outcomes, receiveCount) => {
-        const settlement = settlementOf(outcomes, { receiveCount, maxReceiveCount: 20 });
+        const settlement = settlementOf(outcomes, { receiveCount, isLastReceive: receiveCount >= 20 });
         const kinds = new Set(outcomes.map(({ kind }) => kind));
         const isDone = !kinds.has('deferred') && !kinds.has('provisional') && !kinds.has('rejected');
         expect(settlement.kind === 'delete').toBe(isDone);
@@ -82,14 +82,14 @@ describe('the settlement of a message', () => {
 
   it('names the first hundred of more failed records than a letter has room for', () => {
     const outcomes = Array.from({ length: 20_000 }, (_, index) => (index % 2 === 0 ? rejected : written));
-    const settlement = settlementOf(outcomes, { receiveCount: 1, maxReceiveCount: 20 });
+    const settlement = settlementOf(outcomes, first);
     expect(settlement).toMatchObject({ kind: 'dead-letter', records: Array.from({ length: 100 }, (_, index) => 2 * index) });
   });
 
   it('does not depend on the order of the records, but for which fault is named', () => {
     fc.assert(
       fc.property(fc.array(outcome, { minLength: 1 }), fc.integer({ min: 1, max: 19 }), (outcomes, receiveCount) => {
-        const [one, other] = [outcomes, outcomes.toReversed()].map((each) => settlementOf(each, { receiveCount, maxReceiveCount: 20 }));
+        const [one, other] = [outcomes, outcomes.toReversed()].map((each) => settlementOf(each, { receiveCount, isLastReceive: false }));
         expect({ ...one, fault: 0, records: 0, buckets: 0 }).toEqual({ ...other, fault: 0, records: 0, buckets: 0 });
       }),
     );
@@ -111,8 +111,18 @@ describe('the delay of a deferred message', () => {
   });
 });
 
-describe('the last permitted receive', () => {
-  it('is the one whose count is the maximum, or any beyond', () => {
-    expect([19, 20, 21].map((receiveCount) => isLastReceive({ receiveCount, maxReceiveCount: 20 }))).toEqual([false, true, true]);
+describe('the last receive', () => {
+  it.each([
+    [undefined, 20],
+    [1_000, 20],
+    [100, 20],
+    [21, 20],
+    [20, 19],
+    [5, 4],
+    // each receive counts: a message that ends its process is SQS's to move
+    [4, 4],
+    [1, 1],
+  ])('is, with a maxReceiveCount of %s, number %i', (limit, receive) => {
+    expect(lastReceiveOf(limit)).toBe(receive);
   });
 });

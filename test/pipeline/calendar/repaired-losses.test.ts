@@ -9,7 +9,7 @@ import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
 import { createWatchIndices } from '../../../src/pipeline/buckets/index-identity.ts';
 import { openChangeGap } from '../../../src/pipeline/gaps/connection-gaps.ts';
-import { createLettersMovedBySqs } from '../../../src/pipeline/letters/moved-by-sqs.ts';
+import { createLetterWatch } from '../../../src/pipeline/letters/watch.ts';
 import { createLetterBrowser } from '../../../src/pipeline/letters/browser.ts';
 import { readNow } from '../../support/fakes/dead-letter-queues.ts';
 import { closeGapsOf } from '../../support/worlds/gaps.ts';
@@ -87,7 +87,7 @@ describe('tags of a bucket that asks for them', () => {
     const body = JSON.stringify({ Records: [record] });
     await world.queues.send(DLQ, { body, attributes: {} });
     const known = await readNow(world.queues, { queueUrl: DLQ, of: [QUEUE] });
-    const moved = createLettersMovedBySqs({
+    const moved = createLetterWatch({
       browse: createLetterBrowser({ queues: world.queues, telemetry: world.telemetry }),
       state: world.state,
       gaps: world.gaps,

@@ -315,19 +315,19 @@ describe('a fault of one object', () => {
     expect(await world.document('denied')).toMatchObject({ settled: true });
   });
 
-  it('at the last permitted receive is one dead letter with the last fault, and a loss gap stored before it', async () => {
-    const world = await createIngestWorld({ maxReceiveCount: 2 });
+  it('at the last receive is one dead letter with the last fault, sooner or later, and a loss gap stored before it', async () => {
+    const world = await createIngestWorld({ maxReceiveCount: 5 });
     world.storage.failWith(new FaultError('object.failed', 'odd'), { key: 'denied' });
     await world.send(world.put('other'), routedPut(world, 'denied'));
     await world.run(1_000);
     world.storage.failWith(denied, { key: 'denied' });
     world.queues.failSends(DEAD_LETTERS);
-    await world.run(31_500);
+    await world.run(4 * MINUTE_MS);
     // the gap is there though the letter could not be sent
-    expect(world.handedOver.at(-1)).toMatchObject({ bucket: BUCKET, key: 'denied', reason: 'object.denied' });
-    expect(world.messages()).toHaveLength(1);
+    expect(world.handedOver).toMatchObject([{ bucket: BUCKET, key: 'denied', reason: 'object.denied' }]);
+    expect(receiveCounts(world)).toEqual([4]);
     world.queues.failSends(undefined);
-    await world.run(2 * MINUTE_MS);
+    await world.run(4 * MINUTE_MS);
     expect(world.letters().map(({ attributes }) => letterNotes(attributes))).toMatchObject([
       { fault: 'object.denied', context: { records: [1] } },
     ]);

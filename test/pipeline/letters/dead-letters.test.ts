@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createDeadLetters } from '../../../src/pipeline/letters/dead-letters.ts';
-import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
 import type { QueueMessage } from '../../../src/pipeline/ports/queues.ts';
 import { fakeDeadLetterQueues } from '../../support/fakes/dead-letter-queues.ts';
 import { createFakeClock, createFakeQueues, createFakeTelemetry } from '../../support/fakes/ports.ts';
@@ -88,57 +87,22 @@ describe('a dead letter', () => {
   it.each([
     [1_048_576, {}],
     [262_144, { messageBytesMax: 262_144 }],
-  ])('whose queue takes no more than its body of %i bytes goes alone, and its reason is found all the same', async (bytes, attributes) => {
-    const world = setUp(fakeDeadLetterQueues({ queueUrl: DLQ, of: [FIRST, SECOND], attributes }));
-    const body = 'x'.repeat(bytes);
-    await world.letters.send(await received(world, body, { queueUrl: SECOND }), fault, [0]);
-    expect(world.queues.messages(DLQ)[0]).toMatchObject({ body, attributes: {} });
-    const [letter] = await world.letters.list(100);
-    expect(letter).toMatchObject({ fault: fault.code, reason: fault.reason, context: { queue: SECOND, records: [0] } });
-    expect(await world.letters.replay({ all: true })).toMatchObject({ count: 1 });
-    expect(world.queues.messages(SECOND)).toHaveLength(1);
-    expect(await world.state.count('dead-letter')).toBe(0);
-  });
-
-  it('has a record that proves who sent it, which goes with the letter', async () => {
-    const world = setUp();
-    const [id] = await dead(world, 1);
-    expect(await readRecord(world.state, refs.deadLetter(id ?? ''))).toMatchObject({
-      fault: fault.code,
-      queueUrl: DLQ,
-      keptAtMs: world.clock.nowMs(),
-    });
-    expect(await world.letters.discard({ all: true })).toMatchObject({ count: 1 });
-    expect(await world.state.count('dead-letter')).toBe(0);
-  });
-
-  it('has no such record among more letters than anything reads', async () => {
-    const world = setUp(fakeDeadLetterQueues({ queueUrl: DLQ, of: [FIRST], attributes: { visible: 9_000, inFlight: 1_001 } }));
-    await dead(world, 1);
-    expect(await world.state.count('dead-letter')).toBe(0);
-    expect(await world.letters.list(100)).toMatchObject([{ fault: fault.code }]);
-  });
+  ])(
+    'whose queue takes no more than its body of %i bytes goes alone, and is sent back to the queue of SQS’s',
+    async (bytes, attributes) => {
+      const world = setUp(fakeDeadLetterQueues({ queueUrl: DLQ, of: [SECOND], attributes }));
+      const body = 'x'.repeat(bytes);
+      await world.letters.send(await received(world, body, { queueUrl: SECOND }), fault, [0]);
+      expect(world.queues.messages(DLQ)).toMatchObject([{ body, attributes: {} }]);
+      expect(await world.letters.replay({ all: true })).toMatchObject({ count: 1 });
+      expect(world.queues.messages(SECOND)).toHaveLength(1);
+    },
+  );
 
   it('whose queue does not even take the body is not sent, and the fault says how much it takes', async () => {
     const world = setUp(fakeDeadLetterQueues({ queueUrl: DLQ, of: [FIRST], attributes: { messageBytesMax: 262_144 } }));
     const sent = world.letters.send(await received(world, 'x'.repeat(262_145)), fault, [0]);
     await expect(sent).rejects.toMatchObject({ code: 'message.too-large', reason: expect.stringContaining('262144') });
-    expect(world.queues.messages(DLQ)).toEqual([]);
-  });
-
-  it('is not sent twice because its reason could not be kept', async () => {
-    const world = setUp();
-    const put = () => Promise.reject(new FaultError('index.unreachable', 'gone'));
-    const letters = createDeadLetters({ ...world, state: { ...world.state, put } });
-    await letters.send(await received(world, 'x'.repeat(1_048_576)), fault, [0]);
-    expect(world.telemetry.recorded('requestFailed')).toHaveLength(1);
-    expect(world.queues.messages(DLQ)).toHaveLength(1);
-  });
-
-  it('cannot be made of a message without a body: SQS takes none, and the fault says so', async () => {
-    const world = setUp();
-    const message = await received(world, 'a');
-    await expect(world.letters.send({ ...message, body: '' }, fault, [])).rejects.toMatchObject({ code: 'message.empty' });
     expect(world.queues.messages(DLQ)).toEqual([]);
   });
 

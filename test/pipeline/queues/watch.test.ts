@@ -80,12 +80,12 @@ describe('the watch', () => {
     expect(world.telemetry.recorded('set')).toEqual(depthOf('bucket', 11, 150));
   });
 
-  it('knows the retention and the maxReceiveCount of each queue once it was read, and 20 where there is no redrive policy', async () => {
+  it('knows the retention and the last receive of each queue once it was read, and 20 where there is no redrive policy', async () => {
     const world = setUp();
     world.answers.set(ONE, depth(0, 0, { maxReceiveCount: 7, retentionMs: 345_600_000 }));
     expect(world.watch.retentionMs(ONE)).toBeUndefined();
     await world.watch.start(world.stopping.signal);
-    expect([ONE, TWO].map((url) => world.watch.maxReceiveCount(url))).toEqual([7, 20]);
+    expect([ONE, TWO].map((url) => world.watch.lastReceive(url))).toEqual([6, 20]);
     expect([ONE, TWO].map((url) => world.watch.retentionMs(url))).toEqual([345_600_000, undefined]);
   });
 
@@ -100,6 +100,13 @@ describe('the watch', () => {
     // a queue without a policy shares it
     expect(world.watch.deadLetterQueueOf(ONE)).toMatchObject({ queueUrl: DEAD });
     expect(world.telemetry.recorded('set').slice(-3)).toEqual(depthOf('dead-letter', 3, 0));
+  });
+
+  it('takes no bucket queue for one of dead letters, where its letters would become letters again', async () => {
+    const world = setUp({ deadLetterQueueUrl: ONE });
+    world.answers.set(TWO, depth(0, 0, { deadLetterQueueUrl: TWO }));
+    await world.watch.start(world.stopping.signal);
+    expect([world.watch.deadLetterQueues(), world.watch.deadLetterQueueOf(TWO)]).toEqual([[], undefined]);
   });
 
   it('knows the redrive target of each bucket queue, and that of the setting before them', async () => {
@@ -146,7 +153,7 @@ describe('the watch', () => {
     expect(world.telemetry.recorded('set')).toHaveLength(before);
     expect(world.watch.fault()).toEqual({ code: 'queue.unreachable', reason: 'gone' });
     expect(world.watch.inFlight).toBe(9);
-    expect(world.watch.maxReceiveCount(ONE)).toBe(7);
+    expect(world.watch.lastReceive(ONE)).toBe(6);
     world.answers.set(ONE, depth(0, 2));
     await world.run(15_000);
     expect(world.watch.fault()).toBeUndefined();

@@ -273,7 +273,7 @@ export interface FakeQueues extends QueueClient {
   failSends(queueUrl: string | undefined): void;
 }
 
-/** SQS in memory: queues exist by being named; visibility runs on the clock's wall time; an old receipt handle is refused. */
+/** SQS in memory: queues exist by being named; visibility runs on the clock's wall time; an old receipt handle is refused; the settings hold for each queue. */
 export function createFakeQueues(
   clock: Clock,
   settings: { readonly maxReceiveCount?: number; readonly deadLetterQueueUrl?: string; readonly retentionMs?: number } = {},
@@ -310,6 +310,15 @@ export function createFakeQueues(
     };
   }
 
+  /** Whether the message was received as often as the redrive policy permits, and has moved. */
+  function hasMoved(queueUrl: string, message: FakeMessage): boolean {
+    const { maxReceiveCount = Infinity, deadLetterQueueUrl } = settings;
+    if (deadLetterQueueUrl === undefined || queueUrl === deadLetterQueueUrl || message.receiveCount < maxReceiveCount) return false;
+    queueOf(queueUrl).splice(queueOf(queueUrl).indexOf(message), 1);
+    queueOf(deadLetterQueueUrl).push(message);
+    return true;
+  }
+
   return {
     messages: queueOf,
     failSends: (queueUrl) => {
@@ -336,7 +345,7 @@ export function createFakeQueues(
       return queueOf(queueUrl)
         .filter((message) => message.visibleAtMs <= clock.nowMs())
         .slice(0, max)
-        .map((message) => take(queueUrl, message, visibilityS));
+        .flatMap((message) => (hasMoved(queueUrl, message) ? [] : [take(queueUrl, message, visibilityS)]));
     },
     deleteBatch: async (queueUrl, receiptHandles) =>
       receiptHandles.flatMap((receiptHandle) => {

@@ -5,7 +5,7 @@ import { gapSchema } from '../../../src/domain/gaps/gap.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createLetterBrowser } from '../../../src/pipeline/letters/browser.ts';
 import { createDeadLetters } from '../../../src/pipeline/letters/dead-letters.ts';
-import { createLettersMovedBySqs } from '../../../src/pipeline/letters/moved-by-sqs.ts';
+import { createLetterWatch } from '../../../src/pipeline/letters/watch.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { recordOf } from '../../support/fakes/bucket-record.ts';
 import { fakeDeadLetterQueues, readNow, type FakeDeadLetterQueue } from '../../support/fakes/dead-letter-queues.ts';
@@ -19,7 +19,6 @@ const SECOND = 'http://queues/second';
 const SECOND_DLQ = 'http://queues/second-dead';
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
 
 const nativeBody = (bucket: string): string =>
   JSON.stringify({
@@ -32,6 +31,9 @@ const nativeBody = (bucket: string): string =>
       },
     ],
   });
+
+/** A letter as Tally sends it. */
+const OURS = { body: '{}', attributes: { 'tally-fault': { dataType: 'String', stringValue: 'record.invalid' } } };
 
 interface WorldOptions {
   readonly deadLetterQueues?: readonly FakeDeadLetterQueue[];
@@ -66,7 +68,7 @@ async function setUp({ deadLetterQueues = [{ queueUrl: DLQ, of: [QUEUE] }], behi
   let known = await readNow(queues, ...deadLetterQueues);
   /** One worker of the fleet. */
   const worker = () =>
-    createLettersMovedBySqs({
+    createLetterWatch({
       browse: createLetterBrowser({ queues: counted, telemetry }),
       state,
       gaps,
@@ -119,7 +121,8 @@ async function setUp({ deadLetterQueues = [{ queueUrl: DLQ, of: [QUEUE] }], behi
     },
     gaps: () => listAllRecords(state, 'gap', gapSchema),
     gapCount: async (bucket = 'photos') => (await readRecord(state, refs.gap(`gap:${bucket}:loss`)))?.count,
-    records: () => state.count('dead-letter'),
+    /** The letters whose gaps are known to be stored. */
+    known: async () => (await readRecord(state, refs.queue(DLQ)))?.moved,
   };
 }
 
@@ -155,25 +158,45 @@ describe('letters in the dead-letter queue', () => {
     expect(await world.gapCount()).toBe(1);
   });
 
-  it('Fix: open their gap though the sender had given them Tally’s attributes', async () => {
+  it('open those of all buckets of their queue when they name no connected one, once a day', async () => {
     const world = await setUp();
-    const attributes = { 'tally-fault': { dataType: 'String', stringValue: 'object.denied' } };
-    await world.queues.send(DLQ, { body: nativeBody('photos'), attributes });
-    await world.look(2 * MINUTE_MS);
-    expect(await world.gapCount()).toBe(1);
+    await world.connect('docs');
+    await world.move('garbage');
+    await world.look();
+    expect((await world.gaps()).map(({ bucket, count }) => [bucket, count])).toEqual([
+      ['docs', 1],
+      ['photos', 1],
+    ]);
     await world.look(HOUR_MS);
+    await world.move(nativeBody('not-connected'));
+    for (let hours = 0; hours < 22; hours += 1) await world.look(HOUR_MS);
+    expect(await world.gapCount()).toBe(1);
+    for (let hours = 0; hours < 30; hours += 1) await world.look(HOUR_MS);
+    expect(await world.gapCount()).toBe(2);
+  });
+
+  it('are told again when their gap could not be stored', async () => {
+    const world = await setUp();
+    await world.move();
+    world.failPuts(true);
+    await world.look();
+    world.failPuts(false);
+    await world.look();
     expect(await world.gapCount()).toBe(1);
   });
 
-  it('that Tally has just sent may not have their record yet, and are looked at again', async () => {
+  it('are forgotten when they are gone, and not while another reader hides them', async () => {
     const world = await setUp();
-    const attributes = { 'tally-fault': { dataType: 'String', stringValue: 'object.denied' } };
-    const id = await world.queues.send(DLQ, { body: nativeBody('photos'), attributes });
-    await world.look(1_000);
-    const context = { queue: QUEUE, messageId: 'm', firstReceived: new Date(0).toISOString(), records: [] };
-    await updateRecord(world.state, refs.deadLetter(id), () => ({ messageId: id, fault: 'object.denied', reason: 'test', context }));
-    await world.look(HOUR_MS);
-    expect(await world.gapCount()).toBeUndefined();
+    for (let each = 0; each < 2; each += 1) await world.move();
+    await world.look();
+    expect(await world.known()).toHaveLength(2);
+    const [hidden] = await world.queues.receive(DLQ, { visibilityS: 700, max: 1 });
+    await world.look(11 * MINUTE_MS);
+    expect(await world.known()).toHaveLength(2);
+    await world.queues.deleteBatch(DLQ, [hidden!.receiptHandle]);
+    await world.look();
+    expect(await world.known()).toHaveLength(1);
+    expect(await world.gapCount()).toBe(1);
   });
 });
 
@@ -185,14 +208,13 @@ describe('a letter that SQS moved and that is discarded', () => {
     await world.move();
     await world.move();
     await world.move(nativeBody('docs'));
-    await world.move('garbage');
     const deleteBatch = world.queues.deleteBatch.bind(world.queues);
     const before: string[] = [];
     world.queues.deleteBatch = async (...args) => {
       before.push(...(await world.gaps()).map(({ bucket, state }) => `${bucket} ${state}`));
       return deleteBatch(...args);
     };
-    expect(await world.letters.discard({ all: true })).toMatchObject({ count: 4 });
+    expect(await world.letters.discard({ all: true })).toMatchObject({ count: 3 });
     expect(before).toEqual(['docs open', 'photos open']);
     for (let minutes = 0; minutes < 30; minutes += 1) await world.look(MINUTE_MS);
     expect((await world.gaps()).map(({ reason }) => reason)).toEqual(['dead letter: message.moved', 'dead letter: message.moved']);
@@ -244,7 +266,7 @@ describe('a letter that SQS moved and that is discarded', () => {
 
   it('from among more than can be read leaves its gap too, though theirs was closed meanwhile', async () => {
     const world = await setUp();
-    for (let each = 0; each < 1_001; each += 1) await world.queues.send(DLQ, { body: '{}', attributes: {} });
+    for (let each = 0; each < 1_001; each += 1) await world.queues.send(DLQ, OURS);
     await world.look();
     await updateRecord(world.state, refs.gap('gap:photos:loss'), (gap) => gap && { ...gap, state: 'closed' as const });
     await world.move();
@@ -261,7 +283,7 @@ describe('more letters than can be read', () => {
   it('Fix: open a gap of every bucket of the queue, once a day, by all workers together', async () => {
     const world = await setUp();
     await world.connect('docs');
-    for (let each = 0; each < 1_000; each += 1) await world.queues.send(DLQ, { body: '{}', attributes: {} });
+    for (let each = 0; each < 1_000; each += 1) await world.queues.send(DLQ, OURS);
     await world.look();
     expect(await world.gaps()).toEqual([]);
     await world.move();
@@ -332,46 +354,5 @@ describe('the reading of a dead-letter queue', () => {
     world.refuse(undefined);
     await world.look();
     expect(await world.gapCount()).toBe(2);
-  });
-});
-
-describe('the records of letters', () => {
-  it('go when their letter is gone, however it went', async () => {
-    const world = await setUp();
-    await world.sendOurs();
-    await world.move();
-    await world.look();
-    expect(await world.records()).toBe(2);
-    const letters = await world.queues.receive(DLQ, { visibilityS: 0, max: 10 });
-    await world.queues.deleteBatch(DLQ, [letters[0]!.receiptHandle]);
-    await world.look(30 * MINUTE_MS);
-    // the record is too new: its letter might be
-    expect(await world.records()).toBe(2);
-    await world.look(HOUR_MS);
-    expect(await world.records()).toBe(1);
-    const [left] = await world.queues.receive(DLQ, { visibilityS: 0, max: 10 });
-    await world.queues.deleteBatch(DLQ, [left!.receiptHandle]);
-    await world.look(HOUR_MS);
-    expect(await world.records()).toBe(0);
-  });
-
-  it('stay while another reader hides their letters', async () => {
-    const world = await setUp();
-    await world.sendOurs();
-    await world.look();
-    await world.queues.receive(DLQ, { visibilityS: 7_200, max: 10 });
-    await world.look(HOUR_MS + MINUTE_MS);
-    expect(await world.records()).toBe(1);
-  });
-
-  it('go when no queue can hold their letter any more, old ones without a time included', async () => {
-    const world = await setUp();
-    const context = { queue: QUEUE, messageId: 'm', firstReceived: new Date(world.clock.nowMs()).toISOString(), records: [] };
-    const old = { messageId: 'old', fault: 'object.denied', reason: 'test', context };
-    await updateRecord(world.state, refs.deadLetter('old'), () => old);
-    await world.look(14 * DAY_MS);
-    expect(await world.records()).toBe(1);
-    await world.look(2 * DAY_MS);
-    expect(await world.records()).toBe(0);
   });
 });
