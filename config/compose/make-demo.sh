@@ -1,6 +1,6 @@
 #!/bin/sh
 # LocalStack runs this when it is up (/etc/localstack/init/ready.d). It makes what Tally wants of AWS:
-#   bucket demo ─ notification ─► topic bucket-events ─► queue bucket-events ─ after 20 receives ─► queue bucket-events-dead-letters
+#   bucket demo ─ notification ─► topic bucket-events ─► queue bucket-events ─ after 100 receives ─► queue bucket-events-dead-letters
 # with the policies that AWS would demand, so that `tally doctor demo` finds nothing.
 set -eu
 arn() { echo "arn:aws:$1:us-east-1:000000000000:$2"; }
@@ -20,7 +20,7 @@ JSON
 )"
 # 20: a message that waits for an object or an outage is received again, and must not be given up for that
 awslocal sqs create-queue --queue-name bucket-events --attributes "$(cat <<JSON
-{ "RedrivePolicy": "{\"deadLetterTargetArn\":\"$letters\",\"maxReceiveCount\":20}",
+{ "RedrivePolicy": "{\"deadLetterTargetArn\":\"$letters\",\"maxReceiveCount\":100}",
   "Policy": "$(admits sns.amazonaws.com "$topic" sqs:SendMessage "$queue")" }
 JSON
 )"

@@ -48,7 +48,7 @@ resource "aws_sqs_queue" "bucket_events" {
   # a message that waits for an object or an outage is received again, and must not be given up for that
   redrive_policy = jsonencode({
     deadLetterTargetArn = aws_sqs_queue.dead_letters.arn
-    maxReceiveCount     = 20
+    maxReceiveCount     = 100
   })
 }
 

@@ -12,7 +12,7 @@ import { withoutPasswords } from './passwords.ts';
  * - `queue`: SQS. Receiving stops by itself, because it fails.
  *
  * Two values name no circuit:
- * - `object`: this one record fails, and its message alone is deferred until its last permitted receive, then dead-lettered.
+ * - `object`: this one record fails, and its message alone is deferred until its last receive, then dead-lettered.
  * - `never`: it can never succeed. The message is dead-lettered immediately.
  */
 export type FaultCircuit = 'cluster' | 'index' | 'endpoint' | 'bucket' | 'queue' | 'object' | 'never';
@@ -241,7 +241,7 @@ export const faults = {
   'object.failed': {
     circuit: 'object',
     jobs: 'retry',
-    advice: 'Read the reason, which names the request. Tally tries a message again until its last permitted receive, then dead-letters it.',
+    advice: 'Read the reason, which names the request. Tally tries a message again until its last receive, then dead-letters it.',
   },
 
   /** GetBucketLifecycleConfiguration is not permitted: what the rules are going to expire is not known. */

@@ -13,7 +13,7 @@ export const queueRecordSchema = z.object({
   letters: z.number().optional(),
   /** Of a dead-letter queue: the letters there that SQS moved and whose gaps are stored. There are at most as many as one reading shows. */
   moved: z.array(z.string()).optional(),
-  /** Of a dead-letter queue: when gaps of all its buckets were last opened, since nobody knows what its letters are about. */
+  /** Of a dead-letter queue: when gaps of all its buckets were last opened, because of letters that name no bucket or cannot be read. */
   allAtMs: z.number().optional(),
 });
 export type QueueRecord = z.infer<typeof queueRecordSchema>;

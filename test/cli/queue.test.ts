@@ -41,7 +41,7 @@ describe('tally queue create', () => {
     const { asked, run } = createWorld('absent');
     const { exitCode, stdout, stderr } = await run('queue create --prefix prod');
     expect({ exitCode, asked }).toEqual({ exitCode: 0, asked: ['plan prod', 'close'] });
-    expect(stdout).toMatch(/\+ queue .*:tally-dead-letters\n[^]*\+ queue .*:tally-bucket-events\n[^]*"maxReceiveCount": 20/);
+    expect(stdout).toMatch(/\+ queue .*:tally-dead-letters\n[^]*\+ queue .*:tally-bucket-events\n[^]*"maxReceiveCount": 100/);
     expect(stderr).toContain('tally queue create --apply --prefix prod');
   });
 

@@ -15,7 +15,7 @@ const waits: Readonly<Record<FaultCircuit, string>> = {
   endpoint: 'The records of this region that need S3 wait. Exact events are written.',
   bucket: 'The records of the bucket that need S3 wait. Exact events are written, and other buckets are served.',
   queue: 'Tally receives nothing from the queue meanwhile.',
-  object: 'Only this record or request fails. A message is tried again until its last permitted receive, and is a dead letter then.',
+  object: 'Only this record or request fails. A message is tried again until its last receive, and is a dead letter then.',
   never: 'Nothing waits: the message goes to the dead-letter queue at once, with the original text.',
 };
 

@@ -136,14 +136,14 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
     ['a re-index waits {} s for', of('domain/ordering/constants.ts', 'RECONCILE_WAIT_MS', 's')],
     ['less than {} bytes is `degraded`; less than {} in', of(QUEUE, 'MESSAGE_BYTES'), of(QUEUE, 'EVENT_BYTES')],
     ['none, fewer than {} receives', of('domain/provisioning/checks/queues.ts', 'RECEIVES_MIN')],
-    ['`maxReceiveCount` is {},', of('domain/provisioning/planning/queue-pair.ts', 'RECEIVES_MAX')],
+    ['`maxReceiveCount` is {},', of('domain/provisioning/checks/queues.ts', 'RECEIVES_WANTED')],
   ],
   'docs/guides/connect.md': [
     ['every hour, {} and {} s after a change', of(WATCH, 'AFTER_CHANGE_MS', 's'), of(WATCH, 'AFTER_CHANGE_MS', 's', 1)],
     ['connects {} at a time', wordOf('cli/bucket.ts', 'AT_ONCE')],
   ],
   'docs/guides/container.md': [
-    ['with `maxReceiveCount` {})', of('domain/provisioning/planning/queue-pair.ts', 'RECEIVES_MAX')],
+    ['with `maxReceiveCount` {})', of('domain/provisioning/checks/queues.ts', 'RECEIVES_WANTED')],
     ['`TALLY_SHUTDOWN_TIMEOUT_MS` ({} s)', setting('TALLY_SHUTDOWN_TIMEOUT_MS', 's')],
   ],
   'docs/guides/login.md': [
@@ -191,7 +191,10 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
   'docs/guides/systemd.md': [['A stop takes up to {} s', setting('TALLY_SHUTDOWN_TIMEOUT_MS', 's')]],
   'docs/operate/backup-upgrade.md': [['`TALLY_SHUTDOWN_TIMEOUT_MS` ({} s)', setting('TALLY_SHUTDOWN_TIMEOUT_MS', 's')]],
   'docs/operate/dead-letters.md': [
-    ['and every {} minutes (once a day', wordOf('pipeline/letters/moved-by-sqs.ts', 'READ_EVERY_MS', 'min')],
+    ['and again at its {}th receive', of('domain/messages/outcome.ts', 'LAST_RECEIVE')],
+    ['queue permits {} or fewer', of('domain/messages/outcome.ts', 'LAST_RECEIVE')],
+    ['With {}, as `tally queue create`', of('domain/provisioning/checks/queues.ts', 'RECEIVES_WANTED')],
+    ['and every {} minutes (once a day', wordOf('pipeline/letters/watch.ts', 'READ_EVERY_MS', 'min')],
     ['**More than {} letters**', of('pipeline/letters/browser.ts', 'LETTERS_MAX')],
   ],
   'docs/operate/reindex-gaps.md': [

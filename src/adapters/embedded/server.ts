@@ -4,6 +4,7 @@
  */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { RECEIVES_WANTED } from '../../domain/provisioning/checks/queues.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
 import type { Telemetry } from '../../pipeline/ports/telemetry.ts';
 import { ACCOUNT, embeddedEndpoint, embeddedQueues } from './addresses.ts';
@@ -15,9 +16,6 @@ import { correctQueues, keepGivenBack, releaseMessages } from './queues.ts';
 import { correctRequests } from './requests.ts';
 
 const TOPIC = 'tally-bucket-events';
-
-/** The number of receives after which SQS itself moves a message to the dead-letter queue. 20 is far more than a message that waits two or three times needs. */
-const RECEIVES_MAX = 20;
 
 export interface EmbeddedOptions {
   /** 0.0.0.0 or :: for all interfaces. */
@@ -143,7 +141,7 @@ function provision({ sqs, sns, s3 }: Fauxqs, { region, bucket }: EmbeddedOptions
     return sqs.getQueueByArn(arn) ?? sqs.createQueue(name, '', arn, attributes);
   };
   const deadLetters = queue(embeddedQueues.deadLetters);
-  const redrive = { deadLetterTargetArn: deadLetters.arn, maxReceiveCount: RECEIVES_MAX };
+  const redrive = { deadLetterTargetArn: deadLetters.arn, maxReceiveCount: RECEIVES_WANTED };
   const bucketQueue = queue(embeddedQueues.bucket, { RedrivePolicy: JSON.stringify(redrive) });
   const topic = sns.createTopic(TOPIC, undefined, undefined, region);
   const { subscriptions } = sns.listSubscriptionsByTopic(topic.arn);

@@ -130,7 +130,7 @@ const WORD = /[\w.-]+/g;
 
 /**
  * Which of these buckets the body names, without parsing it: it may be one that ends the process that reads it. It takes time in
- * proportion to its length. Each envelope leaves a name a word of its own, but one in base64, which is as if it named none.
+ * proportion to its length. In every envelope a name stays a separate word, but in base64, which is as if it named none.
  */
 export function bucketsNamedIn(body: string, buckets: ReadonlySet<string>): readonly string[] {
   if (body.includes('data_base64')) return [];

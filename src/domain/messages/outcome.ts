@@ -67,17 +67,17 @@ export interface Loss {
 /** A message that comes again this often will not succeed by another attempt: with the delays below that takes almost four hours. */
 const LAST_RECEIVE = 20;
 /** A lower limit leaves no receive to spare: a message that ends its process is SQS's to move then. */
-export const RECEIVES_MIN = 5;
+const LIMIT_MIN = 5;
 
 /**
  * The receive at which Tally gives a message up, whatever its queue's limit (maxReceiveCount) is: before SQS would move it without a reason.
  * A message that is received yet again has ended its process each time, and needs one more receive to be given up.
  */
 export function lastReceiveOf(limit = Infinity): number {
-  return Math.min(LAST_RECEIVE, limit < RECEIVES_MIN ? limit : limit - 1);
+  return Math.min(LAST_RECEIVE, limit < LIMIT_MIN ? limit : limit - 1);
 }
 
-/** What becomes of a message that was received after its last receive: nobody reads its body again. */
+/** What becomes of a message that was received after its last receive: its body is not read again. */
 export const UNREAD: Settlement = {
   kind: 'dead-letter',
   fault: { code: 'message.received-too-often', reason: 'it was received again and again, and never settled' },

@@ -1,4 +1,4 @@
-/** What is lost with a message whose body nobody reads: SQS moved it, or it would end the process that reads it. */
+/** What is lost with a message whose body no process reads: SQS moved it, or it would end the process that reads it. */
 import type { FaultCode } from '../../domain/fault.ts';
 import { bucketsNamedIn } from '../../domain/messages/dead-letter.ts';
 import { bucketsFedBy, type GapReports } from '../gaps/reports.ts';

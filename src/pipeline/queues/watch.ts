@@ -66,7 +66,7 @@ export function createQueueWatch(dependencies: WatchDependencies): QueueWatch {
 
   function deadLetterQueues(): readonly DeadLetterQueue[] {
     const urls = [dependencies.deadLetterQueueUrl, ...bucketQueueUrls.map(targetOf)].filter((url) => url !== undefined);
-    // a letter in a bucket queue would be received, and become a letter, for ever
+    // a letter in a bucket queue would be received, and become a letter, again and again
     return [...new Set(urls).difference(new Set(bucketQueueUrls))].map((queueUrl) => ({
       queueUrl,
       bucketQueueUrls: bucketQueueUrls.filter((url) => targetOf(url) === queueUrl),

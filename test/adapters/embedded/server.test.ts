@@ -409,13 +409,13 @@ describe('queues', () => {
     expect(await receive(20)).toMatchObject(again('3'));
   });
 
-  test('the bucket queue gives messages up to the dead-letter queue after 20 receives', async () => {
+  test('the bucket queue gives messages up to the dead-letter queue after 100 receives', async () => {
     const { Attributes } = await sqs.send(
       new GetQueueAttributesCommand({ QueueUrl: embedded.queueUrl, AttributeNames: ['RedrivePolicy'] }),
     );
     expect(JSON.parse(Attributes?.RedrivePolicy ?? '')).toEqual({
       deadLetterTargetArn: 'arn:aws:sqs:eu-west-1:000000000000:tally-dead-letters',
-      maxReceiveCount: 20,
+      maxReceiveCount: 100,
     });
     for (const url of [embedded.queueUrl, embedded.deadLetterQueueUrl]) {
       const QueueName = url.split('/').at(-1);

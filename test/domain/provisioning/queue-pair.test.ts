@@ -26,7 +26,7 @@ describe('the queues that `tally queue create` makes', () => {
 
   it('are as planned in whatever form SQS answers', () => {
     expect(queueDifferences(bucket, found)).toEqual([]);
-    const RedrivePolicy = JSON.stringify({ maxReceiveCount: '20', deadLetterTargetArn: LETTERS_ARN });
+    const RedrivePolicy = JSON.stringify({ maxReceiveCount: '100', deadLetterTargetArn: LETTERS_ARN });
     expect(changed({ RedrivePolicy, ApproximateNumberOfMessages: '7' })).toEqual([]);
     // a key of the user's own encrypts as well
     expect(changed({ SqsManagedSseEnabled: 'false', KmsMasterKeyId: 'alias/tally' })).toEqual([]);

@@ -193,7 +193,7 @@ describe('an inexact event', () => {
     expect(await world.document('k')).toMatchObject({ etag: 'etag-2' });
   });
 
-  it('at its last permitted receive is waited for in the process, and given back by nobody', async () => {
+  it('at its last receive is waited for in the process, and given back by nobody', async () => {
     const world = await createIngestWorld({ maxReceiveCount: 1 });
     await world.send(routedPut(world, 'k'));
     await world.run(41_000);
@@ -398,7 +398,7 @@ describe('an outage', () => {
     expect(world.messages()).toEqual([]);
   });
 
-  it('gives a message at its last permitted receive not back at all', async () => {
+  it('gives a message at its last receive not back at all', async () => {
     const world = await createIngestWorld({ maxReceiveCount: 1, limits: { holdMaxMs: 100_000 } });
     await world.send(world.put('k'));
     world.store.broken.all = unreachable;

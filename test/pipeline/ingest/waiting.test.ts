@@ -80,7 +80,7 @@ describe('a bucket that S3 does not serve', () => {
     },
   );
 
-  it('is waited for where handover is not permitted, and at the last permitted receive in hand', async () => {
+  it('is waited for where handover is not permitted, and at the last receive in hand', async () => {
     const world = await createIngestWorld({ handsOver: false, maxReceiveCount: 6 });
     fail(world);
     for (let count = 0; count < 6; count += 1) await world.send(routedPut(world, `k-${count}`));

@@ -38,7 +38,7 @@ describe('after the redrive policy of the bucket queue was lost', () => {
       ]);
       const [, attributes = ''] = /--attributes '(.*)'$/.exec(findings[0]!.fix) ?? [];
       const { RedrivePolicy, ...others } = JSON.parse(attributes) as { RedrivePolicy: string };
-      expect(JSON.parse(RedrivePolicy)).toEqual({ deadLetterTargetArn: LETTERS_ARN, maxReceiveCount: 20 });
+      expect(JSON.parse(RedrivePolicy)).toEqual({ deadLetterTargetArn: LETTERS_ARN, maxReceiveCount: 100 });
       expect(others).toEqual({});
     },
   );

@@ -62,7 +62,8 @@ export const queueFifo: Check = ({ wiring, observed }) => {
 
 /** A message that waits for an object or for the end of an outage is received again, and must not be given up for that. */
 const RECEIVES_MIN = 10;
-const RECEIVES_WANTED = 20;
+/** Tally gives messages up by itself, long before SQS would move them without a reason (src/domain/messages/outcome.ts). */
+export const RECEIVES_WANTED = 100;
 
 export const queueRedrive: Check = ({ wish, observed }) => {
   const queue = queueOf(observed, wish.queueArn);
@@ -73,7 +74,7 @@ export const queueRedrive: Check = ({ wish, observed }) => {
   return degraded(
     'connect.redrive',
     redriveText(queue),
-    'a message that waits for the end of an outage is received many times; one that can never succeed needs a dead-letter queue, which is another one',
+    'a message that waits for the end of an outage is received many times, and below 5 receives SQS alone gives up what ends its process; one that can never succeed needs a dead-letter queue, which is another one',
     redriveFix(arn, target ?? wish.deadLetterArn),
   );
 };

@@ -5,6 +5,7 @@
  */
 import { canonicalJson } from '../canonical.ts';
 import { jsonOf } from '../../json.ts';
+import { RECEIVES_WANTED } from '../checks/queues.ts';
 import type { Place } from '../names.ts';
 import { canonicalStatement, parsePolicy, withStatements, type Policy } from '../policy.ts';
 
@@ -30,8 +31,6 @@ const DAY_S = 86_400;
 const LETTERS_RETENTION_S = 14 * DAY_S;
 /** Shorter than that of letters, whose time counts from when the message was first sent. */
 const EVENTS_RETENTION_S = 7 * DAY_S;
-/** A message that waits for an object or for the end of an outage is received again, and must not be given up for that. */
-const RECEIVES_MAX = 20;
 /** What each receive of Tally asks for by default; this one is for other receivers. */
 const VISIBILITY_S = 60;
 /** The longest that SQS offers: an idle receiver costs the least. */
@@ -59,7 +58,7 @@ export function wantedQueues(prefix: string, { partition, region, account }: Pla
       attributes: {
         MessageRetentionPeriod: String(EVENTS_RETENTION_S),
         ...common(bucket),
-        RedrivePolicy: { deadLetterTargetArn: letters, maxReceiveCount: RECEIVES_MAX },
+        RedrivePolicy: { deadLetterTargetArn: letters, maxReceiveCount: RECEIVES_WANTED },
       },
     },
   ];
