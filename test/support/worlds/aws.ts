@@ -41,25 +41,26 @@ export interface World {
   dispose(): Promise<void>;
 }
 
-/** What docs/guides/container.md recommends. */
 function isNotConnected(body: unknown): boolean {
   return typeof body === 'object' && body !== null && 'code' in body && body.code === 'bucket.not-connected';
 }
 
-const MAX_RECEIVE_COUNT = 20;
+/** As `tally queue create` sets it. */
+const MAX_RECEIVE_COUNT = 100;
 const LOOK_EVERY_MS = 1_000;
 const EMPTY_LOOKS = 3;
 
 /** Starts a daemon with queues and an index of its own. It is not waited for to be ready: with no bucket connected it is not. */
 export async function startWorld({
   store = 'sqlite',
+  maxReceiveCount = MAX_RECEIVE_COUNT,
   env = {},
-}: { readonly store?: IndexKind; readonly env?: Environment } = {}): Promise<World> {
+}: { readonly store?: IndexKind; readonly maxReceiveCount?: number; readonly env?: Environment } = {}): Promise<World> {
   const endpoint = awsEndpoint();
   if (endpoint === undefined) throw new Error('this run has no LocalStack');
   const aws = createTestAws(endpoint);
   const deadLetters = await aws.createQueue();
-  const queue = await aws.createQueue({ deadLetters: { queue: deadLetters, maxReceiveCount: MAX_RECEIVE_COUNT } });
+  const queue = await aws.createQueue({ deadLetters: { queue: deadLetters, maxReceiveCount } });
   const index = await openIndex(store);
   const daemon = await startDaemon({
     AWS_ENDPOINT_URL: endpoint,
