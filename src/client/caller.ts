@@ -1,36 +1,12 @@
 /** Who this program is to the registry, as the registry says. */
-import { z } from 'zod';
+import { loginRows, type SessionAnswer } from '../api/login.ts';
 import { FaultError } from '../domain/fault.ts';
 import { RequestError } from '../domain/request-error.ts';
 import { ClientError } from './client-error.ts';
 import type { Incoming } from './send.ts';
 
-const caller = z.object({
-  user: z.object({ id: z.string(), email: z.string(), email_verified: z.boolean().optional() }).optional(),
-  role: z.string(),
-  scopes: z.array(z.string()).readonly(),
-  kind: z.enum(['session', 'api_key', 'local']),
-  /** The API key with which the request came. */
-  key: z
-    .object({
-      id: z.string(),
-      name: z.string(),
-      user_email: z.string(),
-      fingerprint: z.string(),
-      status: z.string(),
-      created_at: z.string(),
-      expires_at: z.string(),
-      last_used_at: z.string().nullable(),
-      scopes: z.array(z.string()).readonly(),
-    })
-    .optional(),
-  /** What the caller may read: `BUCKET`, `BUCKET/PREFIX`, or `*` for everything; and why that is less than expected. */
-  reads: z.array(z.string()).readonly(),
-  advice: z.string().optional(),
-  catalog_url: z.string(),
-  version: z.string(),
-});
-export type Caller = z.infer<typeof caller>;
+const { answer: caller } = loginRows['GET /v1/session'];
+export type Caller = SessionAnswer;
 
 /** The caller in an answer. Throws `authentication.failed` and `registry.unknown-answer`. */
 export function callerOf({ ok, status, json }: Incoming, address: URL): Caller {

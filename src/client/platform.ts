@@ -1,5 +1,6 @@
 /** The configuration document of a catalog, and which versions of the platform this client works with. */
 import { z } from 'zod';
+import { documentRows } from '../api/service.ts';
 import { FaultError } from '../domain/fault.ts';
 import { printable } from '../domain/printable.ts';
 import { catalogAddress, registryOrigin } from './addresses.ts';
@@ -11,9 +12,8 @@ import type { Config } from './store.ts';
 const TIMEOUT_MS = 15_000;
 const VERSION_LENGTH_MAX = 100;
 
-const document = z.object({ registryUrl: z.string(), version: z.unknown() });
-/** What the client reads of config.json. */
-export type ConfigDocument = z.infer<typeof document>;
+/** An earlier version answers no version, or another kind of it. */
+const document = documentRows['GET /config.json'].answer.pick({ registryUrl: true }).extend({ version: z.unknown() });
 
 /** Reads which registry the catalog has, without a credential. Throws `platform.too-old` and `address.invalid`. */
 export async function fetchConfig(catalogUrl: string, signal: AbortSignal): Promise<Config> {

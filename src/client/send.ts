@@ -5,6 +5,7 @@ import { FaultError } from '../domain/fault.ts';
 import { jsonOf } from '../domain/json.ts';
 import { isPlainLoopback } from './addresses.ts';
 import { z } from 'zod';
+import { loginRows } from '../api/login.ts';
 import type { Config, StoredSession } from './store.ts';
 
 /** The registry ends each of its operations after 30 s. */
@@ -130,18 +131,13 @@ function reasonOf(error: unknown): string {
 
 const TIMEOUT_MS = 15_000;
 
-const answered = z.object({ access_token: z.string().regex(/^[\x21-\x7e]{1,1024}$/), expires_in: z.number() });
-/** What the registry issues. */
-export type TokenAnswer = z.infer<typeof answered>;
+const { answer: issued, body: grantSchema } = loginRows['POST /login/token'];
+/** As it can be sent in a header. */
+const answered = issued.extend({ access_token: z.string().regex(/^[\x21-\x7e]{1,1024}$/) });
 const refusal = z.union([z.object({ code: z.literal('login.invalid-grant') }), z.object({ error: z.literal('invalid_grant') })]);
 
 /** What the registry exchanges for a token. */
-export interface Grant {
-  readonly grant_type: 'authorization_code';
-  readonly code: string;
-  readonly code_verifier: string;
-  readonly redirect_uri?: string;
-}
+export type Grant = z.input<typeof grantSchema>;
 
 /** Asks for the token of a session; undefined if the registry refuses the code. */
 export async function requestToken(

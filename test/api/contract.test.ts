@@ -1,24 +1,19 @@
 import { createStoredGrants } from '../../src/pipeline/access/policy.ts';
-import { request as httpRequest } from 'node:http';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { operationsOf, rows, type AnyOperation, type PlacedRow, type CheckedOperations } from '../../src/api/contract.ts';
+import { operationsOf, rows, type AnyOperation, type PlacedRow, type Operations } from '../../src/api/contract.ts';
 import { jsonSchemaOf, type JsonSchema } from '../../src/api/json-schema.ts';
 import { openApiOf } from '../../src/api/openapi.ts';
 import { checkRequest } from '../../src/api/row.ts';
 import { keyRecordOf } from '../../src/domain/identity/api-key.ts';
-import { createConnectBucket } from '../../src/pipeline/buckets/connect.ts';
-import { operationsOn } from '../support/worlds/operations.ts';
-import { createGapReports } from '../../src/pipeline/gaps/reports.ts';
-import { createDeadLetters } from '../../src/pipeline/letters/dead-letters.ts';
 import type { StateStore } from '../../src/pipeline/ports/state.ts';
 import type { Store } from '../../src/pipeline/ports/store.ts';
 import { refs, updateRecord } from '../../src/pipeline/records/stored.ts';
-import { createFakeAws, provisioningOn } from '../support/fakes/aws-parts.ts';
+import { exampleRequest } from '../support/example-request.ts';
+import { get } from '../support/identity/browser.ts';
+import { createControlWorld, LETTERS, QUEUE } from '../support/worlds/control.ts';
 import { someFiles } from '../support/identity/http-world.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
-import { fakeDeadLetterQueues } from '../support/fakes/dead-letter-queues.ts';
-import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry } from '../support/fakes/ports.ts';
 import { listenControlPlane } from '../support/servers/control-plane.ts';
 import { sessionActor, userRecord } from '../support/identity/actors.ts';
 import { bearer, startHttpWorld, type HttpWorld } from '../support/identity/http-world.ts';
@@ -48,28 +43,16 @@ describe('each row of the contract', () => {
   it.each(named)('answers its example as it says: %s', async (_, row) => {
     const { port, close, instead } = await startWorld(row);
     try {
-      const { status, type, text } = await send(port, row, instead);
+      const { status, headers, text } = await send(port, row, instead);
       expect({ status, text }).toMatchObject({ status: row.status });
       if (row.answer === undefined) return expect(text).toBe('');
-      expect(type).toContain(row.media ?? 'application/json');
+      expect(headers['content-type']).toContain(row.media ?? 'application/json');
       const answered: unknown = row.media === undefined ? JSON.parse(text) : text;
       // what a row does not know is left out by its schema, and would be missing here
       expect(row.answer.parse(answered)).toEqual(answered);
       return undefined;
     } finally {
       await close();
-    }
-  });
-
-  it.each(named)('has an example that is as it documents: %s', (_, row) => {
-    for (const part of ['params', 'query', 'body'] as const) {
-      const schema = row[part];
-      const { properties = {} } = schema === undefined ? {} : jsonSchemaOf(schema).schema;
-      const given = new Map<string, unknown>(Object.entries(row.example[part] ?? {}));
-      for (const [name, field] of Object.entries(properties)) {
-        if (typeof field !== 'object' || field.pattern === undefined || !given.has(name)) continue;
-        expect([name, given.get(name)]).toEqual([name, expect.stringMatching(new RegExp(field.pattern, 'u'))]);
-      }
     }
   });
 
@@ -92,24 +75,18 @@ describe('requests that are not as documented', () => {
   const rowOf = (operation: string): PlacedRow => rows.find((row) => row.operation === operation)!;
   it.each([
     ['searchObjects', { query: { limit: 0 } }, 'limit: must be at least 1'],
-    ['searchObjects', { query: { limit: 1_001 } }, 'limit: must be at most 1000'],
     ['searchObjects', { query: { limit: 1.5 } }, 'limit: must be a whole number from 1 to 1000'],
     ['searchObjects', { query: { prefix: 'é'.repeat(513) } }, 'prefix: must have at most 1024 bytes in UTF-8'],
     ['searchObjects', { query: { q: '😀'.repeat(1_025) } }, 'q: must have at most 1024 characters'],
     ['searchObjects', { query: { prefx: 'a' } }, 'prefx: there is no such parameter'],
-    ['searchObjects', { query: { cursor: '!' } }, 'cursor: must be the `next` of an earlier page'],
     ['searchObjects', { body: 7 }, 'body: this operation takes no body'],
     ['explainObject', { params: { bucket: 'photos' } }, 'key: must be given'],
     ['listGaps', { query: { state: 'ajar' } }, 'state: must be one of open, closing, closed'],
-    ['addBucket', { body: { bucket: 'no/name' } }, 'bucket: must be the name of a bucket'],
     ['addBucket', { body: { bucket: 'photos', topic_arn: 'arn:aws:sqs:eu-west-1:123456789012:uploads' } }, 'topic_arn: must be the ARN'],
     ['addBucket', { body: { bucket: 'photos', topicArn: 'x' } }, 'topicArn: there is no such field'],
     ['addBucket', {}, 'body: must be given'],
     ['startReindex', { params: { bucket: 'photos' }, body: { now: 'yes' } }, 'now: must be true or false'],
-    ['startReindex', { params: { bucket: 'photos' }, body: { allow_deletes: -1 } }, 'allow_deletes: must be at least 0'],
     ['createApiKey', { body: { name: 'ci', expires_in_days: '90' } }, 'expires_in_days: must be a whole number from 1 to 365'],
-    ['createApiKey', { body: { name: 'ci', scopes: ['write'] } }, 'scopes.0: must be a list of read, operate, admin'],
-    ['revokeApiKeyBySecret', { body: { secret: 7 } }, 'secret: must be text'],
     ['listAllApiKeys', { query: { unused_since: '2026-13-01' } }, 'unused_since: must be a day'],
     ['discardDeadLetters', { body: { ids: ['a'], all: true } }, 'body: must be {"ids": ["…"]} or {"all": true}'],
   ])('are refused by name: %s %j', (operation, request, message) => {
@@ -165,56 +142,31 @@ function valueOf(schema: JsonSchema | boolean): fc.Arbitrary<unknown> {
 }
 
 const LETTER_ID = '5fea7756-0ea4-451a-a703-a558b933e274';
-const DLQ = 'http://queues/dead';
-const QUEUE = 'http://queues/events';
 
 /** A control plane on stores in memory that can answer the example: one bucket, one object, one job, one dead letter. */
 async function startWorld({ operation }: PlacedRow) {
   const store = createMemoryStore();
-  const clock = createFakeClock();
-  const telemetry = createFakeTelemetry();
-  const storage = createFakeStorage(clock);
-  storage.createBucket('photos');
-  const gaps = createGapReports({ ...store, clock, telemetry });
-  const connectBucket = createConnectBucket({ ...store, storage, gaps, clock, telemetry });
-  const fake = createFakeQueues(clock);
-  const receive: typeof fake.receive = async (...args) => (await fake.receive(...args)).map((each) => ({ ...each, messageId: LETTER_ID }));
-  const deadLetters = createDeadLetters({
-    queues: { ...fake, receive },
-    state: store.state,
-    gaps,
-    clock,
-    telemetry,
-    queueWatch: fakeDeadLetterQueues({ queueUrl: DLQ, of: [QUEUE] }),
-    bucketQueueUrls: [QUEUE],
-  });
-  const provisioning = provisioningOn(createFakeAws(), { state: store.state, storage, clock });
-  const ofStore = operationsOn({ store, storage, clock, telemetry, gaps, connectBucket, deadLetters, provisioning });
-  const operations = withSession(ofStore);
-  if (operation in ofPeople) return startPeopleWorld(operation, ofStore, store);
+  const { state, clock, telemetry, connectBucket, provisioning, queues, deadLetters, operations } = createControlWorld({ store });
+  if (operation in ofPeople) return startPeopleWorld(operation, operations, store);
   await connectBucket.connect({ bucket: 'photos' }, 'test');
   if (operation === 'changeNotification') await provisioning.apply({ bucket: 'photos' }, {});
-  await fake.send(QUEUE, { body: 'no event', attributes: {} });
-  const [message] = await fake.receive(QUEUE, { visibilityS: 60, max: 1 });
+  await queues.send(QUEUE, { body: 'no event', attributes: {} });
+  const [message] = await queues.receive(QUEUE, { visibilityS: 60, max: 1 });
   await deadLetters.send(message!, { code: 'message.not-json', reason: 'Unexpected token' }, []);
-  const gap = { id: 'gap:photos:loss', bucket: 'photos', kind: 'loss', reason: 'a dead letter', count: 1, state: 'open' } as const;
+  for (const letter of queues.messages(LETTERS)) Object.assign(letter, { messageId: LETTER_ID });
   const atMs = clock.nowMs();
-  await updateRecord(store.state, refs.gap(gap.id), () => ({
-    ...gap,
-    firstSeenMs: atMs,
-    lastSeenMs: atMs,
-    openedAtMs: atMs,
-    toldAtMs: atMs,
-  }));
+  const seen = { firstSeenMs: atMs, lastSeenMs: atMs, openedAtMs: atMs, toldAtMs: atMs, count: 1 };
+  const gap = { id: 'gap:photos:loss', bucket: 'photos', kind: 'loss', reason: 'a dead letter', state: 'open', ...seen } as const;
+  await updateRecord(state, refs.gap(gap.id), () => gap);
   const id = 'job-0mk3x1a2b-0123456789ab';
   const job = { id, bucket: 'photos', prefix: '', mode: 'report', requestedBy: 'test', createdAtMs: atMs, state: 'queued' } as const;
-  await updateRecord(store.state, refs.job(id), () => job);
+  await updateRecord(state, refs.job(id), () => job);
   if (operation === 'cleanBucket') {
     await provisioning.apply({ bucket: 'photos' }, {});
-    await updateRecord(store.state, refs.gap(gap.id), (current) => current && { ...current, state: 'closed' as const });
+    await updateRecord(state, refs.gap(gap.id), (current) => current && { ...current, state: 'closed' as const });
   }
-  await putExampleKey(store.state, atMs);
-  const listener = await listenControlPlane({ operations, telemetry, loadPanel: someFiles });
+  await putExampleKey(state, atMs);
+  const listener = await listenControlPlane({ operations: withSession(operations), telemetry, loadPanel: someFiles });
   return { ...listener, instead: undefined };
 }
 
@@ -266,14 +218,14 @@ async function askingIn(world: HttpWorld) {
   return { name, cookie: `tally-login-${world.port}=${name}`, token: (await world.logins.consent(name, signal)).token };
 }
 
-async function startPeopleWorld(operation: string, operations: CheckedOperations, store: Store) {
+async function startPeopleWorld(operation: string, operations: Operations, store: Store) {
   const world = await startHttpWorld({ operations, store });
   await updateRecord(store.state, refs.user('0aB1cD2eF3gH4iJ5kL6mN7'), () => userRecord());
   return { port: world.port, close: () => world.close(), instead: await ofPeople[operation]?.(world) };
 }
 
 /** Callers over HTTP are not authenticated yet, and only users have API keys. */
-function withSession(operations: CheckedOperations): CheckedOperations {
+function withSession(operations: Operations): Operations {
   const byName: Readonly<Record<string, AnyOperation>> = operations;
   return operationsOf(
     ({ operation }) =>
@@ -292,26 +244,12 @@ async function putExampleKey(state: StateStore, atMs: number): Promise<void> {
   await updateRecord(state, refs.userKeys('u-bob'), () => ({ userId: 'u-bob', keys: [entry], revoked: [] }));
 }
 
-interface Answer {
-  readonly status: number | undefined;
-  readonly type: string | undefined;
-  readonly text: string;
-}
-
-function send(port: number, { method, path, example }: PlacedRow, instead: Instead = {}): Promise<Answer> {
-  const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(example.params?.[name] ?? ''));
-  const query = new URLSearchParams(Object.entries(example.query ?? {}).map(([name, value]): [string, string] => [name, String(value)]));
-  const headers = { ...(example.body !== undefined && json), ...instead.headers };
-  const place = instead.path ?? `${filled}?${query.toString()}`;
-  const body = instead.body ?? example.body;
-  return new Promise((resolve, reject) => {
-    const sent = httpRequest({ host: '127.0.0.1', port, method, path: place, headers }, (response) => {
-      let text = '';
-      response.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
-      response.on('error', reject);
-      response.on('end', () => resolve({ status: response.statusCode, type: response.headers['content-type'], text }));
-    });
-    sent.on('error', reject);
-    sent.end(body === undefined ? undefined : JSON.stringify(body));
+function send(port: number, row: PlacedRow, instead: Instead = {}) {
+  const { path, headers, body } = exampleRequest(row);
+  const given = instead.body === undefined ? body : JSON.stringify(instead.body);
+  return get(`http://127.0.0.1:${port}${instead.path ?? path}`, {
+    method: row.method,
+    headers: { ...headers, ...instead.headers },
+    ...(given !== undefined && { body: given }),
   });
 }

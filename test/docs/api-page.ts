@@ -18,6 +18,7 @@ import { usageRows } from '../../src/api/usage.ts';
 import { userRows } from '../../src/api/users.ts';
 import { jsonSchemaOf, type JsonSchema } from '../../src/api/json-schema.ts';
 import { authorisationErrors, bodyErrors, generalErrors, problemSchema, statusOf } from '../../src/api/problem.ts';
+import { exampleRequest } from '../support/example-request.ts';
 import { scopeTexts } from '../../src/domain/identity/authorise.ts';
 
 /** The rows of each subject. */
@@ -134,13 +135,11 @@ function linkOf(reference: string): string {
   return `[${name}](#${name.toLowerCase()})`;
 }
 
-function curlOf({ method, path, example }: PlacedRow): string {
-  const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(example.params?.[name] ?? ''));
-  const query = new URLSearchParams(Object.entries(example.query ?? {}).map(([name, value]): [string, string] => [name, String(value)]));
-  const url = `http://127.0.0.1:8080${filled}${query.size > 0 ? `?${query.toString()}` : ''}`;
-  const how = method === 'GET' ? '' : ` -X ${method}`;
-  const body = example.body === undefined ? '' : ` \\\n  -H 'content-type: application/json' -d '${JSON.stringify(example.body)}'`;
-  return `curl${how} '${url}'${body}`;
+function curlOf(row: PlacedRow): string {
+  const { path, body } = exampleRequest(row);
+  const how = row.method === 'GET' ? '' : ` -X ${row.method}`;
+  const sent = body === undefined ? '' : ` \\\n  -H 'content-type: application/json' -d '${body}'`;
+  return `curl${how} 'http://127.0.0.1:8080${path}'${sent}`;
 }
 
 function joined(schemas: readonly JsonSchema[]): JsonSchema {

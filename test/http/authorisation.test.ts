@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { rows, type PlacedRow } from '../../src/api/contract.ts';
 import type { Scope } from '../../src/domain/identity/authorise.ts';
+import { exampleRequest } from '../support/example-request.ts';
 import { get } from '../support/identity/browser.ts';
 import { bearer, jsonOf, someFiles, startHttpWorld, type HttpWorld } from '../support/identity/http-world.ts';
 import { createFakeControl } from '../support/fakes/control.ts';
@@ -67,19 +68,11 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-function exampleOf({ path, example }: PlacedRow) {
-  const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(example.params?.[name] ?? ''));
-  const query = new URLSearchParams(Object.entries(example.query ?? {}).map(([name, value]): [string, string] => [name, String(value)]));
-  const body = example.body === undefined ? {} : { body: JSON.stringify(example.body) };
-  const headers: Record<string, string> = example.body === undefined ? {} : { 'content-type': 'application/json' };
-  return { path: `${filled}?${query.toString()}`, headers, body };
-}
-
 function sendExample(row: PlacedRow, caller: Caller) {
-  const { path, headers, body } = exampleOf(row);
+  const { path, headers, ...rest } = exampleRequest(row);
   const token = tokens[caller];
   const door = caller === 'operator' ? { socketPath: join(folder, 'tally.sock') } : {};
-  return world.send(row.method, path, { headers: { ...headers, ...(token !== undefined && bearer(token)) }, ...body, ...door });
+  return world.send(row.method, path, { headers: { ...headers, ...(token !== undefined && bearer(token)) }, ...rest, ...door });
 }
 
 describe.each(rows.map((row) => [row.operation, row] as const))('%s', (operation, row) => {
@@ -138,8 +131,8 @@ describe('Fix: without an issuer no credential can be checked, so one that is se
   ];
   it.each(credentials)('%s, by each operation that needs a caller', async (_what, authorization) => {
     for (const row of closed) {
-      const { path, headers, body } = exampleOf(row);
-      const answer = await get(`${plane.url}${path}`, { method: row.method, headers: { ...headers, authorization }, ...body });
+      const { path, headers, ...rest } = exampleRequest(row);
+      const answer = await get(`${plane.url}${path}`, { method: row.method, headers: { ...headers, authorization }, ...rest });
       expect([row.operation, answer.status, jsonOf(answer)['detail'], answer.headers['www-authenticate']]).toEqual([
         row.operation,
         401,

@@ -2,12 +2,12 @@ import { request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import { hostname } from 'node:os';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { contract, rows } from '../../src/api/contract.ts';
+import { rows } from '../../src/api/contract.ts';
 import { FaultError } from '../../src/domain/fault.ts';
 import { RequestError } from '../../src/domain/request-error.ts';
 import { createServer } from '../../src/http/server.ts';
 import type { ReadinessReport } from '../../src/pipeline/serving/readiness.ts';
-import { apiKey, createFakeControl, explanation, job, objectDocument, type FakeControl, usage } from '../support/fakes/control.ts';
+import { createFakeControl, type FakeControl, usage } from '../support/fakes/control.ts';
 import { createFakeTelemetry, type FakeTelemetry } from '../support/fakes/ports.ts';
 import { get, type BrowserAnswer } from '../support/identity/browser.ts';
 import { jsonOf } from '../support/identity/http-world.ts';
@@ -63,48 +63,6 @@ function expectProblem(answer: Answer, status: number, code: string): void {
   expect(answer.headers['content-type']).toMatch(/^application\/problem\+json/);
 }
 
-const BUCKET = { params: { bucket: 'photos' } };
-const reindexDefaults = { prefix: '', mode: 'apply', fill: false, now: false, repair: false };
-
-// each operation: api/contract.test.ts and registry.test.ts
-describe('a route calls one operation and answers its result', () => {
-  const search = { bucket: 'photos', key: 'k', prefix: 'p', q: 'annual report', extension: 'pdf', limit: 7, cursor: 'c' };
-  it.each([
-    [
-      'GET',
-      '/v1/objects?bucket=photos&key=k&prefix=p&q=annual+report&extension=pdf&limit=7&cursor=c',
-      undefined,
-      ['searchObjects', { query: search }],
-      200,
-      { items: [objectDocument] },
-    ],
-    [
-      'GET',
-      '/v1/buckets/photos/explain?key=a%2Bb%20c',
-      undefined,
-      ['explainObject', { ...BUCKET, query: { key: 'a+b c' } }],
-      200,
-      explanation,
-    ],
-    ['POST', '/v1/buckets/photos/reindex', undefined, ['startReindex', { ...BUCKET, body: reindexDefaults }], 202, job],
-    [
-      'GET',
-      '/v1/api-keys?name=ci&fingerprint=qk_abcd%E2%80%A6wxyz&status=ACTIVE',
-      undefined,
-      ['listApiKeys', { query: { name: 'ci', fingerprint: 'qk_abcd…wxyz', status: 'ACTIVE', limit: 100 } }],
-      200,
-      { items: [apiKey] },
-    ],
-    ['POST', '/v1/api-keys/revoke', { secret: 'qk_x' }, ['revokeApiKeyBySecret', { body: { secret: 'qk_x' } }], 204, {}],
-  ])('%s %s %j', async (...[method, path, body, asked, status, expected]) => {
-    const answer = await (body === undefined ? send(method, path) : sendJson(method, path, body));
-    expect(fake.asked).toEqual([asked]);
-    expect(fake.contexts[0]?.actor).toEqual({ kind: 'local', host: hostname(), address: '127.0.0.1' });
-    expect(answer.json).toEqual(expected);
-    expect(answer.status).toBe(status);
-  });
-});
-
 // what checkRequest refuses: api/contract.test.ts
 describe('requests that are not as documented', () => {
   it.each([
@@ -116,14 +74,6 @@ describe('requests that are not as documented', () => {
     expectProblem(answer, 400, 'request.invalid');
     expect(answer.json.detail).toContain(parameter);
     expect(fake.asked).toEqual([]);
-  });
-
-  it('are told all their mistakes at once', async () => {
-    const answer = await sendJson('POST', '/v1/buckets?colour=red', { source: 'pigeon', topic_arn: 7 });
-    expectProblem(answer, 400, 'request.invalid');
-    for (const name of ['colour: there is no such parameter', 'bucket: must be given', 'source: must be one of', 'topic_arn: must be']) {
-      expect(answer.json.detail).toContain(name);
-    }
   });
 
   it.each([
@@ -456,24 +406,6 @@ describe('operations that fail', () => {
   });
 });
 
-interface Operation {
-  readonly operationId: string;
-  readonly 'x-tally-scope': string;
-  readonly parameters: readonly unknown[];
-  readonly requestBody?: { readonly required: boolean; readonly content: unknown };
-  readonly responses: Readonly<Record<string, { readonly description: string; readonly content?: unknown }>>;
-}
-
-interface OpenApi {
-  readonly openapi: string;
-  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
-  readonly components: { readonly schemas: Readonly<Record<string, unknown>> };
-}
-
-async function openApi(): Promise<OpenApi> {
-  return JSON.parse((await send('GET', '/openapi.json')).text) as OpenApi;
-}
-
 describe('the other documents', () => {
   it('tells where the registry is, as the caller reached it', async () => {
     const { json } = await send('GET', '/config.json', { headers: { host: 'localhost:9999' } });
@@ -505,46 +437,6 @@ describe('the other documents', () => {
     const { headers, text } = await send('GET', '/metrics');
     expect(headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8');
     expect(text).toBe('tally_up 1\n');
-  });
-
-  it('describes every route', async () => {
-    const { openapi, paths } = await openApi();
-    expect(openapi).toBe('3.1.0');
-    expect(
-      Object.entries(paths)
-        .flatMap(([path, methods]) => Object.keys(methods).map((method) => `${method} ${path}`))
-        .sort(),
-    ).toEqual(
-      Object.keys(contract)
-        .map((key) => key.replace(/^\w+/, (method) => method.toLowerCase()))
-        .sort(),
-    );
-  });
-
-  // clients/openapi.json, to which release.test.ts compares it, and the examples of app/openapi.test.ts have every operation
-  it('describes parameters, bodies, answers and problems, and who may call', async () => {
-    const { paths, components } = await openApi();
-    const limit = { type: 'integer', minimum: 1, maximum: 1_000, default: 100 };
-    expect(paths['/v1/objects']?.get).toMatchObject({ operationId: 'searchObjects', 'x-tally-scope': 'read' });
-    expect(paths['/v1/objects']?.get?.parameters).toContainEqual(
-      expect.objectContaining({ name: 'limit', in: 'query', required: false, schema: limit }),
-    );
-    const schema = { type: 'string', pattern: expect.stringContaining('a-z') };
-    const parameters = [{ name: 'bucket', in: 'path', required: true, schema, example: 'photos' }];
-    const content = { 'application/json': { example: { prefix: '2026/', mode: 'report' } } };
-    const problem = { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } };
-    expect(paths['/v1/buckets/{bucket}/reindex']?.post).toMatchObject({
-      parameters,
-      requestBody: { required: false, content },
-      responses: {
-        202: { content: { 'application/json': { schema: { $ref: '#/components/schemas/Job' } } } },
-        409: { description: expect.stringMatching(/^Codes: job\.conflict, /), content: problem },
-        default: { content: problem },
-      },
-    });
-    expect(paths['/v1/buckets']?.post?.requestBody?.required).toBe(true);
-    expect(paths['/v1/buckets/{bucket}/clean']?.post?.requestBody).toBeUndefined();
-    expect(components.schemas.Job).toMatchObject({ type: 'object', properties: { created_at: { format: 'date-time' } } });
   });
 
   it('lets no answer be cached, sniffed, framed or read by a page, problems included', async () => {

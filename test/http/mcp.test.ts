@@ -5,15 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { CheckedOperations } from '../../src/api/contract.ts';
 import { FaultError } from '../../src/domain/fault.ts';
 import { RequestError } from '../../src/domain/request-error.ts';
-import {
-  bucketAnswer,
-  createFakeControl,
-  explanation,
-  nastyKey,
-  objectDocument,
-  usage,
-  type FakeControl,
-} from '../support/fakes/control.ts';
+import { bucketAnswer, createFakeControl, explanation, nastyKey, objectDocument, type FakeControl } from '../support/fakes/control.ts';
 import { listenControlPlane } from '../support/servers/control-plane.ts';
 import { get } from '../support/identity/browser.ts';
 import { bearer, startHttpWorld, type HttpWorld } from '../support/identity/http-world.ts';
@@ -135,38 +127,6 @@ describe('the tools', () => {
         ['explainObject', { params: { bucket: 'photos' }, query: { key: 'cat.jpg' } }],
       ],
       { ...ofPhotos, ...explanation, agreement: explanation.sentence, may_differ: true },
-    ],
-    [
-      'list_buckets',
-      {},
-      [
-        ['listBuckets', { query: { limit: 1_000 } }],
-        ['listBuckets', { query: { limit: 20 } }],
-      ],
-      {
-        ...known,
-        as_of: [listed],
-        items: [{ ...listedBucket, status: listedStatus }],
-        unconnected: [{ bucket: 'stray', count: 3, first_seen_at: AT, last_seen_at: AT }],
-      },
-    ],
-    [
-      'usage',
-      { bucket: 'photos', by: ['class', 'age'] },
-      [
-        ['searchObjects', { query: { bucket: 'photos', as_of: 'true', limit: 1 } }],
-        ['getUsage', { query: { bucket: 'photos', by: ['class', 'age'], limit: 20 } }],
-      ],
-      { ...ofPhotos, ...usage },
-    ],
-    [
-      'changes_since',
-      { bucket: 'photos', since: AT },
-      [
-        ['searchObjects', { query: { bucket: 'photos', as_of: 'true', limit: 1 } }],
-        ['listChanges', { query: { bucket: 'photos', since: AT, limit: 20 } }],
-      ],
-      { ...ofPhotos, items: [objectDocument] },
     ],
     [
       'index_agreement',

@@ -3,7 +3,7 @@ import type { Context, Operations } from '../../src/api/contract.ts';
 import { FaultError } from '../../src/domain/fault.ts';
 import { RequestError } from '../../src/domain/request-error.ts';
 import { createRegistryOperations } from '../../src/http/client/registry.ts';
-import { bucketAnswer, createFakeControl, explanation, nastyKey, type FakeControl } from '../support/fakes/control.ts';
+import { createFakeControl, nastyKey, type FakeControl } from '../support/fakes/control.ts';
 import { listenControlPlane, type ControlPlane } from '../support/servers/control-plane.ts';
 import { startScripted, type Script, type ScriptedAnswer } from '../support/servers/scripted.ts';
 
@@ -44,22 +44,6 @@ describe('a registry by its address', () => {
     const expected = await call(direct.operations);
     expect(await call(remote)).toEqual(expected);
     expect(fake.asked).toEqual(direct.asked);
-  });
-
-  it.each<[string, unknown, Call]>([
-    [
-      'a bucket with all its fields',
-      { ...bucketAnswer, topic_arn: 'arn:x', last_event_at: bucketAnswer.created_at, last_compared_at: bucketAnswer.created_at },
-      (operations) => operations.getBucket({ params }, context),
-    ],
-    [
-      'an explanation with S3’s fault',
-      { ...explanation, agrees: 'unknown', storage: { fault: { code: 'object.denied', reason: '403' }, advice: 'Allow it.' } },
-      (operations) => operations.explainObject({ params, query: { key: 'k' } }, context),
-    ],
-  ])('answers %s as it is', async (_, answer, call) => {
-    fake.nextDoes(async () => answer);
-    expect(await call(remote)).toEqual(answer);
   });
 
   it('rejects as the operation itself does', async () => {
