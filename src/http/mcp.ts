@@ -4,7 +4,6 @@ import { operationsOf, type Context, type PlacedRow, type ControlName } from '..
 import { checkRequest, type AnyRequest } from '../api/row.ts';
 import { mcpRows } from '../api/mcp.ts';
 import { inTime } from '../domain/in-time.ts';
-import { RequestError } from '../domain/request-error.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import type { Callers } from './caller.ts';
 import type { Handler } from './routes.ts';
@@ -28,20 +27,22 @@ interface McpHandlerParts {
  */
 export function createMcpHandler({ callers, callOperation, endOf, telemetry, version }: McpHandlerParts): Handler {
   return async (request, reply) => {
-    const message = row.body.parse(checkRequest(row, { body: request.body }).body);
+    const { body } = checkRequest(row, { body: request.body });
     const signal = endOf(reply);
     const operations = operationsOf((asked) => async (given, context) => {
       await inTime(callers.admit(request, asked), context.signal);
       return callOperation(asked, checkRequest(asked, given), { ...context, actor: callers.actorOf(request) });
     });
-    // the tools are made by the first message
-    const { answerMessage, protocolVersions } = await import('./tools.ts');
-    const named = request.headers['mcp-protocol-version'];
-    if (named !== undefined && !protocolVersions.includes(String(named))) {
-      throw new RequestError('request.invalid', `Unsupported protocol version: use one of ${protocolVersions.join(', ')}`);
-    }
+    // the SDK's modules are loaded by the first message
+    const { answerMessage } = await import('./tools.ts');
     const problemOf = (error: unknown) => loggedProblemOf(error, telemetry);
-    const answer = await answerMessage({ operations, actor: callers.actorOf(request), version, problemOf, signal }, message);
-    return answer === undefined ? reply.code(202).send() : reply.type('application/json; charset=utf-8').send(answer);
+    const parts = { operations, actor: callers.actorOf(request), version, problemOf, signal };
+    const { status, text } = await answerMessage(parts, { body, protocolVersion: versionOf(request.headers) });
+    return status === 202 ? reply.code(status).send() : reply.code(status).type('application/json; charset=utf-8').send(text);
   };
+}
+
+function versionOf(headers: Readonly<Record<string, string | readonly string[] | undefined>>): string | undefined {
+  const version = headers['mcp-protocol-version'];
+  return typeof version === 'string' ? version : undefined;
 }

@@ -106,7 +106,7 @@ describe('the tools', () => {
   it.each([
     [
       'search_objects',
-      { bucket: 'photos', extension: 'jpg', total: 'true', limit: 5 },
+      { bucket: 'photos', extension: 'jpg', total: true, limit: 5 },
       [['searchObjects', { query: { bucket: 'photos', extension: 'jpg', total: 'true', as_of: 'true', limit: 5 } }]],
       { ...ofPhotos, items: [objectDocument], next: expect.any(String) },
     ],

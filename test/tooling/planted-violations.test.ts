@@ -24,7 +24,12 @@ const planted: readonly (readonly [name: string, file: string, source: string, s
   ['the contract knows a vendor', 'src/api/b.ts', importing('fastify', 'fastify'), /domain and zod only/],
   ['pipeline imports an adapter', 'src/pipeline/ingest/a.ts', importing('x', '../../adapters/system-clock.ts'), /ports only/],
   ['pipeline knows a vendor', 'src/pipeline/b.ts', importing('S3Client', '@aws-sdk/client-s3'), /knows no vendor/],
-  ['http knows a vendor', 'src/http/t.ts', importing('S3Client', '@aws-sdk/client-s3'), /only adapters import/],
+  [
+    'http knows the SDK of the tools',
+    'src/http/t.ts',
+    importing('Server', '@modelcontextprotocol/sdk/server/index.js'),
+    /only adapters import/,
+  ],
   ['an adapter imports the data path', 'src/adapters/aws/a.ts', importing('x', '../../pipeline/ingest/data-path.ts'), /ports only/],
   ['an adapter imports http', 'src/adapters/b.ts', importing('x', '../http/server.ts'), /adapters implement ports/],
   ['http imports an adapter', 'src/http/a.ts', importing('x', '../adapters/system-clock.ts'), /knows no adapter/],
