@@ -31,25 +31,15 @@ describe('each command that is more than a row', () => {
     expect(world.opened()).toBe(1);
   });
 
-  it.each([
-    'search',
-    'du photos',
-    'explain photos cat.jpg',
-    'bucket list',
-    'bucket add photos',
-    'dead-letters list',
-    'dead-letters show letter-1',
-    'reindex photos',
-    'jobs',
-    'jobs job-1',
-  ])('prints lines of at most 80 columns that a terminal may be trusted with: %s', async (command) => {
-    const { exitCode, stdout } = await createCliWorld().run(command);
-    expect(exitCode).toBe(0);
-    expect(unsafeIn(stdout)).toBe(false);
-    // a table of gaps is wider: reasons and what follows are sentences
-    const texts = new Set([explanation.sentence]);
-    expect(stdout.split('\n').filter((line) => line.length > 80 && !texts.has(line))).toEqual([]);
-  });
+  it.each(['search', 'du photos', 'explain photos cat.jpg', 'bucket add photos', 'reindex photos'])(
+    'prints lines of at most 80 columns that a terminal may be trusted with: %s',
+    async (command) => {
+      const { exitCode, stdout } = await createCliWorld().run(command);
+      expect(exitCode).toBe(0);
+      expect(unsafeIn(stdout)).toBe(false);
+      expect(stdout.split('\n').filter((line) => line.length > 80 && line !== explanation.sentence)).toEqual([]);
+    },
+  );
 });
 
 describe('tally du', () => {
