@@ -8,7 +8,7 @@
  * events) are settled, which is the back-pressure; slow messages stay in the held set.
  */
 import { LRUCache } from 'lru-cache';
-import { unwrap, type Unwrapped } from '../../domain/events/envelope.ts';
+import type { Unwrapped } from '../../domain/events/envelope.ts';
 import type { ChangeRecord, Dialect, RecordResult } from '../../domain/events/record.ts';
 import { type Fault, FaultError, faultOf } from '../../domain/fault.ts';
 import { deferDelayS, settlementOf, UNREAD, type Loss, type Outcome, type Settlement } from '../../domain/messages/outcome.ts';
@@ -48,8 +48,6 @@ interface DataPathDependencies extends WithPorts<'state' | 'clock' | 'telemetry'
   readonly bucketQueueUrls: readonly string[];
   readonly hiddenMessages: Pick<HiddenMessages, 'hidden' | 'settled'>;
   readonly counter: Pick<EventCounter, 'event'>;
-  /** Whether the store spells keys as AWS does. Another one may spell them in another way, and then a key is looked for in both. */
-  readonly isAws: boolean;
 }
 
 type Letter = Extract<Settlement, { kind: 'dead-letter' }>;
@@ -57,7 +55,7 @@ type RejectedRecord = Extract<RecordResult, { ok: false }>;
 
 /** Creates the data path. */
 export function createDataPath(dependencies: DataPathDependencies): HandleMessages {
-  const { held, settler, finishRecord, finishServiceMessage, sendDeadLetter, gaps, waiting, handover } = dependencies;
+  const { held, settler, finishRecord, finishServiceMessage, sendDeadLetter, gaps, waiting, handover, weights } = dependencies;
   const { hiddenMessages, clock, telemetry, counter } = dependencies;
   /** By the message: its gaps are stored, and stand for all of it when it comes again. */
   const unsent = new LRUCache<string, Letter>({ max: UNSENT_MAX });
@@ -76,7 +74,7 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
     const { receiveCount } = message;
     try {
       // it may have ended its process each time
-      const unwrapped = receiveCount > lastReceive ? undefined : await unwrapInTurn(hand, dependencies);
+      const unwrapped = receiveCount > lastReceive ? undefined : await weights.read(message.body, hand.weight, hand.signal);
       let isSettled = false;
       while (!isSettled) {
         const settlement =
@@ -210,18 +208,6 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
   }
 }
 
-/** Reads the body when its turn has come, which is usually now. */
-function unwrapInTurn(hand: InHand, how: Pick<DataPathDependencies, 'weights' | 'isAws'>): Unwrapped | Promise<Unwrapped> {
-  const turn = how.weights.turn(hand.weight, hand.signal);
-  return turn === undefined ? unwrapBody(hand, how) : turn.then(() => unwrapBody(hand, how));
-}
-
-function unwrapBody({ message, weight }: InHand, { weights, isAws }: Pick<DataPathDependencies, 'weights' | 'isAws'>): Unwrapped {
-  const unwrapped = unwrap(message.body, isAws);
-  weights.opened(weight, unwrapped.kind === 'records' ? readableOf(unwrapped.records) : 0);
-  return unwrapped;
-}
-
 async function lossesOf(
   { losses }: Letter,
   { message: { body, queueUrl } }: InHand,
@@ -233,10 +219,6 @@ async function lossesOf(
 /** Names no record in the dead letter, because the body as a whole failed. */
 function ofWholeBody(settlement: Settlement): Settlement {
   return settlement.kind === 'dead-letter' ? { ...settlement, records: [] } : settlement;
-}
-
-function readableOf(records: readonly RecordResult[]): number {
-  return records.reduce((sum, { ok }) => sum + (ok ? 1 : 0), 0);
 }
 
 /** Whether a search finds the change from now on for the first time. Later receives settle or repeat a write. */

@@ -74,7 +74,7 @@ export interface IngestParts extends WithPorts<'clock' | 'telemetry'> {
   readonly gaps: GapReports;
   readonly sendDeadLetter: SendDeadLetter;
   readonly counter: Pick<EventCounter, 'event'>;
-  /** Whether the store spells keys as AWS does. */
+  /** Whether the store spells keys as AWS does. Another one may spell them in another way, and then a key is looked for in both. */
   readonly isAws: boolean;
   readonly limits: IngestLimits;
 }
@@ -101,7 +101,7 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
   const { store, storage, queues, receiver, clock, telemetry, circuits, handover, queueWatch, connect, gaps, limits } = parts;
   const aborting = new AbortController();
   const lastReceive = (queueUrl: string): number => queueWatch.lastReceive(queueUrl);
-  const weights = createWeights(limits.weightMaxBytes);
+  const weights = createWeights(limits.weightMaxBytes, parts.isAws);
   const load = createLiveLoad({ clock, telemetry, heldMax: limits.heldMax, bulkConcurrency: limits.bulk.concurrency });
   const held = createHeldSet({ ...limits, weights, clock, load, lastReceive, stopping: stopping.signal });
   const settler = createSettler({ queues, clock, telemetry, visibilityS: limits.visibilityS });

@@ -1,22 +1,19 @@
 /**
  * The weight of messages in hand: what they cost in memory. A body is as long as its sender likes, and it becomes as many
- * records as fit into it, so a number of messages bounds nothing. A message is received, waits for its turn, is opened (its
- * records are read), and ends:
- *
- *   received ──► opened ──► ended
- *      │ what is open weighs too much
- *      └──► waiting ──► opened, in the order of arrival
- *
- * What a message weighs in records is known only once it is open, so one message at a time may exceed the limit. A message
- * that is alone is always opened, however large it is.
+ * records as fit into it, so a number of messages bounds nothing. What it weighs in records is known only once it is read, so
+ * bodies are read one after another while there is room, and one that is alone is always read, however large it is. Short
+ * bodies have a lane to themselves: usual events do not wait for a body of a MiB with thousands of records.
  */
+import { addAbortListener } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
+import PQueue from 'p-queue';
+import { unwrap, type Unwrapped } from '../../domain/events/envelope.ts';
 
 /** A body in memory takes up to two bytes a character, and six more while its dead letter is sent (as JSON, as bytes, in the socket). */
 const CHARACTER_BYTES = 8;
 /** A record with its hint, its document, its promises and its part of requests. Measured: 2 to 4 KiB. */
 const RECORD_BYTES = 4_096;
-/** What the short bodies have for themselves. */
+/** What the short bodies have of the limit. */
 const SHORT_SHARE = 0.25;
 /** Reading a larger body takes so long (a millisecond, and a hundred if it has a MiB) that the process answers others before it. */
 const LONG_BODY_LENGTH = 65_536;
@@ -25,20 +22,24 @@ const LONG_BODY_LENGTH = 65_536;
 export interface MessageWeight {
   /** What the message weighs, as far as it is known. */
   bytes: number;
-  readonly openMessages: OpenMessages;
-  isOpen: boolean;
+  readonly lane: Lane;
+  isRead: boolean;
+}
+
+interface Lane {
+  readonly maxBytes: number;
+  readonly isLong: boolean;
+  /** Those that wait for their turn, in the order of arrival. */
+  readonly line: PQueue;
+  /** The weight of what was read. */
+  readBytes: number;
 }
 
 export interface Weights {
   /** Counts a message that was received. */
   received(body: string): MessageWeight;
-  /**
-   * Undefined if the message may be opened now, else a promise that resolves when it may; no other message has its turn until
-   * `opened` or `ended` is called. Rejects with the signal's reason.
-   */
-  turn(weight: MessageWeight, signal: AbortSignal): Promise<void> | undefined;
-  /** The message was opened and has this many records. */
-  opened(weight: MessageWeight, records: number): void;
+  /** Reads the body when its turn has come, which is usually now. Rejects with the signal's reason. */
+  read(body: string, weight: MessageWeight, signal: AbortSignal): Unwrapped | Promise<Unwrapped>;
   /** The message is no longer in hand. */
   ended(weight: MessageWeight): void;
   /** Whether the messages in hand weigh less than the limit. */
@@ -52,150 +53,77 @@ export function weightOf(body: string, records: number): number {
   return body.length * CHARACTER_BYTES + records * RECORD_BYTES;
 }
 
-/**
- * Creates the weights of no messages. What is open exceeds `weightMaxBytes` by at most a quarter and two messages: short
- * bodies have a quarter for themselves, so that usual events do not wait for a body of a MiB with thousands of records.
- */
-export function createWeights(weightMaxBytes: number): Weights {
-  const rooms = createWaiters();
-  let inHand = 0;
-  const long = createOpenMessages((bytes) => long.open + short.open + bytes <= weightMaxBytes);
-  const short = createOpenMessages(
-    (bytes) => short.open + bytes <= SHORT_SHARE * weightMaxBytes || long.open + short.open + bytes <= weightMaxBytes,
-  );
-  const waitersOfAll = [short.turns, long.turns, rooms];
-  const hasRoom = (): boolean => inHand < weightMaxBytes;
+/** Creates the weights of no messages. What was read exceeds `weightMaxBytes` by at most one message of each lane. `isAws`: as for `unwrap`. */
+export function createWeights(weightMaxBytes: number, isAws = true): Weights {
+  const short = createLane(SHORT_SHARE * weightMaxBytes, false);
+  const long = createLane((1 - SHORT_SHARE) * weightMaxBytes, true);
+  let inHandBytes = 0;
+  let change: PromiseWithResolvers<void> | undefined;
 
-  function enter(weight: MessageWeight): void {
-    weight.isOpen = true;
-    weight.openMessages.enter(weight);
+  function wake(): void {
+    change?.resolve();
+    change = undefined;
   }
 
-  async function inTurn(weight: MessageWeight, signal: AbortSignal): Promise<void> {
-    const { openMessages } = weight;
-    await openMessages.turns.wait(
-      () => openMessages.mayOpen(weight.bytes),
-      () => enter(weight),
-      signal,
-    );
-    if (openMessages === long) await setImmediate();
+  /** Few wait here: a poller for room, and the first of each line. */
+  async function until(holds: () => boolean, signal: AbortSignal): Promise<void> {
+    using _listener = addAbortListener(signal, wake);
+    while (!holds()) {
+      signal.throwIfAborted();
+      await (change ??= Promise.withResolvers()).promise;
+    }
+    signal.throwIfAborted();
   }
 
+  function readNow(body: string, weight: MessageWeight): Unwrapped {
+    const unwrapped = unwrap(body, isAws);
+    const recordBytes = weightOf('', recordsOf(unwrapped));
+    weight.isRead = true;
+    weight.bytes += recordBytes;
+    weight.lane.readBytes += weight.bytes;
+    inHandBytes += recordBytes;
+    return unwrapped;
+  }
+
+  async function readInTurn(body: string, weight: MessageWeight, signal: AbortSignal): Promise<Unwrapped> {
+    if (weight.lane.isLong) await setImmediate();
+    await until(() => fits(weight), signal);
+    return readNow(body, weight);
+  }
+
+  const hasRoom = (): boolean => inHandBytes < weightMaxBytes;
   return {
     received(body) {
-      const weight = { bytes: weightOf(body, 0), openMessages: body.length > LONG_BODY_LENGTH ? long : short, isOpen: false };
-      inHand += weight.bytes;
-      return weight;
+      const bytes = weightOf(body, 0);
+      inHandBytes += bytes;
+      return { bytes, lane: body.length > LONG_BODY_LENGTH ? long : short, isRead: false };
     },
-    turn(weight, signal) {
-      const { openMessages, bytes } = weight;
-      if (openMessages === long || !openMessages.turns.areNone || !openMessages.mayOpen(bytes)) return inTurn(weight, signal);
-      enter(weight);
-      return undefined;
+    read(body, weight, signal) {
+      const { isLong, line } = weight.lane;
+      if (isLong || line.pending > 0 || !fits(weight)) return line.add(() => readInTurn(body, weight, signal));
+      return readNow(body, weight);
     },
-    opened(weight, records) {
-      const more = weightOf('', records);
-      weight.bytes += more;
-      inHand += more;
-      weight.openMessages.grow(more);
-      weight.openMessages.leaveTurn(weight);
-    },
-    ended(weight) {
-      inHand -= weight.bytes;
-      if (weight.isOpen) weight.openMessages.grow(-weight.bytes);
-      weight.openMessages.leaveTurn(weight);
-      for (const waiters of waitersOfAll) waiters.look();
+    ended({ bytes, lane, isRead }) {
+      inHandBytes -= bytes;
+      if (isRead) lane.readBytes -= bytes;
+      wake();
     },
     get hasRoom() {
       return hasRoom();
     },
-    room: (signal) => rooms.wait(hasRoom, () => undefined, signal),
+    room: (signal) => until(hasRoom, signal),
   };
 }
 
-/** The open messages of one kind, and those that wait for their turn. */
-interface OpenMessages {
-  readonly turns: Waiters;
-  /** The weight of what is open, in bytes. */
-  readonly open: number;
-  mayOpen(bytes: number): boolean;
-  /** It is the message's turn: what it weighs in records is not known yet, so no other message may enter. */
-  enter(weight: MessageWeight): void;
-  leaveTurn(weight: MessageWeight): void;
-  grow(bytes: number): void;
+function createLane(maxBytes: number, isLong: boolean): Lane {
+  return { maxBytes, isLong, line: new PQueue({ concurrency: 1 }), readBytes: 0 };
 }
 
-/** Creates it without messages. */
-function createOpenMessages(fits: (bytes: number) => boolean): OpenMessages {
-  const turns = createWaiters();
-  let open = 0;
-  let entering: MessageWeight | undefined;
-  return {
-    turns,
-    get open() {
-      return open;
-    },
-    mayOpen: (bytes) => entering === undefined && (open === 0 || fits(bytes)),
-    enter(weight) {
-      entering = weight;
-      open += weight.bytes;
-    },
-    leaveTurn(weight) {
-      if (entering !== weight) return;
-      entering = undefined;
-      turns.look();
-    },
-    grow(bytes) {
-      open += bytes;
-    },
-  };
+function fits({ bytes, lane }: MessageWeight): boolean {
+  return lane.readBytes === 0 || lane.readBytes + bytes <= lane.maxBytes;
 }
 
-interface Waiters {
-  /** Resolves when `may` holds and all earlier waiters have entered; `enter` is called before the next one is let in. */
-  wait(may: () => boolean, enter: () => void, signal: AbortSignal): Promise<void>;
-  /** Lets in the waiters whose condition holds now. */
-  look(): void;
-  readonly areNone: boolean;
-}
-
-/** Creates an empty line. */
-function createWaiters(): Waiters {
-  const line = new Set<{ readonly may: () => boolean; readonly letIn: () => void }>();
-
-  function look(): void {
-    for (const waiter of line) {
-      if (!waiter.may()) return;
-      line.delete(waiter);
-      waiter.letIn();
-    }
-  }
-
-  return {
-    look,
-    wait(may, enter, signal) {
-      return new Promise((resolve, reject) => {
-        const leave = (): void => {
-          line.delete(waiter);
-          reject(signal.reason);
-          look();
-        };
-        const waiter = {
-          may,
-          letIn(): void {
-            signal.removeEventListener('abort', leave);
-            enter();
-            resolve();
-          },
-        };
-        if (signal.aborted) return reject(signal.reason);
-        signal.addEventListener('abort', leave, { once: true });
-        line.add(waiter);
-        look();
-      });
-    },
-    get areNone() {
-      return line.size === 0;
-    },
-  };
+/** How many records could be read: those that were rejected alike are one. */
+function recordsOf(unwrapped: Unwrapped): number {
+  return unwrapped.kind === 'records' ? unwrapped.records.reduce((sum, { ok }) => sum + (ok ? 1 : 0), 0) : 0;
 }
