@@ -251,39 +251,28 @@ interface Shares {
 
 /** Counts the messages of waiting records, each message once for each bucket, and what they weigh. */
 function createShares(heldMax: number): Shares {
+  /** By bucket: how many records of each message wait. */
   const buckets = new Map<string, Map<InHand, number>>();
-  const weights = new Map<string, number>();
-  let messages = 0;
-  let weight = 0;
 
-  function change(bucket: string, by: 1 | -1, bytes: number): void {
-    messages += by;
-    weight += by * bytes;
-    weights.set(bucket, (weights.get(bucket) ?? 0) + by * bytes);
+  function hasRoom(waiting: readonly InHand[], share: number, maxBytes: number): boolean {
+    return waiting.length < heldMax * share && waiting.reduce((sum, { weight }) => sum + weight.bytes, 0) < maxBytes * share;
   }
 
   return {
     enter(bucket, hand) {
       const waiting = buckets.get(bucket) ?? new Map<InHand, number>();
       const records = waiting.get(hand) ?? 0;
-      const hasRoom =
-        waiting.size < heldMax * BUCKET_SHARE &&
-        messages < heldMax * ALL_SHARE &&
-        (weights.get(bucket) ?? 0) < hand.weightMaxBytes * BUCKET_SHARE &&
-        weight < hand.weightMaxBytes * ALL_SHARE;
-      if (records === 0 && !hasRoom) return undefined;
-      buckets.set(bucket, waiting);
-      waiting.set(hand, records + 1);
-      const { bytes } = hand.weight;
-      if (records === 0) change(bucket, 1, bytes);
+      if (records === 0) {
+        const all = [...buckets.values()].flatMap((ofBucket) => [...ofBucket.keys()]);
+        const { weightMaxBytes } = hand;
+        if (!hasRoom([...waiting.keys()], BUCKET_SHARE, weightMaxBytes) || !hasRoom(all, ALL_SHARE, weightMaxBytes)) return undefined;
+      }
+      buckets.set(bucket, waiting.set(hand, records + 1));
       return () => {
         const left = (waiting.get(hand) ?? 1) - 1;
-        if (left > 0) return void waiting.set(hand, left);
-        waiting.delete(hand);
-        change(bucket, -1, bytes);
-        if (waiting.size > 0) return;
-        buckets.delete(bucket);
-        weights.delete(bucket);
+        if (left > 0) waiting.set(hand, left);
+        else waiting.delete(hand);
+        if (waiting.size === 0) buckets.delete(bucket);
       };
     },
   };
