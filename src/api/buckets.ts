@@ -230,7 +230,7 @@ export const bucketRows = {
     cli: {
       words: 'bucket set <bucket>',
       description:
-        'It changes nothing in AWS: `tally bucket apply` does, with the same options. A change of source opens a gap, which a re-index closes. Region and versioning are read again.',
+        'It changes nothing in AWS: `tally bucket apply NAME` does, with the same options. A change of source opens a gap, which a re-index closes. Region and versioning are read again.',
       options: { topic_arn: 'topic' },
       columns: bucketFields,
       hints: ({ advice }: { readonly advice?: string }) => (advice === undefined ? [] : [`Next: ${advice}`]),

@@ -281,7 +281,7 @@ export const connectionRows = {
         words: 'bucket pause <bucket>',
         summary: 'Takes away the notification of a bucket for a moment.',
         description:
-          'For the moment in which another notification is made that would overlap with it. Events of the meantime are lost, so a re-index follows. Only `tally bucket resume` restores it.',
+          'For the moment in which another notification is made that would overlap with it. Events of the meantime are lost, so a re-index follows. Only `tally bucket resume NAME` restores it.',
         fixed: { paused: true },
         text: ({ bucket }: ConnectionView) => `The notification of ${bucket} is taken away, and no events arrive.`,
         hints: ({ bucket }: ConnectionView) => [`To restore it: \`tally bucket resume ${shellWord(bucket)}\``],
