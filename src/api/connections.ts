@@ -37,16 +37,6 @@ const wishFields = {
     .regex(/^\d{12}$/, 'must be 12 digits')
     .exactOptional()
     .describe('The account of the bucket. Default: that of the bucket queue.'),
-  minimal: z
-    .enum(['true', 'false'], must('must be true or false'))
-    .exactOptional()
-    .describe('With the source routed: whether the rule has the smallest input transformer. Default: false.'),
-  adopt: z
-    .enum(['true', 'false'], must('must be true or false'))
-    .exactOptional()
-    .describe(
-      'With the source notification: whether the notification of another registry of Tally on this bucket, perhaps of an earlier one, is taken over. Default: false.',
-    ),
 };
 
 const side = z

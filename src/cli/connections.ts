@@ -6,7 +6,7 @@ import { applyCommand } from '../domain/provisioning/planning/apply-command.ts';
 import { changeText } from '../domain/provisioning/planning/parts.ts';
 import { sideText } from '../domain/provisioning/wiring.ts';
 import { printable } from '../domain/printable.ts';
-import { accountOption, enrichOption, flag, printing, sourceOption, topicOption } from './arguments.ts';
+import { accountOption, enrichOption, printing, sourceOption, topicOption } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { exitCodeOfFindings, exitCodes } from './exit-codes.ts';
 import { groupOf } from './from-rows.ts';
@@ -24,8 +24,6 @@ export function addPlanCommand(program: Command, cli: Cli): void {
     .addOption(sourceOption('how its events are to reach the bucket queue'))
     .addOption(topicOption('the SNS topic that its events come through, with --source topic; with --source routed your own'))
     .addOption(enrichOption())
-    .addOption(flag('--minimal', 'with --source routed: the smallest input transformer'))
-    .addOption(flag('--adopt', 'take over the notification of another registry of Tally on this bucket, perhaps of an earlier one'))
     .addOption(accountOption());
   printing(plan, 'tally bucket plan photos', 'tally bucket plan photos --source eventbridge').action(
     async (name: string, { json, ...query }: JsonOption & WishOptions) => {
@@ -46,8 +44,7 @@ function nextText(wish: WishOptions & { readonly bucket: string }, plan: PlanVie
   const { changes, connected } = plan;
   if (isBlocked(plan)) return 'Nothing can be applied as it is.';
   if (changes.length === 0 && connected) return 'Nothing to do: AWS is as it must be.';
-  const asked = { ...wish, minimal: wish.minimal === 'true', adopt: wish.adopt === 'true' };
-  return `To apply it: ${printable(applyCommand(asked, plan, connected))}`;
+  return `To apply it: ${printable(applyCommand(wish, plan, connected))}`;
 }
 
 function planText(plan: PlanView): string {

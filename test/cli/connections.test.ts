@@ -20,10 +20,9 @@ describe('tally bucket plan', () => {
       TOPIC,
       '--enrich',
       'head',
-      '--minimal',
     );
     expect(world.asked).toEqual([
-      ['planBucket', { params: { bucket: 'photos' }, query: { source: 'topic', topic_arn: TOPIC, enrich: 'head', minimal: 'true' } }],
+      ['planBucket', { params: { bucket: 'photos' }, query: { source: 'topic', topic_arn: TOPIC, enrich: 'head' } }],
     ]);
     expect(exitCode).toBe(0);
     expect(stdout).toMatch(/^token +0f1e2d3c4b5a6978$/m);
@@ -32,7 +31,7 @@ describe('tally bucket plan', () => {
     expect(stdout).toMatch(/^ {6}.*"QueueConfigurations": \[$/m);
     expect(stdout).toContain('gets an s3:TestEvent');
     expect(stdout).toContain('broken: photos has no notification with the Id tally-0a1b2c3d (connect.notification-missing)\n  why  ');
-    expect(stderr).toContain(`tally bucket apply photos --source topic --topic ${TOPIC} --enrich head --minimal --plan 0f1e2d3c4b5a6978\n`);
+    expect(stderr).toContain(`tally bucket apply photos --source topic --topic ${TOPIC} --enrich head --plan 0f1e2d3c4b5a6978\n`);
     expect(isUnsafe(stdout)).toBe(false);
   });
 
@@ -53,10 +52,6 @@ describe('tally bucket plan of a bucket that is not connected', () => {
     world.nextAnswers(unconnected);
     const { stderr } = await world.run('bucket', 'plan', 'photos', '--source', 'routed', '--topic', TOPIC);
     expect(stderr).toBe(`To apply it: tally bucket add photos --source routed --topic ${TOPIC} --apply --plan 0f1e2d3c4b5a6978\n`);
-    world.nextAnswers({ ...unconnected, foreign: [] });
-    expect((await world.run('bucket plan photos --adopt')).stderr).toBe(
-      'To apply it: tally bucket add photos && tally bucket apply photos --adopt\n',
-    );
   });
 
   it('names it also where AWS is as it must be already', async () => {

@@ -12,7 +12,6 @@ const meanings: Readonly<Record<string, string>> = {
     'The dead-letter queue that the redrive policy names does not exist. What can never succeed would be lost.',
   'connect.denied-by-policy':
     'A policy denies what Tally allows, and a Deny wins. Tally never changes statements of others: its owner has to.',
-  'connect.earlier-installation': 'A notification of the bucket was made by an earlier registry, or under an earlier name of this one.',
   'connect.eventbridge-off':
     'The bucket does not send its events to EventBridge. An apply switches it on; because that touches others, it needs the token of a plan.',
   'connect.kms-denied': 'A service that sends may not use the key of a queue or topic. What it sends is lost without an error.',

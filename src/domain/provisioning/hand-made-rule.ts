@@ -7,7 +7,7 @@ import { canonicalJson } from './canonical.ts';
 import { jsonOf } from '../json.ts';
 import type { ObservedTarget } from './observed.ts';
 import { routedOperations } from './trail.ts';
-import { minimalTransformer, transformer, type InputTransformer, type Wiring, type Wish } from './wiring.ts';
+import { specifiedTransformer, transformer, type InputTransformer, type Wiring, type Wish } from './wiring.ts';
 
 /** Events with all of these values must pass. */
 interface Needed {
@@ -85,7 +85,7 @@ export function isKnownInput({ transformer: found, hasOtherInput }: ObservedTarg
   if (hasOtherInput === true) return false;
   if (found === undefined) return true;
   const text = plainTemplate(found);
-  return [transformer, minimalTransformer].some((known) => plainTemplate(known) === text);
+  return [transformer, specifiedTransformer].some((known) => plainTemplate(known) === text);
 }
 
 /** The template with paths in place of its variables, and without the spaces between its parts. */

@@ -3,7 +3,7 @@
  * not from an SDK's answer, because an SDK drops what it does not know, and writing that back would delete it.
  * https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketNotificationConfiguration.html
  */
-import { markOf, otherInstallationOf, parseArn, prefixOf, type Owner } from './names.ts';
+import { markOf, type Owner } from './names.ts';
 
 const destinationKinds = ['topic', 'queue', 'function'] as const;
 type DestinationKind = (typeof destinationKinds)[number];
@@ -129,22 +129,9 @@ export function entriesWithout({ entries }: NotificationConfiguration, id: strin
   return entries.filter((entry) => entry.id !== id);
 }
 
-/**
- * The entry of another registry of Tally, perhaps an earlier one: its Id has the form of Tally's, and so has the topic that it
- * names. An entry of which only one looks like that belongs to others.
- */
-export function isOfEarlierInstallation({ kind, id, arn }: NotificationEntry, owner: Owner): boolean {
-  const other = otherInstallationOf(id, owner);
-  return other !== undefined && kind === 'topic' && parseArn(arn)?.resource.startsWith(`${prefixOf(other)}-`) === true;
-}
-
-/** The entries that a wish leaves as they are: those that are neither this registry's nor taken over from an earlier one. */
-export function foreignEntries(
-  { entries }: NotificationConfiguration,
-  { adopt, ...owner }: Owner & { readonly adopt?: boolean },
-): readonly NotificationEntry[] {
-  const id = markOf(owner);
-  return entries.filter((entry) => entry.id !== id && !(adopt === true && isOfEarlierInstallation(entry, owner)));
+/** The entries that a wish leaves as they are: those that are not this registry's. */
+export function foreignEntries(configuration: NotificationConfiguration, owner: Owner): readonly NotificationEntry[] {
+  return entriesWithout(configuration, markOf(owner));
 }
 
 interface SdkEntry {
@@ -290,15 +277,12 @@ function decodeEntities(text: string): string | undefined {
  * is old by the time at which a person pastes it, and a write of it would take what came in between.
  */
 
-/** The entries of others that were there before a write and are not there now. What an apply took over on request is none of them. */
+/** The entries of others that were there before a write and are not there now. */
 export function lostEntries(beforeXml: string, now: NotificationConfiguration, owner: Owner): readonly NotificationEntry[] {
   const before = parseNotification(beforeXml);
   if (!before.ok) return [];
   const present = new Set(now.entries.map(canonicalEntry));
-  const { installation, registry } = owner;
-  return foreignEntries(before.configuration, { installation, registry, adopt: true }).filter(
-    (entry) => !present.has(canonicalEntry(entry)),
-  );
+  return foreignEntries(before.configuration, owner).filter((entry) => !present.has(canonicalEntry(entry)));
 }
 
 /** An entry as people find it in AWS. */

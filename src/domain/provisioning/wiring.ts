@@ -23,17 +23,12 @@ export const wishSchema = z.object({
   queueArn: z.string(),
   /** Absent: the bucket queue has no redrive policy. */
   deadLetterArn: z.string().exactOptional(),
-  /** The transformer with the names of the specification. */
-  minimal: z.boolean().exactOptional(),
   /** With the source `routed`: the trail that Tally may write to. */
   trailArn: z.string().exactOptional(),
   /** Else the bucket of the logs of a trail that Tally does not write to. */
   trailBucket: z.string().exactOptional(),
 });
-export interface Wish extends Readonly<z.infer<typeof wishSchema>> {
-  /** What an earlier installation of Tally configured on the bucket becomes this one's. It is agreed to for one plan, and never stored. */
-  readonly adopt?: boolean;
-}
+export type Wish = Readonly<z.infer<typeof wishSchema>>;
 
 export interface Subscription {
   readonly topicArn: string;
@@ -381,11 +376,7 @@ function trailRule(wish: Wish, topicArn: string): Rule {
         requestParameters: { bucketName: [wish.bucket] },
       },
     },
-    target: {
-      ...routedTarget(topicArn),
-      ...undeliverable(wish),
-      transformer: wish.minimal === true ? minimalTransformer : transformer,
-    },
+    target: { ...routedTarget(topicArn), ...undeliverable(wish), transformer },
   };
 }
 
@@ -419,8 +410,8 @@ export const transformer: InputTransformer = {
     '{"Records":[{"awsRegion":<awsRegion>,"eventName":<eventName>,"eventTime":<eventTime>,"eventID":<eventID>,"eventSource":<eventSource>,"errorCode":<errorCode>,"requestID":<requestID>,"requestParameters":{"versionId":<requestedVersionId>},"s3":{"bucket":{"name":<bucket>},"object":{"eTag":"","isDeleteMarker":<isDeleteMarker>,"key":<key>,"versionId":<versionId>}}}]}',
 };
 
-/** The least that is understood, with the names of the specification (`--minimal`). */
-export const minimalTransformer: InputTransformer = {
+/** The least that is understood, with the names of the specification: what a rule made by hand may have. */
+export const specifiedTransformer: InputTransformer = {
   paths: {
     cloudRegion: '$.detail.awsRegion',
     bucketName: '$.detail.requestParameters.bucketName',

@@ -209,7 +209,6 @@ function Changes({ of }: { readonly of: readonly Change[] }) {
 
 /** The changes, and the plan of what they take in AWS. */
 function ReviewDialog({ bucket, stored, others, settings, onSettings, onStored, onAdvice, onSaved, onClose }: ReviewProps) {
-  const [isAdopted, setAdopted] = useState(false);
   const applied = useRef<BucketSettings | undefined>(undefined);
   const changes = changesBetween(stored, settings);
   async function save(): Promise<void> {
@@ -253,13 +252,10 @@ function ReviewDialog({ bucket, stored, others, settings, onSettings, onStored, 
       )}
       <PlanStep
         bucket={bucket}
-        wish={{ ...wishOf(settings, stored), ...(isAdopted && { adopt: 'true' }) }}
+        wish={wishOf(settings, stored)}
         apply="Apply"
         record={changes.length === 0 ? undefined : record}
-        onWish={(wish) => {
-          setAdopted(wish.adopt === 'true');
-          onSettings(settingsAfter(settings, wish));
-        }}
+        onWish={(wish) => onSettings(settingsAfter(settings, wish))}
         onApplied={() => {
           onAdvice(undefined);
           // without an answer the settings stay as they were chosen

@@ -141,14 +141,13 @@ function AddBucket({ name: first, onClose }: { readonly name: string; readonly o
   const [account, setAccount] = useState('');
   const [isIndexed, setIndexed] = useState(true);
   const [isPlanned, setPlanned] = useState(false);
-  const [isAdopted, setAdopted] = useState(false);
   const [connected, setConnected] = useState<string>();
   /** The name that this dialog asked to connect: after a failure the same is tried again. */
   const asked = useRef('');
   const isShown = useIsShown();
   const bucket = name.trim();
   const owner = { ...(account.trim() !== '' && { bucket_account: account.trim() }) };
-  const wish: PlanWish = { ...wishOf(settings), ...owner, ...(isAdopted && { adopt: 'true' }) };
+  const wish: PlanWish = { ...wishOf(settings), ...owner };
 
   async function add(more: Partial<RequestTo<'POST /v1/buckets'>['body']> = {}): Promise<Added> {
     const isFirst = asked.current !== bucket;
@@ -167,8 +166,7 @@ function AddBucket({ name: first, onClose }: { readonly name: string; readonly o
     if (isShown()) go(added.job_id === undefined ? hrefOf('bucket', { bucket: added.bucket }) : hrefOf('job', { id: added.job_id }));
   }
   async function begin(plan: string, planned: PlanWish): Promise<ConnectionView> {
-    // what an earlier installation made is taken over by an apply only
-    const { connection } = await add(planned.adopt === 'true' ? {} : { apply: true, plan });
+    const { connection } = await add({ apply: true, plan });
     return connection ?? call('POST /v1/buckets/{bucket}/apply', { params: { bucket }, body: { plan, ...planned } });
   }
   async function review(): Promise<void> {
@@ -196,10 +194,7 @@ function AddBucket({ name: first, onClose }: { readonly name: string; readonly o
           onConnected={() => {
             if (asked.current !== bucket) setConnected(bucket);
           }}
-          onWish={(other) => {
-            setAdopted(other.adopt === 'true');
-            setSettings(settingsAfter(settings, other));
-          }}
+          onWish={(other) => setSettings(settingsAfter(settings, other))}
           onApplied={() => {
             announce(`${bucket} is connected, and its events come.`);
             if (isShown()) go(hrefOf('bucket', { bucket }));

@@ -38,7 +38,6 @@ function otherWay({ enrich, bucket_account: account }: PlanWish, way: PlanWish):
 
 /** The way that the command of a finding names. */
 function wayOf(fix: string): PlanWish | undefined {
-  if (/^tally bucket plan \S+ --adopt$/.test(fix)) return { adopt: 'true' };
   const [, topic] = /^tally bucket plan \S+ --source topic --topic (\S+)$/.exec(fix) ?? [];
   if (topic !== undefined) return { source: 'topic', topic_arn: topic };
   return /^tally bucket plan \S+ --source eventbridge$/.test(fix) ? { source: 'eventbridge' } : undefined;
@@ -50,10 +49,7 @@ function alternativesTo({ source, findings }: PlanView, wish: PlanWish): readonl
   const named = blocking.flatMap(({ fix }) => wayOf(fix) ?? []);
   const isOverlap = blocking.some(({ code }) => code === 'connect.overlap');
   const ways: readonly PlanWish[] = [...named, ...(isOverlap ? [{ source: 'eventbridge' } as const, { source: 'routed' } as const] : [])];
-  const texts = ways.map((way) => {
-    const text = way.adopt === 'true' ? 'Take over the earlier notification' : `Plan with the source ${way.source ?? source}`;
-    return { text, wish: way.adopt === 'true' ? { ...wish, ...way } : otherWay(wish, way) };
-  });
+  const texts = ways.map((way) => ({ text: `Plan with the source ${way.source ?? source}`, wish: otherWay(wish, way) }));
   return texts.filter(({ text }, index) => texts.findIndex((each) => each.text === text) === index);
 }
 

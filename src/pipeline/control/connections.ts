@@ -28,11 +28,8 @@ interface ConnectionDependencies extends WithPorts<'state' | 'clock'> {
   readonly processes: Pick<Processes, 'troubles'>;
 }
 
-/** A wish as requests have it: flags of a query are texts. */
-interface WishFields extends Omit<WishRequest, 'bucket' | 'minimal' | 'adopt'> {
-  readonly minimal?: 'true' | 'false';
-  readonly adopt?: 'true' | 'false';
-}
+/** A wish as requests have it. */
+type WishFields = Omit<WishRequest, 'bucket'>;
 
 export function createConnections({
   state,
@@ -163,13 +160,8 @@ function optionsOf({ plan, skip_destination_validation: skipValidation }: ApplyF
 }
 
 function wishRequest(bucket: string, fields: WishFields): WishRequest {
-  const { source, topic_arn: topicArn, enrich, bucket_account: account, minimal, adopt } = fields;
-  return {
-    bucket,
-    ...defined({ source, topic_arn: topicArn, enrich, bucket_account: account }),
-    ...(minimal !== undefined && { minimal: minimal === 'true' }),
-    ...(adopt !== undefined && { adopt: adopt === 'true' }),
-  };
+  const { source, topic_arn: topicArn, enrich, bucket_account: account } = fields;
+  return { bucket, ...defined({ source, topic_arn: topicArn, enrich, bucket_account: account }) };
 }
 
 function appliedView(bucket: string, applied: Applied): ConnectionView {

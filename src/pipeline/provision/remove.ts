@@ -278,7 +278,7 @@ function wishLike(like: Wish, { bucket, region, account, source, topicArn, enric
   const isByTopic = topicArn !== undefined && (source === 'topic' || source === 'notification');
   const routed = source === 'routed' ? routedTopic(topicArn, like.installation) : undefined;
   return {
-    ...omit(like, 'topicArn', 'minimal'),
+    ...omit(like, 'topicArn'),
     bucket,
     region,
     bucketAccount,

@@ -61,7 +61,6 @@ export function createWishOf(dependencies: WishDependencies): WishOf {
       ...choiceOf(request, record, owner.installation),
       ...queues,
       ...trailNames(dependencies),
-      ...flagsOf(request, connection),
     };
     return { wish, record, connection };
   };
@@ -90,10 +89,6 @@ function refusePartition(bucket: string, region: string, queueArn: string): void
     'connect.partition',
     `${bucket} is in ${region}, of the partition ${partition} of AWS, and the bucket queue is ${queueArn}: nothing is delivered from one partition to another, so this bucket needs an installation of Tally with a queue there`,
   );
-}
-
-function flagsOf({ minimal, adopt }: WishRequest, connection: ConnectionRecord | undefined): Pick<Wish, 'minimal' | 'adopt'> {
-  return { ...((minimal ?? connection?.minimal) === true && { minimal: true }), ...(adopt === true && { adopt: true }) };
 }
 
 function refuseName(bucket: string): void {
@@ -143,7 +138,7 @@ export function wishOfConnection(connection: ConnectionRecord): Wish {
 
 /** The wishes that a connection had before its source, its queue or the name of the installation was changed. */
 export function earlierWishes(connection: ConnectionRecord): readonly Wish[] {
-  const wish = omit(wishOfConnection(connection), 'topicArn', 'minimal');
+  const wish = omit(wishOfConnection(connection), 'topicArn');
   return (connection.earlier ?? []).map((earlier) => {
     const { partition, account } = parseArn(earlier.queueArn) ?? wish;
     return { ...wish, partition, account, ...earlier };

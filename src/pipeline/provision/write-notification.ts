@@ -61,7 +61,6 @@ export function createWriteNotification({ aws, clock }: Dependencies): WriteNoti
       if (read.ok && same(read.configuration, write.after)) return 'written';
       const theirs = read.ok && entriesWithout(read.configuration, write.id);
       const isOld = read.ok && same(read.configuration, write.before);
-      // what an apply took over was Tally's by name
       if (!isOld && !(theirs && sameEntries(theirs, entriesWithout(write.after, write.id))))
         throw changedMeanwhile<NotificationEntry>({
           bucket: write.bucket.bucket,

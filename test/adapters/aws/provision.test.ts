@@ -10,7 +10,7 @@ import { defined } from '../../../src/domain/defined.ts';
 import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
 import { ruleNameOf } from '../../../src/domain/provisioning/names.ts';
 import { unwrap } from '../../../src/domain/events/envelope.ts';
-import { minimalTransformer } from '../../../src/domain/provisioning/wiring.ts';
+import { specifiedTransformer } from '../../../src/domain/provisioning/wiring.ts';
 import { createTestAws, until, type TestAws } from '../../support/servers/aws.ts';
 import { awsEndpoint } from '../../support/servers/found.ts';
 import { addStatement, connectedBucket } from './connected.ts';
@@ -109,7 +109,7 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
     const topicArn = await aws.createTopic();
     const policyOf = async () => (await aws.sns.send(new GetTopicAttributesCommand({ TopicArn: topicArn }))).Attributes?.['Policy'];
     const before = JSON.parse((await policyOf())!) as object;
-    const { paths, template } = minimalTransformer;
+    const { paths, template } = specifiedTransformer;
     const requestParameters = { bucketName: [bucket] };
     const pattern = { source: ['aws.s3'], detail: { eventSource: ['s3.amazonaws.com'], requestParameters } };
     if (how === 'made by hand') await aws.createRule({ pattern, targetArn: topicArn, transformer: { paths: { ...paths }, template } });

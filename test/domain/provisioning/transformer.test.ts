@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { unwrap } from '../../../src/domain/events/envelope.ts';
 import { documentedTransformer } from '../../support/audit-trail.ts';
-import { minimalTransformer, transformer, type InputTransformer } from '../../../src/domain/provisioning/wiring.ts';
+import { specifiedTransformer, transformer, type InputTransformer } from '../../../src/domain/provisioning/wiring.ts';
 
 /** What EventBridge makes of an event: values in quotes, and an empty string where there is none. */
 function transformed({ paths, template }: InputTransformer, event: object): string {
@@ -28,7 +28,7 @@ const detail = {
 
 describe.each([
   ['Tally’s own', transformer],
-  ['the smallest', minimalTransformer],
+  ['the smallest', specifiedTransformer],
 ])('%s input transformer', (_, each) => {
   it('uses every path once or more, and names no other', () => {
     const used = [...each.template.matchAll(/<(\w+)>/g)].map(([, name]) => name);
@@ -59,7 +59,7 @@ describe('the input transformer', () => {
   });
 
   it('that is the smallest is the one that was specified', () => {
-    expect(minimalTransformer.paths).toEqual({
+    expect(specifiedTransformer.paths).toEqual({
       cloudRegion: '$.detail.awsRegion',
       bucketName: '$.detail.requestParameters.bucketName',
       eventName: '$.detail.eventName',
@@ -68,7 +68,7 @@ describe('the input transformer', () => {
       key: '$.detail.requestParameters.key',
       versionId: '$.detail.responseElements.x-amz-version-id',
     });
-    const filled = JSON.parse(minimalTransformer.template.replaceAll(/<(\w+)>/g, '"$1"')) as unknown;
+    const filled = JSON.parse(specifiedTransformer.template.replaceAll(/<(\w+)>/g, '"$1"')) as unknown;
     expect(filled).toEqual({
       Records: [
         {

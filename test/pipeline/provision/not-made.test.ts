@@ -32,14 +32,6 @@ describe('a bucket for which nothing was made', () => {
     expect(statusOf(findings)).toBe('ok');
   });
 
-  it('is connected first where only an apply takes what was wished', async () => {
-    const world = await startUnconnected();
-    const plan = await world.plan({ source: 'routed', minimal: true });
-    expect(plan.findings.find(({ code }) => code === 'connect.not-made')?.fix).toBe(
-      'tally bucket add photos --source routed && tally bucket apply photos --source routed --minimal',
-    );
-  });
-
   it('still shows what keeps the parts from being made, and what is wrong with parts that other buckets use', async () => {
     const world = await startWorld();
     await world.provisioning.apply({ bucket: 'videos' }, {});

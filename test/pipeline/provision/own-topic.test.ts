@@ -1,7 +1,7 @@
 /** The source routed with a topic of the operator's own, with and without a rule that the operator has made for it already. */
 import { describe, expect, it } from 'vitest';
 import type { ObservedRule } from '../../../src/domain/provisioning/observed.ts';
-import { minimalTransformer, transformer } from '../../../src/domain/provisioning/wiring.ts';
+import { specifiedTransformer, transformer } from '../../../src/domain/provisioning/wiring.ts';
 import { INSTALLATION, LETTERS_ARN, MARK, QUEUE_ARN, ROUTED_ARN, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
 import { allTo, startWorld, type World } from './world.ts';
 
@@ -184,7 +184,7 @@ const pattern = {
     requestParameters: { bucketName: ['photos'] },
   },
 };
-const target = { id: 'Id1', arn: THEIR_TOPIC, transformer: minimalTransformer, deadLetterArn: LETTERS_ARN };
+const target = { id: 'Id1', arn: THEIR_TOPIC, transformer: specifiedTransformer, deadLetterArn: LETTERS_ARN };
 
 function handMade(change: { readonly pattern?: object; readonly target?: object; readonly isEnabled?: boolean } = {}): ObservedRule {
   return {
@@ -312,8 +312,8 @@ describe('a rule that the operator made for the bucket', () => {
 
 /** The transformer of the specification as another person would write it. */
 function renamed() {
-  const paths = Object.fromEntries(Object.entries(minimalTransformer.paths).map(([name, path]) => [`my_${name}`, path]));
-  const template = minimalTransformer.template
+  const paths = Object.fromEntries(Object.entries(specifiedTransformer.paths).map(([name, path]) => [`my_${name}`, path]));
+  const template = specifiedTransformer.template
     .replaceAll(/<(\w+)>/g, '<my_$1>')
     .replaceAll(',', ',\n  ')
     .replaceAll(':', ': ');

@@ -13,21 +13,21 @@ async function startRenamed() {
   world.aws.parts.trails.set(TRAIL, trail);
   const { aws, clock, state, storage } = world;
   const renamed = provisioningOn(aws, { state, storage, clock, trailArn: TRAIL, installation: NEW_NAME });
-  const agree = async (source: 'notification' | 'eventbridge' | 'routed', adopt: boolean) => {
-    const request = { bucket: 'photos', source, ...(adopt && { adopt }) };
+  const agree = async (source: 'eventbridge' | 'routed') => {
+    const request = { bucket: 'photos', source };
     const { plan } = await renamed.plan(request);
     return renamed.apply(request, { token: plan.token });
   };
   return { world, renamed, agree, text: () => JSON.stringify(aws.snapshot()) };
 }
 
-describe.each(['notification', 'eventbridge', 'routed'] as const)('a registry with another name than before, and %s', (source) => {
+describe.each(['eventbridge', 'routed'] as const)('a registry with another name than before, and %s', (source) => {
   it('remembers what it made under the former one, and cleans exactly that', async () => {
     const { world, renamed, agree, text } = await startRenamed();
     await world.agree({ source });
     // a second bucket has the former name still, until it is applied again
     await world.apply({ bucket: 'videos', source: 'notification' });
-    await agree(source, source === 'notification');
+    await agree(source);
     expect(await world.connection()).toMatchObject({ installation: NEW_NAME, earlier: [{ source, installation: INSTALLATION }] });
     await world.closeGap();
     const { kept } = await renamed.clean('photos', signal);
@@ -47,20 +47,16 @@ describe.each(['notification', 'eventbridge', 'routed'] as const)('a registry wi
   it('takes the parts of both names away with the bucket', async () => {
     const { world, renamed, agree, text } = await startRenamed();
     await world.agree({ source });
-    await agree(source, source === 'notification');
+    await agree(source);
     await renamed.remove('photos', { keepAws: false });
     for (const name of [INSTALLATION, NEW_NAME]) expect(text()).not.toContain(`tally-${name}`);
     expect(text()).not.toContain('tally 5e6f7081 photos');
   });
 });
 
-it('takes over the notification that it made under its former name: that one is its own', async () => {
+it('leaves the notification that it made under its former name, and says which name finds it', async () => {
   const { world, renamed } = await startRenamed();
   await world.agree();
   const { plan } = await renamed.plan({ bucket: 'photos' });
-  expect(plan.findings).toContainEqual(expect.objectContaining({ code: 'connect.overlap', fix: 'tally bucket plan photos --adopt' }));
-  const { plan: other } = await renamed.plan({ bucket: 'photos', source: 'eventbridge' });
-  expect(other.findings).toContainEqual(
-    expect.objectContaining({ code: 'connect.earlier-installation', fix: 'tally bucket plan photos --adopt' }),
-  );
+  expect(plan.findings).toContainEqual(expect.objectContaining({ code: 'connect.overlap', fix: `TALLY_INSTALLATION=${INSTALLATION}` }));
 });

@@ -10,7 +10,6 @@ import {
   notificationMissing,
   notificationAltered,
   eventBridgeOff,
-  earlierInstallation,
 } from './configuration.ts';
 import { ruleForeign, topicForeign } from './owner.ts';
 import { deliveryDenied, queueKey, topicKey } from './keys.ts';
@@ -111,7 +110,6 @@ export const checks: readonly Check[] = [
   trailOfOrganization,
   trailStopped,
   trailSelector,
-  earlierInstallation,
   topicWithoutExpirations,
   undelivered,
   ...queueChecks,

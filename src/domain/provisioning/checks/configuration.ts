@@ -3,7 +3,7 @@ import { shellWords } from '../../commands.ts';
 import { docsPage } from '../../doc-pages.ts';
 import { canonicalJson } from '../canonical.ts';
 import { isOfEarlierName, otherInstallationOf } from '../names.ts';
-import { ENTRIES_MAX, foreignEntries, isOfEarlierInstallation, type NotificationEntry } from '../notification.ts';
+import { ENTRIES_MAX, foreignEntries, type NotificationEntry } from '../notification.ts';
 import { completeTopic, overlapsOf } from '../overlap.ts';
 import type { Wish } from '../wiring.ts';
 import { blocking, healable, unchecked, type Check, type Finding } from './finding.ts';
@@ -36,7 +36,7 @@ export const notificationOverlap: Check = ({ wish, wiring, observed: { notificat
   const [first, ...more] = overlapsOf(wiring.entry, others);
   if (first === undefined) return undefined;
   const named = [first, ...more].map(({ id, arn }) => `${id} (${arn})`).join(', ');
-  if (others.some((entry) => entry === first && isOfEarlierInstallation(entry, wish))) return earlierOverlap(wish, first);
+  if (otherInstallationOf(first.id, wish) !== undefined) return otherRegistryOverlap(wish, first);
   const topic = completeTopic({ entries: others, eventBridge: false });
   const other = topic === undefined ? ['--source', 'eventbridge'] : ['--source', 'topic', '--topic', topic];
   const fix = shellWords('tally', 'bucket', 'plan', wish.bucket, ...other);
@@ -52,16 +52,16 @@ export const notificationOverlap: Check = ({ wish, wiring, observed: { notificat
   );
 };
 
-/** What this registry made under an earlier name is its own to take over. Another registry may be in use: nothing is printed that takes its events away. */
-function earlierOverlap(wish: Wish, { id, arn }: NotificationEntry): Finding {
+/** Another registry may be in use: nothing is printed that takes its events away. */
+function otherRegistryOverlap(wish: Wish, { id, arn }: NotificationEntry): Finding {
   const { bucket } = wish;
   const refused = 'S3 refuses overlapping configurations of one bucket';
   if (isOfEarlierName(id, wish)) {
     return blocking(
       'connect.overlap',
       `${bucket} has the notification ${id} (${arn}) for the same events, which this registry made while TALLY_INSTALLATION had another value`,
-      `${refused}. A plan can take it over`,
-      `tally bucket plan ${bucket} --adopt`,
+      `${refused}. With its former name this registry finds what it made`,
+      `TALLY_INSTALLATION=${otherInstallationOf(id, wish) ?? ''}`,
     );
   }
   return blocking(
@@ -115,24 +115,4 @@ export const eventBridgeOff: Check = (facts) => {
     `${wish.bucket} does not send its events to EventBridge`,
     'the rule of the bucket matches nothing',
   );
-};
-
-export const earlierInstallation: Check = ({ wish, observed: { notification } }) => {
-  if (!notification.ok) return undefined;
-  const found = foreignEntries(notification.configuration, wish).find(({ id }) => otherInstallationOf(id, wish) !== undefined);
-  if (found === undefined) return undefined;
-  const isOwn = isOfEarlierName(found.id, wish);
-  return {
-    code: 'connect.earlier-installation',
-    severity: 'degraded',
-    what: isOwn
-      ? `${wish.bucket} has the notification ${found.id}, which this registry made while TALLY_INSTALLATION had another value`
-      : `${wish.bucket} has the notification ${found.id} of another registry of Tally, perhaps of an earlier one`,
-    why: isOwn ? 'its events come twice, or to a queue that is not read' : 'it is not touched, because that registry may be in use',
-    fix:
-      isOwn && isOfEarlierInstallation(found, wish)
-        ? `tally bucket plan ${wish.bucket} --adopt`
-        : `aws s3api get-bucket-notification-configuration --bucket ${wish.bucket}`,
-    blocks: false,
-  };
 };

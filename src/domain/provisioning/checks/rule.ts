@@ -3,7 +3,7 @@ import { hasLetters, isInputRight, isTargetRight, ownRule, samePattern, type Fac
 import { isPlaced } from '../shared-rule.ts';
 import { degraded, healable, type Check, blocking, unchecked, type Finding } from './finding.ts';
 import { isKnownInput, judgePattern, neededEvents } from '../hand-made-rule.ts';
-import { minimalTransformer } from '../wiring.ts';
+import { specifiedTransformer } from '../wiring.ts';
 
 export const ruleMissing: Check = (facts) => {
   const { observed, wiring, wish } = facts;
@@ -152,7 +152,7 @@ export const handMadeLetters: Check = ({ wish, observed: { handMadeRule: rule } 
 function inputFix(rule: string, target: string, { rule: wanted }: Facts['wiring']): string {
   if (wanted?.target.transformer === undefined)
     return `let the target ${target} of the rule ${rule} send the matched event, without a transformer`;
-  const { paths, template } = minimalTransformer;
+  const { paths, template } = specifiedTransformer;
   return `give the target ${target} of the rule ${rule} this input transformer, or none: ${JSON.stringify({ InputPathsMap: paths, InputTemplate: template })}`;
 }
 

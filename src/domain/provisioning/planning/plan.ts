@@ -21,8 +21,7 @@ import {
   withLetters,
   type Facts,
 } from '../facts.ts';
-import { markOf } from '../names.ts';
-import { canonicalEntry, entriesWithout, foreignEntries, sameEntries, type NotificationConfiguration } from '../notification.ts';
+import { canonicalEntry, foreignEntries, sameEntries, type NotificationConfiguration } from '../notification.ts';
 import type { Observed, ObservedRule, ObservedTarget, ObservedTopic } from '../observed.ts';
 import { canonicalStatement, foreignStatements, parsePolicy, sameStatements, type Policy } from '../policy.ts';
 import { foreignSelectors, recordsBucket, withSelector, type Selectors } from '../trail.ts';
@@ -226,11 +225,8 @@ export const EVENTBRIDGE_SWITCH = 'all events of the bucket also go to EventBrid
  * they write at the same moment would be lost.
  */
 function foreignOf(wish: Wish, { before, after }: Change & { readonly part: 'notification' }): readonly string[] {
-  const others = foreignEntries(before, wish);
-  const adopted = entriesWithout(before, markOf(wish)).filter((entry) => !others.includes(entry));
   return [
-    ...adopted.map(({ id }) => `the notification ${id} of an earlier installation is taken over: what it delivers comes to this one only`),
-    ...others.map(({ arn }) => `${arn} gets an s3:TestEvent`),
+    ...foreignEntries(before, wish).map(({ arn }) => `${arn} gets an s3:TestEvent`),
     ...(before.eventBridge === after.eventBridge ? [] : [EVENTBRIDGE_SWITCH]),
   ];
 }

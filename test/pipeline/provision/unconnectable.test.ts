@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { NotificationEntry } from '../../../src/domain/provisioning/notification.ts';
-import { ACCOUNT, MARK, QUEUE_ARN, REGION, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
+import { ACCOUNT, QUEUE_ARN, REGION, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
 import { allTo, startWorld, theirs, type World } from './world.ts';
 
 const EARLIER = 'tally-99999999-77777777';
@@ -13,44 +13,15 @@ async function startAfterAnother(entries: readonly NotificationEntry[] = [...the
   return world;
 }
 
-const idsOf = (world: World): readonly string[] => world.notified().entries.map(({ id }) => id);
-
-describe('the notification of an earlier installation', () => {
-  it('is an overlap that is not touched, and no printed remedy takes it over: that registry may be in use', async () => {
+describe('the notification of another registry', () => {
+  it('is an overlap that is not touched: that registry may be in use', async () => {
     const world = await startAfterAnother();
     const plan = await world.plan();
     expect(plan.findings).toContainEqual(
       expect.objectContaining({ code: 'connect.overlap', fix: 'tally bucket plan photos --source eventbridge', blocks: true }),
     );
-    const other = await world.plan({ source: 'eventbridge' });
-    expect(other.findings.map(({ code }) => code)).toContain('connect.earlier-installation');
-    expect(JSON.stringify([plan.findings, other.findings])).not.toContain('--adopt');
     await expect(world.apply()).rejects.toMatchObject({ code: 'connect.overlap' });
     expect(world.aws.writes).toEqual([]);
-  });
-
-  it('is replaced in one write where a person has agreed to it, and everything else stays', async () => {
-    const world = await startAfterAnother();
-    const plan = await world.plan({ adopt: true });
-    expect(plan.foreign).toContainEqual(expect.stringContaining(`${EARLIER} of an earlier installation is taken over`));
-    await expect(world.apply({ adopt: true })).rejects.toMatchObject({ code: 'connect.plan-needed' });
-    expect(await world.apply({ adopt: true }, { token: plan.token })).toMatchObject({ state: 'applied' });
-    expect(idsOf(world)).toEqual([...theirs.map(({ id }) => id), MARK]);
-    expect(world.aws.writes.filter((call) => call === 'putNotification')).toHaveLength(1);
-    expect(await world.connection()).not.toHaveProperty('adopt');
-    const made = world.aws.writes.length;
-    expect(await world.apply()).toMatchObject({ state: 'applied' });
-    expect(world.aws.writes).toHaveLength(made);
-  });
-
-  it.each([
-    ['its topic is not one of Tally', { arn: `arn:aws:sns:${REGION}:${ACCOUNT}:uploads` }],
-    ['it goes to a queue', { kind: 'queue' as const, arn: QUEUE_ARN }],
-    ['its Id only begins like one', { id: `${EARLIER}x` }],
-  ])('is that of others if %s', async (_, change) => {
-    const world = await startAfterAnother([{ ...earlier, ...change }]);
-    await expect(world.apply({ adopt: true })).rejects.toMatchObject({ code: 'connect.overlap' });
-    expect(idsOf(world)).toEqual([{ ...earlier, ...change }.id]);
   });
 });
 
