@@ -71,7 +71,7 @@ const finding = z
 const change = z
   .object({
     part: z.enum(partKinds),
-    action: z.enum(['create', 'change', 'remove']),
+    action: z.enum(['create', 'change']),
     name: z.string().describe('The ARN of what is written to, or the name of the bucket.'),
     before: z.unknown().optional().describe('The document that is there now. Absent: none.'),
     after: z.unknown().optional().describe('The document that is written.'),

@@ -96,10 +96,6 @@ export interface Observed {
   readonly topic?: ObservedTopic | 'absent';
   readonly subscription?: ObservedSubscription | 'absent';
   readonly rule?: ObservedRule | 'absent';
-  /** Absent: `rule` is the bucket's own. Else its name and its buckets, of which this one need not be one yet. */
-  readonly sharedRule?: { readonly name: string; readonly buckets: readonly string[] };
-  /** Shared rules that name the bucket for another treatment of its events, which it had before. */
-  readonly formerRules?: readonly (ObservedRule & { readonly name: string })[];
   /** A rule of others that already sends the events of the bucket where the wish's rule would. Looked for only if that one is absent. */
   readonly handMadeRule?: HandMadeRule;
   /** The keys of topic and queues, except those that AWS makes for every account. */

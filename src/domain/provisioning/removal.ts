@@ -16,7 +16,6 @@ import {
   type Statement,
 } from './policy.ts';
 import type { ObservedRule } from './observed.ts';
-import { formerRuleOf, isPlaced, ruleWithout } from './shared-rule.ts';
 import { selectorName, sharedSelectorName, withoutSelector, type Selectors } from './trail.ts';
 import { sidsOf, wiringOf, type Rule, type Subscription, type WiredTopic, type Wish } from './wiring.ts';
 
@@ -27,21 +26,11 @@ export type Removal =
       readonly before: NotificationConfiguration;
       readonly after: NotificationConfiguration;
     }
-  | RuleExit
+  | { readonly part: 'rule'; readonly name: string; readonly rule: Rule; readonly before: ObservedRule }
   | { readonly part: 'trail'; readonly name: string; readonly before: Selectors; readonly after: Selectors }
   | { readonly part: 'subscription'; readonly name: string; readonly owner?: string | undefined }
   | { readonly part: 'topic' | 'queue'; readonly name: string }
   | { readonly part: 'queue-policy' | 'topic-policy'; readonly name: string; readonly before: Policy; readonly after: Policy };
-
-/** How a bucket leaves a rule. */
-export interface RuleExit {
-  readonly part: 'rule';
-  readonly name: string;
-  readonly rule: Rule;
-  readonly before: ObservedRule;
-  /** The rule with its other buckets. Absent: it goes with its last bucket. */
-  readonly rest?: Rule;
-}
 
 /** What stays although it is ours, and why. */
 export interface Kept {
@@ -66,16 +55,13 @@ export function removalOf(
   others: Others,
   made: Made,
 ): { readonly removals: readonly Removal[]; readonly kept: readonly Kept[] } {
-  // a wish of the same bucket and source, wherever its rule is
-  const ownName = wiringOf(facts.wish).rule?.name;
   const still = others.filter(({ bucket }) => bucket === facts.wish.bucket).map(wiringOf);
   const steps = [
     ...(still.some(({ entry, subscription }) => entry?.id === facts.wiring.entry?.id || subscription?.topicArn === facts.wiring.entry?.arn)
       ? []
       : [notificationRemoval(facts)]),
-    ...(still.some(({ rule }) => rule?.name === ownName) ? [] : ruleRemovals(facts)),
+    ...(still.some(({ rule }) => rule?.name === facts.wiring.rule?.name) ? [] : [ruleRemoval(facts)]),
     ...(still.some(({ eventBridge }) => eventBridge) ? [] : [keptSwitch(facts)]),
-    // its name is that of the registry and the bucket, whatever the rule is called
     ...(still.some(({ selector }) => selector !== undefined) ? [] : [trailRemoval(facts, made)]),
     ...subscriptionRemovals(facts, others, made),
     ...policyRemovals(facts, others),
@@ -113,36 +99,17 @@ function keptSwitch({ wish, wiring: { eventBridge }, observed: { notification } 
   return { name: `the switch for EventBridge of ${bucket}`, reason };
 }
 
-/** Of the rule of the bucket and those that named it before, what goes; what is another one's or was changed by others stays. */
-function ruleRemovals({ wish, wiring: { rule }, observed }: Facts): readonly (RuleExit | Kept | undefined)[] {
+/** The bucket's rule goes; what is another one's or was changed by others stays. */
+function ruleRemoval({ wish, wiring: { rule }, observed }: Facts): Removal | Kept | undefined {
   const present = existing(observed.rule);
-  const isNamed = rule !== undefined && present !== undefined && isPlaced(wish, observed);
-  return [
-    ...(isNamed ? [ruleExit(wish, rule, { present, isShared: observed.sharedRule !== undefined })] : []),
-    ...(observed.formerRules ?? []).map((former) => formerRuleExit(wish, former)),
-  ];
-}
-
-/** How the bucket leaves a shared rule that it was named in before. */
-export function formerRuleExit(wish: Wish, { name, ...present }: ObservedRule & { readonly name: string }): RuleExit | Kept | undefined {
-  const rule = formerRuleOf(wish, name, present);
-  return rule && ruleExit(wish, rule, { present, isShared: true });
-}
-
-function ruleExit(
-  wish: Wish,
-  rule: Rule,
-  { present, isShared }: { readonly present: ObservedRule; readonly isShared: boolean },
-): RuleExit | Kept {
+  if (rule === undefined || present === undefined) return undefined;
   if (!isOwn(present.tags, wish)) return { name: rule.name, reason: `it ${ownerText(present.tags)}` };
-  const exit = { part: 'rule', name: rule.arn, rule, before: present } as const;
-  const rest = isShared ? ruleWithout(wish, rule, present) : 'last';
-  if (typeof rest === 'object') return { ...exit, rest };
   const targets = present.targets.filter((target) => target.id !== rule.target.id || !isTargetRight(rule.target, target));
   // a rule without targets was left behind by a removal that was interrupted
   if (targets.length > 0)
     return { name: rule.name, reason: `it has the target ${targets.map(({ id }) => id).join(', ')}, which Tally did not make so` };
-  return rest === 'last' && samePattern(rule, present.pattern) ? exit : { name: rule.name, reason: 'its pattern was changed by others' };
+  if (!samePattern(rule, present.pattern)) return { name: rule.name, reason: 'its pattern was changed by others' };
+  return { part: 'rule', name: rule.arn, rule, before: present };
 }
 
 /** Only the trail that the settings give to Tally is written to. A trail must have a selector, so the last one stays. */

@@ -58,8 +58,6 @@ export interface Rule {
   readonly arn: string;
   readonly pattern: object;
   readonly target: Target;
-  /** Others have disabled it, and it stays so. */
-  readonly isDisabled?: true;
 }
 
 export interface WiredTopic {

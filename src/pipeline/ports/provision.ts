@@ -13,7 +13,6 @@ import type {
   ObservedTopic,
   ObservedTrail,
 } from '../../domain/provisioning/observed.ts';
-import type { ListedRule } from '../../domain/provisioning/shared-rule.ts';
 import type { Selectors } from '../../domain/provisioning/trail.ts';
 import type { Rule, Subscription } from '../../domain/provisioning/wiring.ts';
 
@@ -55,8 +54,6 @@ export interface AwsReads {
   topicTags(topicArn: string, signal?: AbortSignal): Promise<Tags | 'absent'>;
   /** The rule on the default bus. */
   ruleOf(at: At, name: string, signal?: AbortSignal): Promise<ObservedRule | 'absent'>;
-  /** The rules on the default bus whose names begin so. */
-  rulesNamed(at: At, prefix: string, signal?: AbortSignal): Promise<readonly ListedRule[]>;
   /** The rules on the default bus whose patterns name the bucket, with their targets. */
   rulesAbout(at: At, bucket: string, signal?: AbortSignal): Promise<readonly NamedRule[]>;
   /** The key with this ID, ARN or alias, and its policy. */

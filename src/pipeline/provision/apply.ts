@@ -24,7 +24,7 @@ import { changesText, partsAfter } from '../../domain/provisioning/planning/part
 import { planOf, type Change, type Plan } from '../../domain/provisioning/planning/plan.ts';
 import { unprovenBy } from '../../domain/provisioning/planning/watch.ts';
 import type { Finding } from '../../domain/provisioning/checks/finding.ts';
-import { existing, isTargetRight } from '../../domain/provisioning/facts.ts';
+import { existing } from '../../domain/provisioning/facts.ts';
 import { markOf, REGISTRY_TAG, type Tags } from '../../domain/provisioning/names.ts';
 import type { Observed } from '../../domain/provisioning/observed.ts';
 import { wiringOf, type Wish, wishSchema } from '../../domain/provisioning/wiring.ts';
@@ -39,7 +39,6 @@ import { ownedBucket, type Observe } from './observe.ts';
 import { createOutwait, type Outwait } from './patience.ts';
 import { wishOfConnection } from './wishes.ts';
 import type { WriteNotification } from './write-notification.ts';
-import { bucketsIn, isOnlyShort } from '../../domain/provisioning/shared-rule.ts';
 import { recordsBucket } from '../../domain/provisioning/trail.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
@@ -356,14 +355,7 @@ async function openGapsOfOthers(
 }
 
 /** Whether the change lets the events of a wish pass again. Undefined: it lets none pass that did not pass before. */
-function servedBy(
-  { wish, wiring: { rule, subscription } }: Pick<Plan, 'wish' | 'wiring'>,
-  change: Change,
-): ((other: Wish) => boolean) | undefined {
-  if (restoresRule(wish, change)) {
-    const named = new Set(bucketsIn(wish, JSON.stringify(rule?.pattern)));
-    return ({ source, region, bucket }) => source === wish.source && region === wish.region && named.has(bucket);
-  }
+function servedBy({ wiring: { subscription } }: Pick<Plan, 'wiring'>, change: Change): ((other: Wish) => boolean) | undefined {
   if (restoresTopic(change))
     return (other) => {
       const theirs = wiringOf(other).subscription;
@@ -372,16 +364,6 @@ function servedBy(
   if (change.part !== 'trail') return undefined;
   const { name, before, after } = change;
   return (other) => other.trailArn === name && !recordsBucket(before, other) && recordsBucket(after, other);
-}
-
-/** A rule that is there, and did not do what it must for the buckets that it has already. */
-function restoresRule(wish: Wish, change: Change): boolean {
-  if (change.part === 'target') {
-    // the dead-letter queue gets only what cannot be delivered
-    const { deadLetterArn: _, ...wanted } = change.rule.target;
-    return change.before === undefined || !isTargetRight(wanted, change.before);
-  }
-  return change.part === 'rule' && change.action === 'change' && !isOnlyShort(wish, change.rule, change.before);
 }
 
 /** A topic or subscription that others need already, or one that has withheld events. */

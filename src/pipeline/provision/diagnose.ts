@@ -12,7 +12,6 @@ import { canonicalEntry, parseNotification, entryText, lostEntries } from '../..
 import type { Observed } from '../../domain/provisioning/observed.ts';
 import { completeTopic, missingFamilies } from '../../domain/provisioning/overlap.ts';
 import { withNotMade, planOf, withPlanFirst } from '../../domain/provisioning/planning/plan.ts';
-import { isPlaced } from '../../domain/provisioning/shared-rule.ts';
 import { withRole, type Roles, wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { AwsReads } from '../ports/provision.ts';
@@ -164,8 +163,7 @@ export function createDiagnose({
       const command = `tally bucket apply ${wish.bucket}`;
       return withPlanFirst(withNotMade(plan, { observed, command, severity: 'broken' }), plan);
     }
-    if (observed.rule === undefined || isPlaced(wish, observed) || observed.handMadeRule !== undefined)
-      return withPlanFirst(findings, plan, asked);
+    if (observed.rule !== 'absent' || observed.handMadeRule !== undefined) return withPlanFirst(findings, plan, asked);
     const off = findings.filter(({ code }) => code === 'connect.eventbridge-off');
     return withPlanFirst([byHandFinding(wish), ...off, ...ofQueues], plan);
   }

@@ -11,7 +11,7 @@ import {
   sameStatements,
   type Policy,
 } from '../../domain/provisioning/policy.ts';
-import { topicRemoval, type Removal, type RuleExit } from '../../domain/provisioning/removal.ts';
+import { topicRemoval, type Removal } from '../../domain/provisioning/removal.ts';
 import { foreignSelectors, selectorText, type Selectors } from '../../domain/provisioning/trail.ts';
 import { partsPlace, sidsOf, wiringOf, type Subscription, type Wish, type Rule } from '../../domain/provisioning/wiring.ts';
 import type { Provisioner } from '../ports/provision.ts';
@@ -124,7 +124,7 @@ export function createMakeParts(aws: Provisioner) {
           if (change.action === 'create') return subscribe(wish, change.subscription, signal);
           return changeSubscription(wish, change, signal);
         case 'rule':
-          return change.action === 'remove' ? rules.leave(wish, change, signal) : rules.put(wish, change, signal);
+          return rules.put(wish, change, signal);
         case 'trail':
           return setSelectors(wish, change, signal);
         case 'target':
@@ -134,7 +134,7 @@ export function createMakeParts(aws: Provisioner) {
     async remove(wish: Wish, removal: RemovablePart, signal?: AbortSignal): Promise<void> {
       switch (removal.part) {
         case 'rule':
-          return rules.leave(wish, removal, signal);
+          return rules.remove(wish, removal, signal);
         case 'topic':
           return deleteTopic(wish, removal.name, signal);
         case 'queue':
@@ -194,14 +194,10 @@ function createMakeRules(aws: Provisioner) {
     return canonicalJson(present) === canonicalJson(before) && (present === undefined || isOwn(present.tags, wish));
   }
 
-  async function put(wish: Wish, seen: SeenRule, signal?: AbortSignal): Promise<void> {
-    if (!(await isAsSeen(wish, seen, signal))) return;
-    const isShared = seen.rule.name !== wiringOf(wish).rule?.name;
-    await aws.putRule(partsPlace(wish), seen.rule, isShared ? tagsOf(wish) : tagsOf(wish, wish.bucket), signal);
-  }
-
   return {
-    put,
+    async put(wish: Wish, seen: SeenRule, signal?: AbortSignal): Promise<void> {
+      if (await isAsSeen(wish, seen, signal)) await aws.putRule(partsPlace(wish), seen.rule, tagsOf(wish, wish.bucket), signal);
+    },
     async putTarget(
       wish: Wish,
       { rule, before }: { readonly rule: Rule; readonly before?: ObservedTarget },
@@ -212,10 +208,8 @@ function createMakeRules(aws: Provisioner) {
       const target = present.targets.find(({ id }) => id === rule.target.id);
       if (canonicalJson(target) === canonicalJson(before)) await aws.putTarget(partsPlace(wish), rule, signal);
     },
-    /** Takes the bucket out of the rule, or the rule away with it. */
-    async leave(wish: Wish, { rule, before, rest }: RuleExit, signal?: AbortSignal): Promise<void> {
-      if (rest !== undefined) return put(wish, { rule: rest, before }, signal);
-      if (await isAsSeen(wish, { rule, before }, signal)) await aws.removeRule(partsPlace(wish), rule, signal);
+    async remove(wish: Wish, seen: SeenRule, signal?: AbortSignal): Promise<void> {
+      if (await isAsSeen(wish, seen, signal)) await aws.removeRule(partsPlace(wish), seen.rule, signal);
     },
   };
 }

@@ -6,34 +6,19 @@ import { existing } from '../../domain/provisioning/facts.ts';
 import { parseArn } from '../../domain/provisioning/names.ts';
 import { parseNotification } from '../../domain/provisioning/notification.ts';
 import { namesBucket, neededEvents } from '../../domain/provisioning/hand-made-rule.ts';
-import type { HandMadeRule, Observed, ObservedKey, ObservedRule, ObservedTrail } from '../../domain/provisioning/observed.ts';
-import {
-  bucketsIn,
-  candidatesOf,
-  hasRoom,
-  sharedPrefixOf,
-  sharedRulesIn,
-  type ListedRule,
-  type SharedRule,
-} from '../../domain/provisioning/shared-rule.ts';
+import type { HandMadeRule, Observed, ObservedKey, ObservedTrail } from '../../domain/provisioning/observed.ts';
 import { queueMissing } from '../../domain/provisioning/planning/queue-missing.ts';
-import { partsPlace, wiringOf, type Rule, type Wish } from '../../domain/provisioning/wiring.ts';
+import { partsPlace, wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { At, AwsReads, OwnedBucket } from '../ports/provision.ts';
-import { connectionSchema } from '../../domain/provisioning/connection.ts';
-import type { StateStore } from '../ports/state.ts';
-import { listAllRecords } from '../records/stored.ts';
 
 /** Throws what the reads throw. With `mayBeGone`, a bucket that does not exist has an empty configuration, and such a queue is left out. */
 export type Observe = (wish: Wish, signal?: AbortSignal, how?: { readonly mayBeGone?: boolean }) => Promise<Observed>;
 
-/** The buckets that the records of connections place in a shared rule. */
-type MembersOf = (ruleName: string) => Promise<readonly string[]>;
-
 /** The configuration of a bucket without any. */
 const NONE = '<NotificationConfiguration/>';
 
-export function createObserve(aws: AwsReads, membersOf: MembersOf): Observe {
+export function createObserve(aws: AwsReads): Observe {
   return async function observe(wish, signal, { mayBeGone = false } = {}) {
     const { queues, undelivered } = wiringOf(wish);
     const reading = aws.notificationOf(ownedBucket(wish), signal);
@@ -85,65 +70,13 @@ export function createObserve(aws: AwsReads, membersOf: MembersOf): Observe {
     return tags === 'absent' ? { topic: tags, subscription: tags } : { ...found, topic: { ...found.topic, tags } };
   }
 
-  async function ruleOf(
-    wish: Wish,
-    signal?: AbortSignal,
-  ): Promise<Pick<Observed, 'rule' | 'sharedRule' | 'formerRules' | 'handMadeRule' | 'trails'>> {
+  async function ruleOf(wish: Wish, signal?: AbortSignal): Promise<Pick<Observed, 'rule' | 'handMadeRule' | 'trails'>> {
     const { rule: own, selector } = wiringOf(wish);
     if (own === undefined) return {};
-    const trails = selector === undefined ? undefined : await trailsOf(wish, signal);
-    return { ...(await placeOfRule(wish, own, signal)), ...defined({ trails }) };
-  }
-
-  /** The rule that names the bucket: a shared one, or its own. Without one, the shared rule that has room for it. */
-  async function placeOfRule(
-    wish: Wish,
-    own: Rule,
-    signal?: AbortSignal,
-  ): Promise<Pick<Observed, 'rule' | 'sharedRule' | 'formerRules' | 'handMadeRule'>> {
-    const listed = sharedRulesIn(wish, await aws.rulesNamed(partsPlace(wish), sharedPrefixOf(wish), signal));
-    const shared: SharedRule[] = [];
-    for (const rule of listed) shared.push({ name: rule.name, buckets: await bucketsOf(wish, rule) });
-    const { holding, former, open } = candidatesOf(wish, own, shared);
-    const formerRules = await rulesOf(wish, former, signal);
-    const known = formerRules.length === 0 ? {} : { formerRules };
-    if (holding !== undefined) return { ...(await sharedRuleOf(wish, holding, signal)), ...known };
     const rule = await aws.ruleOf(partsPlace(wish), own.name, signal);
-    if (rule !== 'absent') return { rule, ...known };
-    const handMadeRule = await handMadeRuleOf(wish, signal);
-    return { ...(await openRule(wish, { own, open }, signal)), ...known, ...defined({ handMadeRule }) };
-  }
-
-  /** By the pattern, or by the records if others have given it another form. */
-  async function bucketsOf(wish: Wish, { name, pattern }: ListedRule): Promise<readonly string[]> {
-    return bucketsIn(wish, pattern) ?? membersOf(name);
-  }
-
-  async function sharedRuleOf(wish: Wish, name: string, signal?: AbortSignal): Promise<Pick<Observed, 'rule' | 'sharedRule'>> {
-    const rule = await aws.ruleOf(partsPlace(wish), name, signal);
-    return { rule, sharedRule: { name, buckets: rule === 'absent' ? [] : await bucketsOf(wish, { name, ...rule }) } };
-  }
-
-  async function rulesOf(wish: Wish, names: readonly string[], signal?: AbortSignal): Promise<NonNullable<Observed['formerRules']>> {
-    const found: (ObservedRule & { readonly name: string })[] = [];
-    for (const name of names) {
-      const rule = await aws.ruleOf(partsPlace(wish), name, signal);
-      if (rule !== 'absent') found.push({ name, ...rule });
-    }
-    return found;
-  }
-
-  /** A list may be older than what is written by name. */
-  async function openRule(
-    wish: Wish,
-    { own, open }: { readonly own: Rule; readonly open: readonly string[] },
-    signal?: AbortSignal,
-  ): Promise<Pick<Observed, 'rule' | 'sharedRule'>> {
-    for (const name of open) {
-      const found = await sharedRuleOf(wish, name, signal);
-      if (found.rule === 'absent' || hasRoom(wish, own, found.sharedRule?.buckets ?? [])) return found;
-    }
-    return { rule: 'absent' };
+    const handMadeRule = rule === 'absent' ? await handMadeRuleOf(wish, signal) : undefined;
+    const trails = selector === undefined ? undefined : await trailsOf(wish, signal);
+    return { rule, ...defined({ handMadeRule, trails }) };
   }
 
   /** A rule of another name that sends the bucket's events where Tally's would: one that is enabled comes first. */
@@ -187,13 +120,4 @@ async function unlessGone(reading: Promise<string>): Promise<string> {
     if (error instanceof FaultError && error.code === 'bucket.missing') return NONE;
     throw error;
   }
-}
-
-export function createMembersOf(state: StateStore): MembersOf {
-  return async function membersOf(ruleName) {
-    const connections = await listAllRecords(state, 'connection', connectionSchema);
-    return connections
-      .filter(({ parts }) => parts.some(({ kind, arn }) => kind === 'rule' && arn.endsWith(`/${ruleName}`)))
-      .map(({ bucket }) => bucket);
-  };
 }

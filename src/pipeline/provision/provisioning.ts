@@ -13,7 +13,7 @@ import { createReadBucketQueue, createWishOf, type Wished, createOwner } from '.
 import { createDiagnose, type Diagnose } from './diagnose.ts';
 import { createConnectLock } from './lock.ts';
 import { createMakeParts } from './make.ts';
-import { createMembersOf, createObserve } from './observe.ts';
+import { createObserve } from './observe.ts';
 import { createPause } from './pause.ts';
 import { createRemoveParts } from './remove.ts';
 import { createSharedReads } from './shared-reads.ts';
@@ -72,7 +72,6 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
   const { state, aws, clock, reads = aws, queueUrl, moreQueueUrls = [], deadLetterUrl, roles = new Map() } = dependencies;
   const ownerOf = createOwner({ state, named: dependencies.installation, newRegistryId: dependencies.newRegistryId });
   const wishOf = createWishOf({ ...dependencies, readBucketQueue: createReadBucketQueue({ aws, deadLetterUrl }), ownerOf });
-  const membersOf = createMembersOf(state);
 
   /** The wish of a request about parts that are to be made. */
   async function wanted(request: WishRequest, signal?: AbortSignal): Promise<Wished> {
@@ -81,7 +80,7 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
     return wished;
   }
 
-  const observe = createObserve(aws, membersOf);
+  const observe = createObserve(aws);
   const underLock = createConnectLock({ state, clock });
   const makeParts = createMakeParts(aws);
   const writeNotification = createWriteNotification({ aws, clock });
@@ -100,7 +99,7 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
       queueUrls: queueUrl === undefined ? [] : [queueUrl, ...moreQueueUrls],
       readBucketQueue,
       wishOf: createWishOf({ ...dependencies, readBucketQueue, ownerOf }),
-      observe: createObserve(by, membersOf),
+      observe: createObserve(by),
       roles,
     });
   }

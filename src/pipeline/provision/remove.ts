@@ -7,7 +7,6 @@ import { gapId } from '../../domain/gaps/gap.ts';
 import { connectionSchema, madeSubscription, subscriptionName, type ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { markOf } from '../../domain/provisioning/names.ts';
 import { removalOf, type Kept, type Made, type Removal } from '../../domain/provisioning/removal.ts';
-import { placedWiring } from '../../domain/provisioning/shared-rule.ts';
 import { wiringOf, type Wish, partsPlace, routedTopic, type Rule } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { AwsReads } from '../ports/provision.ts';
@@ -79,7 +78,7 @@ export function createRemoveParts({
     const outwait = createOutwait(clock, at);
     for (let round = 0; round < ROUNDS_MAX && clock.monotonicMs() < at.endsMs; round += 1) {
       const observed = await observe(wish, at.signal, { mayBeGone: true });
-      const { removals, kept } = removalOf({ wish, wiring: placedWiring(wish, observed), observed }, others, made);
+      const { removals, kept } = removalOf({ wish, wiring: wiringOf(wish), observed }, others, made);
       const [next] = removals;
       if (next === undefined) return kept;
       await at.keep();

@@ -37,7 +37,6 @@ export function createSharedReads(aws: AwsReads, clock: Pick<Clock, 'monotonicMs
     topicOf: sharing((...asked: Parameters<AwsReads['topicOf']>) => aws.topicOf(...asked)),
     topicTags: sharing((...asked: Parameters<AwsReads['topicTags']>) => aws.topicTags(...asked)),
     ruleOf: sharing((...asked: Parameters<AwsReads['ruleOf']>) => aws.ruleOf(...asked)),
-    rulesNamed: sharing((...asked: Parameters<AwsReads['rulesNamed']>) => aws.rulesNamed(...asked)),
     keyOf: sharing((...asked: Parameters<AwsReads['keyOf']>) => aws.keyOf(...asked)),
     trailsOf: sharing((...asked: Parameters<AwsReads['trailsOf']>) => aws.trailsOf(...asked)),
   };

@@ -10,7 +10,7 @@ import type { NotificationEntry } from '../../../src/domain/provisioning/notific
 import type { ObservedRule } from '../../../src/domain/provisioning/observed.ts';
 import { type AdvancedSelector } from '../../../src/domain/provisioning/trail.ts';
 import { RequestError } from '../../../src/domain/request-error.ts';
-import { LETTERS_ARN, MARK, QUEUE_ARN, ROUTED_ARN, TOPIC_ARN, sharedRuleName } from '../../support/fakes/aws-parts.ts';
+import { LETTERS_ARN, MARK, QUEUE_ARN, ROUTED_ARN, TOPIC_ARN, ruleName } from '../../support/fakes/aws-parts.ts';
 import { startWorld, THEIR_QUEUE, theirStatement, trail, type World } from './world.ts';
 import { isLong } from '../../support/breadth.ts';
 
@@ -73,7 +73,7 @@ function refusalOf(call: string, refusal: (typeof refusals)[number]): Error | un
 /** The other teams and their parts, as they must be there in the end. */
 function createOthers({ aws, notified }: World, source: Source) {
   const topicArn = source === 'routed' ? ROUTED_ARN : TOPIC_ARN;
-  const ruleName = source === 'eventbridge' || source === 'routed' ? sharedRuleName(source) : '';
+  const ownRule = source === 'eventbridge' || source === 'routed' ? ruleName(source) : '';
   const entries: NotificationEntry[] = [];
   let statements: string[] = ['Theirs'];
   let topicStatements: string[] = [];
@@ -128,10 +128,10 @@ function createOthers({ aws, notified }: World, source: Source) {
           return;
         }
         case 'rule': {
-          const rule = aws.parts.rules.get(ruleName);
+          const rule = aws.parts.rules.get(ownRule);
           if (rule === undefined || seized !== undefined) return;
           targets = [...targets, id];
-          aws.parts.rules.set(ruleName, { ...rule, targets: [...rule.targets, { id, arn: THEIR_QUEUE }] });
+          aws.parts.rules.set(ownRule, { ...rule, targets: [...rule.targets, { id, arn: THEIR_QUEUE }] });
           return;
         }
         case 'trail':
@@ -141,7 +141,7 @@ function createOthers({ aws, notified }: World, source: Source) {
         case 'seize': {
           const tags = { 'tally:registry': 'e'.repeat(32) };
           const rule = { pattern: '{}', isEnabled: true, targets: [{ id: 'bucket-queue', arn: THEIR_QUEUE }], tags };
-          aws.parts.rules.set(ruleName, rule);
+          aws.parts.rules.set(ownRule, rule);
           aws.parts.topics.set(topicArn, { policy: addStatement(undefined, 'seized'), tags, subscriptions: new Map() });
           seized = { rule, topic: structuredClone(aws.parts.topics.get(topicArn)) };
           targets = [];
@@ -157,12 +157,12 @@ function createOthers({ aws, notified }: World, source: Source) {
         expect(sids(aws.parts.queues.get(arn)?.policy).filter((sid) => !sid.startsWith('tally-'))).toEqual(statements);
       expect(list().map(({ Name }) => Name)).toEqual(expect.arrayContaining(selectors));
       if (seized !== undefined) {
-        expect(aws.parts.rules.get(ruleName)).toEqual(seized.rule);
+        expect(aws.parts.rules.get(ownRule)).toEqual(seized.rule);
         const { policy, ...rest } = aws.parts.topics.get(topicArn)!;
         expect({ ...rest, sids: sids(policy) }).toMatchObject({ subscriptions: new Map(), sids: ['seized', ...topicStatements] });
         return;
       }
-      expect(aws.parts.rules.get(ruleName)?.targets.map(({ id }) => id) ?? []).toEqual(expect.arrayContaining(targets));
+      expect(aws.parts.rules.get(ownRule)?.targets.map(({ id }) => id) ?? []).toEqual(expect.arrayContaining(targets));
       if (topicStatements.length > 0) expect(sids(aws.parts.topics.get(topicArn)?.policy)).toEqual(expect.arrayContaining(topicStatements));
     },
   };

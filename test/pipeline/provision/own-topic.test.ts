@@ -140,7 +140,6 @@ describe('a topic that Tally did not make', () => {
     world.notify([alarms]);
     world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.set('their-endpoint', { arn: 's', isPending: false, isRaw: false });
     expect((await foreignOf(world)).split('\n')).toEqual([
-      `a rule sends to ${THEIR_TOPIC}, which Tally did not make`,
       `the other subscriptions of ${THEIR_TOPIC} (1) get the records of the rule, too`,
       `${THEIR_TOPIC} is the destination of the notification alarms of photos: who reads it gets the same changes twice`,
     ]);

@@ -14,7 +14,7 @@ import {
   REGION,
   REGISTRY,
   ROUTED_ARN,
-  sharedRuleName,
+  ruleName,
   TOPIC_ARN,
 } from '../../support/fakes/aws-parts.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
@@ -57,14 +57,12 @@ async function startBoth({ sharesQueue = false } = {}) {
 const blocker = { notification: 'connect.topic-foreign', eventbridge: 'connect.rule-foreign', routed: 'connect.topic-foreign' } as const;
 const named = {
   notification: TOPIC_ARN,
-  eventbridge: ruleArnOf({ partition: 'aws', region: REGION, account: ACCOUNT }, sharedRuleName('eventbridge')),
+  eventbridge: ruleArnOf({ partition: 'aws', region: REGION, account: ACCOUNT }, ruleName('eventbridge')),
   routed: ROUTED_ARN,
 } as const;
 
 describe.each(['notification', 'eventbridge', 'routed'] as const)('a second deployment with the name of the first, and %s', (source) => {
-  // a rule is named by what it does, and one that sends to another queue has another name
-  const hows = source === 'eventbridge' ? [{ sharesQueue: true }] : [{ sharesQueue: false }, { sharesQueue: true }];
-  it.each(hows)('touches nothing of it ($sharesQueue: its queue is the same)', async (how) => {
+  it.each([{ sharesQueue: false }, { sharesQueue: true }])('touches nothing of it ($sharesQueue: its queue is the same)', async (how) => {
     const { production, staging, agree, aws } = await startBoth(how);
     await production.agree({ source });
     const before = aws.snapshot();
@@ -101,23 +99,11 @@ describe.each(['notification', 'eventbridge', 'routed'] as const)('a second depl
   });
 });
 
-describe('a second deployment with the name of the first and a queue of its own', () => {
-  it('has a rule of its own for the same bucket, and takes away only that', async () => {
-    const { production, staging, agree, aws } = await startBoth();
-    await production.agree({ source: 'eventbridge' });
-    const rule = structuredClone(aws.parts.rules.get(sharedRuleName('eventbridge')));
-    expect(await agree('eventbridge')).toMatchObject({ applied: { state: 'applied' } });
-    expect(aws.parts.rules.size).toBe(2);
-    await staging.remove('photos', { keepAws: false });
-    expect([...aws.parts.rules]).toEqual([[sharedRuleName('eventbridge'), rule]]);
-  });
-});
-
 describe('parts that became another registry’s', () => {
   it('stay when the bucket is removed, and are named', async () => {
     const { production, aws } = await startBoth();
     await production.agree({ source: 'routed' });
-    const rule = sharedRuleName('routed');
+    const rule = ruleName('routed');
     const tags = { 'tally:registry': STAGING };
     aws.parts.rules.set(rule, { ...aws.parts.rules.get(rule)!, tags });
     aws.parts.topics.set(ROUTED_ARN, { ...aws.parts.topics.get(ROUTED_ARN)!, tags });

@@ -3,12 +3,11 @@ import { FaultError } from '../../../src/domain/fault.ts';
 import { queueMissing } from '../../../src/domain/provisioning/planning/queue-missing.ts';
 import { canonicalJson } from '../../../src/domain/provisioning/canonical.ts';
 import type { NotificationConfiguration, NotificationEntry } from '../../../src/domain/provisioning/notification.ts';
-import { markOf, prefixOf, type Tags } from '../../../src/domain/provisioning/names.ts';
+import { markOf, prefixOf, ruleNameOf, type Tags } from '../../../src/domain/provisioning/names.ts';
 import type { ObservedRule, ObservedSubscription, ObservedTrail } from '../../../src/domain/provisioning/observed.ts';
 import { parsePolicy } from '../../../src/domain/provisioning/policy.ts';
 import type { Selectors } from '../../../src/domain/provisioning/trail.ts';
-import { candidatesOf } from '../../../src/domain/provisioning/shared-rule.ts';
-import { wiringOf, type Wish } from '../../../src/domain/provisioning/wiring.ts';
+import type { Wish } from '../../../src/domain/provisioning/wiring.ts';
 import { RequestError } from '../../../src/domain/request-error.ts';
 import type { Clock } from '../../../src/pipeline/ports/clock.ts';
 import type { Provisioner } from '../../../src/pipeline/ports/provision.ts';
@@ -51,10 +50,9 @@ export const wish: Wish = {
   deadLetterArn: LETTERS_ARN,
 };
 
-/** The first shared rule for buckets with this source. */
-export function sharedRuleName(source: 'eventbridge' | 'routed'): string {
-  const { rule } = wiringOf({ ...wish, source });
-  return candidatesOf({ ...wish, source }, rule!, []).open[0]!;
+/** The rule of `photos` with this source. */
+export function ruleName(source: 'eventbridge' | 'routed'): string {
+  return ruleNameOf(INSTALLATION, 'photos', source);
 }
 
 interface Topic {
@@ -193,12 +191,6 @@ export function createFakeAws(): FakeAws {
         };
       }),
     ruleOf: (_region, name) => call('ruleOf', false, () => parts.rules.get(name) ?? 'absent'),
-    rulesNamed: (_region, prefix) =>
-      call('rulesNamed', false, () =>
-        [...parts.rules].flatMap(([name, { pattern }]) =>
-          name.startsWith(prefix) ? [{ name, ...(pattern !== undefined && { pattern }) }] : [],
-        ),
-      ),
     rulesAbout: (_region, bucket) =>
       call('rulesAbout', false, () =>
         [...parts.rules].flatMap(([name, rule]) => (rule.pattern?.includes(JSON.stringify(bucket)) === true ? [{ name, ...rule }] : [])),
@@ -241,7 +233,7 @@ export function createFakeAws(): FakeAws {
           }),
         });
       }),
-    putRule: (_region, { name, pattern, isDisabled = false }, tags) =>
+    putRule: (_region, { name, pattern }, tags) =>
       call(
         'putRule',
         true,
@@ -252,7 +244,7 @@ export function createFakeAws(): FakeAws {
             tags,
             ...parts.rules.get(name),
             pattern: JSON.stringify(pattern),
-            isEnabled: !isDisabled,
+            isEnabled: true,
           }),
       ),
     putTarget: (_region, { name, target }) =>

@@ -16,7 +16,6 @@ import { defined } from '../../../domain/defined.ts';
 import { FaultError } from '../../../domain/fault.ts';
 import { tagList, tagsIn } from '../../../domain/provisioning/names.ts';
 import type { NamedRule, ObservedRule, ObservedTarget } from '../../../domain/provisioning/observed.ts';
-import type { ListedRule } from '../../../domain/provisioning/shared-rule.ts';
 import { sdkTarget } from '../../../domain/provisioning/wiring.ts';
 import type { At, Provisioner } from '../../../pipeline/ports/provision.ts';
 import { ask, orAbsent, refusalOf, type ClientsFor } from './refusals.ts';
@@ -30,10 +29,7 @@ const FOUND_MAX = 20;
 export function createEventsProvision({
   clientFor,
   writerFor,
-}: ClientsFor<Promise<EventBridgeClient>>): Pick<
-  Provisioner,
-  'ruleOf' | 'rulesNamed' | 'rulesAbout' | 'putRule' | 'putTarget' | 'removeRule'
-> {
+}: ClientsFor<Promise<EventBridgeClient>>): Pick<Provisioner, 'ruleOf' | 'rulesAbout' | 'putRule' | 'putTarget' | 'removeRule'> {
   async function ruleOf(at: At, name: string, signal?: AbortSignal): Promise<ObservedRule> {
     const client = await clientFor(at);
     const describe = new DescribeRuleCommand({ Name: name });
@@ -50,20 +46,6 @@ export function createEventsProvision({
 
   return {
     ruleOf: (at, name, signal) => orAbsent(ruleOf(at, name, signal)),
-    async rulesNamed(at, prefix, signal) {
-      const client = await clientFor(at);
-      const found: ListedRule[] = [];
-      let NextToken: string | undefined;
-      for (let page = 0; page < PAGES_MAX; page += 1) {
-        const command = new ListRulesCommand({ NamePrefix: prefix, Limit: 100, ...(NextToken !== undefined && { NextToken }) });
-        const answer = await ask('events:ListRules', '', (options) => client.send(command, options), signal);
-        for (const { Name: name = '', EventPattern: pattern } of answer.Rules ?? [])
-          found.push({ name, ...(pattern !== undefined && { pattern }) });
-        ({ NextToken } = answer);
-        if (NextToken === undefined) break;
-      }
-      return found;
-    },
     async rulesAbout(at, bucket, signal) {
       const client = await clientFor(at);
       const found: NamedRule[] = [];
@@ -81,12 +63,12 @@ export function createEventsProvision({
       }
       throw new FaultError('connect.unavailable', `ListRules ${at.region}: the default bus has more than ${PAGES_MAX * 100} rules`);
     },
-    async putRule(at, { name, pattern, isDisabled }, tags, signal) {
+    async putRule(at, { name, pattern }, tags, signal) {
       const client = await writerFor(at);
       const command = new PutRuleCommand({
         Name: name,
         EventPattern: JSON.stringify(pattern),
-        State: isDisabled === true ? 'DISABLED' : 'ENABLED',
+        State: 'ENABLED',
         // ignored if the rule exists
         Tags: tagList(tags),
       });

@@ -1,24 +1,17 @@
 /** Checks of the EventBridge rule. */
 import { hasLetters, isInputRight, isTargetRight, ownRule, samePattern, type Facts } from '../facts.ts';
-import { isPlaced } from '../shared-rule.ts';
 import { degraded, healable, type Check, blocking, unchecked, type Finding } from './finding.ts';
 import { isKnownInput, judgePattern, neededEvents } from '../hand-made-rule.ts';
 import { specifiedTransformer } from '../wiring.ts';
 
 export const ruleMissing: Check = (facts) => {
-  const { observed, wiring, wish } = facts;
-  const { rule, handMadeRule, formerRules: [former] = [] } = observed;
-  if (rule === undefined || wiring.rule === undefined || handMadeRule !== undefined || isPlaced(wish, observed)) return undefined;
-  if (former !== undefined) {
-    const what = `${wish.bucket} is named by the rule ${former.name}, and must be by ${wiring.rule.name}`;
-    return healable(facts, 'connect.rule-pattern', what, 'its events are selected and sent in the way that it needed before');
-  }
-  const what = rule === 'absent' ? `there is no rule ${wiring.rule.name}` : `the rule ${wiring.rule.name} does not name ${wish.bucket}`;
-  return healable(facts, 'connect.rule-missing', what, 'no event of the bucket reaches the queue');
+  const { observed, wiring } = facts;
+  if (observed.rule !== 'absent' || wiring.rule === undefined || observed.handMadeRule !== undefined) return undefined;
+  return healable(facts, 'connect.rule-missing', `there is no rule ${wiring.rule.name}`, 'no event of the bucket reaches the queue');
 };
 
 export const ruleDisabled: Check = (facts) => {
-  const rule = placedRule(facts);
+  const rule = ownRule(facts);
   if (rule === undefined || rule.isEnabled || facts.wiring.rule === undefined) return undefined;
   return healable(
     facts,
@@ -29,7 +22,7 @@ export const ruleDisabled: Check = (facts) => {
 };
 
 export const rulePattern: Check = (facts) => {
-  const rule = placedRule(facts);
+  const rule = ownRule(facts);
   if (rule === undefined || facts.wiring.rule === undefined || samePattern(facts.wiring.rule, rule.pattern)) return undefined;
   return healable(
     facts,
@@ -75,14 +68,9 @@ export const targetDeadLetters: Check = (facts) => {
   };
 };
 
-/** The rule, if it is this registry's and names the bucket: what is wrong with one that does not is no matter of the bucket. */
-function placedRule(facts: Facts): ReturnType<typeof ownRule> {
-  return isPlaced(facts.wish, facts.observed) ? ownRule(facts) : undefined;
-}
-
 function targetOf(facts: Facts) {
   const { rule } = facts.wiring;
-  const present = placedRule(facts);
+  const present = ownRule(facts);
   if (rule === undefined || present === undefined) return undefined;
   const is = present.targets.find(({ id }) => id === rule.target.id);
   return is !== undefined && isTargetRight(rule.target, is) ? undefined : { rule: rule.name, is, should: rule.target };

@@ -19,11 +19,6 @@ export function documentsOf(change: Change): { readonly before?: unknown; readon
     case 'subscription':
       return change.action === 'create' ? { after: change.subscription } : { before: change.before, after: change.after };
     case 'rule':
-      if (change.action === 'remove')
-        return {
-          before: ruleOf(change.before),
-          after: change.rest && ruleOf({ ...change.before, pattern: JSON.stringify(change.rest.pattern) }),
-        };
       return { ...(change.before && { before: ruleOf(change.before) }), after: { EventPattern: change.rule.pattern, State: 'ENABLED' } };
     case 'target':
       return { ...(change.before && { before: change.before }), after: change.rule.target };
@@ -43,10 +38,6 @@ export function partsAfter(parts: readonly ConnectionPart[], changes: readonly C
   const byName = new Map(parts.map((part) => [`${part.kind} ${part.arn}`, part]));
   for (const change of changes) {
     const id = `${change.part} ${change.name}`;
-    if (change.action === 'remove') {
-      byName.delete(id);
-      continue;
-    }
     byName.set(id, {
       kind: change.part,
       arn: change.name,
@@ -63,7 +54,7 @@ function isMadeAgain({ part, action }: Change): boolean {
   return part === 'subscription' && action === 'create';
 }
 
-const SIGNS: Readonly<Record<Change['action'], string>> = { create: '+', change: '~', remove: '-' };
+const SIGNS: Readonly<Record<Change['action'], string>> = { create: '+', change: '~' };
 
 /** A change as people read it: what it writes to, and the difference below. */
 export function changeText(

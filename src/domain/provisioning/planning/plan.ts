@@ -25,10 +25,8 @@ import { canonicalEntry, foreignEntries, sameEntries, type NotificationConfigura
 import type { Observed, ObservedRule, ObservedTarget, ObservedTopic } from '../observed.ts';
 import { canonicalStatement, foreignStatements, parsePolicy, sameStatements, type Policy } from '../policy.ts';
 import { foreignSelectors, recordsBucket, withSelector, type Selectors } from '../trail.ts';
-import { formerRuleExit, type RuleExit } from '../removal.ts';
-import { placedWiring } from '../shared-rule.ts';
 import { sideOfFinding } from './sides.ts';
-import { isElsewhere, sidsOf, type Rule, type Subscription, type Wiring, type Wish } from '../wiring.ts';
+import { isElsewhere, sidsOf, wiringOf, type Rule, type Subscription, type Wiring, type Wish } from '../wiring.ts';
 
 type Act = 'create' | 'change';
 
@@ -51,7 +49,6 @@ export type Change =
       readonly after: Readonly<Record<string, string>>;
     }
   | { readonly part: 'rule'; readonly action: Act; readonly name: string; readonly rule: Rule; readonly before?: ObservedRule }
-  | ({ readonly action: 'remove' } & RuleExit)
   | { readonly part: 'target'; readonly action: Act; readonly name: string; readonly rule: Rule; readonly before?: ObservedTarget }
   | { readonly part: 'trail'; readonly action: 'change'; readonly name: string; readonly before: Selectors; readonly after: Selectors }
   | {
@@ -76,7 +73,7 @@ export interface Plan {
 
 /** Makes the plan. */
 export function planOf(wish: Wish, observed: Observed): Plan {
-  const wiring = placedWiring(wish, observed);
+  const wiring = wiringOf(wish);
   const facts = { wish, wiring, observed };
   const notification = notificationChange(facts);
   const changes = [
@@ -173,15 +170,7 @@ function ruleChanges(facts: Facts): readonly Change[] {
   if (rule === undefined || observed.handMadeRule !== undefined || isRuleForeign(facts)) return [];
   const present = existing(observed.rule);
   const target = present?.targets.find(({ id }) => id === rule.target.id);
-  return [...ruleChange(rule, present), ...targetChange(rule, target), ...formerRules(facts)];
-}
-
-/** The bucket leaves the rules that it was named in before once another one sends its events. */
-function formerRules({ wish, observed }: Facts): readonly Change[] {
-  return (observed.formerRules ?? []).flatMap((former): readonly Change[] => {
-    const exit = formerRuleExit(wish, former);
-    return exit === undefined || 'reason' in exit ? [] : [{ ...exit, action: 'remove' }];
-  });
+  return [...ruleChange(rule, present), ...targetChange(rule, target)];
 }
 
 function ruleChange(rule: Rule, present: ObservedRule | undefined): readonly Change[] {
@@ -247,12 +236,11 @@ function foreignSubscriptions(changes: readonly Change[]): readonly string[] {
 function foreignTopic({ wish, wiring: { topic }, observed }: Facts, changes: readonly Change[]): readonly string[] {
   if (topic?.isForeign !== true) return [];
   const { arn } = topic;
-  const isSentMore = changes.some(({ part, action }) => (part === 'rule' || part === 'target') && action !== 'remove');
+  const isSentMore = changes.some(({ part }) => part === 'rule' || part === 'target');
   return [
     ...changes.flatMap((change) =>
       change.part === 'topic-policy' ? [`the policy of ${arn}, which Tally did not make, gets ${newStatements(change)}`] : [],
     ),
-    ...(changes.some(({ part }) => part === 'target') ? [`a rule sends to ${arn}, which Tally did not make`] : []),
     ...(isSentMore ? othersAtTopic(wish, arn, observed) : []),
   ];
 }
