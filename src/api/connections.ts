@@ -103,6 +103,12 @@ export const plan = z
   .meta({ id: 'Plan', description: 'What an apply would write in AWS, and what stands in its way. Nothing was written.' });
 export type PlanView = z.infer<typeof plan>;
 
+/** What a removal has left in AWS. */
+export const keptParts = z
+  .array(z.object({ name: z.string(), reason: z.string() }))
+  .readonly()
+  .describe('Parts in AWS that Tally has left there, and why.');
+
 export const connection = z
   .object({
     bucket: z.string(),
@@ -121,15 +127,10 @@ export const connection = z
       .readonly()
       .optional()
       .describe('Once it is `applied`: what keeps its events from being known to arrive, although nothing is left to be made.'),
+    kept: keptParts.optional().describe('Once it is `applied`: what is left in AWS of the sources that the bucket had before, and why.'),
   })
   .meta({ id: 'Connection', description: 'How far the parts of a bucket in AWS are made.' });
 export type ConnectionView = z.infer<typeof connection>;
-
-/** What a removal has left in AWS. */
-export const keptParts = z
-  .array(z.object({ name: z.string(), reason: z.string() }))
-  .readonly()
-  .describe('Parts in AWS that Tally has left there, and why.');
 
 const diagnosis = z
   .object({
@@ -157,7 +158,7 @@ export const applyBody = z
   .default({});
 
 /** What a removal has left there, as commands say it. */
-export function keptHints({ kept }: { readonly kept: z.infer<typeof keptParts> }): readonly string[] {
+export function keptHints({ kept = [] }: { readonly kept?: z.infer<typeof keptParts> | undefined }): readonly string[] {
   return kept.map(({ name, reason }) => `Left in AWS: ${name}: ${reason}`);
 }
 
@@ -245,7 +246,10 @@ export const connectionRows = {
       summary: 'Makes in AWS what a bucket needs.',
       options: { topic_arn: 'topic' },
       text: appliedText,
-      hints: () => ['S3 needs about five minutes until it sends every event. A re-index follows then.'],
+      hints: (done: ConnectionView) => [
+        'S3 needs about five minutes until it sends every event. A re-index follows then.',
+        ...keptHints(done),
+      ],
       findings: unprovenOf,
       examples: ['tally bucket apply photos', 'tally bucket apply photos --plan 0f1e2d3c4b5a6978'],
     },
@@ -287,31 +291,6 @@ export const connectionRows = {
         examples: ['tally bucket resume photos'],
       },
     ],
-  },
-  'POST /v1/buckets/{bucket}/clean': {
-    operation: 'cleanBucket',
-    summary: 'Takes away in AWS what is left of the sources that the bucket had before.',
-    description: 'It is refused until the present source is applied and the gap of the change is closed.',
-    scope: 'admin',
-    params,
-    answer: connection.extend({ kept: keptParts }),
-    status: 200,
-    errors: [
-      ...AWS_ERRORS,
-      'connect.not-applied',
-      'connect.blocked',
-      'connect.busy',
-      'connect.removing',
-      'connect.changed-meanwhile',
-      'audit.unavailable',
-    ],
-    example: PHOTOS,
-    cli: {
-      words: 'bucket clean <bucket>',
-      text: ({ bucket }: ConnectionView) => `Only what ${bucket} needs now is left in AWS.`,
-      hints: keptHints,
-      examples: ['tally bucket clean photos'],
-    },
   },
   'GET /v1/buckets/{bucket}/doctor': {
     operation: 'diagnoseBucket',

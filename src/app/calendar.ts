@@ -69,7 +69,7 @@ export function startCalendar(core: Core): void {
   if (provisioning !== undefined) {
     const sharing: Pick<typeof provisioning, 'diagnose'> = { diagnose: (...asked) => provisioning.diagnoseSharing(...asked) };
     const checkSharing = createCheckConnection({ ...core, provisioning: sharing });
-    sweep(CONNECTIONS, 'connections', createVisitConnection({ ...core, checkSharing }), createConnectionsDue(core));
+    sweep(CONNECTIONS, 'connections', createVisitConnection({ ...core, provisioning, checkSharing }), createConnectionsDue(core));
   }
   const startJob: StartJob = (request, each) => core.jobs.start(request, each);
   const askToRepair = createAskToRepair(core);

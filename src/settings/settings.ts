@@ -123,7 +123,7 @@ const connectionSettings = {
     .refine((arns) => new Set(arns.map((arn) => arn.split(':')[4])).size === arns.length, 'must name one role for each account')
     .refine((arns) => arns.length <= ROLES_MAX, `must name ${ROLES_MAX} roles at most`)
     .describe(
-      'The ARNs of roles, one for each AWS account, separated by commas; 20 at most. What is in an account is planned, applied, paused, cleaned and removed by its role. A bucket of another account than the queues needs a role there, by which the doctor and the watch read too. In the account of the queues a role is for changes only, so that the role of the process needs only to read, and by default the credentials of the process are used. `tally iam-policy` prints what each role needs.',
+      'The ARNs of roles, one for each AWS account, separated by commas; 20 at most. What is in an account is planned, applied, paused and removed by its role. A bucket of another account than the queues needs a role there, by which the doctor and the watch read too. In the account of the queues a role is for changes only, so that the role of the process needs only to read, and by default the credentials of the process are used. `tally iam-policy` prints what each role needs.',
     ),
   TALLY_CONNECT_ROLE_EXTERNAL_ID: z
     .string()

@@ -161,10 +161,6 @@ async function startWorld({ operation }: PlacedRow) {
   const id = 'job-0mk3x1a2b-0123456789ab';
   const job = { id, bucket: 'photos', prefix: '', mode: 'report', requestedBy: 'test', createdAtMs: atMs, state: 'queued' } as const;
   await updateRecord(state, refs.job(id), () => job);
-  if (operation === 'cleanBucket') {
-    await provisioning.apply({ bucket: 'photos' }, {});
-    await updateRecord(state, refs.gap(gap.id), (current) => current && { ...current, state: 'closed' as const });
-  }
   await putExampleKey(state, atMs);
   const listener = await listenControlPlane({ operations: withSession(operations), telemetry, loadPanel: someFiles });
   return { ...listener, instead: undefined };

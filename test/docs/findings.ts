@@ -19,7 +19,7 @@ const meanings: Readonly<Record<string, string>> = {
     'A queue or topic has the AWS managed key, which no service may use to send. Take the key of SQS or one of yours.',
   'connect.kms-unchecked': 'The policy of a key could not be read. The finding has the statement that the key needs.',
   'connect.left-over':
-    'Parts of an earlier source, queue or name are still in AWS. `tally bucket clean` takes them away once a re-index has closed the gap of the change.',
+    'Parts of an earlier source, queue or name are still in AWS. They go once a re-index has closed the gap of the change, by themselves or with the next apply.',
   'connect.letter-retention': 'The dead-letter queue keeps messages for too short a time. SQS counts from when a message was first sent.',
   'connect.limit': 'The bucket has as many notifications as S3 allows.',
   'connect.not-enriched':

@@ -77,7 +77,7 @@ describe('requests that are not as documented', () => {
   });
 
   it.each([
-    ['POST', '/v1/buckets/photos/clean', '{"force":true}'],
+    ['DELETE', '/v1/api-keys/k1', '{"force":true}'],
     ['GET', '/v1/buckets', '{}'],
     ['HEAD', '/v1/buckets', '{}'],
   ])('%s %s takes no body', async (method, path, body) => {
@@ -89,7 +89,7 @@ describe('requests that are not as documented', () => {
   });
 
   it('may say nothing in JSON where there is nothing to say', async () => {
-    for (const value of [{}, null]) expect((await sendJson('POST', '/v1/buckets/photos/clean', value)).status).toBe(200);
+    for (const value of [{}, null]) expect((await sendJson('POST', '/v1/buckets/photos/apply', value)).status).toBe(200);
   });
 
   it.each(['{"bucket"', '{"__proto__":{"x":1}}', '{"constructor":{"prototype":{"x":1}}}', ''])('a body %j is refused', async (body) => {
@@ -275,7 +275,7 @@ describe('callers from elsewhere', () => {
   });
 
   it.each(['https://evil.example', 'null', 'http://localhost.evil.example', 'file://', ''])('Origin %j is refused', async (origin) => {
-    expectProblem(await send('POST', '/v1/buckets/photos/clean', { headers: { origin } }), 403, 'request.forbidden-origin');
+    expectProblem(await send('POST', '/v1/buckets/photos/apply', { headers: { origin } }), 403, 'request.forbidden-origin');
     expect(fake.asked).toEqual([]);
   });
 

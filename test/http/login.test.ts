@@ -249,7 +249,7 @@ describe('the session of a browser', () => {
       'test',
     );
     const { cookies } = await browserOf(world);
-    const pause = (headers: Record<string, string>) => world.send('POST', '/v1/buckets/photos/clean', { cookies, headers });
+    const pause = (headers: Record<string, string>) => world.send('POST', '/v1/buckets/photos/apply', { cookies, headers });
     const own = { 'x-tally-csrf': '1', 'sec-fetch-site': 'same-origin' };
     for (const headers of [
       {},

@@ -1,14 +1,13 @@
 /** Indexing and notifications: how the events of a bucket arrive, and what is indexed of its objects. */
 import { useRef, useState, useEffect } from 'preact/hooks';
 import type { Bucket, ShownBucket } from '../../api/bucket.ts';
-import { call, type AnswerTo } from './api.ts';
+import { call } from './api.ts';
 import { facts } from './facts.ts';
 import { Field, Form, Select, Act, FormDialog } from './form.tsx';
 import { announce, Dialog, Text, Time } from './parts.tsx';
 import { PlanStep, type PlanWish } from './plan.tsx';
 import { applyUntilDone } from './applying.ts';
 import { Severity } from './findings.tsx';
-import { KeptParts } from './remove-dialog.tsx';
 import { may } from './session.ts';
 import { ToPage } from './bucket-act.tsx';
 
@@ -269,7 +268,7 @@ function ReviewDialog({ bucket, stored, others, settings, onSettings, onStored, 
 
 /** What a bucket has in AWS: what the hourly watch found, and what a person can do about it. */
 
-type Open = 'pause' | 'resume' | 'clean';
+type Open = 'pause' | 'resume';
 
 interface PartProps {
   readonly bucket: Bucket;
@@ -307,13 +306,9 @@ function ConnectionPart({ bucket, onChanged, onPlan }: PartProps) {
             {text}
           </button>
         )}
-        <button type="button" class="outline" onClick={() => setOpen('clean')}>
-          Clean…
-        </button>
       </div>
       {open === 'pause' && <PauseDialog name={name} onDone={(said) => done('paused', said)} onClose={close} />}
       {open === 'resume' && <ResumeDialog name={name} onDone={(said) => done('applied', said)} onClose={close} />}
-      {open === 'clean' && <CleanDialog name={name} onClose={close} />}
     </section>
   );
 }
@@ -386,33 +381,5 @@ function ResumeDialog({ name, onDone, onClose }: DialogProps) {
         </p>
       )}
     </FormDialog>
-  );
-}
-
-function CleanDialog({ name, onClose }: { readonly name: string; readonly onClose: () => void }) {
-  const [cleaned, setCleaned] = useState<AnswerTo<'POST /v1/buckets/{bucket}/clean'>>();
-  async function clean(): Promise<void> {
-    setCleaned(await call('POST /v1/buckets/{bucket}/clean', { params: { bucket: name } }));
-  }
-  if (cleaned === undefined) {
-    return (
-      <FormDialog title={`Clean what ${name} had before?`} onClose={onClose} submit="Clean" onSubmit={clean} isDanger>
-        <p>
-          What Tally made in AWS for the sources that the bucket had before is taken away. It is refused until the present source is applied
-          and a re-index has closed the gap of the change.
-        </p>
-      </FormDialog>
-    );
-  }
-  return (
-    <Dialog title={`${name} is clean`} onClose={onClose}>
-      <p role="status">{cleaned.kept.length === 0 ? 'Only what the bucket needs now is left in AWS.' : 'Left in AWS:'}</p>
-      {cleaned.kept.length > 0 && <KeptParts kept={cleaned.kept} />}
-      <div class="actions">
-        <button type="button" onClick={onClose}>
-          Close
-        </button>
-      </div>
-    </Dialog>
   );
 }

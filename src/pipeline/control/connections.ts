@@ -62,11 +62,11 @@ export function createConnections({
 
   async function apply(request: WishRequest, options: ApplyOptions, by: string, signal: AbortSignal): Promise<ConnectionView> {
     const { wish, applied } = await provisioning.apply(request, options, signal);
-    if (applied.state === 'applied') {
-      await follow(wish, by, signal);
-      await checkAgain(wish.bucket, signal);
-    }
-    return appliedView(request.bucket, applied);
+    if (applied.state !== 'applied') return appliedView(request.bucket, applied);
+    await follow(wish, by, signal);
+    const kept = await provisioning.removeEarlier(wish.bucket, signal);
+    await checkAgain(wish.bucket, signal);
+    return { ...appliedView(request.bucket, applied), ...(kept !== undefined && kept.length > 0 && { kept }) };
   }
 
   /** Events arrive also where what would repair the index is denied. The watch does not ask: a LIST costs twelve times another read. */
@@ -101,10 +101,6 @@ export function createConnections({
     pause: async (bucket: string, signal: AbortSignal): Promise<ConnectionView> => connectionView(await provisioning.pause(bucket, signal)),
     resume: async (bucket: string, signal: AbortSignal): Promise<ConnectionView> =>
       appliedView(bucket, await provisioning.resume(bucket, signal)),
-    async clean(bucket: string, signal: AbortSignal) {
-      const { connection, kept } = await provisioning.clean(bucket, signal);
-      return { ...connectionView(connection), kept };
-    },
     async diagnose(bucket: string, signal: AbortSignal): Promise<Diagnosis> {
       const record = await requireBucket(state, bucket, signal);
       const found = [

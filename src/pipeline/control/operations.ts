@@ -132,7 +132,6 @@ export function createOperations(subjects: Subjects): CheckedOperations & { read
       async ({ body }) => (body.paused ? 'BucketPause' : 'BucketResume'),
       ({ params: { bucket }, body }, { signal }) => (body.paused ? connections.pause(bucket, signal) : connections.resume(bucket, signal)),
     ),
-    cleanBucket: audited('BucketChange', ({ params }, { signal }) => connections.clean(params.bucket, signal)),
     diagnoseBucket: ({ params }, { signal }) => connections.diagnose(params.bucket, signal),
     getEvents: (_, { signal }) => getEvents(subjects, signal),
     listGaps: async ({ query }, { signal }) => shownPage(await listGaps(query, signal), gapView),

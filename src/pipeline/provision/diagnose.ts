@@ -229,8 +229,8 @@ function leftOverFindings(connection: ConnectionRecord | undefined): readonly Fi
     degraded(
       'connect.left-over',
       `parts of ${bucket} may be left in AWS from before its source, its queue or the name of the installation was changed: ${names.join(', ')}`,
-      'they stay until the present ones have proved themselves, and cost messages',
-      `tally bucket clean ${bucket}`,
+      'they deliver until the gap of the change is closed. Within an hour of that they go by themselves, and with an apply at once',
+      `tally bucket apply ${bucket}`,
     ),
   ];
 }

@@ -60,8 +60,8 @@ export interface Provisioning {
   resume(bucket: string, signal: AbortSignal): Promise<Applied>;
   /** Takes away what Tally made, or with `keepAws` only forgets it. Undefined: nothing was made. */
   remove(bucket: string, options: { readonly keepAws: boolean }, signal?: AbortSignal): Promise<readonly Kept[] | undefined>;
-  /** Takes away what is left of the sources that the bucket had before. */
-  clean(bucket: string, signal: AbortSignal): Promise<{ readonly connection: ConnectionRecord; readonly kept: readonly Kept[] }>;
+  /** Takes away what is left of the sources that the bucket had before, once the gap of the change is closed, and returns what stays. */
+  removeEarlier(bucket: string, signal?: AbortSignal): Promise<readonly Kept[] | undefined>;
   /** What is wrong with the connection of a bucket. What cannot be read is a finding too. */
   readonly diagnose: Diagnose;
   /** The same for the watch, by what buckets share as it was up to a minute ago. */
@@ -134,7 +134,7 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
       await removeParts.forget(bucket, signal);
       return undefined;
     },
-    clean: (bucket, signal) => removeParts.leftOver(bucket, signal),
+    removeEarlier: (bucket, signal) => removeParts.earlier(bucket, signal),
     diagnose: diagnoseBy(reads),
     diagnoseSharing: diagnoseBy(createSharedReads(reads, clock)),
   };

@@ -44,10 +44,10 @@ interface RemoveParts {
   /** Forgets what Tally made, and leaves it. Throws `connect.busy`. */
   forget(bucket: string, signal?: AbortSignal): Promise<void>;
   /**
-   * Takes away what is left of the sources that the bucket had before. Throws `connect.blocked` until its present source is
-   * applied and its gap is closed, because the earlier parts may still deliver what the present ones do not.
+   * Takes away what is left of the sources that the bucket had before, and returns what stays. Undefined: nothing is to be taken
+   * away now. As long as its present source is not applied, or its gap is open, the earlier parts may deliver what the present ones do not.
    */
-  leftOver(bucket: string, signal?: AbortSignal): Promise<{ readonly connection: ConnectionRecord; readonly kept: readonly Kept[] }>;
+  earlier(bucket: string, signal?: AbortSignal): Promise<readonly Kept[] | undefined>;
 }
 
 /** What a removal leaves alone. */
@@ -156,21 +156,24 @@ export function createRemoveParts({
       const ref = refs.connection(bucket);
       if ((await readRecord(state, ref, signal)) !== undefined) await underPass(bucket, signal, () => removeRecord(state, ref.id));
     },
-    leftOver: (bucket, signal) =>
-      underPass(bucket, signal, async (at) => {
-        const connection = await requireSettled(state, bucket, signal);
+    async earlier(bucket, signal) {
+      if ((await settledEarlier(state, bucket, signal)) === undefined) return undefined;
+      return underPass(bucket, signal, async (at) => {
+        const connection = await settledEarlier(state, bucket, signal);
+        if (connection === undefined) return undefined;
         const { others, made } = await remainsOf(connection, signal);
         const remains = { others: [...others, wishOfConnection(connection)], made };
         const kept = await removeWishes(earlierWishes(connection), remains, at);
         const { earlier: _, ...rest } = connection;
-        const cleaned = { ...rest, parts: withoutGone(connection, remains.others) };
-        await updateRecord(state, refs.connection(bucket), () => cleaned);
-        return { connection: cleaned, kept };
-      }),
+        const parts = withoutGone(connection, remains.others);
+        await updateRecord(state, refs.connection(bucket), () => ({ ...rest, parts }));
+        return kept;
+      });
+    },
   };
 }
 
-/** The parts without what a cleaning took away: what others make in its place later is theirs. */
+/** The parts without what was taken away: what others make in its place later is theirs. */
 function withoutGone(connection: ConnectionRecord, others: readonly Wish[]): ConnectionRecord['parts'] {
   const namesOf = (wishes: readonly Wish[]): readonly string[] =>
     wishes.flatMap((wish) => wiringOf(wish).subscription ?? []).map(subscriptionName);
@@ -181,20 +184,12 @@ function withoutGone(connection: ConnectionRecord, others: readonly Wish[]): Con
   );
 }
 
-async function requireSettled(state: StateStore, bucket: string, signal: AbortSignal | undefined): Promise<ConnectionRecord> {
+/** The connection, if it has earlier parts that may go. */
+async function settledEarlier(state: StateStore, bucket: string, signal?: AbortSignal): Promise<ConnectionRecord | undefined> {
   const connection = await readRecord(state, refs.connection(bucket), signal);
-  if (connection?.state !== 'applied') {
-    throw new RequestError(
-      'connect.not-applied',
-      `the present source of ${bucket} is not applied: apply it with \`tally bucket apply ${bucket}\``,
-    );
-  }
+  if (connection?.state !== 'applied' || (connection.earlier ?? []).length === 0) return undefined;
   const gap = await readRecord(state, refs.gap(gapId({ bucket, kind: 'loss' })), signal);
-  if (gap === undefined || gap.state === 'closed') return connection;
-  throw new RequestError(
-    'connect.blocked',
-    `${bucket} has an open gap since its source was changed, so its earlier parts stay until a re-index has closed it: see \`tally gaps --bucket ${bucket}\``,
-  );
+  return gap === undefined || gap.state === 'closed' ? connection : undefined;
 }
 
 /** A bucket that is gone has no configuration. */

@@ -1,6 +1,10 @@
-/** Checks the connection of a bucket from time to time, and stores what it finds. It never writes to AWS. */
+/**
+ * Checks the connection of a bucket from time to time, and stores what it finds. It repairs nothing; only what is left of an earlier
+ * source goes, as the person wished who changed it.
+ */
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { FaultError } from '../../domain/fault.ts';
+import { RequestError } from '../../domain/request-error.ts';
 import { printable } from '../../domain/printable.ts';
 import { CLOCK_SKEW, type Finding } from '../../domain/provisioning/checks/finding.ts';
 import { connectionSchema, type ConnectionRecord } from '../../domain/provisioning/connection.ts';
@@ -11,6 +15,7 @@ import type { GapReports } from '../gaps/reports.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
 import { noteProof, openChangeGap } from '../gaps/connection-gaps.ts';
 import type { Provisioning } from './provisioning.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
 /** As often as each bucket is checked. */
@@ -103,7 +108,11 @@ export function createVisitConnection({
   processes,
   checkConnection,
   checkSharing,
+  provisioning,
+  telemetry,
 }: DueDependencies & {
+  readonly provisioning: Pick<Provisioning, 'removeEarlier'>;
+  readonly telemetry: Pick<Telemetry, 'info' | 'warn'>;
   readonly checkConnection: CheckConnection;
   /** For the checks that come each hour: what buckets share may have been read up to a minute ago. */
   readonly checkSharing: CheckConnection;
@@ -118,6 +127,19 @@ export function createVisitConnection({
     const findings = await (due === 'hourly' ? checkSharing : checkConnection)(record, signal, connection);
     const unanswered = findings.find(({ code }) => code === 'connect.unavailable' || code === 's3.unavailable');
     if (unanswered !== undefined) throw new FaultError('connect.unavailable', unanswered.what);
+    if ((connection?.earlier ?? []).length > 0) await removeEarlier(bucket, signal);
     return 0;
   };
+
+  async function removeEarlier(bucket: string, signal: AbortSignal): Promise<void> {
+    try {
+      const kept = await provisioning.removeEarlier(bucket, signal);
+      if (kept !== undefined)
+        telemetry.info('the parts of the earlier source are taken away', { bucket, kept: kept.map(({ name }) => name) });
+    } catch (error) {
+      if (!(error instanceof RequestError)) throw error;
+      // another process changes connections, or this one may not: the doctor names what is left over
+      telemetry.warn('the parts of the earlier source are left over', { bucket, reason: printable(error.message) });
+    }
+  }
 }

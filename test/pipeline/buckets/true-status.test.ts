@@ -135,7 +135,15 @@ async function createWorld() {
   const lastEvents = createLastEvents({ state, clock });
   let findings: readonly Finding[] = [];
   const checkConnection = createCheckConnection({ state, gaps, clock, telemetry, provisioning: { diagnose: async () => found() } });
-  const visitConnection = createVisitConnection({ state, clock, processes, checkConnection, checkSharing: checkConnection });
+  const visitConnection = createVisitConnection({
+    state,
+    clock,
+    telemetry,
+    processes,
+    provisioning: { removeEarlier: async () => undefined },
+    checkConnection,
+    checkSharing: checkConnection,
+  });
   const [inBucket, inIndex] = [new Map<string, number>(), new Map<string, number>()];
   let version = 0;
   let isHeldBack = false;

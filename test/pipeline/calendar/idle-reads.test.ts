@@ -57,7 +57,15 @@ async function startIdle(buckets: number) {
   const connections = createSweep(
     sweepParts,
     'connections',
-    createVisitConnection({ state, clock, processes, checkConnection, checkSharing: checkConnection }),
+    createVisitConnection({
+      state,
+      clock,
+      telemetry,
+      processes,
+      provisioning: { removeEarlier: async () => undefined },
+      checkConnection,
+      checkSharing: checkConnection,
+    }),
     createConnectionsDue({ state, clock, processes }),
   );
   const intervalMs = 604_800_000;

@@ -65,7 +65,6 @@ const acts: readonly Act[] = [
     request: { params: { bucket: 'photos' }, body: { enrich: 'head' } },
     came: { state: 'applied' },
   },
-  { operation: 'cleanBucket', event: 'BucketChange', request: { params: { bucket: 'applied' } } },
   { operation: 'changeNotification', event: 'BucketPause', request: { params: { bucket: 'applied' }, body: { paused: true } } },
   { operation: 'changeNotification', event: 'BucketResume', request: { params: { bucket: 'paused' }, body: { paused: false } } },
   {

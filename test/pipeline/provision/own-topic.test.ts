@@ -115,7 +115,7 @@ describe('the source routed with the operator’s own topic', () => {
     expect(await world.connection()).toMatchObject({ earlier: [{ source: 'routed', topicArn: THEIR_TOPIC }] });
     expect(world.aws.parts.rules.size).toBe(1);
     await world.closeGap();
-    await world.clean();
+    await world.removeEarlier();
     expect(policyOf(world).Statement.map(({ Sid }) => Sid)).toEqual(['Theirs']);
     expect(world.aws.parts.rules.size).toBe(1);
   });

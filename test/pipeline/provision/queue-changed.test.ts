@@ -30,7 +30,7 @@ async function codesOf(world: World, provisioning: Provisioning): Promise<readon
 }
 
 describe('after TALLY_QUEUE_URL was changed', () => {
-  it.each(wishes)('the doctor of a bucket of the source %s finds it, an apply heals it, and the rest is cleaned', async (_, wish) => {
+  it.each(wishes)('the doctor of a bucket of the source %s finds it, an apply heals it, and the rest goes', async (_, wish) => {
     const world = await startChanged(wish);
     const before = JSON.stringify(world.aws.parts.queues.get(QUEUE_ARN));
     expect(before).toContain(INSTALLATION);
@@ -47,7 +47,7 @@ describe('after TALLY_QUEUE_URL was changed', () => {
     expect(await codesOf(world, daemon)).toEqual(['connect.left-over']);
 
     await world.closeGap();
-    await daemon.clean('photos', signal);
+    await daemon.removeEarlier('photos', signal);
     expect(await codesOf(world, daemon)).toEqual([]);
     expect((await daemon.plan({ bucket: 'photos', ...wish })).plan.changes).toEqual([]);
     expect(JSON.stringify(world.aws.parts.queues.get(QUEUE_ARN))).not.toContain(INSTALLATION);

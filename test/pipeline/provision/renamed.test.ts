@@ -1,4 +1,4 @@
-/** A registry whose TALLY_INSTALLATION was changed: its parts in AWS have the former name until they are cleaned. */
+/** A registry whose TALLY_INSTALLATION was changed: its parts in AWS have the former name until they go. */
 import { describe, expect, it } from 'vitest';
 import { INSTALLATION, MARK, provisioningOn, QUEUE_ARN } from '../../support/fakes/aws-parts.ts';
 import { startWorld, trail } from './world.ts';
@@ -22,7 +22,7 @@ async function startRenamed() {
 }
 
 describe.each(['eventbridge', 'routed'] as const)('a registry with another name than before, and %s', (source) => {
-  it('remembers what it made under the former one, and cleans exactly that', async () => {
+  it('remembers what it made under the former one, and takes exactly that away', async () => {
     const { world, renamed, agree, text } = await startRenamed();
     await world.agree({ source });
     // a second bucket has the former name still, until it is applied again
@@ -30,8 +30,7 @@ describe.each(['eventbridge', 'routed'] as const)('a registry with another name 
     await agree(source);
     expect(await world.connection()).toMatchObject({ installation: NEW_NAME, earlier: [{ source, installation: INSTALLATION }] });
     await world.closeGap();
-    const { kept } = await renamed.clean('photos', signal);
-    expect(kept).toEqual([]);
+    expect(await renamed.removeEarlier('photos', signal)).toEqual([]);
     const { plan } = await renamed.plan({ bucket: 'photos', source });
     expect(plan.changes).toEqual([]);
     expect(plan.findings.filter(({ severity }) => severity === 'broken')).toEqual([]);

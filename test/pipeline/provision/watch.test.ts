@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { gapDueAtMs } from '../../../src/domain/gaps/closing.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
+import { RequestError } from '../../../src/domain/request-error.ts';
 import { createSweep } from '../../../src/pipeline/calendar/sweep.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createProcesses } from '../../../src/pipeline/buckets/processes.ts';
@@ -21,7 +22,15 @@ async function startWatched() {
   const checkConnection = createCheckConnection({ state, provisioning, gaps, clock, telemetry });
   const sharing = { diagnose: (...asked: Parameters<typeof provisioning.diagnose>) => provisioning.diagnoseSharing(...asked) };
   const checkSharing = createCheckConnection({ state, provisioning: sharing, gaps, clock, telemetry });
-  const visit = createVisitConnection({ state, clock, processes: createProcesses({ state, clock }), checkConnection, checkSharing });
+  const visit = createVisitConnection({
+    state,
+    clock,
+    telemetry,
+    processes: createProcesses({ state, clock }),
+    provisioning,
+    checkConnection,
+    checkSharing,
+  });
   const sweep = createSweep({ state, clock, telemetry, runMaxMs: HOUR_MS }, 'connections', visit);
   return {
     ...world,
@@ -36,13 +45,15 @@ async function startWatched() {
 }
 
 it('tells the sweep of a check that AWS did not answer, so that other buckets of the region are visited later', async () => {
-  const { state, clock } = await startWatched();
+  const { state, clock, telemetry, provisioning } = await startWatched();
   const finding = { code: 'connect.unavailable', severity: 'unknown', what: 'no answer', why: '', fix: '', blocks: true } as const;
   const record = await readRecord(state, refs.bucket('photos'));
   const visit = (findings: readonly (typeof finding)[]) =>
     createVisitConnection({
       state,
       clock,
+      telemetry,
+      provisioning,
       processes: createProcesses({ state, clock }),
       checkConnection: async () => findings,
       checkSharing: async () => findings,
@@ -52,6 +63,32 @@ it('tells the sweep of a check that AWS did not answer, so that other buckets of
 });
 
 describe('the watch of the connections', () => {
+  it('takes away what is left of an earlier source once the gap of the change is closed, and leaves it while it may not', async () => {
+    const world = await startWatched();
+    await world.agree();
+    await world.agree({ source: 'eventbridge' });
+    await world.setBucket({ source: 'eventbridge' });
+    const entries = () => world.notified().entries.length;
+    await world.clock.advance(HOUR_MS);
+    await world.watch();
+    expect(entries()).toBe(1);
+    await world.closeGap();
+    world.aws.before = (call) => {
+      if (call === 'putNotification') throw new RequestError('connect.denied', 'not permitted');
+    };
+    await world.clock.advance(HOUR_MS);
+    await world.watch();
+    expect(entries()).toBe(1);
+    expect(world.telemetry.logged('the parts of the earlier source are left over')).toMatchObject([
+      { bucket: 'photos', reason: 'not permitted' },
+    ]);
+    world.aws.before = () => undefined;
+    await world.clock.advance(HOUR_MS);
+    await world.watch();
+    expect(entries()).toBe(0);
+    expect(await world.codes({ source: 'eventbridge' })).toEqual([]);
+  });
+
   it('never writes, whatever it finds, and checks again every hour', async () => {
     const world = await startWatched();
     await world.apply();

@@ -120,7 +120,7 @@ export async function startWorld({
       provisioning.remove(bucket, options),
     pause: () => provisioning.pause('photos', signal),
     resume: () => provisioning.resume('photos', signal),
-    clean: () => provisioning.clean('photos', signal),
+    removeEarlier: () => provisioning.removeEarlier('photos', signal),
     setBucket: (change: Partial<BucketRecord>, bucket = 'photos') =>
       updateRecord(store.state, refs.bucket(bucket), (record) => record && { ...record, ...change }),
     /** As after the re-index that it asked for. */
