@@ -5,9 +5,7 @@ import { findingSeverities, severities, statusOf, type Finding } from '../domain
 import { connectionStates, partKinds, type ConnectionRecord } from '../domain/provisioning/connection.ts';
 import { documentsOf } from '../domain/provisioning/planning/parts.ts';
 import type { Plan } from '../domain/provisioning/planning/plan.ts';
-import { withRole, type Roles, isElsewhere, sideText } from '../domain/provisioning/wiring.ts';
 import { shellWord } from '../domain/commands.ts';
-import { sideOfChange } from '../domain/provisioning/planning/sides.ts';
 import { bucketName, must, textOf } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
@@ -36,21 +34,10 @@ const wishFields = {
     .string(must('must be 12 digits'))
     .regex(/^\d{12}$/, 'must be 12 digits')
     .exactOptional()
-    .describe('The account of the bucket. Default: that of the bucket queue.'),
+    .describe(
+      'The account of the bucket: another one than that of the bucket queue only with the source topic. Default: as stored, else that of the bucket queue.',
+    ),
 };
-
-const side = z
-  .object({
-    of: z.enum(['bucket', 'queue']).describe('`bucket`: the bucket, its topic and its rule. `queue`: the bucket queue.'),
-    account: z.string(),
-    region: z.string(),
-    role: z.string().optional().describe('The role whose credentials are used. Absent: those of the process.'),
-  })
-  .meta({
-    id: 'Side',
-    description:
-      'Where something is, and with which credentials it is reached. Only where bucket and bucket queue are in different regions or accounts.',
-  });
 
 const finding = z
   .object({
@@ -64,7 +51,6 @@ const finding = z
     why: z.string().describe('Why it matters.'),
     fix: z.string().describe('A command or a statement to paste.'),
     blocks: z.boolean().describe('Whether no apply can heal it.'),
-    side: side.optional(),
   })
   .meta({ id: 'Finding', description: 'Something that a check of a connection found.' });
 
@@ -75,7 +61,6 @@ const change = z
     name: z.string().describe('The ARN of what is written to, or the name of the bucket.'),
     before: z.unknown().optional().describe('The document that is there now. Absent: none.'),
     after: z.unknown().optional().describe('The document that is written.'),
-    side: side.optional(),
   })
   .meta({ id: 'PlannedChange', description: 'One write of a plan.' });
 
@@ -165,9 +150,8 @@ export function keptHints({ kept = [] }: { readonly kept?: z.infer<typeof keptPa
 type FindingView = PlanView['findings'][number];
 
 /** A finding as people read it. */
-export function findingText({ code, severity, what, why, fix, side: place }: FindingView): string {
-  const where = place === undefined ? '' : `\n  ${sideText(place)}`;
-  return `${severity}: ${what} (${code})\n  why  ${why}\n  do   ${fix}${where}`;
+export function findingText({ code, severity, what, why, fix }: FindingView): string {
+  return `${severity}: ${what} (${code})\n  why  ${why}\n  do   ${fix}`;
 }
 
 /** What keeps the events of an applied bucket from being known to arrive. */
@@ -189,7 +173,7 @@ const PHOTOS = { params: { bucket: 'photos' } };
 const AWS_ERRORS = [
   'connect.embedded',
   'connect.no-queue',
-  'connect.no-role',
+  'connect.other-account',
   'connect.partition',
   'connect.queue-missing',
   'connect.denied',
@@ -308,9 +292,8 @@ export const connectionRows = {
 /** Converts a plan to its form in the API. */
 export function planView(
   { wish, changes, foreign, findings, token }: Plan,
-  { connected, state, roles }: Pick<PlanView, 'connected' | 'state'> & { readonly roles: Roles },
+  { connected, state }: Pick<PlanView, 'connected' | 'state'>,
 ): PlanView {
-  const isFar = isElsewhere(wish);
   return {
     bucket: wish.bucket,
     region: wish.region,
@@ -325,14 +308,7 @@ export function planView(
     token,
     changes: changes.map((each) => {
       const { before, after } = documentsOf(each);
-      return {
-        part: each.part,
-        action: each.action,
-        name: each.name,
-        before,
-        after,
-        ...(isFar && { side: withRole(sideOfChange(wish, each), roles) }),
-      };
+      return { part: each.part, action: each.action, name: each.name, before, after };
     }),
     foreign,
     findings,

@@ -1,15 +1,7 @@
 /** The parts of a serving process, and what the commands that ask AWS themselves have of them. */
-import {
-  type AwsClientOptions,
-  type AwsClients,
-  createAccountClients,
-  type AccountClients,
-  chainCredentials,
-  createAwsClients,
-  roleCredentials,
-} from '../adapters/aws/clients.ts';
+import { type AwsClients, chainCredentials, createAwsClients } from '../adapters/aws/clients.ts';
 import type { CredentialsProvider } from '../adapters/aws/credentials.ts';
-import { accountIn, regionInQueueUrl } from '../adapters/aws/queue-address.ts';
+import { regionInQueueUrl } from '../adapters/aws/queue-address.ts';
 import { readSharedConfig, type SharedConfig } from '../adapters/aws/shared-config.ts';
 import type { Embedded } from '../adapters/embedded/server.ts';
 import { createQueueMaker } from '../adapters/aws/provision/queue-maker.ts';
@@ -28,7 +20,7 @@ import { loginRulesOf } from '../settings/identity.ts';
 import { withoutProxyFor, type OuterEnvironment, type ProxyVariables } from '../settings/proxy.ts';
 import { HEADS, REINDEX_HEADS, S3_TIMEOUT_MS, SWEEP_HEADS } from './limits.ts';
 import type { Settings } from '../settings/settings.ts';
-import { isAwsEndpoint, parseArn } from '../domain/provisioning/names.ts';
+import { isAwsEndpoint } from '../domain/provisioning/names.ts';
 import { createAllBuckets } from '../pipeline/buckets/all-buckets.ts';
 import { createProcesses } from '../pipeline/buckets/processes.ts';
 import { createConnectBucket } from '../pipeline/buckets/connect.ts';
@@ -145,21 +137,14 @@ export async function createCore(settings: Settings, addresses: AwsAddresses, qu
   const circuits: Circuits = createCircuits({ clock, telemetry, probeCluster, stopped: stopping.signal });
   const queueWatch = createQueueWatch({ ...ports, deadLetterQueueUrl: queueUrls.deadLetter });
   const gaps = createGapReports(ports);
-  const roles = connectRoles(settings);
-  const accounts = accountClients(settings, addresses, { roles, clientOptions });
-  // the daemon's own permissions are those that reading in the accounts of its queues takes
-  const own = new Set(bucketQueueUrls.map(accountIn));
-  const readsOf = (account: string): AwsClients => (own.has(account) ? aws : (accounts.of(account) ?? aws));
-  const topics = createSnsTopics({ clientFor: aws.snsFor, readerFor: ({ account, region }) => readsOf(account).snsFor(region) });
+  const topics = createSnsTopics({ clientFor: aws.snsFor });
   const isEmbedded = isEmbeddedServer(addresses);
   const connectBucket = createConnectBucket({ ...ports, gaps, topics, isEmbedded });
   const deadLetters = createDeadLetters({ ...ports, gaps, queueWatch });
   const [queueUrl, ...moreQueueUrls] = bucketQueueUrls;
   const provisioning = createProvisioning({
     ...ports,
-    aws: createProvisioner({ aws, awsOf: (account) => accounts.of(account) ?? aws, queueUrl, clock }),
-    reads: createProvisioner({ aws, awsOf: readsOf, queueUrl, clock }),
-    roles,
+    aws: createProvisioner({ aws, queueUrl, clock }),
     queueUrl,
     moreQueueUrls,
     deadLetterUrl: queueUrls.deadLetter,
@@ -204,7 +189,6 @@ export async function createCore(settings: Settings, addresses: AwsAddresses, qu
     },
     async close() {
       aws.close();
-      accounts.close();
       await store.close();
     },
   };
@@ -222,24 +206,6 @@ function createProbeCluster({ objects, state, setup }: Store, isOutage: () => bo
     await state.list('bucket', { limit: 1 }, signal);
     await setup.prepare(signal);
   };
-}
-
-/** The roles for connections that the settings name, by their accounts. */
-function connectRoles({ TALLY_CONNECT_ROLE_ARN: arns }: Settings): ReadonlyMap<string, string> {
-  return new Map(arns.map((arn) => [parseArn(arn)?.account ?? '', arn]));
-}
-
-/** The clients with the credentials of these roles. */
-function accountClients(
-  { TALLY_CONNECT_ROLE_EXTERNAL_ID: externalId }: Settings,
-  { credentials, region, proxyEnv }: AwsAddresses,
-  { roles, clientOptions }: { readonly roles: ReadonlyMap<string, string>; readonly clientOptions: AwsClientOptions },
-): AccountClients {
-  return createAccountClients({
-    roles,
-    credentialsOf: (roleArn) => roleCredentials({ roleArn, externalId, source: credentials, region, proxyEnv, clock: systemClock }),
-    clientsWith: (ofRole) => createAwsClients({ ...clientOptions, credentials: ofRole }),
-  });
 }
 
 /** Whether AWS is the embedded server, whose credentials are these. */

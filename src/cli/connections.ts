@@ -4,7 +4,6 @@ import type { Context, OperationQuery, Operations } from '../api/contract.ts';
 import { findingText, type Diagnosis, type PlanView } from '../api/connections.ts';
 import { applyCommand } from '../domain/provisioning/planning/apply-command.ts';
 import { changeText } from '../domain/provisioning/planning/parts.ts';
-import { sideText } from '../domain/provisioning/wiring.ts';
 import { printable } from '../domain/printable.ts';
 import { accountOption, enrichOption, printing, sourceOption, topicOption } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
@@ -61,10 +60,7 @@ function planText(plan: PlanView): string {
     state,
     token,
   });
-  const changes = plan.changes.map((change) => {
-    const text = changeText(change, change.before, change.after);
-    return change.side === undefined ? text : `${text}\n    ${sideText(change.side)}`;
-  });
+  const changes = plan.changes.map((change) => changeText(change, change.before, change.after));
   const foreign =
     plan.foreign.length === 0 ? [] : [`It touches what is not Tally's:\n${plan.foreign.map((line) => `  ${line}`).join('\n')}`];
   return linesText([facts, ...changes, ...foreign, ...plan.findings.map((finding) => findingText(finding))].join('\n\n'));

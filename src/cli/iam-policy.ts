@@ -1,8 +1,8 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { bucketSources, type BucketSource } from '../domain/bucket.ts';
-import { iamPolicies, iamPolicy, type IamNames } from '../domain/provisioning/iam.ts';
+import { iamPolicy, type IamNames } from '../domain/provisioning/iam.ts';
 import { iamRoles, type IamRole } from '../domain/provisioning/permissions.ts';
-import { accountOption, queuePrefixOption, withExamples } from './arguments.ts';
+import { queuePrefixOption, withExamples } from './arguments.ts';
 import { parseArn, partitionOf } from '../domain/provisioning/names.ts';
 import { queueNames } from '../domain/provisioning/planning/queue-pair.ts';
 import type { Cli } from './cli.ts';
@@ -19,9 +19,7 @@ interface PolicyOptions {
   readonly topic?: readonly string[];
   readonly deadLetters?: readonly string[];
   readonly trail?: string;
-  readonly bucket_account?: string;
   readonly bucketRegion?: string;
-  readonly principal?: string;
 }
 
 /** `tally iam-policy`: the least permissions, from the table of all calls. */
@@ -30,7 +28,7 @@ export function addIamPolicyCommand(program: Command, cli: Cli): void {
     .command('iam-policy')
     .summary('print the permissions that Tally needs')
     .description(
-      'Prints an IAM policy with the least that the daemon needs, or the person who plans and applies connections, or who makes the queues. Names that the settings do not contain are `*`. If the buckets belong to another account than the bucket queue (--bucket-account), it prints the policies of both sides: of the process, of the role that it assumes there with the trust policy of that role, and of the buckets. It changes nothing; it reads the redrive policies of the bucket queues, which name the dead-letter queue.',
+      'Prints an IAM policy with the least that the daemon needs, or the person who plans and applies connections, or who makes the queues. Names that the settings do not contain are `*`. It changes nothing; it reads the redrive policies of the bucket queues, which name the dead-letter queue.',
     )
     .addOption(
       new Option(
@@ -43,9 +41,7 @@ export function addIamPolicyCommand(program: Command, cli: Cli): void {
     .addOption(new Option('--source <source>', 'only what this source needs').choices(bucketSources))
     .option('--bucket <name>', 'only for this bucket')
     .addOption(queuePrefixOption())
-    .addOption(accountOption())
     .option('--bucket-region <region>', 'the region of the buckets, if it is another one than that of the bucket queue')
-    .option('--principal <arn>', 'who assumes the role in that account (default: everyone of the account of the bucket queue)')
     .addOption(
       new Option('--dead-letters <arn...>', 'the dead-letter queues (default: those of the redrive policies, which are read)').argParser(
         arnOf('sqs', 'an SQS queue'),
@@ -70,31 +66,14 @@ export function addIamPolicyCommand(program: Command, cli: Cli): void {
       const names = {
         ...namesOf(settings, letterQueues, options.prefix),
         bucket: options.bucket ?? '*',
+        bucketRegion: options.bucketRegion,
         keyArn: options.key,
         topicArns: options.topic,
       };
-      const policies = policiesOf(cli, options, sources, { ...names, trailArn: options.trail ?? settings.TALLY_TRAIL_ARN });
-      cli.print({}, undefined, () => jsonText(policies));
+      const trailArn = options.trail ?? settings.TALLY_TRAIL_ARN;
+      cli.print({}, undefined, () => jsonText(iamPolicy(options.for, sources, { ...names, trailArn })));
     },
   );
-}
-
-/** One policy, or those of both accounts if the bucket belongs to another one than the queues. */
-function policiesOf(cli: Cli, options: PolicyOptions, sources: readonly BucketSource[], ofQueues: IamNames): object {
-  const { bucket_account: bucketAccount = ofQueues.account, bucketRegion, for: role } = options;
-  const names = { ...ofQueues, bucketAccount, bucketRegion };
-  if (bucketAccount === ofQueues.account) return iamPolicy(role, sources, names);
-  const { partition, account } = ofQueues;
-  const settings = cli.settings();
-  const arn = options.principal ?? `arn:${partition}:iam::${account}:root`;
-  const named = settings.TALLY_CONNECT_ROLE_ARN.filter((each) => parseArn(each)?.account === bucketAccount);
-  if (named.length === 0) {
-    const example = `arn:${partition}:iam::${bucketAccount}:role/tally-connect`;
-    cli.hint({}, `TALLY_CONNECT_ROLE_ARN names no role of ${bucketAccount} yet: the policies are for ${example}.`);
-    named.push(example);
-  }
-  const externalId = settings.TALLY_CONNECT_ROLE_EXTERNAL_ID;
-  return iamPolicies(role, sources, { ...names, connectRoleArns: named }, { arn, externalId });
 }
 
 /** The dead-letter queues that the redrive policies name. Where they are not known, the command reports what the policy lacks: a wider one could change queues of others. */
@@ -152,7 +131,6 @@ function namesOf(settings: Settings, letters: readonly string[], prefix: string)
     letterQueues: known.length === 0 ? any : letterQueues,
     newQueues: Object.values(queueNames(prefix)).map((name) => `arn:${partition}:sqs:${region}:${account}:${name}`),
     installation: settings.TALLY_INSTALLATION ?? '*',
-    connectRoleArns: settings.TALLY_CONNECT_ROLE_ARN,
     readsTrails: settings.TALLY_TRAIL_BUCKET !== undefined,
   };
 }

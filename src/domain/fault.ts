@@ -349,7 +349,7 @@ export const faults = {
     circuit: 'object',
     jobs: 'retry',
     advice:
-      'The AWS credentials of this process are missing, expired or not accepted, or the role of TALLY_CONNECT_ROLE_ARN cannot be assumed. Renew them, for example with `aws sso login`, and repeat the command: it continues where it stopped.',
+      'The AWS credentials of this process are missing, expired or not accepted. Renew them, for example with `aws sso login`, and repeat the command: it continues where it stopped.',
   },
   /** A quota of AWS leaves no room for a part of a connection. */
   'connect.quota': {

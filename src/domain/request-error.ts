@@ -81,8 +81,8 @@ export const requestErrors = {
   'connect.queue-missing': 409,
   /** The bucket and the bucket queue are in different partitions of AWS. */
   'connect.partition': 409,
-  /** The bucket belongs to another account, and no role of it is known. */
-  'connect.no-role': 409,
+  /** The bucket belongs to another account, for which Tally has no credentials: its owner sends the events to a topic. */
+  'connect.other-account': 409,
   /** AWS does not permit a request that the connection needs. */
   'connect.denied': 409,
   /** Another notification of the bucket receives the same events, and S3 permits one. */

@@ -102,7 +102,6 @@ const RESOURCES: Readonly<Record<Resource, string>> = {
   'all-trails': 'all trails',
   trails: 'the trail',
   'own-trail': 'the trail of `TALLY_TRAIL_ARN`',
-  role: 'that role',
   key: 'the key of the queues',
   'key-policies': 'the key of the queues',
 };

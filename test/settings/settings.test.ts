@@ -33,20 +33,6 @@ describe('settings', () => {
     });
   });
 
-  it('name one role for connections in each account', () => {
-    const role = (account: string, name = 'tally'): string => `arn:aws:iam::${account}:role/${name}`;
-    const [one, two] = [role('111111111111'), role('222222222222', 'teams/tally')];
-    expect(settingsOf({}).TALLY_CONNECT_ROLE_ARN).toEqual([]);
-    expect(settingsOf({ TALLY_CONNECT_ROLE_ARN: `${one}, ${two}` }).TALLY_CONNECT_ROLE_ARN).toEqual([one, two]);
-    const many = Array.from({ length: 21 }, (_, index) => role(String(index).padStart(12, '3')));
-    for (const [value, mistake] of [
-      [`${one},${role('111111111111', 'other')}`, 'one role for each account'],
-      [many.join(','), '20 roles at most'],
-      ['tally-connect', 'the ARN of a role'],
-    ] as const)
-      expect(mistakesOf({ TALLY_CONNECT_ROLE_ARN: value })).toEqual([expect.stringContaining(mistake)]);
-  });
-
   it('that are empty count as not set', () => {
     expect(settingsOf({ TALLY_LOG_LEVEL: '', TALLY_INDEX_URL: '', TALLY_NO_SUCH: '' }).TALLY_LOG_LEVEL).toBe('info');
   });

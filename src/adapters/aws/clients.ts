@@ -7,7 +7,7 @@ import { SNSClient } from '@aws-sdk/client-sns';
 import type { KMSClient } from '@aws-sdk/client-kms';
 import type { STSClient } from '@aws-sdk/client-sts';
 import { SQSClient } from '@aws-sdk/client-sqs';
-import { createAssumedRole, type AssumedRoleOptions, createCredentials, type CredentialsProvider } from './credentials.ts';
+import { createCredentials, type CredentialsProvider } from './credentials.ts';
 import { explicitEndpoint, queueAddress, type QueueAddress } from './queue-address.ts';
 import { createRequestSigner } from './request-signer.ts';
 import { withDirectRequests } from './sqs-requests.ts';
@@ -207,14 +207,6 @@ export function chainCredentials(options: { readonly region: string; readonly pr
   return createCredentials({ region: options.region, requestHandler });
 }
 
-/** The credentials of a role that is assumed with those of the process. */
-export function roleCredentials(
-  options: Omit<AssumedRoleOptions, 'requestHandler'> & { readonly proxyEnv?: ProxyEnv | undefined },
-): CredentialsProvider {
-  const { proxyEnv, ...role } = options;
-  return createAssumedRole({ ...role, requestHandler: handlerOptions(STS_TIMEOUT_MS, STS_CONNECTIONS_MAX, proxyEnv) });
-}
-
 /** Options of the SDK's request handler. Each client creates its own handler from them. */
 function handlerOptions(requestTimeout: number, maxSockets: number, proxyEnv: ProxyEnv | undefined) {
   const agent = { keepAlive: true, maxSockets, proxyEnv };
@@ -237,35 +229,4 @@ export function errorText(error: unknown): string {
   // an answer to HEAD has no body, so the SDK has no message
   const message = error.message === '' || error.message === 'UnknownError' ? '' : `: ${error.message}`;
   return `${error.name}${code}${message}`;
-}
-
-export interface AccountClients {
-  /** The clients with the role of the account; undefined: no role of it is known. They are created when they are first used. */
-  of(account: string): AwsClients | undefined;
-  /** Closes all connections. */
-  close(): void;
-}
-
-interface Dependencies {
-  /** The ARNs of roles, by account. */
-  readonly roles: ReadonlyMap<string, string>;
-  readonly credentialsOf: (roleArn: string) => CredentialsProvider;
-  readonly clientsWith: (credentials: CredentialsProvider) => AwsClients;
-}
-
-export function createAccountClients({ roles, credentialsOf, clientsWith }: Dependencies): AccountClients {
-  const made = new Map<string, AwsClients>();
-  return {
-    of(account) {
-      const known = made.get(account);
-      const roleArn = roles.get(account);
-      if (known !== undefined || roleArn === undefined) return known;
-      const clients = clientsWith(credentialsOf(roleArn));
-      made.set(account, clients);
-      return clients;
-    },
-    close() {
-      for (const clients of made.values()) clients.close();
-    },
-  };
 }

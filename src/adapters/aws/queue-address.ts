@@ -40,11 +40,6 @@ export function queueAddress(queueUrl: string, given: { readonly region: string;
   return { region, ...explicitEndpoint(given.endpoint ?? (isRegular ? undefined : origin)) };
 }
 
-/** The account in a queue's URL, which is its account's in AWS and in emulators; undefined if there is none. */
-export function accountIn(queueUrl: string): string | undefined {
-  return /\/(\d{12})\/[^/]+$/.exec(queueUrl)?.[1];
-}
-
 /** The client options for an endpoint. The SDK refuses an endpoint together with its switches for FIPS and dual-stack, so they are off. */
 export function explicitEndpoint(endpoint: string | undefined): ExplicitEndpoint {
   return endpoint === undefined ? {} : { endpoint, useFipsEndpoint: false, useDualstackEndpoint: false };

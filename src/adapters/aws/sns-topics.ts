@@ -11,15 +11,7 @@ const MISSING = new Set(['NotFound', 'NotFoundException']);
 /** A person waits for the answer, and can do without it. */
 const ASK_TIMEOUT_MS = 5_000;
 
-export function createSnsTopics({
-  clientFor,
-  readerFor = ({ region }) => clientFor(region),
-}: {
-  /** With the credentials of the process, whose queue is subscribed. */
-  readonly clientFor: (region: string) => SNSClient;
-  /** With those for the account of the topic. */
-  readonly readerFor?: (at: { readonly account: string; readonly region: string }) => SNSClient;
-}): TopicClient {
+export function createSnsTopics({ clientFor }: { readonly clientFor: (region: string) => SNSClient }): TopicClient {
   return {
     async confirm(topicArn, token, signal) {
       const region = TOPIC_ARN.exec(topicArn)?.[1];
@@ -33,11 +25,11 @@ export function createSnsTopics({
       }
     },
     async isMissing(topicArn, signal) {
-      const [, region, account] = TOPIC_ARN.exec(topicArn) ?? [];
-      if (region === undefined || account === undefined) return false;
+      const region = TOPIC_ARN.exec(topicArn)?.[1];
+      if (region === undefined) return false;
       const limit = AbortSignal.any([AbortSignal.timeout(ASK_TIMEOUT_MS), ...(signal === undefined ? [] : [signal])]);
       try {
-        await readerFor({ account, region }).send(new GetTopicAttributesCommand({ TopicArn: topicArn }), { abortSignal: limit });
+        await clientFor(region).send(new GetTopicAttributesCommand({ TopicArn: topicArn }), { abortSignal: limit });
         return false;
       } catch (error) {
         signal?.throwIfAborted();

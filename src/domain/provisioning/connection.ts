@@ -42,7 +42,6 @@ const earlierSchema = wishSchema.pick({
   queueArn: true,
   deadLetterArn: true,
   installation: true,
-  bucketAccount: true,
 });
 type Earlier = z.infer<typeof earlierSchema>;
 
@@ -80,8 +79,8 @@ const EARLIER_MAX = 10;
 export function earlierAfter(before: ConnectionRecord | undefined, now: Earlier): Earlier[] {
   if (before === undefined) return [];
   const last = earlierSchema.parse(before);
-  const wayOf = ({ source, topicArn, queueArn, installation, bucketAccount }: Earlier): string =>
-    JSON.stringify([source, topicArn, queueArn, installation, bucketAccount]);
+  const wayOf = ({ source, topicArn, queueArn, installation }: Earlier): string =>
+    JSON.stringify([source, topicArn, queueArn, installation]);
   const others = (before.earlier ?? []).filter((each) => wayOf(each) !== wayOf(last));
   return [...others, last].filter((each) => wayOf(each) !== wayOf(now)).slice(-EARLIER_MAX);
 }

@@ -3,7 +3,6 @@ import { admits, type Delivery } from './denials.ts';
 import { existing, queueOf, type Facts } from './facts.ts';
 import { markOf, otherInstallationOf, ruleArnOf, type Owner } from './names.ts';
 import { parsePolicy, withStatements, type Policy, type Statement } from './policy.ts';
-import { partsPlace, topicStatement } from './wiring.ts';
 
 /** A delivery with what is known about where it goes. */
 export interface Delivered {
@@ -27,7 +26,7 @@ export function topicDeliveries({ wish, wiring: { subscription, rule }, observed
 
 /** What SNS and EventBridge send to the queues. */
 export function queueDeliveries({ wish, wiring: { queues, subscription, rule }, observed }: Facts): readonly Delivered[] {
-  const byHand = observed.handMadeRule && ruleArnOf(partsPlace(wish), observed.handMadeRule.name);
+  const byHand = observed.handMadeRule && ruleArnOf(wish, observed.handMadeRule.name);
   const ruleArn = byHand ?? rule?.arn;
   return queues.flatMap(({ arn, senders }) => {
     const queue = queueOf(observed, arn);
@@ -70,9 +69,6 @@ function withoutOthers(policy: Policy, owner: Owner): Policy {
 function policiesOf(before: Policy, statements: readonly Statement[]): { readonly before: Policy; readonly after: Policy } {
   return {
     before,
-    after: withStatements(
-      before,
-      statements.map((statement) => topicStatement(statement, before.Statement)),
-    ),
+    after: withStatements(before, statements),
   };
 }

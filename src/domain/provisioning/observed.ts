@@ -40,8 +40,6 @@ export type ObservedKey = { readonly key: string; readonly isManagedByAws: boole
 export interface ObservedSubscription {
   /** Absent while it is not confirmed: SNS names no ARN then. */
   readonly arn?: string;
-  /** The account whose credentials can change it. Absent: SNS did not say. */
-  readonly owner?: string;
   readonly isPending: boolean;
   readonly isRaw: boolean;
   readonly filterPolicy?: string;

@@ -21,7 +21,6 @@ export type Resource =
   | 'all-trails'
   | 'trails'
   | 'own-trail'
-  | 'role'
   | 'key'
   | 'key-policies';
 
@@ -34,8 +33,6 @@ export interface Permission {
   readonly sources?: readonly BucketSource[];
   readonly actions: readonly string[];
   readonly resource: Resource;
-  /** Where the bucket belongs to another account: whether a role of that account needs it. Else the process does. */
-  readonly besideBucket?: true;
 }
 
 const BOTH = ['daemon', 'connecting'] as const;
@@ -103,7 +100,6 @@ export const permissions: readonly Permission[] = [
     sources: THROUGH_TOPICS,
     actions: ['sns:GetTopicAttributes', 'sns:ListSubscriptionsByTopic'],
     resource: 'topics',
-    besideBucket: true,
   },
   {
     sid: 'ReadSubscriptions',
@@ -121,7 +117,6 @@ export const permissions: readonly Permission[] = [
     sources: ['notification', 'routed'],
     actions: ['sns:ListTagsForResource'],
     resource: 'own-topics',
-    besideBucket: true,
   },
   {
     sid: 'ReadTheBucket',
@@ -136,7 +131,6 @@ export const permissions: readonly Permission[] = [
     roles: BOTH,
     actions: ['s3:GetBucketNotification'],
     resource: 'bucket',
-    besideBucket: true,
   },
   // the other sources report each expiration
   {
@@ -168,7 +162,6 @@ export const permissions: readonly Permission[] = [
     sources: BY_RULES,
     actions: ['events:DescribeRule', 'events:ListTagsForResource'],
     resource: 'rules',
-    besideBucket: true,
   },
   // a rule that a person made for a bucket has any name, and is known by the list of all rules
   {
@@ -178,7 +171,6 @@ export const permissions: readonly Permission[] = [
     sources: BY_RULES,
     actions: ['events:ListRules', 'events:ListTargetsByRule'],
     resource: 'all-rules',
-    besideBucket: true,
   },
   {
     sid: 'FindTrails',
@@ -187,7 +179,6 @@ export const permissions: readonly Permission[] = [
     sources: ['routed'],
     actions: ['cloudtrail:DescribeTrails'],
     resource: 'all-trails',
-    besideBucket: true,
   },
   {
     sid: 'ReadTrails',
@@ -196,7 +187,6 @@ export const permissions: readonly Permission[] = [
     sources: ['routed'],
     actions: ['cloudtrail:GetTrailStatus', 'cloudtrail:GetEventSelectors'],
     resource: 'trails',
-    besideBucket: true,
   },
   // only where the queues have a key of the user's own: SQS uses it in the name of who sends and receives
   {
@@ -213,14 +203,6 @@ export const permissions: readonly Permission[] = [
     actions: ['kms:DescribeKey', 'kms:GetKeyPolicy'],
     resource: 'key-policies',
   },
-  // only where TALLY_CONNECT_ROLE_ARN is set
-  {
-    sid: 'AssumeTheConnectingRole',
-    why: 'only if `TALLY_CONNECT_ROLE_ARN` is set',
-    roles: ['daemon'],
-    actions: ['sts:AssumeRole'],
-    resource: 'role',
-  },
   {
     sid: 'SelectInTrails',
     why: 'only if `TALLY_TRAIL_ARN` is set: a trail of that permission can be blinded',
@@ -228,7 +210,6 @@ export const permissions: readonly Permission[] = [
     sources: ['routed'],
     actions: ['cloudtrail:PutEventSelectors'],
     resource: 'own-trail',
-    besideBucket: true,
   },
   {
     sid: 'AdmitSenders',
@@ -244,7 +225,6 @@ export const permissions: readonly Permission[] = [
     sources: ['notification', 'routed'],
     actions: ['sns:CreateTopic', 'sns:TagResource', 'sns:SetTopicAttributes', 'sns:DeleteTopic'],
     resource: 'own-topics',
-    besideBucket: true,
   },
   {
     sid: 'AdmitEventBridge',
@@ -253,7 +233,6 @@ export const permissions: readonly Permission[] = [
     sources: ['routed'],
     actions: ['sns:SetTopicAttributes'],
     resource: 'named-topics',
-    besideBucket: true,
   },
   {
     sid: 'SubscribeTheQueue',
@@ -270,7 +249,6 @@ export const permissions: readonly Permission[] = [
     sources: ['notification', 'eventbridge'],
     actions: ['s3:PutBucketNotification'],
     resource: 'bucket',
-    besideBucket: true,
   },
   {
     sid: 'MakeQueues',
@@ -286,6 +264,5 @@ export const permissions: readonly Permission[] = [
     sources: BY_RULES,
     actions: ['events:PutRule', 'events:TagResource', 'events:PutTargets', 'events:RemoveTargets', 'events:DeleteRule'],
     resource: 'rules',
-    besideBucket: true,
   },
 ];

@@ -28,7 +28,7 @@ export type Removal =
     }
   | { readonly part: 'rule'; readonly name: string; readonly rule: Rule; readonly before: ObservedRule }
   | { readonly part: 'trail'; readonly name: string; readonly before: Selectors; readonly after: Selectors }
-  | { readonly part: 'subscription'; readonly name: string; readonly owner?: string | undefined }
+  | { readonly part: 'subscription'; readonly name: string }
   | { readonly part: 'topic' | 'queue'; readonly name: string }
   | { readonly part: 'queue-policy' | 'topic-policy'; readonly name: string; readonly before: Policy; readonly after: Policy };
 
@@ -139,11 +139,11 @@ function subscriptionRemovals(facts: Facts, others: Others, made: Made): readonl
 
 function subscriptionRemoval(facts: Facts, isMade: (arn: string) => boolean): readonly (Removal | Kept)[] {
   const { wiring, observed } = facts;
-  const { arn: name, owner } = existing(observed.subscription) ?? {};
+  const { arn: name } = existing(observed.subscription) ?? {};
   if (name === undefined) return [];
   if (isTopicForeign(facts)) return [{ name, reason: `its topic ${ownerText(existing(observed.topic)?.tags)}` }];
   // a subscription of the queue to a topic of Tally is made for Tally
-  if (isMade(name) || (wiring.topic !== undefined && wiring.topic.isForeign !== true)) return [{ part: 'subscription', name, owner }];
+  if (isMade(name) || (wiring.topic !== undefined && wiring.topic.isForeign !== true)) return [{ part: 'subscription', name }];
   return [{ name, reason: 'nothing says that Tally has made this subscription to a topic of others' }];
 }
 

@@ -6,13 +6,13 @@ import { markOf, parseArn, prefixOf, ruleArnOf, ruleNameOf, snsPrincipals, topic
 import { conditionValues, type Statement } from './policy.ts';
 import { advancedSelector, routedOperations } from './trail.ts';
 
-/** What a bucket is to have in AWS. The account of the place is that of the queues, and the region that of the bucket. */
+/** What a bucket is to have in AWS. The account of the place is that of the queues and of all parts, and the region that of the bucket. */
 export const wishSchema = z.object({
   bucket: z.string(),
   region: z.string(),
   partition: z.string(),
   account: z.string(),
-  /** Of the topic and the rule as well. */
+  /** The account that must own the bucket: another one only with the source `topic`. */
   bucketAccount: z.string(),
   installation: z.string(),
   registry: z.string(),
@@ -62,7 +62,7 @@ export interface Rule {
 
 export interface WiredTopic {
   readonly arn: string;
-  /** Who may publish, and who may subscribe if the queue is in another account. */
+  /** Who may publish. */
   readonly statements: readonly Statement[];
   /** Only the statements are Tally's, and that for EventBridge only if no other one admits the same. */
   readonly isForeign?: true;
@@ -96,17 +96,7 @@ export interface Sender {
   readonly arns: readonly string[];
 }
 
-/** Where the topic and the rule of a wish are: beside its bucket. */
-export function partsPlace({ partition, region, bucketAccount: account }: Wish): Place {
-  return { partition, region, account };
-}
-
-/** Whether the bucket queue is in another region or account than the parts beside the bucket. */
-export function isElsewhere(wish: Wish): boolean {
-  return isFar(wish) || partsPlace(wish).account !== wish.account;
-}
-
-/** Whether the bucket queue is in another region. */
+/** Whether the bucket queue is in another region than the bucket, its topic and its rule. */
 function isFar({ queueArn, region }: Wish): boolean {
   return (parseArn(queueArn)?.region ?? region) !== region;
 }
@@ -115,15 +105,15 @@ function isFar({ queueArn, region }: Wish): boolean {
 export function wiringOf(wish: Wish): Wiring {
   switch (wish.source) {
     case 'notification': {
-      const topicArn = topicArnOf(wish.installation, partsPlace(wish), 'events');
-      const topic = { arn: topicArn, statements: [s3Statement(wish, topicArn), ...subscribeStatements(wish, topicArn)] };
+      const topicArn = topicArnOf(wish.installation, wish, 'events');
+      const topic = { arn: topicArn, statements: [s3Statement(wish, topicArn)] };
       return { topic, ...subscribed(wish, topicArn), entry: entryOf(wish, topicArn), eventBridge: false };
     }
     case 'topic':
       return { ...subscribed(wish, wish.topicArn ?? ''), eventBridge: false };
     case 'eventbridge':
-      // a rule sends straight to a queue of the same region and account only
-      if (isElsewhere(wish)) return { ...throughTopic(wish, routedArn(wish)), eventBridge: true, rule: nativeRule(wish, routedArn(wish)) };
+      // a rule sends straight to a queue of the same region only
+      if (isFar(wish)) return { ...throughTopic(wish, routedArn(wish)), eventBridge: true, rule: nativeRule(wish, routedArn(wish)) };
       return { queues: queuesOf(wish, { rules: rulesOf(wish) }), eventBridge: true, rule: nativeRule(wish) };
     case 'routed': {
       const { topicArn = routedArn(wish) } = wish;
@@ -138,13 +128,13 @@ export function wiringOf(wish: Wish): Wiring {
 }
 
 function routedArn(wish: Wish): string {
-  return topicArnOf(wish.installation, partsPlace(wish), 'routed');
+  return topicArnOf(wish.installation, wish, 'routed');
 }
 
 /** The way of events that a rule sends to a topic. */
 function throughTopic(wish: Wish, topicArn: string): Required<Pick<Wiring, 'topic' | 'subscription'>> & Subscribed {
   const isForeign = wish.topicArn !== undefined;
-  const statements = [eventBridgeStatement(wish, topicArn), ...subscribeStatements(wish, topicArn)];
+  const statements = [eventBridgeStatement(wish, topicArn)];
   return { topic: { arn: topicArn, statements, ...(isForeign && { isForeign }) }, ...subscribed(wish, topicArn) };
 }
 
@@ -162,7 +152,7 @@ function subscribed(wish: Wish, topicArn: string): Subscribed {
   const { queueArn, installation } = wish;
   const topic = parseArn(topicArn);
   const prefix = prefixOf(installation);
-  const { partition, account } = partsPlace(wish);
+  const { partition, account } = wish;
   const arns = [`arn:${partition}:sns:*:${account}:${prefix}-*`, ...(topic?.resource.startsWith(`${prefix}-`) === true ? [] : [topicArn])];
   const topics = { principals: snsPrincipals(topic?.region ?? wish.region, parseArn(queueArn)?.region ?? wish.region), arns };
   const isByRule = wish.source === 'routed' || wish.source === 'eventbridge';
@@ -174,7 +164,7 @@ function subscribed(wish: Wish, topicArn: string): Subscribed {
 }
 
 function rulesOf(wish: Wish): Sender {
-  const { partition, account } = partsPlace(wish);
+  const { partition, account } = wish;
   return { principals: ['events.amazonaws.com'], arns: [`arn:${partition}:events:*:${account}:rule/${prefixOf(wish.installation)}-*`] };
 }
 
@@ -213,7 +203,7 @@ export function sidsOf(owner: Owner): {
   readonly ofTopics: ReadonlySet<string>;
 } {
   const [topics, rules] = [`${markOf(owner)}-topics`, `${markOf(owner)}-rules`];
-  return { topics, rules, all: new Set([topics, rules]), ofTopics: new Set([markOf(owner), subscribeSid(owner)]) };
+  return { topics, rules, all: new Set([topics, rules]), ofTopics: new Set([markOf(owner)]) };
 }
 
 /**
@@ -260,26 +250,15 @@ function single(values: readonly string[]): string | readonly string[] {
 
 /** One statement for all buckets of the account: one for each would outgrow the 30 KB of a topic's policy. */
 function s3Statement(wish: Wish, topicArn: string): Statement {
-  const { partition, bucketAccount } = wish;
+  const { partition, account } = wish;
   return {
     Sid: markOf(wish),
     Effect: 'Allow',
     Principal: { Service: 's3.amazonaws.com' },
     Action: 'sns:Publish',
     Resource: topicArn,
-    Condition: { StringEquals: { 'aws:SourceAccount': bucketAccount }, ArnLike: { 'aws:SourceArn': `arn:${partition}:s3:::*` } },
+    Condition: { StringEquals: { 'aws:SourceAccount': account }, ArnLike: { 'aws:SourceArn': `arn:${partition}:s3:::*` } },
   };
-}
-
-/** The statement of a topic with every account that an earlier one allows, because buckets of several accounts may share the topic. */
-export function topicStatement(wanted: Statement, present: readonly Statement[]): Statement {
-  const earlier = present.find(({ Sid }) => Sid === wanted.Sid);
-  const [account] = conditionValues(wanted, 'StringEquals', 'aws:SourceAccount');
-  const known = conditionValues(earlier, 'StringEquals', 'aws:SourceAccount').filter((each) => /^\d{12}$/.test(each));
-  if (account === undefined || known.length === 0) return wanted;
-  const accounts = single([...new Set([account, ...known])].sort());
-  const condition: unknown = wanted['Condition'];
-  return { ...wanted, Condition: { ...(typeof condition === 'object' && condition), StringEquals: { 'aws:SourceAccount': accounts } } };
 }
 
 /** Without a Condition: SNS supports none for EventBridge, and a statement with one drops every event. */
@@ -291,28 +270,6 @@ function eventBridgeStatement(wish: Wish, topicArn: string): Statement {
     Action: 'sns:Publish',
     Resource: topicArn,
   };
-}
-
-/**
- * The account of the queue makes the subscription, because SNS asks for no confirmation then: the topic must let it.
- * https://docs.aws.amazon.com/sns/latest/dg/sns-send-message-to-sqs-cross-account.html
- */
-function subscribeStatements(wish: Wish, topicArn: string): readonly Statement[] {
-  if (partsPlace(wish).account === wish.account) return [];
-  return [
-    {
-      Sid: subscribeSid(wish),
-      Effect: 'Allow',
-      Principal: { AWS: `arn:${wish.partition}:iam::${wish.account}:root` },
-      Action: 'sns:Subscribe',
-      Resource: topicArn,
-      Condition: { StringEquals: { 'sns:Protocol': 'sqs', 'sns:Endpoint': wish.queueArn } },
-    },
-  ];
-}
-
-function subscribeSid(owner: Owner): string {
-  return `${markOf(owner)}-subscribe`;
 }
 
 const EVENTS = ['s3:ObjectCreated:*', 's3:ObjectRemoved:*', 's3:LifecycleExpiration:*'];
@@ -349,7 +306,7 @@ function nativeRule(wish: Wish, topicArn?: string): Rule {
   const tagTypes = wish.enrich === 'tags' ? ['Object Tags Added', 'Object Tags Deleted'] : [];
   return {
     name,
-    arn: ruleArnOf(partsPlace(wish), name),
+    arn: ruleArnOf(wish, name),
     pattern: { source: ['aws.s3'], 'detail-type': [...DETAIL_TYPES, ...tagTypes], detail: { bucket: { name: [wish.bucket] } } },
     target: { ...(topicArn === undefined ? { id: 'bucket-queue', arn: wish.queueArn } : routedTarget(topicArn)), ...undeliverable(wish) },
   };
@@ -363,7 +320,7 @@ function trailRule(wish: Wish, topicArn: string): Rule {
   const name = ruleNameOf(wish.installation, wish.bucket, wish.source);
   return {
     name,
-    arn: ruleArnOf(partsPlace(wish), name),
+    arn: ruleArnOf(wish, name),
     pattern: {
       source: ['aws.s3'],
       'detail-type': ['AWS API Call via CloudTrail', 'AWS Service Event via CloudTrail'],
@@ -422,30 +379,3 @@ export const specifiedTransformer: InputTransformer = {
   template:
     '{"Records":[{"cloudRegion":<cloudRegion>,"eventName":<eventName>,"eventTime":<eventTime>,"storage":{"bucket":{"name":<bucketName>},"object":{"eTag":"","isDeleteMarker":<isDeleteMarker>,"key":<key>,"versionId":<versionId>}}}]}',
 };
-
-/**
- * The two sides of a connection: that of the bucket, with its topic and its rule, and that of the bucket queue. They may be in
- * different regions and accounts, and then each request goes to one of them, with its credentials.
- */
-
-export interface Side {
-  readonly of: 'bucket' | 'queue';
-  readonly account: string;
-  readonly region: string;
-  /** The role whose credentials are used; absent: those of the process. */
-  readonly role?: string | undefined;
-}
-
-/** The roles that the settings name, by their accounts. */
-export type Roles = ReadonlyMap<string, string>;
-
-/** The side with the role of its account. */
-export function withRole(side: Side, roles: Roles): Side {
-  const role = roles.get(side.account);
-  return role === undefined ? side : { ...side, role };
-}
-
-/** A side as people read it. */
-export function sideText({ of, account, region, role }: Side): string {
-  return `on the side of the ${of}: ${region}, account ${account}, with ${role === undefined ? 'the credentials of the process' : `the role ${role}`}`;
-}

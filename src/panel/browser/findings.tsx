@@ -45,24 +45,10 @@ export function Findings({ findings, bucket }: FindingsProps) {
           <p>
             Why it matters: <Advice>{finding.why}</Advice>
           </p>
-          <SideLine of={finding.side} />
           <Remedy fix={finding.fix} bucket={bucket} />
         </li>
       ))}
     </ul>
-  );
-}
-
-/** Where something is and with which credentials, if bucket and bucket queue are in different places. */
-export function SideLine({ of }: { readonly of: Finding['side'] }) {
-  if (of === undefined) return null;
-  return (
-    <p>
-      <small>
-        On the side of the {of.of}: {of.region}, account {of.account}, with{' '}
-        {of.role === undefined ? 'the credentials of the process' : <Text>{`the role ${of.role}`}</Text>}
-      </small>
-    </p>
   );
 }
 

@@ -4,7 +4,7 @@ import { differenceOf } from '../../domain/difference.ts';
 import type { ConnectionView, PlanView } from '../../api/connections.ts';
 import { call, problemFrom, type Problem, type RequestTo } from './api.ts';
 import { applyUntilDone } from './applying.ts';
-import { Findings, Lines, SideLine } from './findings.tsx';
+import { Findings, Lines } from './findings.tsx';
 import { Act } from './form.tsx';
 import { useLoaded } from './load.ts';
 import { Busy, Details, Failure, Text } from './parts.tsx';
@@ -267,7 +267,7 @@ function PlanDocument({ plan, wish, left, onWish }: DocumentProps) {
 const ACTIONS = { create: 'Make', change: 'Change', remove: 'Remove' } as const;
 
 function Step({
-  change: { part, action, name, before, after, side },
+  change: { part, action, name, before, after },
   isDone,
 }: {
   readonly change: PlanView['changes'][number];
@@ -276,7 +276,6 @@ function Step({
   return (
     <li>
       {ACTIONS[action]} {partTexts[part]} <Text>{name}</Text> {isDone && <span class="state good">done</span>}
-      <SideLine of={side} />
       <details>
         <summary>Show the difference</summary>
         <Lines>{differenceOf(before, after)}</Lines>

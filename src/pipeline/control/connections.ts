@@ -95,8 +95,8 @@ export function createConnections({
         signal,
       ).catch((error: unknown) => Promise.reject(connectedNotApplied(bucket, error))),
     async plan(bucket: string, query: WishFields, signal: AbortSignal): Promise<PlanView> {
-      const { plan, connection, isConnected, roles } = await provisioning.plan(wishRequest(bucket, query), signal);
-      return planView(plan, { connected: isConnected, state: connection?.state ?? 'none', roles });
+      const { plan, connection, isConnected } = await provisioning.plan(wishRequest(bucket, query), signal);
+      return planView(plan, { connected: isConnected, state: connection?.state ?? 'none' });
     },
     pause: async (bucket: string, signal: AbortSignal): Promise<ConnectionView> => connectionView(await provisioning.pause(bucket, signal)),
     resume: async (bucket: string, signal: AbortSignal): Promise<ConnectionView> =>

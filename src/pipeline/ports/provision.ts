@@ -23,20 +23,10 @@ export interface OwnedBucket {
   readonly account: string;
 }
 
-/** Where something is: a request about it goes to this region, with the credentials for this account. */
-export type At = Pick<Place, 'account' | 'region'>;
+/** Where something is: a request about it goes to this region. */
+export type At = Pick<Place, 'region'>;
 
-/** A subscription, and the account that may read and change it: the one that made it. */
-export interface OwnedSubscription {
-  readonly arn: string;
-  /** Absent: that of its topic. */
-  readonly owner?: string | undefined;
-}
-
-/**
- * Requests about what has an ARN go to the region that it names, with the credentials of its account. A subscription is made
- * with those of its queue's account, in the region of the topic.
- */
+/** Requests about what has an ARN go to the region that it names: a subscription is made in that of the topic. */
 export interface AwsReads {
   /** The notification configuration as S3's own XML. */
   notificationOf(bucket: OwnedBucket, signal?: AbortSignal): Promise<string>;
@@ -50,7 +40,7 @@ export interface AwsReads {
     queueArn: string,
     signal?: AbortSignal,
   ): Promise<{ readonly topic: ObservedTopic; readonly subscription: ObservedSubscription | 'absent' } | 'absent'>;
-  /** The tags of a topic in the account of the credentials. */
+  /** The tags of a topic of this account. */
   topicTags(topicArn: string, signal?: AbortSignal): Promise<Tags | 'absent'>;
   /** The rule on the default bus. */
   ruleOf(at: At, name: string, signal?: AbortSignal): Promise<ObservedRule | 'absent'>;
@@ -95,7 +85,7 @@ export interface AwsWrites {
   /** An empty policy removes it. */
   setQueuePolicy(queueArn: string, policy: string, signal?: AbortSignal): Promise<void>;
   subscribe(subscription: Subscription, signal?: AbortSignal): Promise<void>;
-  setSubscription(subscription: OwnedSubscription, attributes: Readonly<Record<string, string>>, signal?: AbortSignal): Promise<void>;
+  setSubscription(subscriptionArn: string, attributes: Readonly<Record<string, string>>, signal?: AbortSignal): Promise<void>;
   /** Makes or changes the rule, with its pattern as a whole. The tags are those of a new one. */
   putRule(at: At, rule: Rule, tags: Tags, signal?: AbortSignal): Promise<void>;
   putTarget(at: At, rule: Rule, signal?: AbortSignal): Promise<void>;
@@ -103,7 +93,7 @@ export interface AwsWrites {
   removeRule(at: At, rule: Rule, signal?: AbortSignal): Promise<void>;
   /** Replaces all selectors of the trail, in its home region. */
   putSelectors(trailArn: string, selectors: Selectors, signal?: AbortSignal): Promise<void>;
-  unsubscribe(subscription: OwnedSubscription, signal?: AbortSignal): Promise<void>;
+  unsubscribe(subscriptionArn: string, signal?: AbortSignal): Promise<void>;
   deleteTopic(topicArn: string, signal?: AbortSignal): Promise<void>;
 }
 

@@ -12,7 +12,7 @@ import { canonicalEntry, parseNotification, entryText, lostEntries } from '../..
 import type { Observed } from '../../domain/provisioning/observed.ts';
 import { completeTopic, missingFamilies } from '../../domain/provisioning/overlap.ts';
 import { withNotMade, planOf, withPlanFirst } from '../../domain/provisioning/planning/plan.ts';
-import { withRole, type Roles, wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
+import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { AwsReads } from '../ports/provision.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
@@ -34,7 +34,6 @@ interface DiagnoseDependencies extends WithPorts<'state' | 'clock'> {
   readonly queueUrls: readonly string[];
   readonly wishOf: WishOf;
   readonly observe: Observe;
-  readonly roles: Roles;
 }
 
 /** Throws `connect.embedded` only. `known`: the record of its connection, if it was read just now. */
@@ -49,20 +48,14 @@ export function createDiagnose({
   queueUrls,
   wishOf,
   observe,
-  roles,
 }: DiagnoseDependencies): Diagnose {
   return async function diagnose(record, signal, known) {
     const connection = await readable(record, (...of) => diagnoseConnection(...of, known), signal);
     // S3 would fail again, and be found twice
     if (!connection.isRead) return connection.findings;
     const ofClock = await readable(record, diagnoseClock, signal);
-    return [...connection.findings, ...ofClock.findings, ...(await diagnoseEnrichment(record, signal))].map(withItsRole);
+    return [...connection.findings, ...ofClock.findings, ...(await diagnoseEnrichment(record, signal))];
   };
-
-  /** What is in the account of the queues is read with the credentials of the process. */
-  function withItsRole(finding: Finding): Finding {
-    return finding.side?.of === 'bucket' ? { ...finding, side: withRole(finding.side, roles) } : finding;
-  }
 
   /** What the read finds; a read that fails is a finding. */
   async function readable(

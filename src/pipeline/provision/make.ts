@@ -13,7 +13,7 @@ import {
 } from '../../domain/provisioning/policy.ts';
 import { topicRemoval, type Removal } from '../../domain/provisioning/removal.ts';
 import { foreignSelectors, selectorText, type Selectors } from '../../domain/provisioning/trail.ts';
-import { partsPlace, sidsOf, wiringOf, type Subscription, type Wish, type Rule } from '../../domain/provisioning/wiring.ts';
+import { sidsOf, wiringOf, type Subscription, type Wish, type Rule } from '../../domain/provisioning/wiring.ts';
 import type { Provisioner } from '../ports/provision.ts';
 import { changedMeanwhile } from './write-notification.ts';
 import type { ObservedRule, ObservedTarget } from '../../domain/provisioning/observed.ts';
@@ -65,10 +65,10 @@ export function createMakeParts(aws: Provisioner) {
     { name, before, after }: { readonly name: string; readonly before: Selectors; readonly after: Selectors },
     signal?: AbortSignal,
   ): Promise<void> {
-    const [current] = await aws.trailsOf(partsPlace(wish), { arn: name }, signal);
+    const [current] = await aws.trailsOf(wish, { arn: name }, signal);
     if (canonicalJson(current?.selectors) !== canonicalJson(before)) return;
     await aws.putSelectors(name, after, signal);
-    const [trail] = await aws.trailsOf(partsPlace(wish), { arn: name }, signal);
+    const [trail] = await aws.trailsOf(wish, { arn: name }, signal);
     const [theirs = [], wanted = []] = [trail?.selectors ?? before, before].map((selectors) => foreignSelectors(selectors, wish));
     if (canonicalJson(theirs) === canonicalJson(wanted)) return;
     throw changedMeanwhile({
@@ -99,7 +99,7 @@ export function createMakeParts(aws: Provisioner) {
     const found = await aws.topicOf(wanted.topicArn, wanted.queueArn, signal);
     const present = found === 'absent' ? undefined : existing(found.subscription);
     if (present?.arn !== name || canonicalJson(subscriptionAttributes(present, wanted)[0]) !== canonicalJson(before)) return;
-    await aws.setSubscription({ arn: name, owner: present.owner }, after, signal);
+    await aws.setSubscription(name, after, signal);
   }
 
   async function deleteTopic(wish: Wish, topicArn: string, signal?: AbortSignal): Promise<void> {
@@ -142,7 +142,7 @@ export function createMakeParts(aws: Provisioner) {
         case 'trail':
           return setSelectors(wish, removal, signal);
         case 'subscription':
-          return aws.unsubscribe({ arn: removal.name, owner: removal.owner }, signal);
+          return aws.unsubscribe(removal.name, signal);
         case 'topic-policy':
         case 'queue-policy':
           return setPolicy(wish, removal.name, removal, signal);
@@ -190,26 +190,26 @@ interface SeenRule {
 /** Creates the functions. Each writes only if what it is about is still as the plan has seen it, and this registry's: the caller plans again. */
 function createMakeRules(aws: Provisioner) {
   async function isAsSeen(wish: Wish, { rule, before }: SeenRule, signal?: AbortSignal): Promise<boolean> {
-    const present = existing(await aws.ruleOf(partsPlace(wish), rule.name, signal));
+    const present = existing(await aws.ruleOf(wish, rule.name, signal));
     return canonicalJson(present) === canonicalJson(before) && (present === undefined || isOwn(present.tags, wish));
   }
 
   return {
     async put(wish: Wish, seen: SeenRule, signal?: AbortSignal): Promise<void> {
-      if (await isAsSeen(wish, seen, signal)) await aws.putRule(partsPlace(wish), seen.rule, tagsOf(wish, wish.bucket), signal);
+      if (await isAsSeen(wish, seen, signal)) await aws.putRule(wish, seen.rule, tagsOf(wish, wish.bucket), signal);
     },
     async putTarget(
       wish: Wish,
       { rule, before }: { readonly rule: Rule; readonly before?: ObservedTarget },
       signal?: AbortSignal,
     ): Promise<void> {
-      const present = existing(await aws.ruleOf(partsPlace(wish), rule.name, signal));
+      const present = existing(await aws.ruleOf(wish, rule.name, signal));
       if (present === undefined || !isOwn(present.tags, wish)) return;
       const target = present.targets.find(({ id }) => id === rule.target.id);
-      if (canonicalJson(target) === canonicalJson(before)) await aws.putTarget(partsPlace(wish), rule, signal);
+      if (canonicalJson(target) === canonicalJson(before)) await aws.putTarget(wish, rule, signal);
     },
     async remove(wish: Wish, seen: SeenRule, signal?: AbortSignal): Promise<void> {
-      if (await isAsSeen(wish, seen, signal)) await aws.removeRule(partsPlace(wish), seen.rule, signal);
+      if (await isAsSeen(wish, seen, signal)) await aws.removeRule(wish, seen.rule, signal);
     },
   };
 }

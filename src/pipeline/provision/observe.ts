@@ -8,7 +8,7 @@ import { parseNotification } from '../../domain/provisioning/notification.ts';
 import { namesBucket, neededEvents } from '../../domain/provisioning/hand-made-rule.ts';
 import type { HandMadeRule, Observed, ObservedKey, ObservedTrail } from '../../domain/provisioning/observed.ts';
 import { queueMissing } from '../../domain/provisioning/planning/queue-missing.ts';
-import { partsPlace, wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
+import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { At, AwsReads, OwnedBucket } from '../ports/provision.ts';
 
@@ -32,7 +32,7 @@ export function createObserve(aws: AwsReads): Observe {
     }
     const topic = await topicOf(wish, signal);
     const named = new Map([
-      ...keyNamed(existing(topic.topic)?.kmsKeyId, partsPlace(wish)),
+      ...keyNamed(existing(topic.topic)?.kmsKeyId, wish),
       ...observedQueues.flatMap(({ kmsKeyId, arn }) => keyNamed(kmsKeyId, parseArn(arn) ?? wish)),
     ]);
     return {
@@ -73,7 +73,7 @@ export function createObserve(aws: AwsReads): Observe {
   async function ruleOf(wish: Wish, signal?: AbortSignal): Promise<Pick<Observed, 'rule' | 'handMadeRule' | 'trails'>> {
     const { rule: own, selector } = wiringOf(wish);
     if (own === undefined) return {};
-    const rule = await aws.ruleOf(partsPlace(wish), own.name, signal);
+    const rule = await aws.ruleOf(wish, own.name, signal);
     const handMadeRule = rule === 'absent' ? await handMadeRuleOf(wish, signal) : undefined;
     const trails = selector === undefined ? undefined : await trailsOf(wish, signal);
     return { rule, ...defined({ handMadeRule, trails }) };
@@ -83,7 +83,7 @@ export function createObserve(aws: AwsReads): Observe {
   async function handMadeRuleOf(wish: Wish, signal?: AbortSignal): Promise<HandMadeRule | undefined> {
     const wiring = wiringOf(wish);
     const needed = neededEvents(wish, wiring);
-    const found = (await aws.rulesAbout(partsPlace(wish), wish.bucket, signal)).flatMap(({ targets, ...rule }) => {
+    const found = (await aws.rulesAbout(wish, wish.bucket, signal)).flatMap(({ targets, ...rule }) => {
       // another registry's rule goes with its bucket
       if (/^tally-[0-9a-f]{8}-/.test(rule.name)) return [];
       const target = targets.find(({ arn }) => arn === wiring.rule?.target.arn);
@@ -94,8 +94,8 @@ export function createObserve(aws: AwsReads): Observe {
 
   async function trailsOf(wish: Wish, signal?: AbortSignal): Promise<readonly ObservedTrail[] | undefined> {
     const { trailArn, trailBucket } = wish;
-    if (trailArn !== undefined) return aws.trailsOf(partsPlace(wish), { arn: trailArn }, signal);
-    return trailBucket === undefined ? undefined : aws.trailsOf(partsPlace(wish), { logBucket: trailBucket }, signal);
+    if (trailArn !== undefined) return aws.trailsOf(wish, { arn: trailArn }, signal);
+    return trailBucket === undefined ? undefined : aws.trailsOf(wish, { logBucket: trailBucket }, signal);
   }
 }
 

@@ -1,10 +1,10 @@
 /** The operations about connections: what they read, and who may see what. They are wired here once. */
 import { type WishRequest, applyCommand } from '../../domain/provisioning/planning/apply-command.ts';
-import type { Finding } from '../../domain/provisioning/checks/finding.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { withNotMade, planOf, type Plan } from '../../domain/provisioning/planning/plan.ts';
-import { withRole, type Roles, type Wish } from '../../domain/provisioning/wiring.ts';
+import type { Wish } from '../../domain/provisioning/wiring.ts';
 import type { Kept } from '../../domain/provisioning/removal.ts';
+import { docsPage } from '../../domain/doc-pages.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { AwsReads, Provisioner } from '../ports/provision.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
@@ -21,10 +21,7 @@ import { createWriteNotification } from './write-notification.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
 interface ProvisionDependencies extends WithPorts<'state' | 'clock'> {
-  /** For what plans, applies and removes. */
   readonly aws: Provisioner;
-  /** For checks, which the daemon makes by itself. Default: the same. */
-  readonly reads?: AwsReads;
   readonly storage: Pick<ObjectStorage, 'regionOf' | 'versioningOf' | 'firstKey' | 'readVersion' | 'readTags'>;
   /** The bucket queue that plans connect to; absent if the settings name none. */
   readonly queueUrl: string | undefined;
@@ -37,8 +34,6 @@ interface ProvisionDependencies extends WithPorts<'state' | 'clock'> {
   /** Makes the id of a registry that has none. Default: random. */
   readonly newRegistryId?: () => string;
   readonly isEmbedded: boolean;
-  /** The roles that the settings name, by their accounts. */
-  readonly roles?: Roles;
   readonly trailArn?: string | undefined;
   readonly trailBucket?: string | undefined;
 }
@@ -48,7 +43,6 @@ interface Planned {
   readonly connection: ConnectionRecord | undefined;
   /** Whether there is a record of the bucket. */
   readonly isConnected: boolean;
-  readonly roles: Roles;
 }
 
 export interface Provisioning {
@@ -69,14 +63,14 @@ export interface Provisioning {
 }
 
 export function createProvisioning(dependencies: ProvisionDependencies): Provisioning {
-  const { state, aws, clock, reads = aws, queueUrl, moreQueueUrls = [], deadLetterUrl, roles = new Map() } = dependencies;
+  const { state, aws, clock, queueUrl, moreQueueUrls = [], deadLetterUrl } = dependencies;
   const ownerOf = createOwner({ state, named: dependencies.installation, newRegistryId: dependencies.newRegistryId });
   const wishOf = createWishOf({ ...dependencies, readBucketQueue: createReadBucketQueue({ aws, deadLetterUrl }), ownerOf });
 
   /** The wish of a request about parts that are to be made. */
   async function wanted(request: WishRequest, signal?: AbortSignal): Promise<Wished> {
     const wished = await wishOf(request, signal);
-    refuseWithoutRole(wished.wish, roles);
+    refuseOtherAccount(wished.wish);
     return wished;
   }
 
@@ -100,7 +94,6 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
       readBucketQueue,
       wishOf: createWishOf({ ...dependencies, readBucketQueue, ownerOf }),
       observe: createObserve(by),
-      roles,
     });
   }
 
@@ -116,7 +109,7 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
       // what heals a finding is to apply this plan, whose wish may be another one than the stored one
       const heals = `tally bucket apply ${request.bucket}`;
       const findings = found.map((finding) => (finding.fix === heals ? { ...finding, fix: command } : finding));
-      return { plan: { ...plan, findings: withRoles(findings, roles) }, connection, isConnected, roles };
+      return { plan: { ...plan, findings }, connection, isConnected };
     },
     async apply(request, options, signal) {
       const { wish, record } = await wanted(request, signal);
@@ -135,20 +128,16 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
       return undefined;
     },
     removeEarlier: (bucket, signal) => removeParts.earlier(bucket, signal),
-    diagnose: diagnoseBy(reads),
-    diagnoseSharing: diagnoseBy(createSharedReads(reads, clock)),
+    diagnose: diagnoseBy(aws),
+    diagnoseSharing: diagnoseBy(createSharedReads(aws, clock)),
   };
 }
 
-/** Another account has its own topics and rules, and no policy of those lets the process make any. */
-function refuseWithoutRole({ bucket, bucketAccount, account, source }: Wish, roles: Roles): void {
-  if (bucketAccount === account || source === 'topic' || roles.has(bucketAccount)) return;
+/** Tally has no credentials for another account: its owner sends the events to a topic, and lets the bucket be read. */
+function refuseOtherAccount({ bucket, bucketAccount, account, source }: Wish): void {
+  if (bucketAccount === account || source === 'topic') return;
   throw new RequestError(
-    'connect.no-role',
-    `${bucket} belongs to the account ${bucketAccount}, and the bucket queue to ${account}: add a role of the account ${bucketAccount} to TALLY_CONNECT_ROLE_ARN. \`tally iam-policy --bucket-account ${bucketAccount}\` prints what it needs`,
+    'connect.other-account',
+    `${bucket} belongs to the account ${bucketAccount}, and the bucket queue to ${account}. Let its owner send the events to a topic there, and connect it with \`tally bucket add ${bucket} --bucket-account ${bucketAccount} --source topic --topic ARN\` (${docsPage('docs/guides/connect.md#another-region-or-account')})`,
   );
-}
-
-function withRoles(findings: readonly Finding[], roles: Roles): readonly Finding[] {
-  return findings.map((finding) => (finding.side === undefined ? finding : { ...finding, side: withRole(finding.side, roles) }));
 }

@@ -7,7 +7,7 @@ import { gapId } from '../../domain/gaps/gap.ts';
 import { connectionSchema, madeSubscription, subscriptionName, type ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { markOf } from '../../domain/provisioning/names.ts';
 import { removalOf, type Kept, type Made, type Removal } from '../../domain/provisioning/removal.ts';
-import { wiringOf, type Wish, partsPlace, routedTopic, type Rule } from '../../domain/provisioning/wiring.ts';
+import { wiringOf, type Wish, routedTopic, type Rule } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { AwsReads } from '../ports/provision.ts';
 import type { StateStore } from '../ports/state.ts';
@@ -218,8 +218,7 @@ function createUnrecordedWishes({ state, aws }: UnrecordedDependencies): Unrecor
       if (recorded.has(record.bucket) || record.bucket === like.bucket) continue;
       for (const wish of waysOf(like, record)) {
         // one bucket that uses a part is enough
-        const { region, account } = partsPlace(wish);
-        const uses = `${wish.source} ${region} ${account} ${wish.topicArn ?? ''}`;
+        const uses = `${wish.source} ${wish.region} ${wish.topicArn ?? ''}`;
         if (!found.has(uses) && (await isWired(wish, signal))) found.set(uses, wish);
       }
     }
@@ -227,9 +226,9 @@ function createUnrecordedWishes({ state, aws }: UnrecordedDependencies): Unrecor
   };
 
   async function hasRule(wish: Wish, rule: Rule, signal?: AbortSignal): Promise<boolean> {
-    if ((await aws.ruleOf(partsPlace(wish), rule.name, signal)) !== 'absent') return true;
+    if ((await aws.ruleOf(wish, rule.name, signal)) !== 'absent') return true;
     // a shared rule, or one that a person made for the bucket, uses the same topic, queue and statements
-    const made = await aws.rulesAbout(partsPlace(wish), wish.bucket, signal);
+    const made = await aws.rulesAbout(wish, wish.bucket, signal);
     return made.some(({ targets }) => targets.some(({ arn }) => arn === rule.target.arn));
   }
 

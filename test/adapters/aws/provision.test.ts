@@ -53,10 +53,7 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
         return {
           configuration,
           policy: await policyOf(queue.url),
-          rule: await provisioner.ruleOf(
-            { account: '000000000000', region: aws.region },
-            ruleNameOf(world.installation, bucket, 'eventbridge'),
-          ),
+          rule: await provisioner.ruleOf({ region: aws.region }, ruleNameOf(world.installation, bucket, 'eventbridge')),
           topic: await provisioner.topicOf(arn, queue.arn),
           tags: await provisioner.topicTags(arn),
         };

@@ -52,7 +52,7 @@ describe('a request about a connection that AWS refuses', () => {
     });
     const { queues, rules } = await startService(403, 'application/x-amz-json-1.1', json('UnrecognizedClientException', 'expired'));
     await expect(queues.queueOf(QUEUE_ARN)).rejects.toMatchObject({ code: 'connect.credentials' });
-    await expect(rules.ruleOf({ account: ACCOUNT, region: REGION }, 'rule')).rejects.toMatchObject({ code: 'connect.credentials' });
+    await expect(rules.ruleOf({ region: REGION }, 'rule')).rejects.toMatchObject({ code: 'connect.credentials' });
   });
 
   const codeOf = (action: Action, name: string): unknown =>
@@ -87,7 +87,7 @@ describe('a request about a connection that AWS refuses', () => {
       'application/x-amz-json-1.1',
       json('LimitExceededException', 'The requested resource exceeds'),
     );
-    await expect(rules.putRule({ account: ACCOUNT, region: REGION }, rule!, {})).rejects.toMatchObject({
+    await expect(rules.putRule({ region: REGION }, rule!, {})).rejects.toMatchObject({
       code: 'connect.quota',
       reason: expect.stringContaining('an event bus has 300 rules'),
     });
@@ -96,12 +96,12 @@ describe('a request about a connection that AWS refuses', () => {
   it('in an entry of an answer that is none of a refusal is the same', async () => {
     const failed = (ErrorCode: string) => JSON.stringify({ FailedEntryCount: 1, FailedEntries: [{ ErrorCode, ErrorMessage: 'no' }] });
     const full = await startService(200, 'application/x-amz-json-1.1', failed('LimitExceededException'));
-    await expect(full.rules.putTarget({ account: ACCOUNT, region: REGION }, rule!)).rejects.toMatchObject({
+    await expect(full.rules.putTarget({ region: REGION }, rule!)).rejects.toMatchObject({
       code: 'connect.quota',
       reason: expect.stringContaining('5 targets'),
     });
     const other = await startService(200, 'application/x-amz-json-1.1', failed('ConcurrentModificationException'));
-    await expect(other.rules.putTarget({ account: ACCOUNT, region: REGION }, rule!)).rejects.toMatchObject({ code: 'connect.unavailable' });
+    await expect(other.rules.putTarget({ region: REGION }, rule!)).rejects.toMatchObject({ code: 'connect.unavailable' });
   });
 
   it.each([

@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { bucketSources } from '../../../src/domain/bucket.ts';
-import { iamPolicies, iamPolicy } from '../../../src/domain/provisioning/iam.ts';
+import { iamPolicy } from '../../../src/domain/provisioning/iam.ts';
 import { permissions, type IamRole } from '../../../src/domain/provisioning/permissions.ts';
 
 const ROOT = new URL('../../..', import.meta.url).pathname;
@@ -56,43 +56,6 @@ describe('the table of permissions', () => {
     const isRead = (action: string): boolean => /:(?:Get|List|Describe)/.test(action);
     expect([...called].filter((action) => isRead(action) && !actionsFor('daemon').includes(action))).toEqual([]);
     expect(actionsFor('daemon').filter((action) => /:(?:Put|Set|Create|Subscribe|Unsubscribe|Tag|Remove)/.test(action))).toEqual([]);
-  });
-
-  it('permits the daemon the role for connections where one is set, and nothing of it otherwise', () => {
-    const connectRoleArns = ['arn:aws:iam::123456789012:role/tally-connect'];
-    expect(JSON.stringify(iamPolicy('daemon', bucketSources, names))).not.toContain('sts:');
-    expect(iamPolicy('daemon', bucketSources, { ...names, connectRoleArns })).toMatchObject({
-      Statement: expect.arrayContaining([expect.objectContaining({ Action: ['sts:AssumeRole'], Resource: connectRoleArns })]),
-    });
-    expect(JSON.stringify(iamPolicy('connecting', bucketSources, { ...names, connectRoleArns }))).not.toContain('sts:');
-  });
-
-  it('has for a bucket of another account what the process and a role there need, and who may assume that role', () => {
-    const elsewhere = {
-      ...names,
-      bucketAccount: '999999999999',
-      bucketRegion: 'eu-west-1',
-      connectRoleArns: ['arn:aws:iam::999999999999:role/tally'],
-    };
-    const principal = { arn: 'arn:aws:iam::123456789012:role/tally', externalId: 'tally-7' };
-    const both = iamPolicies('daemon', ['eventbridge'], elsewhere, principal);
-    expect(both.trust_of_role).toMatchObject({
-      Statement: [
-        { Principal: { AWS: principal.arn }, Action: 'sts:AssumeRole', Condition: { StringEquals: { 'sts:ExternalId': 'tally-7' } } },
-      ],
-    });
-    const [process, role] = [both.process, both.role].map((policy) => JSON.stringify(policy));
-    expect(process).toContain('sts:AssumeRole');
-    expect(process).not.toMatch(/events:|s3:(?:Get|Put)BucketNotification|sns:(?:Create|Delete)Topic/);
-    expect(role).toContain('arn:aws:events:eu-west-1:999999999999:rule/tally-0a1b2c3d-*');
-    expect(role).toContain('arn:aws:sns:eu-west-1:999999999999:tally-0a1b2c3d-*');
-    expect(role).not.toMatch(/sqs:|sts:|s3:GetObject/);
-    expect(both.bucket_policy).toMatchObject({
-      Statement: expect.arrayContaining([
-        expect.objectContaining({ Principal: { AWS: principal.arn }, Action: ['s3:GetObject'], Resource: 'arn:aws:s3:::photos/*' }),
-      ]),
-    });
-    expect(JSON.stringify(both.bucket_policy)).not.toContain('Notification');
   });
 
   it('permits the statement for EventBridge in a topic of others that is named for routed, and reads of it', () => {

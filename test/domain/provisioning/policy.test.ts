@@ -8,13 +8,12 @@ import {
   QUEUE_POLICY_BYTES_MAX,
   QUEUE_STATEMENTS_MAX,
   sameStatements,
-  TOPIC_POLICY_BYTES_MAX,
   withoutStatements,
   withStatements,
   type Policy,
   type Statement,
 } from '../../../src/domain/provisioning/policy.ts';
-import { queueStatements, sidsOf, topicStatement, wiringOf, type Wish } from '../../../src/domain/provisioning/wiring.ts';
+import { queueStatements, sidsOf, wiringOf, type Wish } from '../../../src/domain/provisioning/wiring.ts';
 import { ACCOUNT, INSTALLATION, REGISTRY, THEIR_TOPIC, wish } from '../../support/fakes/aws-parts.ts';
 
 const statement: fc.Arbitrary<Statement> = fc.record(
@@ -113,15 +112,6 @@ describe('the policies of 200 buckets', () => {
     const [first] = policiesOf(wishes);
     expect(policyBytes(first!)).toBeLessThan(QUEUE_POLICY_BYTES_MAX);
     expect(first!.Statement.length).toBeLessThan(QUEUE_STATEMENTS_MAX);
-  });
-
-  it('of a topic name each account once', () => {
-    const accounts = Array.from({ length: 200 }, (_, index) => String(index).padStart(12, '1'));
-    let present: readonly Statement[] = [];
-    for (const bucketAccount of accounts) present = [topicStatement(wiringOf({ ...wish, bucketAccount }).topic!.statements[0]!, present)];
-    expect(present).toHaveLength(1);
-    expect(policyBytes({ Statement: [...present] })).toBeLessThan(TOPIC_POLICY_BYTES_MAX);
-    for (const account of accounts) expect(JSON.stringify(present)).toContain(account);
   });
 
   it('keep what a statement of ours allows already, and gain no principal of somebody else', () => {

@@ -64,7 +64,6 @@ export async function startWorld({
   readonly trailArn?: string;
   readonly trailBucket?: string;
   readonly deadLetterUrl?: string;
-  readonly roles?: ReadonlyMap<string, string>;
   /** Where the bucket `photos` is. Default: where the queues are. */
   readonly photos?: { readonly region?: string; readonly account?: string };
 } = {}) {

@@ -219,7 +219,7 @@ export function createFakeAws(): FakeAws {
           ...(deadLetterArn !== undefined && { deadLetterArn }),
         });
       }),
-    setSubscription: ({ arn }, attributes) =>
+    setSubscription: (arn, attributes) =>
       call('setSubscription', true, () => {
         const { topic: of, queueArn, found } = subscription(arn)!;
         const { FilterPolicy, RawMessageDelivery, RedrivePolicy } = attributes;
@@ -267,7 +267,7 @@ export function createFakeAws(): FakeAws {
     putSelectors: (arn, selectors) =>
       call('putSelectors', true, () => void parts.trails.set(arn, { ...parts.trails.get(arn)!, selectors })),
     removeRule: (_region, { name }) => call('removeRule', true, () => void parts.rules.delete(name)),
-    unsubscribe: ({ arn }) =>
+    unsubscribe: (arn) =>
       call('unsubscribe', true, () => {
         const found = subscription(arn);
         found?.topic.subscriptions.delete(found.queueArn);
@@ -344,7 +344,6 @@ export function provisioningOn(
     readonly deadLetterUrl?: string;
     readonly newRegistryId?: () => string;
     readonly installation?: string;
-    readonly roles?: ReadonlyMap<string, string>;
   },
 ): Provisioning {
   const clock = { ...world.clock, sleep: async () => undefined };

@@ -1,6 +1,6 @@
 /**
  * IAM before an emulator of AWS that has none: a proxy that reads of each request what it asks permission for, and refuses what
- * the policies do not allow, as AWS refuses it. Requests of an assumed role are known by their access key.
+ * the policies do not allow, as AWS refuses it. Who sends a request is known by its access key.
  *
  * https://docs.aws.amazon.com/service-authorization/latest/reference/ names actions and resources. SNS judges what concerns a
  * subscription by the ARN of its topic, as its refusals say.
@@ -13,8 +13,8 @@ export interface Statement {
   readonly Resource: string | readonly string[];
 }
 
-/** Each principal's statements, by its access key; those of an assumed role by `assumed`. */
-export type Policies = Readonly<Record<'process' | 'assumed', readonly Statement[]>>;
+/** The statements of the process, and of a person who connects. */
+export type Policies = Readonly<Record<'process' | 'person', readonly Statement[]>>;
 
 export interface Ask {
   readonly action: string;
@@ -38,17 +38,12 @@ interface Requested {
 }
 
 /** Starts it before the emulator at `target`. `processKey` is the access key of the process itself. */
-export async function startIamProxy(
-  target: string,
-  policies: Policies,
-  { processKey = 'test', assumedAccount = ACCOUNT }: { readonly processKey?: string; readonly assumedAccount?: string } = {},
-): Promise<IamProxy> {
+export async function startIamProxy(target: string, policies: Policies, processKey = 'test'): Promise<IamProxy> {
   const proxy = await startFaultProxy(target);
   const refused = new Set<string>();
-  const used = { process: new Set<string>(), assumed: new Set<string>() };
+  const used = { process: new Set<string>(), person: new Set<string>() };
 
-  const principalOf = (request: PassingRequest) => (keyOf(request) === processKey ? 'process' : 'assumed');
-  const accountOf = (request: PassingRequest): string => (principalOf(request) === 'process' ? ACCOUNT : assumedAccount);
+  const principalOf = (request: PassingRequest) => (keyOf(request) === processKey ? 'process' : 'person');
 
   /** Judges a request, and notes what allowed it. */
   function isRefused(request: PassingRequest, { asks }: Requested): boolean {
@@ -58,13 +53,12 @@ export async function startIamProxy(
       if (names.length === 0) refused.add(`${principal}: ${ask.action} ${ask.resource}`);
       for (const name of names) used[principal].add(name);
     }
-    asOfTopic(request, asks);
     return judged.some(({ allowing: names }) => names.length === 0);
   }
 
   for (const [service, answer] of Object.entries(refusals))
     proxy.interfere({ kind: 'answer', status: 403, ...answer }, (request) => {
-      const requested = requestedBy(request, accountOf(request));
+      const requested = requestedBy(request);
       return requested.service === service && isRefused(request, requested);
     });
 
@@ -87,7 +81,6 @@ const jsonError = JSON.stringify({ __type: 'AccessDeniedException', message: 'no
 const refusals: Readonly<Record<string, { readonly body: string; readonly headers: Readonly<Record<string, string>> }>> = {
   s3: { body: '<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>', headers: XML },
   sns: { body: queryError('AuthorizationError'), headers: XML },
-  sts: { body: queryError('AccessDenied'), headers: XML },
   sqs: { body: jsonError, headers: JSON_1 },
   events: { body: jsonError, headers: JSON_1 },
   cloudtrail: { body: jsonError, headers: JSON_1 },
@@ -139,7 +132,7 @@ function keyOf(request: PassingRequest): string | undefined {
   return scopeOf(request)[0];
 }
 
-function requestedBy(request: PassingRequest, account: string): Requested {
+function requestedBy(request: PassingRequest): Requested {
   const [, region = '', service = ''] = scopeOf(request);
   if (service === 's3') return { service, asks: [askOfS3(request)] };
   const target = request.headers['x-amz-target'];
@@ -150,43 +143,32 @@ function requestedBy(request: PassingRequest, account: string): Requested {
   const operation = typeof target === 'string' ? target.slice(target.lastIndexOf('.') + 1) : text(fields['Action']);
   // what is sent in batches is permitted as one by one
   const action = `${service}:${operation.replace(/Batch$/, '')}`;
-  const resource = resourceReaders[service]?.(fields, region, account) ?? '*';
+  const resource = resourceReaders[service]?.(fields, region) ?? '*';
   const asks = [{ action, resource }];
   const hasTags = Object.keys(fields).some((name) => /^Tags\b/.test(name));
   return { service, asks: hasTags ? [...asks, { action: `${service}:TagResource`, resource }] : asks };
 }
 
 /** The ARN of what the fields of a request are about. */
-const resourceReaders: Readonly<Record<string, (fields: Readonly<Record<string, unknown>>, region: string, account: string) => string>> = {
+const resourceReaders: Readonly<Record<string, (fields: Readonly<Record<string, unknown>>, region: string) => string>> = {
   sqs: ({ QueueUrl, QueueName, QueueOwnerAWSAccountId }, region) => {
     const [owner, name] =
       QueueUrl === undefined ? [text(QueueOwnerAWSAccountId ?? ACCOUNT), text(QueueName)] : text(QueueUrl).split('/').slice(-2);
     return `arn:aws:sqs:${region}:${owner ?? ''}:${name ?? ''}`;
   },
-  sns: ({ TopicArn, ResourceArn, SubscriptionArn, Name }, region, account) => {
-    if (Name !== undefined) return `arn:aws:sns:${region}:${account}:${text(Name)}`;
+  sns: ({ TopicArn, ResourceArn, SubscriptionArn, Name }, region) => {
+    if (Name !== undefined) return `arn:aws:sns:${region}:${ACCOUNT}:${text(Name)}`;
     const arn = text(TopicArn ?? ResourceArn ?? SubscriptionArn);
     return arn.split(':').slice(0, 6).join(':');
   },
-  events: ({ Name, Rule, ResourceARN }, region, account) => {
+  events: ({ Name, Rule, ResourceARN }, region) => {
     if (ResourceARN !== undefined) return text(ResourceARN);
     const rule = Name ?? Rule;
-    return rule === undefined ? '*' : `arn:aws:events:${region}:${account}:rule/${text(rule)}`;
+    return rule === undefined ? '*' : `arn:aws:events:${region}:${ACCOUNT}:rule/${text(rule)}`;
   },
-  sts: ({ RoleArn }) => text(RoleArn),
 };
 
 const ACCOUNT = '000000000000';
-
-const OF_SUBSCRIPTIONS = new Set(['sns:GetSubscriptionAttributes', 'sns:SetSubscriptionAttributes', 'sns:Unsubscribe']);
-
-/** LocalStack keeps a subscription in the account of its topic, and takes an access key of 12 digits for an account: the owner would not find it. */
-function asOfTopic({ headers }: PassingRequest, asks: readonly Ask[]): void {
-  const [asked] = asks;
-  if (asked === undefined || !OF_SUBSCRIPTIONS.has(asked.action)) return;
-  const [, , , , account = ''] = asked.resource.split(':');
-  headers.authorization = (headers.authorization ?? '').replace(/Credential=[^/]+/, `Credential=${account}`);
-}
 
 function text(value: unknown): string {
   return typeof value === 'string' ? value : '';

@@ -33,13 +33,13 @@ export function createS3Notification({
   writerFor,
   clock,
 }: Dependencies): Pick<Provisioner, 'notificationOf' | 'putNotification'> {
-  const asker = (clients: (at: At) => S3Client, account: string) => createAsk((region) => clients({ account, region }), clock);
+  const asker = (clients: (at: At) => S3Client) => createAsk((region) => clients({ region }), clock);
   return {
     async notificationOf({ bucket, region, account }, signal) {
       const question = { bucket, region, operation: 'GetBucketNotificationConfiguration' };
       const command = new GetBucketNotificationConfigurationCommand({ Bucket: bucket, ExpectedBucketOwner: account });
       let xml: string | undefined;
-      const reply = await asker(clientFor, account)(question, signal, {
+      const reply = await asker(clientFor)(question, signal, {
         send: (client, options) => client.send(command, options),
         read: async (response) => {
           if (!hasBody(response)) return;
@@ -61,7 +61,7 @@ export function createS3Notification({
         NotificationConfiguration: sdkNotification.parse(sdkConfiguration(configuration)),
         ...(skipValidation && { SkipDestinationValidation: true }),
       });
-      const reply = await asker(writerFor, account)(question, signal, { send: (client, options) => client.send(command, options) });
+      const reply = await asker(writerFor)(question, signal, { send: (client, options) => client.send(command, options) });
       if (!reply.ok) throw writeFault(question, reply, account);
     },
   };

@@ -15,15 +15,13 @@ import { parseArn, type Arn } from '../../../domain/provisioning/names.ts';
 import type { ObservedQueue } from '../../../domain/provisioning/observed.ts';
 import { queueMissing } from '../../../domain/provisioning/planning/queue-missing.ts';
 import type { At, Provisioner } from '../../../pipeline/ports/provision.ts';
-import { accountIn, regionInQueueUrl } from '../queue-address.ts';
+import { regionInQueueUrl } from '../queue-address.ts';
 import { ask, isMissing, orAbsent, type ClientsFor } from './refusals.ts';
 
 /** How a queue is reached. */
 export interface QueuePlace {
   /** Absent: SQS of the region. */
   readonly url?: string;
-  /** Absent: the URL does not name it. */
-  readonly account?: string | undefined;
   /** For a URL whose host contains none. */
   readonly region?: string | undefined;
 }
@@ -60,14 +58,13 @@ export function createSqsProvision({
   const regionOf = (queueUrl: string): string => regionInQueueUrl(queueUrl) ?? defaultRegion;
 
   /** SQS itself where a queue is, for requests that take no URL of one. */
-  function serviceAt({ account, region }: At): QueuePlace {
+  function serviceAt({ region }: At): QueuePlace {
     const isNear = bucketQueueUrl !== undefined && regionOf(bucketQueueUrl) === region;
-    return { ...(isNear && { url: bucketQueueUrl }), account, region };
+    return { ...(isNear && { url: bucketQueueUrl }), region };
   }
 
   async function reach(queueArn: string, signal?: AbortSignal): Promise<KnownQueue> {
-    const { account, region } = parseArn(queueArn) ?? {};
-    return { url: await urlOf(queueArn, signal), account, region };
+    return { url: await urlOf(queueArn, signal), region: parseArn(queueArn)?.region };
   }
 
   async function urlOf(queueArn: string, signal?: AbortSignal): Promise<string> {
@@ -119,8 +116,7 @@ export function createSqsProvision({
   }
 
   return {
-    queueAt: (queueUrl, signal) =>
-      found(`GetQueueAttributes ${queueUrl}`, queueUrl, readQueue({ url: queueUrl, account: accountIn(queueUrl) }, signal)),
+    queueAt: (queueUrl, signal) => found(`GetQueueAttributes ${queueUrl}`, queueUrl, readQueue({ url: queueUrl }, signal)),
     async queueOf(queueArn, signal) {
       const observed = await orAbsent(reach(queueArn, signal).then((queue) => readQueue(queue, signal)));
       // a queue that is made again may have another URL

@@ -14,12 +14,11 @@ import {
 } from '@aws-sdk/client-sns';
 import { z } from 'zod';
 import { FaultError } from '../../../domain/fault.ts';
-import { RequestError } from '../../../domain/request-error.ts';
 import { jsonOf } from '../../../domain/json.ts';
 import { parseArn, tagList, tagsIn } from '../../../domain/provisioning/names.ts';
 import type { ObservedSubscription } from '../../../domain/provisioning/observed.ts';
-import type { At, OwnedSubscription, Provisioner } from '../../../pipeline/ports/provision.ts';
-import { ask, isMissing, orAbsent, type ClientsFor } from './refusals.ts';
+import type { At, Provisioner } from '../../../pipeline/ports/provision.ts';
+import { ask, orAbsent, type ClientsFor } from './refusals.ts';
 
 type TopicFunctions =
   | 'topicOf'
@@ -39,19 +38,18 @@ const redriveSchema = z.object({ deadLetterTargetArn: z.string() });
 export function createSnsProvision({ clientFor, writerFor }: ClientsFor<SNSClient>): Pick<Provisioner, TopicFunctions> {
   const clientOf = (arn: string): SNSClient => clientFor(placeOf(arn));
   const writerOf = (arn: string): SNSClient => writerFor(placeOf(arn));
-  const writerOfOwner = ({ arn, owner }: OwnedSubscription): SNSClient => writerFor(withOwner(placeOf(arn), owner));
 
   /** The subscription of the queue, and how many others there are. */
   async function subscriptionsOf(topicArn: string, queueArn: string, signal?: AbortSignal) {
     const client = clientOf(topicArn);
     let others = 0;
-    let found: OwnedSubscription | undefined;
+    let found: string | undefined;
     let token: string | undefined;
     for (let page = 0; page < PAGES_MAX; page += 1) {
       const command = new ListSubscriptionsByTopicCommand({ TopicArn: topicArn, ...(token !== undefined && { NextToken: token }) });
       const answer = await ask('sns:ListSubscriptionsByTopic', topicArn, (options) => client.send(command, options), signal);
-      for (const { Endpoint, Protocol, SubscriptionArn: arn = PENDING, Owner: owner } of answer.Subscriptions ?? []) {
-        if (Endpoint === queueArn && Protocol === 'sqs') found = { arn, owner };
+      for (const { Endpoint, Protocol, SubscriptionArn: arn = PENDING } of answer.Subscriptions ?? []) {
+        if (Endpoint === queueArn && Protocol === 'sqs') found = arn;
         else others += 1;
       }
       token = answer.NextToken;
@@ -63,30 +61,12 @@ export function createSnsProvision({ clientFor, writerFor }: ClientsFor<SNSClien
     );
   }
 
-  async function subscriptionOf({ arn, owner }: OwnedSubscription, signal?: AbortSignal): Promise<ObservedSubscription | 'absent'> {
+  async function subscriptionOf(arn: string, signal?: AbortSignal): Promise<ObservedSubscription> {
     // SNS lists no ARN until it is confirmed
     if (!arn.startsWith('arn:')) return { isPending: true, isRaw: false };
-    const { account: ofTopic } = placeOf(arn);
-    const refusals: unknown[] = [];
-    // it belongs to who made it. Emulators keep it with its topic
-    for (const account of new Set([owner ?? ofTopic, ofTopic])) {
-      try {
-        return observed({ arn, owner: account }, await attributesOf({ arn, owner: account }, signal));
-      } catch (error) {
-        if (!isMissing(error) && !(error instanceof RequestError && error.code === 'connect.denied')) throw error;
-        refusals.push(error);
-      }
-    }
-    if (refusals.every(isMissing)) return 'absent';
-    throw refusals.find((error) => !isMissing(error));
-  }
-
-  async function attributesOf(subscription: OwnedSubscription, signal?: AbortSignal): Promise<Readonly<Record<string, string>>> {
-    const { arn, owner } = subscription;
     const command = new GetSubscriptionAttributesCommand({ SubscriptionArn: arn });
-    const client = clientFor(withOwner(placeOf(arn), owner));
-    const { Attributes = {} } = await ask('sns:GetSubscriptionAttributes', arn, (options) => client.send(command, options), signal);
-    return Attributes;
+    const { Attributes = {} } = await ask('sns:GetSubscriptionAttributes', arn, (options) => clientOf(arn).send(command, options), signal);
+    return observed(arn, Attributes);
   }
 
   async function topicOf(topicArn: string, queueArn: string, signal?: AbortSignal) {
@@ -105,7 +85,7 @@ export function createSnsProvision({ clientFor, writerFor }: ClientsFor<SNSClien
       ...(Policy !== undefined && { policy: Policy }),
       ...(KmsMasterKeyId !== undefined && KmsMasterKeyId !== '' && { kmsKeyId: KmsMasterKeyId }),
     };
-    return { topic, subscription: found === undefined ? ('absent' as const) : await subscriptionOf(found, signal) };
+    return { topic, subscription: found === undefined ? ('absent' as const) : await orAbsent(subscriptionOf(found, signal)) };
   }
 
   return {
@@ -132,21 +112,17 @@ export function createSnsProvision({ clientFor, writerFor }: ClientsFor<SNSClien
         ReturnSubscriptionArn: true,
         ...(deadLetterArn !== undefined && { Attributes: { RedrivePolicy: JSON.stringify({ deadLetterTargetArn: deadLetterArn }) } }),
       });
-      // SNS asks for no confirmation if the account of the queue subscribes it
-      const writer = writerFor(withOwner(placeOf(topicArn), parseArn(queueArn)?.account));
-      await ask('sns:Subscribe', topicArn, (options) => writer.send(command, options), signal);
+      await ask('sns:Subscribe', topicArn, (options) => writerOf(topicArn).send(command, options), signal);
     },
-    async setSubscription(subscription, attributes, signal) {
-      const { arn } = subscription;
+    async setSubscription(arn, attributes, signal) {
       for (const [AttributeName, AttributeValue] of Object.entries(attributes)) {
         const command = new SetSubscriptionAttributesCommand({ SubscriptionArn: arn, AttributeName, AttributeValue });
-        await ask('sns:SetSubscriptionAttributes', arn, (options) => writerOfOwner(subscription).send(command, options), signal);
+        await ask('sns:SetSubscriptionAttributes', arn, (options) => writerOf(arn).send(command, options), signal);
       }
     },
-    async unsubscribe(subscription, signal) {
-      const { arn } = subscription;
+    async unsubscribe(arn, signal) {
       const command = new UnsubscribeCommand({ SubscriptionArn: arn });
-      await orAbsent(ask('sns:Unsubscribe', arn, (options) => writerOfOwner(subscription).send(command, options), signal));
+      await orAbsent(ask('sns:Unsubscribe', arn, (options) => writerOf(arn).send(command, options), signal));
     },
     async deleteTopic(topicArn, signal) {
       const command = new DeleteTopicCommand({ TopicArn: topicArn });
@@ -157,12 +133,11 @@ export function createSnsProvision({ clientFor, writerFor }: ClientsFor<SNSClien
 
 const PENDING = 'PendingConfirmation';
 
-function observed({ arn, owner }: OwnedSubscription, attributes: Readonly<Record<string, string>>): ObservedSubscription {
+function observed(arn: string, attributes: Readonly<Record<string, string>>): ObservedSubscription {
   const { PendingConfirmation, RawMessageDelivery, FilterPolicy, RedrivePolicy, ConfirmationWasAuthenticated } = attributes;
   const redrive = redriveSchema.safeParse(jsonOf(RedrivePolicy ?? ''));
   return {
     arn,
-    ...(owner !== undefined && { owner }),
     isPending: PendingConfirmation === 'true',
     isRaw: RawMessageDelivery === 'true',
     ...(FilterPolicy !== undefined && FilterPolicy !== '' && { filterPolicy: FilterPolicy }),
@@ -175,8 +150,4 @@ function placeOf(arn: string): At {
   const at = parseArn(arn);
   if (at === undefined || at.region === '') throw new FaultError('connect.unavailable', `${arn} is not the ARN of a topic`);
   return at;
-}
-
-function withOwner({ account, region }: At, owner: string | undefined): At {
-  return { account: owner ?? account, region };
 }

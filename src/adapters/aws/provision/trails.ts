@@ -27,12 +27,11 @@ export function createTrailProvision({
   writerFor,
 }: ClientsFor<Promise<CloudTrailClient>>): Pick<Provisioner, 'trailsOf' | 'putSelectors'> {
   async function observe(
-    account: string,
     { TrailARN: arn = '', HomeRegion = '', S3BucketName, ...trail }: Trail,
     signal?: AbortSignal,
   ): Promise<ObservedTrail> {
     // requests about a trail are answered completely in its home region only
-    const client = await clientFor({ account, region: HomeRegion });
+    const client = await clientFor({ region: HomeRegion });
     const status = new GetTrailStatusCommand({ Name: arn });
     const { IsLogging } = await ask('cloudtrail:GetTrailStatus', arn, (options) => client.send(status, options), signal);
     const select = new GetEventSelectorsCommand({ TrailName: arn });
@@ -52,14 +51,14 @@ export function createTrailProvision({
     async trailsOf(at, which, signal) {
       // trails of an organisation are listed in the accounts of its members as well
       const region = ('arn' in which ? parseArn(which.arn)?.region : undefined) ?? at.region;
-      const client = await clientFor({ account: at.account, region });
+      const client = await clientFor({ region });
       const describe = new DescribeTrailsCommand({ includeShadowTrails: true });
       const { trailList = [] } = await ask('cloudtrail:DescribeTrails', '', (options) => client.send(describe, options), signal);
       const wanted = trailList.filter(({ TrailARN, S3BucketName }) =>
         'arn' in which ? TrailARN === which.arn : S3BucketName === which.logBucket,
       );
       const observed: ObservedTrail[] = [];
-      for (const trail of wanted) observed.push(await observe(at.account, trail, signal));
+      for (const trail of wanted) observed.push(await observe(trail, signal));
       return observed;
     },
     async putSelectors(trailArn, selectors, signal) {

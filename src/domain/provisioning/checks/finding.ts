@@ -1,7 +1,6 @@
 /** What a check finds, and how findings are made. */
 import type { Facts } from '../facts.ts';
 import { QUEUE_STATEMENTS_MAX } from '../policy.ts';
-import type { Side } from '../wiring.ts';
 import { FUTURE_MS } from '../../ordering/constants.ts';
 
 /** The worst first. `broken`: events are lost, or wait. `unknown`: it could not be read. `degraded`: events arrive, but not all that could, or not safely. */
@@ -19,8 +18,6 @@ export interface Finding {
   readonly fix: string;
   /** No apply can heal it. */
   readonly blocks: boolean;
-  /** Which side it is about, if bucket and bucket queue are in different regions or accounts. */
-  readonly side?: Side;
 }
 
 export type Check = (facts: Facts) => Finding | undefined;

@@ -8,7 +8,6 @@ import { parseArn } from '../names.ts';
 import type { NotificationEntry } from '../notification.ts';
 import { getsExpirations, missingFamilies } from '../overlap.ts';
 import { policyBytes, sameStatements, TOPIC_POLICY_BYTES_MAX, type Policy, type Statement } from '../policy.ts';
-import { partsPlace } from '../wiring.ts';
 import { degraded, blocking, healable, tooLarge, unreadable, type Check, apply } from './finding.ts';
 
 export const topicMissing: Check = (facts) => {
@@ -51,7 +50,7 @@ export const topicElsewhere: Check = ({ wish, wiring }) => {
 /** EventBridge sends to a topic of another account only with a role for it, and then SNS sees that role instead of the rule. */
 export const topicOfOtherAccount: Check = ({ wish, wiring }) => {
   const topic = parseArn(wiring.subscription?.topicArn ?? '');
-  const { account } = partsPlace(wish);
+  const { account } = wish;
   if (topic === undefined || wiring.rule === undefined || topic.account === account) return undefined;
   return blocking(
     'connect.topic-account',

@@ -3,14 +3,13 @@ import type { Facts } from '../facts.ts';
 import { parseArn } from '../names.ts';
 import type { ObservedTrail } from '../observed.ts';
 import { advancedSelector, exceededLimit, recordsBucket, withSelector } from '../trail.ts';
-import { partsPlace } from '../wiring.ts';
 import { degraded, blocking, healable, type Check, broken } from './finding.ts';
 
 export const trailUnknown: Check = ({ wish, wiring: { selector }, observed: { trails } }) => {
   if (selector === undefined) return undefined;
   if (trails !== undefined && trails.length > 0) return undefined;
   const named = wish.trailArn ?? wish.trailBucket;
-  const { account } = partsPlace(wish);
+  const { account } = wish;
   const trailAccount = parseArn(wish.trailArn ?? '')?.account ?? account;
   if (trailAccount !== account) {
     return degraded(
@@ -77,11 +76,7 @@ export const trailOfItself: Check = (facts) => {
 
 export const trailOfOrganization: Check = (facts) => {
   const trail = trailOf(facts);
-  if (
-    facts.wish.trailArn === undefined ||
-    trail?.isOrganization !== true ||
-    parseArn(trail.arn)?.account === partsPlace(facts.wish).account
-  )
+  if (facts.wish.trailArn === undefined || trail?.isOrganization !== true || parseArn(trail.arn)?.account === facts.wish.account)
     return undefined;
   return blocking(
     'connect.trail-organization',

@@ -14,15 +14,19 @@ export interface WishRequest {
 
 /** The words of the command that applies a wish. A bucket that is not connected is connected by it. */
 export function applyCommand(asked: WishRequest, { foreign, token }: Pick<Plan, 'foreign' | 'token'>, isConnected: boolean): string {
+  const { bucket } = asked;
+  const wish = optionsOf(asked);
   const agreed = foreign.length === 0 ? [] : ['--plan', token];
   return isConnected
-    ? shellWords('tally', 'bucket', 'apply', asked.bucket, ...optionsOf(asked), ...agreed)
-    : shellWords('tally', 'bucket', 'add', asked.bucket, ...optionsOf(asked), '--apply', ...agreed);
+    ? shellWords('tally', 'bucket', 'apply', bucket, ...wish, ...agreed)
+    : shellWords('tally', 'bucket', 'add', bucket, ...wish, '--apply', ...agreed);
 }
 
 /** The command that shows the plan of the same wish. */
 export function planCommand(asked: WishRequest): string {
-  return shellWords('tally', 'bucket', 'plan', asked.bucket, ...optionsOf(asked));
+  const { bucket } = asked;
+  const wish = optionsOf(asked);
+  return shellWords('tally', 'bucket', 'plan', bucket, ...wish);
 }
 
 function optionsOf({ source, topic_arn: topic, enrich, bucket_account: account }: WishRequest): readonly string[] {

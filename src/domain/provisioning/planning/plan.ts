@@ -25,8 +25,7 @@ import { canonicalEntry, foreignEntries, sameEntries, type NotificationConfigura
 import type { Observed, ObservedRule, ObservedTarget, ObservedTopic } from '../observed.ts';
 import { canonicalStatement, foreignStatements, parsePolicy, sameStatements, type Policy } from '../policy.ts';
 import { foreignSelectors, recordsBucket, withSelector, type Selectors } from '../trail.ts';
-import { sideOfFinding } from './sides.ts';
-import { isElsewhere, sidsOf, wiringOf, type Rule, type Subscription, type Wiring, type Wish } from '../wiring.ts';
+import { sidsOf, wiringOf, type Rule, type Subscription, type Wiring, type Wish } from '../wiring.ts';
 
 type Act = 'create' | 'change';
 
@@ -90,8 +89,7 @@ export function planOf(wish: Wish, observed: Observed): Plan {
     ...foreignTopic(facts, changes),
     ...foreignTrails(facts, changes),
   ];
-  const found = checks.flatMap((check) => check(facts) ?? []);
-  const findings = isElsewhere(wish) ? found.map((finding) => ({ ...finding, side: sideOfFinding(wish, finding) })) : found;
+  const findings = checks.flatMap((check) => check(facts) ?? []);
   return {
     wish,
     wiring,
