@@ -288,7 +288,7 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
     await page.getByRole('button', { name: 'Pause notification…' }).waitFor();
     now.bucket = { ...watched, source: 'eventbridge' };
     await page.reload();
-    await page.getByRole('button', { name: 'Clean…' }).waitFor();
+    await page.getByRole('button', { name: 'Show the plan' }).waitFor();
     expect(await page.getByRole('button', { name: /Pause notification|Resume notification/ }).count()).toBe(0);
   });
 
