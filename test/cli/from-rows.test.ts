@@ -1,4 +1,4 @@
-/** What every command that is made from a row promises: its help, its request, its output and its exit codes. */
+/** What every command that is made from a row promises: its request, its output and its exit codes. Its help: run-cli.test.ts and docs/reference/cli.md. */
 import { describe, expect, it } from 'vitest';
 import type { RowCommand } from '../../src/api/command.ts';
 import { rowsOfControlPlane } from '../../src/api/contract.ts';
@@ -38,12 +38,6 @@ function agreedOf({ confirm, examples: [example] }: RowCommand): readonly string
 
 describe.each(commands)('tally $words', ({ row, command }) => {
   const words = agreedOf(command);
-
-  it('shows its examples in its help', async () => {
-    const { stdout } = await createCliWorld().run(`${command.words.replaceAll(/ [<[].*/g, '')} --help`);
-    for (const each of command.examples) expect(stdout).toContain(`\n  ${each}`);
-    expect(stdout).toContain('--json');
-  });
 
   it.each(command.examples)('requests what its example says: %s', async (each) => {
     const world = createCliWorld();

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { CheckedOperations } from '../../src/api/contract.ts';
 import { FaultError } from '../../src/domain/fault.ts';
 import { RequestError } from '../../src/domain/request-error.ts';
-import { bucketAnswer, createFakeControl, explanation, nastyKey, objectDocument, type FakeControl } from '../support/fakes/control.ts';
+import { bucketAnswer, createFakeControl, explanation, objectDocument, type FakeControl } from '../support/fakes/control.ts';
 import { listenControlPlane } from '../support/servers/control-plane.ts';
 import { get } from '../support/identity/browser.ts';
 import { bearer, startHttpWorld, type HttpWorld } from '../support/identity/http-world.ts';
@@ -192,38 +192,6 @@ describe('the tools', () => {
       result: { structuredContent: { may_differ: true, agreement: expect.stringContaining('at least 61 s behind') } },
     });
   });
-
-  it('answer hostile keys as data: exactly, on one line, and never as text beside the answer', async () => {
-    const { text, structured } = await call(await connect(reader()), 'search_objects', { bucket: 'photos' });
-    expect(structured).toMatchObject({ items: [{ key: nastyKey }] });
-    for (const character of ['\n', '\u001b']) expect(text).not.toContain(character);
-    expect(JSON.stringify(structured['agreement'])).not.toContain('b/ü');
-  });
-
-  it('answer two callers at the same moment with what is theirs', async () => {
-    const gate = Promise.withResolvers<void>();
-    const both = await startHttpWorld({
-      operations: {
-        ...fake.checked,
-        searchObjects: async (_, { actor }) => {
-          arrived += 1;
-          if (arrived === 2) gate.resolve();
-          await gate.promise;
-          return { items: [{ ...objectDocument, key: actor.kind === 'api_key' ? actor.role : 'nobody' }], as_of: [asOf] };
-        },
-      },
-    });
-    closes.push(() => both.close());
-    let arrived = 0;
-    // the same id of the message, as two programs may have it
-    const message = { jsonrpc: '2.0', id: 7, method: 'tools/call', params: { name: 'search_objects', arguments: { bucket: 'photos' } } };
-    const keys = (['user', 'admin'] as const).map((role) => both.keyOf(role, ['read']));
-    const answers = await Promise.all(keys.map((key) => post(both, bearer(key), message)));
-    const found = answers.map(
-      ({ text }) => (JSON.parse(text) as { result: { structuredContent: { items: unknown[] } } }).result.structuredContent,
-    );
-    expect(found).toMatchObject([{ items: [{ key: 'user' }] }, { items: [{ key: 'admin' }] }]);
-  });
 });
 
 describe('what fails', () => {
@@ -313,23 +281,6 @@ describe('the endpoint', () => {
     const own = { 'content-type': 'application/json', 'x-tally-csrf': '1', origin: world.url, 'sec-fetch-site': 'same-origin' };
     const answer = await world.send('POST', '/mcp', { cookies, headers: own, body: JSON.stringify(initialize) });
     expect([answer.status, answer.text]).toEqual([401, expect.stringContaining(FAILED)]);
-  });
-
-  it.each([
-    [{ origin: 'https://evil.example.com' }],
-    [{ 'sec-fetch-site': 'cross-site' }],
-    [{ host: 'evil.example.com' }],
-    [{ origin: 'null' }],
-  ])('refuses a page of another site and another name of this machine, with an issuer and without: %j', async (headers) => {
-    const listener = await listenControlPlane({ operations: fake.checked });
-    closes.push(() => listener.close());
-    const type = { 'content-type': 'application/json' };
-    const open = (more: Readonly<Record<string, string>>) =>
-      get(`${listener.url}/mcp`, { method: 'POST', headers: { ...type, ...more }, body: JSON.stringify(initialize) });
-    for (const refused of [await post(world, { ...bearer(reader()), ...headers }), await open(headers)]) {
-      expect([refused.status, refused.text]).toEqual([403, expect.stringContaining('request.forbidden-origin')]);
-    }
-    for (const taken of [await post(world, bearer(reader())), await open({})]) expect(taken.status).toBe(200);
   });
 
   it('has no sessions and no streams: other methods are answered with 405', async () => {

@@ -1,10 +1,9 @@
 import { chmodSync, chownSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { request, type IncomingMessage } from 'node:http';
 import { hostname, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createOperatorSocket, isAnswered } from '../../src/http/operator-socket.ts';
+import { get } from '../support/identity/browser.ts';
 import { startHttpWorld } from '../support/identity/http-world.ts';
 
 const OTHER_USER = 4_242;
@@ -17,14 +16,8 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-async function ask(method: string, target: string, headers: Record<string, string> = {}, body?: string) {
-  const answer = await new Promise<IncomingMessage>((resolve, reject) => {
-    request({ socketPath: path, method, path: target, headers: { host: 'localhost', ...headers } }, resolve)
-      .on('error', reject)
-      .end(body);
-  });
-  return { status: answer.statusCode, body: JSON.parse(await text(answer)) as Record<string, unknown> };
-}
+const ask = (headers: Readonly<Record<string, string>> = {}) =>
+  get('http://localhost/v1/buckets', { headers: { host: 'localhost', ...headers }, socketPath: path });
 
 it('makes whoever may open the socket the operator, and leaves the address to callers with a credential', async () => {
   const world = await startHttpWorld();
@@ -32,14 +25,10 @@ it('makes whoever may open the socket the operator, and leaves the address to ca
   try {
     expect(statSync(path).mode & 0o777).toBe(0o600);
     expect((await world.send('GET', '/v1/buckets')).status).toBe(401);
-    expect((await ask('GET', '/v1/buckets')).status).toBe(200);
+    expect((await ask()).status).toBe(200);
     expect(world.fake.contexts.at(-1)?.actor).toEqual({ kind: 'local', host: hostname(), isOperator: true });
-    // an act for people, which a program at the address of a registry without an issuer may not do
-    const body = JSON.stringify({ role: 'admin' });
-    const act = ask('PATCH', '/v1/admin/users/ada@example.com', { 'content-type': 'application/json' }, body);
-    expect((await act).status).toBe(200);
     // a credential is checked whatever way it comes: a wrong key is not forgiven for its way
-    expect((await ask('GET', '/v1/buckets', { authorization: 'Bearer qk_bogus' })).body['code']).toBe('authentication.failed');
+    expect((await ask({ authorization: 'Bearer qk_bogus' })).text).toContain('authentication.failed');
   } finally {
     await world.close();
   }
