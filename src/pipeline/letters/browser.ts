@@ -18,7 +18,8 @@ const QUIET_ROUNDS_MAX = 3;
 /** Receives up to ten letters that are new to it. Returns which of them it removed, and whether it has seen enough. */
 export type Visit = (letters: readonly QueueMessage[]) => Promise<{ readonly gone: readonly QueueMessage[]; readonly isEnough: boolean }>;
 
-export type BrowseLetters = (queueUrl: string, visit: Visit, signal?: AbortSignal) => Promise<void>;
+/** Resolves with whether the visitor has seen enough. */
+export type BrowseLetters = (queueUrl: string, visit: Visit, signal?: AbortSignal) => Promise<boolean>;
 
 /**
  * Creates the reader. It ends when the queue has no more letters, after 1,000 letters, or when the visitor has seen enough.
@@ -27,7 +28,7 @@ export type BrowseLetters = (queueUrl: string, visit: Visit, signal?: AbortSigna
 export function createLetterBrowser({ queues, telemetry }: { readonly queues: QueueClient; readonly telemetry: Telemetry }): BrowseLetters {
   const readings = new PQueue({ concurrency: 1 });
 
-  async function read(queueUrl: string, visit: Visit, signal?: AbortSignal): Promise<void> {
+  async function read(queueUrl: string, visit: Visit, signal?: AbortSignal): Promise<boolean> {
     const seen = new Set<string>();
     /** Receipt handles by message id. */
     const inHand = new Map<string, string>();
@@ -47,6 +48,7 @@ export function createLetterBrowser({ queues, telemetry }: { readonly queues: Qu
         for (const { messageId } of visited.gone) inHand.delete(messageId);
         isEnough = visited.isEnough;
       }
+      return isEnough;
     } finally {
       await giveBack(queueUrl, [...inHand.values()]);
     }
@@ -70,7 +72,7 @@ export function createLetterBrowser({ queues, telemetry }: { readonly queues: Qu
   return function browseLetters(queueUrl, visit, signal) {
     return readings.add(async () => {
       signal?.throwIfAborted();
-      await read(queueUrl, visit, signal);
+      return read(queueUrl, visit, signal);
     });
   };
 }

@@ -155,13 +155,7 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
         'dead-letter.no-queue',
         'no dead-letter queue is known: set TALLY_DEAD_LETTER_QUEUE_URL, or give the bucket queue a redrive policy',
       );
-    let isEnough = false;
-    const noting: Visit = async (letters) => {
-      const visited = await visit(letters);
-      isEnough = visited.isEnough;
-      return visited;
-    };
-    for (const { queueUrl } of all) if (!isEnough) await browse(queueUrl, noting, signal);
+    for (const { queueUrl } of all) if (await browse(queueUrl, visit, signal)) return;
   }
 
   /** The letter is deleted only after its body was sent, so a crash in between repeats an event, which is harmless. */
