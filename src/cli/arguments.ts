@@ -108,11 +108,16 @@ export function optionOf(name: string, schema: JsonSchema, options: RowCommand['
   const word = optionName(name, options);
   const text = helpText(schema);
   if (schema.type === 'integer') return wholeNumber(`${word} <n>`, name, schema);
-  if (schema.type === 'boolean') return parameter(word, text, name);
+  if (schema.type === 'boolean') return parameter(word, switchText(text), name);
   const values = textsOf(schema.enum ?? schemaOf([schema.items ?? {}].flat()[0]).enum);
-  if (values.includes('true')) return flag(word, text, name);
+  if (values.includes('true')) return flag(word, switchText(text), name);
   const value = parameter(`${word} <${word.split('-').at(-1)}${schema.type === 'array' ? '...' : ''}>`, text, name);
   return values.length === 0 ? value : value.choices(values);
+}
+
+/** What a switch does once it is given: `whether the documents stay. Default: false` is `the documents stay`. */
+function switchText(text: string): string {
+  return text.replace(/^whether /, '').replace(/\. Default: false$/, '');
 }
 
 /** Whether a field may be null. */
