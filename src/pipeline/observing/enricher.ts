@@ -208,12 +208,8 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
     return state;
   }
 
-  function report(
-    { bucket }: EnrichRequest<ObjectState>['bucket'],
-    enrich: EnrichRequestKind,
-    how: Refusal | { readonly result: 'ok' },
-  ): void {
-    reportEnriched(telemetry, { bucket, enrich, result: how.result, ...('reason' in how && { reason: how.reason }) });
+  function report({ bucket }: EnrichRequest<ObjectState>['bucket'], enrich: EnrichRequestKind, how: TagsRead): void {
+    reportEnriched(telemetry, { bucket, enrich, ...how });
   }
 
   return { ofEvent, ofObservation };
@@ -245,13 +241,8 @@ function reportEnriched(telemetry: Telemetry, { bucket, enrich, result, reason }
   // an object that was overwritten or deleted since has an event that reports it
   if (result === 'ok' || result === 'gone') return;
   const advice = isFaultCode(result) ? { advice: faults[result].advice } : {};
-  telemetry.warnOnce('documents are written without enrichment', `${bucket} ${enrich} ${result}`, {
-    bucket,
-    enrich,
-    result,
-    reason,
-    ...advice,
-  });
+  const fields = { bucket, enrich, result, reason, ...advice };
+  telemetry.warnOnce('documents are written without enrichment', `${bucket} ${enrich} ${result}`, fields);
 }
 
 // ── documents that the index refuses because of their enrichment ───────────────────────────────────────────────────
