@@ -193,18 +193,6 @@ describe('an inexact event', () => {
     expect(await world.document('k')).toMatchObject({ etag: 'etag-2' });
   });
 
-  it('at its last receive is waited for in the process, and given back by nobody', async () => {
-    const world = await createIngestWorld({ maxReceiveCount: 1 });
-    await world.send(routedPut(world, 'k'));
-    await world.run(41_000);
-    expect(world.outcomes()).toEqual(['provisional']);
-    expect(receiveCounts(world)).toEqual([1]);
-    await world.run(5_000);
-    expect(world.outcomes()).toEqual(['provisional', 'written']);
-    expect(world.messages()).toEqual([]);
-    expect(world.letters()).toEqual([]);
-  });
-
   it('that shared a HEAD request with a resolve that met a tie keeps its own time', async () => {
     const world = await createIngestWorld();
     const atMs = world.clock.nowMs();
