@@ -20,7 +20,7 @@ import { createCoalescingWriter } from './coalescing-writer.ts';
 import { readPage, type Page } from '../records/pages.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
-import { listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecord, pagesOf, gapIdsOf } from '../records/stored.ts';
+import { listAllEntries, parseEntry, readRecord, refs, removeRecord, updateRecord, pagesOf, gapIdsOf } from '../records/stored.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
 /** Unconnected names are kept for people to see. The number is bounded, since anyone who can send to the queue can invent names. */
@@ -240,6 +240,9 @@ interface FedBy {
 /** Returns the connected buckets whose events may come from one of these queues. Throws the store's fault. */
 export async function bucketsFedBy(state: StateStore, { queueUrls, bucketQueueUrls, nowMs }: FedBy): Promise<readonly string[]> {
   const others = queueUrls.length === 0 ? [] : bucketQueueUrls.filter((url) => !queueUrls.includes(url));
-  const buckets = await listAllRecords(state, 'bucket', bucketRecordSchema);
-  return buckets.filter((bucket) => mayBeFedBy(bucket, { queueUrls, others, nowMs })).map(({ bucket }) => bucket);
+  return (await listAllEntries(state, 'bucket')).flatMap(({ id, record }) => {
+    const { data } = bucketRecordSchema.safeParse(record);
+    // a record that this version cannot read must not keep a loss from being stored
+    return data === undefined || mayBeFedBy(data, { queueUrls, others, nowMs }) ? [id.slice(refs.bucket('').id.length)] : [];
+  });
 }

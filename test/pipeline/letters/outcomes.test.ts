@@ -95,13 +95,14 @@ describe.each([1, 4, 5, 20, 100, 1_000])('with a maxReceiveCount of %i', (maxRec
 });
 
 describe('a message that ends its process', () => {
-  it('opens the gaps of all buckets when it names none of them', async () => {
+  it('opens the gaps of all buckets when it names none of them, those with a record of a newer version included', async () => {
     const world = await createWorld({ maxReceiveCount: 100 });
+    await world.store.plainState.put({ id: 'bucket:newer', kind: 'bucket', record: { bucket: 'newer' } }, null);
     await world.sendBody('poison');
     await killed(world, ['poison'], 20);
     await world.run(5_000);
     expect(faults(world)).toEqual(['message.received-too-often']);
-    expect(await lostBuckets(world)).toEqual(BUCKETS.toSorted());
+    expect(await lostBuckets(world)).toEqual(['newer', ...BUCKETS].toSorted());
   });
 
   it('waits, unread, for a store that cannot take its gap, and for a queue that cannot take its letter', async () => {
