@@ -18,7 +18,7 @@ import {
 } from '@modelcontextprotocol/sdk/types.js';
 import { z } from 'zod';
 import { rowsOfControlPlane, type AnyOperation, type Context, type ControlName, type Operations, type PlacedRow } from '../api/contract.ts';
-import { flag, must } from '../api/fields.ts';
+import { must } from '../api/fields.ts';
 import { jsonSchemaOf } from '../api/json-schema.ts';
 import { checkRequest } from '../api/row.ts';
 import { asOf } from '../api/search.ts';
@@ -101,11 +101,6 @@ async function knownOf(bucket: unknown, operations: Operations, context: Context
   return all;
 }
 
-interface Asker {
-  readonly operations: Operations;
-  readonly context: Context;
-}
-
 // ── a tool of a row ────────────────────────────────────────────────────────────────────────────────────────────────
 
 /** What a model reads at once: a hundred objects are some ten thousand tokens. */
@@ -117,10 +112,6 @@ const limit = z
   .max(LIMIT_MAX, `must be at most ${LIMIT_MAX}`)
   .default(LIMIT_DEFAULT)
   .describe(`The answer has at most this many items. Default: ${LIMIT_DEFAULT}.`);
-const yes = z
-  .boolean(must('must be true or false'))
-  .transform((isSet) => (isSet ? 'true' : undefined))
-  .exactOptional();
 
 /** What a person does about something, and what only administrators are shown. */
 const FOR_PEOPLE: ReadonlySet<string> = new Set(['act', 'activity', 'wiring']);
@@ -143,17 +134,6 @@ function textOf(text: unknown): string {
   return typeof text === 'string' ? withoutCommands(text) : '';
 }
 
-/** The parameters of the row as arguments. Each answer has `as_of` anyway. */
-function inputOf({ params, query }: PlacedRow): z.ZodObject {
-  const { as_of: _, ...fields } = { ...params?.shape, ...query?.shape };
-  return z.strictObject(Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, argumentOf(name, field)])));
-}
-
-function argumentOf(name: string, field: z.core.$ZodType): z.core.$ZodType {
-  if (name === 'limit') return limit;
-  return field instanceof z.ZodExactOptional && field.unwrap() === flag ? yes.describe(field.description ?? '') : field;
-}
-
 interface Tool {
   readonly row: PlacedRow<ControlName>;
   readonly input: z.ZodObject;
@@ -163,9 +143,11 @@ interface Tool {
 const tools: ReadonlyMap<string, Tool> = new Map(
   rowsOfControlPlane.flatMap((row): readonly [string, Tool][] => {
     if (row.tool === undefined || !(row.answer instanceof z.ZodObject)) return [];
+    // each answer has `as_of` anyway
+    const { as_of: _, ...fields } = { ...row.params?.shape, ...row.query?.shape };
     // the fields of reliability come first, and are those of this file
     const output = z.object({ ...reliability.shape, ...row.answer.shape, ...reliability.shape });
-    return [[row.tool.name, { row, input: inputOf(row), output }]];
+    return [[row.tool.name, { row, input: z.strictObject('limit' in fields ? { ...fields, limit } : fields), output }]];
   }),
 );
 
@@ -175,35 +157,26 @@ const answered = z.looseObject({
   sentence: z.string().optional(),
 });
 
-/** The request of a tool's arguments. Throws `request.invalid` for arguments that are not as documented. */
-function requestOf({ row, input }: Tool, given: unknown) {
+/** Throws `request.invalid` for arguments that are not as documented, and what the operations throw. */
+async function answerOf(
+  { row, input, output }: Tool,
+  given: unknown,
+  { operations, context }: { readonly operations: Operations; readonly context: Context },
+): Promise<Readonly<Record<string, unknown>>> {
   checkRequest({ query: input }, { query: given });
-  const fields = Object.entries(input.parse(given)).filter(([, value]) => value !== undefined);
-  const ofPath = fields.filter(([name]) => name in (row.params?.shape ?? {}));
-  const ofQuery = fields.filter((field) => !ofPath.includes(field));
+  const values = Object.entries(input.parse(given));
+  const partOf = (part: z.ZodObject | undefined) => Object.fromEntries(values.filter(([name]) => name in (part?.shape ?? {})));
   // a search says itself what is known of the buckets that it names
   const isSearch = 'as_of' in (row.query?.shape ?? {});
-  const query = { ...Object.fromEntries(ofQuery), ...(isSearch && { as_of: 'true' }) };
-  return {
-    bucket: fields.find(([name]) => name === 'bucket')?.[1],
-    isSearch,
-    request: {
-      ...(ofPath.length > 0 && { params: Object.fromEntries(ofPath) }),
-      ...(Object.keys(query).length > 0 && { query }),
-    },
-  };
-}
-
-/** Throws as {@link requestOf}, and what the operations throw. */
-async function answerOf(tool: Tool, given: unknown, { operations, context }: Asker): Promise<Readonly<Record<string, unknown>>> {
-  const { bucket, isSearch, request } = requestOf(tool, given);
+  const request = { params: partOf(row.params), query: { ...partOf(row.query), ...(isSearch && { as_of: 'true' }) } };
+  const { bucket } = Object.fromEntries(values);
   const before = isSearch && bucket !== undefined ? [] : await knownOf(bucket, operations, context);
   const byName: Readonly<Record<ControlName, AnyOperation>> = operations;
-  const answer = answered.parse(await byName[tool.row.operation](request, context));
+  const answer = answered.parse(await byName[row.operation](request, context));
   const ofBuckets = reliabilityOf(answer.as_of === undefined || answer.as_of.length === 0 ? before : answer.as_of);
   // an explanation has asked S3 itself
   const own = answer.sentence === undefined ? {} : { agreement: printable(textOf(answer.sentence)), may_differ: answer.agrees !== true };
-  return tool.output.parse(forPrograms({ ...answer, ...ofBuckets, ...own }));
+  return output.parse(forPrograms({ ...answer, ...ofBuckets, ...own }));
 }
 
 // ── the server, and its transports ─────────────────────────────────────────────────────────────────────────────────

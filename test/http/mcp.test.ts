@@ -106,7 +106,7 @@ describe('the tools', () => {
   it.each([
     [
       'search_objects',
-      { bucket: 'photos', extension: 'jpg', total: true, limit: 5 },
+      { bucket: 'photos', extension: 'jpg', total: 'true', limit: 5 },
       [['searchObjects', { query: { bucket: 'photos', extension: 'jpg', total: 'true', as_of: 'true', limit: 5 } }]],
       { ...ofPhotos, items: [objectDocument], next: expect.any(String) },
     ],
@@ -191,6 +191,31 @@ describe('the tools', () => {
     expect(JSON.parse(text)).toMatchObject({
       result: { structuredContent: { may_differ: true, agreement: expect.stringContaining('at least 61 s behind') } },
     });
+  });
+
+  it('answer two callers at the same moment with what is theirs', async () => {
+    const gate = Promise.withResolvers<void>();
+    const both = await startHttpWorld({
+      operations: {
+        ...fake.checked,
+        searchObjects: async (_, { actor }) => {
+          arrived += 1;
+          if (arrived === 2) gate.resolve();
+          await gate.promise;
+          return { items: [{ ...objectDocument, key: actor.kind === 'api_key' ? actor.role : 'nobody' }], as_of: [asOf] };
+        },
+      },
+    });
+    closes.push(() => both.close());
+    let arrived = 0;
+    // the same id of the message, as two programs may have it
+    const message = { jsonrpc: '2.0', id: 7, method: 'tools/call', params: { name: 'search_objects', arguments: { bucket: 'photos' } } };
+    const keys = (['user', 'admin'] as const).map((role) => both.keyOf(role, ['read']));
+    const answers = await Promise.all(keys.map((key) => post(both, bearer(key), message)));
+    const found = answers.map(
+      ({ text }) => (JSON.parse(text) as { result: { structuredContent: { items: unknown[] } } }).result.structuredContent,
+    );
+    expect(found).toMatchObject([{ items: [{ key: 'user' }] }, { items: [{ key: 'admin' }] }]);
   });
 });
 
