@@ -23,13 +23,13 @@ locals {
       {
         Sid      = "ReadRules"
         Effect   = "Allow"
-        Action   = ["events:DescribeRule", "events:ListTagsForResource"]
+        Action   = ["events:DescribeRule", "events:ListTagsForResource", "events:ListTargetsByRule"]
         Resource = ["arn:${local.partition}:events:${local.region}:${local.account}:rule/tally-*-*"]
       },
       {
-        Sid      = "FindRules"
+        Sid      = "CountRules"
         Effect   = "Allow"
-        Action   = ["events:ListRules", "events:ListTargetsByRule"]
+        Action   = ["events:ListRules"]
         Resource = ["*"]
       },
     ],

@@ -17,7 +17,7 @@ import {
 } from './bucket.ts';
 import { ageOfText } from '../domain/texts.ts';
 import { columnsOf } from './command.ts';
-import { connection, keptHints, keptParts, TOPIC_ARN } from './connections.ts';
+import { BY_HAND, connection, flagText, keptHints, keptParts, TOPIC_ARN } from './connections.ts';
 import { bucketName, cursor, limit, must, pageOf, textOf, timeOf, timeOfMaybe } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
@@ -81,6 +81,7 @@ export const addBucketBody = z
         .describe(
           'The account of the bucket: every request to S3 names it as the expected owner from then on. Default: none, and with `apply` that of the bucket queue.',
         ),
+      wired_by_hand: z.boolean(must('must be true or false')).exactOptional().describe(`With \`apply\`. ${BY_HAND}`),
     },
     must('must be an object'),
   )
@@ -113,8 +114,6 @@ const changedBucket = bucket.extend({
     .optional()
     .describe('What to do next, if the parts in AWS are those of another source, or if `enrich` asks for more than before.'),
 });
-
-const flagText = z.enum(['true', 'false'], must('must be true or false')).exactOptional();
 
 const removedBucket = z.object({
   bucket: z.string(),

@@ -39,6 +39,11 @@ const wishFields = {
     ),
 };
 
+export const flagText = z.enum(['true', 'false'], must('must be true or false')).exactOptional();
+
+export const BY_HAND =
+  'Whether a person has wired the bucket: Tally leaves the notification, or the rule with its transformer and the trail, to them, makes the subscription and the statement that it needs, and believes the first event that arrives by this source. Default: as stored, else false.';
+
 const finding = z
   .object({
     code: z.string().describe('What kind of finding it is; it never changes its meaning.'),
@@ -133,6 +138,7 @@ export const applyBody = z
         .exactOptional()
         .describe('The `token` of a plan. Without it an apply goes ahead only if it touches nothing of others.'),
       ...wishFields,
+      wired_by_hand: z.boolean(must('must be true or false')).exactOptional().describe(BY_HAND),
       skip_destination_validation: z
         .boolean(must('must be true or false'))
         .exactOptional()
@@ -204,7 +210,7 @@ export const connectionRows = {
     description: 'It only reads. The bucket need not be connected.',
     scope: 'admin',
     params,
-    query: z.strictObject(wishFields),
+    query: z.strictObject({ ...wishFields, wired_by_hand: flagText.describe(BY_HAND) }),
     answer: plan,
     status: 200,
     errors: AWS_ERRORS,

@@ -10,7 +10,7 @@ import { printable } from '../domain/printable.ts';
 import { EVENTBRIDGE_SWITCH } from '../domain/provisioning/planning/plan.ts';
 import { RequestError } from '../domain/request-error.ts';
 import { connectedNotApplied } from '../domain/provisioning/not-applied.ts';
-import { accountOption, enrichOption, printing, sourceOption, topicOption } from './arguments.ts';
+import { accountOption, enrichOption, parameter, printing, sourceOption, topicOption } from './arguments.ts';
 import type { Cli, JsonOption, CliDependencies } from './cli.ts';
 import { CommandError, linesOf, orUsage, problemOf } from './errors.ts';
 import { groupOf } from './from-rows.ts';
@@ -40,6 +40,12 @@ export function addAddCommand(program: Command, cli: Cli, dependencies: NamesDep
     .addOption(enrichOption())
     .option('--no-reindex', 'do not index what a new bucket holds already, until a re-index is started')
     .option('--apply', 'also make in AWS what the bucket needs')
+    .addOption(
+      parameter(
+        '--wired-by-hand',
+        'with --apply: you have wired it yourself, and Tally makes only the subscription and the statement that it needs',
+      ),
+    )
     .option(
       '--switch-on-eventbridge',
       'with --source eventbridge: agree that all events of the buckets also go to EventBridge from then on',
@@ -82,7 +88,7 @@ async function added(
   const body = { ...wanted, ...(reindex === false && { reindex }) };
   const record = await agreeing(options, (plan) => control.addBucket({ body: { bucket: name, ...body, ...plan } }, context));
   if (body.apply !== true || record.connection?.state === 'applied') return record;
-  const wish = defined({ bucket_account: body.bucket_account });
+  const wish = defined({ bucket_account: body.bucket_account, wired_by_hand: body.wired_by_hand });
   const request = () => agreeing(options, (plan) => control.applyBucket({ params: { bucket: name }, body: { ...wish, ...plan } }, context));
   // what one of several waits for is not worth a line
   const connection = await applied(cli, isAlone ? options : { json: true }, request).catch((error: unknown) =>

@@ -5,7 +5,7 @@ import { findingText, type Diagnosis, type PlanView } from '../api/connections.t
 import { applyCommand } from '../domain/provisioning/planning/apply-command.ts';
 import { changeText } from '../domain/provisioning/planning/parts.ts';
 import { printable } from '../domain/printable.ts';
-import { accountOption, enrichOption, printing, sourceOption, topicOption } from './arguments.ts';
+import { accountOption, enrichOption, flag, printing, sourceOption, topicOption } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { exitCodeOfFindings, exitCodes } from './exit-codes.ts';
 import { groupOf } from './from-rows.ts';
@@ -23,7 +23,8 @@ export function addPlanCommand(program: Command, cli: Cli): void {
     .addOption(sourceOption('how its events are to reach the bucket queue'))
     .addOption(topicOption('the SNS topic that its events come through, with --source topic; with --source routed your own'))
     .addOption(enrichOption())
-    .addOption(accountOption());
+    .addOption(accountOption())
+    .addOption(flag('--wired-by-hand', 'you have wired it yourself, or are going to'));
   printing(plan, 'tally bucket plan photos', 'tally bucket plan photos --source eventbridge').action(
     async (name: string, { json, ...query }: JsonOption & WishOptions) => {
       const answer = await cli.withControl((control, context) => control.planBucket({ params: { bucket: name }, query }, context));
@@ -43,7 +44,8 @@ function nextText(wish: WishOptions & { readonly bucket: string }, plan: PlanVie
   const { changes, connected } = plan;
   if (isBlocked(plan)) return 'Nothing can be applied as it is.';
   if (changes.length === 0 && connected) return 'Nothing to do: AWS is as it must be.';
-  return `To apply it: ${printable(applyCommand(wish, plan, connected))}`;
+  const { wired_by_hand: byHand, ...asked } = wish;
+  return `To apply it: ${printable(applyCommand({ ...asked, wired_by_hand: byHand === 'true' }, plan, connected))}`;
 }
 
 function planText(plan: PlanView): string {

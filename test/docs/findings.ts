@@ -6,7 +6,7 @@ import { ROOT, textOf } from './pages.ts';
 
 const meanings: Readonly<Record<string, string>> = {
   'connect.by-hand':
-    'No rule that Tally made or knows sends the events of the bucket. Whether they arrive by another way cannot be checked.',
+    'A person wired the bucket, and no event has arrived by its source since. The first one shows that it works: put an object.',
   'connect.clock-skew': 'The clock of this process and that of AWS differ. Gaps wait as long as they do: set the clock that is wrong.',
   'connect.dead-letters-missing':
     'The dead-letter queue that the redrive policy names does not exist. What can never succeed would be lost.',
@@ -47,7 +47,7 @@ const meanings: Readonly<Record<string, string>> = {
   'connect.rule-target': 'The rule does not send to the bucket queue or to the topic. An apply corrects it.',
   'connect.rule-transformer':
     'What the rule sends cannot be read: its input transformer is not [the known one](../guides/shared-notification.md#by-an-audit-trail).',
-  'connect.rule-unchecked': 'The pattern of a rule that was made by hand cannot be judged. It blocks nothing.',
+  'connect.rules-near-limit': 'The event bus is nearly full of rules. AWS raises this quota on request.',
   'connect.subscription-filtered': 'The subscription has a filter policy. Events that do not match it are not delivered.',
   'connect.subscription-missing': 'The bucket queue is not subscribed to the topic. An apply subscribes it.',
   'connect.subscription-pending': 'The subscription is not confirmed. SNS delivers nothing until it is.',

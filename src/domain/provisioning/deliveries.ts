@@ -1,7 +1,7 @@
 /** What services send so that events pass: whom the policies of topics, queues and their keys must let through. */
 import { admits, type Delivery } from './denials.ts';
 import { existing, queueOf, type Facts } from './facts.ts';
-import { markOf, otherInstallationOf, ruleArnOf, type Owner } from './names.ts';
+import { markOf, otherInstallationOf, type Owner } from './names.ts';
 import { parsePolicy, withStatements, type Policy, type Statement } from './policy.ts';
 
 /** A delivery with what is known about where it goes. */
@@ -25,9 +25,8 @@ export function topicDeliveries({ wish, wiring: { subscription, rule }, observed
 }
 
 /** What SNS and EventBridge send to the queues. */
-export function queueDeliveries({ wish, wiring: { queues, subscription, rule }, observed }: Facts): readonly Delivered[] {
-  const byHand = observed.handMadeRule && ruleArnOf(wish, observed.handMadeRule.name);
-  const ruleArn = byHand ?? rule?.arn;
+export function queueDeliveries({ wiring: { queues, subscription, rule }, observed }: Facts): readonly Delivered[] {
+  const ruleArn = rule?.arn;
   return queues.flatMap(({ arn, senders }) => {
     const queue = queueOf(observed, arn);
     if (queue === undefined) return [];

@@ -62,19 +62,6 @@ export interface ObservedRule {
   readonly tags: Tags;
 }
 
-/** A rule as it is listed: whose it is does not matter. */
-export interface NamedRule extends Omit<ObservedRule, 'tags'> {
-  readonly name: string;
-}
-
-/** A rule that a person made for the bucket, with its target that Tally's own rule would have. */
-export interface HandMadeRule {
-  readonly name: string;
-  readonly pattern?: string;
-  readonly isEnabled: boolean;
-  readonly target: ObservedTarget;
-}
-
 export interface ObservedTrail {
   readonly arn: string;
   readonly homeRegion: string;
@@ -94,8 +81,6 @@ export interface Observed {
   readonly topic?: ObservedTopic | 'absent';
   readonly subscription?: ObservedSubscription | 'absent';
   readonly rule?: ObservedRule | 'absent';
-  /** A rule of others that already sends the events of the bucket where the wish's rule would. Looked for only if that one is absent. */
-  readonly handMadeRule?: HandMadeRule;
   /** The keys of topic and queues, except those that AWS makes for every account. */
   readonly keys?: readonly ObservedKey[];
   /** The trails that the settings name. Undefined: they name none, or none is needed. */

@@ -160,16 +160,15 @@ export const permissions: readonly Permission[] = [
     why: 'the rule of a bucket, and which registry has made it',
     roles: BOTH,
     sources: BY_RULES,
-    actions: ['events:DescribeRule', 'events:ListTagsForResource'],
+    actions: ['events:DescribeRule', 'events:ListTagsForResource', 'events:ListTargetsByRule'],
     resource: 'rules',
   },
-  // a rule that a person made for a bucket has any name, and is known by the list of all rules
   {
-    sid: 'FindRules',
-    why: 'a rule that was made by hand and has any name',
+    sid: 'CountRules',
+    why: 'a plan says when an event bus is nearly full of rules',
     roles: BOTH,
     sources: BY_RULES,
-    actions: ['events:ListRules', 'events:ListTargetsByRule'],
+    actions: ['events:ListRules'],
     resource: 'all-rules',
   },
   {

@@ -1,5 +1,6 @@
 /** What a source needs in AWS: the parts by which a bucket's events reach the bucket queue, computed from a wish alone. */
 import { z } from 'zod';
+import { defined } from '../defined.ts';
 import { bucketSources, enrichModes, type EnrichMode } from '../bucket.ts';
 import type { NotificationEntry } from './notification.ts';
 import { markOf, parseArn, prefixOf, ruleArnOf, ruleNameOf, snsPrincipals, topicArnOf, type Owner, type Place } from './names.ts';
@@ -23,6 +24,8 @@ export const wishSchema = z.object({
   queueArn: z.string(),
   /** Absent: the bucket queue has no redrive policy. */
   deadLetterArn: z.string().exactOptional(),
+  /** A person has wired it: the notification, or the rule with its transformer and the trail, are theirs. */
+  byHand: z.boolean().exactOptional(),
   /** With the source `routed`: the trail that Tally may write to. */
   trailArn: z.string().exactOptional(),
   /** Else the bucket of the logs of a trail that Tally does not write to. */
@@ -101,8 +104,16 @@ function isFar({ queueArn, region }: Wish): boolean {
   return (parseArn(queueArn)?.region ?? region) !== region;
 }
 
-/** The parts that the wish needs. */
+/** The parts that the wish needs, and Tally makes. */
 export function wiringOf(wish: Wish): Wiring {
+  const wiring = wholeWiring(wish);
+  if (wish.byHand !== true) return wiring;
+  const { topic, subscription, queues, undelivered } = wiring;
+  // the topic of a person admits the rule of that person already
+  return { queues, ...defined({ topic: topic?.isForeign === true ? undefined : topic, subscription, undelivered }), eventBridge: false };
+}
+
+function wholeWiring(wish: Wish): Wiring {
   switch (wish.source) {
     case 'notification': {
       const topicArn = topicArnOf(wish.installation, wish, 'events');

@@ -11,7 +11,7 @@ import { Busy, Details, Failure, Text } from './parts.tsx';
 import { countText } from './words.ts';
 
 /** What a bucket is to have in AWS, as the operations take it. */
-export type PlanWish = NonNullable<RequestTo<'GET /v1/buckets/{bucket}/plan'>['query']>;
+export type PlanWish = Omit<NonNullable<RequestTo<'GET /v1/buckets/{bucket}/plan'>['query']>, 'wired_by_hand'>;
 
 const partTexts: Readonly<Record<PlanView['changes'][number]['part'], string>> = {
   topic: 'the topic',

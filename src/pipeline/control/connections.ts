@@ -30,6 +30,8 @@ interface ConnectionDependencies extends WithPorts<'state' | 'clock'> {
 
 /** A wish as requests have it. */
 type WishFields = Omit<WishRequest, 'bucket'>;
+/** Flags of a query are texts. */
+type PlanFields = Omit<WishFields, 'wired_by_hand'> & { readonly wired_by_hand?: 'true' | 'false' };
 
 export function createConnections({
   state,
@@ -87,15 +89,22 @@ export function createConnections({
     apply: (bucket: string, body: WishFields & ApplyFields, by: string, signal: AbortSignal): Promise<ConnectionView> =>
       apply(wishRequest(bucket, body), optionsOf(body), by, signal),
     /** The AWS side of a bucket that was just connected. */
-    applyAdded: ({ bucket, bucket_account: account, plan }: AddBucketRequest, by: string, signal: AbortSignal): Promise<ConnectionView> =>
+    applyAdded: (
+      { bucket, bucket_account: account, wired_by_hand: byHand, plan }: AddBucketRequest,
+      by: string,
+      signal: AbortSignal,
+    ): Promise<ConnectionView> =>
       apply(
-        { bucket, ...(account !== undefined && { bucket_account: account }) },
+        { bucket, ...defined({ bucket_account: account, wired_by_hand: byHand }) },
         plan === undefined ? {} : { token: plan },
         by,
         signal,
       ).catch((error: unknown) => Promise.reject(connectedNotApplied(bucket, error))),
-    async plan(bucket: string, query: WishFields, signal: AbortSignal): Promise<PlanView> {
-      const { plan, connection, isConnected } = await provisioning.plan(wishRequest(bucket, query), signal);
+    async plan(bucket: string, { wired_by_hand: byHand, ...query }: PlanFields, signal: AbortSignal): Promise<PlanView> {
+      const { plan, connection, isConnected } = await provisioning.plan(
+        wishRequest(bucket, { ...query, ...(byHand !== undefined && { wired_by_hand: byHand === 'true' }) }),
+        signal,
+      );
       return planView(plan, { connected: isConnected, state: connection?.state ?? 'none' });
     },
     pause: async (bucket: string, signal: AbortSignal): Promise<ConnectionView> => connectionView(await provisioning.pause(bucket, signal)),
@@ -121,8 +130,12 @@ export function createConnections({
         const detail = `repair: the events of ${bucket} come by ${source}, and a notification would clash with that. Start the re-index without it.`;
         throw new RequestError('job.repair-refused', detail);
       }
-      const isConnected = (await readRecord(state, refs.connection(bucket), signal)) !== undefined;
-      const { state: reached } = await apply({ bucket }, { isAgreed: isConnected }, by, signal);
+      const connection = await readRecord(state, refs.connection(bucket), signal);
+      if (connection?.byHand === true) {
+        const detail = `repair: the events of ${bucket} were wired by hand, and a notification would clash with that. Start the re-index without it.`;
+        throw new RequestError('job.repair-refused', detail);
+      }
+      const { state: reached } = await apply({ bucket }, { isAgreed: connection !== undefined }, by, signal);
       if (reached === 'applied') return;
       throw new RequestError(
         'connect.busy',
@@ -156,8 +169,8 @@ function optionsOf({ plan, skip_destination_validation: skipValidation }: ApplyF
 }
 
 function wishRequest(bucket: string, fields: WishFields): WishRequest {
-  const { source, topic_arn: topicArn, enrich, bucket_account: account } = fields;
-  return { bucket, ...defined({ source, topic_arn: topicArn, enrich, bucket_account: account }) };
+  const { source, topic_arn: topicArn, enrich, bucket_account: account, wired_by_hand: byHand } = fields;
+  return { bucket, ...defined({ source, topic_arn: topicArn, enrich, bucket_account: account, wired_by_hand: byHand }) };
 }
 
 function appliedView(bucket: string, applied: Applied): ConnectionView {

@@ -6,7 +6,6 @@
 import type { Place, Tags } from '../../domain/provisioning/names.ts';
 import type { NotificationConfiguration } from '../../domain/provisioning/notification.ts';
 import type {
-  NamedRule,
   ObservedQueue,
   ObservedRule,
   ObservedSubscription,
@@ -44,8 +43,8 @@ export interface AwsReads {
   topicTags(topicArn: string, signal?: AbortSignal): Promise<Tags | 'absent'>;
   /** The rule on the default bus. */
   ruleOf(at: At, name: string, signal?: AbortSignal): Promise<ObservedRule | 'absent'>;
-  /** The rules on the default bus whose patterns name the bucket, with their targets. */
-  rulesAbout(at: At, bucket: string, signal?: AbortSignal): Promise<readonly NamedRule[]>;
+  /** How many rules the default bus has. */
+  ruleCount(at: At, signal?: AbortSignal): Promise<number>;
   /** The key with this ID, ARN or alias, and its policy. */
   keyOf(
     at: At,

@@ -23,7 +23,7 @@ import { applyCommand, planCommand, type WishRequest } from '../../domain/provis
 import { changesText, partsAfter } from '../../domain/provisioning/planning/parts.ts';
 import { planOf, type Change, type Plan } from '../../domain/provisioning/planning/plan.ts';
 import { unprovenBy } from '../../domain/provisioning/planning/watch.ts';
-import type { Finding } from '../../domain/provisioning/checks/finding.ts';
+import { byHandFindings, type Finding } from '../../domain/provisioning/checks/finding.ts';
 import { existing } from '../../domain/provisioning/facts.ts';
 import { markOf, REGISTRY_TAG, type Tags } from '../../domain/provisioning/names.ts';
 import type { Observed } from '../../domain/provisioning/observed.ts';
@@ -220,10 +220,16 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
     return written === 'waiting' ? waiting('S3 to show the notification') : undefined;
   }
 
+  async function unprovenByHand({ bucket, source, byHand }: Wish): Promise<readonly Finding[]> {
+    if (byHand !== true) return [];
+    const record = await readRecord(state, refs.bucket(bucket));
+    return byHandFindings({ bucket, source }, record?.source === source && record.provenAtMs !== undefined);
+  }
+
   /** The gap is stored first: a process that is killed in between opens it again. */
   async function finish({ plan, observed: { subscription }, connection: before }: Seen): Promise<Applied> {
     const wish = wishSchema.parse(plan.wish);
-    const unproven = unprovenBy(plan.findings);
+    const unproven = [...unprovenBy(plan.findings), ...(await unprovenByHand(wish))];
     const nowMs = clock.nowMs();
     if (before?.state === 'applied' && isFor(wish, before)) return { state: 'applied', connection: before, changed: false, unproven };
     await openChangeGap({ state, clock }, wish);

@@ -6,13 +6,21 @@ import type { WishRequest } from '../../domain/provisioning/planning/apply-comma
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { adviceAbout, FaultError, faultOf } from '../../domain/fault.ts';
 import { queueChecks } from '../../domain/provisioning/checks/all.ts';
-import { degraded, clockSkew, type Finding, broken, NOT_ENRICHED, statusOf } from '../../domain/provisioning/checks/finding.ts';
+import {
+  byHandFindings,
+  degraded,
+  clockSkew,
+  type Finding,
+  broken,
+  NOT_ENRICHED,
+  statusOf,
+} from '../../domain/provisioning/checks/finding.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { canonicalEntry, parseNotification, entryText, lostEntries } from '../../domain/provisioning/notification.ts';
 import type { Observed } from '../../domain/provisioning/observed.ts';
 import { completeTopic, missingFamilies } from '../../domain/provisioning/overlap.ts';
 import { withNotMade, planOf, withPlanFirst } from '../../domain/provisioning/planning/plan.ts';
-import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
+import type { Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { AwsReads } from '../ports/provision.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
@@ -87,6 +95,7 @@ export function createDiagnose({
       ...queueChangedFindings(connection, wish),
       ...lostFindings(connection, observed, clock.nowMs()),
       ...plan.findings,
+      ...(wish.byHand === true ? byHandFindings(wish, record.provenAtMs !== undefined) : []),
       ...leftOverFindings(connection),
     ];
     return withPlanFirst(findings, plan);
@@ -136,16 +145,17 @@ export function createDiagnose({
   /** Who wired it chose one of the bucket queues. Where none is known to get its events, the findings are those of the first. */
   async function diagnoseHandMade(record: BucketRecord, signal?: AbortSignal): Promise<readonly Finding[]> {
     const { wish } = await wishOf(handMade(record), signal);
-    const found = await diagnoseWired(wish, signal);
+    const isProven = record.provenAtMs !== undefined;
+    const found = await diagnoseWired(wish, isProven, signal);
     if (isDelivered(found)) return found;
     for (const queueUrl of queueUrls.slice(1)) {
-      const elsewhere = await diagnoseWired(atQueue(wish, await readBucketQueue(queueUrl, undefined, signal)), signal);
+      const elsewhere = await diagnoseWired(atQueue(wish, await readBucketQueue(queueUrl, undefined, signal)), isProven, signal);
       if (isDelivered(elsewhere)) return elsewhere;
     }
     return found;
   }
 
-  async function diagnoseWired(asked: Wish, signal: AbortSignal | undefined): Promise<readonly Finding[]> {
+  async function diagnoseWired(asked: Wish, isProven: boolean, signal: AbortSignal | undefined): Promise<readonly Finding[]> {
     const { wish, isStraight } = await asWired(asked, signal);
     const observed = await observe(wish, signal);
     const plan = planOf(wish, observed);
@@ -156,9 +166,9 @@ export function createDiagnose({
       const command = `tally bucket apply ${wish.bucket}`;
       return withPlanFirst(withNotMade(plan, { observed, command, severity: 'broken' }), plan);
     }
-    if (observed.rule !== 'absent' || observed.handMadeRule !== undefined) return withPlanFirst(findings, plan, asked);
+    if (observed.rule !== 'absent') return withPlanFirst(findings, plan, asked);
     const off = findings.filter(({ code }) => code === 'connect.eventbridge-off');
-    return withPlanFirst([byHandFinding(wish), ...off, ...ofQueues], plan);
+    return withPlanFirst([...byHandFindings(wish, isProven), ...off, ...ofQueues], plan);
   }
 
   /** The topic of a notification need not be known: what the bucket sends everything to is taken for it. */
@@ -226,18 +236,6 @@ function leftOverFindings(connection: ConnectionRecord | undefined): readonly Fi
       `tally bucket apply ${bucket}`,
     ),
   ];
-}
-
-function byHandFinding(wish: Wish): Finding {
-  const { bucket, region, source } = wish;
-  return {
-    code: 'connect.by-hand',
-    severity: 'unknown',
-    what: `${bucket} has the source ${source}, and no rule in ${region} sends its events to ${wiringOf(wish).rule?.target.arn ?? 'the bucket queue'}`,
-    why: 'whether events arrive by another way that was made by hand cannot be checked',
-    fix: `tally bucket plan ${bucket}`,
-    blocks: false,
-  };
 }
 
 function pausedFinding({ bucket, pausedAtMs }: ConnectionRecord, nowMs: number): Finding {

@@ -5,8 +5,7 @@ import { isManagedByAws } from '../../domain/provisioning/checks/keys.ts';
 import { existing } from '../../domain/provisioning/facts.ts';
 import { parseArn } from '../../domain/provisioning/names.ts';
 import { parseNotification } from '../../domain/provisioning/notification.ts';
-import { namesBucket, neededEvents } from '../../domain/provisioning/hand-made-rule.ts';
-import type { HandMadeRule, Observed, ObservedKey, ObservedTrail } from '../../domain/provisioning/observed.ts';
+import type { Observed, ObservedKey, ObservedTrail } from '../../domain/provisioning/observed.ts';
 import { queueMissing } from '../../domain/provisioning/planning/queue-missing.ts';
 import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
@@ -70,26 +69,12 @@ export function createObserve(aws: AwsReads): Observe {
     return tags === 'absent' ? { topic: tags, subscription: tags } : { ...found, topic: { ...found.topic, tags } };
   }
 
-  async function ruleOf(wish: Wish, signal?: AbortSignal): Promise<Pick<Observed, 'rule' | 'handMadeRule' | 'trails'>> {
+  async function ruleOf(wish: Wish, signal?: AbortSignal): Promise<Pick<Observed, 'rule' | 'trails'>> {
     const { rule: own, selector } = wiringOf(wish);
     if (own === undefined) return {};
     const rule = await aws.ruleOf(wish, own.name, signal);
-    const handMadeRule = rule === 'absent' ? await handMadeRuleOf(wish, signal) : undefined;
     const trails = selector === undefined ? undefined : await trailsOf(wish, signal);
-    return { rule, ...defined({ handMadeRule, trails }) };
-  }
-
-  /** A rule of another name that sends the bucket's events where Tally's would: one that is enabled comes first. */
-  async function handMadeRuleOf(wish: Wish, signal?: AbortSignal): Promise<HandMadeRule | undefined> {
-    const wiring = wiringOf(wish);
-    const needed = neededEvents(wish, wiring);
-    const found = (await aws.rulesAbout(wish, wish.bucket, signal)).flatMap(({ targets, ...rule }) => {
-      // another registry's rule goes with its bucket
-      if (/^tally-[0-9a-f]{8}-/.test(rule.name)) return [];
-      const target = targets.find(({ arn }) => arn === wiring.rule?.target.arn);
-      return target !== undefined && namesBucket(needed, rule.pattern) ? [{ ...rule, target }] : [];
-    });
-    return found.find(({ isEnabled }) => isEnabled) ?? found[0];
+    return { rule, ...defined({ trails }) };
   }
 
   async function trailsOf(wish: Wish, signal?: AbortSignal): Promise<readonly ObservedTrail[] | undefined> {

@@ -5,6 +5,7 @@ import { withNotMade, planOf, type Plan } from '../../domain/provisioning/planni
 import type { Wish } from '../../domain/provisioning/wiring.ts';
 import type { Kept } from '../../domain/provisioning/removal.ts';
 import { docsPage } from '../../domain/doc-pages.ts';
+import { busNote } from '../../domain/provisioning/checks/rule.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { AwsReads, Provisioner } from '../ports/provision.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
@@ -109,7 +110,9 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
       // what heals a finding is to apply this plan, whose wish may be another one than the stored one
       const heals = `tally bucket apply ${request.bucket}`;
       const findings = found.map((finding) => (finding.fix === heals ? { ...finding, fix: command } : finding));
-      return { plan: { ...plan, findings }, connection, isConnected };
+      const makesRule = plan.changes.some(({ part, action }) => part === 'rule' && action === 'create');
+      const notes = makesRule ? busNote(wish, await aws.ruleCount(wish, signal)) : [];
+      return { plan: { ...plan, findings: [...findings, ...notes] }, connection, isConnected };
     },
     async apply(request, options, signal) {
       const { wish, record } = await wanted(request, signal);

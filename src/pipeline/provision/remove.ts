@@ -7,7 +7,7 @@ import { gapId } from '../../domain/gaps/gap.ts';
 import { connectionSchema, madeSubscription, subscriptionName, type ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { markOf } from '../../domain/provisioning/names.ts';
 import { removalOf, type Kept, type Made, type Removal } from '../../domain/provisioning/removal.ts';
-import { wiringOf, type Wish, routedTopic, type Rule } from '../../domain/provisioning/wiring.ts';
+import { wiringOf, type Wish, routedTopic } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { AwsReads } from '../ports/provision.ts';
 import type { StateStore } from '../ports/state.ts';
@@ -204,7 +204,7 @@ function unlessGone(error: unknown): void {
 
 interface UnrecordedDependencies {
   readonly state: StateStore;
-  readonly aws: Pick<AwsReads, 'notificationOf' | 'ruleOf' | 'rulesAbout'>;
+  readonly aws: Pick<AwsReads, 'notificationOf'>;
 }
 
 /** `like`: the wish of the bucket that is removed. `recorded`: the buckets that have a record of their connection. */
@@ -225,18 +225,12 @@ function createUnrecordedWishes({ state, aws }: UnrecordedDependencies): Unrecor
     return [...found.values()];
   };
 
-  async function hasRule(wish: Wish, rule: Rule, signal?: AbortSignal): Promise<boolean> {
-    if ((await aws.ruleOf(wish, rule.name, signal)) !== 'absent') return true;
-    // a shared rule, or one that a person made for the bucket, uses the same topic, queue and statements
-    const made = await aws.rulesAbout(wish, wish.bucket, signal);
-    return made.some(({ targets }) => targets.some(({ arn }) => arn === rule.target.arn));
-  }
-
   /** A bucket that may not be read is taken for one that uses them: a part too many costs nothing, and lost events do. */
   async function isWired(wish: Wish, signal?: AbortSignal): Promise<boolean> {
     const { rule, subscription } = wiringOf(wish);
+    // a rule that a person made has any name
+    if (rule !== undefined) return true;
     try {
-      if (rule !== undefined) return await hasRule(wish, rule, signal);
       const xml = await aws.notificationOf(ownedBucket(wish), signal);
       const read = parseNotification(xml);
       if (!read.ok) return xml.includes(subscription?.topicArn ?? '');
@@ -271,7 +265,7 @@ function wishLike(like: Wish, { bucket, region, account, source, topicArn, enric
   const isByTopic = topicArn !== undefined && (source === 'topic' || source === 'notification');
   const routed = source === 'routed' ? routedTopic(topicArn, like.installation) : undefined;
   return {
-    ...omit(like, 'topicArn'),
+    ...omit(like, 'topicArn', 'byHand'),
     bucket,
     region,
     bucketAccount,

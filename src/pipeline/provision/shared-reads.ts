@@ -31,7 +31,7 @@ export function createSharedReads(aws: AwsReads, clock: Pick<Clock, 'monotonicMs
   return {
     // each bucket has its own, and what is about one bucket is read once an hour
     notificationOf: (...asked) => aws.notificationOf(...asked),
-    rulesAbout: (...asked) => aws.rulesAbout(...asked),
+    ruleCount: (...asked) => aws.ruleCount(...asked),
     queueAt: sharing((...asked: Parameters<AwsReads['queueAt']>) => aws.queueAt(...asked)),
     queueOf: sharing((...asked: Parameters<AwsReads['queueOf']>) => aws.queueOf(...asked)),
     topicOf: sharing((...asked: Parameters<AwsReads['topicOf']>) => aws.topicOf(...asked)),

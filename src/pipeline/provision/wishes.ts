@@ -51,6 +51,7 @@ export function createWishOf(dependencies: WishDependencies): WishOf {
     const region = record?.region ?? (await storage.regionOf(bucket, signal));
     refusePartition(bucket, region, queues.queueArn);
     const owner = await ownerOf(signal);
+    const choice = choiceOf(request, record, owner.installation);
     const bucketAccount = request.bucket_account ?? connection?.bucketAccount ?? record?.account ?? place.account;
     const wish = {
       bucket,
@@ -58,7 +59,8 @@ export function createWishOf(dependencies: WishDependencies): WishOf {
       region,
       bucketAccount,
       ...owner,
-      ...choiceOf(request, record, owner.installation),
+      ...choice,
+      ...(isByHand(request, choice, connection) && { byHand: true }),
       ...queues,
       ...trailNames(dependencies),
     };
@@ -100,6 +102,11 @@ function trailNames({ trailArn, trailBucket }: WishDependencies): Pick<Wish, 'tr
   return { ...(trailArn !== undefined && { trailArn }), ...(trailBucket !== undefined && trailArn === undefined && { trailBucket }) };
 }
 
+/** What a person has wired stays theirs until a request says otherwise, or the source changes. */
+function isByHand({ wired_by_hand: asked }: WishRequest, { source }: Choice, connection: ConnectionRecord | undefined): boolean {
+  return asked ?? (connection?.source === source && connection.byHand === true);
+}
+
 type Choice = Pick<Wish, 'source' | 'topicArn' | 'enrich'>;
 
 function choiceOf(request: WishRequest, record: BucketRecord | undefined, installation: string): Choice {
@@ -138,7 +145,7 @@ export function wishOfConnection(connection: ConnectionRecord): Wish {
 
 /** The wishes that a connection had before its source, its queue or the name of the installation was changed. */
 export function earlierWishes(connection: ConnectionRecord): readonly Wish[] {
-  const wish = omit(wishOfConnection(connection), 'topicArn');
+  const wish = omit(wishOfConnection(connection), 'topicArn', 'byHand');
   return (connection.earlier ?? []).map((earlier) => {
     const { partition, account } = parseArn(earlier.queueArn) ?? wish;
     return { ...wish, partition, account, ...earlier };

@@ -112,6 +112,15 @@ describe('a repair', () => {
     expect(aws.writes).toEqual([]);
   });
 
+  it('is refused for a bucket that was wired by hand, with nothing changed', async () => {
+    const { aws, connections } = await startWorld();
+    await connections.apply('photos', { wired_by_hand: true }, 'test', signal);
+    const [applied, made] = [aws.snapshot(), aws.writes.length];
+    await expect(connections.repair('photos', 'test', signal)).rejects.toMatchObject({ code: 'job.repair-refused' });
+    expect(aws.snapshot()).toEqual(applied);
+    expect(aws.writes).toHaveLength(made);
+  });
+
   it('Fix: ends before its request does while S3 takes nothing, and says that no re-index has begun', async () => {
     const { aws, clock, connections } = await startWorld();
     await connections.apply('photos', {}, 'test', signal);

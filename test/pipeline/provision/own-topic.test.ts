@@ -1,8 +1,9 @@
-/** The source routed with a topic of the operator's own, with and without a rule that the operator has made for it already. */
+/** The source routed with a topic of the operator's own, and buckets that a person wired. */
 import { describe, expect, it } from 'vitest';
 import type { ObservedRule } from '../../../src/domain/provisioning/observed.ts';
 import { specifiedTransformer, transformer } from '../../../src/domain/provisioning/wiring.ts';
 import { INSTALLATION, LETTERS_ARN, MARK, QUEUE_ARN, ROUTED_ARN, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
+import { refs, removeRecord } from '../../../src/pipeline/records/stored.ts';
 import { allTo, startWorld, type World } from './world.ts';
 
 const ID = MARK;
@@ -69,6 +70,7 @@ describe('the source routed with the operator’s own topic', () => {
     await world.agree({ bucket: 'videos', ...wish });
     await world.remove();
     expect(policyOf(world).Statement.map(({ Sid }) => Sid)).toEqual(['Theirs', ID]);
+    await removeRecord(world.state, refs.bucket('photos').id);
     await world.remove('videos');
     expect(policyOf(world).Statement.map(({ Sid }) => Sid)).toEqual(['Theirs']);
   });
@@ -173,151 +175,82 @@ describe('a topic that Tally did not make', () => {
   });
 });
 
-/** The rule of the specification's steps 3 to 8, as the console makes it. */
-const pattern = {
-  source: ['aws.s3'],
-  'detail-type': ['AWS API Call via CloudTrail'],
-  detail: {
-    eventSource: ['s3.amazonaws.com'],
-    eventName: ['PutObject', 'CopyObject', 'CompleteMultipartUpload', 'DeleteObject', 'DeleteObjects'],
-    requestParameters: { bucketName: ['photos'] },
-  },
-};
-const target = { id: 'Id1', arn: THEIR_TOPIC, transformer: specifiedTransformer, deadLetterArn: LETTERS_ARN };
-
-function handMade(change: { readonly pattern?: object; readonly target?: object; readonly isEnabled?: boolean } = {}): ObservedRule {
-  return {
-    pattern: JSON.stringify(change.pattern ?? pattern),
-    isEnabled: change.isEnabled ?? true,
-    targets: [{ ...target, ...change.target }],
+describe('a bucket that a person wired', () => {
+  /** The rule of the specification's steps 3 to 8, as the console makes it: nothing has to be read of it. */
+  const rule: ObservedRule = {
+    pattern: JSON.stringify({ source: ['aws.s3'], detail: { requestParameters: { bucketName: ['photos'] } } }),
+    isEnabled: true,
+    targets: [{ id: 'Id1', arn: THEIR_TOPIC, transformer: specifiedTransformer }],
     tags: {},
   };
-}
 
-const withEvents = (eventName: readonly unknown[]) => ({ ...pattern, detail: { ...pattern.detail, eventName } });
-
-describe('a rule that the operator made for the bucket', () => {
-  it('is used as it is: an apply makes what is missing beside it, and a removal leaves it', async () => {
+  it('by a rule and a topic gets the subscription and the queue’s statement, and nothing else of it is touched', async () => {
     const world = await startOwn(open);
-    world.aws.parts.rules.set('ops', handMade());
-    expect(await world.apply()).toMatchObject({ state: 'applied' });
+    world.aws.parts.rules.set('ops', rule);
+    const before = policyOf(world);
+    expect(await world.apply({ ...wish, wired_by_hand: true })).toMatchObject({
+      state: 'applied',
+      unproven: [{ code: 'connect.by-hand' }],
+    });
     expect(world.aws.writes.toSorted()).toEqual(['setQueuePolicy', 'setQueuePolicy', 'subscribe']);
-    expect(await world.codes()).toEqual([]);
+    expect(world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.has(QUEUE_ARN)).toBe(true);
+    expect(world.aws.parts.queues.get(QUEUE_ARN)!.policy).toContain(THEIR_TOPIC);
+    // it stays theirs without a word, in plans and in a second apply
+    expect((await world.plan(wish)).changes).toEqual([]);
+    expect(await world.apply(wish)).toMatchObject({ changed: false });
     await world.remove();
-    expect([...world.aws.parts.rules]).toEqual([['ops', handMade()]]);
+    expect([...world.aws.parts.rules]).toEqual([['ops', rule]]);
+    expect(policyOf(world)).toEqual(before);
+    expect(world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.size).toBe(0);
   });
 
-  it('is judged by the doctor of a bucket that was wired by hand altogether', async () => {
+  it('is healthy once its events arrive, whatever its rule lacks, and not known to be before', async () => {
     const world = await startOwn(open);
-    world.aws.parts.rules.set('ops', handMade());
-    const sends = (service: string, arn: string) => ({
-      Effect: 'Allow',
-      Principal: { Service: service },
-      Action: 'sqs:SendMessage',
-      Resource: '*',
-      Condition: { ArnLike: { 'aws:SourceArn': arn } },
-    });
-    const policy = JSON.stringify({
-      Statement: [sends('sns.amazonaws.com', THEIR_TOPIC), sends('events.amazonaws.com', 'arn:aws:events:*:*:rule/*')],
-    });
-    for (const arn of [QUEUE_ARN, LETTERS_ARN]) world.aws.parts.queues.get(arn)!.policy = policy;
-    world.aws.parts.topics
-      .get(THEIR_TOPIC)!
-      .subscriptions.set(QUEUE_ARN, { arn: 's', isPending: false, isRaw: false, deadLetterArn: LETTERS_ARN });
-    expect(await world.codes()).toEqual([]);
-    world.aws.parts.rules.set('ops', handMade({ isEnabled: false }));
-    expect(await world.codes()).toEqual(['connect.rule-disabled']);
-    world.aws.parts.rules.clear();
+    world.aws.parts.rules.set('ops', rule);
+    await world.apply({ ...wish, wired_by_hand: true });
     expect(await world.codes()).toEqual(['connect.by-hand']);
+    expect(await world.codes({ provenAtMs: 1 })).toEqual([]);
+    // also one that Tally has made nothing for
+    await world.remove();
+    await world.setBucket({ source: 'eventbridge' });
+    world.notify([], { eventBridge: true });
+    expect(await world.codes()).toEqual(['connect.by-hand']);
+    expect(await world.codes({ provenAtMs: 1 })).toEqual([]);
   });
 
-  it.each([
-    ['is disabled', { isEnabled: false }, 'connect.rule-disabled', 'broken', /^aws events enable-rule --region us-east-1 --name ops$/],
-    [
-      'lacks an operation',
-      { pattern: withEvents(['PutObject', 'DeleteObject']) },
-      'connect.rule-pattern',
-      'broken',
-      /CompleteMultipartUpload/,
-    ],
-    ['is about other types', { pattern: { ...pattern, 'detail-type': ['Object Created'] } }, 'connect.rule-pattern', 'broken', /ops/],
-    ['has a matcher', { pattern: withEvents([{ prefix: 'Put' }]) }, 'connect.rule-unchecked', 'unknown', /ops/],
-    ['has one more condition', { pattern: { ...pattern, account: ['123456789012'] } }, 'connect.rule-unchecked', 'unknown', /ops/],
-    [
-      'sends a constant',
-      { target: { transformer: undefined, hasOtherInput: true } },
-      'connect.rule-transformer',
-      'broken',
-      /InputPathsMap/,
-    ],
-    [
-      'has another transformer',
-      { target: { transformer: { paths: {}, template: '{}' } } },
-      'connect.rule-transformer',
-      'unknown',
-      /InputTemplate/,
-    ],
-    [
-      'loses what it cannot deliver',
-      { target: { deadLetterArn: undefined } },
-      'connect.target-dead-letters',
-      'degraded',
-      /tally-dead-letters/,
-    ],
-  ] as const)('that %s is named, and nothing is written to it', async (_, change, code, severity, fix) => {
-    const world = await startOwn(open);
-    world.aws.parts.rules.set('ops', handMade(change));
-    const plan = await world.plan();
-    expect(plan.findings).toContainEqual(
-      expect.objectContaining({ code, severity, fix: expect.stringMatching(fix), blocks: severity === 'broken' }),
-    );
-    expect(plan.changes.map(({ part }) => part)).not.toContain('rule');
-    if (severity === 'broken') await expect(world.apply()).rejects.toMatchObject({ code: 'connect.blocked' });
-    else expect(await world.apply()).toMatchObject({ state: 'applied' });
-    expect([...world.aws.parts.rules.keys()]).toEqual(['ops']);
-  });
+  it.each(['notification', 'eventbridge'] as const)(
+    'for the source %s keeps its notification configuration to the byte',
+    async (source) => {
+      const world = await startWorld();
+      world.populate();
+      world.notify([allTo(THEIR_TOPIC)]);
+      const before = structuredClone(world.notified());
+      expect(await world.apply({ source, wired_by_hand: true })).toMatchObject({ state: 'applied' });
+      expect(world.notified()).toEqual(before);
+      expect(world.aws.parts.rules.size).toBe(0);
+    },
+  );
 
-  it.each([
-    ['has other names for its variables, and spaces', { target: { transformer: renamed() } }],
-    ['has Tally’s transformer', { target: { transformer } }],
-    ['has none: Tally reads the events of the trail as well', { target: { transformer: undefined } }],
-    ['excludes calls that failed', { pattern: { ...pattern, detail: { ...pattern.detail, errorCode: [{ exists: false }] } } }],
-    [
-      'names the region',
-      { pattern: { ...pattern, region: ['us-east-1'], detail: { ...pattern.detail, awsRegion: ['us-east-1', 'eu-west-1'] } } },
-    ],
-    ['has more operations', { pattern: withEvents([...pattern.detail.eventName, 'PostObject']) }],
-  ] as const)('that %s is right', async (_, change) => {
+  it('is Tally’s to wire again when that is asked for, or with another source', async () => {
     const world = await startOwn(open);
-    world.aws.parts.rules.set('ops', handMade(change));
-    await world.apply();
-    expect(await world.codes()).toEqual([]);
-    expect(world.aws.writes).not.toContain('putRule');
-  });
-
-  it.each([
-    ['sends elsewhere', { target: { arn: ROUTED_ARN } }],
-    [
-      'is about another bucket',
-      { pattern: { ...pattern, detail: { ...pattern.detail, requestParameters: { bucketName: ['videos'], key: ['photos'] } } } },
-    ],
-  ] as const)('that %s does not count', async (_, change) => {
-    const world = await startOwn(open);
-    world.aws.parts.rules.set('ops', handMade(change));
-    await world.agree();
-    expect(world.aws.writes).toContain('putRule');
+    await world.apply({ ...wish, wired_by_hand: true });
+    expect((await world.plan({ ...wish, wired_by_hand: false })).changes.map(({ part }) => part)).toEqual(['rule', 'target']);
+    expect((await world.plan({ source: 'eventbridge' })).changes.map(({ part }) => part)).toContain('rule');
   });
 });
 
-/** The transformer of the specification as another person would write it. */
-function renamed() {
-  const paths = Object.fromEntries(Object.entries(specifiedTransformer.paths).map(([name, path]) => [`my_${name}`, path]));
-  const template = specifiedTransformer.template
-    .replaceAll(/<(\w+)>/g, '<my_$1>')
-    .replaceAll(',', ',\n  ')
-    .replaceAll(':', ': ');
-  return { paths, template };
-}
+it('a plan says when an event bus is nearly full of rules', async () => {
+  const world = await startWorld();
+  const isSaid = async (): Promise<boolean> =>
+    (await world.plan({ source: 'eventbridge' })).findings.some(
+      ({ code, severity }) => code === 'connect.rules-near-limit' && severity === 'note',
+    );
+  for (let count = 1; count < 280; count += 1)
+    world.aws.parts.rules.set(`rule-${count}`, { pattern: '{}', isEnabled: true, targets: [], tags: {} });
+  expect(await isSaid()).toBe(false);
+  world.aws.parts.rules.set('rule-280', { pattern: '{}', isEnabled: true, targets: [], tags: {} });
+  expect(await isSaid()).toBe(true);
+});
 
 describe('the source topic with a topic that does not get everything', () => {
   const part = { ...allTo(THEIR_TOPIC), id: 'theirs', events: ['s3:ObjectCreated:*'], filter: [{ name: 'prefix', value: 'a/' }] };

@@ -237,7 +237,7 @@ describe('the watch of the connections', () => {
     expect(await world.check('videos')).toMatchObject({ state: 'broken' });
     expect((await world.check('videos'))?.findings.map(({ code }) => code)).toContain('connect.subscription-missing');
     // a rule of any name may lead to the queue
-    await world.setBucket({ source: 'routed' }, 'videos');
+    await world.setBucket({ source: 'routed', provenAtMs: undefined }, 'videos');
     await world.clock.advance(HOUR_MS);
     await world.watch();
     expect(await world.check('videos')).toMatchObject({ state: 'unknown', findings: [{ code: 'connect.by-hand' }] });

@@ -191,10 +191,7 @@ export function createFakeAws(): FakeAws {
         };
       }),
     ruleOf: (_region, name) => call('ruleOf', false, () => parts.rules.get(name) ?? 'absent'),
-    rulesAbout: (_region, bucket) =>
-      call('rulesAbout', false, () =>
-        [...parts.rules].flatMap(([name, rule]) => (rule.pattern?.includes(JSON.stringify(bucket)) === true ? [{ name, ...rule }] : [])),
-      ),
+    ruleCount: () => call('ruleCount', false, () => parts.rules.size),
     topicTags: (arn) => call('topicTags', false, () => (parts.topics.has(arn) ? (parts.topics.get(arn)?.tags ?? {}) : 'absent')),
     createTopic: (arn, tags) =>
       call('createTopic', true, () => {

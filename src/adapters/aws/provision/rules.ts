@@ -13,23 +13,20 @@ import {
   type Target as SdkTarget,
 } from '@aws-sdk/client-eventbridge';
 import { defined } from '../../../domain/defined.ts';
-import { FaultError } from '../../../domain/fault.ts';
 import { tagList, tagsIn } from '../../../domain/provisioning/names.ts';
-import type { NamedRule, ObservedRule, ObservedTarget } from '../../../domain/provisioning/observed.ts';
+import type { ObservedRule, ObservedTarget } from '../../../domain/provisioning/observed.ts';
 import { sdkTarget } from '../../../domain/provisioning/wiring.ts';
 import type { At, Provisioner } from '../../../pipeline/ports/provision.ts';
 import { ask, orAbsent, refusalOf, type ClientsFor } from './refusals.ts';
 
 /** Of 100 rules each: more than ten times as many rules as a bus has by AWS's quota. */
 const PAGES_MAX = 50;
-/** Few rules are about one bucket. Enough to find one that leads here. */
-const FOUND_MAX = 20;
 
 /** Creates the functions. A rule has at most five targets, so one page holds them all. The SDK's client is loaded only when a rule is needed. */
 export function createEventsProvision({
   clientFor,
   writerFor,
-}: ClientsFor<Promise<EventBridgeClient>>): Pick<Provisioner, 'ruleOf' | 'rulesAbout' | 'putRule' | 'putTarget' | 'removeRule'> {
+}: ClientsFor<Promise<EventBridgeClient>>): Pick<Provisioner, 'ruleOf' | 'ruleCount' | 'putRule' | 'putTarget' | 'removeRule'> {
   async function ruleOf(at: At, name: string, signal?: AbortSignal): Promise<ObservedRule> {
     const client = await clientFor(at);
     const describe = new DescribeRuleCommand({ Name: name });
@@ -46,22 +43,18 @@ export function createEventsProvision({
 
   return {
     ruleOf: (at, name, signal) => orAbsent(ruleOf(at, name, signal)),
-    async rulesAbout(at, bucket, signal) {
+    async ruleCount(at, signal) {
       const client = await clientFor(at);
-      const found: NamedRule[] = [];
+      let count = 0;
       let NextToken: string | undefined;
       for (let page = 0; page < PAGES_MAX; page += 1) {
         const command = new ListRulesCommand({ Limit: 100, ...(NextToken !== undefined && { NextToken }) });
         const answer = await ask('events:ListRules', '', (options) => client.send(command, options), signal);
-        for (const { Name: name = '', EventPattern: pattern, State } of answer.Rules ?? []) {
-          if (pattern?.includes(JSON.stringify(bucket)) !== true) continue;
-          const targets = await targetsOf(client, name, signal);
-          found.push({ name, pattern, isEnabled: State !== 'DISABLED', targets });
-        }
+        count += answer.Rules?.length ?? 0;
         ({ NextToken } = answer);
-        if (NextToken === undefined || found.length >= FOUND_MAX) return found;
+        if (NextToken === undefined) break;
       }
-      throw new FaultError('connect.unavailable', `ListRules ${at.region}: the default bus has more than ${PAGES_MAX * 100} rules`);
+      return count;
     },
     async putRule(at, { name, pattern }, tags, signal) {
       const client = await writerFor(at);

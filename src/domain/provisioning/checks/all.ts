@@ -40,18 +40,7 @@ import {
   queueMessageSize,
   queueRetention,
 } from './queues.ts';
-import {
-  ruleMissing,
-  ruleDisabled,
-  rulePattern,
-  ruleTarget,
-  ruleTransformer,
-  targetDeadLetters,
-  handMadeDisabled,
-  handMadeInput,
-  handMadeLetters,
-  handMadePattern,
-} from './rule.ts';
+import { ruleMissing, ruleDisabled, rulePattern, ruleTarget, ruleTransformer, targetDeadLetters } from './rule.ts';
 import { trailElsewhere, trailOfItself, trailOfOrganization, trailSelector, trailStopped, trailUnknown } from './trail.ts';
 import type { Check } from './finding.ts';
 
@@ -97,10 +86,6 @@ export const checks: readonly Check[] = [
   ruleTarget,
   ruleTransformer,
   targetDeadLetters,
-  handMadeDisabled,
-  handMadePattern,
-  handMadeInput,
-  handMadeLetters,
   notificationMissing,
   notificationAltered,
   eventBridgeOff,

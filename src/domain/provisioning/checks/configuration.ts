@@ -9,7 +9,7 @@ import type { Wish } from '../wiring.ts';
 import { blocking, healable, unchecked, type Check, type Finding } from './finding.ts';
 
 export const configurationUnknown: Check = ({ wish, observed: { notification } }) =>
-  notification.ok
+  notification.ok || wish.byHand === true
     ? undefined
     : unchecked(
         'connect.unknown-configuration',
@@ -21,7 +21,7 @@ export const configurationUnknown: Check = ({ wish, observed: { notification } }
 /** MinIO and others answer the requests of S3, and notify by other ways: a queue of SQS is not among them. */
 export const storeElsewhere: Check = ({ wish, observed: { notification } }) => {
   const foreign = notification.ok && notification.configuration.entries.find(({ arn }) => /^arn:(?!aws[a-z-]*:)/.test(arn));
-  if (!foreign) return undefined;
+  if (!foreign || wish.byHand === true) return undefined;
   return unchecked(
     'connect.other-store',
     `${wish.bucket} sends its notifications to ${foreign.arn}, which is not in AWS`,

@@ -1,6 +1,7 @@
 /** What a check finds, and how findings are made. */
 import type { Facts } from '../facts.ts';
 import { QUEUE_STATEMENTS_MAX } from '../policy.ts';
+import type { Wish } from '../wiring.ts';
 import { FUTURE_MS } from '../../ordering/constants.ts';
 
 /** The worst first. `broken`: events are lost, or wait. `unknown`: it could not be read. `degraded`: events arrive, but not all that could, or not safely. */
@@ -110,5 +111,20 @@ export function clockSkew(bucket: string, { s3AtMs, sentAtMs, answeredAtMs }: Cl
       'a gap is closed only by a re-index that began after it by both clocks, so gaps wait as long as they differ. Set the clock that is wrong',
       'timedatectl status',
     ),
+  ];
+}
+
+/** Whether what a person has wired works is known once an event arrives by it. */
+export function byHandFindings({ bucket, source }: Pick<Wish, 'bucket' | 'source'>, isProven: boolean): readonly Finding[] {
+  if (isProven) return [];
+  return [
+    {
+      code: 'connect.by-hand',
+      severity: 'unknown',
+      what: `${bucket} was wired by hand for the source ${source}, and no event has arrived by it since`,
+      why: 'Tally does not judge what a person has made: the first event that arrives by this source shows that it works',
+      fix: `put an object into ${bucket}, and ask for it: \`tally explain ${bucket} KEY\``,
+      blocks: false,
+    },
   ];
 }

@@ -10,6 +10,8 @@ export interface WishRequest {
   readonly topic_arn?: string;
   readonly enrich?: EnrichMode;
   readonly bucket_account?: string;
+  /** Whether the notification, or the rule and what belongs to it, are a person's. */
+  readonly wired_by_hand?: boolean;
 }
 
 /** The words of the command that applies a wish. A bucket that is not connected is connected by it. */
@@ -29,11 +31,12 @@ export function planCommand(asked: WishRequest): string {
   return shellWords('tally', 'bucket', 'plan', bucket, ...wish);
 }
 
-function optionsOf({ source, topic_arn: topic, enrich, bucket_account: account }: WishRequest): readonly string[] {
+function optionsOf({ source, topic_arn: topic, enrich, bucket_account: account, wired_by_hand: byHand }: WishRequest): readonly string[] {
   return [
     ...(source === undefined ? [] : ['--source', source]),
     ...(topic === undefined ? [] : ['--topic', topic]),
     ...(enrich === undefined ? [] : ['--enrich', enrich]),
     ...(account === undefined ? [] : ['--bucket-account', account]),
+    ...(byHand === true ? ['--wired-by-hand'] : []),
   ];
 }

@@ -164,8 +164,7 @@ function subscriptionChanges(facts: Facts): readonly Change[] {
 function ruleChanges(facts: Facts): readonly Change[] {
   const { wiring, observed } = facts;
   const { rule } = wiring;
-  // a second rule beside one that was made by hand would send every event twice
-  if (rule === undefined || observed.handMadeRule !== undefined || isRuleForeign(facts)) return [];
+  if (rule === undefined || isRuleForeign(facts)) return [];
   const present = existing(observed.rule);
   const target = present?.targets.find(({ id }) => id === rule.target.id);
   return [...ruleChange(rule, present), ...targetChange(rule, target)];
@@ -339,9 +338,9 @@ export function withNotMade(plan: Pick<Plan, 'wish' | 'wiring' | 'changes' | 'fi
 }
 
 /** Whether nothing that is the bucket's own exists: topics and policies serve other buckets as well. */
-function isUnmade({ wiring }: Pick<Plan, 'wiring'>, { notification, rule, handMadeRule, subscription }: Observed): boolean {
+function isUnmade({ wiring }: Pick<Plan, 'wiring'>, { notification, rule, subscription }: Observed): boolean {
   const { entry } = wiring;
   if (entry !== undefined) return notification.ok && notification.configuration.entries.every(({ id }) => id !== entry.id);
-  if (wiring.rule !== undefined) return rule === 'absent' && handMadeRule === undefined;
+  if (wiring.rule !== undefined) return rule === 'absent';
   return subscription === 'absent';
 }
