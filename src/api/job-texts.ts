@@ -66,7 +66,6 @@ function identityOf({ id, bucket, prefix, mode, requested_by: requestedBy, fill,
 }
 
 function courseOf(job: Job): Cells {
-  const { cut, done, leased } = job.ranges;
   return {
     state: job.state === 'running' ? `running: ${stageOf(job)}` : stageOf(job),
     created: job.created_at,
@@ -75,7 +74,6 @@ function courseOf(job: Job): Cells {
     finished: job.finished_at,
     progress: percentText(job.progress),
     rate: job.objects_per_s === undefined ? undefined : `${countText(job.objects_per_s)} objects/s`,
-    ranges: cut === 0 ? undefined : `${done} of ${cut} done, ${leased} in progress`,
     cursor: job.cursor,
     'covers changes before': job.covers_before,
   };
@@ -96,7 +94,7 @@ function countsOf({ counts, cost_usd: cost, examples }: Job): Cells {
   };
 }
 
-/** Names the documents that the index refused, as far as they fit. The API has up to 100 of them. */
+/** Names the documents that the index refused, as far as they fit. The API has up to 20 of them. */
 function refusedText(count: number, examples: NonNullable<Job['examples']>['refused'] = []): string {
   const [first, ...others] = examples.map(({ key, reason = 'no reason was given' }) => `${key} (${reason})`);
   if (first === undefined) return countText(count);
@@ -123,7 +121,7 @@ function troubleOf({ state, deletions, error, last_fault: lastFault }: Job): Cel
   return {
     deletions: deletions === undefined ? undefined : deletionsText(deletions),
     [error === undefined ? 'last fault' : 'error']: fault === undefined ? undefined : `${fault.reason} (${fault.code})`,
-    'in range': fault?.range,
+    'after the key': fault?.after,
     advice: fault === undefined || !isFaultCode(fault.code) ? undefined : faults[fault.code].advice,
   };
 }

@@ -6,7 +6,7 @@ import { count, time } from './fields.ts';
 const jobFault = z.object({
   code: z.string().describe('The fault code.'),
   reason: z.string().describe('What happened.'),
-  range: z.string().optional().describe('The number of the range in which it happened.'),
+  after: z.string().optional().describe('The key after which it happened; absent: before the job compared anything.'),
 });
 
 const counts = z
@@ -35,7 +35,7 @@ const counts = z
   .meta({
     id: 'JobCounts',
     description:
-      'What the job found and did. listed = equal + missing + stale + in_flight. The counts lack at most what a worker wrote in the five seconds before it was killed, or before the job was cancelled: such keys are counted as equal when they are compared again.',
+      'What the job found and did. listed = equal + missing + stale + in_flight. The counts lack at most what a process wrote in the five seconds before it was killed, or before the job was cancelled: such keys are counted as equal when they are compared again.',
   });
 export type JobCounts = z.infer<typeof counts>;
 
@@ -93,18 +93,11 @@ export const job = z
     counts: counts.optional(),
     examples: examples
       .optional()
-      .describe('The first differences of each kind, and the first refused documents, at most 100 each. Lists leave them out.'),
+      .describe('The first differences of each kind, and the first refused documents, at most 20 each. Lists leave them out.'),
     error: jobFault.optional().describe('Why the job failed.'),
-    last_fault: jobFault.optional().describe('The latest fault of one of its ranges, which is tried again.'),
+    last_fault: jobFault.optional().describe('The latest fault of a part of it, which is tried again.'),
     progress: z.number().min(0).max(1).optional().describe('0 to 1; absent while it is not known.'),
     objects_per_s: z.number().optional().describe('Objects listed per second of comparing, without pauses.'),
-    ranges: z
-      .object({
-        cut: count.describe('Ranges in all.'),
-        done: count.describe('Ranges done.'),
-        leased: count.describe('Ranges that workers compare now.'),
-      })
-      .describe('The parts that the keys were cut into.'),
     cursor: z.string().optional().describe('All keys up to this one are compared.'),
     cost_usd: z.number().optional().describe('What S3 charges for the requests of the job so far: an estimate.'),
   })

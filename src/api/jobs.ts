@@ -220,7 +220,6 @@ export function jobView(shown: JobView): Job {
     last_fault: shown.lastFault,
     progress: shown.progress,
     objects_per_s: shown.objectsPerSecond,
-    ranges: shown.ranges,
     cursor: shown.cursor,
     cost_usd: shown.costUsd,
   };

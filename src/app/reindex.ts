@@ -3,15 +3,15 @@ import { BULK_BYTES, REINDEX_BULK_CONCURRENCY, REINDEX_HEADS } from './limits.ts
 import type { Core } from './core.ts';
 import { createSchedules } from '../pipeline/calendar/schedules.ts';
 import { createIndexLoad, measured } from '../pipeline/reindex-jobs/index-load.ts';
-import { RANGE_LIMITS } from '../pipeline/reindex-jobs/range-records.ts';
+import { PART_LIMITS } from '../pipeline/reindex-jobs/key-probes.ts';
 import { createReindexRole, type ReindexRole } from '../pipeline/reindex-jobs/role.ts';
-import { createTidyJobs } from '../pipeline/reindex-jobs/tidy-jobs.ts';
+import { tidyJobs } from '../pipeline/reindex-jobs/tidy-jobs.ts';
 import { checkOfFault, type CheckSource } from '../pipeline/serving/readiness.ts';
 import { createBackgroundWriter } from '../pipeline/compare/background-writer.ts';
 import { LISTING_PAGE } from '../pipeline/compare/page-feeds.ts';
 import { createReconcileTurn } from '../pipeline/compare/reconcile-turn.ts';
 
-/** One worker removes each minute what jobs have left behind. */
+/** One process removes old jobs each minute. */
 const TIDY = { name: 'tidy-jobs', intervalMs: 60_000, runMaxMs: 120_000 };
 
 export interface Reindexing {
@@ -39,7 +39,7 @@ export function createReindexing(core: Core, parts: ReindexingParts): Reindexing
     start(signal) {
       role.start();
       core.onJobDue(role.wake);
-      schedules.every(TIDY, createTidyJobs(core), signal);
+      schedules.every(TIDY, () => tidyJobs(core), signal);
     },
     stop: (deadline) => role.stop(deadline),
   };
@@ -59,6 +59,6 @@ function createRole(core: Core, { worker, liveIsBusy }: ReindexingParts): Reinde
     liveIsBusy,
   });
   const turn = createReconcileTurn({ ...parts, writeAll, headConcurrency: REINDEX_HEADS });
-  const limits = { ...RANGE_LIMITS, listings: core.settings.TALLY_REINDEX_LISTINGS };
+  const limits = { ...PART_LIMITS, listings: core.settings.TALLY_REINDEX_LISTINGS };
   return createReindexRole({ ...core, turn, indexIsSlow: load.isSlow, worker, limits });
 }

@@ -100,6 +100,8 @@ export const bucketRecordSchema = z.object({
   floor: z.number(),
   /** The place of the job that began last among all beginnings of the bucket (src/domain/reindex/covers.ts); absent: none has begun. */
   lastBeginOrder: z.number().optional(),
+  /** The apply job that occupies the bucket, or did last: it counts only while that job is queued or running (src/pipeline/reindex-jobs/occupancy.ts). */
+  applyJobId: z.string().optional(),
   createdAtMs: z.number(),
   createdBy: z.string(),
   /** When region and versioning were last read. */

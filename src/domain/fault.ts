@@ -265,7 +265,7 @@ export const faults = {
     circuit: 'object',
     jobs: 'retry',
     advice:
-      'The listing ended early or could not be read. Nothing was deleted, and the range is tried again. If this lasts, check the S3 endpoint and any proxy in front of it.',
+      'The listing ended early or could not be read. Nothing was deleted, and the part is tried again. If this lasts, check the S3 endpoint and any proxy in front of it.',
   },
 
   // ── queues ──

@@ -139,7 +139,7 @@ const reindexSettings = {
     'How often each bucket is compared whole with its index, in days, whatever its source: events may be lost where nothing sees it. A million objects take a thousand LIST requests, which cost half a cent, within the requests of TALLY_GAPS_LIST_REQUESTS_PER_DAY. With 0, no compare is scheduled.',
   ),
   TALLY_REINDEX_LISTINGS: integer(1, 64, 8).describe(
-    'The number of key ranges that this process compares at the same time. A listing is serial and takes 60 to 150 ms per 1,000 keys, so a single one would leave the index idle; the default is 8.',
+    'The number of parts of jobs that this process compares at the same time. A listing is serial and takes 60 to 150 ms per 1,000 keys, so a single one would leave the index idle; the default is 8.',
   ),
 };
 

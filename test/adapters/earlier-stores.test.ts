@@ -33,9 +33,6 @@ const schemas: Readonly<Record<StateKind, z.ZodType>> = {
   gap: refs.gap('').schema,
   'gap-budget': refs.gapBudget('').schema,
   job: refs.job('').schema,
-  'job-examples': refs.jobExamples('').schema,
-  'job-slot': refs.jobSlot('').schema,
-  range: refs.range('', 0).schema,
   queue: refs.queue('').schema,
   // a lease, or the record by which a store is tried
   lock: z.object({ claim: claimSchema.optional() }),

@@ -216,7 +216,7 @@ describe('exactly', () => {
     ],
     [
       'jobs job-1',
-      { ...runningJob, last_fault: { code: 's3.throttled', reason: '503 SlowDown', range: '2' } },
+      { ...runningJob, last_fault: { code: 's3.throttled', reason: '503 SlowDown', after: 'photos/b' } },
       ['getJob', { params: { id: 'job-1' } }],
       [
         'id | job-1',
@@ -228,7 +228,6 @@ describe('exactly', () => {
         `started | ${AT}`,
         'progress | 25 %',
         'rate | 25,000 objects/s',
-        'ranges | 2 of 8 done, 3 in progress',
         `covers changes before | ${AT}`,
         'listed | 1,000 objects, 0 B',
         'scanned | 0 documents',
@@ -243,7 +242,7 @@ describe('exactly', () => {
         'deleted | 2',
         'cost | < $0.01 (estimate)',
         'last fault | 503 SlowDown (s3.throttled)',
-        'in range | 2',
+        'after the key | photos/b',
         'advice | Wait: S3 limits the request rate, which usually passes. If it lasts, run fewer workers.',
       ],
     ],

@@ -6,7 +6,7 @@ import { RequestError } from '../../src/domain/request-error.ts';
 import { job, runningJob } from '../support/fakes/control.ts';
 import { createCliWorld } from './world.ts';
 
-const done: Job = { ...runningJob, state: 'done', progress: 1, ranges: { cut: 8, done: 8, leased: 0 }, finished_at: job.created_at };
+const done: Job = { ...runningJob, state: 'done', progress: 1, finished_at: job.created_at };
 const held: Job = {
   ...runningJob,
   state: 'paused',
@@ -16,7 +16,7 @@ const held: Job = {
 const failed: Job = {
   ...runningJob,
   state: 'failed',
-  error: { code: 'listing.disorder', reason: 'b after \u001b[2J', range: '3' },
+  error: { code: 'listing.disorder', reason: 'b after \u001b[2J', after: 'photos/c' },
 };
 
 /** A world in which the job that is requested goes this way; it stays as the last one is. */
@@ -109,7 +109,7 @@ describe('tally reindex', () => {
   it('--wait shows why a job failed, harmlessly, and what to do', async () => {
     const { stdout } = await worldOf(failed).run('reindex photos --wait');
     expect(stdout).toMatch(/^error +b after \\u\{1b\}\[2J \(listing\.disorder\)$/m);
-    expect(stdout).toMatch(/^in range +3$/m);
+    expect(stdout).toMatch(/^after the key +photos\/c$/m);
     expect(stdout).toMatch(/^advice +The S3 endpoint lists keys out of order/m);
   });
 
@@ -229,7 +229,7 @@ describe('tally drift', () => {
       'missing  -          a b/ü\\u{1b}[2J\\u{202e}\\u{a}"\\.jpg',
       'stale    etag size  b',
       '',
-      'At most 100 examples of each kind of drift are shown, and 5 of the others. --json prints all that were kept.',
+      'At most 20 examples of each kind of drift are shown, and 5 of the others. --json prints all that were kept.',
       '',
     ]);
   });

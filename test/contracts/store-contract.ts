@@ -502,15 +502,15 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
 
       it('gives back at once what is listed soon, and lists it with whatever is listed at once afterwards', async () => {
         const id = unique('soon');
-        const first = await store.state.put({ id, kind: 'range', record: { round: 1 }, listed: 'soon' }, null);
+        const first = await store.state.put({ id, kind: 'job', record: { round: 1 }, listed: 'soon' }, null);
         if (first === 'conflict') throw new Error(`conflict at the first put of ${id}`);
-        expect(first).toEqual({ id, kind: 'range', record: { round: 1 }, version: first.version });
+        expect(first).toEqual({ id, kind: 'job', record: { round: 1 }, version: first.version });
         expect(await store.state.get(id)).toEqual(first);
-        expect(await store.state.put({ id, kind: 'range', record: { round: 2 }, listed: 'soon' }, null)).toBe('conflict');
-        const second = await store.state.put({ id, kind: 'range', record: { round: 2 }, listed: 'soon' }, first.version);
+        expect(await store.state.put({ id, kind: 'job', record: { round: 2 }, listed: 'soon' }, null)).toBe('conflict');
+        const second = await store.state.put({ id, kind: 'job', record: { round: 2 }, listed: 'soon' }, first.version);
         expect(await store.state.get(id)).toEqual(second);
-        await created('range');
-        expect((await store.state.list('range', { limit: 1_000 })).find((entry) => entry.id === id)).toEqual(second);
+        await created('job');
+        expect((await store.state.list('job', { limit: 1_000 })).find((entry) => entry.id === id)).toEqual(second);
       });
 
       it('updates only the version that was read', async () => {
@@ -544,13 +544,13 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
       });
 
       it('removes at once what lists may show for a moment', async () => {
-        const entry = await created('range');
+        const entry = await created('job');
         expect(await store.state.remove(entry.id, 'v', undefined, 'soon')).toBe('conflict');
         expect(await store.state.remove(entry.id, entry.version, undefined, 'soon')).toBe('removed');
         expect(await store.state.get(entry.id)).toBeUndefined();
         // what is listed at once afterwards brings the lists up to date
-        await created('range');
-        expect((await store.state.list('range', { limit: 1_000 })).filter(({ id }) => id === entry.id)).toEqual([]);
+        await created('job');
+        expect((await store.state.list('job', { limit: 1_000 })).filter(({ id }) => id === entry.id)).toEqual([]);
       });
 
       it('never takes the version of a removed entry for that of its successor', async () => {
@@ -610,7 +610,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         expect(await store.state.list('schedule', { limit: 10 })).toEqual([]);
       });
 
-      it('finds jobs and ranges that are due, jobs first, and says whether any is open', async () => {
+      it('finds jobs that are due, and says whether any is open', async () => {
         const nowMs = 1_790_000_000_000;
         const when = { nowMs, aheadMaxMs: 300_000, limit: 32 };
         const put = async (kind: StateKind, id: string, more: object) => {
@@ -619,24 +619,20 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
           return entry;
         };
         expect(await store.state.due(when)).toEqual({ found: [], isAnyOpen: false });
-        const later = await put('range', 'range:due:later', { dueAtMs: nowMs + 299_999.5 });
+        const later = await put('job', 'job:due:later', { dueAtMs: nowMs + 299_999.5 });
         expect(await store.state.due(when)).toEqual({ found: [], isAnyOpen: true });
-        await put('range', 'range:due:now', { dueAtMs: nowMs, lease: { worker: 'w' }, examples: { missing: [{ key: 'k' }] } });
-        await put('range', 'range:due:fast', { dueAtMs: nowMs + 300_001 });
+        await put('job', 'job:due:now', { dueAtMs: nowMs, lease: { worker: 'w' }, examples: { missing: [{ key: 'k' }] } });
+        await put('job', 'job:due:fast', { dueAtMs: nowMs + 300_001 });
         await put('job', 'job:due:past', { dueAtMs: 0 });
-        await put('range', 'range:due:done', { done: true });
+        await put('job', 'job:due:done', { done: true });
         await put('schedule', 'schedule:due', { dueAtMs: 0 });
         const { found } = await store.state.due(when);
-        expect(found[0]).toEqual({ id: 'job:due:past', record: { id: 'job:due:past', dueAtMs: 0 } });
-        expect(found.slice(1).toSorted((a, b) => byBytes(a.id, b.id))).toEqual([
-          { id: 'range:due:fast', record: { id: 'range:due:fast', dueAtMs: nowMs + 300_001 } },
-          { id: 'range:due:now', record: { id: 'range:due:now', dueAtMs: nowMs, lease: { worker: 'w' } } },
-        ]);
+        expect(found.toSorted(byBytes)).toEqual(['job:due:fast', 'job:due:now', 'job:due:past']);
         expect((await store.state.due({ ...when, limit: 2 })).found).toHaveLength(2);
         // a record that is stored without its time is not found any more
-        await store.state.put({ id: later.id, kind: 'range', record: { id: later.id } }, later.version);
+        await store.state.put({ id: later.id, kind: 'job', record: { id: later.id } }, later.version);
         expect((await store.state.due({ ...when, nowMs: nowMs + 400_000 })).found).toHaveLength(3);
-        for (const id of ['range:due:now', 'range:due:fast', 'job:due:past', 'range:due:done', 'schedule:due', later.id]) {
+        for (const id of ['job:due:now', 'job:due:fast', 'job:due:past', 'job:due:done', 'schedule:due', later.id]) {
           const entry = await store.state.get(id);
           if (entry !== undefined) await store.state.remove(id, entry.version);
         }

@@ -1,21 +1,19 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import type { JobRecord } from '../../src/domain/reindex/job.ts';
-import { refs, updateRecord } from '../../src/pipeline/records/stored.ts';
 import { createRandom } from '../support/random/seeded.ts';
 import { until } from '../support/servers/aws.ts';
 import { applyDrift } from '../support/servers/listing/drift.ts';
 import { createKeySpace } from '../support/servers/listing/key-space.ts';
 import { openReindexFlow } from '../support/worlds/reindex-flow.ts';
-import type { ReindexFlow, TestBucket } from '../support/worlds/reindex-flow.ts';
+import type { TestBucket } from '../support/worlds/reindex-flow.ts';
 import { awsEndpoint, opensearchUrl } from '../support/servers/found.ts';
 
 const OBJECTS = 200_000;
 /** Half of them the index knows, and every thirtieth is not what it knows. */
 const INDEXED = 100_000;
 const DRIFT_EVERY = 30;
-/** The lease of a killed worker's range is 60 s, and that of its successor may follow. */
-const JOB_TIMEOUT_MS = 280_000;
+/** The job of a killed process is due after 20 s, and watched for 60 s; it is killed three times. */
+const JOB_TIMEOUT_MS = 380_000;
 
 /** Searches again and again; each must find what it found before and what still exists. */
 function watchSearches(bucket: TestBucket, prefixes: readonly string[]) {
@@ -45,41 +43,12 @@ function watchSearches(bucket: TestBucket, prefixes: readonly string[]) {
   };
 }
 
-const RANGES = 64;
-const KEYS_OF_RANGE = 1_500;
-const KILLS = 5;
-/** So many keys of a page, and so long for each, that a range takes a few seconds. */
-const PAGE = { keysMax: 250, delayMs: 400 };
-/** A worker that dies leaves uncounted what it wrote since its progress was stored: five seconds, and the time that the store takes. */
+const OBJECTS_SLOW = 48_000;
+const KILLS = 4;
+/** So many keys of a page, and so long for each, that a job takes some minutes. */
+const PAGE = { keysMax: 250, delayMs: 1_000 };
+/** A process that dies leaves uncounted what it wrote since its progress was stored: five seconds, and the time that the store takes. */
 const UNCOUNTED_MS = 7_000;
-
-/** A job that was cut into 64 ranges a moment ago, by a worker that nobody has seen since: fewer keys make them than a worker cuts. */
-async function cutJob({ store }: ReindexFlow, bucket: TestBucket): Promise<string> {
-  const space = createKeySpace('deep', RANGES * KEYS_OF_RANGE);
-  const nowMs = Date.now();
-  const job: JobRecord = {
-    id: 'job-000000064-000000000064',
-    bucket: bucket.name,
-    prefix: '',
-    mode: 'apply',
-    requestedBy: 'test',
-    state: 'running',
-    phase: 'comparing',
-    now: true,
-    createdAtMs: nowMs,
-    startedAtMs: nowMs,
-    comparingAtMs: nowMs,
-    documentsAtStart: 0,
-    cuts: Array.from({ length: RANGES - 1 }, (_, at) => space.keyAt((at + 1) * KEYS_OF_RANGE - 1)),
-    rangesCut: RANGES,
-    listRequestsAtStart: 0,
-    deletions: { limit: 1_000, reserved: 0, waiting: 0 },
-    dueAtMs: nowMs,
-  };
-  await updateRecord(store.state, refs.job(job.id), () => job);
-  await updateRecord(store.state, refs.jobSlot(bucket.name), () => ({ bucket: bucket.name, jobId: job.id }));
-  return job.id;
-}
 
 /** How many documents there were at which time, looked at again and again. */
 function watchDocuments(bucket: TestBucket) {
@@ -131,7 +100,6 @@ describe.skipIf(awsEndpoint() === undefined || opensearchUrl() === undefined)('a
       // what a killed worker wrote, and could not count, its successor finds equal
       expect(counts!.equal + counts!.missing + counts!.stale + counts!.in_flight).toBe(bucket.contents.size());
       expect(counts!.written).toBeLessThanOrEqual(counts!.missing + counts!.stale);
-      expect(job.ranges.done).toBe(job.ranges.cut);
       // each kill left something undone: otherwise this test tests nothing
       expect(counts!.listed).toBeLessThan(flow.listing.counts().keysListed);
       expect(await searches.end()).toBeGreaterThan(10);
@@ -140,46 +108,39 @@ describe.skipIf(awsEndpoint() === undefined || opensearchUrl() === undefined)('a
     }
   }, 400_000);
 
-  test(`of ${RANGES} ranges by two processes that are killed at random does each range, and counts all but what each wrote last`, async () => {
+  test(`by processes that are killed at random compares each key, and counts all but what each wrote last`, async () => {
     const flow = await openReindexFlow();
     const seed = Math.floor(Math.random() * 1_000_000);
     const random = createRandom(seed);
     try {
-      const objects = RANGES * KEYS_OF_RANGE;
-      const bucket = await flow.createBucket({ count: objects });
+      const bucket = await flow.createBucket({ count: OBJECTS_SLOW });
       flow.listing.setPageMax(PAGE.keysMax);
       flow.listing.beforeAnswer(() => delay(PAGE.delayMs));
       const documents = watchDocuments(bucket);
-      const workers = [await flow.startWorker(), await flow.startWorker()];
-      const id = await cutJob(flow, bucket);
+      let worker = await flow.startWorker();
+      const { id } = await bucket.reindex();
       const killedAtMs: number[] = [];
       for (let kills = 0; kills < KILLS; kills += 1) {
-        const { done } = (await bucket.job(id)).ranges;
-        await until('a range is compared', async () => (await bucket.job(id)).ranges.leased > 0, JOB_TIMEOUT_MS);
-        await delay(random.integer(500, 8_000));
-        await workers.splice(random.integer(0, 1), 1)[0]?.kill();
+        const { listed: before = 0 } = (await bucket.job(id)).counts ?? {};
+        await until('keys are compared', async () => ((await bucket.job(id)).counts?.listed ?? 0) > before, JOB_TIMEOUT_MS);
+        await delay(random.integer(500, 4_000));
+        await worker.kill();
         killedAtMs.push(Date.now());
-        workers.push(await flow.startWorker());
-        expect(done).toBeLessThan(RANGES);
+        worker = await flow.startWorker();
       }
-      const job = await bucket.ended(id, 400_000);
+      const job = await bucket.ended(id, 600_000);
       await documents.end();
       expect({ seed, state: job.state, error: job.error }).toEqual({ seed, state: 'done', error: undefined });
-      expect(job.ranges.done).toBe(job.ranges.cut);
-      expect(job.ranges.cut).toBeGreaterThanOrEqual(RANGES);
       expect(await bucket.difference()).toBeUndefined();
       const { listed = 0, equal = 0, missing = 0, written = 0 } = job.counts ?? {};
-      expect({ listed, sum: equal + missing }).toEqual({ listed: objects, sum: objects });
+      expect({ listed, sum: equal + missing }).toEqual({ listed: OBJECTS_SLOW, sum: OBJECTS_SLOW });
       expect(written).toBe(missing);
       const uncounted = killedAtMs.reduce((sum, atMs) => sum + documents.writtenBetween(atMs - UNCOUNTED_MS, atMs), 0);
-      expect(objects - missing).toBeLessThanOrEqual(uncounted);
+      expect(OBJECTS_SLOW - missing).toBeLessThanOrEqual(uncounted);
       // the kills cost something: otherwise this test tests nothing
-      expect(flow.listing.counts().keysListed).toBeGreaterThan(objects);
-      console.log(
-        `seed ${seed}: ${objects - missing} of ${objects} were not counted as written after ${KILLS} kills (at most ${uncounted})`,
-      );
+      expect(flow.listing.counts().keysListed).toBeGreaterThan(OBJECTS_SLOW);
     } finally {
       await flow.close();
     }
-  }, 900_000);
+  }, 1_200_000);
 });

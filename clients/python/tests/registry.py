@@ -243,7 +243,6 @@ JOB: Json = {
     "requested_by": EMAIL,
     "state": "running",
     "created_at": CREATED,
-    "ranges": {"cut": 1, "done": 0, "leased": 1},
 }
 GRANT: Json = {"who": "group:analysts", "where": "photos", "granted_by": EMAIL, "created_at": CREATED}
 AUDITED: Json = {

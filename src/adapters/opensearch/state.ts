@@ -42,7 +42,7 @@ const bulkSchema = z.object({
 const listSchema = z.object({ hits: z.object({ hits: z.array(sequenceSchema.extend({ _source: sourceSchema })) }) });
 const idsSchema = z.object({ hits: z.object({ hits: z.array(z.object({ sort: z.tuple([z.string()]) })) }) });
 const dueSchema = z.object({
-  hits: z.object({ hits: z.array(z.object({ _source: z.object({ id: z.string(), record: z.unknown() }) })) }),
+  hits: z.object({ hits: z.array(z.object({ _source: z.object({ id: z.string() }) })) }),
   aggregations: z.object({ open: z.object({ value: z.number() }) }),
 });
 const dueRecordSchema = z.object({ dueAtMs: z.number() });
@@ -95,24 +95,23 @@ export function createStateStore({ client, names, clock }: StateDependencies): S
       const body = await searchBy(
         {
           function_score: {
-            query: { bool: { filter: [{ terms: { kind: ['job', 'range'] } }, { exists: { field: 'due_at_ms' } }] } },
+            query: { bool: { filter: [{ term: { kind: 'job' } }, { exists: { field: 'due_at_ms' } }] } },
             random_score: {},
             boost_mode: 'replace',
           },
         },
         {
           size: limit,
-          sort: [{ kind: 'asc' }, '_score'],
           // the aggregation counts those that are not due yet as well
           post_filter: { bool: { should: isDue } },
           aggs: { open: { value_count: { field: 'due_at_ms' } } },
-          _source: { excludes: ['record.examples'] },
+          _source: ['id'],
           track_total_hits: false,
         },
         signal,
       );
       const { hits, aggregations } = parseAnswer(dueSchema, body);
-      return { found: hits.hits.map(({ _source: { id, record } }) => ({ id, record })), isAnyOpen: aggregations.open.value > 0 };
+      return { found: hits.hits.map(({ _source: { id } }) => id), isAnyOpen: aggregations.open.value > 0 };
     },
 
     async list(kind, { after, limit }, signal) {

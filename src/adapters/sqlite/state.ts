@@ -7,7 +7,6 @@ import type { SqliteConnection } from './connection.ts';
 const rowSchema = z.object({ id: z.string(), kind: z.enum(stateKinds), record: z.string(), version: z.string() });
 const versionSchema = rowSchema.pick({ version: true });
 const idSchema = rowSchema.pick({ id: true });
-const dueSchema = z.object({ id: z.string(), record: z.string() });
 const openSchema = z.object({ open: z.number() });
 const countSchema = z.object({ count: z.number() });
 
@@ -85,16 +84,15 @@ export function createSqliteState(connection: SqliteConnection): StateStore {
     async due({ nowMs, aheadMaxMs, limit }, signal) {
       return connection.use(({ statement }) => {
         const found = statement(
-          `SELECT id, json_remove(record, '$.examples') AS record FROM state
-           WHERE kind IN ('job', 'range') AND due_at_ms IS NOT NULL AND (due_at_ms <= ? OR due_at_ms > ?)
-           ORDER BY kind, random() LIMIT ?`,
+          `SELECT id FROM state
+           WHERE kind = 'job' AND due_at_ms IS NOT NULL AND (due_at_ms <= ? OR due_at_ms > ?) ORDER BY random() LIMIT ?`,
         )
           .all(nowMs, nowMs + aheadMaxMs, limit)
-          .map((row) => dueSchema.parse(row));
+          .map((row) => idSchema.parse(row).id);
         const { open } = openSchema.parse(
-          statement(`SELECT EXISTS (SELECT 1 FROM state WHERE kind IN ('job', 'range') AND due_at_ms IS NOT NULL) AS open`).get(),
+          statement(`SELECT EXISTS (SELECT 1 FROM state WHERE kind = 'job' AND due_at_ms IS NOT NULL) AS open`).get(),
         );
-        return { found: found.map(({ id, record }) => ({ id, record: JSON.parse(record) as unknown })), isAnyOpen: open === 1 };
+        return { found, isAnyOpen: open === 1 };
       }, signal);
     },
 

@@ -12,7 +12,7 @@ import { shellWords } from '../commands.ts';
 import { isOfDeletes, isTimedByAws, withoutDifferences, type GapRecord } from './gap.ts';
 import { afterHeld, isHeldBy } from './held-deletes.ts';
 import type { JobRecord } from '../reindex/job.ts';
-import { waitMs } from '../reindex/range-transitions.ts';
+import { waitMs } from '../reindex/parts.ts';
 import { omit } from '../defined.ts';
 
 /** A reconcile starts after no change was reported for this long, so that a burst of deletes needs only one reconcile. */

@@ -31,7 +31,7 @@ export interface Uncut {
 }
 
 /**
- * A boundary with at least one key of the range on each side. Undefined when none was found or at most one page is left.
+ * A boundary with at least one key of the part on each side. Undefined when none was found or at most one page is left.
  * Rejects with the probe's error.
  */
 export async function findBoundary({ cursor, to }: Uncut, probe: KeyProbe): Promise<string | undefined> {
@@ -40,7 +40,7 @@ export async function findBoundary({ cursor, to }: Uncut, probe: KeyProbe): Prom
   const { first } = page;
   let probesLeft = PROBES_MAX;
 
-  /** The first key of the range after this text. */
+  /** The first key of the part after this text. */
   async function next(after: string): Promise<string | undefined> {
     if (probesLeft === 0 || !isUpTo(to, after)) return undefined;
     probesLeft -= 1;

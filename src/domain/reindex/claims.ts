@@ -1,36 +1,36 @@
 /**
- * How work finds its worker. A job that has something to do, and each of its open ranges, has a time at which it is due. Workers
- * search for what is due, and one of them claims it by compare-and-swap:
+ * How a job finds its process. A job that has something to do has a time at which it is due. Processes search for what is due, and
+ * one of them claims it by compare-and-swap:
  *
- *   due ──claim──► held (a lease; due again in 20 s, which each renewal moves on) ──step ends──► due at its time │ not due any more
+ *   due ──claim──► held (a lease; due again in 20 s, which each change moves on) ──given back──► due at its time │ not due any more
  *    ▲               │
- *    └── unchanged for 60 s: its worker is dead, and one more attempt ended without progress
+ *    └── unchanged for 60 s: its process is dead, and one more lease ended without progress
  *
- * No two clocks are compared. A worker that finds a lease watches that it does not change, by the watcher's steady clock.
+ * No two clocks are compared. A process that finds a lease watches that it does not change, by the watcher's steady clock.
  */
 import { z } from 'zod';
 
-/** The worker that holds the record. The name is another one for each claim. */
+/** The holder of the job. Its name is another one for each claim. */
 export const leaseSchema = z.object({ worker: z.string() });
 
-/** A record that workers claim. */
+/** A record that processes claim. */
 export interface Claimable {
-  /** From when on a worker may claim it; absent: nothing is to be done. The state index searches by it. */
+  /** From when on a process may claim it; absent: nothing is to be done. The state index searches by it. */
   readonly dueAtMs?: number | undefined;
   readonly lease?: z.infer<typeof leaseSchema> | undefined;
-  /** How many attempts in a row ended without progress. */
+  /** How many leases in a row ended without progress. */
   readonly fruitless?: number | undefined;
 }
 
-/** Three attempts in a row without progress fail the job. */
+/** Three leases or attempts in a row without progress fail the job. */
 export const WITHOUT_PROGRESS_MAX = 3;
-/** How often a lease is renewed: two renewals may fail. */
+/** How often a lease is renewed at least: two renewals may fail. */
 export const RENEW_MS = 15_000;
-/** A worker that could not renew its lease for this long, by its monotonic clock, gives the record up. */
+/** A process that could not renew its lease for this long, by its monotonic clock, gives the job up. */
 export const LEASE_MS = 45_000;
-/** A held record is due again after this time: a renewal that is late shows that its worker may be dead. */
+/** A held job is due again after this time: a renewal that is late shows that its process may be dead. */
 const HELD_MS = 20_000;
-/** A lease that has not changed for this long is over. What its worker does last may take a moment. */
+/** A lease that has not changed for this long is over. What its process does last may take a moment. */
 export const WATCH_MS = 60_000;
 /** The longest time for which work is put off. A time further ahead was stored by a clock that is fast, and counts as due. */
 export const DUE_AHEAD_MAX_MS = 300_000;
@@ -40,8 +40,8 @@ export function heldBy(worker: string, nowMs: number): { readonly lease: { reado
   return { lease: { worker }, dueAtMs: nowMs + HELD_MS };
 }
 
-/** Whether a worker may claim the record now, by its clock. */
-export function isDue({ dueAtMs }: Claimable, nowMs: number): boolean {
+/** Whether a process may claim the record now, by its clock. */
+export function isDue({ dueAtMs }: Pick<Claimable, 'dueAtMs'>, nowMs: number): boolean {
   return dueAtMs !== undefined && (dueAtMs <= nowMs || dueAtMs > nowMs + DUE_AHEAD_MAX_MS);
 }
 
@@ -50,22 +50,22 @@ export function leaseName({ lease, dueAtMs = 0 }: Claimable): string | undefined
   return lease && `${lease.worker} ${dueAtMs}`;
 }
 
-/** Why a record cannot be claimed; `taken`: it can, with this number of attempts without progress. */
+/** Why a record cannot be claimed; `taken`: it can, with this number of leases without progress. */
 export type Claim =
   | { readonly kind: 'taken'; readonly fruitless: number }
-  /** It is not due, because another worker was faster, or nothing is to be done. */
+  /** It is not due, because another process was faster, or nothing is to be done. */
   | { readonly kind: 'early' }
   | { readonly kind: 'leased' }
-  /** Too many attempts in a row ended without progress: the job must fail. */
+  /** Too many leases in a row ended without progress: the job must fail. */
   | { readonly kind: 'poisonous' };
 
-/** Decides whether the record can be claimed. `isOver`: its lease has not changed for WATCH_MS. The attempt of a dead worker counts here, so a step that kills its process is bounded. */
+/** Decides whether the record can be claimed. `isOver`: its lease has not changed for WATCH_MS. The lease of a dead process counts here, so work that kills its process is bounded; a lease that was given back does not count. */
 export function claimOf(record: Claimable, nowMs: number, isOver: boolean): Claim {
   const { lease, fruitless = 0 } = record;
   if (!isDue(record, nowMs)) return { kind: 'early' };
   if (lease !== undefined && !isOver) return { kind: 'leased' };
-  const attempts = fruitless + (lease === undefined ? 0 : 1);
-  return attempts >= WITHOUT_PROGRESS_MAX ? { kind: 'poisonous' } : { kind: 'taken', fruitless: attempts };
+  const leases = fruitless + (lease === undefined ? 0 : 1);
+  return leases >= WITHOUT_PROGRESS_MAX ? { kind: 'poisonous' } : { kind: 'taken', fruitless: leases };
 }
 
 /** The record without its lease and its time: nothing is to be done until someone makes it due again. */

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 /**
- * What a reconcile found and did, summed up over turns, ranges and the job. What is written is counted when the index has taken
+ * What a reconcile found and did, summed up over the turns of a job. What is written is counted when the index has taken
  * it, and the rest when its slice is committed. A key whose slice is compared again is therefore counted once: it is equal then.
  *
  *   listed = equal + differed, and differed = incomplete + missing + stale + inFlight (of listed keys)
@@ -90,8 +90,8 @@ export type DifferenceKind = (typeof differenceKinds)[number];
 export const exampleKinds = [...differenceKinds, 'unenriched', 'refused'] as const;
 export type ExampleKind = (typeof exampleKinds)[number];
 
-/** Examples of each kind that a job keeps: enough to see a pattern, few enough for a state record. */
-export const EXAMPLES_MAX = 100;
+/** Examples of each kind that a job keeps: enough to see a pattern, few enough for a record that is stored every five seconds. */
+export const EXAMPLES_MAX = 20;
 
 /** An example of a difference, shown to users. */
 export const exampleSchema = z.object({
@@ -108,14 +108,14 @@ export type DifferenceExample = z.infer<typeof exampleSchema>;
 export const examplesSchema = z.partialRecord(z.enum(exampleKinds), z.array(exampleSchema));
 export type DifferenceExamples = z.infer<typeof examplesSchema>;
 
-/** The examples of `a`, then those of `b` that have other keys, at most `max` of each kind. */
-export function addExamples(a: DifferenceExamples, b: DifferenceExamples, max = EXAMPLES_MAX): DifferenceExamples {
+/** The examples of `a`, then those of `b` that have other keys, at most EXAMPLES_MAX of each kind. */
+export function addExamples(a: DifferenceExamples, b: DifferenceExamples): DifferenceExamples {
   const sum: { [Kind in ExampleKind]?: DifferenceExample[] } = {};
   for (const kind of exampleKinds) {
     const [known, added] = [a[kind] ?? [], b[kind] ?? []];
-    // a range that is compared again finds them again
+    // a part that is compared again finds them again
     const keys = new Set(known.map(({ key }) => key));
-    const both = [...known, ...added.filter(({ key }) => !keys.has(key))].slice(0, max);
+    const both = [...known, ...added.filter(({ key }) => !keys.has(key))].slice(0, EXAMPLES_MAX);
     if (both.length > 0) sum[kind] = both;
   }
   return sum;

@@ -7,33 +7,27 @@
  *                                    pause, deletion limit ▼ │ resume            fail: failed, cancel: cancelled
  *                                              paused
  *
- * The deletion limit pauses a job once all of its ranges are compared, so that the number of deletions that wait is the whole one.
+ * The deletion limit pauses a job once all of its keys are compared, so that the number of deletions that wait is the whole one.
  *
  * Reports, and jobs that were requested with `now`, do not wait.
  */
-import { defined, omit } from '../defined.ts';
-import type { DifferenceExamples, ReconcileCounts } from './counts.ts';
+import { omit } from '../defined.ts';
 import { asleep } from './claims.ts';
+import { addCounts, noCounts } from './counts.ts';
 import type { JobFault, JobRecord } from './job.ts';
+import { partsCut } from './parts.ts';
 
 /** The phase of a job: what a running job is doing, otherwise its state. */
 export type JobPhase = 'queued' | 'waiting' | 'comparing' | 'paused' | 'done' | 'failed' | 'cancelled';
 
-/** The sums of a job's ranges, kept when it ends, because the records of the ranges are removed then. */
-export interface JobSums {
-  readonly counts?: ReconcileCounts;
-  readonly examples?: DifferenceExamples;
-  readonly rangesDone?: number;
-}
-
 export interface StartedJob {
   /** Number of live documents under its prefix. */
   readonly documentsAtStart: number;
-  /** Where its first ranges end, except the last one. */
+  /** Where its first parts end, except the last one. */
   readonly cuts: readonly string[];
   /** Tombstones that it may write; absent: no limit, or a report. */
   readonly tombstonesMax?: number;
-  /** Number of LIST requests so far. */
+  /** Number of LIST requests since the last attempt to begin was stored. */
   readonly listRequests: number;
 }
 
@@ -45,9 +39,9 @@ export type JobTransition = { readonly atMs: number } & (
   | { readonly kind: 'deletion-limit'; readonly waiting: number }
   /** `isHeld`: deletions of its keys wait for a person, or they are no longer announced, so that it deletes only what is allowed now. */
   | { readonly kind: 'resume'; readonly allowDeletes?: number; readonly isHeld?: boolean }
-  | { readonly kind: 'cancel'; readonly sums: JobSums }
-  | { readonly kind: 'finish'; readonly sums: JobSums }
-  | { readonly kind: 'fail'; readonly error: JobFault; readonly sums: JobSums }
+  | { readonly kind: 'cancel' }
+  | { readonly kind: 'finish' }
+  | { readonly kind: 'fail'; readonly error: JobFault }
 );
 type TransitionKind = JobTransition['kind'];
 
@@ -160,6 +154,8 @@ function inPhase(job: JobRecord, phase: JobPhase): JobRecord {
     case 'queued':
       return { ...job, state: phase };
     case 'paused':
+      // the process that has the lease stores what it compared last, and gives the lease back
+      return { ...omit(job, 'dueAtMs'), state: phase };
     case 'done':
     case 'failed':
     case 'cancelled':
@@ -171,7 +167,7 @@ function withFacts(job: JobRecord, transition: JobTransition): JobRecord {
   switch (transition.kind) {
     case 'wait':
       return {
-        ...withoutWait(job),
+        ...omit(job, 'waits'),
         startedAtMs: transition.atMs,
         coversBeforeMs: transition.coversBeforeMs,
         beginOrder: transition.beginOrder,
@@ -186,10 +182,8 @@ function withFacts(job: JobRecord, transition: JobTransition): JobRecord {
     case 'resume':
       return withoutPause(job, transition);
     case 'cancel':
-      return endedWith(job, transition);
     case 'finish':
-      // numbers that were reserved for splits which were never stored do not count as ranges
-      return { ...endedWith(job, transition), ...(transition.sums.rangesDone !== undefined && { rangesCut: transition.sums.rangesDone }) };
+      return endedWith(job, transition);
     case 'fail':
       return { ...endedWith(job, transition), error: transition.error };
   }
@@ -198,25 +192,15 @@ function withFacts(job: JobRecord, transition: JobTransition): JobRecord {
 function withStart(job: JobRecord, { atMs, cuts, documentsAtStart, tombstonesMax, listRequests }: StartedJob & { readonly atMs: number }) {
   const limit = tombstonesMax === undefined ? {} : { limit: tombstonesMax };
   return {
-    ...withoutPassed(withoutWait(job)),
+    // it was able to begin, and its parts list for themselves
+    ...omit(job, 'waits', 'passed'),
     startedAtMs: job.startedAtMs ?? atMs,
     comparingAtMs: atMs,
     documentsAtStart,
-    cuts: [...cuts],
-    rangesCut: cuts.length + 1,
-    listRequestsAtStart: listRequests,
+    parts: partsCut(cuts),
+    counts: addCounts(job.counts ?? noCounts, { listRequests }),
     ...(job.mode === 'apply' && { deletions: { ...limit, reserved: 0, waiting: 0 } }),
   };
-}
-
-/** The job once it was able to begin. */
-function withoutWait(job: JobRecord): JobRecord {
-  return omit(job, 'waits');
-}
-
-/** The job once its ranges list for themselves. */
-function withoutPassed(job: JobRecord): JobRecord {
-  return omit(job, 'passed');
 }
 
 function withDeletionLimit(job: JobRecord, { atMs, waiting }: { readonly atMs: number; readonly waiting: number }): JobRecord {
@@ -235,7 +219,8 @@ function withoutPause(
 ): JobRecord {
   const { pausedBecause: _, pausedAtMs = atMs, ...rest } = job;
   return {
-    ...rest,
+    // a process that still has the lease loses at most what it did since its last progress was stored
+    ...omit(rest, 'lease'),
     dueAtMs: atMs,
     fruitless: 0,
     pausedMs: (job.pausedMs ?? 0) + (job.comparingAtMs === undefined ? 0 : atMs - pausedAtMs),
@@ -265,20 +250,19 @@ export function tombstonesLeft({ deletions }: Pick<JobRecord, 'deletions'>): num
   return deletions === undefined ? 0 : Math.max(0, (deletions.limit ?? Infinity) - deletions.reserved);
 }
 
-/** The record of a job that has ended. Its examples are stored in a separate record. */
-function endedWith(job: JobRecord, { atMs, sums }: { readonly atMs: number; readonly sums: JobSums }): JobRecord {
-  const { counts, rangesDone } = sums;
-  return { ...omit(job, 'cuts', 'waits'), finishedAtMs: atMs, ...defined({ counts, rangesDone }) };
+/** The record of a job that has ended. */
+function endedWith(job: JobRecord, { atMs }: { readonly atMs: number }): JobRecord {
+  return { ...omit(job, 'parts', 'isCounted', 'passed', 'waits', 'fruitless'), finishedAtMs: atMs };
 }
 
-/** The most tombstones that one swap reserves ahead: enough to keep swaps rare, and few enough to leave some to other ranges. */
+/** The most tombstones that one swap reserves ahead: enough to keep swaps rare, and few enough for a process that dies with them. */
 const RESERVE_MAX = 500;
-/** The share of the remaining tombstones that one range may reserve ahead, since other ranges cannot use them then. */
+/** The share of the remaining tombstones that is reserved ahead at most. */
 const AHEAD_SHARE = 1 / 64;
 
 /**
  * The job with `count` more tombstones reserved, and the number granted. More than `count` are granted while plenty are left,
- * so that hundreds of ranges need not swap the record for each page; fewer when the deletion limit holds; none if the job does not
+ * so that the record is not swapped for each page; fewer when the deletion limit holds; none if the job does not
  * compare now. Returns the same job object if there is nothing to store.
  */
 export function reserved(job: JobRecord, count: number): { readonly job: JobRecord; readonly granted: number } {

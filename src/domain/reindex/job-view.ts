@@ -1,16 +1,8 @@
 import { defined } from '../defined.ts';
-import {
-  addCounts,
-  addExamples,
-  noCounts,
-  shownCounts,
-  type DifferenceExamples,
-  type ReconcileCounts,
-  type ShownCounts,
-} from './counts.ts';
-import { compareKeys } from '../documents/key-order.ts';
 import { asleep } from './claims.ts';
-import { hasEnded, type JobFault, type JobRecord, type RangeRecord } from './job.ts';
+import { shownCounts, type ReconcileCounts, type ShownCounts } from './counts.ts';
+import { hasEnded, type JobFault, type JobRecord } from './job.ts';
+import { stoppedAfter } from './parts.ts';
 
 /**
  * The price of a request for S3 Standard in us-east-1, in US dollars (https://aws.amazon.com/s3/pricing/, read November
@@ -19,23 +11,22 @@ import { hasEnded, type JobFault, type JobRecord, type RangeRecord } from './job
 const LIST_USD = 0.005 / 1_000;
 const HEAD_USD = 0.0004 / 1_000;
 
-/** A job as it is shown to users. `counts` and `examples` are present once comparing began; while the job runs they are sums over its ranges. */
+/** A job as it is shown to users. */
 export interface JobView extends Omit<
   JobRecord,
-  'cuts' | 'rangesDone' | 'listRequestsAtStart' | 'dueAtMs' | 'lease' | 'fruitless' | 'waits' | 'counts'
+  'parts' | 'isCounted' | 'passed' | 'dueAtMs' | 'lease' | 'fruitless' | 'waits' | 'counts'
 > {
+  /** Present once comparing began. */
   readonly counts?: ShownCounts;
   /** 0 to 1; absent while it is unknown, because the bucket has more objects than the index had documents when the job began. */
   readonly progress?: number;
   /** Objects listed per second of comparing, without pauses. */
   readonly objectsPerSecond?: number;
-  readonly examples?: DifferenceExamples;
-  readonly ranges: { readonly cut: number; readonly done: number; readonly leased: number };
-  /** Of a running job: keys up to this one, inclusive, are compared. Ranges beyond it may be compared as well. */
+  /** Of a running job: keys up to this one, inclusive, are compared. Keys beyond it may be compared as well. */
   readonly cursor?: string;
   /** The estimated cost of the job's S3 requests so far, in US dollars. */
   readonly costUsd?: number;
-  /** A fault of one of its ranges, or of its start; it is tried again. */
+  /** A fault of one of its parts, or of its start; it is tried again. */
   readonly lastFault?: JobFault;
 }
 
@@ -44,49 +35,16 @@ export function costUsd({ listRequests, headRequests }: Pick<ReconcileCounts, 'l
   return listRequests * LIST_USD + headRequests * HEAD_USD;
 }
 
-/** The sums over a job's ranges, including the LIST requests of the job itself. */
-export function sumOf(
-  job: Pick<JobRecord, 'listRequestsAtStart'>,
-  ranges: readonly Pick<RangeRecord, 'counts' | 'examples' | 'done'>[],
-): { readonly counts: ReconcileCounts; readonly examples: DifferenceExamples; readonly rangesDone: number } {
-  const counts = ranges.reduce((sum, range) => addCounts(sum, range.counts), noCounts);
-  return {
-    counts: addCounts(counts, { listRequests: job.listRequestsAtStart ?? 0 }),
-    examples: ranges.reduce<DifferenceExamples>((sum, { examples = {} }) => addExamples(sum, examples), {}),
-    rangesDone: ranges.filter(({ done }) => done).length,
-  };
-}
-
-/** The job as it is shown to users. `ranges`: its range records, in the order of their numbers. For an ended job they are not needed, and the view has no examples. */
-export function viewOf(job: JobRecord, ranges: readonly RangeRecord[], nowMs: number): JobView {
-  const { cuts: _, rangesDone = 0, listRequestsAtStart: __, waits, fruitless: ___, counts: ended, ...rest } = job;
+/** The job as it is shown to users. */
+export function viewOf(job: JobRecord, nowMs: number): JobView {
+  const { parts = [], isCounted: _, passed: __, waits, fruitless: ___, counts, ...rest } = job;
   const shown = asleep(rest);
-  const cut = Math.max(job.rangesCut ?? 0, ranges.length);
-  if (hasEnded(job)) return { ...shown, ...measuresOf(job, ended, nowMs), ranges: { cut, done: rangesDone, leased: 0 } };
-  if (job.comparingAtMs === undefined) return { ...shown, ranges: { cut, done: 0, leased: 0 }, ...startFault(waits) };
-  const { counts, examples, rangesDone: done } = sumOf(job, ranges);
-  const leased = ranges.filter(({ lease }) => lease !== undefined).length;
-  const fault = ranges.find(({ error }) => error !== undefined)?.error;
-  const cursor = ranges.length < cut ? '' : cursorOf(ranges);
-  return {
-    ...shown,
-    examples,
-    ...measuresOf(job, counts, nowMs),
-    ranges: { cut, done, leased },
-    ...(cursor !== '' && { cursor }),
-    ...(fault !== undefined && { lastFault: fault }),
-  };
-}
-
-function startFault(waits: JobRecord['waits']): Pick<JobView, 'lastFault'> {
-  return waits === undefined ? {} : { lastFault: { code: waits.code, reason: waits.reason } };
-}
-
-/** The cursor of the first range, in key order, that is not done; empty when every range is done or nothing was compared. */
-function cursorOf(ranges: readonly RangeRecord[]): string {
-  const open = ranges.filter(({ done }) => !done);
-  const [first] = open.toSorted((a, b) => compareKeys(a.from, b.from));
-  return first?.cursor ?? '';
+  const measures = job.comparingAtMs === undefined ? {} : measuresOf(job, counts, nowMs);
+  if (hasEnded(job)) return { ...shown, ...measures };
+  const fault = waits ?? parts.find((part) => part.fault !== undefined)?.fault;
+  const cursor = stoppedAfter({ parts }) ?? '';
+  const lastFault = fault && { code: fault.code, reason: fault.reason, ...defined({ after: fault.after }) };
+  return { ...shown, ...measures, ...(cursor !== '' && { cursor }), ...defined({ lastFault }) };
 }
 
 function measuresOf(job: JobRecord, counts: ReconcileCounts | undefined, nowMs: number): Partial<JobView> {

@@ -27,11 +27,30 @@ export const pauseReasons = ['requested', 'deletion-limit'] as const;
 export const jobFaultSchema = z.object({
   code: z.custom<FaultCode>((code) => typeof code === 'string' && code in faults),
   reason: z.string(),
-  /** The range in which the fault occurred. */
-  range: z.string().exactOptional(),
+  /** The key after which it occurred; absent: before the job compared anything. */
+  after: z.string().exactOptional(),
 });
 
 export type JobFault = z.infer<typeof jobFaultSchema>;
+
+/** A part of a job's keys that is not compared yet: those after the cursor, up to `to`. */
+const partSchema = z.object({
+  /** Keys up to this one, inclusive, are compared and their writes are durable. */
+  cursor: z.string(),
+  /** Inclusive; absent: to the last key. */
+  to: z.string().exactOptional(),
+  /** Pages without keys that were passed after the cursor. */
+  passed: passedPagesSchema.exactOptional(),
+  /** Whether keys after the cursor were written. They are counted, and the scan may not show them yet. */
+  readsFirst: z.boolean().exactOptional(),
+  /** The cursor before the first deletion that the limit held back. */
+  heldBack: z.string().exactOptional(),
+  /** It is compared, and kept because deletions of its keys were held back. */
+  done: z.boolean().exactOptional(),
+  /** The fault that ended its last turn, how many turns in a row it ended without progress, since when, and when the next one begins. */
+  fault: jobFaultSchema.extend({ attempts: z.number(), sinceMs: z.number(), dueAtMs: z.number() }).exactOptional(),
+});
+export type Part = z.infer<typeof partSchema>;
 
 export const jobSchema = z.object({
   id: z.string(),
@@ -69,30 +88,27 @@ export const jobSchema = z.object({
   deletions: z.object({ limit: z.number().optional(), reserved: z.number(), waiting: z.number() }).optional(),
   /** Number of live documents under the prefix when the job began; progress is measured against it. */
   documentsAtStart: z.number().optional(),
-  /** Number of ranges cut so far: records `range:<job>:0` … `range:<job>:<n−1>`. */
-  rangesCut: z.number().optional(),
-  /** Number of ranges that were done when the job ended. */
-  rangesDone: z.number().optional(),
-  /** When a worker takes its next step, or looks whether its ranges are in order; absent while it is paused and once it has ended. */
+  /** What is left to compare, in key order. Stored together with counts and examples: at most every five seconds, and when the lease is given back. */
+  parts: z.array(partSchema).exactOptional(),
+  /** Whether all keys of the parts are counted, because they are compared again for the deletions that were held back. */
+  isCounted: z.boolean().optional(),
+  /** When a process continues it; absent while it is paused and once it has ended. */
   dueAtMs: z.number().optional(),
-  /** The worker that takes a step. */
+  /** The process that works on it. */
   lease: leaseSchema.optional(),
-  /** Number of consecutive steps that ended with a fault of the job itself, or with their process. */
+  /** Number of leases in a row that ended without progress. */
   fruitless: z.number().optional(),
-  /** Pages without keys that were passed at the beginning of the listing, before the first range begins. */
+  /** Pages without keys that were passed at the beginning of the listing, before comparing began. */
   passed: passedPagesSchema.optional(),
-  /** Number of LIST requests before the first range began. */
-  listRequestsAtStart: z.number().optional(),
-  /** Where the first ranges end, except the last one. Their records are made from this. Not shown to users. */
-  cuts: z.array(z.string()).optional(),
   /** When comparing began, when the current pause began, and the total length of earlier pauses since comparing began. */
   comparingAtMs: z.number().optional(),
   pausedAtMs: z.number().optional(),
   pausedMs: z.number().optional(),
   /** `--allow-deletes`: number of tombstones that are allowed in any case. */
   allowDeletes: z.number().optional(),
-  /** Sums over all ranges. Stored when the job ends; before that they are computed when the job is read. Examples are stored in a separate record. */
+  /** What is compared and done so far, the requests before comparing included. */
   counts: countsSchema.optional(),
+  examples: examplesSchema.optional(),
   /** Why the job could not begin yet, and since when: it begins once the fault is over. */
   waits: jobFaultSchema.extend({ sinceMs: z.number() }).optional(),
   error: jobFaultSchema.optional(),
@@ -113,41 +129,3 @@ export function isCancellable(job: Pick<JobRecord, 'state'>): boolean {
 export function hasEnded(job: Pick<JobRecord, 'state'>): boolean {
   return !isCancellable(job);
 }
-
-/** The examples of an ended job. They are stored separately, because jobs are listed often and examples are rarely read. */
-export const jobExamplesSchema = z.object({ jobId: z.string(), examples: examplesSchema });
-
-/** A part of a job's keys: (from, to], compared up to the cursor. */
-export const rangeSchema = z.object({
-  jobId: z.string(),
-  number: z.number(),
-  /** Exclusive; empty: from the first key. */
-  from: z.string(),
-  /** Inclusive; absent: to the last key. */
-  to: z.string().optional(),
-  /** Keys up to this one, inclusive, are compared and their writes are durable. */
-  cursor: z.string(),
-  /** Whether keys after the cursor were written. They are counted, and the scan may not show them yet. */
-  readsFirst: z.boolean().optional(),
-  /** Pages without keys that were passed after the cursor. */
-  passed: passedPagesSchema.optional(),
-  done: z.boolean(),
-  /** Stored together with the cursor: at most every five seconds while a turn runs, and at its end. */
-  counts: countsSchema,
-  /** The cursor before the first deletion that the limit held back. */
-  heldBack: z.string().optional(),
-  /** Whether all of its keys are counted, because it is compared again for the deletions that were held back. */
-  isCounted: z.boolean().optional(),
-  examples: examplesSchema.optional(),
-  /** When a worker compares more of it; absent once it is done, and while its job is paused. */
-  dueAtMs: z.number().optional(),
-  lease: leaseSchema.optional(),
-  /** Number of consecutive leases that ended without progress. Three fail the job. */
-  fruitless: z.number(),
-  error: jobFaultSchema.optional(),
-  /** Since when its turns have ended without progress because S3 or the index refuses. */
-  waitingSinceMs: z.number().optional(),
-  /** The parts that were split off last. Their range records are made from this if they do not exist yet. */
-  splits: z.array(z.object({ number: z.number(), from: z.string(), to: z.string().optional() })).optional(),
-});
-export type RangeRecord = z.infer<typeof rangeSchema>;

@@ -64,19 +64,19 @@ function waitOf({ state, phase, waits_until: until }: Job): Stage {
 
 /** Objects are compared, and differences written, while the listing continues. */
 function stagesOf(job: Job): readonly Stage[] {
-  const { state, counts = zeroCounts, ranges, mode, phase } = job;
+  const { state, counts = zeroCounts, mode, phase } = job;
   const begun = phase === 'comparing' ? 'current' : 'later';
   const later = state === 'done' ? 'done' : begun;
   const count = (number: number, name: string): string => (later === 'later' ? '' : `${numberText(number)} ${name}`);
   return [
     waitOf(job),
     ['List', later, count(counts.listed, 'objects')],
-    ['Compare', later, count(ranges.done, `of ${numberText(ranges.cut)} ranges`)],
+    ['Compare', later, count(counts.scanned, 'documents')],
     ...(mode === 'apply' ? [['Write', later, count(counts.written + counts.tombstones, 'changes')] as const] : []),
   ];
 }
 
-const zeroCounts = { listed: 0, written: 0, tombstones: 0 } as const;
+const zeroCounts = { listed: 0, scanned: 0, written: 0, tombstones: 0 } as const;
 
 function Stages({ job }: { readonly job: Job }) {
   return (
@@ -212,7 +212,7 @@ function Fault({ job: { error, last_fault: last } }: { readonly job: Job }) {
 }
 
 function JobDetails({ job }: { readonly job: Job }) {
-  const { deletions, ranges, phase } = job;
+  const { deletions, phase } = job;
   return (
     <Details
       of={[
@@ -234,7 +234,6 @@ function JobDetails({ job }: { readonly job: Job }) {
         ['Deletions that wait', positive(deletions?.waiting)],
         ['Speed', positive(job.objects_per_s, (value) => `${numberText(Math.round(value))} objects/s`)],
         ['Paused for', positive(job.paused_ms, (ms) => durationText(ms / 1_000))],
-        ['Ranges', `${numberText(ranges.done)} of ${numberText(ranges.cut)} done, ${numberText(ranges.leased)} being compared`],
         ['Compared up to', textOf(job.cursor)],
         ['Cost of S3 requests', positive(job.cost_usd, (usd) => `about $${usd.toFixed(4)}`)],
       ]}

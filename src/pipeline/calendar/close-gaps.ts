@@ -26,8 +26,8 @@ import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { BucketListing, BucketLocation } from '../ports/storage.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
-import { jobSlotSchema, listAllIds, listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
-import type { BucketRecord } from '../../domain/bucket.ts';
+import { listAllIds, listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
+import { bucketRecordSchema, type BucketRecord } from '../../domain/bucket.ts';
 import { withDeadline } from '../serving/async.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
@@ -253,8 +253,8 @@ async function forget(state: StateStore, bucket: string, gaps: readonly GapRecor
 
 /** The latest apply job of each bucket, by one list. */
 async function latestJobsOf(state: StateStore, gaps: readonly GapRecord[]): Promise<ReadonlyMap<string, string>> {
-  const slots = gaps.length === 0 ? [] : await listAllRecords(state, 'job-slot', jobSlotSchema);
-  return new Map(slots.map(({ bucket, jobId }) => [bucket, jobId]));
+  const buckets = gaps.length === 0 ? [] : await listAllRecords(state, 'bucket', bucketRecordSchema);
+  return new Map(buckets.flatMap(({ bucket, applyJobId }) => (applyJobId === undefined ? [] : [[bucket, applyJobId]])));
 }
 
 /** The gap that names no job, after a look at the clocks and at the latest job of its bucket. */

@@ -1,5 +1,5 @@
 /**
- * The bulk writer of re-index. All ranges of the process share it, and it gives way to the live path's bulk writer.
+ * The bulk writer of re-index. All parts of the process share it, and it gives way to the live path's bulk writer.
  *
  *   waiting ──a request is free──► sent ──► answered
  *      ▲                            │ 429: half as many requests at once, a pause, then the same writes first
@@ -46,7 +46,7 @@ interface Entry extends QueuedWrite {
 /** Longer than the live path's pauses (100 ms to 5 s), so that live writes are retried first. */
 const PAUSE = { minMs: 500, maxMs: 15_000 };
 
-/** Creates the writer. Its callers bound its queue: each range settles a few slices at a time. */
+/** Creates the writer. Its callers bound its queue: each part settles a few slices at a time. */
 export function createBackgroundWriter(dependencies: BackgroundWriterDependencies): WriteAll {
   const { objects, clock, telemetry, circuits, limits, liveIsBusy } = dependencies;
   const sendBulk = createBulkSender({ objects, clock, telemetry, circuits });

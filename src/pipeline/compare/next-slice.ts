@@ -21,15 +21,15 @@ type NextSlice = (page: FeedPage, listedFrom: number, scan: ScanFeed) => Promise
 /** HEADs of one slice, which must end before its listing writes expire: at 100 ms each and 2 at a time, they take 5 s. */
 const HEADS_MAX = 100;
 
-/** Creates the function. `rangeEnd` is the last key of the range, read again each time; undefined: the end of all keys. */
-export function createNextSlice(request: SliceRequest, rangeEnd: () => string | undefined): NextSlice {
+/** Creates the function. `partEnd` is the last key of the part, read again each time; undefined: the end of all keys. */
+export function createNextSlice(request: SliceRequest, partEnd: () => string | undefined): NextSlice {
   const findsEqual = readsTags(request);
   const needsHead = (comparedKey: ComparedKey): boolean => mayNeedHead(comparedKey, request);
 
   /** Compares as much of the page as the current page of the scan shows. */
   async function comparePart(page: FeedPage, rest: { readonly listedFrom: number; readonly headsMax: number }, scan: ScanFeed) {
     await scan.fill();
-    const through = nearerEnd(page.through, rangeEnd());
+    const through = nearerEnd(page.through, partEnd());
     const { documents, at: documentsFrom, isEnd: isDocumentsEnd } = scan;
     const sides = { ...rest, listed: page.objects, documents, documentsFrom, isDocumentsEnd, through };
     const slice = compareSides({ ...sides, findsEqual, enrich: request.bucket.enrich, needsHead });

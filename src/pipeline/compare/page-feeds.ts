@@ -36,8 +36,8 @@ interface ListingFeedOptions {
   readonly place?: ListingPlace | undefined;
   /** Pages without keys count. */
   readonly pagesMax: number;
-  /** Whether the range contains no key after this one. */
-  readonly isRangeEnd: (through: string) => boolean;
+  /** Whether the part contains no key after this one. */
+  readonly isPartEnd: (through: string) => boolean;
   readonly clock: Clock;
   /** Called for each request. */
   readonly onRequest: () => void;
@@ -49,7 +49,7 @@ export const LISTING_PAGE = 1_000;
 
 /** Lists page after page. The first page is requested at once, and each further one when the page before it is taken. */
 export function createListingFeed(options: ListingFeedOptions): NextPage {
-  const { listing, location, prefix, pagesMax, isRangeEnd, clock, onRequest, signal } = options;
+  const { listing, location, prefix, pagesMax, isPartEnd, clock, onRequest, signal } = options;
   let requested: Promise<FeedPage | EmptyPage> | undefined = request(options);
   let pages = 1;
 
@@ -81,7 +81,7 @@ export function createListingFeed(options: ListingFeedOptions): NextPage {
   /** Where the page after this one begins; undefined: this one is the last. */
   function nextOf(page: FeedPage | EmptyPage): Begin | undefined {
     if ('place' in page) return page;
-    return page.through === undefined || isRangeEnd(page.through) ? undefined : { after: page.through };
+    return page.through === undefined || isPartEnd(page.through) ? undefined : { after: page.through };
   }
 }
 
@@ -107,7 +107,7 @@ interface ScanFeedOptions {
 }
 
 /**
- * Eight ranges hold two pages each in memory. Measured: a worker took 354 MiB with pages of 5,000 documents, 292 MiB with
+ * Eight parts hold two pages each in memory. Measured: a worker took 354 MiB with pages of 5,000 documents, 292 MiB with
  * 2,500, and 269 MiB with 1,250, which was 8 % slower.
  */
 const SCAN_PAGE_MAX = 1_500;

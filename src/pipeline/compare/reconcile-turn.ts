@@ -1,5 +1,5 @@
 /**
- * One turn of a reconcile on one range of keys: it compares the listing with the scan, slice by slice, in bounded memory.
+ * One turn of a reconcile on one part of a job: it compares the listing with the scan, slice by slice, in bounded memory.
  *
  *   listing pages ─┐
  *                  ├─► slices ─► settled, a few at a time ─► committed in key order: the cursor advances
@@ -12,7 +12,7 @@ import type { BucketRecord } from '../../domain/bucket.ts';
 import { faultOf, type Fault } from '../../domain/fault.ts';
 import type { JobMode } from '../../domain/reindex/job.ts';
 import type { ListingPlace } from '../../domain/reindex/passed-pages.ts';
-import type { TurnEnd, TurnProgress } from '../../domain/reindex/range-transitions.ts';
+import type { TurnEnd, TurnProgress } from '../../domain/reindex/parts.ts';
 import { withPlainFallbacks } from '../observing/enricher.ts';
 import type { ObjectIndex, ObjectScan } from '../ports/object-index.ts';
 import type { BucketListing, ObjectStorage } from '../ports/storage.ts';
@@ -28,7 +28,7 @@ import type { WithPorts } from '../ports/ports.ts';
 export interface TurnRequest {
   readonly bucket: BucketRecord;
   readonly prefix: string;
-  /** The range's cursor: exclusive. */
+  /** The part's cursor: exclusive. */
   readonly after: string;
   /** Where the listing after the cursor continues: an earlier turn of the same job has passed pages without keys. Another job's may be older than this one's floor. */
   readonly place?: ListingPlace;
@@ -49,9 +49,9 @@ export interface TurnControls {
   readonly reserve: (count: number) => Promise<number>;
   /** Whether the tombstones that the last call of reserve did not grant are held back, so that the turn continues without them. Default: the turn ends, and the slice is compared again. */
   readonly holdsBack?: () => boolean;
-  /** Called between slices, with the key up to which the turn will have compared if it ends there. True ends it: a split, a pause, a stop or a lost lease. */
+  /** Called between slices, with the key up to which the turn will have compared if it ends there. True ends it: a pause, a stop or a lost lease. */
   readonly shouldEnd: (through: string) => boolean;
-  /** The end of the range, read for each slice, since a split may shorten the range. */
+  /** The end of the part, read for each slice, since a cut may shorten the part. */
   readonly upTo: () => string | undefined;
   /** The most listing pages that the turn compares, or passes because they have no keys. */
   readonly pagesMax: number;
@@ -84,7 +84,7 @@ const HEADS_MAX = 48;
  */
 const SETTLING = { ofAll: 6, ofTurn: 6, withHeads: 2 };
 /**
- * The number of slices of a report that are settled at the same time: one with a difference waits five seconds, so that a range
+ * The number of slices of a report that are settled at the same time: one with a difference waits five seconds, so that a part
  * in which every page has one is compared at 3,200 keys a second.
  */
 const SETTLING_MAX_REPORT = 16;
@@ -163,7 +163,7 @@ function createTurn(
   const deadlineMs = clock.monotonicMs() + controls.durationMaxMs;
   let pagesLeft = controls.pagesMax;
   let passes = 0;
-  const nextSlice = createNextSlice(request, rangeEnd);
+  const nextSlice = createNextSlice(request, partEnd);
 
   /** Compares from the cursor on. Slices that are not committed at its end are dropped, and the next pass repeats them. */
   async function pass(): Promise<PassEnd> {
@@ -183,7 +183,7 @@ function createTurn(
   async function reconcileFromCursor(settling: Settling[], passSignal: AbortSignal): Promise<PassEnd> {
     const { bucket, prefix } = request;
     const after = progress.cursor;
-    const pages = { pagesMax: pagesLeft, isRangeEnd, place: progress.place };
+    const pages = { pagesMax: pagesLeft, isPartEnd, place: progress.place };
     const onRequest = progress.listRequested;
     const nextPage = createListingFeed({ ...parts, ...pages, location: bucket, prefix, after, onRequest, signal: passSignal });
     const upTo = controls.upTo() ?? request.upTo;
@@ -210,7 +210,7 @@ function createTurn(
     return clock.monotonicMs() >= deadlineMs ? { kind: 'outOfTime' } : undefined;
   }
 
-  /** Undefined: every slice of the page is being settled or committed, and the range contains more keys. */
+  /** Undefined: every slice of the page is being settled or committed, and the part contains more keys. */
   async function comparePage(
     page: FeedPage,
     scan: ScanFeed,
@@ -240,7 +240,7 @@ function createTurn(
       const end = await makeRoom(settling);
       if (end !== undefined) return end;
     }
-    return isRangeEnd(page.through) ? { kind: 'done' } : undefined;
+    return isPartEnd(page.through) ? { kind: 'done' } : undefined;
   }
 
   /** Commits the slices that have ended, so that people see what is counted, and further ones until there is room for the next. */
@@ -253,12 +253,12 @@ function createTurn(
     return undefined;
   }
 
-  /** Whether the range contains no key after this one; undefined is the end of the listing. */
-  function isRangeEnd(through: string | undefined): boolean {
-    return nearerEnd(through, rangeEnd()) === rangeEnd();
+  /** Whether the part contains no key after this one; undefined is the end of the listing. */
+  function isPartEnd(through: string | undefined): boolean {
+    return nearerEnd(through, partEnd()) === partEnd();
   }
 
-  function rangeEnd(): string | undefined {
+  function partEnd(): string | undefined {
     return controls.upTo() ?? request.upTo;
   }
 

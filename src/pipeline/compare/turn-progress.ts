@@ -15,7 +15,7 @@ import {
   type ReconcileCounts,
 } from '../../domain/reindex/counts.ts';
 import type { ListingPlace } from '../../domain/reindex/passed-pages.ts';
-import type { TurnProgress } from '../../domain/reindex/range-transitions.ts';
+import type { TurnProgress } from '../../domain/reindex/parts.ts';
 import type { ListedObject } from '../ports/storage.ts';
 import type { EmptyPage } from './page-feeds.ts';
 import type { Ending, SliceWork, Tombstones } from './settle-slice.ts';

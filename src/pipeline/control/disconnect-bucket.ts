@@ -7,7 +7,6 @@ import { noteIndex } from '../buckets/index-identity.ts';
 import { notConnected } from '../buckets/list.ts';
 import { openNeverCompared } from '../gaps/connection-gaps.ts';
 import type { GapReports } from '../gaps/reports.ts';
-import { createOccupancy } from '../reindex-jobs/occupancy.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
 import type { ReindexJobs } from './reindex-jobs.ts';
 import { readRecord, refs, removeRecord, pagesOf, gapIdsOf } from '../records/stored.ts';
@@ -38,8 +37,6 @@ export function createDisconnectBucket({
     await jobs.cancelOf(bucket);
     if (!keepDocuments) await objects.removeBucket(bucket, signal);
     await removeGaps(bucket, keepDocuments);
-    // a bucket that is connected again starts without a history: no earlier job may close its first gap
-    await createOccupancy(state).forget(bucket);
     for (const { id } of [refs.gapBudget(bucket), refs.schedule(fullSweepName(bucket))]) await removeRecord(state, id);
     // the bucket was connected again in the meantime, so its record needs an index and its gap
     const again = await readRecord(state, refs.bucket(bucket), signal);

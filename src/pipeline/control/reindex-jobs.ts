@@ -1,20 +1,18 @@
-/** Stores requests for re-index jobs, and shows, pauses, resumes and cancels them. Workers find a job by the time at which it is due. */
+/** Stores requests for re-index jobs, and shows, pauses, resumes and cancels them. Processes find a job by the time at which it is due. */
 import { randomBytes } from 'node:crypto';
 import type { JobsRequest, ReindexRequest } from '../../api/jobs.ts';
 import { gapId } from '../../domain/gaps/gap.ts';
 import { decodeCursor } from '../../domain/cursor.ts';
-import { asleep } from '../../domain/reindex/claims.ts';
+import { omit } from '../../domain/defined.ts';
 import { mayTransition, type JobTransition } from '../../domain/reindex/job-transitions.ts';
 import { viewOf, type JobView } from '../../domain/reindex/job-view.ts';
 import { hasEnded, jobSchema, type JobRecord } from '../../domain/reindex/job.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import { transitionJob, sumsNow } from '../reindex-jobs/job-records.ts';
-import { listRanges, removeRanges } from '../reindex-jobs/range-records.ts';
 import { listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 import type { StateStore } from '../ports/state.ts';
-import { reportJobEnd } from '../reindex-jobs/job-ends.ts';
+import { reportJobEnd, transitionJob } from '../reindex-jobs/job-ends.ts';
 import { needsConsent } from '../reindex-jobs/announced-deletes.ts';
-import { createOccupancy } from '../reindex-jobs/occupancy.ts';
+import { occupyBucket, refuseIfOccupied } from '../reindex-jobs/occupancy.ts';
 import { requireBucket } from '../buckets/list.ts';
 import { readPage, type Page } from '../records/pages.ts';
 import type { WithPorts } from '../ports/ports.ts';
@@ -62,20 +60,18 @@ export interface ReindexJobs {
 }
 
 interface JobsDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
-  /** Called when a job has something to do, or when this one was stored, for a worker in this process. Default: the next look of a worker finds it. */
+  /** Called when a job has something to do, or when this one was stored, for the role in this process. Default: the next look of a process finds it. */
   readonly jobIsDue?: (jobId?: string) => void;
 }
 
 /** Creates the operations of jobs. */
 export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => undefined }: JobsDependencies): ReindexJobs {
-  const occupancy = createOccupancy(state);
-
   async function store(job: JobRecord, signal?: AbortSignal): Promise<JobRecord> {
     await requireBucket(state, job.bucket, signal);
     if ((await state.count('job', signal)) >= JOBS_MAX)
       throw new RequestError('job.limit', `${JOBS_MAX} jobs are stored, which is the limit: wait until some have ended, or cancel some`);
-    if (job.mode === 'apply') await occupancy.refuseIfOccupied({ bucket: job.bucket }, signal);
-    // the record of the bucket's slot, which is stored next, waits until lists show both
+    if (job.mode === 'apply') await refuseIfOccupied(state, job);
+    // the record of the bucket, which is stored next, waits until lists show both
     const isApply = job.mode === 'apply';
     await updateRecord(state, refs.job(job.id), () => job, isApply ? 'soon' : 'now');
     // it may begin meanwhile: a worker that begins it looks whether it occupies its bucket
@@ -86,7 +82,7 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
 
   async function occupyOr(job: JobRecord, undo: () => Promise<unknown>): Promise<void> {
     try {
-      await occupancy.occupy(job);
+      await occupyBucket(state, job);
     } catch (error) {
       await undo();
       throw error;
@@ -99,16 +95,7 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
     return job;
   }
 
-  async function shown(job: JobRecord, signal?: AbortSignal): Promise<JobView> {
-    const isComparing = job.comparingAtMs !== undefined && !hasEnded(job);
-    return viewOf(job, isComparing ? await listRanges(state, job.id, signal) : [], clock.nowMs());
-  }
-
-  async function shownWhole(job: JobRecord, signal?: AbortSignal): Promise<JobView> {
-    const view = await shown(job, signal);
-    const kept = hasEnded(job) ? await readRecord(state, refs.jobExamples(job.id), signal) : undefined;
-    return kept === undefined ? view : { ...view, examples: kept.examples };
-  }
+  const shown = (job: JobRecord): JobView => viewOf(job, clock.nowMs());
 
   /** Throws `job.not-found`, and the refusal. */
   async function transition(id: string, change: JobTransition, refusal: (job: JobRecord) => RequestError): Promise<JobRecord> {
@@ -123,9 +110,9 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
       updateRecord(state, refs.job(resumed.id), (current) => {
         if (current === undefined || current.state !== resumed.state) return current;
         const { pausedBecause, pausedAtMs, pausedMs } = before;
-        // a worker may have begun the job, or deleted documents, in between
+        // a process may have begun the job, or deleted documents, in between
         const deletions = current.deletions && { ...(before.deletions ?? current.deletions), reserved: current.deletions.reserved };
-        return { ...asleep(current), state: 'paused' as const, pausedBecause, pausedAtMs, pausedMs, deletions };
+        return { ...omit(current, 'dueAtMs'), state: 'paused' as const, pausedBecause, pausedAtMs, pausedMs, deletions };
       }),
     );
   }
@@ -145,7 +132,7 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
     },
     start: ({ gapIds, requestedBy, ...wishes }, signal) =>
       store({ ...jobOf(wishes, requestedBy, clock.nowMs()), ...(gapIds.length > 0 && { gapIds: [...gapIds] }) }, signal),
-    get: async (id, signal) => shownWhole(await find(id, signal), signal),
+    get: async (id, signal) => shown(await find(id, signal)),
     async list({ limit, cursor }, signal) {
       const { items, ...rest } = await readPage({
         limit,
@@ -157,22 +144,16 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
         },
         positionOf: ({ id }) => [id],
       });
-      const views: JobView[] = [];
-      for (const job of items) {
-        // up to 500 keys each
-        const { examples: _, ...view } = await shown(job, signal);
-        views.push(view);
-      }
-      return { ...rest, items: views };
+      // up to 140 keys each
+      return { ...rest, items: items.map((job) => omit(shown(job), 'examples')) };
     },
     async cancel(id, signal) {
-      const sums = await sumsNow(state, await find(id, signal));
+      await find(id, signal);
       const refusal = (job: JobRecord): RequestError => new RequestError('job.not-cancellable', `${id} is already ${job.state}`);
-      const job = await transition(id, { kind: 'cancel', atMs: clock.nowMs(), sums }, refusal);
+      // the process that works on it loses it, and what it has written since its progress was stored is not counted
+      const job = await transition(id, { kind: 'cancel', atMs: clock.nowMs() }, refusal);
       reportJobEnd(telemetry, job);
-      // a turn that still runs loses its range, and what it has written since its progress was stored is not counted
-      await removeRanges(state, id);
-      return shownWhole(job);
+      return shown(job);
     },
     async pause(id, signal) {
       await find(id, signal);
@@ -183,7 +164,7 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
       const before = await find(id, signal);
       if (!mayTransition(before, 'resume')) throw notPaused(before);
       if (before.pausedBecause === 'deletion-limit' && (allowDeletes ?? 0) <= (before.deletions?.reserved ?? 0)) throw heldByLimit(before);
-      if (before.mode === 'apply') await occupancy.refuseIfOccupied(before, signal);
+      if (before.mode === 'apply') await refuseIfOccupied(state, before);
       const isHeld = await needsConsent(state, before);
       const resume = { kind: 'resume', atMs: clock.nowMs(), isHeld, ...(allowDeletes !== undefined && { allowDeletes }) } as const;
       const job = await transition(id, resume, notPaused);
@@ -194,7 +175,7 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
     async cancelOf(bucket) {
       const jobs = await listAllRecords(state, 'job', jobSchema);
       for (const job of jobs.filter((each) => each.bucket === bucket && !hasEnded(each))) {
-        await transitionJob(state, job.id, { kind: 'cancel', atMs: clock.nowMs(), sums: await sumsNow(state, job) });
+        await transitionJob(state, job.id, { kind: 'cancel', atMs: clock.nowMs() });
       }
     },
   };

@@ -199,22 +199,10 @@ export const seriesTable = {
     type: 'counter',
     unit: 'turns',
     labels: { result: ['on', 'done', 'held-back', 'lost', ...faultCodes] },
-    help: 'Counts the turns of ranges that ended: on (there is more to do), done, held-back (deletions were held back), lost to another worker, or with a fault.',
+    help: 'Counts the turns of parts of jobs that ended: on (there is more to do), done, held-back (deletions were held back), lost to another process, or with a fault.',
     alert: 'rate of a result that is a fault > 0 for 30 min',
   },
-  tally_reindex_claims_total: {
-    type: 'counter',
-    unit: 'ranges',
-    labels: { result: ['taken', 'leased', 'early', 'poisonous'] },
-    help: 'Counts the ranges that were due and found: taken, or why not. leased: another worker was faster, or has it. early: it was done or put off meanwhile. poisonous: three workers in a row died with it, and the job fails.',
-  },
-  tally_reindex_splits_total: {
-    type: 'counter',
-    unit: 'splits',
-    labels: { result: ['split', 'none'] },
-    help: 'Counts the attempts to split a range because a worker had a free slot.',
-  },
-  tally_reindex_ranges: { type: 'gauge', unit: 'ranges', help: 'Shows how many ranges this process compares now.' },
+  tally_reindex_parts: { type: 'gauge', unit: 'parts', help: 'Shows how many parts of jobs this process compares now.' },
   // ── the calendar ──
   tally_buckets: {
     type: 'gauge',

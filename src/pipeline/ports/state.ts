@@ -1,4 +1,4 @@
-/** The store of Tally's own records (buckets, gaps, jobs, ranges, schedules). The conventions of object-index.ts hold. */
+/** The store of Tally's own records (buckets, gaps, jobs, schedules). The conventions of object-index.ts hold. */
 import type { StateKind } from '../../domain/state-kind.ts';
 
 /** What a compare-and-swap compares. It is opaque. */
@@ -14,9 +14,6 @@ export interface StateEntry {
   readonly record: unknown;
   readonly version: StateVersion;
 }
-
-/** A job or a range that is due, as it was found. Its record lacks the examples, so it is to be looked at and not to be written. */
-export type DueEntry = Pick<StateEntry, 'id' | 'record'>;
 
 export interface StateStore {
   /** Reads the entry with this id in realtime. Throws `index.state-missing` if the state index does not exist. */
@@ -51,13 +48,13 @@ export interface StateStore {
     signal?: AbortSignal,
   ): Promise<readonly string[]>;
   /**
-   * Finds at most `limit` jobs and ranges whose record has a `dueAtMs` that is at most `nowMs`, or greater than `nowMs + aheadMaxMs`:
-   * jobs first, otherwise in a random order. `isAnyOpen`: whether any has a `dueAtMs`. It is as late as list() is with `listed: 'soon'`.
+   * Finds the ids of at most `limit` jobs whose record has a `dueAtMs` that is at most `nowMs`, or greater than `nowMs + aheadMaxMs`,
+   * in a random order. `isAnyOpen`: whether any has a `dueAtMs`. It is as late as list() is with `listed: 'soon'`.
    */
   due(
     when: { readonly nowMs: number; readonly aheadMaxMs: number; readonly limit: number },
     signal?: AbortSignal,
-  ): Promise<{ readonly found: readonly DueEntry[]; readonly isAnyOpen: boolean }>;
+  ): Promise<{ readonly found: readonly string[]; readonly isAnyOpen: boolean }>;
   /** Counts the entries of one kind. */
   count(kind: StateKind, signal?: AbortSignal): Promise<number>;
 }

@@ -14,7 +14,7 @@ import { policySchema } from '../../domain/access/policy.ts';
 import { loginKeySchema, loginRecordSchema } from '../../domain/identity/login.ts';
 import { sessionRecordSchema } from '../../domain/identity/session.ts';
 import { userRecordSchema } from '../../domain/identity/user.ts';
-import { jobExamplesSchema, jobSchema, rangeSchema } from '../../domain/reindex/job.ts';
+import { jobSchema } from '../../domain/reindex/job.ts';
 import { scheduleSchema } from '../../domain/calendar/schedule.ts';
 import { eventHourSchema } from '../../domain/event-hours.ts';
 import type { Listed, StateEntry, StateStore } from '../ports/state.ts';
@@ -34,9 +34,6 @@ export interface RecordRef<Schema extends z.ZodObject> {
   readonly schema: Schema;
 }
 
-/** Which apply job occupies the bucket. The record counts only while that job exists and `occupiesBucket` holds for it. */
-export const jobSlotSchema = z.object({ bucket: z.string(), jobId: z.string() });
-
 /** The beginning of the ids of an hour's records. Times have as many digits until the year 2286, so that ids sort by them. */
 export function eventHourIdOf(ms: number): string {
   return `event-hour:${ms}`;
@@ -54,11 +51,6 @@ export const refs = {
   gap: (id: string) => ({ id, kind: 'gap', schema: gapSchema }) as const,
   gapBudget: (bucket: string) => ({ id: `gap-budget:${bucket}`, kind: 'gap-budget', schema: gapBudgetSchema }) as const,
   job: (jobId: string) => ({ id: `job:${jobId}`, kind: 'job', schema: jobSchema }) as const,
-  jobExamples: (jobId: string) => ({ id: `job-examples:${jobId}`, kind: 'job-examples', schema: jobExamplesSchema }) as const,
-  jobSlot: (bucket: string) => ({ id: `job-slot:${bucket}`, kind: 'job-slot', schema: jobSlotSchema }) as const,
-  /** Range numbers are padded, so that the ids of a job's ranges sort by number. */
-  range: (jobId: string, number: number) =>
-    ({ id: `range:${jobId}:${String(number).padStart(6, '0')}`, kind: 'range', schema: rangeSchema }) as const,
   process: (worker: string) => ({ id: `process:${worker}`, kind: 'process', schema: processRecordSchema }) as const,
   schedule: (name: string) => ({ id: `schedule:${name}`, kind: 'schedule', schema: scheduleSchema }) as const,
   connection: (bucket: string) => ({ id: `connection:${bucket}`, kind: 'connection', schema: connectionSchema }) as const,

@@ -1,7 +1,7 @@
 /**
- * Whether re-index waits for the index. More ranges at the same time help while a worker waits for listings or for HEADs; once
- * the index has all the work that it can do, they only make each other wait, and cost requests and memory: each split needs
- * about ten LIST requests, each turn that ends has listed a page that it did not compare, and each range holds its pages.
+ * Whether re-index waits for the index. More parts at the same time help while a worker waits for listings or for HEADs; once
+ * the index has all the work that it can do, they only make each other wait, and cost requests and memory: each cut needs
+ * about ten LIST requests, each turn that ends has listed a page that it did not compare, and each part holds its pages.
  */
 import type { Clock } from '../ports/clock.ts';
 import type { ObjectIndex, ObjectScan } from '../ports/object-index.ts';
@@ -19,7 +19,7 @@ export interface IndexLoad {
   readonly measure: <Answer>(request: () => Promise<Answer>) => Promise<Answer>;
   /** The same for a bulk request. */
   readonly measureWrite: IndexLoad['measure'];
-  /** Whether the last requests took so long that more ranges would only wait longer, or as many bulk requests run as may run. */
+  /** Whether the last requests took so long that more parts would only wait longer, or as many bulk requests run as may run. */
   readonly isSlow: () => boolean;
 }
 

@@ -4,11 +4,22 @@ import { findBoundary, type KeyProbe, type Uncut } from '../../domain/reindex/bo
 import type { ObjectScan } from '../ports/object-index.ts';
 import type { BucketListing, BucketLocation, ListingPage } from '../ports/storage.ts';
 
+/** The smallest sizes of parts. */
+export interface PartLimits {
+  /** Documents in a part that is cut in advance, approximately. */
+  readonly partDocumentsMin: number;
+  /** Keys that a part must have left to be cut; at most 1,000. */
+  readonly cutKeysMin: number;
+}
+
+/** One listing compares 10,000 documents in about a second, so a smaller part is not worth its overhead; 1,000 keys are one page. */
+export const PART_LIMITS: PartLimits = { partDocumentsMin: 10_000, cutKeysMin: 1_000 };
+
 interface ListingProbeOptions {
   readonly listing: BucketListing;
   readonly location: BucketLocation;
   readonly prefix: string;
-  /** The keys that must be left for a split to be worth it; at most 1,000. */
+  /** The keys that must be left for a cut to be worth it; at most 1,000. */
   readonly keysMin: number;
   /** Called before each request: false ends the probing. */
   readonly isWanted: () => boolean;
@@ -64,8 +75,8 @@ export function probeIndex(
 }
 
 /**
- * Cuts a part of the key space into up to `parts` ranges by halving all of them, round after round. If not all may be halved,
- * the first ones in key order are. Resolves with the ends of the ranges in key order, without the last one's.
+ * Cuts a part of the key space into up to `parts` parts by halving all of them, round after round. If not all may be halved,
+ * the first ones in key order are. Resolves with the ends of the parts in key order, without the last one's.
  */
 export async function cutKeys(whole: Uncut, parts: number, probe: KeyProbe): Promise<readonly string[]> {
   let segments: readonly Uncut[] = [whole];
@@ -82,7 +93,7 @@ export async function cutKeys(whole: Uncut, parts: number, probe: KeyProbe): Pro
 async function halved(segment: Uncut, probe: KeyProbe): Promise<readonly Uncut[]> {
   const found = await findBoundary(segment, probe);
   if (found === undefined) return [segment];
-  // it is kept for as long as its range, and begins with a part of a key of a page
+  // it is kept for as long as its part, and begins with a part of a key of a page
   const boundary = detached(found);
   return [
     { cursor: segment.cursor, to: boundary },

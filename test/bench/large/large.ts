@@ -1,4 +1,4 @@
-/** The bench `large`: what a re-index of up to a hundred million objects asks and stores, by any number of workers, in virtual time. */
+/** The bench `large`: what a re-index of up to a hundred million objects asks and stores, in virtual time. */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { Option } from 'commander';
@@ -12,7 +12,6 @@ const turns = ['whole', 'counted'] as const;
 
 interface LargeOptions {
   readonly objects: readonly number[];
-  readonly workers: readonly number[];
   readonly shape: readonly KeyShape[];
   readonly mode: readonly LargeCase['mode'][];
   readonly indexCores: number;
@@ -22,13 +21,12 @@ interface LargeOptions {
 /** The bench's command. */
 export const largeBench = commandOf<LargeOptions>({
   name: 'large',
-  description: 'Requests, stored records, splits, memory and virtual time of re-indexes of large buckets.',
+  description: 'Requests, stored records, memory and virtual time of re-indexes of large buckets.',
   options: [
     countsOption('--objects <counts>', 'sizes of the bucket', [1_000, 100_000_000], [1_000_000, 10_000_000, 100_000_000]),
-    countsOption('--workers <counts>', 'numbers of workers', [1, 64], [1, 8, 64]),
     namesOption('--shape <names>', 'of the keys', keyShapes, ['deep', 'prefix', 'hash']),
     namesOption('--mode <names>', 'what the index holds', modes),
-    countOption('--index-cores <count>', 'of the machines of the index', [1, 1_000], 64),
+    countOption('--index-cores <count>', 'of the machines of the index', [1, 1_000], 8),
     new Option('--turns <name>', 'how keys are compared').choices(turns).default('counted'),
   ],
   help: `
@@ -40,13 +38,13 @@ Turns:
   whole      The product compares and writes every key: some 2 µs of CPU for each
              that agrees and 7 µs for each that is written.
   counted    A turn makes the same requests and compares nothing, so a hundred
-             million objects take less than a minute of CPU. Jobs, ranges, splits,
-             state and queue are the product's in both.
+             million objects take less than a minute of CPU. Jobs, parts and state
+             are the product's in both.
 
 Everything runs in this process and in virtual time: each request is answered from
 the numbers of its objects after the time that the real one was measured to take
-(test/support/large/servers.ts). A worker has a core; the index has as many as
---index-cores says, which all workers share. Afterwards the index must have every
+(test/support/large/servers.ts). The process has a core; the index has as many
+as --index-cores says. Afterwards the index must have every
 object.`,
   run,
 });
@@ -57,11 +55,9 @@ async function run(options: LargeOptions, tell: (text: string) => void) {
   for (const shape of options.shape) {
     for (const mode of options.mode) {
       for (const objects of options.objects) {
-        for (const workers of options.workers) {
-          const row = await measure({ shape, mode, objects, workers, indexCores, isHollow: how === 'counted' });
-          cases.push(row);
-          tell(tableText([row]));
-        }
+        const row = await measure({ shape, mode, objects, indexCores, isHollow: how === 'counted' });
+        cases.push(row);
+        tell(tableText([row]));
       }
     }
   }
@@ -85,12 +81,11 @@ async function measure(wanted: LargeCase) {
     },
   });
   check(result);
-  const { objects, tookS, requests, job, state } = result;
+  const { objects, tookS, requests, state } = result;
   return {
     shape: result.shape,
     mode: result.mode,
     objects,
-    workers: result.workers,
     tookS,
     objectsPerS: objects / tookS,
     lists: requests.lists,
@@ -98,8 +93,6 @@ async function measure(wanted: LargeCase) {
     scans: requests.scans,
     bulks: requests.bulks,
     turns: result.turns,
-    ranges: job.rangesDone ?? 0,
-    splits: result.splits,
     reads: state.gets,
     swaps: Object.values(state.puts).reduce((sum, puts) => sum + puts, 0),
     conflicts: state.conflicts,

@@ -12,7 +12,6 @@ import { loadBare, type Load } from './bare-loader.ts';
 import { probeLag } from './live-lag.ts';
 import { fingerprintOfContents } from './verify.ts';
 import type { Fingerprint } from './verify.ts';
-import type { Worker } from './worker.ts';
 import type { BenchWorld } from './world.ts';
 
 export const chosenLatencies = ['none', 's3'] as const;
@@ -30,7 +29,6 @@ export interface CaseOptions {
   readonly bucket: string;
   readonly objects: number;
   readonly latency: LatencyName;
-  readonly workers?: number;
   readonly nodeArguments?: readonly string[];
   /** Whether the live path is at work meanwhile, and its lag measured. */
   readonly withLiveEvents?: boolean;
@@ -93,46 +91,41 @@ export async function measureBare(
   return { objectsPerSecond: (count / tookMs) * 1_000, cpuUsPerObject: (user + system) / count, indexCpuUsPerObject: indexCpuUs / count };
 }
 
-/** Re-indexes a bucket with fresh workers, from the request to the job's end. Throws unless the job is done and the index says what the bucket says. */
+/** Re-indexes a bucket with a fresh worker, from the request to the job's end. Throws unless the job is done and the index says what the bucket says. */
 export async function measureReindex(world: BenchWorld, options: CaseOptions, wanted: Fingerprint) {
-  const { name, bucket, objects, latency, workers: count = 1, enrich = 'none' } = options;
-  const workers = await Promise.all(Array.from({ length: count }, () => world.startWorker(options.nodeArguments)));
-  const [first] = workers;
-  if (first === undefined) throw new Error('no worker');
-  await first.ask('POST', '/v1/buckets', { bucket, source: 'notification', reindex: false, enrich });
+  const { name, bucket, objects, latency, enrich = 'none' } = options;
+  const worker = await world.startWorker(options.nodeArguments);
+  await worker.ask('POST', '/v1/buckets', { bucket, source: 'notification', reindex: false, enrich });
   // what starting costs is not what re-indexing costs, nor what a first message does
   const warm = options.withLiveEvents === true ? probeLag(world.live) : undefined;
   await delay(START_MS);
   await warm?.end();
   await world.listing.control({ latency: latencyOf[latency], resetCounts: true });
-  const [cpuBefore, indexCpuBefore] = [cpuOf(workers), await world.indexCpuUs()];
+  const [cpuBefore, indexCpuBefore] = [worker.usage().cpuUs, await world.indexCpuUs()];
   const live = options.withLiveEvents === true ? probeLag(world.live) : undefined;
-  const job = await first.reindex(bucket);
+  const job = await worker.reindex(bucket);
   const lagsMs = (await live?.end()) ?? [];
   const requests = await world.listing.control({ latency: null });
-  const cpuUs = cpuOf(workers) - cpuBefore;
+  const cpuUs = worker.usage().cpuUs - cpuBefore;
   await world.settle(bucket);
   const indexCpuUs = (await world.indexCpuUs()) - indexCpuBefore;
-  const peakRssBytes = Math.max(...workers.map((worker) => worker.usage().peakRssBytes));
-  const work = await Promise.all(workers.map((worker) => worker.work()));
-  await Promise.all(workers.map((worker) => worker.stop()));
+  const { peakRssBytes } = worker.usage();
+  const turns = await worker.turns();
+  await worker.stop();
   check(name, await world.fingerprint(bucket), wanted);
   const { counts, tookMs } = endOf(job);
   const row = {
     case: name,
     objects,
     latency,
-    workers: count,
     objectsPerSecond: (objects / tookMs) * 1_000,
     tookMs,
-    /** Of the worker that used most. */
     peakRssMib: peakRssBytes / 1_048_576,
-    /** User and system time of all workers for one object. */
+    /** User and system time of the worker for one object. */
     cpuUsPerObject: cpuUs / objects,
     /** That of OpenSearch, until searches find everything and its merges have ended. */
     indexCpuUsPerObject: indexCpuUs / objects,
-    turns: work.reduce((sum, { turns }) => sum + turns, 0),
-    splits: work.reduce((sum, { splits }) => sum + splits, 0),
+    turns,
     /** What S3 was asked, as S3 counted it. */
     lists: requests.list,
     heads: requests.head,
@@ -151,10 +144,6 @@ function endOf(job: Job): { readonly counts: JobCounts; readonly tookMs: number 
     throw new Error(`the job is ${state}: ${JSON.stringify(job)}`);
   }
   return { counts, tookMs: Date.parse(finishedAt) - Date.parse(createdAt) };
-}
-
-function cpuOf(workers: readonly Worker[]): number {
-  return workers.reduce((sum, worker) => sum + worker.usage().cpuUs, 0);
 }
 
 function check(name: string, found: Fingerprint, wanted: Fingerprint): void {

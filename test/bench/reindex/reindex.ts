@@ -17,7 +17,7 @@ import { targetsOf, type LagRow } from './targets.ts';
 import { openWorld } from './world.ts';
 import type { BenchWorld } from './world.ts';
 
-const measures = ['first', 'enrich', 'unchanged', 'workers', 'drift', 'drift-10', 'lag'] as const;
+const measures = ['first', 'enrich', 'unchanged', 'drift', 'drift-10', 'lag'] as const;
 type Measure = (typeof measures)[number];
 
 interface ReindexOptions {
@@ -48,7 +48,7 @@ export const reindexBench = commandOf<ReindexOptions>({
     new Option('--shape <name>', 'of the keys').choices(keyShapes).default('deep'),
     countOption('--bulk-actions <count>', 'of a bulk request of the bare loader', [1, 10_000], 1_000),
     countOption('--bulk-concurrency <count>', 'of the bare loader', [1, 32], 4),
-    new Option('--profile <folder>', 'keep CPU profiles of the workers there'),
+    new Option('--profile <folder>', 'keep CPU profiles of the worker there'),
   ],
   help: `
 Measures:
@@ -58,7 +58,6 @@ Measures:
   enrich     An empty index is filled with documents that are enriched by a HEAD of
              each object; S3 answers after 20 ms.
   unchanged  Index and bucket agree.
-  workers    The same with two workers on the one job.
   drift      1 % of the keys differ: a third missing, stale and phantom each.
   drift-10   The same with 10 %.
   lag        Live events beside a worker at idle, while it compares, and while it
@@ -113,7 +112,6 @@ async function measureSize(bench: Run, objects: number): Promise<void> {
   if (wants('first')) await measureFirst(bench, objects);
   else if (options.measure.some((name) => name !== 'enrich')) await loadIndex(bench, objects);
   if (wants('unchanged')) for (const latency of options.latency) await measureCase(bench, { name: 'unchanged', objects, latency });
-  if (wants('workers')) await measureCase(bench, { name: 'unchanged', objects, latency: 'none', workers: 2 });
   if (wants('drift')) await measureDrift(bench, objects, { name: 'drift', driftEvery: 100 });
   if (wants('drift-10')) await measureDrift(bench, objects, { name: 'drift-10', driftEvery: 10 });
   if (wants('lag')) await measureLag(bench, objects);
@@ -203,7 +201,6 @@ interface Measurement {
   readonly latency: LatencyName;
   /** Differences that the job is to find; others: none. */
   readonly expected?: Partial<JobCounts>;
-  readonly workers?: number;
   readonly driftEvery?: number;
   readonly withLiveEvents?: boolean;
   readonly enrich?: EnrichMode;
@@ -228,7 +225,7 @@ function checkCounts(row: CaseRow, counts: JobCounts, expected: Partial<JobCount
   if (!isDeepStrictEqual(found, expected)) throw new Error(`${row.case}: ${JSON.stringify(found)} instead of ${JSON.stringify(expected)}`);
   const heads = counts.phantom + others;
   // no HEAD for anything else, and those that were under way when the bucket was confirmed are sent again: each five seconds
-  const repeated = heads === 0 ? 0 : row.workers * REINDEX_HEADS * (1 + Math.ceil(row.tookMs / 5_000));
+  const repeated = heads === 0 ? 0 : REINDEX_HEADS * (1 + Math.ceil(row.tookMs / 5_000));
   if (row.heads < heads || row.heads > heads + repeated)
     throw new Error(`${row.case}: ${row.heads} HEADs instead of ${heads} in ${row.tookMs} ms: ${JSON.stringify(counts)}`);
 }

@@ -39,14 +39,12 @@ export function targetsOf({ cases, bare, lags }: Measured): readonly Target[] {
 }
 
 function caseTargets(row: CaseRow, cases: readonly CaseRow[]): readonly Target[] {
-  const { case: name, objects, latency, workers, objectsPerSecond, cpuUsPerObject, peakRssMib } = row;
+  const { case: name, objects, latency, objectsPerSecond, cpuUsPerObject, peakRssMib } = row;
   const of = `${name}, ${objects} objects, latency ${latency}`;
   const targets = [atMost(`${of}: peak RSS, MiB`, peakRssMib, RSS_MAX_MIB)];
-  if (name === 'unchanged' && workers === 1) targets.push(atLeast(`${of}: objects/s`, objectsPerSecond, UNCHANGED_MIN));
+  if (name === 'unchanged') targets.push(atLeast(`${of}: objects/s`, objectsPerSecond, UNCHANGED_MIN));
   if (name === 'enrich') targets.push(atLeast(`${of}: objects/s`, objectsPerSecond, ENRICHED_MIN));
-  const unchanged = cases.find(
-    (each) => each.case === 'unchanged' && each.objects === objects && each.latency === latency && each.workers === 1,
-  );
+  const unchanged = cases.find((each) => each.case === 'unchanged' && each.objects === objects && each.latency === latency);
   if (name === 'drift' && unchanged !== undefined)
     targets.push(atMost(`${of}: CPU by that of unchanged`, cpuUsPerObject / unchanged.cpuUsPerObject, DRIFT_SHARE_MAX));
   return targets;
@@ -66,7 +64,7 @@ function firstTargets({ objects, latency, ...loader }: Measured['bare'][number],
 
 /** Of each kind of case the memory of the largest bucket against that of the smallest. */
 function growthTargets(cases: readonly CaseRow[]): readonly Target[] {
-  const alike = Map.groupBy(cases, (row) => `${row.case}, latency ${row.latency}, workers ${row.workers}`);
+  const alike = Map.groupBy(cases, (row) => `${row.case}, latency ${row.latency}`);
   return [...alike].flatMap(([name, group]) => {
     const sorted = group.toSorted((a, b) => a.objects - b.objects);
     const [smallest, largest] = [sorted[0], sorted.at(-1)];

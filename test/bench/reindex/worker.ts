@@ -9,8 +9,8 @@ import type { Environment } from '../processes.ts';
 
 export interface Worker {
   usage(): Usage;
-  /** Turns of ranges so far, and splits of ranges. */
-  work(): Promise<{ readonly turns: number; readonly splits: number }>;
+  /** Turns of parts so far. */
+  turns(): Promise<number>;
   /** A request to its control plane; throws for any answer but 2xx. */
   ask(method: string, path: string, body?: unknown): Promise<unknown>;
   /** Re-indexes a bucket, without the wait for late events, which costs 60 s and nothing else. Resolves when the job has ended, however it did. */
@@ -53,10 +53,7 @@ export async function startWorker(env: Environment, nodeArguments: readonly stri
   });
   return {
     usage: () => worker.usage(),
-    async work() {
-      const metrics = await metricsOf([`${healthUrl}/metrics`]);
-      return { turns: metrics.sum('tally_reindex_turns_total'), splits: metrics.sum('tally_reindex_splits_total', { result: 'split' }) };
-    },
+    turns: async () => (await metricsOf([`${healthUrl}/metrics`])).sum('tally_reindex_turns_total'),
     ask,
     async reindex(bucket) {
       const { id } = jobSchema.parse(await ask('POST', `/v1/buckets/${bucket}/reindex`, { now: true }));

@@ -25,9 +25,9 @@ const steps: Record<JobTransition['kind'], JobTransition> = {
   pause: { kind: 'pause', atMs: 4 },
   'deletion-limit': { kind: 'deletion-limit', atMs: 4, waiting: 7 },
   resume: { kind: 'resume', atMs: 5 },
-  cancel: { kind: 'cancel', atMs: 6, sums: {} },
-  finish: { kind: 'finish', atMs: 6, sums: { rangesDone: 2 } },
-  fail: { kind: 'fail', atMs: 6, error, sums: {} },
+  cancel: { kind: 'cancel', atMs: 6 },
+  finish: { kind: 'finish', atMs: 6 },
+  fail: { kind: 'fail', atMs: 6, error },
 };
 
 function after(job: JobRecord, ...kinds: readonly JobTransition['kind'][]): JobRecord {
@@ -41,7 +41,7 @@ function after(job: JobRecord, ...kinds: readonly JobTransition['kind'][]): JobR
 describe('a job', () => {
   it('goes from its request over the wait and the comparison to its end', () => {
     const done = after(queued, 'wait', 'compare', 'finish');
-    expect(done).toMatchObject({ state: 'done', startedAtMs: 2, comparingAtMs: 3, finishedAtMs: 6, coversBeforeMs: 1, rangesCut: 2 });
+    expect(done).toMatchObject({ state: 'done', startedAtMs: 2, comparingAtMs: 3, finishedAtMs: 6, coversBeforeMs: 1 });
     expect(done.deletions).toEqual({ limit: 5, reserved: 0, waiting: 0 });
   });
 
@@ -50,10 +50,22 @@ describe('a job', () => {
     expect(after(queued, 'compare').coversBeforeMs).toBeUndefined();
   });
 
-  it('that is done had as many ranges as were done; one that was cancelled had more', () => {
+  it('has the parts that were cut, and none once it has ended', () => {
     const comparing = after(queued, 'compare');
-    expect(afterTransition(comparing, { kind: 'finish', atMs: 6, sums: { rangesDone: 1 } })).toMatchObject({ rangesCut: 1, rangesDone: 1 });
-    expect(afterTransition(comparing, { kind: 'cancel', atMs: 6, sums: { rangesDone: 1 } })).toMatchObject({ rangesCut: 2, rangesDone: 1 });
+    expect(comparing.parts).toEqual([{ cursor: '', to: 'm' }, { cursor: 'm' }]);
+    for (const end of ['finish', 'cancel', 'fail'] as const) expect(after(comparing, end)).not.toHaveProperty('parts');
+  });
+
+  it('keeps the lease while it is paused, so that its process stores what it compared last, and is free when it is resumed', () => {
+    const held = { ...after(queued, 'compare'), lease: { worker: 'w' }, dueAtMs: 9 };
+    const paused = after(held, 'pause');
+    expect([paused.lease, paused.dueAtMs]).toEqual([{ worker: 'w' }, undefined]);
+    expect(after(paused, 'resume')).toMatchObject({ dueAtMs: 5, fruitless: 0 });
+    expect(after(paused, 'resume')).not.toHaveProperty('lease');
+    for (const end of ['finish', 'cancel', 'fail'] as const) {
+      const ended = after(held, end);
+      expect([ended.lease, ended.dueAtMs]).toEqual([undefined, undefined]);
+    }
   });
 
   it('is resumed where it was paused', () => {
@@ -177,41 +189,35 @@ describe('the deletion limit', () => {
 });
 
 describe('the view of a job', () => {
-  const range = {
-    jobId: 'job',
-    number: 0,
-    from: '',
-    cursor: 'c',
-    done: false,
-    counts: { ...noCounts, listed: 40, scanned: 30, listRequests: 1_000, headRequests: 1_000 },
-    fruitless: 0,
-    turn: 1,
-    taskAtMs: 0,
-    resends: 0,
-  };
+  const counts = { ...noCounts, listed: 40, scanned: 30, listRequests: 1_000, headRequests: 1_000 };
 
-  it('sums up its ranges while it runs', () => {
-    const job = { ...after(queued, 'compare'), documentsAtStart: 100 };
-    const done = { ...range, number: 1, done: true };
-    const view = viewOf(job, [{ ...range, lease: { worker: 'w' } }, done], 4_003);
-    expect(view).toMatchObject({ counts: { listed: 80, scanned: 60 }, ranges: { cut: 2, done: 1, leased: 1 } });
-    expect(view.progress).toBeCloseTo(0.6);
-    expect(view.objectsPerSecond).toBeCloseTo(20);
-    expect(view).not.toHaveProperty('cuts');
+  it('says how far it is, how fast, and what keeps it from going on', () => {
+    const fault = { code: 's3.throttled', reason: 'SlowDown', after: 'm', attempts: 0, sinceMs: 1, dueAtMs: 2 } as const;
+    const parts = [
+      { cursor: 'a', to: 'b', done: true, heldBack: 'a' },
+      { cursor: 'c', to: 'm' },
+      { cursor: 'm', fault },
+    ];
+    const job = { ...after(queued, 'compare'), documentsAtStart: 100, counts, parts, lease: { worker: 'w' } };
+    const view = viewOf(job, 4_003);
+    expect(view).toMatchObject({ counts: { listed: 40 }, cursor: 'c', lastFault: { code: 's3.throttled', after: 'm' } });
+    expect(view.progress).toBeCloseTo(0.3);
+    expect(view.objectsPerSecond).toBeCloseTo(10);
+    for (const name of ['parts', 'lease', 'dueAtMs']) expect(view).not.toHaveProperty(name);
   });
 
   it('says nothing of progress once the bucket is known to hold more than the index did', () => {
-    expect(viewOf({ ...after(queued, 'compare'), documentsAtStart: 39 }, [range], 5_000).progress).toBeUndefined();
-    expect(viewOf({ ...after(queued, 'compare'), documentsAtStart: 0 }, [range], 5_000).progress).toBeUndefined();
+    expect(viewOf({ ...after(queued, 'compare'), documentsAtStart: 39, counts }, 5_000).progress).toBeUndefined();
+    expect(viewOf({ ...after(queued, 'compare'), documentsAtStart: 0, counts }, 5_000).progress).toBeUndefined();
   });
 
   it('counts no pause into the rate', () => {
-    const comparing = { ...after(queued, 'compare'), comparingAtMs: 0 };
+    const comparing = { ...after(queued, 'compare'), comparingAtMs: 0, counts };
     const paused: JobRecord = { ...comparing, state: 'paused', pausedAtMs: 2_000 };
-    expect(viewOf(paused, [range], 1_000_000).objectsPerSecond).toBeCloseTo(20);
+    expect(viewOf(paused, 1_000_000).objectsPerSecond).toBeCloseTo(20);
     const resumed = afterTransition(paused, { kind: 'resume', atMs: 1_000_000 });
     if (resumed === 'refused') throw new Error('refused');
-    expect(viewOf(resumed, [range], 1_002_000).objectsPerSecond).toBeCloseTo(10);
+    expect(viewOf(resumed, 1_002_000).objectsPerSecond).toBeCloseTo(10);
   });
 
   it('estimates the requests at what S3 charges for them', () => {
@@ -219,16 +225,6 @@ describe('the view of a job', () => {
   });
 
   it('of a job that has ended shows what was stored', () => {
-    const job = afterTransition(after(queued, 'compare'), {
-      kind: 'finish',
-      atMs: 9,
-      sums: { counts: range.counts, examples: {}, rangesDone: 2 },
-    });
-    if (job === 'refused') throw new Error('refused');
-    expect(viewOf(job, [], 99)).toMatchObject({
-      counts: range.counts,
-      progress: 1,
-      ranges: { cut: 2, done: 2, leased: 0 },
-    });
+    expect(viewOf(after({ ...after(queued, 'compare'), counts }, 'finish'), 99)).toMatchObject({ counts, progress: 1 });
   });
 });

@@ -98,9 +98,9 @@ describe('a worker that dies between any two of its writes', () => {
     await world.tell({ kind: 'loss' });
     for (let minutes = 0; minutes < 10; minutes += 1) {
       await world.after(MINUTE_MS).catch(() => undefined);
-      // one that the slot does not name never runs
-      const slot = await readRecord(world.state, refs.jobSlot('photos'));
-      const running = (await world.allJobs()).filter(({ id, state }) => state === 'queued' && id === slot?.jobId);
+      // one that the bucket does not name never runs
+      const bucket = await readRecord(world.state, refs.bucket('photos'));
+      const running = (await world.allJobs()).filter(({ id, state }) => state === 'queued' && id === bucket?.applyJobId);
       // a job runs for a minute or two
       if (minutes % 2 === 1) for (const job of running) await world.finish(job, { counts: { ...noCounts, listRequests: 7 } });
     }

@@ -39,7 +39,7 @@ async function createWorld({ enrich = 'none' }: { readonly enrich?: EnrichMode }
     await settled();
     const seconds = Math.floor(clock.nowMs() / 1_000);
     if (seconds % 15 === 0) await closeGaps(never).catch(() => undefined);
-    if (seconds % 60 === 0) await world.tidy(never).catch(() => undefined);
+    if (seconds % 60 === 0) await world.tidy().catch(() => undefined);
   }
   const run = async (seconds: number): Promise<void> => {
     for (let n = 0; n < seconds; n += 1) await second();

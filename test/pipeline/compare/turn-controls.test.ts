@@ -3,7 +3,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { compareKeys } from '../../../src/domain/documents/key-order.ts';
 import { addCounts, noCounts, shownCounts, type ReconcileCounts } from '../../../src/domain/reindex/counts.ts';
-import type { TurnEnd } from '../../../src/domain/reindex/range-transitions.ts';
+import type { TurnEnd } from '../../../src/domain/reindex/parts.ts';
 import type { TurnControls, TurnRequest } from '../../../src/pipeline/compare/reconcile-turn.ts';
 import { isLong } from '../../support/breadth.ts';
 import { createReindexWorld, type ReindexWorld } from '../../support/worlds/reindex.ts';

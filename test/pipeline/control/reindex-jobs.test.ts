@@ -21,7 +21,7 @@ async function change(state: StateStore, { id }: JobView, to: Partial<JobRecord>
   await updateRecord(state, refs.job(id), (job) => job && { ...job, ...to });
 }
 
-const isSlot = (id: string) => id.startsWith('job-slot:');
+const isSlot = (id: string) => id.startsWith('bucket:');
 
 describe('requesting a re-index', () => {
   it('stores a queued job', async () => {
@@ -35,7 +35,6 @@ describe('requesting a re-index', () => {
       requestedBy: 'someone',
       state: 'queued',
       createdAtMs: clock.nowMs(),
-      ranges: { cut: 0, done: 0, leased: 0 },
     });
     expect(await jobs.get(job.id)).toEqual(job);
   });
@@ -137,8 +136,7 @@ describe('jobs', () => {
     const { jobs, state } = await setUp();
     const job = await jobs.request(reindexRequest({ bucket: 'photos', mode: 'report' }), 'someone');
     const examples = { missing: [{ key: 'a' }] };
-    await change(state, job, { state: 'done' });
-    await updateRecord(state, refs.jobExamples(job.id), () => ({ jobId: job.id, examples }));
+    await change(state, job, { state: 'done', examples });
     expect(await jobs.get(job.id)).toMatchObject({ examples });
     expect((await jobs.list({ limit: 100 })).items).toEqual([expect.not.objectContaining({ examples })]);
   });

@@ -147,7 +147,7 @@ async function createWorld(skewsMs: readonly number[]) {
     const seconds = Math.floor(clock.nowMs() / 1_000);
     const calendar = new AbortController().signal;
     if (seconds % 15 === 0) await closeGaps(calendar).catch(() => undefined);
-    if (seconds % 60 === 0) await world.tidy(calendar).catch(() => undefined);
+    if (seconds % 60 === 0) await world.tidy().catch(() => undefined);
   }
 
   async function take(step: Step): Promise<void> {

@@ -28,11 +28,9 @@ describe('an apply job', () => {
       state: 'done',
       counts: { listed: 40, equal: 10, missing: 30, phantom: 1, written: 30, tombstones: 1, headRequests: 1 },
       deletions: { limit: 1_000, reserved: 1, waiting: 0 },
-      rangesDone: 1,
     });
     expect(done.comparingAtMs).toBeGreaterThanOrEqual((waiting?.coversBeforeMs ?? 0) + 60_000);
     expect(await world.found()).toEqual(world.inBucket());
-    expect(await world.ranges()).toEqual([]);
     expect((await world.bucketRecord())?.lastComparedAtMs).toBe(done.finishedAtMs);
   });
 
@@ -94,7 +92,6 @@ describe('an apply job', () => {
     const entry = await world.state.get(recordId);
     await world.state.remove(recordId, entry?.version ?? '');
     expect(await world.ended(id)).toMatchObject({ state: 'cancelled' });
-    expect(await world.ranges()).toEqual([]);
   });
 });
 
@@ -111,7 +108,6 @@ describe('a report', () => {
     expect(view).toMatchObject({
       state: 'done',
       counts: { missing: 3, phantom: 2, equal: 4, written: 0, tombstones: 0 },
-      ranges: { cut: 1, done: 1, leased: 0 },
       progress: 1,
     });
     // the objects and documents of this world are an hour old

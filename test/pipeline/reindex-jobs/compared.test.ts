@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { noCounts, type ReconcileCounts } from '../../../src/domain/reindex/counts.ts';
 import type { JobRecord } from '../../../src/domain/reindex/job.ts';
-import { transitionJob } from '../../../src/pipeline/reindex-jobs/job-records.ts';
+import { transitionJob } from '../../../src/pipeline/reindex-jobs/job-ends.ts';
 import { noteCompared } from '../../../src/pipeline/reindex-jobs/compared.ts';
 import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createGapWorld } from '../../support/worlds/gaps.ts';
@@ -34,10 +34,9 @@ async function setUp() {
 describe('a report that ends early', () => {
   it.each(['cancel', 'fail'] as const)('keeps the differences that it found visible (%s)', async (kind) => {
     const world = await setUp();
-    const { id } = await world.start({ mode: 'report' });
     const { atMs, counts } = world.counted({ missing: 25, phantom: 31 });
-    const end = { atMs, sums: { counts }, error: { code: 's3.unavailable', reason: 'r' } } as const;
-    await transitionJob(world.state, id, { kind, ...end });
+    const { id } = await world.start({ mode: 'report', counts });
+    await transitionJob(world.state, id, { kind, atMs, error: { code: 's3.unavailable', reason: 'r' } });
     expect(await world.loss()).toMatchObject({ state: 'open', differences: { jobId: id, missing: 25, stale: 0, phantom: 31 } });
     // it did not compare all of the bucket
     expect(await world.record()).not.toHaveProperty('lastComparedAtMs');
@@ -47,17 +46,17 @@ describe('a report that ends early', () => {
     const world = await setUp();
     const whole = await world.start({ mode: 'report' });
     await noteCompared(world.state, whole, world.counted({ stale: 3 }));
-    const { id } = await world.start({ id: 'job-000000002-000000000002', mode: 'report' });
     const { atMs, counts } = world.counted({});
-    await transitionJob(world.state, id, { kind: 'cancel', atMs, sums: { counts } });
+    const { id } = await world.start({ id: 'job-000000002-000000000002', mode: 'report', counts });
+    await transitionJob(world.state, id, { kind: 'cancel', atMs });
     expect(await world.loss()).toMatchObject({ state: 'open', differences: { jobId: whole.id, stale: 3 } });
   });
 
   it('opens nothing that was closed since, if it had ended before', async () => {
     const world = await setUp();
-    const { id } = await world.start({ mode: 'report', state: 'done' });
     const { atMs, counts } = world.counted({ missing: 1 });
-    expect(await transitionJob(world.state, id, { kind: 'cancel', atMs, sums: { counts } })).toBe('refused');
+    const { id } = await world.start({ mode: 'report', state: 'done', counts });
+    expect(await transitionJob(world.state, id, { kind: 'cancel', atMs })).toBe('refused');
     expect(await world.loss()).toBeUndefined();
   });
 });

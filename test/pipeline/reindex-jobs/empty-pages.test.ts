@@ -7,9 +7,9 @@ const PAGE = 10;
 /** The end of the first page, behind which pages without keys come. */
 const BEFORE = 'both-00009';
 
-/** A bucket in two ranges. Behind the first page of the first one come so many pages without keys, each of which takes so long. */
+/** A bucket in two parts. Behind the first page of the first one come so many pages without keys, each of which takes so long. */
 async function worldWith(count: number, pageMs = 0): Promise<JobsWorld> {
-  const world = await createJobsWorld({ limits: { rangeDocumentsMin: 25 } });
+  const world = await createJobsWorld({ limits: { partDocumentsMin: 25 } });
   await fill(world, { both: 60, bucket: 5, index: 5 });
   world.s3.pageSize = PAGE;
   world.s3.emptyPages = (after) => (after === BEFORE ? count : 0);
@@ -30,39 +30,38 @@ describe('pages of a listing without keys', () => {
     expect(await world.found()).toEqual(world.inBucket());
   });
 
-  it('are passed however slow they are, while other ranges end', async () => {
+  it('are passed however slow they are, while other parts end', async () => {
     // ninety of them take longer than an answer of S3 may be used
     const world = await worldWith(190, 400);
     world.startWorker();
     const { id } = await world.request({ now: true });
     await world.run(45_000);
-    const [first, ...others] = await world.ranges();
-    expect(first).toMatchObject({ done: false, cursor: BEFORE, fruitless: 0, passed: { after: BEFORE } });
-    expect(first).not.toHaveProperty('error');
+    const [first, ...others] = await world.parts(id);
+    expect(first).toMatchObject({ cursor: BEFORE, passed: { after: BEFORE } });
+    expect(first).not.toHaveProperty('fault');
     expect(first?.passed?.place?.pages).toBeGreaterThan(60);
-    expect(others.map(({ done }) => done)).toEqual(others.map(() => true));
-    expect(others.length).toBeGreaterThan(0);
+    expect(others).toEqual([]);
     expect(await world.ended(id)).toMatchObject(whole);
-    // none twice: the others are ordinary pages and probes for a split
+    // none twice: the others are ordinary pages and probes for a cut
     expect(new Set(world.s3.pages.flatMap(({ token }) => token ?? [])).size).toBe(190);
     expect(world.s3.pages.filter(({ token }) => token !== undefined).length).toBeLessThan(190 + 60);
     expect(world.telemetry.recorded('requestFailed')).toEqual([]);
   });
 
   it('are passed from the last turn on when a worker dies', async () => {
-    const world = await worldWith(500);
+    const world = await worldWith(500, 50);
     let isFirst = true;
     const doomed = world.startWorker({
-      tap: async (call) => {
-        const [range] = await world.ranges();
-        if (isFirst && call.startsWith('put range:') && (range?.passed?.place?.pages ?? 0) > 100) {
+      tap: async (call, moment) => {
+        const [job] = await world.allJobs();
+        if (moment === 'after' && isFirst && call.startsWith('put job:') && (job?.parts?.[0]?.passed?.place?.pages ?? 0) > 100) {
           isFirst = false;
           doomed.kill();
         }
       },
     });
     const { id } = await world.request({ now: true });
-    await world.run(5_000);
+    await world.run(10_000);
     expect(isFirst).toBe(false);
     world.startWorker();
     expect(await world.ended(id)).toMatchObject(whole);
@@ -85,7 +84,7 @@ describe('pages of a listing without keys', () => {
     expect(done.counts?.listRequests).toBe(world.s3.pages.length);
   });
 
-  it('fail the job after three attempts if S3 refuses a token each time, and the other range is compared', async () => {
+  it('fail the job after three attempts if S3 refuses a token each time, and the other part is compared', async () => {
     const world = await worldWith(500);
     world.s3.onPage = (_page, { token }) => {
       if (token === '250') throw new FaultError('object.failed', 'ListObjectsV2: 400 InvalidArgument');
@@ -97,7 +96,7 @@ describe('pages of a listing without keys', () => {
       error: {
         code: 'object.failed',
         reason: 'ListObjectsV2: 400 InvalidArgument',
-        range: expect.stringContaining('0 (from the beginning'),
+        after: BEFORE,
       },
     });
     expect(await world.found()).not.toContain('index-00004');

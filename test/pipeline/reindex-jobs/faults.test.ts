@@ -17,13 +17,13 @@ describe('what goes wrong', () => {
     world.startWorker();
     const { id } = await world.request({ now: true });
     await world.run(30_000);
-    const compared = (await world.ranges()).map(({ cursor }) => cursor);
+    const compared = (await world.parts(id)).map(({ cursor }) => cursor);
     const pages = world.s3.pages.length;
     await world.run(600_000);
     // two pages each time: soon at first, then once a minute
     expect(world.s3.pages.length - pages).toBeLessThan(2 * 14);
     expect(await world.jobs.get(id)).toMatchObject({ state: 'running', lastFault: { code, reason: 'said S3' } });
-    expect((await world.ranges()).map(({ cursor }) => cursor)).toEqual(compared);
+    expect((await world.parts(id)).map(({ cursor }) => cursor)).toEqual(compared);
     expect((await world.found()).filter((key) => key.startsWith('index'))).toHaveLength(60);
     isBroken = false;
     expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { listed: 60, tombstones: 60 } });
@@ -74,7 +74,7 @@ describe('what goes wrong', () => {
     expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { listed: 5, written: 5 } });
   });
 
-  it('a listing that is out of order fails the job after three tries, naming the range, and deletes nothing', async () => {
+  it('a listing that is out of order fails the job after three tries, naming the key, and deletes nothing', async () => {
     const world = await createJobsWorld();
     await fill(world, { index: 60, both: 60 });
     world.s3.pageSize = 20;
@@ -83,12 +83,12 @@ describe('what goes wrong', () => {
     };
     world.startWorker();
     const done = await world.ended((await world.request({ now: true })).id);
-    expect(done).toMatchObject({ state: 'failed', error: { code: 'listing.disorder', range: expect.any(String) } });
+    expect(done).toMatchObject({ state: 'failed', error: { code: 'listing.disorder', after: 'both-00039' } });
     expect((await world.found()).filter((key) => key.startsWith('index'))).toHaveLength(60);
     expect(world.telemetry.logged('job ended')).toHaveLength(1);
   });
 
-  it('a range at which worker after worker dies fails its job after three of them', async () => {
+  it('a part at which process after process dies fails its job after three of them', async () => {
     const world = await createJobsWorld();
     await fill(world, { bucket: 5 });
     const { id } = await world.request({ now: true });
@@ -104,7 +104,7 @@ describe('what goes wrong', () => {
       });
     }
     const failed = await world.ended(id);
-    expect(failed).toMatchObject({ state: 'failed', error: { code: 'internal.unexpected', range: expect.stringContaining('0 (from') } });
+    expect(failed).toMatchObject({ state: 'failed', error: { code: 'internal.unexpected', after: '' } });
     expect(deaths).toBe(3);
   });
 
@@ -121,7 +121,7 @@ describe('what goes wrong', () => {
     });
   });
 
-  it('a step at which worker after worker dies fails its job after three of them', async () => {
+  it('a beginning at which process after process dies fails its job after three of them', async () => {
     const world = await createJobsWorld();
     const { id } = await world.request({ now: true });
     const deaths: string[] = [];
@@ -138,12 +138,12 @@ describe('what goes wrong', () => {
     }
     expect(await world.job(id)).toMatchObject({
       state: 'failed',
-      error: { code: 'internal.unexpected', reason: '3 workers in a row ended while they took a step of this job' },
+      error: { code: 'internal.unexpected', reason: '3 processes in a row ended while they worked on this job' },
     });
     expect(deaths).toEqual(['doomed-0', 'doomed-1', 'doomed-2']);
   });
 
-  it('a step that fails because of the job is taken three times, some seconds apart', async () => {
+  it('a beginning that fails because of the job is tried three times, some seconds apart', async () => {
     const world = await createJobsWorld();
     world.s3.onPage = () => {
       throw new FaultError('listing.disorder', 'b before a');

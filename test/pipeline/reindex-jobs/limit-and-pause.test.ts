@@ -52,8 +52,8 @@ describe('the deletion limit', () => {
     expect(await world.found()).toEqual([]);
   });
 
-  it('of many ranges counts each key once, however often it is released', async () => {
-    const world = await createJobsWorld({ limits: { rangeDocumentsMin: 300, splitKeysMin: 100 } });
+  it('of many parts counts each key once, however often it is released', async () => {
+    const world = await createJobsWorld({ limits: { partDocumentsMin: 300, cutKeysMin: 100 } });
     for (let number = 0; number < 3_000; number += 1) {
       await world.has(`k/${String(number).padStart(5, '0')}`, number % 2 === 0 ? 'index' : number % 3 === 0 ? 'bucket' : 'both');
     }
@@ -77,7 +77,7 @@ describe('the deletion limit', () => {
   });
 
   it('gets back what a worker reserved ahead of need when its time to stop is over in the middle of a slice', async () => {
-    const world = await createJobsWorld({ limits: { rangeDocumentsMin: 10_000, splitKeysMin: 10_000 } });
+    const world = await createJobsWorld({ limits: { partDocumentsMin: 10_000, cutKeysMin: 10_000 } });
     for (let part = 10; part < 40; part += 1) await fill(world, { both: 20, index: 5 }, `${part}/`);
     slowPages(world);
     const worker = world.startWorker({ listings: 1 });
@@ -86,9 +86,9 @@ describe('the deletion limit', () => {
     const reserved = async () => (await world.jobs.get(id))?.deletions?.reserved ?? 0;
     expect(await reserved()).toBeGreaterThan(0);
     await worker.stop(AbortSignal.abort());
-    const [range] = await world.ranges();
-    expect([range?.lease, await reserved()]).toEqual([undefined, range?.counts.tombstones]);
-    expect(range?.counts.tombstones).toBeGreaterThan(0);
+    const job = await world.job(id);
+    expect([job?.lease, await reserved()]).toEqual([undefined, job?.counts?.tombstones]);
+    expect(job?.counts?.tombstones).toBeGreaterThan(0);
   });
 
   it.each([
@@ -131,13 +131,13 @@ describe('pausing and resuming', () => {
     await world.run(8_000);
     expect(await world.jobs.pause(id)).toMatchObject({ state: 'paused', pausedBecause: 'requested' });
     await world.run(5_000);
-    const [range] = await world.ranges();
-    expect(range?.lease).toBeUndefined();
-    expect(range?.counts.listed).toBeGreaterThan(0);
+    const paused = await world.job(id);
+    expect(paused?.lease).toBeUndefined();
+    expect(paused?.counts?.listed).toBeGreaterThan(0);
     const pages = world.s3.pages.length;
     await world.run(300_000);
     expect(world.s3.pages).toHaveLength(pages);
-    expect(await world.jobs.get(id)).toMatchObject({ counts: { listed: range?.counts.listed } });
+    expect(await world.jobs.get(id)).toMatchObject({ counts: { listed: paused?.counts?.listed } });
     await world.jobs.resume(id, {});
     expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { listed: 400, equal: 400 } });
   });
@@ -173,28 +173,30 @@ describe('pausing and resuming', () => {
   it('that another job keeps from going on keeps count of what it deleted meanwhile', async () => {
     const world = await createJobsWorld();
     await fill(world, { both: 5, index: 1_205 });
-    world.startWorker();
+    const worker = world.startWorker();
     const { id } = await world.request({ now: true });
     await world.ended(id);
+    await worker.stop();
     expect((await world.job(id))?.deletions).toMatchObject({ limit: 1_000, reserved: 1_000 });
+    const names = (applyJobId: string) => updateRecord(world.state, refs.bucket(BUCKET), (bucket) => bucket && { ...bucket, applyJobId });
     const other = await world.jobs.start({ bucket: BUCKET, prefix: 'none/', mode: 'apply', requestedBy: 'gap', gapIds: [] });
     await world.jobs.pause(other.id);
-    // the record of the slot still names the first job: as one that another job takes at this moment
-    await updateRecord(world.state, refs.jobSlot(BUCKET), () => ({ bucket: BUCKET, jobId: id }));
+    // the bucket's record still names the first job: as one that another job takes at this moment
+    await names(id);
     let isTaken = false;
     const state = {
       ...world.state,
       async get(...args: Parameters<typeof world.state.get>) {
         const found = await world.state.get(...args);
         const job = await world.job(id);
-        if (isTaken || job?.state !== 'running' || args[0] !== refs.jobSlot(BUCKET).id) return found;
+        if (isTaken || job?.state !== 'running' || args[0] !== refs.bucket(BUCKET).id) return found;
         isTaken = true;
         await updateRecord(world.state, refs.job(id), (current) => {
           const deletions = current?.deletions;
           return current && deletions && { ...current, deletions: { ...deletions, reserved: deletions.reserved + 100 } };
         });
         await updateRecord(world.state, refs.job(other.id), (current) => current && { ...current, state: 'queued' as const });
-        await updateRecord(world.state, refs.jobSlot(BUCKET), () => ({ bucket: BUCKET, jobId: other.id }));
+        await names(other.id);
         return found;
       },
     };
@@ -215,7 +217,7 @@ describe('pausing and resuming', () => {
     const { id } = await world.request({ now: true });
     await world.run(3_000);
     await worker.stop();
-    // as whoever resumed it would leave it, and died before the slot was asked for
+    // as whoever resumed it would leave it, and died before it occupied the bucket
     await world.jobs.pause(id);
     const other = await world.request();
     await updateRecord(world.state, refs.job(id), (job) => job && { ...job, state: 'running' as const, dueAtMs: world.clock.nowMs() });
@@ -240,7 +242,7 @@ describe('pausing and resuming', () => {
     await expect(world.jobs.pause('job-nowhere')).rejects.toMatchObject({ code: 'job.not-found' });
   });
 
-  it('and cancelling ends a job with what it has counted, and clears its ranges away', async () => {
+  it('and cancelling ends a job with what it has counted', async () => {
     const world = await createJobsWorld();
     await fill(world, { both: 400 });
     slowPages(world, 4_000);
@@ -252,7 +254,7 @@ describe('pausing and resuming', () => {
     expect(cancelled.counts?.listed).toBeGreaterThan(0);
     const before = await world.jobs.get(id);
     await world.run(180_000);
-    expect(await world.ranges()).toEqual([]);
+    expect(await world.job(id)).not.toHaveProperty('parts');
     expect(await world.jobs.get(id)).toEqual(before);
   });
 });

@@ -8,7 +8,7 @@ const lostAnswer = new FaultError('index.unreachable', 'no answer within 30000 m
 
 /** How long a job of some five turns takes, in the world's own time. */
 async function jobTook(tapOf: (world: JobsWorld) => Tap): Promise<number> {
-  const world = await createJobsWorld({ limits: { rangeDocumentsMin: 100_000, splitKeysMin: 1_000 } });
+  const world = await createJobsWorld({ limits: { partDocumentsMin: 100_000, cutKeysMin: 1_000 } });
   await fill(world, { both: 3_000 });
   // 150 pages of a second: 30 s a turn
   slowPages(world, 1_000, 20);
@@ -29,18 +29,18 @@ function failing(nth: number, at: 'before' | 'after', matches: (call: string) =>
   };
 }
 
-const isRangePut = (call: string): boolean => call.startsWith('put range:');
+const isJobPut = (call: string): boolean => call.startsWith('put job:');
 
 describe('a job goes on soon', () => {
   const undisturbed = jobTook(() => () => undefined);
 
-  it.each([1, 2, 3, 5])('Fix: when the answer to write %d of its ranges is lost', async (nth) => {
+  it.each([1, 2, 3, 5])('Fix: when the answer to write %d of its record is lost', async (nth) => {
     // a lease of which its worker does not know is watched for a minute, once it is due after 20 s; workers look every 10 s at least
     const takenOverMs = 20_000 + 10_000 + 60_000 + 10_000;
-    expect(await jobTook(() => failing(nth, 'after', isRangePut, lostAnswer))).toBeLessThan((await undisturbed) + takenOverMs);
+    expect(await jobTook(() => failing(nth, 'after', isJobPut, lostAnswer))).toBeLessThan((await undisturbed) + takenOverMs);
   });
 
-  it('Fix: when a lease could not be renewed and nobody else took the range', async () => {
+  it('Fix: when a lease could not be renewed and nobody else took it', async () => {
     const outageMs = 62_000;
     let sinceMs = Infinity;
     const tookMs = await jobTook((world) => {

@@ -1,13 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import type { JobRecord } from '../../../src/domain/reindex/job.ts';
-import { ensureRange, freshRange } from '../../../src/pipeline/reindex-jobs/range-records.ts';
-import { readRecord, refs, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createJobsWorld, type JobsWorld } from '../../support/worlds/jobs.ts';
 
 const DAY_MS = 86_400_000;
 
 function look(world: JobsWorld): Promise<void> {
-  return world.tidy(new AbortController().signal);
+  return world.tidy();
 }
 
 async function endedJob(world: JobsWorld, number: number, finishedAtMs: number): Promise<string> {
@@ -30,12 +29,10 @@ describe('the tidying of jobs', () => {
   it('removes jobs that ended a month ago, and all but the last thousand', async () => {
     const world = await createJobsWorld();
     const nowMs = world.clock.nowMs();
-    const old = await endedJob(world, 0, nowMs - 31 * DAY_MS);
-    await updateRecord(world.state, refs.jobExamples(old), () => ({ jobId: old, examples: { stale: [{ key: 'k' }] } }));
+    await endedJob(world, 0, nowMs - 31 * DAY_MS);
     const young = await endedJob(world, 1, nowMs - 29 * DAY_MS);
     await look(world);
     expect((await world.allJobs()).map(({ id }) => id)).toEqual([young]);
-    expect(await readRecord(world.state, refs.jobExamples(old))).toBeUndefined();
     for (let number = 2; number < 1_005; number += 1) await endedJob(world, number, nowMs - number);
     const { id } = await world.request({ mode: 'report' });
     await look(world);
@@ -45,43 +42,15 @@ describe('the tidying of jobs', () => {
     expect(left).not.toContain(young);
   });
 
-  it('removes ranges whose job is gone or over', async () => {
-    const world = await createJobsWorld();
-    const { id } = await world.request();
-    await world.jobs.cancel(id);
-    const lost = 'job-000000000-000000000000';
-    for (const jobId of [id, lost]) {
-      for (const number of [0, 1]) await ensureRange(world.state, freshRange(jobId, number, { from: '', nowMs: 0 }));
-    }
-    await look(world);
-    expect(await world.ranges()).toEqual([]);
-  });
-
-  it('Fix: forgets which job had a bucket that is no longer connected, once it has ended', async () => {
-    const world = await createJobsWorld();
-    const { id } = await world.request();
-    const slot = () => readRecord(world.state, refs.jobSlot('photos'));
-    const bucket = await world.bucketRecord();
-    await removeRecord(world.state, refs.bucket('photos').id);
-    await look(world);
-    expect(await slot()).toEqual({ bucket: 'photos', jobId: id });
-    await world.jobs.cancel(id);
-    await updateRecord(world.state, refs.bucket('photos'), () => bucket);
-    await look(world);
-    expect(await slot()).toEqual({ bucket: 'photos', jobId: id });
-    await removeRecord(world.state, refs.bucket('photos').id);
-    await look(world);
-    expect(await slot()).toBeUndefined();
-  });
-
   it('has a job whose requester died before it took the bucket take it, and sets it aside where another has it', async () => {
     const world = await createJobsWorld();
     const { id } = await world.request();
-    await removeRecord(world.state, refs.jobSlot('photos').id);
+    const named = async () => (await world.bucketRecord())?.applyJobId;
+    await updateRecord(world.state, refs.bucket('photos'), (bucket) => bucket && { ...bucket, applyJobId: undefined });
     const job = await world.job(id);
     world.startWorker();
     await world.run(1_000);
-    expect(await readRecord(world.state, refs.jobSlot('photos'))).toEqual({ bucket: 'photos', jobId: id });
+    expect(await named()).toBe(id);
     await world.ended(id);
     const second: JobRecord = { ...job!, id: 'job-zzzzzzzzz-000000000000', state: 'queued' };
     await updateRecord(world.state, refs.job(second.id), () => ({ ...second, dueAtMs: world.clock.nowMs() }));

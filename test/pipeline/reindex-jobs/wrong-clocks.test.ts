@@ -1,4 +1,4 @@
-/** Workers whose clocks are wrong, by a day in both directions: what they leave behind blocks a range no longer than that of others. */
+/** Workers whose clocks are wrong, by a day in both directions: what they leave behind blocks a job no longer than that of others. */
 import { describe, expect, it } from 'vitest';
 import { fill, slowPages } from '../../support/worlds/jobs-fill.ts';
 import { createJobsWorld } from '../../support/worlds/jobs.ts';
@@ -17,7 +17,7 @@ async function afterDeath(wrongMs: number) {
   const { id } = await world.request({ now: true });
   await world.run(5_000);
   dying.kill();
-  expect((await world.ranges())[0]).toMatchObject({ lease: {}, done: false });
+  expect(await world.job(id)).toMatchObject({ lease: {}, state: 'running' });
   return { world, id };
 }
 
@@ -25,7 +25,7 @@ describe('a worker that dies during a turn', () => {
   it.each([
     ['a day fast', DAY_MS],
     ['a day slow', -DAY_MS],
-  ])('Fix: with a clock that is %s blocks its range for minutes', async (_, wrongMs) => {
+  ])('Fix: with a clock that is %s blocks its job for minutes', async (_, wrongMs) => {
     const { world, id } = await afterDeath(wrongMs);
     for (const name of ['a', 'b', 'c']) world.startWorker({ name, listings: 1 });
     // it is due after 20 s, its lease is watched for a minute, and the pages take 20 s

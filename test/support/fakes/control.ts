@@ -111,7 +111,6 @@ export const job: Job = {
   requested_by: 'test',
   state: 'queued',
   created_at: AT,
-  ranges: { cut: 0, done: 0, leased: 0 },
 };
 
 /** The same an hour later. */
@@ -135,7 +134,6 @@ export const runningJob: Job = {
   examples: { missing: [{ key: nastyKey }], stale: [{ key: 'b', fields: ['etag', 'size'] }] },
   progress: 0.25,
   objects_per_s: 25_000,
-  ranges: { cut: 8, done: 2, leased: 3 },
   cost_usd: 0.000_025,
 };
 

@@ -4,22 +4,18 @@ import type { StateEntry, StateStore } from '../../../src/pipeline/ports/state.t
 
 const dueSchema = z.looseObject({ dueAtMs: z.number() });
 
-/** Jobs first, otherwise in the order of `entries`. */
+/** In the order of `entries`. */
 export function dueAmong(
   entries: Iterable<StateEntry>,
   { nowMs, aheadMaxMs, limit }: Parameters<StateStore['due']>[0],
 ): Awaited<ReturnType<StateStore['due']>> {
-  const open = [...entries].filter(({ kind, record }) => ['job', 'range'].includes(kind) && dueSchema.safeParse(record).success);
+  const open = [...entries].filter(({ kind, record }) => kind === 'job' && dueSchema.safeParse(record).success);
   const found = open
     .filter(({ record }) => {
       const { dueAtMs } = dueSchema.parse(record);
       return dueAtMs <= nowMs || dueAtMs > nowMs + aheadMaxMs;
     })
-    .toSorted((a, b) => (a.kind < b.kind ? -1 : a.kind > b.kind ? 1 : 0))
     .slice(0, limit)
-    .map(({ id, record }) => {
-      const { examples: _, ...rest } = z.looseObject({}).parse(record);
-      return { id, record: rest };
-    });
+    .map(({ id }) => id);
   return { found, isAnyOpen: open.length > 0 };
 }

@@ -31,7 +31,7 @@ export function laggingState(state: StateStore, clock: Pick<Clock, 'monotonicMs'
       return stored;
     },
     async due(when, signal) {
-      const all = [...(await state.list('job', { limit: 1_000 }, signal)), ...(await state.list('range', { limit: 1_000 }, signal))];
+      const all = await state.list('job', { limit: 1_000 }, signal);
       return dueAmong(all.flatMap(shownOf), when);
     },
     async list(...asked) {

@@ -1,10 +1,10 @@
 /**
  * A turn that makes the requests of the product's turn and compares nothing: a page is a number of keys. It takes the place of
  * reconcile-turn.ts where the keys of a hundred million objects would take hours of real time; what is measured then are jobs,
- * ranges, splits and requests. The product's own turn makes the same requests, which a test asserts.
+ * parts and requests. The product's own turn makes the same requests, which a test asserts.
  */
 import { noCounts } from '../../../src/domain/reindex/counts.ts';
-import type { TurnEnd } from '../../../src/domain/reindex/range-transitions.ts';
+import type { TurnEnd } from '../../../src/domain/reindex/parts.ts';
 import { compareKeys } from '../../../src/domain/documents/key-order.ts';
 import { settlingMaxOf, type ReconcileTurn, type TurnControls, type TurnRequest } from '../../../src/pipeline/compare/reconcile-turn.ts';
 import { createListingFeed, LISTING_PAGE, type FeedPage } from '../../../src/pipeline/compare/page-feeds.ts';
@@ -64,11 +64,11 @@ function createTurn(
   let listRequests = 0;
   let listed = 0;
 
-  const rangeEnd = (): number => {
+  const partEnd = (): number => {
     const end = controls.upTo() ?? upTo;
     return end === undefined ? objects.count : objects.firstAfter(end);
   };
-  const isRangeEnd = (through: string | undefined): boolean => {
+  const isPartEnd = (through: string | undefined): boolean => {
     const end = controls.upTo() ?? upTo;
     return through === undefined || (end !== undefined && compareKeys(through, end) >= 0);
   };
@@ -88,19 +88,19 @@ function createTurn(
   async function fromCursor(settling: Settling[], passSignal: AbortSignal): Promise<Ended> {
     const onRequest = (): void => void (listRequests += 1);
     const pages = { listing, location: bucket, prefix, after: cursor === 0 ? '' : objects.keyAt(cursor - 1) };
-    const nextPage = createListingFeed({ ...pages, pagesMax: pagesLeft, isRangeEnd, clock, onRequest, signal: passSignal });
+    const nextPage = createListingFeed({ ...pages, pagesMax: pagesLeft, isPartEnd, clock, onRequest, signal: passSignal });
     const scanTo = createScan(passSignal);
     let from = cursor;
     for (let page = await nextPage(); page !== undefined; page = await nextPage()) {
       if (controls.shouldEnd(from === 0 ? '' : objects.keyAt(from - 1)) || clock.monotonicMs() >= deadlineMs)
         return drained(settling, 'ended');
       if ('place' in page) throw new Error('the listing has pages without keys');
-      const to = Math.min(rangeEnd(), page.through === undefined ? objects.count : objects.firstAfter(page.through));
+      const to = Math.min(partEnd(), page.through === undefined ? objects.count : objects.firstAfter(page.through));
       await scanTo(from, to);
       settling.push({ from, to, settled: settle(from, to, page) });
       from = to;
       if (settling.length >= settlingMax() && (await commitFirst(settling)) === 'expired') return 'expired';
-      if (isRangeEnd(page.through)) return drained(settling, 'done');
+      if (isPartEnd(page.through)) return drained(settling, 'done');
       pagesLeft -= 1;
     }
     return drained(settling, 'ended');
@@ -111,7 +111,7 @@ function createTurn(
     let requested: Promise<void> | undefined;
     let scannedTo = cursor;
     const request = (): Promise<void> => {
-      const documents = isFull ? Math.max(0, Math.min(SCAN_PAGE, pagesLeft * LISTING_PAGE, rangeEnd() - scannedTo)) : 0;
+      const documents = isFull ? Math.max(0, Math.min(SCAN_PAGE, pagesLeft * LISTING_PAGE, partEnd() - scannedTo)) : 0;
       scannedTo = isFull ? scannedTo + documents : objects.count;
       const page = index.scan(documents, passSignal);
       page.catch(() => undefined);

@@ -2,7 +2,6 @@
 import { z } from 'zod';
 import type { StateEntry, StateStore } from '../../../src/pipeline/ports/state.ts';
 import type { StateKind } from '../../../src/domain/state-kind.ts';
-import type { Random } from '../random/seeded.ts';
 import type { Clock } from '../../../src/pipeline/ports/clock.ts';
 
 const dueSchema = z.object({ dueAtMs: z.number().optional() });
@@ -24,12 +23,12 @@ export interface StateCounted {
 interface Stored extends StateEntry {
   /** Its JSON: nothing is shared between the store and its callers. */
   readonly text: string;
-  /** Of a job or a range. */
+  /** Of a job. */
   readonly dueAtMs: number | undefined;
 }
 
 /** Swaps count at once and return after the next refresh, which lists show it from; conflicts return at once. */
-export function createLargeState(clock: Clock, random: Random): StateStore & { readonly counted: StateCounted } {
+export function createLargeState(clock: Clock): StateStore & { readonly counted: StateCounted } {
   const counted: StateCounted = { gets: 0, puts: {}, removes: 0, conflicts: 0, lists: 0, looks: 0, listedEntries: 0 };
   const entries = new Map<string, Stored>();
   const shown = new Map<string, Stored>();
@@ -86,8 +85,7 @@ export function createLargeState(clock: Clock, random: Random): StateStore & { r
       }
       counted.puts[kind] = (counted.puts[kind] ?? 0) + 1;
       versions += 1;
-      const isWork = kind === 'job' || kind === 'range';
-      const { dueAtMs } = isWork ? dueSchema.parse(record) : {};
+      const { dueAtMs } = kind === 'job' ? dueSchema.parse(record) : {};
       const stored = { id, kind, record, version: String(versions), text: JSON.stringify(record), dueAtMs };
       const isShown = change(id, stored);
       // a write that need not be listed yet does not wait for the refresh
@@ -113,13 +111,7 @@ export function createLargeState(clock: Clock, random: Random): StateStore & { r
       counted.looks += 1;
       const open = [...shown.values()].filter(({ dueAtMs }) => dueAtMs !== undefined);
       const due = open.filter(({ dueAtMs = Infinity }) => dueAtMs <= nowMs || dueAtMs > nowMs + aheadMaxMs);
-      const jobs = due.filter(({ kind }) => kind === 'job');
-      const ranges = someOf(
-        due.filter(({ kind }) => kind === 'range'),
-        limit,
-        random,
-      );
-      const found = [...jobs, ...ranges].slice(0, limit).map(copyOf);
+      const found = due.slice(0, limit).map(({ id }) => id);
       await clock.sleep(STATE.listMs + found.length * STATE.listedEntryMs, signal);
       return { found, isAnyOpen: open.length > 0 };
     },
@@ -132,10 +124,4 @@ export function createLargeState(clock: Clock, random: Random): StateStore & { r
 
 function copyOf({ id, kind, version, text }: Stored): StateEntry {
   return { id, kind, version, record: JSON.parse(text) as unknown };
-}
-
-/** In a random order, of which `limit` are needed. */
-function someOf<Item>(items: readonly Item[], limit: number, random: Random): readonly Item[] {
-  const left = [...items];
-  return Array.from({ length: Math.min(limit, items.length) }, () => left.splice(random.integer(0, left.length - 1), 1)[0]!);
 }

@@ -1,5 +1,5 @@
 /**
- * A re-index of a large bucket by any number of workers, in virtual time. The code is the product's, from the request to the
+ * A re-index of a large bucket by one process, in virtual time. The code is the product's, from the request to the
  * job's end; what it asks of S3 and OpenSearch is answered from the numbers of the objects.
  */
 import { faultOf } from '../../../src/domain/fault.ts';
@@ -14,9 +14,9 @@ import type { ObjectStorage } from '../../../src/pipeline/ports/storage.ts';
 import type { Telemetry } from '../../../src/pipeline/ports/telemetry.ts';
 import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createIndexLoad, measured } from '../../../src/pipeline/reindex-jobs/index-load.ts';
-import { RANGE_LIMITS } from '../../../src/pipeline/reindex-jobs/range-records.ts';
+import { PART_LIMITS } from '../../../src/pipeline/reindex-jobs/key-probes.ts';
 import { createReindexRole } from '../../../src/pipeline/reindex-jobs/role.ts';
-import { createTidyJobs } from '../../../src/pipeline/reindex-jobs/tidy-jobs.ts';
+import { tidyJobs } from '../../../src/pipeline/reindex-jobs/tidy-jobs.ts';
 import { recordOf } from '../fakes/bucket-record.ts';
 import { createTestCircuits } from '../fakes/circuits.ts';
 import { createRandom } from '../random/seeded.ts';
@@ -40,7 +40,6 @@ const WATCH_MS = 2_000;
 export interface LargeCase {
   readonly shape: KeyShape;
   readonly objects: number;
-  readonly workers: number;
   /** `unchanged`: index and bucket agree. `first`: the index is empty. */
   readonly mode: 'unchanged' | 'first';
   /** Of the machines of the index, all together. */
@@ -61,13 +60,12 @@ export interface LargeResult extends Omit<LargeCase, 'onProgress' | 'seed'> {
   readonly requests: Counted;
   readonly state: StateCounted;
   readonly turns: number;
-  readonly splits: number;
   readonly faults: readonly string[];
   /** The share of the time in which the cores of the index were busy. */
   readonly indexBusy: number;
-  /** How many ranges were compared at the same time, on average, as a share of those that the workers could compare. */
+  /** How many parts were compared at the same time, on average, as a share of those that the process could compare. */
   readonly slotsBusy: number;
-  /** How long fewer than half as many ranges as on average were compared at the end. */
+  /** How long fewer than half as many parts as on average were compared at the end. */
   readonly tailS: number;
 }
 
@@ -83,17 +81,17 @@ export async function runLarge(wanted: LargeCase): Promise<LargeResult> {
 }
 
 function createWorld(wanted: LargeCase, clock: Shared['clock']) {
-  const { workers: count, mode, objects: objectCount, indexCores } = wanted;
+  const { mode, objects: objectCount, indexCores } = wanted;
   const shared: Shared = {
     clock,
     objects: createLargeObjects(wanted.shape, objectCount),
     random: createRandom(wanted.seed ?? 1),
     counted: withProgress(objectCount, wanted.onProgress),
   };
-  const state = createLargeState(clock, shared.random);
+  const state = createLargeState(clock);
   const cores = createCores(clock, indexCores);
   const index = createLargeIndex(shared, cores, mode === 'unchanged');
-  const work = createWork(clock, count * LISTINGS);
+  const work = createWork(clock, LISTINGS);
   const stopping = new AbortController();
   const turns = { isHollow: wanted.isHollow === true, isFull: mode === 'unchanged' };
   const parts = { shared, state, index, work, turns, stopping: stopping.signal };
@@ -102,7 +100,7 @@ function createWorld(wanted: LargeCase, clock: Shared['clock']) {
   /** From the request to the job's end, read as `--wait` reads it. */
   async function run(): Promise<LargeResult> {
     await updateRecord(state, refs.bucket(BUCKET), () => bucketRecord);
-    for (let number = 0; number < count; number += 1) startWorker(parts, `worker-${number}`);
+    startWorker(parts);
     const { id } = await jobs.request(reindexRequest({ bucket: BUCKET, now: true }), 'test');
     while (!hasEnded(await jobs.get(id))) await clock.sleep(WATCH_MS);
     const job = await readRecord(state, refs.job(id));
@@ -122,7 +120,6 @@ function createWorld(wanted: LargeCase, clock: Shared['clock']) {
       requests: shared.counted,
       state: state.counted,
       turns: work.turns,
-      splits: work.splits,
       faults: work.faults,
       indexBusy: cores.usedMs() / (tookS * 1_000 * indexCores),
       ...work.use(tookS * 1_000),
@@ -144,7 +141,7 @@ interface WorldParts {
 }
 
 /** One process with the role reindex, put together as the program does it. */
-function startWorker({ shared, state, index, work, turns, stopping }: WorldParts, name: string): void {
+function startWorker({ shared, state, index, work, turns, stopping }: WorldParts): void {
   const { clock } = shared;
   const telemetry = work.telemetryOf();
   const core: Cores = createCores(clock, 1);
@@ -164,12 +161,12 @@ function startWorker({ shared, state, index, work, turns, stopping }: WorldParts
     circuits,
     clock,
     telemetry,
-    worker: name,
-    limits: { ...RANGE_LIMITS, listings: LISTINGS },
+    worker: 'worker',
+    limits: { ...PART_LIMITS, listings: LISTINGS },
     random: () => shared.random.integer(0, 0xff_ff_ff) / 0x1_00_00_00,
   });
   role.start();
-  createSchedules({ state, clock, telemetry }).every(TIDY, createTidyJobs({ state, clock }), stopping);
+  createSchedules({ state, clock, telemetry }).every(TIDY, () => tidyJobs({ state, clock }), stopping);
 }
 
 /** Nothing differs in a way that only a HEAD decides. */
@@ -210,7 +207,6 @@ interface Work {
   /** The telemetry of one worker. */
   telemetryOf(): Telemetry;
   readonly turns: number;
-  readonly splits: number;
   /** The first faults that were reported. */
   readonly faults: readonly string[];
   use(tookMs: number): Pick<LargeResult, 'slotsBusy' | 'tailS'>;
@@ -218,8 +214,8 @@ interface Work {
 
 function createWork(clock: Shared['clock'], slots: number): Work {
   const faults: string[] = [];
-  const counted = { turns: 0, splits: 0 };
-  /** Ranges that are compared now, since when, and how long so many were. */
+  const counted = { turns: 0 };
+  /** Parts that are compared now, since when, and how long so many were. */
   let running = 0;
   let sinceMs = 0;
   let busyMs = 0;
@@ -243,21 +239,17 @@ function createWork(clock: Shared['clock'], slots: number): Work {
     get turns() {
       return counted.turns;
     },
-    get splits() {
-      return counted.splits;
-    },
     telemetryOf() {
       let own = 0;
       const noted: Partial<Telemetry> = {
         count(name, _by, ...[labels]) {
           if (labels === undefined || !('result' in labels)) return;
-          if (name === 'tally_reindex_splits_total' && labels.result === 'split') counted.splits += 1;
           if (name !== 'tally_reindex_turns_total') return;
           counted.turns += 1;
           if (labels.result !== 'done' && labels.result !== 'on') report(`turn: ${String(labels.result)}`);
         },
         set(name, now, ..._labels) {
-          if (name !== 'tally_reindex_ranges') return;
+          if (name !== 'tally_reindex_parts') return;
           change(now - own);
           own = now;
         },

@@ -139,7 +139,6 @@ const wholeJob: Job = {
   covers_before: ago(15 * MINUTE_MS),
   progress: 0.43,
   objects_per_s: 24_600,
-  ranges: { cut: 64, done: 27, leased: 4 },
   cursor: 'events/2026/08/14/part-00231.parquet',
   cost_usd: 0.104,
   counts: {
@@ -167,7 +166,6 @@ const heldJob: Job = {
   created_at: ago(6 * HOUR_MS),
   started_at: ago(6 * HOUR_MS),
   progress: 0.98,
-  ranges: { cut: 8, done: 7, leased: 0 },
   deletions: { limit: 1_000, reserved: 1_000, waiting: 1_035 },
   counts: { ...zeroCounts, listed: 810_900, equal: 810_900, phantom: 2_035, tombstones: 1_000, held: 1_035, list_requests: 812 },
 };
@@ -183,7 +181,6 @@ const doneJob: Job = {
   started_at: ago(2 * DAY_MS),
   finished_at: ago(2 * DAY_MS - 4 * MINUTE_MS),
   progress: 1,
-  ranges: { cut: 8, done: 8, leased: 0 },
   counts: { ...zeroCounts, listed: 1_204_000, scanned: 1_204_000, equal: 1_204_000, list_requests: 1_204 },
 };
 
@@ -197,7 +194,6 @@ const closingJob: Job = {
   waits_until: new Date(startedMs + 2 * MINUTE_MS).toISOString(),
   progress: undefined,
   counts: undefined,
-  ranges: { cut: 0, done: 0, leased: 0 },
 };
 
 export const troubledJobs: readonly Job[] = [wholeJob, closingJob, heldJob, doneJob];

@@ -11,7 +11,7 @@ import type { ReconcileCounts, ShownCounts } from '../../../src/domain/reindex/c
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 import { createBackgroundWriter } from '../../../src/pipeline/compare/background-writer.ts';
 import { createReconcileTurn } from '../../../src/pipeline/compare/reconcile-turn.ts';
-import type { TurnEnd } from '../../../src/domain/reindex/range-transitions.ts';
+import type { TurnEnd } from '../../../src/domain/reindex/parts.ts';
 import type { ReconcileTurn, TurnControls } from '../../../src/pipeline/compare/reconcile-turn.ts';
 import { recordOf } from '../fakes/bucket-record.ts';
 import { createFakeTelemetry } from '../fakes/ports.ts';

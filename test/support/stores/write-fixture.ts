@@ -14,11 +14,9 @@ import { embeddedQueues, embeddedQueueUrl } from '../../../src/adapters/embedded
 import { createOpenSearchStore } from '../../../src/adapters/opensearch/store.ts';
 import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
 import { systemClock } from '../../../src/adapters/system-clock.ts';
-import { noCounts } from '../../../src/domain/reindex/counts.ts';
-import { jobSchema } from '../../../src/domain/reindex/job.ts';
 import { stateKinds, type StateKind } from '../../../src/domain/state-kind.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
-import { listAllRecords, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { startRegistryWorld, type RegistryWorld } from '../identity/registry-world.ts';
 import { FIXTURES, grant, objects, PREFIX, version } from './fixture.ts';
 import { askAt, dump } from './opensearch-dump.ts';
@@ -26,7 +24,7 @@ import { askAt, dump } from './opensearch-dump.ts';
 /** Schedules and the events of an hour are stored within the first minutes. */
 const STORED_MAX_MS = 400_000;
 /** What lives too shortly in a run of minutes, or needs more of AWS than the embedded server has. */
-const UNREACHED: ReadonlySet<StateKind> = new Set(['range', 'job-examples', 'gap-budget', 'installation', 'connection']);
+const UNREACHED: ReadonlySet<StateKind> = new Set(['gap-budget', 'installation', 'connection']);
 
 /** An event of a bucket as S3 sends it, in two forms: with its exact place in the order of the key's changes, and without one. */
 function eventOf(bucket: string, isExact: boolean): string {
@@ -80,21 +78,6 @@ const MOMENT = Date.UTC(2026, 10, 27);
 
 /** Stores what the run does not reach. */
 async function addUnreached({ state }: Store): Promise<void> {
-  const [job] = await listAllRecords(state, 'job', jobSchema);
-  if (job === undefined) throw new Error('this run has stored no job');
-  const jobId = job.id;
-  const range = {
-    jobId,
-    number: 0,
-    from: '',
-    cursor: 'docs/',
-    done: false,
-    counts: { ...noCounts, listed: 1 },
-    fruitless: 0,
-    dueAtMs: MOMENT,
-  };
-  await updateRecord(state, refs.range(jobId, 0), () => range);
-  await updateRecord(state, refs.jobExamples(jobId), () => ({ jobId, examples: { missing: [{ key: 'photos/cat.jpg' }] } }));
   const paidUntilMs = { usual: MOMENT, oversized: MOMENT };
   await updateRecord(state, refs.gapBudget('demo'), () => ({ bucket: 'demo', paidUntilMs, chargedAtMs: MOMENT, running: [] }));
   const names = { installation: 'tally', registry: 'r0123456789abcdef' };

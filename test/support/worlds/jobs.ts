@@ -3,10 +3,10 @@ import { setImmediate } from 'node:timers/promises';
 import type { ReindexRequest } from '../../../src/api/jobs.ts';
 import { shownCounts, type ShownCounts } from '../../../src/domain/reindex/counts.ts';
 import type { JobView } from '../../../src/domain/reindex/job-view.ts';
-import { jobSchema, rangeSchema, type JobRecord, type RangeRecord } from '../../../src/domain/reindex/job.ts';
+import { jobSchema, type JobRecord, type Part } from '../../../src/domain/reindex/job.ts';
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
-import { createTidyJobs } from '../../../src/pipeline/reindex-jobs/tidy-jobs.ts';
-import type { RangeLimits } from '../../../src/pipeline/reindex-jobs/range-records.ts';
+import { tidyJobs } from '../../../src/pipeline/reindex-jobs/tidy-jobs.ts';
+import type { PartLimits } from '../../../src/pipeline/reindex-jobs/key-probes.ts';
 import { createReindexRole, type ReindexRole } from '../../../src/pipeline/reindex-jobs/role.ts';
 import type { Clock } from '../../../src/pipeline/ports/clock.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
@@ -42,7 +42,7 @@ interface WorkerOptions {
 }
 
 interface WorldOptions {
-  readonly limits?: Partial<RangeLimits>;
+  readonly limits?: Partial<PartLimits>;
   readonly store?: Store;
   /** How far lists are behind what was stored with `listed: 'soon'`. */
   readonly listLagMs?: number;
@@ -64,12 +64,13 @@ export async function createJobsWorld(options: WorldOptions = {}) {
   const store = options.store ?? createMemoryStore();
   const state = options.listLagMs === undefined ? store.state : laggingState(store.state, clock, options.listLagMs);
   const s3 = createFakeBucketS3(clock);
-  const limits = { rangeDocumentsMin: 25_000, splitKeysMin: 1_000, ...options.limits };
+  const limits = { partDocumentsMin: 25_000, cutKeysMin: 1_000, ...options.limits };
   await store.objects.createBucket(BUCKET);
   await updateRecord(state, refs.bucket(BUCKET), () => ({ ...bucketRecord, bucket: BUCKET }));
   const living = new Set<ReindexRole>();
   // jobs are requested in the process of the worker that has run longest
   const jobs = createReindexJobs({ state, clock, telemetry, jobIsDue: (jobId) => living.values().next().value?.wake(jobId) });
+  const kills = new Map<string, () => void>();
   let started = 0;
 
   function startWorker(worker: WorkerOptions = {}) {
@@ -98,13 +99,15 @@ export async function createJobsWorld(options: WorldOptions = {}) {
     });
     role.start();
     living.add(role);
+    /** Nothing of it goes out any more, and no call of it ends. */
+    const kill = (): void => {
+      living.delete(role);
+      dead.abort(new Error(`${name} was killed`));
+    };
+    kills.set(name, kill);
     return {
       role,
-      /** Nothing of it goes out any more, and no call of it ends. */
-      kill(): void {
-        living.delete(role);
-        dead.abort(new Error(`${name} was killed`));
-      },
+      kill,
       async stop(deadline: AbortSignal = new AbortController().signal): Promise<void> {
         living.delete(role);
         await during(role.stop(deadline));
@@ -112,7 +115,7 @@ export async function createJobsWorld(options: WorldOptions = {}) {
     };
   }
 
-  const tidy = createTidyJobs({ state, clock });
+  const tidy = (): Promise<void> => tidyJobs({ state, clock });
 
   /** Moves time on in steps; each minute the calendar's work is done. Writers that meet wait for each other in this time too. */
   function run(forMs: number): Promise<void> {
@@ -123,8 +126,7 @@ export async function createJobsWorld(options: WorldOptions = {}) {
     for (let doneMs = 0; doneMs < forMs; doneMs += STEP_MS) {
       await clock.advance(STEP_MS);
       await settled();
-      if (Math.floor(clock.nowMs() / 60_000) !== Math.floor((clock.nowMs() - STEP_MS) / 60_000))
-        await tidy(new AbortController().signal).catch(() => undefined);
+      if (Math.floor(clock.nowMs() / 60_000) !== Math.floor((clock.nowMs() - STEP_MS) / 60_000)) await tidy().catch(() => undefined);
     }
   }
 
@@ -145,23 +147,16 @@ export async function createJobsWorld(options: WorldOptions = {}) {
       if (record !== undefined && record.state !== 'queued' && record.state !== 'running') return endedJob(record);
       await run(5_000);
     }
-    throw new Error(`the job did not end: ${JSON.stringify(await job(id))} ${JSON.stringify(await ranges())}`);
+    throw new Error(`the job did not end: ${JSON.stringify(await job(id))}`);
   }
 
   function job(id: string): Promise<JobRecord | undefined> {
     return readRecord(state, refs.job(id));
   }
 
-  function ranges(): Promise<readonly RangeRecord[]> {
-    return listAllRecords(state, 'range', rangeSchema);
-  }
-
-  /** The ranges of a job by their ids, whatever lists show. */
-  async function rangesById(id: string): Promise<readonly RangeRecord[]> {
-    const numbers = Array.from({ length: (await job(id))?.rangesCut ?? 0 }, (_, number) => number);
-    return (await Promise.all(numbers.map(async (number) => readRecord(state, refs.range(id, number))))).filter(
-      (range) => range !== undefined,
-    );
+  /** What is left to compare of a job, as stored. */
+  async function parts(id: string): Promise<readonly Part[]> {
+    return (await job(id))?.parts ?? [];
   }
 
   /** An object that was there an hour ago, in the bucket alone, in both, or only in the index. */
@@ -192,12 +187,12 @@ export async function createJobsWorld(options: WorldOptions = {}) {
     s3,
     jobs,
     startWorker,
+    kill: (name: string): void => kills.get(name)?.(),
     run,
     during,
     ended,
     job,
-    ranges,
-    rangesById,
+    parts,
     has,
     found,
     inBucket,

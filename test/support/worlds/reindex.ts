@@ -13,7 +13,7 @@ import type { ObjectStorage } from '../../../src/pipeline/ports/storage.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 import { createBackgroundWriter } from '../../../src/pipeline/compare/background-writer.ts';
 import { shownCounts, type ShownCounts } from '../../../src/domain/reindex/counts.ts';
-import type { TurnEnd } from '../../../src/domain/reindex/range-transitions.ts';
+import type { TurnEnd } from '../../../src/domain/reindex/parts.ts';
 import { createReconcileTurn, type TurnControls, type TurnRequest } from '../../../src/pipeline/compare/reconcile-turn.ts';
 import { recordOf } from '../fakes/bucket-record.ts';
 import { headOf } from '../fakes/details.ts';

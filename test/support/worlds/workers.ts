@@ -17,7 +17,7 @@ import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createIngestRole, type IngestLimits } from '../../../src/pipeline/ingest/role.ts';
 import type { Telemetry } from '../../../src/pipeline/ports/telemetry.ts';
 import { createQueueWatch } from '../../../src/pipeline/queues/watch.ts';
-import { RANGE_LIMITS } from '../../../src/pipeline/reindex-jobs/range-records.ts';
+import { PART_LIMITS } from '../../../src/pipeline/reindex-jobs/key-probes.ts';
 import { createReindexRole } from '../../../src/pipeline/reindex-jobs/role.ts';
 import { listAllRecords, removeRecord } from '../../../src/pipeline/records/stored.ts';
 import { circuitReported, createTestCircuits } from '../fakes/circuits.ts';
@@ -261,7 +261,7 @@ async function startRepairer(shared: Shared, network: Network, worker: string): 
     liveIsBusy: () => false,
   });
   const turn = createReconcileTurn({ ...common, objects, scan, listing: storage, storage, writeAll, circuits });
-  const limits = { ...RANGE_LIMITS, listings: 2 };
+  const limits = { ...PART_LIMITS, listings: 2 };
   const role = createReindexRole({
     ...common,
     store,

@@ -47,7 +47,7 @@ export function startWorker({ name, store, s3, clock, telemetry, costOf }: Worke
     turn: costly(turn, costOf),
     circuits,
     worker: name,
-    limits: { rangeDocumentsMin: 25_000, splitKeysMin: 1_000, listings: 4 },
+    limits: { partDocumentsMin: 25_000, cutKeysMin: 1_000, listings: 4 },
   });
   role.start();
   return { stop: () => role.stop(AbortSignal.abort(new Error('at once'))), kill: () => dead.abort(new Error(`${name} was killed`)) };

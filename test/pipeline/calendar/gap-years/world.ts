@@ -9,7 +9,7 @@ import { FaultError, type FaultCode } from '../../../../src/domain/fault.ts';
 import { gapSchema, type GapRecord, type GapReport } from '../../../../src/domain/gaps/gap.ts';
 import { clockOfMs } from '../../../../src/domain/ordering/clock.ts';
 import { isDue } from '../../../../src/domain/reindex/claims.ts';
-import { jobSchema, occupiesBucket, rangeSchema, type JobRecord } from '../../../../src/domain/reindex/job.ts';
+import { jobSchema, occupiesBucket, type JobRecord } from '../../../../src/domain/reindex/job.ts';
 import { createConnectBucket } from '../../../../src/pipeline/buckets/connect.ts';
 import { createAskToRepair, createCloseGaps, type StartJob } from '../../../../src/pipeline/calendar/close-gaps.ts';
 import { createSchedules } from '../../../../src/pipeline/calendar/schedules.ts';
@@ -23,7 +23,7 @@ import type { BucketListing, ObjectStorage } from '../../../../src/pipeline/port
 import type { StateStore } from '../../../../src/pipeline/ports/state.ts';
 import type { Telemetry } from '../../../../src/pipeline/ports/telemetry.ts';
 import { listAllRecords, readRecord, refs } from '../../../../src/pipeline/records/stored.ts';
-import { createTidyJobs } from '../../../../src/pipeline/reindex-jobs/tidy-jobs.ts';
+import { tidyJobs } from '../../../../src/pipeline/reindex-jobs/tidy-jobs.ts';
 import { createFakeClock, createFakeTelemetry } from '../../../support/fakes/ports.ts';
 import { createMemoryStore } from '../../../support/fakes/memory-store.ts';
 import { createFakeBucketS3, type FakeBucketS3 } from '../../../support/worlds/reindex.ts';
@@ -101,7 +101,7 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
     const askToRepair = createAskToRepair({ listing: s3, objects, clock });
     const closing = { scan, startJob, askToRepair, clock: own, telemetry, requestsPerDay: REQUESTS_PER_DAY };
     const closeGaps = createCloseGaps({ ...closing, state: views.closing(state) });
-    const tidy = createTidyJobs({ state, clock: own });
+    const tidy = (): Promise<void> => tidyJobs({ state, clock: own });
     const sweepFull = createSweep(
       { state, clock: own, telemetry, runMaxMs: MINUTE_MS },
       'full',
@@ -186,7 +186,7 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
     report: (report: GapReport, process: number) => during(processes[process]!.reports.report(report)),
     /** When a worker can claim something; Infinity if there is nothing. */
     async nextDueAtMs(): Promise<number> {
-      const all = [...(await listAllRecords(state, 'job', jobSchema)), ...(await listAllRecords(state, 'range', rangeSchema))];
+      const all = await listAllRecords(state, 'job', jobSchema);
       const nowMs = clock.nowMs();
       return Math.min(
         Infinity,
@@ -196,8 +196,8 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
     gaps: () => listAllRecords(state, 'gap', gapSchema),
     /** The job that occupies the bucket, or that occupied it last. */
     async latestJob(bucket: string): Promise<JobRecord | undefined> {
-      const slot = await readRecord(state, refs.jobSlot(bucket));
-      return slot === undefined ? undefined : readRecord(state, refs.job(slot.jobId));
+      const applyJobId = (await readRecord(state, refs.bucket(bucket)))?.applyJobId;
+      return applyJobId === undefined ? undefined : readRecord(state, refs.job(applyJobId));
     },
     async runningJob(bucket: string): Promise<JobRecord | undefined> {
       const job = await this.latestJob(bucket);

@@ -1,0 +1,216 @@
+/**
+ * The parts of a job: what becomes of one after a turn, of its job's counts, and what a fault means for both.
+ *
+ *   due ──turn──► due again, behind what is compared │ done: removed, or kept if deletions were held back
+ *    ▲             │ fault
+ *    └─its time ───┘ three turns in a row that a fault of the part ended without progress fail the job
+ *
+ * A turn has no progress when the cursor did not advance, and no more pages without keys were passed after it than before.
+ */
+import { defined, omit } from '../defined.ts';
+import { compareKeys } from '../documents/key-order.ts';
+import { jobAnswerOf, type Fault, type FaultCode } from '../fault.ts';
+import { isDue, WITHOUT_PROGRESS_MAX } from './claims.ts';
+import { addCounts, addExamples, countsOfDeletions, noCounts, type DifferenceExamples, type ReconcileCounts } from './counts.ts';
+import type { JobFault, JobRecord, Part } from './job.ts';
+import { hasPassedMore, passedPages, type ListingPlace } from './passed-pages.ts';
+
+/** What a turn has compared and done so far. */
+export interface TurnProgress {
+  /** Keys up to this one, inclusive, are compared, and every effect on them is durable. */
+  readonly cursor: string;
+  /** Where the listing after the cursor continues, if pages without keys were passed there. */
+  readonly place?: ListingPlace;
+  /** Whether keys after the cursor were written. They are counted. */
+  readonly readsFirst?: boolean;
+  readonly counts: ReconcileCounts;
+  readonly examples: DifferenceExamples;
+  /** Deletions were held back: the cursor before the first of them. */
+  readonly heldBack?: string;
+}
+
+/** The end of a turn. */
+export interface TurnEnd extends TurnProgress {
+  /** Whether the end of the part, or of the listing, was reached. */
+  readonly done: boolean;
+  /** The fault that ended the turn early; the progress is valid all the same. */
+  readonly fault?: Fault;
+}
+
+/** The part after a turn, or while it runs. */
+export function afterTurn(part: Part, end: TurnEnd, nowMs: number): Part {
+  const { cursor, done, readsFirst, fault } = end;
+  const { to } = part;
+  const heldBack = part.heldBack ?? end.heldBack;
+  if (done) return { cursor, done, ...defined({ to, heldBack }) };
+  const isRefused = fault !== undefined && answerTo(fault.code) === 'retry';
+  const passed = passedPages(part.passed, cursor, { place: end.place, isRefused });
+  return {
+    cursor,
+    ...defined({ to, heldBack, passed }),
+    ...(readsFirst === true && { readsFirst }),
+    ...(fault === undefined ? keptFault(part, end) : { fault: faultAfter(part, { ...end, fault }, nowMs) }),
+  };
+}
+
+/** Without progress, what ended earlier turns still counts: the fault may come behind pages without keys that take a turn. */
+function keptFault(part: Part, end: TurnEnd): Pick<Part, 'fault'> {
+  return part.fault === undefined || hasProgress(part, end) ? {} : { fault: part.fault };
+}
+
+/** Whether the turn has compared or passed anything that an earlier one had not. */
+export function hasProgress({ cursor, passed }: Part, end: Pick<TurnEnd, 'cursor' | 'place'> & { readonly done?: boolean }): boolean {
+  return end.done === true || end.cursor !== cursor || hasPassedMore(passed, cursor, end.place);
+}
+
+/** The fault of a part, and when its next turn begins: progress starts everything over, a fault of the part counts, and one that is waited for does not. */
+function faultAfter(part: Part, end: TurnEnd & { readonly fault: Fault }, nowMs: number): NonNullable<Part['fault']> {
+  const { code, reason } = end.fault;
+  const before = hasProgress(part, end) ? undefined : part.fault;
+  const attempts = before?.attempts ?? 0;
+  const sinceMs = before?.sinceMs ?? nowMs;
+  const at = { code, reason, after: end.cursor, sinceMs };
+  switch (answerTo(code)) {
+    case 'wait':
+      return { ...at, attempts, dueAtMs: nowMs + waitMs(sinceMs, nowMs) };
+    case 'retry':
+    case 'fail': {
+      const counted = hasProgress(part, end) ? 0 : attempts + 1;
+      return { ...at, attempts: counted, dueAtMs: nowMs + RETRY_MS * Math.max(1, counted) };
+    }
+  }
+}
+
+/** Whether the job fails because of what ended the part's last turn. */
+export function isGivenUp({ fault }: Part): boolean {
+  if (fault === undefined) return false;
+  const answer = answerTo(fault.code);
+  return answer === 'fail' || (answer === 'retry' && fault.attempts >= WITHOUT_PROGRESS_MAX);
+}
+
+/** Whether a turn of the part may begin now. */
+export function isPartDue({ done, fault }: Part, nowMs: number): boolean {
+  return done !== true && (fault === undefined || isDue(fault, nowMs));
+}
+
+/** When the next part is due that is not compared; undefined if all are. */
+export function nextPartDueMs(parts: readonly Part[], nowMs: number): number | undefined {
+  const times = parts.filter(({ done }) => done !== true).map((part) => (isPartDue(part, nowMs) ? nowMs : (part.fault?.dueAtMs ?? nowMs)));
+  return times.length === 0 ? undefined : Math.min(...times);
+}
+
+/** The parts of which something is left to do: those that are compared are kept only if deletions were held back. In key order. */
+export function partsLeft(parts: readonly Part[]): readonly Part[] {
+  return parts
+    .filter(({ done, heldBack }) => done !== true || heldBack !== undefined)
+    .toSorted((a, b) => compareKeys(a.heldBack ?? a.cursor, b.heldBack ?? b.cursor));
+}
+
+/** The parts of a job that begins to compare: they end at these keys, and the last one at the end of the listing. */
+export function partsCut(cuts: readonly string[]): Part[] {
+  return [...cuts, undefined].map((to, at) => ({ cursor: cuts[at - 1] ?? '', ...defined({ to }) }));
+}
+
+/** The part up to the first boundary, and the parts behind it. The boundaries are in key order, within the part and behind its cursor. */
+export function cutPart(part: Part, boundaries: readonly string[]): readonly Part[] {
+  const [first] = boundaries;
+  if (first === undefined) return [part];
+  const { readsFirst } = part;
+  const behind = boundaries.map((cursor, at) => ({ cursor, ...defined({ to: boundaries[at + 1] ?? part.to, readsFirst }) }));
+  return [{ ...part, to: first }, ...behind];
+}
+
+/** What the ended turns of this lease, and those that run, have done since the job was claimed. */
+export interface Work {
+  readonly parts: readonly Part[];
+  readonly counts: ReconcileCounts;
+  readonly examples: DifferenceExamples;
+  readonly hasProgress: boolean;
+}
+
+/** The job with the work of its present lease. `claimed`: the job as it was claimed. */
+export function withWork(job: JobRecord, claimed: JobRecord, { parts, counts, examples, hasProgress: has }: Work): JobRecord {
+  const sum = addCounts(claimed.counts ?? noCounts, job.isCounted === true ? countsOfDeletions(counts) : counts);
+  const found = addExamples(claimed.examples ?? {}, examples);
+  return {
+    ...job,
+    parts: [...partsLeft(parts)],
+    counts: sum,
+    ...(Object.keys(found).length > 0 && { examples: found }),
+    ...(has && { fruitless: 0 }),
+  };
+}
+
+/**
+ * The job that is compared again from the first deletion of each part that was held back. Its keys are counted, except for what
+ * becomes of these deletions.
+ */
+export function rewound(job: JobRecord): JobRecord {
+  const counts = job.counts ?? noCounts;
+  const parts = (job.parts ?? []).flatMap(({ heldBack, to }) => (heldBack === undefined ? [] : [{ cursor: heldBack, ...defined({ to }) }]));
+  return { ...job, parts, isCounted: true, counts: { ...counts, phantom: counts.phantom - counts.held, held: 0 }, fruitless: 0 };
+}
+
+/** The key after which the job stopped: that of the first part which is not compared. */
+export function stoppedAfter({ parts = [] }: Pick<JobRecord, 'parts'>): string | undefined {
+  return parts.find(({ done }) => done !== true)?.cursor;
+}
+
+/** The fault of a job whose every lease ended with its process. */
+export function endedWithoutProgress(job: JobRecord): JobFault {
+  const reason = `${WITHOUT_PROGRESS_MAX} processes in a row ended while they worked on this job`;
+  return { code: 'internal.unexpected', reason, ...defined({ after: stoppedAfter(job) }) };
+}
+
+/** The job keeps its place, and shows why it could not begin. */
+export function waitingToStart(job: JobRecord, fault: Fault, nowMs: number): JobRecord & { readonly waits: { readonly sinceMs: number } } {
+  return { ...omit(job, 'waits'), waits: { code: fault.code, reason: fault.reason, sinceMs: job.waits?.sinceMs ?? nowMs } };
+}
+
+/** Wait after a fault that concerns the part alone: 5 s the first time, then 10 s. */
+const RETRY_MS = 5_000;
+const MINUTE_MS = 60_000;
+const HOUR_MS = 3_600_000;
+/** How long work waits after a fault of S3 or the index. It has just failed, and live events need it first. */
+export const FAULT_WAIT_MS = 15_000;
+/** After an hour without an answer: an outage of hours costs a few hundred requests, and its end is noticed within five minutes. */
+const LONG_WAIT_MS = 300_000;
+
+/** How long to wait before the next attempt at something that has been refused since then: 15 s within the first minute, then a minute, after an hour five. */
+export function waitMs(sinceMs: number, nowMs: number): number {
+  const refusedMs = nowMs - sinceMs;
+  if (refusedMs < MINUTE_MS) return FAULT_WAIT_MS;
+  return refusedMs < HOUR_MS ? MINUTE_MS : LONG_WAIT_MS;
+}
+
+/**
+ * What a fault means for the job. `wait`: the part continues when the fault is over, however long that takes. `retry`: it is
+ * tried again, and three times in a row without progress fail the job. `fail`: the job fails at once.
+ */
+export type FaultAnswer = 'wait' | 'retry' | 'fail';
+
+/** The answer to a fault that ended a turn or the start of a job. */
+export function answerTo(code: FaultCode): FaultAnswer {
+  switch (jobAnswerOf(code)) {
+    case 'stop':
+    case 'wait':
+    case 'skip':
+      return 'wait';
+    case 'retry':
+      return 'retry';
+    case 'fail':
+      return 'fail';
+  }
+}
+
+/** What a bucket answers that does not exist, or that this process may not list. */
+const REFUSALS: ReadonlySet<FaultCode> = new Set(['bucket.missing', 'object.denied']);
+
+/**
+ * The answer to a fault of a job that has not begun. A person who requested it may have named the wrong bucket, or lack a
+ * permission, and learns that at once. A job of Tally itself was requested after the bucket had answered, so it waits.
+ */
+export function answerAtStart(code: FaultCode, { state, requestedBy }: Pick<JobRecord, 'state' | 'requestedBy'>): FaultAnswer {
+  const isPersons = requestedBy !== 'gap' && requestedBy !== 'schedule';
+  return state === 'queued' && isPersons && REFUSALS.has(code) ? 'fail' : answerTo(code);
+}

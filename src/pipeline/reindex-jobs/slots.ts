@@ -1,0 +1,129 @@
+/**
+ * The slots of this process: each runs one turn of one part of a job. The jobs that this process holds share them turn by turn, so a
+ * small job waits for the end of one turn at most, however many parts a giant one has.
+ */
+import { inTime } from '../../domain/in-time.ts';
+import type { WithPorts } from '../ports/ports.ts';
+
+/** A younger turn is not cut, because it may be about to end. */
+const TURN_MIN_MS = 1_500;
+/** How long a part that could not be cut is left alone. */
+const UNCUT_PAUSE_MS = 15_000;
+/**
+ * Parts that are compared at the same time even if the index is slow. The first part of each job begins in spite of it, so that no
+ * job waits for another.
+ */
+const TURNS_WHEN_SLOW = 2;
+
+/** A turn as its part sees it. */
+export interface SlotTurn {
+  /** From now on the part can be cut. `cut` is given the number of parts that are wanted, and resolves with whether it was; it does not reject, and is called again only then. */
+  readonly cuttable: (cut: Cut) => void;
+}
+
+type Cut = (parts: number) => Promise<boolean>;
+
+interface Turn {
+  readonly jobId: string;
+  readonly sinceMs: number;
+  cut?: Cut;
+  /** Until this time (monotonic) the part is not cut: it is being cut, or could not be cut a moment ago. */
+  wholeUntilMs: number;
+}
+
+interface Waiting {
+  readonly jobId: string;
+  readonly begin: () => void;
+}
+
+export interface Slots {
+  /** Whether a turn could begin now. */
+  readonly hasFree: () => boolean;
+  /** Runs the work of a turn as soon as it is the job's turn. Rejects with the signal's reason while it waits, else as the work does. */
+  run<Result>(jobId: string, work: (turn: SlotTurn) => Promise<Result>, signal: AbortSignal): Promise<Result>;
+  /** Begins turns that waited while the index was slow; if slots stay free, has the parts cut whose turns have run longest. */
+  fill(): void;
+}
+
+interface SlotsDependencies extends WithPorts<'clock' | 'telemetry'> {
+  readonly slotsMax: number;
+  /** Whether the index is so slow that more turns at the same time would only wait longer. */
+  readonly indexIsSlow: () => boolean;
+}
+
+/** Creates the slots, all free. */
+export function createSlots({ clock, telemetry, slotsMax, indexIsSlow }: SlotsDependencies): Slots {
+  const turns = new Set<Turn>();
+  let waiting: readonly Waiting[] = [];
+
+  const turnsOf = (jobId: string): number => [...turns].filter((turn) => turn.jobId === jobId).length;
+
+  /** The most turns that may run now. */
+  const allowed = (): number => (indexIsSlow() ? Math.min(slotsMax, TURNS_WHEN_SLOW) : slotsMax);
+
+  /** The next of those that wait: of the job with the fewest turns, the one that has waited longest. */
+  function next(): Waiting | undefined {
+    const [first] = waiting.toSorted((a, b) => turnsOf(a.jobId) - turnsOf(b.jobId));
+    if (first === undefined || turns.size >= slotsMax) return undefined;
+    return turns.size < allowed() || turnsOf(first.jobId) === 0 ? first : undefined;
+  }
+
+  function pump(): void {
+    for (let entry = next(); entry !== undefined; entry = next()) {
+      const { begin } = entry;
+      waiting = waiting.filter((each) => each !== entry);
+      begin();
+    }
+    telemetry.set('tally_reindex_parts', turns.size);
+  }
+
+  return {
+    hasFree: () => turns.size < allowed() && waiting.length === 0,
+    async run(jobId, work, signal) {
+      const mine = Promise.withResolvers<Turn>();
+      const entry: Waiting = {
+        jobId,
+        begin() {
+          const turn: Turn = { jobId, sinceMs: clock.monotonicMs(), wholeUntilMs: clock.monotonicMs() + TURN_MIN_MS };
+          turns.add(turn);
+          mine.resolve(turn);
+        },
+      };
+      waiting = [...waiting, entry];
+      pump();
+      const turn = await inTime(mine.promise, signal).catch((error: unknown) => {
+        waiting = waiting.filter((each) => each !== entry);
+        // it may have begun in the same moment
+        void mine.promise.then((begun) => turns.delete(begun));
+        throw error;
+      });
+      try {
+        return await work({ cuttable: (cut) => void (turn.cut = cut) });
+      } finally {
+        turns.delete(turn);
+        pump();
+      }
+    },
+    fill() {
+      pump();
+      let free = allowed() - turns.size;
+      if (free <= 0 || waiting.length > 0) return;
+      const nowMs = clock.monotonicMs();
+      const candidates = [...turns].filter(({ cut, wholeUntilMs }) => cut !== undefined && nowMs >= wholeUntilMs);
+      const parts = new Map(candidates.toSorted((a, b) => a.sinceMs - b.sinceMs).map((turn) => [turn, 1]));
+      while (free > 0 && parts.size > 0) {
+        for (const [turn, count] of parts) {
+          if (free > 0) parts.set(turn, count + 1);
+          free -= 1;
+        }
+      }
+      for (const [turn, count] of parts) if (count > 1) void cutTurn(turn, count);
+    },
+  };
+
+  async function cutTurn(turn: Turn, parts: number): Promise<void> {
+    turn.wholeUntilMs = Infinity;
+    const isCut = await turn.cut?.(parts);
+    turn.wholeUntilMs = clock.monotonicMs() + (isCut === true ? 0 : UNCUT_PAUSE_MS);
+  }
+}
