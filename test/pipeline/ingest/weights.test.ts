@@ -29,18 +29,19 @@ it('the weight of a message grows with its characters and with its records', () 
 describe('messages in hand', () => {
   it('Fix: wait unread until what was read has ended, in the order of their arrival', async () => {
     const weights = createWeights(MAX);
-    const large = hold(weights, bodyOf(1_000, 900));
+    const large = hold(weights, bodyOf(1_000, 9));
     await large.read;
     const order: number[] = [];
-    const others = [1, 2, 3].map((number) => {
-      const { weight, read } = hold(weights, bodyOf(1_000, 1));
+    // the last would fit beside the large one
+    const others = [1, 2, 3, 4].map((number) => {
+      const { weight, read } = hold(weights, number === 4 ? '{}' : bodyOf(1_000, 1));
       return { weight, done: read.then(() => order.push(number)) };
     });
     await settled();
     expect(order).toEqual([]);
     weights.ended(large.weight);
     await Promise.all(others.map(({ done }) => done));
-    expect(order).toEqual([1, 2, 3]);
+    expect(order).toEqual([1, 2, 3, 4]);
     for (const { weight } of others) weights.ended(weight);
     expect(weights.hasRoom).toBe(true);
   });
@@ -65,16 +66,20 @@ describe('messages in hand', () => {
 
   it('give their place in the line up when the process stops', async () => {
     const weights = createWeights(MAX);
-    const large = hold(weights, bodyOf(1_000, 900));
+    const large = hold(weights, bodyOf(1_000, 9));
     await large.read;
     const stopping = new AbortController();
     const given = hold(weights, SMALL, stopping.signal);
     const stays = hold(weights, SMALL);
+    let isRead = false;
+    const waits = stays.read.then(() => (isRead = true));
     stopping.abort(new Error('the process stops'));
     await expect(given.read).rejects.toThrow('the process stops');
     weights.ended(given.weight);
+    await settled();
+    expect(isRead).toBe(false);
     weights.ended(large.weight);
-    await stays.read;
+    await waits;
   });
 
   it('have room again as soon as they weigh less than the limit', async () => {
