@@ -102,6 +102,21 @@ describe('a bucket that S3 does not serve', () => {
     await expectHealthy(world, 'beside');
   });
 
+  it.each([
+    ['and three of them a half', { heldMax: 40 }, 20],
+    ['by its weight', { heldMax: 1_000, weightMaxBytes: 100_000 }, 9],
+  ])('has so little of the held set, %s', async (_what, limits, heldMax) => {
+    const buckets = ['a-bucket', 'b-bucket', 'c-bucket'];
+    const world = await createIngestWorld({ buckets, limits });
+    world.storage.failWith(s3Down);
+    for (let count = 0; count < 50; count += 1) {
+      for (const bucket of buckets) await world.send(syntheticRecord(`k-${count}`, { bucket, eventTimeMs: world.clock.nowMs() }));
+    }
+    await world.run(10 * SECOND_MS);
+    expect(world.telemetry.values('tally_held_messages').at(-1)).toBeGreaterThan(0);
+    expect(world.telemetry.values('tally_held_messages').at(-1)).toBeLessThanOrEqual(heldMax);
+  });
+
   it('that was created again in another region is found there', async () => {
     const world = await createIngestWorld();
     world.storageHooks.beforeHead = ({ region }) => {

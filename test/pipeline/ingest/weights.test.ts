@@ -4,7 +4,7 @@ import { createWeights, weightOf, type Weights } from '../../../src/pipeline/ing
 import { settled } from '../../support/worlds/ingest.ts';
 
 const SMALL = 'x'.repeat(1_000);
-const MAX = 16 * weightOf(SMALL, 1);
+const MAX = 4 * weightOf(SMALL, 1);
 const LONG = 'x'.repeat(100_000);
 const LONG_MAX = 4 * weightOf(LONG, 1);
 const { signal } = new AbortController();
