@@ -2,7 +2,7 @@
  * The weight of messages in hand: what they cost in memory. A body is as long as its sender likes, and it becomes as many
  * records as fit into it, so a number of messages bounds nothing. What it weighs in records is known only once it is read, so
  * bodies are read one after another while there is room, and one that is alone is always read, however large it is. Short
- * bodies have a lane to themselves: usual events do not wait for a body of a MiB with thousands of records.
+ * bodies have a lane and a part of the room to themselves: usual events do not wait for a body of a MiB with thousands of records.
  */
 import { addAbortListener } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
@@ -13,7 +13,7 @@ import { unwrap, type Unwrapped } from '../../domain/events/envelope.ts';
 const CHARACTER_BYTES = 8;
 /** A record with its hint, its document, its promises and its part of requests. Measured: 2 to 4 KiB. */
 const RECORD_BYTES = 4_096;
-/** What the short bodies have of the limit. */
+/** What the short bodies have for themselves of the limit. */
 const SHORT_SHARE = 0.25;
 /** Reading a larger body takes so long (a millisecond, and a hundred if it has a MiB) that the process answers others before it. */
 const LONG_BODY_LENGTH = 65_536;
@@ -27,7 +27,6 @@ export interface MessageWeight {
 }
 
 interface Lane {
-  readonly maxBytes: number;
   readonly isLong: boolean;
   /** Those that wait for their turn, in the order of arrival. */
   readonly line: PQueue;
@@ -53,10 +52,10 @@ export function weightOf(body: string, records: number): number {
   return body.length * CHARACTER_BYTES + records * RECORD_BYTES;
 }
 
-/** Creates the weights of no messages. What was read exceeds `weightMaxBytes` by at most one message of each lane. `isAws`: as for `unwrap`. */
+/** Creates the weights of no messages. What was read exceeds `weightMaxBytes` by at most a quarter and one message of each lane. `isAws`: as for `unwrap`. */
 export function createWeights(weightMaxBytes: number, isAws = true): Weights {
-  const short = createLane(SHORT_SHARE * weightMaxBytes, false);
-  const long = createLane((1 - SHORT_SHARE) * weightMaxBytes, true);
+  const short = createLane(false);
+  const long = createLane(true);
   let inHandBytes = 0;
   let change: PromiseWithResolvers<void> | undefined;
 
@@ -73,6 +72,11 @@ export function createWeights(weightMaxBytes: number, isAws = true): Weights {
       await (change ??= Promise.withResolvers()).promise;
     }
     signal.throwIfAborted();
+  }
+
+  function fits({ bytes, lane }: MessageWeight): boolean {
+    if (lane.readBytes === 0 || short.readBytes + long.readBytes + bytes <= weightMaxBytes) return true;
+    return !lane.isLong && short.readBytes + bytes <= SHORT_SHARE * weightMaxBytes;
   }
 
   function readNow(body: string, weight: MessageWeight): Unwrapped {
@@ -115,12 +119,8 @@ export function createWeights(weightMaxBytes: number, isAws = true): Weights {
   };
 }
 
-function createLane(maxBytes: number, isLong: boolean): Lane {
-  return { maxBytes, isLong, line: new PQueue({ concurrency: 1 }), readBytes: 0 };
-}
-
-function fits({ bytes, lane }: MessageWeight): boolean {
-  return lane.readBytes === 0 || lane.readBytes + bytes <= lane.maxBytes;
+function createLane(isLong: boolean): Lane {
+  return { isLong, line: new PQueue({ concurrency: 1 }), readBytes: 0 };
 }
 
 /** How many records could be read: those that were rejected alike are one. */
