@@ -1,7 +1,6 @@
 /** Where the process listens: its addresses, and the operator's socket. */
 import type { ControlPlane } from '../http/control-plane.ts';
 import { urlOf, type Address, type Listener } from '../http/server.ts';
-import { faultOf } from '../domain/fault.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import type { Settings } from '../settings/settings.ts';
 import { ownSocket } from '../settings/socket.ts';
@@ -24,7 +23,7 @@ export async function listenAt(listener: Listener, setting: string, { host, port
     const reason =
       error instanceof Error && 'code' in error && error.code === 'EADDRINUSE'
         ? 'is in use already'
-        : `cannot be listened on (${faultOf(error).reason})`;
+        : `cannot be listened on (${reasonOf(error)})`;
     throw new StartError(`${setting}: ${host}:${port} ${reason}: set it to another HOST:PORT`);
   }
 }
@@ -40,9 +39,13 @@ export async function listenAtSocket(
     await controlPlane.listenAtSocket(socket);
     return { socket };
   } catch (error) {
-    const reason = `${socket} cannot be listened on (${faultOf(error).reason})`;
+    const reason = `${socket} cannot be listened on (${reasonOf(error)})`;
     if (settings.TALLY_SOCKET !== undefined) throw new StartError(`TALLY_SOCKET: ${reason}: set it to another path`);
     telemetry.warn('the operator has no socket', { reason, advice: 'Set TALLY_SOCKET to a path for this process.' });
     return {};
   }
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

@@ -7,6 +7,8 @@ import type { Settings } from '../settings/settings.ts';
 export function reportChoices(settings: Settings, { proxy }: OuterEnvironment, telemetry: Telemetry): void {
   reportProxy(proxy, telemetry);
   reportReaders(settings, telemetry);
+  if (!settings.TALLY_ROLES.includes('http'))
+    telemetry.info('commands cannot reach this process: it does not have the role http', { TALLY_ROLES: settings.TALLY_ROLES.join(',') });
 }
 
 /** Logs who reads, where people log in: that everyone does is a choice that the person who starts the registry must see. */

@@ -250,8 +250,11 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   return {
     async start(stops) {
       stops.push(() => core.close());
+      // until then no other process knows this one, and it may have no store
+      stops.push(async () => {
+        if (prepared === 'prepared') await tellEnd(core);
+      });
       // after the control plane, which counts uses until it is closed
-      stops.push(endOf(core));
       stops.push(() => core.keys.flush(AbortSignal.timeout(CLOSING_MS / 2)));
       stops.push(async () => stopping.abort(new Error('the process stops')));
       const servedAt = await listen(stops);
@@ -283,8 +286,8 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
 }
 
 /** Says at the stop that this process receives no more. Without a store that answers the others know it a minute later. */
-function endOf({ processes, telemetry }: Core): () => Promise<void> {
-  return () => processes.end().catch((error: unknown) => telemetry.requestFailed('store that this process ends', error));
+function tellEnd({ processes, telemetry }: Core): Promise<void> {
+  return processes.end().catch((error: unknown) => telemetry.requestFailed('store that this process ends', error));
 }
 
 /** Stores what the role ingest knows, so that every process says it, and counts the letters that SQS moved. */

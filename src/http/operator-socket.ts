@@ -2,7 +2,7 @@
  * The Unix socket beside the control plane's address. The file's mode is its login: its owner alone may open it, and a caller who
  * can is the operator.
  */
-import { lstat, mkdir, rm } from 'node:fs/promises';
+import { lstat, mkdir, rm, stat } from 'node:fs/promises';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { dirname } from 'node:path';
@@ -66,7 +66,7 @@ async function makeRoomAt(path: string): Promise<void> {
 
 /** Whether a process accepts connections at the socket. In a folder that others may write to it must be this user's, or root's. */
 export async function isAnswered(path: string, userId = process.getuid?.()): Promise<boolean> {
-  const [folder, file] = await Promise.all([dirname(path), path].map((each) => lstat(each).catch(() => undefined)));
+  const [folder, file] = await Promise.all([stat(dirname(path)), lstat(path)].map((found) => found.catch(() => undefined)));
   const isSafe = folder !== undefined && (folder.mode & OTHERS_WRITE) === 0;
   if (!isSafe && file !== undefined && file.uid !== 0 && file.uid !== userId) return false;
   return new Promise((resolve) => {

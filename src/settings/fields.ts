@@ -37,6 +37,13 @@ export const itemsOf = (text: string): string[] =>
 
 export const optionalPath = z.string().trim().min(1, 'must be a path').optional();
 
+/** macOS takes no longer path for a socket, and Linux four bytes more. */
+const SOCKET_BYTES_MAX = 103;
+
+export const socketPath = optionalPath.refine((path = '') => Buffer.byteLength(path) <= SOCKET_BYTES_MAX, {
+  error: `must have at most ${SOCKET_BYTES_MAX} bytes, because systems take no longer path for a socket`,
+});
+
 /** HOST:PORT, with IPv6 addresses in brackets. With port 0 the system chooses a free port. */
 export const address = (fallback: string) =>
   z

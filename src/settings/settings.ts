@@ -8,7 +8,7 @@ import { clientSettings } from './client.ts';
 import { embeddedSettings } from './embedded.ts';
 import { textOfFile, type ReadFile } from './files.ts';
 import { identityMistakes, identitySettings, isLoopback } from './identity.ts';
-import { address, integer, itemsOf, optionalPath, optionalInteger } from './fields.ts';
+import { address, integer, itemsOf, optionalPath, optionalInteger, socketPath } from './fields.ts';
 import { registryUrl, queueUrl, hasCredentials, indexUrl, isHttps, isServerless } from './urls.ts';
 import { BUCKET_NAME } from '../domain/bucket-name.ts';
 import { INSTALLATION } from '../domain/provisioning/names.ts';
@@ -197,7 +197,7 @@ const processSettings = {
   TALLY_HEALTH_ADDRESS: address('127.0.0.1:8081').describe(
     'The address (HOST:PORT) that serves /livez, /readyz and /metrics in every process, whatever its roles. The default is reachable only from the same machine; the container image sets 0.0.0.0:8081.',
   ),
-  TALLY_SOCKET: optionalPath.describe(
+  TALLY_SOCKET: socketPath.describe(
     'The path of the Unix socket at which a process with the role http serves its operator. A caller who can open it needs no login, and may appoint the first administrator; the file has the mode 0600. By default it is /tmp/tally-UID-PORT.sock, with the number of the user and the port of TALLY_HTTP_ADDRESS.',
   ),
   TALLY_REGISTRY_URL: registryUrl

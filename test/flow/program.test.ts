@@ -88,6 +88,25 @@ describe('the program', () => {
     }
   });
 
+  it('Fix: says of a start that fails what to correct, and nothing of a store that it has not begun', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'tally-main-'));
+    const taken = await listenControlPlane({ operations: createFakeControl().checked });
+    const at = `127.0.0.1:${taken.port}`;
+    const start = (env: Readonly<Record<string, string>>) =>
+      run(['serve'], { AWS_REGION: 'eu-west-1', TALLY_INDEX_URL: `sqlite:${folder}/index.sqlite`, ...env });
+    const failed = (setting: string) => `tally: ${setting}: ${at} is in use already: set it to another HOST:PORT\n`;
+    try {
+      const http = { TALLY_ROLES: 'http', TALLY_HEALTH_ADDRESS: '127.0.0.1:0', TALLY_HTTP_ADDRESS: at };
+      expect(await start(http)).toEqual({ code: 78, stdout: '', stderr: failed('TALLY_HTTP_ADDRESS') });
+      // such a process has no socket, and says so
+      const other = await start({ TALLY_ROLES: 'reindex', TALLY_HEALTH_ADDRESS: at });
+      expect(other).toEqual({ code: 78, stdout: expect.stringContaining('commands cannot reach'), stderr: failed('TALLY_HEALTH_ADDRESS') });
+    } finally {
+      await taken.close();
+      await rm(folder, { recursive: true });
+    }
+  });
+
   it('asks a running registry, and leaves its job alone at Ctrl-C', async () => {
     const fake = createFakeControl();
     const registry = await listenControlPlane({ operations: fake.checked });

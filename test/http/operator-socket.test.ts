@@ -1,4 +1,4 @@
-import { chmodSync, chownSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -52,8 +52,13 @@ it("finds no registry at another user's socket in a folder that all may write to
   if (process.getuid?.() === 0) chownSync(path, OTHER_USER, OTHER_USER);
   const { uid } = statSync(path);
   expect(await isAnswered(path, uid + 1)).toBe(true);
+  // where /tmp is a link, the link's own mode says nothing
+  const link = join(folder, 'link');
+  symlinkSync(dirname(path), link);
+  expect(await isAnswered(join(link, 'tally.sock'), uid + 1)).toBe(true);
   chmodSync(dirname(path), 0o1777);
   expect(await isAnswered(path, uid + 1)).toBe(false);
+  expect(await isAnswered(join(link, 'tally.sock'), uid + 1)).toBe(false);
   expect(await isAnswered(path, uid)).toBe(true);
   await socket.close();
 });

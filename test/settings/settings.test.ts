@@ -61,6 +61,7 @@ describe('settings', () => {
     ['TALLY_REINDEX_LISTINGS', '0', 'at least 1'],
     ['TALLY_REINDEX_LISTINGS', '65', 'at most 64'],
     ['TALLY_REINDEX_LISTINGS', '1e1', 'a whole number from 1 to 64'],
+    ['TALLY_SOCKET', `/tmp/${'s'.repeat(99)}`, 'at most 103 bytes'],
     ['TALLY_INDEX_PREFIX', 'Tally', '1 to 32 of a-z'],
     ['TALLY_INDEX_PREFIX', 'a-state', 'may not contain'],
     ['TALLY_QUEUE_URL', Array.from({ length: 11 }, (_, index) => `https://sqs/1/${index}`).join(','), '10'],
