@@ -131,8 +131,8 @@ export const accessRows = {
   },
   'POST /v1/admin/grants/remove': {
     operation: 'removeGrant',
-    summary: 'Removes a grant, and answers what it was.',
-    description: 'It counts from the next request on. What another grant gives, or the role of an administrator, stays.',
+    summary: 'Removes a grant.',
+    description: 'That counts from the next request on. What another grant gives, or the role of an administrator, stays.',
     scope: 'people',
     body,
     answer: grant,

@@ -124,7 +124,7 @@ export const jobRows = {
     example: { query: { limit: 10 } },
     cli: {
       words: 'jobs [id]',
-      summary: 'Lists re-index jobs, the oldest first, or shows one job.',
+      summary: 'Lists re-index jobs, the oldest first, or one job.',
       columns: jobColumns,
       none: 'There are no jobs.',
       examples: ['tally jobs'],
@@ -164,7 +164,7 @@ export const jobRows = {
       {
         words: 'jobs cancel <id>',
         summary: 'Cancels a job.',
-        description: 'It has not ended yet. What it has written stays.',
+        description: 'What it has written stays.',
         fixed: { state: 'cancelled' },
         columns: jobFields,
         examples: [`tally jobs cancel ${JOB.params.id}`],

@@ -106,7 +106,8 @@ export function optionName(name: string, options: RowCommand['options'] = {}): s
 /** The option of a field with this schema. */
 export function optionOf(name: string, schema: JsonSchema, options: RowCommand['options']): Option {
   const word = optionName(name, options);
-  const text = helpText(schema);
+  // what null means, which --no-… stands for here
+  const text = helpText(schema).replace(/; null: .*$/, '');
   if (schema.type === 'integer') return wholeNumber(`${word} <n>`, name, schema);
   if (schema.type === 'boolean') return parameter(word, switchText(text), name);
   const values = textsOf(schema.enum ?? schemaOf([schema.items ?? {}].flat()[0]).enum);
@@ -127,7 +128,7 @@ export function mayBeNull({ anyOf = [] }: JsonSchema): boolean {
 
 /** The option by which a field is null: its value is false. */
 export function withoutOption(name: string, options: RowCommand['options']): Option {
-  return parameter(optionName(name, options).replace('--', '--no-'), 'none that is known', name);
+  return parameter(optionName(name, options).replace('--', '--no-'), 'forget the stored one', name);
 }
 
 function wholeNumber(flags: string, name: string, schema: JsonSchema): Option {

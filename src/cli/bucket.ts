@@ -9,6 +9,7 @@ import { commandOfAct } from '../domain/bucket-status.ts';
 import { printable } from '../domain/printable.ts';
 import { EVENTBRIDGE_SWITCH } from '../domain/provisioning/planning/plan.ts';
 import { RequestError } from '../domain/request-error.ts';
+import { countText } from '../domain/texts.ts';
 import { connectedNotApplied } from '../domain/provisioning/not-applied.ts';
 import { accountOption, enrichOption, parameter, printing, sourceOption, topicOption } from './arguments.ts';
 import type { Cli, JsonOption, CliDependencies } from './cli.ts';
@@ -264,7 +265,7 @@ function resultText(rows: readonly Row[]): string {
   const blocks = [
     reasons,
     ...[...advice].map(([code, lines]) => [`${code}: ${lines.join(' ')}`]),
-    [`${rows.length} buckets: ${counts.map(([result, count]) => `${count} ${result}`).join(', ')}.`],
+    [`${countText(rows.length, 'bucket')}: ${counts.map(([result, count]) => `${count} ${result}`).join(', ')}.`],
   ].filter((block) => block.length > 0);
   return [table, ...blocks.map((block) => block.map((line) => printable(line)).join('\n'))].join('\n\n');
 }

@@ -147,6 +147,12 @@ function chosen(made: readonly Made[], values: Given): Made & { readonly given: 
   const strange = [...names].find((name) => !found.fields.has(name));
   if (strange !== undefined)
     throw new CommandError('usage', `${shownName(strange, found.command)} cannot be given with ${texts(found).join(' and ')}`);
+  const ofBody = [...found.fields].filter(([, { part }]) => part === 'body').map(([name]) => name);
+  if (
+    found.row.body?.safeParse(undefined).success === false &&
+    !ofBody.some((name) => names.has(name) || name in (found.command.fixed ?? {}))
+  )
+    throw new CommandError('usage', `${ofBody.map((name) => shownName(name, found.command)).join(' or ')} must be given`);
   return { ...found, given: { ...Object.fromEntries(entries), ...found.command.fixed } };
 }
 

@@ -76,7 +76,7 @@ export const faults = {
     opensAtOnce: true,
     jobs: 'stop',
     advice:
-      'Start the service: it creates what is missing. If it has run before, check TALLY_INDEX_URL and TALLY_INDEX_PREFIX. If they are right, the index is lost: restore a snapshot, and the service continues; or restart it to begin with an empty index. If the service runs elsewhere, use --registry with its address, or `tally login https://HOST`.',
+      'Start the service: it creates what is missing. If it has run before, check TALLY_INDEX_URL and TALLY_INDEX_PREFIX. If they are right, the index is lost: restore a snapshot, and the service continues; or restart it to begin with an empty index.',
   },
   /** The state index takes no records because of its configuration: a pipeline, its alias or its mapping. */
   'index.misconfigured': {

@@ -9,7 +9,7 @@ export const clientSettings = {
     .startsWith('qk_', "API key must start with 'qk_' prefix")
     .optional()
     .describe(
-      'The API key that commands send to the registry that TALLY_REGISTRY_URL or --registry names, and to no other. It precedes a login. The value is a secret.',
+      'The API key that commands send to the registry that TALLY_REGISTRY_URL or --registry names, else to the one at TALLY_HTTP_ADDRESS, and to no other. It precedes a login. The value is a secret.',
     ),
   TALLY_API_KEY_FILE: optionalPath.describe(
     'The path of a file that contains the value of TALLY_API_KEY, for example a mounted secret. Only one of the two settings may be set.',

@@ -16,8 +16,8 @@ export interface SqliteStoreOptions {
 }
 
 /**
- * Creates a store in one SQLite file, for one machine. Several processes may share the file, but only one of them should
- * serve (see acquireServeLock). Only `setup.prepare()` creates the file. Calls other than searches and sums are synchronous
+ * Creates a store in one SQLite file, for one process (see acquireServeLock); a backup may read the file beside it.
+ * Only `setup.prepare()` creates the file. Calls other than searches and sums are synchronous
  * internally and finish in the order in which they are made; a signal can stop such a call only before it begins. A write that
  * was answered is on disk.
  */

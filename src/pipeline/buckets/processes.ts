@@ -49,7 +49,7 @@ export interface Self {
 }
 
 export interface Processes {
-  /** Names this process. Without it, as in a command, only what others have stored is known. */
+  /** Names this process. Until then only what others have stored is known. */
   introduce(self: Self): void;
   /** Stores what this process knows; to be repeated. Throws the store's fault. */
   readonly store: () => Promise<void>;
