@@ -20,7 +20,7 @@ export const bucketStates = [
   'deletions_held',
   /** A report found differences, the index refuses documents, or S3 refuses what enrichment reads. */
   'differs',
-  /** No event has arrived by its present connection, and its parts were not found in order. */
+  /** No event has arrived by its connection since that was changed last. */
   'events_unproven',
   /** No compare of the whole bucket has ended. */
   'never_compared',
@@ -259,12 +259,12 @@ function unreadRule({ unread, record: { connectionCheck: check, unenriched, enri
   );
 }
 
-function unprovenRule({ record }: StatusFacts): ReturnType<Rule> {
-  const { provenAtMs, source, createdAtMs, lastEventAtMs, connectionCheck: check } = record;
+function unprovenRule({ record, nowMs }: StatusFacts): ReturnType<Rule> {
+  const { provenAtMs, source, createdAtMs, waySinceMs, lastEventAtMs, connectionCheck: check } = record;
   if (provenAtMs !== undefined) return undefined;
   const none =
     lastEventAtMs === undefined
-      ? 'No event has arrived since it was connected'
+      ? noneSince(waySinceMs, nowMs)
       : `Events have arrived, but none that is known to come by its source ${source}`;
   const isMissing = check?.state === 'broken';
   return {
@@ -273,6 +273,12 @@ function unprovenRule({ record }: StatusFacts): ReturnType<Rule> {
     sinceMs: createdAtMs,
     act: isMissing ? 'plan' : 'doctor',
   };
+}
+
+function noneSince(waySinceMs: number | undefined, nowMs: number): string {
+  return waySinceMs === undefined
+    ? 'No event has arrived since it was connected'
+    : `Configured at ${momentText(Math.min(waySinceMs, nowMs), nowMs)}; no event has arrived since`;
 }
 
 function neverComparedRule({ record: { lastComparedAtMs, createdAtMs }, gaps, nowMs }: StatusFacts): ReturnType<Rule> {

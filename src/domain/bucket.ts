@@ -117,9 +117,9 @@ export const bucketRecordSchema = z.object({
   eventQueues: z.array(eventQueueSchema).optional(),
   /** The index that holds its documents, so that another one in its place is noticed. Absent: none was noted yet. */
   indexId: z.string().optional(),
-  /** Since when its events are known to arrive by its present connection: one has arrived, or S3's test event, or the watch found every part in order. */
+  /** Since when its events are known to arrive by its present connection: one has arrived since its last change, or S3's test event. */
   provenAtMs: z.number().optional(),
-  /** Since when events of its form come by its present way only, if another way was given to it. What was sent before proves nothing. */
+  /** When its connection was changed last, and since when events of its form come by its present way only. What was sent before proves nothing. */
   waySinceMs: z.number().optional(),
   /** When a compare of the whole bucket ended last: a report, or an apply job that held no deletion back and waited for late events. */
   lastComparedAtMs: z.number().optional(),

@@ -259,7 +259,6 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
     ['no event has arrived for {} times as long', unusualSilence],
     ['after {} more days the', of(USUAL_INTERVAL, 'DORMANT_MS', 'd')],
     ['older than {} intervals', wordOf('domain/bucket-status.ts', 'OVERDUE_INTERVALS')],
-    ['looks each minute in the first {}', wordOf(WATCH, 'WIRING_MS', 'min')],
     ['applies to new events within {} seconds', of('domain/ordering/constants.ts', 'BUCKET_RECORD_AGE_MAX_MS', 's')],
   ],
   'docs/security.md': [

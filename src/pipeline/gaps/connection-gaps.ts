@@ -1,6 +1,6 @@
 /**
  * The gaps of a bucket's connection: one for what it held before it was connected, one for each change of its connection, and
- * the proof that its events arrive (one has arrived, or S3's test event, or the watch found every part in order). Until then a
+ * the proof that its events arrive (one has arrived since the last change, or S3's test event). Until then a
  * gap stands for all that may be missing.
  */
 import type { BucketRecord, BucketSource, EnrichMode } from '../../domain/bucket.ts';

@@ -9,6 +9,7 @@
  * So it does not matter where an earlier pass ended, or was killed: AWS itself is what has been done.
  */
 import { inSentence } from '../../domain/commands.ts';
+import { omit } from '../../domain/defined.ts';
 import { canonicalJson, fingerprintOf } from '../../domain/provisioning/canonical.ts';
 import {
   connectionSchema,
@@ -185,6 +186,8 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
       changedAtMs: nowMs,
     };
     await updateRecord(state, refs.connection(wish.bucket), () => next);
+    // what arrived before this change proves nothing about what is there after it
+    await updateRecord(state, refs.bucket(wish.bucket), (record) => record && { ...omit(record, 'provenAtMs'), waySinceMs: nowMs });
     return next;
   }
 
@@ -220,19 +223,15 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
     return written === 'waiting' ? waiting('S3 to show the notification') : undefined;
   }
 
-  async function unprovenByHand({ bucket, source, byHand }: Wish): Promise<readonly Finding[]> {
-    if (byHand !== true) return [];
-    const record = await readRecord(state, refs.bucket(bucket));
-    return byHandFindings({ bucket, source }, record?.source === source && record.provenAtMs !== undefined);
-  }
-
   /** The gap is stored first: a process that is killed in between opens it again. */
   async function finish({ plan, observed: { subscription }, connection: before }: Seen): Promise<Applied> {
     const wish = wishSchema.parse(plan.wish);
-    const unproven = [...unprovenBy(plan.findings), ...(await unprovenByHand(wish))];
+    const record = await readRecord(state, refs.bucket(wish.bucket));
+    const isProven = record?.source === wish.source && record.provenAtMs !== undefined;
+    const unproven = [...unprovenBy(plan.findings), ...(wish.byHand === true ? byHandFindings(wish, isProven) : [])];
     const nowMs = clock.nowMs();
     if (before?.state === 'applied' && isFor(wish, before)) return { state: 'applied', connection: before, changed: false, unproven };
-    await openChangeGap({ state, clock }, wish);
+    await openChangeGap({ state, clock }, { ...wish, isUnproven: !isProven });
     const { token: _, pausedAtMs: __, parts = [], ...kept } = before === undefined ? {} : madeSchema.partial().parse(before);
     const next: ConnectionRecord = {
       ...kept,

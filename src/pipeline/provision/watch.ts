@@ -13,7 +13,7 @@ import { troublesOf, type Processes } from '../buckets/processes.ts';
 import type { DueOf, Visit } from '../calendar/sweep.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
-import { noteProof, openChangeGap } from '../gaps/connection-gaps.ts';
+import { openChangeGap } from '../gaps/connection-gaps.ts';
 import type { Provisioning } from './provisioning.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { WithPorts } from '../ports/ports.ts';
@@ -42,7 +42,6 @@ export function createCheckConnection({ state, provisioning, gaps, clock, teleme
     if (isBeingMade(connection, nowMs)) return found;
     const after = afterCheck(record.connectionCheck, { findings, connection, nowMs });
     await openGap(record, after, signal);
-    if (after.isProof) await noteProof({ state, clock }, record);
     const { check } = after;
     await updateRecord(state, refs.bucket(bucket), (current) =>
       current?.source === record.source && current.topicArn === record.topicArn ? { ...current, connectionCheck: check } : undefined,

@@ -22,7 +22,7 @@ import { createCloseGaps } from '../../../src/pipeline/calendar/close-gaps.ts';
 import { createVisitFull } from '../../../src/pipeline/calendar/sweep-full.ts';
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
 import { keepHeld } from '../../../src/pipeline/gaps/stored-gaps.ts';
-import { openNeverCompared } from '../../../src/pipeline/gaps/connection-gaps.ts';
+import { noteProof, openNeverCompared } from '../../../src/pipeline/gaps/connection-gaps.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createCheckConnection, createVisitConnection } from '../../../src/pipeline/provision/watch.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
@@ -258,6 +258,8 @@ async function createWorld() {
     await lastEvents.store();
     const record = await readRecord(state, refs.bucket(BUCKET));
     if (record !== undefined) {
+      // S3's test event arrives by parts that are in order
+      if (found().every(({ severity }) => severity === 'degraded')) await noteProof({ state, clock }, record);
       await visitConnection(record, never);
       await visitFull(record, never);
     }

@@ -195,6 +195,15 @@ describe('the doctor', () => {
     expect(await world.codes()).toEqual([]);
   });
 
+  // Bug: the events of a bucket whose dead-letter queue admits no service were called lost. Fix: only what cannot be delivered is
+  it('calls no connection broken whose dead-letter queue admits nothing', async () => {
+    const world = await applied('notification');
+    delete world.aws.parts.queues.get(LETTERS_ARN)!.policy;
+    expect(await world.diagnose()).toMatchObject([
+      { code: 'connect.queue-policy', severity: 'degraded', fix: 'tally bucket apply photos' },
+    ]);
+  });
+
   it('says of a pause since when it lasts', async () => {
     const world = await applied('notification');
     await world.pause();

@@ -114,12 +114,15 @@ export function clockSkew(bucket: string, { s3AtMs, sentAtMs, answeredAtMs }: Cl
   ];
 }
 
+/** What a person has wired is not known to work yet. */
+export const BY_HAND = 'connect.by-hand';
+
 /** Whether what a person has wired works is known once an event arrives by it. */
 export function byHandFindings({ bucket, source }: Pick<Wish, 'bucket' | 'source'>, isProven: boolean): readonly Finding[] {
   if (isProven) return [];
   return [
     {
-      code: 'connect.by-hand',
+      code: BY_HAND,
       severity: 'unknown',
       what: `${bucket} was wired by hand for the source ${source}, and no event has arrived by it since`,
       why: 'Tally does not judge what a person has made: the first event that arrives by this source shows that it works',

@@ -23,12 +23,14 @@ export const queuePolicyMissing: Check = (facts) => {
     if (queueOf(facts.observed, queue.arn) === undefined) continue;
     const { before, after } = queuePolicies(facts, queue);
     if (sameStatements(before.Statement, after.Statement) || isOpen(facts, queue.arn, before)) continue;
-    return healable(
+    const isForLetters = queue.arn !== facts.wish.queueArn;
+    const finding = healable(
       facts,
       'connect.queue-policy',
       `the policy of ${queue.arn} does not admit what is sent to it`,
-      `events are refused by the queue and lost. This policy admits them: ${policyText(after)}`,
+      `${isForLetters ? 'what cannot be delivered is refused there' : 'events are refused by the queue'} and lost. This policy admits it: ${policyText(after)}`,
     );
+    return isForLetters ? { ...finding, severity: 'degraded' } : finding;
   }
   return undefined;
 };

@@ -9,7 +9,7 @@
  * `unknown` and `paused` say nothing about events, and keep what was known.
  */
 import type { BucketRecord, ConnectionCheck, WatchedState } from '../../bucket.ts';
-import { NOT_ENRICHED, statusOf, type Finding } from '../checks/finding.ts';
+import { BY_HAND, NOT_ENRICHED, statusOf, type Finding } from '../checks/finding.ts';
 import type { ConnectionRecord } from '../connection.ts';
 
 /** Often enough to find a lost configuration within the hour, and rare enough to cost nothing: about six reads for each bucket. */
@@ -20,9 +20,6 @@ const AFTER_CHANGE_MS = [5_000, 30_000] as const;
 const LOSS_MS = 86_400_000;
 /** An apply that no one continues is checked after this time: until then parts are missing because they are being made. */
 const APPLYING_MS = 600_000;
-/** A bucket that is wired by hand is connected before or after its wiring: for so long the watch checks it each minute, until events are known to arrive. */
-const WIRING_MS = 600_000;
-const WIRING_CHECK_MS = 60_000;
 /** S3 may not have answered for a moment. */
 const TROUBLE_CHECK_MS = 60_000;
 /** Enough to show the kind of trouble. The doctor shows all. */
@@ -31,7 +28,7 @@ const WHAT_LENGTH_MAX = 500;
 
 type Watched = Pick<ConnectionRecord, 'state' | 'changedAtMs' | 'pausedAtMs'>;
 
-type Seen = Pick<BucketRecord, 'createdAtMs' | 'provenAtMs' | 'connectionCheck'>;
+type Seen = Pick<BucketRecord, 'provenAtMs' | 'connectionCheck'>;
 
 /** Found while events still are not known to arrive: the rule matches only what a trail records, and which one does is not known. */
 const PROVES_NOTHING: ReadonlySet<string> = new Set(['connect.trail-unchecked', 'connect.trail-account']);
@@ -51,7 +48,7 @@ export function checkDue(record: Seen, connection: Watched | undefined, nowMs: n
   if (last === undefined || (connection?.state === 'paused') !== (last.state === 'paused')) return 'soon';
   const changedAtMs = connection?.changedAtMs ?? 0;
   if (AFTER_CHANGE_MS.some((afterMs) => nowMs >= changedAtMs + afterMs && last.atMs < changedAtMs + afterMs)) return 'soon';
-  const intervalMs = intervalOf(record, nowMs, news);
+  const intervalMs = intervalOf(record, news);
   // a clock that was set back must not stop the watch
   if (Math.abs(nowMs - last.atMs) < intervalMs) return 'no';
   return intervalMs === CHECK_MS ? 'hourly' : 'soon';
@@ -75,9 +72,10 @@ export function isBeingMade(connection: Watched | undefined, nowMs: number): boo
 }
 
 /** What is broken or could not be read is checked again after as long as it has been so: it is shown until then, and may be mended. */
-function intervalOf({ createdAtMs, provenAtMs, connectionCheck: last }: Seen, nowMs: number, news: News | undefined): number {
+function intervalOf({ provenAtMs, connectionCheck: last }: Seen, news: News | undefined): number {
   if (last !== undefined && isNews(last, news)) return TROUBLE_CHECK_MS;
-  if (provenAtMs === undefined && nowMs - createdAtMs < WIRING_MS) return WIRING_CHECK_MS;
+  // what a person wired was not known to work, and its events have arrived since
+  if (provenAtMs !== undefined && last?.findings.some(({ code }) => code === BY_HAND) === true) return TROUBLE_CHECK_MS;
   if (last?.state !== 'broken' && last?.state !== 'unknown') return CHECK_MS;
   return Math.min(CHECK_MS, Math.max(TROUBLE_CHECK_MS, last.atMs - last.sinceMs));
 }
@@ -95,20 +93,17 @@ export interface AfterCheck {
   readonly gap?: 'lost' | 'restored';
   /** What enrichment reads is readable again: documents of the meantime lack it. */
   readonly isReadable: boolean;
-  /** Every part was found, so that events arrive. */
-  readonly isProof: boolean;
 }
 
 /** What is stored after a check, and the gap that is opened before that. */
 export function afterCheck(before: ConnectionCheck | undefined, checked: Checked): AfterCheck {
-  const { findings, connection, nowMs } = checked;
+  const { connection, nowMs } = checked;
   const check = checkOf(before, checked);
   const gap = gapOf(before, check, connection);
-  const isProof = check.state !== 'paused' && unprovenBy(findings).length === 0;
   const lossToldAtMs = gap === 'lost' ? nowMs : before?.lossToldAtMs;
   const told = check.brokenSinceMs === undefined || lossToldAtMs === undefined ? check : { ...check, lossToldAtMs };
   const isReadable = before?.unread !== undefined && check.unread === undefined;
-  return { check: told, isProof, isReadable, ...(gap !== undefined && { gap }) };
+  return { check: told, isReadable, ...(gap !== undefined && { gap }) };
 }
 
 function checkOf(before: ConnectionCheck | undefined, { findings, connection, nowMs }: Checked): ConnectionCheck {
