@@ -7,6 +7,8 @@ import type { WithPorts } from '../ports/ports.ts';
 
 /** A younger turn is not cut, because it may be about to end. */
 const TURN_MIN_MS = 1_500;
+/** Slots that became free a moment ago are not worth a cut either: a job whose parts end one after another is nearly over. */
+const FREE_MIN_MS = 1_500;
 /** How long a part that could not be cut is left alone. */
 const UNCUT_PAUSE_MS = 15_000;
 /**
@@ -55,6 +57,8 @@ interface SlotsDependencies extends WithPorts<'clock' | 'telemetry'> {
 export function createSlots({ clock, telemetry, slotsMax, indexIsSlow }: SlotsDependencies): Slots {
   const turns = new Set<Turn>();
   let waiting: readonly Waiting[] = [];
+  /** Since when (monotonic) slots are free that nothing waits for. */
+  let freeSinceMs: number | undefined;
 
   const turnsOf = (jobId: string): number => [...turns].filter((turn) => turn.jobId === jobId).length;
 
@@ -106,9 +110,10 @@ export function createSlots({ clock, telemetry, slotsMax, indexIsSlow }: SlotsDe
     },
     fill() {
       pump();
-      let free = allowed() - turns.size;
-      if (free <= 0 || waiting.length > 0) return;
       const nowMs = clock.monotonicMs();
+      let free = waiting.length > 0 ? 0 : allowed() - turns.size;
+      freeSinceMs = free > 0 ? (freeSinceMs ?? nowMs) : undefined;
+      if (freeSinceMs === undefined || nowMs - freeSinceMs < FREE_MIN_MS) return;
       const candidates = [...turns].filter(({ cut, wholeUntilMs }) => cut !== undefined && nowMs >= wholeUntilMs);
       const parts = new Map(candidates.toSorted((a, b) => a.sinceMs - b.sinceMs).map((turn) => [turn, 1]));
       while (free > 0 && parts.size > 0) {
