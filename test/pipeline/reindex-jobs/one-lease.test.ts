@@ -3,6 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
 import type { Clock } from '../../../src/pipeline/ports/clock.ts';
 import { createClaimJob } from '../../../src/pipeline/reindex-jobs/job-lease.ts';
+import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { BUCKET } from '../../support/worlds/ingest.ts';
 import { fill, slowPages } from '../../support/worlds/jobs-fill.ts';
 import { createJobsWorld, type JobsWorld, type Tap } from '../../support/worlds/jobs.ts';
 
@@ -136,6 +138,21 @@ describe('two processes that both believe they hold a job', () => {
     expect(paused).toMatchObject({ state: 'paused' });
     expect([paused?.lease, paused?.dueAtMs]).toEqual([undefined, undefined]);
   });
+});
+
+it('a job that runs although its bucket names another one is set aside with its next turn', async () => {
+  const world = await createJobsWorld();
+  await fill(world, { both: 1_000 });
+  slowPages(world, 1_000, 20);
+  world.startWorker({ listings: 1 });
+  const { id } = await world.request({ now: true });
+  await world.run(5_000);
+  const other = 'job-zzzzzzzzz-000000000000';
+  const { dueAtMs: _, lease: __, ...record } = (await world.job(id))!;
+  await updateRecord(world.state, refs.job(other), () => ({ ...record, id: other, state: 'queued' as const }));
+  await updateRecord(world.state, refs.bucket(BUCKET), (bucket) => bucket && { ...bucket, applyJobId: other });
+  expect(await world.ended(id)).toMatchObject({ state: 'paused' });
+  expect((await world.job(id))?.counts?.listed).toBeLessThan(1_000);
 });
 
 describe('a lease without progress', () => {
