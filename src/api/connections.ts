@@ -50,7 +50,7 @@ const finding = z
     severity: z
       .enum(findingSeverities)
       .describe(
-        '`broken`: events are lost. `degraded`: something is missing or not safe. `unknown`: it could not be read. `note`: nothing is wrong, which only plans say.',
+        '`broken`: events are lost. `degraded`: something is missing or not safe. `unknown`: it could not be read. `note`: nothing is wrong.',
       ),
     what: z.string().describe('What is wrong, with which thing.'),
     why: z.string().describe('Why it matters.'),

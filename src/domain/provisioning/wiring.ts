@@ -108,9 +108,12 @@ function isFar({ queueArn, region }: Wish): boolean {
 export function wiringOf(wish: Wish): Wiring {
   const wiring = wholeWiring(wish);
   if (wish.byHand !== true) return wiring;
-  const { topic, subscription, queues, undelivered } = wiring;
-  // the topic of a person admits the rule of that person already
-  return { queues, ...defined({ topic: topic?.isForeign === true ? undefined : topic, subscription, undelivered }), eventBridge: false };
+  const { subscription, queues, undelivered, selector } = wiring;
+  // a supplied trail is only read
+  const supplied = wish.trailBucket === undefined ? undefined : selector;
+  if (wish.topicArn === undefined)
+    return { queues: queues.map(({ arn }) => ({ arn, senders: {} })), ...defined({ selector: supplied }), eventBridge: false };
+  return { queues, ...defined({ subscription, undelivered, selector: supplied }), eventBridge: false };
 }
 
 function wholeWiring(wish: Wish): Wiring {

@@ -94,8 +94,7 @@ export function createDiagnose({
     const findings = [
       ...queueChangedFindings(connection, wish),
       ...lostFindings(connection, observed, clock.nowMs()),
-      ...plan.findings,
-      ...(wish.byHand === true ? byHandFindings(wish, record.provenAtMs !== undefined) : []),
+      ...(wish.byHand === true ? ofHand(wish, plan.findings, record.provenAtMs !== undefined) : plan.findings),
       ...leftOverFindings(connection),
     ];
     return withPlanFirst(findings, plan);
@@ -236,6 +235,11 @@ function leftOverFindings(connection: ConnectionRecord | undefined): readonly Fi
       `tally bucket apply ${bucket}`,
     ),
   ];
+}
+
+/** Of what a person has wired, an event that arrived says more than a trail that was read. */
+function ofHand(wish: Wish, findings: readonly Finding[], isProven: boolean): readonly Finding[] {
+  return isProven ? findings.filter(({ code }) => !/^connect\.trail-/.test(code)) : [...findings, ...byHandFindings(wish, isProven)];
 }
 
 function pausedFinding({ bucket, pausedAtMs }: ConnectionRecord, nowMs: number): Finding {

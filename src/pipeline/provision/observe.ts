@@ -71,10 +71,9 @@ export function createObserve(aws: AwsReads): Observe {
 
   async function ruleOf(wish: Wish, signal?: AbortSignal): Promise<Pick<Observed, 'rule' | 'trails'>> {
     const { rule: own, selector } = wiringOf(wish);
-    if (own === undefined) return {};
-    const rule = await aws.ruleOf(wish, own.name, signal);
+    const rule = own === undefined ? undefined : await aws.ruleOf(wish, own.name, signal);
     const trails = selector === undefined ? undefined : await trailsOf(wish, signal);
-    return { rule, ...defined({ trails }) };
+    return defined({ rule, trails });
   }
 
   async function trailsOf(wish: Wish, signal?: AbortSignal): Promise<readonly ObservedTrail[] | undefined> {

@@ -7,7 +7,7 @@ import { FUTURE_MS } from '../../ordering/constants.ts';
 /** The worst first. `broken`: events are lost, or wait. `unknown`: it could not be read. `degraded`: events arrive, but not all that could, or not safely. */
 export const severities = ['broken', 'unknown', 'degraded'] as const;
 export type Severity = (typeof severities)[number];
-/** `note`: nothing is wrong. Only plans have notes. */
+/** `note`: nothing is wrong. */
 export const findingSeverities = [...severities, 'note'] as const;
 
 export interface Finding {

@@ -91,12 +91,14 @@ export const topicWithoutExpirations: Check = ({ wish, observed: { notification 
   if (wish.source !== 'topic' || wish.topicArn === undefined || !notification.ok) return undefined;
   if (getsExpirations(notification.configuration, wish.topicArn) || missingFamilies(notification.configuration, wish.topicArn).length > 0)
     return undefined;
-  return degraded(
+  const finding = degraded(
     'connect.topic-without-expirations',
     `${wish.topicArn} does not get the lifecycle expirations of ${wish.bucket}`,
     'objects that a lifecycle rule expires leave the index only when Tally looks for them',
     `add s3:LifecycleExpiration:* to the events of the configuration of ${wish.bucket} that names ${wish.topicArn}`,
   );
+  // both families arrive, which is all that a topic must have
+  return { ...finding, severity: 'note' };
 };
 
 export const topicPolicyMissing: Check = (facts) => {

@@ -323,7 +323,9 @@ interface Unmade {
 /** The findings with one instead of those about parts that are not made yet. Only for a bucket without a record of what was made. */
 export function withNotMade(plan: Pick<Plan, 'wish' | 'wiring' | 'changes' | 'findings'>, unmade: Unmade): readonly Finding[] {
   if (!isUnmade(plan, unmade.observed)) return plan.findings;
-  const others = plan.findings.filter(({ code, blocks }) => blocks || !MISSING.has(code));
+  // a supplied trail is its owner's to change: no apply adds the selector
+  const isMade = (code: string): boolean => MISSING.has(code) && (code !== 'connect.trail-selector' || plan.wish.trailArn !== undefined);
+  const others = plan.findings.filter(({ code, blocks }) => blocks || !isMade(code));
   const parts = plan.changes.map(({ part, name }) => `${part} ${name}`);
   if (parts.length === 0 || others.some(({ blocks, severity }) => blocks && severity === 'broken')) return others;
   const finding: Finding = {
