@@ -77,7 +77,7 @@ interface KeyBounds {
 /**
  * The query for live documents within the bounds. It uses a range of keys and not `search_after` with a prefix query:
  * `search_after` visits every document before it (30 ns each, most of the cost of a deep page), whereas a range visits only
- * the documents within it (12 ns each), whose number is bounded by the ranges of a job.
+ * the documents within it (12 ns each), whose number is bounded by the parts of a job.
  */
 function liveWithin({ prefix, after, upTo }: KeyBounds): Readonly<Record<string, unknown>> {
   const end = firstAfterPrefix(prefix);

@@ -18,7 +18,7 @@ export const LEASE_MS = 45_000;
 export const RENEW_MS = 15_000;
 /** A watcher that did not look for longer has stood still itself, perhaps with the holder, and begins its watch again. Schedules are looked at once a minute. */
 const LOOK_GAP_MAX_MS = 120_000;
-/** Records that one process watches: more than a job has ranges. The oldest watch begins again, which only delays a takeover. */
+/** Records that one process watches: as many as jobs may be stored. The oldest watch begins again, which only delays a takeover. */
 const WATCHED_MAX = 2_000;
 
 /** Returns for how long this process has watched the record be at this version, in ms. 0 at the first look. */

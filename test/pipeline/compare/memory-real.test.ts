@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { isLong } from '../../support/breadth.ts';
 import { memoryModes, openMemoryProbe, type MemoryProbe } from '../../support/memory/reindex-memory.ts';
 
-/** Five pages of listing in each of four ranges: as many as there are in memory at once. */
+/** Five pages of listing in each of four parts: as many as there are in memory at once. */
 const SMALL = 20_000;
 const LARGE = 100_000;
 /** The 80 further pages would take 28 MiB; what is in memory at the moment of a measurement differs by about 5. */

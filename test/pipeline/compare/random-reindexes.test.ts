@@ -53,7 +53,7 @@ const planOf = fc.record({
   pageMax: fc.integer({ min: 1, max: 40 }),
   prefix: fc.constantFrom(...PREFIXES),
   fill: fc.boolean(),
-  ranges: fc.integer({ min: 1, max: 4 }),
+  parts: fc.integer({ min: 1, max: 4 }),
   pagesMax: fc.integer({ min: 1, max: 5 }),
 });
 
@@ -159,7 +159,7 @@ describe.each(stores)('a re-index of a random bucket into %s', (_, open, numRuns
     const property = fc.asyncProperty(large, ({ keys, ...sizes }) =>
       inBucket(async (bucket) => {
         const history = historyOf(bucket, { seed: sizes.seed, keys, changes: 0, requests: 1 }, Date.now());
-        const plan = { ...sizes, prefix: '', fill: true, ranges: 1, isDisturbed: false, isComplete: true };
+        const plan = { ...sizes, prefix: '', fill: true, parts: 1, isDisturbed: false, isComplete: true };
         const { counts } = await play(bucket, history, plan);
         expect(counts).toMatchObject(expectedCounts(history.keys, true));
       }),

@@ -1,4 +1,4 @@
-/** Whole re-indexes by the product's own turn: ranges at once, turns of random length, ends and faults in the middle, changes while it lists. */
+/** Whole re-indexes by the product's own turn: parts at once, turns of random length, ends and faults in the middle, changes while it lists. */
 import { createTestCircuits } from '../fakes/circuits.ts';
 import { createAwsClients } from '../../../src/adapters/aws/clients.ts';
 import type { AwsClients } from '../../../src/adapters/aws/clients.ts';
@@ -27,7 +27,7 @@ export interface ReindexPlan {
   readonly prefix: string;
   readonly fill: boolean;
   /** Ranges, run at once. */
-  readonly ranges: number;
+  readonly parts: number;
   /** Listing pages of a turn. */
   readonly pagesMax: number;
   /** Whether turns end early, are limited and killed, by chance. */
@@ -37,7 +37,7 @@ export interface ReindexPlan {
 export interface Reindexer {
   /** Makes bucket and index as the history says. */
   begin(bucket: string, history: History): Promise<Contents>;
-  /** Re-indexes until every range is done; answers the sum of what was counted. Then tells the live path what it was not told yet. */
+  /** Re-indexes until every part is done; answers the sum of what was counted. Then tells the live path what it was not told yet. */
   run(bucket: string, history: History, plan: ReindexPlan): Promise<ShownCounts>;
   /** One turn over a whole prefix. */
   turn(bucket: string, prefix: string, controls?: Partial<TurnControls>): Promise<TurnEnd>;
@@ -46,7 +46,7 @@ export interface Reindexer {
   close(): void;
 }
 
-/** More turns than any range needs, faults included: it would never end. */
+/** More turns than any part needs, faults included: it would never end. */
 const TURNS_MAX = 500;
 
 /** Creates a re-indexer of one store and the buckets of one listing server. */
@@ -80,9 +80,9 @@ export function createReindexer(store: Store, server: ListingServer): Reindexer 
     async run(bucket, history, plan) {
       const live = createLivePath(bucket, history.changes);
       const random = createRandom(plan.seed);
-      const ends = rangeEnds(history, plan, random);
+      const ends = partEnds(history, plan, random);
       const counts = await Promise.all(
-        [...ends, undefined].map((upTo, at) => runRange({ turn, live, random, plan, bucket, after: ends[at - 1] ?? '', upTo })),
+        [...ends, undefined].map((upTo, at) => runPart({ turn, live, random, plan, bucket, after: ends[at - 1] ?? '', upTo })),
       );
       server.beforeAnswer(undefined);
       await live.tellAll();
@@ -154,7 +154,7 @@ interface LivePath {
   readonly tellAll: () => Promise<void>;
 }
 
-interface RangeRun {
+interface PartRun {
   readonly turn: ReconcileTurn;
   readonly live: LivePath;
   readonly random: Random;
@@ -165,7 +165,7 @@ interface RangeRun {
 }
 
 /** Turn after turn from the cursor that the last one left; a killed one leaves none. */
-async function runRange({ turn, random, plan, bucket, after, upTo }: RangeRun): Promise<ReconcileCounts> {
+async function runPart({ turn, random, plan, bucket, after, upTo }: PartRun): Promise<ReconcileCounts> {
   let cursor = after;
   let counts = noCounts;
   for (let turns = 0; turns < TURNS_MAX; turns += 1) {
@@ -197,10 +197,10 @@ async function runRange({ turn, random, plan, bucket, after, upTo }: RangeRun): 
   throw new Error(`not done after ${TURNS_MAX} turns, at ${JSON.stringify(cursor)}`);
 }
 
-/** Ends of the ranges but the last: at keys, and between them. */
-function rangeEnds({ keys }: History, { ranges }: ReindexPlan, random: Random): readonly string[] {
+/** Ends of the parts but the last: at keys, and between them. */
+function partEnds({ keys }: History, { parts }: ReindexPlan, random: Random): readonly string[] {
   if (keys.length === 0) return [];
-  const ends = Array.from({ length: ranges - 1 }, () => {
+  const ends = Array.from({ length: parts - 1 }, () => {
     const { key } = random.pick(keys);
     return random.integer(0, 1) === 0 ? key : Array.from(key).slice(0, random.integer(1, key.length)).join('');
   });
