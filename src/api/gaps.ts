@@ -1,141 +1,109 @@
-/** Gaps: changes that a source did not report. */
+/** Gaps: changes that may be missing, until a re-index has repaired them. */
 import { z } from 'zod';
-import { shellWord } from '../domain/commands.ts';
-import { gapDueAtMs } from '../domain/gaps/closing.ts';
-import { gapKinds, gapStates, type GapRecord } from '../domain/gaps/gap.ts';
+import { dueAtMs, isHeld, markKinds, nextOf, whyOf, type ListedGap } from '../domain/gaps/dirty.ts';
 import { ageOfText, clockText, momentOfText } from '../domain/texts.ts';
 import { columnsOf } from './command.ts';
 import { bucketName, count, cursor, limit, must, pageOf, time, timeOf, timeOfMaybe } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
+export const gapStates = ['open', 'closed'] as const;
+
 export const gap = z
   .object({
     id: z.string(),
     bucket: z.string(),
-    kind: z.enum(gapKinds).describe('What kind of change went unreported; held-deletes: deletions that wait for a person.'),
     prefix: z.string().optional().describe('Only keys with this prefix are concerned; absent: the whole bucket.'),
-    reason: z.string().describe('Why the gap was opened; the latest reason.'),
-    first_seen_at: time.describe('The time of the first change that is known to be missing.'),
-    last_seen_at: time.describe('The time of the last one.'),
-    count: count.describe('How often it was seen.'),
     state: z.enum(gapStates),
-    job_id: z
-      .string()
-      .optional()
-      .describe('The job that closes it or has closed it; of an open gap, one that began too early to close it.'),
-    closed_at: time.optional(),
-    covered: z.boolean().optional().describe('The keys of all its bulk deletes are reported one by one as well.'),
-    failures: count.optional().describe('How many jobs in a row did not close it.'),
-    waits: z
-      .object({ reason: z.string(), until: time.optional() })
-      .optional()
-      .describe('Why it is still open, and until when by the present plan.'),
-    not_before: time.optional().describe('No job is started for it before this time.'),
+    why: z.string().describe('Why the gap was opened, in a few words; the latest reason first.'),
+    reasons: z
+      .array(
+        z.object({
+          kind: z.enum(markKinds).describe('What kind of change may be missing.'),
+          count: count.describe('How often it was reported.'),
+          last_seen_at: time.describe('The time up to which it may be missing.'),
+          example: z.string().describe('The latest report, in a few words.'),
+        }),
+      )
+      .readonly(),
+    since: time.describe('The time of the first change that may be missing.'),
+    last_seen_at: time.describe('The time up to which changes may be missing. It may lie ahead, while AWS applies a change.'),
+    next: z.string().optional().describe('What happens next. Only of an open gap.'),
     due_at: time
       .optional()
-      .describe(
-        'When a job is started for it by the present plan; of an open gap that waits for no person. It moves while changes are reported.',
-      ),
-    held_deletes: count
-      .optional()
-      .describe('Deletions that the latest re-index held back, and that wait for a person. Only of the kind held-deletes.'),
-    held: z.boolean().optional().describe('No job is started for it until a re-index is requested.'),
+      .describe('When a re-index begins for it by the present plan; absent while one runs, and where none begins by itself.'),
+    job_id: z.string().optional().describe('The job that repairs it, or that has closed it.'),
+    closed_at: time.optional(),
+    failures: count.optional().describe('How many jobs in a row did not repair it.'),
+    held: z.boolean().optional().describe('No re-index begins for it until you start one.'),
   })
   .meta({
     id: 'Gap',
-    description: 'Changes of a bucket that its source did not report, so that the index may differ until a re-index closes the gap.',
+    description: 'Changes of a bucket may be missing, so the index may differ until a re-index closes the gap.',
   });
 export type Gap = z.infer<typeof gap>;
 
 const columns = columnsOf<Gap>({
   BUCKET: 'bucket',
-  KIND: 'kind',
-  STATE: 'state',
-  JOB: 'job_id',
-  COUNT: 'count',
-  FIRST: (of, nowMs) => momentOfText(of.first_seen_at, nowMs),
+  PREFIX: 'prefix',
+  SINCE: (of, nowMs) => momentOfText(of.since, nowMs),
   // changes may be missing until a change in AWS has taken effect: until now, as far as it is known
   LAST: (of, nowMs) => ageOfText(of.last_seen_at, nowMs),
-  PREFIX: 'prefix',
-  'LATEST REASON': 'reason',
+  WHY: 'why',
   NEXT: nextText,
 });
 
 /** What happens to the gap next, and when by the present plan. */
-function nextText(found: Gap, nowMs: number): string | undefined {
-  const { state, waits, held, job_id: job } = found;
-  switch (state) {
-    case 'closed':
-      return undefined;
-    case 'closing':
-      return `${job ?? 'a job'} closes it`;
-    case 'open':
-      if (held === true) return `waits for you: ${waits?.reason ?? 'start a re-index'}: \`tally reindex ${shellWord(found.bucket)}\``;
-      return waits === undefined
-        ? dueText(found, nowMs)
-        : `waits: ${waits.reason}${found.kind === 'held-deletes' ? '' : untilText(waits.until ?? found.not_before, nowMs)}`;
-  }
-}
-
-function dueText({ due_at: due }: Gap, nowMs: number): string {
-  return due === undefined || Date.parse(due) <= nowMs ? 're-index due' : `re-index at ${clockText(due, nowMs)}`;
-}
-
-function untilText(until: string | undefined, nowMs: number): string {
-  return until === undefined || Date.parse(until) <= nowMs ? '' : `, until ${clockText(until, nowMs)}`;
+function nextText({ state, job_id: job, next = '', due_at: due }: Gap, nowMs: number): string {
+  if (state === 'closed') return `closed by ${job ?? 'a re-index'}`;
+  return due === undefined || Date.parse(due) <= nowMs ? next : `${next}, at ${clockText(due, nowMs)}`;
 }
 
 export const gapRows = {
   'GET /v1/gaps': {
     operation: 'listGaps',
-    summary: 'Lists changes that a source did not report.',
+    summary: 'Lists changes that may be missing.',
     description:
-      'Such gaps, and deletions that wait for a person, are sorted by bucket, kind and prefix. The index may differ from the bucket until a re-index closes them.',
+      'A gap is open until a re-index that began after its last report has ended. Those that are open come by bucket and prefix; those that were closed in the last 30 days by bucket and time.',
     scope: 'monitor',
     query: z.strictObject({
       bucket: bucketName.exactOptional().describe('Only gaps of this bucket.'),
       state: z
         .enum(gapStates, must(`must be one of ${gapStates.join(', ')}`))
         .exactOptional()
-        .describe('Only gaps in this state.'),
+        .describe('Default: those that are open.'),
       limit,
       cursor: cursor.exactOptional(),
     }),
     answer: pageOf(gap),
     status: 200,
     errors: [],
-    example: { query: { bucket: 'photos', state: 'open' } },
-    cli: { words: 'gaps', columns, none: 'There are no gaps.', examples: ['tally gaps --state open'] },
+    example: { query: { bucket: 'photos' } },
+    cli: { words: 'gaps', columns, none: 'There are no gaps.', examples: ['tally gaps --bucket photos'] },
   },
 } as const satisfies Record<RowKey, Row>;
 export type GapsRequest = z.output<(typeof gapRows)['GET /v1/gaps']['query']>;
 
-/** Converts a stored gap to its form in the API. */
-export function gapView(record: GapRecord): Gap {
-  const { waits } = record;
-  return {
-    id: record.id,
-    bucket: record.bucket,
-    kind: record.kind,
-    prefix: record.prefix,
-    reason: record.reason,
-    first_seen_at: timeOf(record.firstSeenMs),
-    last_seen_at: timeOf(record.lastSeenMs),
-    count: record.count,
-    state: record.state,
-    job_id: record.jobId,
-    closed_at: timeOfMaybe(record.closedAtMs),
-    covered: record.covered,
-    failures: record.failures,
-    waits: waits && { reason: waits.reason, until: timeOfMaybe(waits.untilMs) },
-    not_before: timeOfMaybe(record.notBeforeMs),
-    due_at: dueAt(record),
-    held_deletes: record.heldDeletes,
-    held: record.held,
+/** Converts a gap to its form in the API. */
+export function gapView(listed: ListedGap, nowMs: number): Gap {
+  const { id, bucket, prefix, sinceMs, lastSeenMs, reasons, jobId } = listed;
+  const shown = {
+    id,
+    bucket,
+    prefix,
+    why: whyOf(listed),
+    reasons: reasons.map(({ kind, count: times, lastMs, example }) => ({ kind, count: times, last_seen_at: timeOf(lastMs), example })),
+    since: timeOf(sinceMs),
+    last_seen_at: timeOf(lastSeenMs),
+    job_id: jobId,
   };
-}
-
-function dueAt(record: GapRecord): string | undefined {
-  const dueAtMs = gapDueAtMs(record);
-  return record.state === 'open' && Number.isFinite(dueAtMs) ? timeOf(dueAtMs) : undefined;
+  if ('closedAtMs' in listed) return { ...shown, state: 'closed', closed_at: timeOf(listed.closedAtMs) };
+  const dueMs = dueAtMs(listed, nowMs);
+  return {
+    ...shown,
+    state: 'open',
+    next: nextOf(listed),
+    due_at: timeOfMaybe(Number.isFinite(dueMs) ? dueMs : undefined),
+    failures: listed.failures === 0 ? undefined : listed.failures,
+    held: isHeld(listed) || undefined,
+  };
 }

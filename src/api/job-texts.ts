@@ -53,7 +53,7 @@ export function jobFields(job: Job): Cells {
   return { ...identityOf(job), ...courseOf(job), ...countsOf(job), ...troubleOf(job) };
 }
 
-function identityOf({ id, bucket, prefix, mode, requested_by: requestedBy, fill, now, gap_ids: gapIds = [] }: Job): Cells {
+function identityOf({ id, bucket, prefix, mode, requested_by: requestedBy, fill, now }: Job): Cells {
   const wishes = [mode, ...(fill === true ? ['fill'] : []), ...(now === true ? ['now'] : [])];
   return {
     id,
@@ -61,7 +61,6 @@ function identityOf({ id, bucket, prefix, mode, requested_by: requestedBy, fill,
     prefix: prefix === '' ? undefined : prefix,
     mode: wishes.join(', '),
     'requested by': requestedBy,
-    closes: gapIds.length === 0 ? undefined : gapIds.join(' '),
   };
 }
 

@@ -74,7 +74,6 @@ export const job = z
       .optional()
       .describe('Documents that lack a field that a listing gives, or the enrichment of the bucket, are written too.'),
     now: z.boolean().optional().describe('The job did not wait for late events; it closes no gap.'),
-    gap_ids: z.array(z.string()).readonly().optional().describe('The gaps that it closes when it is done.'),
     phase: z.enum(jobPhases).optional().describe('What a running job does: it waits for late events, or it compares.'),
     waits_until: time.optional().describe('When the wait for late events ends.'),
     covers_before: time.optional().describe('Changes made before this time are covered once the job is done.'),

@@ -205,7 +205,6 @@ export function jobView(shown: JobView): Job {
     finished_at: timeOfMaybe(shown.finishedAtMs),
     fill: shown.fill,
     now: shown.now,
-    gap_ids: shown.gapIds,
     phase: shown.phase,
     waits_until: timeOfMaybe(shown.waitUntilMs),
     covers_before: timeOfMaybe(shown.coversBeforeMs),

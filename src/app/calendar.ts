@@ -73,12 +73,11 @@ export function startCalendar(core: Core): void {
   }
   const startJob: StartJob = (request, each) => core.jobs.start(request, each);
   const askToRepair = createAskToRepair(core);
-  const requestsPerDay = settings.TALLY_GAPS_LIST_REQUESTS_PER_DAY;
   const { isFailing } = circuits;
-  const closeGaps = createCloseGaps({ ...core, startJob, askToRepair, requestsPerDay, isFailing });
+  const closeGaps = createCloseGaps({ ...core, startJob, askToRepair, isFailing });
   schedules.every(CLOSE_GAPS, closeGaps, signal);
   const intervalMs = core.compareIntervalMs;
-  sweep(FULL, 'full', createVisitFull({ ...core, startJob, requestsPerDay, intervalMs }), createFullDue({ ...core, intervalMs }));
+  sweep(FULL, 'full', createVisitFull({ ...core, startJob, intervalMs }), createFullDue({ ...core, intervalMs }));
 }
 
 /** An observer like that of live events, with a separate HEAD limit and a separate writer that sends one bulk request at a time, so that live events have priority. */

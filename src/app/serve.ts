@@ -172,7 +172,7 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   reportChoices(settings, environment, telemetry);
   const core = await createCore(settings, addresses, queues, telemetry);
   const { stopping } = core;
-  const permission = createHandoverPermission({ ...core, requestsPerDay: settings.TALLY_GAPS_LIST_REQUESTS_PER_DAY });
+  const permission = createHandoverPermission(core);
   const handover = createHandover({ ...core, permission });
   const worker = workerName();
   const counter = createEventCounter({ ...core, worker });
@@ -326,7 +326,7 @@ async function connectEmbedded({ state, operations, jobs, gaps, clock }: Core): 
   for (const { bucket } of earlier) {
     try {
       // it does not wait for late events: none comes from before the start
-      await jobs.start({ bucket, prefix: '', mode: 'apply', requestedBy: 'schedule', gapIds: [], holds: true, now: true }, signal);
+      await jobs.start({ bucket, prefix: '', mode: 'apply', requestedBy: 'schedule', holds: true, now: true }, signal);
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
       // a job of the bucket that has begun may have passed the keys

@@ -5,7 +5,8 @@
  */
 import type { BucketRecord } from './bucket.ts';
 import { isUnusuallyLong } from './usual-interval.ts';
-import { NEVER_COMPARED, type GapRecord } from './gaps/gap.ts';
+import { dueAtMs, nextOf, whyOf, type DirtyMark } from './gaps/dirty.ts';
+import { allowingCommand, countOf } from './gaps/waiting-deletes.ts';
 import type { Trouble } from './process-record.ts';
 
 /** The worst first: a bucket has the first of them that is true of it. */
@@ -55,7 +56,7 @@ export interface BucketStatus {
   readonly sinceMs?: number;
   /** Absent: nothing is to be done. */
   readonly act?: BucketAct;
-  /** How many of its gaps are not closed. */
+  /** How many gaps it has. */
   readonly gaps: number;
 }
 
@@ -65,8 +66,7 @@ export interface StatusFacts {
   readonly waitsFor: Trouble | undefined;
   /** Why its documents are written without what its enrichment adds. */
   readonly unread: Trouble | undefined;
-  /** Its gaps, in any state. */
-  readonly gaps: readonly GapRecord[];
+  readonly gaps: readonly DirtyMark[];
   readonly nowMs: number;
   /** From one scheduled compare of the whole bucket to the next; 0: none is scheduled. */
   readonly compareIntervalMs: number;
@@ -79,7 +79,7 @@ type Rule = (facts: StatusFacts) => Omit<BucketStatus, 'severity' | 'gaps'> | un
 
 /** The status of the bucket. */
 export function bucketStatus(facts: StatusFacts): BucketStatus {
-  const gaps = unclosed(facts.gaps).length;
+  const gaps = facts.gaps.length;
   for (const rule of rules) {
     const found = rule(facts);
     if (found !== undefined) return { ...found, severity: severityOf(found.state), gaps };
@@ -205,31 +205,20 @@ const rules: readonly Rule[] = [
       : undefined,
 ];
 
-function heldRule({ gaps }: StatusFacts): ReturnType<Rule> {
-  const held = unclosed(gaps).filter(({ heldDeletes = 0 }) => heldDeletes > 0);
-  if (held.length === 0) return undefined;
-  const deletions = heldIn(held);
-  const deleted = Math.max(...held.map(({ deletedBefore = 0 }) => deletedBefore));
-  const waits = deletions === 1 ? 'waits' : 'wait';
+function heldRule({ record: { bucket, waiting = [] } }: StatusFacts): ReturnType<Rule> {
+  const count = countOf(waiting);
+  if (count === 0) return undefined;
+  const command = allowingCommand(bucket, waiting);
   return {
     state: 'deletions_held',
-    sentence: `${deleted === 0 ? countText(deletions, 'deletion') : `${numberText(deleted)} deleted, ${numberText(deletions)}`} ${waits} for you`,
-    sinceMs: firstSeen(held),
-    act: 'gaps',
+    sentence: `${countText(count, 'deletion')} ${count === 1 ? 'waits' : 'wait'} for you: look at the bucket, and if it is as intended, run \`${command}\``,
+    sinceMs: Math.min(...waiting.map(({ sinceMs }) => sinceMs)),
+    act: 'jobs',
   };
 }
 
-/** How many deletions these gaps hold: those of a prefix within another one are among those of that one. */
-function heldIn(gaps: readonly GapRecord[]): number {
-  const byPrefix = new Map<string, number>();
-  for (const { prefix = '', heldDeletes = 0 } of gaps) byPrefix.set(prefix, Math.max(heldDeletes, byPrefix.get(prefix) ?? 0));
-  const prefixes = [...byPrefix.keys()];
-  const outer = prefixes.filter((prefix) => !prefixes.some((other) => other !== prefix && prefix.startsWith(other)));
-  return outer.reduce((sum, prefix) => sum + (byPrefix.get(prefix) ?? 0), 0);
-}
-
 function differsRule({ gaps, nowMs }: StatusFacts): ReturnType<Rule> {
-  const [found] = unclosed(gaps)
+  const [found] = gaps
     .flatMap(({ differences }) => differences ?? [])
     .toSorted((a, b) => b.missing + b.stale + b.phantom - (a.missing + a.stale + a.phantom));
   if (found === undefined) return undefined;
@@ -283,28 +272,23 @@ function noneSince(waySinceMs: number | undefined, nowMs: number): string {
 
 function neverComparedRule({ record: { lastComparedAtMs, createdAtMs }, gaps, nowMs }: StatusFacts): ReturnType<Rule> {
   if (lastComparedAtMs !== undefined) return undefined;
-  const whole = unclosed(gaps).find(({ prefix, kind }) => prefix === undefined && kind === 'loss');
-  const next = whole === undefined ? undefined : nextText(whole, nowMs);
+  const whole = gaps.find(({ prefix }) => prefix === undefined);
   return {
     state: 'never_compared',
-    sentence: `All of it was never compared${next === undefined ? '' : `: ${next}`}`,
+    sentence: `All of it was never compared${whole === undefined ? '' : `: ${nextText(whole, nowMs)}`}`,
     sinceMs: createdAtMs,
-    act: next === undefined ? 'reindex' : 'gaps',
+    act: whole === undefined ? 'reindex' : 'gaps',
   };
 }
 
-function gapRule({ gaps, nowMs, record: { lastComparedAtMs } }: StatusFacts): ReturnType<Rule> {
-  const open = unclosed(gaps);
-  const [worst] = open.toSorted((a, b) => a.firstSeenMs - b.firstSeenMs);
+function gapRule({ gaps, nowMs }: StatusFacts): ReturnType<Rule> {
+  const [worst] = gaps.toSorted((a, b) => a.sinceMs - b.sinceMs);
   if (worst === undefined) return undefined;
-  const next = nextText(worst, nowMs);
-  // it was compared, before all of its events were known to arrive
-  const reason = worst.reason === NEVER_COMPARED && lastComparedAtMs !== undefined ? 'of its first minutes' : worst.reason;
-  const others = open.length === 1 ? '' : ` and ${countText(open.length - 1, 'other gap')}`;
+  const others = gaps.length === 1 ? '' : `, and ${countText(gaps.length - 1, 'other gap')}`;
   return {
     state: 'gap_open',
-    sentence: `Changes may be missing (${reason}${others})${next === undefined ? '' : `: ${next}`}`,
-    sinceMs: worst.firstSeenMs,
+    sentence: `Changes may be missing (${whyOf(worst)}${others}): ${nextText(worst, nowMs)}`,
+    sinceMs: worst.sinceMs,
     act: 'gaps',
   };
 }
@@ -327,19 +311,10 @@ function overdueRule({ record: { lastComparedAtMs = 0 }, nowMs, compareIntervalM
   return { state: 'overdue', sentence: `All of it was last compared ${ageText(ageMs)} ago`, sinceMs: lastComparedAtMs, act: 'reindex' };
 }
 
-/** What happens next to the gap, as far as it is known. */
-function nextText({ state, jobId, waits, notBeforeMs = 0 }: GapRecord, nowMs: number): string | undefined {
-  if (state === 'closing') return `${jobId ?? 'a re-index'} is closing the gap`;
-  if (waits === undefined) return undefined;
-  return notBeforeMs > nowMs ? `${waits.reason} (in ${ageText(notBeforeMs - nowMs)})` : waits.reason;
-}
-
-function unclosed(gaps: readonly GapRecord[]): readonly GapRecord[] {
-  return gaps.filter(({ state }) => state !== 'closed');
-}
-
-function firstSeen(gaps: readonly GapRecord[]): number {
-  return Math.min(...gaps.map(({ firstSeenMs }) => firstSeenMs));
+/** What happens next to the gap, and in what time. */
+function nextText(mark: DirtyMark, nowMs: number): string {
+  const dueMs = dueAtMs(mark, nowMs);
+  return Number.isFinite(dueMs) && dueMs > nowMs ? `${nextOf(mark)} (in ${ageText(dueMs - nowMs)})` : nextOf(mark);
 }
 
 function whatOf({ findings }: { readonly findings: readonly { readonly what: string }[] }): string {

@@ -68,8 +68,6 @@ export const connectionCheckSchema = z.object({
   findings: z.array(z.object({ code: z.string(), what: z.string() })),
   /** Since when events have been lost; absent: they arrive, as far as is known. */
   brokenSinceMs: z.number().optional(),
-  /** When a gap was last opened for what is lost. */
-  lossToldAtMs: z.number().optional(),
   /** What keeps the documents of the bucket from being enriched, and since when. */
   unread: z.object({ reason: z.string(), sinceMs: z.number() }).optional(),
   /** It was in order once. */
@@ -85,6 +83,18 @@ const eventQueueSchema = z.object({
   waitedMs: z.number().optional(),
 });
 export type EventQueue = z.infer<typeof eventQueueSchema>;
+
+/** Deletions that jobs held back, and that wait for a person, by the prefix of the job (src/domain/gaps/waiting-deletes.ts). */
+export const waitingDeletesSchema = z.array(
+  z.object({
+    prefix: z.string(),
+    count: z.number(),
+    /** The beginning of the job that counted them. */
+    order: z.number(),
+    sinceMs: z.number(),
+  }),
+);
+export type WaitingDeletes = z.infer<typeof waitingDeletesSchema>;
 
 /** A connected bucket, as stored. Decisions use a copy that was read by id at most C = 10 s ago. */
 export const bucketRecordSchema = z.object({
@@ -127,6 +137,10 @@ export const bucketRecordSchema = z.object({
   refused: z.object({ jobId: z.string(), count: z.number(), atMs: z.number() }).optional(),
   /** Documents that lack their enrichment after the last job over the whole bucket that was to fill it in. */
   unenriched: z.object({ jobId: z.string(), count: z.number(), atMs: z.number() }).optional(),
+  /** Deletions that jobs held back, and that a person has not allowed. */
+  waiting: waitingDeletesSchema.optional(),
+  /** The last repair of the whole bucket that Tally began by itself: when it ended, and how long it compared. */
+  repaired: z.object({ atMs: z.number(), comparingMs: z.number() }).optional(),
   /** What the watch of its connection found last. */
   connectionCheck: connectionCheckSchema.optional(),
   /** Only for buckets whose source does not report expirations: when the lifecycle rules were last read and the objects that they expire were last checked. */

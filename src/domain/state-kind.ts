@@ -3,7 +3,7 @@ export const stateKinds = [
   'bucket',
   'unconnected',
   'gap',
-  'gap-budget',
+  'gap-history',
   'job',
   'queue',
   'lock',

@@ -3,8 +3,8 @@
  * script contains neither zod nor a second list of anything.
  */
 import { contract } from '../api/contract.ts';
+import { gapStates } from '../api/gaps.ts';
 import { bucketSources, enrichModes } from '../domain/bucket.ts';
-import { gapStates } from '../domain/gaps/gap.ts';
 import { keyScopes } from '../domain/identity/actor.ts';
 import { EXPIRES_IN_DAYS_DEFAULT, EXPIRES_IN_DAYS_MAX } from '../domain/identity/api-key.ts';
 import { auditEvents } from '../domain/identity/audit.ts';

@@ -130,13 +130,9 @@ const connectionSettings = {
 };
 
 /** The settings of re-index and of closing gaps. */
-
 const reindexSettings = {
-  TALLY_GAPS_LIST_REQUESTS_PER_DAY: integer(0, 1_000_000_000, 200_000).describe(
-    'The number of LIST requests that closing the gaps of one bucket and its scheduled compare may use in a day on average; those of one day may come at once. 200,000 requests list 200 million objects and cost one US dollar. With 0, gaps stay open until a re-index is started by hand.',
-  ),
   TALLY_COMPARE_INTERVAL_DAYS: integer(0, 365, 7).describe(
-    'How often each bucket is compared whole with its index, in days, whatever its source: events may be lost where nothing sees it. A million objects take a thousand LIST requests, which cost half a cent, within the requests of TALLY_GAPS_LIST_REQUESTS_PER_DAY. With 0, no compare is scheduled.',
+    'How often each bucket is compared whole with its index, in days, whatever its source: events may be lost where nothing sees it. A million objects take a thousand LIST requests, which cost half a cent. With 0, no compare is scheduled.',
   ),
   TALLY_REINDEX_LISTINGS: integer(1, 64, 8).describe(
     'The number of parts of jobs that this process compares at the same time. A listing is serial and takes 60 to 150 ms per 1,000 keys, so a single one would leave the index idle; the default is 8.',

@@ -31,7 +31,7 @@ const schemas: Readonly<Record<StateKind, z.ZodType>> = {
   bucket: refs.bucket('').schema,
   unconnected: refs.unconnected('').schema,
   gap: refs.gap('').schema,
-  'gap-budget': refs.gapBudget('').schema,
+  'gap-history': refs.gapHistory('').schema,
   job: refs.job('').schema,
   queue: refs.queue('').schema,
   // a lease, or the record by which a store is tried

@@ -8,6 +8,7 @@ import { checkRequest } from '../../src/api/row.ts';
 import { keyRecordOf } from '../../src/domain/identity/api-key.ts';
 import type { StateStore } from '../../src/pipeline/ports/state.ts';
 import type { Store } from '../../src/pipeline/ports/store.ts';
+import { markSeenAt } from '../support/fakes/gap-records.ts';
 import { refs, updateRecord } from '../../src/pipeline/records/stored.ts';
 import { exampleRequest } from '../support/example-request.ts';
 import { get } from '../support/identity/browser.ts';
@@ -81,7 +82,7 @@ describe('requests that are not as documented', () => {
     ['searchObjects', { query: { prefx: 'a' } }, 'prefx: there is no such parameter'],
     ['searchObjects', { body: 7 }, 'body: this operation takes no body'],
     ['explainObject', { params: { bucket: 'photos' } }, 'key: must be given'],
-    ['listGaps', { query: { state: 'ajar' } }, 'state: must be one of open, closing, closed'],
+    ['listGaps', { query: { state: 'ajar' } }, 'state: must be one of open, closed'],
     ['addBucket', { body: { bucket: 'photos', topic_arn: 'arn:aws:sqs:eu-west-1:123456789012:uploads' } }, 'topic_arn: must be the ARN'],
     ['addBucket', { body: { bucket: 'photos', topicArn: 'x' } }, 'topicArn: there is no such field'],
     ['addBucket', {}, 'body: must be given'],
@@ -155,8 +156,7 @@ async function startWorld({ operation }: PlacedRow) {
   await deadLetters.send(message!, { code: 'message.not-json', reason: 'Unexpected token' }, []);
   for (const letter of queues.messages(LETTERS)) Object.assign(letter, { messageId: LETTER_ID });
   const atMs = clock.nowMs();
-  const seen = { firstSeenMs: atMs, lastSeenMs: atMs, openedAtMs: atMs, toldAtMs: atMs, count: 1 };
-  const gap = { id: 'gap:photos:loss', bucket: 'photos', kind: 'loss', reason: 'a dead letter', state: 'open', ...seen } as const;
+  const gap = markSeenAt(atMs);
   await updateRecord(state, refs.gap(gap.id), () => gap);
   const id = 'job-0mk3x1a2b-0123456789ab';
   const job = { id, bucket: 'photos', prefix: '', mode: 'report', requestedBy: 'test', createdAtMs: atMs, state: 'queued' } as const;

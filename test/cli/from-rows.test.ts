@@ -304,28 +304,22 @@ describe('exactly', () => {
 
   it('gaps says of each what happens next, and when by the present plan', async () => {
     const world = createCliWorld();
-    const held = { ...gap, held: true, waits: { reason: 'the bucket was connected without a first re-index' } };
-    const waits = { reason: 'job-7 failed: \u001b[2J', until: '2026-01-02T05:09:05.000Z' };
     const items = [
       gap,
       { ...gap, due_at: '2026-01-02T05:07:05.000Z', last_seen_at: '2026-01-02T08:04:05.000Z' },
-      { ...gap, waits },
-      { ...gap, not_before: '2026-01-02T05:09:05.000Z', waits: { reason: 'job-8 runs first' } },
-      { ...gap, state: 'closing', job_id: 'job-7' },
-      { ...gap, state: 'closed', job_id: 'job-6' },
-      held,
+      { ...gap, prefix: 'a/b', next: 'job-7 failed: \u001b[2J', due_at: '2026-01-02T05:09:05.000Z' },
+      { ...gap, next: 'job-7 repairs it', job_id: 'job-7' },
+      { ...gap, state: 'closed', next: undefined, job_id: 'job-6' },
     ];
     world.nextAnswers({ items });
     const { stdout } = await world.run('gaps');
     expect(cellsOf(stdout.trimEnd())).toEqual([
-      'BUCKET | KIND | STATE | JOB | COUNT | FIRST | LAST | PREFIX | LATEST REASON | NEXT',
-      'photos | loss | open | - | 2 | 2 h | 2 h | - | dead letter: record.key-missing | re-index due',
-      'photos | loss | open | - | 2 | 2 h | 0 s | - | dead letter: record.key-missing | re-index at 05:07 UTC (in 3 min)',
-      'photos | loss | open | - | 2 | 2 h | 2 h | - | dead letter: record.key-missing | waits: job-7 failed: \\u{1b}[2J, until 05:09 UTC (in 5 min)',
-      'photos | loss | open | - | 2 | 2 h | 2 h | - | dead letter: record.key-missing | waits: job-8 runs first, until 05:09 UTC (in 5 min)',
-      'photos | loss | closing | job-7 | 2 | 2 h | 2 h | - | dead letter: record.key-missing | job-7 closes it',
-      'photos | loss | closed | job-6 | 2 | 2 h | 2 h | - | dead letter: record.key-missing | -',
-      'photos | loss | open | - | 2 | 2 h | 2 h | - | dead letter: record.key-missing | waits for you: the bucket was connected without a first re-index: `tally reindex photos`',
+      'BUCKET | PREFIX | SINCE | LAST | WHY | NEXT',
+      'photos | - | 2 h | 2 h | dead letter: record.key-missing (2 times) | a re-index begins',
+      'photos | - | 2 h | 0 s | dead letter: record.key-missing (2 times) | a re-index begins, at 05:07 UTC (in 3 min)',
+      'photos | a/b | 2 h | 2 h | dead letter: record.key-missing (2 times) | job-7 failed: \\u{1b}[2J, at 05:09 UTC (in 5 min)',
+      'photos | - | 2 h | 2 h | dead letter: record.key-missing (2 times) | job-7 repairs it',
+      'photos | - | 2 h | 2 h | dead letter: record.key-missing (2 times) | closed by job-6',
     ]);
   });
 

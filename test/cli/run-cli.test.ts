@@ -50,7 +50,7 @@ describe('wrong usage', () => {
     [['du', '--by', 'shape'], 'one of folder, extension, class, size, age, bucket'],
     [['search', '--limit', '1e2'], 'a whole number from 1 to 1000'],
     [['bucket', 'add', 'photos', '--source', 'pigeon'], 'Allowed choices are notification, topic, eventbridge, routed'],
-    [['gaps', '--state', 'ajar'], 'Allowed choices are open, closing, closed'],
+    [['gaps', '--state', 'ajar'], 'Allowed choices are open, closed'],
     [['reindex', 'photos', '--mode', 'guess'], 'Allowed choices are apply, report'],
     [['dead-letters', 'replay'], 'ids or --all must be given'],
     [['dead-letters', 'replay', 'letter-1', '--all'], 'ids cannot be given with --all'],

@@ -11,7 +11,8 @@ import { usageBy } from '../../src/domain/search/groups.ts';
 import type { BucketPart, Readable } from '../../src/domain/access/readable.ts';
 import { statusForReaders } from '../../src/domain/bucket-status.ts';
 import { nameOf, type ObjectDocument } from '../../src/domain/documents/document.ts';
-import type { GapRecord } from '../../src/domain/gaps/gap.ts';
+import { markSeenAt } from '../support/fakes/gap-records.ts';
+import type { DirtyMark } from '../../src/domain/gaps/dirty.ts';
 import { RequestError } from '../../src/domain/request-error.ts';
 import type { Store } from '../../src/pipeline/ports/store.ts';
 import { refs, updateRecord } from '../../src/pipeline/records/stored.ts';
@@ -88,7 +89,7 @@ const isSome = (readable: Readable, bucket: string): boolean =>
   readable === 'everything' || readable.some((part) => part.bucket === bucket);
 const isWhole = (readable: Readable, bucket: string): boolean =>
   readable === 'everything' || readable.some((part) => part.bucket === bucket && part.prefix === '');
-const touchesGap = (readable: Readable, { bucket, prefix = '' }: Pick<GapRecord, 'bucket' | 'prefix'>): boolean =>
+const touchesGap = (readable: Readable, { bucket, prefix = '' }: Pick<DirtyMark, 'bucket' | 'prefix'>): boolean =>
   readable === 'everything' ||
   readable.some((part) => part.bucket === bucket && (part.prefix.startsWith(prefix) || prefix.startsWith(part.prefix)));
 
@@ -109,15 +110,9 @@ async function fill(
   for (const [at, [bucket, prefix]] of gapPrefixes.entries()) {
     if (!touchesGap(readable, { bucket, ...(prefix !== undefined && { prefix }) })) continue;
     const id = `gap:${bucket}:${at}`;
-    const seen = { firstSeenMs: nowMs - at, lastSeenMs: nowMs, count: 1, openedAtMs: nowMs, toldAtMs: nowMs, reason: `reason ${at}` };
-    await updateRecord(store.state, refs.gap(id), () => ({
-      id,
-      bucket,
-      kind: 'loss' as const,
-      state: 'open' as const,
-      ...(prefix !== undefined && { prefix }),
-      ...seen,
-    }));
+    const reasons: DirtyMark['reasons'] = [{ kind: 'loss', count: 1, lastMs: nowMs, example: `reason ${at}` }];
+    const more = { id, bucket, reasons, ...(prefix !== undefined && { prefix }) };
+    await updateRecord(store.state, refs.gap(id), () => markSeenAt(nowMs - at, more));
   }
   const documents = things
     .filter((thing) => isIn(readable, thing))

@@ -82,7 +82,7 @@ function termOf(file: string, text: string): number {
 const KEYS = 'domain/identity/api-key.ts';
 const QUEUE = 'domain/provisioning/checks/queues.ts';
 const WATCH = 'domain/provisioning/planning/watch.ts';
-const CLOSING = 'domain/gaps/closing.ts';
+const DIRTY = 'domain/gaps/dirty.ts';
 const SERVER = 'http/server.ts';
 const USUAL_INTERVAL = 'domain/usual-interval.ts';
 const tombstones = wordOf('domain/ordering/constants.ts', 'TOMBSTONE_LIFE_MS', 'd');
@@ -211,11 +211,7 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
       wordOf('pipeline/observing/absence-limit.ts', 'HALF_FROM'),
     ],
     ['could not be served for {} minutes: the', handedOverAfter],
-    [
-      're-indexed after {} s without a further report, and {} minutes after',
-      of(CLOSING, 'GAP_QUIET_MS', 's'),
-      of(CLOSING, 'GAP_OPEN_MAX_MS', 'min'),
-    ],
+    ['begins {} s after the last report, and {} minutes after', of(DIRTY, 'QUIET_MS', 's'), of(DIRTY, 'OPEN_MAX_MS', 'min')],
     ['for the first time after {} % of', of('pipeline/gaps/expired-messages.ts', 'RETENTION_PART', '%')],
     ['tombstones are removed after {} days', tombstones],
     [

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { bucketStates } from '../../src/domain/bucket-status.ts';
-import { gapKinds } from '../../src/domain/gaps/gap.ts';
+import { markKinds } from '../../src/domain/gaps/dirty.ts';
 
 const read = (path: string): string => readFileSync(new URL(`../../docs/${path}`, import.meta.url), 'utf8');
 
@@ -19,5 +19,5 @@ it('of a bucket are all in the table of its status', () => {
 });
 
 it('of gaps are all in the table of gaps', () => {
-  expect(rowsOf('operate/reindex-gaps.md', 'Gaps').toSorted()).toEqual(expect.arrayContaining([...gapKinds]));
+  expect(rowsOf('operate/reindex-gaps.md', 'Gaps').toSorted()).toEqual(expect.arrayContaining([...markKinds]));
 });

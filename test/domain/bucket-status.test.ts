@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { BucketRecord, ConnectionCheck, WatchedState } from '../../src/domain/bucket.ts';
 import { bucketStates, bucketStatus, type BucketState, type StatusFacts } from '../../src/domain/bucket-status.ts';
-import { gapStates, type GapRecord } from '../../src/domain/gaps/gap.ts';
-import { gapSeenAt } from '../support/fakes/gap-records.ts';
+import { markSeenAt } from '../support/fakes/gap-records.ts';
 import { bucketRecord } from '../support/worlds/reindex.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 24, 14, 30);
@@ -11,9 +10,9 @@ const DAY_MS = 86_400_000;
 
 const well: BucketRecord = { ...bucketRecord, provenAtMs: NOW_MS - DAY_MS, lastComparedAtMs: NOW_MS - 4 * MINUTE_MS };
 
-const gap = gapSeenAt(NOW_MS - MINUTE_MS, { id: 'gap:b:loss', bucket: 'b', kind: 'loss' });
+const gap = markSeenAt(NOW_MS - 2 * MINUTE_MS, { bucket: 'b' });
 
-const differences = { jobId: 'job-1', atMs: Date.UTC(2026, 10, 24, 14, 2), missing: 25, stale: 0, phantom: 31 };
+const differences = { jobId: 'job-1', prefix: '', atMs: Date.UTC(2026, 10, 24, 14, 2), missing: 25, stale: 0, phantom: 31 };
 
 function statusOf(
   { record = {}, ...facts }: Partial<Omit<StatusFacts, 'record'>> & { readonly record?: Partial<BucketRecord> } = {},
@@ -44,34 +43,38 @@ describe('the status of a bucket', () => {
     expect(statusOf()).toEqual({ state: 'ok', severity: 'ok', sentence: 'No known difference; compared 4 minutes ago', gaps: 0 });
   });
 
-  it.each(gapStates)('counts a gap that is %s as what it is', (state) => {
-    expect(statusOf({ gaps: [{ ...gap, state }] })).toMatchObject(
-      state === 'closed' ? { state: 'ok', gaps: 0 } : { state: 'gap_open', gaps: 1, act: 'gaps' },
+  it('says why changes may be missing since the oldest gap, and what happens next', () => {
+    const next = { ...gap, sinceMs: NOW_MS, waits: { untilMs: NOW_MS + 7 * MINUTE_MS, why: 'AWS needs some minutes' } };
+    expect(statusOf({ gaps: [next] })).toEqual({
+      state: 'gap_open',
+      severity: 'warning',
+      sentence: 'Changes may be missing (lost): AWS needs some minutes (in 7 minutes)',
+      sinceMs: NOW_MS,
+      act: 'gaps',
+      gaps: 1,
+    });
+    expect(statusOf({ gaps: [next, { ...gap, jobId: 'job-1' }] }).sentence).toBe(
+      'Changes may be missing (lost, and 1 other gap): job-1 repairs it',
     );
   });
 
-  it('says how many deletions wait for a person, once, however many gaps wait for the same', () => {
-    const held = { ...gap, heldDeletes: 1_035 };
-    const of = (gaps: readonly GapRecord[]) => statusOf({ gaps }).sentence;
-    expect(of([held])).toBe('1,035 deletions wait for you');
-    expect(of([held, { ...held, id: 'gap:b:bulk-delete' }, { ...held, id: 'gap:b:loss:a', prefix: 'a/', heldDeletes: 35 }])).toBe(
-      '1,035 deletions wait for you',
-    );
-    expect(of([{ ...held, prefix: 'a/', heldDeletes: 1 }])).toBe('1 deletion waits for you');
-    expect(
-      of([
-        { ...held, prefix: 'a/', heldDeletes: 3 },
-        { ...held, prefix: 'b/', heldDeletes: 4 },
-      ]),
-    ).toBe('7 deletions wait for you');
-    expect(statusOf({ gaps: [{ ...held, state: 'closing' }] }).state).toBe('deletions_held');
+  it('says how many deletions wait for a person, and what to run', () => {
+    const of = (...waiting: readonly (readonly [string, number])[]) =>
+      statusOf({ record: { waiting: waiting.map(([prefix, count]) => ({ prefix, count, order: 1, sinceMs: 3 })) } });
+    expect(of(['', 1_035], ['a/', 35])).toMatchObject({
+      state: 'deletions_held',
+      sentence: '1,035 deletions wait for you: look at the bucket, and if it is as intended, run `tally reindex b --allow-deletes 1035`',
+      sinceMs: 3,
+    });
+    expect(of(['a/', 1]).sentence).toMatch(/^1 deletion waits for you: .*`tally reindex b --allow-deletes 1 --prefix a\/`$/);
+    expect(of(['a/', 3], ['b/', 4]).sentence).toMatch(/^7 deletions wait/);
   });
 
   it('says what the last report found, and when', () => {
     const sentence = '25 objects are missing, 31 objects are found that S3 does not have since the report of 14:02 UTC';
-    expect(statusOf({ gaps: [{ ...gap, differences }] })).toMatchObject({ state: 'differs', severity: 'bad', sentence });
+    expect(statusOf({ gaps: [{ ...gap, differences: [differences] }] })).toMatchObject({ state: 'differs', severity: 'bad', sentence });
     const earlier = { ...differences, atMs: differences.atMs - DAY_MS, missing: 0, phantom: 0, stale: 1 };
-    expect(statusOf({ gaps: [{ ...gap, differences: earlier }] }).sentence).toBe(
+    expect(statusOf({ gaps: [{ ...gap, differences: [earlier] }] }).sentence).toBe(
       '1 object is outdated since the report of 2026-11-23 14:02 UTC',
     );
   });
@@ -95,13 +98,11 @@ describe('the status of a bucket', () => {
 
   it('says what is awaited until the whole is compared', () => {
     expect(without(uncompared)).toMatchObject({ state: 'never_compared', act: 'reindex' });
-    const waits = { reason: 'AWS needs some minutes' };
-    expect(without(uncompared, { gaps: [{ ...gap, waits, notBeforeMs: NOW_MS + 7 * MINUTE_MS }] }).sentence).toBe(
+    const waits = { untilMs: NOW_MS + 7 * MINUTE_MS, why: 'AWS needs some minutes' };
+    expect(without(uncompared, { gaps: [{ ...gap, waits }] }).sentence).toBe(
       'All of it was never compared: AWS needs some minutes (in 7 minutes)',
     );
-    expect(without(uncompared, { gaps: [{ ...gap, state: 'closing', jobId: 'job-2' }] }).sentence).toBe(
-      'All of it was never compared: job-2 is closing the gap',
-    );
+    expect(without(uncompared, { gaps: [{ ...gap, jobId: 'job-2' }] }).sentence).toBe('All of it was never compared: job-2 repairs it');
   });
 
   it('names a compare that is older than two intervals, unless none is scheduled', () => {
@@ -150,12 +151,6 @@ describe('the status of a bucket', () => {
     expect(statusOf({ unread, record: { enrich: 'none', unenriched } }).state).toBe('ok');
   });
 
-  it('Fix: does not say of a bucket that was compared that it never was', () => {
-    const first = { ...gap, reason: 'never compared' };
-    expect(statusOf({ gaps: [first] }).sentence).toBe('Changes may be missing (of its first minutes)');
-    expect(statusOf({ gaps: [first], record: { lastComparedAtMs: undefined } }).sentence).toContain('never compared');
-  });
-
   it('is that of the worst of all', () => {
     const unread = { level: 'enrichment', name: 'b', code: 'object.denied', reason: 'HEAD: 403', sinceMs: 3 } as const;
     const circuit = { level: 'bucket', name: 'b', code: 'bucket.missing', reason: 'no such bucket', sinceMs: 1, seenAtMs: 2 } as const;
@@ -168,8 +163,8 @@ describe('the status of a bucket', () => {
       ['gap_open', {}, { gaps: [gap] }],
       ['differs', { enrich: 'head' }, { unread }],
       ['differs', { refused: { jobId: 'job-1', count: 3, atMs: NOW_MS } }, {}],
-      ['differs', {}, { gaps: [{ ...gap, differences }] }],
-      ['deletions_held', {}, { gaps: [{ ...gap, differences, heldDeletes: 3 }] }],
+      ['differs', {}, { gaps: [{ ...gap, differences: [differences] }] }],
+      ['deletions_held', { waiting: [{ prefix: '', count: 3, order: 1, sinceMs: 1 }] }, {}],
       ['waiting', {}, { waitsFor: circuit }],
       ['paused', check('paused'), {}],
       ['events_lost', check('broken', { brokenSinceMs: 1 }), {}],

@@ -65,7 +65,7 @@ describe.skipIf(awsEndpoint() === undefined)('fifty buckets', () => {
       const names = join(folder, 'buckets.txt');
       await writeFile(names, [...buckets, missing].join('\n'));
       const store = { TALLY_INDEX_URL: `sqlite:${join(folder, 'index.sqlite')}`, TALLY_QUEUE_URL: queue.url };
-      const daemon = await startDaemon({ ...store, AWS_ENDPOINT_URL: proxy.url, TALLY_GAPS_LIST_REQUESTS_PER_DAY: '0' });
+      const daemon = await startDaemon({ ...store, AWS_ENDPOINT_URL: proxy.url });
       const args = ['bucket', 'add', '--apply', '--json', '--source', source, '--switch-on-eventbridge', '--from-file', names];
       const before = await foreign();
 

@@ -18,10 +18,7 @@ describe.skipIf(!awsEndpoint() || !canBrowse('the story of connecting in Chromiu
 
   beforeAll(async () => {
     work = createTestAws(awsEndpoint() ?? '');
-    [world, browser] = await Promise.all([
-      startWorld({ env: { TALLY_INSTALLATION: INSTALLATION, TALLY_GAPS_LIST_REQUESTS_PER_DAY: '200000' } }),
-      startChromium(),
-    ]);
+    [world, browser] = await Promise.all([startWorld({ env: { TALLY_INSTALLATION: INSTALLATION } }), startChromium()]);
   });
   afterEach(async () => {
     for (const { context } of windows.splice(0)) await context.close();

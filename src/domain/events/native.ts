@@ -41,7 +41,7 @@ export function parseNative(value: JsonObject, isAws: boolean): readonly RecordR
 }
 
 /** What only a synthetic record says. A `DeleteObjects` has no key: it is a bulk delete. */
-function syntheticFacts({ eventSource, eventName, errorCode, requestID }: JsonObject, object: unknown, isAws: boolean) {
+function syntheticFacts({ eventSource, eventName, errorCode }: JsonObject, object: unknown, isAws: boolean) {
   const name = textOf(eventName);
   const isRouted = isAws && isCall(name) && (isAbsent(eventSource) || eventSource === 's3.amazonaws.com');
   const call = { eventName: name, errorCode, key: valueAt(object, 'key'), deleteMarker: valueAt(object, 'isDeleteMarker') };
@@ -50,6 +50,5 @@ function syntheticFacts({ eventSource, eventName, errorCode, requestID }: JsonOb
     change: callChange(call),
     spelling: isRouted ? 'raw' : 'either',
     isOwnForm: false,
-    requestId: requestID,
   } as const;
 }

@@ -113,8 +113,6 @@ export interface ChangeRecord {
   readonly sizeBytes?: number;
   /** Absent when the source gives none (an empty string counts as none). */
   readonly versionId?: string;
-  /** Of deletes that an audit trail reports: the ID of the API request. The events of one DeleteObjects call share it. */
-  readonly requestId?: string;
   /** True for an EventBridge record in an SNS envelope: S3 did not necessarily write it, because others may publish to the topic. */
   readonly throughTopic?: true;
 }
@@ -152,8 +150,6 @@ export interface RecordFacts {
   readonly etag?: unknown;
   readonly sizeBytes?: unknown;
   readonly versionId?: unknown;
-  /** Of an audit trail. */
-  readonly requestId?: unknown;
 }
 
 /** Makes the records of a change: one, or two where its key may be spelled in two ways. It is rejected when it names no valid bucket or key (`record.bucket-invalid`, `record.key-missing`, `record.key-invalid`). */
@@ -192,12 +188,10 @@ function addStated(record: Writable<ChangeRecord>, facts: RecordFacts): void {
   const sizeBytes = sizeOf(facts.sizeBytes);
   const versionId = idOf(facts.versionId);
   const sequencer = facts.isOwnForm && isReadable(facts) ? idOf(facts.sequencer) : undefined;
-  const requestId = requestIdOf(facts);
   if (sequencer !== undefined) record.sequencer = sequencer;
   if (!isAbsent(etag)) record.etag = etag;
   if (sizeBytes !== undefined) record.sizeBytes = sizeBytes;
   if (versionId !== undefined) record.versionId = versionId;
-  if (requestId !== undefined) record.requestId = requestId;
 }
 
 /** Whether all that states the result can be read: a field that is there but cannot be makes the form another one. */
@@ -209,12 +203,4 @@ function isReadable({ etag, versionId, sizeBytes }: RecordFacts): boolean {
 
 function sizeOf(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
-}
-
-/** A request ID as S3 and CloudTrail write them. It only ever proves something, so any other value counts as absent. */
-const REQUEST_ID = /^[\w-]{8,128}$/;
-
-function requestIdOf({ change, requestId }: RecordFacts): string | undefined {
-  const isDelete = change.kind === 'deleted' || change.kind === 'marker-created' || change.kind === 'bulk-deleted';
-  return isDelete && typeof requestId === 'string' && REQUEST_ID.test(requestId) ? requestId : undefined;
 }

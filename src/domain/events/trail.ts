@@ -23,7 +23,6 @@ export function parseTrail(event: JsonObject, isAws: boolean): readonly RecordRe
     eventTime: timeOf(detail.eventTime) === undefined ? event.time : detail.eventTime,
     isOwnForm: false,
     versionId: valueAt(responseElements, 'x-amz-version-id'),
-    requestId: detail.requestID,
   };
   const source = textOf(valueAt(requestParameters, 'renameSource')) || textOf(valueAt(requestParameters, 'x-amz-rename-source'));
   if (eventName !== 'RenameObject' || source === '' || facts.change.kind === 'ignored') return recordsOf(facts);

@@ -290,18 +290,18 @@ const DELETIONS_MIN = 1_000;
 
 /**
  * How many tombstones a job may write: the larger of 1,000 and a tenth of the documents under its prefix. Undefined (no limit)
- * if it closes gaps of deletes and no others. Only what the caller allows if deletions of its keys wait for a person, or if the bucket is
+ * if they were announced. Only what the caller allows if deletions of its keys wait for a person, or if the bucket is
  * empty and the index is not: whatever the job closes, a bulk delete that names no keys consents to none of them.
  */
 export function tombstoneLimit(facts: {
   readonly documentsAtStart: number;
   readonly isEmptyBucket: boolean;
-  readonly closesDeletes: boolean;
+  readonly areAnnounced: boolean;
   readonly allowDeletes: number | undefined;
   readonly isAnyHeld: boolean;
 }): number | undefined {
-  const { documentsAtStart, isEmptyBucket, closesDeletes, allowDeletes = 0, isAnyHeld } = facts;
+  const { documentsAtStart, isEmptyBucket, areAnnounced, allowDeletes = 0, isAnyHeld } = facts;
   if (isEmptyBucket || isAnyHeld) return allowDeletes;
-  if (closesDeletes) return undefined;
+  if (areAnnounced) return undefined;
   return Math.max(DELETIONS_MIN, Math.floor(documentsAtStart * DELETIONS_SHARE), allowDeletes);
 }

@@ -71,8 +71,6 @@ export const jobSchema = z.object({
   holds: z.boolean().optional(),
   /** `--now`: the job stores no floor and does not wait, so it proves nothing and closes no gap. */
   now: z.boolean().optional(),
-  /** The gaps that the job closes when it is done. */
-  gapIds: z.array(z.string()).optional(),
   /** `waiting`: the job waits for late events until waitUntilMs (rule 8). */
   phase: z.enum(jobPhases).optional(),
   waitUntilMs: z.number().optional(),

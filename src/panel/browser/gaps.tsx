@@ -1,4 +1,4 @@
-/** Gaps: changes that a source did not report. */
+/** Gaps: changes that may be missing. */
 import type { Gap } from '../../api/gaps.ts';
 import { call } from './api.ts';
 import { facts } from './facts.ts';
@@ -7,7 +7,6 @@ import { useLoaded } from './load.ts';
 import { Chosen, Select } from './form.tsx';
 import { type Column, Link, Shown, Table, Text, Time } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
-import { numberText, plainText } from './words.ts';
 import { bucketColumn, ToPage } from './bucket-act.tsx';
 
 const REFRESH_MS = 10_000;
@@ -24,10 +23,7 @@ export function GapsPage({ choices: { bucket = '', state = '' } }: { readonly ch
     <>
       <h1>Activity</h1>
       <ActivityTabs page="gaps" bucket={bucket} />
-      <p>
-        Changes of a bucket that its source did not report, and deletions that wait for a person. Until a re-index closes a gap, the index
-        may differ from the bucket.
-      </p>
+      <p>Changes of a bucket that may be missing. Until a re-index closes a gap, the index may differ from the bucket.</p>
       <GapFilter bucket={bucket} state={state} />
       <Shown loaded={loaded} isLive>
         {({ items, next }) => (
@@ -49,7 +45,7 @@ function GapFilter({ bucket, state }: { readonly bucket: string; readonly state:
         label="State"
         value={state}
         onChange={(chosen) => go(hrefOf('gaps', { bucket, state: chosen }))}
-        choices={[['', 'all states'], ...facts.gapStates.map((each) => [each, each] as const)]}
+        choices={facts.gapStates.map((each) => [each === 'open' ? '' : each, each === 'closed' ? 'closed within 30 days' : each] as const)}
       />
     </div>
   );
@@ -57,27 +53,24 @@ function GapFilter({ bucket, state }: { readonly bucket: string; readonly state:
 
 const columns: readonly Column<Gap>[] = [
   bucketColumn,
-  ['Kind', ({ kind }) => plainText(kind)],
+  ['Prefix', ({ prefix }) => (prefix === undefined ? 'whole bucket' : <Text>{prefix}</Text>)],
+  ['Since', ({ since }) => <Time at={since} />],
+  ['Why', ({ why }) => <Text>{why}</Text>],
   [
-    'State',
-    ({ state, held, waits }) => (
+    'What happens next',
+    ({ state, next = '', due_at: due, closed_at: closed }) => (
       <div>
-        <span class={`state ${state === 'closed' ? 'good' : 'notable'}`}>
-          {held === true ? `${state}, until a re-index is requested` : state}
-        </span>
-        {waits !== undefined && (
+        <span class={`state ${state === 'closed' ? 'good' : 'notable'}`}>{state}</span>{' '}
+        {closed === undefined ? <Text>{next}</Text> : <Time at={closed} />}
+        {due !== undefined && (
           <small>
             <br />
-            <Text>{waits.reason}</Text>
+            <Time at={due} />
           </small>
         )}
       </div>
     ),
   ],
-  ['Reason', ({ reason }) => <Text>{reason}</Text>],
-  ['Prefix', ({ prefix }) => (prefix === undefined ? 'whole bucket' : <Text>{prefix}</Text>)],
-  ['Seen', ({ count }) => numberText(count)],
-  ['Last seen', ({ last_seen_at: at }) => <Time at={untilNow(at)} />],
   ['What to do', (gap) => <GapAct of={gap} />],
 ];
 
@@ -85,13 +78,8 @@ export function GapTable({ gaps }: { readonly gaps: readonly Gap[] }) {
   return <Table label="Gaps" columns={columns} rows={gaps} keyOf={({ id }) => id} />;
 }
 
-/** Changes may be missing until a change in AWS has taken effect: until now, as far as it is known. */
-function untilNow(at: string): string {
-  return new Date(Math.min(Date.now(), Date.parse(at))).toISOString();
-}
-
-/** Where a person follows the closing of a gap, or does what it waits for. */
-function GapAct({ of: { bucket, job_id: job, held_deletes: deletions = 0, held, state, waits } }: { readonly of: Gap }) {
+/** Where a person follows what repairs a gap, or does what it waits for. */
+function GapAct({ of: { bucket, job_id: job, held, state, due_at: due } }: { readonly of: Gap }) {
   if (job !== undefined) {
     return (
       <Link page="job" choices={{ id: job }}>
@@ -99,21 +87,12 @@ function GapAct({ of: { bucket, job_id: job, held_deletes: deletions = 0, held, 
       </Link>
     );
   }
-  if (state === 'closed') return null;
-  // the job that held them back says which, and goes on when it may
-  if (deletions > 0) {
-    return (
-      <Link page="jobs" choices={{ bucket }}>
-        Show its jobs
-      </Link>
-    );
-  }
-  if (held === true) {
-    return (
-      <Link page="bucket" choices={{ bucket }}>
-        Re-index it
-      </Link>
-    );
-  }
-  return waits === undefined ? null : <ToPage page="doctor" bucket={bucket} />;
+  if (state === 'closed' || due !== undefined) return null;
+  return held === true ? (
+    <Link page="bucket" choices={{ bucket }}>
+      Re-index it
+    </Link>
+  ) : (
+    <ToPage page="doctor" bucket={bucket} />
+  );
 }

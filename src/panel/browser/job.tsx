@@ -150,7 +150,7 @@ function JobActs({ job, onChanged }: ActsProps) {
   );
 }
 
-/** Cancelling deletes nothing. What the deletion limit holds back stays an open gap. */
+/** Cancelling deletes nothing. What the deletion limit holds back waits on. */
 function CancelDialog({ job, onChanged, onClose }: ActsProps & { readonly onClose: () => void }) {
   const [waiting] = useState(() => job.deletions?.waiting ?? 0);
   async function cancel(): Promise<void> {
@@ -163,8 +163,8 @@ function CancelDialog({ job, onChanged, onClose }: ActsProps & { readonly onClos
       <p>The job ends and cannot be resumed. What it has written stays.</p>
       {waiting > 0 && (
         <p>
-          {numberText(waiting)} documents of <Text>{job.bucket}</Text> stay too, although the bucket does not show their objects. They stand
-          under Gaps until a person allows their deletion, or the bucket has the objects again.
+          {numberText(waiting)} documents of <Text>{job.bucket}</Text> stay too, although the bucket does not show their objects. They wait
+          until a person allows their deletion, or the bucket has the objects again.
         </p>
       )}
     </FormDialog>

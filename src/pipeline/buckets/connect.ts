@@ -54,7 +54,10 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
     const account = wishes.bucket_account ?? current?.account;
     const read = await readBucket({ bucket, account }, signal);
     const atMs = read.checkedAtMs;
-    const fresh: BucketRecord = { bucket, ...read, ...DEFAULTS, ...firstWay(wishes), createdAtMs: atMs, createdBy: by };
+    // of a bucket that was disconnected, and whose documents stay
+    const { waiting } = (await readRecord(state, refs.gapHistory(bucket), signal)) ?? {};
+    const kept = defined({ waiting });
+    const fresh: BucketRecord = { bucket, ...read, ...DEFAULTS, ...firstWay(wishes), ...kept, createdAtMs: atMs, createdBy: by };
     const proof = isEmbedded ? { provenAtMs: atMs } : {};
     const after = (stored: BucketRecord | undefined): BucketRecord => {
       if (stored === undefined) return requireTopic({ ...changed(fresh, wishes), ...proof });
@@ -73,7 +76,7 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
       bucket,
       enrich: planned.enrich,
       seenAtMs: beforeFirstJob(read),
-      afterBeginOrder: lastBeginOf(fresh),
+      order: lastBeginOf(fresh),
       isHeld: wishes.reindex === false,
       isProven: isEmbedded,
     };
@@ -117,17 +120,18 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
   async function reportLossOf(before: BucketRecord, after: BucketRecord): Promise<void> {
     const { bucket } = after;
     const seenAtMs = Math.max(clock.nowMs(), after.versioning.observedAtMs);
-    const report = (reason: string): Promise<void> => gaps.report({ bucket, kind: 'loss', reason, seenAtMs });
+    const report = (reason: string): Promise<void> => gaps.report({ bucket, kind: 'connection', reason, seenAtMs });
     if (before.region !== after.region) await report(`the bucket was created again in ${after.region}`);
     if (before.unsubscribed !== undefined && after.unsubscribed === undefined) await report(UNSUBSCRIBED);
   }
 
   /** Opens the gaps of what a request changes in a connected bucket. */
   async function reportChangesOf(before: BucketRecord, after: BucketRecord): Promise<void> {
-    if (isOtherWay(before, after)) await openChangeGap({ state, clock }, { ...after, isUnproven: after.provenAtMs === undefined });
+    if (isOtherWay(before, after))
+      await openChangeGap({ state, clock }, after, { isUrgent: true, unproven: after.provenAtMs === undefined ? 'events' : 'none' });
     if (before.enrich !== 'tags' && after.enrich === 'tags') {
       const seenAtMs = Math.max(clock.nowMs(), after.versioning.observedAtMs);
-      await gaps.report({ bucket: after.bucket, kind: 'loss', reason: NO_TAGS, seenAtMs, tags: true });
+      await gaps.report({ bucket: after.bucket, kind: 'tags', reason: NO_TAGS, seenAtMs, tags: true });
     }
     await reportLossOf(before, after);
   }
@@ -142,7 +146,7 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
       const { unsubscribed } = before;
       // as long as no event arrives, the index is repaired once a day
       if (unsubscribed !== undefined)
-        await gaps.report({ bucket, kind: 'loss', reason: UNSUBSCRIBED, seenAtMs: Math.max(clock.nowMs(), unsubscribed.atMs) });
+        await gaps.report({ bucket, kind: 'connection', reason: UNSUBSCRIBED, seenAtMs: Math.max(clock.nowMs(), unsubscribed.atMs) });
       return updateRecord(state, refs.bucket(bucket), (current) => current && withRead(current, read));
     },
   };

@@ -4,7 +4,7 @@
  * before the record names it, so no crash leaves an index unnoticed that lacks documents.
  */
 import type { BucketRecord } from '../../domain/bucket.ts';
-import { gapId } from '../../domain/gaps/gap.ts';
+import { markId } from '../../domain/gaps/dirty.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
 import type { StateStore } from '../ports/state.ts';
@@ -38,7 +38,7 @@ export async function noteIndex(dependencies: IdentityDependencies, bucket: stri
     const nowMs = clock.nowMs();
     const became = indexId === MISSING ? 'was found missing' : 'was found to be another one, so it may lack documents,';
     const reason = `the index of the bucket ${became} at ${new Date(nowMs).toISOString()}`;
-    await gaps.report({ bucket, kind: 'loss', reason, seenAtMs: nowMs }, signal);
+    await gaps.report({ bucket, kind: 'index', reason, seenAtMs: nowMs }, signal);
   }
   await updateRecord(state, refs.bucket(bucket), (current) =>
     current?.indexId === record.indexId ? current && { ...current, indexId } : current,
@@ -48,8 +48,7 @@ export async function noteIndex(dependencies: IdentityDependencies, bucket: stri
 /** An imported record names no index, and its gap is open before it is stored. */
 async function isFirstOf(state: StateStore, { bucket, indexId }: BucketRecord): Promise<boolean> {
   if (indexId !== undefined) return false;
-  const gap = await readRecord(state, refs.gap(gapId({ bucket, kind: 'loss' })));
-  return gap !== undefined && gap.state !== 'closed';
+  return (await readRecord(state, refs.gap(markId(bucket)))) !== undefined;
 }
 
 /** Creates the comparison of all buckets with one request to the index. Throws the store's fault. */

@@ -2,7 +2,7 @@
 import { touches, type Readable } from '../../domain/access/readable.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { bucketStatus, statusForReaders, type BucketStatus } from '../../domain/bucket-status.ts';
-import type { GapRecord } from '../../domain/gaps/gap.ts';
+import type { DirtyMark } from '../../domain/gaps/dirty.ts';
 import type { Trouble } from '../../domain/process-record.ts';
 import { allGaps, gapsOf } from '../gaps/stored-gaps.ts';
 import { troublesOf, type Processes } from './processes.ts';
@@ -10,7 +10,7 @@ import type { WithPorts } from '../ports/ports.ts';
 
 interface Known {
   readonly troubles: readonly Trouble[];
-  readonly gaps: readonly GapRecord[];
+  readonly gaps: readonly DirtyMark[];
   readonly nowMs: number;
   readonly compareIntervalMs: number;
 }
@@ -47,7 +47,7 @@ interface StatusDependencies extends WithPorts<'state' | 'clock'> {
 }
 
 export function createBucketStatuses({ state, clock, processes, compareIntervalMs }: StatusDependencies): BucketStatuses {
-  const known = async (stored: Promise<readonly GapRecord[]>, readable: Readable): Promise<Known> => {
+  const known = async (stored: Promise<readonly DirtyMark[]>, readable: Readable): Promise<Known> => {
     const nowMs = clock.nowMs();
     const gaps = (await stored).filter((gap) => touches(readable, gap));
     return { gaps, troubles: await processes.troubles(), nowMs, compareIntervalMs };

@@ -1,7 +1,6 @@
 /** Reports open gaps, jobs, the states of connections and the status of each bucket for the metrics, and reads region and versioning of each bucket again once a day. */
 import PQueue from 'p-queue';
 import { CLOSE_GAPS_NAME } from '../../domain/calendar/schedule.ts';
-import { gapKinds, type GapRecord } from '../../domain/gaps/gap.ts';
 import { jobSchema } from '../../domain/reindex/job.ts';
 import type { UnclaimedJobs } from '../serving/readiness.ts';
 import type { AllBuckets } from './all-buckets.ts';
@@ -36,12 +35,9 @@ export function watchState(dependencies: StateWatchDependencies, signal: AbortSi
 
   async function reportCounts(): Promise<void> {
     const gaps = await allGaps(state);
-    const open = Map.groupBy(gaps.filter(isOpen), ({ kind }) => kind);
-    telemetry.setCounts('tally_gaps_open', gaps.filter(isOpen));
-    for (const kind of gapKinds) {
-      const ages = open.get(kind)?.map(({ firstSeenMs }) => clock.nowMs() - firstSeenMs) ?? [];
-      telemetry.set('tally_gaps_oldest_age_seconds', Math.max(0, ...ages) / 1_000, { kind });
-    }
+    telemetry.set('tally_gaps_open', gaps.length);
+    const gapAgesMs = gaps.map(({ sinceMs }) => clock.nowMs() - sinceMs);
+    telemetry.set('tally_gaps_oldest_age_seconds', Math.max(0, ...gapAgesMs) / 1_000);
     const buckets = await allBuckets();
     const checks = buckets.flatMap(({ connectionCheck }) => connectionCheck ?? []);
     const pauses = checks.filter(({ state: found }) => found === 'paused').map(({ sinceMs }) => clock.nowMs() - sinceMs);
@@ -88,8 +84,4 @@ export function watchState(dependencies: StateWatchDependencies, signal: AbortSi
 
   repeat({ clock, telemetry }, { name: 'count gaps and jobs', intervalMs: METRICS_INTERVAL_MS, isAtOnce: true, signal }, reportCounts);
   repeat({ clock, telemetry }, { name: 'check the buckets', intervalMs: BUCKETS_INTERVAL_MS, signal }, checkBuckets);
-}
-
-function isOpen(gap: GapRecord): boolean {
-  return gap.state !== 'closed';
 }

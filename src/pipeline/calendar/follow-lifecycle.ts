@@ -1,7 +1,7 @@
 /**
  * Follows lifecycle expirations for sources that send no event for them. Once a day, objects that should have expired are
- * checked until S3 has deleted them, which may be days late: a few objects one by one, many by opening a gap, which a re-index
- * of their prefix closes.
+ * checked until S3 has deleted them, which may be days late: a few objects one by one, many by marking the bucket, which a re-index
+ * repairs.
  *
  *   due ─► check begins ─► visits: documents with a time of expiration, then those of each rule ─► checked, due in a day
  *                            └─ a visit ends at its bound: the place is stored, and the next visit continues there
@@ -9,7 +9,6 @@
 import { defined } from '../../domain/defined.ts';
 import { createHash } from 'node:crypto';
 import { reportsExpirations, type BucketRecord } from '../../domain/bucket.ts';
-import { commonPrefix } from '../../domain/gaps/plan.ts';
 import { expiredUntilMs, expiringRules, headsWorthIt, mayHaveTags, type LifecycleRule } from '../../domain/calendar/lifecycle-rules.ts';
 import type { ObjectDocument } from '../../domain/documents/document.ts';
 import { faultOf } from '../../domain/fault.ts';
@@ -61,14 +60,8 @@ interface Check {
   observed: number;
 }
 
-/** Returns the page of documents after a key, in key order. */
-type Pages = (after: string) => Promise<{ readonly documents: readonly ObjectDocument[]; readonly next?: string | undefined }>;
-
-/** The documents of one step of a check, and the prefix of the gap for those that are too many. */
-interface Step {
-  readonly pages: Pages;
-  readonly prefixOf: (key: string) => string;
-}
+/** A step of a check: the page of documents after a key, in key order. */
+type Step = (after: string) => Promise<{ readonly documents: readonly ObjectDocument[]; readonly next?: string | undefined }>;
 
 /** Creates the visit of one bucket: the first visit begins a check of the bucket, and then one check a day begins. None runs while deletions of the bucket wait for a person. */
 export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit {
@@ -85,7 +78,7 @@ export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit
     const expiring = expiringRules(rules ?? []);
     const begun = await placeOf(bucket, expiring, signal);
     const check = checkOf(bucket, begun, signal);
-    const steps = [datedStep(check, expiring), ...expiring.map((rule) => ruleStep(check, rule))];
+    const steps = [datedStep(check), ...expiring.map((rule) => ruleStep(check, rule))];
     const stopped = await followFrom(check, begun, steps).catch(async (error: unknown) => {
       // the pages before the one that failed are checked: the next visit begins with that one
       const { step, after, headsLeft } = check;
@@ -156,17 +149,12 @@ export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit
   }
 
   /** Documents that contain the time of their expiration. */
-  function datedStep(check: Check, rules: readonly LifecycleRule[]): Step {
+  function datedStep(check: Check): Step {
     const beforeMs = clock.nowMs();
-    const pages: Pages = async (after) => {
+    return async (after) => {
       const documents = await maintenance.expiring(check.bucket.bucket, { beforeMs, after, limit: PAGE_DOCUMENTS }, check.signal);
       return { documents, next: documents.length < PAGE_DOCUMENTS ? undefined : documents.at(-1)?.key };
     };
-    const prefixOf = (key: string): string => {
-      const prefix = commonPrefix(rules.map((rule) => rule.prefix));
-      return key.startsWith(prefix) ? prefix : '';
-    };
-    return { pages, prefixOf };
   }
 
   /** Documents that are old enough to expire under the rule. Those with a past expiration time are of the first step. */
@@ -175,7 +163,7 @@ export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit
     const modifiedUntilMs = expiredUntilMs(rule, nowMs);
     const { prefix, sizeAbove, sizeBelow } = rule;
     const sizes = defined({ sizeAbove, sizeBelow });
-    const pages: Pages = async (after) => {
+    return async (after) => {
       // nothing can have expired yet
       if (modifiedUntilMs === undefined) return { documents: [] };
       const range = { prefix, modifiedUntilMs, ...sizes, after, limit: PAGE_DOCUMENTS };
@@ -184,23 +172,21 @@ export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit
         document.clock < check.freshClock && mayHaveTags(rule, document) && !isPast(document.expires_at, nowMs);
       return { ...page, documents: page.documents.filter(isOpen) };
     };
-    return { pages, prefixOf: () => prefix };
   }
 
   /**
-   * Checks page after page, until listing is cheaper: then it opens a gap of the prefix, whose re-index finds the rest.
+   * Checks page after page, until listing is cheaper: then it marks the bucket, whose re-index finds the rest.
    * Resolves with the key after which the visit stopped at its bound; undefined if the step has ended.
    */
-  async function follow(check: Check, { pages, prefixOf }: Step, from: string): Promise<string | undefined> {
+  async function follow(check: Check, pages: Step, from: string): Promise<string | undefined> {
     for (let after: string | undefined = from; after !== undefined;) {
       check.after = after;
       check.signal.throwIfAborted();
       if (check.isOver() || check.documentsLeft <= 0) return after;
       const { documents, next } = await pages(after);
       check.documentsLeft -= PAGE_DOCUMENTS;
-      const [first] = documents;
-      if (first !== undefined && documents.length > check.headsLeft) {
-        await openGap(check.bucket.bucket, prefixOf(first.key));
+      if (documents.length > check.headsLeft) {
+        await gaps.report({ bucket: check.bucket.bucket, kind: 'lifecycle', reason: TOO_MANY, seenAtMs: clock.nowMs() });
         return undefined;
       }
       const count = await observeAgain(check.bucket, documents, check.isOver);
@@ -211,12 +197,9 @@ export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit
     }
     return undefined;
   }
-
-  async function openGap(bucket: string, prefix: string): Promise<void> {
-    const reason = 'more objects should have expired than can be checked one by one';
-    await gaps.report({ bucket, kind: 'lifecycle', reason, seenAtMs: clock.nowMs(), ...(prefix !== '' && { prefix }) });
-  }
 }
+
+const TOO_MANY = 'more objects should have expired than can be checked one by one';
 
 function isPast(text: string | undefined, nowMs: number): boolean {
   return text !== undefined && Date.parse(text) < nowMs;

@@ -1,21 +1,16 @@
-/** Starts the scheduled re-index of every bucket, within the LIST requests that Tally's own jobs of the bucket may use in a day. */
+/** Starts the scheduled re-index of every bucket. */
 import type { BucketRecord } from '../../domain/bucket.ts';
-import { affordable } from '../../domain/gaps/budget.ts';
 import { fullSweepAction, fullSweepBegun, fullSweepName } from '../../domain/calendar/full-sweep.ts';
 import { scheduleSchema } from '../../domain/calendar/schedule.ts';
 import { jobSchema } from '../../domain/reindex/job.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { ObjectScan } from '../ports/object-index.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
-import { createGapBudgets, type StartJob } from './close-gaps.ts';
+import type { StartJob } from './close-gaps.ts';
 import type { DueOf, Visit } from './sweep.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
 interface FullSweepDependencies extends WithPorts<'state' | 'clock'> {
-  readonly scan: Pick<ObjectScan, 'countLive'>;
   readonly startJob: StartJob;
-  /** 0: no job is started. */
-  readonly requestsPerDay: number;
   /** From one compare of a bucket to the next; 0: none is scheduled. */
   readonly intervalMs: number;
 }
@@ -34,10 +29,8 @@ export function createFullDue({ state, clock, intervalMs }: Pick<FullSweepDepend
   };
 }
 
-/** Creates the visit of one bucket. A bucket that a job occupies, or whose requests of the day are used up, is visited again later. */
-export function createVisitFull({ state, scan, startJob, clock, requestsPerDay, intervalMs }: FullSweepDependencies): Visit {
-  const budgets = createGapBudgets({ state, scan, requestsPerDay, clock });
-
+/** Creates the visit of one bucket. A bucket that a job occupies is visited again later. */
+export function createVisitFull({ state, startJob, clock, intervalMs }: FullSweepDependencies): Visit {
   return async function visitFull({ bucket, enrich }, signal) {
     if (intervalMs === 0) return undefined;
     const ref = refs.schedule(fullSweepName(bucket));
@@ -56,13 +49,10 @@ export function createVisitFull({ state, scan, startJob, clock, requestsPerDay, 
   };
 
   async function begin({ bucket, enrich }: Pick<BucketRecord, 'bucket' | 'enrich'>, signal: AbortSignal): Promise<number | undefined> {
-    const requests = (await budgets.costsOf(bucket, [], signal)).get('') ?? 0;
-    if (affordable(await budgets.read(bucket, signal), requests, { nowMs: clock.nowMs(), requestsPerDay }) !== 'yes') return undefined;
     try {
-      // without gap ids the deletions stay limited; gaps that the job covers are closed all the same
+      // its deletions are limited, whatever gaps it closes
       const tags = enrich === 'tags' ? { tags: true } : {};
-      const job = await startJob({ bucket, prefix: '', mode: 'apply', requestedBy: 'schedule', gapIds: [], ...tags }, signal);
-      await budgets.note(job, requests);
+      const job = await startJob({ bucket, prefix: '', mode: 'apply', requestedBy: 'schedule', ...tags }, signal);
       await updateRecord(state, refs.schedule(fullSweepName(bucket)), () =>
         fullSweepBegun(bucket, job.id, { nowMs: clock.nowMs(), intervalMs }),
       );

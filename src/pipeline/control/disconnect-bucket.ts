@@ -1,7 +1,7 @@
 /** Disconnects a bucket: deletes its record first, then what Tally stored for it. The bucket itself is never touched. */
+import type { BucketRecord } from '../../domain/bucket.ts';
 import { isBucketName } from '../../domain/bucket-name.ts';
 import { fullSweepName } from '../../domain/calendar/full-sweep.ts';
-import { heldIdsOf } from '../../domain/gaps/held-deletes.ts';
 import { lastBeginOf } from '../../domain/reindex/covers.ts';
 import { noteIndex } from '../buckets/index-identity.ts';
 import { notConnected } from '../buckets/list.ts';
@@ -9,7 +9,7 @@ import { openNeverCompared } from '../gaps/connection-gaps.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
 import type { ReindexJobs } from './reindex-jobs.ts';
-import { readRecord, refs, removeRecord, pagesOf, gapIdsOf } from '../records/stored.ts';
+import { readRecord, refs, removeRecord, updateRecord, pagesOf, gapIdsOf } from '../records/stored.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
 interface DisconnectDependencies extends WithPorts<'state' | 'clock'> {
@@ -32,31 +32,37 @@ export function createDisconnectBucket({
 }: DisconnectDependencies): (bucket: string, signal?: AbortSignal, how?: { readonly keepDocuments?: boolean }) => Promise<void> {
   return async function disconnectBucket(bucket, signal, { keepDocuments = false } = {}) {
     if (!isBucketName(bucket)) throw notConnected(bucket);
-    const wasConnected = (await readRecord(state, refs.bucket(bucket), signal)) !== undefined;
+    const record = await readRecord(state, refs.bucket(bucket), signal);
+    if (keepDocuments) await keepWaiting(record);
     await removeRecord(state, refs.bucket(bucket).id);
     await jobs.cancelOf(bucket);
     if (!keepDocuments) await objects.removeBucket(bucket, signal);
-    await removeGaps(bucket, keepDocuments);
-    for (const { id } of [refs.gapBudget(bucket), refs.schedule(fullSweepName(bucket))]) await removeRecord(state, id);
+    await removeGaps(bucket);
+    for (const { id } of [refs.schedule(fullSweepName(bucket)), ...(keepDocuments ? [] : [refs.gapHistory(bucket)])])
+      await removeRecord(state, id);
     // the bucket was connected again in the meantime, so its record needs an index and its gap
     const again = await readRecord(state, refs.bucket(bucket), signal);
     if (again !== undefined) {
       const isProven = again.provenAtMs !== undefined;
       await openNeverCompared(
         { state, clock },
-        { bucket, enrich: again.enrich, seenAtMs: clock.nowMs(), afterBeginOrder: lastBeginOf(again), isHeld: false, isProven },
+        { bucket, enrich: again.enrich, seenAtMs: clock.nowMs(), order: lastBeginOf(again), isHeld: false, isProven },
         'after',
       );
       await objects.createBucket(bucket, signal);
       // the record may name the index that was removed: found only by the next watch, it would cost another re-index
       await noteIndex({ state, objects, gaps, clock }, bucket, signal);
     }
-    if (!wasConnected) throw notConnected(bucket);
+    if (record === undefined) throw notConnected(bucket);
   };
 
   /** Where documents stay, so do the deletions of them that wait for a person. */
-  async function removeGaps(bucket: string, keepDocuments: boolean): Promise<void> {
-    for await (const page of pagesOf(state, 'gap', { prefix: gapIdsOf(bucket) }))
-      for (const { id } of page) if (!keepDocuments || !id.startsWith(heldIdsOf(bucket))) await removeRecord(state, id);
+  async function keepWaiting({ bucket, waiting }: Partial<BucketRecord> = {}): Promise<void> {
+    if (bucket !== undefined && waiting !== undefined)
+      await updateRecord(state, refs.gapHistory(bucket), () => ({ bucket, closed: [], waiting }));
+  }
+
+  async function removeGaps(bucket: string): Promise<void> {
+    for await (const page of pagesOf(state, 'gap', { prefix: gapIdsOf(bucket) })) for (const { id } of page) await removeRecord(state, id);
   }
 }

@@ -134,7 +134,7 @@ export function createOperations(subjects: Subjects): CheckedOperations & { read
     ),
     diagnoseBucket: ({ params }, { signal }) => connections.diagnose(params.bucket, signal),
     getEvents: (_, { signal }) => getEvents(subjects, signal),
-    listGaps: async ({ query }, { signal }) => shownPage(await listGaps(query, signal), gapView),
+    listGaps: async ({ query }, { signal }) => shownPage(await listGaps(query, signal), (gap) => gapView(gap, subjects.clock.nowMs())),
     startReindex: audited(
       'ReindexStart',
       async ({ params, body: { repair, ...body } }, { actor, signal }) => {

@@ -1,7 +1,7 @@
 /** Stores requests for re-index jobs, and shows, pauses, resumes and cancels them. Processes find a job by the time at which it is due. */
 import { randomBytes } from 'node:crypto';
 import type { JobsRequest, ReindexRequest } from '../../api/jobs.ts';
-import { gapId } from '../../domain/gaps/gap.ts';
+import { markId } from '../../domain/gaps/dirty.ts';
 import { decodeCursor } from '../../domain/cursor.ts';
 import { omit } from '../../domain/defined.ts';
 import { mayTransition, type JobTransition } from '../../domain/reindex/job-transitions.ts';
@@ -27,8 +27,6 @@ interface OwnRequest {
   readonly prefix: string;
   readonly mode: JobRecord['mode'];
   readonly requestedBy: 'gap' | 'schedule';
-  /** The gaps that the job closes when it is done. */
-  readonly gapIds: readonly string[];
   /** Whether the tags of all objects are read again. */
   readonly tags?: boolean;
   readonly holds?: boolean;
@@ -130,8 +128,7 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
       };
       return shown(await store(jobOf(wishes, by, clock.nowMs()), signal));
     },
-    start: ({ gapIds, requestedBy, ...wishes }, signal) =>
-      store({ ...jobOf(wishes, requestedBy, clock.nowMs()), ...(gapIds.length > 0 && { gapIds: [...gapIds] }) }, signal),
+    start: ({ requestedBy, ...wishes }, signal) => store(jobOf(wishes, requestedBy, clock.nowMs()), signal),
     get: async (id, signal) => shown(await find(id, signal)),
     async list({ limit, cursor }, signal) {
       const { items, ...rest } = await readPage({
@@ -211,6 +208,5 @@ function heldByLimit({ id, deletions }: JobRecord): RequestError {
 
 /** Whether only a job that reads all tags closes the bucket's gap: one without them would have to be followed by another. */
 async function areTagsMissed(state: StateStore, bucket: string, signal?: AbortSignal): Promise<boolean> {
-  const gap = await readRecord(state, refs.gap(gapId({ bucket, kind: 'loss' })), signal);
-  return gap?.tags === true && gap.state !== 'closed';
+  return (await readRecord(state, refs.gap(markId(bucket)), signal))?.readTags === true;
 }

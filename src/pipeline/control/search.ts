@@ -208,14 +208,13 @@ export function createAsOf({ state, clock, processes, compareIntervalMs }: Omit<
       shownTo(readable, bucketStatus({ record, ...troublesOf(troubles, record, nowMs), gaps, nowMs, compareIntervalMs })),
     );
     const times = defined({ last_event_at, last_compared_at, behind_ms: behindMs(record, nowMs) });
-    const left = gaps.filter((gap) => gap.state !== 'closed');
     return {
       bucket,
       status,
       // they are about keys of the whole bucket
       ...(readsAll(readable, { bucket, prefix: '' }) && times),
-      gaps: left.length,
-      gap_prefixes: [...new Set(left.map(({ prefix }) => prefix ?? ''))].slice(0, PREFIXES_MAX),
+      gaps: gaps.length,
+      gap_prefixes: [...new Set(gaps.map(({ prefix }) => prefix ?? ''))].slice(0, PREFIXES_MAX),
     };
   }
 

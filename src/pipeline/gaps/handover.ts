@@ -7,16 +7,17 @@
  *            joins the next write of the gap (one every 5 s), which writes lastSeen ahead ──► stored
  *
  * src/domain/gaps/handover.ts says why this is safe. Thousands of records a second cost one write every five seconds for each
- * of the two gaps of a bucket, and few of them wait for it.
+ * of the two kinds of a bucket's mark, and few of them wait for it.
  */
 import { LRUCache } from 'lru-cache';
 import { lastSeenAhead, momentOf, neededLastSeenMs } from '../../domain/gaps/handover.ts';
 import type { LostChange } from '../../domain/messages/outcome.ts';
-import { gapId, gapSchema, withReport, type GapKind, type GapReport } from '../../domain/gaps/gap.ts';
+import { markId, type MarkKind } from '../../domain/gaps/dirty.ts';
 import { createCoalescingWriter } from './coalescing-writer.ts';
-import { factsOf, warnOfGap } from './reports.ts';
-import type { StateEntry, StateVersion } from '../ports/state.ts';
-import { parseEntry, refs, updateRecord, gapIdsOf } from '../records/stored.ts';
+import { markDirty } from './mark-dirty.ts';
+import { warnOfGap } from './reports.ts';
+import type { StateVersion } from '../ports/state.ts';
+import { parseEntry, refs, gapIdsOf } from '../records/stored.ts';
 import { CLOSE_GAPS_NAME, type ScheduleRecord } from '../../domain/calendar/schedule.ts';
 import { repeat } from '../serving/repeat.ts';
 import type { WithPorts } from '../ports/ports.ts';
@@ -58,8 +59,8 @@ interface HandoverDependencies extends WithPorts<'state' | 'clock' | 'telemetry'
 /** Records that one write stores. */
 interface HandoverSum {
   readonly bucket: string;
-  readonly kind: GapKind;
-  readonly prefix?: string;
+  readonly kind: MarkKind;
+  readonly key?: string;
   readonly reason: string;
   readonly firstMomentMs: number;
   readonly lastMomentMs: number;
@@ -88,21 +89,17 @@ export function createHandover({ state, clock, telemetry, permission }: Handover
 
   async function writeGap(id: string, asked: HandoverSum): Promise<void> {
     const memory = memories.memo(id);
-    const sum = memory.uncounted === undefined ? asked : mergeSums(memory.uncounted, asked);
+    const { firstMomentMs, lastMomentMs, hasTags, reason, ...sum } =
+      memory.uncounted === undefined ? asked : mergeSums(memory.uncounted, asked);
     memory.uncounted = undefined;
-    const facts = await factsOf(state, sum.bucket);
-    if (facts === undefined) return forget(memory);
-    const nowMs = clock.nowMs();
-    const seenAtMs = lastSeenAhead(nowMs, sum.lastMomentMs);
-    const gap = await updateRecord(state, refs.gap(id), (current) => {
-      // a record that is handed over says itself whether it is of tags
-      const next = withReport(current, reportOf(sum, seenAtMs), { ...facts, count: sum.count, toldAtMs: nowMs, enrich: 'none' });
-      // lastSeen is ahead of the changes; firstSeen is not
-      return { ...next, firstSeenMs: Math.min(next.firstSeenMs, sum.firstMomentMs) };
-    });
+    // lastSeen is ahead of the changes; the first of them is not
+    const seenAtMs = lastSeenAhead(clock.nowMs(), lastMomentMs);
+    const times = { seenAtMs, firstSeenMs: firstMomentMs, ...(hasTags && { tags: true as const }) };
+    const mark = await markDirty({ state, clock }, { ...sum, reason: `could not be served: ${reason}`, ...times });
+    if (mark === undefined) return forget(memory);
     memory.storedLastSeenMs = Math.max(memory.storedLastSeenMs, seenAtMs);
-    if (gap.tags === true) memory.storedTagsMs = Math.max(memory.storedTagsMs, seenAtMs);
-    warnOfGap(telemetry, sum);
+    if (mark.readTags === true) memory.storedTagsMs = Math.max(memory.storedTagsMs, seenAtMs);
+    warnOfGap(telemetry, mark);
   }
 
   /** The records that come next ask again whether the bucket is connected. */
@@ -132,31 +129,32 @@ export function createHandover({ state, clock, telemetry, permission }: Handover
     },
     async handOver(record, signal) {
       signal?.throwIfAborted();
-      const kind = kindOf(record);
-      const prefix = record.key === undefined ? undefined : await keyGaps.prefixFor(record.bucket, kind, record.key);
-      const sum = sumOf(record, kind, prefix);
-      await handOverTo(gapId(sum), sum, signal);
+      const key = record.key === undefined ? undefined : await keyGaps.keyFor(record.bucket, record.key);
+      const sum = sumOf(record, key);
+      // a mark that stands for deletions alone must not be taken for one that stands for another change
+      await handOverTo(`${markId(sum.bucket, key)} ${sum.kind}`, sum, signal);
     },
   };
 }
 
 /** Deletes are kept apart: the deletion limit of a re-index does not hold back what such a gap exists to delete. */
-function kindOf({ change }: HandedOverRecord): GapKind {
+function kindOf({ change }: HandedOverRecord): MarkKind {
   switch (change) {
     case 'delete':
-      return 'bulk-delete';
+      return 'handed-over-deletes';
     case 'tags':
     case 'other':
-      return 'loss';
+      return 'handed-over';
   }
 }
 
-function sumOf({ bucket, change, reason, ...times }: HandedOverRecord, kind: GapKind, prefix: string | undefined): HandoverSum {
+function sumOf(record: HandedOverRecord, key: string | undefined): HandoverSum {
+  const { bucket, change, reason, ...times } = record;
   const momentMs = momentOf(times);
   return {
     bucket,
-    kind,
-    ...(prefix !== undefined && { prefix }),
+    kind: kindOf(record),
+    ...(key !== undefined && { key }),
     reason,
     firstMomentMs: momentMs,
     lastMomentMs: momentMs,
@@ -175,32 +173,20 @@ function mergeSums(earlier: HandoverSum, later: HandoverSum): HandoverSum {
   };
 }
 
-function reportOf({ bucket, kind, prefix, reason, hasTags }: HandoverSum, seenAtMs: number): GapReport {
-  return {
-    bucket,
-    kind,
-    ...(prefix !== undefined && { prefix }),
-    reason: `could not be served: ${reason}`,
-    seenAtMs,
-    folded: true,
-    ...(hasTags && { tags: true }),
-  };
-}
+// ── the marks of objects that failed alone: one for each key, as long as a bucket has few of them ──────────────────
 
-// ── the gaps of objects that failed alone: one for each key, as long as a bucket has few of them ───────────────────
-
-/** Above this many gaps of single keys of a bucket, one gap of the whole bucket costs less: each of them needs a job, and a job waits for a minute. */
+/** With more marks of keys, what fails alone is the bucket's: each of them needs a job, which waits for a minute. The bucket's job closes them all. */
 const KEY_GAPS_MAX = 100;
 /** How long what was read is used. Other workers may add as many within that time, which only adds jobs. */
 const AGE_MAX_MS = 60_000;
-/** A bucket's gaps that one reading considers: ten times what decides. */
+/** A bucket's marks that one reading considers: ten times what decides. */
 const READ_MAX = 1_000;
 /** How many buckets are remembered. */
 const BUCKETS_MAX = 1_000;
 
 export interface KeyGaps {
-  /** The prefix of the gap for this key: the key, or undefined if the bucket has too many, so that the gap of the whole bucket is used. Throws the store's fault. */
-  prefixFor(bucket: string, kind: GapKind, key: string): Promise<string | undefined>;
+  /** The key, if it may have a separate mark; undefined if the bucket has too many. Throws the store's fault. */
+  keyFor(bucket: string, key: string): Promise<string | undefined>;
 }
 
 interface Known {
@@ -217,27 +203,21 @@ export function createKeyGaps({ state, clock }: WithPorts<'state' | 'clock'>): K
     if (known !== undefined && clock.monotonicMs() - known.readAtMs < AGE_MAX_MS) return known;
     const prefix = gapIdsOf(bucket);
     const entries = await state.list('gap', { after: prefix, limit: READ_MAX });
-    const ids = entries.filter((entry) => entry.id.startsWith(prefix) && isOpenKeyGap(entry)).map(({ id }) => id);
+    const ids = entries.filter(({ id }) => id.startsWith(prefix) && id !== markId(bucket)).map(({ id }) => id);
     const read = { ids: new Set(ids), readAtMs: clock.monotonicMs() };
     buckets.set(bucket, read);
     return read;
   }
 
   return {
-    async prefixFor(bucket, kind, key) {
+    async keyFor(bucket, key) {
       const { ids } = await knownOf(bucket);
-      const id = gapId({ bucket, kind, prefix: key });
+      const id = markId(bucket, key);
       if (!ids.has(id) && ids.size >= KEY_GAPS_MAX) return undefined;
       ids.add(id);
       return key;
     },
   };
-}
-
-/** A record that this version cannot read is left out: it must not keep the loss of another object from being stored. */
-function isOpenKeyGap({ record }: StateEntry): boolean {
-  const { data } = gapSchema.safeParse(record);
-  return data !== undefined && data.state !== 'closed' && data.folded === true && data.prefix !== undefined;
 }
 
 // ── whether records may be handed over: only where gaps are closed ──────────────────────────────────────────────────────
@@ -248,24 +228,17 @@ const ABSENT_MS = 3_600_000;
 const READ_MS = 60_000;
 
 export interface HandoverPermission {
-  /** The budget is not 0, and a re-index worker was seen within the last hour. From memory. */
+  /** A re-index worker was seen within the last hour. From memory. */
   readonly isPermitted: boolean;
   /** Reads now and then each minute until the signal is aborted. Resolves after the first reading, which may fail: then nothing is permitted yet. */
   watch(signal: AbortSignal): Promise<void>;
-}
-
-interface PermissionDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
-  /** LIST requests that closing the gaps of one bucket may take within a day. 0: gaps stay open. */
-  readonly requestsPerDay: number;
 }
 
 /**
  * Creates the permission; nothing is permitted before watch(). A re-index worker stores the record of the schedule that closes
  * gaps several times a minute, so that record shows that one is there; no process has to store anything else.
  */
-export function createHandoverPermission(dependencies: PermissionDependencies): HandoverPermission {
-  const { state, clock, telemetry, requestsPerDay } = dependencies;
-  const areGapsClosed = requestsPerDay > 0;
+export function createHandoverPermission({ state, clock, telemetry }: WithPorts<'state' | 'clock' | 'telemetry'>): HandoverPermission {
   /** When a worker was there, by this process's monotonic clock. */
   let seenAtMs = Number.NEGATIVE_INFINITY;
   let lastVersion: StateVersion | undefined;
@@ -282,10 +255,9 @@ export function createHandoverPermission(dependencies: PermissionDependencies): 
 
   return {
     get isPermitted() {
-      return areGapsClosed && clock.monotonicMs() - seenAtMs < ABSENT_MS;
+      return clock.monotonicMs() - seenAtMs < ABSENT_MS;
     },
     async watch(signal) {
-      if (!areGapsClosed) return;
       repeat({ clock, telemetry }, { name: 'read whether a re-index worker is there', intervalMs: READ_MS, signal }, read);
       await read().catch((error: unknown) => telemetry.requestFailed('read whether a re-index worker is there', error));
     },

@@ -1,26 +1,33 @@
-/** Gaps and unconnected names as stored records: reported from the data path, listed for the control plane. */
-import { z } from 'zod';
+/** Reports of gaps from the data path, unconnected names, and the list of gaps for the control plane. */
 import type { GapsRequest } from '../../api/gaps.ts';
-import { bucketRecordSchema, enrichModes, mayBeFedBy } from '../../domain/bucket.ts';
-import {
-  CALLS_MAX,
-  gapId,
-  withKeysReported,
-  withReport,
-  type BulkCall,
-  type BulkDelete,
-  type GapRecord,
-  type GapReport,
-  type ReportFacts,
-  gapSchema,
-} from '../../domain/gaps/gap.ts';
+import { bucketRecordSchema, mayBeFedBy } from '../../domain/bucket.ts';
 import { decodeCursor } from '../../domain/cursor.ts';
-import { lastBeginOf } from '../../domain/reindex/covers.ts';
+import {
+  keptOf,
+  markHistorySchema,
+  markId,
+  markSchema,
+  whyOf,
+  type DirtyMark,
+  type GapReport,
+  type ListedGap,
+} from '../../domain/gaps/dirty.ts';
 import { createCoalescingWriter } from './coalescing-writer.ts';
+import { isConnected, markDirty } from './mark-dirty.ts';
 import { readPage, type Page } from '../records/pages.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
-import { listAllEntries, parseEntry, readRecord, refs, removeRecord, updateRecord, pagesOf, gapIdsOf } from '../records/stored.ts';
+import {
+  gapHistoryIdsOf,
+  gapIdsOf,
+  listAllEntries,
+  pagesOf,
+  parseEntry,
+  readRecord,
+  refs,
+  removeRecord,
+  updateRecord,
+} from '../records/stored.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
 /** Unconnected names are kept for people to see. The number is bounded, since anyone who can send to the queue can invent names. */
@@ -28,113 +35,40 @@ const UNCONNECTED_MAX = 1_000;
 
 export interface GapReports {
   /**
-   * Resolves when the report is stored durably, alone or merged with others of its gap (one write a second). A report
-   * of a bucket that is not connected is dropped, since it has no index that could be repaired. Throws the store's fault.
+   * Resolves when the report is stored durably, alone or merged with others of its mark and kind (one write a second). A report
+   * of a bucket that is not connected is dropped. Throws the store's fault.
    */
   report(report: GapReport, signal?: AbortSignal): Promise<void>;
-  /**
-   * Stores on the bucket's open gap of bulk deletes that the source also sends an event for each key of this one. A gap that does
-   * not wait for this proof is not changed. Throws the store's fault.
-   */
-  keysReported(call: BulkDelete): Promise<void>;
 }
 
 /**
  * Resolves when an event of the bucket is counted durably, alone or merged with others. If the bucket was connected in the
- * meantime, its loss gap is opened instead. When 1,000 names are stored, new names are counted in telemetry only.
+ * meantime, it is marked instead. When 1,000 names are stored, new names are counted in telemetry only.
  */
 export type ReportUnconnected = (bucket: string, seenAtMs: number, signal?: AbortSignal) => Promise<void>;
 
-interface ReportSum {
-  /** The latest report. */
-  readonly report: GapReport;
-  readonly firstSeenMs: number;
-  readonly count: number;
-}
-
 /** Creates the reports of gaps. Their memory is bounded by their callers, since each call waits for its write. */
-export function createGapReports({ state, clock, telemetry }: WithPorts<'state' | 'clock' | 'telemetry'>): GapReports {
-  const write = createCoalescingWriter<ReportSum>({ clock, merge: sumOf, write: writeGap });
-
-  async function writeGap(id: string, sum: ReportSum): Promise<void> {
-    const { bucket } = sum.report;
-    const facts = await factsOf(state, bucket);
-    if (facts === undefined) return;
-    let isOpen = false;
-    await updateRecord(state, refs.gap(id), (current) => {
-      const next = withReports(current, sum, { toldAtMs: clock.nowMs(), ...facts });
-      isOpen = next !== current && next.state !== 'closed';
-      return next;
-    });
-    if (isOpen) warnOfGap(telemetry, sum.report);
-  }
-
-  return {
-    async keysReported(call) {
-      const ref = refs.gap(gapId({ bucket: call.bucket, kind: 'bulk-delete' }));
-      await updateRecord(state, ref, (current) => (current === undefined ? undefined : withKeysReported(current, call)));
+export function createGapReports(ports: WithPorts<'state' | 'clock' | 'telemetry'>): GapReports {
+  const write = createCoalescingWriter<GapReport>({
+    clock: ports.clock,
+    merge: merged,
+    async write(_, report) {
+      const mark = await markDirty(ports, report);
+      if (mark !== undefined) warnOfGap(ports.telemetry, mark);
     },
-    report: (report, signal) => write(gapId(report), { report, firstSeenMs: report.seenAtMs, count: 1 }, signal),
-  };
+  });
+  return { report: (report, signal) => write(`${markId(report.bucket, report.key)} ${report.kind}`, report, signal) };
 }
 
-/** Whether the bucket has a record, which is all that a gap needs. Throws the store's fault. */
-export async function isConnected(state: StateStore, bucket: string): Promise<boolean> {
-  return (await factsOf(state, bucket)) !== undefined;
-}
-
-const factsSchema = z.object({
-  enrich: z.enum(enrichModes).catch('tags'),
-  lastBeginOrder: z.number().optional().catch(undefined),
-  createdAtMs: z.number().catch(0),
-});
-
-/**
- * What a gap of the bucket needs of its record, which must be read after the loss was noticed; undefined: it is not connected. A
- * record that this version cannot read must not keep a loss from being stored, and counts as one that asks for tags. Throws the store's fault.
- */
-export async function factsOf(state: StateStore, bucket: string): Promise<Pick<ReportFacts, 'enrich' | 'afterBeginOrder'> | undefined> {
-  const entry = await state.get(refs.bucket(bucket).id);
-  if (entry === undefined) return undefined;
-  const { enrich, ...counted } = factsSchema.catch({ enrich: 'tags', createdAtMs: 0 }).parse(entry.record);
-  return { enrich, afterBeginOrder: lastBeginOf(counted) };
-}
-
-/**
- * Both in one. A standing report changes nothing where a real one is, so it must not take that one's place; what either of two
- * real ones asks of the re-index, both ask.
- */
-function sumOf(earlier: ReportSum, later: ReportSum): ReportSum {
-  if (later.report.standing === true && earlier.report.standing !== true) return earlier;
-  if (earlier.report.standing === true && later.report.standing !== true) return later;
+/** Both in one. */
+function merged(earlier: GapReport, later: GapReport): GapReport {
   return {
-    report: {
-      ...later.report,
-      ...callsOf(earlier, later),
-      ...(earlier.report.folded === true && { folded: true }),
-      ...(earlier.report.tags === true && { tags: true }),
-      seenAtMs: Math.max(earlier.report.seenAtMs, later.report.seenAtMs),
-    },
-    firstSeenMs: Math.min(earlier.firstSeenMs, later.firstSeenMs),
-    count: earlier.count + later.count,
+    ...later,
+    ...(earlier.tags === true && { tags: true }),
+    firstSeenMs: Math.min(earlier.firstSeenMs ?? earlier.seenAtMs, later.firstSeenMs ?? later.seenAtMs),
+    seenAtMs: Math.max(earlier.seenAtMs, later.seenAtMs),
+    count: (earlier.count ?? 1) + (later.count ?? 1),
   };
-}
-
-/** All calls of both, or more than a gap can wait for. */
-function callsOf({ report: a }: ReportSum, { report: b }: ReportSum): Pick<GapReport, 'calls'> {
-  if (a.calls === undefined && b.calls === undefined) return {};
-  return { calls: [...(a.calls ?? [UNKNOWN]), ...(b.calls ?? [UNKNOWN])].slice(0, CALLS_MAX + 1) };
-}
-
-const UNKNOWN: BulkCall = { isReported: false };
-
-function withReports(
-  current: GapRecord | undefined,
-  { report, firstSeenMs, count }: ReportSum,
-  facts: Omit<ReportFacts, 'count'>,
-): GapRecord {
-  const first = withReport(current, { ...report, seenAtMs: firstSeenMs }, { ...facts, count });
-  return report.seenAtMs === firstSeenMs ? first : withReport(first, report, { ...facts, count: 0 });
 }
 
 interface UnconnectedSum {
@@ -198,29 +132,43 @@ function reportEarlyEvents(gaps: GapReports, bucket: string, seenAtMs: number): 
   return gaps.report({ bucket, kind: 'loss', reason: 'events arrived before the bucket was connected', seenAtMs });
 }
 
-export type ListGaps = (request: GapsRequest, signal?: AbortSignal) => Promise<Page<GapRecord>>;
+export type ListGaps = (request: GapsRequest, signal?: AbortSignal) => Promise<Page<ListedGap>>;
 
-/** Creates the list of gaps, in the order of bucket, kind and prefix. */
-export function createListGaps({ state }: WithPorts<'state'>): ListGaps {
+/** Creates the list of gaps: those that are open by bucket and prefix; those that were closed by bucket and time. */
+export function createListGaps({ state, clock }: WithPorts<'state' | 'clock'>): ListGaps {
   return async function listGaps({ limit, cursor, bucket, state: wanted }, signal) {
     const prefix = gapIdsOf(bucket);
-    async function fetch(count: number, [position = '']: readonly string[] = []): Promise<readonly GapRecord[]> {
-      const found: GapRecord[] = [];
+    async function open(count: number, [position = '']: readonly string[] = []): Promise<readonly ListedGap[]> {
+      const found: ListedGap[] = [];
       for await (const page of pagesOf(state, 'gap', { prefix, after: position > prefix ? position : prefix, signal })) {
-        const gaps = page.map((entry) => parseEntry(entry, gapSchema));
-        found.push(...gaps.filter((gap) => wanted === undefined || gap.state === wanted));
+        found.push(...page.map((entry) => parseEntry(entry, markSchema)));
         if (found.length >= count) break;
       }
       return found.slice(0, count);
     }
-    return readPage({ limit, after: decodeCursor(cursor, 1), fetch, positionOf: ({ id }) => [id] });
+    async function closed(count: number, [position = '', after = '0']: readonly string[] = []): Promise<readonly ListedGap[]> {
+      const found: ListedGap[] = [];
+      for await (const page of pagesOf(state, 'gap-history', { prefix: gapHistoryIdsOf(bucket), limit: 10, signal })) {
+        const left = page.filter(({ id }) => position === '' || id >= refs.gapHistory(position).id);
+        for (const history of left.map((entry) => parseEntry(entry, markHistorySchema))) {
+          const kept = keptOf(history, clock.nowMs()).map((each) => ({ ...each, bucket: history.bucket }));
+          found.push(...(history.bucket === position ? kept.filter(({ closedAtMs }) => closedAtMs > Number(after)) : kept));
+        }
+        if (found.length >= count) break;
+      }
+      return found.slice(0, count);
+    }
+    const positionOf = (gap: ListedGap): readonly string[] => ('closedAtMs' in gap ? [gap.bucket, String(gap.closedAtMs)] : [gap.id]);
+    return wanted === 'closed'
+      ? readPage({ limit, after: decodeCursor(cursor, 2), fetch: closed, positionOf })
+      : readPage({ limit, after: decodeCursor(cursor, 1), fetch: open, positionOf });
   };
 }
 
 /** Warns that a gap is open. */
-export function warnOfGap(telemetry: Telemetry, { bucket, kind, reason }: Pick<GapReport, 'bucket' | 'kind' | 'reason'>): void {
+export function warnOfGap(telemetry: Telemetry, mark: DirtyMark): void {
   const message = 'gap is open: the index may differ from the bucket until a re-index closes it';
-  telemetry.warnOnce(message, `${bucket} ${kind}`, { bucket, kind, reason });
+  telemetry.warnOnce(message, mark.id, { bucket: mark.bucket, prefix: mark.prefix, why: whyOf(mark) });
 }
 
 /** Counts events of a bucket that is not connected, and warns of them. */

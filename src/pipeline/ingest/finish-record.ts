@@ -7,7 +7,7 @@
  * What waits for a circuit holds no answer and no decision: it begins again with a fresh bucket record, and a HEAD that is
  * sent after every hint that it serves was received (ordering rules 9 and 11).
  */
-import { reportsExpirations, type BucketRecord } from '../../domain/bucket.ts';
+import type { BucketRecord } from '../../domain/bucket.ts';
 import { ANSWER_LIFE_MS } from '../../domain/ordering/constants.ts';
 import { documentOf, type ObjectState } from '../../domain/documents/document.ts';
 import { circuitOf, faultOf, type Fault, type FaultCircuit } from '../../domain/fault.ts';
@@ -17,7 +17,6 @@ import { dialectFacts, reportsDeletion, type ChangeRecord } from '../../domain/e
 import type { EventBuckets } from '../buckets/event-buckets.ts';
 import type { LastEvents } from '../buckets/last-events.ts';
 import type { GapReports } from '../gaps/reports.ts';
-import type { ReportedKeys } from '../gaps/reported-keys.ts';
 import type { WriteDocument } from '../observing/bulk-writer.ts';
 import type { Enricher } from '../observing/enricher.ts';
 import type { ObserveAnswer, Observe } from '../observing/observer.ts';
@@ -36,7 +35,6 @@ interface FinishDependencies {
   readonly observe: Observe;
   readonly enricher: Pick<Enricher, 'ofEvent'>;
   readonly gaps: GapReports;
-  readonly reportedKeys: ReportedKeys;
   readonly circuits: Circuits;
   readonly lastEvents: Pick<LastEvents, 'seen'>;
   readonly clock: Clock;
@@ -175,8 +173,7 @@ interface Context {
 
 /** Creates the function that makes one attempt. It rejects only with the reason of the stop. */
 function createAttemptRecord(dependencies: FinishDependencies): (run: Run) => Promise<AttemptEnd> {
-  const { buckets, write, observe, enricher, circuits, lastEvents, clock } = dependencies;
-  const { noteStoreFault, noteSingleDelete, reportBulkDelete, reportLifecycle } = createNotes(dependencies);
+  const { buckets, write, observe, enricher, gaps, circuits, lastEvents, clock } = dependencies;
 
   return async function attemptRecord(run) {
     const { record, hand } = run;
@@ -196,7 +193,7 @@ function createAttemptRecord(dependencies: FinishDependencies): (run: Run) => Pr
     } catch (error) {
       hand.signal.throwIfAborted();
       const fault = faultOf(error);
-      noteStoreFault(record.bucket, fault, sentAtMs);
+      noteStoreFault(circuits, record.bucket, { fault, sentAtMs });
       return { kind: 'fault', fault, ids: indexCircuits(record.bucket) };
     }
   };
@@ -210,7 +207,6 @@ function createAttemptRecord(dependencies: FinishDependencies): (run: Run) => Pr
     const { record, hand, tie } = run;
     const { sentAtMs } = hand.message;
     lastEvents.seen(record, hand.message);
-    noteSingleDelete(record);
     const hint = tie ?? hintOf(record, bucket, { sentAtMs, nowMs: clock.nowMs() });
     switch (hint.kind) {
       case 'exact':
@@ -221,7 +217,7 @@ function createAttemptRecord(dependencies: FinishDependencies): (run: Run) => Pr
         if (!mayObserve(run, bucket)) return { kind: 'blocked', ids: observationCircuits(bucket) };
         return observeAndWrite(hint, { bucket, run });
       case 'gap':
-        await slowly(hand, reportBulkDelete(record, hint.seenAtMs));
+        await slowly(hand, gaps.report({ bucket: record.bucket, kind: 'bulk-delete', reason: record.eventName, seenAtMs: hint.seenAtMs }));
         return { kind: 'ended', outcome: { kind: 'gap' } };
       case 'ignored':
         return { kind: 'ended', outcome: hint };
@@ -249,7 +245,6 @@ function createAttemptRecord(dependencies: FinishDependencies): (run: Run) => Pr
     switch (answer.kind) {
       case 'written':
       case 'superseded':
-        if (document.expires_at !== undefined && !reportsExpirations(bucket.source)) await reportLifecycle(record.bucket);
         return { kind: 'ended', outcome: answer };
       case 'tie':
         return { kind: 'tie', hint: hintOfTie(hint.clock) };
@@ -286,7 +281,6 @@ function createAttemptRecord(dependencies: FinishDependencies): (run: Run) => Pr
     switch (answer.kind) {
       case 'written':
       case 'superseded':
-        if (answer.objectExpires && !reportsExpirations(bucket.source)) await reportLifecycle(record.bucket);
         return { kind: 'ended', outcome: outcomeOfObservation(answer) };
       case 'tie':
         return { kind: 'tie', hint: hintOfTie(answer.clock, hint.kind === 'observe' ? hint : undefined) };
@@ -300,34 +294,15 @@ function createAttemptRecord(dependencies: FinishDependencies): (run: Run) => Pr
   }
 }
 
-/** Creates what an attempt tells the circuits and the gaps beside its outcome. */
-function createNotes({ circuits, gaps, reportedKeys, clock }: Pick<FinishDependencies, 'circuits' | 'gaps' | 'reportedKeys' | 'clock'>) {
-  /** The faults of reads and of gaps. Those of writes and observations are reported where they are sent. */
-  function noteStoreFault(bucket: string, fault: Fault, sentAtMs: number): void {
-    const level = circuitOf(fault.code);
-    if (level === 'cluster') circuits.clusterFailed(fault);
-    if (level === 'index') circuits.indexFailed(bucket, fault, { sentAtMs, isWhole: true });
-  }
-
-  function noteSingleDelete({ bucket, dialect, change, requestId }: ChangeRecord): void {
-    const isDelete = change.kind === 'deleted' || change.kind === 'marker-created';
-    if (isDelete && requestId !== undefined && dialectFacts[dialect].documentSource === 'routed') reportedKeys.single(bucket, requestId);
-  }
-
-  async function reportBulkDelete({ bucket, eventName, requestId }: ChangeRecord, seenAtMs: number): Promise<void> {
-    const call = requestId === undefined ? undefined : { bucket, requestId, eventTimeMs: seenAtMs };
-    const isReported = call !== undefined && reportedKeys.bulk(call);
-    const calls = [{ ...(requestId !== undefined && { requestId }), isReported }];
-    await gaps.report({ bucket, kind: 'bulk-delete', reason: eventName, seenAtMs, calls });
-    if (call !== undefined && !isReported) reportedKeys.bulkStored(call);
-  }
-
-  async function reportLifecycle(bucket: string): Promise<void> {
-    const reason = 'S3 answered a HEAD with an expiration date (x-amz-expiration)';
-    await gaps.report({ bucket, kind: 'lifecycle', reason, seenAtMs: clock.nowMs(), standing: true });
-  }
-
-  return { noteStoreFault, noteSingleDelete, reportBulkDelete, reportLifecycle };
+/** The faults of reads and of gaps. Those of writes and observations are reported where they are sent. */
+function noteStoreFault(
+  circuits: Circuits,
+  bucket: string,
+  { fault, sentAtMs }: { readonly fault: Fault; readonly sentAtMs: number },
+): void {
+  const level = circuitOf(fault.code);
+  if (level === 'cluster') circuits.clusterFailed(fault);
+  if (level === 'index') circuits.indexFailed(bucket, fault, { sentAtMs, isWhole: true });
 }
 
 /** Takes the permits that the attempt needs in circuits that are open. Returns whether it may continue. */

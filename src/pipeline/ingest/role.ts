@@ -33,7 +33,6 @@ import type { QueueWatch } from '../queues/watch.ts';
 import { createFinishServiceMessage } from './service-messages.ts';
 import { createSettler } from '../queues/settler.ts';
 import type { EventCounter } from '../serving/event-hours.ts';
-import { createReportedKeys } from '../gaps/reported-keys.ts';
 import { createWaiting } from './waiting.ts';
 import { createWeights } from './weights.ts';
 import type { Fault } from '../../domain/fault.ts';
@@ -134,8 +133,7 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
   });
   const waiting = createWaiting({ ...limits, circuits, handover, queueWatch, clock, telemetry });
   const lastEvents = createLastEvents({ state: store.state, clock });
-  const reportedKeys = createReportedKeys({ gaps, clock });
-  const finishRecord = createFinishRecord({ buckets, write, observe, enricher, gaps, reportedKeys, circuits, lastEvents, waiting, clock });
+  const finishRecord = createFinishRecord({ buckets, write, observe, enricher, gaps, circuits, lastEvents, waiting, clock });
   const finishServiceMessage = createFinishServiceMessage({
     state: store.state,
     topics: parts.topics,

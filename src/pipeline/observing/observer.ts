@@ -34,8 +34,7 @@ export interface ObserveRequest {
 }
 
 export type ObserveAnswer =
-  /** `objectExpires`: S3 answered that a lifecycle rule is going to expire the object. */
-  | { readonly kind: 'written' | 'superseded'; readonly verdict: Verdict; readonly objectExpires: boolean }
+  | { readonly kind: 'written' | 'superseded'; readonly verdict: Verdict }
   | { readonly kind: 'tie'; readonly clock: number }
   | { readonly kind: 'expired' }
   /** The observation may not begin any more, and nothing was sent. */
@@ -149,14 +148,11 @@ export function createObserver(dependencies: ObserverDependencies): Observe {
     if (bucket === undefined || key === undefined || cause === undefined || source === undefined) return;
     const facts = { bucket: bucket.bucket, key, state: seen.state, source, cause, stateAtMs: seen.observedAtMs, nowMs: clock.nowMs() };
     const document = documentOf({ ...facts, clock: plan.clock, settled: plan.settled });
-    const objectExpires = document.expires_at !== undefined;
     const answer = await write({ document, equalClock: plan.equalClock, expiresAtMs });
     switch (answer.kind) {
       case 'written':
       case 'superseded':
-        members.forEach((member, index) =>
-          member.answer({ kind: answer.kind, verdict: plan.verdicts[index] ?? { final: true }, objectExpires }),
-        );
+        members.forEach((member, index) => member.answer({ kind: answer.kind, verdict: plan.verdicts[index] ?? { final: true } }));
         return;
       case 'tie':
         return answerAll(members, { kind: 'tie', clock: plan.clock });

@@ -4,7 +4,6 @@ import { bucketStates } from '../../domain/bucket-status.ts';
 import { enrichResults, enrichRequestKinds } from '../../domain/enrichment.ts';
 import { dialects } from '../../domain/events/record.ts';
 import { circuitOf, faults, isFaultCode } from '../../domain/fault.ts';
-import { gapKinds } from '../../domain/gaps/gap.ts';
 import { outcomeKinds } from '../../domain/messages/outcome.ts';
 import { jobStates } from '../../domain/reindex/job.ts';
 
@@ -175,16 +174,14 @@ export const seriesTable = {
     type: 'gauge',
     knownForMs: KNOWN_FOR_MS,
     unit: 'gaps',
-    labels: { kind: gapKinds },
-    help: 'Shows how many gaps are not closed, by kind. `tally gaps` shows their buckets.',
+    help: 'Shows how many gaps are open. `tally gaps` shows their buckets, why they are open, and what happens next.',
   },
   tally_gaps_oldest_age_seconds: {
     type: 'gauge',
     knownForMs: KNOWN_FOR_MS,
     unit: 'seconds',
-    labels: { kind: gapKinds },
-    help: 'Shows how long ago the first change of the oldest gap was that is not closed, by kind; 0 if all are closed.',
-    alert: '> 26 h (a bulk delete whose keys are also reported one by one closes within a day)',
+    help: 'Shows how long ago the first change of the oldest open gap was; 0 if none is open.',
+    alert: '> 26 h (two repairs of a large bucket keep a distance of up to a day)',
   },
   // ── re-index ──
   tally_jobs: {

@@ -231,7 +231,7 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
     const unproven = [...unprovenBy(plan.findings), ...(wish.byHand === true ? byHandFindings(wish, isProven) : [])];
     const nowMs = clock.nowMs();
     if (before?.state === 'applied' && isFor(wish, before)) return { state: 'applied', connection: before, changed: false, unproven };
-    await openChangeGap({ state, clock }, { ...wish, isUnproven: !isProven });
+    await openChangeGap({ state, clock }, wish, changeOf(isProven));
     const { token: _, pausedAtMs: __, parts = [], ...kept } = before === undefined ? {} : madeSchema.partial().parse(before);
     const next: ConnectionRecord = {
       ...kept,
@@ -340,6 +340,11 @@ function refuseUnseen(plan: Plan, connection: ConnectionRecord | undefined, opti
   );
 }
 
+/** A change that a person made. Only an event proves what was made, and what is known to be broken stays so until the watch finds it in order. */
+function changeOf(isProven: boolean): Parameters<typeof openChangeGap>[2] {
+  return isProven ? { isUrgent: true } : { isUrgent: true, unproven: 'events' };
+}
+
 /**
  * What buckets share may have been altered by others, so that the events of all of them were lost for a while. An apply for one of
  * them restores it for all, perhaps before the watch has looked at the others: so each of them gets a gap.
@@ -356,7 +361,7 @@ async function openGapsOfOthers(
   const all = await listAllRecords(dependencies.state, 'connection', connectionSchema);
   for (const other of all)
     if (other.bucket !== plan.wish.bucket && other.state === 'applied' && isServed(wishOfConnection(other)))
-      await openChangeGap(dependencies, other, 'what the bucket shares with others was altered, and is restored');
+      await openChangeGap(dependencies, other, { reason: 'what the bucket shares with others was altered, and is restored' });
 }
 
 /** Whether the change lets the events of a wish pass again. Undefined: it lets none pass that did not pass before. */

@@ -3,7 +3,7 @@
  * is left, so that it can be repeated after any failure. The record of the connection goes last.
  */
 import { FaultError } from '../../domain/fault.ts';
-import { gapId } from '../../domain/gaps/gap.ts';
+import { markId } from '../../domain/gaps/dirty.ts';
 import { connectionSchema, madeSubscription, subscriptionName, type ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { markOf } from '../../domain/provisioning/names.ts';
 import { removalOf, type Kept, type Made, type Removal } from '../../domain/provisioning/removal.ts';
@@ -188,8 +188,8 @@ function withoutGone(connection: ConnectionRecord, others: readonly Wish[]): Con
 async function settledEarlier(state: StateStore, bucket: string, signal?: AbortSignal): Promise<ConnectionRecord | undefined> {
   const connection = await readRecord(state, refs.connection(bucket), signal);
   if (connection?.state !== 'applied' || (connection.earlier ?? []).length === 0) return undefined;
-  const gap = await readRecord(state, refs.gap(gapId({ bucket, kind: 'loss' })), signal);
-  return gap === undefined || gap.state === 'closed' ? connection : undefined;
+  const mark = await readRecord(state, refs.gap(markId(bucket)), signal);
+  return mark?.reasons.some(({ kind }) => kind === 'connection') === true ? undefined : connection;
 }
 
 /** A bucket that is gone has no configuration. */

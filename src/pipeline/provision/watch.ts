@@ -14,6 +14,7 @@ import type { DueOf, Visit } from '../calendar/sweep.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
 import { openChangeGap } from '../gaps/connection-gaps.ts';
+import { markDirty } from '../gaps/mark-dirty.ts';
 import type { Provisioning } from './provisioning.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { WithPorts } from '../ports/ports.ts';
@@ -65,17 +66,20 @@ export function createCheckConnection({ state, provisioning, gaps, clock, teleme
 
   async function openGap(record: BucketRecord, { check, gap, isReadable }: AfterCheck, signal?: AbortSignal): Promise<void> {
     const { bucket } = record;
-    if (isReadable) await gaps.report({ bucket, kind: 'loss', reason: UNREAD, seenAtMs: check.atMs, tags: true }, signal);
+    if (isReadable) await gaps.report({ bucket, kind: 'tags', reason: UNREAD, seenAtMs: check.atMs, tags: true }, signal);
     switch (gap) {
       case undefined:
         return;
       case 'lost': {
         const reason = `the connection of the bucket is broken: ${check.findings.map(({ code }) => code).join(', ')}`;
-        await gaps.report({ bucket, kind: 'loss', reason, seenAtMs: check.atMs }, signal);
+        await markDirty({ state, clock }, { bucket, kind: 'connection', reason, seenAtMs: check.atMs, unproven: 'wiring' });
         return;
       }
       case 'restored':
-        await openChangeGap({ state, clock }, record, 'the connection of the bucket was broken until now');
+        await openChangeGap({ state, clock }, record, {
+          reason: 'the connection of the bucket was broken until now',
+          unproven: record.provenAtMs === undefined ? 'events' : 'none',
+        });
     }
   }
 }

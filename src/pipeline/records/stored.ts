@@ -2,12 +2,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { bucketRecordSchema, unconnectedSchema } from '../../domain/bucket.ts';
-import { gapBudgetSchema } from '../../domain/gaps/budget.ts';
 import { processRecordSchema } from '../../domain/process-record.ts';
 import { queueRecordId, queueRecordSchema } from '../../domain/queue-record.ts';
 import { connectionSchema, installationSchema } from '../../domain/provisioning/connection.ts';
 import { FaultError } from '../../domain/fault.ts';
-import { gapSchema } from '../../domain/gaps/gap.ts';
+import { markHistorySchema, markSchema } from '../../domain/gaps/dirty.ts';
 import { keyRecordSchema, userKeysSchema } from '../../domain/identity/api-key.ts';
 import { appointmentSchema } from '../../domain/identity/appointment.ts';
 import { policySchema } from '../../domain/access/policy.ts';
@@ -44,12 +43,17 @@ export function gapIdsOf(bucket?: string): string {
   return bucket === undefined ? 'gap:' : `gap:${bucket}:`;
 }
 
+/** The beginning of the id of a bucket's closed gaps; without a bucket, of all. */
+export function gapHistoryIdsOf(bucket?: string): string {
+  return bucket === undefined ? 'gap-history:' : `gap-history:${bucket}:`;
+}
+
 /** The reference to a record of each kind. */
 export const refs = {
   bucket: (bucket: string) => ({ id: `bucket:${bucket}`, kind: 'bucket', schema: bucketRecordSchema }) as const,
   unconnected: (bucket: string) => ({ id: `unconnected:${bucket}`, kind: 'unconnected', schema: unconnectedSchema }) as const,
-  gap: (id: string) => ({ id, kind: 'gap', schema: gapSchema }) as const,
-  gapBudget: (bucket: string) => ({ id: `gap-budget:${bucket}`, kind: 'gap-budget', schema: gapBudgetSchema }) as const,
+  gap: (id: string) => ({ id, kind: 'gap', schema: markSchema }) as const,
+  gapHistory: (bucket: string) => ({ id: `${gapHistoryIdsOf(bucket)}closed`, kind: 'gap-history', schema: markHistorySchema }) as const,
   job: (jobId: string) => ({ id: `job:${jobId}`, kind: 'job', schema: jobSchema }) as const,
   process: (worker: string) => ({ id: `process:${worker}`, kind: 'process', schema: processRecordSchema }) as const,
   schedule: (name: string) => ({ id: `schedule:${name}`, kind: 'schedule', schema: scheduleSchema }) as const,

@@ -24,7 +24,7 @@ import type { ObjectScan } from '../ports/object-index.ts';
 import type { WithPorts } from '../ports/ports.ts';
 import type { BucketListing, BucketLocation, ListingPage } from '../ports/storage.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
-import { closesDeletesOf } from './announced-deletes.ts';
+import { areDeletesAnnounced } from './announced-deletes.ts';
 import type { HeldJob } from './job-lease.ts';
 import { failJob, cancelJob } from './job-ends.ts';
 import { cutKeys, probeIndex, probeListing, type PartLimits } from './key-probes.ts';
@@ -176,9 +176,9 @@ export function createBeginJob(dependencies: BeginDependencies): (held: HeldJob,
     const { isEmpty: isEmptyBucket, requests: ofBucket } = isDoubtful
       ? await lookAtBucket(dependencies, job, location, signal)
       : { isEmpty: false, requests: 0 };
-    const closesDeletes = await closesDeletesOf(state, job);
+    const areAnnounced = await areDeletesAnnounced(state, job);
     const { allowDeletes } = job;
-    const limit = tombstoneLimit({ documentsAtStart, isEmptyBucket, closesDeletes, allowDeletes, isAnyHeld: await isAnyHeld(state, job) });
+    const limit = tombstoneLimit({ documentsAtStart, isEmptyBucket, areAnnounced, allowDeletes, isAnyHeld: await isAnyHeld(state, job) });
     const isBegun = await held.transition({
       kind: 'compare',
       atMs: clock.nowMs(),

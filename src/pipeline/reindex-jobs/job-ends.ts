@@ -8,7 +8,6 @@ import { noCounts, type ReconcileCounts } from '../../domain/reindex/counts.ts';
 import { afterTransition, phaseOf, tombstonesLeft, type JobTransition } from '../../domain/reindex/job-transitions.ts';
 import { hasEnded, type JobFault, type JobRecord } from '../../domain/reindex/job.ts';
 import { rewound } from '../../domain/reindex/parts.ts';
-import { warnOfGap } from '../gaps/reports.ts';
 import { keepHeld } from '../gaps/stored-gaps.ts';
 import type { ObjectScan } from '../ports/object-index.ts';
 import type { WithPorts } from '../ports/ports.ts';
@@ -48,7 +47,7 @@ async function noteEarlyEnd(state: StateStore, job: JobRecord, atMs: number): Pr
   const { counts = noCounts } = job;
   if (!hasEnded(job)) await noteEarlyReport(state, job, { atMs, counts });
   // it may be paused now, and cannot be resumed then
-  await keepHeld(state, { ...job, counts, state: 'cancelled' }, { held: counts.held, isWhole: false, nowMs: atMs });
+  await keepHeld(state, job, { held: counts.held, isWhole: false, nowMs: atMs });
 }
 
 /** Ends a held job as failed, unless it is paused or has ended, and gives it back. Throws the store's fault. */
@@ -102,8 +101,9 @@ async function noteEnd(
   job: JobRecord & { readonly counts: ReconcileCounts },
   atMs: number,
 ): Promise<void> {
-  const gap = await keepHeld(state, job, { held: job.counts.held, isWhole: true, nowMs: atMs });
-  if (gap !== undefined) warnOfGap(telemetry, gap);
+  const { held } = job.counts;
+  await keepHeld(state, job, { held, isWhole: true, nowMs: atMs });
+  if (held > 0) telemetry.warn('deletions wait for a person', { bucket: job.bucket, jobId: job.id, deletions: held });
   if (job.state !== 'done') return;
   // callers that waited for the job search next
   if (job.mode === 'apply') await scan.refresh(job.bucket);

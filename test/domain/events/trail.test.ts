@@ -36,18 +36,6 @@ describe.each([
   test.each([undefined, null, '', 'v'])('has the version %j, if that is one', (version) => {
     expect(recordOf(bodyOf({ eventName: 'PutObject', version })).versionId).toBe(version === 'v' ? 'v' : undefined);
   });
-
-  test.each([
-    ['DeleteObject', 'A1B2C3D4E5F60708', 'A1B2C3D4E5F60708'],
-    ['DeleteObjects', '3c784bc1-0d1a-4a27-9a10-7b1c1f5b4e11', '3c784bc1-0d1a-4a27-9a10-7b1c1f5b4e11'],
-    ['PutObject', 'A1B2C3D4E5F60708', undefined],
-    ['DeleteObject', undefined, undefined],
-    ['DeleteObject', 5, undefined],
-    ['DeleteObject', 'with a space', undefined],
-    ['DeleteObject', 'x'.repeat(129), undefined],
-  ])('of %s with the request ID %j has %j', (eventName, requestId, told) => {
-    expect(recordOf(bodyOf({ eventName, requestId })).requestId).toBe(told);
-  });
 });
 
 interface Said {

@@ -155,20 +155,20 @@ describe('the deletion limit', () => {
   });
 
   it('allows a thousand or a tenth, anything to a gap of deletes, nothing where the bucket is empty, and what was allowed', () => {
-    const facts = { documentsAtStart: 100, isEmptyBucket: false, closesDeletes: false, isAnyHeld: false, allowDeletes: undefined };
+    const facts = { documentsAtStart: 100, isEmptyBucket: false, areAnnounced: false, isAnyHeld: false, allowDeletes: undefined };
     expect(tombstoneLimit(facts)).toBe(1_000);
     expect(tombstoneLimit({ ...facts, documentsAtStart: 123_456 })).toBe(12_345);
     expect(tombstoneLimit({ ...facts, allowDeletes: 5_000 })).toBe(5_000);
-    expect(tombstoneLimit({ ...facts, closesDeletes: true })).toBeUndefined();
-    expect(tombstoneLimit({ ...facts, closesDeletes: true, isEmptyBucket: true })).toBe(0);
+    expect(tombstoneLimit({ ...facts, areAnnounced: true })).toBeUndefined();
+    expect(tombstoneLimit({ ...facts, areAnnounced: true, isEmptyBucket: true })).toBe(0);
     expect(tombstoneLimit({ ...facts, isEmptyBucket: true, allowDeletes: 100 })).toBe(100);
   });
 
   it('allows nothing but what is allowed now, while deletions wait for a person', () => {
-    const facts = { documentsAtStart: 123_456, isEmptyBucket: false, closesDeletes: false, isAnyHeld: true, allowDeletes: undefined };
+    const facts = { documentsAtStart: 123_456, isEmptyBucket: false, areAnnounced: false, isAnyHeld: true, allowDeletes: undefined };
     expect(tombstoneLimit(facts)).toBe(0);
-    expect(tombstoneLimit({ ...facts, closesDeletes: true })).toBe(0);
-    expect(tombstoneLimit({ ...facts, closesDeletes: true, allowDeletes: 7 })).toBe(7);
+    expect(tombstoneLimit({ ...facts, areAnnounced: true })).toBe(0);
+    expect(tombstoneLimit({ ...facts, areAnnounced: true, allowDeletes: 7 })).toBe(7);
   });
 
   it('that is resumed while deletions wait for a person keeps no limit of its own', () => {

@@ -1,3 +1,4 @@
+import { markId } from '../../../src/domain/gaps/dirty.ts';
 import { describe, expect, it } from 'vitest';
 import { documentOf } from '../../../src/domain/documents/document.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
@@ -67,20 +68,20 @@ describe('connecting a bucket', () => {
 
   it.each([
     [{}, {}],
-    [{ reindex: false }, { held: true }],
+    [{ reindex: false }, { held: { why: expect.any(String) as string } }],
   ])('opens a loss gap, as what it holds was never compared, and holds it where no first re-index is wanted: %j', async (request, held) => {
     const world = setUp();
     await world.connect(request);
     const [gap, ...others] = await world.allGaps();
     expect(others).toEqual([]);
-    expect(gap).toMatchObject({ bucket: 'photos', kind: 'loss', reason: 'never compared', count: 1, state: 'open' });
+    expect(gap).toMatchObject({ bucket: 'photos', reasons: [{ kind: 'new', count: 1 }] });
     expect(gap && 'held' in gap ? { held: gap.held } : {}).toEqual(held);
   });
 
   it('opens no such gap again for a bucket that is connected', async () => {
     const world = setUp();
     await world.connect();
-    await removeRecord(world.state, 'gap:photos:loss');
+    await removeRecord(world.state, markId('photos'));
     await world.connect({ enrich: 'head' });
     expect(await world.allGaps()).toEqual([]);
   });
@@ -89,15 +90,15 @@ describe('connecting a bucket', () => {
     const fault = new FaultError('index.unreachable', 'gone');
     const failing = setUp((state) => ({
       ...state,
-      put: (entry, ...rest) => (entry.id === 'gap:photos:loss' ? Promise.reject(fault) : state.put(entry, ...rest)),
+      put: (entry, ...rest) => (entry.id === markId('photos') ? Promise.reject(fault) : state.put(entry, ...rest)),
     }));
     await expect(failing.connect()).rejects.toMatchObject({ code: 'index.unreachable' });
     expect(await failing.list()).toEqual(NONE);
     // the gap of a bucket that is not connected is removed by the round that closes gaps
-    const interfere = (state: StateStore): Promise<void> => removeRecord(state, 'gap:photos:loss');
+    const interfere = (state: StateStore): Promise<void> => removeRecord(state, markId('photos'));
     const raced = setUp((state) => racingState(state, { times: 1, matches: (id) => id === 'bucket:photos', interfere }));
     await raced.connect();
-    expect(await raced.allGaps()).toMatchObject([{ reason: 'never compared' }]);
+    expect(await raced.allGaps()).toMatchObject([{ reasons: [{ kind: 'new' }] }]);
   });
 
   it('never stores a record whose index is not there', async () => {
@@ -202,11 +203,11 @@ describe('connecting a bucket', () => {
   it('Fix: again reads the region, since the bucket may have been created again in another one; then its changes are a gap', async () => {
     const world = setUp();
     await world.connect();
-    await removeRecord(world.state, 'gap:photos:loss');
+    await removeRecord(world.state, markId('photos'));
     world.storage.createBucket('photos', { region: 'us-west-2' });
     expect(await world.connect()).toMatchObject({ region: 'us-west-2' });
     expect(await requireBucket(world.state, 'photos')).toMatchObject({ region: 'us-west-2' });
-    expect(await world.allGaps()).toMatchObject([{ reason: 'the bucket was created again in us-west-2', count: 1 }]);
+    expect(await world.allGaps()).toMatchObject([{ reasons: [{ example: 'the bucket was created again in us-west-2', count: 1 }] }]);
   });
 
   it('again with another topic ends that the old one did not deliver, which is a gap', async () => {
@@ -214,10 +215,12 @@ describe('connecting a bucket', () => {
     await world.connect({ source: 'topic', topic_arn: TOPIC });
     await updateRecord(world.state, refs.bucket('photos'), (record) => record && { ...record, unsubscribed: { topicArn: TOPIC, atMs: 1 } });
     expect(await world.connect({ enrich: 'head' })).toMatchObject({ unsubscribed: { atMs: 1 } });
-    expect(await world.allGaps()).toMatchObject([{ reason: 'never compared' }]);
+    expect(await world.allGaps()).toMatchObject([{ reasons: [{ kind: 'new' }] }]);
     const after = await world.connect({ topic_arn: `${TOPIC}-2` });
     expect(after).not.toHaveProperty('unsubscribed');
-    expect(await world.allGaps()).toMatchObject([{ reason: 'the bucket queue was unsubscribed from the topic of the bucket', count: 3 }]);
+    expect(await world.allGaps()).toMatchObject([
+      { reasons: [{ example: 'the bucket queue was unsubscribed from the topic of the bucket' }, { kind: 'new' }] },
+    ]);
   });
 
   it('changes the record of whoever connected it first at the same moment', async () => {
@@ -237,7 +240,7 @@ describe('connecting a bucket', () => {
     expect(unconnected).toMatchObject([{ bucket: 'photos', count: 1 }]);
     await world.connect();
     expect((await world.list()).unconnected).toEqual([]);
-    expect(await world.allGaps()).toMatchObject([{ bucket: 'photos', kind: 'loss', reason: 'never compared', state: 'open' }]);
+    expect(await world.allGaps()).toMatchObject([{ bucket: 'photos', reasons: [{ kind: 'new' }] }]);
   });
 
   it('opens a gap for an event that a worker drops a moment later', async () => {
@@ -246,7 +249,7 @@ describe('connecting a bucket', () => {
     await world.reportUnconnected('photos', 1);
     expect((await world.list()).unconnected).toEqual([]);
     expect(await world.allGaps()).toMatchObject([
-      { bucket: 'photos', kind: 'loss', reason: 'events arrived before the bucket was connected', count: 2 },
+      { bucket: 'photos', reasons: [{ example: 'events arrived before the bucket was connected' }, { kind: 'new' }] },
     ]);
   });
 });
@@ -270,7 +273,7 @@ describe('refreshing a bucket', () => {
     await updateRecord(world.state, refs.bucket('photos'), (record) => record && { ...record, unsubscribed: { topicArn: TOPIC, atMs } });
     await world.clock.advance(86_400_000);
     await world.connectBucket.refresh('photos');
-    expect(await world.allGaps()).toMatchObject([{ lastSeenMs: world.clock.nowMs(), count: 2 }]);
+    expect(await world.allGaps()).toMatchObject([{ lastSeenMs: world.clock.nowMs(), reasons: [{ kind: 'connection' }, { kind: 'new' }] }]);
   });
 
   it('keeps what was read before when versioning may no longer be read', async () => {
@@ -333,7 +336,7 @@ describe('disconnecting a bucket', () => {
     };
     await createDisconnectBucket({ ...world, objects: { ...world.objects, removeBucket } })('photos');
     expect(await readRecord(world.state, refs.bucket('photos'))).toBeDefined();
-    expect(await world.allGaps()).toMatchObject([{ kind: 'loss', state: 'open' }]);
+    expect(await world.allGaps()).toMatchObject([{ bucket: 'photos' }]);
     expect(await write(world, 'a')).toEqual([{ kind: 'written' }]);
     const [indexId] = await world.objects.identities(['photos']);
     expect(await readRecord(world.state, refs.bucket('photos'))).toMatchObject({ indexId });

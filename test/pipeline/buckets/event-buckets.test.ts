@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
-import { gapSchema } from '../../../src/domain/gaps/gap.ts';
+import { markSchema } from '../../../src/domain/gaps/dirty.ts';
 import type { ChangeRecord } from '../../../src/domain/events/record.ts';
 import { createEventBuckets, createBucketRecordCache, type Arrival } from '../../../src/pipeline/buckets/event-buckets.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
@@ -44,7 +44,7 @@ function setUp() {
     stateReads,
     asked,
     state,
-    gaps: () => listAllRecords(plainState, 'gap', gapSchema),
+    gaps: () => listAllRecords(plainState, 'gap', markSchema),
     record: (bucket: string) => readRecord(plainState, refs.bucket(bucket)),
     unconnected: (bucket: string) => readRecord(plainState, refs.unconnected(bucket)),
     arrival,
@@ -139,10 +139,13 @@ describe('the bucket of an event', () => {
     expect(await ended(sentAtMs + minuteMs, sentAtMs + minuteMs - 1)).toBe(false);
     // a dead letter that was sent back: it is sent again, but it happened before
     expect(await ended(sentAtMs - 1, sentAtMs + 10 * minuteMs)).toBe(false);
-    expect((await world.gaps()).map(({ reason }) => reason)).toEqual(['never compared']);
+    expect((await world.gaps()).map(({ reasons }) => reasons.map(({ kind }) => kind))).toEqual([['new']]);
     expect(await ended(sentAtMs + 2 * minuteMs, sentAtMs + 3 * minuteMs)).toBe(true);
     expect(await world.gaps()).toMatchObject([
-      { reason: 'the bucket queue had been unsubscribed from the topic of the bucket', lastSeenMs: sentAtMs + 3 * minuteMs },
+      {
+        reasons: [{ example: 'the bucket queue had been unsubscribed from the topic of the bucket' }, { kind: 'new' }],
+        lastSeenMs: sentAtMs + 3 * minuteMs,
+      },
     ]);
     expect(world.access.peek(event('bbb'), sentAtMs)).toBeDefined();
   });

@@ -1,7 +1,8 @@
 import { describe, expect, it, test } from 'vitest';
 import type { BucketRecord } from '../../../src/domain/bucket.ts';
 import type { ChangeRecord } from '../../../src/domain/events/record.ts';
-import type { GapRecord } from '../../../src/domain/gaps/gap.ts';
+import type { DirtyMark } from '../../../src/domain/gaps/dirty.ts';
+import { markSeenAt } from '../../support/fakes/gap-records.ts';
 import { createLastEvents } from '../../../src/pipeline/buckets/last-events.ts';
 import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
 import { recordOf } from '../../support/fakes/bucket-record.ts';
@@ -131,13 +132,12 @@ describe('an event', () => {
   type Event = Pick<ChangeRecord, 'dialect' | 'eventTimeMs'> & { readonly sentAtMs: number };
   const changed: Way = { source: 'eventbridge', waySinceMs: WAY_MS };
 
-  async function after(way: Way, events: readonly Event[], gap?: Partial<GapRecord>) {
+  async function after(way: Way, events: readonly Event[], gap?: Partial<DirtyMark>) {
     const { state } = createMemoryStore();
     const clock = createFakeClock();
-    const unproven = { id: 'gap:photos:loss', bucket: 'photos', kind: 'loss', reason: 'r', state: 'open', unproven: true } as const;
-    const seen = { firstSeenMs: 0, lastSeenMs: 0, openedAtMs: 0, toldAtMs: 0, count: 1 };
+    const unproven = markSeenAt(0, { unproven: 'events' });
     await state.put({ id: 'bucket:photos', kind: 'bucket', record: { ...photos, ...way } }, null);
-    if (gap !== undefined) await state.put({ id: unproven.id, kind: 'gap', record: { ...unproven, ...seen, ...gap } }, null);
+    if (gap !== undefined) await state.put({ id: unproven.id, kind: 'gap', record: { ...unproven, ...gap } }, null);
     const lastEvents = createLastEvents({ state, clock });
     for (const { sentAtMs, ...event } of events) lastEvents.seen({ bucket: 'photos', ...event }, { queueUrl: 'http://q/one', sentAtMs });
     await lastEvents.store();
@@ -176,21 +176,22 @@ describe('an event', () => {
     ],
   ])('%s', async (_, isProven, way, events) => {
     const found = await after(way, events, {});
-    expect(found).toMatchObject({ isProven, gap: { state: 'open' } });
-    expect(found.gap?.unproven).toBe(isProven ? undefined : true);
+    expect(found.isProven).toBe(isProven);
+    expect(found.gap?.unproven).toBe(isProven ? undefined : 'events');
   });
 
-  it.each<[string, Partial<GapRecord> | undefined]>([
-    ['is missing', undefined],
-    ['is closed', { state: 'closed', closedAtMs: 1 }],
+  it.each<[string, Partial<DirtyMark> | undefined]>([
+    ['has no gap', undefined],
     // the proof of an earlier way was stored while the way was changed
-    ['knows of none that is missing', { unproven: false }],
-  ])('Fix: that proves the way of a bucket whose gap %s leaves an open gap', async (_, gap) => {
-    const known = gap && { unproven: false, ...gap };
-    const found = await after({ source: 'eventbridge' }, [{ dialect: 'eventbridge', sentAtMs: WAY_MS }], known);
-    expect(found).toMatchObject({
-      isProven: true,
-      gap: { state: 'open', reason: 'until now it was not known whether the events of the bucket arrive' },
-    });
+    ['has a gap that waits for no proof', { unproven: undefined }],
+  ])('Fix: that proves the way of a bucket which %s leaves a gap', async (_, gap) => {
+    const found = await after({ source: 'eventbridge' }, [{ dialect: 'eventbridge', sentAtMs: WAY_MS }], gap);
+    const example = 'until now it was not known whether the events of the bucket arrive';
+    expect(found).toMatchObject({ isProven: true, gap: { reasons: expect.arrayContaining([expect.objectContaining({ example })]) } });
+  });
+
+  it('proves nothing while the wiring of its bucket is known to be broken', async () => {
+    const found = await after({ source: 'eventbridge' }, [{ dialect: 'eventbridge', sentAtMs: WAY_MS }], { unproven: 'wiring' });
+    expect(found.gap?.unproven).toBe('wiring');
   });
 });

@@ -103,10 +103,9 @@ async function createWorld() {
   const telemetry = createFakeTelemetry();
   const jobs = createReindexJobs({ state, clock, telemetry });
   const gaps = createGapReports({ state, clock, telemetry });
-  const scan = { countLive: async () => 0 };
-  const parts = { state, scan, clock, telemetry, requestsPerDay: 1_000 };
+  const parts = { state, clock, telemetry };
   const startJob: Parameters<typeof createCloseGaps>[0]['startJob'] = (wanted, signal) => jobs.start(wanted, signal);
-  const closeGaps = createCloseGaps({ ...parts, startJob, askToRepair: async () => undefined });
+  const closeGaps = createCloseGaps({ ...parts, startJob, askToRepair: async () => ({ atMs: clock.nowMs() }) });
   const visitFull = createVisitFull({ ...parts, startJob, intervalMs: WEEK_MS });
   let fault: ProcessFault = 'none';
   const probeCluster = async (): Promise<void> => {
@@ -158,7 +157,7 @@ async function createWorld() {
   }
 
   const fresh = { ...bucketRecord, bucket: BUCKET, enrich: 'tags', createdAtMs: clock.nowMs() };
-  const first = { bucket: BUCKET, seenAtMs: clock.nowMs(), afterBeginOrder: 0, isHeld: false, enrich: 'none' } as const;
+  const first = { bucket: BUCKET, seenAtMs: clock.nowMs(), order: 0, isHeld: false, enrich: 'none' } as const;
   await openNeverCompared({ state, clock }, first, 'before');
   await updateRecord(state, refs.bucket(BUCKET), () => bucketRecordSchema.parse(fresh));
 

@@ -4,7 +4,7 @@ import { type BucketSource } from '../../../src/domain/bucket.ts';
 import type { LifecycleRule } from '../../../src/domain/calendar/lifecycle-rules.ts';
 import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
-import { gapSchema } from '../../../src/domain/gaps/gap.ts';
+import { markSchema } from '../../../src/domain/gaps/dirty.ts';
 import { createVisitLifecycle } from '../../../src/pipeline/calendar/follow-lifecycle.ts';
 import { createSweep } from '../../../src/pipeline/calendar/sweep.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
@@ -55,7 +55,7 @@ async function setUp(rules: readonly LifecycleRule[] | FaultError, source: Bucke
     observed: () => storage.observed.splice(0).map((name) => name.slice('photos/'.length)),
     live: async () => (await objects.search({ bucket: 'photos', limit: 1_000 })).map(({ key }) => key),
     record: async () => (await readRecord(state, refs.bucket('photos')))?.lifecycle,
-    gaps: () => listAllRecords(state, 'gap', gapSchema),
+    gaps: () => listAllRecords(state, 'gap', markSchema),
     setRules: (next: readonly LifecycleRule[] | FaultError) => {
       answer = next;
     },
@@ -139,19 +139,19 @@ describe('lifecycle expirations that nobody tells', () => {
     expect(world.observed()).toEqual(['a']);
   });
 
-  it('of many objects open a gap of the rule’s prefix once listing is cheaper, and then observe no more', async () => {
+  it('of many objects mark the bucket once listing is cheaper, and then observe no more', async () => {
     const world = await setUp([ruleOf({ prefix: 'logs/', expiresAfterDays: 1 })]);
     for (let at = 0; at < 1_150; at += 1) await world.add(`logs/${String(at).padStart(4, '0')}`, 9);
     await world.check();
     expect(world.observed()).toHaveLength(1_000);
-    expect(await world.gaps()).toMatchObject([{ kind: 'lifecycle', prefix: 'logs/', state: 'open' }]);
+    expect(await world.gaps()).toMatchObject([{ deletes: 'announced', reasons: [{ kind: 'lifecycle' }] }]);
   });
 
-  it('that objects told themselves open a gap of what the rules have in common', async () => {
+  it('that objects told themselves mark the bucket too', async () => {
     const world = await setUp([ruleOf({ prefix: 'logs/a/', expiresAfterDays: 900 }), ruleOf({ prefix: 'logs/b/', expiresAfterDays: 900 })]);
     for (let at = 0; at < 1_050; at += 1) await world.add(`logs/a/${at}`, 9, past(world, 1));
     await world.check();
-    expect(await world.gaps()).toMatchObject([{ kind: 'lifecycle', prefix: 'logs/', state: 'open' }]);
+    expect(await world.gaps()).toMatchObject([{ deletes: 'announced', reasons: [{ kind: 'lifecycle' }] }]);
   });
 
   it.each(['notification', 'eventbridge'] as const)('are not asked for where the source (%s) tells them', async (source) => {

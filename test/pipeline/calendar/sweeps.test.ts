@@ -228,16 +228,14 @@ describe('a sweep that takes longer than its run', () => {
 });
 
 describe('the weekly sweep', () => {
-  async function weekly(source: BucketSource, { requestsPerDay = 1_000, objects = 0 } = {}) {
+  async function weekly(source: BucketSource) {
     const world = await setUp(['photos'], source);
     const { state, clock, telemetry } = world;
     const jobs = createReindexJobs({ state, clock, telemetry });
     const visit = createVisitFull({
       state,
-      scan: { countLive: async () => objects },
       clock,
       startJob: (request, signal) => jobs.start(request, signal),
-      requestsPerDay,
       intervalMs: WEEK_MS,
     });
     const sweep = createSweep(world.parts, 'full', visit);
@@ -265,7 +263,6 @@ describe('the weekly sweep', () => {
     const jobs = await world.allJobs();
     expect(jobs.length).toBe(4);
     expect(jobs[0]).toMatchObject({ bucket: 'photos', prefix: '', mode: 'apply', requestedBy: 'schedule' });
-    expect(jobs[0]).not.toHaveProperty('gapIds');
     expect(jobs[0]).not.toHaveProperty('tags');
   });
 
@@ -274,17 +271,6 @@ describe('the weekly sweep', () => {
     await updateRecord(world.state, refs.bucket('photos'), (bucket) => bucket && { ...bucket, enrich: 'tags' as const });
     await world.run(WEEK_MS);
     expect(await world.allJobs()).toMatchObject([{ requestedBy: 'schedule', tags: true }]);
-  });
-
-  it('waits where it would take more LIST requests than the day has left, and begins when they are free again', async () => {
-    const world = await weekly('notification', { requestsPerDay: 10, objects: 9_000 });
-    const chargedAtMs = world.clock.nowMs();
-    const paidUntilMs = { usual: chargedAtMs + 2 * WEEK_MS, oversized: 0 };
-    await updateRecord(world.state, refs.gapBudget('photos'), () => ({ bucket: 'photos', running: [], paidUntilMs, chargedAtMs }));
-    await world.run(WEEK_MS);
-    expect(await world.allJobs()).toEqual([]);
-    await world.run(2 * WEEK_MS);
-    expect(await world.allJobs()).not.toEqual([]);
   });
 
   it('waits for a job of the bucket that runs already', async () => {

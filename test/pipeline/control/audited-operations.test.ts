@@ -1,3 +1,4 @@
+import { markId } from '../../../src/domain/gaps/dirty.ts';
 import { createStoredGrants } from '../../../src/pipeline/access/policy.ts';
 import { describe, expect, it } from 'vitest';
 import { rowsOfControlPlane, type AnyOperation, type ControlName } from '../../../src/api/contract.ts';
@@ -8,7 +9,7 @@ import { keyRecordOf } from '../../../src/domain/identity/api-key.ts';
 import type { AuditEvent, AuditRecord } from '../../../src/domain/identity/audit.ts';
 import { appointmentNameOf, newAppointment } from '../../../src/domain/identity/appointment.ts';
 import { stateKinds } from '../../../src/domain/state-kind.ts';
-import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { refs, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createMemoryAudit } from '../../support/fakes/memory-audit.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { sessionActor, userRecord } from '../../support/identity/actors.ts';
@@ -121,7 +122,7 @@ async function startWorld() {
   for (const bucket of ['applied', 'paused']) {
     aws.parts.notifications.set(bucket, { entries: [], eventBridge: false });
     await provisioning.apply({ bucket }, {});
-    await updateRecord(state, refs.gap(`gap:${bucket}:loss`), (gap) => gap && { ...gap, state: 'closed' as const });
+    await removeRecord(state, markId(bucket));
   }
   const { signal } = new AbortController();
   await provisioning.pause('paused', signal);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { type BucketRecord } from '../../../src/domain/bucket.ts';
-import { gapSchema } from '../../../src/domain/gaps/gap.ts';
+import { markSchema } from '../../../src/domain/gaps/dirty.ts';
 import { createExpiredMessages } from '../../../src/pipeline/gaps/expired-messages.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import type { QueueMessage } from '../../../src/pipeline/ports/queues.ts';
@@ -62,7 +62,7 @@ async function setUp({ retentionMs }: { readonly retentionMs: number | undefined
       await noted;
       return noted !== undefined;
     },
-    gaps: async () => (await listAllRecords(state, 'gap', gapSchema)).map(({ bucket, count }) => [bucket, count]),
+    gaps: async () => (await listAllRecords(state, 'gap', markSchema)).map(({ bucket, reasons }) => [bucket, reasons[0]?.count]),
   };
 }
 
@@ -71,8 +71,11 @@ describe('a message that is received for the first time when its retention is al
     const world = await setUp();
     const expired = world.worker();
     expect(await world.receive(expired, world.message(0), world.message(0.95 * RETENTION_MS))).toBe(true);
-    expect(await listAllRecords(world.state, 'gap', gapSchema)).toMatchObject([
-      { bucket: 'photos', kind: 'loss', reason: 'messages may have expired in the bucket queue before they were received', state: 'open' },
+    expect(await listAllRecords(world.state, 'gap', markSchema)).toMatchObject([
+      {
+        bucket: 'photos',
+        reasons: [{ kind: 'loss', example: 'messages may have expired in the bucket queue before they were received' }],
+      },
     ]);
   });
 

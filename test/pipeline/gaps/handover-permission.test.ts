@@ -10,11 +10,11 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const never = new AbortController().signal;
 
-function setUp({ requestsPerDay = 200_000, wrap = (state: StateStore) => state } = {}) {
+function setUp({ wrap = (state: StateStore) => state } = {}) {
   const { state } = createMemoryStore();
   const clock = createFakeClock();
   const telemetry = createFakeTelemetry();
-  const permission = createHandoverPermission({ state: wrap(state), clock, telemetry, requestsPerDay });
+  const permission = createHandoverPermission({ state: wrap(state), clock, telemetry });
   const ref = refs.schedule('close-gaps');
   /** A re-index worker begins a round; its clock is this far ahead. */
   const round = (aheadMs = 0) =>
@@ -52,13 +52,6 @@ describe('handover is permitted', () => {
     await round(aheadMs);
     await clock.advance(60_000);
     expect(permission.isPermitted).toBe(true);
-  });
-
-  it('never without a budget', async () => {
-    const { permission, round } = setUp({ requestsPerDay: 0 });
-    await round();
-    await permission.watch(never);
-    expect(permission.isPermitted).toBe(false);
   });
 
   it('as last known while the store does not answer, for an hour at most', async () => {

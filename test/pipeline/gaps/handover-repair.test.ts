@@ -6,7 +6,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { documentOf } from '../../../src/domain/documents/document.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
-import { gapSchema } from '../../../src/domain/gaps/gap.ts';
+import { markSchema } from '../../../src/domain/gaps/dirty.ts';
 import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
 import { closeGapsOf } from '../../support/worlds/gaps.ts';
 import { createAskToRepair } from '../../../src/pipeline/calendar/close-gaps.ts';
@@ -79,7 +79,7 @@ async function createWorld(skewsMs: readonly number[]) {
   s3.onPage = () => refusing('listing');
   s3.onHead = () => refusing('heads');
   const askToRepair = createAskToRepair({ listing: s3, objects, clock });
-  const closeGaps = closeGapsOf({ ...world, store }, { askToRepair });
+  const closeGaps = closeGapsOf(world, { askToRepair });
   let worker = world.startWorker();
   let restarts = 0;
   let handover = startHandover();
@@ -175,7 +175,7 @@ async function createWorld(skewsMs: readonly number[]) {
     }
   }
 
-  const openGaps = async () => (await listAllRecords(state, 'gap', gapSchema)).filter((gap) => gap.state !== 'closed');
+  const openGaps = () => listAllRecords(state, 'gap', markSchema);
 
   /** The outage is over; resolves once every gap is closed. */
   async function repaired(): Promise<void> {

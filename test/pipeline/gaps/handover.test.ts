@@ -1,10 +1,10 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
-import { gapId, gapSchema } from '../../../src/domain/gaps/gap.ts';
+import { markId, markSchema } from '../../../src/domain/gaps/dirty.ts';
 import { createHandover, type HandedOverRecord } from '../../../src/pipeline/gaps/handover.ts';
 import type { StateEntry, StateStore } from '../../../src/pipeline/ports/state.ts';
-import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { listAllRecords, readRecord, refs, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { guarded } from '../../support/fakes/guarded.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
@@ -24,9 +24,8 @@ async function setUp(wrap: (state: StateStore) => StateStore = (state) => state)
     const nowMs = clock.nowMs();
     return { bucket: 'photos', change: 'other', sentAtMs: nowMs, eventTimeMs: nowMs, reason: 's3.unavailable', ...more };
   };
-  const gap = (of: Partial<Parameters<typeof gapId>[0]> = {}) =>
-    readRecord(state, refs.gap(gapId({ bucket: 'photos', kind: 'loss', ...of })));
-  return { state, clock, telemetry, handover, puts, record, gap, gaps: () => listAllRecords(state, 'gap', gapSchema) };
+  const gap = (key?: string) => readRecord(state, refs.gap(markId('photos', key)));
+  return { state, clock, telemetry, handover, puts, record, gap, gaps: () => listAllRecords(state, 'gap', markSchema) };
 }
 
 /** Whether the promise is still pending after all that can run now has run. */
@@ -37,25 +36,21 @@ describe('a record that is handed over', () => {
     const { handover, record, gap, clock } = await setUp();
     await handover.handOver(record());
     expect(await gap()).toMatchObject({
-      kind: 'loss',
-      state: 'open',
-      folded: true,
-      reason: 'could not be served: s3.unavailable',
-      firstSeenMs: clock.nowMs(),
+      reasons: [{ kind: 'handed-over', example: 'could not be served: s3.unavailable', count: 1 }],
+      sinceMs: clock.nowMs(),
       lastSeenMs: clock.nowMs() + 10_000,
-      count: 1,
     });
-    expect(await gap()).not.toHaveProperty('tags');
+    expect(await gap()).not.toHaveProperty('readTags');
   });
 
   it('costs no write if its change was before what is stored, and is counted by the next one', async () => {
     const world = await setUp();
     await world.handover.handOver(world.record());
     for (let count = 0; count < 10_000; count += 1) await world.handover.handOver(world.record());
-    expect(world.puts).toEqual(['gap:photos:loss']);
+    expect(world.puts).toEqual([markId('photos')]);
     await world.clock.advance(5_000);
     expect(world.puts).toHaveLength(2);
-    expect(await world.gap()).toMatchObject({ count: 10_001, lastSeenMs: world.clock.nowMs() + 10_000 });
+    expect(await world.gap()).toMatchObject({ reasons: [{ count: 10_001 }], lastSeenMs: world.clock.nowMs() + 10_000 });
     await world.clock.advance(3_600_000);
     expect(world.puts).toHaveLength(2);
   });
@@ -68,7 +63,7 @@ describe('a record that is handed over', () => {
     expect(await isPending(handedOver)).toBe(true);
     await world.clock.advance(5_000);
     await handedOver;
-    expect(await world.gap()).toMatchObject({ lastSeenMs: sentAtMs + 10_000, count: 2 });
+    expect(await world.gap()).toMatchObject({ lastSeenMs: sentAtMs + 10_000, reasons: [{ count: 2 }] });
   });
 
   it('with an event time that is not plausible does not keep its gap open until then', async () => {
@@ -77,30 +72,35 @@ describe('a record that is handed over', () => {
     expect(await gap()).toMatchObject({ lastSeenMs: clock.nowMs() + 70_000 });
   });
 
-  it('opens a closed gap with its own moment and count', async () => {
+  it('opens a gap again that was closed, with its own moment', async () => {
     const world = await setUp();
-    const ref = refs.gap('gap:photos:bulk-delete');
-    await world.handover.handOver(world.record({ change: 'delete' }));
-    const reconciledBeforeMs = world.clock.nowMs() + 60_000;
-    await updateRecord(world.state, ref, (gap) => gap && { ...gap, state: 'closed' as const, reconciledBeforeMs });
+    await world.handover.handOver(world.record());
+    await removeRecord(world.state, markId('photos'));
     await world.clock.advance(55_000);
-    const firstSeenMs = world.clock.nowMs();
-    await world.handover.handOver(world.record({ change: 'delete' }));
-    expect(await world.gap({ kind: 'bulk-delete' })).toMatchObject({ state: 'open', count: 1, firstSeenMs, reconciledBeforeMs });
+    const sinceMs = world.clock.nowMs();
+    await world.handover.handOver(world.record());
+    expect(await world.gap()).toMatchObject({ sinceMs, reasons: [{ count: 1 }] });
   });
 
-  it('that reports tags marks the gap again after it was closed and opened for something else', async () => {
+  it('that is no deletion is stored before it is counted on, though a deletion was', async () => {
+    const world = await setUp();
+    await world.handover.handOver(world.record({ change: 'delete' }));
+    expect(await world.gap()).toMatchObject({ deletes: 'announced' });
+    await world.handover.handOver(world.record());
+    expect(await world.gap()).toMatchObject({ deletes: 'limited' });
+  });
+
+  it('that reports tags marks the bucket again after its gap was closed and opened for something else', async () => {
     const world = await setUp();
     await world.handover.handOver(world.record({ change: 'tags' }));
-    await updateRecord(world.state, refs.gap('gap:photos:loss'), (gap) => gap && { ...gap, state: 'closed' as const });
+    await removeRecord(world.state, markId('photos'));
     await world.clock.advance(20_000);
     await world.handover.handOver(world.record());
-    expect(await world.gap()).toMatchObject({ state: 'open' });
-    expect(await world.gap()).not.toHaveProperty('tags');
+    expect(await world.gap()).not.toHaveProperty('readTags');
     const handedOver = world.handover.handOver(world.record({ change: 'tags' }));
     await world.clock.advance(5_000);
     await handedOver;
-    expect(await world.gap()).toMatchObject({ state: 'open', tags: true });
+    expect(await world.gap()).toMatchObject({ readTags: true });
   });
 
   it('needs only that its bucket has a record, not that this version can read it', async () => {
@@ -108,7 +108,7 @@ describe('a record that is handed over', () => {
     const entry = await world.state.get('bucket:photos');
     await world.state.put({ id: 'bucket:photos', kind: 'bucket', record: { source: 'of a newer version' } }, entry?.version ?? null);
     await world.handover.handOver(world.record());
-    expect(await world.gap()).toMatchObject({ state: 'open' });
+    expect(await world.gap()).toBeDefined();
   });
 
   it('of a bucket that is not connected is dropped, and the next one after it is connected is not', async () => {
@@ -119,14 +119,14 @@ describe('a record that is handed over', () => {
     const handedOver = world.handover.handOver(world.record({ bucket: 'elsewhere' }));
     await world.clock.advance(5_000);
     await handedOver;
-    expect(await world.gaps()).toMatchObject([{ bucket: 'elsewhere', state: 'open' }]);
+    expect(await world.gaps()).toMatchObject([{ bucket: 'elsewhere' }]);
   });
 
   it('is not handed over if the store refuses the gap, while those of another bucket are', async () => {
     const fault = new FaultError('index.unreachable', 'gone');
     const world = await setUp((state) => ({
       ...state,
-      put: (entry, expected, signal) => (entry.id === 'gap:photos:loss' ? Promise.reject(fault) : state.put(entry, expected, signal)),
+      put: (entry, expected, signal) => (entry.id === markId('photos') ? Promise.reject(fault) : state.put(entry, expected, signal)),
     }));
     const refused = world.handover.handOver(world.record());
     await world.handover.handOver(world.record({ bucket: 'videos' }));
@@ -148,16 +148,16 @@ describe('an object that fails alone', () => {
     await again;
     const all = await gaps();
     expect(all).toHaveLength(101);
-    expect(all.filter(({ prefix }) => prefix === undefined)).toMatchObject([{ count: 1 }]);
-    expect(all.find(({ prefix }) => prefix === 'key-7')).toMatchObject({ count: 2 });
+    expect(all.filter(({ prefix }) => prefix === undefined)).toMatchObject([{ reasons: [{ count: 1 }] }]);
+    expect(all.find(({ prefix }) => prefix === 'key-7')).toMatchObject({ reasons: [{ count: 2 }] });
   });
 
   it('has a gap again once those of others are closed', async () => {
     const { handover, record, gaps, gap, clock, state } = await setUp();
     for (let number = 0; number < 100; number += 1) await handover.handOver(record({ key: `key-${number}` }));
-    for (const { id } of await gaps()) await updateRecord(state, refs.gap(id), (open) => open && { ...open, state: 'closed' as const });
+    for (const { id } of await gaps()) await removeRecord(state, id);
     await clock.advance(60_000);
     await handover.handOver(record({ key: 'later' }));
-    expect(await gap({ prefix: 'later' })).toMatchObject({ state: 'open' });
+    expect(await gap('later')).toBeDefined();
   });
 });

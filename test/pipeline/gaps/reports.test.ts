@@ -1,7 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
-import type { GapRecord, GapReport } from '../../../src/domain/gaps/gap.ts';
+import { markId, withClosed, type GapReport } from '../../../src/domain/gaps/dirty.ts';
+import { markSeenAt } from '../../support/fakes/gap-records.ts';
 import { absorbUnconnected, createGapReports, createListGaps, createReportUnconnected } from '../../../src/pipeline/gaps/reports.ts';
 import type { StateEntry, StateStore } from '../../../src/pipeline/ports/state.ts';
 import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
@@ -25,7 +26,7 @@ async function setUp(wrap: (state: StateStore) => StateStore = (state) => state)
   const gaps = createGapReports({ state, clock, telemetry });
   await connect(plainState, 'photos');
   const reportUnconnected = createReportUnconnected({ state, clock, telemetry, gaps });
-  return { state: plainState, clock, telemetry, gaps, reportUnconnected, puts, list: createListGaps({ state: plainState }) };
+  return { state: plainState, clock, telemetry, gaps, reportUnconnected, puts, list: createListGaps({ state: plainState, clock }) };
 }
 
 function report(change: Partial<GapReport> = {}): GapReport {
@@ -41,26 +42,24 @@ describe('gap reports', () => {
     await world.gaps.report(report());
     expect((await world.list({ limit: 100 })).items).toEqual([
       {
-        id: 'gap:photos:bulk-delete',
-        afterBeginOrder: 0,
+        id: markId('photos'),
         bucket: 'photos',
-        kind: 'bulk-delete',
-        reason: 'DeleteObjects',
-        firstSeenMs: 100,
+        sinceMs: 100,
         lastSeenMs: 100,
-        count: 1,
-        hasUnknownCalls: true,
-        state: 'open',
-        openedAtMs: world.clock.nowMs(),
-        toldAtMs: world.clock.nowMs(),
+        firstReportedAtMs: world.clock.nowMs(),
+        reportedAtMs: world.clock.nowMs(),
+        order: 0,
+        reasons: [{ kind: 'bulk-delete', count: 1, lastMs: 100, example: 'DeleteObjects' }],
+        deletes: 'announced',
+        failures: 0,
       },
     ]);
     expect(world.telemetry.recorded('warnOnce')).toEqual([
-      [expect.stringMatching(/^gap is open: /), 'photos bulk-delete', { bucket: 'photos', kind: 'bulk-delete', reason: 'DeleteObjects' }],
+      [expect.stringMatching(/^gap is open: /), markId('photos'), { bucket: 'photos', why: 'DeleteObjects' }],
     ]);
   });
 
-  it('of one gap are summed up into one write a second, and resolve with it', async () => {
+  it('of one kind are summed up into one write a second, and resolve with it', async () => {
     const world = await setUp();
     await world.gaps.report(report({ seenAtMs: 500 }));
     const waiting = [400, 700, 600].map((seenAtMs) => world.gaps.report(report({ seenAtMs, reason: `at ${seenAtMs}` })));
@@ -69,39 +68,28 @@ describe('gap reports', () => {
     expect(await isPending(Promise.race(waiting))).toBe(true);
     await world.clock.advance(1_000);
     await Promise.all(waiting);
-    expect(world.puts).toEqual(['gap:photos:bulk-delete', 'gap:photos:loss', 'gap:photos:bulk-delete']);
-    expect((await world.list({ limit: 100 })).items[0]).toMatchObject({ count: 4, firstSeenMs: 400, lastSeenMs: 700, reason: 'at 600' });
+    expect(world.puts).toEqual(Array.from({ length: 3 }, () => markId('photos')));
+    expect((await world.list({ limit: 100 })).items[0]).toMatchObject({
+      sinceMs: 100,
+      lastSeenMs: 700,
+      reasons: [
+        { kind: 'bulk-delete', count: 4, example: 'at 600' },
+        { kind: 'loss', count: 1 },
+      ],
+    });
   });
 
-  it('that are only announced do not take the place of a change, whichever comes first', async () => {
-    const standing = { kind: 'lifecycle', reason: 'announced', standing: true } as const;
-    for (const others of [
-      [standing, {}, standing],
-      [standing, {}],
-      [{}, standing],
-    ]) {
-      const world = await setUp();
-      await world.gaps.report(report({ kind: 'lifecycle', reason: 'before' }));
-      const [gap] = (await world.list({ limit: 100 })).items;
-      await updateRecord(world.state, refs.gap(gap?.id ?? ''), (current) => current && { ...current, state: 'closed' as const });
-      const reports = others.map((each) => world.gaps.report(report({ kind: 'lifecycle', reason: 'real', seenAtMs: 900, ...each })));
-      await world.clock.advance(1_000);
-      await Promise.all(reports);
-      expect((await world.list({ limit: 100 })).items).toMatchObject([{ state: 'open', reason: 'real', lastSeenMs: 900, count: 1 }]);
-    }
-  });
-
-  it('of which one needs tags or was handed over make a gap that needs and was, whichever comes first', async () => {
+  it('of which one needs tags make a gap that needs them, whichever comes first', async () => {
     for (const reports of [
-      [{ folded: true, tags: true }, {}],
-      [{}, { folded: true, tags: true }],
+      [{ tags: true }, {}],
+      [{}, { tags: true }],
     ] as const) {
       const world = await setUp();
-      await world.gaps.report(report({ kind: 'loss', reason: 'before' }));
-      const both = reports.map((each) => world.gaps.report(report({ kind: 'loss', ...each })));
+      await world.gaps.report(report({ kind: 'handed-over' }));
+      const both = reports.map((each) => world.gaps.report(report({ kind: 'handed-over', ...each })));
       await world.clock.advance(1_000);
       await Promise.all(both);
-      expect((await world.list({ limit: 100 })).items).toMatchObject([{ folded: true, tags: true, count: 3 }]);
+      expect((await world.list({ limit: 100 })).items).toMatchObject([{ readTags: true, reasons: [{ count: 3 }] }]);
     }
   });
 
@@ -114,10 +102,10 @@ describe('gap reports', () => {
     const later = [world.gaps.report(report()), world.gaps.report(report())];
     holding.resolve();
     await first;
-    expect((await world.list({ limit: 100 })).items).toMatchObject([{ count: 1 }]);
+    expect((await world.list({ limit: 100 })).items).toMatchObject([{ reasons: [{ count: 1 }] }]);
     await world.clock.advance(1_000);
     await Promise.all(later);
-    expect((await world.list({ limit: 100 })).items).toMatchObject([{ count: 3 }]);
+    expect((await world.list({ limit: 100 })).items).toMatchObject([{ reasons: [{ count: 3 }] }]);
   });
 
   it('all fail when the write fails, and the next one writes again', async () => {
@@ -139,7 +127,7 @@ describe('gap reports', () => {
     await expect(aborted).rejects.toThrow('stopping');
     await world.clock.advance(1_000);
     await other;
-    expect((await world.list({ limit: 100 })).items).toMatchObject([{ count: 3 }]);
+    expect((await world.list({ limit: 100 })).items).toMatchObject([{ reasons: [{ count: 3 }] }]);
   });
 
   it('of a bucket that is not connected are dropped', async () => {
@@ -178,7 +166,7 @@ describe('reports of unconnected names', () => {
     await connect(world.state, 'docs');
     await world.reportUnconnected('docs', 1);
     expect((await world.list({ bucket: 'docs', limit: 100 })).items).toMatchObject([
-      { kind: 'loss', reason: 'events arrived before the bucket was connected', lastSeenMs: world.clock.nowMs() },
+      { reasons: [{ example: 'events arrived before the bucket was connected' }], lastSeenMs: world.clock.nowMs() },
     ]);
   });
 
@@ -198,39 +186,39 @@ describe('the list of gaps', () => {
     const world = await setUp();
     for (const bucket of ['photos-2', 'photo']) await connect(world.state, bucket);
     for (const bucket of ['photos-2', 'photos', 'photo']) {
-      await Promise.all([world.gaps.report(report({ bucket, kind: 'loss' })), world.gaps.report(report({ bucket, kind: 'lifecycle' }))]);
+      await world.gaps.report(report({ bucket }));
+      await world.gaps.report(report({ bucket, key: 'k' }));
+      const nowMs = world.clock.nowMs();
+      const both = [1, 2].reduce<ReturnType<typeof withClosed> | undefined>(
+        (history, number) => withClosed(history, markSeenAt(number, { bucket }), { jobId: `job-${number}`, nowMs }),
+        undefined,
+      );
+      await updateRecord(world.state, refs.gapHistory(bucket), () => both ?? { bucket, closed: [] });
     }
-    await updateRecord(world.state, refs.gap('gap:photos:loss'), (gap) =>
-      gap === undefined ? undefined : { ...gap, state: 'closed' as const, closedAtMs: 5 },
-    );
     return world;
   }
-  const named = (gap: GapRecord) => `${gap.bucket} ${gap.kind}`;
+  const named = (gap: { readonly bucket: string; readonly prefix?: string | undefined; readonly jobId?: string | undefined }) =>
+    `${gap.bucket} ${gap.prefix ?? ''}${gap.jobId ?? ''}`;
 
   it('filters by bucket and by state', async () => {
     const { list } = await filled();
     expect((await list({ limit: 100 })).items).toHaveLength(6);
-    expect((await list({ bucket: 'photos', limit: 100 })).items.map(named)).toEqual(['photos lifecycle', 'photos loss']);
-    expect((await list({ bucket: 'photos', state: 'open', limit: 100 })).items.map(named)).toEqual(['photos lifecycle']);
-    expect((await list({ state: 'closed', limit: 100 })).items.map(named)).toEqual(['photos loss']);
+    expect((await list({ bucket: 'photos', limit: 100 })).items.map(named)).toEqual(['photos ', 'photos k']);
+    expect((await list({ state: 'closed', limit: 100 })).items).toHaveLength(6);
+    expect((await list({ bucket: 'photos', state: 'closed', limit: 100 })).items.map(named)).toEqual(['photos job-1', 'photos job-2']);
     expect((await list({ bucket: 'none', limit: 100 })).items).toEqual([]);
   });
 
-  it('comes in pages', async () => {
+  it.each(['open', 'closed'] as const)('of those that are %s comes in pages', async (state) => {
     const { list } = await filled();
-    const first = await list({ bucket: 'photos', limit: 1 });
-    expect(first.items.map(named)).toEqual(['photos lifecycle']);
-    const second = await list({ bucket: 'photos', limit: 1, cursor: first.next ?? '' });
-    expect(second.items.map(named)).toEqual(['photos loss']);
-    expect(second).not.toHaveProperty('next');
-  });
-
-  it('shows a gap that was closed and seen again as a new one', async () => {
-    const world = await filled();
-    await world.clock.advance(1_000);
-    await world.gaps.report(report({ kind: 'loss', seenAtMs: 900 }));
-    const gap = (await world.list({ bucket: 'photos', state: 'open', limit: 100 })).items.find(({ kind }) => kind === 'loss');
-    expect(gap).toMatchObject({ count: 1, firstSeenMs: 900, lastSeenMs: 900 });
-    expect(gap).not.toHaveProperty('closedAtMs');
+    const all = (await list({ state, limit: 100 })).items.map(named);
+    const paged: string[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = await list({ state, limit: 1, ...(cursor !== undefined && { cursor }) });
+      paged.push(...page.items.map(named));
+      cursor = page.next;
+    } while (cursor !== undefined);
+    expect(paged).toEqual(all);
   });
 });

@@ -225,7 +225,7 @@ describe('many records in one message', () => {
     expect(world.letters().map(({ attributes }) => letterNotes(attributes))).toMatchObject([
       { fault: 'record.key-missing', context: { records: [3] } },
     ]);
-    expect(await world.gaps()).toMatchObject([{ bucket: BUCKET, kind: 'loss', reason: 'dead letter: record.key-missing' }]);
+    expect(await world.gaps()).toMatchObject([{ bucket: BUCKET, reasons: [{ kind: 'loss', example: 'dead letter: record.key-missing' }] }]);
     expect(await world.document('exact')).toMatchObject({ etag: 'etag-1' });
     expect(world.messages()).toEqual([]);
   });
@@ -280,7 +280,7 @@ describe('a message that can never succeed', () => {
     world.store.broken.all = undefined;
     await world.run(10_000);
     expect(world.letters()).toHaveLength(1);
-    expect(await world.gaps()).toMatchObject([{ kind: 'loss' }]);
+    expect(await world.gaps()).toMatchObject([{ reasons: [{ kind: 'loss' }] }]);
   });
 });
 
@@ -481,7 +481,10 @@ it('Fix: a message that was almost deleted by SQS before it was received opens a
   await world.queues.send(QUEUE, { body, attributes: {}, delayS: 900 });
   await world.run(905_000);
   expect(await world.gaps()).toMatchObject([
-    { bucket: BUCKET, kind: 'loss', reason: 'messages may have expired in the bucket queue before they were received', count: 1 },
+    {
+      bucket: BUCKET,
+      reasons: [{ kind: 'loss', example: 'messages may have expired in the bucket queue before they were received', count: 1 }],
+    },
   ]);
   expect(await world.document('late')).toBeDefined();
   expect(world.messages()).toEqual([]);

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import type { BucketRecord } from '../../../src/domain/bucket.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
-import { gapSchema } from '../../../src/domain/gaps/gap.ts';
+import { markId, markSchema } from '../../../src/domain/gaps/dirty.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createLetterBrowser } from '../../../src/pipeline/letters/browser.ts';
 import { createDeadLetters } from '../../../src/pipeline/letters/dead-letters.ts';
 import { createLetterWatch } from '../../../src/pipeline/letters/watch.ts';
-import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { listAllRecords, readRecord, refs, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { recordOf } from '../../support/fakes/bucket-record.ts';
 import { fakeDeadLetterQueues, readNow, type FakeDeadLetterQueue } from '../../support/fakes/dead-letter-queues.ts';
 import { createFakeClock, createFakeQueues, createFakeTelemetry } from '../../support/fakes/ports.ts';
@@ -119,8 +119,9 @@ async function setUp({ deadLetterQueues = [{ queueUrl: DLQ, of: [QUEUE] }], behi
       known = await readNow(queues, ...deadLetterQueues);
       for (const lookOnce of workers) await lookOnce(new AbortController().signal);
     },
-    gaps: () => listAllRecords(state, 'gap', gapSchema),
-    gapCount: async (bucket = 'photos') => (await readRecord(state, refs.gap(`gap:${bucket}:loss`)))?.count,
+    /** Each bucket with a gap, and how often its letters were reported. */
+    gaps: async () => (await listAllRecords(state, 'gap', markSchema)).map(({ bucket, reasons }) => ({ bucket, ...reasons[0] })),
+    gapCount: async (bucket = 'photos') => (await readRecord(state, refs.gap(markId(bucket))))?.reasons[0]?.count,
     /** The letters whose gaps are known to be stored. */
     known: async () => (await readRecord(state, refs.queue(DLQ)))?.moved,
   };
@@ -211,13 +212,13 @@ describe('a letter that SQS moved and that is discarded', () => {
     const deleteBatch = world.queues.deleteBatch.bind(world.queues);
     const before: string[] = [];
     world.queues.deleteBatch = async (...args) => {
-      before.push(...(await world.gaps()).map(({ bucket, state }) => `${bucket} ${state}`));
+      before.push(...(await world.gaps()).map(({ bucket }) => bucket));
       return deleteBatch(...args);
     };
     expect(await world.letters.discard({ all: true })).toMatchObject({ count: 3 });
-    expect(before).toEqual(['docs open', 'photos open']);
+    expect(before).toEqual(['docs', 'photos']);
     for (let minutes = 0; minutes < 30; minutes += 1) await world.look(MINUTE_MS);
-    expect((await world.gaps()).map(({ reason }) => reason)).toEqual(['dead letter: message.moved', 'dead letter: message.moved']);
+    expect((await world.gaps()).map(({ example }) => example)).toEqual(['dead letter: message.moved', 'dead letter: message.moved']);
   });
 
   it('after a worker has reported it opens its gap no second time, and one of Tally none', async () => {
@@ -249,33 +250,18 @@ describe('a letter that SQS moved and that is discarded', () => {
     expect(await world.gapCount()).toBe(2);
   });
 
-  it('while its gap is closing, or is closed, opens that again for a job that begins later', async () => {
-    for (const state of ['closing', 'closed'] as const) {
-      const world = await setUp();
-      await world.move();
-      await world.look();
-      const closedAtMs = world.clock.nowMs();
-      await updateRecord(world.state, refs.gap('gap:photos:loss'), (gap) => gap && { ...gap, state, jobId: 'job-1', closedAtMs });
-      await world.sqsClock.advance(MINUTE_MS);
-      await world.move();
-      await world.letters.discard({ all: true });
-      expect(await world.gaps()).toMatchObject([{ state: 'open' }]);
-      expect((await world.gaps())[0]?.lastSeenMs).toBeGreaterThan(closedAtMs);
-    }
-  });
-
   it('from among more than can be read leaves its gap too, though theirs was closed meanwhile', async () => {
     const world = await setUp();
     for (let each = 0; each < 1_001; each += 1) await world.queues.send(DLQ, OURS);
     await world.look();
-    await updateRecord(world.state, refs.gap('gap:photos:loss'), (gap) => gap && { ...gap, state: 'closed' as const });
+    await removeRecord(world.state, markId('photos'));
     await world.move();
     await world.look(HOUR_MS);
     while (world.queues.messages(DLQ).length > 0) {
       await world.letters.discard({ all: true });
       await world.sqsClock.advance(MINUTE_MS);
     }
-    expect(await world.gaps()).toMatchObject([{ state: 'open', reason: 'dead letter: message.moved' }]);
+    expect(await world.gaps()).toMatchObject([{ example: 'dead letter: message.moved' }]);
   });
 });
 

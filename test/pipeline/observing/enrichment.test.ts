@@ -95,18 +95,6 @@ describe('an exact event', () => {
     expect(await world.document('k')).toMatchObject({ content_type: 'first', tags: { number: '1' }, version_id: 'v1' });
     expect(world.storage.asked).toEqual([`HEAD ${BUCKET}/k@v1`, `TAGS ${BUCKET}/k@v1`]);
   });
-
-  it('opens a lifecycle gap where S3 plans to expire the object and the source cannot tell that', async () => {
-    for (const [source, kinds] of [
-      ['topic', ['lifecycle']],
-      ['notification', []],
-    ] as const) {
-      const world = await createIngestWorld({ bucket: { enrich: 'head', source } });
-      await world.send(put(world, 'k', { expiresAtMs: 5_000 }));
-      await world.run(1_200);
-      expect((await world.gaps()).map(({ kind }) => kind)).toEqual(kinds);
-    }
-  });
 });
 
 describe('an exact event whose object S3 no longer has', () => {

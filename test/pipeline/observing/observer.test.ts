@@ -203,7 +203,7 @@ describe('what was seen', () => {
     void world.observe('k', resolve(world));
     await world.run();
     expect(await world.document('k')).toMatchObject({ deleted: true, settled: true });
-    expect(world.answers).toEqual([{ kind: 'written', verdict: { final: true }, objectExpires: false }]);
+    expect(world.answers).toEqual([{ kind: 'written', verdict: { final: true } }]);
   });
 
   it('lay unread for so long that it is not sent any more, as in a process that was stopped', async () => {
@@ -224,7 +224,7 @@ describe('what was seen', () => {
     await world.run();
     void world.observe('k', observe(world));
     await world.run();
-    expect(world.answers[1]).toEqual({ kind: 'superseded', verdict: { final: false, dueInS: 43 }, objectExpires: false });
+    expect(world.answers[1]).toEqual({ kind: 'superseded', verdict: { final: false, dueInS: 43 } });
   });
 
   it('that meets its very clock with other content is a tie for a resolve, and accepted from an observe', async () => {

@@ -62,7 +62,7 @@ describe.each(wishes)('an apply for the source %s', (source, wish) => {
         if (end === undefined) continue;
         expect({ at, hook, ...end }).toMatchObject({ state: 'applied' });
         expect(fingerprintOf(world.aws.snapshot())).toBe(made);
-        expect(await world.gap()).toMatchObject({ state: 'open' });
+        expect(await world.gap()).toMatchObject({ reasons: [{ kind: 'connection' }] });
       }
     }
   });
@@ -98,7 +98,7 @@ describe('an apply', () => {
       const nowMs = world.clock.nowMs();
       await world.apply(wish);
       const lastSeenMs = nowMs + minutes * 60_000;
-      expect(await world.gap()).toMatchObject({ kind: 'loss', state: 'open', lastSeenMs, notBeforeMs: lastSeenMs + 60_000, count: 1 });
+      expect(await world.gap()).toMatchObject({ lastSeenMs, waits: { untilMs: lastSeenMs + 60_000 }, reasons: [{ count: 1 }] });
     }
   });
 
@@ -290,7 +290,7 @@ it('an apply that restores what others need as well opens their gaps', async () 
   expect(await world.gap()).toEqual(gap);
   world.aws.parts.topics.get(TOPIC_ARN)!.subscriptions.clear();
   await world.apply({ bucket: 'videos' });
-  expect((await world.gap())?.notBeforeMs).toBeGreaterThan(gap?.notBeforeMs ?? 0);
+  expect((await world.gap())?.waits?.untilMs).toBeGreaterThan(gap?.waits?.untilMs ?? 0);
 });
 
 describe('a removal', () => {

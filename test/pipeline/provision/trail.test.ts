@@ -54,7 +54,7 @@ describe('the trail of a routed bucket', () => {
     await world.clock.advance(60_000);
     await world.agree();
     expect(world.selectors()).toEqual(both);
-    expect((await world.gap('videos'))?.notBeforeMs).toBeGreaterThan(gap?.notBeforeMs ?? 0);
+    expect((await world.gap('videos'))?.waits?.untilMs).toBeGreaterThan(gap?.waits?.untilMs ?? 0);
     await world.remove('videos');
     expect(world.selectors()).toEqual(alone);
     await world.remove();

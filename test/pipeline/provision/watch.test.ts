@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { gapDueAtMs } from '../../../src/domain/gaps/closing.ts';
+import { dueAtMs, markId } from '../../../src/domain/gaps/dirty.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { RequestError } from '../../../src/domain/request-error.ts';
 import { createSweep } from '../../../src/pipeline/calendar/sweep.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createProcesses } from '../../../src/pipeline/buckets/processes.ts';
 import { createCheckConnection, createVisitConnection } from '../../../src/pipeline/provision/watch.ts';
-import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { readRecord, refs, removeRecord } from '../../../src/pipeline/records/stored.ts';
 import { QUEUE_ARN, THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
 import { createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { startWorld } from './world.ts';
@@ -39,8 +39,7 @@ async function startWatched() {
     watch: (): Promise<void> => sweep(new AbortController().signal),
     check: async (bucket = 'photos') => (await readRecord(state, refs.bucket(bucket)))?.connectionCheck,
     /** As after its re-index. */
-    closeGap: (bucket = 'photos') =>
-      updateRecord(state, refs.gap(`gap:${bucket}:loss`), (gap) => gap && { ...gap, state: 'closed' as const }),
+    closeGap: (bucket = 'photos') => removeRecord(state, markId(bucket)),
   };
 }
 
@@ -107,7 +106,7 @@ describe('the watch of the connections', () => {
     expect(world.aws.snapshot()).not.toEqual(parts);
   });
 
-  it('opens one gap for a broken connection, and one when it is in order again by the hand of others', async () => {
+  it('opens a gap for a broken connection that no job closes, until it is in order again by the hand of others', async () => {
     const world = await startWatched();
     await world.apply();
     await world.clock.advance(60_000);
@@ -118,18 +117,23 @@ describe('the watch of the connections', () => {
     subscriptions.clear();
     await world.clock.advance(HOUR_MS);
     await world.watch();
-    expect(await world.gap()).toMatchObject({ state: 'open', reason: expect.stringContaining('connect.subscription-missing'), count: 1 });
-    await world.closeGap();
+    const broken = {
+      unproven: 'wiring',
+      reasons: [{ example: expect.stringContaining('connect.subscription-missing') as string, count: 1 }],
+    };
+    expect(await world.gap()).toMatchObject(broken);
     await world.clock.advance(HOUR_MS);
     await world.watch();
-    expect(await world.gap()).toMatchObject({ state: 'closed' });
+    expect(await world.gap()).toMatchObject(broken);
     subscriptions.set(QUEUE_ARN, subscription);
     await world.clock.advance(HOUR_MS);
     await world.watch();
     const restored = await world.gap();
     // the configuration takes effect some minutes after it was restored
-    expect(restored).toMatchObject({ state: 'open', lastSeenMs: world.clock.nowMs() + 360_000 });
-    expect(gapDueAtMs(restored!)).toBe(world.clock.nowMs() + 420_000);
+    expect(restored).toMatchObject({ lastSeenMs: world.clock.nowMs() + 360_000 });
+    // no event has arrived by then
+    expect(restored).toMatchObject({ unproven: 'events' });
+    expect(dueAtMs(restored!, world.clock.nowMs())).toBe(world.clock.nowMs() + 420_000);
     const states = (what: string) =>
       world.telemetry.logged(`the connection of the bucket is ${what}`).map(({ bucket, state }) => [bucket, state]);
     expect(states('in order')).toEqual([
@@ -157,7 +161,7 @@ describe('the watch of the connections', () => {
     // at once: a pause is not found by reading
     await world.watch();
     expect(await world.check()).toMatchObject({ state: 'paused', sinceMs: world.clock.nowMs() });
-    expect(await world.gap()).toMatchObject({ state: 'closed' });
+    expect(await world.gap()).toBeUndefined();
   });
 
   it('answers that the clock of this machine is wrong, and does not store it of a bucket that is in order', async () => {

@@ -1,7 +1,7 @@
 /** A connected bucket `photos` and an AWS in memory, whose calls and stored records can be interrupted anywhere. */
 import type { WishRequest } from '../../../src/domain/provisioning/planning/apply-command.ts';
 import type { BucketRecord, BucketSource } from '../../../src/domain/bucket.ts';
-import { gapSchema, type GapRecord } from '../../../src/domain/gaps/gap.ts';
+import { markId, markSchema, type DirtyMark } from '../../../src/domain/gaps/dirty.ts';
 import type { ConnectionRecord } from '../../../src/domain/provisioning/connection.ts';
 import type { Finding } from '../../../src/domain/provisioning/checks/finding.ts';
 import type { NotificationConfiguration, NotificationEntry } from '../../../src/domain/provisioning/notification.ts';
@@ -12,7 +12,7 @@ import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import type { ApplyOptions, Applied } from '../../../src/pipeline/provision/apply.ts';
 import type { Provisioning } from '../../../src/pipeline/provision/provisioning.ts';
 import { LEASE_MS } from '../../../src/pipeline/records/lease.ts';
-import { parseEntry, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { parseEntry, readRecord, refs, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { recordOf } from '../../support/fakes/bucket-record.ts';
 import { ACCOUNT, createFakeAws, provisioningOn, REGION, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
@@ -123,8 +123,7 @@ export async function startWorld({
     setBucket: (change: Partial<BucketRecord>, bucket = 'photos') =>
       updateRecord(store.state, refs.bucket(bucket), (record) => record && { ...record, ...change }),
     /** As after the re-index that it asked for. */
-    closeGap: (bucket = 'photos') =>
-      updateRecord(store.state, refs.gap(`gap:${bucket}:loss`), (gap) => gap && { ...gap, state: 'closed' as const }),
+    closeGap: (bucket = 'photos') => removeRecord(store.state, markId(bucket)),
     /** What S3 is told to send, and where. */
     notify: (entries: readonly NotificationEntry[], { bucket = 'photos', eventBridge = false } = {}) =>
       void aws.parts.notifications.set(bucket, { entries, eventBridge }),
@@ -157,9 +156,9 @@ export async function startWorld({
       return apply(request, { token: plan.token });
     },
     connection: (bucket = 'photos'): Promise<ConnectionRecord | undefined> => readRecord(store.state, refs.connection(bucket)),
-    async gap(bucket = 'photos'): Promise<GapRecord | undefined> {
-      const entry = await store.state.get(`gap:${bucket}:loss`);
-      return entry && parseEntry(entry, gapSchema);
+    async gap(bucket = 'photos'): Promise<DirtyMark | undefined> {
+      const entry = await store.state.get(markId(bucket));
+      return entry && parseEntry(entry, markSchema);
     },
     /** Others have notifications on the bucket, statements in the policy of the queue, and a topic that gets everything. */
     populate(): void {

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { noCounts, type ReconcileCounts } from '../../../src/domain/reindex/counts.ts';
 import type { JobRecord } from '../../../src/domain/reindex/job.ts';
+import { markId } from '../../../src/domain/gaps/dirty.ts';
 import { transitionJob } from '../../../src/pipeline/reindex-jobs/job-ends.ts';
 import { noteCompared } from '../../../src/pipeline/reindex-jobs/compared.ts';
 import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
@@ -13,7 +14,7 @@ async function setUp() {
   return {
     ...world,
     record: () => readRecord(state, refs.bucket('photos')),
-    loss: () => world.gap({ bucket: 'photos', kind: 'loss' }),
+    loss: () => world.gap(),
     async start(more: Partial<JobRecord>): Promise<JobRecord> {
       const own = {
         id: 'job-000000001-000000000001',
@@ -37,7 +38,7 @@ describe('a report that ends early', () => {
     const { atMs, counts } = world.counted({ missing: 25, phantom: 31 });
     const { id } = await world.start({ mode: 'report', counts });
     await transitionJob(world.state, id, { kind, atMs, error: { code: 's3.unavailable', reason: 'r' } });
-    expect(await world.loss()).toMatchObject({ state: 'open', differences: { jobId: id, missing: 25, stale: 0, phantom: 31 } });
+    expect(await world.loss()).toMatchObject({ differences: [{ jobId: id, missing: 25, stale: 0, phantom: 31 }] });
     // it did not compare all of the bucket
     expect(await world.record()).not.toHaveProperty('lastComparedAtMs');
   });
@@ -49,7 +50,7 @@ describe('a report that ends early', () => {
     const { atMs, counts } = world.counted({});
     const { id } = await world.start({ id: 'job-000000002-000000000002', mode: 'report', counts });
     await transitionJob(world.state, id, { kind: 'cancel', atMs });
-    expect(await world.loss()).toMatchObject({ state: 'open', differences: { jobId: whole.id, stale: 3 } });
+    expect(await world.loss()).toMatchObject({ differences: [{ jobId: whole.id, stale: 3 }] });
   });
 
   it('opens nothing that was closed since, if it had ended before', async () => {
@@ -91,5 +92,32 @@ describe('documents that the index refused', () => {
     await noteCompared(world.state, { ...part, id: 'job-e', prefix: '' }, world.counted({}));
     expect(await world.record()).not.toHaveProperty('refused');
     expect(await world.record()).toHaveProperty('lastComparedAtMs');
+  });
+});
+
+describe('the work of a repair of the whole bucket', () => {
+  const repaired = async (more: Partial<JobRecord>, urgent?: { readonly order: number; readonly lastSeenMs: number }) => {
+    const world = await setUp();
+    await world.tell();
+    await updateRecord(world.state, refs.gap(markId('photos')), (mark) => mark && { ...mark, urgent });
+    const job = await world.start({ requestedBy: 'gap', ...more });
+    await noteCompared(world.state, job, world.counted({ listed: 2_000_000, headRequests: 40_000, written: 1 }));
+    return (await world.record())?.repaired?.comparingMs;
+  };
+
+  it('is kept, so that the next one keeps a distance', async () => {
+    expect(await repaired({})).toBe(60_001);
+  });
+
+  it.each<[string, Partial<JobRecord>]>([
+    ['of a part', { prefix: 'a/' }],
+    ['that a person started', { requestedBy: 'http' }],
+    ['that the calendar started', { requestedBy: 'schedule' }],
+  ])('does not count %s', async (_, more) => {
+    expect(await repaired(more)).toBeUndefined();
+  });
+
+  it('does not count of a first index, nor after a change by a person', async () => {
+    expect(await repaired({}, { order: 0, lastSeenMs: 0 })).toBeUndefined();
   });
 });

@@ -47,7 +47,7 @@ describe('what goes wrong', () => {
       if (isBroken) throw new FaultError('bucket.missing', 'said S3');
     };
     world.startWorker();
-    const { id } = await world.jobs.start({ bucket: BUCKET, prefix: '', mode: 'apply', requestedBy: 'gap', gapIds: [] });
+    const { id } = await world.jobs.start({ bucket: BUCKET, prefix: '', mode: 'apply', requestedBy: 'gap' });
     await world.run(600_000);
     expect(await world.jobs.get(id)).toMatchObject({ state: 'queued', lastFault: { code: 'bucket.missing', reason: 'said S3' } });
     expect(world.s3.pages.length).toBeLessThan(15);

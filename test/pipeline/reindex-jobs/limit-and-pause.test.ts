@@ -1,3 +1,4 @@
+import { markSeenAt } from '../../support/fakes/gap-records.ts';
 import { describe, expect, it } from 'vitest';
 import { fill, slowPages } from '../../support/worlds/jobs-fill.ts';
 import { BUCKET } from '../../support/worlds/ingest.ts';
@@ -97,17 +98,17 @@ describe('the deletion limit', () => {
   ] as const)('%s', async (_, left, state, found) => {
     const world = await createJobsWorld();
     await fill(world, { both: left, index: 1_100 });
-    const gap = { id: 'gap:photos:bulk-delete', bucket: 'photos', kind: 'bulk-delete', reason: 'r', count: 1, state: 'open' } as const;
-    await updateRecord(world.state, refs.gap(gap.id), () => ({ ...gap, firstSeenMs: 0, lastSeenMs: 0, openedAtMs: 0, toldAtMs: 0 }));
+    const mark = markSeenAt(0, { deletes: 'announced' });
+    await updateRecord(world.state, refs.gap(mark.id), () => mark);
     world.startWorker();
-    const own = { bucket: 'photos', prefix: '', mode: 'apply', requestedBy: 'gap', gapIds: [gap.id] } as const;
-    expect(await world.ended((await world.jobs.start(own)).id)).toMatchObject({ state, gapIds: [gap.id] });
+    const own = { bucket: 'photos', prefix: '', mode: 'apply', requestedBy: 'gap' } as const;
+    expect(await world.ended((await world.jobs.start(own)).id)).toMatchObject({ state });
     expect(await world.found()).toHaveLength(found);
   });
 });
 
 describe('a job that holds deletions back', () => {
-  const own = { bucket: BUCKET, prefix: '', mode: 'apply', requestedBy: 'gap', gapIds: [], holds: true } as const;
+  const own = { bucket: BUCKET, prefix: '', mode: 'apply', requestedBy: 'gap', holds: true } as const;
 
   it('repairs all the rest, deletes what its deletion limit allows, and is done', async () => {
     const world = await createJobsWorld();
@@ -179,7 +180,7 @@ describe('pausing and resuming', () => {
     await worker.stop();
     expect((await world.job(id))?.deletions).toMatchObject({ limit: 1_000, reserved: 1_000 });
     const names = (applyJobId: string) => updateRecord(world.state, refs.bucket(BUCKET), (bucket) => bucket && { ...bucket, applyJobId });
-    const other = await world.jobs.start({ bucket: BUCKET, prefix: 'none/', mode: 'apply', requestedBy: 'gap', gapIds: [] });
+    const other = await world.jobs.start({ bucket: BUCKET, prefix: 'none/', mode: 'apply', requestedBy: 'gap' });
     await world.jobs.pause(other.id);
     // the bucket's record still names the first job: as one that another job takes at this moment
     await names(id);

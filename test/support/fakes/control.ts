@@ -93,14 +93,14 @@ export const explanation: Explanation = {
 };
 
 export const gap: Gap = {
-  id: 'gap:photos:loss',
+  id: 'gap:photos:bucket',
   bucket: 'photos',
-  kind: 'loss',
-  reason: 'dead letter: record.key-missing',
-  first_seen_at: AT,
-  last_seen_at: AT,
-  count: 2,
   state: 'open',
+  why: 'dead letter: record.key-missing (2 times)',
+  reasons: [{ kind: 'loss', count: 2, last_seen_at: AT, example: 'dead letter: record.key-missing' }],
+  since: AT,
+  last_seen_at: AT,
+  next: 'a re-index begins',
 };
 
 export const job: Job = {

@@ -1,11 +1,12 @@
 /** Records of gaps and of jobs, as they are right after they were made. */
-import type { GapRecord } from '../../../src/domain/gaps/gap.ts';
+import { markId, type DirtyMark } from '../../../src/domain/gaps/dirty.ts';
 import type { JobRecord } from '../../../src/domain/reindex/job.ts';
 
-/** An open gap of the bucket photos that was seen, told and opened at this moment, once. */
-export function gapSeenAt(atMs: number, { kind = 'bulk-delete', ...more }: Partial<GapRecord> = {}): GapRecord {
-  const times = { firstSeenMs: atMs, lastSeenMs: atMs, openedAtMs: atMs, toldAtMs: atMs, count: 1 };
-  return { id: `gap:photos:${kind}`, bucket: 'photos', kind, reason: 'DeleteObjects', state: 'open', ...times, ...more };
+/** The mark of the bucket photos, or of this key of it, that was seen and reported at this moment, once. */
+export function markSeenAt(atMs: number, more: Partial<DirtyMark> = {}): DirtyMark {
+  const times = { sinceMs: atMs, lastSeenMs: atMs, firstReportedAtMs: atMs, reportedAtMs: atMs, order: 0 };
+  const reasons: DirtyMark['reasons'] = [{ kind: 'loss', count: 1, lastMs: atMs, example: 'lost' }];
+  return { id: markId('photos', more.prefix), bucket: 'photos', ...times, reasons, deletes: 'limited', failures: 0, ...more };
 }
 
 /** A job that re-indexes the whole of photos for a gap. */

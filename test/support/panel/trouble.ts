@@ -49,7 +49,7 @@ const troubles: readonly Trouble[] = [
     status: {
       state: 'gap_open',
       severity: 'warning',
-      sentence: 'Changes may be missing (a re-index was requested): job-7f3k2m9q4x is closing the gap',
+      sentence: 'Changes may be missing (messages expired in the queue): job-7f3k2m9q4x repairs it',
       since: ago(2 * HOUR_MS),
       act: { kind: 'gaps', command: 'tally gaps --bucket acme-data-lake' },
     },
@@ -78,11 +78,12 @@ const troubles: readonly Trouble[] = [
     status: {
       state: 'deletions_held',
       severity: 'bad',
-      sentence: '1,035 deletions wait for you',
+      sentence:
+        '1,035 deletions wait for you: look at the bucket, and if it is as intended, run `tally reindex acme-invoices --allow-deletes 1035`',
       since: ago(5 * HOUR_MS),
-      act: { kind: 'gaps', command: 'tally gaps --bucket acme-invoices' },
+      act: { kind: 'jobs', command: 'tally jobs' },
     },
-    gaps: 1,
+    gaps: 0,
   },
   {
     bucket: 'acme-clickstream',
@@ -110,7 +111,7 @@ const troubles: readonly Trouble[] = [
     status: {
       state: 'gap_open',
       severity: 'warning',
-      sentence: 'A job closes its gap: a bulk delete under renders/2025/',
+      sentence: 'Changes may be missing (DeleteObjects (12 times)): job-5s1e8r6p0u repairs it',
       since: ago(25 * MINUTE_MS),
       act: { kind: 'gaps', command: 'tally gaps --bucket acme-media-masters' },
     },
@@ -198,35 +199,25 @@ const closingJob: Job = {
 
 export const troubledJobs: readonly Job[] = [wholeJob, closingJob, heldJob, doneJob];
 
-const gapOf = (bucket: string, more: Partial<Gap>): Gap => ({
-  id: `gap:${bucket}`,
+const gapOf = (bucket: string, example: string, more: Partial<Gap>): Gap => ({
+  id: `gap:${bucket}:bucket`,
   bucket,
-  kind: 'loss',
-  reason: 'messages expired in the queue',
-  first_seen_at: ago(3 * HOUR_MS),
-  last_seen_at: ago(2 * HOUR_MS),
-  count: 12,
   state: 'open',
+  why: `${example} (12 times)`,
+  reasons: [{ kind: 'loss', count: 12, last_seen_at: ago(2 * HOUR_MS), example }],
+  since: ago(3 * HOUR_MS),
+  last_seen_at: ago(2 * HOUR_MS),
+  next: 'a re-index begins',
   ...more,
 });
 
 const gaps: readonly Gap[] = [
-  gapOf('acme-data-lake', { state: 'closing', job_id: wholeJob.id, reason: 'a re-index was requested' }),
-  gapOf('acme-partner-drop', { waits: { reason: 'S3 denies s3:ListBucket on acme-partner-drop' } }),
-  gapOf('acme-invoices', {
-    kind: 'held-deletes',
-    reason: 'a job held back 1,035 deletions',
-    held_deletes: 1_035,
-    count: 1_035,
-    held: true,
+  gapOf('acme-data-lake', 'messages expired in the queue', { job_id: wholeJob.id, next: `${wholeJob.id} repairs it` }),
+  gapOf('acme-partner-drop', 'could not be served: object.denied', {
+    next: 'the bucket cannot be re-indexed now: object.denied: S3 denies s3:ListBucket on acme-partner-drop',
+    due_at: new Date(startedMs + 5 * MINUTE_MS).toISOString(),
   }),
-  gapOf('acme-media-masters', {
-    kind: 'bulk-delete',
-    state: 'closing',
-    prefix: 'renders/2025/',
-    job_id: closingJob.id,
-    reason: 'a bulk delete without its keys',
-  }),
+  gapOf('acme-media-masters', 'DeleteObjects', { job_id: closingJob.id, next: `${closingJob.id} repairs it` }),
 ];
 
 const letters: readonly DeadLetter[] = [

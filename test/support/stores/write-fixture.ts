@@ -24,7 +24,7 @@ import { askAt, dump } from './opensearch-dump.ts';
 /** Schedules and the events of an hour are stored within the first minutes. */
 const STORED_MAX_MS = 400_000;
 /** What lives too shortly in a run of minutes, or needs more of AWS than the embedded server has. */
-const UNREACHED: ReadonlySet<StateKind> = new Set(['gap-budget', 'installation', 'connection']);
+const UNREACHED: ReadonlySet<StateKind> = new Set(['gap-history', 'installation', 'connection']);
 
 /** An event of a bucket as S3 sends it, in two forms: with its exact place in the order of the key's changes, and without one. */
 function eventOf(bucket: string, isExact: boolean): string {
@@ -78,8 +78,9 @@ const MOMENT = Date.UTC(2026, 10, 27);
 
 /** Stores what the run does not reach. */
 async function addUnreached({ state }: Store): Promise<void> {
-  const paidUntilMs = { usual: MOMENT, oversized: MOMENT };
-  await updateRecord(state, refs.gapBudget('demo'), () => ({ bucket: 'demo', paidUntilMs, chargedAtMs: MOMENT, running: [] }));
+  const reasons = [{ kind: 'loss' as const, count: 1, lastMs: MOMENT, example: 'dead letter: message.moved' }];
+  const closed = { id: 'gap:demo:bucket', sinceMs: MOMENT, lastSeenMs: MOMENT, reasons, closedAtMs: MOMENT, jobId: 'job-1' };
+  await updateRecord(state, refs.gapHistory('demo'), () => ({ bucket: 'demo', closed: [closed] }));
   const names = { installation: 'tally', registry: 'r0123456789abcdef' };
   await updateRecord(state, refs.installation, (stored) => stored ?? names);
   const account = '123456789012';

@@ -67,8 +67,6 @@ export async function startWorld({
     TALLY_QUEUE_URL: queue.url,
     TALLY_INGEST_POLLERS: '2',
     ...index.env,
-    // no re-index but those that a test requests
-    TALLY_GAPS_LIST_REQUESTS_PER_DAY: '0',
     ...env,
   });
   await until('the store is prepared', async () => {
@@ -135,7 +133,8 @@ export async function startWorld({
     },
     documents: (bucket, pageLimit = 100) => everything(`/v1/objects?bucket=${bucket}`, pageLimit),
     everyGap: (bucket) => everything(`/v1/gaps?bucket=${bucket}`, 100),
-    gaps: async (bucket) => (await everything<Gap>(`/v1/gaps?bucket=${bucket}`, 100)).filter(({ reason }) => reason !== 'never compared'),
+    gaps: async (bucket) =>
+      (await everything<Gap>(`/v1/gaps?bucket=${bucket}`, 100)).filter(({ reasons }) => reasons.some(({ kind }) => kind !== 'new')),
     letters,
     async letterOf(body) {
       let letter: WholeDeadLetter | undefined;

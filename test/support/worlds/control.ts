@@ -1,7 +1,7 @@
 /** The control plane on stores in memory: buckets, gaps, jobs, dead letters and AWS, in manual time. */
 import { checkingRequests } from '../../../src/api/contract.ts';
 import { bucketRecordSchema } from '../../../src/domain/bucket.ts';
-import { gapSchema } from '../../../src/domain/gaps/gap.ts';
+import { markSchema } from '../../../src/domain/gaps/dirty.ts';
 import { jobSchema } from '../../../src/domain/reindex/job.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
 import { createCloseGaps } from '../../../src/pipeline/calendar/close-gaps.ts';
@@ -62,12 +62,10 @@ export function createControlWorld({
   const checkConnection = createProvingCheck({ state, clock });
   const closeGaps = createCloseGaps({
     state,
-    scan: { countLive: async () => 0 },
     startJob: (request, signal) => jobs.start(request, signal),
-    askToRepair: async () => undefined,
+    askToRepair: async () => ({ atMs: clock.nowMs() }),
     clock,
     telemetry,
-    requestsPerDay: 1_000,
   });
   const allJobs = () => listAllRecords(state, 'job', jobSchema);
 
@@ -99,7 +97,7 @@ export function createControlWorld({
     /** Their checks find every part in order. */
     connections: createConnections({ storage, state, provisioning, connectBucket, checkConnection, processes, clock }),
     allJobs,
-    allGaps: () => listAllRecords(state, 'gap', gapSchema),
+    allGaps: () => listAllRecords(state, 'gap', markSchema),
     record: (bucket = 'photos') => readRecord(state, refs.bucket(bucket)),
     after,
     /** The watch and the calendar run every minute, and every job that was queued a minute ago is done, without proof if it does not wait. */

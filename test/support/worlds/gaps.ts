@@ -1,13 +1,12 @@
 /** A state store, gaps, jobs and the round that closes them, in manual time. */
 import { type BucketSource } from '../../../src/domain/bucket.ts';
 import type { Fault } from '../../../src/domain/fault.ts';
-import { gapId, type GapReport } from '../../../src/domain/gaps/gap.ts';
+import { markId, type GapReport } from '../../../src/domain/gaps/dirty.ts';
 import { jobSchema, type JobRecord } from '../../../src/domain/reindex/job.ts';
 import { createCloseGaps, type AskToRepair, type StartJob } from '../../../src/pipeline/calendar/close-gaps.ts';
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
-import type { Store } from '../../../src/pipeline/ports/store.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { recordOf } from '../fakes/bucket-record.ts';
 import { createFakeClock, createFakeTelemetry } from '../fakes/ports.ts';
@@ -21,26 +20,22 @@ type CloseGapsParts = Parameters<typeof createCloseGaps>[0];
 /** The round that closes the gaps of a world with jobs. Its buckets and indices answer, unless `more` says otherwise. */
 export function closeGapsOf(
   world: Pick<CloseGapsParts, 'state' | 'clock' | 'telemetry'> & {
-    readonly store: Pick<Store, 'scan'>;
     readonly jobs: { readonly start: StartJob };
   },
   more: Partial<CloseGapsParts> = {},
 ): ReturnType<typeof createCloseGaps> {
-  const { state, clock, telemetry, store, jobs } = world;
+  const { state, clock, telemetry, jobs } = world;
   const startJob: StartJob = (request, signal) => jobs.start(request, signal);
-  const parts = { state, clock, telemetry, scan: store.scan, startJob, askToRepair: async () => undefined, requestsPerDay: 200_000 };
+  const parts = { state, clock, telemetry, startJob, askToRepair: async () => ({ atMs: clock.nowMs() }) };
   return createCloseGaps({ ...parts, ...more });
 }
 
 export interface GapWorldOptions {
-  readonly requestsPerDay?: number;
-  /** Live documents under a prefix. */
-  readonly live?: Readonly<Record<string, number>>;
   readonly wrap?: (state: StateStore) => StateStore;
 }
 
 /** Creates the world with one connected bucket, `photos`. */
-export async function createGapWorld({ requestsPerDay = 1_000, live = {}, wrap = (state) => state }: GapWorldOptions = {}) {
+export async function createGapWorld({ wrap = (state) => state }: GapWorldOptions = {}) {
   const { state } = createMemoryStore();
   const clock = createFakeClock();
   const telemetry = createFakeTelemetry();
@@ -49,14 +44,13 @@ export async function createGapWorld({ requestsPerDay = 1_000, live = {}, wrap =
   const jobs = createReindexJobs({ state: wrapped, clock, telemetry });
   let refusal: Error | undefined;
   const startJob: StartJob = (request, signal) => (refusal === undefined ? jobs.start(request, signal) : Promise.reject(refusal));
-  const scan = { countLive: async (_: string, prefix: string) => (live[prefix] ?? 0) * 1_000 };
   let fault: Fault | undefined;
   const asked: string[] = [];
   const askToRepair: AskToRepair = async ({ bucket }, prefix) => {
     asked.push(`${bucket}/${prefix}`);
-    return fault;
+    return fault ?? { atMs: clock.nowMs() };
   };
-  const round = createCloseGaps({ state: wrapped, scan, startJob, askToRepair, clock, telemetry, requestsPerDay });
+  const round = createCloseGaps({ state: wrapped, startJob, askToRepair, clock, telemetry });
   const world = {
     state,
     clock,
@@ -73,12 +67,20 @@ export async function createGapWorld({ requestsPerDay = 1_000, live = {}, wrap =
       await told;
     },
     round: () => round(never),
+    /** The round of a process whose clock is this much ahead. */
+    fast(aheadMs: number) {
+      const own = { ...clock, nowMs: () => clock.nowMs() + aheadMs };
+      const ofFast = createCloseGaps({ state: wrapped, startJob, askToRepair, clock: own, telemetry });
+      return { round: () => ofFast(never) };
+    },
     async after(waitMs: number) {
       await clock.advance(waitMs);
       await round(never);
     },
-    gap: async (of: Pick<GapReport, 'bucket' | 'kind' | 'prefix'> = { bucket: 'photos', kind: 'bulk-delete' }) =>
-      readRecord(state, refs.gap(gapId(of))),
+    gap: async ({ bucket = 'photos', key }: Partial<Pick<GapReport, 'bucket' | 'key'>> = {}) =>
+      readRecord(state, refs.gap(markId(bucket, key))),
+    /** What was closed of the bucket, the oldest first. */
+    closed: async (bucket = 'photos') => (await readRecord(state, refs.gapHistory(bucket)))?.closed ?? [],
     lastJob: async () => (await listAllRecords(state, 'job', jobSchema)).at(-1),
     allJobs: () => listAllRecords(state, 'job', jobSchema),
     async setJob(job: JobRecord | undefined, more: Partial<JobRecord>) {

@@ -6,7 +6,7 @@ import type { BucketRecord } from '../../../src/domain/bucket.ts';
 import type { ObjectDocument, PresentState } from '../../../src/domain/documents/document.ts';
 import type { FaultError } from '../../../src/domain/fault.ts';
 import { type FaultCode } from '../../../src/domain/fault.ts';
-import { gapId, gapSchema, type GapRecord } from '../../../src/domain/gaps/gap.ts';
+import { markId, markSchema, type DirtyMark } from '../../../src/domain/gaps/dirty.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
 import { createDeadLetters } from '../../../src/pipeline/letters/dead-letters.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
@@ -172,7 +172,7 @@ export async function createIngestWorld(options: WorldOptions = {}) {
 
   async function connectBucket(bucket: string, change: Partial<BucketRecord> = {}): Promise<void> {
     await addBucket(bucket, change);
-    await removeRecord(store.plainState, refs.gap(gapId({ bucket, kind: 'loss' })).id);
+    await removeRecord(store.plainState, refs.gap(markId(bucket)).id);
     await changeBucket(bucket, change);
   }
 
@@ -233,7 +233,7 @@ export async function createIngestWorld(options: WorldOptions = {}) {
     },
     messages: () => queues.messages(QUEUE),
     letters: () => queues.messages(DEAD_LETTERS),
-    gaps: (): Promise<readonly GapRecord[]> => listAllRecords(store.plainState, 'gap', gapSchema),
+    gaps: (): Promise<readonly DirtyMark[]> => listAllRecords(store.plainState, 'gap', markSchema),
     bucketRecord: (bucket = BUCKET) => readRecord(store.plainState, refs.bucket(bucket)),
     unconnected: (bucket: string) => readRecord(store.plainState, refs.unconnected(bucket)),
     /** How records ended so far, in order. */

@@ -1,7 +1,6 @@
 /** Observations of single objects with the writes that follow, over an index and an S3 in memory, with a clock that does not wait. */
 import type { BucketRecord, BucketSource } from '../../../src/domain/bucket.ts';
 import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
-import { heldGapId } from '../../../src/domain/gaps/held-deletes.ts';
 import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
 import { createObserveAgain } from '../../../src/pipeline/calendar/observe-again.ts';
 import { createBulkWriter } from '../../../src/pipeline/observing/bulk-writer.ts';
@@ -69,10 +68,8 @@ export async function createObservingWorld({
     stored: async (key: string, bucket = 'photos') => (await objects.getMany(bucket, [key]))[0],
     /** Deletions of `photos` wait for a person, or no longer do. */
     async hold(held: 'open' | 'closed', prefix = ''): Promise<void> {
-      const id = heldGapId({ bucket: 'photos', prefix });
-      const gap = { id, bucket: 'photos', kind: 'held-deletes', prefix, reason: 'r', heldDeletes: 7, count: 1 } as const;
-      const times = { firstSeenMs: 0, lastSeenMs: 0, openedAtMs: 0, toldAtMs: 0 };
-      await updateRecord(state, refs.gap(id), () => ({ ...gap, ...times, state: held }));
+      const waiting = held === 'open' ? [{ prefix, count: 7, order: 1, sinceMs: 0 }] : undefined;
+      await updateRecord(state, refs.bucket('photos'), (record) => ({ ...(record ?? recordOf('photos')), waiting }));
     },
   };
 }

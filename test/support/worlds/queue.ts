@@ -147,8 +147,6 @@ export async function startQueueWorld({ maxReceiveCount = 10 }: WorldOptions = {
       TALLY_INGEST_WAIT_S: '1',
       TALLY_INGEST_POLLERS: '4',
       TALLY_INGEST_VISIBILITY_S: '10',
-      // no re-index but those that a test requests
-      TALLY_GAPS_LIST_REQUESTS_PER_DAY: '0',
     },
     send(...bodies) {
       for (const body of bodies) queue.enqueue(messageWith(body));

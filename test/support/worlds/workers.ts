@@ -5,7 +5,7 @@
  */
 import { CLOSE_GAPS_NAME } from '../../../src/domain/calendar/schedule.ts';
 import type { FaultCode } from '../../../src/domain/fault.ts';
-import { gapSchema, type GapRecord } from '../../../src/domain/gaps/gap.ts';
+import { markSchema, type DirtyMark } from '../../../src/domain/gaps/dirty.ts';
 import { createAskToRepair, createCloseGaps } from '../../../src/pipeline/calendar/close-gaps.ts';
 import { createSchedules } from '../../../src/pipeline/calendar/schedules.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
@@ -145,7 +145,7 @@ export async function createWorkersWorld(options: WorldOptions) {
     openCircuits: () => workers.map(({ circuits }) => circuits.all().map(({ level, name }) => `${level} ${name}`.trim())),
     opened: notes.opened,
     counts: notes.counts,
-    gaps: (): Promise<readonly GapRecord[]> => listAllRecords(store.state, 'gap', gapSchema),
+    gaps: (): Promise<readonly DirtyMark[]> => listAllRecords(store.state, 'gap', markSchema),
     /** The keys whose document is not what the bucket holds. */
     async wrongKeys(bucket: string): Promise<readonly string[]> {
       const etags = storage.etags(bucket);
@@ -175,7 +175,7 @@ async function connectAll({ clock, store, storage, telemetry, options }: Shared)
     await connect.connect({ bucket }, 'test');
   }
   // as after the first re-index
-  for (const { id } of await listAllRecords(store.state, 'gap', gapSchema)) await removeRecord(store.state, id);
+  for (const { id } of await listAllRecords(store.state, 'gap', markSchema)) await removeRecord(store.state, id);
 }
 
 interface Process {
@@ -205,7 +205,7 @@ async function startWorker(shared: Shared, network: Network) {
     deadLetterQueueUrl: undefined,
   });
   const circuits = createTestCircuits({ ...common, probeCluster: () => store.objects.probe(), stopped: stopping.signal });
-  const permission = createHandoverPermission({ ...common, requestsPerDay: 200_000 });
+  const permission = createHandoverPermission(common);
   const gaps = createGapReports(common);
   const role = createIngestRole(
     {
@@ -275,10 +275,8 @@ async function startRepairer(shared: Shared, network: Network, worker: string): 
   const askToRepair = createAskToRepair({ listing: storage, objects, clock });
   const closeGaps = createCloseGaps({
     ...common,
-    scan,
     startJob: (request, signal) => jobs.start(request, signal),
     askToRepair,
-    requestsPerDay: 200_000,
   });
   const schedules = createSchedules({ ...common });
   const gapSchedule = { name: CLOSE_GAPS_NAME, intervalMs: MINUTE_MS / 4, runMaxMs: 2 * MINUTE_MS };

@@ -2,9 +2,9 @@
  * The watch of a connection: when it checks, and what follows from what it finds. It only reads, because a watch that repairs
  * would wage war with whatever else manages the same parts.
  *
- *   ok, degraded ──found broken──► broken: a gap at once, and again each day
+ *   ok, degraded ──found broken──► broken: a gap at once, which no job closes
  *        ▲                           │
- *        └──found in order again─────┘  a last gap, for what was lost until now
+ *        └──found in order again─────┘  a change, so one job closes it when AWS has applied that
  *
  * `unknown` and `paused` say nothing about events, and keep what was known.
  */
@@ -16,8 +16,6 @@ import type { ConnectionRecord } from '../connection.ts';
 const CHECK_MS = 3_600_000;
 /** A write of others that crossed ours shows soon after it. */
 const AFTER_CHANGE_MS = [5_000, 30_000] as const;
-/** While a connection stays broken, the index is repaired this often: each repair is a re-index of the whole bucket. */
-const LOSS_MS = 86_400_000;
 /** An apply that no one continues is checked after this time: until then parts are missing because they are being made. */
 const APPLYING_MS = 600_000;
 /** S3 may not have answered for a moment. */
@@ -97,13 +95,10 @@ export interface AfterCheck {
 
 /** What is stored after a check, and the gap that is opened before that. */
 export function afterCheck(before: ConnectionCheck | undefined, checked: Checked): AfterCheck {
-  const { connection, nowMs } = checked;
   const check = checkOf(before, checked);
-  const gap = gapOf(before, check, connection);
-  const lossToldAtMs = gap === 'lost' ? nowMs : before?.lossToldAtMs;
-  const told = check.brokenSinceMs === undefined || lossToldAtMs === undefined ? check : { ...check, lossToldAtMs };
+  const gap = gapOf(before, check, checked.connection);
   const isReadable = before?.unread !== undefined && check.unread === undefined;
-  return { check: told, isReadable, ...(gap !== undefined && { gap }) };
+  return { check, isReadable, ...(gap !== undefined && { gap }) };
 }
 
 function checkOf(before: ConnectionCheck | undefined, { findings, connection, nowMs }: Checked): ConnectionCheck {
@@ -148,13 +143,12 @@ function brokenSince(before: ConnectionCheck | undefined, state: WatchedState, n
 
 function gapOf(
   before: ConnectionCheck | undefined,
-  { brokenSinceMs, atMs, wasInOrder }: ConnectionCheck,
+  { brokenSinceMs, wasInOrder }: ConnectionCheck,
   connection: Watched | undefined,
 ): AfterCheck['gap'] {
   // how a bucket is wired that was never found in order is not known: it is shown, and not repaired
   if (connection === undefined && wasInOrder !== true) return undefined;
   // also after an apply, whose gap ends with it: it need not be what has repaired the connection
   if (brokenSinceMs === undefined) return before?.brokenSinceMs === undefined ? undefined : 'restored';
-  // a clock that was set back must not stop the reports
-  return Math.abs(atMs - (before?.lossToldAtMs ?? -Infinity)) >= LOSS_MS ? 'lost' : undefined;
+  return before?.brokenSinceMs === undefined ? 'lost' : undefined;
 }

@@ -1,6 +1,5 @@
 /** The gaps under which records are acknowledged, and the reconciles that close them: what is stored is decided by the product. */
-import { gapAfterLook, gapDueAtMs } from '../../../../src/domain/gaps/closing.ts';
-import { withReport, type GapKind, type GapRecord } from '../../../../src/domain/gaps/gap.ts';
+import { afterLook, dueAtMs, withReport, type DirtyMark, type MarkKind } from '../../../../src/domain/gaps/dirty.ts';
 import { FUTURE_MS } from '../../../../src/domain/ordering/constants.ts';
 import { jobMadeAt } from '../../../support/fakes/gap-records.ts';
 import type { SimMessage } from './history.ts';
@@ -17,45 +16,44 @@ export interface Gaps {
   readonly isAnyOpen: boolean;
 }
 
-type HandedOverKind = Extract<GapKind, 'loss' | 'bulk-delete'>;
+type HandedOverKind = Extract<MarkKind, 'handed-over' | 'handed-over-deletes'>;
 
 /** How often a gap that is not due, or whose job did not close it, is considered. */
 const LOOK_MS = 60_000;
 
 /** Creates the gaps of a bucket. `reconcile` runs one, and says with which moment it ended: what changed before it is covered. */
 export function createGaps(world: World, reconcile: (done: (coversBeforeMs: number) => void) => void): Gaps {
-  const stored = new Map<HandedOverKind, GapRecord>();
+  let mark: DirtyMark | undefined;
   const { s3AheadMs } = world.history;
   let isReconciling = false;
   /** How many reconciles have begun. */
   let begun = 0;
 
-  function sight(kind: HandedOverKind, seenAtMs: number, toldAtMs: number): void {
-    const isNew = stored.get(kind)?.state !== 'open' && stored.get(kind)?.state !== 'closing';
-    stored.set(
-      kind,
-      withReport(
-        stored.get(kind),
-        { bucket: 'b', kind, reason: 'handed over', seenAtMs },
-        { count: 1, toldAtMs, afterBeginOrder: begun, enrich: 'none' },
-      ),
+  function sight(kind: HandedOverKind, seenAtMs: number, nowMs: number): void {
+    const isNew = mark === undefined;
+    mark = withReport(
+      mark,
+      { bucket: 'b', kind, reason: 'handed over', seenAtMs },
+      { nowMs, order: begun, enrich: 'none', repaired: undefined },
     );
     if (isNew) lookLater();
   }
 
   function lookLater(): void {
     world.at(world.nowMs + world.random.int(1_000, LOOK_MS), () => {
-      const open = [...stored.values()].filter(({ state }) => state !== 'closed');
-      if (open.length === 0 || isReconciling) return;
+      if (mark === undefined || isReconciling) return;
       // the clock of the worker that looks is that of SQS
-      if (!open.some((gap) => gapDueAtMs(gap) <= world.nowMs - s3AheadMs)) return lookLater();
+      const nowMs = world.nowMs - s3AheadMs;
+      if (dueAtMs(mark, nowMs) > nowMs) return lookLater();
       isReconciling = true;
       begun += 1;
       reconcile((coversBeforeMs) => {
         isReconciling = false;
         const job = jobMadeAt(0, { bucket: 'b', state: 'done', coversBeforeMs, beginOrder: begun });
-        for (const [kind, gap] of stored) stored.set(kind, gap.state === 'closed' ? gap : gapAfterLook(gap, job, world.nowMs - s3AheadMs));
-        if ([...stored.values()].some(({ state }) => state !== 'closed')) lookLater();
+        const look = { named: job, latest: job, nowMs: world.nowMs - s3AheadMs, repaired: undefined };
+        const after = mark && afterLook({ ...mark, jobId: job.id }, look);
+        mark = after === undefined || 'closedBy' in after ? undefined : after;
+        if (mark !== undefined) lookLater();
       });
     });
   }
@@ -67,7 +65,8 @@ export function createGaps(world: World, reconcile: (done: (coversBeforeMs: numb
         handOver({ record, sentAtMs: sentByS3Ms }) {
           world.counts.handedOver += 1;
           const sentAtMs = sentByS3Ms - s3AheadMs;
-          const kind: HandedOverKind = record.change.kind === 'deleted' || record.change.kind === 'marker-created' ? 'bulk-delete' : 'loss';
+          const kind: HandedOverKind =
+            record.change.kind === 'deleted' || record.change.kind === 'marker-created' ? 'handed-over-deletes' : 'handed-over';
           const momentMs = Math.max(sentAtMs, Math.min(record.eventTimeMs ?? 0, sentAtMs + FUTURE_MS));
           const upToMs = storedUpToMs.get(kind);
           if (upToMs !== undefined && world.rules.mayHandOver(upToMs, momentMs)) return;
@@ -78,7 +77,7 @@ export function createGaps(world: World, reconcile: (done: (coversBeforeMs: numb
       };
     },
     get isAnyOpen() {
-      return [...stored.values()].some(({ state }) => state !== 'closed');
+      return mark !== undefined;
     },
   };
 }

@@ -75,12 +75,6 @@ export const mutants: readonly Mutant[] = [
   { without: 'joined hints are written at the highest clock (rule 11)', mix: 'joined', rules: { plan: writesAtLowestClock } },
   { without: 'a tie is not an order (rule 12)', mix: 'delays', rules: { ties: false } },
   { without: 'what waits holds no answer', mix: 'all', rules: { waitsWithoutAnswer: false } },
-  {
-    // the clock of every worker is ten minutes slow
-    without: 'a gap reaches beyond the records that it stands for, whatever the clocks say',
-    mix: 'handedOver',
-    rules: { handedOverUpToMs: (nowMs) => nowMs - 600_000 },
-  },
   { without: 'a gap stands only for records that it reaches beyond', mix: 'handedOver', rules: { mayHandOver: () => true } },
 ];
 

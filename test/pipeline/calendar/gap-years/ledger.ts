@@ -1,23 +1,21 @@
 /**
- * What must be true in every year: each reported change is repaired in time, no gap is closed without a job that covers it, and
- * no job stands still.
+ * What must be true in every year: each reported change is repaired in time, no gap is closed without a job that covers it, no
+ * job stands still, none is begun again and again, and none deletes without consent.
  *
- * **How long a change may wait for its repair**, counted from its report, or from the gap's lastSeen where a fast clock stored one
- * that is ahead. Derived from docs/operate/reindex-gaps.md:
+ * **How long a change may wait for its repair**, counted from its report, or from the mark's lastSeen where that lies ahead. Derived
+ * from docs/operate/reindex-gaps.md:
  *
  * | what | time |
  * |---|---|
  * | any gap | 10 min until its job starts (60 s of quiet at best), and the job |
- * | `bulk-delete` gap that is covered | a day instead of 10 min |
- * | over the budget | until what other jobs used is paid for to within a day: a day at most, or as many days as oversized jobs have used budgets. Older gaps of the same bucket come first |
- * | a job that a person paused or cancelled, or that failed | up to 6 h until the next attempt, and the budget that the job had reserved |
+ * | two repairs of one bucket | a distance of 20 times what the last one took, a day at most; or three times as long as it took |
+ * | a job that a person paused or cancelled, or that failed | up to 6 h until the next attempt |
  * | stored times | as far as the clock of any process is wrong |
  *
- * The time does not pass while the bucket or S3 refuses, nor while a person must decide: about deletions that are held back, about a
+ * The time does not pass while the bucket or S3 refuses, nor while a person must decide: about what a person has stopped, about a
  * bucket that was added with --no-reindex, and about a bucket that is not connected.
  */
-import type { GapRecord, GapReport } from '../../../../src/domain/gaps/gap.ts';
-import { gapId, isTimedByAws } from '../../../../src/domain/gaps/gap.ts';
+import { isHeld, markId, type DirtyMark, type GapReport, type MarkKind } from '../../../../src/domain/gaps/dirty.ts';
 import { lastBeginOf } from '../../../../src/domain/reindex/covers.ts';
 import type { JobRecord } from '../../../../src/domain/reindex/job.ts';
 import { readRecord, refs } from '../../../../src/pipeline/records/stored.ts';
@@ -30,28 +28,24 @@ const OPEN_MS = 10 * 60_000;
 const ATTEMPT_MS = 6 * HOUR_MS;
 /** What the clocks of processes may add: times that the fastest stored, as the slowest reads them. */
 const CLOCK_MS = Math.max(...SKEWS_MS) - Math.min(...SKEWS_MS);
+/** Buckets of some objects are compared within milliseconds: their repairs keep a distance of seconds. */
+const DISTANCE_MS = HOUR_MS;
 /** A job that nobody disturbs ends within this time, even if its workers are killed several times. */
-const JOB_MS = HOUR_MS / 2;
+const JOB_MS = 2 * HOUR_MS;
+/** Jobs that are begun for the gaps of one bucket within a day: a burst reports eight times, and attempts that fail come ever more seldom. */
+const JOBS_MAX = 48;
 
-/** What the budget may add in a bucket: at first, and after each attempt that used some of it. */
-const BUDGET_MS: Readonly<Record<string, { readonly first: number; readonly again: number }>> = {
-  ample: { first: 0, again: 0 },
-  // two gaps at most come first, each of which may have to wait for a day
-  tight: { first: 3 * DAY_MS, again: DAY_MS },
-  // the whole bucket costs the budgets of 2.5 days, one part those of 1.2
-  large: { first: 3.7 * DAY_MS, again: 2.5 * DAY_MS },
-};
+const ANNOUNCING: ReadonlySet<MarkKind> = new Set(['bulk-delete', 'lifecycle', 'handed-over-deletes']);
 
 /** A change that was reported and must be repaired. */
 interface Duty {
   readonly bucket: string;
-  readonly gapId: string;
-  readonly prefix: string;
-  readonly kind: GapRecord['kind'];
+  readonly markId: string;
+  readonly key: string | undefined;
+  readonly kind: MarkKind;
   readonly seenAtMs: number;
   /** The latest beginning of a job before it was noticed. */
-  readonly afterBeginOrder: number;
-  readonly isCovered: boolean;
+  readonly order: number;
   readonly tags: boolean;
   readonly keys: readonly string[];
   /** Its time counts from here. */
@@ -73,12 +67,16 @@ export interface Ledger {
   /** The latest beginning of a job of the bucket, to be asked when a change is noticed. */
   begun(bucket: string): Promise<number>;
   /** This report was made, after this beginning was read; `keys`: those that it is about. */
-  reported(report: GapReport, afterBeginOrder: number, keys: readonly string[]): Promise<void>;
+  reported(report: GapReport, order: number, keys: readonly string[]): Promise<void>;
   /** Something was done to the bucket that may cost its gaps an attempt. */
   disturbed(bucket: string): void;
+  /** A person paused or cancelled this job. */
+  stopped(job: JobRecord): void;
+  /** The bucket's wiring is broken, or in order again. */
+  broken(bucket: string, isBroken: boolean): void;
   /** The bucket is no longer connected, or is connected again. */
   reset(bucket: string): void;
-  gapClosed(gap: GapRecord): void;
+  gapClosed(mark: DirtyMark, jobId: string): void;
   /** Looks at everything; to be called after each step. */
   check(): Promise<void>;
 }
@@ -90,7 +88,14 @@ export function createLedger(worldOf: () => World): Ledger {
   const counts = { reported: 0, closed: 0, jobs: 0 };
   const coverings = new Map<string, Covering[]>();
   const noted = new Set<string>();
-  const closed: GapRecord[] = [];
+  const closed: { readonly mark: DirtyMark; readonly jobId: string }[] = [];
+  const brokenBuckets = new Set<string>();
+  /** The latest job of each bucket that a person stopped, and that had no limit: what it was to delete waits for that person. */
+  const stoppedJobs = new Map<string, string>();
+  /** When jobs were begun for the gaps of each bucket. */
+  const begunAtMs = new Map<string, readonly number[]>();
+  const seenJobs = new Set<string>();
+  const consented = new Set<string>();
   /** Since when the job of each bucket has been able to run. */
   const runningSince = new Map<string, { readonly jobId: string; readonly atMs: number }>();
 
@@ -98,12 +103,12 @@ export function createLedger(worldOf: () => World): Ledger {
     if (violations.length < 20) violations.push(`${new Date(worldOf().clock.nowMs()).toISOString()}: ${what}`);
   }
 
-  function isCovering(covering: Covering, duty: Pick<Duty, 'kind' | 'prefix' | 'seenAtMs' | 'afterBeginOrder' | 'tags'>): boolean {
-    const isLater = isTimedByAws(duty.kind) || covering.beginOrder > duty.afterBeginOrder;
-    return isLater && covering.coversBeforeMs > duty.seenAtMs && duty.prefix.startsWith(covering.prefix) && (!duty.tags || covering.tags);
+  function isCovering(covering: Covering, duty: Pick<Duty, 'key' | 'seenAtMs' | 'order' | 'tags'>): boolean {
+    const isLater = covering.beginOrder > duty.order && covering.coversBeforeMs > duty.seenAtMs;
+    return isLater && (duty.key ?? '').startsWith(covering.prefix) && (!duty.tags || covering.tags);
   }
 
-  /** A job that is done has repaired what it covers, but for the deletions that its deletion limit held back, which a gap of their own stands for. */
+  /** A job that is done has repaired what it covers, but for the deletions that its deletion limit held back, which wait for a person. */
   async function noteDone(job: JobRecord): Promise<void> {
     if (noted.has(job.id)) return;
     noted.add(job.id);
@@ -115,14 +120,12 @@ export function createLedger(worldOf: () => World): Ledger {
     const repaired = duties.filter((duty) => duty.bucket === job.bucket && isCovering(covering, duty));
     if (repaired.length === 0) return;
     duties = duties.filter((duty) => !repaired.includes(duty));
-    if ((job.counts?.held ?? 0) > 0) return checkHeld(job);
+    if ((job.counts?.held ?? 0) > 0) {
+      if (!(await worldOf().isWaiting(job.bucket))) violated(`${job.id} of ${job.bucket} held deletions back, and no record says so`);
+      return;
+    }
     const found = await worldOf().found(job.bucket);
     for (const { keys } of repaired) for (const key of keys) compareKey(job, key, found);
-  }
-
-  async function checkHeld({ id, bucket }: JobRecord): Promise<void> {
-    const isShown = (await worldOf().gaps()).some((gap) => gap.bucket === bucket && gap.kind === 'held-deletes' && gap.state !== 'closed');
-    if (!isShown) violated(`${id} of ${bucket} held deletions back, and no open gap says so`);
   }
 
   function compareKey(job: JobRecord, key: string, found: ReadonlySet<string>): void {
@@ -133,28 +136,26 @@ export function createLedger(worldOf: () => World): Ledger {
   }
 
   async function checkClosed(): Promise<void> {
-    for (const gap of closed.splice(0)) {
+    for (const { mark, jobId } of closed.splice(0)) {
       counts.closed += 1;
-      const job = gap.jobId === undefined ? undefined : await readRecord(worldOf().state, refs.job(gap.jobId));
+      const job = await readRecord(worldOf().state, refs.job(jobId));
       if (job?.state === 'done') await noteDone(job);
-      const covering = (coverings.get(gap.bucket) ?? []).find((each) =>
-        isCovering(each, {
-          kind: gap.kind,
-          prefix: gap.prefix ?? '',
-          seenAtMs: gap.lastSeenMs,
-          afterBeginOrder: gap.afterBeginOrder ?? 0,
-          tags: gap.tags === true,
-        }),
-      );
-      const open = duties.filter((duty) => duty.gapId === gap.id);
+      const facts = { key: mark.prefix, seenAtMs: mark.lastSeenMs, order: mark.order, tags: mark.readTags === true };
+      const covering = (coverings.get(mark.bucket) ?? []).find((each) => isCovering(each, facts));
+      const open = duties.filter((duty) => duty.markId === mark.id && duty.order < mark.order);
+      if (mark.prefix === undefined) stoppedJobs.delete(mark.bucket);
       if (covering === undefined || open.length > 0)
-        violated(`${gap.id} was closed by ${gap.jobId} without a job that covers it (${open.length} open)`);
+        violated(`${mark.id} was closed by ${jobId} without a job that covers it (${open.length} open)`);
+      if (brokenBuckets.has(mark.bucket) && mark.prefix === undefined)
+        violated(`${mark.id} was closed by ${jobId} although its wiring is broken`);
     }
   }
 
   async function checkJob(bucket: string): Promise<void> {
     const world = worldOf();
     const job = await world.latestJob(bucket);
+    if (job !== undefined) noteBegun(job);
+    if (job !== undefined) checkConsent(job);
     if (job?.state === 'done') await noteDone(job);
     const isRunning = job !== undefined && (job.state === 'queued' || job.state === 'running');
     if (!isRunning || world.troubles.has(bucket)) return void runningSince.delete(bucket);
@@ -163,22 +164,43 @@ export function createLedger(worldOf: () => World): Ledger {
     if (world.clock.nowMs() - since.atMs > JOB_MS) violated(`${job.id} of ${bucket} has not ended: ${JSON.stringify(job)}`);
   }
 
-  function allowedMs({ bucket, isCovered, allowanceMs }: Duty): number {
-    return (isCovered ? DAY_MS : OPEN_MS) + SLACK_MS + CLOCK_MS + (BUDGET_MS[bucket]?.first ?? 0) + allowanceMs;
+  function noteBegun({ id, bucket, prefix, requestedBy }: JobRecord): void {
+    if (seenJobs.has(id)) return;
+    seenJobs.add(id);
+    if (requestedBy !== 'gap' && requestedBy !== 'schedule') stoppedJobs.delete(bucket);
+    if (requestedBy !== 'gap') return;
+    const isLimited = duties.some((duty) => duty.bucket === bucket && duty.key === undefined && !ANNOUNCING.has(duty.kind));
+    // what was lost beside the deletions is repaired, with a limit
+    if (stoppedJobs.has(bucket) && prefix === '' && !isLimited)
+      violated(`${id} of ${bucket} was begun although a person stopped it: ${stoppedJobs.get(bucket)}`);
+    const nowMs = worldOf().clock.nowMs();
+    const recent = [...(begunAtMs.get(bucket) ?? []).filter((atMs) => nowMs - atMs < DAY_MS), nowMs];
+    begunAtMs.set(bucket, recent);
+    if (recent.length > JOBS_MAX) violated(`${recent.length} jobs were begun for gaps of ${bucket} within a day`);
+  }
+
+  /** A job without a limit deletes what was announced, and nothing but that was reported before it began. */
+  function checkConsent({ id, bucket, prefix, deletions, beginOrder = 0 }: JobRecord): void {
+    if (deletions === undefined || consented.has(id)) return;
+    consented.add(id);
+    if (deletions.limit !== undefined) return;
+    const known = duties.filter((duty) => duty.bucket === bucket && duty.key === undefined && duty.order < beginOrder);
+    const isAnnounced = known.length > 0 && known.every(({ kind }) => ANNOUNCING.has(kind)) && prefix === '';
+    if (!isAnnounced) violated(`${id} of ${bucket} deletes without consent: ${JSON.stringify(known)}`);
   }
 
   async function checkDuties(): Promise<void> {
     const world = worldOf();
     const nowMs = world.clock.nowMs();
-    const gaps = new Map((await world.gaps()).map((gap) => [gap.id, gap]));
+    const marks = new Map((await world.gaps()).map((mark) => [mark.id, mark]));
     for (const duty of duties) {
-      const gap = gaps.get(duty.gapId);
-      if (gap === undefined || gap.state === 'closed' || gap.lastSeenMs < duty.seenAtMs)
-        violated(`no open gap stands for a change of ${duty.gapId}: ${JSON.stringify(gap)}`);
-      const waitsForPerson = gap?.held === true || gap?.heldDeletes !== undefined;
-      if (waitsForPerson || world.troubles.has(duty.bucket)) duty.sinceMs = Math.max(duty.sinceMs, nowMs);
-      if (nowMs - duty.sinceMs <= allowedMs(duty)) continue;
-      violated(`a change of ${duty.gapId} was not repaired within ${(allowedMs(duty) / HOUR_MS).toFixed(1)} h: ${JSON.stringify(gap)}`);
+      const mark = marks.get(duty.markId);
+      if (mark === undefined || mark.lastSeenMs < duty.seenAtMs)
+        violated(`no open gap stands for a change of ${duty.markId}: ${JSON.stringify(mark)}`);
+      if ((mark !== undefined && isHeld(mark)) || world.troubles.has(duty.bucket)) duty.sinceMs = Math.max(duty.sinceMs, nowMs);
+      const allowedMs = OPEN_MS + SLACK_MS + CLOCK_MS + DISTANCE_MS + duty.allowanceMs;
+      if (nowMs - duty.sinceMs <= allowedMs) continue;
+      violated(`a change of ${duty.markId} was not repaired within ${(allowedMs / HOUR_MS).toFixed(1)} h: ${JSON.stringify(mark)}`);
       duty.sinceMs = Infinity;
     }
   }
@@ -190,35 +212,28 @@ export function createLedger(worldOf: () => World): Ledger {
       const record = await readRecord(worldOf().state, refs.bucket(bucket));
       return record === undefined ? 0 : lastBeginOf(record);
     },
-    async reported(report, afterBeginOrder, keys) {
-      const { bucket, kind, prefix = '', seenAtMs, calls } = report;
+    async reported(report, order, keys) {
+      const { bucket, kind, key, seenAtMs } = report;
       const nowMs = worldOf().clock.nowMs();
-      const duty: Duty = {
-        bucket,
-        gapId: gapId(report),
-        kind,
-        prefix,
-        seenAtMs,
-        afterBeginOrder,
-        isCovered: calls !== undefined && calls.every(({ isReported }) => isReported),
-        tags: report.tags === true,
-        keys,
-        sinceMs: Math.max(nowMs, seenAtMs),
-        allowanceMs: 0,
-      };
       counts.reported += 1;
-      // a bulk delete that is reported late may be repaired already
-      if ((coverings.get(bucket) ?? []).some((covering) => isCovering(covering, duty))) return;
-      if (await worldOf().isConnected(bucket)) duties.push(duty);
+      if (!(await worldOf().isConnected(bucket))) return;
+      const tags = report.tags === true;
+      const sinceMs = Math.max(nowMs, seenAtMs);
+      duties.push({ bucket, markId: markId(bucket, key), key, kind, seenAtMs, order, tags, keys, sinceMs, allowanceMs: 0 });
     },
     disturbed(bucket) {
-      for (const duty of duties) if (duty.bucket === bucket) duty.allowanceMs += ATTEMPT_MS + (BUDGET_MS[bucket]?.again ?? 0);
+      for (const duty of duties) if (duty.bucket === bucket) duty.allowanceMs += ATTEMPT_MS + CLOCK_MS;
     },
+    stopped({ id, bucket, deletions }) {
+      if (deletions !== undefined && deletions.limit === undefined) stoppedJobs.set(bucket, id);
+    },
+    broken: (bucket, isBroken) => void (isBroken ? brokenBuckets.add(bucket) : brokenBuckets.delete(bucket)),
     reset(bucket) {
       duties = duties.filter((duty) => duty.bucket !== bucket);
-      coverings.delete(bucket);
+      for (const each of [coverings, stoppedJobs]) each.delete(bucket);
+      brokenBuckets.delete(bucket);
     },
-    gapClosed: (gap) => void closed.push(gap),
+    gapClosed: (mark, jobId) => void closed.push({ mark, jobId }),
     async check() {
       for (const bucket of worldOf().s3s.keys()) await checkJob(bucket);
       await checkClosed();

@@ -2,6 +2,7 @@
  * Mistakes that the simulation must find. Each gives one part of the product another view of the stored records, or of time: so
  * the mistake is as small as one wrong line, and the code that is tested stays as it is.
  */
+import { omit } from '../../../../src/domain/defined.ts';
 import type { Clock } from '../../../../src/pipeline/ports/clock.ts';
 import type { StateEntry, StateStore } from '../../../../src/pipeline/ports/state.ts';
 
@@ -16,6 +17,7 @@ export interface Views {
 }
 
 const DAY_MS = 86_400_000;
+const MINUTE_MS = 60_000;
 
 /** Nothing is wrong. */
 const productViews: Views = {
@@ -39,6 +41,24 @@ function reading(kind: string, change: (record: Fields) => Fields): Views['closi
   });
 }
 
+const SAFE_MAX = Number.MAX_SAFE_INTEGER;
+
+/** A mark of a key that announces a delete is taken for the word of the whole bucket. */
+function liftingByKey(state: StateStore): StateStore {
+  return {
+    ...state,
+    async list(...asked) {
+      const entries = await state.list(...asked);
+      const lifts = ({ kind, record }: StateEntry): boolean => {
+        const { prefix, deletes } = record as Fields;
+        return kind === 'gap' && prefix !== undefined && deletes === 'announced';
+      };
+      if (!entries.some(lifts)) return entries;
+      return entries.map((entry) => ({ ...entry, record: { ...(entry.record as Fields), deletes: 'announced' } }));
+    },
+  };
+}
+
 /**
  * Each mistake by name, with a part of what the simulation must say of it, and a seed whose story finds it within two seconds of
  * CPU. A change of the code changes the stories: `npm run simulate:gaps -- --days 45 --seed N --mutant NAME` tells what others cost.
@@ -54,9 +74,14 @@ export const mutants: Readonly<Record<string, { readonly views: Partial<Views>; 
     finds: /was not repaired/,
     seed: 6,
   },
+  'a failing job is tried again without a pause': {
+    views: { closing: reading('gap', (mark) => omit(mark, 'waits')) },
+    finds: /jobs were begun for gaps/,
+    seed: 1,
+  },
   'what a fast clock put off is not due': {
     views: {
-      workers: (state) => ({ ...state, due: (when, signal) => state.due({ ...when, aheadMaxMs: Number.MAX_SAFE_INTEGER / 2 }, signal) }),
+      workers: (state) => ({ ...state, due: (when, signal) => state.due({ ...when, aheadMaxMs: SAFE_MAX / 2 }, signal) }),
     },
     finds: /has not ended/,
     seed: 4,
@@ -66,13 +91,8 @@ export const mutants: Readonly<Record<string, { readonly views: Partial<Views>; 
     finds: /has not ended/,
     seed: 4,
   },
-  'what jobs cost is never paid for': {
-    views: {
-      closing: reading('gap-budget', (budget) => ({
-        ...budget,
-        paidUntilMs: { usual: Number.MAX_SAFE_INTEGER, oversized: Number.MAX_SAFE_INTEGER },
-      })),
-    },
+  'a repair keeps a distance that never ends': {
+    views: { closing: reading('bucket', (bucket) => ({ ...bucket, repaired: { atMs: SAFE_MAX, comparingMs: 10 * DAY_MS } })) },
     finds: /was not repaired/,
     seed: 7,
   },
@@ -85,11 +105,51 @@ export const mutants: Readonly<Record<string, { readonly views: Partial<Views>; 
     finds: /without a job that covers/,
     seed: 3,
   },
+  'a job covers what was reported after it began': {
+    views: { closing: reading('job', (job) => ({ ...job, beginOrder: SAFE_MAX })) },
+    finds: /without a job that covers/,
+    seed: 3,
+  },
+  'the minutes that AWS needs after a change do not count': {
+    views: {
+      closing: (state) =>
+        reading('gap', (mark) => omit(mark, 'waits'))(
+          reading('job', (job) =>
+            typeof job['coversBeforeMs'] === 'number' ? { ...job, coversBeforeMs: job['coversBeforeMs'] + 21 * MINUTE_MS } : job,
+          )(state),
+        ),
+    },
+    finds: /without a job that covers/,
+    seed: 1,
+  },
+  'a gap closes although its wiring is broken': {
+    views: { closing: reading('gap', (mark) => omit(mark, 'unproven')) },
+    finds: /although its wiring is broken/,
+    seed: 1,
+  },
+  'a gap that awaits its proof starts jobs for ever': {
+    views: { closing: reading('gap', ({ compared, ...mark }) => (compared === true ? { ...mark, order: SAFE_MAX } : mark)) },
+    finds: /jobs were begun for gaps/,
+    seed: 1,
+  },
+  'consent for deletions is assumed': {
+    views: { workers: reading('gap', (mark) => ({ ...mark, deletes: 'announced' })) },
+    finds: /without consent/,
+    seed: 1,
+  },
+  'the mark of a key lifts the deletion limit': {
+    views: { workers: liftingByKey },
+    finds: /without consent/,
+    seed: 1,
+  },
+  'what a person stopped is begun again': {
+    views: { closing: reading('gap', (mark) => omit(mark, 'held')) },
+    finds: /although a person stopped it/,
+    seed: 1,
+  },
   'a job that was requested with --now closes gaps': {
     views: {
-      closing: reading('job', ({ now, ...job }) =>
-        now === true ? { ...job, coversBeforeMs: Number.MAX_SAFE_INTEGER, beginOrder: Number.MAX_SAFE_INTEGER } : job,
-      ),
+      closing: reading('job', ({ now, ...job }) => (now === true ? { ...job, coversBeforeMs: SAFE_MAX, beginOrder: SAFE_MAX } : job)),
     },
     finds: /without a job that covers/,
     seed: 12,

@@ -1,15 +1,14 @@
 /** Plays one random year, and says what was wrong. The same seed gives the same story. */
 import { withVirtualDelays } from '../../../support/large/virtual-clock.ts';
 import { createRandom, withChance, type Random } from '../../../support/random/seeded.ts';
-import { awaitsConsent } from '../../../../src/domain/gaps/held-deletes.ts';
 import { reindexRequest } from '../../../support/requests.ts';
-import { gapDueAtMs } from '../../../../src/domain/gaps/closing.ts';
-import type { GapReport } from '../../../../src/domain/gaps/gap.ts';
+import { dueAtMs, type GapReport } from '../../../../src/domain/gaps/dirty.ts';
 import { RequestError } from '../../../../src/domain/request-error.ts';
-import { noteProof } from '../../../../src/pipeline/gaps/connection-gaps.ts';
+import { appliedWithinMs, noteProof, openChangeGap } from '../../../../src/pipeline/gaps/connection-gaps.ts';
+import { markDirty } from '../../../../src/pipeline/gaps/mark-dirty.ts';
 import { readRecord, refs } from '../../../../src/pipeline/records/stored.ts';
 import { createLedger, type Ledger } from './ledger.ts';
-import { buckets, createWorld, DAY_MS, HOUR_MS, PREFIXES, SKEWS_MS, type SimBucket, type Trouble, type World } from './world.ts';
+import { buckets, createWorld, DAY_MS, HOUR_MS, SKEWS_MS, type SimBucket, type Trouble, type World } from './world.ts';
 
 const MINUTE_MS = 60_000;
 const STEP_MS = 15_000;
@@ -27,13 +26,16 @@ export interface YearResult {
 
 /** How often something happens to each bucket, in a day. */
 const RATES = {
-  report: 0.5,
-  burst: 0.05,
+  report: 0.4,
+  burst: 0.03,
   manual: 0.08,
   trouble: 0.03,
   emptied: 0.008,
   disconnect: 0.008,
   pause: 0.012,
+  late: 0.02,
+  change: 0.03,
+  broken: 0.02,
 } as const;
 
 interface Story {
@@ -44,7 +46,6 @@ interface Story {
   readonly plans: { readonly atMs: number; readonly act: () => Promise<void> }[];
   /** Until when small gaps keep coming, by bucket. */
   readonly burstUntilMs: Map<string, number>;
-  requests: number;
 }
 
 const chance = (random: Random, share: number): boolean => random.integer(0, 999_999) < share * 1_000_000;
@@ -60,12 +61,12 @@ export async function playYear(
     if (held.world === undefined) throw new Error('there is no world yet');
     return held.world;
   });
-  const world = await createWorld(random, mutant, { gapClosed: (gap) => ledger.gapClosed(gap) });
+  const world = await createWorld(random, mutant, { gapClosed: (mark, jobId) => ledger.gapClosed(mark, jobId) });
   held.world = world;
-  const story: Story = { world, ledger, random, plans: [], burstUntilMs: new Map(), requests: 0 };
+  const story: Story = { world, ledger, random, plans: [], burstUntilMs: new Map() };
   // in real time, minutes or hours of the story would pass while a writer waits for another one
   await withVirtualDelays(world.clock, () => withChance(createRandom(seed + 1), () => playDays(story, days)));
-  const open = (await world.gaps()).filter(({ state }) => state !== 'closed').length;
+  const open = (await world.gaps()).length;
   return { seed, violations: ledger.violations, counts: { ...ledger.counts, open } };
 }
 
@@ -92,7 +93,7 @@ async function step({ world, ledger, random, plans }: Story): Promise<void> {
   if (hasWork && world.workersRunning() === 0) world.startWorkers();
   if (!hasWork && world.workersRunning() > 0) await world.stopWorkers();
   const planMs = Math.min(Infinity, ...plans.map(({ atMs }) => atMs));
-  const isDueSoon = !hasWork && (await world.gaps()).some((gap) => gap.state !== 'closed' && gapDueAtMs(gap) < nowMs + IDLE_MS);
+  const isDueSoon = !hasWork && (await world.gaps()).some((mark) => dueAtMs(mark, nowMs) < nowMs + IDLE_MS);
   const untilMs = Math.min(nowMs + (isDueSoon ? DUE_MS : IDLE_MS), nextMs, planMs);
   await world.clock.advance(hasWork ? STEP_MS : Math.max(STEP_MS, untilMs - nowMs));
   if (world.workersRunning() > 0 && chance(random, 0.05)) world.killWorker();
@@ -126,14 +127,25 @@ async function connect(story: Story, { name, source }: SimBucket): Promise<void>
   const isHeld = chance(random, 0.2);
   const topic = source === 'topic' ? { topic_arn: 'arn:aws:sns:us-east-1:123456789012:t' } : {};
   await world.during(world.connecting.connect({ bucket: name, source, ...topic, ...(isHeld && { reindex: false }) }, 'person'));
-  const record = await readRecord(world.state, refs.bucket(name));
-  if (record !== undefined) await noteProof(world, record);
-  const first = (await world.gaps()).find((gap) => gap.bucket === name);
+  const first = (await world.gaps()).find((mark) => mark.bucket === name);
   if (first !== undefined)
-    await ledger.reported({ bucket: name, kind: 'loss', reason: first.reason, seenAtMs: first.lastSeenMs }, first.afterBeginOrder ?? 0, [
-      'b',
-    ]);
+    await ledger.reported({ bucket: name, kind: 'new', reason: 'never compared', seenAtMs: first.lastSeenMs }, first.order, ['b']);
+  if (chance(random, 0.5)) await prove(story, name);
+  else later(story, random.integer(1, 100) * HOUR_MS, () => prove(story, name));
   if (isHeld) later(story, random.integer(1, 20) * DAY_MS, () => manual(story, name, false));
+}
+
+/** The events of the bucket are known to arrive from now on. */
+async function prove({ world, ledger }: Story, bucket: string): Promise<void> {
+  const record = await readRecord(world.state, refs.bucket(bucket));
+  if (record === undefined || record.provenAtMs !== undefined) return;
+  const begun = await ledger.begun(bucket);
+  const isBroken = (await world.gaps()).some((mark) => mark.bucket === bucket && mark.unproven === 'wiring');
+  await world.during(noteProof(world, record));
+  // an event proves nothing then
+  if (isBroken) return;
+  const seenAtMs = world.clock.nowMs() - 6_000;
+  await ledger.reported({ bucket, kind: 'connection', reason: 'proven', seenAtMs }, begun, []);
 }
 
 async function happens(story: Story, bucket: SimBucket, days: number): Promise<void> {
@@ -143,41 +155,36 @@ async function happens(story: Story, bucket: SimBucket, days: number): Promise<v
   const nowMs = world.clock.nowMs();
   if (chance(random, RATES.burst * days)) burstUntilMs.set(name, nowMs + random.integer(5, 14) * DAY_MS);
   const isBurst = (burstUntilMs.get(name) ?? 0) > nowMs;
-  if (isBurst && chance(random, 8 * days)) await report(story, name, 'logs/');
+  if (isBurst && chance(random, 4 * days)) await report(story, name, true);
   if (chance(random, RATES.report * days)) await report(story, name);
   if (chance(random, RATES.manual * days)) await manual(story, name, chance(random, 0.3));
   if (chance(random, RATES.trouble * days)) trouble(story, name);
   if (chance(random, RATES.emptied * days)) await empty(story, name);
+  if (chance(random, RATES.change * days)) await change(story, bucket);
+  if (chance(random, RATES.broken * days)) await breakWiring(story, bucket);
   if (chance(random, RATES.disconnect * days)) await disconnect(story, bucket);
   await disturb(story, name);
 }
 
-/** A gap is reported, with the changes that it stands for. */
-async function report(story: Story, bucket: string, burst?: string): Promise<void> {
+/** Something is reported, with the changes that it stands for. In a burst it is always the same. */
+async function report(story: Story, bucket: string, isBurst = false): Promise<void> {
   const { world, ledger, random } = story;
   const process = random.integer(0, SKEWS_MS.length - 1);
   const trueMs = world.clock.nowMs();
   // times of loss are those of the machine; those of bulk deletes and of what is handed over are of AWS
   const lossMs = trueMs + SKEWS_MS[process]!;
   const whole = { bucket, reason: 'simulated' };
-  const prefix = burst ?? random.pick(PREFIXES);
-  story.requests += 1;
-  const requestId = `request-${story.requests}`;
   const key = `a/${random.integer(0, 9)}`;
   const kinds: readonly (readonly [GapReport, readonly string[]])[] = [
-    [
-      { ...whole, kind: 'bulk-delete', seenAtMs: trueMs - random.integer(0, 600) * 1_000, calls: [{ requestId, isReported: false }] },
-      ['b'],
-    ],
-    [{ ...whole, kind: 'bulk-delete', seenAtMs: trueMs, calls: [{ requestId, isReported: true }] }, []],
-    [{ ...whole, kind: 'lifecycle', prefix, seenAtMs: lossMs }, [`${prefix}1`]],
-    [{ ...whole, kind: 'lifecycle', prefix, seenAtMs: lossMs }, [`${prefix}2`]],
+    [{ ...whole, kind: 'bulk-delete', seenAtMs: trueMs - random.integer(0, 600) * 1_000 }, ['b']],
+    [{ ...whole, kind: 'lifecycle', seenAtMs: lossMs }, ['logs/1']],
     [{ ...whole, kind: 'loss', seenAtMs: lossMs }, ['b', 'c']],
-    [{ ...whole, kind: 'loss', prefix: key, folded: true, seenAtMs: trueMs + 10_000 }, [key]],
-    [{ ...whole, kind: 'loss', folded: true, tags: true, seenAtMs: trueMs + 10_000 }, []],
+    [{ ...whole, kind: 'handed-over', key, seenAtMs: trueMs + 10_000 }, [key]],
+    [{ ...whole, kind: 'handed-over-deletes', key, seenAtMs: trueMs + 10_000 }, [key]],
+    [{ ...whole, kind: 'handed-over', tags: true, seenAtMs: trueMs + 10_000 }, []],
   ];
-  const [change, keys] = burst === undefined ? random.pick(kinds) : kinds[2]!;
-  const isChanged = change.kind === 'bulk-delete' ? false : chance(random, 0.5);
+  const [reported, keys] = isBurst ? kinds[1]! : random.pick(kinds);
+  const isChanged = reported.kind !== 'bulk-delete' && reported.kind !== 'handed-over-deletes' && chance(random, 0.5);
   for (const each of keys) {
     if (isChanged) await world.put(bucket, each, false);
     else world.s3s.get(bucket)?.objects.delete(each);
@@ -185,8 +192,45 @@ async function report(story: Story, bucket: string, burst?: string): Promise<voi
   // the bucket is emptied only where people are to decide
   await world.put(bucket, 'kept', true);
   const begun = await ledger.begun(bucket);
-  await world.report(change, process);
-  await ledger.reported(change, begun, keys);
+  await world.report(reported, process);
+  await ledger.reported(reported, begun, keys);
+}
+
+/** A person changes the connection. AWS applies that for minutes, in which events are missing. */
+async function change({ world, ledger, plans, ...story }: Story, { name, source }: SimBucket): Promise<void> {
+  const begun = await ledger.begun(name);
+  const appliedMs = appliedWithinMs(source);
+  const seenAtMs = world.clock.nowMs() + appliedMs;
+  await world.during(openChangeGap(world, { bucket: name, source }, { isUrgent: true }));
+  await ledger.reported({ bucket: name, kind: 'connection', reason: 'changed', seenAtMs }, begun, ['logs/2']);
+  later({ world, ledger, plans, ...story }, appliedMs - MINUTE_MS, () => world.put(name, 'logs/2', false));
+}
+
+/** A part of the connection is missing for hours, as the watch finds. */
+async function breakWiring(story: Story, { name, source }: SimBucket): Promise<void> {
+  const { world, ledger, random } = story;
+  const seenAtMs = world.clock.nowMs();
+  const begun = await ledger.begun(name);
+  const lost = { bucket: name, kind: 'connection', reason: 'broken', seenAtMs, unproven: 'wiring' } as const;
+  ledger.broken(name, true);
+  await world.during(markDirty(world, lost));
+  await ledger.reported(lost, begun, []);
+  const createdAtMs = (await readRecord(world.state, refs.bucket(name)))?.createdAtMs;
+  later(story, random.integer(1, 100) * HOUR_MS, async () => {
+    const record = await readRecord(world.state, refs.bucket(name));
+    // it was disconnected meanwhile, which ends this too
+    if (record?.createdAtMs !== createdAtMs || record === undefined) return;
+    const again = await ledger.begun(name);
+    const restored = {
+      bucket: name,
+      kind: 'connection',
+      reason: 'restored',
+      seenAtMs: world.clock.nowMs() + appliedWithinMs(source),
+    } as const;
+    ledger.broken(name, false);
+    await world.during(openChangeGap(world, { bucket: name, source }, { unproven: record.provenAtMs === undefined ? 'events' : 'none' }));
+    await ledger.reported(restored, again, []);
+  });
 }
 
 async function manual(story: Story, bucket: string, isNow: boolean, allowDeletes?: number): Promise<void> {
@@ -213,10 +257,10 @@ async function empty(story: Story, bucket: string): Promise<void> {
   const { world, ledger } = story;
   world.s3s.get(bucket)?.objects.clear();
   const seenAtMs = world.clock.nowMs();
-  const change = { bucket, kind: 'bulk-delete', reason: 'emptied', seenAtMs, calls: [{ isReported: false }] } as const;
+  const emptied = { bucket, kind: 'bulk-delete', reason: 'emptied', seenAtMs } as const;
   const begun = await ledger.begun(bucket);
-  await world.report(change, 0);
-  await ledger.reported(change, begun, []);
+  await world.report(emptied, 0);
+  await ledger.reported(emptied, begun, []);
   decideLater(story, bucket);
 }
 
@@ -226,7 +270,8 @@ function decideLater(story: Story, bucket: string): void {
   const untilMs = world.clock.nowMs() + 60 * DAY_MS;
   const decide = async (): Promise<void> => {
     if (!(await world.isConnected(bucket))) return;
-    if ((await world.gaps()).some((gap) => gap.state !== 'closed' && awaitsConsent(gap, { bucket }) && gap.bucket === bucket)) {
+    const isStopped = (await world.gaps()).some((mark) => mark.bucket === bucket && mark.held?.jobId !== undefined);
+    if (isStopped || (await world.isWaiting(bucket))) {
       ledger.disturbed(bucket);
       await manual(story, bucket, false, 1_000);
     }
@@ -250,11 +295,17 @@ async function disconnect(story: Story, bucket: SimBucket): Promise<void> {
 async function disturb(story: Story, bucket: string): Promise<void> {
   const { world, ledger, random } = story;
   const job = await world.runningJob(bucket);
-  if (job === undefined || !chance(random, RATES.pause)) return;
+  // what happened before the job began is reported after that
+  if (job !== undefined && chance(random, RATES.late)) await report(story, bucket);
+  // what deletes without a limit is what people stop
+  const isUnlimited = job?.deletions !== undefined && job.deletions.limit === undefined;
+  if (job === undefined || !chance(random, isUnlimited ? 0.15 : RATES.pause)) return;
   ledger.disturbed(bucket);
   decideLater(story, bucket);
-  if (chance(random, 0.3)) return void (await asked(story, world.jobs.cancel(job.id)));
-  await asked(story, world.jobs.pause(job.id));
+  const isCancelled = chance(random, 0.3);
+  const stopped = await asked(story, isCancelled ? world.jobs.cancel(job.id) : world.jobs.pause(job.id));
+  if (stopped !== undefined) ledger.stopped(job);
+  if (isCancelled) return;
   if (chance(random, 0.6))
     later(story, random.integer(1, 40 * 24) * HOUR_MS, async () => void (await asked(story, world.jobs.resume(job.id, {}))));
 }

@@ -1,7 +1,7 @@
 /** Processes with the role `reindex`: the product's own parts on the fakes. They start and stop as there is work, and may be killed. */
 import { createReindexRole } from '../../../../src/pipeline/reindex-jobs/role.ts';
 import { createBackgroundWriter } from '../../../../src/pipeline/compare/background-writer.ts';
-import { createReconcileTurn, type ReconcileTurn } from '../../../../src/pipeline/compare/reconcile-turn.ts';
+import { createReconcileTurn } from '../../../../src/pipeline/compare/reconcile-turn.ts';
 import type { Clock } from '../../../../src/pipeline/ports/clock.ts';
 import type { BucketListing, ObjectStorage } from '../../../../src/pipeline/ports/storage.ts';
 import type { StateStore } from '../../../../src/pipeline/ports/state.ts';
@@ -19,8 +19,6 @@ export interface WorkerParts {
   readonly s3: ObjectStorage & BucketListing;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
-  /** LIST requests that a turn of this bucket and prefix takes beyond the few of this small world. */
-  readonly costOf: (bucket: string, prefix: string) => number;
 }
 
 export interface Worker {
@@ -31,7 +29,7 @@ export interface Worker {
 }
 
 /** Starts the process. */
-export function startWorker({ name, store, s3, clock, telemetry, costOf }: WorkerParts): Worker {
+export function startWorker({ name, store, s3, clock, telemetry }: WorkerParts): Worker {
   const dead = new AbortController();
   const own = { clock: mortalClock(clock, dead.signal), telemetry };
   const state = mortal(store.state, dead.signal);
@@ -44,22 +42,13 @@ export function startWorker({ name, store, s3, clock, telemetry, costOf }: Worke
     ...own,
     store: { state, scan: store.scan },
     listing: s3,
-    turn: costly(turn, costOf),
+    turn,
     circuits,
     worker: name,
     limits: { partDocumentsMin: 25_000, cutKeysMin: 1_000, listings: 4 },
   });
   role.start();
   return { stop: () => role.stop(AbortSignal.abort(new Error('at once'))), kill: () => dead.abort(new Error(`${name} was killed`)) };
-}
-
-/** The turn, which costs as much as that of a large bucket once it is done. */
-function costly(turn: ReconcileTurn, costOf: WorkerParts['costOf']): ReconcileTurn {
-  return async (request, controls, signal) => {
-    const result = await turn(request, controls, signal);
-    const more = result.done ? costOf(request.bucket.bucket, request.prefix) : 0;
-    return { ...result, counts: { ...result.counts, listRequests: result.counts.listRequests + more } };
-  };
 }
 
 /** The port until the process dies. Then no call is carried out, and none ends. */

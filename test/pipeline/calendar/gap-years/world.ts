@@ -6,7 +6,7 @@ import type { BucketSource } from '../../../../src/domain/bucket.ts';
 import { CLOSE_GAPS_NAME } from '../../../../src/domain/calendar/schedule.ts';
 import { documentOf, type PresentState } from '../../../../src/domain/documents/document.ts';
 import { FaultError, type FaultCode } from '../../../../src/domain/fault.ts';
-import { gapSchema, type GapRecord, type GapReport } from '../../../../src/domain/gaps/gap.ts';
+import { markSchema, type DirtyMark, type GapReport, type MarkHistory } from '../../../../src/domain/gaps/dirty.ts';
 import { clockOfMs } from '../../../../src/domain/ordering/clock.ts';
 import { isDue } from '../../../../src/domain/reindex/claims.ts';
 import { jobSchema, occupiesBucket, type JobRecord } from '../../../../src/domain/reindex/job.ts';
@@ -38,23 +38,17 @@ export const DAY_MS = 24 * HOUR_MS;
 
 const never = new AbortController().signal;
 
-/** A bucket of the simulation: its budget in a day, and what closing costs, in LIST requests. */
+/** A bucket of the simulation, and how long listing a page of it takes. */
 export interface SimBucket {
   readonly name: string;
   readonly source: BucketSource;
-  readonly costs: Readonly<Record<string, number>>;
+  readonly pageMs: readonly number[];
 }
 
-/** The budget of each bucket for a day. */
-export const REQUESTS_PER_DAY = 1_000;
-
-/** Parts of a bucket that gaps with a prefix concern. */
-export const PREFIXES = ['logs/', 'a/'] as const;
-
 export const buckets: readonly SimBucket[] = [
-  { name: 'ample', source: 'routed', costs: { '': 10, 'logs/': 4, 'a/': 2 } },
-  { name: 'tight', source: 'topic', costs: { '': 900, 'logs/': 300, 'a/': 20 } },
-  { name: 'large', source: 'routed', costs: { '': 2_500, 'logs/': 1_200, 'a/': 20 } },
+  { name: 'small', source: 'routed', pageMs: [0, 0, 10_000, 25_000] },
+  { name: 'topical', source: 'topic', pageMs: [0, 10_000] },
+  { name: 'large', source: 'routed', pageMs: [10_000, 25_000] },
 ];
 
 /** How wrong the clocks of the processes are. */
@@ -64,7 +58,7 @@ export const SKEWS_MS: readonly number[] = [0, 0, DAY_MS, -HOUR_MS];
 export type Trouble = Extract<FaultCode, 'object.denied' | 's3.unavailable' | 'bucket.missing' | 'listing.disorder'>;
 
 export interface Hooks {
-  readonly gapClosed: (gap: GapRecord) => void;
+  readonly gapClosed: (mark: DirtyMark, jobId: string) => void;
 }
 
 export type World = Awaited<ReturnType<typeof createWorld>>;
@@ -84,8 +78,6 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
   const trueReports = createGapReports({ state, clock, telemetry });
   const connecting = createConnectBucket({ state, objects, storage: s3, gaps: trueReports, clock, telemetry });
   const disconnect = createDisconnectBucket({ state, objects, jobs, gaps: trueReports, clock });
-  const costOf = (bucket: string, prefix: string): number => costsOf(bucket)[prefix] ?? 2;
-  const scan = { countLive: async (bucket: string, prefix: string) => (costOf(bucket, prefix) - 1) * 1_000 };
   const processes = SKEWS_MS.map((skewMs) => createProcess(skewMs));
   const workers = new Set<Worker>();
   let started = 0;
@@ -99,13 +91,13 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
     const ownJobs = createReindexJobs({ state, clock: own, telemetry });
     const startJob: StartJob = (request, signal) => ownJobs.start(request, signal);
     const askToRepair = createAskToRepair({ listing: s3, objects, clock });
-    const closing = { scan, startJob, askToRepair, clock: own, telemetry, requestsPerDay: REQUESTS_PER_DAY };
+    const closing = { startJob, askToRepair, clock: own, telemetry };
     const closeGaps = createCloseGaps({ ...closing, state: views.closing(state) });
     const tidy = (): Promise<void> => tidyJobs({ state, clock: own });
     const sweepFull = createSweep(
       { state, clock: own, telemetry, runMaxMs: MINUTE_MS },
       'full',
-      createVisitFull({ state, scan, startJob, clock: own, requestsPerDay: REQUESTS_PER_DAY, intervalMs: 7 * DAY_MS }),
+      createVisitFull({ state, startJob, clock: own, intervalMs: 7 * DAY_MS }),
     );
     const schedules = createSchedules({ state, clock: own, telemetry });
     const work = [
@@ -145,7 +137,6 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
           s3,
           clock: views.workerClock(own),
           telemetry,
-          costOf,
         }),
       );
     }
@@ -193,7 +184,7 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
         ...all.map((each) => (isDue(each, nowMs + workersSkewMs) ? nowMs : (each.dueAtMs ?? Infinity) - workersSkewMs)),
       );
     },
-    gaps: () => listAllRecords(state, 'gap', gapSchema),
+    gaps: () => listAllRecords(state, 'gap', markSchema),
     /** The job that occupies the bucket, or that occupied it last. */
     async latestJob(bucket: string): Promise<JobRecord | undefined> {
       const applyJobId = (await readRecord(state, refs.bucket(bucket)))?.applyJobId;
@@ -203,6 +194,8 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
       const job = await this.latestJob(bucket);
       return job !== undefined && occupiesBucket(job) ? job : undefined;
     },
+    /** Whether deletions of the bucket wait for a person. */
+    isWaiting: async (bucket: string) => ((await readRecord(state, refs.bucket(bucket)))?.waiting ?? []).length > 0,
     isConnected: async (bucket: string) => (await state.get(refs.bucket(bucket).id)) !== undefined,
     /** An object, and its document if an event told of it. */
     async put(bucket: string, key: string, isTold: boolean): Promise<void> {
@@ -219,24 +212,27 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
   };
 }
 
-export function costsOf(bucket: string): SimBucket['costs'] {
-  return buckets.find(({ name }) => name === bucket)?.costs ?? {};
-}
-
 /** Nothing is kept of what a year reports. */
 function quietTelemetry(): Telemetry {
   return new Proxy(createFakeTelemetry(), { get: () => () => undefined });
 }
 
-/** The state, which says when a gap was closed. */
+/** The state, which says when a gap was closed: its mark is removed, and the history names the job. */
 function watchingGaps(state: StateStore, { gapClosed }: Hooks): StateStore {
+  const removed = new Map<string, DirtyMark>();
   return {
     ...state,
-    async put(entry, expected, signal) {
-      const before = entry.kind === 'gap' ? await state.get(entry.id) : undefined;
-      const stored = await state.put(entry, expected, signal);
-      const gap = entry.kind === 'gap' && stored !== 'conflict' ? gapSchema.parse(entry.record) : undefined;
-      if (gap?.state === 'closed' && gapSchema.safeParse(before?.record).data?.state !== 'closed') gapClosed(gap);
+    async remove(id, ...asked) {
+      const mark = id.startsWith('gap:') ? markSchema.safeParse((await state.get(id))?.record).data : undefined;
+      const answer = await state.remove(id, ...asked);
+      if (mark !== undefined && answer !== 'conflict') removed.set(id, mark);
+      return answer;
+    },
+    async put(entry, ...asked) {
+      const stored = await state.put(entry, ...asked);
+      const closed = entry.kind === 'gap-history' ? (entry.record as MarkHistory).closed.at(-1) : undefined;
+      const mark = closed && removed.get(closed.id);
+      if (mark !== undefined && stored !== 'conflict') gapClosed(mark, closed?.jobId ?? '');
       return stored;
     },
   };
@@ -261,7 +257,8 @@ function manyBuckets(
     ...first,
     page: async (location, range, signal) => {
       // so that workers are killed while they compare
-      if (range.limit > 1) await clock.sleep(random.pick([0, 0, 10_000, 25_000]), signal);
+      const { pageMs = [0] } = buckets.find(({ name }) => name === location.bucket) ?? {};
+      if (range.limit > 1) await clock.sleep(random.pick(pageMs), signal);
       return of(location.bucket, range.limit).page(location, range, signal);
     },
     readState: async (location, ...asked) => of(location.bucket).readState(location, ...asked),

@@ -1,0 +1,67 @@
+/**
+ * Deletions that wait for a person: what the deletion limit of a job held back, for each prefix of a job. They are stored before the
+ * job stops or ends, so nothing that becomes of the job can hide them; and removed by a later job only, which compares those keys and
+ * holds nothing back. Meanwhile no job of those keys deletes more than a person allows.
+ */
+import type { WaitingDeletes as All } from '../bucket.ts';
+import { shellWords } from '../commands.ts';
+import type { JobRecord } from '../reindex/job.ts';
+
+export type WaitingDeletes = All[number];
+
+/** Prefixes of a bucket that are kept apart. More than these become the whole bucket's. */
+const PREFIXES_MAX = 100;
+
+/** Whether the keys with the one prefix may be among those with the other. */
+export function keysOverlap(a: string, b: string): boolean {
+  return a.startsWith(b) || b.startsWith(a);
+}
+
+/** What a job holds back, as far as it knows. */
+export interface HeldBack {
+  readonly held: number;
+  /** It has compared everything. If not, what was known before may be more. */
+  readonly isWhole: boolean;
+  readonly nowMs: number;
+  /** The latest beginning of a job of the bucket. */
+  readonly lastOrder: number;
+}
+
+/** What waits once the job holds this back. Returns the same array if nothing has changed. */
+export function withHeld(
+  waiting: readonly WaitingDeletes[],
+  { prefix, beginOrder, now }: Pick<JobRecord, 'prefix' | 'beginOrder' | 'now'>,
+  { held, isWhole, nowMs, lastOrder }: HeldBack,
+): readonly WaitingDeletes[] {
+  // one that does not wait for late events has no place among the beginnings: whatever begins later comes after it
+  const order = beginOrder ?? lastOrder + 1;
+  const isSettled = (each: WaitingDeletes): boolean => isWhole && now !== true && each.prefix.startsWith(prefix) && order >= each.order;
+  const own = waiting.find((each) => each.prefix === prefix);
+  const others = waiting.filter((each) => !isSettled(each) && (held === 0 || each !== own));
+  if (held === 0) return others.length === waiting.length ? waiting : others;
+  const count = isWhole ? held : Math.max(held, own?.count ?? 0);
+  return bounded([...others, { prefix, count, order, sinceMs: own?.sinceMs ?? nowMs }]);
+}
+
+function bounded(waiting: readonly WaitingDeletes[]): readonly WaitingDeletes[] {
+  if (waiting.length <= PREFIXES_MAX) return waiting;
+  const order = Math.max(...waiting.map((each) => each.order));
+  const sinceMs = Math.min(...waiting.map((each) => each.sinceMs));
+  return [{ prefix: '', count: countOf(waiting), order, sinceMs }];
+}
+
+/** How many there are: those of a prefix within another one are among those of that one. */
+export function countOf(waiting: readonly WaitingDeletes[]): number {
+  return outermost(waiting).reduce((sum, { count }) => sum + count, 0);
+}
+
+function outermost(waiting: readonly WaitingDeletes[]): readonly WaitingDeletes[] {
+  return waiting.filter(({ prefix }) => !waiting.some((other) => other.prefix !== prefix && prefix.startsWith(other.prefix)));
+}
+
+/** What to type to allow them; of several prefixes, those of the first. */
+export function allowingCommand(bucket: string, waiting: readonly WaitingDeletes[]): string {
+  const [first] = outermost(waiting);
+  const ofPrefix = first === undefined || first.prefix === '' ? [] : ['--prefix', first.prefix];
+  return shellWords('tally', 'reindex', bucket, '--allow-deletes', String(first?.count ?? 0), ...ofPrefix);
+}

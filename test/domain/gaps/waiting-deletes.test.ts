@@ -1,0 +1,61 @@
+import { describe, expect, it } from 'vitest';
+import { allowingCommand, countOf, keysOverlap, withHeld, type WaitingDeletes } from '../../../src/domain/gaps/waiting-deletes.ts';
+import type { JobRecord } from '../../../src/domain/reindex/job.ts';
+
+const NOW_MS = 1_800_000_000_000;
+const waits = (count: number, prefix = '', order = 1): WaitingDeletes => ({ prefix, count, order, sinceMs: NOW_MS });
+
+function after(
+  waiting: readonly WaitingDeletes[],
+  held: number,
+  { isWhole = true, ...job }: Partial<JobRecord> & { readonly isWhole?: boolean } = {},
+): readonly WaitingDeletes[] {
+  return withHeld(waiting, { prefix: '', beginOrder: 1, ...job }, { held, isWhole, nowMs: NOW_MS, lastOrder: 5 });
+}
+
+describe('what a job holds back', () => {
+  it('waits with the latest number of a job that compared everything, and never less than was known of one that did not', () => {
+    expect(after([], 7)).toEqual([waits(7)]);
+    expect(after([waits(7)], 3)).toEqual([waits(3)]);
+    expect(after([waits(7)], 3, { isWhole: false })).toEqual([waits(7)]);
+    expect(after([waits(7)], 9, { isWhole: false })).toEqual([waits(9)]);
+  });
+
+  it('is settled by a job of all of its keys that began no earlier and holds nothing back, the released one included', () => {
+    for (const beginOrder of [1, 2]) expect(after([waits(7)], 0, { beginOrder })).toEqual([]);
+    expect(after([waits(7, 'a/')], 0)).toEqual([]);
+    const before = [waits(7, '', 2)];
+    for (const job of [{ prefix: 'a/', beginOrder: 3 }, { beginOrder: 1 }, { now: true, beginOrder: 3 }, { isWhole: false, beginOrder: 3 }])
+      expect(after(before, 0, job)).toBe(before);
+  });
+
+  it('of a prefix is among that of a job of the whole bucket', () => {
+    expect(after([waits(3, 'a/'), waits(4, 'b/')], 9)).toEqual([waits(9)]);
+    expect(after([waits(9)], 3, { prefix: 'a/', beginOrder: 2 })).toEqual([waits(9), waits(3, 'a/', 2)]);
+    expect(countOf([waits(9), waits(3, 'a/')])).toBe(9);
+    expect(countOf([waits(3, 'a/'), waits(4, 'b/')])).toBe(7);
+  });
+
+  it('by a job without a place among the beginnings is settled by any that begins later', () => {
+    const waiting = withHeld([], { prefix: '', now: true }, { held: 7, isWhole: true, nowMs: NOW_MS, lastOrder: 5 });
+    expect(after(waiting, 0, { beginOrder: 5 })).toBe(waiting);
+    expect(after(waiting, 0, { beginOrder: 6 })).toEqual([]);
+  });
+
+  it('under more than a hundred prefixes waits as the whole bucket’s', () => {
+    const many = Array.from({ length: 100 }, (_, number) => waits(1, `p${String(number).padStart(3, '0')}/`, number));
+    expect(after(many, 1, { prefix: 'q/', beginOrder: 3 })).toEqual([waits(101, '', 99)]);
+  });
+
+  it('names what to run, for the keys that it is about', () => {
+    expect(allowingCommand('photos', [waits(7)])).toBe('tally reindex photos --allow-deletes 7');
+    expect(allowingCommand('photos', [waits(7, "it's $HOME/")])).toBe(
+      String.raw`tally reindex photos --allow-deletes 7 --prefix 'it'\''s $HOME/'`,
+    );
+  });
+
+  it('concerns the keys of its prefix, and so those of each prefix within it and around it', () => {
+    const answers = ['', 'a', 'a/b', 'a/b/c', 'a/c', 'b'].map((prefix) => keysOverlap('a/b', prefix));
+    expect(answers).toEqual([true, true, true, true, false, false]);
+  });
+});
