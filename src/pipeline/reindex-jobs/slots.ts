@@ -111,20 +111,21 @@ export function createSlots({ clock, telemetry, slotsMax, indexIsSlow }: SlotsDe
     fill() {
       pump();
       const nowMs = clock.monotonicMs();
-      let free = waiting.length > 0 ? 0 : allowed() - turns.size;
+      const free = waiting.length > 0 ? 0 : allowed() - turns.size;
       freeSinceMs = free > 0 ? (freeSinceMs ?? nowMs) : undefined;
       if (freeSinceMs === undefined || nowMs - freeSinceMs < FREE_MIN_MS) return;
-      const candidates = [...turns].filter(({ cut, wholeUntilMs }) => cut !== undefined && nowMs >= wholeUntilMs);
-      const parts = new Map(candidates.toSorted((a, b) => a.sinceMs - b.sinceMs).map((turn) => [turn, 1]));
-      while (free > 0 && parts.size > 0) {
-        for (const [turn, count] of parts) {
-          if (free > 0) parts.set(turn, count + 1);
-          free -= 1;
-        }
-      }
-      for (const [turn, count] of parts) if (count > 1) void cutTurn(turn, count);
+      cutLongest(free, nowMs);
     },
   };
+
+  /** Has parts cut whose turns can be, such that all of them together fill the free slots; those that have run longest come first. */
+  function cutLongest(free: number, nowMs: number): void {
+    const candidates = [...turns].filter(({ cut, wholeUntilMs }) => cut !== undefined && nowMs >= wholeUntilMs);
+    for (const [at, turn] of candidates.toSorted((a, b) => a.sinceMs - b.sinceMs).entries()) {
+      const more = Math.floor(free / candidates.length) + (at < free % candidates.length ? 1 : 0);
+      if (more > 0) void cutTurn(turn, 1 + more);
+    }
+  }
 
   async function cutTurn(turn: Turn, parts: number): Promise<void> {
     turn.wholeUntilMs = Infinity;
