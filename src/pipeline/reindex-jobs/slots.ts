@@ -59,6 +59,8 @@ export function createSlots({ clock, telemetry, slotsMax, indexIsSlow }: SlotsDe
   let waiting: readonly Waiting[] = [];
   /** Since when (monotonic) slots are free that nothing waits for. */
   let freeSinceMs: number | undefined;
+  /** How many parts the cuts that are being searched will add. */
+  let awaited = 0;
 
   const turnsOf = (jobId: string): number => [...turns].filter((turn) => turn.jobId === jobId).length;
 
@@ -114,22 +116,24 @@ export function createSlots({ clock, telemetry, slotsMax, indexIsSlow }: SlotsDe
       const free = waiting.length > 0 ? 0 : allowed() - turns.size;
       freeSinceMs = free > 0 ? (freeSinceMs ?? nowMs) : undefined;
       if (freeSinceMs === undefined || nowMs - freeSinceMs < FREE_MIN_MS) return;
-      cutLongest(free, nowMs);
+      cutLongest(Math.max(0, free - awaited), nowMs);
     },
   };
 
-  /** Has parts cut whose turns can be, such that all of them together fill the free slots; those that have run longest come first. */
-  function cutLongest(free: number, nowMs: number): void {
+  /** Has parts cut whose turns can be, such that all of them together add this many; those that have run longest come first. */
+  function cutLongest(wanted: number, nowMs: number): void {
     const candidates = [...turns].filter(({ cut, wholeUntilMs }) => cut !== undefined && nowMs >= wholeUntilMs);
     for (const [at, turn] of candidates.toSorted((a, b) => a.sinceMs - b.sinceMs).entries()) {
-      const more = Math.floor(free / candidates.length) + (at < free % candidates.length ? 1 : 0);
-      if (more > 0) void cutTurn(turn, 1 + more);
+      const more = Math.floor(wanted / candidates.length) + (at < wanted % candidates.length ? 1 : 0);
+      if (more > 0) void cutTurn(turn, more);
     }
   }
 
-  async function cutTurn(turn: Turn, parts: number): Promise<void> {
+  async function cutTurn(turn: Turn, more: number): Promise<void> {
     turn.wholeUntilMs = Infinity;
-    const isCut = await turn.cut?.(parts);
+    awaited += more;
+    const isCut = await turn.cut?.(1 + more);
+    awaited -= more;
     turn.wholeUntilMs = clock.monotonicMs() + (isCut === true ? 0 : UNCUT_PAUSE_MS);
   }
 }
