@@ -55,7 +55,6 @@ export const panelPages: readonly PanelPage[] = [
       { opener: /^Disconnect…/ },
       { opener: /^Show the plan/ },
       { opener: /^Pause notification…/ },
-      { opener: /^Clean…/ },
     ],
   },
   { name: 'doctor', choices: { bucket: 'photos' }, heading: 'Doctor of photos', callers: machineAndAdmin },
