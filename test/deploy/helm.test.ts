@@ -50,7 +50,7 @@ const most: Values = {
   serviceAccount: { roleArn: 'arn:aws:iam::123456789012:role/tally', annotations: { team: 'search' } },
   index: { existingSecret: 'tally', auth: 'basic', ca: { existingSecret: 'authority' } },
   login: { ...login, adminClaim: 'groups=tally-admins' },
-  settings: { TALLY_SHUTDOWN_TIMEOUT_MS: 600_000, TALLY_COMPARE_INTERVAL_DAYS: 0, HTTPS_PROXY: 'http://proxy:3128' },
+  settings: { TALLY_INGEST_VISIBILITY_S: 43_200, TALLY_COMPARE_INTERVAL_DAYS: 0, HTTPS_PROXY: 'http://proxy:3128' },
   ingress: { enabled: true, className: 'nginx', annotations: { 'cert-manager.io/cluster-issuer': 'letsencrypt' } },
   gateway: { enabled: true, parentRefs: [{ name: 'public', namespace: 'gateways', sectionName: 'https' }] },
   metrics: {
@@ -322,7 +322,7 @@ describe.skipIf(!runs)('the chart', () => {
     for (const role of ['ingest', 'reindex', 'http']) {
       expect(settingsOf(objects, `tally-${role}`)).toMatchObject({
         TALLY_QUEUE_URL: [QUEUE, OTHER_QUEUE],
-        TALLY_SHUTDOWN_TIMEOUT_MS: 600_000,
+        TALLY_INGEST_VISIBILITY_S: 43_200,
         TALLY_COMPARE_INTERVAL_DAYS: 0,
         TALLY_TARGET_LAG_S: 120,
       });
