@@ -83,7 +83,10 @@ describe.skipIf(awsEndpoint() === undefined)('a bucket of audit-trail events', {
 
       const closed = await closedGap(world, bucket);
       const job = (await world.daemon.request('GET', `/v1/jobs/${closed?.job_id}`)).body as Job;
-      expect(job).toMatchObject({ state: 'done', requested_by: 'gap', counts: { phantom: deleted.length, tombstones: deleted.length } });
+      expect(job).toMatchObject({ state: 'done', requested_by: 'gap' });
+      // the job that found them may be an earlier one: until an event has arrived, none closes the gap
+      const { items: jobs } = (await world.daemon.request('GET', '/v1/jobs')).body as { readonly items: readonly Job[] };
+      expect(jobs.reduce((sum, { counts }) => sum + (counts?.tombstones ?? 0), 0)).toBe(deleted.length);
       expect(Date.parse(job.covers_before ?? '')).toBeGreaterThan(Date.parse(closed?.last_seen_at ?? ''));
       // the rules are read, and the expirations that HEADs told of are followed on
       await until('the rules are read', async () => (await world.bucketRecord(bucket)).lifecycle !== undefined);
