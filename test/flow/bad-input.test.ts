@@ -234,7 +234,9 @@ describe.each(oneOf(indexKinds))('bad input, with index %s,', (kind) => {
     expect(JSON.parse(attributeOf(letter, 'tally-context') ?? '')).toMatchObject({ records: [1, 3] });
     // its bucket is known, so it may now lack something
     const { body: gaps } = await daemon.request('GET', `/v1/gaps?bucket=${world.bucket}`);
-    expect(gaps).toMatchObject({ items: [{ bucket: world.bucket, kind: 'loss', state: 'open' }] });
+    expect(gaps).toMatchObject({
+      items: [{ bucket: world.bucket, state: 'open', reasons: expect.arrayContaining([expect.objectContaining({ kind: 'loss' })]) }],
+    });
     expect(await daemon.stop()).toEqual({ code: 0, signal: null });
   });
 });

@@ -47,10 +47,10 @@ describe('a registry and its operator', () => {
     });
     await until('the key is refused', async () => (await statusAt(world, secret)) === 401);
     const user = await userOf(world, token, 'alice@example.com');
-    expect(await runTally(['admin', 'users', 'set', user, '--disable'], world.operator)).toMatchObject({ code: 0 });
+    expect(await runTally(['admin', 'users', 'disable', user], world.operator)).toMatchObject({ code: 0 });
     expect(await statusAt(world, alice.token)).toBe(401);
     await until('the keys of the user are refused', async () => (await statusAt(world, other.secret)) === 401);
-    expect(await runTally(['admin', 'users', 'set', user, '--enable'], world.operator)).toMatchObject({ code: 0 });
+    expect(await runTally(['admin', 'users', 'enable', user], world.operator)).toMatchObject({ code: 0 });
     expect(await statusAt(world, alice.token)).toBe(401);
     await until('the keys are accepted again', async () => (await statusAt(world, other.secret)) === 200);
   });

@@ -204,8 +204,8 @@ describe('the embedded mode as a program', () => {
       return Object.fromEntries(items.map(({ key, size }) => [key, size]));
     };
     // nothing can be missing in a folder that is new, but for what its first re-index finds
-    const { items: gaps } = (await (await fetch(`${daemon.controlUrl}/v1/gaps`)).json()) as { items: { reason: string }[] };
-    expect(gaps.filter(({ reason }) => reason.includes('embedded storage'))).toEqual([]);
+    const { items: gaps } = (await (await fetch(`${daemon.controlUrl}/v1/gaps`)).json()) as { items: { why: string }[] };
+    expect(gaps.filter(({ why }) => why.includes('embedded storage'))).toEqual([]);
     for (const key of ['changed', 'deleted']) await put(daemon.embeddedUrl, key, 'old');
     await until('all are indexed', async () => Object.keys(await found()).length === 3);
     // the first re-index of a bucket waits a minute for late events, and would find the changes too
