@@ -18,7 +18,7 @@ import {
 import { ageOfText } from '../domain/texts.ts';
 import { columnsOf } from './command.ts';
 import { BY_HAND, connection, flagText, keptHints, keptParts, TOPIC_ARN } from './connections.ts';
-import { bucketName, cursor, limit, must, pageOf, textOf, timeOf, timeOfMaybe } from './fields.ts';
+import { AWS_REFUSALS, bucketName, cursor, limit, must, pageOf, textOf, timeOf, timeOfMaybe } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
 const addedBucket = bucket.extend({
@@ -178,14 +178,11 @@ export const bucketRows = {
       's3.credentials',
       'state.conflict',
       'audit.unavailable',
-      'connect.denied',
+      ...AWS_REFUSALS,
       'connect.overlap',
       'connect.blocked',
       'connect.plan-needed',
       'connect.plan-outdated',
-      'connect.unavailable',
-      'connect.credentials',
-      'connect.quota',
     ],
     example: { body: { bucket: 'photos', source: 'notification' } },
   },
@@ -249,17 +246,7 @@ export const bucketRows = {
     }),
     answer: removedBucket,
     status: 200,
-    errors: [
-      'bucket.not-connected',
-      'connect.denied',
-      'connect.unavailable',
-      'connect.credentials',
-      'connect.quota',
-      'connect.busy',
-      'connect.removing',
-      'connect.changed-meanwhile',
-      'audit.unavailable',
-    ],
+    errors: ['bucket.not-connected', ...AWS_REFUSALS, 'connect.busy', 'connect.removing', 'connect.changed-meanwhile', 'audit.unavailable'],
     example: { params: { bucket: 'photos' } },
     cli: {
       words: 'bucket remove <bucket>',

@@ -6,7 +6,7 @@ import { connectionStates, partKinds, type ConnectionRecord } from '../domain/pr
 import { documentsOf } from '../domain/provisioning/planning/parts.ts';
 import type { Plan } from '../domain/provisioning/planning/plan.ts';
 import { shellWord } from '../domain/commands.ts';
-import { bucketName, must, textOf } from './fields.ts';
+import { AWS_REFUSALS, bucketName, must, textOf } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
 export const TOPIC_ARN = /^arn:aws[a-z0-9-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}(\.fifo)?$/;
@@ -182,10 +182,7 @@ const AWS_ERRORS = [
   'connect.other-account',
   'connect.partition',
   'connect.queue-missing',
-  'connect.denied',
-  'connect.unavailable',
-  'connect.credentials',
-  'connect.quota',
+  ...AWS_REFUSALS,
   'bucket.missing',
   's3.unavailable',
   's3.throttled',

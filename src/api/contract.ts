@@ -16,7 +16,7 @@ import { loginRows } from './login.ts';
 import { mcpRows } from './mcp.ts';
 import { objectRows } from './objects.ts';
 import { panelRows } from './panel.ts';
-import { checkRequest, type AnswerOf, type AnyRequest, type CheckedOf, type Method, type RequestOf, type Row } from './row.ts';
+import type { AnswerOf, AnyRequest, CheckedOf, Method, RequestOf, Row } from './row.ts';
 import { documentRows, healthRows } from './service.ts';
 import { usageRows } from './usage.ts';
 import { userRows } from './users.ts';
@@ -140,10 +140,4 @@ export function operationsOf(make: (row: PlacedRow<ControlName>) => AnyOperation
 function isOperations(value: object): value is Operations {
   const names = new Set(Object.keys(value));
   return rowsOfControlPlane.every(({ operation }) => names.has(operation));
-}
-
-/** Wraps the operations for callers whose requests are not checked yet: each request is first checked by its row. */
-export function checkingRequests(operations: CheckedOperations): Operations {
-  const byName: Readonly<Record<ControlName, AnyOperation>> = operations;
-  return operationsOf((row) => async (request, context) => byName[row.operation](checkRequest(row, request), context));
 }

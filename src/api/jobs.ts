@@ -12,7 +12,7 @@ import { jobModes } from '../domain/reindex/job.ts';
 import type { JobView } from '../domain/reindex/job-view.ts';
 import { ageOfText, percentText } from '../domain/texts.ts';
 import { columnsOf } from './command.ts';
-import { bucketName, cursor, id, keyPrefix, limit, must, pageOf, timeOf, timeOfMaybe } from './fields.ts';
+import { AWS_REFUSALS, bucketName, cursor, id, keyPrefix, limit, must, pageOf, timeOf, timeOfMaybe } from './fields.ts';
 import { exampleKinds, job, type DifferenceShown, type ExampleKind, type Job, type JobCounts } from './job.ts';
 import { jobAdvice, jobFields, stateText } from './job-texts.ts';
 import type { Row, RowKey } from './row.ts';
@@ -99,16 +99,13 @@ export const jobRows = {
       'job.repair-refused',
       'state.conflict',
       'audit.unavailable',
-      'connect.denied',
+      ...AWS_REFUSALS,
       'connect.overlap',
       'connect.blocked',
       'connect.plan-needed',
       'connect.paused',
       'connect.changed-meanwhile',
       'connect.busy',
-      'connect.unavailable',
-      'connect.credentials',
-      'connect.quota',
     ],
     example: { params: { bucket: 'photos' }, body: { prefix: '2026/', mode: 'report' } },
   },

@@ -5,7 +5,7 @@ import { createSchedules } from '../pipeline/calendar/schedules.ts';
 import { createIndexLoad, measured } from '../pipeline/reindex-jobs/index-load.ts';
 import { PART_LIMITS } from '../pipeline/reindex-jobs/key-probes.ts';
 import { createReindexRole, type ReindexRole } from '../pipeline/reindex-jobs/role.ts';
-import { tidyJobs } from '../pipeline/reindex-jobs/tidy-jobs.ts';
+import { tidyJobs } from '../pipeline/reindex-jobs/job-ends.ts';
 import { checkOfFault, type CheckSource } from '../pipeline/serving/readiness.ts';
 import { createBackgroundWriter } from '../pipeline/compare/background-writer.ts';
 import { LISTING_PAGE } from '../pipeline/compare/page-feeds.ts';

@@ -3,6 +3,7 @@
  * record contents” in the CloudTrail user guide, and CloudTrail's events in EventBridge's.
  */
 import { z } from 'zod';
+import type { InputTransformer } from '../../src/domain/provisioning/wiring.ts';
 import { fencesOf, textOf } from '../docs/pages.ts';
 import type { TestAws } from './servers/aws.ts';
 
@@ -81,3 +82,18 @@ export function trailEvent({ eventName, bucket, key, versionId, isDeleteMarker, 
     },
   };
 }
+
+/** The least that is understood, with the names of the specification. */
+export const specifiedTransformer: InputTransformer = {
+  paths: {
+    cloudRegion: '$.detail.awsRegion',
+    bucketName: '$.detail.requestParameters.bucketName',
+    eventName: '$.detail.eventName',
+    eventTime: '$.detail.eventTime',
+    isDeleteMarker: '$.detail.responseElements.x-amz-delete-marker',
+    key: '$.detail.requestParameters.key',
+    versionId: '$.detail.responseElements.x-amz-version-id',
+  },
+  template:
+    '{"Records":[{"cloudRegion":<cloudRegion>,"eventName":<eventName>,"eventTime":<eventTime>,"storage":{"bucket":{"name":<bucketName>},"object":{"eTag":"","isDeleteMarker":<isDeleteMarker>,"key":<key>,"versionId":<versionId>}}}]}',
+};

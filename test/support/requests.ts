@@ -1,6 +1,8 @@
 /** Requests as the contract checks them: with every default. */
+import { operationsOf, type AnyOperation, type CheckedOperations, type ControlName, type Operations } from '../../src/api/contract.ts';
 import { jobRows, type ReindexRequest } from '../../src/api/jobs.ts';
 import { objectRows } from '../../src/api/objects.ts';
+import { checkRequest } from '../../src/api/row.ts';
 import type { SearchRequest } from '../../src/pipeline/control/search.ts';
 
 /** A request for a re-index. */
@@ -11,4 +13,10 @@ export function reindexRequest({ bucket, ...body }: Partial<ReindexRequest> & { 
 /** A search. */
 export function searchRequest(query: Partial<SearchRequest> = {}): SearchRequest {
   return objectRows['GET /v1/objects'].query.parse(query);
+}
+
+/** Wraps the operations for callers whose requests are not checked yet: each request is first checked by its row, as the server does. */
+export function checkingRequests(operations: CheckedOperations): Operations {
+  const byName: Readonly<Record<ControlName, AnyOperation>> = operations;
+  return operationsOf((row) => async (request, context) => byName[row.operation](checkRequest(row, request), context));
 }

@@ -378,18 +378,3 @@ export const transformer: InputTransformer = {
   template:
     '{"Records":[{"awsRegion":<awsRegion>,"eventName":<eventName>,"eventTime":<eventTime>,"eventID":<eventID>,"eventSource":<eventSource>,"errorCode":<errorCode>,"requestID":<requestID>,"requestParameters":{"versionId":<requestedVersionId>},"s3":{"bucket":{"name":<bucket>},"object":{"eTag":"","isDeleteMarker":<isDeleteMarker>,"key":<key>,"versionId":<versionId>}}}]}',
 };
-
-/** The least that is understood, with the names of the specification: what a rule made by hand may have. */
-export const specifiedTransformer: InputTransformer = {
-  paths: {
-    cloudRegion: '$.detail.awsRegion',
-    bucketName: '$.detail.requestParameters.bucketName',
-    eventName: '$.detail.eventName',
-    eventTime: '$.detail.eventTime',
-    isDeleteMarker: '$.detail.responseElements.x-amz-delete-marker',
-    key: '$.detail.requestParameters.key',
-    versionId: '$.detail.responseElements.x-amz-version-id',
-  },
-  template:
-    '{"Records":[{"cloudRegion":<cloudRegion>,"eventName":<eventName>,"eventTime":<eventTime>,"storage":{"bucket":{"name":<bucketName>},"object":{"eTag":"","isDeleteMarker":<isDeleteMarker>,"key":<key>,"versionId":<versionId>}}}]}',
-};

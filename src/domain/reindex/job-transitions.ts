@@ -49,6 +49,17 @@ type TransitionKind = JobTransition['kind'];
 type Cell = JobPhase | 'back' | 'refused';
 type Row = Readonly<Record<TransitionKind, Cell>>;
 
+const ENDED: Row = {
+  wait: 'refused',
+  compare: 'refused',
+  pause: 'refused',
+  'deletion-limit': 'refused',
+  resume: 'refused',
+  cancel: 'refused',
+  finish: 'refused',
+  fail: 'refused',
+};
+
 const table: Readonly<Record<JobPhase, Row>> = {
   queued: {
     wait: 'waiting',
@@ -91,36 +102,9 @@ const table: Readonly<Record<JobPhase, Row>> = {
     finish: 'refused',
     fail: 'refused',
   },
-  done: {
-    wait: 'refused',
-    compare: 'refused',
-    pause: 'refused',
-    'deletion-limit': 'refused',
-    resume: 'refused',
-    cancel: 'refused',
-    finish: 'refused',
-    fail: 'refused',
-  },
-  failed: {
-    wait: 'refused',
-    compare: 'refused',
-    pause: 'refused',
-    'deletion-limit': 'refused',
-    resume: 'refused',
-    cancel: 'refused',
-    finish: 'refused',
-    fail: 'refused',
-  },
-  cancelled: {
-    wait: 'refused',
-    compare: 'refused',
-    pause: 'refused',
-    'deletion-limit': 'refused',
-    resume: 'refused',
-    cancel: 'refused',
-    finish: 'refused',
-    fail: 'refused',
-  },
+  done: ENDED,
+  failed: ENDED,
+  cancelled: ENDED,
 };
 
 /** The phase of the job. A running job whose record has no phase counts as waiting. */

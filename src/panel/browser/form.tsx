@@ -180,6 +180,8 @@ interface FieldProps {
   readonly label: string;
   readonly value: string;
   readonly onChange: (value: string) => void;
+  /** Called when the person is done with the field. */
+  readonly onDone?: (value: string) => void;
   readonly hint?: string;
   readonly type?: FieldType;
   readonly isRequired?: boolean;
@@ -188,7 +190,7 @@ interface FieldProps {
 }
 
 /** One line of text. */
-export function Field({ label, value, onChange, hint, type = 'text', isRequired, id, placeholder }: FieldProps) {
+export function Field({ label, value, onChange, onDone, hint, type = 'text', isRequired, id, placeholder }: FieldProps) {
   const hintId = useId();
   return (
     <div class="field">
@@ -205,6 +207,7 @@ export function Field({ label, value, onChange, hint, type = 'text', isRequired,
           autocapitalize="off"
           aria-describedby={hint === undefined ? undefined : hintId}
           onInput={(event) => onChange(event.currentTarget.value)}
+          onChange={(event) => onDone?.(event.currentTarget.value)}
         />
       </label>
       {hint !== undefined && <small id={hintId}>{hint}</small>}
@@ -212,39 +215,15 @@ export function Field({ label, value, onChange, hint, type = 'text', isRequired,
   );
 }
 
-interface ChosenProps {
-  readonly label: string;
-  readonly value: string;
-  /** Called when the person is done with the field. */
+interface ChosenProps extends Omit<FieldProps, 'onChange' | 'onDone'> {
   readonly onChosen: (value: string) => void;
-  readonly type?: FieldType;
-  readonly hint?: string;
 }
 
 /** One line of a filter, which takes effect when it is left or Enter is pressed. */
-export function Chosen({ label, value, onChosen, type = 'text', hint }: ChosenProps) {
-  const hintId = useId();
+export function Chosen({ value, onChosen, ...field }: ChosenProps) {
   const [typed, setTyped] = useState(value);
   useLayoutEffect(() => setTyped(value), [value]);
-  return (
-    <div class="field">
-      <label>
-        {label}
-        <input
-          {...inputType(type)}
-          value={typed}
-          autocomplete="off"
-          spellcheck={false}
-          aria-describedby={hint === undefined ? undefined : hintId}
-          onInput={(event) => setTyped(event.currentTarget.value)}
-          onChange={(event) => {
-            if (event.currentTarget.value !== value) onChosen(event.currentTarget.value);
-          }}
-        />
-      </label>
-      {hint !== undefined && <small id={hintId}>{hint}</small>}
-    </div>
-  );
+  return <Field {...field} value={typed} onChange={setTyped} onDone={(text) => text !== value && onChosen(text)} />;
 }
 
 interface SelectProps {

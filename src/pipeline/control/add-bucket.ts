@@ -3,7 +3,6 @@ import type { AddBucketRequest, ChangeBucketRequest } from '../../api/buckets.ts
 import { asksForMore, refuseTopic, type BucketRecord } from '../../domain/bucket.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { ConnectBucket } from '../buckets/connect.ts';
-import type { StateStore } from '../ports/state.ts';
 import type { CheckConnection } from '../provision/watch.ts';
 import { readRecord, refs } from '../records/stored.ts';
 import type { ReindexJobs } from './reindex-jobs.ts';
@@ -26,9 +25,9 @@ interface Added {
   readonly isFillWanted: boolean;
 }
 
-/** Throws as ConnectBucket.connect() does. */
-export type AddBucket = (request: AddBucketRequest, by: string, signal?: AbortSignal) => Promise<Added>;
+type AddBucket = (request: AddBucketRequest, by: string, signal?: AbortSignal) => Promise<Added>;
 
+/** Connects a bucket. Throws as ConnectBucket.connect() does. */
 export function createAddBucket({ state, connectBucket, checkConnection, jobs, telemetry }: AddBucketDependencies): AddBucket {
   return async function addBucket(request, by, signal) {
     const before = await readRecord(state, refs.bucket(request.bucket), signal);
@@ -81,16 +80,6 @@ function isSameWay(before: BucketRecord, after: BucketRecord): boolean {
   return settings(before) === settings(after);
 }
 
-/**
- * Changes the record of a connected bucket. Its parts in AWS are left alone: the earlier ones deliver until an apply has made
- * others, and what comes by another way than the source says is observed instead of believed, so that nothing is missed.
- */
-
-interface ChangeBucketDependencies {
-  readonly state: StateStore;
-  readonly connectBucket: Pick<ConnectBucket, 'connect'>;
-}
-
 interface Changed {
   readonly record: BucketRecord;
   /** The bucket asks for more enrichment than before, which the documents lack that are indexed already. */
@@ -99,10 +88,14 @@ interface Changed {
   readonly madeFor?: BucketRecord['source'];
 }
 
-/** Throws `bucket.not-connected`, `request.invalid`, and what ConnectBucket.connect() throws. */
 type ChangeBucket = (bucket: string, request: ChangeBucketRequest, by: string, signal?: AbortSignal) => Promise<Changed>;
 
-export function createChangeBucket({ state, connectBucket }: ChangeBucketDependencies): ChangeBucket {
+/**
+ * Changes the record of a connected bucket. Its parts in AWS are left alone: the earlier ones deliver until an apply has made
+ * others, and what comes by another way than the source says is observed instead of believed, so that nothing is missed.
+ * Throws `bucket.not-connected`, `request.invalid`, and what ConnectBucket.connect() throws.
+ */
+export function createChangeBucket({ state, connectBucket }: Pick<AddBucketDependencies, 'state' | 'connectBucket'>): ChangeBucket {
   return async function changeBucket(bucket, request, by, signal) {
     const before = await requireBucket(state, bucket, signal);
     refuseTopic(request.source ?? before.source, request.topic_arn);

@@ -11,7 +11,7 @@ import { RequestError } from '../../domain/request-error.ts';
 import { listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 import type { StateStore } from '../ports/state.ts';
 import { reportJobEnd, transitionJob } from '../reindex-jobs/job-ends.ts';
-import { needsConsent } from '../reindex-jobs/announced-deletes.ts';
+import { needsConsent } from '../gaps/stored-gaps.ts';
 import { occupyBucket, refuseIfOccupied } from '../reindex-jobs/occupancy.ts';
 import { requireBucket } from '../buckets/list.ts';
 import { readPage, type Page } from '../records/pages.ts';

@@ -7,7 +7,7 @@ import { isFormOf, type Dialect } from '../../domain/events/record.ts';
 import { markId, withReport, type GapReport } from '../../domain/gaps/dirty.ts';
 import type { WithPorts } from '../ports/ports.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
-import { markDirty } from './mark-dirty.ts';
+import { markDirty } from './stored-gaps.ts';
 
 /** S3's clock, by which jobs begin, has whole seconds and is not that of this machine: a job that begins just after the proof covers it. */
 const CLOCK_SLACK_MS = 5_000;

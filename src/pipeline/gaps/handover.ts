@@ -14,7 +14,7 @@ import { lastSeenAhead, momentOf, neededLastSeenMs } from '../../domain/gaps/han
 import type { LostChange } from '../../domain/messages/outcome.ts';
 import { markId, type MarkKind } from '../../domain/gaps/dirty.ts';
 import { createCoalescingWriter } from './coalescing-writer.ts';
-import { markDirty } from './mark-dirty.ts';
+import { markDirty } from './stored-gaps.ts';
 import { warnOfGap } from './reports.ts';
 import type { StateVersion } from '../ports/state.ts';
 import { parseEntry, refs, gapIdsOf } from '../records/stored.ts';

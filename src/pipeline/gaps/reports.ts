@@ -13,7 +13,7 @@ import {
   type ListedGap,
 } from '../../domain/gaps/dirty.ts';
 import { createCoalescingWriter } from './coalescing-writer.ts';
-import { isConnected, markDirty } from './mark-dirty.ts';
+import { isConnected, markDirty } from './stored-gaps.ts';
 import { readPage, type Page } from '../records/pages.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';

@@ -1,11 +1,66 @@
-/** The stored marks of buckets, also those that this version cannot read; and the deletions that wait for a person. */
+/**
+ * The stored marks of buckets: the only way to one, what is stored beside them of the deletions that wait for a person, and what both
+ * mean for a job. A record that this version cannot read counts as well.
+ */
+import { z } from 'zod';
+import { enrichModes } from '../../domain/bucket.ts';
 import { omit } from '../../domain/defined.ts';
-import { isStoppedFor, markSchema, type DirtyMark } from '../../domain/gaps/dirty.ts';
+import {
+  announcesAllOf,
+  isStoppedFor,
+  markId,
+  markSchema,
+  withReport,
+  type DirtyMark,
+  type GapReport,
+  type ReportFacts,
+} from '../../domain/gaps/dirty.ts';
 import { keysOverlap, withHeld, type HeldBack } from '../../domain/gaps/waiting-deletes.ts';
 import { lastBeginOf } from '../../domain/reindex/covers.ts';
 import type { JobRecord } from '../../domain/reindex/job.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { WithPorts } from '../ports/ports.ts';
 import type { StateEntry, StateStore } from '../ports/state.ts';
 import { gapIdsOf, listAllEntries, pagesOf, readRecord, refs, updateRecord } from '../records/stored.ts';
+
+/**
+ * Resolves with the mark once the report is stored durably. A bucket that is not connected has no index that could be repaired, so a report of it is dropped. `unless`: the
+ * report says nothing new about this mark. Throws the store's fault.
+ */
+export async function markDirty(
+  { state, clock }: WithPorts<'state'> & { readonly clock: Pick<Clock, 'nowMs'> },
+  report: GapReport,
+  unless: (current: DirtyMark | undefined) => boolean = () => false,
+): Promise<DirtyMark | undefined> {
+  const known = await factsOf(state, report.bucket);
+  if (known === undefined) return undefined;
+  return updateRecord(state, refs.gap(markId(report.bucket, report.key)), (current) =>
+    unless(current) ? current : withReport(current, report, { ...known, nowMs: clock.nowMs() }),
+  );
+}
+
+const factsSchema = z.object({
+  enrich: z.enum(enrichModes).catch('tags'),
+  lastBeginOrder: z.number().optional().catch(undefined),
+  createdAtMs: z.number().catch(0),
+  repaired: z.object({ atMs: z.number(), comparingMs: z.number() }).optional().catch(undefined),
+});
+
+/**
+ * What a mark needs of its bucket's record, which must be read after the loss was noticed; undefined: the bucket is not connected. A
+ * record that this version cannot read must not keep a loss from being stored, and counts as one that asks for tags.
+ */
+async function factsOf(state: StateStore, bucket: string): Promise<Omit<ReportFacts, 'nowMs'> | undefined> {
+  const entry = await state.get(refs.bucket(bucket).id);
+  if (entry === undefined) return undefined;
+  const { enrich, repaired, ...counted } = factsSchema.catch({ enrich: 'tags', createdAtMs: 0 }).parse(entry.record);
+  return { enrich, repaired, order: lastBeginOf(counted) };
+}
+
+/** Whether the bucket has a record, which is all that a mark needs. Throws the store's fault. */
+export async function isConnected(state: StateStore, bucket: string): Promise<boolean> {
+  return (await state.get(refs.bucket(bucket).id)) !== undefined;
+}
 
 /**
  * Stores on the bucket's record what the job holds back, or that it holds nothing back of what it has compared. It is called before the job
@@ -51,4 +106,19 @@ function shownMark({ id, record }: StateEntry): DirtyMark {
   const reasons: DirtyMark['reasons'] = [{ kind: 'loss', count: 1, lastMs: 0, example: 'a record that this version of Tally cannot read' }];
   const times = { sinceMs: 0, lastSeenMs: 0, firstReportedAtMs: 0, reportedAtMs: 0, order: 0 };
   return data ?? { id, bucket, ...times, reasons, deletes: 'limited', failures: 0 };
+}
+
+/** Whether what the job finds to delete was announced. Throws the store's fault. */
+export async function areDeletesAnnounced(state: StateStore, job: JobRecord): Promise<boolean> {
+  return announcesAllOf(job, await gapsOf(state, job.bucket));
+}
+
+/**
+ * Whether a job that is resumed deletes only what a person allows now: deletions of its keys wait for one, or it began without a limit
+ * and its deletions are announced no more. Throws the store's fault.
+ */
+export async function needsConsent(state: StateStore, job: JobRecord): Promise<boolean> {
+  if (await isAnyHeld(state, job)) return true;
+  const isUnlimited = job.deletions !== undefined && job.deletions.limit === undefined;
+  return isUnlimited && !(await areDeletesAnnounced(state, job));
 }

@@ -6,7 +6,7 @@ import { existing } from '../../domain/provisioning/facts.ts';
 import { parseArn } from '../../domain/provisioning/names.ts';
 import { parseNotification } from '../../domain/provisioning/notification.ts';
 import type { Observed, ObservedKey, ObservedTrail } from '../../domain/provisioning/observed.ts';
-import { queueMissing } from '../../domain/provisioning/planning/queue-missing.ts';
+import { queueMissing } from '../../domain/provisioning/planning/queue-pair.ts';
 import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { At, AwsReads, OwnedBucket } from '../ports/provision.ts';

@@ -14,7 +14,7 @@ import type { DueOf, Visit } from '../calendar/sweep.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
 import { openChangeGap } from '../gaps/connection-gaps.ts';
-import { markDirty } from '../gaps/mark-dirty.ts';
+import { markDirty } from '../gaps/stored-gaps.ts';
 import type { Provisioning } from './provisioning.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { WithPorts } from '../ports/ports.ts';

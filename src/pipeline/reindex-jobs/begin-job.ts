@@ -19,12 +19,11 @@ import { answerAtStart, answerTo, waitingToStart, waitMs } from '../../domain/re
 import { hasPassedMore, passedPages, placeAfter, type ListingPlace } from '../../domain/reindex/passed-pages.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { LISTING_PAGE } from '../compare/page-feeds.ts';
-import { isAnyHeld } from '../gaps/stored-gaps.ts';
+import { areDeletesAnnounced, isAnyHeld } from '../gaps/stored-gaps.ts';
 import type { ObjectScan } from '../ports/object-index.ts';
 import type { WithPorts } from '../ports/ports.ts';
 import type { BucketListing, BucketLocation, ListingPage } from '../ports/storage.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
-import { areDeletesAnnounced } from './announced-deletes.ts';
 import type { HeldJob } from './job-lease.ts';
 import { failJob, cancelJob } from './job-ends.ts';
 import { cutKeys, probeIndex, probeListing, type PartLimits } from './key-probes.ts';

@@ -5,7 +5,7 @@
 import { markId, withoutDifferences } from '../../domain/gaps/dirty.ts';
 import type { ReconcileCounts } from '../../domain/reindex/counts.ts';
 import type { JobRecord } from '../../domain/reindex/job.ts';
-import { markDirty } from '../gaps/mark-dirty.ts';
+import { markDirty } from '../gaps/stored-gaps.ts';
 import type { StateStore } from '../ports/state.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
 

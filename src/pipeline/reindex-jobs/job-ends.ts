@@ -1,19 +1,19 @@
 /**
  * How a job ends: it is done when all of its keys are compared and searches find what it wrote (or paused, if its deletion limit
  * holds deletions back), failed after a fault, or cancelled when its bucket is disconnected. What is kept of it is stored
- * before the swap that ends it, so nothing is forgotten if the process dies in between.
+ * before the swap that ends it, so nothing is forgotten if the process dies in between. Ended jobs are removed after a while.
  */
 import { faults } from '../../domain/fault.ts';
 import { noCounts, type ReconcileCounts } from '../../domain/reindex/counts.ts';
 import { afterTransition, phaseOf, tombstonesLeft, type JobTransition } from '../../domain/reindex/job-transitions.ts';
-import { hasEnded, type JobFault, type JobRecord } from '../../domain/reindex/job.ts';
+import { hasEnded, jobSchema, type JobFault, type JobRecord } from '../../domain/reindex/job.ts';
 import { rewound } from '../../domain/reindex/parts.ts';
 import { keepHeld } from '../gaps/stored-gaps.ts';
 import type { ObjectScan } from '../ports/object-index.ts';
 import type { WithPorts } from '../ports/ports.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
-import { readRecord, refs, updateRecord } from '../records/stored.ts';
+import { listAllRecords, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 import { noteCompared, noteEarlyReport } from './compared.ts';
 import type { HeldJob } from './job-lease.ts';
 
@@ -116,4 +116,22 @@ export function reportJobEnd(telemetry: Telemetry, { id, bucket, mode, requested
   const fields = { id, bucket, mode, requestedBy, state, counts };
   if (error === undefined) telemetry.info('job ended', fields);
   else telemetry.error('job ended', { ...fields, ...error, advice: faults[error.code].advice });
+}
+
+/** How long a job is kept after it has ended. */
+const KEPT_MS = 30 * 86_400_000;
+/** How many ended jobs are kept at most, since every process lists all jobs every few seconds. */
+const KEPT_MAX = 1_000;
+
+/** Removes ended jobs that are too old or too many, the oldest first. Throws the store's fault; the next run continues. */
+export async function tidyJobs({ state, clock }: WithPorts<'state' | 'clock'>): Promise<void> {
+  const jobs = await listAllRecords(state, 'job', jobSchema);
+  const ended = jobs.filter(hasEnded).toSorted((a, b) => endedAtMs(a) - endedAtMs(b));
+  const tooMany = ended.length - KEPT_MAX;
+  const gone = ended.filter((job, index) => index < tooMany || clock.nowMs() - endedAtMs(job) > KEPT_MS);
+  for (const { id } of gone) await removeRecord(state, refs.job(id).id);
+}
+
+function endedAtMs(job: JobRecord): number {
+  return job.finishedAtMs ?? job.createdAtMs;
 }

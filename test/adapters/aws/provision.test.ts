@@ -10,7 +10,7 @@ import { defined } from '../../../src/domain/defined.ts';
 import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
 import { ruleNameOf } from '../../../src/domain/provisioning/names.ts';
 import { unwrap } from '../../../src/domain/events/envelope.ts';
-import { specifiedTransformer } from '../../../src/domain/provisioning/wiring.ts';
+import { specifiedTransformer } from '../../support/audit-trail.ts';
 import { createTestAws, until, type TestAws } from '../../support/servers/aws.ts';
 import { awsEndpoint } from '../../support/servers/found.ts';
 import { addStatement, connectedBucket } from './connected.ts';

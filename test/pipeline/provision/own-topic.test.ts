@@ -2,7 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { statusOf } from '../../../src/domain/provisioning/checks/finding.ts';
 import type { ObservedRule } from '../../../src/domain/provisioning/observed.ts';
-import { specifiedTransformer, transformer } from '../../../src/domain/provisioning/wiring.ts';
+import { transformer } from '../../../src/domain/provisioning/wiring.ts';
+import { specifiedTransformer } from '../../support/audit-trail.ts';
 import { INSTALLATION, LETTERS_ARN, MARK, QUEUE_ARN, ROUTED_ARN, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
 import { refs, removeRecord } from '../../../src/pipeline/records/stored.ts';
 import { allTo, startWorld, type World } from './world.ts';

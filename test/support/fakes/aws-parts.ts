@@ -1,6 +1,6 @@
 /** The parts of AWS that a connection is made of, in memory, with AWS's own refusals. Each call can be interrupted. */
 import { FaultError } from '../../../src/domain/fault.ts';
-import { queueMissing } from '../../../src/domain/provisioning/planning/queue-missing.ts';
+import { queueMissing } from '../../../src/domain/provisioning/planning/queue-pair.ts';
 import { canonicalJson } from '../../../src/domain/provisioning/canonical.ts';
 import type { NotificationConfiguration, NotificationEntry } from '../../../src/domain/provisioning/notification.ts';
 import { markOf, prefixOf, ruleNameOf, type Tags } from '../../../src/domain/provisioning/names.ts';

@@ -1,8 +1,8 @@
 /** A control plane that notes down what it is asked, and answers what its tests need, or else the least that the row documents. */
 import type { AnyApiKey, ApiKey } from '../../../src/api/api-keys.ts';
 import type { Bucket } from '../../../src/api/bucket.ts';
+import { checkingRequests } from '../requests.ts';
 import {
-  checkingRequests,
   rowsOfControlPlane,
   type AnyOperation,
   type Context,

@@ -1,5 +1,6 @@
 /** Processes with API keys on one store: each has its own operations and its own memory of keys, and all share a virtual clock. */
-import { checkingRequests, type Context, type Operations } from '../../../src/api/contract.ts';
+import type { Context, Operations } from '../../../src/api/contract.ts';
+import { checkingRequests } from '../requests.ts';
 import type { Actor } from '../../../src/domain/identity/actor.ts';
 import type { ExpiryRule } from '../../../src/domain/identity/api-key.ts';
 import type { LoginRules } from '../../../src/domain/identity/login-rules.ts';

@@ -16,7 +16,7 @@ import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/st
 import { createIndexLoad, measured } from '../../../src/pipeline/reindex-jobs/index-load.ts';
 import { PART_LIMITS } from '../../../src/pipeline/reindex-jobs/key-probes.ts';
 import { createReindexRole } from '../../../src/pipeline/reindex-jobs/role.ts';
-import { tidyJobs } from '../../../src/pipeline/reindex-jobs/tidy-jobs.ts';
+import { tidyJobs } from '../../../src/pipeline/reindex-jobs/job-ends.ts';
 import { recordOf } from '../fakes/bucket-record.ts';
 import { createTestCircuits } from '../fakes/circuits.ts';
 import { createRandom } from '../random/seeded.ts';

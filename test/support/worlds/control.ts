@@ -1,5 +1,5 @@
 /** The control plane on stores in memory: buckets, gaps, jobs, dead letters and AWS, in manual time. */
-import { checkingRequests } from '../../../src/api/contract.ts';
+import { checkingRequests } from '../requests.ts';
 import { bucketRecordSchema } from '../../../src/domain/bucket.ts';
 import { markSchema } from '../../../src/domain/gaps/dirty.ts';
 import { jobSchema } from '../../../src/domain/reindex/job.ts';

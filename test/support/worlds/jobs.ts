@@ -5,7 +5,7 @@ import { shownCounts, type ShownCounts } from '../../../src/domain/reindex/count
 import type { JobView } from '../../../src/domain/reindex/job-view.ts';
 import { jobSchema, type JobRecord, type Part } from '../../../src/domain/reindex/job.ts';
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
-import { tidyJobs } from '../../../src/pipeline/reindex-jobs/tidy-jobs.ts';
+import { tidyJobs } from '../../../src/pipeline/reindex-jobs/job-ends.ts';
 import type { PartLimits } from '../../../src/pipeline/reindex-jobs/key-probes.ts';
 import { createReindexRole, type ReindexRole } from '../../../src/pipeline/reindex-jobs/role.ts';
 import type { Clock } from '../../../src/pipeline/ports/clock.ts';

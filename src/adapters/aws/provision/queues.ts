@@ -13,7 +13,7 @@ import { FaultError } from '../../../domain/fault.ts';
 import { jsonOf } from '../../../domain/json.ts';
 import { parseArn, type Arn } from '../../../domain/provisioning/names.ts';
 import type { ObservedQueue } from '../../../domain/provisioning/observed.ts';
-import { queueMissing } from '../../../domain/provisioning/planning/queue-missing.ts';
+import { queueMissing } from '../../../domain/provisioning/planning/queue-pair.ts';
 import type { At, Provisioner } from '../../../pipeline/ports/provision.ts';
 import { regionInQueueUrl } from '../queue-address.ts';
 import { ask, isMissing, orAbsent, type ClientsFor } from './refusals.ts';

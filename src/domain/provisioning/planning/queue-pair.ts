@@ -4,7 +4,9 @@
  * https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
  */
 import { canonicalJson } from '../canonical.ts';
+import { shellWord } from '../../commands.ts';
 import { jsonOf } from '../../json.ts';
+import { RequestError } from '../../request-error.ts';
 import { RECEIVES_WANTED } from '../checks/queues.ts';
 import type { Place } from '../names.ts';
 import { canonicalStatement, parsePolicy, withStatements, type Policy } from '../policy.ts';
@@ -151,4 +153,29 @@ function statementsOf(policy: string | object): Policy['Statement'] {
 function policyWith(policy: string | object, present: string | undefined): string {
   const found = parsePolicy(present);
   return found === undefined ? textOf(policy) : JSON.stringify(withStatements(found, statementsOf(policy)));
+}
+
+interface QueuePlace {
+  readonly name: string;
+  /** Absent: that of the AWS CLI. */
+  readonly region?: string | undefined;
+}
+
+/** The error about a queue of the settings, or of a connection, that does not exist. It contains the command that creates it again. */
+export function queueMissing(what: string, { name, region }: QueuePlace): RequestError {
+  const inRegion = region === undefined ? '' : ` in ${region}`;
+  const prefix = prefixOf(name);
+  const create = prefix === undefined ? 'tally queue create --apply' : `tally queue create --apply --prefix ${shellWord(prefix)}`;
+  const how = prefix === undefined ? 'Make it again as it was made, or make others with' : 'Make it again with';
+  return new RequestError(
+    'connect.queue-missing',
+    `${what}: the queue does not exist${inRegion}. ${how} \`${create}\`, or name another one in TALLY_QUEUE_URL`,
+    { create },
+  );
+}
+
+/** The prefix by which `tally queue create` gives a queue this name. */
+function prefixOf(name: string): string | undefined {
+  const [prefix = ''] = name.split(/-(?:bucket-events|dead-letters)$/);
+  return Object.values(queueNames(prefix)).includes(name) ? prefix : undefined;
 }

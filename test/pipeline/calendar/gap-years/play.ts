@@ -5,7 +5,7 @@ import { reindexRequest } from '../../../support/requests.ts';
 import { dueAtMs, type GapReport } from '../../../../src/domain/gaps/dirty.ts';
 import { RequestError } from '../../../../src/domain/request-error.ts';
 import { appliedWithinMs, noteProof, openChangeGap } from '../../../../src/pipeline/gaps/connection-gaps.ts';
-import { markDirty } from '../../../../src/pipeline/gaps/mark-dirty.ts';
+import { markDirty } from '../../../../src/pipeline/gaps/stored-gaps.ts';
 import { readRecord, refs } from '../../../../src/pipeline/records/stored.ts';
 import { createLedger, type Ledger } from './ledger.ts';
 import { buckets, createWorld, DAY_MS, HOUR_MS, SKEWS_MS, type SimBucket, type Trouble, type World } from './world.ts';

@@ -23,7 +23,7 @@ import type { BucketListing, ObjectStorage } from '../../../../src/pipeline/port
 import type { StateStore } from '../../../../src/pipeline/ports/state.ts';
 import type { Telemetry } from '../../../../src/pipeline/ports/telemetry.ts';
 import { listAllRecords, readRecord, refs } from '../../../../src/pipeline/records/stored.ts';
-import { tidyJobs } from '../../../../src/pipeline/reindex-jobs/tidy-jobs.ts';
+import { tidyJobs } from '../../../../src/pipeline/reindex-jobs/job-ends.ts';
 import { createFakeClock, createFakeTelemetry } from '../../../support/fakes/ports.ts';
 import { createMemoryStore } from '../../../support/fakes/memory-store.ts';
 import { createFakeBucketS3, type FakeBucketS3 } from '../../../support/worlds/reindex.ts';
