@@ -1,7 +1,7 @@
 /** The command of a row: src/cli/from-rows.ts makes `tally …` from it, with its help, options, `--json` and table. */
 import type { Finding } from '../domain/provisioning/checks/finding.ts';
 
-/** TypeScript compares the parameters of methods both ways, so that a row states the types of its own answer. */
+/** Methods, because TypeScript compares their parameters both ways: a row can state the type of its answer. */
 type Of<Arguments extends readonly unknown[], Result> = { call(...values: Arguments): Result }['call'];
 
 /** A field of what is shown, or what is made of it at a moment. */
