@@ -222,7 +222,7 @@ async function createStore(settings: Settings, { region, credentials, proxyEnv }
   const index = indexLocation(settings);
   switch (index.product) {
     case 'sqlite':
-      return createSqliteStore({ path: index.path });
+      return createSqliteStore(index.path);
     case 'opensearch': {
       // the client of OpenSearch is loaded only when needed: its 550 modules take a fifth of the start time
       const { createOpenSearchStore } = await import('../adapters/opensearch/store.ts');

@@ -73,7 +73,7 @@ function addWhoami(program: Command, cli: Cli, { registryOf }: LoginDependencies
     async (options: JsonOption) => {
       const registry = await registryOf(cli.settings());
       const answer = await cli.withClient(async (client, signal) => {
-        return { registry: registry.url, ...(await client.whoami(registry, signal)) };
+        return { registry: registry.socket ?? registry.url, ...(await client.whoami(registry, signal)) };
       });
       cli.print(options, answer, () => callerText(answer));
       if (answer.advice !== undefined) cli.hint(options, answer.advice);

@@ -93,14 +93,6 @@ export const faults = {
     jobs: 'stop',
     advice: 'Correct TALLY_INDEX_URL: all of its nodes must belong to one cluster. Nothing is written until they do.',
   },
-  /** The SQLite file or its log was removed or replaced while this process had it open. */
-  'index.replaced': {
-    circuit: 'cluster',
-    opensAtOnce: true,
-    jobs: 'stop',
-    advice:
-      'Stop Tally before you move, restore or remove its index file. Put the file back, or restart Tally to begin a new one; then re-index every bucket, because the file at this path may lack the latest writes.',
-  },
   /** The SQLite file is corrupt, or it is not an index of Tally. */
   'index.damaged': {
     circuit: 'cluster',

@@ -73,7 +73,7 @@ const openSqlite: OpenFixture = async (folder) => {
   const own = mkdtempSync(join(tmpdir(), 'tally-earlier-'));
   const path = join(own, 'index.sqlite');
   writeFileSync(path, gunzipSync(readFileSync(join(folder, 'index.sqlite.gz'))));
-  const store = createSqliteStore({ path });
+  const store = createSqliteStore(path);
   return {
     store,
     content: async () => {

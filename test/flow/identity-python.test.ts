@@ -74,7 +74,7 @@ describe.skipIf(!canBuild())('the wheel of the Python SDK', () => {
       return { id: key.id, secret };
     };
     const expired = await create('walk-expired', alice);
-    const store = createSqliteStore({ path: (index.env['TALLY_INDEX_URL'] ?? '').replace('sqlite:', '') });
+    const store = createSqliteStore((index.env['TALLY_INDEX_URL'] ?? '').replace('sqlite:', ''));
     await updateRecord(store.state, refs.apiKey(expired.id), (record) => record && { ...record, expiresAtMs: Date.now() - 1 });
     await store.close();
     const revoked = await create('walk-revoked', alice);

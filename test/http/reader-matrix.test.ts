@@ -9,7 +9,7 @@ readerMatrix(
   'SQLite',
   async () => {
     const folder = await mkdtemp(join(tmpdir(), 'tally-readers-'));
-    const store = createSqliteStore({ path: join(folder, 'index.sqlite') });
+    const store = createSqliteStore(join(folder, 'index.sqlite'));
     return {
       store,
       async dispose() {

@@ -6,13 +6,16 @@ import { stateKinds } from '../../domain/state-kind.ts';
 import type { OpenSearchAnswer, OpenSearchClient } from './client.ts';
 import { type StoreError, itemFault, parseAnswer, requestFault, stateFault, storeErrorSchema } from './faults.ts';
 import type { IndexNames } from './names.ts';
-import { sequenceSchema, type Sequence } from './sequence.ts';
 
 interface StateDependencies {
   readonly client: OpenSearchClient;
   readonly names: IndexNames;
   readonly clock: Clock;
 }
+
+/** What identifies one version of a document: OpenSearch's sequence number and primary term. */
+const sequenceSchema = z.object({ _seq_no: z.number(), _primary_term: z.number() });
+type Sequence = z.infer<typeof sequenceSchema>;
 
 /** The document of a record. `record` is stored unchanged and not indexed; `due_at_ms` repeats its `dueAtMs`, by which due() searches. */
 const sourceSchema = z.object({ id: z.string(), kind: z.enum(stateKinds), record: z.unknown() });

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { BucketPart } from '../../domain/access/readable.ts';
 import { compareKeys } from '../../domain/documents/key-order.ts';
 import type { ObjectDocument } from '../../domain/documents/document.ts';
-import type { SqliteConnection } from './connection.ts';
+import type { SqliteReads } from './connection.ts';
 import { DOCUMENT_BY_KEY, documentOfRow } from './document.ts';
 import { chunksOf, sqlOf, valuesOf } from './ranges.ts';
 
@@ -23,7 +23,7 @@ interface Changes {
 
 /** The newest documents and tombstones below the prefix, in short synchronous calls. */
 export async function latestChanges(
-  connection: SqliteConnection,
+  connection: SqliteReads,
   { bucket, prefix, within, sinceMs, limit }: Changes,
 ): Promise<readonly ObjectDocument[]> {
   let latest: readonly Change[] = [];

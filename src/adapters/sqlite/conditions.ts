@@ -168,12 +168,3 @@ function formOf({ whole, prefix }: WordForm): string {
 export function wordConditions({ words }: { readonly words?: QueryWords }): readonly SqlCondition[] {
   return words === undefined ? [] : [conditionSql({ anyOf: [{ kind: 'words', words }], negated: false })];
 }
-
-/** The next folder of a key below the folder `prefix`; of an object in that folder itself, the prefix. */
-export function nextFolderSql(key: string, prefix: string): SqlCondition {
-  // of bytes, counted from 1, since substr ends a text at a NUL; of no bytes it is null
-  const bytes = `CAST(${key} AS BLOB)`;
-  const length = Buffer.byteLength(prefix);
-  const sql = `ifnull(CAST(substr(${bytes}, 1, ? + instr(substr(${bytes}, ?), X'2F')) AS TEXT), '')`;
-  return { sql, values: [length, length + 1] };
-}

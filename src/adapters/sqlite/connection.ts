@@ -1,32 +1,31 @@
 import { LRUCache } from 'lru-cache';
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
 import { FaultError, type FaultCode } from '../../domain/fault.ts';
-import { addFunctions, ENDED } from './functions.ts';
-import { filesAt, type OpenFiles } from './open-files.ts';
+import { addFunctions } from './functions.ts';
 import { createSchema, hasSchema } from './schema.ts';
 
 /** The operations of one call on the open database. */
 export interface SqliteSession {
-  /** What the file system calls the open file. */
+  /** What the file system calls the open file: another where a copy was put back. */
   readonly fileId: string;
   /** The statement, which is compiled once. Values are bound, never written into `sql`. */
   readonly statement: (sql: string) => StatementSync;
   /** Runs `work` as one write transaction: when this returns, all of it is durable; when it throws, nothing was changed. */
   readonly transaction: <Result>(work: () => Result) => Result;
-  /** Runs `work`, which only reads: its statements see no write of another thread or process that is stored meanwhile. */
+  /** Runs `work`, which only reads: its statements see no write of another thread that is stored meanwhile. */
   readonly snapshot: <Result>(work: () => Result) => Result;
 }
 
-export interface SqliteConnection {
-  /**
-   * Runs `work` on the prepared database. Throws `index.state-missing` until it is prepared, `index.replaced` if the file
-   * was removed or replaced before `work` ended, and the fault for any error of SQLite.
-   */
+export interface SqliteReads {
+  /** Runs `work` on the prepared database. Throws `index.state-missing` until it is prepared, and the fault for any error of SQLite. */
   use<Result>(work: (session: SqliteSession) => Result, signal?: AbortSignal): Result;
+}
+
+export interface SqliteConnection extends SqliteReads {
   /** Creates the file and its folder if they do not exist, and gives a new file its schema. */
   prepare(signal?: AbortSignal): void;
   /** Whether a write failed because the disk was full, since the last `foundRoom()`. */
@@ -35,51 +34,29 @@ export interface SqliteConnection {
   close(): void;
 }
 
-/** A connection that only reads, for one request. */
-export interface ReadingOptions {
-  /** The file that the connection which writes has open. */
-  readonly fileId: string;
-  /** Whether the request is over: a statement that is running ends within some thousand rows. */
-  readonly isEnded: () => boolean;
-}
-
 interface OpenDatabase {
   readonly database: DatabaseSync;
   readonly session: SqliteSession;
-  readonly files: OpenFiles;
 }
 
 /**
  * Creates a connection that opens its file at the first use. Only {@link SqliteConnection.prepare} creates the file, so
- * that a command with a mistyped path leaves nothing behind. `busyTimeoutMs`: how long a call waits for another process's
- * transaction, which blocks this process, before it throws `index.overloaded`. `reading`: it only reads, and never writes a log
- * back into a file.
- *
- *            first use              the file or its log is another one or gone
- *   closed ─────────────► open ───────────────────────────────────────────────► replaced
- *                          ▲    the log was emptied, and the path has an index of Tally │
- *                          └─────────────────────────────────────────────────────────────┘
+ * that a mistyped path leaves nothing behind. `mode`: `ro` only reads, and `isEnded` says whether the request that reads is over,
+ * since Node's SQLite has no other way to interrupt a statement.
  */
-export function createSqliteConnection(path: string, busyTimeoutMs: number, reading?: ReadingOptions): SqliteConnection {
+export function createSqliteConnection(path: string, mode: 'ro' | 'rw' = 'rw', isEnded?: () => boolean): SqliteConnection {
   let open: OpenDatabase | undefined;
-  let wasReplaced = false;
   let wasFull = false;
   let closed = false;
 
   function opened(): OpenDatabase {
     if (open !== undefined) return open;
-    if (!existsSync(path)) throw wasReplaced ? replaced(`${path} was removed`) : unprepared(path);
-    const files = filesAt(path);
-    // before it is opened: a log that the replaced file left would be read as that of this one
-    if (reading !== undefined && files.id !== reading.fileId) throw replaced(`${path} was replaced while it was searched`);
-    const database = openDatabase({ path, mode: reading === undefined ? 'rw' : 'ro', busyTimeoutMs });
+    if (!existsSync(path)) throw unprepared(path);
+    const database = openDatabase(path, mode);
     try {
       if (!hasSchema(database)) throw unprepared(path);
-      // the log exists since the schema was read
-      addFunctions(database, reading?.isEnded);
-      const openFiles = files.reopened();
-      open = { database, session: createSession(database, openFiles.id), files: openFiles };
-      wasReplaced = false;
+      addFunctions(database, isEnded);
+      open = { database, session: createSession(database, String(statSync(path).ino)) };
       return open;
     } catch (error) {
       database.close();
@@ -87,34 +64,9 @@ export function createSqliteConnection(path: string, busyTimeoutMs: number, read
     }
   }
 
-  /** Throws `index.replaced` if the path no longer leads to the open files, whose writes would be lost. */
-  function checkFiles({ database, files }: OpenDatabase): void {
-    const moved = files.moved();
-    if (moved === undefined) return;
-    wasReplaced = true;
-    // The log still has its name, and SQLite would apply it to the file that has the name now. So it is emptied into the file
-    // to which it belongs. If that fails, the next call repeats it.
-    if (emptyLog(database)) {
-      open = undefined;
-      database.close();
-    }
-    throw replaced(`${moved} was removed or replaced while this process had it open`);
-  }
-
-  function runOn<Result>(current: OpenDatabase, work: (session: SqliteSession) => Result): Result {
-    try {
-      return work(current.session);
-    } catch (error) {
-      // a moved file can be the reason
-      checkFiles(current);
-      throw error;
-    }
-  }
-
   function guarded<Result>(work: () => Result, signal: AbortSignal | undefined): Result {
     signal?.throwIfAborted();
     if (closed) throw new FaultError('index.unreachable', `${path} was closed by this process`);
-    if (reading?.isEnded() === true) throw new Error(ENDED);
     try {
       return work();
     } catch (error) {
@@ -125,23 +77,18 @@ export function createSqliteConnection(path: string, busyTimeoutMs: number, read
 
   return {
     use(work, signal) {
-      return guarded(() => {
-        const current = opened();
-        const result = runOn(current, work);
-        // after the work: what was written until here is in the file that has the name
-        checkFiles(current);
-        return result;
-      }, signal);
+      return guarded(() => work(opened().session), signal);
     },
 
     prepare(signal) {
       guarded(() => {
         if (open !== undefined) return;
         mkdirSync(dirname(path), { recursive: true });
-        const database = openDatabase({ path, mode: 'rwc', busyTimeoutMs });
+        const database = openDatabase(path, 'rwc');
         try {
+          // with write-ahead logging, readers and the one writer do not wait for each other; the mode is stored in the file
           if (!hasSchema(database)) {
-            storeWriteAheadMode(database, busyTimeoutMs);
+            database.exec('PRAGMA journal_mode = WAL');
             createSchema(database);
           }
         } finally {
@@ -166,30 +113,8 @@ export function createSqliteConnection(path: string, busyTimeoutMs: number, read
   };
 }
 
-function replaced(reason: string): FaultError {
-  return new FaultError('index.replaced', reason);
-}
-
-const checkpointSchema = z.object({ busy: z.number() });
-
-/** Writes all of the log into its file and empties the log. Returns whether that succeeded. */
-function emptyLog(database: DatabaseSync): boolean {
-  try {
-    return checkpointSchema.parse(database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()).busy === 0;
-  } catch {
-    return false;
-  }
-}
-
 function unprepared(path: string): FaultError {
   return new FaultError('index.state-missing', `${path} contains no index`);
-}
-
-interface OpenOptions {
-  readonly path: string;
-  /** `ro` and `rw` fail if the file does not exist; `rwc` creates it. */
-  readonly mode: 'ro' | 'rw' | 'rwc';
-  readonly busyTimeoutMs: number;
 }
 
 /**
@@ -209,37 +134,23 @@ const LOG_PAGES = 8_000;
 /** With the header of 24 bytes that each page has in the log. */
 const LOG_BYTES = LOG_PAGES * (4_096 + 24);
 
-/** Opens a database file. Throws SQLite's own error. */
-export function openDatabase({ path, mode, busyTimeoutMs }: OpenOptions): DatabaseSync {
+/**
+ * How long a call waits for another program that has the file's lock, which blocks this process, before it throws `index.overloaded`:
+ * a hundred times the duration of a large bulk write.
+ */
+const BUSY_MS = 5_000;
+
+/** Opens a database file: `ro` and `rw` fail if it does not exist, and `rwc` creates it. Throws SQLite's own error. */
+export function openDatabase(path: string, mode: 'ro' | 'rw' | 'rwc', busyMs = BUSY_MS): DatabaseSync {
   const url = pathToFileURL(path);
   url.searchParams.set('mode', mode);
-  const database = new DatabaseSync(url, { timeout: busyTimeoutMs });
+  const database = new DatabaseSync(url, { timeout: busyMs });
   // A message is deleted from its queue once its effect is stored, so a commit must survive a power cut: FULL syncs the
   // log at every commit. One commit contains a whole bulk request, so there is about one sync for 200 events in a backlog.
   database.exec('PRAGMA synchronous = FULL');
   const cacheKib = mode === 'ro' ? READER_CACHE_KIB : WRITER_CACHE_KIB;
   database.exec(`PRAGMA cache_size = ${-cacheKib}; PRAGMA wal_autocheckpoint = ${LOG_PAGES}; PRAGMA journal_size_limit = ${LOG_BYTES}`);
   return database;
-}
-
-/** SQLite's own wait between two attempts to get a lock is at most ten times as long. */
-const LOCK_POLL_MS = 10;
-
-/**
- * With write-ahead logging, readers and the one writer do not wait for each other; the mode is stored in the file. While another
- * process writes the file, SQLite refuses the change at once, whatever the time-out of the connection: so it is repeated until then.
- */
-function storeWriteAheadMode(database: DatabaseSync, busyTimeoutMs: number): void {
-  const untilMs = performance.now() + busyTimeoutMs;
-  for (;;) {
-    try {
-      database.exec('PRAGMA journal_mode = WAL');
-      return;
-    } catch (error) {
-      if (primaryCodeOf(error) !== BUSY || performance.now() > untilMs) throw error;
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOCK_POLL_MS);
-    }
-  }
 }
 
 /** Searches have texts of many shapes. More than these are compiled again, which takes some 50 µs each. */

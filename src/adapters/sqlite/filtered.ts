@@ -2,7 +2,6 @@
  * Searches with filters or in another order. They read ranges of an index in short synchronous calls, between which the event
  * loop runs. With words that few documents have, these are read instead.
  */
-import { setImmediate as letOthersRun } from 'node:timers/promises';
 import { z } from 'zod';
 import { compareKeys } from '../../domain/documents/key-order.ts';
 import type { ObjectDocument } from '../../domain/documents/document.ts';
@@ -10,23 +9,10 @@ import type { QueryWords } from '../../domain/documents/words.ts';
 import type { SortField } from '../../domain/search/conditions.ts';
 import type { ObjectFilter, ObjectQuery } from '../../pipeline/ports/object-index.ts';
 import { matchOf, withinSql, wordConditions, type SqlCondition } from './conditions.ts';
-import type { SqliteConnection, SqliteSession } from './connection.ts';
+import type { SqliteReads, SqliteSession } from './connection.ts';
 import { DOCUMENT_BY_KEY, documentOfRow } from './document.ts';
 import { unlessEnded } from './functions.ts';
-import {
-  boundsOf,
-  bucketsOf,
-  chunksOf,
-  fencedRanges,
-  indexOf,
-  keyConditions,
-  otherConditions,
-  sqlOf,
-  valuesOf,
-  type FencedKeys,
-  type KeyRange,
-  type Source,
-} from './ranges.ts';
+import { boundsOf, bucketsOf, chunksOf, indexOf, keyConditions, otherConditions, sqlOf, valuesOf, type KeyRange } from './ranges.ts';
 
 /**
  * With more documents that have the words, the first keys are looked for in the order of keys: to read and to sort the documents
@@ -35,52 +21,18 @@ import {
 const COMMON = 10_000;
 /** The rows of the index that are read so before the documents with the words are: less than what these take. */
 const COMMON_ROWS_MAX = 20_000;
-/** The least ranges that are worth the messages between two threads and another opening of the file: 2 ms. */
-const SHARED_RANGES_MIN = 10;
 
 const foundSchema = z.object({ bucket: z.string(), key: z.string(), value: z.union([z.number(), z.string()]) });
-export type Found = z.infer<typeof foundSchema> & {
+type Found = z.infer<typeof foundSchema> & {
   /** The row with the document. */
   row?: unknown;
 };
 
-/** Ranges of a search that two threads read: one from the first range on, and the other from the last. */
-export interface SharedRanges {
-  readonly query: ObjectQuery;
-  readonly keys: FencedKeys;
-  /** How many of them neither thread has taken yet, in memory that both have. */
-  readonly left: Int32Array;
-}
-
-/** Has another thread read ranges too. Resolves with the first places that it found, and with none if no thread is idle. */
-export type ShareRanges = (shared: SharedRanges) => Promise<readonly Found[]>;
-
-/** The documents that match, in the order of the query. `share`: with the help of another thread, if the search is long. */
-export async function searchFiltered(
-  connection: SqliteConnection,
-  query: ObjectQuery,
-  share?: ShareRanges,
-): Promise<readonly ObjectDocument[]> {
+/** The documents that match, in the order of the query. */
+export async function searchFiltered(connection: SqliteReads, query: ObjectQuery): Promise<readonly ObjectDocument[]> {
   const { found, take, worst } = pageOf(query);
-  await eachPart(connection, { query, take, worst, share });
+  await eachPart(connection, { query, take, worst });
   return found.map(({ row }) => documentOfRow(row));
-}
-
-/** Reads ranges of a search in another thread from the last one on, until all are taken. Returns the first places that it found. */
-export async function readShared(connection: SqliteConnection, { query, keys, left }: SharedRanges): Promise<readonly Found[]> {
-  const { found, take, worst } = pageOf(query);
-  const ranges = fencedRanges({ filter: query, descending: isDescending(query) }, keys);
-  for (const range of ranges.toReversed()) {
-    await letOthersRun();
-    if (!takeRange(left)) break;
-    read(connection, rangeStatement(query, range, worst()), take);
-  }
-  return found;
-}
-
-/** Returns false if no range is left to take. */
-function takeRange(left: Int32Array): boolean {
-  return Atomics.sub(left, 0, 1) > 0;
 }
 
 /** The first places that were found of a search, in its order. */
@@ -102,7 +54,7 @@ function pageOf(query: ObjectQuery): Pick<Matching, 'take' | 'worst'> & { readon
 
 /** How many documents match; `max` + 1 if there are more. */
 export async function countFiltered(
-  connection: SqliteConnection,
+  connection: SqliteReads,
   { filter, max }: { readonly filter: ObjectFilter; readonly max: number },
 ): Promise<number> {
   let count = 0;
@@ -153,11 +105,10 @@ interface Matching {
   readonly take: Take;
   /** The value of the last place of a page that is full: a row behind it needs no sorting. */
   readonly worst: () => Found['value'] | undefined;
-  readonly share?: ShareRanges | undefined;
 }
 
 /** Reads the places of matching documents in parts, each with at most `limit` rows: the first ones in the order of the query. */
-async function eachPart(connection: SqliteConnection, matching: Matching): Promise<void> {
+async function eachPart(connection: SqliteReads, matching: Matching): Promise<void> {
   const { query } = matching;
   const words = wordsToFind(query);
   if (words === undefined) return eachRange(connection, matching);
@@ -165,23 +116,19 @@ async function eachPart(connection: SqliteConnection, matching: Matching): Promi
   read(connection, wordsStatement(query, words), matching.take);
 }
 
-async function eachRange(connection: SqliteConnection, matching: Matching): Promise<void> {
-  const { query, take, worst } = matching;
+async function eachRange(connection: SqliteReads, { query, take, worst }: Matching): Promise<void> {
   const descending = isDescending(query);
   for (const bucket of bucketsOf(connection, query, descending)) {
-    const { share, found, end } = createSharing(matching);
-    const source = { filter: query, descending, share };
+    const source = { filter: query, descending };
     for await (const range of chunksOf(connection, { bucket, source, after: afterKeyOf(query, bucket) })) {
-      if (read(connection, rangeStatement(query, range, worst()), take)) return end();
+      if (read(connection, rangeStatement(query, range, worst()), take)) return;
     }
-    const others = await found();
-    if (others.length > 0 && connection.use((session) => take(others, session))) return;
   }
 }
 
 /** Reads some ranges in the order of keys, and the documents with the words behind these. */
 async function firstRanges(
-  connection: SqliteConnection,
+  connection: SqliteReads,
   { query, take, worst, words }: Matching & { readonly words: QueryWords },
 ): Promise<void> {
   const descending = isDescending(query);
@@ -199,7 +146,7 @@ async function firstRanges(
   }
 }
 
-function read(connection: SqliteConnection, { sql, values }: SqlCondition, take: Take): boolean {
+function read(connection: SqliteReads, { sql, values }: SqlCondition, take: Take): boolean {
   return connection.use((session) =>
     session.snapshot(() => {
       const rows = session.statement(sql).all(...values);
@@ -211,46 +158,13 @@ function read(connection: SqliteConnection, { sql, values }: SqlCondition, take:
   );
 }
 
-interface Sharing {
-  readonly share: Source['share'];
-  /** What the other thread found. It is not waited for if this thread has read everything, since it may have begun late or be busy. */
-  readonly found: () => Promise<readonly Found[]>;
-  /** Leaves nothing to the other thread. */
-  readonly end: () => void;
-}
-
-/** Shares what fences part of a bucket with another thread. */
-function createSharing({ query, share: ask }: Matching): Sharing {
-  const left = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
-  let others: Promise<readonly Found[]> | undefined;
-  let notTakenHere = 0;
-  return {
-    share(keys) {
-      const ranges = keys.fences.length + 1;
-      if (ask === undefined || ranges < SHARED_RANGES_MIN) return () => true;
-      Atomics.store(left, 0, ranges);
-      notTakenHere = ranges;
-      others = ask({ query, keys, left });
-      // a failure is met when this thread has read its own ranges
-      others.catch(() => undefined);
-      return () => {
-        if (!takeRange(left)) return false;
-        notTakenHere -= 1;
-        return true;
-      };
-    },
-    found: async () => (notTakenHere === 0 ? [] : ((await others) ?? [])),
-    end: () => void Atomics.store(left, 0, 0),
-  };
-}
-
 /** The words by which an index finds documents; tombstones have none. */
 function wordsToFind({ words, deleted = false }: ObjectQuery): QueryWords | undefined {
   return deleted ? undefined : words;
 }
 
 /** Whether many documents have the words. */
-function isCommon(connection: SqliteConnection, words: QueryWords): boolean {
+function isCommon(connection: SqliteReads, words: QueryWords): boolean {
   const sql = `SELECT 1 FROM object_words WHERE object_words MATCH ? AND ${unlessEnded('rowid')} LIMIT 1 OFFSET ?`;
   return connection.use(({ statement }) => statement(sql).get(matchOf(words), COMMON) !== undefined);
 }

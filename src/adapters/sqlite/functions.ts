@@ -23,14 +23,6 @@ export function unlessEnded(id: string): string {
   return `(${id} & 1023 OR tally_unless_ended())`;
 }
 
-/** Why a statement ends whose time is over. */
-export const LATE = 'the time of this statement is over';
-
-/** A condition that always holds. It ends the statement at one of a thousand ids after the moment that is bound to it, in terms of performance.now(). */
-export function unlessLate(id: string): string {
-  return `(${id} & 1023 OR tally_unless_late(?))`;
-}
-
 /** Adds the functions to a connection. `isEnded`: whether its caller no longer waits. */
 export function addFunctions(database: DatabaseSync, isEnded: () => boolean = () => false): void {
   const options = { deterministic: true } as const;
@@ -48,10 +40,6 @@ export function addFunctions(database: DatabaseSync, isEnded: () => boolean = ()
 
   database.function('tally_unless_ended', () => {
     if (isEnded()) throw new Error(ENDED);
-    return 1;
-  });
-  database.function('tally_unless_late', (untilMs) => {
-    if (performance.now() > Number(untilMs)) throw new Error(LATE);
     return 1;
   });
   database.function('tally_has_extension', options, (key, extension) => {

@@ -44,6 +44,7 @@ const TOMBSTONES: Query = {
   condition: 'deleted = 1',
   wanted: 'deleted_at < ?',
 };
+// others write between the calls that find tombstones and the one that deletes them
 const PURGE = 'DELETE FROM objects WHERE bucket = ? AND key = ? AND clock = ? AND deleted = 1';
 
 const keySchema = z.object({ key: z.string() });
@@ -90,17 +91,17 @@ export function createSqliteMaintenance(connection: SqliteConnection): ObjectMai
       await setImmediate();
       return connection.use((session) => agedDocuments(session, bucket, page), signal);
     },
-    async tombstones(bucket, { deletedBeforeMs, after, limit }, signal) {
+    async purge(bucket, { deletedBeforeMs, after, limit }, signal) {
       const rows = await wantedRows(TOMBSTONES, { bucket, after, value: isoOf(deletedBeforeMs), limit }, signal);
-      return rows.map((row) => tombstoneSchema.parse(row));
-    },
-    async purge(bucket, tombstones, signal) {
-      return connection.use(
+      const tombstones = rows.map((row) => tombstoneSchema.parse(row));
+      const last = tombstones.length < limit ? undefined : tombstones.at(-1)?.key;
+      const purged = connection.use(
         ({ statement, transaction }) =>
           // a tombstone has no words that would have to be deleted too
           transaction(() => tombstones.reduce((sum, { key, clock }) => sum + Number(statement(PURGE).run(bucket, key, clock).changes), 0)),
         signal,
       );
+      return { purged, ...(last !== undefined && { next: last }) };
     },
   };
 }

@@ -7,7 +7,7 @@ import type { IndexWrite, IndexWriteAnswer, ObjectIndex } from '../../pipeline/p
 import type { SqliteConnection, SqliteSession } from './connection.ts';
 import { DOCUMENT_BY_KEY, documentOfRow, HELD_BY_KEY } from './document.ts';
 import { foldedColumn } from './conditions.ts';
-import type { SqliteReaders } from './readers.ts';
+import type { SqliteReader } from './reads.ts';
 
 /** Documents of a bucket that one transaction deletes. It takes about 50 ms, during which this process does nothing else. */
 const REMOVAL_BATCH = 1_000;
@@ -29,7 +29,7 @@ type Statement = SqliteSession['statement'];
 export function createSqliteObjects(
   connection: SqliteConnection,
   probe: ObjectIndex['probe'],
-): Omit<ObjectIndex, keyof SqliteReaders['objects']> {
+): Omit<ObjectIndex, keyof SqliteReader['objects']> {
   return {
     async write(writes, signal) {
       if (writes.length === 0) return [];

@@ -7,7 +7,7 @@ import { compareKeys, firstAfterPrefix } from '../../domain/documents/key-order.
 import type { Test } from '../../domain/search/conditions.ts';
 import type { ObjectFilter, ObjectQuery } from '../../pipeline/ports/object-index.ts';
 import { conditionSql, type SqlCondition } from './conditions.ts';
-import type { SqliteConnection } from './connection.ts';
+import type { SqliteReads } from './connection.ts';
 
 /** The rows of an index that one synchronous call reads: some 5 ms. Tests that read more than the index share them. */
 const CHUNK_ROWS = 5_000;
@@ -37,24 +37,15 @@ export interface KeyRange {
   readonly last?: string;
 }
 
-/** What is left of the keys of a bucket, and the keys that part it into ranges, in the direction of the reading. */
-export interface FencedKeys {
-  readonly bucket: string;
-  readonly bounds: KeyBounds;
-  readonly fences: readonly string[];
-}
-
 export interface Source {
   readonly filter: ObjectFilter;
   /** What is read, with its condition. Default: the index that the filter needs. */
   readonly from?: string;
   readonly descending: boolean;
-  /** Is called once fences part what is left. It returns a function that each range asks whether it is still to be read here. */
-  readonly share?: ((keys: FencedKeys) => () => boolean) | undefined;
 }
 
 /** The created buckets that may have matching documents, in order. */
-export function bucketsOf(connection: SqliteConnection, query: Omit<ObjectQuery, 'limit'>, descending: boolean): readonly string[] {
+export function bucketsOf(connection: SqliteReads, query: Omit<ObjectQuery, 'limit'>, descending: boolean): readonly string[] {
   const names = connection.use(({ statement }) =>
     statement('SELECT name FROM buckets WHERE ?1 IS NULL OR name = ?1 ORDER BY name')
       .all(query.bucket ?? null)
@@ -88,22 +79,20 @@ interface Chunked {
 }
 
 /** Splits the keys of a bucket that a filter may match into ranges of about CHUNK_ROWS rows. The event loop runs between two of them. */
-export async function* chunksOf(connection: SqliteConnection, chunked: Chunked): AsyncGenerator<KeyRange> {
+export async function* chunksOf(connection: SqliteReads, chunked: Chunked): AsyncGenerator<KeyRange> {
   const { bucket, source } = chunked;
   const { within, prefix } = source.filter;
   const parts = within === undefined ? [{ prefix }] : overlapping(within, { bucket, prefix });
-  // what another thread finds of one part would come after what this one finds of the next part
-  const share = parts.length === 1 ? source.share : undefined;
   let sampled: readonly string[] | undefined;
   const fences = (): readonly string[] => (sampled ??= fencesOf(connection, chunked));
   for (const part of source.descending ? parts.toReversed() : parts) {
     const filter = { ...source.filter, ...(part.prefix !== undefined && { prefix: part.prefix }) };
-    yield* chunksBelow(connection, { ...chunked, source: { ...source, filter, share }, fences });
+    yield* chunksBelow(connection, { ...chunked, source: { ...source, filter }, fences });
   }
 }
 
 async function* chunksBelow(
-  connection: SqliteConnection,
+  connection: SqliteReads,
   { bucket, source, after, fences }: Chunked & { readonly fences: () => readonly string[] },
 ): AsyncGenerator<KeyRange> {
   const { filter, descending } = source;
@@ -117,23 +106,12 @@ async function* chunksBelow(
     left = parted.left;
   }
   await letOthersRun();
-  const keys = { bucket, bounds: left, fences: fences().filter((key) => isBetween(key, left)) };
-  const isLeft = source.share?.(keys);
-  for (const range of fencedRanges(source, keys)) {
+  for (const last of [...fences().filter((key) => isBetween(key, left)), undefined]) {
     await letOthersRun();
-    if (isLeft?.() === false) return;
-    yield range;
-  }
-}
-
-/** The ranges between the fences, and those before the first and behind the last one. */
-export function fencedRanges(source: Source, { bucket, bounds, fences }: FencedKeys): readonly KeyRange[] {
-  let left = bounds;
-  return [...fences, undefined].map((last) => {
-    const parted = partedAt(left, last, source.descending);
+    const parted = partedAt(left, last, descending);
+    yield rangeOf(source, { bucket, bounds: parted.range, last });
     left = parted.left;
-    return rangeOf(source, { bucket, bounds: parted.range, last });
-  });
+  }
 }
 
 function rangeOf(
@@ -156,7 +134,7 @@ function partedAt(
 
 /** The last key of the next range; undefined if fewer rows than those of a range are left. */
 function countedEnd(
-  connection: SqliteConnection,
+  connection: SqliteReads,
   { source, conditions }: { readonly source: Source; readonly conditions: readonly SqlCondition[] },
 ): string | undefined {
   const { filter, descending, from = indexOf(filter) } = source;
@@ -171,7 +149,7 @@ function countedEnd(
  * Keys of sampled objects. They part a bucket into ranges of about as many rows as one call reads. Counting the rows of a range
  * reads each row a second time, which is half of the time of a search that reads everything.
  */
-function fencesOf(connection: SqliteConnection, { bucket, source }: Chunked): readonly string[] {
+function fencesOf(connection: SqliteReads, { bucket, source }: Chunked): readonly string[] {
   const { filter, descending } = source;
   // the order of the joins is fixed, because an index by key would be read as a whole
   const sql = `SELECT DISTINCT key FROM (SELECT value AS sampled FROM json_each(?)) CROSS JOIN objects NOT INDEXED ON objects.id = sampled

@@ -21,7 +21,7 @@ export function acquireServeLock(path: string): ServeLock | 'held' {
   let database: DatabaseSync | undefined;
   try {
     mkdirSync(dirname(path), { recursive: true });
-    database = openDatabase({ path: lockPath, mode: 'rwc', busyTimeoutMs: 0 });
+    database = openDatabase(lockPath, 'rwc', 0);
     database.exec('BEGIN EXCLUSIVE');
     const held = database;
     databases.add(held);

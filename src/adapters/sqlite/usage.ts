@@ -1,137 +1,149 @@
-/** Sums in SQLite: one statement that groups the rows, and ends when its time is over. */
-import type { SQLInputValue } from 'node:sqlite';
-import { z } from 'zod';
-import { overlapping, type BucketPart } from '../../domain/access/readable.ts';
-import { firstAfterPrefix } from '../../domain/documents/key-order.ts';
+/** Sums in SQLite: the facts of the rows are read in short synchronous calls, and summed here. */
+import type { SQLInputValue, SQLOutputValue } from 'node:sqlite';
+import { setImmediate as letOthersRun } from 'node:timers/promises';
+import { compareKeys } from '../../domain/documents/key-order.ts';
+import type { QueryWords } from '../../domain/documents/words.ts';
 import { objectAges, objectSizes, orderedNames, type UsageBy } from '../../domain/search/groups.ts';
-import type { SumUsage, UsageQuery, UsageSums } from '../../pipeline/ports/object-usage.ts';
-import { matchOf, nextFolderSql, withinSql, type SqlCondition } from './conditions.ts';
-import type { SqliteConnection } from './connection.ts';
-import { LATE, unlessLate } from './functions.ts';
-import { boundsOf, keyConditions, otherConditions, sqlOf, valuesOf } from './ranges.ts';
+import type { UsageGroup, UsageQuery, UsageSums } from '../../pipeline/ports/object-usage.ts';
+import { matchOf, withinSql } from './conditions.ts';
+import type { SqliteReads } from './connection.ts';
+import { unlessEnded } from './functions.ts';
+import { boundsOf, bucketsOf, chunksOf, indexOf, keyConditions, otherConditions, sqlOf, valuesOf } from './ranges.ts';
 
 const DAY_MS = 86_400_000;
+/** Documents with the words that one call reads: some 5 ms. */
+const WORDS_ROWS = 1_000;
+/** Groups of one kind that are kept until the largest are known: some 40 MB. A sum with more is too wide, as one that takes too long is. */
+const GROUPS_MAX = 200_000;
 
-const rowSchema = z.object({ kind: z.number(), name: z.string(), objects: z.number(), bytes: z.number() });
+type Row = readonly SQLOutputValue[];
 
-/** Sums. The statement keeps its thread for as long as it takes. */
-export function sumUsage(connection: SqliteConnection, query: UsageQuery): Awaited<ReturnType<SumUsage>> {
-  try {
-    const { sql, values } = statementOf(query, sourceOf(query));
-    return sumsOf(
-      query,
-      connection.use(({ statement }) => statement(sql).all(...values)).map((row) => rowSchema.parse(row)),
-    );
-  } catch (error) {
-    if (error instanceof Error && error.message.includes(LATE)) return 'too-slow';
-    throw error;
-  }
-}
-
-/** The rows by all kinds of groups together, and then by each kind: SQLite reads and sorts the rows once. */
-function statementOf(query: UsageQuery, source: SqlCondition): SqlCondition {
-  const names = query.by.map((by) => nameSql(by, query));
-  const columns = names.map(({ sql }, kind) => `${sql} AS name_${kind}, `).join('');
-  // total(), because a sum beyond 2^53 is no number that a program reads from SQLite. Parted, so that the rows are those of the index alone
-  const grouped = `SELECT ${names.map((_, kind) => `name_${kind}, `).join('')}count(*) AS objects, total(size) AS bytes
-    FROM (SELECT ${columns}size FROM ${source.sql} LIMIT -1)${names.length === 0 ? '' : ` GROUP BY ${names.map((_, kind) => `name_${kind}`).join(', ')}`}`;
-  const ofKinds = names.map(
-    (_, kind) => `SELECT * FROM (SELECT ${kind} AS kind, name_${kind} AS name, sum(objects) AS objects, total(bytes) AS bytes
-      FROM sums GROUP BY name_${kind} ORDER BY objects DESC, name LIMIT ?)`,
-  );
-  const whole = `SELECT -1 AS kind, '' AS name, ifnull(sum(objects), 0) AS objects, total(bytes) AS bytes FROM sums`;
-  return {
-    sql: `WITH sums AS MATERIALIZED (${grouped}) ${[whole, ...ofKinds].join(' UNION ALL ')}`,
-    values: [...valuesOf(names), ...source.values, ...query.by.map((by) => (orderedNames(by) === undefined ? query.limit : -1))],
-  };
-}
-
-/** The parts of buckets that are read by the index of facts, or the documents that have the words. */
-function sourceOf(query: UsageQuery): SqlCondition {
-  const { words, within } = query;
-  const late = { sql: unlessLate('objects.id'), values: [performance.now() + query.timeLimitMs] };
-  const others = [late, ...otherConditions(query)];
-  if (words !== undefined) {
-    const conditions = [
-      { sql: 'bucket IN (SELECT name FROM buckets WHERE ifnull(name = ?, 1))', values: [query.bucket ?? null] },
-      { sql: 'object_words MATCH ?', values: [matchOf(words)] },
-      ...keyConditions(query, boundsOf(query)),
-      ...(within === undefined ? [] : [withinSql(within)]),
-      ...others,
-    ];
-    // the order of the joins is fixed: without statistics, a whole bucket would be read for a rare word
-    const sql = `object_words CROSS JOIN objects ON objects.id = object_words.rowid WHERE deleted = 0 AND ${sqlOf(conditions)}`;
-    return { sql, values: valuesOf(conditions) };
-  }
-  const parts = within === undefined ? ofBuckets(query) : ofParts(overlapping(within, query));
-  const conditions = [...keyConditions(query, {}), ...others];
-  // a bucket that was removed meanwhile still has some of its documents
-  const sql = `${parts.sql} AS part CROSS JOIN buckets USING (name) CROSS JOIN objects INDEXED BY objects_facts
-    ON bucket = name AND key >= low AND key < high WHERE deleted = 0 AND ${sqlOf(conditions)}`;
-  return { sql, values: [...parts.values, ...valuesOf(conditions)] };
-}
-
-function ofBuckets({ bucket, prefix = '' }: UsageQuery): SqlCondition {
-  return {
-    sql: '(SELECT name, ? AS low, ? AS high FROM buckets WHERE ifnull(name = ?, 1))',
-    values: [...boundsOfPart(prefix), bucket ?? null],
-  };
-}
-
-function ofParts(parts: readonly BucketPart[]): SqlCondition {
-  const rows = parts.map(() => '(?, ?, ?)').join(', ');
-  const values = rows === '' ? 'SELECT 1 AS column1, 2 AS column2, 3 AS column3 WHERE 0' : `VALUES ${rows}`;
-  return {
-    sql: `(SELECT column1 AS name, column2 AS low, column3 AS high FROM (${values}))`,
-    values: parts.flatMap(({ bucket, prefix }) => [bucket, ...boundsOfPart(prefix)]),
-  };
-}
-
-/** Every text is before a blob. */
-function boundsOfPart(prefix: string): readonly [SQLInputValue, SQLInputValue] {
-  return [prefix, firstAfterPrefix(prefix) ?? new Uint8Array()];
-}
-
-function nameSql(by: UsageBy, { prefix = '', nowMs }: UsageQuery): SqlCondition {
-  switch (by) {
-    case 'folder': {
-      const { sql, values } = nextFolderSql('key', prefix);
-      return { sql: `iif(${sql} = ?, '', ${sql})`, values: [...values, prefix, ...values] };
+/** Sums the rows range by range; between two of them others read. */
+export async function sumUsage(reads: SqliteReads, query: UsageQuery): Promise<UsageSums | 'too-slow'> {
+  const untilMs = performance.now() + query.timeLimitMs;
+  const whole = { objects: 0, bytes: 0 };
+  const kinds = query.by.map((by, at) => createGroups(by, at + 1, query));
+  for await (const rows of query.words === undefined ? rowsInRanges(reads, query) : rowsWithWords(reads, query, query.words)) {
+    for (const row of rows) {
+      const bytes = numberOf(row[0]) ?? 0;
+      whole.objects += 1;
+      whole.bytes += bytes;
+      for (const { add } of kinds) add(row, bytes);
     }
+    if (performance.now() >= untilMs || kinds.some(({ isTooWide }) => isTooWide())) return 'too-slow';
+  }
+  return { ...whole, groups: kinds.map(({ largest }) => largest()) };
+}
+
+/** The columns of a row: its size, and what each kind of groups is named by. */
+function columnsOf({ by }: UsageQuery): string {
+  return ['size', ...by.map((each) => COLUMNS[each])].join(', ');
+}
+
+const COLUMNS: Readonly<Record<UsageBy, string>> = {
+  folder: 'key',
+  extension: 'extension',
+  class: 'class',
+  size: 'size',
+  age: 'modified',
+  bucket: 'bucket',
+};
+
+async function* rowsInRanges(reads: SqliteReads, query: UsageQuery): AsyncGenerator<readonly Row[]> {
+  for (const bucket of bucketsOf(reads, query, false)) {
+    for await (const { conditions } of chunksOf(reads, { bucket, source: { filter: query, descending: false }, after: undefined })) {
+      const all = [...conditions, ...otherConditions(query)];
+      yield rowsOf(reads, `SELECT ${columnsOf(query)} FROM ${indexOf(query)} AND ${sqlOf(all)}`, valuesOf(all));
+    }
+  }
+}
+
+async function* rowsWithWords(reads: SqliteReads, query: UsageQuery, words: QueryWords): AsyncGenerator<readonly Row[]> {
+  const conditions = [
+    { sql: 'bucket IN (SELECT name FROM buckets WHERE ifnull(name = ?, 1))', values: [query.bucket ?? null] },
+    ...keyConditions(query, boundsOf(query)),
+    ...(query.within === undefined ? [] : [withinSql(query.within)]),
+    ...otherConditions(query),
+  ];
+  const match = `SELECT rowid FROM object_words WHERE object_words MATCH ? AND ${unlessEnded('rowid')}`;
+  const ids = rowsOf(reads, match, [matchOf(words)]).map(([id]) => id);
+  // CROSS JOIN fixes the plan: without statistics, the planner would read a whole bucket for a rare word
+  const sql = `SELECT ${columnsOf(query)} FROM (SELECT value AS found FROM json_each(?)) CROSS JOIN objects ON objects.id = found WHERE deleted = 0 AND ${sqlOf(conditions)}`;
+  for (let from = 0; from < ids.length; from += WORDS_ROWS) {
+    await letOthersRun();
+    yield rowsOf(reads, sql, [JSON.stringify(ids.slice(from, from + WORDS_ROWS)), ...valuesOf(conditions)]);
+  }
+}
+
+function rowsOf(reads: SqliteReads, sql: string, values: readonly SQLInputValue[]): readonly Row[] {
+  return reads.use(({ statement }) => {
+    const compiled = statement(sql);
+    compiled.setReturnArrays(true);
+    const rows: readonly unknown[] = compiled.all(...values);
+    if (!areArrays(rows)) throw new TypeError('SQLite returned rows with names');
+    return rows;
+  });
+}
+
+/** Node's types do not know of setReturnArrays(). */
+function areArrays(rows: readonly unknown[]): rows is readonly Row[] {
+  return rows.every((row) => Array.isArray(row));
+}
+
+interface Groups {
+  readonly add: (row: Row, bytes: number) => void;
+  readonly isTooWide: () => boolean;
+  /** The groups in the order of the contract. */
+  readonly largest: () => readonly UsageGroup[];
+}
+
+/** The groups of one kind, whose values are at `column` of a row. */
+function createGroups(by: UsageBy, column: number, query: UsageQuery): Groups {
+  const groups = new Map<string, { objects: number; bytes: number }>();
+  const nameOf = namesOf(by, query);
+
+  return {
+    add(row, bytes) {
+      const name = nameOf(row[column] ?? null);
+      const group = groups.get(name);
+      if (group === undefined) {
+        groups.set(name, { objects: 1, bytes });
+        return;
+      }
+      group.objects += 1;
+      group.bytes += bytes;
+    },
+    isTooWide: () => groups.size > GROUPS_MAX,
+    largest() {
+      const all = [...groups].map(([name, sums]) => ({ name, ...sums }));
+      const order = orderedNames(by);
+      if (order !== undefined) return order.flatMap((name) => all.find((group) => group.name === name) ?? []);
+      return all.toSorted((a, b) => b.objects - a.objects || compareKeys(a.name, b.name)).slice(0, query.limit);
+    },
+  };
+}
+
+/** Names the group of a value. */
+function namesOf(by: UsageBy, { prefix = '', nowMs }: UsageQuery): (value: SQLOutputValue) => string {
+  switch (by) {
+    case 'folder':
+      return (key) => nextFolder(String(key), prefix.length);
     case 'extension':
     case 'class':
-      return { sql: `ifnull(${by}, '')`, values: [] };
     case 'bucket':
-      return { sql: by, values: [] };
+      return (value) => (value === null ? '' : String(value));
     case 'size':
-      return caseSql(
-        'size <',
-        objectSizes.map(({ name, bytes }) => [name, bytes]),
-      );
+      return (value) => objectSizes.find(({ bytes }) => value !== null && Number(value) < bytes)?.name ?? '';
     case 'age':
-      return caseSql(
-        'modified >=',
-        objectAges.map(({ name, days }) => [name, nowMs - days * DAY_MS]),
-      );
+      return (value) => objectAges.find(({ days }) => value !== null && Number(value) >= nowMs - days * DAY_MS)?.name ?? '';
   }
 }
 
-/** The first of these names whose bound holds; the last one has none. Rows without a value have no name. */
-function caseSql(compared: string, groups: readonly (readonly [name: string, bound: number])[]): SqlCondition {
-  const cases = groups.map(([name, bound]) => (Number.isFinite(bound) ? `WHEN ${compared} ${bound} THEN '${name}'` : `ELSE '${name}'`));
-  const [column = ''] = compared.split(' ');
-  return { sql: `CASE WHEN ${column} IS NULL THEN '' ${cases.join(' ')} END`, values: [] };
+/** The next folder of a key behind its first characters; empty for an object that is in no further folder. */
+function nextFolder(key: string, from: number): string {
+  return key.slice(0, key.indexOf('/', from) + 1);
 }
 
-function sumsOf({ by }: UsageQuery, rows: readonly z.infer<typeof rowSchema>[]): UsageSums {
-  const [whole] = rows;
-  return {
-    objects: whole?.objects ?? 0,
-    bytes: whole?.bytes ?? 0,
-    groups: by.map((each, at) => {
-      const found = rows.filter(({ kind }) => kind === at).map(({ name, objects, bytes }) => ({ name, objects, bytes }));
-      const order = orderedNames(each);
-      return order === undefined ? found : order.flatMap((name) => found.find((group) => group.name === name) ?? []);
-    }),
-  };
+function numberOf(value: SQLOutputValue | undefined): number | undefined {
+  return typeof value === 'number' ? value : undefined;
 }

@@ -20,7 +20,7 @@ const PAUSE_MS = 250;
 /** One request lists this many records of logins or of keys. */
 const PAGE = 200;
 
-/** One transaction of SQLite, which blocks all other work for about 10 ms. */
+/** One transaction of SQLite, which blocks all other work for about 10 ms; on OpenSearch one request, whose refresh ends it. */
 const BATCH_TOMBSTONES = 500;
 
 /** Creates the visit of one bucket to its tombstones, which ends after five minutes at the latest. */
@@ -28,19 +28,18 @@ export function createVisitTombstones({
   maintenance,
   clock,
 }: {
-  readonly maintenance: Pick<ObjectMaintenance, 'tombstones' | 'purge'>;
+  readonly maintenance: Pick<ObjectMaintenance, 'purge'>;
   readonly clock: Clock;
 }): Visit {
   return async function visitTombstones({ bucket }, signal) {
     const deletedBeforeMs = clock.nowMs() - TOMBSTONE_LIFE_MS;
     const untilMs = clock.monotonicMs() + VISIT_MAX_MS;
     let purged = 0;
-    let after = '';
-    for (;;) {
-      const tombstones = await maintenance.tombstones(bucket, { deletedBeforeMs, after, limit: BATCH_TOMBSTONES }, signal);
-      purged += await maintenance.purge(bucket, tombstones, signal);
-      after = tombstones.at(-1)?.key ?? '';
-      if (tombstones.length < BATCH_TOMBSTONES || clock.monotonicMs() >= untilMs) return purged;
+    for (let after = ''; ;) {
+      const page = await maintenance.purge(bucket, { deletedBeforeMs, after, limit: BATCH_TOMBSTONES }, signal);
+      purged += page.purged;
+      if (page.next === undefined || clock.monotonicMs() >= untilMs) return purged;
+      after = page.next;
       await clock.sleep(PAUSE_MS, signal);
     }
   };

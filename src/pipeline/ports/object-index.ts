@@ -166,12 +166,13 @@ export interface ObjectMaintenance {
     page: AgedPage,
     signal?: AbortSignal,
   ): Promise<{ readonly documents: readonly ObjectDocument[]; readonly next?: string }>;
-  /** Tombstones whose `deleted_at` is before the given moment; at most `limit`. */
-  tombstones(
+  /**
+   * Deletes tombstones whose `deleted_at` is before the given moment, at most `limit`; a document that is written meanwhile stays
+   * (rule 1). `next`: after which key to continue; absent: there are none left, or the next run finds them.
+   */
+  purge(
     bucket: string,
     page: { readonly deletedBeforeMs: number; readonly after: string; readonly limit: number },
     signal?: AbortSignal,
-  ): Promise<readonly { readonly key: string; readonly clock: number }[]>;
-  /** Deletes each of at most 1,000 tombstones if it is still stored with that clock (rule 1). Returns how many were deleted. */
-  purge(bucket: string, tombstones: readonly { readonly key: string; readonly clock: number }[], signal?: AbortSignal): Promise<number>;
+  ): Promise<{ readonly purged: number; readonly next?: string }>;
 }

@@ -14,7 +14,7 @@ import type { OpenStore } from '../../contracts/world.ts';
 
 async function openSqliteStore(): Promise<OpenStore> {
   const folder = await mkdtemp(join(tmpdir(), 'tally-sqlite-'));
-  const store = createSqliteStore({ path: join(folder, 'index.sqlite') });
+  const store = createSqliteStore(join(folder, 'index.sqlite'));
   return {
     store,
     async dispose() {

@@ -17,7 +17,7 @@ describe('the event loop', () => {
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'tally-sqlite-'));
     const path = join(folder, 'index.sqlite');
-    store = createSqliteStore({ path });
+    store = createSqliteStore(path);
     await store.setup.prepare();
     await store.objects.createBucket('photos');
     const database = new DatabaseSync(path);
@@ -63,7 +63,7 @@ describe('the event loop', () => {
     const queries = {
       unsettled: () => maintenance.unsettled('photos', { ...page, clockBelow: 9 }),
       expiring: () => maintenance.expiring('photos', { ...page, beforeMs: atMs }),
-      tombstones: () => maintenance.tombstones('photos', { ...page, deletedBeforeMs: atMs }),
+      tombstones: () => maintenance.purge('photos', { ...page, deletedBeforeMs: atMs }),
     };
     for (const [name, query] of Object.entries(queries)) {
       const rows = name === 'unsettled' ? 2 * COUNT : COUNT;

@@ -33,7 +33,7 @@ describe('SQLite, with more rows than one call reads', () => {
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'tally-sqlite-ranges-'));
-    store = createSqliteStore({ path: join(folder, 'index.sqlite') });
+    store = createSqliteStore(join(folder, 'index.sqlite'));
     await store.setup.prepare();
     await store.objects.createBucket(BUCKET);
     const others = ['before', 'many', 'many0', 'zz/last'].map((key) => live(key, 1));
@@ -93,13 +93,13 @@ describe('SQLite, with more rows than one call reads', () => {
     const bounds = (sql: string, bound: RegExp): number => sql.match(bound)?.length ?? 0;
     try {
       // a new connection compiles its statements again
-      const again = createSqliteConnection(join(folder, 'index.sqlite'), 0);
+      const again = createSqliteConnection(join(folder, 'index.sqlite'));
       for (const order of ['asc', 'desc'] as const) {
         const after = { bucket: BUCKET, key: keys[5_500] ?? '' };
         const where = [holds({ kind: 'contains', text: '999' })];
         await searchFiltered(again, { bucket: BUCKET, prefix: PREFIX, where, sort: { by: 'key', order }, after, limit: 1_000 });
       }
-      sumUsage(again, { bucket: BUCKET, by: ['class'], prefix: PREFIX, nowMs: 0, limit: 9, timeLimitMs: 60_000 });
+      await sumUsage(again, { bucket: BUCKET, by: ['class'], prefix: PREFIX, nowMs: 0, limit: 9, timeLimitMs: 60_000 });
       again.close();
       const read = prepare.mock.calls.map(([sql]) => sql).filter((sql) => sql.includes('objects_facts') && sql.includes('key '));
       expect(read.length).toBeGreaterThan(4);

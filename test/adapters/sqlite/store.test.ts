@@ -9,9 +9,12 @@ import { DatabaseSync } from 'node:sqlite';
 import type { Readable } from 'node:stream';
 import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openDatabase, sqliteFault } from '../../../src/adapters/sqlite/connection.ts';
+import { createSqliteConnection, openDatabase, sqliteFault } from '../../../src/adapters/sqlite/connection.ts';
 import { firstAfterPrefix } from '../../../src/domain/documents/key-order.ts';
+import { createSqliteObjects } from '../../../src/adapters/sqlite/objects.ts';
+import { createSqliteProbe } from '../../../src/adapters/sqlite/probe.ts';
 import { acquireServeLock } from '../../../src/adapters/sqlite/serve-lock.ts';
+import { createSqliteState } from '../../../src/adapters/sqlite/state.ts';
 import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
 import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { queryWordsOf } from '../../../src/domain/documents/words.ts';
@@ -40,14 +43,14 @@ afterEach(async () => {
   await rm(folder, { recursive: true });
 });
 
-function open(options: { busyTimeoutMs?: number } = {}): Store {
-  const store = createSqliteStore({ path, ...options });
+function open(): Store {
+  const store = createSqliteStore(path);
   stores.push(store);
   return store;
 }
 
-async function prepared(options: { busyTimeoutMs?: number } = {}): Promise<Store> {
-  const store = open(options);
+async function prepared(): Promise<Store> {
+  const store = open();
   await store.setup.prepare();
   await store.objects.createBucket('b');
   return store;
@@ -73,6 +76,12 @@ function errorOf(work: () => void): unknown {
   }
 }
 
+/** How each write ended, or the fault of the request. */
+async function written(objects: Pick<Store['objects'], 'write'>, keys: readonly string[]): Promise<string> {
+  const answers = await objects.write(writesOf(keys.map((key) => live(key)))).catch((error: unknown) => [{ kind: faultOf(error).code }]);
+  return [...new Set(answers.map(({ kind }) => kind))].join();
+}
+
 async function keysFound(store: Store, prefix = ''): Promise<string[]> {
   return (await store.objects.search({ prefix, limit: 1_000 })).map(({ key }) => key);
 }
@@ -84,7 +93,7 @@ function run(script: string): Child {
     import { createSqliteStore } from '${adapters}store.ts';
     import { acquireServeLock } from '${adapters}serve-lock.ts';
     const path = ${JSON.stringify(path)};
-    const store = createSqliteStore({ path });
+    const store = createSqliteStore(path);
     ${script}`;
   const child = spawn(process.execPath, ['--input-type=module', '--eval', source], { stdio: ['ignore', 'pipe', 'inherit'] });
   children.push(child);
@@ -99,19 +108,6 @@ async function ended(child: Child): Promise<number | null> {
 async function firstLine(child: Child): Promise<string> {
   for await (const line of createInterface(child.stdout)) return line;
   return '';
-}
-
-/** A process that has begun a transaction with this statement, and commits it soon. */
-async function begun(statement: string): Promise<Child> {
-  const child = run(`
-    import { DatabaseSync } from 'node:sqlite';
-    const database = new DatabaseSync(path);
-    database.exec(${JSON.stringify(`BEGIN IMMEDIATE; ${statement}`)});
-    process.stdout.write('begun\\n');
-    // the parent stands still while it waits, so nothing but time can end this
-    setTimeout(() => database.exec('COMMIT'), 200);`);
-  expect(await firstLine(child)).toBe('begun');
-  return child;
 }
 
 describe('the file of a SQLite store', () => {
@@ -217,7 +213,7 @@ describe('the file of a SQLite store', () => {
 
   it('is synced at each commit, and its log is written into it long after, from a cache that holds the pages of a bulk request', async () => {
     await prepared();
-    const database = openDatabase({ path, mode: 'rw', busyTimeoutMs: 0 });
+    const database = openDatabase(path, 'rw');
     const settingOf = (name: string) => Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0];
     expect({ synchronous: settingOf('synchronous'), cache: settingOf('cache_size'), log: settingOf('wal_autocheckpoint') }).toEqual({
       synchronous: 2,
@@ -237,21 +233,6 @@ describe('the file of a SQLite store', () => {
 });
 
 describe('what SQLite answers', () => {
-  it('to a write while another process holds the write lock is index.overloaded; reads go on', async () => {
-    const store = await prepared({ busyTimeoutMs: 20 });
-    await store.objects.write(writesOf([live('a')]));
-    const other = new DatabaseSync(path);
-    other.exec('BEGIN IMMEDIATE');
-    expect(await codeOf(store.objects.write(writesOf([live('b')])))).toBe('index.overloaded');
-    expect(await codeOf(store.state.put({ id: 'x', kind: 'lock', record: {} }, null))).toBe('index.overloaded');
-    expect(await codeOf(store.objects.probe())).toBe('index.overloaded');
-    expect(await keysFound(store)).toEqual(['a']);
-    other.exec('ROLLBACK');
-    other.close();
-    await store.objects.probe();
-    expect(await store.objects.write(writesOf([live('b')]))).toEqual([{ kind: 'written' }]);
-  });
-
   it.each([
     { given: 'a full disk', sql: 'PRAGMA max_page_count = 1; CREATE TABLE filler (text TEXT)' },
     { given: 'a read-only file', sql: 'PRAGMA query_only = 1; CREATE TABLE filler (text TEXT)' },
@@ -275,52 +256,8 @@ describe('what SQLite answers', () => {
   });
 });
 
-describe('several processes on one file', () => {
-  it('may prepare it at once', async () => {
-    const codes = [1, 2, 3].map(() => run(`await store.setup.prepare(); await store.objects.createBucket('b'); await store.close();`));
-    expect(await Promise.all(codes.map(ended))).toEqual([0, 0, 0]);
-    expect(await open().objects.write(writesOf([live('a')]))).toEqual([{ kind: 'written' }]);
-  });
-
-  it('wait for one that writes the new file before it has the schema', async () => {
-    const child = await begun('');
-    await prepared();
-    expect(await ended(child)).toBe(0);
-  });
-
-  it('never lose an update that was compared and swapped', async () => {
-    const store = await prepared();
-    await store.state.put({ id: 'counter', kind: 'lock', record: { count: 0 } }, null);
-    const count = `
-      for (let done = 0; done < 100; ) {
-        const entry = await store.state.get('counter');
-        const put = await store.state.put({ id: 'counter', kind: 'lock', record: { count: entry.record.count + 1 } }, entry.version);
-        if (put !== 'conflict') done += 1;
-      }`;
-    expect(await Promise.all([run(count), run(count)].map(ended))).toEqual([0, 0]);
-    expect((await store.state.get('counter'))?.record).toEqual({ count: 200 });
-  });
-
-  it('wait for each other’s transactions, and decide by what those wrote', async () => {
-    const store = await prepared();
-    await store.objects.write(writesOf([live('k', 1)]));
-    const child = await begun(`UPDATE objects SET clock = 9 WHERE key = 'k'`);
-    expect(await store.objects.write(writesOf([live('k', 5), live('other')]))).toEqual([{ kind: 'superseded' }, { kind: 'written' }]);
-    expect(await ended(child)).toBe(0);
-  });
-
-  it('see each other’s writes at once', async () => {
-    const store = await prepared();
-    expect(await keysFound(store)).toEqual([]);
-    const child = run(`
-      const document = ${JSON.stringify(live('from-the-child', 7))};
-      await store.objects.write([{ document, equalClock: 'accept' }]);`);
-    expect(await ended(child)).toBe(0);
-    expect(await keysFound(store)).toEqual(['from-the-child']);
-    expect(await store.objects.write(writesOf([live('from-the-child', 6)]))).toEqual([{ kind: 'superseded' }]);
-  });
-
-  it('keep every acknowledged write of one that was killed, and no half of a request', async () => {
+describe('a process that is killed', () => {
+  it('leaves every acknowledged write, and no half of a request', async () => {
     const store = await prepared();
     const child = run(`
       for (let batch = 1; ; batch += 1) {
@@ -348,12 +285,10 @@ describe('several processes on one file', () => {
 describe('the lock of tally serve', () => {
   const hold = `process.stdout.write(typeof acquireServeLock(path) + '\\n'); setInterval(() => {}, 1_000);`;
 
-  it('is held by one process until it is killed, while others use the index', async () => {
+  it('is held by one process until it is killed', async () => {
     const holder = run(hold);
     expect(await firstLine(holder)).toBe('object');
     expect(acquireServeLock(path)).toBe('held');
-    const store = await prepared();
-    expect(await store.objects.write(writesOf([live('a')]))).toEqual([{ kind: 'written' }]);
     holder.kill('SIGKILL');
     await ended(holder);
     const lock = acquireServeLock(path);
@@ -493,3 +428,23 @@ function checkIntegrity(): void {
     database.close();
   }
 }
+
+describe('Fix: a disk without room', () => {
+  it('is seen by the probe too, until there is room for a usual request again', async () => {
+    const connection = createSqliteConnection(path);
+    const objects = createSqliteObjects(connection, createSqliteProbe(connection, createSqliteState(connection)));
+    const pragma = (sql: string): unknown => Object.values(connection.use(({ statement }) => statement(sql).get()) ?? {})[0];
+    const many = Array.from({ length: 1_000 }, (_, at) => `k${at}`);
+    connection.prepare();
+    await objects.createBucket('b');
+    await objects.probe();
+    pragma(`PRAGMA max_page_count = ${Number(pragma('PRAGMA page_count'))}`);
+    // a single record finds room in its page, a request does not
+    expect(await written(objects, many)).toBe('index.blocked');
+    for (let round = 0; round < 3; round += 1) expect(await codeOf(objects.probe())).toBe('index.blocked');
+    pragma('PRAGMA max_page_count = 1000000');
+    expect(await codeOf(objects.probe())).toBe('no fault');
+    expect(await written(objects, many)).toBe('written');
+    connection.close();
+  });
+});

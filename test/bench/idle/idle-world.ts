@@ -64,7 +64,7 @@ export async function openIdleWorld(buckets: number, openSearchUrl: string | und
   };
   const openStore = (): Store =>
     counted === undefined
-      ? createSqliteStore({ path: file })
+      ? createSqliteStore(file)
       : createOpenSearchStore({ urls: [counted.url], prefix, shards: 1, replicas: 0, clock: systemClock });
   const workers: MeasuredProcess[] = [];
   const names = Array.from({ length: buckets }, (_, number) => `idle-${String(number).padStart(5, '0')}`);

@@ -35,6 +35,6 @@ export function openIndex({ url, prefix }: { readonly url: string; readonly pref
 }
 
 function openStore(url: string, prefix: string): Store {
-  if (url.startsWith('sqlite:')) return createSqliteStore({ path: url.slice('sqlite:'.length) });
+  if (url.startsWith('sqlite:')) return createSqliteStore(url.slice('sqlite:'.length));
   return createOpenSearchStore({ urls: [url], prefix, shards: 1, replicas: 0, clock: systemClock });
 }

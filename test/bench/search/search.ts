@@ -83,7 +83,7 @@ export function openIndex(product: Product): Promise<Opened> {
 async function openSqlite(): Promise<Opened> {
   const folder = await mkdtemp(join(tmpdir(), 'tally-bench-search-'));
   const path = join(folder, 'index.sqlite');
-  const store = createSqliteStore({ path });
+  const store = createSqliteStore(path);
   return {
     store,
     sizeBytes: async () => (await stat(path)).size,
@@ -275,7 +275,7 @@ const FACETS = ['bucket', 'extension', 'class', 'size', 'age'];
 /** The requests of the bench. Each resolves with how much it found. */
 function requestsOf(store: Store, state: Store['state'], readable: Readable): Readonly<Record<string, () => Promise<number>>> {
   const clock = systemClock;
-  const search = createSearch({ ...store, clock, processes: { troubles: async () => [] }, compareIntervalMs: 0 });
+  const search = createSearch({ ...store, state, clock, processes: { troubles: async () => [] }, compareIntervalMs: 0 });
   const searching = (query: Readonly<Record<string, string | number>>) => async () =>
     (await search(objectRows['GET /v1/objects'].query.parse({ bucket: BUCKET, ...query }), readable)).items.length;
   const summing = (query: Readonly<Record<string, string | readonly string[]>>) => async () =>

@@ -25,7 +25,7 @@ interface OpenedStore {
 
 async function openSqlite(): Promise<OpenedStore> {
   const folder = await mkdtemp(join(tmpdir(), 'tally-reindex-'));
-  const store = createSqliteStore({ path: join(folder, 'index.sqlite') });
+  const store = createSqliteStore(join(folder, 'index.sqlite'));
   return {
     store,
     close: async () => {

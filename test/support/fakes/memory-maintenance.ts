@@ -47,20 +47,12 @@ export function createMemoryMaintenance(buckets: ReadonlyMap<string, Map<string,
       return { documents, ...(last !== undefined && { next: last }) };
     },
     // documents are made by this version only
-    tombstones: async (bucket, { deletedBeforeMs, ...range }, signal) => {
+    purge: async (bucket, { deletedBeforeMs, ...range }, signal) => {
       signal?.throwIfAborted();
-      return page(bucket, range, ({ deleted, deleted_at }) => deleted && Date.parse(deleted_at ?? '') < deletedBeforeMs).map(
-        ({ key, clock }) => ({ key, clock }),
-      );
-    },
-    purge: async (bucket, tombstones, signal) => {
-      signal?.throwIfAborted();
-      const documents = buckets.get(bucket);
-      const gone = tombstones.filter(({ key, clock }) => {
-        const document = documents?.get(key);
-        return document?.deleted === true && document.clock === clock && documents?.delete(key) === true;
-      });
-      return gone.length;
+      const old = page(bucket, range, ({ deleted, deleted_at }) => deleted && Date.parse(deleted_at ?? '') < deletedBeforeMs);
+      for (const { key } of old) buckets.get(bucket)?.delete(key);
+      const last = old.length < range.limit ? undefined : old.at(-1)?.key;
+      return { purged: old.length, ...(last !== undefined && { next: last }) };
     },
   };
 }

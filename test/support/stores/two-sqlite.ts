@@ -8,7 +8,7 @@ import type { TwoStores } from '../identity/keys-contract.ts';
 export async function openTwoSqlite(): Promise<TwoStores> {
   const folder = await mkdtemp(join(tmpdir(), 'tally-two-'));
   const path = join(folder, 'index.sqlite');
-  const [a, b] = [createSqliteStore({ path }), createSqliteStore({ path })];
+  const [a, b] = [createSqliteStore(path), createSqliteStore(path)];
   await a.setup.prepare();
   await b.setup.prepare();
   return {

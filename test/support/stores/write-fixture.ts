@@ -135,7 +135,7 @@ if (import.meta.main) {
   await clear();
   const env = { TALLY_INDEX_URL: url, TALLY_INDEX_PREFIX: PREFIX, TALLY_INDEX_REPLICAS: '0' };
   const [sqlite, opensearch] = await Promise.all([
-    fixtureOf({ TALLY_INDEX_URL: `sqlite:${path}` }, () => createSqliteStore({ path })),
+    fixtureOf({ TALLY_INDEX_URL: `sqlite:${path}` }, () => createSqliteStore(path)),
     fixtureOf(env, () =>
       createOpenSearchStore({ urls: [url], prefix: PREFIX, shards: 1, replicas: 0, clock: systemClock, requestTimeoutMs: 60_000 }),
     ),
