@@ -45,7 +45,7 @@ export interface DeadLetters {
   show(id: string, signal?: AbortSignal): Promise<WholeDeadLetter>;
   /**
    * Sends the original bodies of the chosen letters back to the bucket queue, then removes the letters. A letter that came after the
-   * act began is none of them: it may be one that was sent back and failed again. Throws `dead-letter.not-found` if none of the named is there.
+   * act began is none of them: it may be one that was sent back and failed again. Throws `dead-letter.not-found`, which names those that are not there, once the others are done.
    */
   replay(choice: LetterChoice, signal?: AbortSignal): Promise<LettersTaken>;
   /**
@@ -138,7 +138,7 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
       newOnly = chosen.length === 0 ? newOnly + 1 : 0;
       return { gone: done, isEnough: wanted === undefined ? newOnly >= NEW_ONLY_MAX : wanted.size === 0 };
     }, signal);
-    if (count === 0 && wanted !== undefined && wanted.size > 0) throw notFound([...wanted]);
+    if (wanted !== undefined && wanted.size > 0) throw notFound([...wanted], count);
     return { count, remaining: await remaining(signal) };
   }
 
@@ -262,10 +262,10 @@ async function unreportedOf(letter: QueueMessage, dependencies: DeadLetterDepend
   return bucketsOfUnread(letter.body, sourcesOf(letter, dependencies.queueWatch), dependencies);
 }
 
-function notFound(ids: readonly string[]): RequestError {
+function notFound(ids: readonly string[], others = 0): RequestError {
   const names = ids.slice(0, 5).map((id) => id.slice(0, 128));
   return new RequestError(
     'dead-letter.not-found',
-    `these letters are not in the dead-letter queue, or another reader has received them: ${names.join(', ')}`,
+    `these letters are not in the dead-letter queue, or another reader has received them: ${names.join(', ')}${others === 0 ? '' : `; the others (${others}) are done`}`,
   );
 }
