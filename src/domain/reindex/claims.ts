@@ -24,10 +24,6 @@ export interface Claimable {
 
 /** Three leases or attempts in a row without progress fail the job. */
 export const WITHOUT_PROGRESS_MAX = 3;
-/** How often a lease is renewed at least: two renewals may fail. */
-export const RENEW_MS = 15_000;
-/** A process that could not renew its lease for this long, by its monotonic clock, gives the job up. */
-export const LEASE_MS = 45_000;
 /** A held job is due again after this time: a renewal that is late shows that its process may be dead. */
 const HELD_MS = 20_000;
 /** A lease that has not changed for this long is over. What its process does last may take a moment. */

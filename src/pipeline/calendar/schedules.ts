@@ -67,7 +67,7 @@ export function createSchedules({ state, clock, telemetry }: WithPorts<'state' |
     if (action.kind === 'wait') return undefined;
     const stored = await state.put({ id, kind, record: action.record }, entry?.version ?? null, signal);
     if (stored === 'conflict') return undefined;
-    const lease = holdClaim({ state, clock }, stored, { holder, renewals: 0 }, atMs);
+    const lease = holdClaim({ state, clock }, stored, holder, atMs);
     lease.keep();
     return { holder, lease };
   }

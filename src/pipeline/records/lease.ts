@@ -9,13 +9,15 @@ import { randomUUID } from 'node:crypto';
 import PQueue from 'p-queue';
 import { z } from 'zod';
 import type { Clock } from '../ports/clock.ts';
-import type { StateEntry, StateVersion } from '../ports/state.ts';
+import type { Listed, StateEntry, StateVersion } from '../ports/state.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
 /** How long a lease lives after its last renewal: what the work of a process that was killed waits for. */
 export const LEASE_MS = 45_000;
 /** Two renewals may fail before the lease ends. */
 export const RENEW_MS = 15_000;
+/** From one attempt to renew that failed to the next. */
+const RETRY_MS = 5_000;
 /** A watcher that did not look for longer has stood still itself, perhaps with the holder, and begins its watch again. Schedules are looked at once a minute. */
 const LOOK_GAP_MAX_MS = 120_000;
 /** Records that one process watches: as many as jobs may be stored. The oldest watch begins again, which only delays a takeover. */
@@ -41,9 +43,8 @@ export function createWatch(clock: Pick<Clock, 'steadyMs'>): Watch {
 
 /** The claim in a record: the random name of its holder, and how often it was renewed. */
 export const claimSchema = z.object({ holder: z.string(), renewals: z.number() });
-type Claim = z.infer<typeof claimSchema>;
 
-const claimedSchema = z.looseObject({ claim: claimSchema });
+const claimedSchema = z.looseObject({ claim: claimSchema.optional() });
 
 export interface Lease {
   /** Aborted when the lease is lost: another process has it, or it could not be renewed for its whole life. */
@@ -67,62 +68,102 @@ export function createTakeLease({ state, clock }: WithPorts<'state' | 'clock'>):
     const atMs = clock.monotonicMs();
     const current = await state.get(id, signal);
     if (current !== undefined && watch(id, current.version) < LEASE_MS) return undefined;
-    const claim: Claim = { holder: randomUUID(), renewals: 0 };
-    const taken = await state.put({ id, kind: 'lock', record: { claim } }, current?.version ?? null, signal);
+    const holder = randomUUID();
+    const taken = await state.put({ id, kind: 'lock', record: { claim: { holder, renewals: 0 } } }, current?.version ?? null, signal);
     if (taken === 'conflict') return undefined;
-    const held = holdClaim({ state, clock }, taken, claim, atMs);
+    const held = holdClaim({ state, clock }, taken, holder, atMs);
     return {
       ...held,
       async release() {
         await held.release();
         // where this fails, the lease ends by itself
-        const version = held.version();
-        if (!held.lost.aborted) await state.remove(id, version).catch(() => undefined);
+        if (!held.lost.aborted) await state.remove(id, held.version()).catch(() => undefined);
       },
     };
   };
 }
 
 /** The lease that is the claim in the record of `entry`, which was stored at `atMs` (monotonic) or later. What else is in the record stays; the release leaves the claim. */
-export function holdClaim({ state, clock }: WithPorts<'state' | 'clock'>, entry: StateEntry, { holder }: Claim, atMs: number) {
+export function holdClaim(ports: WithPorts<'state' | 'clock'>, entry: StateEntry, holder: string, atMs: number) {
+  return holdRecord(ports, entry, atMs, {
+    read: ({ record }) => claimedSchema.parse(record),
+    isOurs: ({ claim }) => claim?.holder === holder,
+    renewed: (record) => ({ ...record, claim: { holder, renewals: (record.claim?.renewals ?? 0) + 1 } }),
+    written: (record) => record,
+  });
+}
+
+interface Holding<Record> {
+  /** The record in the entry. Throws for one that cannot be read. */
+  readonly read: (entry: StateEntry) => Record;
+  /** Whether this process holds it: it does until it has given it back, or another one has taken it. */
+  readonly isOurs: (record: Record) => boolean;
+  /** The record as it is stored next: with a renewed lease, unless it is given back with this. */
+  readonly renewed: (record: Record) => Record;
+  /** What is put in the place of the entry. */
+  readonly written: (record: Record, before: StateEntry) => unknown;
+}
+
+/** Holds the record of `entry`, whose lease was stored at `atMs` (monotonic) or later. */
+export function holdRecord<Record>(
+  { state, clock }: WithPorts<'state' | 'clock'>,
+  entry: StateEntry,
+  atMs: number,
+  { read, isOurs, renewed, written }: Holding<Record>,
+) {
   const { id, kind } = entry;
   const lost = new AbortController();
   const released = new AbortController();
   /** One swap at a time: each needs the version that the swap before it stored. */
   const swaps = new PQueue({ concurrency: 1 });
+  /** The entry in the store and its record, as far as this process knows. */
   let current = entry;
+  let held = read(entry);
   let endsAtMs = atMs + LEASE_MS;
 
   function lose(reason: string): false {
-    lost.abort(new Error(`the lease ${id} ${reason}`));
+    lost.abort(new Error(`${id} was lost: ${reason}`));
     return false;
   }
 
-  async function put(found: StateEntry | undefined): Promise<StateEntry | 'conflict'> {
-    const parsed = claimedSchema.safeParse(found?.record);
-    if (found === undefined || parsed.data?.claim.holder !== holder) return 'conflict';
-    const record = { ...parsed.data, claim: { holder, renewals: parsed.data.claim.renewals + 1 } };
-    return state.put({ id, kind, record }, found.version);
+  async function put(next: (record: Record) => Record, listed: Listed): Promise<'stored' | 'same' | 'conflict'> {
+    const changed = next(held);
+    if (changed === held) return 'same';
+    const record = renewed(changed);
+    const stored = await state.put({ id, kind, record: written(record, current), listed }, current.version);
+    if (stored === 'conflict') return 'conflict';
+    [current, held] = [stored, record];
+    return 'stored';
   }
 
-  async function renew(): Promise<boolean> {
-    if (lost.signal.aborted || released.signal.aborted) return false;
+  /** Whether this process holds the record as it is stored now. */
+  async function readAgain(): Promise<boolean> {
+    const found = await state.get(id);
+    if (found === undefined || !isOurs(read(found))) return false;
+    [current, held] = [found, read(found)];
+    return true;
+  }
+
+  async function swap(next: (record: Record) => Record, listed: Listed): Promise<boolean> {
+    if (lost.signal.aborted || !isOurs(held)) return false;
     const fromMs = clock.monotonicMs();
-    if (fromMs >= endsAtMs) return lose('was not renewed in time');
-    let stored = await put(current);
+    if (fromMs >= endsAtMs) return lose(LATE);
+    let stored = await put(next, listed);
     // another part of the record was changed, or a renewal that timed out was stored all the same
-    if (stored === 'conflict') stored = await put(await state.get(id));
-    if (stored === 'conflict') return lose('was taken by another process');
-    current = stored;
-    endsAtMs = fromMs + LEASE_MS;
+    if (stored === 'conflict' && (await readAgain())) stored = await put(next, listed);
+    if (stored === 'conflict') return lose('another process has it');
+    if (stored === 'stored') endsAtMs = fromMs + LEASE_MS;
     return !lost.signal.aborted;
   }
 
+  const renewedMs = (): number => endsAtMs - LEASE_MS;
+  const renew = (): Promise<boolean> => swaps.add(async () => !released.signal.aborted && swap((record) => ({ ...record }), 'soon'));
+
+  /** Renews the lease unless a change has. A fault is tried again until the lease has ended. */
   async function renewOften(): Promise<void> {
     while (!released.signal.aborted && !lost.signal.aborted) {
-      await clock.sleep(RENEW_MS, released.signal);
-      // a fault is tried again until the lease has ended
-      await swaps.add(renew).catch(() => undefined);
+      await clock.sleep(Math.max(RETRY_MS, renewedMs() + RENEW_MS - clock.monotonicMs()), released.signal);
+      if (clock.monotonicMs() - renewedMs() >= RENEW_MS) await renew().catch(() => undefined);
     }
   }
 
@@ -130,18 +171,25 @@ export function holdClaim({ state, clock }: WithPorts<'state' | 'clock'>, entry:
   async function loseInTime(): Promise<void> {
     const ended = AbortSignal.any([released.signal, lost.signal]);
     for (let leftMs = endsAtMs - clock.monotonicMs(); leftMs > 0; leftMs = endsAtMs - clock.monotonicMs()) await clock.sleep(leftMs, ended);
-    lose('was not renewed in time');
+    lose(LATE);
   }
 
   return {
     lost: lost.signal,
+    /** As last stored or read by this process. */
+    record: (): Record => held,
     version: (): StateVersion => current.version,
-    renew: (): Promise<boolean> => swaps.add(renew),
+    renew,
+    /** Stores what `next` returns, which may be called twice; nothing if that is the same. False: the record is lost. Throws the store's fault; then the change may be stored or not. */
+    change: (next: (record: Record) => Record, listed: Listed = 'soon'): Promise<boolean> => swaps.add(() => swap(next, listed)),
     // both reject when the lease is released, which is not a failure
     keep: () => void Promise.all([renewOften(), loseInTime()]).catch(() => undefined),
+    /** Nothing renews the lease any more. */
     async release() {
-      released.abort(new Error(`the lease ${id} was released`));
+      released.abort(new Error(`${id} was released`));
       await swaps.onIdle();
     },
   };
 }
+
+const LATE = 'its lease could not be renewed in time';
