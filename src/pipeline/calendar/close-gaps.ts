@@ -3,6 +3,7 @@
  * is due. Each decision is made on the mark as it is when it is changed or removed, so that no new report is missed. A crash does no
  * harm: a job that was started but not noted is found again as the bucket's latest job.
  */
+import { LRUCache } from 'lru-cache';
 import { FaultError, faultOf, type Fault } from '../../domain/fault.ts';
 import {
   afterLook,
@@ -18,13 +19,14 @@ import {
   type Look,
 } from '../../domain/gaps/dirty.ts';
 import { hasEnded, occupiesBucket, type JobRecord } from '../../domain/reindex/job.ts';
+import { omit } from '../../domain/defined.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
 import { createRegionNotes, visitInTurn, type RegionNotes, type Turn } from './bucket-turns.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { BucketListing, BucketLocation } from '../ports/storage.ts';
-import { listAllIds, listAllRecords, parseEntry, readRecord, refs, updateRecord } from '../records/stored.ts';
+import { listAllEntries, listAllRecords, parseEntry, readRecord, refs, updateRecord } from '../records/stored.ts';
 import { bucketRecordSchema, type BucketRecord } from '../../domain/bucket.ts';
 import { withDeadline } from '../serving/async.ts';
 import type { WithPorts } from '../ports/ports.ts';
@@ -38,7 +40,6 @@ export type StartJob = (
     readonly requestedBy: 'gap' | 'schedule';
     readonly tags?: boolean;
     readonly fill?: boolean;
-    readonly holds?: boolean;
   },
   signal?: AbortSignal,
 ) => Promise<JobRecord>;
@@ -53,8 +54,8 @@ interface CloseGapsDependencies extends WithPorts<'state' | 'clock' | 'telemetry
 /** One round, as its visits see it. */
 interface Round {
   readonly regions: RegionNotes;
-  /** The latest apply job of each bucket that has had one. */
-  readonly latestJobs: ReadonlyMap<string, string>;
+  /** The latest apply job of each connected bucket; undefined: it has had none. */
+  readonly latestJobs: ReadonlyMap<string, string | undefined>;
   /** Whether the bucket was put off in this round already. */
   readonly isPutOff: boolean;
   readonly signal: AbortSignal;
@@ -64,27 +65,35 @@ interface Round {
 const BUCKETS_AT_ONCE = 16;
 /** How far the clock of a process may be ahead of S3's: that a job begins too early by so much costs little. */
 const FAST_MAX_MS = 60_000;
+/** Jobs that are remembered: those that marks name, and the latest of their buckets. */
+const ENDED_MAX = 2_000;
 /** How long one round asks buckets that have refused before, or whose region does not answer. The next round asks the others first. */
 const ASKING_MAX_MS = 60_000;
 
 /** Creates the function that runs one round. A fault of one bucket is reported, and the other buckets follow. Throws the store's fault. */
 export function createCloseGaps(dependencies: CloseGapsDependencies) {
   const { state, startJob, askToRepair, clock, telemetry, isFailing = () => false } = dependencies;
-  const jobs = createJobReads(state);
+  /** One that has ended never changes again, so it is read once. */
+  const ended = new LRUCache<string, JobRecord>({ max: ENDED_MAX });
+
+  async function readJob(jobId: string, signal?: AbortSignal): Promise<JobRecord | undefined> {
+    const job = ended.get(jobId) ?? (await readRecord(state, refs.job(jobId), signal));
+    if (job !== undefined && hasEnded(job)) ended.set(jobId, omit(job, 'examples'));
+    return job;
+  }
 
   return async function closeGaps(signal: AbortSignal): Promise<void> {
     const marks = await listAllRecords(state, 'gap', markSchema);
-    const connected = new Set((await listAllIds(state, 'bucket')).map((id) => id.slice(BUCKET_ID.length)));
+    if (marks.length === 0) return;
     const askUntilMs = clock.monotonicMs() + ASKING_MAX_MS;
     const regions = createRegionNotes();
-    const latestJobs = await latestJobsOf(state, marks);
-    jobs.beginRound();
+    const latestJobs = await latestJobsOf(state);
     await visitInTurn(inTurn(Map.groupBy(marks, ({ bucket }) => bucket)), BUCKETS_AT_ONCE, async ([bucket, ofBucket], isPutOff) => {
       signal.throwIfAborted();
       const isLate = clock.monotonicMs() >= askUntilMs;
       if ((isPutOff || askedAgainAtMs(ofBucket) > 0) && isLate) return 'done';
       try {
-        if (connected.has(bucket)) return await repair(bucket, ofBucket, { regions, latestJobs, isPutOff, signal });
+        if (latestJobs.has(bucket)) return await repair(bucket, ofBucket, { regions, latestJobs, isPutOff, signal });
         for (const { id } of ofBucket) await forget(state, bucket, id);
       } catch (error) {
         signal.throwIfAborted();
@@ -97,7 +106,7 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
   async function repair(bucket: string, marks: readonly DirtyMark[], round: Round): Promise<Turn> {
     const { signal } = round;
     const jobId = round.latestJobs.get(bucket);
-    const latest = jobId === undefined ? undefined : await jobs.read(jobId, signal);
+    const latest = jobId === undefined ? undefined : await readJob(jobId, signal);
     const looked: DirtyMark[] = [];
     for (const mark of marks) looked.push(...(await look(mark, latest)));
     const isOccupied = latest !== undefined && occupiesBucket(latest);
@@ -112,7 +121,7 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
 
   /** The mark after a look at the jobs of its bucket; none, if it is closed. */
   async function look(mark: DirtyMark, latest: JobRecord | undefined): Promise<readonly DirtyMark[]> {
-    const named = mark.jobId === undefined ? undefined : await jobs.read(mark.jobId);
+    const named = mark.jobId === undefined ? undefined : await readJob(mark.jobId);
     const alter = (current: DirtyMark, repaired: Look['repaired']): ReturnType<typeof afterLook> =>
       current.jobId === mark.jobId ? afterLook(current, { named, latest, nowMs: clock.nowMs(), repaired }) : current;
     // where the listed mark stays as it is, nothing is read: gaps that only wait cost no request
@@ -146,8 +155,7 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
     // documents may lack both, because S3 refused what enrichment reads
     const tags = repaired.some(({ readTags }) => readTags === true) ? { tags: true, fill: true } : {};
     try {
-      // it holds deletions back beyond its limit, since no person waits for it: the rest is repaired all the same
-      const job = await startJob({ bucket, prefix, mode: 'apply', requestedBy: 'gap', holds: true, ...tags }, signal);
+      const job = await startJob({ bucket, prefix, mode: 'apply', requestedBy: 'gap', ...tags }, signal);
       for (const mark of repaired) await change(mark, (current) => (current.jobId === undefined ? withJob(current, job) : current));
     } catch (error) {
       signal.throwIfAborted();
@@ -215,38 +223,12 @@ async function forget(state: StateStore, bucket: string, id: string): Promise<vo
   if (isGone) await state.remove(id, entry.version);
 }
 
-/** The latest apply job of each bucket, by one list. */
-async function latestJobsOf(state: StateStore, marks: readonly DirtyMark[]): Promise<ReadonlyMap<string, string>> {
-  const buckets = marks.length === 0 ? [] : await listAllRecords(state, 'bucket', bucketRecordSchema);
-  return new Map(buckets.flatMap(({ bucket, applyJobId }) => (applyJobId === undefined ? [] : [[bucket, applyJobId]])));
+/** The latest apply job of each connected bucket, by one list. One with a record that this version cannot read is connected as well. */
+async function latestJobsOf(state: StateStore): Promise<Round['latestJobs']> {
+  const { length } = refs.bucket('').id;
+  const buckets = await listAllEntries(state, 'bucket');
+  return new Map(buckets.map(({ id, record }) => [id.slice(length), bucketRecordSchema.safeParse(record).data?.applyJobId]));
 }
-
-interface JobReads {
-  beginRound(): void;
-  read(jobId: string, signal?: AbortSignal): Promise<JobRecord | undefined>;
-}
-
-/**
- * Reads jobs. One that has ended never changes again, so it is read once and remembered until a round that does not ask for it:
- * what is remembered are the jobs that marks name, and the latest jobs of their buckets.
- */
-function createJobReads(state: StateStore): JobReads {
-  let before: ReadonlyMap<string, JobRecord> = new Map();
-  let ended = new Map<string, JobRecord>();
-  return {
-    beginRound() {
-      before = ended;
-      ended = new Map();
-    },
-    async read(jobId, signal) {
-      const job = ended.get(jobId) ?? before.get(jobId) ?? (await readRecord(state, refs.job(jobId), signal));
-      if (job !== undefined && hasEnded(job)) ended.set(jobId, job);
-      return job;
-    },
-  };
-}
-
-const BUCKET_ID = refs.bucket('').id;
 
 /** When to ask a bucket again that refuses; 0 if it does not refuse. */
 function askedAgainAtMs(marks: readonly DirtyMark[]): number {
@@ -283,7 +265,7 @@ export function createAskToRepair({ listing, objects, clock }: AskDependencies):
       // one request: that it is answered suffices, whether the page has a key or not
       const { observedAtMs, answeredAtMs = observedAtMs } = await listing.page(
         bucket,
-        { prefix, after: '', limit: 1, from: 'start' },
+        { prefix, after: '', limit: 1, followMsMax: 0 },
         either,
       );
       await objects.probeBucket(bucket.bucket, either);

@@ -13,8 +13,6 @@ import { inTime } from '../../domain/in-time.ts';
 
 /** One write a second for each record. Even a hundred workers stay far below what a store can take. */
 const INTERVAL_MS = 1_000;
-/** Above this many records the writer forgets those that are idle, at most once an interval. */
-const RECORDS_SWEEP_AT = 1_000;
 /** How many records are written at the same time: one message may name thousands of buckets. */
 const WRITES_MAX = 16;
 
@@ -32,44 +30,20 @@ interface Batch<Item> {
   readonly written: PromiseWithResolvers<void>;
 }
 
-interface RecordWrites<Item> {
-  next: Batch<Item> | undefined;
-  isRunning: boolean;
-  /** The next write is not before this moment of the monotonic clock. */
-  nextWriteAtMs: number;
-}
-
 /** Creates the writer. Its promise resolves when the item is stored, alone or merged with others; it rejects with that write's error, or with the signal's reason. */
 export function createCoalescingWriter<Item>({ clock, merge, write, intervalMs = INTERVAL_MS }: CoalescingDependencies<Item>) {
-  const records = new Map<string, RecordWrites<Item>>();
+  /** What the next write of each record stores. A record is here until an interval after its last write. */
+  const records = new Map<string, Batch<Item> | undefined>();
   const writes = new PQueue({ concurrency: WRITES_MAX });
-  let sweepAtMs = 0;
 
   return async function writeCoalesced(id: string, item: Item, signal?: AbortSignal): Promise<void> {
     signal?.throwIfAborted();
-    const own = writesOf(id);
-    const batch = joined(own.next, item);
-    own.next = batch;
-    if (!own.isRunning) void run(id, own);
+    const isIdle = !records.has(id);
+    const batch = joined(records.get(id), item);
+    records.set(id, batch);
+    if (isIdle) void run(id);
     await inTime(batch.written.promise, signal);
   };
-
-  function writesOf(id: string): RecordWrites<Item> {
-    const known = records.get(id);
-    if (known !== undefined) return known;
-    if (records.size >= RECORDS_SWEEP_AT && clock.monotonicMs() >= sweepAtMs) forgetIdle();
-    const own = { next: undefined, isRunning: false, nextWriteAtMs: 0 };
-    records.set(id, own);
-    return own;
-  }
-
-  function forgetIdle(): void {
-    // a scan for each of thousands of new records would find none that is idle yet
-    sweepAtMs = clock.monotonicMs() + intervalMs;
-    for (const [id, own] of records) {
-      if (!own.isRunning && own.nextWriteAtMs <= clock.monotonicMs()) records.delete(id);
-    }
-  }
 
   function joined(batch: Batch<Item> | undefined, item: Item): Batch<Item> {
     if (batch !== undefined) return { item: merge(batch.item, item), written: batch.written };
@@ -79,21 +53,19 @@ export function createCoalescingWriter<Item>({ clock, merge, write, intervalMs =
     return { item, written };
   }
 
-  async function run(id: string, own: RecordWrites<Item>): Promise<void> {
-    own.isRunning = true;
-    while (own.next !== undefined) {
-      const waitMs = own.nextWriteAtMs - clock.monotonicMs();
+  async function run(id: string): Promise<void> {
+    while (records.get(id) !== undefined) {
+      let nextAtMs = 0;
+      await writes.add(async () => {
+        // items have joined it until now
+        const batch = records.get(id);
+        records.set(id, undefined);
+        nextAtMs = clock.monotonicMs() + intervalMs;
+        if (batch !== undefined) await write(id, batch.item).then(batch.written.resolve, batch.written.reject);
+      });
+      const waitMs = nextAtMs - clock.monotonicMs();
       if (waitMs > 0) await clock.sleep(waitMs);
-      await writes.add(() => writeNext(id, own));
     }
-    own.isRunning = false;
-  }
-
-  async function writeNext(id: string, own: RecordWrites<Item>): Promise<void> {
-    const batch = own.next;
-    if (batch === undefined) return;
-    own.next = undefined;
-    own.nextWriteAtMs = clock.monotonicMs() + intervalMs;
-    await write(id, batch.item).then(batch.written.resolve, batch.written.reject);
+    records.delete(id);
   }
 }
