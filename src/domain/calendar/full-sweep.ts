@@ -1,58 +1,40 @@
 /**
  * The scheduled re-index of every bucket, whatever its source: events may be lost where nothing sees it. It also shows that the
- * index is right. Each bucket has a schedule, whose interval is a week by default:
+ * index is right. Each bucket has one an interval, which is a week by default, at its own time in it:
  *
  *   (new) ──► waits for its time in the interval ──► due ──job begun──► waits an interval
  *                                                     ▲                    │
  *                                                     └──── the job failed ┘ six hours later
  */
 import { createHash } from 'node:crypto';
-import type { JobRecord } from '../reindex/job.ts';
-import type { ScheduleRecord } from './schedule.ts';
+import type { BucketRecord } from '../bucket.ts';
+import { hasEnded, type JobRecord } from '../reindex/job.ts';
 
 /** Four attempts a day: enough time between them for an operator to notice and correct the cause. */
 const RETRY_MS = 21_600_000;
 
-export type FullSweepAction =
-  | { readonly kind: 'wait' }
-  /** No job is due, but the record must be stored. */
-  | { readonly kind: 'store'; readonly record: ScheduleRecord }
-  | { readonly kind: 'begin' };
+type Swept = Pick<BucketRecord, 'bucket' | 'createdAtMs' | 'sweep' | 'lastComparedAtMs'>;
 
-/** The name of a bucket's schedule. */
-export function fullSweepName(bucket: string): string {
-  return `full-sweep:${bucket}`;
-}
-
-export interface FullSweepLook {
-  readonly bucket: string;
+interface SweepLook {
   readonly nowMs: number;
   readonly intervalMs: number;
-  readonly job: JobRecord | undefined;
 }
 
-/** The action that is due now. `job`: the one that the record names, if it still exists. */
-export function fullSweepAction(current: ScheduleRecord | undefined, { bucket, nowMs, intervalMs, job }: FullSweepLook): FullSweepAction {
-  if (current === undefined)
-    return { kind: 'store', record: { name: fullSweepName(bucket), dueAtMs: nowMs + offsetMs(bucket, intervalMs) } };
+/** Whether a job may be due, by the bucket's record alone. */
+export function maySweepBeDue(bucket: Swept, look: SweepLook): boolean {
+  const { sweep, lastComparedAtMs = 0 } = bucket;
+  const mayHaveFailed = sweep !== undefined && lastComparedAtMs < sweep.atMs && look.nowMs >= sweep.atMs + RETRY_MS;
+  return mayHaveFailed || isSweepDue(bucket, undefined, look);
+}
+
+/** Whether a job is due. `job`: the last one of the schedule, if it still exists. */
+export function isSweepDue({ bucket, createdAtMs, sweep }: Swept, job: JobRecord | undefined, { nowMs, intervalMs }: SweepLook): boolean {
   // a paused job waits for an operator; a cancelled one was not wanted, so the next is begun an interval later
-  if (job !== undefined && (job.state === 'queued' || job.state === 'running' || job.state === 'paused')) return { kind: 'wait' };
-  if (job?.state === 'failed') {
-    const { jobId: _, ...rest } = current;
-    return { kind: 'store', record: { ...rest, dueAtMs: Math.min(current.dueAtMs, nowMs + RETRY_MS), lastError: `${job.id} failed` } };
-  }
+  if (job !== undefined && !hasEnded(job)) return false;
+  if (job?.state === 'failed' && nowMs >= (job.finishedAtMs ?? job.createdAtMs) + RETRY_MS) return true;
+  const dueAtMs = sweep === undefined ? createdAtMs + offsetMs(bucket, intervalMs) : sweep.atMs + intervalMs;
   // a time further ahead than this was set by a wrong clock, or under a longer interval
-  const isDue = current.dueAtMs <= nowMs || current.dueAtMs > nowMs + 2 * intervalMs;
-  return isDue ? { kind: 'begin' } : { kind: 'wait' };
-}
-
-/** The record once a job has begun. */
-export function fullSweepBegun(
-  bucket: string,
-  jobId: string,
-  { nowMs, intervalMs }: Pick<FullSweepLook, 'nowMs' | 'intervalMs'>,
-): ScheduleRecord {
-  return { name: fullSweepName(bucket), dueAtMs: nowMs + intervalMs, lastStartedAtMs: nowMs, jobId };
+  return dueAtMs <= nowMs || dueAtMs > nowMs + 2 * intervalMs;
 }
 
 /** The bucket's time in the interval, derived from its name: buckets that were connected on one day must not all be listed in the same hour each week. */

@@ -17,8 +17,6 @@ export const scheduleSchema = z.object({
   lastError: z.string().optional(),
   /** Number of consecutive runs that failed. */
   failures: z.number().optional(),
-  /** The job that the last run started. */
-  jobId: z.string().optional(),
   /** Of a sweep over all buckets: the bucket that its last run visited last, if there were more. */
   place: z.string().optional(),
 });

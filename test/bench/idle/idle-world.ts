@@ -9,7 +9,6 @@ import { createOpenSearchStore } from '../../../src/adapters/opensearch/store.ts
 import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
 import { systemClock } from '../../../src/adapters/system-clock.ts';
 import type { BucketRecord } from '../../../src/domain/bucket.ts';
-import { fullSweepName } from '../../../src/domain/calendar/full-sweep.ts';
 import type { ConnectionRecord } from '../../../src/domain/provisioning/connection.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
@@ -157,6 +156,7 @@ async function storeAged(
     waySinceMs: createdAtMs,
     checkedAtMs: at(DAY_MS),
     lastComparedAtMs: at(WEEK_MS),
+    sweep: { jobId: 'none', atMs: at(WEEK_MS) },
     connectionCheck: { state: 'ok', atMs: at(HOUR_MS), sinceMs: createdAtMs, findings: [], wasInOrder: true },
   };
   await updateRecord(state, refs.bucket(bucket), () => aged, 'soon');
@@ -169,6 +169,4 @@ async function storeAged(
     },
     'soon',
   );
-  const schedule = { name: fullSweepName(bucket), dueAtMs: at(WEEK_MS) + WEEK_MS };
-  await updateRecord(state, refs.schedule(schedule.name), () => schedule, 'soon');
 }
