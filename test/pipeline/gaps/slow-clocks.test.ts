@@ -1,15 +1,8 @@
 /** Wrong clocks of S3, of the worker that begins a job and of the process that notices a loss: none closes a gap by a job that began before the loss was noticed. */
 import { describe, expect, it } from 'vitest';
-import { markId } from '../../../src/domain/gaps/dirty.ts';
-import { noCounts } from '../../../src/domain/reindex/counts.ts';
 import { coversBefore } from '../../../src/domain/reindex/covers.ts';
-import { noteIndex } from '../../../src/pipeline/buckets/index-identity.ts';
-import { noteProof, openChangeGap } from '../../../src/pipeline/gaps/connection-gaps.ts';
 import { createGapReports, type GapReports } from '../../../src/pipeline/gaps/reports.ts';
 import type { Clock } from '../../../src/pipeline/ports/clock.ts';
-import { createCheckConnection } from '../../../src/pipeline/provision/watch.ts';
-import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
-import { noteCompared } from '../../../src/pipeline/reindex-jobs/compared.ts';
 import { createGapWorld } from '../../support/worlds/gaps.ts';
 
 const MINUTE_MS = 60_000;
@@ -80,100 +73,4 @@ describe('with a reporter, a worker and an S3 whose clocks are wrong by a quarte
       expect((await world.closed()).at(-1)?.jobId).not.toBe(first.jobId);
     },
   );
-});
-
-/** Each process that reports with the time of its machine. */
-const reporters: readonly (readonly [string, (world: GapWorld, wrongMs: number) => Promise<unknown>])[] = [
-  ['events that were lost', (world, wrongMs) => reportsOf(world, wrongMs).report({ ...LOSS, reason: 'r', seenAtMs: 0 })],
-  [
-    'an index that was replaced',
-    async (world, wrongMs) => {
-      await updateRecord(world.state, refs.bucket('photos'), (record) => record && { ...record, indexId: 'old' });
-      return noteIndex(
-        {
-          state: world.state,
-          clock: clockOf(world, wrongMs),
-          gaps: reportsOf(world, wrongMs),
-          objects: { identities: async () => ['new'] },
-        },
-        'photos',
-      );
-    },
-  ],
-  [
-    'a report that found differences',
-    async (world, wrongMs) => {
-      const atMs = world.clock.nowMs() + wrongMs;
-      const report = {
-        id: 'job-r',
-        bucket: 'photos',
-        prefix: '',
-        mode: 'report',
-        requestedBy: 'p',
-        state: 'running',
-        createdAtMs: atMs,
-      } as const;
-      await noteCompared(world.state, report, { atMs, counts: { ...noCounts, missing: 1 } });
-    },
-  ],
-  [
-    'a connection that is broken',
-    async (world, wrongMs) => {
-      const finding = {
-        severity: 'broken',
-        code: 'queue.missing',
-        resource: 'q',
-        what: 'it is missing',
-        why: 'w',
-        fix: 'x',
-        blocks: true,
-      } as const;
-      const { state, telemetry } = world;
-      const checkConnection = createCheckConnection({
-        state,
-        telemetry,
-        clock: clockOf(world, wrongMs),
-        gaps: reportsOf(world, wrongMs),
-        provisioning: { diagnose: async () => [finding] },
-      });
-      const record = await readRecord(state, refs.bucket('photos'));
-      // it was in order until now
-      const check = { state: 'ok' as const, atMs: 0, sinceMs: 0, findings: [], wasInOrder: true };
-      if (record !== undefined) await checkConnection({ ...record, connectionCheck: check });
-    },
-  ],
-  [
-    'a connection that was changed',
-    (world, wrongMs) => openChangeGap({ state: world.state, clock: clockOf(world, wrongMs) }, { bucket: 'photos', source: 'notification' }),
-  ],
-  [
-    'the proof of a bucket’s events',
-    async (world, wrongMs) => {
-      await updateRecord(world.state, refs.gap(markId('photos')), (mark) => mark && { ...mark, unproven: 'events' as const });
-      const record = await readRecord(world.state, refs.bucket('photos'));
-      if (record !== undefined) await noteProof({ state: world.state, clock: clockOf(world, wrongMs) }, record);
-    },
-  ],
-  [
-    'the proof of a bucket whose gap knows of none that is missing',
-    async (world, wrongMs) => {
-      const record = await readRecord(world.state, refs.bucket('photos'));
-      if (record !== undefined) await noteProof({ state: world.state, clock: clockOf(world, wrongMs) }, record);
-    },
-  ],
-];
-
-describe('Fix: by a process whose clock is a quarter of an hour behind', () => {
-  it.each(reporters)('%s is not closed by a job that had begun', async (_, report) => {
-    const world = await createGapWorld();
-    await world.tell({ kind: 'loss' });
-    await world.after(2 * MINUTE_MS);
-    await begin(world, { s3Ms: 0, workerMs: 0 });
-    await world.clock.advance(MINUTE_MS);
-    await report(world, -WRONG_MS);
-    expect((await end(world)).isClosed).toBe(false);
-    // nor by a later look at that job
-    await world.round();
-    expect(await world.gap()).toBeDefined();
-  });
 });

@@ -1,6 +1,7 @@
 /**
  * What must be true in every year: each reported change is repaired in time, no gap is closed without a job that covers it, no
- * job stands still, none is begun again and again, and none deletes without consent.
+ * job stands still, none is begun again and again, none deletes without consent or more than a person consented to, and no status
+ * is green over a change that was reported, or once all is quiet over any difference.
  *
  * **How long a change may wait for its repair**, counted from its report, or from the mark's lastSeen where that lies ahead. Derived
  * from docs/operate/reindex-gaps.md:
@@ -17,6 +18,7 @@
  */
 import { isHeld, markId, type DirtyMark, type GapReport, type MarkKind } from '../../../../src/domain/gaps/dirty.ts';
 import { lastBeginOf } from '../../../../src/domain/reindex/covers.ts';
+import { keysOverlap, type WaitingDeletes } from '../../../../src/domain/gaps/waiting-deletes.ts';
 import type { JobRecord } from '../../../../src/domain/reindex/job.ts';
 import { readRecord, refs } from '../../../../src/pipeline/records/stored.ts';
 import { DAY_MS, HOUR_MS, SKEWS_MS, type World } from './world.ts';
@@ -77,8 +79,13 @@ export interface Ledger {
   /** The bucket is no longer connected, or is connected again. */
   reset(bucket: string): void;
   gapClosed(mark: DirtyMark, jobId: string): void;
+  deleted(jobId: string, count: number): void;
+  /** A person allowed this job so many of the deletions that waited. */
+  allowed(jobId: string, count: number): void;
   /** Looks at everything; to be called after each step. */
   check(): Promise<void>;
+  /** Looks at what all have been told, now that nothing has happened for long. */
+  checkQuiet(): Promise<void>;
 }
 
 /** Creates the ledger of a world, which exists by the first call. */
@@ -96,6 +103,10 @@ export function createLedger(worldOf: () => World): Ledger {
   const begunAtMs = new Map<string, readonly number[]>();
   const seenJobs = new Set<string>();
   const consented = new Set<string>();
+  const deletedBy = new Map<string, number>();
+  const allowedTo = new Map<string, number>();
+  /** The deletions of each bucket that waited at the last look. */
+  let waited = new Map<string, readonly WaitingDeletes[]>();
   /** Since when the job of each bucket has been able to run. */
   const runningSince = new Map<string, { readonly jobId: string; readonly atMs: number }>();
 
@@ -121,7 +132,8 @@ export function createLedger(worldOf: () => World): Ledger {
     if (repaired.length === 0) return;
     duties = duties.filter((duty) => !repaired.includes(duty));
     if ((job.counts?.held ?? 0) > 0) {
-      if (!(await worldOf().isWaiting(job.bucket))) violated(`${job.id} of ${job.bucket} held deletions back, and no record says so`);
+      if ((await worldOf().waiting(job.bucket)).length === 0)
+        violated(`${job.id} of ${job.bucket} held deletions back, and no record says so`);
       return;
     }
     const found = await worldOf().found(job.bucket);
@@ -155,7 +167,7 @@ export function createLedger(worldOf: () => World): Ledger {
     const world = worldOf();
     const job = await world.latestJob(bucket);
     if (job !== undefined) noteBegun(job);
-    if (job !== undefined) checkConsent(job);
+    if (job !== undefined) await checkConsent(job);
     if (job?.state === 'done') await noteDone(job);
     const isRunning = job !== undefined && (job.state === 'queued' || job.state === 'running');
     if (!isRunning || world.troubles.has(bucket)) return void runningSince.delete(bucket);
@@ -179,10 +191,21 @@ export function createLedger(worldOf: () => World): Ledger {
     if (recent.length > JOBS_MAX) violated(`${recent.length} jobs were begun for gaps of ${bucket} within a day`);
   }
 
-  /** A job without a limit deletes what was announced, and nothing but that was reported before it began. */
-  function checkConsent({ id, bucket, prefix, deletions, beginOrder = 0 }: JobRecord): void {
-    if (deletions === undefined || consented.has(id)) return;
+  /**
+   * A job without a limit deletes what was announced, and nothing but that was reported before it began. While deletions wait, it deletes
+   * what a person has allowed to it. Whatever becomes of its processes, none deletes more.
+   */
+  async function checkConsent({ id, bucket, prefix, deletions, beginOrder = 0 }: JobRecord): Promise<void> {
+    if (deletions === undefined) return;
+    const { limit = Infinity } = deletions;
+    if ((deletedBy.get(id) ?? 0) > limit) violated(`${id} of ${bucket} has deleted ${deletedBy.get(id)}, and may delete ${limit}`);
+    if (consented.has(id)) return;
     consented.add(id);
+    const now = await worldOf().waiting(bucket);
+    const waits = (waited.get(bucket) ?? []).filter(
+      (each) => keysOverlap(each.prefix, prefix) && now.some(({ jobId }) => jobId === each.jobId),
+    );
+    if (waits.length > 0 && limit > (allowedTo.get(id) ?? 0)) violated(`${id} of ${bucket} deletes ${limit} beyond consent`);
     if (deletions.limit !== undefined) return;
     const known = duties.filter((duty) => duty.bucket === bucket && duty.key === undefined && duty.order < beginOrder);
     const isAnnounced = known.length > 0 && known.every(({ kind }) => ANNOUNCING.has(kind)) && prefix === '';
@@ -203,6 +226,11 @@ export function createLedger(worldOf: () => World): Ledger {
       violated(`a change of ${duty.markId} was not repaired within ${(allowedMs / HOUR_MS).toFixed(1)} h: ${JSON.stringify(mark)}`);
       duty.sinceMs = Infinity;
     }
+  }
+
+  async function checkStatuses(): Promise<void> {
+    for (const bucket of new Set(duties.map((duty) => duty.bucket)))
+      if ((await worldOf().status(bucket))?.state === 'ok') violated(`${bucket} is said to be right over a change that was reported`);
   }
 
   return {
@@ -234,10 +262,24 @@ export function createLedger(worldOf: () => World): Ledger {
       brokenBuckets.delete(bucket);
     },
     gapClosed: (mark, jobId) => void closed.push({ mark, jobId }),
+    deleted: (jobId, count) => void deletedBy.set(jobId, (deletedBy.get(jobId) ?? 0) + count),
+    allowed: (jobId, count) => void allowedTo.set(jobId, count),
     async check() {
       for (const bucket of worldOf().s3s.keys()) await checkJob(bucket);
       await checkClosed();
       await checkDuties();
+      await checkStatuses();
+      const waiting = [...worldOf().s3s.keys()].map(async (bucket) => [bucket, await worldOf().waiting(bucket)] as const);
+      waited = new Map(await Promise.all(waiting));
+    },
+    async checkQuiet() {
+      for (const [bucket, { objects }] of worldOf().s3s) {
+        if (!(await worldOf().isConnected(bucket))) continue;
+        const differing = (await worldOf().found(bucket)).symmetricDifference(new Set(objects.keys()));
+        const status = await worldOf().status(bucket);
+        if (differing.size > 0 && status?.state === 'ok')
+          violated(`${bucket} is said to be right, and differs: ${[...differing].join(', ')}`);
+      }
     },
   };
 }

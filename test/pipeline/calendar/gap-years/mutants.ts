@@ -142,6 +142,11 @@ export const mutants: Readonly<Record<string, { readonly views: Partial<Views>; 
     finds: /without consent/,
     seed: 1,
   },
+  'deletions that wait are forgotten': {
+    views: { workers: reading('bucket', (bucket) => omit(bucket, 'waiting')) },
+    finds: /beyond consent|no record says so/,
+    seed: 1,
+  },
   'what a person stopped is begun again': {
     views: { closing: reading('gap', (mark) => omit(mark, 'held')) },
     finds: /although a person stopped it/,

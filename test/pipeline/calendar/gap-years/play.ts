@@ -33,6 +33,7 @@ const RATES = {
   emptied: 0.008,
   disconnect: 0.008,
   pause: 0.012,
+  lost: 0.05,
   late: 0.02,
   change: 0.03,
   broken: 0.02,
@@ -61,7 +62,10 @@ export async function playYear(
     if (held.world === undefined) throw new Error('there is no world yet');
     return held.world;
   });
-  const world = await createWorld(random, mutant, { gapClosed: (mark, jobId) => ledger.gapClosed(mark, jobId) });
+  const world = await createWorld(random, mutant, {
+    gapClosed: (mark, jobId) => ledger.gapClosed(mark, jobId),
+    deleted: (jobId, count) => ledger.deleted(jobId, count),
+  });
   held.world = world;
   const story: Story = { world, ledger, random, plans: [], burstUntilMs: new Map() };
   // in real time, minutes or hours of the story would pass while a writer waits for another one
@@ -83,6 +87,7 @@ async function playDays(story: Story, days: number): Promise<void> {
     if (nowMs < endMs - QUIET_DAYS * DAY_MS) for (const bucket of buckets) await happens(story, bucket, sinceDays);
     else world.troubles.clear();
   }
+  await ledger.checkQuiet();
 }
 
 /** Lets time pass: seconds while there is work, minutes otherwise. */
@@ -157,6 +162,8 @@ async function happens(story: Story, bucket: SimBucket, days: number): Promise<v
   const isBurst = (burstUntilMs.get(name) ?? 0) > nowMs;
   if (isBurst && chance(random, 4 * days)) await report(story, name, true);
   if (chance(random, RATES.report * days)) await report(story, name);
+  // without a trace: only a compare of the whole bucket finds it
+  if (chance(random, RATES.lost * days)) await world.put(name, `d/${random.integer(0, 9)}`, false);
   if (chance(random, RATES.manual * days)) await manual(story, name, chance(random, 0.3));
   if (chance(random, RATES.trouble * days)) trouble(story, name);
   if (chance(random, RATES.emptied * days)) await empty(story, name);
@@ -233,12 +240,10 @@ async function breakWiring(story: Story, { name, source }: SimBucket): Promise<v
   });
 }
 
-async function manual(story: Story, bucket: string, isNow: boolean, allowDeletes?: number): Promise<void> {
-  const wishes = { ...(isNow && { now: true }), ...(allowDeletes !== undefined && { allow_deletes: allowDeletes }) };
-  const started = await asked(story, story.world.jobs.request(reindexRequest({ bucket, ...wishes }), 'person'));
+async function manual(story: Story, bucket: string, isNow: boolean): Promise<void> {
+  const started = await asked(story, story.world.jobs.request(reindexRequest({ bucket, now: isNow }), 'person'));
   // the person tries again until the bucket is free
-  if (started === undefined && !isNow && (await story.world.isConnected(bucket)))
-    later(story, HOUR_MS, () => manual(story, bucket, isNow, allowDeletes));
+  if (started === undefined && !isNow && (await story.world.isConnected(bucket))) later(story, HOUR_MS, () => manual(story, bucket, isNow));
 }
 
 function trouble(story: Story, bucket: string): void {
@@ -271,9 +276,12 @@ function decideLater(story: Story, bucket: string): void {
   const decide = async (): Promise<void> => {
     if (!(await world.isConnected(bucket))) return;
     const isStopped = (await world.gaps()).some((mark) => mark.bucket === bucket && mark.held?.jobId !== undefined);
-    if (isStopped || (await world.isWaiting(bucket))) {
-      ledger.disturbed(bucket);
-      await manual(story, bucket, false, 1_000);
+    const waiting = await world.waiting(bucket);
+    if (isStopped || waiting.length > 0) ledger.disturbed(bucket);
+    if (isStopped) await manual(story, bucket, false);
+    for (const { jobId, count } of waiting) {
+      if (chance(random, 0.3)) await asked(story, world.jobs.decline(jobId));
+      else ledger.allowed((await asked(story, world.jobs.allow(jobId, 'person')))?.id ?? '', count);
     }
     if (world.clock.nowMs() < untilMs) later(story, DAY_MS, decide);
   };
@@ -282,7 +290,7 @@ function decideLater(story: Story, bucket: string): void {
 
 async function disconnect(story: Story, bucket: SimBucket): Promise<void> {
   const { world, ledger, random } = story;
-  await asked(story, world.disconnect(bucket.name));
+  await asked(story, world.disconnect(bucket.name, undefined, { keepDocuments: chance(random, 0.5) }));
   ledger.reset(bucket.name);
   const pauseMs = random.pick([MINUTE_MS, HOUR_MS, 2 * DAY_MS]);
   later(story, pauseMs, async () => {
@@ -307,5 +315,5 @@ async function disturb(story: Story, bucket: string): Promise<void> {
   if (stopped !== undefined) ledger.stopped(job);
   if (isCancelled) return;
   if (chance(random, 0.6))
-    later(story, random.integer(1, 40 * 24) * HOUR_MS, async () => void (await asked(story, world.jobs.resume(job.id, {}))));
+    later(story, random.integer(1, 40 * 24) * HOUR_MS, async () => void (await asked(story, world.jobs.resume(job.id))));
 }

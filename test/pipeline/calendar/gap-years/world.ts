@@ -3,6 +3,7 @@
  * state and S3 of the tests, in virtual time. ledger.ts judges what happens.
  */
 import type { BucketSource } from '../../../../src/domain/bucket.ts';
+import { bucketStatus, type BucketStatus } from '../../../../src/domain/bucket-status.ts';
 import { CLOSE_GAPS_NAME } from '../../../../src/domain/calendar/schedule.ts';
 import { documentOf, type PresentState } from '../../../../src/domain/documents/document.ts';
 import { FaultError, type FaultCode } from '../../../../src/domain/fault.ts';
@@ -21,6 +22,7 @@ import { createGapReports } from '../../../../src/pipeline/gaps/reports.ts';
 import type { Clock } from '../../../../src/pipeline/ports/clock.ts';
 import type { BucketListing, ObjectStorage } from '../../../../src/pipeline/ports/storage.ts';
 import type { StateStore } from '../../../../src/pipeline/ports/state.ts';
+import type { Store } from '../../../../src/pipeline/ports/store.ts';
 import type { Telemetry } from '../../../../src/pipeline/ports/telemetry.ts';
 import { listAllRecords, readRecord, refs } from '../../../../src/pipeline/records/stored.ts';
 import { tidyJobs } from '../../../../src/pipeline/reindex-jobs/job-ends.ts';
@@ -59,6 +61,8 @@ export type Trouble = Extract<FaultCode, 'object.denied' | 's3.unavailable' | 'b
 
 export interface Hooks {
   readonly gapClosed: (mark: DirtyMark, jobId: string) => void;
+  /** So many documents became tombstones while this job occupied the bucket. */
+  readonly deleted: (jobId: string, count: number) => void;
 }
 
 export type World = Awaited<ReturnType<typeof createWorld>>;
@@ -133,7 +137,7 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
       workers.add(
         startWorker({
           name: `worker-${started}`,
-          store: { ...store, state: views.workers(state) },
+          store: { ...store, objects: watchingDeletes(store, hooks), state: views.workers(state) },
           s3,
           clock: views.workerClock(own),
           telemetry,
@@ -194,8 +198,15 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
       const job = await this.latestJob(bucket);
       return job !== undefined && occupiesBucket(job) ? job : undefined;
     },
-    /** Whether deletions of the bucket wait for a person. */
-    isWaiting: async (bucket: string) => ((await readRecord(state, refs.bucket(bucket)))?.waiting ?? []).length > 0,
+    /** The deletions of the bucket that wait for a person. */
+    waiting: async (bucket: string) => (await readRecord(state, refs.bucket(bucket)))?.waiting ?? [],
+    /** How far the bucket's index can be relied on, as people are told. */
+    async status(bucket: string): Promise<BucketStatus | undefined> {
+      const record = await readRecord(state, refs.bucket(bucket));
+      const gaps = (await this.gaps()).filter((mark) => mark.bucket === bucket);
+      const facts = { waitsFor: undefined, unread: undefined, gaps, nowMs: clock.nowMs(), compareIntervalMs: 7 * DAY_MS };
+      return record && bucketStatus({ record, ...facts });
+    },
     isConnected: async (bucket: string) => (await state.get(refs.bucket(bucket).id)) !== undefined,
     /** An object, and its document if an event told of it. */
     async put(bucket: string, key: string, isTold: boolean): Promise<void> {
@@ -215,6 +226,24 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
 /** Nothing is kept of what a year reports. */
 function quietTelemetry(): Telemetry {
   return new Proxy(createFakeTelemetry(), { get: () => () => undefined });
+}
+
+/** The index, which says how many documents a job deleted. */
+function watchingDeletes({ objects, state }: Store, { deleted }: Hooks): Store['objects'] {
+  return {
+    ...objects,
+    async write(writes, signal) {
+      const [bucket = ''] = writes.map(({ document }) => document.bucket);
+      const keys = writes.map(({ document: { key } }) => key);
+      const before = await objects.getMany(bucket, keys);
+      const answers = await objects.write(writes, signal);
+      const count = writes.filter(
+        ({ document }, at) => document.deleted && before[at]?.deleted === false && answers[at]?.kind === 'written',
+      ).length;
+      if (count > 0) deleted((await readRecord(state, refs.bucket(bucket)))?.applyJobId ?? '', count);
+      return answers;
+    },
+  };
 }
 
 /** The state, which says when a gap was closed: its mark is removed, and the history names the job. */
