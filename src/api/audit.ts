@@ -32,7 +32,7 @@ export const auditRecord = auditRecordSchema
     parameters: z
       .record(z.string(), z.unknown())
       .exactOptional()
-      .describe('What was requested (such as `bucket`, `id`, `allow_deletes`), and once it is done what came of it (such as `job_id`).'),
+      .describe('What was requested (such as `bucket`, `id`, `prefix`), and once it is done what came of it (such as `job_id`).'),
   })
   .meta({ id: 'AuditRecord', description: 'One record of the audit. An act of an administrator has two: one before it and one after it.' });
 

@@ -6,27 +6,27 @@ import type { Cells } from './command.ts';
 import { differenceKinds, type DifferenceKind, type Job, type JobCounts } from './job.ts';
 
 /** Returns what a job does now. A change is shown immediately. */
-export function stageOf({ state, phase, paused_because: pausedBecause }: Job): string {
+export function stageOf({ state, phase }: Job): string {
   if (state === 'running') return phase === 'waiting' ? 'waiting for late events' : 'comparing';
-  return state === 'paused' && pausedBecause === 'deletion-limit' ? 'paused by the deletion limit' : state;
+  return state;
 }
 
-/** Whether a person has to decide on its deletions. */
-export function isHeldByLimit({ state, paused_because: reason }: Job): boolean {
-  return state === 'paused' && reason === 'deletion-limit';
+/** How many deletions a job that has ended held back: a person decides about them. */
+export function heldBack({ state, mode, counts }: Job): number {
+  return state === 'done' && mode === 'apply' ? (counts?.held ?? 0) : 0;
 }
 
-/** Returns what the user can do about a job that its deletion limit holds, or that could not fill in what it was to. */
+/** Returns what the user can do about the deletions that a job held back, or about what it could not fill in. */
 export function jobAdvice(job: Job): readonly string[] {
-  if (!isHeldByLimit(job)) return unfilledText(job);
-  const { reserved = 0, waiting = 0 } = job.deletions ?? {};
+  const held = heldBack(job);
+  if (held === 0) return unfilledText(job);
   const isEmptied = job.counts?.listed === 0;
   return [
-    `The deletion limit holds the job: ${countText(waiting, 'document')} ${waiting === 1 ? 'waits' : 'wait'} to be deleted, and ${countText(reserved)} were. Everything else is done.`,
-    `${isEmptied ? 'The bucket is empty, and all its documents would be deleted. Check that this is intended' : 'Check that the bucket is as intended'}. Then either allow as many in all:`,
-    `  \`tally jobs resume ${shellWord(job.id)} --allow-deletes ${reserved + waiting}\``,
+    `The deletion limit held ${countText(held, 'deletion')} back. Everything else is done.`,
+    `${isEmptied ? 'The bucket is empty, and all its documents would be deleted. Check that this is intended' : 'Check that the bucket is as intended'}. Then either allow them:`,
+    `  \`tally jobs allow ${shellWord(job.id)}\``,
     'or keep the documents:',
-    `  \`tally jobs cancel ${shellWord(job.id)}\``,
+    `  \`tally jobs decline ${shellWord(job.id)}\``,
   ];
 }
 
@@ -125,12 +125,12 @@ function troubleOf({ state, deletions, error, last_fault: lastFault }: Job): Cel
   };
 }
 
-function deletionsText({ limit, reserved, waiting }: NonNullable<Job['deletions']>): string {
-  const allowed = limit === undefined ? 'no limit' : `at most ${countText(limit, 'deletion')}`;
-  return `${allowed}, ${countText(reserved)} reserved${waiting === 0 ? '' : `, ${countText(waiting)} waiting`}`;
+function deletionsText({ limit, reserved }: NonNullable<Job['deletions']>): string {
+  return `${limit === undefined ? 'no limit' : `at most ${countText(limit, 'deletion')}`}, ${countText(reserved)} reserved`;
 }
 
 /** What a job held back is not done, although the job is. */
-export function stateText({ state, counts }: Job): string {
-  return state === 'done' && counts !== undefined && counts.held > 0 ? `done, ${countText(counts.held)} held` : state;
+export function stateText(job: Job): string {
+  const held = heldBack(job);
+  return held > 0 ? `done, ${countText(held)} held` : job.state;
 }

@@ -1,6 +1,6 @@
 /** A job as the API shows it. */
 import { z } from 'zod';
-import { jobModes, jobPhases, jobStates, pauseReasons } from '../domain/reindex/job.ts';
+import { jobModes, jobPhases, jobStates } from '../domain/reindex/job.ts';
 import { count, time } from './fields.ts';
 
 const jobFault = z.object({
@@ -26,7 +26,7 @@ const counts = z
     in_flight: count.describe('Objects that changed while they were compared. This is not drift.'),
     written: count.describe('Documents written, not counting tombstones.'),
     tombstones: count.describe('Documents deleted.'),
-    held: count.describe('Deletions that the limit held back.'),
+    held: count.describe('Deletions that the limit held back: they wait for a person.'),
     refused: count.describe('Documents that the index refused because of an error in the document itself. `examples` names them.'),
     bytes_listed: z.number().min(0).describe('The sizes of the objects listed, added up.'),
     list_requests: count.describe('LIST requests sent to S3.'),
@@ -77,17 +77,15 @@ export const job = z
     phase: z.enum(jobPhases).optional().describe('What a running job does: it waits for late events, or it compares.'),
     waits_until: time.optional().describe('When the wait for late events ends.'),
     covers_before: time.optional().describe('Changes made before this time are covered once the job is done.'),
-    paused_because: z.enum(pauseReasons).optional(),
     paused_ms: z.number().optional().describe('How long it has been paused in all since comparing began.'),
     deletions: z
       .object({
         limit: count.optional().describe('How many documents it may delete; absent: there is no limit.'),
         reserved: count.describe('How many of them it has reserved.'),
-        waiting: count.describe('How many deletions wait in all, of a job that the deletion limit has paused.'),
       })
       .optional()
       .describe('How many documents the job may delete, and how many it has.'),
-    allow_deletes: count.optional().describe('How many deletions the request allowed whatever the deletion limit says.'),
+    allow_deletes: count.optional().describe('How many of the deletions that waited a person has allowed to it.'),
     comparing_at: time.optional().describe('When comparing began.'),
     counts: counts.optional(),
     examples: examples

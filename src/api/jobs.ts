@@ -1,4 +1,4 @@
-/** Re-index jobs and drift reports: starting, following, pausing, resuming and cancelling them. */
+/** Re-index jobs and drift reports: starting, following, pausing, resuming and cancelling them, and deciding about the deletions that they held back. */
 import { z } from 'zod';
 import {
   noCounts,
@@ -17,9 +17,6 @@ import { exampleKinds, job, type DifferenceShown, type ExampleKind, type Job, ty
 import { jobAdvice, jobFields, stateText } from './job-texts.ts';
 import type { Row, RowKey } from './row.ts';
 
-/** The largest limit: more than any bucket holds, and far below the largest exact integer. */
-const DELETES_MAX = 1_000_000_000_000;
-const deletionsMax = z.int(must('must be a whole number')).min(0, 'must be at least 0').max(DELETES_MAX, `must be at most ${DELETES_MAX}`);
 const flag = z.boolean(must('must be true or false')).default(false);
 
 const reindexBody = z
@@ -35,9 +32,6 @@ const reindexBody = z
       ),
       now: flag.describe('Do not wait for late events. Such a job closes no gap.'),
       repair: flag.describe('Make the notification of the bucket in AWS again first. Only for the source notification.'),
-      allow_deletes: deletionsMax
-        .exactOptional()
-        .describe('Let the job delete up to this many documents in all, even where its deletion limit would stop it earlier.'),
     },
     must('must be an object'),
   )
@@ -49,24 +43,23 @@ const changeBody = z
   .union(
     [
       z.strictObject({
-        state: z.literal('running').describe('Resumes a paused job.'),
-        allow_deletes: deletionsMax
-          .exactOptional()
+        state: z
+          .enum(['paused', 'running', 'cancelled'])
           .describe(
-            'Let the job delete up to this many documents in all, those included that it has deleted already. A job that its deletion limit holds needs it.',
+            'Pauses a job that is queued or running: it stops after the page that it is comparing, and continues from there once it is resumed (`running`). Or cancels a job that has not ended.',
           ),
       }),
       z.strictObject({
-        state: z
-          .enum(['paused', 'cancelled'])
+        deletions: z
+          .enum(['allowed', 'declined'])
           .describe(
-            'Pauses a job that is queued or running: it stops after the page that it is comparing, and continues from there. Or cancels a job that has not ended.',
+            'What becomes of the deletions that the job held back. `allowed`: a new job, which is the answer, may make as many. `declined`: the documents stay, and the status of the bucket is `differs`, until another job finds them again.',
           ),
       }),
     ],
-    must('must be {"state": "paused"}, {"state": "cancelled"} or {"state": "running"}, which may have allow_deletes'),
+    must('must be {"state": "paused"}, "running" or "cancelled"; or {"deletions": "allowed"} or "declined"'),
   )
-  .describe('The state that is wanted.');
+  .describe('What is wanted of the job.');
 export type JobChange = z.output<typeof changeBody>;
 
 const jobColumns = columnsOf<Job>({
@@ -140,7 +133,7 @@ export const jobRows = {
   },
   'PATCH /v1/jobs/{id}': {
     operation: 'changeJob',
-    summary: 'Pauses, resumes or cancels a job.',
+    summary: 'Pauses, resumes or cancels a job, or decides about the deletions that it held back.',
     description: 'What it has written stays.',
     scope: 'operate',
     params,
@@ -152,6 +145,9 @@ export const jobRows = {
       'job.not-pausable',
       'job.not-resumable',
       'job.not-cancellable',
+      'job.nothing-waits',
+      'job.limit',
+      'bucket.not-connected',
       'job.conflict',
       'state.conflict',
       'audit.unavailable',
@@ -177,10 +173,25 @@ export const jobRows = {
       {
         words: 'jobs resume <id>',
         summary: 'Resumes a paused job.',
-        description: 'A job that its deletion limit holds needs --allow-deletes.',
         fixed: { state: 'running' },
         columns: jobFields,
         examples: [`tally jobs resume ${JOB.params.id}`],
+      },
+      {
+        words: 'jobs allow <id>',
+        summary: 'Allows the deletions that a job held back.',
+        description: 'It starts a new job, which deletes as many documents and no more. Look at the bucket first.',
+        fixed: { deletions: 'allowed' },
+        columns: jobFields,
+        examples: [`tally jobs allow ${JOB.params.id}`],
+      },
+      {
+        words: 'jobs decline <id>',
+        summary: 'Declines the deletions that a job held back.',
+        description: 'The documents stay, and the bucket is known to differ. The next job that finds them asks again.',
+        fixed: { deletions: 'declined' },
+        columns: jobFields,
+        examples: [`tally jobs decline ${JOB.params.id}`],
       },
     ],
   },
@@ -205,9 +216,8 @@ export function jobView(shown: JobView): Job {
     phase: shown.phase,
     waits_until: timeOfMaybe(shown.waitUntilMs),
     covers_before: timeOfMaybe(shown.coversBeforeMs),
-    paused_because: shown.pausedBecause,
     paused_ms: shown.pausedMs,
-    deletions: deletions && { limit: deletions.limit, reserved: deletions.reserved, waiting: deletions.waiting },
+    deletions: deletions && { limit: deletions.limit, reserved: deletions.reserved },
     allow_deletes: shown.allowDeletes,
     comparing_at: timeOfMaybe(shown.comparingAtMs),
     counts: shown.counts && countsView(shown.counts),

@@ -326,7 +326,7 @@ async function connectEmbedded({ state, operations, jobs, gaps, clock }: Core): 
   for (const { bucket } of earlier) {
     try {
       // it does not wait for late events: none comes from before the start
-      await jobs.start({ bucket, prefix: '', mode: 'apply', requestedBy: 'schedule', holds: true, now: true }, signal);
+      await jobs.start({ bucket, prefix: '', mode: 'apply', requestedBy: 'schedule', now: true }, signal);
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
       // a job of the bucket that has begun may have passed the keys

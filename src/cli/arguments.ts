@@ -90,14 +90,6 @@ export function registryOf({ registry }: { readonly registry?: string }): string
   return parsed.data;
 }
 
-/** More than any bucket holds. */
-const DELETES_MAX = 999_999_999_999;
-
-/** `--allow-deletes N`: how many documents a re-index may delete whatever its deletion limit says. */
-export function allowDeletesOption(description: string): Option {
-  return numberOption('--allow-deletes <n>', description, { min: 0, max: DELETES_MAX });
-}
-
 /** The option of a field of a row, by the name that its command gives it. */
 export function optionName(name: string, options: RowCommand['options'] = {}): string {
   return `--${(options[name] ?? name).replaceAll('_', '-')}`;

@@ -6,7 +6,7 @@ export const exitCodes = {
   failure: 1,
   drift: 2,
   cancelled: 3,
-  paused: 4,
+  held: 4,
   degraded: 5,
   broken: 6,
   notApplied: 7,
@@ -23,7 +23,7 @@ export const exitMeanings: Readonly<Record<keyof typeof exitCodes, string>> = {
   failure: 'failure: the request was refused, nothing of the plan can be applied, or the job that you waited for failed',
   drift: '`tally drift BUCKET` found drift',
   cancelled: 'the job that you waited for was cancelled',
-  paused: 'the job that you waited for is paused by its deletion limit and needs a decision',
+  held: 'the job that you waited for is done, but for deletions that it held back and that wait for your decision',
   degraded:
     '`tally doctor` found a connection that is degraded; or an apply has made everything, and whether events arrive depends on what it could not check, such as a trail',
   broken: '`tally doctor` found a connection that is broken, or could not read one',

@@ -3,9 +3,9 @@ import { type Command, Option } from 'commander';
 import { shellWord } from '../domain/commands.ts';
 import type { Context, Operations } from '../api/contract.ts';
 import type { Job } from '../api/job.ts';
-import { isHeldByLimit, jobAdvice, jobFields, stageOf } from '../api/job-texts.ts';
+import { heldBack, jobAdvice, jobFields, stageOf } from '../api/job-texts.ts';
 import type { ReindexRequest } from '../api/jobs.ts';
-import { allowDeletesOption, printing } from './arguments.ts';
+import { printing } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { printable } from '../domain/printable.ts';
 import { hasEnded, jobModes } from '../domain/reindex/job.ts';
@@ -32,30 +32,27 @@ export function addReindexCommand(program: Command, cli: Cli): void {
     .option('--fill', 'also write documents that lack an optional field, such as the storage class, or the enrichment of the bucket')
     .option('--now', 'do not wait for late events; such a job closes no gap')
     .addOption(new Option('--mode <mode>', 'apply: write the differences (default); report: only count them').choices(jobModes))
-    .addOption(allowDeletesOption('let the job delete up to <n> documents in all, even where its deletion limit would stop it earlier'))
     .option('--wait', 'wait until the job has ended; the exit code is 0 if it is done');
-  printing(reindex, 'tally reindex photos --prefix 2026/ --wait', 'tally reindex emptied-bucket --allow-deletes 20000').action(
-    async (bucket: string, options: ReindexOptions) => {
-      const { json: _, wait, ...body } = options;
-      await cli.withControl(async (control, context) => {
-        const job = await control.startReindex({ params: { bucket }, body }, context);
-        if (wait !== true) {
-          cli.print(options, job, () => `Job ${printable(job.id)} is queued.`);
-          cli.hint(options, `To see its progress: tally jobs ${shellWord(job.id)}`);
-          return;
-        }
-        cli.hint(options, `Job ${printable(job.id)} is queued.`);
-        const ended = await waitForJob(cli, { control, context, job, options });
-        if (ended === undefined) {
-          cli.leave(options, leftText(job));
-          return;
-        }
-        cli.print(options, ended, () => fieldsText(jobFields(ended)));
-        for (const line of jobAdvice(ended)) cli.hint(options, line);
-        cli.endWith(exitCodeOf(ended));
-      });
-    },
-  );
+  printing(reindex, 'tally reindex photos --prefix 2026/ --wait').action(async (bucket: string, options: ReindexOptions) => {
+    const { json: _, wait, ...body } = options;
+    await cli.withControl(async (control, context) => {
+      const job = await control.startReindex({ params: { bucket }, body }, context);
+      if (wait !== true) {
+        cli.print(options, job, () => `Job ${printable(job.id)} is queued.`);
+        cli.hint(options, `To see its progress: tally jobs ${shellWord(job.id)}`);
+        return;
+      }
+      cli.hint(options, `Job ${printable(job.id)} is queued.`);
+      const ended = await waitForJob(cli, { control, context, job, options });
+      if (ended === undefined) {
+        cli.leave(options, leftText(job));
+        return;
+      }
+      cli.print(options, ended, () => fieldsText(jobFields(ended)));
+      for (const line of jobAdvice(ended)) cli.hint(options, line);
+      cli.endWith(exitCodeOf(ended));
+    });
+  });
 }
 
 /** Waits for a job at the command line. The job continues when the command stops waiting. */
@@ -77,7 +74,7 @@ interface Wait {
 }
 
 /**
- * Shows the progress of the job until it has ended or its deletion limit waits for a decision. Returns the job as it is then, or
+ * Shows the progress of the job until it has ended. Returns the job as it is then, or
  * `undefined` after Ctrl-C. Rejects with the error that has kept the job from being read for two minutes.
  */
 export async function waitForJob(cli: Cli, { control, context, job, options }: Wait): Promise<Job | undefined> {
@@ -106,7 +103,7 @@ async function follow(parts: Follow, signal: AbortSignal): Promise<Job | undefin
     if (job !== undefined) {
       stall.look(job);
       progress.show(job);
-      if (hasEnded(job) || isHeldByLimit(job)) return job;
+      if (hasEnded(job)) return job;
     }
     await cli.clock.sleep(LOOK_INTERVAL_MS, signal).catch(() => undefined);
   }
@@ -160,12 +157,11 @@ function stallText(job: Job, seconds: number): string {
 export function exitCodeOf(job: Job): number {
   switch (job.state) {
     case 'done':
-      return exitCodes.ok;
+      return heldBack(job) > 0 ? exitCodes.held : exitCodes.ok;
     case 'cancelled':
       return exitCodes.cancelled;
-    case 'paused':
-      return exitCodes.paused;
     case 'failed':
+    case 'paused':
     case 'queued':
     case 'running':
       return exitCodes.failure;

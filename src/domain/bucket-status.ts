@@ -6,7 +6,7 @@
 import type { BucketRecord } from './bucket.ts';
 import { isUnusuallyLong } from './usual-interval.ts';
 import { dueAtMs, nextOf, whyOf, type DirtyMark } from './gaps/dirty.ts';
-import { allowingCommand, countOf } from './gaps/waiting-deletes.ts';
+import { countOf, outermost } from './gaps/waiting-deletes.ts';
 import type { Trouble } from './process-record.ts';
 
 /** The worst first: a bucket has the first of them that is true of it. */
@@ -19,7 +19,7 @@ export const bucketStates = [
   'waiting',
   /** A job held deletions back, and a person decides. */
   'deletions_held',
-  /** A report found differences, the index refuses documents, or S3 refuses what enrichment reads. */
+  /** A report found differences, a person declined deletions, the index refuses documents, or S3 refuses what enrichment reads. */
   'differs',
   /** No event has arrived by its connection since that was changed last. */
   'events_unproven',
@@ -181,6 +181,7 @@ const rules: readonly Rule[] = [
       act: 'doctor',
     },
   heldRule,
+  declinedRule,
   differsRule,
   ({ record: { refused } }) =>
     refused && {
@@ -205,13 +206,26 @@ const rules: readonly Rule[] = [
       : undefined,
 ];
 
-function heldRule({ record: { bucket, waiting = [] } }: StatusFacts): ReturnType<Rule> {
-  const count = countOf(waiting);
-  if (count === 0) return undefined;
-  const command = allowingCommand(bucket, waiting);
+function heldRule({ record: { waiting = [] } }: StatusFacts): ReturnType<Rule> {
+  const asked = waiting.filter(({ declinedAtMs }) => declinedAtMs === undefined);
+  const [first] = outermost(asked);
+  if (first === undefined) return undefined;
+  const count = countOf(asked);
   return {
     state: 'deletions_held',
-    sentence: `${countText(count, 'deletion')} ${count === 1 ? 'waits' : 'wait'} for you: look at the bucket, and if it is as intended, run \`${command}\``,
+    sentence: `${countText(count, 'deletion')} ${count === 1 ? 'waits' : 'wait'} for you: look at the bucket, and if it is as intended, run \`tally jobs allow ${first.jobId}\``,
+    sinceMs: Math.min(...asked.map(({ sinceMs }) => sinceMs)),
+    act: 'jobs',
+  };
+}
+
+/** They wait all the same: the next compare asks again. */
+function declinedRule({ record: { waiting = [] } }: StatusFacts): ReturnType<Rule> {
+  const count = countOf(waiting);
+  if (count === 0) return undefined;
+  return {
+    state: 'differs',
+    sentence: `${areText(count)} found that S3 does not have, because you declined to delete ${count === 1 ? 'its document' : 'their documents'}`,
     sinceMs: Math.min(...waiting.map(({ sinceMs }) => sinceMs)),
     act: 'jobs',
   };

@@ -89,9 +89,12 @@ export const waitingDeletesSchema = z.array(
   z.object({
     prefix: z.string(),
     count: z.number(),
-    /** The beginning of the job that counted them. */
+    /** The job that counted them, and its beginning. */
+    jobId: z.string(),
     order: z.number(),
     sinceMs: z.number(),
+    /** When a person declined them: they wait all the same, and the status says so again once another job has counted them. */
+    declinedAtMs: z.number().optional(),
   }),
 );
 export type WaitingDeletes = z.infer<typeof waitingDeletesSchema>;
@@ -139,6 +142,8 @@ export const bucketRecordSchema = z.object({
   unenriched: z.object({ jobId: z.string(), count: z.number(), atMs: z.number() }).optional(),
   /** Deletions that jobs held back, and that a person has not allowed. */
   waiting: waitingDeletesSchema.optional(),
+  /** The last scheduled compare that was begun (src/domain/calendar/full-sweep.ts). */
+  sweep: z.object({ jobId: z.string(), atMs: z.number() }).optional(),
   /** The last repair of the whole bucket that Tally began by itself: when it ended, and how long it compared. */
   repaired: z.object({ atMs: z.number(), comparingMs: z.number() }).optional(),
   /** What the watch of its connection found last. */

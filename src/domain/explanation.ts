@@ -144,9 +144,9 @@ function changeReason({ bucket, document, observedAtMs }: MismatchFacts, { lastM
 }
 
 /** Why a document is found although S3 has removed its object. */
-function removalReason({ bucket: { bucket, source }, status: { state } }: MismatchFacts): string {
+function removalReason({ bucket: { source }, status: { state } }: MismatchFacts): string {
   if (state === 'deletions_held') {
-    return `its deletion may be one of those that wait for a person; \`tally gaps --bucket ${bucket}\` shows the command that permits them`;
+    return `its deletion may be one of those that wait for a person; \`tally bucket list\` shows the command that allows them`;
   }
   const limits = source === 'routed' ? ' (audit trails report neither lifecycle expirations nor every key of a bulk delete)' : '';
   return `the event of its removal has not arrived yet, or was never sent${limits}; if this persists, re-index`;

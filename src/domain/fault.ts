@@ -215,7 +215,7 @@ export const faults = {
     circuit: 'object',
     jobs: 'wait',
     advice:
-      'Look at the bucket: its store may have lost its disk, or another store may answer at its address. Nothing more was deleted from the index. If the bucket was emptied on purpose, run `tally reindex NAME --allow-deletes N`.',
+      'Look at the bucket: its store may have lost its disk, or another store may answer at its address. Nothing more was deleted from the index. If the bucket was emptied on purpose, run `tally reindex NAME`, and then `tally jobs allow ID`.',
   },
   /** Neither HEAD nor LIST is permitted for the object. */
   'object.denied': {

@@ -63,8 +63,10 @@ export const requestErrors = {
   'job.not-cancellable': 409,
   /** The job cannot be paused in its state. */
   'job.not-pausable': 409,
-  /** The job is not paused, or needs a higher deletion limit to continue. */
+  /** The job is not paused. */
   'job.not-resumable': 409,
+  /** No deletions that this job held back wait for a person. */
+  'job.nothing-waits': 409,
   /** Tally does not write the bucket's notification with this source, so there is nothing to repair. */
   'job.repair-refused': 409,
   /** As many re-index jobs are open as the registry keeps. */

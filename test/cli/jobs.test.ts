@@ -9,9 +9,9 @@ import { createCliWorld } from './world.ts';
 const done: Job = { ...runningJob, state: 'done', progress: 1, finished_at: job.created_at };
 const held: Job = {
   ...runningJob,
-  state: 'paused',
-  paused_because: 'deletion-limit',
-  deletions: { limit: 1_000, reserved: 1_000, waiting: 12_345 },
+  state: 'done',
+  counts: { ...zeroCounts, listed: 5, held: 12_345 },
+  deletions: { limit: 1_000, reserved: 1_000 },
 };
 const failed: Job = {
   ...runningJob,
@@ -33,9 +33,9 @@ function worldOf(...course: readonly (Job | Error)[]) {
 describe('tally reindex', () => {
   it('asks for what its options say and does not wait', async () => {
     const world = createCliWorld();
-    const options = ['--prefix', '2026/', '--mode', 'report', '--fill', '--now', '--allow-deletes', '20000'];
+    const options = ['--prefix', '2026/', '--mode', 'report', '--fill', '--now'];
     const { exitCode, stdout, stderr } = await world.run('reindex photos', ...options);
-    const body = { prefix: '2026/', mode: 'report', fill: true, now: true, repair: false, allow_deletes: 20_000 };
+    const body = { prefix: '2026/', mode: 'report', fill: true, now: true, repair: false };
     expect(world.asked).toEqual([['startReindex', { params: { bucket: 'photos' }, body }]]);
     expect(world.contexts[0]?.actor).toEqual({ kind: 'local', user: 'alice', host: 'build-1' });
     expect({ exitCode, stdout, stderr }).toEqual({
@@ -73,7 +73,7 @@ describe('tally reindex', () => {
   it.each([
     ['failed', failed, 1],
     ['cancelled', { ...job, state: 'cancelled' as const }, 3],
-    ['paused by its deletion limit', held, 4],
+    ['done, but for deletions that it held back', held, 4],
   ])('--wait ends with a code of its own when the job is %s', async (_, end, code) => {
     expect((await worldOf(end).run('reindex photos --wait')).exitCode).toBe(code);
     expect((await worldOf(end).run('reindex photos --wait --json')).exitCode).toBe(code);
@@ -81,21 +81,19 @@ describe('tally reindex', () => {
 
   it('--wait says what the deletion limit waits for, and what to do', async () => {
     const { stdout, stderr } = await worldOf(held).run('reindex photos --wait');
-    expect(stdout).toMatch(/^state +paused by the deletion limit$/m);
-    expect(stdout).toMatch(/^deletions +at most 1,000 deletions, 1,000 reserved, 12,345 waiting$/m);
-    expect(stderr).toContain(
-      'The deletion limit holds the job: 12,345 documents wait to be deleted, and 1,000 were. Everything else is done.',
-    );
-    expect(stderr).toContain('tally jobs resume job-1 --allow-deletes 13345`\n');
-    expect(stderr).toContain('tally jobs cancel job-1');
+    expect(stdout).toMatch(/^held back +12,345$/m);
+    expect(stdout).toMatch(/^deletions +at most 1,000 deletions, 1,000 reserved$/m);
+    expect(stderr).toContain('The deletion limit held 12,345 deletions back. Everything else is done.');
+    expect(stderr).toContain('tally jobs allow job-1`\n');
+    expect(stderr).toContain('tally jobs decline job-1');
   });
 
   it('--wait names all that an emptied bucket would lose', async () => {
     const counts = { ...zeroCounts, scanned: 1_000, phantom: 1_000, held: 1_000 };
-    const emptied: Job = { ...held, counts, deletions: { limit: 0, reserved: 0, waiting: 1_000 } };
+    const emptied: Job = { ...held, counts, deletions: { limit: 0, reserved: 0 } };
     const { stderr } = await worldOf(emptied).run('reindex photos --wait');
     expect(stderr).toContain('The bucket is empty, and all its documents would be deleted.');
-    expect(stderr).toContain('tally jobs resume job-1 --allow-deletes 1000`\n');
+    expect(stderr).toContain('tally jobs allow job-1`\n');
   });
 
   it('--wait names a document that the index refused', async () => {

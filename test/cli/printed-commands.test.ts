@@ -23,7 +23,6 @@ const FILLED: Readonly<Record<string, string>> = {
 
 /** The same for what follows an option. */
 const FILLED_AFTER: Readonly<Record<string, string>> = {
-  '--allow-deletes': '5',
   '--bucket-account': '123456789012',
 };
 

@@ -122,14 +122,14 @@ describe('elsewhere', () => {
       progress.wait(1_000);
       progress.show({ ...runningJob, progress: step / 100 });
     }
-    progress.show({ ...runningJob, state: 'paused', paused_because: 'deletion-limit' });
+    progress.show({ ...runningJob, state: 'paused' });
     progress.end();
     expect(progress.screen().map((line) => line.split(',')[0])).toEqual([
       'job-1: queued',
       'job-1: 1 %',
       'job-1: 11 %',
       'job-1: 21 %',
-      'job-1: paused by the deletion limit',
+      'job-1: paused',
       '',
     ]);
   });

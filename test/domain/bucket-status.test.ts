@@ -58,16 +58,25 @@ describe('the status of a bucket', () => {
     );
   });
 
-  it('says how many deletions wait for a person, and what to run', () => {
-    const of = (...waiting: readonly (readonly [string, number])[]) =>
-      statusOf({ record: { waiting: waiting.map(([prefix, count]) => ({ prefix, count, order: 1, sinceMs: 3 })) } });
+  it('says how many deletions wait for a person, and what to run; of those that were declined, that the index differs', () => {
+    const of = (...waiting: readonly (readonly [prefix: string, count: number, declinedAtMs?: number])[]) =>
+      statusOf({
+        record: {
+          waiting: waiting.map(([prefix, count, declinedAtMs]) => ({ prefix, count, declinedAtMs, jobId: 'job-1', order: 1, sinceMs: 3 })),
+        },
+      });
     expect(of(['', 1_035], ['a/', 35])).toMatchObject({
       state: 'deletions_held',
-      sentence: '1,035 deletions wait for you: look at the bucket, and if it is as intended, run `tally reindex b --allow-deletes 1035`',
+      sentence: '1,035 deletions wait for you: look at the bucket, and if it is as intended, run `tally jobs allow job-1`',
       sinceMs: 3,
     });
-    expect(of(['a/', 1]).sentence).toMatch(/^1 deletion waits for you: .*`tally reindex b --allow-deletes 1 --prefix a\/`$/);
     expect(of(['a/', 3], ['b/', 4]).sentence).toMatch(/^7 deletions wait/);
+    expect(of(['a/', 3], ['b/', 4, 5]).sentence).toMatch(/^3 deletions wait/);
+    expect(of(['a/', 1, 5])).toMatchObject({
+      state: 'differs',
+      severity: 'bad',
+      sentence: '1 object is found that S3 does not have, because you declined to delete its document',
+    });
   });
 
   it('says what the last report found, and when', () => {
@@ -164,7 +173,7 @@ describe('the status of a bucket', () => {
       ['differs', { enrich: 'head' }, { unread }],
       ['differs', { refused: { jobId: 'job-1', count: 3, atMs: NOW_MS } }, {}],
       ['differs', {}, { gaps: [{ ...gap, differences: [differences] }] }],
-      ['deletions_held', { waiting: [{ prefix: '', count: 3, order: 1, sinceMs: 1 }] }, {}],
+      ['deletions_held', { waiting: [{ prefix: '', count: 3, jobId: 'job-1', order: 1, sinceMs: 1 }] }, {}],
       ['waiting', {}, { waitsFor: circuit }],
       ['paused', check('paused'), {}],
       ['events_lost', check('broken', { brokenSinceMs: 1 }), {}],

@@ -102,7 +102,7 @@ describe('an explanation', () => {
     const status = { state: 'deletions_held', sentence: '400 deletions wait for you' } as const;
     const about = (document: ObjectDocument | undefined, state: ObjectState): string =>
       explanationOf({ bucket, status, document, storage: { state, observedAtMs: NOW_MS } }).sentence;
-    expect(about(held(present()), ABSENT)).toContain('wait for a person; `tally gaps --bucket b` shows');
+    expect(about(held(present()), ABSENT)).toContain('wait for a person; `tally bucket list` shows');
     expect(about(undefined, present())).not.toContain('wait for a person');
   });
 

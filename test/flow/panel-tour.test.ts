@@ -2,6 +2,7 @@
 import type { Browser, BrowserContextOptions } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Job } from '../../src/api/job.ts';
+import { zeroCounts } from '../../src/api/jobs.ts';
 import { RequestError } from '../../src/domain/request-error.ts';
 import { objectDocument, runningJob } from '../support/fakes/control.ts';
 import { canBrowse, createWindows, startChromium, type Window } from '../support/identity/chromium.ts';
@@ -36,8 +37,8 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
     await openPanel(page, world.url, '?page=job&id=job-1');
     await page.getByText('running, 25 %').waitFor();
     const found = [...(await findingsOf(page, 'a job that runs'))];
-    job = { ...job, state: 'paused', paused_because: 'deletion-limit', deletions: { limit: 10, reserved: 10, waiting: 20_123 } };
-    await page.getByRole('button', { name: 'Release the deletion limit…' }).click();
+    job = { ...job, state: 'done', counts: { ...zeroCounts, held: 20_123 } };
+    await page.getByRole('button', { name: 'Allow the deletions…' }).click();
     found.push(...(await findingsOf(page, 'the dialog of the deletion limit', 'dialog')));
     expect(found).toEqual([]);
     expect(await page.locator('img, #panel script').count()).toBe(0);
@@ -60,30 +61,29 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
     await proxy.close();
   });
 
-  it('releases the deletion limit for the number that was shown', async () => {
-    job = { ...job, state: 'paused', paused_because: 'deletion-limit', deletions: { limit: 10, reserved: 10, waiting: 20_123 } };
+  it('allows the deletions that a job held back, and shows the job that makes them', async () => {
+    job = { ...job, state: 'done', counts: { ...zeroCounts, held: 20_123 } };
     const { page } = await open();
     await openPanel(page, world.url, '?page=job&id=job-1');
-    await page.getByRole('button', { name: 'Release the deletion limit…' }).click();
+    await page.getByRole('button', { name: 'Allow the deletions…' }).click();
     await page.getByRole('button', { name: 'Delete 20,123 documents' }).click();
     await page.getByRole('dialog').waitFor({ state: 'detached' });
     expect(world.fake.asked.findLast(([name]) => name === 'changeJob')?.[1]).toMatchObject({
       params: { id: 'job-1' },
-      body: { state: 'running', allow_deletes: 20_133 },
+      body: { deletions: 'allowed' },
     });
   });
 
   it('asks before a job is cancelled, says what stays, and shows only what deletes in red', async () => {
-    job = { ...job, state: 'paused', paused_because: 'deletion-limit', deletions: { limit: 10, reserved: 10, waiting: 20_123 } };
+    job = { ...runningJob, state: 'paused' };
     const { page } = await open();
     await openPanel(page, world.url, '?page=job&id=job-1');
     await page.getByRole('button', { name: 'Cancel the job…' }).waitFor();
-    expect(await page.locator('main button.danger').allTextContents()).toEqual(['Release the deletion limit…']);
+    expect(await page.locator('main button.danger').count()).toBe(0);
     const cancels = () => world.fake.asked.filter(([name]) => name === 'changeJob').length;
     const before = cancels();
     await page.getByRole('button', { name: 'Cancel the job…' }).click();
     const dialog = page.getByRole('dialog');
-    await dialog.getByText('20,123 documents').waitFor();
     expect(await dialog.locator('button.danger').count()).toBe(0);
     await dialog.getByRole('button', { name: 'Keep the job' }).click();
     await dialog.waitFor({ state: 'detached' });

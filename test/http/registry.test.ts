@@ -24,7 +24,7 @@ type Call = (operations: Operations) => Promise<unknown>;
 const context: Context = { actor: { kind: 'local', user: 'http', host: 'here' }, signal: new AbortController().signal };
 const params = { bucket: 'photos' };
 const search = { bucket: 'photos', key: nastyKey, prefix: 'a+b/', q: 'annual report', extension: 'pdf', limit: 7, cursor: 'c_d' };
-const reindex = { prefix: 'ü/', mode: 'report', fill: true, now: true, repair: false, allow_deletes: 5 } as const;
+const reindex = { prefix: 'ü/', mode: 'report', fill: true, now: true, repair: false } as const;
 const added = { bucket: 'photos', source: 'topic', topic_arn: 'arn:aws:sns:eu-west-1:123456789012:uploads', enrich: 'head' } as const;
 
 /** One for each form of a request: the contract makes all operations from its rows by the same code. */

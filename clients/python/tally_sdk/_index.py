@@ -216,15 +216,12 @@ def reindex(
     fill: bool = False,
     now: bool = False,
     repair: bool = False,
-    allow_deletes: Optional[int] = None,
 ) -> Job:
     """
     Starts a job that compares the bucket with its index, and writes the differences (`mode` apply) or counts them
     (report). Needs the role admin, or an API key with the scope operate.
     """
     body = {"prefix": prefix, "mode": mode, "fill": fill, "now": now, "repair": repair}
-    if allow_deletes is not None:
-        body["allow_deletes"] = allow_deletes
     return decode(Job, client.call("POST", f"/v1/buckets/{segment_of(bucket)}/reindex", body=body).checked().body)
 
 

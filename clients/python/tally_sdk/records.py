@@ -234,7 +234,6 @@ class Job:
     phase: Optional[str] = None
     waits_until: Optional[datetime] = None
     covers_before: Optional[datetime] = None
-    paused_because: Optional[str] = None
     # 0 to 1; None while it is not known
     progress: Optional[float] = None
     counts: Optional[Mapping[str, float]] = None

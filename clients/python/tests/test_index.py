@@ -92,9 +92,9 @@ class Index(World):
         self.assertEqual([each.bucket for each in sdk.buckets()], self.registry.buckets)
         explanation = sdk.explain("photos", "a b/ä?.jpg")
         self.assertEqual((explanation.key, explanation.agrees, explanation.index), ("a b/ä?.jpg", "unknown", None))
-        job = sdk.reindex("photos", mode="report", allow_deletes=5)
+        job = sdk.reindex("photos", mode="report")
         self.assertEqual((job.mode, job.state, job.progress), ("report", "running", None))
-        self.assertEqual(self.registry.received[-1].body["allow_deletes"], 5)
+        self.assertEqual(self.registry.received[-1].body["mode"], "report")
         self.assertEqual(len(sdk.jobs()), 3)
         shown = sdk.job(JOB["id"])
         assert shown is not None and shown.counts is not None

@@ -6,6 +6,7 @@ import { LRUCache } from 'lru-cache';
 import { buffer } from 'node:stream/consumers';
 import { type ListObjectsV2CommandOutput, type S3Client, ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { decodeFormKey } from '../../domain/events/fields.ts';
+import { defined } from '../../domain/defined.ts';
 import { FaultError } from '../../domain/fault.ts';
 import { detached } from '../../domain/documents/detached.ts';
 import { compareKeys } from '../../domain/documents/key-order.ts';
@@ -25,15 +26,15 @@ interface S3ListingDependencies {
 type Range = Parameters<BucketListing['page']>[1];
 
 /**
- * How long a call without `from` follows pages without keys. It is counted in time, because one of them may take 30 ms or a
- * second, and a message, or the start of a job, waits meanwhile. The next call continues there.
+ * How long a call follows pages without keys unless it says so. It is counted in time, because one of them may take 30 ms or a
+ * second, and a message waits meanwhile. The next call continues there.
  */
 const FOLLOWED_MS_MAX = 10_000;
 /** Where such calls continue: far more than wait at once. */
 const PASSED_MAX = 1_000;
 /** After this time such a call starts over: what its pages did not contain may be there by now. */
 const PASSED_AGE_MAX_MS = 600_000;
-/** Tokens of S3 have some hundred characters, and those of stores that encode a key up to 2,000. A longer one would make records large that keep it. */
+/** Tokens of S3 have some hundred characters, and those of stores that encode a key up to 2,000. */
 const TOKEN_LENGTH_MAX = 8_192;
 
 /** The pages without keys that a call has passed. */
@@ -53,10 +54,6 @@ export function createS3Listing({ clientFor, clock }: S3ListingDependencies): Bu
     const passed = passedBy.get(id);
     passedBy.delete(id);
     return passed !== undefined && clock.monotonicMs() - passed.sinceMs <= PASSED_AGE_MAX_MS ? passed : undefined;
-  }
-
-  function keepPassed(id: string, passed: Passed): void {
-    passedBy.set(id, passed);
   }
 
   async function read(
@@ -94,44 +91,55 @@ export function createS3Listing({ clientFor, clock }: S3ListingDependencies): Bu
   }
 
   /** Sends one request. A page without keys that says that more follow has its place. */
-  async function step(question: S3Question, range: Range, place: ListingPlace | undefined, signal?: AbortSignal): Promise<ListingPage> {
+  async function step(
+    question: S3Question,
+    range: Range,
+    place: ListingPlace | undefined,
+    signal?: AbortSignal,
+  ): Promise<ListingPage & { readonly place?: ListingPlace }> {
     const { next, ...page } = await read(question, range, { token: place?.token, signal });
     if (page.isTruncated && page.objects.length === 0) return { ...page, place: placeOf(question, { next, page }, place) };
     // what the passed pages did not contain was absent when the first of them was answered
     return place === undefined ? page : { ...page, observedAtMs: place.observedAtMs, answeredAtMs: page.observedAtMs };
   }
 
-  /** Follows pages without keys, and remembers behind which of them the next call continues. */
-  async function follow(question: S3Question, range: Range, signal?: AbortSignal): Promise<ListingPage> {
-    const id = JSON.stringify([question.region, question.bucket, range.prefix, range.after]);
+  /** Follows pages without keys. `passed` is called behind each, also of a call that is aborted or fails later. */
+  async function follow(question: S3Question, range: Range, { maxMs, from, passed }: Follow, signal?: AbortSignal): Promise<ListingPage> {
     const startedMs = clock.monotonicMs();
-    const taken = takePassed(id);
-    let place = taken?.place;
+    let place = from;
     for (let requests = 1; ; requests += 1) {
+      const sentMs = clock.monotonicMs();
       const { place: behind, ...page } = await step(question, range, place, signal);
-      if (behind === undefined) {
-        passedBy.delete(id);
-        return { ...page, ...(requests > 1 && { requests }) };
-      }
+      if (behind === undefined || maxMs === 0) return { ...page, ...(requests > 1 && { requests, sentMs }) };
       place = behind;
-      // also for a call that is aborted, or fails later
-      keepPassed(id, { place, sinceMs: taken?.sinceMs ?? startedMs });
-      if (clock.monotonicMs() - startedMs >= FOLLOWED_MS_MAX) throw incomplete(question, followedText(place));
+      passed?.(place);
+      if (clock.monotonicMs() - startedMs >= maxMs) throw incomplete(question, followedText(place));
     }
   }
 
   return {
     async page(location, range, signal) {
       const question = { ...location, operation: 'ListObjectsV2' };
-      const { from } = range;
-      if (from === undefined) return follow(question, range, signal);
-      return step(question, range, from === 'start' ? undefined : from, signal);
+      // a re-index covers what its own requests have seen
+      if (range.followMsMax !== undefined) return follow(question, range, { maxMs: range.followMsMax }, signal);
+      const id = JSON.stringify([question.region, question.bucket, range.prefix, range.after]);
+      const { place: from, sinceMs = clock.monotonicMs() } = takePassed(id) ?? {};
+      const passed = (place: ListingPlace): void => void passedBy.set(id, { place, sinceMs });
+      const page = await follow(question, range, { maxMs: FOLLOWED_MS_MAX, ...defined({ from }), passed }, signal);
+      passedBy.delete(id);
+      return page;
     },
   };
 }
 
+interface Follow {
+  readonly maxMs: number;
+  readonly from?: ListingPlace;
+  readonly passed?: (place: ListingPlace) => void;
+}
+
 function followedText({ pages }: ListingPlace): string {
-  return `the listing has ${pages} pages without keys so far; the next attempt continues after them`;
+  return `the listing has ${pages} pages without keys in a row so far`;
 }
 
 /** The place behind a page without keys. Throws if its token does not lead further. */

@@ -133,7 +133,7 @@ export function createS3Storage({ clientFor, region: defaultRegion, clock }: S3S
     const reply = await ask(question, undefined, { send: (client, options) => client.send(command, options) });
     if (!reply.ok) throw missingBucket(question, reply) ?? deniedBucket(question, reply) ?? s3Fault(question, reply);
     // without a request ID only a listing can confirm the bucket, because it names it
-    if (!isFromS3(reply.answer)) await listing.page(target, { prefix: '', after: '', limit: 1, from: 'start' });
+    if (!isFromS3(reply.answer)) await listing.page(target, { prefix: '', after: '', limit: 1, followMsMax: 0 });
     noteConfirmed(target, sentMs);
   }
 

@@ -348,7 +348,6 @@ export type RepairJob = Pick<
   | 'startedAtMs'
   | 'beginOrder'
   | 'coversBeforeMs'
-  | 'pausedBecause'
   | 'error'
   | 'counts'
 >;
@@ -382,15 +381,15 @@ export function afterLook(mark: DirtyMark, look: Look): DirtyMark | { readonly c
 function afterNamed(mark: DirtyMark, jobId: string, look: Look): ReturnType<typeof afterLook> {
   const { named: job, nowMs } = look;
   if (job === undefined) return failedOf(mark, `${jobId} no longer exists`, nowMs);
-  const { error, pausedBecause } = job;
+  const { error } = job;
   switch (job.state) {
     case 'queued':
     case 'running':
       return mark;
     case 'paused':
     case 'cancelled':
-      if (mark.deletes === 'announced' && pausedBecause !== 'deletion-limit') return stoppedOf(mark, job);
-      return failedOf(mark, `${jobId} was ${job.state} (${pausedBecause ?? 'requested'}), so another job follows`, nowMs);
+      if (mark.deletes === 'announced') return stoppedOf(mark, job);
+      return failedOf(mark, `${jobId} was ${job.state}, so another job follows`, nowMs);
     case 'failed':
       return failedOf(mark, `${jobId} failed: ${error === undefined ? 'the reason is unknown' : `${error.code}: ${error.reason}`}`, nowMs);
     case 'done':

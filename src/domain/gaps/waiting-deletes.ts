@@ -1,10 +1,13 @@
 /**
  * Deletions that wait for a person: what the deletion limit of a job held back, for each prefix of a job. They are stored before the
- * job stops or ends, so nothing that becomes of the job can hide them; and removed by a later job only, which compares those keys and
+ * job ends, so nothing that becomes of the job can hide them; and removed by a later job only, which compares those keys and
  * holds nothing back. Meanwhile no job of those keys deletes more than a person allows.
+ *
+ *   held back ──allowed──► a new job with that limit ──it holds nothing back──► removed
+ *      ▲  └────declined──► the index is known to differ
+ *      └── another job holds deletions of these keys back ──┘
  */
 import type { WaitingDeletes as All } from '../bucket.ts';
-import { shellWords } from '../commands.ts';
 import type { JobRecord } from '../reindex/job.ts';
 
 export type WaitingDeletes = All[number];
@@ -30,7 +33,7 @@ export interface HeldBack {
 /** What waits once the job holds this back. Returns the same array if nothing has changed. */
 export function withHeld(
   waiting: readonly WaitingDeletes[],
-  { prefix, beginOrder, now }: Pick<JobRecord, 'prefix' | 'beginOrder' | 'now'>,
+  { id: jobId, prefix, beginOrder, now }: Pick<JobRecord, 'id' | 'prefix' | 'beginOrder' | 'now'>,
   { held, isWhole, nowMs, lastOrder }: HeldBack,
 ): readonly WaitingDeletes[] {
   // one that does not wait for late events has no place among the beginnings: whatever begins later comes after it
@@ -40,14 +43,15 @@ export function withHeld(
   const others = waiting.filter((each) => !isSettled(each) && (held === 0 || each !== own));
   if (held === 0) return others.length === waiting.length ? waiting : others;
   const count = isWhole ? held : Math.max(held, own?.count ?? 0);
-  return bounded([...others, { prefix, count, order, sinceMs: own?.sinceMs ?? nowMs }]);
+  return bounded([...others, { prefix, count, jobId, order, sinceMs: own?.sinceMs ?? nowMs }]);
 }
 
 function bounded(waiting: readonly WaitingDeletes[]): readonly WaitingDeletes[] {
-  if (waiting.length <= PREFIXES_MAX) return waiting;
+  const last = waiting.at(-1);
+  if (waiting.length <= PREFIXES_MAX || last === undefined) return waiting;
   const order = Math.max(...waiting.map((each) => each.order));
   const sinceMs = Math.min(...waiting.map((each) => each.sinceMs));
-  return [{ prefix: '', count: countOf(waiting), order, sinceMs }];
+  return [{ prefix: '', count: countOf(waiting), jobId: last.jobId, order, sinceMs }];
 }
 
 /** How many there are: those of a prefix within another one are among those of that one. */
@@ -55,13 +59,7 @@ export function countOf(waiting: readonly WaitingDeletes[]): number {
   return outermost(waiting).reduce((sum, { count }) => sum + count, 0);
 }
 
-function outermost(waiting: readonly WaitingDeletes[]): readonly WaitingDeletes[] {
+/** Those that no prefix of another one contains. */
+export function outermost(waiting: readonly WaitingDeletes[]): readonly WaitingDeletes[] {
   return waiting.filter(({ prefix }) => !waiting.some((other) => other.prefix !== prefix && prefix.startsWith(other.prefix)));
-}
-
-/** What to type to allow them; of several prefixes, those of the first. */
-export function allowingCommand(bucket: string, waiting: readonly WaitingDeletes[]): string {
-  const [first] = outermost(waiting);
-  const ofPrefix = first === undefined || first.prefix === '' ? [] : ['--prefix', first.prefix];
-  return shellWords('tally', 'reindex', bucket, '--allow-deletes', String(first?.count ?? 0), ...ofPrefix);
 }

@@ -31,6 +31,8 @@ export const auditEvents = [
   'ReindexPause',
   'ReindexResume',
   'ReindexCancel',
+  'ReindexAllow',
+  'ReindexDecline',
   'DeadLettersReplay',
   'DeadLettersDiscard',
   'SweepDelete',

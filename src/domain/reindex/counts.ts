@@ -66,12 +66,6 @@ export function shownCounts(counts: ReconcileCounts): ShownCounts {
   return { ...counts, equal: Math.max(0, counts.listed - counts.differed) };
 }
 
-/** What still counts of keys that are compared again because their deletions were held back: what became of these, and the requests. */
-export function countsOfDeletions(counts: ReconcileCounts): Partial<ReconcileCounts> {
-  const { phantom, tombstones, held, written, listRequests, headRequests } = counts;
-  return { phantom, tombstones, held, written, listRequests, headRequests };
-}
-
 /** Read once: zod makes the list each time, and there are several sums for each page. */
 const countNames = countsSchema.keyof().options;
 

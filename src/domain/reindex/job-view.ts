@@ -1,7 +1,7 @@
 import { defined } from '../defined.ts';
 import { asleep } from './claims.ts';
 import { shownCounts, type ReconcileCounts, type ShownCounts } from './counts.ts';
-import { hasEnded, type JobFault, type JobRecord } from './job.ts';
+import { hasEnded, type JobFault, type jobPhases, type JobRecord } from './job.ts';
 import { stoppedAfter } from './parts.ts';
 
 /**
@@ -12,10 +12,9 @@ const LIST_USD = 0.005 / 1_000;
 const HEAD_USD = 0.0004 / 1_000;
 
 /** A job as it is shown to users. */
-export interface JobView extends Omit<
-  JobRecord,
-  'parts' | 'isCounted' | 'passed' | 'dueAtMs' | 'lease' | 'fruitless' | 'waits' | 'counts'
-> {
+export interface JobView extends Omit<JobRecord, 'parts' | 'dueAtMs' | 'lease' | 'fruitless' | 'waits' | 'counts'> {
+  /** What it does, or did last: absent until it has begun. */
+  readonly phase?: (typeof jobPhases)[number];
   /** Present once comparing began. */
   readonly counts?: ShownCounts;
   /** 0 to 1; absent while it is unknown, because the bucket has more objects than the index had documents when the job began. */
@@ -37,14 +36,19 @@ export function costUsd({ listRequests, headRequests }: Pick<ReconcileCounts, 'l
 
 /** The job as it is shown to users. */
 export function viewOf(job: JobRecord, nowMs: number): JobView {
-  const { parts = [], isCounted: _, passed: __, waits, fruitless: ___, counts, ...rest } = job;
-  const shown = asleep(rest);
+  const { parts = [], waits, fruitless: _, counts, ...rest } = job;
+  const shown = { ...asleep(rest), ...phaseShown(job) };
   const measures = job.comparingAtMs === undefined ? {} : measuresOf(job, counts, nowMs);
   if (hasEnded(job)) return { ...shown, ...measures };
   const fault = waits ?? parts.find((part) => part.fault !== undefined)?.fault;
   const cursor = stoppedAfter({ parts }) ?? '';
   const lastFault = fault && { code: fault.code, reason: fault.reason, ...defined({ after: fault.after }) };
   return { ...shown, ...measures, ...(cursor !== '' && { cursor }), ...defined({ lastFault }) };
+}
+
+function phaseShown({ startedAtMs, comparingAtMs }: JobRecord): Pick<JobView, 'phase'> {
+  if (startedAtMs === undefined) return {};
+  return { phase: comparingAtMs === undefined ? 'waiting' : 'comparing' };
 }
 
 function measuresOf(job: JobRecord, counts: ReconcileCounts | undefined, nowMs: number): Partial<JobView> {

@@ -2,14 +2,13 @@ import { z } from 'zod';
 import { faults, type FaultCode } from '../fault.ts';
 import { leaseSchema } from './claims.ts';
 import { countsSchema, examplesSchema } from './counts.ts';
-import { passedPagesSchema } from './passed-pages.ts';
 
 /**
  * Re-index jobs as stored.
  *
  *   queued ──► running ──► done │ failed
  *      ▲          │ ▲
- *      │          ▼ │ (resume; the limit released)
+ *      │          ▼ │
  *      └─resume─ paused          cancelled: from queued, running and paused
  */
 
@@ -21,8 +20,6 @@ export type JobMode = (typeof jobModes)[number];
 
 /** What a running job is doing: waiting for late events, or comparing. */
 export const jobPhases = ['waiting', 'comparing'] as const;
-
-export const pauseReasons = ['requested', 'deletion-limit'] as const;
 
 export const jobFaultSchema = z.object({
   code: z.custom<FaultCode>((code) => typeof code === 'string' && code in faults),
@@ -39,14 +36,8 @@ const partSchema = z.object({
   cursor: z.string(),
   /** Inclusive; absent: to the last key. */
   to: z.string().exactOptional(),
-  /** Pages without keys that were passed after the cursor. */
-  passed: passedPagesSchema.exactOptional(),
   /** Whether keys after the cursor were written. They are counted, and the scan may not show them yet. */
   readsFirst: z.boolean().exactOptional(),
-  /** The cursor before the first deletion that the limit held back. */
-  heldBack: z.string().exactOptional(),
-  /** It is compared, and kept because deletions of its keys were held back. */
-  done: z.boolean().exactOptional(),
   /** The fault that ended its last turn, how many turns in a row it ended without progress, since when, and when the next one begins. */
   fault: jobFaultSchema.extend({ attempts: z.number(), sinceMs: z.number(), dueAtMs: z.number() }).exactOptional(),
 });
@@ -67,12 +58,9 @@ export const jobSchema = z.object({
   fill: z.boolean().optional(),
   /** The tags of all objects are read again, where the bucket's documents have tags: only so a change of tags is found. */
   tags: z.boolean().optional(),
-  /** The job is done although deletions are held back, instead of pausing then: Tally's jobs are, since no person waits for them. */
-  holds: z.boolean().optional(),
   /** `--now`: the job stores no floor and does not wait, so it proves nothing and closes no gap. */
   now: z.boolean().optional(),
-  /** `waiting`: the job waits for late events until waitUntilMs (rule 8). */
-  phase: z.enum(jobPhases).optional(),
+  /** Until comparing begins it waits for late events, until this time (rule 8). */
   waitUntilMs: z.number().optional(),
   /**
    * Rule 8: the time at which the floor was stored, by S3's clock or that of the worker, whichever is earlier. Changes before
@@ -81,28 +69,23 @@ export const jobSchema = z.object({
   coversBeforeMs: z.number().optional(),
   /** Its place among the beginnings of jobs of its bucket: gaps that were last reported after an earlier one are covered. Stored with coversBeforeMs. */
   beginOrder: z.number().optional(),
-  pausedBecause: z.enum(pauseReasons).optional(),
-  /** `limit`: tombstones that the job may write in all (absent: no limit). `reserved`: those taken so far. `waiting`: all phantoms that it holds back, once everything is compared. */
-  deletions: z.object({ limit: z.number().optional(), reserved: z.number(), waiting: z.number() }).optional(),
+  /** `limit`: tombstones that the job may write in all (absent: no limit). `reserved`: those taken so far. */
+  deletions: z.object({ limit: z.number().optional(), reserved: z.number() }).optional(),
   /** Number of live documents under the prefix when the job began; progress is measured against it. */
   documentsAtStart: z.number().optional(),
   /** What is left to compare, in key order. Stored together with counts and examples: at most every five seconds, and when the lease is given back. */
   parts: z.array(partSchema).exactOptional(),
-  /** Whether all keys of the parts are counted, because they are compared again for the deletions that were held back. */
-  isCounted: z.boolean().optional(),
   /** When a process continues it; absent while it is paused and once it has ended. */
   dueAtMs: z.number().optional(),
   /** The process that works on it. */
   lease: leaseSchema.optional(),
   /** Number of leases in a row that ended without progress. */
   fruitless: z.number().optional(),
-  /** Pages without keys that were passed at the beginning of the listing, before comparing began. */
-  passed: passedPagesSchema.optional(),
   /** When comparing began, when the current pause began, and the total length of earlier pauses since comparing began. */
   comparingAtMs: z.number().optional(),
   pausedAtMs: z.number().optional(),
   pausedMs: z.number().optional(),
-  /** `--allow-deletes`: number of tombstones that are allowed in any case. */
+  /** How many of the deletions that waited a person has allowed to this job. */
   allowDeletes: z.number().optional(),
   /** What is compared and done so far, the requests before comparing included. */
   counts: countsSchema.optional(),

@@ -1,32 +1,27 @@
 /**
  * The parts of a job: what becomes of one after a turn, of its job's counts, and what a fault means for both.
  *
- *   due ──turn──► due again, behind what is compared │ done: removed, or kept if deletions were held back
+ *   due ──turn──► due again, behind what is compared │ done: removed
  *    ▲             │ fault
  *    └─its time ───┘ three turns in a row that a fault of the part ended without progress fail the job
  *
- * A turn has no progress when the cursor did not advance, and no more pages without keys were passed after it than before.
+ * A turn has no progress when the cursor did not advance.
  */
 import { defined, omit } from '../defined.ts';
 import { compareKeys } from '../documents/key-order.ts';
 import { jobAnswerOf, type Fault, type FaultCode } from '../fault.ts';
 import { isDue, WITHOUT_PROGRESS_MAX } from './claims.ts';
-import { addCounts, addExamples, countsOfDeletions, noCounts, type DifferenceExamples, type ReconcileCounts } from './counts.ts';
+import { addCounts, addExamples, noCounts, type DifferenceExamples, type ReconcileCounts } from './counts.ts';
 import type { JobFault, JobRecord, Part } from './job.ts';
-import { hasPassedMore, passedPages, type ListingPlace } from './passed-pages.ts';
 
 /** What a turn has compared and done so far. */
 export interface TurnProgress {
   /** Keys up to this one, inclusive, are compared, and every effect on them is durable. */
   readonly cursor: string;
-  /** Where the listing after the cursor continues, if pages without keys were passed there. */
-  readonly place?: ListingPlace;
   /** Whether keys after the cursor were written. They are counted. */
   readonly readsFirst?: boolean;
   readonly counts: ReconcileCounts;
   readonly examples: DifferenceExamples;
-  /** Deletions were held back: the cursor before the first of them. */
-  readonly heldBack?: string;
 }
 
 /** The end of a turn. */
@@ -37,34 +32,30 @@ export interface TurnEnd extends TurnProgress {
   readonly fault?: Fault;
 }
 
-/** The part after a turn, or while it runs. */
-export function afterTurn(part: Part, end: TurnEnd, nowMs: number): Part {
-  const { cursor, done, readsFirst, fault } = end;
+/** The part after a turn that has left something of it, or while one runs. */
+export function afterTurn(part: Part, end: Omit<TurnEnd, 'done'>, nowMs: number): Part {
+  const { cursor, readsFirst, fault } = end;
   const { to } = part;
-  const heldBack = part.heldBack ?? end.heldBack;
-  if (done) return { cursor, done, ...defined({ to, heldBack }) };
-  const isRefused = fault !== undefined && answerTo(fault.code) === 'retry';
-  const passed = passedPages(part.passed, cursor, { place: end.place, isRefused });
   return {
     cursor,
-    ...defined({ to, heldBack, passed }),
+    ...defined({ to }),
     ...(readsFirst === true && { readsFirst }),
     ...(fault === undefined ? keptFault(part, end) : { fault: faultAfter(part, { ...end, fault }, nowMs) }),
   };
 }
 
-/** Without progress, what ended earlier turns still counts: the fault may come behind pages without keys that take a turn. */
-function keptFault(part: Part, end: TurnEnd): Pick<Part, 'fault'> {
+/** Without progress, what ended earlier turns still counts. */
+function keptFault(part: Part, end: Pick<TurnEnd, 'cursor'>): Pick<Part, 'fault'> {
   return part.fault === undefined || hasProgress(part, end) ? {} : { fault: part.fault };
 }
 
-/** Whether the turn has compared or passed anything that an earlier one had not. */
-export function hasProgress({ cursor, passed }: Part, end: Pick<TurnEnd, 'cursor' | 'place'> & { readonly done?: boolean }): boolean {
-  return end.done === true || end.cursor !== cursor || hasPassedMore(passed, cursor, end.place);
+/** Whether the turn has compared anything. */
+export function hasProgress({ cursor }: Part, end: Pick<TurnEnd, 'cursor'> & { readonly done?: boolean }): boolean {
+  return end.done === true || end.cursor !== cursor;
 }
 
 /** The fault of a part, and when its next turn begins: progress starts everything over, a fault of the part counts, and one that is waited for does not. */
-function faultAfter(part: Part, end: TurnEnd & { readonly fault: Fault }, nowMs: number): NonNullable<Part['fault']> {
+function faultAfter(part: Part, end: Pick<TurnEnd, 'cursor'> & { readonly fault: Fault }, nowMs: number): NonNullable<Part['fault']> {
   const { code, reason } = end.fault;
   const before = hasProgress(part, end) ? undefined : part.fault;
   const attempts = before?.attempts ?? 0;
@@ -89,21 +80,14 @@ export function isGivenUp({ fault }: Part): boolean {
 }
 
 /** Whether a turn of the part may begin now. */
-export function isPartDue({ done, fault }: Part, nowMs: number): boolean {
-  return done !== true && (fault === undefined || isDue(fault, nowMs));
+export function isPartDue({ fault }: Part, nowMs: number): boolean {
+  return fault === undefined || isDue(fault, nowMs);
 }
 
-/** When the next part is due that is not compared; undefined if all are. */
+/** When the next part is due; undefined if none is left. */
 export function nextPartDueMs(parts: readonly Part[], nowMs: number): number | undefined {
-  const times = parts.filter(({ done }) => done !== true).map((part) => (isPartDue(part, nowMs) ? nowMs : (part.fault?.dueAtMs ?? nowMs)));
+  const times = parts.map((part) => (isPartDue(part, nowMs) ? nowMs : (part.fault?.dueAtMs ?? nowMs)));
   return times.length === 0 ? undefined : Math.min(...times);
-}
-
-/** The parts of which something is left to do: those that are compared are kept only if deletions were held back. In key order. */
-export function partsLeft(parts: readonly Part[]): readonly Part[] {
-  return parts
-    .filter(({ done, heldBack }) => done !== true || heldBack !== undefined)
-    .toSorted((a, b) => compareKeys(a.heldBack ?? a.cursor, b.heldBack ?? b.cursor));
 }
 
 /** The parts of a job that begins to compare: they end at these keys, and the last one at the end of the listing. */
@@ -130,30 +114,19 @@ export interface Work {
 
 /** The job with the work of its present lease. `claimed`: the job as it was claimed. */
 export function withWork(job: JobRecord, claimed: JobRecord, { parts, counts, examples, hasProgress: has }: Work): JobRecord {
-  const sum = addCounts(claimed.counts ?? noCounts, job.isCounted === true ? countsOfDeletions(counts) : counts);
   const found = addExamples(claimed.examples ?? {}, examples);
   return {
     ...job,
-    parts: [...partsLeft(parts)],
-    counts: sum,
+    parts: parts.toSorted((a, b) => compareKeys(a.cursor, b.cursor)),
+    counts: addCounts(claimed.counts ?? noCounts, counts),
     ...(Object.keys(found).length > 0 && { examples: found }),
     ...(has && { fruitless: 0 }),
   };
 }
 
-/**
- * The job that is compared again from the first deletion of each part that was held back. Its keys are counted, except for what
- * becomes of these deletions.
- */
-export function rewound(job: JobRecord): JobRecord {
-  const counts = job.counts ?? noCounts;
-  const parts = (job.parts ?? []).flatMap(({ heldBack, to }) => (heldBack === undefined ? [] : [{ cursor: heldBack, ...defined({ to }) }]));
-  return { ...job, parts, isCounted: true, counts: { ...counts, phantom: counts.phantom - counts.held, held: 0 }, fruitless: 0 };
-}
-
 /** The key after which the job stopped: that of the first part which is not compared. */
 export function stoppedAfter({ parts = [] }: Pick<JobRecord, 'parts'>): string | undefined {
-  return parts.find(({ done }) => done !== true)?.cursor;
+  return parts[0]?.cursor;
 }
 
 /** The fault of a job whose every lease ended with its process. */

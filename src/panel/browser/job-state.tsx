@@ -25,14 +25,9 @@ export function leftText(
 }
 
 export function JobState({ job }: { readonly job: Job }) {
-  const { state, phase, progress, paused_because: because } = job;
+  const { state, phase, progress } = job;
   const percent = progress === undefined || state !== 'running' ? '' : `, ${Math.floor(progress * 100)} %`;
-  const more =
-    state === 'running' && phase === 'waiting'
-      ? ', waits for late events'
-      : state === 'paused' && because === 'deletion-limit'
-        ? ' by its deletion limit'
-        : percent;
+  const more = state === 'running' && phase === 'waiting' ? ', waits for late events' : percent;
   const kind = state === 'done' ? 'good' : state === 'failed' ? 'bad' : state === 'paused' ? 'notable' : 'plain';
   return (
     <span class={`state ${kind}`}>

@@ -6,6 +6,7 @@ import { JobBar, hasEnded, jobTitle } from './job-state.tsx';
 import { useLoaded } from './load.ts';
 import { Act, FormDialog } from './form.tsx';
 import { announce, type Column, Details, Link, Shown, Table, Text, Time } from './parts.tsx';
+import { go, hrefOf } from './place.ts';
 import { may } from './session.ts';
 import { durationText, numberText, plainText, sizeText, timeText, zone } from './words.ts';
 
@@ -53,6 +54,9 @@ export function JobPage({ id }: { readonly id: string }) {
   );
 }
 
+/** How many deletions a job that is done held back: a person decides about them. */
+const heldBack = ({ state, mode, counts }: Job): number => (state === 'done' && mode === 'apply' ? (counts?.held ?? 0) : 0);
+
 type Stage = readonly [name: string, state: 'done' | 'current' | 'later', more: string];
 
 /** What is not over: it waits for late events, or it compares. */
@@ -92,16 +96,15 @@ function Stages({ job }: { readonly job: Job }) {
 }
 
 /** The five numbers that a person asks for; the rest is folded. */
-function Figures({ job: { counts, mode, deletions } }: { readonly job: Job }) {
+function Figures({ job: { counts, mode } }: { readonly job: Job }) {
   if (counts === undefined) return null;
-  const waiting = deletions?.waiting ?? 0;
   const figures: readonly (readonly [string, number])[] = [
     ['compared', counts.listed],
     ['missing in the index', counts.missing],
     ['different', counts.stale],
     ['not in S3 any more', counts.phantom],
-    waiting > 0
-      ? ['deletions that wait', waiting]
+    counts.held > 0 && mode === 'apply'
+      ? ['deletions held back', counts.held]
       : [mode === 'apply' ? 'written' : 'changed meanwhile', mode === 'apply' ? counts.written : counts.in_flight],
   ];
   return (
@@ -122,37 +125,42 @@ interface ActsProps {
 }
 
 function JobActs({ job, onChanged }: ActsProps) {
-  const [asked, setAsked] = useState<'release' | 'cancel'>();
+  const [asked, setAsked] = useState<'allow' | 'cancel'>();
   const close = () => setAsked(undefined);
   const wish = async (state: 'paused' | 'running'): Promise<void> =>
     onChanged(await call('PATCH /v1/jobs/{id}', { params: { id: job.id }, body: { state } }));
-  if (hasEnded(job) || !may('PATCH /v1/jobs/{id}')) return null;
-  const isHeld = job.state === 'paused' && job.paused_because === 'deletion-limit';
+  const isHeld = heldBack(job) > 0;
+  if ((hasEnded(job) && !isHeld) || !may('PATCH /v1/jobs/{id}')) return null;
+  if (isHeld)
+    return (
+      <div class="actions">
+        <button type="button" class="danger" onClick={() => setAsked('allow')}>
+          Allow the deletions…
+        </button>
+        <Act isSecondary act={() => decline(job)}>
+          Keep the documents
+        </Act>
+        {asked === 'allow' && <AllowDialog job={job} onClose={close} />}
+      </div>
+    );
   return (
     <div class="actions">
-      {job.state !== 'paused' && (
+      {job.state === 'paused' ? (
+        <Act act={() => wish('running')}>Resume</Act>
+      ) : (
         <Act isSecondary act={() => wish('paused')}>
           Pause the job
         </Act>
       )}
-      {job.state === 'paused' && !isHeld && <Act act={() => wish('running')}>Resume</Act>}
-      {isHeld && (
-        <button type="button" class="danger" onClick={() => setAsked('release')}>
-          Release the deletion limit…
-        </button>
-      )}
       <button type="button" class="secondary outline" onClick={() => setAsked('cancel')}>
         Cancel the job…
       </button>
-      {asked === 'release' && <ReleaseDialog job={job} onChanged={onChanged} onClose={close} />}
       {asked === 'cancel' && <CancelDialog job={job} onChanged={onChanged} onClose={close} />}
     </div>
   );
 }
 
-/** Cancelling deletes nothing. What the deletion limit holds back waits on. */
 function CancelDialog({ job, onChanged, onClose }: ActsProps & { readonly onClose: () => void }) {
-  const [waiting] = useState(() => job.deletions?.waiting ?? 0);
   async function cancel(): Promise<void> {
     onChanged(await call('PATCH /v1/jobs/{id}', { params: { id: job.id }, body: { state: 'cancelled' } }));
     announce('The job is cancelled. What it has written stays.');
@@ -161,34 +169,28 @@ function CancelDialog({ job, onChanged, onClose }: ActsProps & { readonly onClos
   return (
     <FormDialog title="Cancel the job?" onClose={onClose} submit="Cancel the job" onSubmit={cancel} cancelText="Keep the job">
       <p>The job ends and cannot be resumed. What it has written stays.</p>
-      {waiting > 0 && (
-        <p>
-          {numberText(waiting)} documents of <Text>{job.bucket}</Text> stay too, although the bucket does not show their objects. They wait
-          until a person allows their deletion, or the bucket has the objects again.
-        </p>
-      )}
     </FormDialog>
   );
 }
 
-/** The deletion limit is released for exactly the number that the person has seen. */
-function ReleaseDialog({ job, onChanged, onClose }: ActsProps & { readonly onClose: () => void }) {
-  const [{ waiting, reserved }] = useState(() => job.deletions ?? { waiting: 0, reserved: 0 });
-  async function release(): Promise<void> {
-    onChanged(await call('PATCH /v1/jobs/{id}', { params: { id: job.id }, body: { state: 'running', allow_deletes: waiting + reserved } }));
+async function decline({ id }: Job): Promise<void> {
+  await call('PATCH /v1/jobs/{id}', { params: { id }, body: { deletions: 'declined' } });
+  announce('The documents stay. The next job that finds them asks again.');
+}
+
+/** A new job may delete exactly as many as the person has seen. */
+function AllowDialog({ job, onClose }: { readonly job: Job; readonly onClose: () => void }) {
+  async function allow(): Promise<void> {
+    const { id } = await call('PATCH /v1/jobs/{id}', { params: { id: job.id }, body: { deletions: 'allowed' } });
     onClose();
+    go(hrefOf('job', { id }));
   }
+  const count = numberText(heldBack(job));
   return (
-    <FormDialog
-      title="Release the deletion limit?"
-      onClose={onClose}
-      submit={`Delete ${numberText(waiting)} documents`}
-      onSubmit={release}
-      isDanger
-    >
+    <FormDialog title="Allow the deletions?" onClose={onClose} submit={`Delete ${count} documents`} onSubmit={allow} isDanger>
       <p>
-        {numberText(waiting)} deletions wait: documents of <Text>{job.bucket}</Text> whose objects the bucket does not show.{' '}
-        {numberText(reserved)} were deleted already. Check that the bucket is as it should be.
+        {count} deletions wait: documents of <Text>{job.bucket}</Text> whose objects the bucket does not show. A new job makes them. Check
+        that the bucket is as it should be.
       </p>
     </FormDialog>
   );
@@ -212,7 +214,7 @@ function Fault({ job: { error, last_fault: last } }: { readonly job: Job }) {
 }
 
 function JobDetails({ job }: { readonly job: Job }) {
-  const { deletions, phase } = job;
+  const { phase } = job;
   return (
     <Details
       of={[
@@ -231,7 +233,6 @@ function JobDetails({ job }: { readonly job: Job }) {
         ['Ended', timeOf(job.finished_at)],
         ['Waits until', phase === 'waiting' && timeOf(job.waits_until)],
         ['Covers changes before', timeOf(job.covers_before)],
-        ['Deletions that wait', positive(deletions?.waiting)],
         ['Speed', positive(job.objects_per_s, (value) => `${numberText(Math.round(value))} objects/s`)],
         ['Paused for', positive(job.paused_ms, (ms) => durationText(ms / 1_000))],
         ['Compared up to', textOf(job.cursor)],

@@ -1,6 +1,5 @@
 /** The two sides of a reconcile, read page by page. The next page is requested while the current one is compared. */
 import { ANSWER_LIFE_MS } from '../../domain/ordering/constants.ts';
-import type { ListingPlace } from '../../domain/reindex/passed-pages.ts';
 import type { ObjectScan, ScannedDocument } from '../ports/object-index.ts';
 import type { BucketListing, BucketLocation, ListedObject } from '../ports/storage.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -15,55 +14,44 @@ export interface FeedPage {
   readonly through: string | undefined;
 }
 
-/** A page without keys. It covers no key, and the listing after the key `after` continues at `place`. */
-export interface EmptyPage {
-  readonly after: string;
-  readonly place: ListingPlace;
-}
-
 /** Resolves with the next page; undefined after the last. Throws as {@link BucketListing.page} does. */
-export type NextPage = () => Promise<FeedPage | EmptyPage | undefined>;
-
-/** Where a request begins. */
-type Begin = Pick<EmptyPage, 'after'> & { readonly place?: ListingPlace | undefined };
+export type NextPage = () => Promise<FeedPage | undefined>;
 
 interface ListingFeedOptions {
   readonly listing: BucketListing;
   readonly location: BucketLocation;
   readonly prefix: string;
   readonly after: string;
-  /** Where the listing after `after` continues; absent: at its beginning. */
-  readonly place?: ListingPlace | undefined;
-  /** Pages without keys count. */
   readonly pagesMax: number;
   /** Whether the part contains no key after this one. */
   readonly isPartEnd: (through: string) => boolean;
   readonly clock: Clock;
-  /** Called for each request. */
-  readonly onRequest: () => void;
+  /** Called with the number of requests that were sent. */
+  readonly onRequests: (count: number) => void;
   readonly signal: AbortSignal;
 }
 
 /** The most keys that S3 returns in one page. */
 export const LISTING_PAGE = 1_000;
+/** How long a re-index follows pages without keys. At 100 ms each they pass over nine million deleted versions in a row. */
+export const FOLLOW_MS_MAX = 900_000;
 
 /** Lists page after page. The first page is requested at once, and each further one when the page before it is taken. */
 export function createListingFeed(options: ListingFeedOptions): NextPage {
-  const { listing, location, prefix, pagesMax, isPartEnd, clock, onRequest, signal } = options;
-  let requested: Promise<FeedPage | EmptyPage> | undefined = request(options);
+  const { listing, location, prefix, pagesMax, isPartEnd, clock, onRequests, signal } = options;
+  let requested: Promise<FeedPage> | undefined = request(options.after);
   let pages = 1;
 
-  function request({ after, place: from }: Begin): Promise<FeedPage | EmptyPage> {
-    onRequest();
-    // of this request alone: however many pages without keys came before it, they contain nothing to be written
-    const expiresAtMs = clock.monotonicMs() + ANSWER_LIFE_MS;
+  function request(after: string): Promise<FeedPage> {
+    onRequests(1);
+    const startedMs = clock.monotonicMs();
     const page = listing
-      .page(location, { prefix, after, limit: LISTING_PAGE, from: from ?? 'start' }, signal)
-      .then(({ objects, observedAtMs, isTruncated, place }) =>
-        place !== undefined
-          ? { after, place }
-          : { objects, observedAtMs, expiresAtMs, through: isTruncated ? objects.at(-1)?.key : undefined },
-      );
+      .page(location, { prefix, after, limit: LISTING_PAGE, followMsMax: FOLLOW_MS_MAX }, signal)
+      .then(({ objects, observedAtMs, isTruncated, requests = 1, sentMs = startedMs }) => {
+        onRequests(requests - 1);
+        // of the last request alone: however many pages without keys came before it, they contain nothing to be written
+        return { objects, observedAtMs, expiresAtMs: sentMs + ANSWER_LIFE_MS, through: isTruncated ? objects.at(-1)?.key : undefined };
+      });
     // it may fail before anyone awaits it
     page.catch(() => undefined);
     return page;
@@ -72,17 +60,11 @@ export function createListingFeed(options: ListingFeedOptions): NextPage {
   return async function nextPage() {
     if (requested === undefined) return undefined;
     const page = await requested;
-    const next = pages < pagesMax ? nextOf(page) : undefined;
-    requested = next && request(next);
+    const isLast = pages >= pagesMax || page.through === undefined || isPartEnd(page.through);
+    requested = isLast || page.through === undefined ? undefined : request(page.through);
     pages += 1;
     return page;
   };
-
-  /** Where the page after this one begins; undefined: this one is the last. */
-  function nextOf(page: FeedPage | EmptyPage): Begin | undefined {
-    if ('place' in page) return page;
-    return page.through === undefined || isPartEnd(page.through) ? undefined : { after: page.through };
-  }
 }
 
 export interface ScanFeed {

@@ -11,7 +11,6 @@
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { faultOf, type Fault } from '../../domain/fault.ts';
 import type { JobMode } from '../../domain/reindex/job.ts';
-import type { ListingPlace } from '../../domain/reindex/passed-pages.ts';
 import type { TurnEnd, TurnProgress } from '../../domain/reindex/parts.ts';
 import { withPlainFallbacks } from '../observing/enricher.ts';
 import type { ObjectIndex, ObjectScan } from '../ports/object-index.ts';
@@ -20,8 +19,8 @@ import type { Circuits } from '../serving/circuits.ts';
 import type { WriteAll } from './background-writer.ts';
 import { createHeads } from './heads.ts';
 import { createNextSlice, nearerEnd, type ComparedSlice } from './next-slice.ts';
-import { createListingFeed, createScanFeed, LISTING_PAGE, type EmptyPage, type FeedPage, type ScanFeed } from './page-feeds.ts';
-import { createSettleSlice, type SettleSlice, type SliceEnd } from './settle-slice.ts';
+import { createListingFeed, createScanFeed, LISTING_PAGE, type FeedPage, type ScanFeed } from './page-feeds.ts';
+import { createSettleSlice, type SettleSlice, type SliceEnd, type Tombstones } from './settle-slice.ts';
 import { createTurnProgress, type SliceSides } from './turn-progress.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
@@ -30,8 +29,6 @@ export interface TurnRequest {
   readonly prefix: string;
   /** The part's cursor: exclusive. */
   readonly after: string;
-  /** Where the listing after the cursor continues: an earlier turn of the same job has passed pages without keys. Another job's may be older than this one's floor. */
-  readonly place?: ListingPlace;
   /** Whether the last turn has written keys after the cursor. All keys are read before they are written then: those are counted, and the scan may not show them yet. */
   readonly readsFirst?: boolean;
   /** Inclusive; absent: to the end. */
@@ -45,18 +42,15 @@ export interface TurnRequest {
 }
 
 export interface TurnControls {
-  /** Reserves up to `count` (1 to 500) tombstones of the job; resolves with how many were granted. Fewer: the deletion limit holds. */
-  readonly reserve: (count: number) => Promise<number>;
-  /** Whether the tombstones that the last call of reserve did not grant are held back, so that the turn continues without them. Default: the turn ends, and the slice is compared again. */
-  readonly holdsBack?: () => boolean;
+  readonly tombstones: Tombstones;
   /** Called between slices, with the key up to which the turn will have compared if it ends there. True ends it: a pause, a stop or a lost lease. */
   readonly shouldEnd: (through: string) => boolean;
   /** The end of the part, read for each slice, since a cut may shorten the part. */
   readonly upTo: () => string | undefined;
-  /** The most listing pages that the turn compares, or passes because they have no keys. */
+  /** The most listing pages that the turn compares. */
   readonly pagesMax: number;
   readonly durationMaxMs: number;
-  /** Called after each slice, each page without keys and each write with what the turn has done so far. Any of these may be stored. */
+  /** Called after each slice and each write with what the turn has done so far. Any of these may be stored. */
   readonly progressed?: (progress: TurnProgress) => void;
 }
 
@@ -88,8 +82,6 @@ const SETTLING = { ofAll: 6, ofTurn: 6, withHeads: 2 };
  * in which every page has one is compared at 3,200 keys a second.
  */
 const SETTLING_MAX_REPORT = 16;
-/** Passes of one turn whose answers may expire because the store is slow; after that the turn ends with a fault. */
-const EXPIRIES_MAX = 3;
 const EXPIRED: Fault = {
   code: 'index.overloaded',
   reason: 'the index or S3 was so slow that the answers of S3 expired before they could be written',
@@ -112,40 +104,26 @@ export function createReconcileTurn(dependencies: TurnDependencies): ReconcileTu
   return async function reconcileTurn(request, controls, signal) {
     signal.throwIfAborted();
     const turn = createTurn({ ...dependencies, settle, settlingMax }, request, { controls, signal });
-    let end: PassEnd = { kind: 'expired' };
     turns += 1;
-    try {
-      for (let pass = 1; end.kind === 'expired' && pass <= EXPIRIES_MAX; pass += 1) end = await turn.pass();
-    } finally {
-      turns -= 1;
-    }
+    const end = await turn.run().finally(() => void (turns -= 1));
     signal.throwIfAborted();
     const result = turn.progress();
-    // without progress, which the next turn must not try for at once
-    const hasMoved = result.cursor !== request.after || result.place?.token !== request.place?.token;
-    if (end.kind === 'outOfTime' && !hasMoved) end = { kind: 'expired' };
-    return { ...result, ...resultOf(end) };
+    switch (end.kind) {
+      case 'done':
+        return { ...result, done: true };
+      case 'fault':
+        return { ...result, done: false, fault: end.fault };
+      case 'ended':
+        return { ...result, done: false };
+      case 'expired':
+        // without progress, which the next turn must not try for at once
+        return { ...result, done: false, ...(result.cursor === request.after && { fault: EXPIRED }) };
+    }
   };
 }
 
-type PassEnd =
-  | { readonly kind: 'done' | 'ended' | 'outOfTime' | 'refused' | 'expired' }
-  | { readonly kind: 'fault'; readonly fault: Fault };
-
-function resultOf(end: PassEnd): Pick<TurnEnd, 'done' | 'fault'> {
-  switch (end.kind) {
-    case 'done':
-      return { done: true };
-    case 'ended':
-    case 'outOfTime':
-    case 'refused':
-      return { done: false };
-    case 'expired':
-      return { done: false, fault: EXPIRED };
-    case 'fault':
-      return { done: false, fault: end.fault };
-  }
-}
+/** `expired`: answers of S3 became too old to be written, because the store is slow. */
+type Ended = { readonly kind: 'done' | 'ended' | 'expired' } | { readonly kind: 'fault'; readonly fault: Fault };
 
 /** A slice that is being settled. */
 interface Settling extends SliceSides, Pick<ComparedSlice, 'heads'> {
@@ -159,17 +137,16 @@ function createTurn(
   { controls, signal }: { readonly controls: TurnControls; readonly signal: AbortSignal },
 ) {
   const { clock, settle, settlingMax } = parts;
-  const progress = createTurnProgress(request, controls);
+  const { tombstones } = controls;
+  const progress = createTurnProgress(request.after, controls.progressed);
   const deadlineMs = clock.monotonicMs() + controls.durationMaxMs;
   let pagesLeft = controls.pagesMax;
-  let passes = 0;
   const nextSlice = createNextSlice(request, partEnd);
 
-  /** Compares from the cursor on. Slices that are not committed at its end are dropped, and the next pass repeats them. */
-  async function pass(): Promise<PassEnd> {
+  /** Compares from the cursor on. Slices that are not committed at its end are dropped, and the next turn repeats them. */
+  async function run(): Promise<Ended> {
     const ending = new AbortController();
     const settling: Settling[] = [];
-    passes += 1;
     try {
       return await reconcileFromCursor(settling, AbortSignal.any([signal, ending.signal]));
     } catch (error) {
@@ -180,49 +157,38 @@ function createTurn(
     }
   }
 
-  async function reconcileFromCursor(settling: Settling[], passSignal: AbortSignal): Promise<PassEnd> {
+  async function reconcileFromCursor(settling: Settling[], runSignal: AbortSignal): Promise<Ended> {
     const { bucket, prefix } = request;
     const after = progress.cursor;
-    const pages = { pagesMax: pagesLeft, isPartEnd, place: progress.place };
-    const onRequest = progress.listRequested;
-    const nextPage = createListingFeed({ ...parts, ...pages, location: bucket, prefix, after, onRequest, signal: passSignal });
+    const pages = { pagesMax: pagesLeft, isPartEnd, onRequests: progress.listRequested };
+    const nextPage = createListingFeed({ ...parts, ...pages, location: bucket, prefix, after, signal: runSignal });
     const upTo = controls.upTo() ?? request.upTo;
     const wanted = (): number => pagesLeft * LISTING_PAGE;
-    const scan = createScanFeed({ ...parts, bucket: bucket.bucket, prefix, after, upTo, wanted, signal: passSignal });
+    const scan = createScanFeed({ ...parts, bucket: bucket.bucket, prefix, after, upTo, wanted, signal: runSignal });
 
-    for (let page = await nextPage(); page !== undefined; page = await nextPage()) {
-      const end = 'place' in page ? passEmpty(page, settling) : await comparePage(page, scan, { settling, passSignal });
-      if (end !== undefined) return end.kind === 'refused' || end.kind === 'expired' ? end : drained(settling, end);
+    for (let page = await nextPage(); page !== undefined; page = isOutOfTime() ? undefined : await nextPage()) {
+      const end = await comparePage(page, scan, { settling, runSignal });
+      if (end !== undefined) return end.kind === 'expired' ? end : drained(settling, end);
       pagesLeft -= 1;
     }
     return drained(settling, { kind: 'ended' });
   }
 
-  /** Nothing is concluded about the keys that the page lacks. */
-  function passEmpty(page: EmptyPage, settling: readonly Settling[]): PassEnd | undefined {
-    progress.passed(page);
-    return endBetween(settling);
-  }
-
-  /** Whether the turn ends here, between two slices or pages. */
-  function endBetween(settling: readonly Settling[]): PassEnd | undefined {
-    if (controls.shouldEnd(settling.at(-1)?.through ?? progress.cursor)) return { kind: 'ended' };
-    return clock.monotonicMs() >= deadlineMs ? { kind: 'outOfTime' } : undefined;
-  }
+  /** Of each page that was waited for a slice is compared: pages without keys before it may have taken longer than a turn. */
+  const isOutOfTime = (): boolean => clock.monotonicMs() >= deadlineMs;
 
   /** Undefined: every slice of the page is being settled or committed, and the part contains more keys. */
   async function comparePage(
     page: FeedPage,
     scan: ScanFeed,
-    { settling, passSignal }: { readonly settling: Settling[]; readonly passSignal: AbortSignal },
-  ): Promise<PassEnd | undefined> {
+    { settling, runSignal }: { readonly settling: Settling[]; readonly runSignal: AbortSignal },
+  ): Promise<Ended | undefined> {
     const { observedAtMs, expiresAtMs } = page;
     for (let listedFrom = 0, isWhole = false; !isWhole;) {
-      const early = endBetween(settling);
-      if (early !== undefined) return early;
+      const isTold = controls.shouldEnd(settling.at(-1)?.through ?? progress.cursor);
+      if (isTold || (listedFrom > 0 && isOutOfTime())) return { kind: 'ended' };
       const slice = await nextSlice(page, listedFrom, scan);
-      const earlier = [...settling];
-      const { tombstones, headRequested, written } = progress;
+      const { headRequested, written } = progress;
       const work = {
         ...request,
         tombstones,
@@ -231,11 +197,10 @@ function createTurn(
         comparedKeys: slice.comparedKeys,
         observedAtMs,
         expiresAtMs,
-        // a later pass or turn may find what an earlier one wrote, before the scan shows it
-        writesUnread: passes === 1 && request.readsFirst !== true,
-        earlierEnded: () => allEnded(earlier),
+        // this turn may find what an earlier one wrote, before the scan shows it
+        writesUnread: request.readsFirst !== true,
       };
-      settling.push(beingSettled(slice, settle(work, passSignal)));
+      settling.push(beingSettled(slice, settle(work, runSignal)));
       ({ listedTo: listedFrom, isWhole } = slice);
       const end = await makeRoom(settling);
       if (end !== undefined) return end;
@@ -244,7 +209,7 @@ function createTurn(
   }
 
   /** Commits the slices that have ended, so that people see what is counted, and further ones until there is room for the next. */
-  async function makeRoom(settling: Settling[]): Promise<PassEnd | undefined> {
+  async function makeRoom(settling: Settling[]): Promise<Ended | undefined> {
     const max = (): number => (request.mode === 'report' ? SETTLING_MAX_REPORT : roomFor(settling, settlingMax()));
     while (settling.length >= max() || settling[0]?.hasEnded === true) {
       const end = await commitFirst(settling);
@@ -263,7 +228,7 @@ function createTurn(
   }
 
   /** Undefined: the slice is committed. */
-  async function commitFirst(settling: Settling[]): Promise<PassEnd | undefined> {
+  async function commitFirst(settling: Settling[]): Promise<Ended | undefined> {
     const [first] = settling;
     if (first === undefined) return undefined;
     const end = await first.settled;
@@ -273,7 +238,7 @@ function createTurn(
     return undefined;
   }
 
-  async function drained(settling: Settling[], end: PassEnd): Promise<PassEnd> {
+  async function drained(settling: Settling[], end: Ended): Promise<Ended> {
     while (settling.length > 0) {
       const early = await commitFirst(settling);
       if (early !== undefined) return early;
@@ -282,7 +247,7 @@ function createTurn(
   }
 
   /** Commits the slices before the fault. */
-  async function afterFault(settling: Settling[], fault: Fault): Promise<PassEnd> {
+  async function afterFault(settling: Settling[], fault: Fault): Promise<Ended> {
     try {
       return await drained(settling, { kind: 'fault', fault });
     } catch (error) {
@@ -290,7 +255,7 @@ function createTurn(
     }
   }
 
-  return { pass, progress: progress.sofar };
+  return { run, progress: progress.sofar };
 }
 
 /** How many slices of a job that writes may be settled at the same time. */
@@ -302,12 +267,7 @@ function beingSettled(compared: ComparedSlice, settled: Promise<SliceEnd>): Sett
   const { listed, scanned, through, heads } = compared;
   const entry: Settling = { listed, scanned, through, heads, settled, hasEnded: false };
   const hasEnded = (): void => void (entry.hasEnded = true);
-  // awaited in key order: by then an earlier slice may have ended the pass
+  // awaited in key order: by then an earlier slice may have ended the turn
   settled.then(hasEnded, hasEnded);
   return entry;
-}
-
-/** Resolves when all of these slices have ended; rejects when one of them did not end. */
-async function allEnded(settling: readonly Settling[]): Promise<void> {
-  for (const { settled } of settling) if ((await settled).kind !== 'ended') throw new Error('an earlier slice did not end');
 }

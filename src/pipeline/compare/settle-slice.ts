@@ -45,7 +45,7 @@ export interface Ending {
   readonly unenriched?: readonly string[];
   /** Of a report: the difference did not exist before this time. */
   readonly notBeforeMs?: number;
-  /** `held`: the deletion limit does not allow the tombstone, and the work continues without it. `refused`: the index never takes the document. */
+  /** `held`: the deletion limit does not allow the tombstone. `refused`: the index never takes the document. */
   readonly effect?: 'document' | 'tombstone' | 'held' | 'refused';
   /** Why the index refused the document. */
   readonly reason?: string;
@@ -53,8 +53,6 @@ export interface Ending {
 
 export type SliceEnd =
   | { readonly kind: 'ended'; readonly endings: readonly Ending[] }
-  /** Tombstones were not granted, because the job does not compare now or the store failed: the slice is compared again. */
-  | { readonly kind: 'refused' }
   /** Answers became too old to be written (rule 9): the page must be listed again. */
   | { readonly kind: 'expired' };
 
@@ -71,8 +69,6 @@ export interface SliceWork {
   readonly expiresAtMs: number;
   /** Whether missing objects may be written without reading what is stored. Not if this turn, or the one before, may have written them a moment ago, so that they are not counted twice. */
   readonly writesUnread: boolean;
-  /** Resolves when every slice before this one has ended, so that tombstones are reserved in key order. Rejects when one did not. */
-  readonly earlierEnded: () => Promise<void>;
   readonly tombstones: Tombstones;
   /** Called for each HEAD. */
   readonly headRequested: () => void;
@@ -82,12 +78,12 @@ export interface SliceWork {
 
 /** The job's allowance of tombstones. */
 export interface Tombstones {
-  /** Resolves with how many of `count` tombstones may be written. */
+  /** Resolves with how many of `count` tombstones may be written; the deletion limit holds the others back. Throws while the job does not compare, and the store's fault. */
   reserve(count: number): Promise<number>;
   /** Takes back tombstones that were granted and not written. */
   giveBack(count: number): void;
-  /** Whether phantoms whose tombstones were not granted just now are left as they are, instead of settling nothing of the slice. */
-  holdsBack(): boolean;
+  /** Whether the deletion limit has held tombstones back, so that it holds all further ones back. */
+  isUsedUp(): boolean;
 }
 
 export type SettleSlice = (work: SliceWork, signal: AbortSignal) => Promise<SliceEnd>;
@@ -152,7 +148,6 @@ export function createSettleSlice({
       const plans = work.mode === 'report' ? await patientPlansOf(open, current, signal) : await plansOf(open, current, signal);
       const { planned, ended } = sorted(plans);
       const allowed = await allowedOf(planned, work);
-      if (allowed === 'refused') return { kind: 'refused' };
       const answered = await write(allowed.planned, work, signal);
       if (answered.isListingExpired) return { kind: 'expired' };
       endings.push(...allowed.held, ...ended, ...answered.endings);
@@ -214,7 +209,9 @@ export function createSettleSlice({
       }
       case 'phantom':
         // its HEAD would be for nothing, and there may be millions
-        return isHeldBack(work) ? { end: { ...endingOf(comparedKey, 'phantom'), effect: 'held' } } : { head: at };
+        return work.mode === 'apply' && work.tombstones.isUsedUp()
+          ? { end: { ...endingOf(comparedKey, 'phantom'), effect: 'held' } }
+          : { head: at };
       case 'inFlight':
         return work.mode === 'report' ? { end: dated(endingOf(comparedKey, 'inFlight', decision.fields), at) } : { head: at };
     }
@@ -271,16 +268,11 @@ export function createSettleSlice({
 }
 
 /** Reserves the tombstones among the writes; resolves with the writes that are allowed, and with the endings of those that are held back. */
-async function allowedOf(planned: readonly PlannedWrite[], { tombstones, earlierEnded }: SliceWork): Promise<Allowed | 'refused'> {
+async function allowedOf(planned: readonly PlannedWrite[], { tombstones }: SliceWork): Promise<Allowed> {
   const wanted = planned.filter(isTombstone);
   if (wanted.length === 0) return { planned, held: [] };
-  await earlierEnded();
   const granted = await tombstones.reserve(wanted.length);
   if (granted === wanted.length) return { planned, held: [] };
-  if (!tombstones.holdsBack()) {
-    tombstones.giveBack(granted);
-    return 'refused';
-  }
   const held = new Set(wanted.slice(granted));
   return {
     planned: planned.filter((each) => !held.has(each)),
@@ -399,11 +391,6 @@ function writeOfHead({ comparedKey, stored }: ReadFinding, { work, seen, plan, e
 function filledIn({ unenriched, ...ending }: Ending, document: ObjectDocument, work: SliceWork): Ending {
   const lacking = unenriched === undefined ? [] : lackingOf(work, document);
   return lacking.length > 0 ? { ...ending, unenriched: lacking } : ending;
-}
-
-/** Whether the deletion limit has refused a tombstone by its limit, so that further ones are held back. */
-function isHeldBack({ mode, tombstones }: SliceWork): boolean {
-  return mode === 'apply' && tombstones.holdsBack();
 }
 
 /** Whether a report has found a difference, which for a phantom only a HEAD can confirm. */

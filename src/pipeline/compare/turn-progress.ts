@@ -14,11 +14,9 @@ import {
   type ExampleKind,
   type ReconcileCounts,
 } from '../../domain/reindex/counts.ts';
-import type { ListingPlace } from '../../domain/reindex/passed-pages.ts';
 import type { TurnProgress } from '../../domain/reindex/parts.ts';
 import type { ListedObject } from '../ports/storage.ts';
-import type { EmptyPage } from './page-feeds.ts';
-import type { Ending, SliceWork, Tombstones } from './settle-slice.ts';
+import type { Ending, SliceWork } from './settle-slice.ts';
 
 /** What one slice compared. */
 export interface SliceSides {
@@ -28,13 +26,9 @@ export interface SliceSides {
   readonly through: string | undefined;
 }
 
-export interface ProgressKeeper extends Pick<SliceWork, 'tombstones' | 'headRequested' | 'written'> {
+export interface ProgressKeeper extends Pick<SliceWork, 'headRequested' | 'written'> {
   readonly cursor: string;
-  /** Where the listing after the cursor continues, if pages without keys were passed there. */
-  readonly place: ListingPlace | undefined;
-  /** Passes a page without keys, about which nothing is concluded. */
-  readonly passed: (page: EmptyPage) => void;
-  readonly listRequested: () => void;
+  readonly listRequested: (count: number) => void;
   /** Counts a slice that has ended and advances the cursor behind it. Slices are committed in key order. */
   commit(slice: SliceSides, endings: readonly Ending[]): void;
   readonly sofar: () => TurnProgress;
@@ -43,39 +37,18 @@ export interface ProgressKeeper extends Pick<SliceWork, 'tombstones' | 'headRequ
 /** The longest reason of a refused document that is kept: a hundred of them fit into a state record. */
 const REASON_MAX = 300;
 
-/** The most tombstones of one reservation, so that a crash loses no more of the deletion limit's allowance. */
-const RESERVE_MAX = 500;
-
-/** The job's deletion limit, as TurnControls describe it. */
-interface DeletionLimit {
-  readonly reserve: (count: number) => Promise<number>;
-  readonly holdsBack?: () => boolean;
-}
-
-/** The part of the turn's controls that its progress uses. */
-interface Controls extends DeletionLimit {
-  readonly progressed?: (progress: TurnProgress) => void;
-}
-
-/** Creates the progress of a turn that begins after the key `after`, or behind pages without keys that follow it. */
-export function createTurnProgress(begin: Pick<EmptyPage, 'after'> & Partial<EmptyPage>, controls: Controls): ProgressKeeper {
-  let cursor = begin.after;
-  let passed: Partial<EmptyPage> = begin;
+/** Creates the progress of a turn that begins after the key `after`. */
+export function createTurnProgress(after: string, progressed: (progress: TurnProgress) => void = () => undefined): ProgressKeeper {
+  let cursor = after;
   let counts: ReconcileCounts = noCounts;
   let examples: DifferenceExamples = {};
   /** Requests are counted when they are sent, even if their slice is never committed. */
   let requests = { listRequests: 0, headRequests: 0 };
   /** How many keys were written whose slices are not committed. */
   let ahead = 0;
-  let heldBack: string | undefined;
 
   function moveTo(key: string | undefined): void {
     if (key !== undefined && compareKeys(key, cursor) > 0) cursor = detached(key);
-  }
-
-  /** What was passed after another key counts once the cursor is there. */
-  function place(): ListingPlace | undefined {
-    return passed.after === cursor ? passed.place : undefined;
   }
 
   function add(endings: readonly Ending[]): void {
@@ -84,14 +57,11 @@ export function createTurnProgress(begin: Pick<EmptyPage, 'after'> & Partial<Emp
   }
 
   function sofar(): TurnProgress {
-    const at = place();
     return {
       cursor,
-      ...(at !== undefined && { place: at }),
       ...(ahead > 0 && { readsFirst: true }),
       counts: addCounts(counts, requests),
       examples,
-      ...(heldBack !== undefined && { heldBack }),
     };
   }
 
@@ -99,30 +69,21 @@ export function createTurnProgress(begin: Pick<EmptyPage, 'after'> & Partial<Emp
     get cursor() {
       return cursor;
     },
-    get place() {
-      return place();
-    },
-    passed(page) {
-      passed = { after: detached(page.after), place: page.place };
-      controls.progressed?.(sofar());
-    },
-    tombstones: createTombstones(controls),
     headRequested: () => {
       requests = { ...requests, headRequests: requests.headRequests + 1 };
     },
-    listRequested: () => {
-      requests = { ...requests, listRequests: requests.listRequests + 1 };
+    listRequested: (count) => {
+      requests = { ...requests, listRequests: requests.listRequests + count };
     },
     written(endings) {
       if (endings.length === 0) return;
       ahead += endings.length;
       add(endings);
-      controls.progressed?.(sofar());
+      progressed(sofar());
     },
     commit({ listed, scanned, through }, endings) {
       const unwritten = endings.filter((ending) => !isWritten(ending));
       ahead -= endings.length - unwritten.length;
-      if (endings.some(({ effect }) => effect === 'held')) heldBack ??= cursor;
       add(unwritten);
       counts = addCounts(counts, {
         listed: listed.length,
@@ -131,7 +92,7 @@ export function createTurnProgress(begin: Pick<EmptyPage, 'after'> & Partial<Emp
         scanned: scanned.length - endings.filter(isPhantomDeleted).length,
       });
       moveTo(through);
-      controls.progressed?.(sofar());
+      progressed(sofar());
     },
     sofar,
   };
@@ -144,29 +105,6 @@ function isWritten({ effect }: Ending): boolean {
 
 function isPhantomDeleted({ effect, isListed }: Ending): boolean {
   return effect === 'tombstone' && !isListed;
-}
-
-/** Keeps tombstones that were granted and not used for the next slice, since a slice cannot return them to the job. */
-function createTombstones({ reserve, holdsBack = () => false }: DeletionLimit): Tombstones {
-  let spare = 0;
-  return {
-    async reserve(count) {
-      const fromSpare = Math.min(spare, count);
-      spare -= fromSpare;
-      let granted = fromSpare;
-      while (granted < count) {
-        const wanted = Math.min(RESERVE_MAX, count - granted);
-        const more = await reserve(wanted);
-        granted += more;
-        if (more < wanted) break;
-      }
-      return granted;
-    },
-    giveBack(count) {
-      spare += count;
-    },
-    holdsBack,
-  };
 }
 
 /** What these endings count, whatever slice they are of. By a loop: a first index has an ending for each key. */

@@ -1,12 +1,12 @@
 /** Disconnects a bucket: deletes its record first, then what Tally stored for it. The bucket itself is never touched. */
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { isBucketName } from '../../domain/bucket-name.ts';
-import { fullSweepName } from '../../domain/calendar/full-sweep.ts';
 import { lastBeginOf } from '../../domain/reindex/covers.ts';
 import { noteIndex } from '../buckets/index-identity.ts';
 import { notConnected } from '../buckets/list.ts';
 import { openNeverCompared } from '../gaps/connection-gaps.ts';
 import type { GapReports } from '../gaps/reports.ts';
+import { gapsOf } from '../gaps/stored-gaps.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
 import type { ReindexJobs } from './reindex-jobs.ts';
 import { readRecord, refs, removeRecord, updateRecord, pagesOf, gapIdsOf } from '../records/stored.ts';
@@ -38,8 +38,7 @@ export function createDisconnectBucket({
     await jobs.cancelOf(bucket);
     if (!keepDocuments) await objects.removeBucket(bucket, signal);
     await removeGaps(bucket);
-    for (const { id } of [refs.schedule(fullSweepName(bucket)), ...(keepDocuments ? [] : [refs.gapHistory(bucket)])])
-      await removeRecord(state, id);
+    if (!keepDocuments) await removeRecord(state, refs.gapHistory(bucket).id);
     // the bucket was connected again in the meantime, so its record needs an index and its gap
     const again = await readRecord(state, refs.bucket(bucket), signal);
     if (again !== undefined) {
@@ -56,10 +55,15 @@ export function createDisconnectBucket({
     if (record === undefined) throw notConnected(bucket);
   };
 
-  /** Where documents stay, so do the deletions of them that wait for a person. */
-  async function keepWaiting({ bucket, waiting }: Partial<BucketRecord> = {}): Promise<void> {
-    if (bucket !== undefined && waiting !== undefined)
-      await updateRecord(state, refs.gapHistory(bucket), () => ({ bucket, closed: [], waiting }));
+  /** Where documents stay, so do the deletions of them that wait for a person. How many those are that one has stopped says the next job: it makes none of them. */
+  async function keepWaiting({ bucket = '', waiting = [] }: Partial<BucketRecord> = {}): Promise<void> {
+    const stopped = (await gapsOf(state, bucket)).flatMap(({ prefix = '', order, held: { jobId } = {} }) =>
+      jobId === undefined || waiting.some((each) => each.prefix === prefix)
+        ? []
+        : [{ prefix, count: 1, jobId, order, sinceMs: clock.nowMs() }],
+    );
+    const all = [...waiting, ...stopped];
+    if (all.length > 0) await updateRecord(state, refs.gapHistory(bucket), () => ({ bucket, closed: [], waiting: all }));
   }
 
   async function removeGaps(bucket: string): Promise<void> {

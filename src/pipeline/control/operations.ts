@@ -147,8 +147,9 @@ export function createOperations(subjects: Subjects): CheckedOperations & { read
     listJobs: async ({ query }, { signal }) => shownPage(await jobs.list(query, signal), jobView),
     getJob: async ({ params }, { signal }) => jobView(await jobs.get(params.id, signal)),
     changeJob: audited(
-      async ({ body }) => jobEvents[body.state],
-      async ({ params, body }, { signal }) => jobView(await changedJob(jobs, params.id, body, signal)),
+      async ({ body }) => jobEvents['state' in body ? body.state : body.deletions],
+      async ({ params, body }, { actor, signal }) => jobView(await changedJob(jobs, { ...params, body, by: nameOfActor(actor) }, signal)),
+      ({ id }) => ({ job_id: id }),
     ),
     ...letterOperations(deadLetters, audited),
     ...createKeyOperations(identity),
@@ -163,16 +164,28 @@ const jobEvents = {
   paused: 'ReindexPause',
   running: 'ReindexResume',
   cancelled: 'ReindexCancel',
-} as const satisfies Record<JobChange['state'], AuditEvent>;
+  allowed: 'ReindexAllow',
+  declined: 'ReindexDecline',
+} as const satisfies Readonly<Record<string, AuditEvent>>;
 
-function changedJob(jobs: ReindexJobs, id: string, wanted: JobChange, signal: AbortSignal): Promise<JobView> {
-  switch (wanted.state) {
+interface WantedChange {
+  readonly id: string;
+  readonly body: JobChange;
+  readonly by: string;
+}
+
+function changedJob(jobs: ReindexJobs, { id, body, by }: WantedChange, signal: AbortSignal): Promise<JobView> {
+  switch ('state' in body ? body.state : body.deletions) {
     case 'paused':
       return jobs.pause(id, signal);
     case 'running':
-      return jobs.resume(id, wanted, signal);
+      return jobs.resume(id, signal);
     case 'cancelled':
       return jobs.cancel(id, signal);
+    case 'allowed':
+      return jobs.allow(id, by, signal);
+    case 'declined':
+      return jobs.decline(id, signal);
   }
 }
 

@@ -1,7 +1,8 @@
-/** Stores requests for re-index jobs, and shows, pauses, resumes and cancels them. Processes find a job by the time at which it is due. */
+/** Stores requests for re-index jobs, shows, pauses, resumes and cancels them, and stores what a person decides about the deletions that one held back. */
 import { randomBytes } from 'node:crypto';
 import type { JobsRequest, ReindexRequest } from '../../api/jobs.ts';
 import { markId } from '../../domain/gaps/dirty.ts';
+import type { WaitingDeletes } from '../../domain/gaps/waiting-deletes.ts';
 import { decodeCursor } from '../../domain/cursor.ts';
 import { omit } from '../../domain/defined.ts';
 import { mayTransition, type JobTransition } from '../../domain/reindex/job-transitions.ts';
@@ -29,7 +30,6 @@ interface OwnRequest {
   readonly requestedBy: 'gap' | 'schedule';
   /** Whether the tags of all objects are read again. */
   readonly tags?: boolean;
-  readonly holds?: boolean;
   readonly now?: boolean;
 }
 
@@ -46,11 +46,12 @@ export interface ReindexJobs {
   cancel(id: string, signal?: AbortSignal): Promise<JobView>;
   /** Throws `job.not-pausable` when it is neither queued nor running. */
   pause(id: string, signal?: AbortSignal): Promise<JobView>;
-  /**
-   * `allow_deletes` permits this many tombstones in all. Throws `job.not-resumable` if the job is not paused, or if the deletion limit
-   * holds it and allow_deletes is absent or permits no more than the job has reserved; `job.conflict` if another apply job now occupies the bucket.
-   */
-  resume(id: string, request: { readonly allow_deletes?: number }, signal?: AbortSignal): Promise<JobView>;
+  /** Throws `job.not-resumable` if the job is not paused, and `job.conflict` if another apply job now occupies the bucket. */
+  resume(id: string, signal?: AbortSignal): Promise<JobView>;
+  /** Starts a job that may make the deletions which this one held back, and no others. Throws `job.nothing-waits`, and as request() does. */
+  allow(id: string, by: string, signal?: AbortSignal): Promise<JobView>;
+  /** The documents stay whose deletion the job held back, until another job finds them. Throws `job.nothing-waits`. */
+  decline(id: string, signal?: AbortSignal): Promise<JobView>;
   /** Requests a job for Tally's own work. Throws as request() does. */
   start(request: OwnRequest, signal?: AbortSignal): Promise<JobRecord>;
   /** Cancels all jobs of a bucket that have not ended. */
@@ -107,27 +108,35 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
     await occupyOr(resumed, () =>
       updateRecord(state, refs.job(resumed.id), (current) => {
         if (current === undefined || current.state !== resumed.state) return current;
-        const { pausedBecause, pausedAtMs, pausedMs } = before;
+        const { pausedAtMs, pausedMs } = before;
         // a process may have begun the job, or deleted documents, in between
         const deletions = current.deletions && { ...(before.deletions ?? current.deletions), reserved: current.deletions.reserved };
-        return { ...omit(current, 'dueAtMs'), state: 'paused' as const, pausedBecause, pausedAtMs, pausedMs, deletions };
+        return { ...omit(current, 'dueAtMs'), state: 'paused' as const, pausedAtMs, pausedMs, deletions };
       }),
     );
   }
 
+  async function request(
+    { fill, now, ...wanted }: Pick<JobRecord, 'bucket' | 'prefix' | 'mode' | 'fill' | 'now' | 'allowDeletes'>,
+    by: string,
+    signal?: AbortSignal,
+  ): Promise<JobView> {
+    const isWhole = wanted.mode === 'apply' && now !== true;
+    const tags = isWhole && (await areTagsMissed(state, wanted.bucket, signal));
+    const wishes = { ...wanted, ...(tags && { tags }), ...(fill === true && { fill }), ...(now === true && { now }) };
+    return shown(await store(jobOf(wishes, by, clock.nowMs()), signal));
+  }
+
+  /** The deletions of the job that wait for a person. */
+  async function waitingOf({ id, bucket }: JobRecord): Promise<WaitingDeletes> {
+    const { waiting = [] } = (await readRecord(state, refs.bucket(bucket))) ?? {};
+    const found = waiting.find(({ jobId: counted }) => counted === id);
+    if (found === undefined) throw nothingWaits(id);
+    return found;
+  }
+
   return {
-    async request(requested, by, signal) {
-      const { repair: _, fill, now, allow_deletes: allowDeletes, ...wanted } = requested;
-      const tags = wanted.mode === 'apply' && !now && (await areTagsMissed(state, wanted.bucket, signal));
-      const wishes = {
-        ...wanted,
-        ...(tags && { tags }),
-        ...(fill && { fill }),
-        ...(now && { now }),
-        ...(allowDeletes !== undefined && { allowDeletes }),
-      };
-      return shown(await store(jobOf(wishes, by, clock.nowMs()), signal));
-    },
+    request: (wanted, by, signal) => request(omit(wanted, 'repair'), by, signal),
     start: ({ requestedBy, ...wishes }, signal) => store(jobOf(wishes, requestedBy, clock.nowMs()), signal),
     get: async (id, signal) => shown(await find(id, signal)),
     async list({ limit, cursor }, signal) {
@@ -157,16 +166,30 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
       const refusal = (job: JobRecord): RequestError => new RequestError('job.not-pausable', `${id} is already ${job.state}`);
       return shown(await transition(id, { kind: 'pause', atMs: clock.nowMs() }, refusal));
     },
-    async resume(id, { allow_deletes: allowDeletes }, signal) {
+    async resume(id, signal) {
       const before = await find(id, signal);
       if (!mayTransition(before, 'resume')) throw notPaused(before);
-      if (before.pausedBecause === 'deletion-limit' && (allowDeletes ?? 0) <= (before.deletions?.reserved ?? 0)) throw heldByLimit(before);
       if (before.mode === 'apply') await refuseIfOccupied(state, before);
       const isHeld = await needsConsent(state, before);
-      const resume = { kind: 'resume', atMs: clock.nowMs(), isHeld, ...(allowDeletes !== undefined && { allowDeletes }) } as const;
-      const job = await transition(id, resume, notPaused);
+      const job = await transition(id, { kind: 'resume', atMs: clock.nowMs(), isHeld }, notPaused);
       if (job.mode === 'apply') await resumeApply(before, job);
       jobIsDue();
+      return shown(job);
+    },
+    async allow(id, by, signal) {
+      const job = await find(id, signal);
+      const { prefix, count } = await waitingOf(job);
+      return request({ bucket: job.bucket, prefix, mode: 'apply', allowDeletes: count }, by, signal);
+    },
+    async decline(id, signal) {
+      const job = await find(id, signal);
+      await waitingOf(job);
+      const decline = (each: WaitingDeletes) => (each.jobId === id ? { ...each, declinedAtMs: clock.nowMs() } : each);
+      await updateRecord(
+        state,
+        refs.bucket(job.bucket),
+        (record) => record && { ...record, ...(record.waiting && { waiting: record.waiting.map(decline) }) },
+      );
       return shown(job);
     },
     async cancelOf(bucket) {
@@ -179,7 +202,7 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
 }
 
 function jobOf(
-  wishes: Pick<JobRecord, 'bucket' | 'prefix' | 'mode' | 'fill' | 'tags' | 'holds' | 'now' | 'allowDeletes'>,
+  wishes: Pick<JobRecord, 'bucket' | 'prefix' | 'mode' | 'fill' | 'tags' | 'now' | 'allowDeletes'>,
   requestedBy: string,
   createdAtMs: number,
 ): JobRecord {
@@ -199,11 +222,9 @@ function notPaused({ id, state }: JobRecord): RequestError {
   return new RequestError('job.not-resumable', `${id} is ${state}: only a paused job can be resumed`);
 }
 
-function heldByLimit({ id, deletions }: JobRecord): RequestError {
-  const { reserved = 0, waiting = 0 } = deletions ?? {};
-  const total = reserved + waiting;
-  const detail = `${id} has deleted ${reserved} documents, and ${waiting} more wait that its deletion limit does not allow: check that the bucket is as intended, then resume the job with the number that it may delete in all (\`tally jobs resume ${id} --allow-deletes ${total}\`)`;
-  return new RequestError('job.not-resumable', detail, { waiting });
+function nothingWaits(id: string): RequestError {
+  const detail = `no deletions of ${id.slice(0, 64)} wait for a person: another job may have compared them since (\`tally bucket list\`)`;
+  return new RequestError('job.nothing-waits', detail);
 }
 
 /** Whether only a job that reads all tags closes the bucket's gap: one without them would have to be followed by another. */

@@ -195,8 +195,8 @@ export const seriesTable = {
   tally_reindex_turns_total: {
     type: 'counter',
     unit: 'turns',
-    labels: { result: ['on', 'done', 'held-back', 'lost', ...faultCodes] },
-    help: 'Counts the turns of parts of jobs that ended: on (there is more to do), done, held-back (deletions were held back), lost to another process, or with a fault.',
+    labels: { result: ['on', 'done', 'lost', ...faultCodes] },
+    help: 'Counts the turns of parts of jobs that ended: on (there is more to do), done, lost to another process, or with a fault.',
     alert: 'rate of a result that is a fault > 0 for 30 min',
   },
   tally_reindex_parts: { type: 'gauge', unit: 'parts', help: 'Shows how many parts of jobs this process compares now.' },

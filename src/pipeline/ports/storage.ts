@@ -2,7 +2,6 @@
 import type { Versioning } from '../../domain/bucket.ts';
 import type { LifecycleRule } from '../../domain/calendar/lifecycle-rules.ts';
 import type { ObjectState, PresentState } from '../../domain/documents/document.ts';
-import type { ListingPlace } from '../../domain/reindex/passed-pages.ts';
 
 /** A bucket and its region. */
 export interface BucketLocation {
@@ -79,8 +78,8 @@ export interface ListingPage {
   readonly isTruncated: boolean;
   /** How many requests the page took, if more than one: S3 may answer with pages without keys before it. */
   readonly requests?: number;
-  /** Only in answers to calls with `from`: the page has no key although more follow, and the listing continues here. It shows nothing about any key. */
-  readonly place?: ListingPlace;
+  /** When the last of several requests was sent, by the monotonic clock. */
+  readonly sentMs?: number;
 }
 
 export interface BucketListing {
@@ -90,8 +89,8 @@ export interface BucketListing {
    * be read as a whole, or is not certainly a page of this bucket and prefix, or whose token leads nowhere or in a circle;
    * `object.denied`, `object.undated`, `bucket.missing`, `s3.unavailable`, `s3.throttled`, `s3.credentials`.
    *
-   * Without `from`, pages without keys are followed for up to 10 s, then `listing.incomplete` is thrown, and the next call of
-   * this process continues behind them. With `from`, the call is one request, and such a page is returned with its `place`.
+   * Pages without keys are followed for up to 10 s, then `listing.incomplete` is thrown, and the next call of this process
+   * continues behind them.
    */
   page(
     location: BucketLocation,
@@ -99,8 +98,8 @@ export interface BucketListing {
       readonly prefix: string;
       readonly after: string;
       readonly limit: number;
-      /** The beginning of the range, or the place behind the pages without keys that an earlier call with the same range has passed. */
-      readonly from?: ListingPlace | 'start';
+      /** Pages without keys are followed for up to this time, and the next call starts over. 0: the call is one request, whose page may have no key although more follow. */
+      readonly followMsMax?: number;
     },
     signal?: AbortSignal,
   ): Promise<ListingPage>;

@@ -7,7 +7,6 @@
  *
  * S3's clock decides whether the wait is over, never this machine's: the end must hold for all processes.
  */
-import type { BucketRecord } from '../../domain/bucket.ts';
 import { FaultError, faultOf, type Fault } from '../../domain/fault.ts';
 import { PLAUSIBLE_MS, RECONCILE_WAIT_MS } from '../../domain/ordering/constants.ts';
 import { WITHOUT_PROGRESS_MAX } from '../../domain/reindex/claims.ts';
@@ -15,10 +14,9 @@ import { coversBefore, lastBeginOf, nextBeginOf } from '../../domain/reindex/cov
 import { addCounts, noCounts } from '../../domain/reindex/counts.ts';
 import { phaseOf, tombstoneLimit } from '../../domain/reindex/job-transitions.ts';
 import type { JobRecord } from '../../domain/reindex/job.ts';
-import { answerAtStart, answerTo, waitingToStart, waitMs } from '../../domain/reindex/parts.ts';
-import { hasPassedMore, passedPages, placeAfter, type ListingPlace } from '../../domain/reindex/passed-pages.ts';
+import { answerAtStart, waitingToStart, waitMs } from '../../domain/reindex/parts.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import { LISTING_PAGE } from '../compare/page-feeds.ts';
+import { FOLLOW_MS_MAX, LISTING_PAGE } from '../compare/page-feeds.ts';
 import { areDeletesAnnounced, isAnyHeld } from '../gaps/stored-gaps.ts';
 import type { ObjectScan } from '../ports/object-index.ts';
 import type { WithPorts } from '../ports/ports.ts';
@@ -43,10 +41,8 @@ const CUTS_MAX = 16;
 const LISTED_CUTS = 4;
 /** LIST requests of these three cuts, each of which takes up to 17. */
 const CUT_REQUESTS_MAX = 50;
-/** Until the next attempt at a beginning that failed because of the job itself, or that has passed no more pages without keys than an earlier one. */
+/** Until the next attempt at a beginning that failed because of the job itself. */
 const RETRY_MS = 10_000;
-/** How long one attempt follows pages without keys: a crash repeats no more. */
-const FOLLOWED_MS_MAX = 10_000;
 
 export interface BeginDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly listing: BucketListing;
@@ -54,10 +50,9 @@ export interface BeginDependencies extends WithPorts<'state' | 'clock' | 'teleme
   readonly limits: PartLimits;
 }
 
-/** What a job begins with. `first`: the first page of its listing that has keys, or the last page. `requests`: those of the attempt that found it. */
+/** What a job begins with. `first`: the first page of its listing that has keys, or the last page. */
 interface Begin {
   readonly first: ListingPage;
-  readonly requests: number;
   readonly location: BucketLocation;
 }
 
@@ -116,11 +111,12 @@ export function createBeginJob(dependencies: BeginDependencies): (held: HeldJob,
     if (phase === 'comparing') return 'begun';
     if (phase === 'queued' && job.mode === 'apply' && job.now !== true) {
       const [startedMs, sentMs] = [clock.monotonicMs(), clock.nowMs()];
-      return wait(held, { first: await listing.page(bucket, firstOf(job), signal), startedMs, sentMs });
+      return wait(held, { first: await listing.page(bucket, firstOf(job, 0), signal), startedMs, sentMs });
     }
     const waitUntilMs = phase === 'waiting' ? (job.waitUntilMs ?? 0) : 0;
-    const found = await firstPage(dependencies, { held, bucket, waitUntilMs }, signal);
-    return 'againMs' in found ? found : begin(held, { ...found, location: bucket }, signal);
+    const first = await listing.page(bucket, firstOf(job, FOLLOW_MS_MAX), signal);
+    const leftMs = waitUntilMs - first.observedAtMs;
+    return leftMs > 0 ? { againMs: leftMs } : begin(held, { first, location: bucket }, signal);
   }
 
   /** An apply job that its bucket's record does not name occupies its bucket now, or is paused if another job does. */
@@ -165,7 +161,7 @@ export function createBeginJob(dependencies: BeginDependencies): (held: HeldJob,
     return isStored ? { againMs: RECONCILE_WAIT_MS } : 'over';
   }
 
-  async function begin(held: HeldJob, { first, requests: ofFirst, location }: Begin, signal: AbortSignal): Promise<BeginEnd> {
+  async function begin(held: HeldJob, { first, location }: Begin, signal: AbortSignal): Promise<BeginEnd> {
     const { job } = held;
     const { bucket, prefix } = job;
     await scan.refresh(bucket, signal);
@@ -184,7 +180,7 @@ export function createBeginJob(dependencies: BeginDependencies): (held: HeldJob,
       documentsAtStart,
       cuts,
       ...(limit !== undefined && { tombstonesMax: limit }),
-      listRequests: ofFirst + ofBucket + ofCuts,
+      listRequests: (first.requests ?? 1) + ofBucket + ofCuts,
     });
     return isBegun ? 'begun' : 'over';
   }
@@ -196,7 +192,7 @@ export function createBeginJob(dependencies: BeginDependencies): (held: HeldJob,
 async function cutsOf(
   { scan, listing, limits }: BeginDependencies,
   { bucket, prefix }: JobRecord,
-  { first, location, documentsAtStart }: Omit<Begin, 'requests'> & { readonly documentsAtStart: number },
+  { first, location, documentsAtStart }: Begin & { readonly documentsAtStart: number },
   signal: AbortSignal,
 ): Promise<Cuts> {
   // a power of two, because keys are cut by halving: then the parts are of like size and end together
@@ -228,59 +224,9 @@ async function lookAtBucket(
   }
 }
 
-/**
- * The first page of the job's listing that has keys, or when to look again. It says whether the bucket is empty, and whether its
- * listing must be cut.
- */
-async function firstPage(
-  { listing, clock }: BeginDependencies,
-  { held, bucket, waitUntilMs }: Wanted,
-  signal: AbortSignal,
-): Promise<Omit<Begin, 'location'> | { readonly againMs: number }> {
-  const { job } = held;
-  const startedMs = clock.monotonicMs();
-  let place = placeAfter(job.passed, '');
-  let requests = 0;
-  try {
-    while (requests === 0 || clock.monotonicMs() - startedMs < FOLLOWED_MS_MAX) {
-      requests += 1;
-      const first = await listing.page(bucket, firstOf(job, place), signal);
-      const leftMs = waitUntilMs - first.observedAtMs;
-      if (leftMs > 0 && place === undefined) return { againMs: leftMs };
-      if (first.place === undefined) return { first, requests };
-      ({ place } = first);
-    }
-  } catch (error) {
-    // so that the next attempt continues there, or at the beginning if the place is what was refused
-    await keepPlace(held, { place, requests, isRefused: !signal.aborted && answerTo(faultOf(error).code) === 'retry' });
-    throw error;
-  }
-  const isFurther = hasPassedMore(job.passed, '', place);
-  await keepPlace(held, { place, requests, isRefused: false });
-  return { againMs: isFurther ? 0 : RETRY_MS };
-}
-
-interface Wanted {
-  readonly held: HeldJob;
-  readonly bucket: BucketRecord;
-  /** Until this time, by S3's clock, the job does not begin. */
-  readonly waitUntilMs: number;
-}
-
-async function keepPlace(
-  held: HeldJob,
-  { requests, ...at }: { readonly place: ListingPlace | undefined; readonly requests: number; readonly isRefused: boolean },
-): Promise<void> {
-  await held.change((job) => {
-    const { passed: before, ...rest } = job;
-    const passed = passedPages(before, '', at);
-    return { ...rest, counts: addCounts(job.counts ?? noCounts, { listRequests: requests }), ...(passed !== undefined && { passed }) };
-  });
-}
-
-/** The first page of the job's listing, as one request. */
-function firstOf({ prefix }: Pick<JobRecord, 'prefix'>, place?: ListingPlace): Parameters<BucketListing['page']>[1] {
-  return { prefix, after: '', limit: LISTING_PAGE, from: place ?? 'start' };
+/** The first page of the job's listing. */
+function firstOf({ prefix }: Pick<JobRecord, 'prefix'>, followMsMax: number): Parameters<BucketListing['page']>[1] {
+  return { prefix, after: '', limit: LISTING_PAGE, followMsMax };
 }
 
 /** The cuts of a bucket of which one whole page shows more keys than the index has documents. A fault of the listing leaves it whole: the turn reports such faults. */

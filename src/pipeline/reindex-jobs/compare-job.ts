@@ -11,7 +11,7 @@
  */
 import PQueue from 'p-queue';
 import type { BucketRecord } from '../../domain/bucket.ts';
-import { defined } from '../../domain/defined.ts';
+import { defined, omit } from '../../domain/defined.ts';
 import { compareKeys } from '../../domain/documents/key-order.ts';
 import { FaultError, faultOf, type Fault, type FaultCode } from '../../domain/fault.ts';
 import { addCounts, addExamples, noCounts, type DifferenceExamples, type ReconcileCounts } from '../../domain/reindex/counts.ts';
@@ -28,8 +28,9 @@ import {
   type TurnEnd,
   type TurnProgress,
 } from '../../domain/reindex/parts.ts';
-import { placeAfter } from '../../domain/reindex/passed-pages.ts';
+import { FOLLOW_MS_MAX } from '../compare/page-feeds.ts';
 import type { ReconcileTurn } from '../compare/reconcile-turn.ts';
+import type { Tombstones } from '../compare/settle-slice.ts';
 import type { ObjectScan } from '../ports/object-index.ts';
 import type { WithPorts } from '../ports/ports.ts';
 import type { BucketListing } from '../ports/storage.ts';
@@ -42,15 +43,12 @@ import type { Slots, SlotTurn } from './slots.ts';
 /** Turns are short, so that jobs share the slots, yet long enough that beginning and ending them costs little. */
 const TURN_PAGES_MAX = 100;
 const TURN_MS_MAX = 30_000;
-/** Every request of a turn has its own time-out. This one ends a turn that hangs nevertheless; answers expire after 30 s at most. */
-const TURN_STUCK_MS = 180_000;
+/** Every request of a turn has its own time-out. This one ends a turn that hangs nevertheless. */
+const TURN_STUCK_MS = FOLLOW_MS_MAX + 180_000;
 /** The first progress is stored within a second, so that a first index is seen to run. The counts of a process that dies lack what it wrote since the last. */
 const PROGRESS_FIRST_MS = 1_000;
 const PROGRESS_MS = 5_000;
-/**
- * The most parts of one job: one that is cut further than its process has slots gains nothing. Those that are compared count while they are
- * kept for deletions that were held back. With the longest keys they fill 200 kB of the record.
- */
+/** The most parts of one job: one that is cut further than its process has slots gains nothing. With the longest keys they fill 200 kB of the record. */
 const PARTS_MAX = 64;
 /** LIST requests of one search for boundaries. Eight parts take about fifty; the bound ends a search among keys that are hard to cut. */
 const CUT_REQUESTS_MAX = 100;
@@ -100,16 +98,14 @@ interface Hold {
 
 /** Compares the job until it ends, is paused or is given back; it is never held afterwards. Throws the store's fault and the signal's reason; then the job is given back as far as the store answers. */
 export async function compareJob(dependencies: CompareDependencies, held: HeldJob, signals: CompareSignals): Promise<void> {
-  for (;;) {
-    const run = createRun(dependencies, held, signals);
-    const end = await run.turns();
-    const { clock } = dependencies;
-    if (end === 'disconnected') return cancelJob(dependencies, held, run.prepare);
-    if (end !== undefined) return failJob(dependencies, held, end, run.prepare);
-    const dueAtMs = signals.stopping.aborted ? clock.nowMs() : nextPartDueMs(run.parts(), clock.nowMs());
-    if (dueAtMs !== undefined || isOver(held)) return held.release(dueAtMs ?? clock.nowMs(), run.prepare);
-    if ((await finishJob(dependencies, held, run.prepare)) === 'over') return;
-  }
+  const run = createRun(dependencies, held, signals);
+  const end = await run.turns();
+  const { clock } = dependencies;
+  if (end === 'disconnected') return cancelJob(dependencies, held, run.prepare);
+  if (end !== undefined) return failJob(dependencies, held, end, run.prepare);
+  const dueAtMs = signals.stopping.aborted ? clock.nowMs() : nextPartDueMs(run.parts(), clock.nowMs());
+  if (dueAtMs !== undefined || isOver(held)) return held.release(dueAtMs ?? clock.nowMs(), run.prepare);
+  return finishJob(dependencies, held, run.prepare);
 }
 
 /** One hold of a job from its parts as they are stored. */
@@ -130,7 +126,7 @@ function createRun(dependencies: CompareDependencies, held: HeldJob, { stopping,
     shouldEnd: () => ending.signal.aborted || stopping.aborted || isOver(held),
   };
   const { shouldEnd } = hold;
-  const limit = createDeletionLimit(held);
+  const tombstones = createDeletionLimit(held);
   const cuts = createCuts(dependencies, hold);
 
   /** The job with everything that was compared since it was claimed. */
@@ -191,13 +187,13 @@ function createRun(dependencies: CompareDependencies, held: HeldJob, { stopping,
       await Promise.allSettled(working.values());
       over.removeEventListener('abort', endTurns);
       ended.abort(new Error('the turns have ended'));
-      await limit.giveBack();
+      await tombstones.giveBackRest();
     }
   }
 
   /** Resolves when a part is due that waits for the end of a fault. */
   async function nextDue(signal: AbortSignal): Promise<void> {
-    const times = hold.live.flatMap(({ part: { done, fault } }) => (done === true || fault === undefined ? [] : [fault.dueAtMs]));
+    const times = hold.live.flatMap(({ part: { fault } }) => (fault === undefined ? [] : [fault.dueAtMs]));
     const waits = times.map((atMs) => atMs - clock.nowMs()).filter((delayMs) => delayMs > 0);
     if (waits.length === 0 || shouldEnd()) return new Promise(() => {});
     await clock.sleep(Math.min(...waits), signal).catch(() => undefined);
@@ -219,7 +215,7 @@ function createRun(dependencies: CompareDependencies, held: HeldJob, { stopping,
     const startedMs = clock.monotonicMs();
     const cutting = new AbortController();
     slot.cuttable((parts) => cuts.find(each, { bucket, parts }, AbortSignal.any([cutting.signal, aborting])));
-    const end = await endOf(dependencies, hold, each, { bucket, limit: limit.ofTurn(), applyCuts: cuts.apply, aborting });
+    const end = await endOf(dependencies, hold, each, { bucket, tombstones, applyCuts: cuts.apply, aborting });
     cutting.abort(new Error('the turn has ended'));
     await each.search;
     cuts.apply(each, end.cursor, end.done);
@@ -227,7 +223,7 @@ function createRun(dependencies: CompareDependencies, held: HeldJob, { stopping,
     telemetry.count('tally_reindex_turns_total', 1, { result: held.lost.aborted ? 'lost' : outcomeOf(end) });
     const durationMs = Math.round(clock.monotonicMs() - startedMs);
     telemetry.debug('turn of a re-index job ended', { mode: held.job.mode, durationMs, listed: end.counts.listed });
-    if (end.fault !== undefined && !held.lost.aborted) await afterFault(each, end.fault);
+    if (end.fault !== undefined) await afterFault(each, end.fault);
   }
 
   async function afterFault({ part }: LivePart, { code, reason }: Fault): Promise<void> {
@@ -255,7 +251,7 @@ function isOver(held: HeldJob): boolean {
 }
 
 function partNow({ part, progress }: LivePart, nowMs: number): Part {
-  return progress === undefined ? part : afterTurn(part, { ...progress, done: false }, nowMs);
+  return progress === undefined ? part : afterTurn(part, progress, nowMs);
 }
 
 /** Adds an ended turn to what was done since the job was claimed. */
@@ -265,13 +261,13 @@ function fold(hold: Hold, each: LivePart, end: TurnEnd, nowMs: number): void {
   hold.hasProgress ||= hasProgress(each.part, end);
   hold.isDirty = true;
   each.progress = undefined;
-  each.part = afterTurn(each.part, end, nowMs);
-  if (each.part.done === true && each.part.heldBack === undefined) hold.live = hold.live.filter((other) => other !== each);
+  if (end.done) hold.live = hold.live.filter((other) => other !== each);
+  else each.part = afterTurn(each.part, end, nowMs);
 }
 
 interface TurnParts {
   readonly bucket: BucketRecord;
-  readonly limit: TurnLimit;
+  readonly tombstones: Tombstones;
   readonly applyCuts: (each: LivePart, through: string, isDone: boolean) => void;
   readonly aborting: AbortSignal;
 }
@@ -281,12 +277,11 @@ async function endOf(
   { clock, turn }: CompareDependencies,
   hold: Hold,
   each: LivePart,
-  { bucket, limit, applyCuts, aborting }: TurnParts,
+  { bucket, tombstones, applyCuts, aborting }: TurnParts,
 ): Promise<TurnEnd> {
   const { held, claimed } = hold;
   const { part } = each;
-  const { cursor, passed, readsFirst = false } = part;
-  const place = placeAfter(passed, cursor);
+  const { cursor, readsFirst = false } = part;
   const { prefix, mode, fill = false, tags = false } = claimed;
   const stuck = new AbortController();
   const ended = new AbortController();
@@ -296,10 +291,9 @@ async function endOf(
   );
   try {
     const end = await turn(
-      { bucket, prefix, after: cursor, ...defined({ place, upTo: part.to }), mode, readsFirst, fill, tags },
+      { bucket, prefix, after: cursor, ...defined({ upTo: part.to }), mode, readsFirst, fill, tags },
       {
-        reserve: limit.reserve,
-        holdsBack: limit.holdsBack,
+        tombstones,
         shouldEnd: (through) => {
           applyCuts(each, through, false);
           return hold.shouldEnd();
@@ -315,8 +309,8 @@ async function endOf(
       },
       AbortSignal.any([aborting, held.lost, stuck.signal]),
     );
-    const fault = end.fault ?? (end.done || isOver(held) ? undefined : limit.fault());
-    return { ...end, ...defined({ fault }) };
+    // a job that does not compare now is granted no tombstones, whatever the state of its part
+    return isOver(held) ? omit(end, 'fault') : end;
   } catch (error) {
     const sofar = { cursor, counts: noCounts, examples: {}, ...each.progress, done: false };
     // it hung or threw, which is treated like any other fault of its part
@@ -338,8 +332,7 @@ function createCuts({ listing, limits, telemetry, clock }: CompareDependencies, 
   async function find(each: LivePart, wanted: Wanted, signal: AbortSignal): Promise<boolean> {
     const parts = Math.min(wanted.parts, 1 + PARTS_MAX - hold.live.length);
     const now = partNow(each, clock.nowMs());
-    // pages without keys follow the cursor: the search would pass them as the turn does, and find no key either
-    if (parts < 2 || placeAfter(now.passed, now.cursor) !== undefined) return false;
+    if (parts < 2) return false;
     each.search = search(now, { ...wanted, parts }, signal);
     const boundaries = await each.search;
     if (boundaries.length === 0 || signal.aborted) return false;
@@ -384,73 +377,53 @@ function livePart(part: Part): LivePart {
   return { part, progress: undefined };
 }
 
-function outcomeOf({ done, fault, heldBack }: TurnEnd): 'done' | 'on' | 'held-back' | FaultCode {
+function outcomeOf({ done, fault }: TurnEnd): 'done' | 'on' | FaultCode {
   if (fault !== undefined) return fault.code;
-  if (heldBack !== undefined) return 'held-back';
   return done ? 'done' : 'on';
-}
-
-/** The deletion limit as one turn uses it. */
-interface TurnLimit {
-  /** Reserves up to `count` tombstones; resolves with how many, which is 0 if the store fails. Never rejects. */
-  readonly reserve: (count: number) => Promise<number>;
-  /** Whether the last reservation was refused by the limit alone. A pause or a fault of the store is no reason to hold deletions back. */
-  readonly holdsBack: () => boolean;
-  /** The fault of the store that ended the turn; undefined if nothing was granted because the job does not compare now. */
-  readonly fault: () => Fault | undefined;
 }
 
 /**
  * The deletion limit of a held job. Tombstones are reserved in its record before they are written, some of them ahead of need; the
  * unused ones are given back when the job is. The reservations of a process that dies are lost.
  */
-export function createDeletionLimit(held: Pick<HeldJob, 'job' | 'change'>): {
-  /** Creates the limit of one turn. */
-  readonly ofTurn: () => TurnLimit;
+export function createDeletionLimit(held: Pick<HeldJob, 'job' | 'change'>): Tombstones & {
   /** Gives back the unused reservations, once no turn runs; they stay reserved if the store fails. Never rejects. */
-  readonly giveBack: () => Promise<void>;
+  readonly giveBackRest: () => Promise<void>;
 } {
   /** Tombstones reserved and not used yet. */
   let ahead = 0;
+  let isMet = false;
   /** One at a time: each looks at what the one before it has left. */
   const reservations = new PQueue({ concurrency: 1 });
 
-  async function reserveMore(wanted: number): Promise<{ readonly isLimitMet: boolean }> {
+  async function reserve(count: number): Promise<number> {
+    if (count > ahead) ahead += await reserveMore(count - ahead);
+    const granted = Math.min(count, ahead);
+    ahead -= granted;
+    isMet = granted < count;
+    return granted;
+  }
+
+  async function reserveMore(wanted: number): Promise<number> {
     let granted = 0;
-    let isLimitMet = false;
+    let isComparing = false;
     const isHeld = await held.change((job) => {
       const reservation = reserved(job, wanted);
       ({ granted } = reservation);
-      isLimitMet = granted < wanted && phaseOf(job) === 'comparing';
+      isComparing = phaseOf(job) === 'comparing';
       return reservation.job;
     });
-    if (!isHeld) return { isLimitMet: false };
-    ahead += granted;
-    return { isLimitMet };
+    if (!isHeld || !isComparing) throw new Error('the job does not compare now');
+    return granted;
   }
 
   return {
-    ofTurn() {
-      let fault: Fault | undefined;
-      let isLimitMet = false;
-      const reserve = async (count: number): Promise<number> => {
-        isLimitMet = false;
-        try {
-          if (count > ahead) ({ isLimitMet } = await reserveMore(count - ahead));
-        } catch (error) {
-          fault = faultOf(error);
-        }
-        const granted = Math.min(count, ahead);
-        ahead -= granted;
-        return granted;
-      };
-      return {
-        reserve: (count) => reservations.add(() => reserve(count)),
-        holdsBack: () => isLimitMet,
-        fault: () => fault,
-      };
+    reserve: (count) => reservations.add(() => reserve(count)),
+    giveBack(count) {
+      ahead += count;
     },
-    async giveBack() {
+    isUsedUp: () => isMet && ahead === 0,
+    async giveBackRest() {
       const [unused, known] = [ahead, held.job.deletions?.reserved];
       ahead = 0;
       // once: a swap whose answer was lost may have been stored

@@ -1,13 +1,12 @@
 /**
- * How a job ends: it is done when all of its keys are compared and searches find what it wrote (or paused, if its deletion limit
- * holds deletions back), failed after a fault, or cancelled when its bucket is disconnected. What is kept of it is stored
+ * How a job ends: it is done when all of its keys are compared and searches find what it wrote,
+ * failed after a fault, or cancelled when its bucket is disconnected. What is kept of it is stored
  * before the swap that ends it, so nothing is forgotten if the process dies in between. Ended jobs are removed after a while.
  */
 import { faults } from '../../domain/fault.ts';
-import { noCounts, type ReconcileCounts } from '../../domain/reindex/counts.ts';
-import { afterTransition, phaseOf, tombstonesLeft, type JobTransition } from '../../domain/reindex/job-transitions.ts';
+import { noCounts } from '../../domain/reindex/counts.ts';
+import { afterTransition, mayTransition, type JobTransition } from '../../domain/reindex/job-transitions.ts';
 import { hasEnded, jobSchema, type JobFault, type JobRecord } from '../../domain/reindex/job.ts';
-import { rewound } from '../../domain/reindex/parts.ts';
 import { keepHeld } from '../gaps/stored-gaps.ts';
 import type { ObjectScan } from '../ports/object-index.ts';
 import type { WithPorts } from '../ports/ports.ts';
@@ -61,54 +60,32 @@ export async function cancelJob(dependencies: EndsDependencies, held: HeldJob, p
 }
 
 async function endEarly({ state, telemetry }: EndsDependencies, held: HeldJob, transition: JobTransition, prepare: Prepare): Promise<void> {
-  if (afterTransition(held.job, transition) !== 'refused') await noteEarlyEnd(state, prepare(held.job), transition.atMs);
+  if (mayTransition(held.job, transition.kind)) await noteEarlyEnd(state, prepare(held.job), transition.atMs);
   if (await held.transition(transition, prepare)) reportJobEnd(telemetry, held.job);
   await held.release(transition.atMs, prepare);
 }
 
-/**
- * Ends a held job that has compared everything, and gives it back. `again`: it is held, and compares again from the first deletions
- * that were held back, because its deletion limit allows more by now. Throws the store's fault.
- */
-export async function finishJob(dependencies: FinishDependencies, held: HeldJob, prepare: Prepare): Promise<'again' | 'over'> {
-  const { clock, telemetry } = dependencies;
-  const job = prepare(held.job);
-  const { counts = noCounts } = job;
-  const atMs = clock.nowMs();
-  const end = nextOf(job, atMs);
-  if (end === 'again') return (await held.change((found) => rewound(prepare(found)))) ? 'again' : 'over';
-  const ended = afterTransition(job, end);
+/** Ends a held job that has compared everything, and gives it back. Throws the store's fault. */
+export async function finishJob(dependencies: FinishDependencies, held: HeldJob, prepare: Prepare): Promise<void> {
+  const atMs = dependencies.clock.nowMs();
   // a process that stood still may have lost the job to another one, which has finished it
-  if (ended !== 'refused' && (await held.change(prepare))) {
-    await noteEnd(dependencies, { ...ended, counts }, atMs);
-    const isEnded = await held.transition(end, prepare);
-    if (isEnded && end.kind === 'finish') reportJobEnd(telemetry, held.job);
+  if (mayTransition(held.job, 'finish') && (await held.change(prepare))) {
+    await noteEnd(dependencies, prepare(held.job), atMs);
+    if (await held.transition({ kind: 'finish', atMs }, prepare)) reportJobEnd(dependencies.telemetry, held.job);
   }
   await held.release(atMs, prepare);
-  return 'over';
-}
-
-/** What becomes of a job that has compared everything. */
-function nextOf(job: JobRecord, atMs: number): JobTransition | 'again' {
-  const waiting = job.holds === true ? 0 : (job.counts?.held ?? 0);
-  if (waiting === 0) return { kind: 'finish', atMs };
-  return phaseOf(job) === 'comparing' && tombstonesLeft(job) > 0 ? 'again' : { kind: 'deletion-limit', atMs, waiting };
 }
 
 /** What is stored before anything shows that the job has compared everything. */
-async function noteEnd(
-  { state, scan, telemetry }: FinishDependencies,
-  job: JobRecord & { readonly counts: ReconcileCounts },
-  atMs: number,
-): Promise<void> {
-  const { held } = job.counts;
+async function noteEnd({ state, scan, telemetry }: FinishDependencies, job: JobRecord, atMs: number): Promise<void> {
+  const { counts = noCounts } = job;
+  const { held } = counts;
   await keepHeld(state, job, { held, isWhole: true, nowMs: atMs });
   if (held > 0) telemetry.warn('deletions wait for a person', { bucket: job.bucket, jobId: job.id, deletions: held });
-  if (job.state !== 'done') return;
   // callers that waited for the job search next
   if (job.mode === 'apply') await scan.refresh(job.bucket);
   // before the job ends, so that the bucket has its date and its gap once the job is done
-  await noteCompared(state, job, { atMs, counts: job.counts });
+  await noteCompared(state, job, { atMs, counts });
 }
 
 /** Logs the end of a job. */

@@ -32,13 +32,10 @@ export function probeListing(
 ): KeyProbe & { readonly requests: () => number } {
   let requests = 0;
 
-  /** The page. It has no keys although more follow if no further request is wanted. */
   async function list(after: string, limit: number): Promise<ListingPage> {
-    let page: ListingPage | undefined;
-    do {
-      requests += 1;
-      page = await listing.page(location, { prefix, after, limit, from: page?.place ?? 'start' }, signal);
-    } while (page.place !== undefined && isWanted());
+    requests += 1;
+    const page = await listing.page(location, { prefix, after, limit }, signal);
+    requests += (page.requests ?? 1) - 1;
     return page;
   }
 

@@ -8,6 +8,7 @@
 import { faultOf, FaultError, type Fault } from '../../domain/fault.ts';
 import { DUE_AHEAD_MAX_MS } from '../../domain/reindex/claims.ts';
 import { endedWithoutProgress, FAULT_WAIT_MS } from '../../domain/reindex/parts.ts';
+import { FOLLOW_MS_MAX } from '../compare/page-feeds.ts';
 import type { ReconcileTurn } from '../compare/reconcile-turn.ts';
 import type { WithPorts } from '../ports/ports.ts';
 import type { BucketListing } from '../ports/storage.ts';
@@ -47,7 +48,7 @@ const JOBS_PER_SLOT = 2;
 const FOUND_MAX = 32;
 const FILL_CHECK_MS = 500;
 /** Every request before comparing has its own time-out. A beginning that hangs nevertheless is given up after this time. */
-const BEGIN_STUCK_MS = 600_000;
+const BEGIN_STUCK_MS = FOLLOW_MS_MAX + 600_000;
 
 /** The looks, in the log. */
 const LOOKING = 'look for re-index work';

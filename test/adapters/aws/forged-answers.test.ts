@@ -3,6 +3,7 @@
  * document, on any path that writes tombstones; the neighbour of each key is served by what S3 says.
  */
 import type { IncomingMessage } from 'node:http';
+import { allowance } from '../../support/worlds/reindex.ts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createS3Listing } from '../../../src/adapters/aws/s3-listing.ts';
 import { createS3Storage } from '../../../src/adapters/aws/s3-storage.ts';
@@ -209,7 +210,7 @@ describe('a forged answer deletes no document', () => {
         const limits = { actionsMax: 100, bytesMax: 1_000_000, concurrency: 1 };
         const writeAll = createBackgroundWriter({ objects, clock, telemetry, circuits, limits, liveIsBusy: () => false });
         const turn = createReconcileTurn({ ...world, listing: createS3Listing(world), writeAll });
-        const controls = { reserve: async (count: number) => count, shouldEnd: () => false, upTo: () => undefined };
+        const controls = { tombstones: allowance(), shouldEnd: () => false, upTo: () => undefined };
         const request = { bucket: bucketOfTest, prefix: '', after: '', mode: 'apply', fill: false, tags: false } as const;
         // the neighbour’s range is another one: a fault ends the turn of a range
         for (const range of [{ upTo: KEY }, { after: KEY }]) {

@@ -219,8 +219,8 @@ describe('a mark after a look at its job', () => {
   it.each<[string, JobRecord | undefined, string]>([
     ['failed', jobOf({ state: 'failed', error: { code: 'object.denied', reason: 'no' } }), 'job-1 failed: object.denied: no'],
     ['is gone', undefined, 'job-1 no longer exists'],
-    ['was cancelled', jobOf({ state: 'cancelled' }), 'job-1 was cancelled (requested), so another job follows'],
-    ['is paused', jobOf({ state: 'paused' }), 'job-1 was paused (requested), so another job follows'],
+    ['was cancelled', jobOf({ state: 'cancelled' }), 'job-1 was cancelled, so another job follows'],
+    ['is paused', jobOf({ state: 'paused' }), 'job-1 was paused, so another job follows'],
   ])('is left alone for a while when the job %s', (_, job, why) => {
     const after = lookedAt(named, job) as DirtyMark;
     expect(after).toMatchObject({ failures: 3, waits: { untilMs: NOW_MS + 4 * MINUTE_MS, why } });
@@ -240,7 +240,7 @@ describe('a mark after a look at its job', () => {
   });
 
   it.each<[Partial<JobRecord>, string]>([
-    [{ state: 'paused', pausedBecause: 'requested' }, 'run `tally jobs resume job-1`, or `tally reindex photos`'],
+    [{ state: 'paused' }, 'run `tally jobs resume job-1`, or `tally reindex photos`'],
     [{ state: 'cancelled' }, 'run `tally reindex photos`'],
   ])('Fix: that announces deletions waits for the person who stopped the job (%o)', (stopped, act) => {
     const held = lookedAt({ ...named, deletes: 'announced' }, jobOf(stopped)) as DirtyMark;

@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { allowingCommand, countOf, keysOverlap, withHeld, type WaitingDeletes } from '../../../src/domain/gaps/waiting-deletes.ts';
+import { countOf, keysOverlap, withHeld, type WaitingDeletes } from '../../../src/domain/gaps/waiting-deletes.ts';
 import type { JobRecord } from '../../../src/domain/reindex/job.ts';
 
 const NOW_MS = 1_800_000_000_000;
-const waits = (count: number, prefix = '', order = 1): WaitingDeletes => ({ prefix, count, order, sinceMs: NOW_MS });
+const waits = (count: number, prefix = '', order = 1): WaitingDeletes => ({ prefix, count, jobId: 'job-1', order, sinceMs: NOW_MS });
 
 function after(
   waiting: readonly WaitingDeletes[],
   held: number,
   { isWhole = true, ...job }: Partial<JobRecord> & { readonly isWhole?: boolean } = {},
 ): readonly WaitingDeletes[] {
-  return withHeld(waiting, { prefix: '', beginOrder: 1, ...job }, { held, isWhole, nowMs: NOW_MS, lastOrder: 5 });
+  return withHeld(waiting, { id: 'job-1', prefix: '', beginOrder: 1, ...job }, { held, isWhole, nowMs: NOW_MS, lastOrder: 5 });
 }
 
 describe('what a job holds back', () => {
@@ -37,7 +37,7 @@ describe('what a job holds back', () => {
   });
 
   it('by a job without a place among the beginnings is settled by any that begins later', () => {
-    const waiting = withHeld([], { prefix: '', now: true }, { held: 7, isWhole: true, nowMs: NOW_MS, lastOrder: 5 });
+    const waiting = withHeld([], { id: 'job-1', prefix: '', now: true }, { held: 7, isWhole: true, nowMs: NOW_MS, lastOrder: 5 });
     expect(after(waiting, 0, { beginOrder: 5 })).toBe(waiting);
     expect(after(waiting, 0, { beginOrder: 6 })).toEqual([]);
   });
@@ -47,11 +47,10 @@ describe('what a job holds back', () => {
     expect(after(many, 1, { prefix: 'q/', beginOrder: 3 })).toEqual([waits(101, '', 99)]);
   });
 
-  it('names what to run, for the keys that it is about', () => {
-    expect(allowingCommand('photos', [waits(7)])).toBe('tally reindex photos --allow-deletes 7');
-    expect(allowingCommand('photos', [waits(7, "it's $HOME/")])).toBe(
-      String.raw`tally reindex photos --allow-deletes 7 --prefix 'it'\''s $HOME/'`,
-    );
+  it('asks again with the job that finds what a person declined', () => {
+    expect(after([{ ...waits(7), declinedAtMs: NOW_MS }], 7, { id: 'job-2', beginOrder: 2 })).toEqual([
+      { ...waits(7, '', 2), jobId: 'job-2' },
+    ]);
   });
 
   it('concerns the keys of its prefix, and so those of each prefix within it and around it', () => {

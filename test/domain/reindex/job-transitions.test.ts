@@ -8,7 +8,6 @@ import {
   phaseOf,
   reserved,
   tombstoneLimit,
-  tombstonesLeft,
   type JobTransition,
 } from '../../../src/domain/reindex/job-transitions.ts';
 import { costUsd, viewOf } from '../../../src/domain/reindex/job-view.ts';
@@ -23,7 +22,6 @@ const steps: Record<JobTransition['kind'], JobTransition> = {
   wait,
   compare,
   pause: { kind: 'pause', atMs: 4 },
-  'deletion-limit': { kind: 'deletion-limit', atMs: 4, waiting: 7 },
   resume: { kind: 'resume', atMs: 5 },
   cancel: { kind: 'cancel', atMs: 6 },
   finish: { kind: 'finish', atMs: 6 },
@@ -42,11 +40,11 @@ describe('a job', () => {
   it('goes from its request over the wait and the comparison to its end', () => {
     const done = after(queued, 'wait', 'compare', 'finish');
     expect(done).toMatchObject({ state: 'done', startedAtMs: 2, comparingAtMs: 3, finishedAtMs: 6, coversBeforeMs: 1 });
-    expect(done.deletions).toEqual({ limit: 5, reserved: 0, waiting: 0 });
+    expect(done.deletions).toEqual({ limit: 5, reserved: 0 });
   });
 
   it('that has nothing to wait for compares at once, and covers nothing', () => {
-    expect(after(queued, 'compare')).toMatchObject({ state: 'running', phase: 'comparing', startedAtMs: 3 });
+    expect(after(queued, 'compare')).toMatchObject({ state: 'running', startedAtMs: 3 });
     expect(after(queued, 'compare').coversBeforeMs).toBeUndefined();
   });
 
@@ -99,7 +97,6 @@ describe('a job', () => {
           expect(jobSchema.parse(job)).toEqual(job);
           expect(occupiesBucket(job)).toBe(job.state === 'queued' || job.state === 'running');
           expect(job.finishedAtMs !== undefined).toBe(hasEnded(job));
-          expect(job.pausedBecause !== undefined && job.state !== 'paused' && !hasEnded(job)).toBe(false);
         }
       }),
     );
@@ -118,13 +115,13 @@ describe('the deletion limit', () => {
   });
 
   it('grants some ahead of their need while plenty are left, exactly what is asked for when few are, and takes back what was not used', () => {
-    const plenty: JobRecord = { ...comparing, deletions: { limit: 6_400, reserved: 0, waiting: 0 } };
+    const plenty: JobRecord = { ...comparing, deletions: { limit: 6_400, reserved: 0 } };
     const first = reserved(plenty, 1);
     expect(first.granted).toBe(100);
-    expect(reserved({ ...plenty, deletions: { limit: 1_000_000, reserved: 0, waiting: 0 } }, 1).granted).toBe(500);
-    expect(reserved({ ...plenty, deletions: { limit: 6_400, reserved: 6_340, waiting: 0 } }, 1).granted).toBe(1);
-    expect(givenBackTo(first.job, 99).deletions).toEqual({ limit: 6_400, reserved: 1, waiting: 0 });
-    const unlimited: JobRecord = { ...comparing, deletions: { reserved: 0, waiting: 0 } };
+    expect(reserved({ ...plenty, deletions: { limit: 1_000_000, reserved: 0 } }, 1).granted).toBe(500);
+    expect(reserved({ ...plenty, deletions: { limit: 6_400, reserved: 6_340 } }, 1).granted).toBe(1);
+    expect(givenBackTo(first.job, 99).deletions).toEqual({ limit: 6_400, reserved: 1 });
+    const unlimited: JobRecord = { ...comparing, deletions: { reserved: 0 } };
     expect(givenBackTo(unlimited, 99)).toBe(unlimited);
   });
 
@@ -135,30 +132,11 @@ describe('the deletion limit', () => {
     expect(reserved(after({ ...queued, mode: 'report' }, 'compare'), 1).granted).toBe(0);
   });
 
-  it('pauses a job with all that waits, once, and counts from nothing after the release', () => {
-    const held = after(comparing, 'deletion-limit');
-    expect(held).toMatchObject({ state: 'paused', pausedBecause: 'deletion-limit', deletions: { waiting: 7 } });
-    expect(afterTransition(held, steps['deletion-limit'])).toBe('refused');
-    const resumed = after(held, 'resume');
-    expect(resumed.deletions?.waiting).toBe(0);
-    expect(after(resumed, 'deletion-limit').deletions?.waiting).toBe(7);
-  });
-
-  it('is released up to a total, which what was reserved is part of', () => {
-    const { job } = reserved(comparing, 5);
-    const resumed = afterTransition(after(job, 'deletion-limit'), { kind: 'resume', atMs: 5, allowDeletes: 15 });
-    if (resumed === 'refused') throw new Error('refused');
-    expect(resumed.deletions).toEqual({ limit: 15, reserved: 5, waiting: 0 });
-    expect(reserved(resumed, 100).granted).toBe(10);
-    expect(tombstonesLeft(resumed)).toBe(10);
-    expect(tombstonesLeft(job)).toBe(0);
-  });
-
   it('allows a thousand or a tenth, anything to a gap of deletes, nothing where the bucket is empty, and what was allowed', () => {
     const facts = { documentsAtStart: 100, isEmptyBucket: false, areAnnounced: false, isAnyHeld: false, allowDeletes: undefined };
     expect(tombstoneLimit(facts)).toBe(1_000);
     expect(tombstoneLimit({ ...facts, documentsAtStart: 123_456 })).toBe(12_345);
-    expect(tombstoneLimit({ ...facts, allowDeletes: 5_000 })).toBe(5_000);
+    expect(tombstoneLimit({ ...facts, allowDeletes: 5 })).toBe(5);
     expect(tombstoneLimit({ ...facts, areAnnounced: true })).toBeUndefined();
     expect(tombstoneLimit({ ...facts, areAnnounced: true, isEmptyBucket: true })).toBe(0);
     expect(tombstoneLimit({ ...facts, isEmptyBucket: true, allowDeletes: 100 })).toBe(100);
@@ -172,19 +150,17 @@ describe('the deletion limit', () => {
   });
 
   it('that is resumed while deletions wait for a person keeps no limit of its own', () => {
-    for (const deletions of [
-      { reserved: 3, waiting: 0 },
-      { limit: 1_000, reserved: 3, waiting: 0 },
-    ]) {
-      const paused = { ...comparing, state: 'paused', pausedBecause: 'requested', deletions } as const;
+    for (const deletions of [{ reserved: 3 }, { limit: 1_000, reserved: 3 }])
       for (const [allowed, left] of [
         [{}, 0],
         [{ allowDeletes: 10 }, 7],
       ] as const) {
-        const resumed = afterTransition(paused, { kind: 'resume', atMs: 9, isHeld: true, ...allowed });
-        expect(resumed === 'refused' ? undefined : tombstonesLeft(resumed)).toBe(left);
+        const resumed = afterTransition(
+          { ...comparing, ...allowed, state: 'paused', deletions },
+          { kind: 'resume', atMs: 9, isHeld: true },
+        );
+        expect(resumed === 'refused' ? undefined : reserved(resumed, 100).granted).toBe(left);
       }
-    }
   });
 });
 
@@ -194,7 +170,6 @@ describe('the view of a job', () => {
   it('says how far it is, how fast, and what keeps it from going on', () => {
     const fault = { code: 's3.throttled', reason: 'SlowDown', after: 'm', attempts: 0, sinceMs: 1, dueAtMs: 2 } as const;
     const parts = [
-      { cursor: 'a', to: 'b', done: true, heldBack: 'a' },
       { cursor: 'c', to: 'm' },
       { cursor: 'm', fault },
     ];

@@ -179,8 +179,6 @@ async function createWorld() {
     const nowMs = clock.nowMs();
     const beginOrder = await beginOrderNow(state, BUCKET, nowMs);
     await keepHeld(state, { ...job, coversBeforeMs: nowMs, beginOrder }, { held: held.length, isWhole: true, nowMs });
-    if (held.length > 0 && job.holds !== true)
-      return set(job, { state: 'paused', pausedBecause: 'deletion-limit', deletions: { reserved: 0, waiting: held.length } });
     const [missing, stale] = [
       keys.filter((key) => !inIndex.has(key)).length,
       keys.filter((key) => inBucket.has(key) && inIndex.has(key)).length,
@@ -200,8 +198,7 @@ async function createWorld() {
 
   async function endJobs(ends: 'done' | 'failed' | 'cancelled'): Promise<void> {
     for (const job of await listAllRecords(state, 'job', jobSchema)) {
-      const isReleased = job.state === 'paused' && !isHeldBack;
-      if (job.state !== 'queued' && !isReleased) continue;
+      if (job.state !== 'queued') continue;
       // it waits until index and S3 answer
       if (ends === 'done' && (fault === 'index' || fault === 'store' || fault === 'enrichment')) continue;
       if (ends === 'done') await finish(job);

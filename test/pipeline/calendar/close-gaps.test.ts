@@ -20,9 +20,9 @@ describe('a gap', () => {
     expect(await world.allJobs()).toEqual([]);
     await world.after(2_000);
     const [job] = await world.allJobs();
-    expect(job).toMatchObject({ bucket: 'photos', prefix: '', mode: 'apply', requestedBy: 'gap', holds: true });
+    expect(job).toMatchObject({ bucket: 'photos', prefix: '', mode: 'apply', requestedBy: 'gap' });
     expect(await world.gap()).toMatchObject({ jobId: job?.id });
-    await world.setJob(job, { state: 'running', phase: 'waiting', coversBeforeMs: world.clock.nowMs() });
+    await world.setJob(job, { state: 'running', startedAtMs: world.clock.nowMs(), coversBeforeMs: world.clock.nowMs() });
     await world.after(MINUTE_MS);
     expect(await world.gap()).toMatchObject({ jobId: job?.id });
     await world.setJob(job, { state: 'done' });

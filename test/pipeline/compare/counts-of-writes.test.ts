@@ -33,16 +33,15 @@ describe('what was written is counted whatever becomes of the slice', () => {
       isFirst = false;
     };
     world.s3.onHead = async (key) => {
-      // so slow that each answer is too old, until the page has been listed again
+      // so slow that each answer is too old, until the page is listed again
       if (key === 'changed' && world.s3.pages.length === 1) await world.clock.advance(ANSWER_LIFE_MS);
     };
-    const result = await world.run({}, patient);
-    expect(result).toMatchObject({
-      done: true,
-      counts: { listed: 3, equal: 1, missing: 1, stale: 1, phantom: 1, written: 2, tombstones: 1, listRequests: 2 },
-      examples: { missing: [{ key: 'missing' }], phantom: [{ key: 'phantom' }] },
-    });
-    expectWhole(result.counts);
+    const first = await world.run({}, patient);
+    expect(first).toMatchObject({ done: false, readsFirst: true, fault: { code: 'index.overloaded' } });
+    const counts = addCounts(first.counts, (await world.run({ readsFirst: true }, patient)).counts);
+    expect(shownCounts(counts)).toMatchObject({ listed: 3, equal: 1, missing: 1, stale: 1, phantom: 1, written: 2, tombstones: 1 });
+    expect(first.examples).toEqual({ missing: [{ key: 'missing' }], phantom: [{ key: 'phantom' }] });
+    expectWhole(counts);
     expect(await world.found()).toEqual(world.bucketHolds());
   });
 
@@ -105,7 +104,7 @@ describe('the counts of a job', () => {
     }
     world.s3.onHead = () => world.clock.sleep(headMs);
     world.startWorker();
-    const { id } = await world.request({ now: true, allow_deletes: 10_000 });
+    const { id } = await world.request({ now: true });
     const { state, counts } = await world.ended(id);
     expect({ state, counts }).toMatchObject({
       state: 'done',
@@ -186,7 +185,7 @@ describe('the counts of a job', () => {
     world.startWorker({ name: 'next' });
     const { state, counts, deletions } = await world.ended(id);
     // the limit is 1,000, and what the dead worker had reserved is spent
-    expect({ state, limit: deletions?.limit }).toEqual({ state: 'paused', limit: 1_000 });
+    expect({ state, limit: deletions?.limit }).toEqual({ state: 'done', limit: 1_000 });
     expect(takenAtMs.tombstone.length).toBeLessThanOrEqual(1_000);
     expect(takenAtMs.tombstone.length).toBeLessThanOrEqual(deletions?.reserved ?? 0);
     const view = (await world.jobs.get(id)).counts!;

@@ -10,7 +10,7 @@ const deleted: Ending = { key: 'e', kind: 'phantom', fields: [], isListed: false
 describe('the counts of a turn', () => {
   it('contain each write at once, and once: with its slice, or where it is compared again and equal', () => {
     for (const isAgain of [false, true]) {
-      const progress = createTurnProgress({ after: '' }, { reserve: async (count) => count });
+      const progress = createTurnProgress('');
       progress.written([missing, deleted]);
       const ahead = progress.sofar();
       expect(ahead).toMatchObject({ cursor: '', readsFirst: true, counts: { listed: 0, missing: 1, written: 1, tombstones: 1 } });
@@ -23,22 +23,5 @@ describe('the counts of a turn', () => {
       expect(shownCounts(counts)).toMatchObject({ listed: 1, equal: 0, missing: 1, written: 1, phantom: 1, tombstones: 1 });
       expect(examples).toEqual({ missing: [{ key: 'd' }], phantom: [{ key: 'e' }] });
     }
-  });
-
-  it('are reported with the place behind each page without keys, so that a worker that dies there has passed it', () => {
-    const reported: unknown[] = [];
-    const progressed = (progress: unknown): void => void reported.push(progress);
-    const progress = createTurnProgress({ after: 'a' }, { reserve: async (count) => count, progressed });
-    progress.listRequested();
-    progress.passed({ after: 'a', place: { token: 't', observedAtMs: 0, pages: 1, mark: 't' } });
-    expect(reported).toMatchObject([{ cursor: 'a', place: { token: 't', pages: 1 }, counts: { listRequests: 1 } }]);
-  });
-
-  it('name the cursor before the first deletion that was held back', () => {
-    const progress = createTurnProgress({ after: '' }, { reserve: async (count) => count });
-    const held: Ending = { key: 'b', kind: 'phantom', fields: [], isListed: false, effect: 'held' };
-    progress.commit({ listed: [{ key: 'a', state }], scanned: [{ key: 'a' }], through: 'a' }, []);
-    for (const key of ['b', 'c']) progress.commit({ listed: [], scanned: [{ key }], through: key }, [{ ...held, key }]);
-    expect(progress.sofar()).toMatchObject({ cursor: 'c', heldBack: 'a', counts: { listed: 1, scanned: 3, phantom: 2, held: 2 } });
   });
 });

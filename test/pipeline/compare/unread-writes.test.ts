@@ -1,7 +1,7 @@
 /** Missing objects that are written without reading what is stored: the store's refusal takes the place of the read. */
+import { MARGIN_MS } from '../../../src/domain/ordering/constants.ts';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
-import { ANSWER_LIFE_MS, MARGIN_MS } from '../../../src/domain/ordering/constants.ts';
 import { bucketRecord, createReindexWorld, type ReindexWorld } from '../../support/worlds/reindex.ts';
 
 describe('an object for which the scan shows no document', () => {
@@ -66,20 +66,6 @@ describe('an object for which the scan shows no document', () => {
     await world.index('a', state, { ageMs: 1_000 });
     world.hooks.scanned = () => [];
     expect((await world.run()).counts).toMatchObject({ equal: 1, missing: 0, written: 0, headRequests: 0 });
-  });
-
-  it('is read when its page is compared again, because the scan may not show what the turn has written', async () => {
-    world.s3.pageSize = 1;
-    world.put('a');
-    world.put('b');
-    world.hooks.scanned = () => [];
-    // the page of b is too old to be written from, and what follows a is compared again
-    world.s3.onPage = async () => {
-      if (world.s3.pages.length === 2) await world.clock.advance(ANSWER_LIFE_MS);
-    };
-    expect((await world.run({}, { durationMaxMs: 1_000_000 })).done).toBe(true);
-    expect(read).toContain('b');
-    expect(await world.found()).toEqual(world.bucketHolds());
   });
 
   it('is read in a report, and asked for by a HEAD in an enriched bucket', async () => {

@@ -16,7 +16,12 @@ import { sessionActor, userRecord } from '../../support/identity/actors.ts';
 import { createControlWorld, LETTERS, QUEUE } from '../../support/worlds/control.ts';
 import { newKeySecret } from '../../../src/pipeline/identity/random-texts.ts';
 
-const JOBS = { queued: 'job-0mk3x1a2b-0123456789ab', paused: 'job-0mk3x1a2b-0123456789ac', none: 'job-0mk3x1a2b-0123456789ad' };
+const JOBS = {
+  queued: 'job-0mk3x1a2b-0123456789ab',
+  paused: 'job-0mk3x1a2b-0123456789ac',
+  none: 'job-0mk3x1a2b-0123456789ad',
+  held: 'job-0mk3x1a2b-0123456789ae',
+};
 
 const BOB = '0aB1cD2eF3gH4iJ5kL6mN7';
 
@@ -71,15 +76,18 @@ const acts: readonly Act[] = [
   {
     operation: 'startReindex',
     event: 'ReindexStart',
-    request: { params: { bucket: 'photos' }, body: { prefix: 'a/', allow_deletes: 7 } },
+    request: { params: { bucket: 'photos' }, body: { prefix: 'a/' } },
     came: { job_id: expect.stringMatching(/^job-/) },
   },
   { operation: 'changeJob', event: 'ReindexPause', request: { params: { id: JOBS.queued }, body: { state: 'paused' } } },
+  { operation: 'changeJob', event: 'ReindexResume', request: { params: { id: JOBS.paused }, body: { state: 'running' } } },
   {
     operation: 'changeJob',
-    event: 'ReindexResume',
-    request: { params: { id: JOBS.paused }, body: { state: 'running', allow_deletes: 20 } },
+    event: 'ReindexAllow',
+    request: { params: { id: JOBS.held }, body: { deletions: 'allowed' } },
+    came: { job_id: expect.stringMatching(/^job-/) },
   },
+  { operation: 'changeJob', event: 'ReindexDecline', request: { params: { id: JOBS.held }, body: { deletions: 'declined' } } },
   { operation: 'changeJob', event: 'ReindexCancel', request: { params: { id: JOBS.queued }, body: { state: 'cancelled' } } },
   { operation: 'replayDeadLetters', event: 'DeadLettersReplay', request: { body: { all: true } }, came: { replayed: 1, remaining: 0 } },
   { operation: 'discardDeadLetters', event: 'DeadLettersDiscard', request: { body: { all: true } }, came: { discarded: 1, remaining: 0 } },
@@ -112,8 +120,10 @@ async function startWorld() {
   await deadLetters.send(message!, { code: 'message.not-json', reason: 'Unexpected token' }, []);
   const job = { bucket: 'photos', prefix: '', mode: 'report', requestedBy: 'test', createdAtMs: clock.nowMs(), state: 'queued' } as const;
   await updateRecord(state, refs.job(JOBS.queued), () => ({ ...job, id: JOBS.queued }));
-  const paused = { id: JOBS.paused, state: 'paused', pausedBecause: 'requested' } as const;
-  await updateRecord(state, refs.job(JOBS.paused), () => ({ ...job, ...paused }));
+  await updateRecord(state, refs.job(JOBS.paused), () => ({ ...job, id: JOBS.paused, state: 'paused' as const }));
+  await updateRecord(state, refs.job(JOBS.held), () => ({ ...job, id: JOBS.held, mode: 'apply' as const, state: 'done' as const }));
+  const waiting = [{ prefix: '', count: 20, jobId: JOBS.held, order: 1, sinceMs: clock.nowMs() }];
+  await updateRecord(state, refs.bucket('photos'), (record) => record && { ...record, waiting });
   await updateRecord(state, refs.user(BOB), () => userRecord({ userId: BOB }));
   const dave = { email: 'dave@example.com' };
   await updateRecord(state, refs.appointment(appointmentNameOf(dave)), () => newAppointment(dave, 'root@build-1', clock.nowMs()));

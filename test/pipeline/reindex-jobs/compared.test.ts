@@ -24,7 +24,7 @@ async function setUp() {
         requestedBy: 'p',
         createdAtMs: 0,
       } as const;
-      const job: JobRecord = { ...own, state: 'running', phase: 'comparing', startedAtMs: 1, comparingAtMs: 1, ...more };
+      const job: JobRecord = { ...own, state: 'running', startedAtMs: 1, comparingAtMs: 1, ...more };
       await updateRecord(state, refs.job(job.id), () => job);
       return job;
     },

@@ -21,12 +21,11 @@ async function heldWith(limit: number) {
     mode: 'apply',
     requestedBy: 'test',
     state: 'running',
-    phase: 'comparing',
     createdAtMs: 0,
     startedAtMs: 0,
     comparingAtMs: 0,
     dueAtMs: 0,
-    deletions: { limit, reserved: 0, waiting: 0 },
+    deletions: { limit, reserved: 0 },
   };
   await updateRecord(state, refs.job(ID), () => job);
   const calls = { puts: 0, fault: undefined as FaultError | undefined, loses: false };
@@ -48,66 +47,64 @@ async function heldWith(limit: number) {
 describe('the deletion limit of a held job', () => {
   it('swaps the job’s record far more seldom than it is asked, and leaves it with what was used', async () => {
     const { limit, calls, reserved } = await heldWith(10_000);
-    const turn = limit.ofTurn();
     const before = calls.puts;
-    for (let page = 0; page < 300; page += 1) expect(await turn.reserve(1)).toBe(1);
+    for (let page = 0; page < 300; page += 1) expect(await limit.reserve(1)).toBe(1);
     expect(calls.puts - before).toBeLessThan(5);
     expect(await reserved()).toBeGreaterThanOrEqual(300);
-    await limit.giveBack();
-    await limit.giveBack();
-    expect(await reserved()).toBe(300);
+    limit.giveBack(10);
+    await limit.giveBackRest();
+    await limit.giveBackRest();
+    expect(await reserved()).toBe(290);
   });
 
-  it('holds deletions back for its limit alone, not for a fault', async () => {
+  it('is used up by its limit alone, not by a fault', async () => {
     const { limit, calls } = await heldWith(5);
-    const turn = limit.ofTurn();
-    expect([await turn.reserve(3), turn.holdsBack()]).toEqual([3, false]);
+    expect([await limit.reserve(3), limit.isUsedUp()]).toEqual([3, false]);
     calls.fault = new FaultError('index.unreachable', 'gone');
-    expect([await turn.reserve(4), turn.holdsBack()]).toEqual([0, false]);
-    expect(turn.fault()).toMatchObject({ code: 'index.unreachable' });
+    await expect(limit.reserve(4)).rejects.toMatchObject({ code: 'index.unreachable' });
+    expect(limit.isUsedUp()).toBe(false);
     calls.fault = undefined;
-    expect([await turn.reserve(4), turn.holdsBack()]).toEqual([2, true]);
-    expect([await turn.reserve(2), turn.holdsBack()]).toEqual([0, true]);
+    expect([await limit.reserve(4), limit.isUsedUp()]).toEqual([2, true]);
+    limit.giveBack(1);
+    expect(limit.isUsedUp()).toBe(false);
+    expect([await limit.reserve(2), limit.isUsedUp()]).toEqual([1, true]);
   });
 
-  it('grants nothing and holds nothing back once the job is paused', async () => {
+  it.each<[string, Partial<JobRecord>]>([
+    ['once the job is paused', { state: 'paused' }],
+    ['to a process that has lost its job', { lease: { worker: 'another' } }],
+  ])('grants nothing %s', async (_, more) => {
     const { limit, change } = await heldWith(5);
-    const turn = limit.ofTurn();
-    await change({ state: 'paused', pausedBecause: 'requested' });
-    expect([await turn.reserve(7), turn.holdsBack()]).toEqual([0, false]);
-  });
-
-  it('grants nothing to a process that has lost its job', async () => {
-    const { limit, change } = await heldWith(1_000);
-    const turn = limit.ofTurn();
-    await change({ lease: { worker: 'another' } });
-    expect([await turn.reserve(2), turn.holdsBack()]).toEqual([0, false]);
+    await change(more);
+    await expect(limit.reserve(7)).rejects.toThrow('does not compare now');
+    expect(limit.isUsedUp()).toBe(false);
   });
 
   it('counts a reservation whose answer was lost, and gives nothing back that may be used', async () => {
     const { limit, calls, reserved } = await heldWith(1_000);
-    const turn = limit.ofTurn();
     Object.assign(calls, { fault: new FaultError('index.unreachable', 'no answer'), loses: true });
-    expect(await turn.reserve(100)).toBe(0);
+    await expect(limit.reserve(100)).rejects.toThrow('no answer');
     calls.fault = undefined;
-    expect(await turn.reserve(100)).toBe(100);
-    await limit.giveBack();
+    expect(await limit.reserve(100)).toBe(100);
+    await limit.giveBackRest();
     expect(await reserved()).toBeGreaterThanOrEqual(200);
   });
 
-  it('of many turns grants no more than the limit, and nearly all of it before one is held', async () => {
-    const asks = fc.array(fc.tuple(fc.integer({ min: 0, max: 4 }), fc.integer({ min: 1, max: 120 })), { maxLength: 60 });
+  it('grants no more than the limit, and all of it before one is held', async () => {
+    const asks = fc.array(fc.integer({ min: 1, max: 120 }), { maxLength: 60 });
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 0, max: 3_000 }), asks, async (most, all) => {
         const { limit, held, reserved } = await heldWith(most);
-        const turns = Array.from({ length: 5 }, () => limit.ofTurn());
-        const granted = await Promise.all(all.map(async ([turn, count]) => turns[turn]?.reserve(count) ?? 0));
+        const granted = await Promise.all(all.map((count) => limit.reserve(count)));
         const used = granted.reduce((sum, count) => sum + count, 0);
-        expect(used).toBeLessThanOrEqual(most);
-        await limit.giveBack();
+        await limit.giveBackRest();
         expect(await reserved()).toBe(used);
-        const wanted = all.reduce((sum, [, count]) => sum + count, 0);
-        expect(used).toBe(Math.min(wanted, most));
+        expect(used).toBe(
+          Math.min(
+            all.reduce((sum, count) => sum + count, 0),
+            most,
+          ),
+        );
         await held.release(0);
       }),
     );

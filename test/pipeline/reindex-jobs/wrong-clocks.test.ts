@@ -42,7 +42,7 @@ it('Fix: a job that is resumed long after its worker died continues at once', as
   await world.run(2 * MINUTE_MS);
   // far longer than anything is put off (5 min) or a lease is watched (60 s)
   await world.clock.advance(2 * HOUR_MS);
-  await world.jobs.resume(id, {});
+  await world.jobs.resume(id);
   await world.run(40_000);
   expect(await world.job(id)).toMatchObject({ state: 'done' });
 });

@@ -138,11 +138,13 @@ export const runningJob: Job = {
 };
 
 /** What a job is after a change. */
-const changedJobs: Readonly<Record<JobChange['state'], Job>> = {
-  paused: { ...job, state: 'paused', paused_because: 'requested' },
+const changedJobs = {
+  paused: { ...job, state: 'paused' },
   running: job,
   cancelled: { ...job, state: 'cancelled' },
-};
+  allowed: { ...job, id: 'job-2', allow_deletes: 5 },
+  declined: { ...job, state: 'done' },
+} as const satisfies Readonly<Record<string, Job>>;
 
 export const deadLetter: DeadLetter = {
   id: 'letter-1',
@@ -313,7 +315,10 @@ export function createFakeControl(): FakeControl {
     startReindex: () => job,
     getJob: () => job,
     listJobs: () => ({ items: [job], next: 'page-2' }),
-    changeJob: ({ body }) => changedJobs[(body as JobChange).state],
+    changeJob: ({ body }) => {
+      const change = body as JobChange;
+      return changedJobs['state' in change ? change.state : change.deletions];
+    },
     listDeadLetters: () => ({ items: [deadLetter] }),
     getDeadLetter: () => ({ ...deadLetter, body: '{x}\u001b[2J' }),
     replayDeadLetters: () => ({ replayed: 2, remaining: 0 }),

@@ -7,7 +7,7 @@ export const HOSTILE = `"><img src=x onerror=alert(1)><script>alert(2)</script>j
 /** Fields whose values are Tally's own, or AWS's: from a closed list, made by Tally, or checked. */
 const closed: ReadonlySet<string> = new Set(
   `state status kind source mode phase role role_source outcome eventname severity action part code enrich type region fault id job_id
-  request_id next token scopes fingerprint date sourceipaddress paused_because installation account bucket_account secret sort order by
+  request_id next token scopes fingerprint date sourceipaddress installation account bucket_account secret sort order by
   cursor day`.split(/\s+/),
 );
 const TIME = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;

@@ -86,15 +86,14 @@ function createTurn(
   }
 
   async function fromCursor(settling: Settling[], passSignal: AbortSignal): Promise<Ended> {
-    const onRequest = (): void => void (listRequests += 1);
+    const onRequests = (count: number): void => void (listRequests += count);
     const pages = { listing, location: bucket, prefix, after: cursor === 0 ? '' : objects.keyAt(cursor - 1) };
-    const nextPage = createListingFeed({ ...pages, pagesMax: pagesLeft, isPartEnd, clock, onRequest, signal: passSignal });
+    const nextPage = createListingFeed({ ...pages, pagesMax: pagesLeft, isPartEnd, clock, onRequests, signal: passSignal });
     const scanTo = createScan(passSignal);
     let from = cursor;
     for (let page = await nextPage(); page !== undefined; page = await nextPage()) {
       if (controls.shouldEnd(from === 0 ? '' : objects.keyAt(from - 1)) || clock.monotonicMs() >= deadlineMs)
         return drained(settling, 'ended');
-      if ('place' in page) throw new Error('the listing has pages without keys');
       const to = Math.min(partEnd(), page.through === undefined ? objects.count : objects.firstAfter(page.through));
       await scanTo(from, to);
       settling.push({ from, to, settled: settle(from, to, page) });

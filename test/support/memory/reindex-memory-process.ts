@@ -63,7 +63,7 @@ async function runRange(
   compared: () => void,
 ) {
   const controls = {
-    reserve: async (count: number) => count,
+    tombstones: { reserve: async (count: number) => count, giveBack: () => undefined, isUsedUp: () => false },
     shouldEnd: () => {
       compared();
       return false;

@@ -78,8 +78,7 @@ const troubles: readonly Trouble[] = [
     status: {
       state: 'deletions_held',
       severity: 'bad',
-      sentence:
-        '1,035 deletions wait for you: look at the bucket, and if it is as intended, run `tally reindex acme-invoices --allow-deletes 1035`',
+      sentence: '1,035 deletions wait for you: look at the bucket, and if it is as intended, run `tally jobs allow job-2b8n5c1w7z`',
       since: ago(5 * HOUR_MS),
       act: { kind: 'jobs', command: 'tally jobs' },
     },
@@ -162,12 +161,12 @@ const heldJob: Job = {
   id: 'job-2b8n5c1w7z',
   bucket: 'acme-invoices',
   requested_by: 'schedule',
-  state: 'paused',
-  paused_because: 'deletion-limit',
+  state: 'done',
   created_at: ago(6 * HOUR_MS),
   started_at: ago(6 * HOUR_MS),
-  progress: 0.98,
-  deletions: { limit: 1_000, reserved: 1_000, waiting: 1_035 },
+  finished_at: ago(5 * HOUR_MS),
+  progress: 1,
+  deletions: { limit: 1_000, reserved: 1_000 },
   counts: { ...zeroCounts, listed: 810_900, equal: 810_900, phantom: 2_035, tombstones: 1_000, held: 1_035, list_requests: 812 },
 };
 

@@ -14,6 +14,7 @@ import { createReconcileTurn } from '../../../src/pipeline/compare/reconcile-tur
 import type { TurnEnd } from '../../../src/domain/reindex/parts.ts';
 import type { ReconcileTurn, TurnControls } from '../../../src/pipeline/compare/reconcile-turn.ts';
 import { recordOf } from '../fakes/bucket-record.ts';
+import { allowance } from '../worlds/reindex.ts';
 import { createFakeTelemetry } from '../fakes/ports.ts';
 import type { Contents } from '../servers/listing/contents.ts';
 import type { ListingServer } from '../servers/listing/listing-server.ts';
@@ -182,7 +183,13 @@ async function runPart({ turn, random, plan, bucket, after, upTo }: PartRun): Pr
     const killing = new AbortController();
     if (plan.isDisturbed) {
       controls.shouldEnd = () => random.integer(1, 4) === 1;
-      controls.reserve = async (count) => (random.integer(1, 3) === 1 ? random.integer(0, count) : count);
+      controls.tombstones = {
+        ...allowance(),
+        async reserve(count) {
+          if (random.integer(1, 3) === 1) throw new Error('the job does not compare now');
+          return count;
+        },
+      };
       if (random.integer(1, 5) === 1) setTimeout(() => killing.abort(new Error('killed')), random.integer(0, 30));
     }
     const result = await turn(request, controls, killing.signal).catch((error: unknown) => {
@@ -209,7 +216,7 @@ function partEnds({ keys }: History, { parts }: ReindexPlan, random: Random): re
 
 function calm(pagesMax: number) {
   return {
-    reserve: async (count: number) => count,
+    tombstones: allowance(),
     shouldEnd: () => false,
     upTo: (): string | undefined => undefined,
     pagesMax,

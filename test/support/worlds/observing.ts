@@ -68,7 +68,7 @@ export async function createObservingWorld({
     stored: async (key: string, bucket = 'photos') => (await objects.getMany(bucket, [key]))[0],
     /** Deletions of `photos` wait for a person, or no longer do. */
     async hold(held: 'open' | 'closed', prefix = ''): Promise<void> {
-      const waiting = held === 'open' ? [{ prefix, count: 7, order: 1, sinceMs: 0 }] : undefined;
+      const waiting = held === 'open' ? [{ prefix, count: 7, jobId: 'job-1', order: 1, sinceMs: 0 }] : undefined;
       await updateRecord(state, refs.bucket('photos'), (record) => ({ ...(record ?? recordOf('photos')), waiting }));
     },
   };

@@ -1,10 +1,10 @@
 /** One bucket, its index and one range of a reconcile: the turn on a memory store and an S3 in memory. */
+import type { Tombstones } from '../../../src/pipeline/compare/settle-slice.ts';
 import type { ObjectDocument, ObjectState, PresentState } from '../../../src/domain/documents/document.ts';
 import { documentOf } from '../../../src/domain/documents/document.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { compareKeys } from '../../../src/domain/documents/key-order.ts';
 import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
-import { placeBehind } from '../../../src/domain/reindex/passed-pages.ts';
 import type { ObjectScan, ScannedDocument } from '../../../src/pipeline/ports/object-index.ts';
 import type { BucketListing, ListingPage } from '../../../src/pipeline/ports/storage.ts';
 import type { Clock } from '../../../src/pipeline/ports/clock.ts';
@@ -33,7 +33,7 @@ export interface FakeBucketS3 extends ObjectStorage, BucketListing {
   onTags: (key: string) => void | Promise<void>;
   /** Objects a page. */
   pageSize: number;
-  /** How many pages without keys come before the page after this key, for those who ask for each of them. */
+  /** How many pages without keys come before the page after this key. */
   emptyPages: (after: string) => number;
   readonly pages: { readonly after: string; readonly limit: number; readonly token?: string }[];
   readonly heads: string[];
@@ -52,27 +52,30 @@ export function createFakeBucketS3(clock: Clock): FakeBucketS3 {
     emptyPages: () => 0,
     pages: [],
     heads: [],
-    async page(_location, { prefix, after, limit, from }, signal) {
+    async page(_location, { prefix, after, limit, followMsMax }, signal) {
       signal?.throwIfAborted();
-      const place = typeof from === 'object' ? from : undefined;
-      const asked = { after, limit, ...(place !== undefined && { token: place.token }) };
-      s3.pages.push(asked);
+      const count = followMsMax === 0 ? Math.min(1, s3.emptyPages(after)) : s3.emptyPages(after);
+      let firstAtMs: number | undefined;
       // the token is the number of the page
-      const passed = Number(place?.token ?? 0);
-      if (from !== undefined && passed < s3.emptyPages(after)) {
-        const next = placeBehind({ token: `${passed + 1}`, observedAtMs: observedAtMs() }, place);
-        if (next === 'circle') throw new FaultError('listing.incomplete', 'the listing goes in a circle');
-        const empty = { objects: [], observedAtMs: observedAtMs(), isTruncated: true, place: next };
-        await s3.onPage(empty, asked);
+      const askedFor = (page: number) => ({ after, limit, ...(page > 0 && { token: `${page}` }) });
+      for (let passed = 0; passed < count; passed += 1) {
+        s3.pages.push(askedFor(passed));
+        const empty = { objects: [], observedAtMs: observedAtMs(), isTruncated: true };
+        firstAtMs ??= empty.observedAtMs;
+        await s3.onPage(empty, askedFor(passed));
         signal?.throwIfAborted();
-        return empty;
+        if (followMsMax === 0) return empty;
       }
+      const asked = askedFor(count);
+      const sentMs = clock.monotonicMs();
+      s3.pages.push(asked);
       const all = [...s3.objects.keys()].filter((key) => key.startsWith(prefix) && compareKeys(key, after) > 0).sort(compareKeys);
       const objects = all.slice(0, Math.min(limit, s3.pageSize)).flatMap((key) => {
         const state = s3.objects.get(key);
         return state === undefined ? [] : [{ key, state: listedOf(state) }];
       });
-      const page = { objects, observedAtMs: place?.observedAtMs ?? observedAtMs(), isTruncated: all.length > objects.length };
+      const followed = count === 0 ? {} : { requests: count + 1, sentMs };
+      const page = { objects, observedAtMs: firstAtMs ?? observedAtMs(), isTruncated: all.length > objects.length, ...followed };
       await s3.onPage(page, asked);
       signal?.throwIfAborted();
       return page;
@@ -121,6 +124,21 @@ interface Hooks {
   scanned: (documents: readonly ScannedDocument[]) => readonly ScannedDocument[];
 }
 
+/** A job's allowance of so many tombstones. */
+export function allowance(left = Infinity): Tombstones {
+  let isMet = false;
+  return {
+    async reserve(count) {
+      const granted = Math.min(left, count);
+      left -= granted;
+      isMet = granted < count;
+      return granted;
+    },
+    giveBack: (count) => void (left += count),
+    isUsedUp: () => isMet && left === 0,
+  };
+}
+
 export type ReindexWorld = Awaited<ReturnType<typeof createReindexWorld>>;
 
 /** The world; `store` is a memory store unless one is given whose bucket {@link BUCKET} is fresh. */
@@ -148,9 +166,12 @@ export async function createReindexWorld({ store = createMemoryStore(), bucket =
   const turn = createReconcileTurn({ objects, scan, listing: s3, storage: s3, writeAll, clock, telemetry, circuits });
   const reserved: number[] = [];
   const controls: TurnControls = {
-    reserve: async (count) => {
-      reserved.push(count);
-      return count;
+    tombstones: {
+      ...allowance(),
+      reserve: async (count) => {
+        reserved.push(count);
+        return count;
+      },
     },
     shouldEnd: () => false,
     upTo: () => undefined,
