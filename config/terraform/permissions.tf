@@ -68,12 +68,6 @@ locals {
         Resource  = [var.kms_key_arn]
         Condition = { StringEquals = { "kms:ViaService" = "sqs.${local.region}.${data.aws_partition.current.dns_suffix}" } }
       },
-      {
-        Sid      = "ReadKeyPolicies"
-        Effect   = "Allow"
-        Action   = ["kms:DescribeKey", "kms:GetKeyPolicy"]
-        Resource = [var.kms_key_arn]
-      },
     ] : statement if var.kms_key_arn != null],
   )
 }

@@ -97,14 +97,13 @@ export async function awsAddresses(
 
 function endpointsOf({ endpoints, ignoresEndpoints }: AwsEnvironment, shared: SharedConfig): AwsEnvironment['endpoints'] {
   if (ignoresEndpoints ?? shared.ignoresEndpoints) return {};
-  const { sqs, sns, s3, events, trails, keys } = shared.endpoints;
+  const { sqs, sns, s3, events, trails } = shared.endpoints;
   return {
     sqs: endpoints.sqs ?? sqs,
     sns: endpoints.sns ?? sns,
     s3: endpoints.s3 ?? s3,
     events: endpoints.events ?? events,
     trails: endpoints.trails ?? trails,
-    keys: endpoints.keys ?? keys,
   };
 }
 

@@ -70,8 +70,6 @@ export const connectionCheckSchema = z.object({
   brokenSinceMs: z.number().optional(),
   /** What keeps the documents of the bucket from being enriched, and since when. */
   unread: z.object({ reason: z.string(), sinceMs: z.number() }).optional(),
-  /** It was in order once. */
-  wasInOrder: z.boolean().optional(),
 });
 export type ConnectionCheck = z.infer<typeof connectionCheckSchema>;
 

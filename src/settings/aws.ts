@@ -37,7 +37,6 @@ export function awsEnvironment(environment: Readonly<Record<string, string | und
       s3: endpoint('S3'),
       events: endpoint('EVENTBRIDGE'),
       trails: endpoint('CLOUDTRAIL'),
-      keys: endpoint('KMS'),
     },
     ignoresEndpoints: ignores === undefined ? undefined : ignores === 'true',
   };

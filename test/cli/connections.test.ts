@@ -30,7 +30,7 @@ describe('tally bucket plan', () => {
     expect(stdout).toMatch(/^ {4}\+ .*"TopicConfigurations": \[$/m);
     expect(stdout).toMatch(/^ {6}.*"QueueConfigurations": \[$/m);
     expect(stdout).toContain('gets an s3:TestEvent');
-    expect(stdout).toContain('broken: photos has no notification with the Id tally-0a1b2c3d (connect.notification-missing)\n  why  ');
+    expect(stdout).toContain('broken: photos has no notification with the Id tally-0a1b2c3d (connect.notification)\n  why  ');
     expect(stderr).toContain(`tally bucket apply photos --source topic --topic ${TOPIC} --enrich head --plan 0f1e2d3c4b5a6978\n`);
     expect(isUnsafe(stdout)).toBe(false);
   });

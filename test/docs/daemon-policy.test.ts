@@ -45,8 +45,6 @@ const ACTIONS: Readonly<Record<string, readonly string[]>> = {
   DescribeTrailsCommand: ['cloudtrail:DescribeTrails'],
   GetTrailStatusCommand: ['cloudtrail:GetTrailStatus'],
   GetEventSelectorsCommand: ['cloudtrail:GetEventSelectors'],
-  DescribeKeyCommand: ['kms:DescribeKey'],
-  GetKeyPolicyCommand: ['kms:GetKeyPolicy'],
 };
 /** The person who plans and applies connections makes these: `tally iam-policy --for connecting`. */
 const OF_CONNECTING = new Set([

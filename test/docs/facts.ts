@@ -80,7 +80,7 @@ function termOf(file: string, text: string): number {
 }
 
 const KEYS = 'domain/identity/api-key.ts';
-const QUEUE = 'domain/provisioning/checks/queues.ts';
+const QUEUE = 'domain/provisioning/checks/queue.ts';
 const WATCH = 'domain/provisioning/planning/watch.ts';
 const DIRTY = 'domain/gaps/dirty.ts';
 const SERVER = 'http/server.ts';
@@ -130,20 +130,14 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
   ],
   'docs/guides/by-hand.md': [
     ['less than {} days, SQS', of(QUEUE, 'RETENTION_MIN_S', 'daysOfSeconds')],
-    ['less than {} days if it is not longer', of(QUEUE, 'LETTERS_RETENTION_S', 'daysOfSeconds')],
-    ['or less than {} days (`connect.letter', of(QUEUE, 'RETENTION_MIN_S', 'daysOfSeconds')],
-    ['more than {} s (`connect.queue-delay`)', of(QUEUE, 'DELAY_MAX_S')],
-    ['a re-index waits {} s for', of('domain/ordering/constants.ts', 'RECONCILE_WAIT_MS', 's')],
-    ['less than {} bytes is `degraded`; less than {} in', of(QUEUE, 'MESSAGE_BYTES'), of(QUEUE, 'EVENT_BYTES')],
-    ['none, fewer than {} receives', of('domain/provisioning/checks/queues.ts', 'RECEIVES_MIN')],
-    ['`maxReceiveCount` is {},', of('domain/provisioning/checks/queues.ts', 'RECEIVES_WANTED')],
+    ['none, fewer than {} receives', of('domain/provisioning/checks/queue.ts', 'RECEIVES_MIN')],
+    ['`maxReceiveCount` is {},', of('domain/provisioning/checks/queue.ts', 'RECEIVES_WANTED')],
   ],
   'docs/guides/connect.md': [
-    ['every hour, {} and {} s after a change', of(WATCH, 'AFTER_CHANGE_MS', 's'), of(WATCH, 'AFTER_CHANGE_MS', 's', 1)],
     ['connects {} at a time', wordOf('cli/bucket.ts', 'AT_ONCE')],
   ],
   'docs/guides/container.md': [
-    ['with `maxReceiveCount` {})', of('domain/provisioning/checks/queues.ts', 'RECEIVES_WANTED')],
+    ['with `maxReceiveCount` {})', of('domain/provisioning/checks/queue.ts', 'RECEIVES_WANTED')],
     ['`TALLY_SHUTDOWN_TIMEOUT_MS` ({} s)', setting('TALLY_SHUTDOWN_TIMEOUT_MS', 's')],
   ],
   'docs/guides/login.md': [
@@ -185,7 +179,6 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
   ],
   'docs/guides/shared-notification.md': [
     ['It reads twice, {} seconds apart', wordOf('pipeline/provision/write-notification.ts', 'CALM_MS', 's')],
-    ['the watch does {} and {} s later', of(WATCH, 'AFTER_CHANGE_MS', 's'), of(WATCH, 'AFTER_CHANGE_MS', 's', 1)],
     ['After {} h an alert', of('pipeline/provision/diagnose.ts', 'PAUSE_MAX_MS', 'h')],
   ],
   'docs/guides/systemd.md': [['A stop takes up to {} s', setting('TALLY_SHUTDOWN_TIMEOUT_MS', 's')]],
@@ -193,7 +186,7 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
   'docs/operate/dead-letters.md': [
     ['and again at its {}th receive', of('domain/messages/outcome.ts', 'LAST_RECEIVE')],
     ['queue permits {} or fewer', of('domain/messages/outcome.ts', 'LAST_RECEIVE')],
-    ['With {}, as `tally queue create`', of('domain/provisioning/checks/queues.ts', 'RECEIVES_WANTED')],
+    ['With {}, as `tally queue create`', of('domain/provisioning/checks/queue.ts', 'RECEIVES_WANTED')],
     ['and every {} minutes (once a day', wordOf('pipeline/letters/watch.ts', 'READ_EVERY_MS', 'min')],
     ['**More than {} letters**', of('pipeline/letters/browser.ts', 'LETTERS_MAX')],
   ],

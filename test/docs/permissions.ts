@@ -103,5 +103,4 @@ const RESOURCES: Readonly<Record<Resource, string>> = {
   trails: 'the trail',
   'own-trail': 'the trail of `TALLY_TRAIL_ARN`',
   key: 'the key of the queues',
-  'key-policies': 'the key of the queues',
 };

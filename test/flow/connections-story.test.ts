@@ -130,7 +130,7 @@ async function tell(story: Story, { world, aws, others, trail, installation }: S
   });
   expect(applied).toMatchObject({ state: 'applied', source: story.source });
   expect(await traces()).not.toEqual([]);
-  expect(await ask('GET', `${ours}/doctor`)).toMatchObject({ bucket, findings: healthy(story) });
+  expect(await ask('GET', `${ours}/doctor`)).toMatchObject({ bucket, findings: [] });
 
   await change(aws, bucket, await keysFor(story, aws), story.source === 'routed' ? (calls) => tellTrail(aws, calls) : undefined);
   await expectAgreement(world, aws, bucket);
@@ -151,11 +151,6 @@ async function tell(story: Story, { world, aws, others, trail, installation }: S
   expect(JSON.stringify(after)).not.toContain(installation);
   expect((await daemon.request('GET', `/v1/buckets/${bucket}`)).status).toBe(404);
   await expectTheirEvents(aws, others);
-}
-
-/** A topic of others gets no expirations unless they say so. */
-function healthy({ source }: Story): readonly unknown[] {
-  return source === 'topic' ? [expect.objectContaining({ code: 'connect.topic-without-expirations', severity: 'note' })] : [];
 }
 
 /** Asks the daemon, and returns its answer; it must succeed. */

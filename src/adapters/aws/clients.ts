@@ -4,7 +4,6 @@ import type { CloudTrailClient } from '@aws-sdk/client-cloudtrail';
 import type { EventBridgeClient } from '@aws-sdk/client-eventbridge';
 import { S3Client } from '@aws-sdk/client-s3';
 import { SNSClient } from '@aws-sdk/client-sns';
-import type { KMSClient } from '@aws-sdk/client-kms';
 import type { STSClient } from '@aws-sdk/client-sts';
 import { SQSClient } from '@aws-sdk/client-sqs';
 import { createCredentials, type CredentialsProvider } from './credentials.ts';
@@ -22,7 +21,6 @@ export interface AwsClientOptions {
     readonly s3?: string | undefined;
     readonly events?: string | undefined;
     readonly trails?: string | undefined;
-    readonly keys?: string | undefined;
   };
   readonly credentials: CredentialsProvider | { readonly accessKeyId: string; readonly secretAccessKey: string };
   /** The proxy's variables in the form of Node's agents; absent: requests use no proxy. */
@@ -60,8 +58,6 @@ export interface AwsClients {
   readonly eventsFor: (region: string) => Promise<EventBridgeClient>;
   /** The same. */
   readonly trailsFor: (region: string) => Promise<CloudTrailClient>;
-  /** The same. */
-  readonly keysFor: (region: string) => Promise<KMSClient>;
   /** The same. */
   readonly identityIn: (region: string) => Promise<STSClient>;
   /**
@@ -186,10 +182,6 @@ export function createAwsClients(options: AwsClientOptions): AwsClients {
     ...clientsOf({ s3: S3_ATTEMPTS_MAX, others: ATTEMPTS_MAX }),
     once: clientsOf({ s3: 1, others: 1 }),
     sqsReceivingFor: cached((queueUrl) => sqsClient(addressOf(queueUrl, options.region), receiveHandler, 1)),
-    keysFor: lazily(async () => {
-      const { KMSClient: Client } = await import('@aws-sdk/client-kms');
-      return (region) => new Client(configOf(options.endpoints.keys, region, ATTEMPTS_MAX));
-    }),
     async identityIn(region) {
       const { STSClient: Client } = await import('@aws-sdk/client-sts');
       // its endpoint is that of the SDK's own variables, as for the credentials

@@ -10,7 +10,6 @@ export interface SharedConfig {
     readonly s3: string | undefined;
     readonly events: string | undefined;
     readonly trails: string | undefined;
-    readonly keys: string | undefined;
   };
   /** Whether configured endpoints are to be ignored, those of the environment included. */
   readonly ignoresEndpoints: boolean;
@@ -20,7 +19,7 @@ type Select = Parameters<typeof loadConfig<string>>[0]['configFileSelector'];
 
 /** Reads the profile. A mistake in the files counts as nothing here: the SDK reads them too, and reports it with the first request. */
 export async function readSharedConfig(): Promise<SharedConfig> {
-  const [region, ignores, sqs, sns, s3, events, trails, keys] = await Promise.all([
+  const [region, ignores, sqs, sns, s3, events, trails] = await Promise.all([
     valueOf((profile) => profile['region'], NODE_REGION_CONFIG_FILE_OPTIONS),
     valueOf((profile) => profile['ignore_configured_endpoint_urls']),
     valueOf(endpointOf('sqs')),
@@ -28,9 +27,8 @@ export async function readSharedConfig(): Promise<SharedConfig> {
     valueOf(endpointOf('s3')),
     valueOf(endpointOf('eventbridge')),
     valueOf(endpointOf('cloudtrail')),
-    valueOf(endpointOf('kms')),
   ]);
-  return { region, endpoints: { sqs, sns, s3, events, trails, keys }, ignoresEndpoints: ignores === 'true' };
+  return { region, endpoints: { sqs, sns, s3, events, trails }, ignoresEndpoints: ignores === 'true' };
 }
 
 async function valueOf(select: Select, options: Parameters<typeof loadConfig>[1] = {}): Promise<string | undefined> {

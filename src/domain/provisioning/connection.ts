@@ -55,8 +55,6 @@ export const madeSchema = z.object({
   parts: z.array(partSchema),
   /** The notification configuration of the bucket as it was before Tally first wrote it: S3's own XML. */
   preImage: z.string().optional(),
-  /** The last write of the configuration, and S3's own XML before it: by it the loss of what others configured is noticed. */
-  lastWrite: z.object({ atMs: z.number(), xml: z.string() }).optional(),
   /** When a policy was last written: S3 may refuse a destination for a minute after that. */
   policyChangedAtMs: z.number().optional(),
   /** When AWS was last changed: events may be missing until some minutes later. */

@@ -1,9 +1,9 @@
 /** A wish together with what was read about it, and the comparisons that plans and checks share. */
 import { jsonOf } from '../json.ts';
 import { canonicalJson } from './canonical.ts';
-import { isOwn } from './names.ts';
+import { isOwn, markOf, otherInstallationOf } from './names.ts';
 import type { Observed, ObservedQueue, ObservedRule, ObservedSubscription, ObservedTarget, ObservedTopic } from './observed.ts';
-import { parsePolicy, withStatements, type Policy } from './policy.ts';
+import { canonicalStatement, parsePolicy, withStatements, type Policy, type Statement } from './policy.ts';
 import { queueStatements, type Rule, type Subscription, type Target, type Wiring, type Wish } from './wiring.ts';
 
 export interface Facts {
@@ -26,6 +26,25 @@ export function queuePolicies(
 ): { readonly before: Policy; readonly after: Policy } {
   const before = parsePolicy(queueOf(observed, queue.arn)?.policy) ?? { Statement: [] };
   return { before, after: withStatements(before, queueStatements(wish, queue, before.Statement)) };
+}
+
+/** The policy of the wired topic as it is, and as it must be; undefined if there is no such topic, or its policy cannot be read. */
+export function topicPolicies({ wish, wiring: { topic }, observed }: Facts): { readonly before: Policy; readonly after: Policy } | undefined {
+  const present = existing(observed.topic);
+  if (topic === undefined) return undefined;
+  // a topic that Tally makes first gets its policy afterwards
+  if (present === undefined && topic.isForeign === true) return undefined;
+  const before = present === undefined ? { Statement: [] } : parsePolicy(present.policy);
+  if (before === undefined) return undefined;
+  // an operator's statement that says the same is enough; another registry's goes with its last bucket
+  const theirs = before.Statement.filter(({ Sid = '' }) => Sid !== markOf(wish) && otherInstallationOf(Sid, wish) === undefined);
+  const said = new Set(theirs.map(withoutSid));
+  const statements = topic.isForeign === true ? topic.statements.filter((statement) => !said.has(withoutSid(statement))) : topic.statements;
+  return { before, after: withStatements(before, statements) };
+}
+
+function withoutSid({ Sid: _, ...statement }: Statement): string {
+  return canonicalStatement(statement);
 }
 
 export function queueOf({ queues }: Observed, arn: string): ObservedQueue | undefined {

@@ -74,7 +74,6 @@ type ResourceOf = (names: Placed, sources: readonly BucketSource[]) => string | 
 
 const NONE: readonly string[] = [];
 const allQueues: ResourceOf = ({ bucketQueues, letterQueues }) => [...bucketQueues, ...letterQueues];
-const key: ResourceOf = ({ keyArn }) => keyArn ?? NONE;
 
 const RESOURCES: Readonly<Record<Resource, ResourceOf>> = {
   queues: allQueues,
@@ -97,8 +96,7 @@ const RESOURCES: Readonly<Record<Resource, ResourceOf>> = {
   // a trail is found by its logs, and may have any name
   trails: ({ trailArn, readsTrails }) => trailArn ?? (readsTrails === true ? '*' : NONE),
   'own-trail': ({ trailArn }) => trailArn ?? NONE,
-  key,
-  'key-policies': key,
+  key: ({ keyArn }) => keyArn ?? NONE,
 };
 
 /** Tally's own topics, and with the sources `topic` and `routed` those of others: a topic of another account only if it is named. */

@@ -30,9 +30,6 @@ export interface NotificationConfiguration {
   readonly eventBridge: boolean;
 }
 
-/** S3's limit. */
-export const ENTRIES_MAX = 100;
-
 export type NotificationResult =
   | { readonly ok: true; readonly configuration: NotificationConfiguration }
   /** It contains something that this version does not know and could not write back. */
@@ -276,14 +273,6 @@ function decodeEntities(text: string): string | undefined {
  * How the entries of others are named that changed while Tally wrote. Nothing that is printed writes: a document that was seen
  * is old by the time at which a person pastes it, and a write of it would take what came in between.
  */
-
-/** The entries of others that were there before a write and are not there now. */
-export function lostEntries(beforeXml: string, now: NotificationConfiguration, owner: Owner): readonly NotificationEntry[] {
-  const before = parseNotification(beforeXml);
-  if (!before.ok) return [];
-  const present = new Set(now.entries.map(canonicalEntry));
-  return foreignEntries(before.configuration, owner).filter((entry) => !present.has(canonicalEntry(entry)));
-}
 
 /** An entry as people find it in AWS. */
 export function entryText({ id, arn }: Pick<NotificationEntry, 'id' | 'arn'>): string {

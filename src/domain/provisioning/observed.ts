@@ -6,8 +6,6 @@ import type { Target } from './wiring.ts';
 
 export interface ObservedTopic {
   readonly policy?: string;
-  readonly kmsKeyId?: string;
-  readonly isFifo: boolean;
   /** Absent: it is the topic of others by the wish, and its owner does not matter. */
   readonly tags?: Tags;
   /** The subscriptions of other endpoints than the bucket queue. */
@@ -17,25 +15,14 @@ export interface ObservedTopic {
 export interface ObservedQueue {
   readonly arn: string;
   readonly policy?: string;
-  readonly kmsKeyId?: string;
-  readonly isFifo: boolean;
   /** The target of its redrive policy, and after how many receives a message goes there. Absent: it has no such policy. */
   readonly deadLetterArn?: string;
   readonly maxReceiveCount?: number;
   /** Absent: the queue did not say, which servers other than SQS may do. */
   readonly retentionS?: number;
-  readonly delayS?: number;
-  readonly messageBytesMax?: number;
   /** About how many messages it holds that no one has received. */
   readonly messages?: number;
 }
-
-/** The key of a topic or queue, as its attributes name it. */
-export type ObservedKey = { readonly key: string; readonly isManagedByAws: boolean } & (
-  | { readonly arn: string; readonly policy: string }
-  /** Why its policy could not be read. */
-  | { readonly reason: string }
-);
 
 export interface ObservedSubscription {
   /** Absent while it is not confirmed: SNS names no ARN then. */
@@ -44,8 +31,6 @@ export interface ObservedSubscription {
   readonly isRaw: boolean;
   readonly filterPolicy?: string;
   readonly deadLetterArn?: string;
-  /** Undefined: SNS did not say. */
-  readonly wasAuthenticated?: boolean;
 }
 
 export interface ObservedTarget extends Omit<Target, 'id'> {
@@ -81,8 +66,6 @@ export interface Observed {
   readonly topic?: ObservedTopic | 'absent';
   readonly subscription?: ObservedSubscription | 'absent';
   readonly rule?: ObservedRule | 'absent';
-  /** The keys of topic and queues, except those that AWS makes for every account. */
-  readonly keys?: readonly ObservedKey[];
   /** The trails that the settings name. Undefined: they name none, or none is needed. */
   readonly trails?: readonly ObservedTrail[];
 }

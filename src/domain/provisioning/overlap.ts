@@ -60,14 +60,6 @@ export function missingFamilies(
   return FAMILIES.filter((family) => !unfiltered.some(({ events }) => events.some((event) => covers(event, family))));
 }
 
-/** Whether the topic gets lifecycle expirations as well. */
-export function getsExpirations({ entries }: NotificationConfiguration, topicArn: string): boolean {
-  return entries.some(
-    ({ kind, arn, filter, events }) =>
-      kind === 'topic' && arn === topicArn && filter.length === 0 && events.some((event) => covers(event, 's3:LifecycleExpiration:*')),
-  );
-}
-
 /** A topic that gets all created and removed events already: the best way round a conflict. */
 export function completeTopic(configuration: NotificationConfiguration): string | undefined {
   const topics = new Set(configuration.entries.filter(({ kind }) => kind === 'topic').map(({ arn }) => arn));

@@ -21,8 +21,7 @@ export type Resource =
   | 'all-trails'
   | 'trails'
   | 'own-trail'
-  | 'key'
-  | 'key-policies';
+  | 'key';
 
 export interface Permission {
   readonly sid: string;
@@ -194,13 +193,6 @@ export const permissions: readonly Permission[] = [
     roles: ['daemon'],
     actions: ['kms:Decrypt', 'kms:GenerateDataKey'],
     resource: 'key',
-  },
-  {
-    sid: 'ReadKeyPolicies',
-    why: 'the policy of that key, for plans and the doctor',
-    roles: BOTH,
-    actions: ['kms:DescribeKey', 'kms:GetKeyPolicy'],
-    resource: 'key-policies',
   },
   {
     sid: 'SelectInTrails',

@@ -15,12 +15,6 @@ const policySchema = z.looseObject({
 });
 export type Policy = z.infer<typeof policySchema>;
 
-/** https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-policies.html */
-export const QUEUE_POLICY_BYTES_MAX = 8_192;
-export const QUEUE_STATEMENTS_MAX = 20;
-/** https://docs.aws.amazon.com/general/latest/gr/sns.html */
-export const TOPIC_POLICY_BYTES_MAX = 30_720;
-
 const EMPTY: Policy = { Version: '2012-10-17', Statement: [] };
 
 /** Reads a policy; an absent one has no statements. Undefined if the text is no policy. */
@@ -68,10 +62,6 @@ export function canonicalStatement(statement: Statement): string {
 /** The policy as it is stored. */
 export function policyText(policy: Policy): string {
   return JSON.stringify(policy);
-}
-
-export function policyBytes(policy: Policy): number {
-  return new TextEncoder().encode(policyText(policy)).byteLength;
 }
 
 const conditionsSchema = z.record(z.string(), z.record(z.string(), z.union([z.string(), z.array(z.string())])));

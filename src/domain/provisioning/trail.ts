@@ -37,13 +37,6 @@ export function parseSelectors(answer: {
   return advanced.data.length > 0 ? { kind: 'advanced', list: advanced.data } : { kind: 'basic', list: basic.data };
 }
 
-/** CloudTrail's limits: https://docs.aws.amazon.com/awscloudtrail/latest/userguide/WhatIsCloudTrail-Limits.html */
-const BASIC_SELECTORS_MAX = 5;
-const BASIC_RESOURCES_MAX = 250;
-const ADVANCED_VALUES_MAX = 500;
-/** Of these, the resources, as in basic selectors. */
-const ADVANCED_RESOURCES_MAX = 250;
-
 const OBJECTS = 'AWS::S3::Object';
 
 /** The five operations of the routed source. PostObject and RenameObject are not among them. */
@@ -194,20 +187,6 @@ export function selectorText(selector: unknown): string {
   const basic = basicSchema.safeParse(selector);
   const values = basic.success ? (basic.data.DataResources ?? []).flatMap(({ Values = [] }) => Values) : [];
   return `the selector of ${values.length === 0 ? 'no resources' : values.join(' and ')}`;
-}
-
-/** Which of CloudTrail's limits the selectors exceed; undefined if none. */
-export function exceededLimit({ kind, list }: Selectors): string | undefined {
-  if (kind === 'basic') {
-    const resources = list.flatMap(({ DataResources = [] }) => DataResources.flatMap(({ Values = [] }) => Values)).length;
-    if (list.length > BASIC_SELECTORS_MAX) return `${BASIC_SELECTORS_MAX} basic selectors`;
-    return resources > BASIC_RESOURCES_MAX ? `${BASIC_RESOURCES_MAX} resources in basic selectors` : undefined;
-  }
-  const fields = list.flatMap(({ FieldSelectors }) => FieldSelectors);
-  const values = fields.flatMap((field) => Object.values(field).filter(Array.isArray)).flat().length;
-  const resources = list.flatMap(objectsIn).length;
-  if (resources > ADVANCED_RESOURCES_MAX) return `${ADVANCED_RESOURCES_MAX} resources in advanced selectors`;
-  return values > ADVANCED_VALUES_MAX ? `${ADVANCED_VALUES_MAX} values in advanced selectors` : undefined;
 }
 
 /** The selectors as CloudTrail takes them. */

@@ -45,12 +45,6 @@ export interface AwsReads {
   ruleOf(at: At, name: string, signal?: AbortSignal): Promise<ObservedRule | 'absent'>;
   /** How many rules the default bus has. */
   ruleCount(at: At, signal?: AbortSignal): Promise<number>;
-  /** The key with this ID, ARN or alias, and its policy. */
-  keyOf(
-    at: At,
-    key: string,
-    signal?: AbortSignal,
-  ): Promise<{ readonly arn: string; readonly isManagedByAws: boolean; readonly policy: string }>;
   /** The trails that apply to the region and have this ARN, or this bucket of logs. */
   trailsOf(
     at: At,

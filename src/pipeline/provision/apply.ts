@@ -23,8 +23,7 @@ import {
 import { applyCommand, planCommand, type WishRequest } from '../../domain/provisioning/planning/apply-command.ts';
 import { changesText, partsAfter } from '../../domain/provisioning/planning/parts.ts';
 import { planOf, type Change, type Plan } from '../../domain/provisioning/planning/plan.ts';
-import { unprovenBy } from '../../domain/provisioning/planning/watch.ts';
-import { byHandFindings, type Finding } from '../../domain/provisioning/checks/finding.ts';
+import type { Finding } from '../../domain/provisioning/checks/finding.ts';
 import { existing } from '../../domain/provisioning/facts.ts';
 import { markOf, REGISTRY_TAG, type Tags } from '../../domain/provisioning/names.ts';
 import type { Observed } from '../../domain/provisioning/observed.ts';
@@ -181,7 +180,6 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
       token,
       parts: partsAfter(before?.parts ?? [], changes),
       ...(before?.preImage === undefined && { preImage: notification.xml }),
-      ...(changes[0]?.part === 'notification' && { lastWrite: { atMs: nowMs, xml: notification.xml } }),
       ...(changesPolicy && { policyChangedAtMs: nowMs }),
       changedAtMs: nowMs,
     };
@@ -228,7 +226,7 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
     const wish = wishSchema.parse(plan.wish);
     const record = await readRecord(state, refs.bucket(wish.bucket));
     const isProven = record?.source === wish.source && record.provenAtMs !== undefined;
-    const unproven = [...unprovenBy(plan.findings), ...(wish.byHand === true ? byHandFindings(wish, isProven) : [])];
+    const unproven = plan.findings.filter(({ severity }) => severity === 'broken' || severity === 'unknown');
     const nowMs = clock.nowMs();
     if (before?.state === 'applied' && isFor(wish, before)) return { state: 'applied', connection: before, changed: false, unproven };
     await openChangeGap({ state, clock }, wish, changeOf(isProven));

@@ -1,11 +1,10 @@
 /** The operations about connections: what they read, and who may see what. They are wired here once. */
-import { type WishRequest, applyCommand } from '../../domain/provisioning/planning/apply-command.ts';
+import type { WishRequest } from '../../domain/provisioning/planning/apply-command.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
-import { withNotMade, planOf, type Plan } from '../../domain/provisioning/planning/plan.ts';
+import { busNote, planOf, type Plan } from '../../domain/provisioning/planning/plan.ts';
 import type { Wish } from '../../domain/provisioning/wiring.ts';
 import type { Kept } from '../../domain/provisioning/removal.ts';
 import { docsPage } from '../../domain/doc-pages.ts';
-import { busNote } from '../../domain/provisioning/checks/rule.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { AwsReads, Provisioner } from '../ports/provision.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
@@ -88,7 +87,6 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
     const readBucketQueue = createReadBucketQueue({ aws: by, deadLetterUrl });
     return createDiagnose({
       state,
-      aws: by,
       storage: dependencies.storage,
       clock,
       queueUrls: queueUrl === undefined ? [] : [queueUrl, ...moreQueueUrls],
@@ -101,18 +99,11 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
   return {
     async plan(request, signal) {
       const { wish, connection, record } = await wanted(request, signal);
-      const observed = await observe(wish, signal);
-      const plan = planOf(wish, observed);
+      const plan = planOf(wish, await observe(wish, signal));
       const isConnected = record !== undefined;
-      const command = applyCommand(request, plan, isConnected);
-      const unmade = { observed, command, severity: 'note' } as const;
-      const found = connection === undefined ? withNotMade(plan, unmade) : plan.findings;
-      // what heals a finding is to apply this plan, whose wish may be another one than the stored one
-      const heals = `tally bucket apply ${request.bucket}`;
-      const findings = found.map((finding) => (finding.fix === heals ? { ...finding, fix: command } : finding));
       const makesRule = plan.changes.some(({ part, action }) => part === 'rule' && action === 'create');
       const notes = makesRule ? busNote(wish, await aws.ruleCount(wish, signal)) : [];
-      return { plan: { ...plan, findings: [...findings, ...notes] }, connection, isConnected };
+      return { plan: { ...plan, findings: [...plan.findings, ...notes] }, connection, isConnected };
     },
     async apply(request, options, signal) {
       const { wish, record } = await wanted(request, signal);

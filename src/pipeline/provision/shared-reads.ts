@@ -1,5 +1,5 @@
 /**
- * What the connections of many buckets share (queues, a topic, rules, a trail, keys) is read once for those that are looked at
+ * What the connections of many buckets share (queues, a topic, rules, a trail) is read once for those that are looked at
  * within a minute: with 1,000 buckets the watch would otherwise read the same queue a thousand times an hour.
  */
 import { LRUCache } from 'lru-cache';
@@ -37,7 +37,6 @@ export function createSharedReads(aws: AwsReads, clock: Pick<Clock, 'monotonicMs
     topicOf: sharing((...asked: Parameters<AwsReads['topicOf']>) => aws.topicOf(...asked)),
     topicTags: sharing((...asked: Parameters<AwsReads['topicTags']>) => aws.topicTags(...asked)),
     ruleOf: sharing((...asked: Parameters<AwsReads['ruleOf']>) => aws.ruleOf(...asked)),
-    keyOf: sharing((...asked: Parameters<AwsReads['keyOf']>) => aws.keyOf(...asked)),
     trailsOf: sharing((...asked: Parameters<AwsReads['trailsOf']>) => aws.trailsOf(...asked)),
   };
 }

@@ -112,7 +112,7 @@ describe('a request about a connection that AWS refuses', () => {
     ['sqs:SetQueueAttributes', 'OverLimit'],
     ['cloudtrail:PutEventSelectors', 'InvalidEventSelectorsException'],
     ['cloudtrail:DescribeTrails', 'MaximumNumberOfTrailsExceededException'],
-    ['kms:DescribeKey', 'LimitExceededException'],
+    ['events:PutRule', 'LimitExceededException'],
   ] as const)('because a quota of %s is used up (%s) says so', (action, name) => {
     expect(codeOf(action, name)).toBe('connect.quota');
   });

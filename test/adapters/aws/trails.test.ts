@@ -1,9 +1,7 @@
-/** Trails and keys on moto, because LocalStack has no CloudTrail, and its KMS need not run. */
+/** Trails on moto, because LocalStack has no CloudTrail. */
 import { CloudTrailClient, CreateTrailCommand, StartLoggingCommand } from '@aws-sdk/client-cloudtrail';
-import { CreateAliasCommand, CreateKeyCommand, KMSClient } from '@aws-sdk/client-kms';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createKeyProvision } from '../../../src/adapters/aws/provision/keys.ts';
 import { createTrailProvision } from '../../../src/adapters/aws/provision/trails.ts';
 import { advancedSelector, withSelector } from '../../../src/domain/provisioning/trail.ts';
 import { canRun } from '../../docs/programs.ts';
@@ -56,24 +54,5 @@ describe.skipIf(!canRun('trails', [MOTO]))('a trail on moto', () => {
     }
     expect(await provision.trailsOf(AT, { arn: `${arn}-absent` })).toEqual([]);
     expect(await provision.trailsOf(AT, { logBucket: 'absent' })).toEqual([]);
-  });
-
-  it('has keys beside it, whose policies are read by ID, ARN and alias', async () => {
-    const keys = new KMSClient({ endpoint: moto.endpoint, region: REGION, credentials });
-    const policy = JSON.stringify({
-      Version: '2012-10-17',
-      Statement: [{ Sid: 'a', Effect: 'Allow', Principal: '*', Action: 'kms:*', Resource: '*' }],
-    });
-    const { KeyMetadata: { KeyId: id = '', Arn: arn = '' } = {} } = await keys.send(new CreateKeyCommand({ Policy: policy }));
-    await keys.send(new CreateAliasCommand({ AliasName: 'alias/tally', TargetKeyId: id }));
-    const { keyOf } = createKeyProvision({ clientFor: async () => keys });
-    for (const name of [id, arn, 'alias/tally']) {
-      expect(await keyOf(AT, name)).toEqual({ arn, isManagedByAws: false, policy });
-    }
-    await expect(keyOf(AT, 'alias/absent')).rejects.toMatchObject({
-      code: 'connect.unavailable',
-      message: expect.stringContaining('no key alias/absent'),
-    });
-    keys.destroy();
   });
 });

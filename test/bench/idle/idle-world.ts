@@ -157,16 +157,13 @@ async function storeAged(
     checkedAtMs: at(DAY_MS),
     lastComparedAtMs: at(WEEK_MS),
     sweep: { jobId: 'none', atMs: at(WEEK_MS) },
-    connectionCheck: { state: 'ok', atMs: at(HOUR_MS), sinceMs: createdAtMs, findings: [], wasInOrder: true },
+    connectionCheck: { state: 'ok', atMs: at(HOUR_MS), sinceMs: createdAtMs, findings: [] },
   };
   await updateRecord(state, refs.bucket(bucket), () => aged, 'soon');
   await updateRecord(
     state,
     refs.connection(bucket),
-    () => {
-      const { lastWrite: _, ...rest } = connection;
-      return { ...rest, changedAtMs: createdAtMs, policyChangedAtMs: createdAtMs };
-    },
+    () => ({ ...connection, changedAtMs: createdAtMs, policyChangedAtMs: createdAtMs }),
     'soon',
   );
 }

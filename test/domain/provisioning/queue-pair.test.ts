@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { queueChecks } from '../../../src/domain/provisioning/checks/all.ts';
+import { queueFindings } from '../../../src/domain/provisioning/checks/queue.ts';
 import { attributeTexts, queueDifferences, wantedQueues } from '../../../src/domain/provisioning/planning/queue-pair.ts';
 import { wiringOf } from '../../../src/domain/provisioning/wiring.ts';
 import { LETTERS_ARN, QUEUE_ARN, wish } from '../../support/fakes/aws-parts.ts';
@@ -12,16 +12,14 @@ describe('the queues that `tally queue create` makes', () => {
   it('are those of which the doctor finds nothing', () => {
     const [first, second] = [letters, bucket].map(({ arn, attributes }) => ({
       arn,
-      isFifo: false,
       retentionS: Number(attributes['MessageRetentionPeriod']),
-      delayS: Number(attributes['DelaySeconds']),
     }));
     const redrive = JSON.parse(found['RedrivePolicy'] ?? '') as { deadLetterTargetArn: string; maxReceiveCount: number };
     const queues = [{ ...second!, deadLetterArn: redrive.deadLetterTargetArn, maxReceiveCount: redrive.maxReceiveCount }, first!];
     const notification = { ok: true, configuration: { entries: [], eventBridge: false }, xml: '' } as const;
     const facts = { wish, wiring: wiringOf(wish), observed: { notification, queues } };
     expect([letters.arn, bucket.arn]).toEqual([LETTERS_ARN, QUEUE_ARN]);
-    expect(queueChecks.flatMap((check) => check(facts) ?? [])).toEqual([]);
+    expect(queueFindings(facts)).toEqual([]);
   });
 
   it('are as planned in whatever form SQS answers', () => {

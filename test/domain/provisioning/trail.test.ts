@@ -2,7 +2,6 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   advancedSelector,
-  exceededLimit,
   foreignSelectors,
   parseSelectors,
   recordsBucket,
@@ -90,16 +89,5 @@ describe('the selectors of a trail', () => {
     ['another bucket with the same beginning', { kind: 'advanced', list: [advancedSelector({ ...photos, bucket: 'photos-2' })] }, false],
   ])('record the bucket or not: %s', (_, found, records) => {
     expect(recordsBucket(found, photos)).toBe(records);
-  });
-
-  it('have limits', () => {
-    const many = (count: number): Selectors => ({ kind: 'basic', list: Array.from({ length: count }, () => ({ DataResources: [] })) });
-    expect(exceededLimit(many(5))).toBeUndefined();
-    expect(exceededLimit(many(6))).toContain('5 basic');
-    expect(exceededLimit({ kind: 'basic', list: [{ DataResources: [{ Values: Array.from({ length: 251 }, () => 'x') }] }] })).toContain(
-      '250',
-    );
-    const wide = { Name: 'x', FieldSelectors: [{ Field: 'eventName', Equals: Array.from({ length: 495 }, () => 'x') }] };
-    expect(exceededLimit(withSelector({ kind: 'advanced', list: [wide] }, photos))).toContain('500');
   });
 });

@@ -41,22 +41,6 @@ describe('a check of a connection is due', () => {
     },
   );
 
-  it('5 and 30 s after a change, once each', () => {
-    const changed = { state: 'applied', changedAtMs: NOW } as const;
-    const early = checked('ok', { atMs: NOW - 1_000 });
-    expect(due(early, changed, NOW + 4_999)).toBe('no');
-    expect(due(early, changed, NOW + 5_000)).toBe('soon');
-    expect(due(checked('ok', { atMs: NOW + 6_000 }), changed, NOW + 29_999)).toBe('no');
-    expect(due(checked('ok', { atMs: NOW + 6_000 }), changed, NOW + 30_000)).toBe('soon');
-    expect(due(checked('ok', { atMs: NOW + 31_000 }), changed, NOW + 60_000)).toBe('no');
-  });
-
-  it('within a minute where the first event shows that what a person wired works', () => {
-    const last = checked('unknown', { atMs: NOW - 60_000, sinceMs: NOW - HOUR_MS, findings: [{ code: 'connect.by-hand', what: 'w' }] });
-    expect(checkDue({ connectionCheck: last }, undefined, NOW)).toBe('no');
-    expect(checkDue({ connectionCheck: last, provenAtMs: NOW }, undefined, NOW)).toBe('soon');
-  });
-
   it('not while parts are being made by an apply, or taken away', () => {
     expect(due(undefined, { state: 'applying', changedAtMs: NOW - 1_000 })).toBe('no');
     expect(due(undefined, { state: 'applying', changedAtMs: NOW - HOUR_MS })).toBe('soon');
@@ -83,19 +67,19 @@ describe('after a check', () => {
   ) => afterCheck(before, { findings, connection, nowMs: NOW });
 
   it('a connection that breaks opens a gap at once, and one more when it is in order again', () => {
-    const first = checkedAfter(checked('ok', { wasInOrder: true }), [finding('degraded'), finding('broken')]);
+    const first = checkedAfter(checked('ok'), [finding('degraded'), finding('broken')]);
     expect(first).toMatchObject({ gap: 'lost', check: { state: 'broken', sinceMs: NOW, brokenSinceMs: NOW } });
     const second = checkedAfter(first.check, [finding('broken')]);
     expect(second.gap).toBeUndefined();
     expect(checkedAfter(second.check, [])).toEqual({
       gap: 'restored',
       isReadable: false,
-      check: { state: 'ok', atMs: NOW, sinceMs: NOW, findings: [], wasInOrder: true },
+      check: { state: 'ok', atMs: NOW, sinceMs: NOW, findings: [] },
     });
   });
 
   it('that stays broken opens its gap once, also while it cannot be read, and a last one when it is in order', () => {
-    let check = checked('ok', { wasInOrder: true });
+    let check = checked('ok');
     const gaps: string[] = [];
     for (let hours = 0; hours <= 72; hours += 1) {
       const findings = [hours % 5 === 4 ? finding('unknown') : finding('broken')];
@@ -109,13 +93,13 @@ describe('after a check', () => {
   });
 
   it('opens a last gap also after an apply, which others may have completed later', () => {
-    const broken = checked('broken', { brokenSinceMs: NOW - HOUR_MS, wasInOrder: true });
+    const broken = checked('broken', { brokenSinceMs: NOW - HOUR_MS });
     expect(checkedAfter(broken, [], { state: 'applied', changedAtMs: NOW - 1_000 }).gap).toBe('restored');
   });
 
   it('what cannot be read opens none, and hides none', () => {
-    expect(checkedAfter(checked('ok', { wasInOrder: true }), [finding('unknown')]).gap).toBeUndefined();
-    const hidden = checkedAfter(checked('broken', { brokenSinceMs: NOW - HOUR_MS, wasInOrder: true }), [finding('unknown')]);
+    expect(checkedAfter(checked('ok'), [finding('unknown')]).gap).toBeUndefined();
+    const hidden = checkedAfter(checked('broken', { brokenSinceMs: NOW - HOUR_MS }), [finding('unknown')]);
     expect(hidden).toMatchObject({ check: { state: 'unknown', brokenSinceMs: NOW - HOUR_MS } });
     expect(checkedAfter(hidden.check, []).gap).toBe('restored');
   });
@@ -126,11 +110,8 @@ describe('after a check', () => {
     expect(paused.gap).toBeUndefined();
   });
 
-  it('a bucket that was wired by hand and never found in order is shown, and opens no gap', () => {
-    const alone = afterCheck(undefined, { findings: [finding('broken')], connection: undefined, nowMs: NOW });
-    expect(alone.gap).toBeUndefined();
-    const good = afterCheck(alone.check, { findings: [], connection: undefined, nowMs: NOW });
-    expect(afterCheck(good.check, { findings: [finding('broken')], connection: undefined, nowMs: NOW }).gap).toBe('lost');
+  it('a bucket for which nothing was made is shown, and opens no gap', () => {
+    expect(afterCheck(checked('ok'), { findings: [finding('broken')], connection: undefined, nowMs: NOW }).gap).toBeUndefined();
   });
 
   it('keeps since when, and the first findings only', () => {

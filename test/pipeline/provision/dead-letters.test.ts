@@ -66,7 +66,7 @@ describe('after the redrive policy of the bucket queue was lost', () => {
     loseRedrive(world);
     const plan = await world.plan({ source: 'eventbridge' });
     const found = plan.findings.find(({ code }) => code === 'connect.redrive');
-    expect(found?.fix).toMatch(/^make a standard queue in us-east-1 and account 123456789012 .* TALLY_DEAD_LETTER_QUEUE_URL/);
+    expect(found?.fix).toMatch(/^make a standard queue beside .* TALLY_DEAD_LETTER_QUEUE_URL/);
     expect(found?.fix).not.toContain('aws ');
     expect(anywhere(plan.findings)).not.toMatch(/queue ["',]|ARN of/);
     // nothing is made with an empty name either
@@ -113,18 +113,10 @@ describe('a bucket queue that is its own dead-letter queue', () => {
   });
 });
 
-describe('a dead-letter queue that does not exist', () => {
-  it('is a finding with the command that makes it, and blocks an apply before it writes', async () => {
-    const world = await startWorld();
-    world.aws.parts.queues.delete(LETTERS_ARN);
-    await expect(world.agree()).rejects.toMatchObject({ code: 'connect.blocked', extra: { finding: 'connect.dead-letters-missing' } });
-    expect(world.aws.writes).toEqual([]);
-    const plan = await world.plan();
-    expect(plan.findings).toContainEqual(
-      expect.objectContaining({
-        code: 'connect.dead-letters-missing',
-        fix: `aws sqs create-queue --region ${REGION} --queue-name tally-dead-letters --attributes MessageRetentionPeriod=1209600`,
-      }),
-    );
-  });
+it('a dead-letter queue that does not exist is a finding, and keeps no apply from going ahead', async () => {
+  const world = await startWorld();
+  world.aws.parts.queues.delete(LETTERS_ARN);
+  expect(await world.agree()).toMatchObject({ state: 'applied' });
+  const [found] = await world.diagnose();
+  expect(found).toMatchObject({ code: 'connect.redrive', severity: 'degraded', what: expect.stringContaining(`there is no queue ${LETTERS_ARN}`) });
 });

@@ -150,16 +150,6 @@ describe('a subscription of the bucket queue', () => {
     expect(world.aws.parts.queues.get(QUEUE_ARN)!.policy).toContain(`${MARK}-topics`);
   });
 
-  it('is shown and never removed by a remedy where the topic is of others', async () => {
-    const world = await startWithTopic('photos');
-    await world.agree(byTopic);
-    await world.setBucket({ source: 'topic', topicArn: THEIR_TOPIC });
-    world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.set(QUEUE_ARN, { ...theirs, wasAuthenticated: false });
-    const found = await world.diagnose();
-    expect(found.map(({ code }) => code)).toContain('connect.subscription-unauthenticated');
-    for (const { fix } of found) expect(fix).not.toContain('unsubscribe');
-  });
-
   it('stays, with the topic, for a bucket whose events a rule that a person made sends there', async () => {
     const world = await startWorld();
     await world.agree({ source: 'routed' });

@@ -61,15 +61,12 @@ describe('the trail of a routed bucket', () => {
     expect(world.selectors()).toEqual(trail.selectors);
   });
 
-  it.each([
-    ['no settings name it', undefined, 'connect.trail-unchecked'],
-    ['it is stopped', { isLogging: false }, 'connect.trail-stopped'],
-  ])('keeps an apply from saying that events arrive if %s', async (_, change, code) => {
-    const world = await startTrail(change, change === undefined ? {} : { trailArn: TRAIL });
-    const applied = await world.agree();
-    expect(applied).toMatchObject({ state: 'applied', unproven: [{ code }] });
+  it('keeps an apply from saying that events arrive if it is stopped', async () => {
+    const world = await startTrail({ isLogging: false });
+    const unproven = [{ code: 'connect.trail-stopped' }];
+    expect(await world.agree()).toMatchObject({ state: 'applied', unproven });
     // nothing is left to be made, and it is said again
-    expect(await world.apply({ source: 'routed' })).toMatchObject({ state: 'applied', unproven: [{ code }] });
+    expect(await world.apply({ source: 'routed' })).toMatchObject({ state: 'applied', unproven });
   });
 
   it('is changed wherever an apply and a removal are killed, and has then what it had before', async () => {
@@ -131,15 +128,8 @@ describe('the trail of a routed bucket', () => {
 
   it.each<[string, Partial<ObservedTrail>, string]>([
     ['is stopped', { isLogging: false }, 'connect.trail-stopped'],
-    ['records another region', { homeRegion: 'eu-west-1' }, 'connect.trail-region'],
     ['delivers to the bucket itself', { logBucket: 'photos' }, 'connect.trail-own-bucket'],
-    ['belongs to the organisation', { isOrganization: true, arn: TRAIL.replace(ACCOUNT, '999999999999') }, 'connect.trail-organization'],
     ['has selectors of an unknown form', { selectors: undefined }, 'connect.trail-unreadable'],
-    [
-      'has no room',
-      { selectors: { kind: 'basic', list: Array.from({ length: 5 }, () => ({ ReadWriteType: 'All' })) } },
-      'connect.trail-limit',
-    ],
     ['does not exist', { arn: 'another' }, 'connect.trail-missing'],
   ])('is found where it %s', async (_, change, code) => {
     const world = await startTrail(change, { trailArn: change.arn?.startsWith('arn:') === true ? change.arn : TRAIL });

@@ -58,8 +58,6 @@ export function ruleName(source: 'eventbridge' | 'routed'): string {
 interface Topic {
   policy: string;
   tags?: Tags;
-  isFifo?: boolean;
-  kmsKeyId?: string;
   /** By queue. */
   readonly subscriptions: Map<string, ObservedSubscription & { readonly arn?: string }>;
 }
@@ -70,10 +68,7 @@ interface Queue {
   maxReceiveCount?: number;
   /** The target of its redrive policy. Default: {@link LETTERS_ARN}. */
   deadLetterArn?: string;
-  kmsKeyId?: string;
   retentionS?: number;
-  delayS?: number;
-  messageBytesMax?: number;
   messages?: number;
 }
 
@@ -83,8 +78,6 @@ export interface AwsParts {
   readonly queues: Map<string, Queue>;
   readonly rules: Map<string, ObservedRule>;
   readonly trails: Map<string, ObservedTrail>;
-  /** The policies of keys that may be read, by the names that topics and queues have for them. */
-  readonly keys: Map<string, { readonly policy: string; readonly isManagedByAws?: true }>;
 }
 
 export interface FakeAws extends Provisioner {
@@ -116,7 +109,6 @@ export function createFakeAws(): FakeAws {
     ]),
     rules: new Map(),
     trails: new Map(),
-    keys: new Map(),
   };
   const writes: string[] = [];
   let count = 0;
@@ -179,12 +171,10 @@ export function createFakeAws(): FakeAws {
       call('topicOf', false, () => {
         const found = parts.topics.get(arn);
         if (found === undefined) return 'absent';
-        const { policy, isFifo = false, kmsKeyId, subscriptions } = found;
+        const { policy, subscriptions } = found;
         return {
           topic: {
             policy,
-            isFifo,
-            ...(kmsKeyId !== undefined && { kmsKeyId }),
             otherSubscriptions: [...subscriptions.keys()].filter((each) => each !== queueArn).length,
           },
           subscription: subscriptions.get(queueArn) ?? 'absent',
@@ -212,7 +202,6 @@ export function createFakeAws(): FakeAws {
           arn,
           isPending: false,
           isRaw: false,
-          wasAuthenticated: true,
           ...(deadLetterArn !== undefined && { deadLetterArn }),
         });
       }),
@@ -249,12 +238,6 @@ export function createFakeAws(): FakeAws {
         const rule = parts.rules.get(name)!;
         parts.rules.set(name, { ...rule, targets: [...rule.targets.filter(({ id }) => id !== target.id), target] });
       }),
-    keyOf: (_region, key) =>
-      call('keyOf', false, () => {
-        const found = parts.keys.get(key);
-        if (found === undefined) throw new RequestError('connect.denied', `kms:DescribeKey is missing for ${key}`);
-        return { arn: `arn:aws:kms:${REGION}:${ACCOUNT}:key/1`, isManagedByAws: found.isManagedByAws === true, policy: found.policy };
-      }),
     trailsOf: (_region, which) =>
       call('trailsOf', false, () =>
         [...parts.trails.values()]
@@ -273,14 +256,12 @@ export function createFakeAws(): FakeAws {
   };
 
   function observedQueue(arn: string) {
-    const { policy, maxReceiveCount, deadLetterArn = LETTERS_ARN, kmsKeyId, ...numbers } = queue(arn);
+    const { policy, maxReceiveCount, deadLetterArn = LETTERS_ARN, ...numbers } = queue(arn);
     return {
       arn,
-      isFifo: false,
       ...numbers,
       ...(policy !== undefined && { policy }),
       ...(maxReceiveCount !== undefined && { maxReceiveCount, deadLetterArn }),
-      ...(kmsKeyId !== undefined && { kmsKeyId }),
     };
   }
 

@@ -177,7 +177,7 @@ export const planAnswer: PlanView = {
   foreign: ['arn:aws:sqs:eu-west-1:123456789012:theirs gets an s3:TestEvent'],
   findings: [
     {
-      code: 'connect.notification-missing',
+      code: 'connect.notification',
       severity: 'broken',
       what: 'photos has no notification with the Id tally-0a1b2c3d',
       why: 'S3 sends no events to Tally',

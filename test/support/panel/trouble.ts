@@ -101,7 +101,7 @@ const troubles: readonly Trouble[] = [
       state: 'broken',
       since: ago(30 * MINUTE_MS),
       checked_at: ago(8 * MINUTE_MS),
-      findings: [{ code: 'connect.rule-missing', what: 'the rule tally-0a1b2c3d-acme-clickstream is missing' }],
+      findings: [{ code: 'connect.rule', what: 'the rule tally-0a1b2c3d-acme-clickstream is missing' }],
     },
   },
   {
@@ -226,7 +226,7 @@ const letters: readonly DeadLetter[] = [
 
 const brokenRule: Diagnosis['findings'] = [
   {
-    code: 'connect.rule-missing',
+    code: 'connect.rule',
     severity: 'broken',
     what: 'the rule tally-0a1b2c3d-acme-clickstream is missing',
     why: 'EventBridge sends no events of this bucket to Tally',

@@ -84,7 +84,6 @@ const refusals: Readonly<Record<string, { readonly body: string; readonly header
   sqs: { body: jsonError, headers: JSON_1 },
   events: { body: jsonError, headers: JSON_1 },
   cloudtrail: { body: jsonError, headers: JSON_1 },
-  kms: { body: jsonError, headers: JSON_1 },
 };
 
 function allowing(statements: readonly Statement[], { action, resource }: Ask): string[] {

@@ -1,4 +1,4 @@
-/** moto: an emulator of AWS with CloudTrail and KMS, which LocalStack lacks. */
+/** moto: an emulator of AWS with CloudTrail, which LocalStack lacks. */
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { findProgram } from '../../docs/programs.ts';

@@ -3,7 +3,6 @@ import type { SQSClient } from '@aws-sdk/client-sqs';
 import type { Clock } from '../../../pipeline/ports/clock.ts';
 import type { Provisioner } from '../../../pipeline/ports/provision.ts';
 import type { AwsClients } from '../clients.ts';
-import { createKeyProvision } from './keys.ts';
 import { createS3Notification } from './notification.ts';
 import { createSqsProvision, type QueuePlace } from './queues.ts';
 import type { ClientsFor } from './refusals.ts';
@@ -11,7 +10,7 @@ import { createEventsProvision } from './rules.ts';
 import { createTrailProvision } from './trails.ts';
 import { createSnsProvision } from './topics.ts';
 
-type Clients = Pick<AwsClients, 'region' | 's3For' | 'snsFor' | 'sqsFor' | 'sqsIn' | 'eventsFor' | 'trailsFor' | 'keysFor' | 'once'>;
+type Clients = Pick<AwsClients, 'region' | 's3For' | 'snsFor' | 'sqsFor' | 'sqsIn' | 'eventsFor' | 'trailsFor' | 'once'>;
 
 interface Dependencies {
   readonly aws: Clients;
@@ -39,6 +38,5 @@ export function createProvisioner({ aws, queueUrl, clock }: Dependencies): Provi
     }),
     ...createEventsProvision(clientsOf(({ eventsFor }) => eventsFor)),
     ...createTrailProvision(clientsOf(({ trailsFor }) => trailsFor)),
-    ...createKeyProvision({ clientFor: ({ region }) => aws.keysFor(region) }),
   };
 }

@@ -38,8 +38,6 @@ interface Dependencies extends ClientsFor<SQSClient, QueuePlace> {
 const countSchema = z.coerce.number().int().min(0).optional().catch(undefined);
 const numbersSchema = z.object({
   MessageRetentionPeriod: countSchema,
-  DelaySeconds: countSchema,
-  MaximumMessageSize: countSchema,
   ApproximateNumberOfMessages: countSchema,
 });
 /** 14 days. */
@@ -91,25 +89,19 @@ export function createSqsProvision({
         'QueueArn',
         'Policy',
         'RedrivePolicy',
-        'KmsMasterKeyId',
         'MessageRetentionPeriod',
-        'DelaySeconds',
-        'MaximumMessageSize',
         'ApproximateNumberOfMessages',
-        ...(queueUrl.endsWith('.fifo') ? (['FifoQueue'] as const) : []),
       ],
     });
     const client = clientFor(queue);
     const { Attributes = {} } = await ask('sqs:GetQueueAttributes', queueUrl, (options) => client.send(command, options), signal);
-    const { QueueArn, Policy, RedrivePolicy, KmsMasterKeyId } = Attributes;
+    const { QueueArn, Policy, RedrivePolicy } = Attributes;
     if (QueueArn === undefined) throw new FaultError('connect.unavailable', `GetQueueAttributes ${queueUrl}: the answer has no QueueArn`);
     const redrive = redriveSchema.safeParse(jsonOf(RedrivePolicy ?? ''));
     urls.set(QueueArn, queueUrl);
     return {
       arn: QueueArn,
-      isFifo: queueUrl.endsWith('.fifo'),
       ...(Policy !== undefined && { policy: Policy }),
-      ...(KmsMasterKeyId !== undefined && KmsMasterKeyId !== '' && { kmsKeyId: KmsMasterKeyId }),
       ...(redrive.success && { maxReceiveCount: redrive.data.maxReceiveCount, deadLetterArn: redrive.data.deadLetterTargetArn }),
       ...numbersOf(Attributes),
     };
@@ -152,13 +144,10 @@ function queueIn(queueArn: string): Arn {
   return arn;
 }
 
-/** How a queue keeps and delivers its messages, as far as the server says it in numbers. */
-function numbersOf(attributes: object): Pick<ObservedQueue, 'retentionS' | 'delayS' | 'messageBytesMax' | 'messages'> {
-  const parsed = numbersSchema.parse(attributes);
-  const { MessageRetentionPeriod: retentionS, DelaySeconds: delayS, MaximumMessageSize: messageBytesMax } = parsed;
-  return {
-    ...defined({ retentionS, delayS, messageBytesMax, messages: parsed.ApproximateNumberOfMessages }),
-  };
+/** How long a queue keeps its messages and how many it holds, as far as the server says it. */
+function numbersOf(attributes: object): Pick<ObservedQueue, 'retentionS' | 'messages'> {
+  const { MessageRetentionPeriod: retentionS, ApproximateNumberOfMessages: messages } = numbersSchema.parse(attributes);
+  return defined({ retentionS, messages });
 }
 
 /** A queue of the settings, by its URL or ARN, that does not exist is an error. */

@@ -24,7 +24,7 @@ const MISSING = new Set([
   'AWS.SimpleQueueService.NonExistentQueue',
 ]);
 /**
- * The names by which they say that a quota is used up: LimitExceededException of EventBridge and KMS, SubscriptionLimitExceeded
+ * The names by which they say that a quota is used up: LimitExceededException of EventBridge, SubscriptionLimitExceeded
  * and others of SNS, OverLimit of SQS, MaximumNumberOfTrailsExceededException of CloudTrail. Requests a second are another matter.
  */
 const QUOTA = /^(?!Request|Bandwidth|Rate).*(?:LimitExceeded|OverLimit|NumberOfTrailsExceeded|LengthExceeded|QuotaExceeded)/;
@@ -61,7 +61,7 @@ interface RequestOptions {
 }
 
 /** The permission that a request needs, which has its name: `sns:CreateTopic`. */
-export type Action = `${'cloudtrail' | 'events' | 'kms' | 'sns' | 'sqs' | 'sts'}:${string}`;
+export type Action = `${'cloudtrail' | 'events' | 'sns' | 'sqs' | 'sts'}:${string}`;
 
 /** Sends a request about something. */
 export async function ask<Answer>(

@@ -78,13 +78,8 @@ export function createSnsProvision({ clientFor, writerFor }: ClientsFor<SNSClien
       signal,
     );
     const { found, others } = await subscriptionsOf(topicArn, queueArn, signal);
-    const { Policy, KmsMasterKeyId, FifoTopic } = Attributes;
-    const topic = {
-      isFifo: FifoTopic === 'true',
-      otherSubscriptions: others,
-      ...(Policy !== undefined && { policy: Policy }),
-      ...(KmsMasterKeyId !== undefined && KmsMasterKeyId !== '' && { kmsKeyId: KmsMasterKeyId }),
-    };
+    const { Policy: policy } = Attributes;
+    const topic = { otherSubscriptions: others, ...(policy !== undefined && { policy }) };
     return { topic, subscription: found === undefined ? ('absent' as const) : await orAbsent(subscriptionOf(found, signal)) };
   }
 
@@ -134,7 +129,7 @@ export function createSnsProvision({ clientFor, writerFor }: ClientsFor<SNSClien
 const PENDING = 'PendingConfirmation';
 
 function observed(arn: string, attributes: Readonly<Record<string, string>>): ObservedSubscription {
-  const { PendingConfirmation, RawMessageDelivery, FilterPolicy, RedrivePolicy, ConfirmationWasAuthenticated } = attributes;
+  const { PendingConfirmation, RawMessageDelivery, FilterPolicy, RedrivePolicy } = attributes;
   const redrive = redriveSchema.safeParse(jsonOf(RedrivePolicy ?? ''));
   return {
     arn,
@@ -142,7 +137,6 @@ function observed(arn: string, attributes: Readonly<Record<string, string>>): Ob
     isRaw: RawMessageDelivery === 'true',
     ...(FilterPolicy !== undefined && FilterPolicy !== '' && { filterPolicy: FilterPolicy }),
     ...(redrive.success && { deadLetterArn: redrive.data.deadLetterTargetArn }),
-    ...(ConfirmationWasAuthenticated !== undefined && { wasAuthenticated: ConfirmationWasAuthenticated === 'true' }),
   };
 }
 

@@ -2,12 +2,12 @@
  * The plan of a wish: what would change in AWS so that the bucket's events reach the queue, and what stands in the way. It is a
  * pure function of the wish and of what was read, so that a plan, an apply and a check can never disagree.
  */
-import { shellWords } from '../../commands.ts';
 import { fingerprintOf } from '../canonical.ts';
-import { checks } from '../checks/all.ts';
+import { blockers } from '../checks/blockers.ts';
+import { note, type Finding } from '../checks/finding.ts';
+import { queueFindings } from '../checks/queue.ts';
+import { trailCheck } from '../checks/trail.ts';
 import { subscriptionName } from '../connection.ts';
-import type { Finding } from '../checks/finding.ts';
-import { topicPolicies } from '../deliveries.ts';
 import {
   existing,
   isRuleForeign,
@@ -18,6 +18,7 @@ import {
   queuePolicies,
   samePattern,
   subscriptionAttributes,
+  topicPolicies,
   withLetters,
   type Facts,
 } from '../facts.ts';
@@ -63,6 +64,7 @@ export interface Plan {
   readonly wiring: Wiring;
   /** In the order in which they are made. */
   readonly changes: readonly Change[];
+  /** What stands in the way, and what no apply heals. */
   readonly findings: readonly Finding[];
   /** Why a person must agree: what of others the changes touch. Empty: nothing. */
   readonly foreign: readonly string[];
@@ -89,34 +91,15 @@ export function planOf(wish: Wish, observed: Observed): Plan {
     ...foreignTopic(facts, changes),
     ...foreignTrails(facts, changes),
   ];
-  const findings = checks.flatMap((check) => check(facts) ?? []);
+  const findings = [...blockers, trailCheck].flatMap((check) => check(facts) ?? []);
   return {
     wish,
     wiring,
     changes,
-    findings,
+    findings: [...findings, ...queueFindings(facts)],
     foreign,
     token: tokenOf(facts),
   };
-}
-
-/**
- * Returns the findings for a person who has not seen the plan. An apply is refused until a person has seen what it touches of
- * others, and only a plan shows that, with the command that agrees to it.
- */
-export function withPlanFirst(
-  findings: readonly Finding[],
-  { foreign, wish }: Pick<Plan, 'foreign' | 'wish'>,
-  stored: Pick<Wish, 'source'> = wish,
-): readonly Finding[] {
-  // a bucket that was wired by hand through a topic of others is applied with that topic, and not with the stored source
-  const found = stored.source === wish.source || wish.topicArn === undefined ? [] : ['--source', wish.source, '--topic', wish.topicArn];
-  if (foreign.length === 0 && found.length === 0) return findings;
-  const heals =
-    foreign.length === 0
-      ? shellWords('tally', 'bucket', 'apply', wish.bucket, ...found)
-      : shellWords('tally', 'bucket', 'plan', wish.bucket, ...found);
-  return findings.map((finding) => ({ ...finding, fix: finding.fix.replace(`tally bucket apply ${wish.bucket}`, heals) }));
 }
 
 function topicChanges(facts: Facts): readonly Change[] {
@@ -294,55 +277,20 @@ function theirsOfTopic({ policy, otherSubscriptions }: ObservedTopic, sids: Read
   return { otherSubscriptions, statements: foreignStatements(parsePolicy(policy) ?? { Statement: [] }, sids) };
 }
 
-/**
- * What a plan finds of a bucket for which nothing was made yet. That its parts are missing is no news then: it is one finding,
- * with the one command that makes them. What else is wrong stays as it is, and what blocks stands without that command, which it would refuse.
- */
+/** AWS's quota, which it raises on request. */
+const RULES_MAX = 300;
+/** From here on a plan says so. */
+const RULES_NEAR = 280;
 
-/** What is found where a part does not exist. */
-const MISSING: ReadonlySet<string> = new Set([
-  'connect.topic-missing',
-  'connect.undelivered-missing',
-  'connect.topic-policy',
-  'connect.queue-policy',
-  'connect.subscription-missing',
-  'connect.rule-missing',
-  'connect.notification-missing',
-  'connect.eventbridge-off',
-  'connect.trail-selector',
-]);
-
-interface Unmade {
-  readonly observed: Observed;
-  /** The command that makes the parts. */
-  readonly command: string;
-  /** `note` for a plan, which comes before they are made. */
-  readonly severity: 'note' | 'broken';
-}
-
-/** The findings with one instead of those about parts that are not made yet. Only for a bucket without a record of what was made. */
-export function withNotMade(plan: Pick<Plan, 'wish' | 'wiring' | 'changes' | 'findings'>, unmade: Unmade): readonly Finding[] {
-  if (!isUnmade(plan, unmade.observed)) return plan.findings;
-  // a supplied trail is its owner's to change: no apply adds the selector
-  const isMade = (code: string): boolean => MISSING.has(code) && (code !== 'connect.trail-selector' || plan.wish.trailArn !== undefined);
-  const others = plan.findings.filter(({ code, blocks }) => blocks || !isMade(code));
-  const parts = plan.changes.map(({ part, name }) => `${part} ${name}`);
-  if (parts.length === 0 || others.some(({ blocks, severity }) => blocks && severity === 'broken')) return others;
-  const finding: Finding = {
-    code: 'connect.not-made',
-    severity: unmade.severity,
-    what: `nothing leads the events of ${plan.wish.bucket} to the bucket queue yet. To be made: ${parts.join(', ')}`,
-    why: 'no event of the bucket arrives until it is made',
-    fix: unmade.command,
-    blocks: false,
-  };
-  return [...others, finding];
-}
-
-/** Whether nothing that is the bucket's own exists: topics and policies serve other buckets as well. */
-function isUnmade({ wiring }: Pick<Plan, 'wiring'>, { notification, rule, subscription }: Observed): boolean {
-  const { entry } = wiring;
-  if (entry !== undefined) return notification.ok && notification.configuration.entries.every(({ id }) => id !== entry.id);
-  if (wiring.rule !== undefined) return rule === 'absent';
-  return subscription === 'absent';
+/** What a plan says of a bus that is to get one more rule. */
+export function busNote({ bucket, region }: Wish, count: number): readonly Finding[] {
+  if (count < RULES_NEAR) return [];
+  return [
+    note(
+      'connect.rules-near-limit',
+      `the default event bus of ${region} has ${count} rules, and ${bucket} needs one more`,
+      `a bus has ${RULES_MAX} rules unless AWS has raised the quota`,
+      `aws service-quotas get-service-quota --region ${region} --service-code events --quota-code L-244521F2`,
+    ),
+  ];
 }

@@ -7,7 +7,7 @@ import { canonicalJson } from '../canonical.ts';
 import { shellWord } from '../../commands.ts';
 import { jsonOf } from '../../json.ts';
 import { RequestError } from '../../request-error.ts';
-import { RECEIVES_WANTED } from '../checks/queues.ts';
+import { RECEIVES_WANTED } from '../checks/queue.ts';
 import type { Place } from '../names.ts';
 import { canonicalStatement, parsePolicy, withStatements, type Policy } from '../policy.ts';
 

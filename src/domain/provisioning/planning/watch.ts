@@ -9,13 +9,11 @@
  * `unknown` and `paused` say nothing about events, and keep what was known.
  */
 import type { BucketRecord, ConnectionCheck, WatchedState } from '../../bucket.ts';
-import { BY_HAND, NOT_ENRICHED, statusOf, type Finding } from '../checks/finding.ts';
+import { NOT_ENRICHED, statusOf, type Finding } from '../checks/finding.ts';
 import type { ConnectionRecord } from '../connection.ts';
 
 /** Often enough to find a lost configuration within the hour, and rare enough to cost nothing: about six reads for each bucket. */
 const CHECK_MS = 3_600_000;
-/** A write of others that crossed ours shows soon after it. */
-const AFTER_CHANGE_MS = [5_000, 30_000] as const;
 /** An apply that no one continues is checked after this time: until then parts are missing because they are being made. */
 const APPLYING_MS = 600_000;
 /** S3 may not have answered for a moment. */
@@ -26,15 +24,7 @@ const WHAT_LENGTH_MAX = 500;
 
 type Watched = Pick<ConnectionRecord, 'state' | 'changedAtMs' | 'pausedAtMs'>;
 
-type Seen = Pick<BucketRecord, 'provenAtMs' | 'connectionCheck'>;
-
-/** Found while events still are not known to arrive: the rule matches only what a trail records, and which one does is not known. */
-const PROVES_NOTHING: ReadonlySet<string> = new Set(['connect.trail-unchecked', 'connect.trail-account']);
-
-/** What keeps the events of a bucket from being known to arrive, although nothing is left to be made. */
-export function unprovenBy(findings: readonly Finding[]): readonly Finding[] {
-  return findings.filter(({ code, severity }) => severity === 'broken' || severity === 'unknown' || PROVES_NOTHING.has(code));
-}
+type Seen = Pick<BucketRecord, 'connectionCheck'>;
 
 /**
  * Whether the watch checks the bucket now: `soon` after something changed, so that everything is to be read as it is now, or as often
@@ -44,8 +34,6 @@ export function checkDue(record: Seen, connection: Watched | undefined, nowMs: n
   const { connectionCheck: last } = record;
   if (isBeingMade(connection, nowMs)) return 'no';
   if (last === undefined || (connection?.state === 'paused') !== (last.state === 'paused')) return 'soon';
-  const changedAtMs = connection?.changedAtMs ?? 0;
-  if (AFTER_CHANGE_MS.some((afterMs) => nowMs >= changedAtMs + afterMs && last.atMs < changedAtMs + afterMs)) return 'soon';
   const intervalMs = intervalOf(record, news);
   // a clock that was set back must not stop the watch
   if (Math.abs(nowMs - last.atMs) < intervalMs) return 'no';
@@ -70,17 +58,15 @@ export function isBeingMade(connection: Watched | undefined, nowMs: number): boo
 }
 
 /** What is broken or could not be read is checked again after as long as it has been so: it is shown until then, and may be mended. */
-function intervalOf({ provenAtMs, connectionCheck: last }: Seen, news: News | undefined): number {
+function intervalOf({ connectionCheck: last }: Seen, news: News | undefined): number {
   if (last !== undefined && isNews(last, news)) return TROUBLE_CHECK_MS;
-  // what a person wired was not known to work, and its events have arrived since
-  if (provenAtMs !== undefined && last?.findings.some(({ code }) => code === BY_HAND) === true) return TROUBLE_CHECK_MS;
   if (last?.state !== 'broken' && last?.state !== 'unknown') return CHECK_MS;
   return Math.min(CHECK_MS, Math.max(TROUBLE_CHECK_MS, last.atMs - last.sinceMs));
 }
 
 export interface Checked {
   readonly findings: readonly Finding[];
-  /** Absent: the bucket was wired by hand. */
+  /** Absent: nothing was made for the bucket. */
   readonly connection: Watched | undefined;
   readonly nowMs: number;
 }
@@ -112,7 +98,6 @@ function checkOf(before: ConnectionCheck | undefined, { findings, connection, no
     findings: findings.slice(0, FINDINGS_MAX).map(({ code, what }) => ({ code, what: what.slice(0, WHAT_LENGTH_MAX) })),
     ...(brokenSinceMs !== undefined && { brokenSinceMs }),
     ...unreadOf(before, findings, nowMs),
-    ...(wasEverInOrder(before, state) && { wasInOrder: true }),
   };
 }
 
@@ -121,10 +106,6 @@ function unreadOf(before: ConnectionCheck | undefined, findings: readonly Findin
   if (found !== undefined) return { unread: { reason: found.what.slice(0, WHAT_LENGTH_MAX), sinceMs: before?.unread?.sinceMs ?? nowMs } };
   // what could not be looked at is as it was
   return before?.unread !== undefined && statusOf(findings) === 'unknown' ? { unread: before.unread } : {};
-}
-
-function wasEverInOrder(before: ConnectionCheck | undefined, state: WatchedState): boolean {
-  return isInOrder(state) || before?.wasInOrder === true;
 }
 
 function stateSince(before: ConnectionCheck | undefined, state: WatchedState, nowMs: number): number {
@@ -143,11 +124,11 @@ function brokenSince(before: ConnectionCheck | undefined, state: WatchedState, n
 
 function gapOf(
   before: ConnectionCheck | undefined,
-  { brokenSinceMs, wasInOrder }: ConnectionCheck,
+  { brokenSinceMs }: ConnectionCheck,
   connection: Watched | undefined,
 ): AfterCheck['gap'] {
-  // how a bucket is wired that was never found in order is not known: it is shown, and not repaired
-  if (connection === undefined && wasInOrder !== true) return undefined;
+  // nothing was made for it yet
+  if (connection === undefined) return undefined;
   // also after an apply, whose gap ends with it: it need not be what has repaired the connection
   if (brokenSinceMs === undefined) return before?.brokenSinceMs === undefined ? undefined : 'restored';
   return before?.brokenSinceMs === undefined ? 'lost' : undefined;
