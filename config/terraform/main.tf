@@ -71,7 +71,7 @@ resource "aws_sqs_queue_policy" "this" {
         Resource  = each.key
         Condition = { Bool = { "aws:SecureTransport" = "false" } }
       },
-      # the topics that `tally bucket apply` makes for buckets with another source, if the name is tally
+      # the topics that `tally bucket add` makes for buckets with another source, if the name is tally
       {
         Sid       = "TopicsWithThePrefix"
         Effect    = "Allow"

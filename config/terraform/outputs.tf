@@ -35,5 +35,5 @@ output "rule_arns" {
 
 output "connect_commands" {
   description = "What to run once Tally serves: one command for each bucket."
-  value       = [for bucket in local.buckets : "tally bucket add ${bucket} --source eventbridge"]
+  value       = [for bucket in local.buckets : "tally bucket add ${bucket} --source eventbridge --wired-by-hand"]
 }

@@ -17,12 +17,14 @@ import {
 } from './bucket.ts';
 import { ageOfText } from '../domain/texts.ts';
 import { columnsOf } from './command.ts';
-import { BY_HAND, connection, flagText, keptHints, keptParts, TOPIC_ARN } from './connections.ts';
+import { APPLY_ERRORS, BY_HAND, connection, flagText, keptHints, keptParts, SKIP_VALIDATION, TOPIC_ARN } from './connections.ts';
 import { AWS_REFUSALS, bucketName, cursor, limit, must, pageOf, textOf, timeOf, timeOfMaybe } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
 const addedBucket = bucket.extend({
-  connection: connection.optional().describe('With `apply`: how far its parts in AWS are made.'),
+  connection: connection
+    .optional()
+    .describe('How far its parts in AWS are made. Absent: the storage is the embedded one, which needs none.'),
   changed: z
     .boolean()
     .describe('Whether this request connected the bucket, or changed how it is connected. `connection` says whether it changed AWS.'),
@@ -67,21 +69,18 @@ export const addBucketBody = z
         .describe(
           'Whether a bucket that is connected already is refused, with `bucket.already-connected`, instead of changed. Default: false.',
         ),
-      apply: z
-        .boolean(must('must be true or false'))
-        .exactOptional()
-        .describe('Whether Tally also makes in AWS what the bucket needs, as `POST /v1/buckets/{bucket}/apply` does. Default: false.'),
       plan: textOf(64, 1)
         .exactOptional()
-        .describe('With `apply`: the `token` of a plan. Without it an apply goes ahead only if it touches nothing of others.'),
+        .describe('The `token` of a plan. Without it the bucket is connected only if that touches nothing of others.'),
+      skip_destination_validation: SKIP_VALIDATION,
       bucket_account: z
         .string(must('must be 12 digits'))
         .regex(/^\d{12}$/, 'must be 12 digits')
         .exactOptional()
         .describe(
-          'The account of the bucket: every request to S3 names it as the expected owner from then on. Default: none, and with `apply` that of the bucket queue.',
+          'The account of the bucket: every request to S3 names it as the expected owner from then on. Default: that of the bucket queue.',
         ),
-      wired_by_hand: z.boolean(must('must be true or false')).exactOptional().describe(`With \`apply\`. ${BY_HAND}`),
+      wired_by_hand: z.boolean(must('must be true or false')).exactOptional().describe(BY_HAND),
     },
     must('must be an object'),
   )
@@ -164,7 +163,7 @@ export const bucketRows = {
     operation: 'addBucket',
     summary: 'Connects a bucket, or changes how it is connected.',
     description:
-      'The events of a connected bucket are indexed from then on. Objects that it holds already are indexed by its first re-index, which this request starts. A bucket that is connected already gets no re-index; its region and versioning are read again.',
+      'Tally makes in AWS what the bucket needs, as far as that takes at most 20 s: while `connection` has the state `applying`, send `POST /v1/buckets/{bucket}/apply` with the same fields. What is refused is not stored. Objects that the bucket holds already are indexed by its first re-index, which this request starts. A bucket that is connected already gets the given changes and no re-index; its region and versioning are read again.',
     scope: 'admin',
     body: addBucketBody,
     answer: addedBucket,
@@ -178,11 +177,7 @@ export const bucketRows = {
       's3.credentials',
       'state.conflict',
       'audit.unavailable',
-      ...AWS_REFUSALS,
-      'connect.overlap',
-      'connect.blocked',
-      'connect.plan-needed',
-      'connect.plan-outdated',
+      ...APPLY_ERRORS,
     ],
     example: { body: { bucket: 'photos', source: 'notification' } },
   },
@@ -226,7 +221,7 @@ export const bucketRows = {
     cli: {
       words: 'bucket set <bucket>',
       description:
-        'It changes nothing in AWS: `tally bucket apply NAME` does, with the same options. A change of source opens a gap, which a re-index closes. Region and versioning are read again.',
+        'It changes nothing in AWS: `tally bucket add NAME` does, with the same options. A change of source opens a gap, which a re-index closes. Region and versioning are read again.',
       options: { topic_arn: 'topic' },
       columns: bucketFields,
       hints: ({ advice }: { readonly advice?: string }) => (advice === undefined ? [] : [`Next: ${advice}`]),
@@ -316,7 +311,7 @@ export function fillAdvice({ bucket: name, enrich }: Pick<BucketRecord, 'bucket'
 
 /** What to do about parts in AWS that were made for another source. */
 export function applyAdvice({ bucket: name, source }: Pick<BucketRecord, 'bucket' | 'source'>, madeFor: BucketRecord['source']): string {
-  return `the parts in AWS are those of the source ${madeFor}, and stay until those of ${source} are proven; to make these, run \`tally bucket apply ${name}\``;
+  return `the parts in AWS are those of the source ${madeFor}, and stay until those of ${source} are proven; to make these, run \`tally bucket add ${name}\``;
 }
 
 /** Converts a status to its form in the API. */

@@ -131,6 +131,11 @@ const diagnosis = z
   .meta({ id: 'Diagnosis', description: 'What the checks of a connection found.' });
 export type Diagnosis = z.infer<typeof diagnosis>;
 
+export const SKIP_VALIDATION = z
+  .boolean(must('must be true or false'))
+  .exactOptional()
+  .describe('Whether S3 is not to check the destinations of the other notifications, of which one is broken. Default: false.');
+
 export const applyBody = z
   .strictObject(
     {
@@ -139,10 +144,7 @@ export const applyBody = z
         .describe('The `token` of a plan. Without it an apply goes ahead only if it touches nothing of others.'),
       ...wishFields,
       wired_by_hand: z.boolean(must('must be true or false')).exactOptional().describe(BY_HAND),
-      skip_destination_validation: z
-        .boolean(must('must be true or false'))
-        .exactOptional()
-        .describe('Whether S3 is not to check the destinations of the other notifications, of which one is broken. Default: false.'),
+      skip_destination_validation: SKIP_VALIDATION,
     },
     must('must be an object'),
   )
@@ -163,13 +165,6 @@ export function findingText({ code, severity, what, why, fix }: FindingView): st
 /** What keeps the events of an applied bucket from being known to arrive. */
 export function unprovenText({ unproven = [] }: ConnectionView): string {
   return unproven.map((each) => findingText(each)).join('\n');
-}
-
-function appliedText(done: ConnectionView): string {
-  const { bucket, source = 'its source', unproven = [] } = done;
-  return unproven.length === 0
-    ? `${bucket} is applied: its events come by ${source}.`
-    : `${bucket} is applied for ${source}, and its events are not known to arrive.\n${unprovenText(done)}`;
 }
 
 const unprovenOf = ({ unproven = [] }: ConnectionView): readonly FindingView[] => unproven;
@@ -196,9 +191,10 @@ const WRITE_ERRORS = [
   'connect.destination',
   'connect.busy',
   'connect.removing',
-  'bucket.not-connected',
-  'audit.unavailable',
 ] as const;
+
+/** Of what makes the parts of a bucket. */
+export const APPLY_ERRORS = [...AWS_ERRORS, ...WRITE_ERRORS, 'connect.plan-needed', 'connect.plan-outdated', 'connect.paused'] as const;
 
 export const connectionRows = {
   'GET /v1/buckets/{bucket}/plan': {
@@ -224,22 +220,8 @@ export const connectionRows = {
     answer: connection,
     status: 200,
     otherStatuses: { 202: 'It is not applied yet: send the request again.' },
-    errors: [...AWS_ERRORS, ...WRITE_ERRORS, 'connect.plan-needed', 'connect.plan-outdated', 'connect.paused'],
+    errors: ['bucket.not-connected', 'audit.unavailable', ...APPLY_ERRORS],
     example: PHOTOS,
-    cli: {
-      words: 'bucket apply <bucket>',
-      description:
-        'It verifies what it has made. It may be repeated after any failure, and writes nothing that is there already. What touches things of others needs the token of a plan.',
-      summary: 'Makes in AWS what a bucket needs.',
-      options: { topic_arn: 'topic' },
-      text: appliedText,
-      hints: (done: ConnectionView) => [
-        'S3 needs about five minutes until it sends every event. A re-index follows then.',
-        ...keptHints(done),
-      ],
-      findings: unprovenOf,
-      examples: ['tally bucket apply photos', 'tally bucket apply photos --plan 0f1e2d3c4b5a6978'],
-    },
   },
   'PATCH /v1/buckets/{bucket}/notification': {
     operation: 'changeNotification',
@@ -255,7 +237,7 @@ export const connectionRows = {
     answer: connection,
     status: 200,
     otherStatuses: { 202: 'It is not applied yet: send the request again.' },
-    errors: [...AWS_ERRORS, ...WRITE_ERRORS, 'connect.not-applied', 'connect.not-paused'],
+    errors: [...AWS_ERRORS, ...WRITE_ERRORS, 'bucket.not-connected', 'audit.unavailable', 'connect.not-applied', 'connect.not-paused'],
     example: { ...PHOTOS, body: { paused: true } },
     cli: [
       {

@@ -138,7 +138,7 @@ export async function createCore(settings: Settings, addresses: AwsAddresses, qu
   const gaps = createGapReports(ports);
   const topics = createSnsTopics({ clientFor: aws.snsFor });
   const isEmbedded = isEmbeddedServer(addresses);
-  const connectBucket = createConnectBucket({ ...ports, gaps, topics, isEmbedded });
+  const connectBucket = createConnectBucket({ ...ports, gaps, isEmbedded });
   const deadLetters = createDeadLetters({ ...ports, gaps, queueWatch });
   const [queueUrl, ...moreQueueUrls] = bucketQueueUrls;
   const provisioning = createProvisioning({

@@ -1,6 +1,7 @@
 /** The reindex role of `tally serve`. Its parts are created and connected here. */
 import { BULK_BYTES, REINDEX_BULK_CONCURRENCY, REINDEX_HEADS } from './limits.ts';
 import type { Core } from './core.ts';
+import { createQuestionProof } from '../pipeline/compare/question-proof.ts';
 import { createSchedules } from '../pipeline/calendar/schedules.ts';
 import { createIndexLoad, measured } from '../pipeline/reindex-jobs/index-load.ts';
 import { PART_LIMITS } from '../pipeline/reindex-jobs/key-probes.ts';
@@ -58,7 +59,7 @@ function createRole(core: Core, { worker, liveIsBusy }: ReindexingParts): Reinde
     },
     liveIsBusy,
   });
-  const turn = createReconcileTurn({ ...parts, writeAll, headConcurrency: REINDEX_HEADS });
+  const turn = createReconcileTurn({ ...parts, writeAll, questionProof: createQuestionProof(core), headConcurrency: REINDEX_HEADS });
   const limits = { ...PART_LIMITS, listings: core.settings.TALLY_REINDEX_LISTINGS };
   return createReindexRole({ ...core, turn, indexIsSlow: load.isSlow, worker, limits });
 }

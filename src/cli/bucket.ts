@@ -5,8 +5,8 @@ import type { Context, OperationBody, Operations } from '../api/contract.ts';
 import { bucketFields } from '../api/bucket.ts';
 import { type AddedBucket } from '../api/buckets.ts';
 import { unprovenText } from '../api/connections.ts';
-import { commandOfAct } from '../domain/bucket-status.ts';
 import { printable } from '../domain/printable.ts';
+import type { WishRequest } from '../domain/provisioning/planning/apply-command.ts';
 import { EVENTBRIDGE_SWITCH } from '../domain/provisioning/planning/plan.ts';
 import { RequestError } from '../domain/request-error.ts';
 import { countText } from '../domain/texts.ts';
@@ -14,6 +14,7 @@ import { connectedNotApplied } from '../domain/provisioning/not-applied.ts';
 import { accountOption, enrichOption, parameter, printing, sourceOption, topicOption } from './arguments.ts';
 import type { Cli, JsonOption, CliDependencies } from './cli.ts';
 import { CommandError, linesOf, orUsage, problemOf } from './errors.ts';
+import { planOf, sayPlan, showPlan } from './connections.ts';
 import { groupOf } from './from-rows.ts';
 import { answerText, tableText } from './output.ts';
 import PQueue from 'p-queue';
@@ -24,6 +25,8 @@ import { applied } from './repeated.ts';
 interface AddOptions extends JsonOption, Omit<OperationBody<'addBucket'>, 'bucket'> {
   readonly fromFile?: string;
   readonly switchOnEventbridge?: true;
+  /** Only the plan is shown. */
+  readonly isPlan?: true;
 }
 
 /** `tally bucket add`. */
@@ -32,47 +35,63 @@ export function addAddCommand(program: Command, cli: Cli, dependencies: NamesDep
     .command('add')
     .summary('connect one or several buckets')
     .description(
-      'Connects a bucket: its events are indexed from now on, and a first re-index indexes what it holds already. For a bucket that is connected already, it changes the given options and reads region and versioning again. Several buckets are connected a few at a time, each by itself; one table shows the results, and a second run continues and leaves alone what is done.',
+      'Connects a bucket: shows what Tally makes in AWS for it, makes that, and starts a first re-index, which indexes what the bucket holds already. If something of others would be touched, nothing is done without the token of the plan. For a bucket that is connected already, it applies the given options, and makes again in AWS what is missing. Several buckets are connected a few at a time, each by itself; one table shows the results, and a second run continues and leaves alone what is done.',
     )
     .argument('[names...]', 'the bucket, or several')
     .option('--from-file <file>', 'also the buckets that a file names, one a line; - is stdin')
     .addOption(sourceOption('how its events reach the bucket queue'))
-    .addOption(topicOption('the SNS topic that its events come through; needed with --source topic'))
+    .addOption(topicOption('the SNS topic that its events come through, with --source topic; with --source routed your own'))
     .addOption(enrichOption())
     .option('--no-reindex', 'do not index what a new bucket holds already, until a re-index is started')
-    .option('--apply', 'also make in AWS what the bucket needs')
+    .addOption(parameter('--plan', 'only show what would change in AWS, and what stands in its way', 'isPlan'))
+    .addOption(parameter('--agree <token>', 'the token of the plan whose changes to things of others you have agreed to', 'plan'))
     .addOption(
       parameter(
         '--wired-by-hand',
-        'with --apply: you have wired it yourself, and Tally makes only the subscription and the statement that it needs',
+        'you have wired it yourself: Tally makes only the subscription to your topic, and believes what arrives',
       ),
     )
     .option(
       '--switch-on-eventbridge',
       'with --source eventbridge: agree that all events of the buckets also go to EventBridge from then on',
     )
-    .option('--plan <token>', 'with --apply: the token of the plan that you have agreed to')
+    .addOption(
+      parameter('--skip-destination-validation', 'S3 is not to check the destinations of the other notifications, of which one is broken'),
+    )
     .addOption(accountOption());
   printing(
     add,
-    'tally bucket add photos --apply',
-    'tally bucket add photos --source eventbridge',
-    'tally bucket add --apply photos videos music',
-    'tally bucket add --apply --from-file buckets.txt',
+    'tally bucket add photos',
+    'tally bucket add photos --source eventbridge --plan',
+    'tally bucket add photos videos music',
+    'tally bucket add --from-file buckets.txt',
   ).action(async (given: readonly string[], options: AddOptions) => {
-    const { apply, plan, fromFile } = options;
-    if (plan !== undefined && apply !== true) throw new CommandError('usage', '--plan needs --apply');
+    const { isPlan, plan, fromFile } = options;
     const names = [...given, ...(fromFile === undefined ? [] : await namesIn(fromFile, dependencies))];
     const [name] = names;
     if (name === undefined) throw new CommandError('usage', 'name a bucket, or a file of buckets with --from-file');
-    if (names.length === 1 && fromFile === undefined) return addBucket(cli, name, options);
-    if (plan !== undefined) throw new CommandError('usage', '--plan is about one bucket: name that one alone');
+    const isAlone = names.length === 1 && fromFile === undefined;
+    if (!isAlone && (plan !== undefined || isPlan === true))
+      throw new CommandError('usage', `${isPlan === true ? '--plan' : '--agree'} is about one bucket: name that one alone`);
+    if (isPlan === true) return showPlan(cli, options, wishOf(name, options));
+    if (isAlone) return addBucket(cli, name, options);
     return addMany(cli, options, names, (control, context, each) => added(cli, control, context, { name: each, options, isAlone: false }));
   });
 }
 
+/** What the options say about the connection. */
+function wishOf(
+  bucket: string,
+  { source, topic_arn: topicArn, enrich, bucket_account: account, wired_by_hand: byHand }: AddOptions,
+): WishRequest {
+  return { bucket, ...defined({ source, topic_arn: topicArn, enrich, bucket_account: account, wired_by_hand: byHand }) };
+}
+
 async function addBucket(cli: Cli, name: string, options: AddOptions): Promise<void> {
-  const record = await cli.withControl((control, context) => added(cli, control, context, { name, options, isAlone: true }));
+  const record = await cli.withControl(async (control, context) => {
+    await sayPlan(cli, options, () => planOf(control, context, wishOf(name, options)));
+    return added(cli, control, context, { name, options, isAlone: true });
+  });
   cli.print(options, record, () => answerText({ columns: bucketFields }, record, cli.nowMs()));
   for (const hint of [...eventsText(record), ...firstText(record, options)]) cli.hint(options, hint);
   cli.endWith(exitCodeOfFindings(record.connection?.unproven ?? []));
@@ -85,11 +104,11 @@ async function added(
   context: Context,
   { name, options, isAlone }: { readonly name: string; readonly options: AddOptions; readonly isAlone: boolean },
 ): Promise<AddedBucket> {
-  const { reindex, ...wanted } = omit(options, 'json', 'fromFile', 'switchOnEventbridge', 'plan');
+  const { reindex, ...wanted } = omit(options, 'json', 'fromFile', 'switchOnEventbridge', 'isPlan', 'plan');
   const body = { ...wanted, ...(reindex === false && { reindex }) };
   const record = await agreeing(options, (plan) => control.addBucket({ body: { bucket: name, ...body, ...plan } }, context));
-  if (body.apply !== true || record.connection?.state === 'applied') return record;
-  const wish = defined({ bucket_account: body.bucket_account, wired_by_hand: body.wired_by_hand });
+  if (record.connection?.state !== 'applying') return record;
+  const wish = omit({ ...body }, 'reindex', 'only_new');
   const request = () => agreeing(options, (plan) => control.applyBucket({ params: { bucket: name }, body: { ...wish, ...plan } }, context));
   // what one of several waits for is not worth a line
   const connection = await applied(cli, isAlone ? options : { json: true }, request).catch((error: unknown) =>
@@ -122,19 +141,12 @@ function tokenOfSwitch(error: unknown): string | undefined {
   return typeof token === 'string' && foreign === EVENTBRIDGE_SWITCH ? token : undefined;
 }
 
-/** Whether its events arrive from now on, and if not, what is missing and the one command that follows. */
+/** What its events wait for now. */
 function eventsText({ bucket, status, connection }: AddedBucket): readonly string[] {
-  if (connection?.state === 'applied') {
-    if (connection.unproven !== undefined)
-      return ['Its parts in AWS are made, and its events are not known to arrive.', unprovenText(connection)];
-    return ['Its parts in AWS are made. S3 needs about five minutes until it sends every event, and a re-index follows then.'];
-  }
+  if (connection?.unproven !== undefined) return [unprovenText(connection)];
   if (status.state === 'waiting') return ['What its events wait for is tried again within a minute.'];
   if (status.state !== 'events_unproven') return ['Its events are indexed from now on.'];
-  const act = status.act?.kind === 'plan' ? 'plan' : 'doctor';
-  const command = commandOfAct(act, bucket);
-  const what = act === 'plan' ? 'what an apply would make, and the command for it' : 'what is checked';
-  return [`Nothing was made in AWS, and its events are not known to arrive. ${status.sentence}.`, `To see ${what}: ${printable(command)}`];
+  return [`${status.sentence}. The first event that arrives shows that they do; until then: tally doctor ${shellWord(bucket)}`];
 }
 
 /** What happens to the objects that the bucket holds already. */

@@ -1,38 +1,40 @@
-/** The commands about what a bucket needs in AWS that are more than a row: a plan, which names the command that follows, and the doctor of all buckets. */
+/** Plans as `tally bucket add` shows them, and the doctor of all buckets. */
 import type { Command } from 'commander';
-import type { Context, OperationQuery, Operations } from '../api/contract.ts';
+import type { Context, Operations } from '../api/contract.ts';
 import { findingText, type Diagnosis, type PlanView } from '../api/connections.ts';
-import { applyCommand } from '../domain/provisioning/planning/apply-command.ts';
+import { applyCommand, type WishRequest } from '../domain/provisioning/planning/apply-command.ts';
 import { changeText } from '../domain/provisioning/planning/parts.ts';
 import { printable } from '../domain/printable.ts';
-import { accountOption, enrichOption, flag, printing, sourceOption, topicOption } from './arguments.ts';
+import { RequestError } from '../domain/request-error.ts';
+import { printing } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { exitCodeOfFindings, exitCodes } from './exit-codes.ts';
-import { groupOf } from './from-rows.ts';
 import { fieldsText, linesText } from './output.ts';
 
-type WishOptions = OperationQuery<'planBucket'>;
+/** Reads the plan of a wish. */
+export function planOf(control: Operations, context: Context, { bucket, wired_by_hand: byHand, ...wish }: WishRequest): Promise<PlanView> {
+  // a query has texts
+  const query = { ...wish, ...(byHand !== undefined && { wired_by_hand: byHand ? ('true' as const) : ('false' as const) }) };
+  return control.planBucket({ params: { bucket }, query }, context);
+}
 
-/** `tally bucket plan`. */
-export function addPlanCommand(program: Command, cli: Cli): void {
-  const plan = groupOf(program, ['bucket'], 'tally bucket plan photos')
-    .command('plan')
-    .summary('show what an apply would write in AWS')
-    .description('Shows what exists in AWS, what an apply would change, and what stands in its way. It only reads.')
-    .argument('<name>', 'the bucket')
-    .addOption(sourceOption('how its events are to reach the bucket queue'))
-    .addOption(topicOption('the SNS topic that its events come through, with --source topic; with --source routed your own'))
-    .addOption(enrichOption())
-    .addOption(accountOption())
-    .addOption(flag('--wired-by-hand', 'you have wired it yourself, or are going to'));
-  printing(plan, 'tally bucket plan photos', 'tally bucket plan photos --source eventbridge').action(
-    async (name: string, { json, ...query }: JsonOption & WishOptions) => {
-      const answer = await cli.withControl((control, context) => control.planBucket({ params: { bucket: name }, query }, context));
-      cli.print({ json }, answer, () => planText(answer));
-      cli.hint({ json }, nextText({ bucket: name, ...query }, answer));
-      if (isBlocked(answer)) cli.endWith(exitCodes.failure);
-    },
-  );
+/** Shows a plan, with the command that applies it. */
+export async function showPlan(cli: Cli, options: JsonOption, wish: WishRequest): Promise<void> {
+  const plan = await cli.withControl((control, context) => planOf(control, context, wish));
+  cli.print(options, plan, () => planText(plan));
+  cli.hint(options, nextText(wish, plan));
+  if (isBlocked(plan)) cli.endWith(exitCodes.failure);
+}
+
+/** Says what is going to be made. The embedded storage has no plan. */
+export async function sayPlan(cli: Cli, options: JsonOption, read: () => Promise<PlanView>): Promise<void> {
+  if (options.json === true) return;
+  try {
+    const { changes, findings } = await read();
+    for (const text of [...changesTexts(changes), ...findings.map((finding) => findingText(finding))]) cli.hint(options, text);
+  } catch (error) {
+    if (!(error instanceof RequestError && error.code === 'connect.embedded')) throw error;
+  }
 }
 
 function isBlocked({ findings }: PlanView): boolean {
@@ -40,12 +42,14 @@ function isBlocked({ findings }: PlanView): boolean {
 }
 
 /** What to do with the plan. */
-function nextText(wish: WishOptions & { readonly bucket: string }, plan: PlanView): string {
-  const { changes, connected } = plan;
-  if (isBlocked(plan)) return 'Nothing can be applied as it is.';
-  if (changes.length === 0 && connected) return 'Nothing to do: AWS is as it must be.';
-  const { wired_by_hand: byHand, ...asked } = wish;
-  return `To apply it: ${printable(applyCommand({ ...asked, wired_by_hand: byHand === 'true' }, plan, connected))}`;
+function nextText(wish: WishRequest, plan: PlanView): string {
+  if (isBlocked(plan)) return 'Nothing can be made as it is.';
+  if (plan.changes.length === 0 && plan.connected) return 'Nothing to do: AWS is as it must be.';
+  return `To make it so: ${printable(applyCommand(wish, plan))}`;
+}
+
+function changesTexts(changes: PlanView['changes']): readonly string[] {
+  return changes.map((change) => changeText(change, change.before, change.after));
 }
 
 function planText(plan: PlanView): string {
@@ -62,10 +66,11 @@ function planText(plan: PlanView): string {
     state,
     token,
   });
-  const changes = plan.changes.map((change) => changeText(change, change.before, change.after));
   const foreign =
     plan.foreign.length === 0 ? [] : [`It touches what is not Tally's:\n${plan.foreign.map((line) => `  ${line}`).join('\n')}`];
-  return linesText([facts, ...changes, ...foreign, ...plan.findings.map((finding) => findingText(finding))].join('\n\n'));
+  return linesText(
+    [facts, ...changesTexts(plan.changes), ...foreign, ...plan.findings.map((finding) => findingText(finding))].join('\n\n'),
+  );
 }
 
 /** The largest page of the API. */
@@ -87,7 +92,7 @@ export function addDoctorCommand(program: Command, cli: Cli): void {
         found.push(await control.diagnoseBucket({ params: { bucket } }, context));
       return found;
     });
-    if (items.length === 0) cli.hint(options, 'No bucket is connected. Connect one: tally bucket add NAME --apply');
+    if (items.length === 0) cli.hint(options, 'No bucket is connected. Connect one: tally bucket add NAME');
     if (items.length > 0 || options.json === true) cli.print(options, { items }, () => items.map(diagnosisText).join('\n\n'));
     cli.endWith(exitCodeOfFindings(items.flatMap(({ findings }) => findings)));
   });

@@ -24,9 +24,9 @@ export const exitMeanings: Readonly<Record<keyof typeof exitCodes, string>> = {
   drift: '`tally drift BUCKET` found drift',
   cancelled: 'the job that you waited for was cancelled',
   held: 'the job that you waited for is done, but for deletions that it held back and that wait for your decision',
-  degraded:
-    '`tally doctor` found a connection that is degraded; or an apply has made everything, and whether events arrive depends on what it could not check, such as a trail',
-  broken: '`tally doctor` found a connection that is broken, or could not read one',
+  degraded: '`tally doctor` found a connection that is degraded',
+  broken:
+    '`tally doctor` found a connection that is broken or not proven, or could not read one; or adding a bucket has made everything, and something such as a stopped trail keeps events from arriving',
   notApplied: 'the bucket is connected, and its parts in AWS are not all made',
   someFailed: 'of several buckets, at least one failed; the table names each with its code',
   usage: 'wrong usage',

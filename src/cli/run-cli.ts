@@ -6,7 +6,7 @@ import { createCli, type Cli, type CliDependencies } from './cli.ts';
 import { addConfigCommand } from './config.ts';
 import { failureOf } from './errors.ts';
 import { exitCodes } from './exit-codes.ts';
-import { addDoctorCommand, addPlanCommand } from './connections.ts';
+import { addDoctorCommand } from './connections.ts';
 import { addExplainCommand } from './explain.ts';
 import { addRowCommands } from './from-rows.ts';
 import { addIamPolicyCommand } from './iam-policy.ts';
@@ -102,7 +102,6 @@ Example:
   addConfigCommand(program, cli);
   addQueueCommands(program, cli);
   addAddCommand(program, cli, names);
-  addPlanCommand(program, cli);
   addRowCommands(program, cli, 'bucket');
   addDoctorCommand(program, cli);
   addIamPolicyCommand(program, cli);

@@ -140,7 +140,7 @@ export function commandOfAct(act: BucketAct, bucket: string): string {
     case 'doctor':
       return `tally doctor ${bucket}`;
     case 'plan':
-      return `tally bucket plan ${bucket}`;
+      return `tally bucket add ${bucket} --plan`;
     case 'resume':
       return `tally bucket resume ${bucket}`;
     case 'gaps':
@@ -263,12 +263,9 @@ function unreadRule({ unread, record: { connectionCheck: check, unenriched, enri
 }
 
 function unprovenRule({ record, nowMs }: StatusFacts): ReturnType<Rule> {
-  const { provenAtMs, source, createdAtMs, waySinceMs, lastEventAtMs, connectionCheck: check } = record;
+  const { provenAtMs, createdAtMs, connectionCheck: check } = record;
   if (provenAtMs !== undefined) return undefined;
-  const none =
-    lastEventAtMs === undefined
-      ? noneSince(waySinceMs, nowMs)
-      : `Events have arrived, but none that is known to come by its source ${source}`;
+  const none = unprovenText(record, nowMs);
   const isMissing = check?.state === 'broken';
   return {
     state: 'events_unproven',
@@ -278,10 +275,15 @@ function unprovenRule({ record, nowMs }: StatusFacts): ReturnType<Rule> {
   };
 }
 
-function noneSince(waySinceMs: number | undefined, nowMs: number): string {
-  return waySinceMs === undefined
-    ? 'No event has arrived since it was connected'
-    : `Configured at ${momentText(Math.min(waySinceMs, nowMs), nowMs)}; no event has arrived since`;
+/** What has not arrived by the bucket's present connection. */
+export function unprovenText({ source, waySinceMs, lastEventAtMs, arrived = [] }: BucketRecord, nowMs: number): string {
+  if (arrived.length > 0) {
+    const missing = [...(arrived.includes('created') ? [] : ['a created object']), ...(arrived.includes('removed') ? [] : ['a deletion'])];
+    return `Events have arrived, but none of ${missing.join(' or ')} yet`;
+  }
+  const by = lastEventAtMs === undefined ? '' : ` by its source ${source}`;
+  if (waySinceMs === undefined) return `No event has arrived${by} since it was connected`;
+  return `Configured at ${momentText(Math.min(waySinceMs, nowMs), nowMs)}; no event has arrived${by} since`;
 }
 
 function neverComparedRule({ record: { lastComparedAtMs, createdAtMs }, gaps, nowMs }: StatusFacts): ReturnType<Rule> {

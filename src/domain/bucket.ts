@@ -68,6 +68,8 @@ export const connectionCheckSchema = z.object({
   findings: z.array(z.object({ code: z.string(), what: z.string() })),
   /** Since when events have been lost; absent: they arrive, as far as is known. */
   brokenSinceMs: z.number().optional(),
+  /** The notification configuration, which Tally can read, sends every created and removed event to the bucket's topic or queue. */
+  passesBoth: z.literal(true).optional(),
   /** What keeps the documents of the bucket from being enriched, and since when. */
   unread: z.object({ reason: z.string(), sinceMs: z.number() }).optional(),
 });
@@ -128,8 +130,10 @@ export const bucketRecordSchema = z.object({
   eventQueues: z.array(eventQueueSchema).optional(),
   /** The index that holds its documents, so that another one in its place is noticed. Absent: none was noted yet. */
   indexId: z.string().optional(),
-  /** Since when its events are known to arrive by its present connection: one has arrived since its last change, or S3's test event. */
+  /** Since when its events are known to arrive by its present connection (src/domain/provisioning/proof.ts). */
   provenAtMs: z.number().optional(),
+  /** What has arrived by its present connection while that was not proven yet. */
+  arrived: z.array(z.enum(['created', 'removed', 'other'])).optional(),
   /** When its connection was changed last, and since when events of its form come by its present way only. What was sent before proves nothing. */
   waySinceMs: z.number().optional(),
   /** When a compare of the whole bucket ended last: a report, or an apply job that held no deletion back and waited for late events. */

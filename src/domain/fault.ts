@@ -106,7 +106,7 @@ export const faults = {
     opensAtOnce: true,
     jobs: 'stop',
     advice:
-      'Begin a new index: give it another name in TALLY_INDEX_PREFIX on OpenSearch, or in TALLY_INDEX_URL on SQLite, connect the buckets with `tally bucket add NAME --apply`, and delete the old one.',
+      'Begin a new index: give it another name in TALLY_INDEX_PREFIX on OpenSearch, or in TALLY_INDEX_URL on SQLite, connect the buckets with `tally bucket add NAME`, and delete the old one.',
   },
   /** A newer version of Tally has prepared the store. */
   'index.newer': {
@@ -266,7 +266,7 @@ export const faults = {
     circuit: 'queue',
     jobs: 'stop',
     advice:
-      'Make the queue again with `tally queue create --apply`, then run `tally bucket apply NAME` for each bucket. What S3 reports until then is lost, and a re-index repairs it.',
+      'Make the queue again with `tally queue create --apply`, then run `tally bucket add NAME` for each bucket. What S3 reports until then is lost, and a re-index repairs it.',
   },
   /** SQS does not answer, or refuses the request. */
   'queue.unreachable': {

@@ -20,5 +20,6 @@ export const stateKinds = [
   'session',
   'access',
   'event-hour',
+  'probe',
 ] as const;
 export type StateKind = (typeof stateKinds)[number];

@@ -34,6 +34,7 @@ const schemas: Readonly<Record<StateKind, z.ZodType>> = {
   'gap-history': refs.gapHistory('').schema,
   job: refs.job('').schema,
   queue: refs.queue('').schema,
+  probe: refs.probe('').schema,
   // a lease, or the record by which a store is tried
   lock: z.object({ claim: claimSchema.optional() }),
   schedule: refs.schedule('').schema,

@@ -20,7 +20,7 @@ describe('each command that is more than a row', () => {
     ['du photos', usage],
     ['explain photos cat.jpg', explanation],
     ['bucket add photos', { ...bucketAnswer, changed: true }],
-    ['bucket plan photos', planAnswer],
+    ['bucket add photos --plan', planAnswer],
     ['reindex photos', job],
   ])('prints what the HTTP API answers with --json, and nothing else: %s', async (command, answer) => {
     const world = createCliWorld();
@@ -263,7 +263,7 @@ describe('tally bucket', () => {
   it('add asks for what its options say, in the name of the command line', async () => {
     const world = createCliWorld();
     const { stdout, stderr } = await world.run('bucket', 'add', 'photos', '--source', 'topic', '--topic', TOPIC, '--enrich', 'head');
-    expect(world.asked).toEqual([['addBucket', { body: { bucket: 'photos', source: 'topic', topic_arn: TOPIC, enrich: 'head' } }]]);
+    expect(world.asked.at(-1)).toEqual(['addBucket', { body: { bucket: 'photos', source: 'topic', topic_arn: TOPIC, enrich: 'head' } }]);
     expect(stdout).toMatch(/^bucket +photos$/m);
     // it was connected before, and has had its first re-index
     expect(stderr).not.toContain('tally reindex photos');
@@ -271,6 +271,7 @@ describe('tally bucket', () => {
 
   it('add names the first re-index that was started, and starts none with --no-reindex', async () => {
     const world = createCliWorld();
+    world.nextAnswers(planAnswer);
     world.nextAnswers({ ...bucketAnswer, status: NEVER, job_id: 'job-7' });
     const added = await world.run('bucket add photos');
     expect(added.stdout).toMatch(/^status +All of it was never compared$/m);
@@ -280,32 +281,34 @@ describe('tally bucket', () => {
     expect(world.asked.at(-1)).toEqual(['addBucket', { body: { bucket: 'photos', reindex: false } }]);
   });
 
-  it('add says what is missing where no event is known to arrive, and the one command that goes on', async () => {
+  it('add says that no event has arrived yet, and how to see what keeps it away', async () => {
     const world = createCliWorld();
-    const sentence = 'No event has arrived since it was connected: the bucket has no notification';
-    const act = { kind: 'plan', command: 'tally bucket plan photos' };
+    const sentence = 'Configured at 10:02 UTC; no event has arrived since';
+    const act = { kind: 'doctor', command: 'tally doctor photos' };
+    world.nextAnswers(planAnswer);
     world.nextAnswers({ ...bucketAnswer, status: { state: 'events_unproven', severity: 'bad', sentence, act }, job_id: 'job-7' });
     const { stderr } = await world.run('bucket add photos');
     expect(stderr).not.toContain('indexed from now on');
-    expect(stderr).toContain(`Nothing was made in AWS, and its events are not known to arrive. ${sentence}.\n`);
-    expect(stderr).toContain('To see what an apply would make, and the command for it: tally bucket plan photos\n');
+    expect(stderr).toContain(`${sentence}. The first event that arrives shows that they do; until then: tally doctor photos\n`);
   });
 
-  it('add --apply that fails says that the bucket is connected all the same, in an exit code and a field of their own', async () => {
+  it('add that fails after the bucket was connected says that the bucket is connected all the same, in an exit code and a field of their own', async () => {
     const world = createCliWorld();
+    world.nextAnswers(planAnswer);
     world.nextDoes(() => Promise.reject(connectedNotApplied('photos', new RequestError('connect.denied', 'AWS refuses sns:CreateTopic'))));
-    const failed = await world.run('bucket add photos --apply');
+    const failed = await world.run('bucket add photos');
     expect(failed.exitCode).toBe(7);
     expect(failed.stderr).toMatch(/refuses sns:CreateTopic\. photos is connected all the same/);
-    expect(failed.stderr).toContain('`tally bucket apply photos`');
+    expect(failed.stderr).toContain('`tally bucket add photos`');
     expect(failed.stderr).toContain('`tally bucket remove photos`');
     world.nextDoes(() => Promise.reject(connectedNotApplied('photos', new RequestError('connect.denied', 'AWS refuses sns:CreateTopic'))));
-    const { stderr } = await world.run('bucket add photos --apply --json');
+    const { stderr } = await world.run('bucket add photos --json');
     expect(JSON.parse(stderr)).toMatchObject({ code: 'connect.denied', connected: 'photos' });
   });
 
   it('add says how to fill in what a connected bucket asks for from now on', async () => {
     const world = createCliWorld();
+    world.nextAnswers(planAnswer);
     world.nextAnswers({ ...bucketAnswer, enrich: 'tags', advice: 'to fill it in: tally reindex photos --fill' });
     const { stderr } = await world.run('bucket add photos --enrich tags');
     expect(stderr).toContain(

@@ -7,22 +7,13 @@ import { createCliWorld } from './world.ts';
 const TOPIC = 'arn:aws:sns:eu-west-1:123456789012:uploads';
 const isUnsafe = (text: string): boolean => text.replaceAll('\n', '').search(UNPRINTABLE) !== -1;
 
-describe('tally bucket plan', () => {
-  it('shows the difference, what it touches of others, what was found, and the command that applies it', async () => {
+describe('tally bucket add --plan', () => {
+  it('shows the difference, what it touches of others, what was found, and the command that makes it so', async () => {
     const world = createCliWorld();
-    const { exitCode, stdout, stderr } = await world.run(
-      'bucket',
-      'plan',
-      'photos',
-      '--source',
-      'topic',
-      '--topic',
-      TOPIC,
-      '--enrich',
-      'head',
-    );
+    const words = ['--source', 'topic', '--topic', TOPIC, '--enrich', 'head', '--wired-by-hand'];
+    const { exitCode, stdout, stderr } = await world.run('bucket add photos --plan', ...words);
     expect(world.asked).toEqual([
-      ['planBucket', { params: { bucket: 'photos' }, query: { source: 'topic', topic_arn: TOPIC, enrich: 'head' } }],
+      ['planBucket', { params: { bucket: 'photos' }, query: { source: 'topic', topic_arn: TOPIC, enrich: 'head', wired_by_hand: 'true' } }],
     ]);
     expect(exitCode).toBe(0);
     expect(stdout).toMatch(/^token +0f1e2d3c4b5a6978$/m);
@@ -31,79 +22,61 @@ describe('tally bucket plan', () => {
     expect(stdout).toMatch(/^ {6}.*"QueueConfigurations": \[$/m);
     expect(stdout).toContain('gets an s3:TestEvent');
     expect(stdout).toContain('broken: photos has no notification with the Id tally-0a1b2c3d (connect.notification)\n  why  ');
-    expect(stderr).toContain(`tally bucket apply photos --source topic --topic ${TOPIC} --enrich head --plan 0f1e2d3c4b5a6978\n`);
+    expect(stderr).toContain(`tally bucket add photos ${words.join(' ')} --agree 0f1e2d3c4b5a6978\n`);
     expect(isUnsafe(stdout)).toBe(false);
   });
 
   it('says so when there is nothing to do, and when nothing can be done', async () => {
     const world = createCliWorld();
-    world.nextAnswers({ ...planAnswer, changes: [], findings: [], foreign: [] });
-    expect((await world.run('bucket plan photos')).stderr).toBe('Nothing to do: AWS is as it must be.\n');
+    const inOrder = { ...planAnswer, changes: [], findings: [], foreign: [] };
+    world.nextAnswers(inOrder);
+    expect((await world.run('bucket add photos --plan')).stderr).toBe('Nothing to do: AWS is as it must be.\n');
+    // a bucket that is not connected still has to be
+    world.nextAnswers({ ...inOrder, connected: false });
+    expect((await world.run('bucket add photos --plan')).stderr).toBe('To make it so: tally bucket add photos\n');
     world.nextAnswers({ ...planAnswer, findings: [{ ...planAnswer.findings[0]!, blocks: true }] });
-    expect((await world.run('bucket plan photos')).stderr).toBe('Nothing can be applied as it is.\n');
+    expect(await world.run('bucket add photos --plan')).toMatchObject({ exitCode: 1, stderr: 'Nothing can be made as it is.\n' });
   });
 });
 
-describe('tally bucket plan of a bucket that is not connected', () => {
-  const unconnected = { ...planAnswer, connected: false };
-
-  it('names the command that connects it, which `bucket apply` is not', async () => {
-    const world = createCliWorld();
-    world.nextAnswers(unconnected);
-    const { stderr } = await world.run('bucket', 'plan', 'photos', '--source', 'routed', '--topic', TOPIC);
-    expect(stderr).toBe(`To apply it: tally bucket add photos --source routed --topic ${TOPIC} --apply --plan 0f1e2d3c4b5a6978\n`);
-  });
-
-  it('names it also where AWS is as it must be already', async () => {
-    const world = createCliWorld();
-    world.nextAnswers({ ...unconnected, changes: [], findings: [], foreign: [] });
-    expect((await world.run('bucket plan photos')).stderr).toBe('To apply it: tally bucket add photos --apply\n');
-  });
-
-  it('is followed by `bucket add` with the token that was agreed to', async () => {
-    const world = createCliWorld();
-    await world.run('bucket add photos --apply --plan 0f1e');
-    expect(world.asked[0]).toEqual(['addBucket', { body: { bucket: 'photos', apply: true, plan: '0f1e' } }]);
-    expect((await world.run('bucket add photos --plan 0f1e')).exitCode).toBe(64);
-  });
-});
-
-describe('tally bucket add --apply', () => {
-  const unchecked = {
-    code: 'connect.trail-unchecked',
-    severity: 'degraded',
-    what: 'a trail must record the data events of photos',
-    why: 'the rule matches nothing without them',
+describe('tally bucket add', () => {
+  const stopped = {
+    code: 'connect.trail-stopped',
+    severity: 'broken',
+    what: 'the trail is stopped',
+    why: 'the rule matches nothing',
     fix: '{}',
     blocks: false,
   } as const;
-  const unproven = { bucket: 'photos', state: 'applied', source: 'routed', unproven: [unchecked] } as const;
+  const unproven = { bucket: 'photos', state: 'applied', source: 'routed', unproven: [stopped] } as const;
 
-  it('does not say that events come where that is not known', async () => {
+  it('says what it is going to make, and does not say that events come where something keeps them away', async () => {
     const world = createCliWorld();
+    world.nextAnswers(planAnswer);
     world.nextAnswers({ ...bucketAnswer, connection: unproven });
-    const { exitCode, stdout, stderr } = await world.run('bucket add photos --source routed --apply');
-    const text = `${stdout}${stderr}`;
-    expect(exitCode).toBe(5);
-    expect(text).toContain('degraded: a trail must record the data events of photos (connect.trail-unchecked)\n  why  the rule');
-    expect(isUnsafe(text)).toBe(false);
+    const { exitCode, stdout, stderr } = await world.run('bucket add photos --source routed --agree 0f1e');
+    expect(exitCode).toBe(6);
+    expect(stderr).toMatch(/^\+ notification photos$/m);
+    expect(stderr).toContain('broken: the trail is stopped (connect.trail-stopped)\n  why  the rule');
+    expect(isUnsafe(`${stdout}${stderr}`)).toBe(false);
+    expect(world.asked[1]).toEqual(['addBucket', { body: { bucket: 'photos', source: 'routed', plan: '0f1e' } }]);
+  });
+
+  it('needs no plan of the embedded storage', async () => {
+    const world = createCliWorld();
+    world.nextFails(new RequestError('connect.embedded', 'there is nothing to connect'));
+    expect((await world.run('bucket add photos')).exitCode).toBe(0);
   });
 
   it('applies until it is done', async () => {
     const world = createCliWorld();
-    const { exitCode } = await world.run('bucket add photos --apply --bucket-account 210987654321');
+    world.nextAnswers({ ...bucketAnswer, connection: { bucket: 'photos', state: 'applying', retry_after_ms: 1 } });
+    const { exitCode } = await world.run('bucket add photos --json --no-reindex --bucket-account 210987654321');
     expect(exitCode).toBe(0);
     expect(world.asked.map(([operation]) => operation)).toEqual(['addBucket', 'applyBucket', 'getBucket']);
     expect(world.asked[1]?.[1]).toEqual({ params: { bucket: 'photos' }, body: { bucket_account: '210987654321' } });
-    expect(world.asked[0]?.[1]).toEqual({ body: { bucket: 'photos', apply: true, bucket_account: '210987654321' } });
+    expect(world.asked[0]?.[1]).toEqual({ body: { bucket: 'photos', reindex: false, bucket_account: '210987654321' } });
     expect((await world.run('bucket add photos --bucket-account 7')).exitCode).toBe(64);
-  });
-
-  it('ends if the first request has applied everything', async () => {
-    const world = createCliWorld();
-    world.nextAnswers({ ...bucketAnswer, connection: { bucket: 'photos', state: 'applied', source: 'notification' } });
-    await world.run('bucket add photos --apply');
-    expect(world.asked.map(([operation]) => operation)).toEqual(['addBucket']);
   });
 });
 
@@ -115,7 +88,7 @@ describe('tally doctor', () => {
     const { exitCode, stdout } = await world.run('doctor');
     expect(world.asked.map(([operation]) => operation)).toEqual(['listBuckets', 'diagnoseBucket']);
     expect(exitCode).toBe(6);
-    expect(stdout).toMatch(/^photos: broken\nbroken: .*\n {2}why .*\n {2}do {3}tally bucket apply photos$/m);
+    expect(stdout).toMatch(/^photos: broken\nbroken: .*\n {2}why .*\n {2}do {3}tally bucket add photos$/m);
     await world.run('doctor videos');
     expect(world.asked.at(-1)).toEqual(['diagnoseBucket', { params: { bucket: 'videos' } }]);
   });

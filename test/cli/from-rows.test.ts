@@ -274,10 +274,10 @@ describe('exactly', () => {
     ],
     [
       'bucket set photos --source eventbridge --no-topic --enrich tags',
-      { ...bucketAnswer, source: 'eventbridge', advice: 'run `tally bucket apply photos`' },
+      { ...bucketAnswer, source: 'eventbridge', advice: 'run `tally bucket add photos`' },
       ['changeBucket', { params: { bucket: 'photos' }, body: { source: 'eventbridge', topic_arn: null, enrich: 'tags' } }],
       ['bucket | photos', 'region | eu-west-1', 'source | eventbridge', 'versioning | enabled', 'enrich | none', 'status | ok'],
-      ['Next: run `tally bucket apply photos`'],
+      ['Next: run `tally bucket add photos`'],
     ],
     [
       'bucket remove photos --keep-aws --keep-documents',
@@ -349,10 +349,9 @@ describe('what is not done with one request', () => {
     const world = createCliWorld();
     for (const waiting_for of ['S3', 'another change'])
       world.nextAnswers({ bucket: 'photos', state: 'applying', waiting_for, retry_after_ms: 2_000 });
-    const { exitCode, stdout, stderr } = await world.run('bucket apply photos --plan 0f1e --skip-destination-validation');
-    const request = { params: { bucket: 'photos' }, body: { plan: '0f1e', skip_destination_validation: true } };
-    expect([exitCode, world.asked]).toEqual([0, Array.from({ length: 3 }, () => ['applyBucket', request])]);
-    expect(stdout).toBe('photos is applied: its events come by notification.\n');
+    const { exitCode, stderr } = await world.run('bucket resume photos');
+    const request = { params: { bucket: 'photos' }, body: { paused: false } };
+    expect([exitCode, world.asked]).toEqual([0, Array.from({ length: 3 }, () => ['changeNotification', request])]);
     expect(stderr).toMatch(/^Waiting for S3\.\nWaiting for another change\.\n/);
   });
 
@@ -386,8 +385,8 @@ describe('what is not done with one request', () => {
 });
 
 it.each([
-  ['bucket apply photos', unproven, 5],
-  ['bucket apply photos', { ...unproven, unproven: [finding, { ...finding, severity: 'unknown' }] }, 6],
+  ['bucket resume photos', unproven, 5],
+  ['bucket resume photos', { ...unproven, unproven: [finding, { ...finding, severity: 'unknown' }] }, 6],
   ['bucket resume photos', { ...unproven, unproven: [{ ...finding, severity: 'broken' }] }, 6],
 ])('ends with the code of the worst finding, and does not say that events come: %s', async (line, answer, exitCode) => {
   const world = createCliWorld();

@@ -22,10 +22,10 @@ describe('tally bucket add of several buckets', () => {
     world.nextAnswers(answerOf('photos', { changed: true, made: true }));
     world.nextFails(new FaultError('bucket.missing', 'there is no bucket gone\u001b[2J'));
     world.nextAnswers(answerOf('videos', { made: false }));
-    world.nextFails(new RequestError('connect.overlap', 'photos has another: run `tally bucket plan music`'));
-    const ran = await world.run('bucket add --apply --source eventbridge photos gone videos music photos');
+    world.nextFails(new RequestError('connect.overlap', 'photos has another: run `tally bucket add music`'));
+    const ran = await world.run('bucket add --source eventbridge photos gone videos music photos');
     expect(world.asked.map(([, request]) => request)).toEqual(
-      ['photos', 'gone', 'videos', 'music'].map((bucket) => ({ body: { bucket, source: 'eventbridge', apply: true } })),
+      ['photos', 'gone', 'videos', 'music'].map((bucket) => ({ body: { bucket, source: 'eventbridge' } })),
     );
     expect(lines(ran).slice(0, 6)).toEqual([
       'BUCKET | RESULT | SOURCE | CODE',
@@ -37,7 +37,7 @@ describe('tally bucket add of several buckets', () => {
     ]);
     expect(ran.stdout).toMatch(/^gone: there is no bucket gone\\u\{1b\}.* \(bucket\.missing\)$/m);
     expect(ran.stdout).toMatch(/^bucket\.missing: \S.*see https?:\/\/\S+\/docs\/reference\/error-codes\.\w+#bucket-missing$/m);
-    expect(ran.stdout).toMatch(/^music: photos has another: run `tally bucket plan music` \(connect\.overlap\)$/m);
+    expect(ran.stdout).toMatch(/^music: photos has another: run `tally bucket add music` \(connect\.overlap\)$/m);
     expect(ran.stdout).toMatch(/\n4 buckets: 1 applied, 1 unchanged, 2 failed\.\n$/);
     expect(ran.exitCode).toBe(8);
   });
@@ -63,7 +63,7 @@ describe('tally bucket add of several buckets', () => {
     const unproven = [{ code: 'connect.trail-unchecked', severity: 'degraded', what: 'a', why: 'b', fix: 'c', blocks: false }];
     world.nextAnswers(answerOf('videos', { made: true }));
     world.nextAnswers({ bucket: 'photos', state: 'applied', changed: true, unproven });
-    const ran = await world.run('bucket add photos videos --apply');
+    const ran = await world.run('bucket add photos videos');
     expect(lines(ran)[1]).toBe('photos | applied | notification | connect.trail-unchecked');
     expect(ran.exitCode).toBe(5);
   });
@@ -75,7 +75,7 @@ describe('tally bucket add of several buckets', () => {
     world.nextFails(needed('a1', EVENTBRIDGE_SWITCH));
     world.nextFails(needed('b1', 'their queue gets an s3:TestEvent', EVENTBRIDGE_SWITCH));
     world.nextAnswers(answerOf('photos', { changed: true, made: true }));
-    const ran = await world.run('bucket add photos videos --apply --source eventbridge --switch-on-eventbridge');
+    const ran = await world.run('bucket add photos videos --source eventbridge --switch-on-eventbridge');
     const plans = world.asked.map(([, { body }]) => (body as { bucket: string; plan?: string }).plan);
     expect(plans.filter((plan) => plan !== undefined)).toEqual(['a1']);
     expect(lines(ran)[2]).toBe('videos | failed | - | connect.plan-needed');
@@ -86,8 +86,8 @@ describe('tally bucket add of several buckets', () => {
     world.nextAnswers({ ...answerOf('photos'), connection: { bucket: 'photos', state: 'applying', retry_after_ms: 1 } });
     world.nextAnswers(answerOf('videos', { made: false }));
     world.nextFails(new RequestError('connect.plan-needed', 'look', { token: 'a1', foreign: EVENTBRIDGE_SWITCH }));
-    const ran = await world.run('bucket add photos videos --apply --source eventbridge --switch-on-eventbridge');
-    expect(world.asked.at(-1)).toEqual(['applyBucket', { params: { bucket: 'photos' }, body: { plan: 'a1' } }]);
+    const ran = await world.run('bucket add photos videos --source eventbridge --switch-on-eventbridge');
+    expect(world.asked.at(-1)).toEqual(['applyBucket', { params: { bucket: 'photos' }, body: { source: 'eventbridge', plan: 'a1' } }]);
     expect(ran.exitCode).toBe(0);
   });
 
@@ -95,7 +95,7 @@ describe('tally bucket add of several buckets', () => {
     const world = createCliWorld();
     world.nextAnswers({ ...answerOf('photos'), connection: { bucket: 'photos', state: 'applying', retry_after_ms: 1 } });
     world.nextAnswers({ bucket: 'photos', state: 'applied', changed: true });
-    await world.run('bucket add photos --apply --plan 0f1e');
+    await world.run('bucket add photos --json --agree 0f1e');
     expect(world.asked.map(([, { body }]) => (body as { plan?: string } | undefined)?.plan)).toEqual(['0f1e', '0f1e', undefined]);
   });
 
@@ -111,9 +111,15 @@ describe('tally bucket add of several buckets', () => {
     expect(byStdin.asked).toHaveLength(2);
   });
 
-  it('refuses what names no bucket, and a token, which is about one', async () => {
+  it('refuses what names no bucket, and a plan and its token, which are about one', async () => {
     const world = createCliWorld({ readText: (path) => (path === 'large' ? undefined : '# none\n') });
-    for (const args of [[], ['--from-file', 'buckets.txt'], ['--from-file', 'large'], ['a-b', 'c-d', '--apply', '--plan', '0f1e']])
+    for (const args of [
+      [],
+      ['--from-file', 'buckets.txt'],
+      ['--from-file', 'large'],
+      ['a-b', 'c-d', '--agree', '0f1e'],
+      ['a-b', 'c-d', '--plan'],
+    ])
       expect((await world.run('bucket add', ...args)).exitCode).toBe(64);
     expect(world.asked).toEqual([]);
   });

@@ -75,7 +75,7 @@ function inPage(path: string): readonly string[] {
   return [...inline, ...lines].map(([, command = '']) => command);
 }
 
-/** `bucket plan|apply` and `bucket …` stand for several. */
+/** `bucket add|remove` and `bucket …` stand for several. */
 const isOne = (command: string): boolean => !/[…]|\w\|\w/.test(command) && /^[a-z]/.test(command);
 
 const sources = globSync('src/**/*.ts', { cwd: ROOT });
@@ -104,7 +104,7 @@ it('are found where they are known to be', () => {
   const named = [...commands.keys()];
   for (const command of [
     'doctor NAME',
-    'bucket apply photos',
+    'bucket add photos',
     'gaps --bucket photos',
     'admin users disable 0aB1cD2eF3gH4iJ5kL6mN7',
     'serve --embedded',

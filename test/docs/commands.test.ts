@@ -191,7 +191,7 @@ describe('docs/guides', () => {
     const [build, run, add, search] = blockWith(CONTAINER, 'docker build');
     expect(build).toBe('docker build -t tally .');
     expect(run).toMatch(/^docker run --detach --name tally --read-only --tmpfs \/tmp .* tally serve$/);
-    expect([add, search]).toEqual(['docker exec tally tally bucket add photos --apply', 'docker exec tally tally search invoice']);
+    expect([add, search]).toEqual(['docker exec tally tally bucket add photos', 'docker exec tally tally search invoice']);
     const [embedded = ''] = blockWith(CONTAINER, '--embedded');
     expect(dockerfile).toContain(`#   ${embedded}\n`);
   });

@@ -38,6 +38,7 @@ const ACTIONS: Readonly<Record<string, readonly string[]>> = {
   GetBucketNotificationConfigurationCommand: ['s3:GetBucketNotification'],
   ListSubscriptionsByTopicCommand: ['sns:ListSubscriptionsByTopic'],
   GetSubscriptionAttributesCommand: ['sns:GetSubscriptionAttributes'],
+  PublishCommand: ['sns:Publish'],
   DescribeRuleCommand: ['events:DescribeRule'],
   ListTargetsByRuleCommand: ['events:ListTargetsByRule'],
   ListRulesCommand: ['events:ListRules'],

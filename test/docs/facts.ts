@@ -80,8 +80,6 @@ function termOf(file: string, text: string): number {
 }
 
 const KEYS = 'domain/identity/api-key.ts';
-const QUEUE = 'domain/provisioning/checks/queue.ts';
-const WATCH = 'domain/provisioning/planning/watch.ts';
 const DIRTY = 'domain/gaps/dirty.ts';
 const SERVER = 'http/server.ts';
 const USUAL_INTERVAL = 'domain/usual-interval.ts';
@@ -128,14 +126,7 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
     ['of {} random bytes, and {} base62 digits', of(KEYS, 'KEY_RANDOM_BYTES'), of(KEYS, 'CHECKSUM_DIGITS')],
     ['The fingerprint shows {} digits', of(KEYS, 'FINGERPRINT_DIGITS')],
   ],
-  'docs/guides/by-hand.md': [
-    ['less than {} days, SQS', of(QUEUE, 'RETENTION_MIN_S', 'daysOfSeconds')],
-    ['none, fewer than {} receives', of('domain/provisioning/checks/queue.ts', 'RECEIVES_MIN')],
-    ['`maxReceiveCount` is {},', of('domain/provisioning/checks/queue.ts', 'RECEIVES_WANTED')],
-  ],
-  'docs/guides/connect.md': [
-    ['connects {} at a time', wordOf('cli/bucket.ts', 'AT_ONCE')],
-  ],
+  'docs/guides/connect.md': [['connect {} at a time', wordOf('cli/bucket.ts', 'AT_ONCE')]],
   'docs/guides/container.md': [
     ['with `maxReceiveCount` {})', of('domain/provisioning/checks/queue.ts', 'RECEIVES_WANTED')],
     ['`TALLY_SHUTDOWN_TIMEOUT_MS` ({} s)', setting('TALLY_SHUTDOWN_TIMEOUT_MS', 's')],
@@ -176,10 +167,6 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
     ['of the last {} days. Only', tombstones],
     ['counted down to {} levels', of('domain/documents/document.ts', 'FOLDER_LEVELS')],
     ['One that takes longer than {} seconds', of('pipeline/control/usage.ts', 'TIME_LIMIT_MS', 's')],
-  ],
-  'docs/guides/shared-notification.md': [
-    ['It reads twice, {} seconds apart', wordOf('pipeline/provision/write-notification.ts', 'CALM_MS', 's')],
-    ['After {} h an alert', of('pipeline/provision/diagnose.ts', 'PAUSE_MAX_MS', 'h')],
   ],
   'docs/guides/systemd.md': [['A stop takes up to {} s', setting('TALLY_SHUTDOWN_TIMEOUT_MS', 's')]],
   'docs/operate/backup-upgrade.md': [['`TALLY_SHUTDOWN_TIMEOUT_MS` ({} s)', setting('TALLY_SHUTDOWN_TIMEOUT_MS', 's')]],

@@ -8,10 +8,12 @@ const meanings: Readonly<Record<string, string>> = {
   'connect.clock-skew': 'The clock of this process and that of AWS differ. Gaps wait as long as they do: set the clock that is wrong.',
   'connect.not-enriched':
     'S3 refuses the HEAD or the tags of an object, so documents lack what the enrichment of the bucket asks for. Once S3 answers, a re-index fills it in.',
-  'connect.not-made': 'Parts in AWS are not made yet. `tally bucket plan` shows them.',
+  'connect.not-made': 'Parts in AWS are not made yet. `tally bucket add NAME --plan` shows them.',
   'connect.notification':
-    "Tally's part in the bucket's notification configuration is gone or was changed, so events are missing. An apply makes it again. If Terraform removed it, see [A bucket that others use](../guides/shared-notification.md#where-terraform-or-cloudformation-manages-the-notification).",
+    "Tally's part in the bucket's notification configuration is gone or was changed, so events are missing. An apply makes it again. If Terraform removed it, see [the guide](../guides/connect.md#if-another-notification-is-in-the-way).",
   'connect.policy-unreadable': 'A policy cannot be read. A write would replace what is not known, so there is none.',
+  'connect.probe-lost':
+    'What Tally published through its own topic an hour ago has not reached the bucket queue. A Deny in a policy, or the policy of a key, keeps it away.',
   'connect.queue': 'The queue for what cannot be delivered does not exist in the region of the bucket. An apply makes it.',
   'connect.queue-policy': 'The policy of a queue lacks the statement that admits the topic or the rule. An apply adds it.',
   'connect.queue-retention': 'The bucket queue keeps messages for too short a time, so that an outage loses events.',
@@ -33,11 +35,14 @@ const meanings: Readonly<Record<string, string>> = {
   'connect.trail': 'The trail of `TALLY_TRAIL_ARN` does not record the bucket. An apply adds it to the selectors.',
   'connect.trail-missing': 'The trail of `TALLY_TRAIL_ARN` or `TALLY_TRAIL_BUCKET` does not exist.',
   'connect.trail-own-bucket': 'The trail writes its log files into the bucket, and would record its own deliveries without end.',
-  'connect.trail-selector': "The supplied trail does not record the bucket's data events. Its owner adds the printed selector beside those that it has.",
+  'connect.trail-selector':
+    "The supplied trail does not record the bucket's data events. Its owner adds the printed selector beside those that it has.",
   'connect.trail-stopped': 'The trail is stopped, so the rule matches nothing.',
   'connect.trail-unchecked':
     'No setting names a trail. Name one in `TALLY_TRAIL_ARN` or `TALLY_TRAIL_BUCKET`, or add the printed selector to a trail, beside those that it has.',
   'connect.trail-unreadable': 'The selectors of the trail cannot be read. A write would replace them, so there is none.',
+  'connect.unproven':
+    'No event has arrived by the connection since it was changed last, or none of a created object or of a deletion where a person decides what is sent. Put an object and delete it.',
 };
 
 /** Each finding of the code with its meaning. Throws if one has none, or if a meaning has no finding. */

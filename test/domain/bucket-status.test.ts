@@ -96,8 +96,14 @@ describe('the status of a bucket', () => {
     });
     expect(without({ ...unproven, source: 'eventbridge', lastEventAtMs: NOW_MS })).toMatchObject({
       state: 'events_unproven',
-      sentence: 'Events have arrived, but none that is known to come by its source eventbridge',
+      sentence: 'No event has arrived by its source eventbridge since it was connected',
     });
+    for (const [arrived, missing] of [
+      [['created'], 'a deletion'],
+      [['removed', 'other'], 'a created object'],
+      [['other'], 'a created object or a deletion'],
+    ] as const)
+      expect(without({ ...unproven, arrived: [...arrived] }).sentence).toBe(`Events have arrived, but none of ${missing} yet`);
     expect(without({ ...unproven, ...check('broken', { brokenSinceMs: NOW_MS }) })).toMatchObject({
       state: 'events_unproven',
       sentence: 'No event has arrived since it was connected: there is no topic',

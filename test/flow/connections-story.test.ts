@@ -110,19 +110,16 @@ async function tell(story: Story, { world, aws, others, trail, installation }: S
   const before = await theirs();
   expect(await traces()).toEqual([]);
 
-  await ask('POST', '/v1/buckets', {
-    bucket,
-    source: story.source,
-    reindex: false,
-    ...(story.source === 'topic' && { topic_arn: topicArn }),
-  });
-  const plan = await ask<{ token: string; foreign: string[]; findings: { blocks: boolean }[] }>('GET', `${ours}/plan`);
+  const choice = { source: story.source, ...(story.source === 'topic' && { topic_arn: topicArn }) };
+  const query = new URLSearchParams(choice).toString();
+  const plan = await ask<{ token: string; foreign: string[]; findings: { blocks: boolean }[] }>('GET', `${ours}/plan?${query}`);
   expect(plan.findings.filter(({ blocks }) => blocks)).toEqual([]);
   expect(plan.foreign).toEqual(story.foreign.map((text) => expect.stringMatching(text)));
   // a plan only reads
   expect(await theirs()).toEqual(before);
   // the function of the others does not exist here, so that S3 would refuse to validate it
-  const wish = { plan: plan.token, skip_destination_validation: true };
+  const wish = { ...choice, plan: plan.token, skip_destination_validation: true };
+  await ask('POST', '/v1/buckets', { bucket, ...wish, reindex: false });
   let applied: ConnectionView | undefined;
   await until('the plan is applied', async () => {
     applied = await ask<ConnectionView>('POST', `${ours}/apply`, wish);

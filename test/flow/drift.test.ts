@@ -26,7 +26,8 @@ async function startDriftWorld(): Promise<DriftWorld> {
   const [queue, index, bucket] = await Promise.all([aws.createQueue(), openIndex(indexKinds.at(-1) ?? 'sqlite'), aws.createBucket()]);
   const settings = { ...index.env, AWS_ENDPOINT_URL: aws.endpoint, TALLY_QUEUE_URL: queue.url };
   const daemon = await startDaemon(settings);
-  const connect = async (): Promise<boolean> => (await daemon.request('POST', '/v1/buckets', { bucket, reindex: false })).status === 201;
+  const connect = async (): Promise<boolean> =>
+    (await daemon.request('POST', '/v1/buckets', { bucket, reindex: false, wired_by_hand: true })).status === 201;
   await until('the bucket is connected', connect, TIMEOUT_MS);
   await daemon.ready();
   const dispose = async (): Promise<void> => {

@@ -66,7 +66,7 @@ describe.skipIf(awsEndpoint() === undefined)('fifty buckets', () => {
       await writeFile(names, [...buckets, missing].join('\n'));
       const store = { TALLY_INDEX_URL: `sqlite:${join(folder, 'index.sqlite')}`, TALLY_QUEUE_URL: queue.url };
       const daemon = await startDaemon({ ...store, AWS_ENDPOINT_URL: proxy.url });
-      const args = ['bucket', 'add', '--apply', '--json', '--source', source, '--switch-on-eventbridge', '--from-file', names];
+      const args = ['bucket', 'add', '--json', '--source', source, '--switch-on-eventbridge', '--from-file', names];
       const before = await foreign();
 
       const kill = new AbortController();

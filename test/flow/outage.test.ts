@@ -149,7 +149,7 @@ describe('an outage', () => {
         buckets: { status: 'unknown' },
       };
       await until('it says what is lost', async () => (await checks())?.['index']?.code === lost.index.code);
-      await daemon.request('POST', '/v1/buckets', { bucket: 'another' });
+      await daemon.request('POST', '/v1/buckets', { bucket: 'another', wired_by_hand: true });
       await delay(OUTAGE_MS);
       expect(await checks()).toMatchObject(lost);
       expect((await raw('GET', `/${prefix}-*`)).body).toEqual({});

@@ -25,7 +25,7 @@ const overlap: Diagnosis['findings'][number] = {
   severity: 'broken',
   what: `photos has notifications for the same events: ${HOSTILE}`,
   why: 'S3 refuses overlapping configurations of one bucket',
-  fix: `tally bucket plan photos --source topic --topic ${THEIRS}`,
+  fix: `tally bucket add photos --source topic --topic ${THEIRS}`,
   blocks: true,
 };
 const watched: Bucket = {
@@ -68,7 +68,7 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
             if (body.only_new === true && !now.isNew) throw new RequestError('bucket.already-connected', 'photos is connected already');
             noted.push(['addBucket', { body }]);
             now.isNew = false;
-            return { ...bucketAnswer, changed: true, ...(body.apply === true && { connection: reached() }) };
+            return { ...bucketAnswer, changed: true, ...(body.wired_by_hand !== true && { connection: reached() }) };
           },
           applyBucket: async ({ params, body }) => {
             noted.push(['applyBucket', { params, body }]);
@@ -131,7 +131,7 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
     await page.getByText('Waiting for S3 to take').waitFor();
     await page.getByRole('heading', { level: 1, name: 'Bucket photos' }).waitFor();
     const { token } = planAnswer;
-    expect(lastOf('addBucket')).toEqual({ body: { bucket: 'photos', ...wish, reindex: true, only_new: true, apply: true, plan: token } });
+    expect(lastOf('addBucket')).toEqual({ body: { bucket: 'photos', ...wish, reindex: true, only_new: true, plan: token } });
     expect(lastOf('applyBucket')).toEqual({ params: { bucket: 'photos' }, body: { ...wish, plan: token } });
     expect(complaints).toEqual([]);
   });
@@ -177,7 +177,7 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
     await page.getByRole('button', { name: 'Plan with the source topic' }).click();
     await page.getByRole('button', { name: 'Add and apply' }).click();
     await page.getByRole('heading', { level: 1, name: 'Bucket photos' }).waitFor();
-    expect(lastOf('addBucket')).toMatchObject({ body: { source: 'topic', topic_arn: THEIRS, apply: true } });
+    expect(lastOf('addBucket')).toMatchObject({ body: { source: 'topic', topic_arn: THEIRS } });
     expect(complaints).toEqual([]);
   });
 

@@ -23,8 +23,7 @@ const COMMAND_MS = 20_000;
 const FIRST = [
   'bucket list',
   "bucket add 'no-such-bucket'",
-  'bucket plan demo',
-  'bucket apply demo',
+  'bucket add demo --plan',
   'doctor demo',
   'doctor nobody',
   'gaps',

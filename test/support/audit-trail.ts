@@ -45,9 +45,9 @@ interface Transformer {
 
 const { InputPathsMap, InputTemplate } = z
   .object({ InputPathsMap: z.record(z.string(), z.string()), InputTemplate: z.string() })
-  .parse(JSON.parse(fencesOf(textOf('docs/guides/shared-notification.md')).find(({ language }) => language === 'json')?.text ?? ''));
+  .parse(JSON.parse(fencesOf(textOf('docs/guides/connect.md')).find(({ language }) => language === 'json')?.text ?? ''));
 
-/** The input transformer that users are given: docs/guides/shared-notification.md has it. */
+/** The input transformer that users are given: docs/guides/connect.md has it. */
 export const documentedTransformer: Transformer = { paths: InputPathsMap, template: InputTemplate };
 
 /** Tells EventBridge of the calls. It takes ten events a request. */

@@ -6,6 +6,7 @@
  *   s3 or storage          S3's notification of one object, or the routing rule's synthetic record
  *   detail                 EventBridge: S3's own event, or an audit-trail event; either may also come without its envelope
  *   Event                  S3's test event
+ *   tallyProbe             what Tally publishes itself, to see that a topic delivers
  *   Type, Message          SNS: a notification that contains any of these, or a confirmation
  *   data, data_base64      a CloudEvent that contains any of these
  *   Sns, body              what Lambda receives from a topic or a queue, and passes on
@@ -17,6 +18,7 @@ import { parseEventBridge } from './eventbridge.ts';
 import { isJsonObject, kindOf, quoted, textOf, type JsonObject } from './fields.ts';
 import { parseNative } from './native.ts';
 import { rejectedRecord, type RecordResult } from './record.ts';
+import { probeIn, type Probe } from './probe.ts';
 import { parseTrail } from './trail.ts';
 
 /** The result of reading a message's body. */
@@ -24,7 +26,9 @@ export type Unwrapped =
   /** One result per record, at least one, in the message's order; those that are rejected alike share one. `topicArn`: the topic that sent the message. */
   | { readonly kind: 'records'; readonly records: readonly RecordResult[]; readonly topicArn?: string }
   /** S3 sends it to test the destination when notifications are configured: no object changed. */
-  | { readonly kind: 'test-event'; readonly bucket?: string }
+  | { readonly kind: 'test-event'; readonly bucket?: string; readonly topicArn?: string }
+  /** What Tally published itself through one of its topics. */
+  | ({ readonly kind: 'probe' } & Probe)
   | { readonly kind: 'subscription-confirmation'; readonly topicArn: string; readonly token: string }
   | { readonly kind: 'unsubscribe-confirmation'; readonly topicArn: string }
   /** The body as a whole cannot be read, and never will be. */
@@ -63,7 +67,8 @@ function unwrapValue(value: unknown, depth: Depth): Unwrapped {
   const records = isFilled(value.Records) ? undefined : parseRecord(value, depth.isAws);
   if (records !== undefined) return { kind: 'records', records };
   if (Object.hasOwn(value, 'Records')) return unwrapRecords(isJsonObject(value.Records) ? [value.Records] : value.Records, depth);
-  return unwrapEnvelope(value, depth);
+  const probe = probeIn(value);
+  return probe === undefined ? unwrapEnvelope(value, depth) : { kind: 'probe', ...probe };
 }
 
 /** Whether Records can hold any. */
@@ -158,11 +163,11 @@ function unwrapContent(content: unknown, topicArn: string | undefined, { isAws, 
   if (envelopes === ENVELOPES_MAX) return rejected('message.too-deep', `there are more than ${ENVELOPES_MAX} envelopes around the event`);
   const depth = { isAws, envelopes: envelopes + 1 };
   const unwrapped = typeof content === 'string' ? unwrapText(content, depth) : unwrapValue(content, depth);
-  if (unwrapped.kind !== 'records') return unwrapped;
-  const records = unwrapped.records.some(isEventBridges) ? unwrapped.records.map(throughTopic) : unwrapped.records;
+  if (unwrapped.kind !== 'records' && unwrapped.kind !== 'test-event') return unwrapped;
   // the queue is subscribed to the outermost topic
   const outermost = topicArn ?? unwrapped.topicArn;
-  return outermost === undefined ? { kind: 'records', records } : { kind: 'records', records, topicArn: outermost };
+  const from = outermost === undefined ? unwrapped : { ...unwrapped, topicArn: outermost };
+  return from.kind === 'records' && from.records.some(isEventBridges) ? { ...from, records: from.records.map(throughTopic) } : from;
 }
 
 /** Marks EventBridge records in an envelope, which anyone who may publish to the topic can forge. Native notifications through a topic stay as they are: a topic is one of their sources. */

@@ -1,4 +1,5 @@
 /** A wish together with what was read about it, and the comparisons that plans and checks share. */
+import { omit } from '../defined.ts';
 import { jsonOf } from '../json.ts';
 import { canonicalJson } from './canonical.ts';
 import { isOwn, markOf, otherInstallationOf } from './names.ts';
@@ -29,7 +30,11 @@ export function queuePolicies(
 }
 
 /** The policy of the wired topic as it is, and as it must be; undefined if there is no such topic, or its policy cannot be read. */
-export function topicPolicies({ wish, wiring: { topic }, observed }: Facts): { readonly before: Policy; readonly after: Policy } | undefined {
+export function topicPolicies({
+  wish,
+  wiring: { topic },
+  observed,
+}: Facts): { readonly before: Policy; readonly after: Policy } | undefined {
   const present = existing(observed.topic);
   if (topic === undefined) return undefined;
   // a topic that Tally makes first gets its policy afterwards
@@ -43,8 +48,8 @@ export function topicPolicies({ wish, wiring: { topic }, observed }: Facts): { r
   return { before, after: withStatements(before, statements) };
 }
 
-function withoutSid({ Sid: _, ...statement }: Statement): string {
-  return canonicalStatement(statement);
+function withoutSid(statement: Statement): string {
+  return canonicalStatement(omit(statement, 'Sid'));
 }
 
 export function queueOf({ queues }: Observed, arn: string): ObservedQueue | undefined {

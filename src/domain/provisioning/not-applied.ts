@@ -13,6 +13,6 @@ export function connectedNotApplied(bucket: string, error: unknown): unknown {
 
 function withState(bucket: string, what: string, code?: string): string {
   // what is missing is the token, which the message has already: without it the command would be refused again
-  const repeat = code === 'connect.plan-needed' ? '' : `repeat \`tally bucket apply ${bucket}\` once the cause is gone, or `;
+  const repeat = code === 'connect.plan-needed' ? '' : `repeat \`tally bucket add ${bucket}\` once the cause is gone, or `;
   return `${what}. ${bucket} is connected all the same, but its parts in AWS are not all made, so its events may not arrive: ${repeat}take it back with \`tally bucket remove ${bucket}\``;
 }

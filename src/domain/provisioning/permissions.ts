@@ -210,6 +210,14 @@ export const permissions: readonly Permission[] = [
     resource: 'queues',
   },
   {
+    sid: 'ProbeTopics',
+    why: 'one message an hour through each topic of Tally, whose arrival shows that it delivers',
+    roles: ['daemon'],
+    sources: ['notification', 'routed'],
+    actions: ['sns:Publish'],
+    resource: 'own-topics',
+  },
+  {
     sid: 'MakeTopics',
     why: 'the topics that Tally makes',
     roles: ['connecting'],

@@ -161,12 +161,12 @@ function AddBucket({ name: first, onClose }: { readonly name: string; readonly o
     }
   }
   async function record(): Promise<void> {
-    const added = await add();
+    const added = await add({ wired_by_hand: true });
     announce(`${added.bucket} is connected.`);
     if (isShown()) go(added.job_id === undefined ? hrefOf('bucket', { bucket: added.bucket }) : hrefOf('job', { id: added.job_id }));
   }
   async function begin(plan: string, planned: PlanWish): Promise<ConnectionView> {
-    const { connection } = await add({ apply: true, plan });
+    const { connection } = await add({ plan });
     return connection ?? call('POST /v1/buckets/{bucket}/apply', { params: { bucket }, body: { plan, ...planned } });
   }
   async function review(): Promise<void> {

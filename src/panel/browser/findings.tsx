@@ -25,7 +25,7 @@ const LOOKS: ReadonlyMap<string, string> = new Map([
 
 /** Whether the panel has a button for what this command does: a person here needs no command line. */
 function isButton(fix: string): boolean {
-  return /^`?tally bucket (?:apply|plan|notification) /.test(fix);
+  return /^`?tally bucket add /.test(fix);
 }
 
 interface FindingsProps {

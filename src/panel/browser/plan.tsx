@@ -38,9 +38,9 @@ function otherWay({ enrich, bucket_account: account }: PlanWish, way: PlanWish):
 
 /** The way that the command of a finding names. */
 function wayOf(fix: string): PlanWish | undefined {
-  const [, topic] = /^tally bucket plan \S+ --source topic --topic (\S+)$/.exec(fix) ?? [];
+  const [, topic] = /^tally bucket add \S+ --source topic --topic (\S+)$/.exec(fix) ?? [];
   if (topic !== undefined) return { source: 'topic', topic_arn: topic };
-  return /^tally bucket plan \S+ --source eventbridge$/.test(fix) ? { source: 'eventbridge' } : undefined;
+  return /^tally bucket add \S+ --source eventbridge$/.test(fix) ? { source: 'eventbridge' } : undefined;
 }
 
 /** What goes around what blocks the plan, with what fits best first. */
@@ -219,7 +219,7 @@ function PlanDocument({ plan, wish, left, onWish }: DocumentProps) {
   const { changes, foreign, findings } = plan;
   const blocking = findings.filter(({ blocks }) => blocks);
   // what the apply heals is among its steps
-  const others = findings.filter(({ blocks, fix }) => !blocks && !fix.startsWith('tally bucket apply '));
+  const others = findings.filter(({ blocks, fix }) => !blocks && !fix.startsWith('tally bucket add '));
   return (
     <>
       <PlanFacts plan={plan} />

@@ -13,7 +13,6 @@ import { indexIdOf, noteIndex } from './index-identity.ts';
 import { appliedWithinMs, openChangeGap, openNeverCompared, proveGap } from '../gaps/connection-gaps.ts';
 import { absorbUnconnected, type GapReports } from '../gaps/reports.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
-import type { TopicClient } from '../ports/queues.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 import type { WithPorts } from '../ports/ports.ts';
@@ -38,19 +37,17 @@ interface ConnectDependencies extends WithPorts<'state' | 'clock' | 'telemetry'>
   readonly gaps: GapReports;
   /** The buckets are those of the embedded storage, which sends an event for each change. Default: false. */
   readonly isEmbedded?: boolean;
-  /** Absent if the existence of topics is not checked. */
-  readonly topics?: Pick<TopicClient, 'isMissing'>;
 }
 
 /** Creates the functions that connect buckets. */
 export function createConnectBucket(dependencies: ConnectDependencies): ConnectBucket {
-  const { state, objects, storage, gaps, topics, clock, telemetry, isEmbedded = false } = dependencies;
+  const { state, objects, storage, gaps, clock, telemetry, isEmbedded = false } = dependencies;
 
   async function connect(wishes: ConnectRequest, by: string, signal?: AbortSignal): Promise<BucketRecord> {
     const { bucket } = wishes;
     const ref = refs.bucket(bucket);
     const current = await readRecord(state, ref, signal);
-    await refuse(wishes, signal);
+    refuse(wishes);
     const account = wishes.bucket_account ?? current?.account;
     const read = await readBucket({ bucket, account }, signal);
     const atMs = read.checkedAtMs;
@@ -99,13 +96,10 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
   }
 
   /** Throws `request.invalid` for what cannot be connected. */
-  async function refuse({ bucket, topic_arn: topicArn }: ConnectRequest, signal: AbortSignal | undefined): Promise<void> {
+  function refuse({ bucket, topic_arn: topicArn }: ConnectRequest): void {
     if (isDirectoryBucket(bucket)) throw new RequestError('request.invalid', `bucket: ${bucket} ${DIRECTORY_BUCKET}`);
     if (topicArn === undefined || topicArn === null) return;
     usableTopic(topicArn);
-    if ((await topics?.isMissing(topicArn, signal)) === true) {
-      throw new RequestError('request.invalid', `topic_arn: there is no topic ${topicArn}`);
-    }
   }
 
   async function readBucket({ bucket, account }: Pick<BucketRecord, 'bucket' | 'account'>, signal?: AbortSignal): Promise<Reading> {
@@ -179,7 +173,7 @@ function withRead(record: BucketRecord, { region, versioning, ...read }: Reading
 
 function changed(record: BucketRecord, wishes: ConnectRequest): BucketRecord {
   const { source, enrich, bucket_account: account } = wishes;
-  const { topicArn: _, unsubscribed, provenAtMs: __, connectionCheck: ___, ...rest } = record;
+  const { topicArn: _, unsubscribed, provenAtMs: __, connectionCheck: ___, arrived: ____, ...rest } = record;
   const newTopicArn = topicAfter(record, wishes);
   return {
     ...rest,
@@ -202,10 +196,10 @@ function firstWay({ source, topic_arn: topicArn }: ConnectRequest): Partial<Way>
 }
 
 /** What arrived by another way proves nothing, and what was found of it says nothing. */
-function knownOfWay(record: BucketRecord, way: Way): Pick<BucketRecord, 'provenAtMs' | 'connectionCheck' | 'waySinceMs'> {
-  const { provenAtMs, connectionCheck } = record;
+function knownOfWay(record: BucketRecord, way: Way): Pick<BucketRecord, 'provenAtMs' | 'arrived' | 'connectionCheck' | 'waySinceMs'> {
+  const { provenAtMs, arrived, connectionCheck } = record;
   if (isOtherWay(record, way)) return { waySinceMs: waySinceMs(record, way) };
-  return defined({ provenAtMs, connectionCheck });
+  return defined({ provenAtMs, arrived, connectionCheck });
 }
 
 /** By the clocks of S3 and this machine. Events of the same form may come by the way of before until AWS has applied the change. */

@@ -5,16 +5,18 @@
 import { happenedByMs, withEventQueue, type BucketRecord, type EventQueue } from '../../domain/bucket.ts';
 import { usualIntervalAfter } from '../../domain/usual-interval.ts';
 import { FUTURE_MS } from '../../domain/ordering/constants.ts';
-import { dialects, type ChangeRecord, type Dialect } from '../../domain/events/record.ts';
-import { noteProof, provesWay } from '../gaps/connection-gaps.ts';
+import type { ChangeRecord } from '../../domain/events/record.ts';
+import { familyOf, isByWay, type Arrival } from '../../domain/provisioning/proof.ts';
+import { noteArrivals } from '../gaps/connection-gaps.ts';
 import { refs, updateRecord } from '../records/stored.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
 export interface LastEvents {
-  /** Notes that an event of a connected bucket arrived from this queue, to which it was sent at `sentAtMs`. It only writes to memory. */
+  /** Notes that an event of a connected bucket arrived from this queue, to which it was sent at `sentAtMs`, through this topic. It only writes to memory. */
   seen(
-    record: Pick<ChangeRecord, 'bucket' | 'dialect' | 'eventTimeMs'>,
+    record: Pick<ChangeRecord, 'bucket' | 'dialect' | 'change' | 'eventTimeMs'>,
     message: { readonly queueUrl: string; readonly sentAtMs: number },
+    topicArn?: string,
   ): void;
   /**
    * Stores the notes since the last call; those of one bucket at most once a minute. Those of a bucket that fails remain for the next call, and the others are stored all the
@@ -28,12 +30,15 @@ const STORED_EVERY_MS = 60_000;
 /** A shorter wait is not told from the difference of two clocks, and from messages that were received before. */
 const WAITED_MIN_MS = 10_000;
 
+/** Kinds of arrivals of one bucket: forms, families and topics. Others may write any topic into a message. */
+const ARRIVALS_MAX = 32;
+
 interface Note {
   atMs: number;
   /** The shortest wait of all: in a queue that is not behind, some event has waited for almost nothing. */
   waitedMs: number;
-  /** When the last one of each form can have happened. */
-  readonly happenedMs: Partial<Record<Dialect, number>>;
+  /** The last one of each kind. */
+  readonly arrivals: Map<string, Arrival>;
 }
 
 /** Creates the memory, which has at most one note for each connected bucket and queue. */
@@ -41,33 +46,31 @@ export function createLastEvents({ state, clock }: WithPorts<'state' | 'clock'>)
   const noted = new Map<string, Map<string, Note>>();
   const storedMs = new Map<string, number>();
 
-  async function storeOf(bucket: string, queue: EventQueue, happenedMs: Note['happenedMs']): Promise<void> {
+  async function storeOf(bucket: string, queue: EventQueue, arrivals: Note['arrivals']): Promise<void> {
     const stored = await updateRecord(state, refs.bucket(bucket), (current) => current && noting(current, queue, clock.nowMs()));
+    if (stored === undefined) return;
     // what happened before belongs to an earlier life of the bucket, or came by another way
-    if (stored !== undefined && dialects.some((dialect) => provesWay(stored, dialect, happenedMs[dialect] ?? -Infinity)))
-      await noteProof({ state, clock }, stored);
+    const families = [...arrivals.values()].filter((arrival) => isByWay(stored, arrival)).map(({ family }) => family);
+    if (families.length > 0) await noteArrivals({ state, clock }, stored, families);
   }
 
   async function storeQueues(bucket: string, queues: Map<string, Note>): Promise<void> {
-    for (const [queueUrl, { atMs, waitedMs, happenedMs }] of queues) {
-      await storeOf(bucket, { queueUrl, atMs, ...(waitedMs >= WAITED_MIN_MS && { waitedMs }) }, happenedMs);
+    for (const [queueUrl, { atMs, waitedMs, arrivals }] of queues) {
+      await storeOf(bucket, { queueUrl, atMs, ...(waitedMs >= WAITED_MIN_MS && { waitedMs }) }, arrivals);
       if (queues.get(queueUrl)?.atMs === atMs) queues.delete(queueUrl);
     }
   }
 
   return {
-    seen({ bucket, dialect, eventTimeMs }, { queueUrl, sentAtMs }) {
+    seen({ bucket, dialect, change, eventTimeMs }, { queueUrl, sentAtMs }, topicArn) {
       const atMs = clock.nowMs();
-      const happenedMs = happenedByMs({ sentAtMs, eventTimeMs });
+      const arrival = { dialect, family: familyOf(change), topicArn, happenedMs: happenedByMs({ sentAtMs, eventTimeMs }) };
       const queues = noted.get(bucket) ?? new Map<string, Note>();
-      const note = queues.get(queueUrl);
-      if (note === undefined) {
-        noted.set(bucket, queues.set(queueUrl, { atMs, waitedMs: atMs - sentAtMs, happenedMs: { [dialect]: happenedMs } }));
-        return;
-      }
+      const note = queues.get(queueUrl) ?? { atMs, waitedMs: atMs - sentAtMs, arrivals: new Map<string, Arrival>() };
       note.atMs = atMs;
-      note.happenedMs[dialect] = Math.max(note.happenedMs[dialect] ?? -Infinity, happenedMs);
       note.waitedMs = Math.min(note.waitedMs, atMs - sentAtMs);
+      noteArrival(note.arrivals, arrival);
+      if (!queues.has(queueUrl)) noted.set(bucket, queues.set(queueUrl, note));
     },
     async store() {
       const faults: unknown[] = [];
@@ -82,6 +85,12 @@ export function createLastEvents({ state, clock }: WithPorts<'state' | 'clock'>)
       if (faults.length > 0) throw faults[0];
     },
   };
+}
+
+function noteArrival(arrivals: Note['arrivals'], arrival: Arrival): void {
+  const kind = `${arrival.dialect} ${arrival.family} ${arrival.topicArn ?? ''}`;
+  const happenedMs = arrivals.get(kind)?.happenedMs ?? -Infinity;
+  if (arrival.happenedMs > happenedMs && (arrivals.has(kind) || arrivals.size < ARRIVALS_MAX)) arrivals.set(kind, arrival);
 }
 
 function noting(record: BucketRecord, queue: EventQueue, nowMs: number): BucketRecord {

@@ -13,6 +13,7 @@ import { faultOf, type Fault } from '../../domain/fault.ts';
 import type { JobMode } from '../../domain/reindex/job.ts';
 import type { TurnEnd, TurnProgress } from '../../domain/reindex/parts.ts';
 import { withPlainFallbacks } from '../observing/enricher.ts';
+import type { QuestionProof } from './question-proof.ts';
 import type { ObjectIndex, ObjectScan } from '../ports/object-index.ts';
 import type { BucketListing, ObjectStorage } from '../ports/storage.ts';
 import type { Circuits } from '../serving/circuits.ts';
@@ -64,6 +65,8 @@ interface TurnDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly storage: ObjectStorage;
   readonly writeAll: WriteAll;
   readonly circuits: Circuits;
+  /** Absent: the proof of no bucket is questioned. */
+  readonly questionProof?: QuestionProof;
   /** The number of HEADs that run at the same time over all turns of the process. Default 48: fewer than the live path's default. */
   readonly headConcurrency?: number;
 }

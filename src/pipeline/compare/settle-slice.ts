@@ -27,6 +27,7 @@ import {
 import type { ObservedWrite } from '../../domain/ordering/observation.ts';
 import type { WriteAnswer, WriteRequest } from '../observing/bulk-writer.ts';
 import type { Clock } from '../ports/clock.ts';
+import type { QuestionProof } from './question-proof.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
 import type { WriteAll } from './background-writer.ts';
 import { fillsEnrichment, fillsIn, lackingOf, writesFromHead, needOfTags, readsTags } from './content-reads.ts';
@@ -43,6 +44,8 @@ export interface Ending {
   readonly isListed: boolean;
   /** What the document lacks of the enrichment of its bucket. */
   readonly unenriched?: readonly string[];
+  /** When the object was changed that is missing or outdated, as far as it says so. */
+  readonly changedAtMs?: number;
   /** Of a report: the difference did not exist before this time. */
   readonly notBeforeMs?: number;
   /** `held`: the deletion limit does not allow the tombstone. `refused`: the index never takes the document. */
@@ -132,11 +135,13 @@ export function createSettleSlice({
   writeAll,
   head,
   clock,
+  questionProof = () => undefined,
 }: {
   readonly objects: ObjectIndex;
   readonly writeAll: WriteAll;
   readonly head: Head;
   readonly clock: Clock;
+  readonly questionProof?: QuestionProof | undefined;
 }): SettleSlice {
   return async function settleSlice(work, signal) {
     const endings = work.comparedKeys.filter((comparedKey) => !needsPlan(comparedKey, work)).map(endingAsFound);
@@ -156,6 +161,7 @@ export function createSettleSlice({
     }
     if (open.length > 0 && isExpired) return { kind: 'expired' };
     endings.push(...open.map((comparedKey) => endingOf(comparedKey, 'inFlight')));
+    for (const atMs of changesIn(endings)) questionProof(work.bucket, atMs);
     return { kind: 'ended', endings };
   };
 
@@ -421,8 +427,22 @@ function endingAsFound(comparedKey: ComparedKey): Ending {
 
 /** The ending of a compared key that turned out to be of this kind. */
 function endingOf({ key, fields, state }: ComparedKey, kind: Ending['kind'], decided: readonly string[] = fields): Ending {
-  return { key, kind, fields: decided, isListed: state !== undefined };
+  const changedAtMs = changeOf(state, kind, decided);
+  return { key, kind, fields: decided, isListed: state !== undefined, ...(changedAtMs !== undefined && { changedAtMs }) };
 }
+
+/** When the objects were changed of which the index lacked the change. Of a document that it refuses, nothing follows. */
+function changesIn(endings: readonly Ending[]): readonly number[] {
+  return endings.flatMap(({ changedAtMs, effect }) => (changedAtMs === undefined || effect === 'refused' ? [] : [changedAtMs]));
+}
+
+/** LastModified of a multipart upload is that of its beginning, and a storage class changes without it. */
+function changeOf(state: PresentState | undefined, kind: Ending['kind'], fields: readonly string[]): number | undefined {
+  const isChanged = kind === 'missing' || (kind === 'stale' && fields.includes('etag'));
+  return isChanged && !MULTIPART.test(state?.etag ?? '') ? state?.lastModifiedMs : undefined;
+}
+
+const MULTIPART = /^"?[0-9a-f]{32}-\d+"?$/;
 
 /** The ending of a key on which S3 and the stored document differ. */
 function endingOfSeen(comparedKey: ComparedKey, seen: ObjectState): Ending {

@@ -1,22 +1,26 @@
-/** Connects a bucket on request, and starts the first re-index of a bucket that is new. */
+/** Connects a bucket on request, and starts the first re-index of one that is new. */
 import type { AddBucketRequest, ChangeBucketRequest } from '../../api/buckets.ts';
+import type { ConnectionView } from '../../api/connections.ts';
 import { asksForMore, refuseTopic, type BucketRecord } from '../../domain/bucket.ts';
+import { omit } from '../../domain/defined.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { ConnectBucket } from '../buckets/connect.ts';
-import type { CheckConnection } from '../provision/watch.ts';
 import { readRecord, refs } from '../records/stored.ts';
+import type { createConnections } from './connections.ts';
 import type { ReindexJobs } from './reindex-jobs.ts';
 import { requireBucket } from '../buckets/list.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
 interface AddBucketDependencies extends WithPorts<'state' | 'telemetry'> {
   readonly connectBucket: Pick<ConnectBucket, 'connect'>;
-  readonly checkConnection: CheckConnection;
+  readonly connections: Pick<ReturnType<typeof createConnections>, 'check' | 'applyAdded'>;
   readonly jobs: Pick<ReindexJobs, 'request'>;
 }
 
 interface Added {
   readonly record: BucketRecord;
+  /** How far its parts in AWS are made. Absent: it needs none. */
+  readonly connection: ConnectionView | undefined;
   /** It is new, or it is connected in another way than before. */
   readonly isChanged: boolean;
   /** The first re-index, if one was started. */
@@ -25,53 +29,55 @@ interface Added {
   readonly isFillWanted: boolean;
 }
 
-type AddBucket = (request: AddBucketRequest, by: string, signal?: AbortSignal) => Promise<Added>;
+type AddBucket = (request: AddBucketRequest, by: string, signal: AbortSignal) => Promise<Added>;
 
-/** Connects a bucket. Throws as ConnectBucket.connect() does. */
-export function createAddBucket({ state, connectBucket, checkConnection, jobs, telemetry }: AddBucketDependencies): AddBucket {
+/**
+ * Connects a bucket: its index, its mark and its record, then its parts in AWS, then its first re-index. What is refused stores
+ * nothing. Throws as ConnectBucket.connect() and an apply do.
+ */
+export function createAddBucket({ state, connectBucket, connections, jobs, telemetry }: AddBucketDependencies): AddBucket {
   return async function addBucket(request, by, signal) {
-    const before = await readRecord(state, refs.bucket(request.bucket), signal);
-    refuseTopic(request.source ?? before?.source ?? 'notification', request.topic_arn);
-    const isNew = before === undefined;
-    const record = await connectBucket.connect(request, by, signal);
-    // an apply makes the parts that a check would miss
-    if (record.provenAtMs === undefined && request.apply !== true) await checkNow(record, signal);
-    const jobId = isNew && request.reindex !== false ? await startFirst(request, by, signal) : undefined;
-    return {
-      record,
-      isChanged: before === undefined || !isSameWay(before, record),
-      jobId,
-      isFillWanted: before !== undefined && asksForMore(before.enrich, record.enrich),
-    };
+    const { bucket } = request;
+    const before = await readRecord(state, refs.bucket(bucket), signal);
+    refuseTopic(sourceOf(request, before), request.topic_arn);
+    // it is refused as it is: nothing need be read for that
+    const isRefused = before !== undefined && request.only_new === true;
+    const hasParts = !isRefused && (await connections.check(request, signal));
+    // the record of a connected bucket follows when the parts of another source are made: until then the earlier ones deliver
+    await connectBucket.connect(before !== undefined && hasParts ? omit(request, 'source', 'topic_arn') : request, by, signal);
+    const connection = hasParts ? await connections.applyAdded(request, by, signal) : undefined;
+    const record = await requireBucket(state, bucket, signal);
+    if (before !== undefined)
+      return {
+        record,
+        connection,
+        isChanged: !isSameWay(before, record),
+        jobId: undefined,
+        isFillWanted: asksForMore(before.enrich, record.enrich),
+      };
+    const jobId = request.reindex === false ? undefined : await startFirst(bucket, hasParts, by, signal);
+    return { record, connection, isChanged: true, jobId, isFillWanted: false };
   };
 
-  /** Whether its events arrive is known before the first job begins, if AWS shows it; the watch checks again soon. */
-  async function checkNow(record: BucketRecord, signal?: AbortSignal): Promise<void> {
-    try {
-      await checkConnection(record, signal);
-    } catch (error) {
-      signal?.throwIfAborted();
-      // the embedded storage has no parts in AWS
-      if (error instanceof RequestError) return;
-      telemetry.requestFailed('check the connection of a new bucket', error);
-    }
-  }
-
   /**
-   * The bucket is connected and has its gap, so a job that cannot start now is started by the calendar. While its parts in AWS
-   * are being made no job can prove anything, so the first one does not wait: the bucket is searchable at once, and the job of
-   * its gap follows when the change has taken effect.
+   * The bucket is connected and has its gap, so a job that cannot start now is started by the calendar. While AWS applies its parts
+   * no job can prove anything, so the first one does not wait: the bucket is searchable at once, and the job of its gap follows when
+   * the change has taken effect.
    */
-  async function startFirst({ bucket, apply }: AddBucketRequest, by: string, signal?: AbortSignal): Promise<string | undefined> {
+  async function startFirst(bucket: string, now: boolean, by: string, signal: AbortSignal): Promise<string | undefined> {
     try {
-      const job = await jobs.request({ bucket, prefix: '', mode: 'apply', fill: false, now: apply === true }, by, signal);
+      const job = await jobs.request({ bucket, prefix: '', mode: 'apply', fill: false, now }, by, signal);
       return job.id;
     } catch (error) {
-      signal?.throwIfAborted();
+      signal.throwIfAborted();
       if (!(error instanceof RequestError)) telemetry.requestFailed('start the first re-index', error);
       return undefined;
     }
   }
+}
+
+function sourceOf({ source }: AddBucketRequest, before: BucketRecord | undefined): BucketRecord['source'] {
+  return source ?? before?.source ?? 'notification';
 }
 
 function isSameWay(before: BucketRecord, after: BucketRecord): boolean {

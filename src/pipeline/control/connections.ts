@@ -6,6 +6,7 @@ import { connectionView, diagnosisView, planView, type ConnectionView, type Diag
 import { adviceAbout, faultOf, isFaultCode, type FaultCode } from '../../domain/fault.ts';
 import type { Trouble } from '../../domain/process-record.ts';
 import { broken, type Finding } from '../../domain/provisioning/checks/finding.ts';
+import { unprovenFindings } from '../../domain/provisioning/checks/unproven.ts';
 import { troublesOf, type Processes } from '../buckets/processes.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { connectedNotApplied } from '../../domain/provisioning/not-applied.ts';
@@ -88,18 +89,21 @@ export function createConnections({
   return {
     apply: (bucket: string, body: WishFields & ApplyFields, by: string, signal: AbortSignal): Promise<ConnectionView> =>
       apply(wishRequest(bucket, body), optionsOf(body), by, signal),
+    /** Whether the bucket of a request has parts in AWS: those of the embedded storage have none. Throws what would keep them from being made. */
+    async check(body: AddBucketRequest, signal: AbortSignal): Promise<boolean> {
+      try {
+        await provisioning.check(wishRequest(body.bucket, body), optionsOf(body), signal);
+        return true;
+      } catch (error) {
+        if (error instanceof RequestError && error.code === 'connect.embedded') return false;
+        throw error;
+      }
+    },
     /** The AWS side of a bucket that was just connected. */
-    applyAdded: (
-      { bucket, bucket_account: account, wired_by_hand: byHand, plan }: AddBucketRequest,
-      by: string,
-      signal: AbortSignal,
-    ): Promise<ConnectionView> =>
-      apply(
-        { bucket, ...defined({ bucket_account: account, wired_by_hand: byHand }) },
-        plan === undefined ? {} : { token: plan },
-        by,
-        signal,
-      ).catch((error: unknown) => Promise.reject(connectedNotApplied(bucket, error))),
+    applyAdded: (body: AddBucketRequest, by: string, signal: AbortSignal): Promise<ConnectionView> =>
+      apply(wishRequest(body.bucket, body), optionsOf(body), by, signal).catch((error: unknown) =>
+        Promise.reject(connectedNotApplied(body.bucket, error)),
+      ),
     async plan(bucket: string, { wired_by_hand: byHand, ...query }: PlanFields, signal: AbortSignal): Promise<PlanView> {
       const { plan, connection, isConnected } = await provisioning.plan(
         wishRequest(bucket, { ...query, ...(byHand !== undefined && { wired_by_hand: byHand === 'true' }) }),
@@ -117,7 +121,10 @@ export function createConnections({
         ...(await checkConnection(record, signal)),
       ];
       const unlisted = await listingFindings(record, signal);
-      return diagnosisView(bucket, [...found, ...unlisted.filter(({ code }) => !found.some((known) => known.code === code))]);
+      const wrong = [...found, ...unlisted.filter(({ code }) => !found.some((known) => known.code === code))];
+      // the check may have proven it
+      const unproven = unprovenFindings(await requireBucket(state, bucket, signal), wrong, clock.nowMs());
+      return diagnosisView(bucket, [...wrong, ...unproven]);
     },
     /**
      * Makes the notification of the bucket again before its re-index, in one pass of an apply: a second one would last longer than

@@ -77,10 +77,10 @@ export function createOperations(subjects: Subjects): CheckedOperations & { read
   const grants = createStoredGrants(subjects);
   const readableBy = createReadableBy({ ...subjects, grants });
   const statuses = createBucketStatuses(subjects);
-  const addBucket = createAddBucket(subjects);
   const changeBucket = createChangeBucket(subjects);
   const disconnectBucket = createDisconnectBucket(subjects);
   const connections = createConnections(subjects);
+  const addBucket = createAddBucket({ ...subjects, connections });
   const listGaps = createListGaps(subjects);
   const identity = { ...subjects, ...subjects.keys, rules, audited, grants, readableBy };
   const viewOf = async (bucket: string, signal: AbortSignal) => {
@@ -94,8 +94,7 @@ export function createOperations(subjects: Subjects): CheckedOperations & { read
     addBucket: audited(
       ({ body }, signal) => connectEvent(body.bucket, signal),
       async ({ body }, { actor, signal }) => {
-        const { record, jobId, isChanged, isFillWanted } = await addBucket(body, nameOfActor(actor), signal);
-        const connection = body.apply === true ? await connections.applyAdded(body, nameOfActor(actor), signal) : undefined;
+        const { record, connection, jobId, isChanged, isFillWanted } = await addBucket(body, nameOfActor(actor), signal);
         return {
           connection,
           ...(await viewOf(record.bucket, signal)),

@@ -1,11 +1,13 @@
 /**
  * What a bucket's connection means for its mark: what it held before it was connected, each change of its connection, and
- * the proof that its events arrive (one has arrived since the last change, or S3's test event). Until then no job closes the mark.
+ * the proof that its events arrive (src/domain/provisioning/proof.ts). Until then no job closes the mark.
  */
 import type { BucketRecord, BucketSource, EnrichMode } from '../../domain/bucket.ts';
-import { isFormOf, type Dialect } from '../../domain/events/record.ts';
+import { omit } from '../../domain/defined.ts';
 import { markId, withReport, type GapReport } from '../../domain/gaps/dirty.ts';
+import { isProvenBy, type Arrival } from '../../domain/provisioning/proof.ts';
 import type { WithPorts } from '../ports/ports.ts';
+import type { StateStore } from '../ports/state.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
 import { markDirty } from './stored-gaps.ts';
 
@@ -14,34 +16,34 @@ const CLOCK_SLACK_MS = 5_000;
 
 const UNKNOWN_UNTIL_NOW = 'until now it was not known whether the events of the bucket arrive';
 
-/** Whether an event of this form that happened by this moment proves that the bucket's events arrive by its present way. S3's test event is `native`. */
-export function provesWay(
-  { source, waySinceMs, createdAtMs }: Pick<BucketRecord, 'source' | 'waySinceMs' | 'createdAtMs'>,
-  dialect: Dialect,
-  happenedMs: number,
-): boolean {
-  return isFormOf(source, dialect) && happenedMs >= (waySinceMs ?? createdAtMs);
-}
-
 /**
- * Stores the proof for a bucket that is connected as in this record. The mark comes first: a process that is killed in between
- * stores both again. Throws the store's fault.
+ * Stores what has arrived for a bucket that is connected as in this record, and the proof if it is one. The mark comes first: a
+ * process that is killed in between stores both again. Throws the store's fault.
  */
-export async function noteProof(
+export async function noteArrivals(
   ports: WithPorts<'state' | 'clock'>,
   { bucket, source, topicArn }: Pick<BucketRecord, 'bucket' | 'source' | 'topicArn'>,
+  families: readonly Arrival['family'][],
 ): Promise<void> {
   const { state, clock } = ports;
+  const isSame = (record: Pick<BucketRecord, 'source' | 'topicArn'>): boolean => record.source === source && record.topicArn === topicArn;
   const nowMs = clock.nowMs();
   const now = await readRecord(state, refs.bucket(bucket));
   // the bucket was changed meanwhile: this is the proof of another way
-  if (now === undefined || now.source !== source || now.topicArn !== topicArn) return;
-  await proveGap(ports, now);
+  if (now === undefined || !isSame(now)) return;
+  const arrived = [...new Set([...(now.arrived ?? []), ...families])];
+  const isProven = now.provenAtMs !== undefined || isProvenBy({ ...now, arrived }, await isByHand(state, bucket));
+  if (isProven) await proveGap(ports, now);
   if (now.provenAtMs !== undefined) return;
   await updateRecord(state, refs.bucket(bucket), (current) => {
-    const isSameWay = current?.source === source && current.topicArn === topicArn;
-    return isSameWay ? { ...current, provenAtMs: current.provenAtMs ?? nowMs } : undefined;
+    if (current === undefined || !isSame(current) || current.waySinceMs !== now.waySinceMs) return undefined;
+    if (isProven) return { ...omit(current, 'arrived'), provenAtMs: current.provenAtMs ?? nowMs };
+    return arrived.length > (current.arrived?.length ?? 0) ? { ...current, arrived } : undefined;
   });
+}
+
+async function isByHand(state: StateStore, bucket: string): Promise<boolean> {
+  return (await readRecord(state, refs.connection(bucket)))?.byHand === true;
 }
 
 /**
@@ -125,3 +127,9 @@ export async function openChangeGap(
 }
 
 const AWAITED = 'AWS needs some minutes until it sends every event, and a re-index follows then';
+
+/** Takes back the proof of a bucket's events. What was sent before now proves nothing. Its mark comes first, which no job closes until an event arrives. */
+export async function forgetProof({ state, clock }: WithPorts<'state' | 'clock'>, bucket: string): Promise<void> {
+  const waySinceMs = clock.nowMs();
+  await updateRecord(state, refs.bucket(bucket), (current) => current && { ...omit(current, 'provenAtMs', 'arrived'), waySinceMs });
+}

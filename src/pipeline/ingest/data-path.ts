@@ -51,6 +51,7 @@ interface DataPathDependencies extends WithPorts<'state' | 'clock' | 'telemetry'
 }
 
 type Letter = Extract<Settlement, { kind: 'dead-letter' }>;
+type Records = Extract<Unwrapped, { kind: 'records' }>;
 type RejectedRecord = Extract<RecordResult, { ok: false }>;
 
 /** Creates the data path. */
@@ -89,32 +90,27 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
   }
 
   function outcomesOf(unwrapped: Unwrapped, hand: InHand): Promise<readonly Outcome[]> {
-    switch (unwrapped.kind) {
-      case 'records':
-        return outcomesOfAll(unwrapped.records, hand);
-      case 'test-event':
-      case 'subscription-confirmation':
-      case 'unsubscribe-confirmation':
-        return finishServiceMessage(unwrapped, hand).then((outcome) => [outcome]);
-      case 'rejected':
-        return Promise.resolve([{ kind: 'rejected', fault: unwrapped.fault }]);
-    }
+    if (unwrapped.kind === 'records') return outcomesOfAll(unwrapped, hand);
+    if (unwrapped.kind === 'rejected') return Promise.resolve([{ kind: 'rejected', fault: unwrapped.fault }]);
+    return finishServiceMessage(unwrapped, hand).then((outcome) => [outcome]);
   }
 
-  async function outcomesOfAll(records: readonly RecordResult[], hand: InHand): Promise<readonly Outcome[]> {
+  async function outcomesOfAll({ records, topicArn }: Records, hand: InHand): Promise<readonly Outcome[]> {
     const [first, ...others] = records;
     // the usual message has one record and needs no join
-    if (first?.ok === true && others.length === 0) return [await outcomeOf(first.record, hand)];
+    if (first?.ok === true && others.length === 0) return [await outcomeOf(first.record, hand, topicArn)];
     const rejected = new Map<RejectedRecord, Outcome>();
     const outcomes: (Outcome | undefined)[] = records.map((result) => (result.ok ? undefined : unreadable(result, rejected, hand)));
     await Promise.all(
-      records.flatMap((result, index) => (result.ok ? [outcomeOf(result.record, hand).then((each) => (outcomes[index] = each))] : [])),
+      records.flatMap((result, index) =>
+        result.ok ? [outcomeOf(result.record, hand, topicArn).then((each) => (outcomes[index] = each))] : [],
+      ),
     );
     return outcomes.filter((outcome) => outcome !== undefined);
   }
 
-  async function outcomeOf(record: ChangeRecord, hand: InHand): Promise<Outcome> {
-    const outcome = await finishRecord(record, hand);
+  async function outcomeOf(record: ChangeRecord, hand: InHand, topicArn: string | undefined): Promise<Outcome> {
+    const outcome = await finishRecord(record, hand, topicArn);
     reportOutcome(telemetry, record, outcome, hand);
     const lagMs =
       isFirstWrite(outcome, hand) && record.eventTimeMs !== undefined ? Math.max(0, clock.nowMs() - record.eventTimeMs) : undefined;

@@ -26,7 +26,8 @@ import type { CircuitId, Permit } from '../serving/waiting-line.ts';
 import type { InHand } from './held-set.ts';
 import { RETRY_MS, type Waiting } from './waiting.ts';
 
-export type FinishRecord = (record: ChangeRecord, hand: InHand) => Promise<Outcome>;
+/** `topicArn`: the topic that sent the record's message. */
+export type FinishRecord = (record: ChangeRecord, hand: InHand, topicArn?: string) => Promise<Outcome>;
 
 interface FinishDependencies {
   readonly buckets: EventBuckets;
@@ -44,6 +45,7 @@ interface FinishDependencies {
 interface Run {
   readonly record: ChangeRecord;
   readonly hand: InHand;
+  readonly topicArn: string | undefined;
   /** The permits in open circuits that the present attempt has. */
   permits: Permit[];
   /** The tie that an earlier attempt met. */
@@ -80,11 +82,11 @@ export function createFinishRecord(dependencies: FinishDependencies): FinishReco
   const { buckets, circuits, waiting, clock } = dependencies;
   const attemptRecord = createAttemptRecord(dependencies);
 
-  return async function finishRecord(record, hand) {
+  return async function finishRecord(record, hand, topicArn) {
     // the event name alone decides, and such a record may not name a bucket
     if (record.change.kind === 'ignored') return { kind: 'ignored', reason: record.change.reason };
     const isNewKey = hand.message.receiveCount === 1;
-    const run: Run = { record, hand, permits: [], tie: undefined, isNewKey, failures: 0, byListing: false };
+    const run: Run = { record, hand, topicArn, permits: [], tie: undefined, isNewKey, failures: 0, byListing: false };
     for (;;) {
       let result: AttemptEnd;
       try {
@@ -206,7 +208,7 @@ function createAttemptRecord(dependencies: FinishDependencies): (run: Run) => Pr
   async function decide(run: Run, bucket: BucketRecord): Promise<AttemptEnd> {
     const { record, hand, tie } = run;
     const { sentAtMs } = hand.message;
-    lastEvents.seen(record, hand.message);
+    lastEvents.seen(record, hand.message, run.topicArn);
     const hint = tie ?? hintOf(record, bucket, { sentAtMs, nowMs: clock.nowMs() });
     switch (hint.kind) {
       case 'exact':

@@ -1,10 +1,11 @@
-/** Messages about the wiring of a queue rather than about objects: S3's test event and SNS's confirmations. */
+/** Messages about the wiring of a queue rather than about objects: S3's test event, SNS's confirmations, and Tally's own probes. */
 import { type BucketRecord, bucketRecordSchema, mayBeFedBy } from '../../domain/bucket.ts';
 import type { Unwrapped } from '../../domain/events/envelope.ts';
 import { deferDelayS, type Outcome } from '../../domain/messages/outcome.ts';
 import { printable } from '../../domain/printable.ts';
 import { circuitOf, faultOf, type Fault } from '../../domain/fault.ts';
-import { noteProof, provesWay } from '../gaps/connection-gaps.ts';
+import { isByWay } from '../../domain/provisioning/proof.ts';
+import { noteArrivals } from '../gaps/connection-gaps.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import type { InHand } from './held-set.ts';
 import type { TopicClient } from '../ports/queues.ts';
@@ -14,6 +15,8 @@ import type { Waiting } from './waiting.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
 export type ServiceMessage = Exclude<Unwrapped, { readonly kind: 'records' | 'rejected' }>;
+
+type TestEvent = ServiceMessage & { readonly kind: 'test-event' };
 
 /** Handles a message about the wiring and returns its outcome. Rejects only with the reason of the stop. */
 export type FinishServiceMessage = (message: ServiceMessage, hand: InHand) => Promise<Outcome>;
@@ -44,16 +47,26 @@ export function createFinishServiceMessage({ state, topics, gaps, waiting, clock
   }
 
   async function finish(message: ServiceMessage, hand: InHand): Promise<Outcome> {
-    if (message.kind === 'test-event') return tested(message.bucket, hand);
+    if (message.kind === 'test-event') return tested(message, hand);
     hand.turnSlow();
+    if (message.kind === 'probe') return probed(message);
     if (message.kind === 'subscription-confirmation') return confirm(message.topicArn, message.token);
     return unsubscribed(message.topicArn, hand.message);
   }
 
   /** S3's notification of this bucket reaches the queue, which proves nothing of another source, or if it is from before the way of now. */
-  async function tested(bucket: string | undefined, hand: InHand): Promise<Outcome> {
-    const record = bucket === undefined ? undefined : await readRecord(state, refs.bucket(bucket), hand.signal);
-    if (record !== undefined && provesWay(record, 'native', hand.message.sentAtMs)) await noteProof({ state, clock }, record);
+  async function tested({ bucket, topicArn }: TestEvent, { message, signal }: InHand): Promise<Outcome> {
+    const record = bucket === undefined ? undefined : await readRecord(state, refs.bucket(bucket), signal);
+    const arrival = { dialect: 'native', family: 'other', topicArn, happenedMs: message.sentAtMs } as const;
+    if (record !== undefined && isByWay(record, arrival)) await noteArrivals({ state, clock }, record, ['other']);
+    return { kind: 'ignored', reason: 'no-effect' };
+  }
+
+  /** What an earlier probe shows is known already. */
+  async function probed({ topicArn, sentAtMs }: ServiceMessage & { readonly kind: 'probe' }): Promise<Outcome> {
+    await updateRecord(state, refs.probe(topicArn), (current) =>
+      current?.sentAtMs === sentAtMs ? { ...current, hasArrived: true, isLost: false } : undefined,
+    );
     return { kind: 'ignored', reason: 'no-effect' };
   }
 

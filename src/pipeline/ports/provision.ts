@@ -86,6 +86,8 @@ export interface AwsWrites {
   removeRule(at: At, rule: Rule, signal?: AbortSignal): Promise<void>;
   /** Replaces all selectors of the trail, in its home region. */
   putSelectors(trailArn: string, selectors: Selectors, signal?: AbortSignal): Promise<void>;
+  /** Publishes a message through the topic. */
+  publish(topicArn: string, message: string, signal?: AbortSignal): Promise<void>;
   unsubscribe(subscriptionArn: string, signal?: AbortSignal): Promise<void>;
   deleteTopic(topicArn: string, signal?: AbortSignal): Promise<void>;
 }

@@ -90,6 +90,4 @@ export interface QueueAttributes {
 export interface TopicClient {
   /** Calls ConfirmSubscription in the region that the ARN names. Throws `message.confirmation-failed`. */
   confirm(topicArn: string, token: string, signal?: AbortSignal): Promise<void>;
-  /** Whether SNS reports that the topic does not exist. False if it exists or the request is denied. Rejects only with the signal's reason. */
-  isMissing(topicArn: string, signal?: AbortSignal): Promise<boolean>;
 }

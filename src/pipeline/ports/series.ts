@@ -69,7 +69,7 @@ export const seriesTable = {
   tally_service_messages_total: {
     type: 'counter',
     unit: 'messages',
-    labels: { kind: ['test-event', 'subscription-confirmation', 'unsubscribe-confirmation'] },
+    labels: { kind: ['test-event', 'probe', 'subscription-confirmation', 'unsubscribe-confirmation'] },
     help: 'Counts the messages about the wiring of the queue: S3 test events and SNS confirmations.',
     alert: 'kind="unsubscribe-confirmation" increases',
   },

@@ -9,7 +9,7 @@
  * So it does not matter where an earlier pass ended, or was killed: AWS itself is what has been done.
  */
 import { inSentence } from '../../domain/commands.ts';
-import { omit } from '../../domain/defined.ts';
+import { defined, omit } from '../../domain/defined.ts';
 import { canonicalJson, fingerprintOf } from '../../domain/provisioning/canonical.ts';
 import {
   connectionSchema,
@@ -184,8 +184,7 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
       changedAtMs: nowMs,
     };
     await updateRecord(state, refs.connection(wish.bucket), () => next);
-    // what arrived before this change proves nothing about what is there after it
-    await updateRecord(state, refs.bucket(wish.bucket), (record) => record && { ...omit(record, 'provenAtMs'), waySinceMs: nowMs });
+    await forgetArrivals(state, wish, nowMs);
     return next;
   }
 
@@ -245,6 +244,22 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
   }
 }
 
+/** What arrived before this change proves nothing about what is there after it. */
+async function forgetArrivals(state: StateStore, wish: Wish, waySinceMs: number): Promise<void> {
+  const topicArn = wiringOf(wish).subscription?.topicArn;
+  await updateRecord(
+    state,
+    refs.bucket(wish.bucket),
+    (record) =>
+      record && {
+        ...omit(record, 'provenAtMs', 'arrived'),
+        waySinceMs,
+        // by it events of this connection are known; the record of another source follows when its parts are made
+        ...(record.source === wish.source && defined({ topicArn })),
+      },
+  );
+}
+
 /**
  * The parts with the subscription that SNS shows. Whether an apply for another bucket has made the one to a topic of others is
  * stored here as well, because that bucket may be removed first.
@@ -299,7 +314,8 @@ const CODES: ReadonlyMap<string, RequestErrorCode> = new Map([
   ['connect.unknown-configuration', 'connect.unknown-configuration'],
 ]);
 
-function refuse(plan: Plan, connection: ConnectionRecord | undefined, options: ApplyOptions): void {
+/** Throws what keeps the plan from being applied. */
+export function refuse(plan: Plan, connection: ConnectionRecord | undefined, options: ApplyOptions): void {
   refuseState(plan.wish.bucket, connection, options);
   const blocking = plan.findings.find(({ blocks }) => blocks);
   if (blocking !== undefined) {
@@ -333,7 +349,7 @@ function refuseUnseen(plan: Plan, connection: ConnectionRecord | undefined, opti
   if (plan.foreign.length === 0 || token !== undefined || isAgreed === true || isContinued) return;
   throw new RequestError(
     'connect.plan-needed',
-    `the plan touches what is not Tally's (${plan.foreign.join('; ')}): look at it with \`${planCommand(asked)}\`, then \`${applyCommand(asked, plan, true)}\``,
+    `the plan touches what is not Tally's (${plan.foreign.join('; ')}): look at it with \`${planCommand(asked)}\`, then \`${applyCommand(asked, plan)}\``,
     { token: plan.token, foreign: plan.foreign.join('; '), plan: changesText(plan.changes) },
   );
 }

@@ -3,8 +3,11 @@ import type { BucketRecord } from '../../domain/bucket.ts';
 import { adviceAbout, FaultError, faultOf } from '../../domain/fault.ts';
 import { clockSkew } from '../../domain/provisioning/checks/clock.ts';
 import { degraded, NOT_ENRICHED, type Finding } from '../../domain/provisioning/checks/finding.ts';
-import { notMade, partFindings } from '../../domain/provisioning/checks/parts.ts';
+import { notMade, partFindings } from '../../domain/provisioning/planning/part-findings.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
+import { passesBoth } from '../../domain/provisioning/proof.ts';
+import { ownTopicOf, probeFindings } from '../../domain/provisioning/planning/probe.ts';
+import { queueOf } from '../../domain/provisioning/facts.ts';
 import { planOf } from '../../domain/provisioning/planning/plan.ts';
 import type { Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
@@ -14,6 +17,8 @@ import { readRecord, refs } from '../records/stored.ts';
 import type { Observe } from './observe.ts';
 import { type ReadBucketQueue, atQueue, wishOfConnection, type WishOf } from './wishes.ts';
 
+/** The findings of a trail that is only read. */
+const OF_TRAIL = /^connect\.trail-/;
 /** A pause is meant for the moment in which another notification is made. */
 const PAUSE_MAX_MS = 86_400_000;
 
@@ -26,30 +31,36 @@ interface DiagnoseDependencies extends WithPorts<'state' | 'clock'> {
   readonly observe: Observe;
 }
 
+export interface Diagnosed {
+  readonly findings: readonly Finding[];
+  /** The notification configuration sends every created and removed event to the bucket's topic or queue. */
+  readonly passesBoth: boolean;
+}
+
 /** Throws `connect.embedded` only. `known`: the record of its connection, if it was read just now. */
-export type Diagnose = (record: BucketRecord, signal?: AbortSignal, known?: ConnectionRecord) => Promise<readonly Finding[]>;
+export type Diagnose = (record: BucketRecord, signal?: AbortSignal, known?: ConnectionRecord) => Promise<Diagnosed>;
 
 export function createDiagnose({ state, storage, readBucketQueue, clock, queueUrls, wishOf, observe }: DiagnoseDependencies): Diagnose {
   return async function diagnose(record, signal, known) {
-    const connection = await readable(record, (...of) => diagnoseConnection(...of, known), signal);
+    const { isRead, findings, passesBoth: isWhole } = await readable(record, (...of) => diagnoseConnection(...of, known), signal);
     // S3 would fail again, and be found twice
-    if (!connection.isRead) return connection.findings;
+    if (!isRead) return { findings, passesBoth: false };
     const ofClock = await readable(record, diagnoseClock, signal);
-    return [...connection.findings, ...ofClock.findings, ...(await diagnoseEnrichment(record, signal))];
+    return { findings: [...findings, ...ofClock.findings, ...(await diagnoseEnrichment(record, signal))], passesBoth: isWhole };
   };
 
   /** What the read finds; a read that fails is a finding. */
   async function readable(
     record: BucketRecord,
-    read: (record: BucketRecord, signal: AbortSignal | undefined) => Promise<readonly Finding[]>,
+    read: (record: BucketRecord, signal: AbortSignal | undefined) => Promise<Diagnosed>,
     signal: AbortSignal | undefined,
-  ): Promise<{ readonly isRead: boolean; readonly findings: readonly Finding[] }> {
+  ): Promise<Diagnosed & { readonly isRead: boolean }> {
     try {
-      return { isRead: true, findings: await read(record, signal) };
+      return { isRead: true, ...(await read(record, signal)) };
     } catch (error) {
       signal?.throwIfAborted();
       if (error instanceof RequestError && error.code === 'connect.embedded') throw error;
-      return { isRead: false, findings: [unreadFinding(record.bucket, error)] };
+      return { isRead: false, ...only([unreadFinding(record.bucket, error)]) };
     }
   }
 
@@ -57,24 +68,38 @@ export function createDiagnose({ state, storage, readBucketQueue, clock, queueUr
     record: BucketRecord,
     signal: AbortSignal | undefined,
     known: ConnectionRecord | undefined,
-  ): Promise<readonly Finding[]> {
+  ): Promise<Diagnosed> {
     const { bucket, provenAtMs } = record;
     const connection = known ?? (await readRecord(state, refs.connection(bucket), signal));
-    if (connection?.state === 'paused') return [pausedFinding(connection, clock.nowMs())];
+    if (connection?.state === 'paused') return only([pausedFinding(connection, clock.nowMs())]);
     const wish = connection === undefined ? (await wishOf({ bucket }, signal)).wish : await asReceived(connection, signal);
-    const plan = planOf(wish, await observe(wish, signal));
-    if (connection === undefined) return [...plan.findings, ...(provenAtMs === undefined ? notMade(plan) : [])];
+    const observed = await observe(wish, signal);
+    const plan = planOf(wish, observed);
+    if (connection === undefined) return only([...plan.findings, ...(provenAtMs === undefined ? notMade(plan) : [])]);
     // of what a person has wired, an event that arrived says more than a trail that was read
     const isProven = wish.byHand === true && provenAtMs !== undefined;
-    return [...partFindings(plan), ...plan.findings.filter(({ code }) => !isProven || !code.startsWith('connect.trail-'))];
+    const { notification } = observed;
+    return {
+      findings: [
+        ...partFindings(plan),
+        ...plan.findings.filter(({ code }) => !isProven || !OF_TRAIL.test(code)),
+        ...probeFindings(await probeOf(wish, signal), queueOf(observed, wish.queueArn), clock.nowMs()),
+      ],
+      passesBoth: notification.ok && passesBoth(wish, notification.configuration),
+    };
+  }
+
+  async function probeOf(wish: Wish, signal: AbortSignal | undefined) {
+    const topicArn = ownTopicOf(wish);
+    return topicArn === undefined ? undefined : readRecord(state, refs.probe(topicArn), signal);
   }
 
   /** Measured now: what the record holds may be from before a clock was set. An answer that waited long says less, so both ends are compared. */
-  async function diagnoseClock({ bucket, region, account }: BucketRecord, signal?: AbortSignal): Promise<readonly Finding[]> {
+  async function diagnoseClock({ bucket, region, account }: BucketRecord, signal?: AbortSignal): Promise<Diagnosed> {
     const sentAtMs = clock.nowMs();
     const versioning = await storage.versioningOf({ bucket, region, account }, signal);
-    if (versioning.status === 'unknown') return [];
-    return clockSkew(bucket, { s3AtMs: versioning.observedAtMs, sentAtMs, answeredAtMs: clock.nowMs() });
+    if (versioning.status === 'unknown') return only([]);
+    return only(clockSkew(bucket, { s3AtMs: versioning.observedAtMs, sentAtMs, answeredAtMs: clock.nowMs() }));
   }
 
   /** Asks for one object what enrichment reads. What does not answer, or cannot be listed, is found elsewhere. */
@@ -111,6 +136,10 @@ export function createDiagnose({ state, storage, readBucketQueue, clock, queueUr
   }
 }
 
+function only(findings: readonly Finding[]): Diagnosed {
+  return { findings, passesBoth: false };
+}
+
 function pausedFinding({ bucket, pausedAtMs }: ConnectionRecord, nowMs: number): Finding {
   const since = pausedAtMs === undefined ? '' : ` since ${new Date(pausedAtMs).toISOString()}`;
   return {
@@ -141,9 +170,8 @@ function unreadFinding(bucket: string, error: unknown): Finding {
 /** Suggest another look only for what may pass; deleted things don't come back. */
 function remedyOf(bucket: string, error: unknown): string {
   if (error instanceof RequestError && error.code === 'connect.denied') return 'tally iam-policy --for daemon';
-  // the plan shows what the new queue lacks
   if (error instanceof RequestError && error.code === 'connect.queue-missing')
-    return `${error.extra['create']} && tally bucket plan ${bucket}`;
+    return `${error.extra['create']} && tally bucket add ${bucket}`;
   if (error instanceof FaultError && error.code === 'bucket.missing') return `tally bucket remove ${bucket}`;
   return `tally doctor ${bucket}`;
 }

@@ -90,6 +90,6 @@ async function requireConnection(state: StateStore, bucket: string, signal: Abor
   if (connection !== undefined) return connection;
   throw new RequestError(
     'connect.not-applied',
-    `Tally has made nothing in AWS for ${bucket}: see what it would make with \`tally bucket plan ${bucket}\``,
+    `Tally has made nothing in AWS for ${bucket}: see what it would make with \`tally bucket add ${bucket} --plan\``,
   );
 }

@@ -8,13 +8,14 @@ import { docsPage } from '../../domain/doc-pages.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { AwsReads, Provisioner } from '../ports/provision.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
-import { createApply, type Applied, type ApplyOptions } from './apply.ts';
-import { createReadBucketQueue, createWishOf, type Wished, createOwner } from './wishes.ts';
+import { createApply, refuse, type Applied, type ApplyOptions } from './apply.ts';
+import { createReadBucketQueue, createWishOf, type Wished, createOwner, wishOfConnection } from './wishes.ts';
 import { createDiagnose, type Diagnose } from './diagnose.ts';
 import { createConnectLock } from './lock.ts';
 import { createMakeParts } from './make.ts';
 import { createObserve } from './observe.ts';
 import { createPause } from './pause.ts';
+import { sendProbe } from './probe.ts';
 import { createRemoveParts } from './remove.ts';
 import { createSharedReads } from './shared-reads.ts';
 import { createWriteNotification } from './write-notification.ts';
@@ -48,6 +49,8 @@ interface Planned {
 export interface Provisioning {
   /** Reads AWS and says what would change. */
   plan(request: WishRequest, signal?: AbortSignal): Promise<Planned>;
+  /** Throws what would keep an apply from being made. Nothing is written or stored. */
+  check(request: WishRequest, options: ApplyOptions, signal?: AbortSignal): Promise<void>;
   /** One pass of an apply, and the wish that it was for. */
   apply(request: WishRequest, options: ApplyOptions, signal?: AbortSignal): Promise<{ readonly wish: Wish; readonly applied: Applied }>;
   pause(bucket: string, signal: AbortSignal): Promise<ConnectionRecord>;
@@ -56,6 +59,8 @@ export interface Provisioning {
   remove(bucket: string, options: { readonly keepAws: boolean }, signal?: AbortSignal): Promise<readonly Kept[] | undefined>;
   /** Takes away what is left of the sources that the bucket had before, once the gap of the change is closed, and returns what stays. */
   removeEarlier(bucket: string, signal?: AbortSignal): Promise<readonly Kept[] | undefined>;
+  /** Publishes a probe through the bucket's topic, if that is Tally's and one is due. `isLost`: the last one did not arrive. */
+  probe(connection: ConnectionRecord, isLost: boolean, signal?: AbortSignal): Promise<void>;
   /** What is wrong with the connection of a bucket. What cannot be read is a finding too. */
   readonly diagnose: Diagnose;
   /** The same for the watch, by what buckets share as it was up to a minute ago. */
@@ -105,12 +110,16 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
       const notes = makesRule ? busNote(wish, await aws.ruleCount(wish, signal)) : [];
       return { plan: { ...plan, findings: [...plan.findings, ...notes] }, connection, isConnected };
     },
+    async check(request, options, signal) {
+      const { wish, connection } = await wanted(request, signal);
+      refuse(planOf(wish, await observe(wish, signal)), connection, { ...options, asked: request });
+    },
     async apply(request, options, signal) {
       const { wish, record } = await wanted(request, signal);
       if (record === undefined)
         throw new RequestError(
           'bucket.not-connected',
-          `${request.bucket} is not connected: connect it with \`tally bucket add ${request.bucket} --apply\``,
+          `${request.bucket} is not connected: connect it with \`tally bucket add ${request.bucket}\``,
         );
       return { wish, applied: await apply(wish, { ...options, asked: request }, signal) };
     },
@@ -122,6 +131,7 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
       return undefined;
     },
     removeEarlier: (bucket, signal) => removeParts.earlier(bucket, signal),
+    probe: (connection, isLost, signal) => sendProbe({ state, clock, aws }, wishOfConnection(connection), isLost, signal),
     diagnose: diagnoseBy(aws),
     diagnoseSharing: diagnoseBy(createSharedReads(aws, clock)),
   };

@@ -13,8 +13,9 @@ import { afterCheck, isBeingMade, checkDue, type AfterCheck } from '../../domain
 import { troublesOf, type Processes } from '../buckets/processes.ts';
 import type { DueOf, Visit } from '../calendar/sweep.ts';
 import type { GapReports } from '../gaps/reports.ts';
+import { PROBE_LOST } from '../../domain/provisioning/planning/probe.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
-import { openChangeGap } from '../gaps/connection-gaps.ts';
+import { forgetProof, noteArrivals, openChangeGap } from '../gaps/connection-gaps.ts';
 import { markDirty } from '../gaps/stored-gaps.ts';
 import type { Provisioning } from './provisioning.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
@@ -36,19 +37,27 @@ export function createCheckConnection({ state, provisioning, gaps, clock, teleme
   return async function checkConnection(record, signal, known) {
     const { bucket } = record;
     const connection = known ?? (await readRecord(state, refs.connection(bucket), signal));
-    const found = await provisioning.diagnose(record, signal, connection);
+    const { findings: found, passesBoth } = await provisioning.diagnose(record, signal, connection);
     const findings = found.filter((finding) => finding.code !== CLOCK_SKEW);
     if (findings.length < found.length) reportClock(found);
     const nowMs = clock.nowMs();
     // parts are missing rightfully
     if (isBeingMade(connection, nowMs)) return found;
-    const after = afterCheck(record.connectionCheck, { findings, connection, nowMs });
+    const after = afterCheck(record.connectionCheck, {
+      findings,
+      passesBoth,
+      connection,
+      isProven: record.provenAtMs !== undefined,
+      nowMs,
+    });
     await openGap(record, after, signal);
     const { check } = after;
     await updateRecord(state, refs.bucket(bucket), (current) =>
       current?.source === record.source && current.topicArn === record.topicArn ? { ...current, connectionCheck: check } : undefined,
     );
     if (check.state !== record.connectionCheck?.state) report(bucket, check);
+    // what has arrived may be proof now that the configuration was read
+    if (passesBoth && record.provenAtMs === undefined) await noteArrivals({ state, clock }, record, []);
     return found;
   };
 
@@ -77,11 +86,17 @@ export function createCheckConnection({ state, provisioning, gaps, clock, teleme
         return;
       }
       case 'restored':
-        await openChangeGap({ state, clock }, record, {
-          reason: 'the connection of the bucket was broken until now',
-          unproven: record.provenAtMs === undefined ? 'events' : 'none',
-        });
+        await restored(record);
     }
+  }
+
+  /** What proved the connection before it broke does not count any more. */
+  async function restored(record: BucketRecord): Promise<void> {
+    const { provenAtMs, connectionCheck } = record;
+    const isProven = provenAtMs !== undefined && provenAtMs >= (connectionCheck?.brokenSinceMs ?? 0);
+    const reason = 'the connection of the bucket was broken until now';
+    await openChangeGap({ state, clock }, record, { reason, unproven: isProven ? 'none' : 'events' });
+    if (!isProven) await forgetProof({ state, clock }, record.bucket);
   }
 }
 
@@ -115,7 +130,7 @@ export function createVisitConnection({
   provisioning,
   telemetry,
 }: DueDependencies & {
-  readonly provisioning: Pick<Provisioning, 'removeEarlier'>;
+  readonly provisioning: Pick<Provisioning, 'removeEarlier' | 'probe'>;
   readonly telemetry: Pick<Telemetry, 'info' | 'warn'>;
   readonly checkConnection: CheckConnection;
   /** For the checks that come each hour: what buckets share may have been read up to a minute ago. */
@@ -131,9 +146,28 @@ export function createVisitConnection({
     const findings = await (due === 'hourly' ? checkSharing : checkConnection)(record, signal, connection);
     const unanswered = findings.find(({ code }) => code === 'connect.unavailable' || code === 's3.unavailable');
     if (unanswered !== undefined) throw new FaultError('connect.unavailable', unanswered.what);
-    if ((connection?.earlier ?? []).length > 0) await removeEarlier(bucket, signal);
+    if (connection !== undefined) await followUp(connection, findings, signal);
     return 0;
   };
+
+  async function followUp(connection: ConnectionRecord, findings: readonly Finding[], signal: AbortSignal): Promise<void> {
+    const { bucket, state: reached, earlier = [] } = connection;
+    if (earlier.length > 0) await removeEarlier(bucket, signal);
+    if (reached === 'applied') await probe(connection, findings, signal);
+  }
+
+  async function probe(connection: ConnectionRecord, findings: readonly Finding[], signal: AbortSignal): Promise<void> {
+    try {
+      await provisioning.probe(
+        connection,
+        findings.some(({ code }) => code === PROBE_LOST),
+        signal,
+      );
+    } catch (error) {
+      if (!(error instanceof RequestError)) throw error;
+      telemetry.warn('the topic of the bucket is not probed', { bucket: connection.bucket, reason: printable(error.message) });
+    }
+  }
 
   async function removeEarlier(bucket: string, signal: AbortSignal): Promise<void> {
     try {
@@ -142,7 +176,7 @@ export function createVisitConnection({
         telemetry.info('the parts of the earlier source are taken away', { bucket, kept: kept.map(({ name }) => name) });
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
-      // another process changes connections, or this one may not: the doctor names what is left over
+      // another process changes connections, or this one may not: the next visit tries again
       telemetry.warn('the parts of the earlier source are left over', { bucket, reason: printable(error.message) });
     }
   }

@@ -95,7 +95,7 @@ interface Seen<Item> {
 
 /** Creates the error. Its text names what was seen, and leads to a new plan: it prints nothing that writes. */
 export function changedMeanwhile<Item>({ bucket, what, before, now, ...of }: Seen<Item>): RequestError {
-  const command = `tally bucket plan ${bucket}`;
+  const command = `tally bucket add ${bucket} --plan`;
   const seen = now === undefined ? 'this version does not know the form that it has now' : seenText(before, now, of);
   return new RequestError(
     'connect.changed-meanwhile',

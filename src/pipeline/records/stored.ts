@@ -5,6 +5,7 @@ import { bucketRecordSchema, unconnectedSchema } from '../../domain/bucket.ts';
 import { processRecordSchema } from '../../domain/process-record.ts';
 import { queueRecordId, queueRecordSchema } from '../../domain/queue-record.ts';
 import { connectionSchema, installationSchema } from '../../domain/provisioning/connection.ts';
+import { probeRecordSchema } from '../../domain/provisioning/planning/probe.ts';
 import { FaultError } from '../../domain/fault.ts';
 import { markHistorySchema, markSchema } from '../../domain/gaps/dirty.ts';
 import { keyRecordSchema, userKeysSchema } from '../../domain/identity/api-key.ts';
@@ -70,6 +71,7 @@ export const refs = {
   access: { id: 'access', kind: 'access', schema: policySchema } as const,
   eventHour: (hourMs: number, worker: string) =>
     ({ id: `${eventHourIdOf(hourMs)}:${worker}`, kind: 'event-hour', schema: eventHourSchema }) as const,
+  probe: (topicArn: string) => ({ id: `probe:${topicArn}`, kind: 'probe', schema: probeRecordSchema }) as const,
   queue: (queueUrl: string) => ({ id: queueRecordId(queueUrl), kind: 'queue', schema: queueRecordSchema }) as const,
 };
 

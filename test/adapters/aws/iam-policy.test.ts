@@ -129,8 +129,8 @@ describe.skipIf(!awsEndpoint())('what tally iam-policy prints', () => {
     async (source, { onTestFinished: afterwards }) => {
       const { aws, iam, bucket, ask } = await startWorld(source, true, afterwards);
       const ours = `/v1/buckets/${bucket}`;
-      await ask('POST', '/v1/buckets', { bucket, source, reindex: false });
-      const { token } = await ask('GET', `${ours}/plan`);
+      const { token } = await ask('GET', `${ours}/plan?source=${source}`);
+      await ask('POST', '/v1/buckets', { bucket, source, reindex: false, plan: token });
       await until('it is applied', async () => (await ask('POST', `${ours}/apply`, { plan: token }))['state'] === 'applied');
       await aws.put(bucket, 'delivered.txt', 'x');
       await until('the index has it', async () =>
@@ -175,10 +175,10 @@ describe.skipIf(!awsEndpoint())('what tally iam-policy prints', () => {
       const { aws, iam, bucket, queue, topicArn, ask, has, letters, person } = await startWorld(source, false, afterwards);
       const ours = `/v1/buckets/${bucket}`;
       const apply = async (): Promise<void> => {
-        const { token } = await ask('GET', `${ours}/plan`);
-        expect(await ask('POST', `${ours}/apply`, { plan: token })).toMatchObject({ state: 'applied' });
+        const { token } = await ask('GET', `${ours}/plan?wired_by_hand=false`);
+        expect(await ask('POST', `${ours}/apply`, { plan: token, wired_by_hand: false })).toMatchObject({ state: 'applied' });
       };
-      await ask('POST', '/v1/buckets', { bucket, source, enrich: 'tags' });
+      await ask('POST', '/v1/buckets', { bucket, source, enrich: 'tags', wired_by_hand: true });
       // nothing else announces these objects, and the emulator's own events do not name a state exactly, as those of S3 do
       await aws.sendBodies(queue.url, [await putExactly(aws, bucket, 'exact.txt')]);
       await has(['before.txt', 'exact.txt']);
@@ -217,11 +217,11 @@ describe.skipIf(!awsEndpoint())('what tally iam-policy prints', () => {
       const versions = source === 'eventbridge' ? [`EnrichDocuments: s3:GetObjectVersion arn:aws:s3:::${bucket}/*`] : [];
       expect(iam.unused('process')).toEqual(versions);
 
-      await person(['bucket', 'add', bucket, '--source', source, '--no-reindex']);
       // the requests of a plan are the same for everybody who applies it: each day a person applies that of one source
+      const add = ['bucket', 'add', bucket, '--source', source, '--no-reindex'];
+      const { token } = JSON.parse(await person([...add, '--plan', '--json'])) as { readonly token: string };
       if (isLong || source === 'notification') {
-        const { token } = JSON.parse(await person(['bucket', 'plan', bucket, '--json'])) as { readonly token: string };
-        await person(['bucket', 'apply', bucket, '--plan', token]);
+        await person([...add, '--agree', token]);
         await person(['bucket', 'remove', bucket, '--yes']);
       }
       expect([...iam.refused]).toEqual([]);

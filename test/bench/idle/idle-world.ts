@@ -87,7 +87,7 @@ export async function openIdleWorld(buckets: number, openSearchUrl: string | und
     await store.setup.prepare();
     await aws.ask({ kind: 'create-buckets', buckets: [first] });
     const registry = startProcess([...nodeOptions(), MAIN, 'serve'], { ...env, ...ANY_ADDRESSES, TALLY_ROLES: 'http' });
-    await addBucket(registry, env, [first, '--apply', '--no-reindex']);
+    await addBucket(registry, env, [first, '--no-reindex']);
     const record = await readRecord(store.state, refs.bucket(first));
     const connection = await readRecord(store.state, refs.connection(first));
     if (record === undefined || connection === undefined) throw new Error(`${first} was not connected`);

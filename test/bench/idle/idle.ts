@@ -27,7 +27,7 @@ export const idleBench = commandOf<IdleOptions>({
     countOption('--minutes <count>', 'of that time, which are measured', [1, 1_440], 60),
   ],
   help: `
-The first bucket is connected by a notification (\`tally bucket add --apply\`) to
+The first bucket is connected by a notification (\`tally bucket add\`) to
 an AWS of the bench's: fauxqs, which knows no EventBridge and no CloudTrail. The
 others are made like it. All are empty. Their records are then made to be a month old, with the checks of
 each spread over the interval of that check: so an hour has its share of what

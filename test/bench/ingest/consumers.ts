@@ -105,7 +105,7 @@ async function startTally(options: ConsumerOptions, { url, prefix, remove }: Ind
   };
   try {
     // a worker is measured without a registry
-    await addBucket(serve('http'), env, [BUCKET, '--no-reindex']);
+    await addBucket(serve('http'), env, [BUCKET, '--no-reindex', '--wired-by-hand']);
     for (let number = 0; number < options.workers; number += 1) workers.push(serve('ingest'));
     for (const worker of workers) healthUrls.push((await servedAt(worker)).healthUrl);
     for (const [at, worker] of workers.entries()) await untilReady(worker, async () => answersReady(`${healthUrls[at]}/readyz`));

@@ -95,7 +95,7 @@ export async function measureBare(
 export async function measureReindex(world: BenchWorld, options: CaseOptions, wanted: Fingerprint) {
   const { name, bucket, objects, latency, enrich = 'none' } = options;
   const worker = await world.startWorker(options.nodeArguments);
-  await worker.ask('POST', '/v1/buckets', { bucket, source: 'notification', reindex: false, enrich });
+  await worker.ask('POST', '/v1/buckets', { bucket, source: 'notification', reindex: false, wired_by_hand: true, enrich });
   // what starting costs is not what re-indexing costs, nor what a first message does
   const warm = options.withLiveEvents === true ? probeLag(world.live) : undefined;
   await delay(START_MS);

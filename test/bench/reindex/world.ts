@@ -72,7 +72,7 @@ export async function openWorld(openSearchUrl: string): Promise<BenchWorld> {
     async startWorker(nodeArguments = []) {
       const worker = await startWorker({ ...givenSettings(), ...env }, nodeArguments);
       workers.add(worker);
-      await worker.ask('POST', '/v1/buckets', { bucket: LIVE_BUCKET, source: 'notification', reindex: false });
+      await worker.ask('POST', '/v1/buckets', { bucket: LIVE_BUCKET, source: 'notification', reindex: false, wired_by_hand: true });
       return worker;
     },
     async emptyIndex(bucket) {

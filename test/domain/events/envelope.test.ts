@@ -82,7 +82,7 @@ describe('each envelope', () => {
 
   test('S3’s test event is known, raw and in an envelope', () => {
     expect(unwrap(JSON.stringify(testEvent))).toEqual({ kind: 'test-event', bucket: 'media' });
-    expect(unwrap(JSON.stringify(inEnvelope(testEvent)))).toEqual({ kind: 'test-event', bucket: 'media' });
+    expect(unwrap(JSON.stringify(inEnvelope(testEvent)))).toEqual({ kind: 'test-event', bucket: 'media', topicArn: TOPIC });
     expect(unwrap(JSON.stringify({ ...testEvent, Bucket: '../x' }))).toEqual({ kind: 'test-event' });
   });
 

@@ -64,7 +64,7 @@ describe('after a check', () => {
     before: ConnectionCheck | undefined,
     findings: readonly Finding[],
     connection: Parameters<typeof checkDue>[1] = applied,
-  ) => afterCheck(before, { findings, connection, nowMs: NOW });
+  ) => afterCheck(before, { findings, passesBoth: false, isProven: true, connection, nowMs: NOW });
 
   it('a connection that breaks opens a gap at once, and one more when it is in order again', () => {
     const first = checkedAfter(checked('ok'), [finding('degraded'), finding('broken')]);
@@ -83,12 +83,12 @@ describe('after a check', () => {
     const gaps: string[] = [];
     for (let hours = 0; hours <= 72; hours += 1) {
       const findings = [hours % 5 === 4 ? finding('unknown') : finding('broken')];
-      const after = afterCheck(check, { findings, connection: applied, nowMs: NOW + hours * HOUR_MS });
+      const after = afterCheck(check, { passesBoth: false, isProven: true, findings, connection: applied, nowMs: NOW + hours * HOUR_MS });
       ({ check } = after);
       if (after.gap !== undefined) gaps.push(`${after.gap} ${hours}`);
     }
     expect(gaps).toEqual(['lost 0']);
-    const after = afterCheck(check, { findings: [], connection: applied, nowMs: NOW + 73 * HOUR_MS });
+    const after = afterCheck(check, { passesBoth: false, isProven: true, findings: [], connection: applied, nowMs: NOW + 73 * HOUR_MS });
     expect(after.gap).toBe('restored');
   });
 
@@ -111,7 +111,10 @@ describe('after a check', () => {
   });
 
   it('a bucket for which nothing was made is shown, and opens no gap', () => {
-    expect(afterCheck(checked('ok'), { findings: [finding('broken')], connection: undefined, nowMs: NOW }).gap).toBeUndefined();
+    expect(
+      afterCheck(checked('ok'), { passesBoth: false, isProven: false, findings: [finding('broken')], connection: undefined, nowMs: NOW })
+        .gap,
+    ).toBeUndefined();
   });
 
   it('keeps since when, and the first findings only', () => {

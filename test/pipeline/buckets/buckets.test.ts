@@ -133,7 +133,6 @@ describe('connecting a bucket', () => {
 
   it.each([
     ['bucket.missing', { bucket: 'nowhere' }],
-    ['request.invalid', { source: 'topic' as const, topic_arn: `${TOPIC}:missing` }],
     ['request.invalid', { source: 'topic' as const, topic_arn: `${TOPIC}.fifo` }],
     ['request.invalid', { source: 'topic' as const }],
   ])('is refused with %s, and nothing is stored: %j', async (code, request) => {

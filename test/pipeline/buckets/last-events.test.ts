@@ -1,6 +1,6 @@
 import { describe, expect, it, test } from 'vitest';
 import type { BucketRecord } from '../../../src/domain/bucket.ts';
-import type { ChangeRecord } from '../../../src/domain/events/record.ts';
+import { changes, type Change, type ChangeRecord } from '../../../src/domain/events/record.ts';
 import type { DirtyMark } from '../../../src/domain/gaps/dirty.ts';
 import { markSeenAt } from '../../support/fakes/gap-records.ts';
 import { createLastEvents } from '../../../src/pipeline/buckets/last-events.ts';
@@ -13,7 +13,7 @@ const DAY_MS = 86_400_000;
 
 const photos = recordOf('photos');
 
-const native = (bucket: string) => ({ bucket, dialect: 'native' }) as const;
+const native = (bucket: string) => ({ bucket, dialect: 'native', change: changes.created }) as const;
 
 test('the last event of a bucket is stored once for many, never earlier than it was, and not for one that is gone', async () => {
   const { state } = createMemoryStore();
@@ -101,7 +101,7 @@ it('Fix: is not after the present once a clock that was fast is right again, nor
   const record = { ...photos, lastEventAtMs: ahead.atMs, eventQueues: [ahead], rhythm };
   await state.put({ id: 'bucket:photos', kind: 'bucket', record }, null);
   const lastEvents = createLastEvents({ state, clock });
-  lastEvents.seen({ bucket: 'photos', dialect: 'native' }, { queueUrl: ahead.queueUrl, sentAtMs: clock.nowMs() });
+  lastEvents.seen(native('photos'), { queueUrl: ahead.queueUrl, sentAtMs: clock.nowMs() });
   await lastEvents.store();
   expect(await readRecord(state, refs.bucket('photos'))).toMatchObject({
     lastEventAtMs: clock.nowMs(),
@@ -118,7 +118,7 @@ it('Fix: is stored at once for the first event, and later ones once a minute', a
   const times: (number | undefined)[] = [];
   const firstMs = clock.nowMs();
   for (let count = 0; count < 7; count += 1) {
-    lastEvents.seen({ bucket: 'photos', dialect: 'native' }, { queueUrl: 'http://q/one', sentAtMs: clock.nowMs() });
+    lastEvents.seen(native('photos'), { queueUrl: 'http://q/one', sentAtMs: clock.nowMs() });
     await lastEvents.store();
     times.push((await readRecord(state, refs.bucket('photos')))?.lastEventAtMs);
     await clock.advance(10_000);
@@ -128,9 +128,16 @@ it('Fix: is stored at once for the first event, and later ones once a minute', a
 
 describe('an event', () => {
   const WAY_MS = 1_800_000_000_000;
-  type Way = Pick<BucketRecord, 'source'> & Partial<Pick<BucketRecord, 'waySinceMs' | 'createdAtMs'>>;
-  type Event = Pick<ChangeRecord, 'dialect' | 'eventTimeMs'> & { readonly sentAtMs: number };
+  type Way = Pick<BucketRecord, 'source'> & Partial<BucketRecord>;
+  type Event = Pick<ChangeRecord, 'dialect' | 'eventTimeMs'> & {
+    readonly sentAtMs: number;
+    readonly topicArn?: string;
+    readonly change?: Change;
+  };
   const changed: Way = { source: 'eventbridge', waySinceMs: WAY_MS };
+  const TOPIC = 'arn:aws:sns:eu-west-1:123456789012:events';
+  const ofTopic: Way = { source: 'notification', topicArn: TOPIC };
+  const checked = { state: 'ok' as const, sinceMs: 0, findings: [], passesBoth: true as const };
 
   async function after(way: Way, events: readonly Event[], gap?: Partial<DirtyMark>) {
     const { state } = createMemoryStore();
@@ -139,7 +146,8 @@ describe('an event', () => {
     await state.put({ id: 'bucket:photos', kind: 'bucket', record: { ...photos, ...way } }, null);
     if (gap !== undefined) await state.put({ id: unproven.id, kind: 'gap', record: { ...unproven, ...gap } }, null);
     const lastEvents = createLastEvents({ state, clock });
-    for (const { sentAtMs, ...event } of events) lastEvents.seen({ bucket: 'photos', ...event }, { queueUrl: 'http://q/one', sentAtMs });
+    for (const { sentAtMs, topicArn, ...event } of events)
+      lastEvents.seen({ ...native('photos'), ...event }, { queueUrl: 'http://q/one', sentAtMs }, topicArn);
     await lastEvents.store();
     const record = await readRecord(state, refs.bucket('photos'));
     return { isProven: record?.provenAtMs !== undefined, gap: await readRecord(state, refs.gap(unproven.id)) };
@@ -161,7 +169,31 @@ describe('an event', () => {
     ['in the form of the old way does not prove it', false, changed, [{ dialect: 'native', sentAtMs: WAY_MS + 60_000 }]],
     ['of a trail does not prove a notification', false, { source: 'notification' }, [{ dialect: 'trail', sentAtMs: WAY_MS }]],
     ['of a transformer proves a routed source', true, { source: 'routed' }, [{ dialect: 'synthetic', sentAtMs: WAY_MS }]],
-    ['of S3 proves a topic', true, { source: 'topic' }, [{ dialect: 'native', sentAtMs: WAY_MS }]],
+    ['of S3 through the topic of the bucket proves it', true, ofTopic, [{ dialect: 'native', sentAtMs: WAY_MS, topicArn: TOPIC }]],
+    ['through another topic does not prove it', false, ofTopic, [{ dialect: 'native', sentAtMs: WAY_MS, topicArn: `${TOPIC}-2` }]],
+    ['through no topic does not prove it', false, ofTopic, [{ dialect: 'native', sentAtMs: WAY_MS }]],
+    ['of a created object alone does not prove a topic of others', false, { source: 'topic' }, [{ dialect: 'native', sentAtMs: WAY_MS }]],
+    [
+      'of a created object and one of a removed object prove a topic of others',
+      true,
+      { source: 'topic' },
+      [
+        { dialect: 'native', sentAtMs: WAY_MS },
+        { dialect: 'native', sentAtMs: WAY_MS, change: changes.markerCreated },
+      ],
+    ],
+    [
+      'proves a topic of others whose configuration was read and sends all',
+      true,
+      { source: 'topic', waySinceMs: WAY_MS, connectionCheck: { ...checked, atMs: WAY_MS } },
+      [{ dialect: 'native', sentAtMs: WAY_MS }],
+    ],
+    [
+      'does not prove one whose configuration was read before the change',
+      false,
+      { source: 'topic', waySinceMs: WAY_MS, connectionCheck: { ...checked, atMs: WAY_MS - 1 } },
+      [{ dialect: 'native', sentAtMs: WAY_MS }],
+    ],
     [
       'whose time has no milliseconds proves it',
       true,

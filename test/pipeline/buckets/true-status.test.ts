@@ -22,7 +22,8 @@ import { createCloseGaps } from '../../../src/pipeline/calendar/close-gaps.ts';
 import { createVisitFull } from '../../../src/pipeline/calendar/sweep-full.ts';
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
 import { keepHeld } from '../../../src/pipeline/gaps/stored-gaps.ts';
-import { noteProof, openNeverCompared } from '../../../src/pipeline/gaps/connection-gaps.ts';
+import { changes } from '../../../src/domain/events/record.ts';
+import { noteArrivals, openNeverCompared } from '../../../src/pipeline/gaps/connection-gaps.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createCheckConnection, createVisitConnection } from '../../../src/pipeline/provision/watch.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
@@ -133,13 +134,19 @@ async function createWorld() {
   const statuses = createBucketStatuses({ state, clock, processes, compareIntervalMs: WEEK_MS });
   const lastEvents = createLastEvents({ state, clock });
   let findings: readonly Finding[] = [];
-  const checkConnection = createCheckConnection({ state, gaps, clock, telemetry, provisioning: { diagnose: async () => found() } });
+  const checkConnection = createCheckConnection({
+    state,
+    gaps,
+    clock,
+    telemetry,
+    provisioning: { diagnose: async () => ({ findings: found(), passesBoth: true }) },
+  });
   const visitConnection = createVisitConnection({
     state,
     clock,
     telemetry,
     processes,
-    provisioning: { removeEarlier: async () => undefined },
+    provisioning: { removeEarlier: async () => undefined, probe: async () => undefined },
     checkConnection,
     checkSharing: checkConnection,
   });
@@ -255,7 +262,7 @@ async function createWorld() {
     const record = await readRecord(state, refs.bucket(BUCKET));
     if (record !== undefined) {
       // S3's test event arrives by parts that are in order
-      if (found().every(({ severity }) => severity === 'degraded')) await noteProof({ state, clock }, record);
+      if (found().every(({ severity }) => severity === 'degraded')) await noteArrivals({ state, clock }, record, ['created', 'removed']);
       await visitConnection(record, never);
       await visitFull(record, never);
     }
@@ -273,7 +280,10 @@ async function createWorld() {
       queue.set(`${version}`, { key, fromMs: clock.monotonicMs() });
       known.add(key);
       await run(105_000);
-      lastEvents.seen({ bucket: BUCKET, dialect: 'native' }, { queueUrl: 'http://queue', sentAtMs: clock.nowMs() });
+      lastEvents.seen(
+        { bucket: BUCKET, dialect: 'native', change: changes.created },
+        { queueUrl: 'http://queue', sentAtMs: clock.nowMs() },
+      );
     }
     if (event !== 'reported') return;
     if (differing().includes(key)) known.add(key);
@@ -384,7 +394,7 @@ describe('the status of a bucket in a world that changes', () => {
     ['waiting', [...repaired, { kind: 'process', fault: 'killed' }, arrives]],
     ['waiting', [...repaired, { kind: 'process', fault: 'index' }, arrives, { kind: 'process', fault: 'none' }]],
     ['events_lost', [...repaired, { kind: 'process', fault: 'queue' }]],
-    ['gap_open', [...repaired, { kind: 'process', fault: 'queue' }, arrives, { kind: 'process', fault: 'none' }]],
+    ['events_unproven', [...repaired, { kind: 'process', fault: 'queue' }, arrives, { kind: 'process', fault: 'none' }]],
     ['differs', [...repaired, { kind: 'process', fault: 'enrichment' }, arrives]],
     ['gap_open', [...repaired, { kind: 'process', fault: 'enrichment' }, arrives, minute, { kind: 'process', fault: 'none' }]],
     ['degraded', [...repaired, { kind: 'wiring', severity: 'degraded' }, { kind: 'pass', forMs: 7 * HOUR_MS }]],

@@ -57,7 +57,7 @@ async function startIdle(buckets: number) {
       clock,
       telemetry,
       processes,
-      provisioning: { removeEarlier: async () => undefined },
+      provisioning: { removeEarlier: async () => undefined, probe: async () => undefined },
       checkConnection,
       checkSharing: checkConnection,
     }),

@@ -31,6 +31,23 @@ describe('a turn that applies', () => {
     expect(world.s3.heads).toEqual(['phantom']);
   });
 
+  it.each(['apply', 'report'] as const)('asks about each change whose time is known: %s', async (mode) => {
+    const world = await createReindexWorld();
+    const at = (lastModifiedMs: number, more = {}) => ({ lastModifiedMs, ...more });
+    world.put('missing', at(1_000_000));
+    const stale = world.put('stale', at(2_000_000));
+    await world.index('stale', { ...stale, etag: 'old' });
+    // moved by a lifecycle rule, uploaded in parts, and deleted
+    const moved = world.put('moved', at(3_000_000, { storageClass: 'GLACIER' }));
+    await world.index('moved', { ...moved, storageClass: 'STANDARD' });
+    world.put('parts', at(4_000_000, { etag: `${'0'.repeat(32)}-2` }));
+    await world.index('phantom', present);
+    const running = world.run({ mode });
+    await world.clock.advance(10_000);
+    await running;
+    expect(world.questioned.toSorted((a, b) => a - b)).toEqual([1_000_000, 2_000_000]);
+  });
+
   it('writes from the listing at D − M, and tombstones at D − M of their HEAD', async () => {
     const world = await createReindexWorld();
     world.put('a', { etag: 'abc', sizeBytes: 0, storageClass: 'GLACIER' });

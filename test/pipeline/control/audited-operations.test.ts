@@ -113,7 +113,7 @@ async function startWorld() {
   };
   const store = { ...createMemoryStore(), audit: { ...audit, append } };
   const world = createControlWorld({ store, buckets: ['photos', 'spare', 'videos', 'applied', 'paused'] });
-  const { state, objects, clock, connectBucket, deadLetters, queues, aws, provisioning, operations, telemetry } = world;
+  const { state, objects, clock, connectBucket, deadLetters, queues, provisioning, operations, telemetry } = world;
   for (const bucket of ['photos', 'spare', 'applied', 'paused']) await connectBucket.connect({ bucket }, 'test');
   await queues.send(QUEUE, { body: 'no event', attributes: {} });
   const [message] = await queues.receive(QUEUE, { visibilityS: 60, max: 1 });
@@ -130,7 +130,6 @@ async function startWorld() {
   const grant = { who: 'everyone', where: 'spare', grantedBy: 'root@build-1', createdAtMs: clock.nowMs(), source: 'command' } as const;
   await createStoredGrants({ state, clock }).change(() => [grant]);
   for (const bucket of ['applied', 'paused']) {
-    aws.parts.notifications.set(bucket, { entries: [], eventBridge: false });
     await provisioning.apply({ bucket }, {});
     await removeRecord(state, markId(bucket));
   }

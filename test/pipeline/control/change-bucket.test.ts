@@ -1,13 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
+import { RequestError } from '../../../src/domain/request-error.ts';
+import { allTo, theirs } from '../provision/world.ts';
 import { createControlWorld } from '../../support/worlds/control.ts';
 
 const signal = new AbortController().signal;
-const MINUTE_MS = 60_000;
 
 async function startConnected() {
   const world = { ...createControlWorld(), gap: async () => (await world.allGaps())[0] };
-  await world.add({ bucket: 'photos' }, 'test');
+  await world.connectBucket.connect({ bucket: 'photos' }, 'test');
   await world.run(5);
   expect(await world.gap()).toBeUndefined();
   return { ...world, before: (await world.allJobs()).length };
@@ -23,19 +24,6 @@ describe('a change of a bucket', () => {
     await world.run(60);
     expect(await world.gap()).toBeUndefined();
     expect((await world.allJobs()).slice(world.before)).toMatchObject([{ prefix: '', mode: 'apply', requestedBy: 'gap' }]);
-  });
-
-  it('opens the same gap where it is added again with another source or topic, and none with the same', async () => {
-    for (const [request, isOpen] of [
-      [{ source: 'eventbridge' }, true],
-      [{ source: 'topic', topic_arn: THEIR_TOPIC }, true],
-      [{ source: 'notification' }, false],
-    ] as const) {
-      const world = await startConnected();
-      await world.add({ bucket: 'photos', ...request }, 'test');
-      const untilMs = isOpen ? world.clock.nowMs() + 7 * MINUTE_MS : undefined;
-      expect({ request, untilMs: (await world.gap())?.waits?.untilMs }).toEqual({ request, untilMs });
-    }
   });
 
   it('of its source and an apply within minutes need one job together', async () => {
@@ -92,7 +80,6 @@ describe('a change of a bucket', () => {
     [{ source: 'topic' as const }, /must be given/],
     [{ source: 'topic' as const, topic_arn: null }, /must be given/],
     [{ source: 'topic' as const, topic_arn: `${THEIR_TOPIC}.fifo` }, /standard topics only/],
-    [{ source: 'topic' as const, topic_arn: `${THEIR_TOPIC}:missing` }, /there is no topic/],
   ])('is refused if it cannot be: %j', async (request, message) => {
     const world = await startConnected();
     const before = await world.record();
@@ -105,20 +92,59 @@ describe('a change of a bucket', () => {
 });
 
 describe('a new bucket whose parts are made', () => {
-  it('is made only as in the plan that was agreed to', async () => {
+  it.each<[string, (world: ReturnType<typeof createControlWorld>) => unknown, object, string]>([
+    ['of which another plan was agreed to', () => undefined, { plan: 'another' }, 'connect.plan-outdated'],
+    [
+      'that touches what others have',
+      ({ aws }) => aws.parts.notifications.set('photos', { entries: theirs, eventBridge: false }),
+      {},
+      'connect.plan-needed',
+    ],
+    [
+      'whose plan is blocked',
+      ({ aws }) => aws.parts.notifications.set('photos', { entries: [allTo(THEIR_TOPIC)], eventBridge: false }),
+      {},
+      'connect.overlap',
+    ],
+  ])('is refused, and nothing is stored: one %s', async (_, prepare, request, code) => {
     const world = createControlWorld();
-    await world.add({ bucket: 'photos', apply: true }, 'test');
+    prepare(world);
+    await expect(world.add({ bucket: 'photos', ...request }, 'test')).rejects.toMatchObject({ code });
+    expect([await world.record(), await world.allGaps(), await world.allJobs()]).toEqual([undefined, [], []]);
+    expect(world.aws.writes).toEqual([]);
+  });
+
+  it('is made as in the plan that was agreed to', async () => {
+    const world = createControlWorld();
     const { token } = await world.connections.plan('photos', {}, signal);
-    const outdated = world.connections.applyAdded({ bucket: 'photos', plan: 'another' }, 'test', signal);
-    await expect(outdated).rejects.toMatchObject({ code: 'connect.plan-outdated' });
-    expect(await world.connections.applyAdded({ bucket: 'photos', plan: token }, 'test', signal)).toMatchObject({ state: 'applied' });
+    expect(await world.add({ bucket: 'photos', plan: token }, 'test')).toMatchObject({ connection: { state: 'applied' } });
+  });
+
+  it('is left to the person who wired it, and nothing is written', async () => {
+    const world = createControlWorld();
+    expect(await world.add({ bucket: 'photos', wired_by_hand: true }, 'test')).toMatchObject({ connection: { state: 'applied' } });
+    expect(world.aws.writes).toEqual([]);
+  });
+
+  it('keeps its record as it is until the parts of another source are made', async () => {
+    const world = createControlWorld();
+    await world.add({ bucket: 'photos' }, 'test');
+    world.aws.before = (call) => {
+      if (call === 'putRule') throw new RequestError('connect.denied', 'no');
+    };
+    const { token } = await world.connections.plan('photos', { source: 'eventbridge' }, signal);
+    const asked = { bucket: 'photos', source: 'eventbridge', plan: token } as const;
+    await expect(world.add(asked, 'test')).rejects.toMatchObject({ code: 'connect.denied' });
+    expect(await world.record()).toMatchObject({ source: 'notification' });
+    world.aws.before = () => undefined;
+    await world.add(asked, 'test');
+    expect(await world.record()).toMatchObject({ source: 'eventbridge' });
   });
 
   it('is indexed at once by a job that proves nothing, and proven by exactly one more when the change has taken effect', async () => {
     const world = createControlWorld();
-    await world.add({ bucket: 'photos', apply: true }, 'test');
+    await world.add({ bucket: 'photos' }, 'test');
     expect(await world.allJobs()).toMatchObject([{ now: true, prefix: '', mode: 'apply' }]);
-    expect(await world.connections.applyAdded({ bucket: 'photos' }, 'test', signal)).toMatchObject({ state: 'applied' });
     await world.run(6);
     expect(await world.allGaps()).toHaveLength(1);
     expect(await world.allJobs()).toHaveLength(1);

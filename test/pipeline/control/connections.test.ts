@@ -4,6 +4,7 @@ import { FaultError } from '../../../src/domain/fault.ts';
 import type { Trouble } from '../../../src/domain/process-record.ts';
 import { RequestError } from '../../../src/domain/request-error.ts';
 import { createConnections } from '../../../src/pipeline/control/connections.ts';
+import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
 import { createControlWorld } from '../../support/worlds/control.ts';
@@ -14,12 +15,18 @@ const signal = new AbortController().signal;
 /** What another process knows of itself. */
 const told = (seenAtMs: number, trouble: Trouble) => ({ worker: 'other', seenAtMs, receives: [], troubles: [trouble], hidden: [] });
 
+/** An event has arrived. */
+const prove = (state: StateStore) => updateRecord(state, refs.bucket('photos'), (record) => record && { ...record, provenAtMs: 1 });
+
 async function startWorld() {
   const world = createControlWorld();
   await world.connectBucket.connect({ bucket: 'photos' }, 'test');
   return {
     ...world,
-    connections: createConnections({ ...world, checkConnection: (record, during) => world.provisioning.diagnose(record, during) }),
+    connections: createConnections({
+      ...world,
+      checkConnection: async (record, during) => (await world.provisioning.diagnose(record, during)).findings,
+    }),
   };
 }
 
@@ -36,8 +43,10 @@ describe('the doctor', () => {
   });
 
   it('says of a bucket whose list is denied that nothing can repair its index', async () => {
-    const { storage, connections } = await startWorld();
+    const { state, storage, connections } = await startWorld();
     await connections.apply('photos', {}, 'test', signal);
+    expect(await connections.diagnose('photos', signal)).toMatchObject({ status: 'unknown', findings: [{ code: 'connect.unproven' }] });
+    await prove(state);
     expect(await connections.diagnose('photos', signal)).toMatchObject({ status: 'ok', findings: [] });
     storage.firstKey = () => Promise.reject(new FaultError('object.denied', 'ListObjectsV2 photos: 403 AccessDenied'));
     const { status, findings } = await connections.diagnose('photos', signal);
@@ -54,6 +63,7 @@ describe('the doctor', () => {
   it('says once what keeps both events and the list', async () => {
     const { clock, state, storage, connections } = await startWorld();
     await connections.apply('photos', {}, 'test', signal);
+    await prove(state);
     storage.firstKey = () => Promise.reject(new FaultError('s3.throttled', 'so'));
     // it may pass, so that it is no defect of the connection
     expect(await connections.diagnose('photos', signal)).toMatchObject({ status: 'unknown', findings: [{ code: 's3.throttled' }] });

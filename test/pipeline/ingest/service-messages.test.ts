@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { bucketSources } from '../../../src/domain/bucket.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
-import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { probeText } from '../../../src/domain/events/probe.ts';
+import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { BUCKET, createIngestWorld } from '../../support/worlds/ingest.ts';
 
 const TOPIC = 'arn:aws:sns:eu-west-1:123456789012:events';
@@ -11,14 +12,16 @@ const confirmation = (topicArn: string) =>
 const connected = () => createIngestWorld({ bucket: { source: 'topic', topicArn: TOPIC } });
 
 const testEvent = JSON.stringify({ Service: 'Amazon S3', Event: 's3:TestEvent', Bucket: BUCKET });
+const fromTopic = (message: string, topicArn: string) => JSON.stringify({ Type: 'Notification', TopicArn: topicArn, Message: message });
 const unsubscribed = JSON.stringify({ Type: 'UnsubscribeConfirmation', TopicArn: TOPIC, Token: 't' });
 
 describe('S3’s test event', () => {
   it.each(bucketSources)(
     'is acknowledged and counted, and proves that events arrive by a notification or a topic, and nothing of another source (%s)',
     async (source) => {
-      const world = await createIngestWorld({ bucket: { source, topicArn: TOPIC, createdAtMs: 0 } });
-      await world.sendBody(testEvent);
+      const connectionCheck = { state: 'ok' as const, atMs: 1, sinceMs: 0, findings: [], passesBoth: true as const };
+      const world = await createIngestWorld({ bucket: { source, topicArn: TOPIC, createdAtMs: 0, connectionCheck } });
+      await world.sendBody(fromTopic(testEvent, TOPIC));
       await world.run(200);
       expect([world.messages(), world.settlements()]).toEqual([[], ['delete']]);
       expect(world.telemetry.labels('tally_service_messages_total')).toEqual([{ kind: 'test-event' }]);
@@ -27,14 +30,39 @@ describe('S3’s test event', () => {
     },
   );
 
+  it('through another topic than the bucket’s proves nothing', async () => {
+    const world = await createIngestWorld({ bucket: { source: 'notification', topicArn: TOPIC, createdAtMs: 0 } });
+    for (const body of [testEvent, fromTopic(testEvent, `${TOPIC}-2`)]) await world.sendBody(body);
+    await world.run(200);
+    expect(world.messages()).toEqual([]);
+    expect(await world.bucketRecord()).not.toHaveProperty('provenAtMs');
+    await world.sendBody(fromTopic(testEvent, TOPIC));
+    await world.run(200);
+    expect(await world.bucketRecord()).toHaveProperty('provenAtMs');
+  });
+
   it('from before the way was changed proves nothing', async () => {
     const world = await connected();
     const waySinceMs = world.clock.nowMs() + 60_000;
     await updateRecord(world.store.plainState, refs.bucket(BUCKET), (record) => record && { ...record, waySinceMs });
-    await world.sendBody(testEvent);
+    await world.sendBody(fromTopic(testEvent, TOPIC));
     await world.run(200);
     expect(await world.bucketRecord()).not.toHaveProperty('provenAtMs');
   });
+});
+
+it('a probe of Tally’s that arrives is noted, and one that was sent before it is not taken for it', async () => {
+  const world = await connected();
+  const probe = { topicArn: TOPIC, sentAtMs: world.clock.nowMs() };
+  const stored = () => readRecord(world.store.plainState, refs.probe(TOPIC));
+  await updateRecord(world.store.plainState, refs.probe(TOPIC), () => ({ ...probe, hasArrived: false, isLost: true }));
+  await world.sendBody(fromTopic(probeText({ ...probe, sentAtMs: 1 }), TOPIC));
+  await world.run(200);
+  expect(await stored()).toMatchObject({ hasArrived: false });
+  await world.sendBody(fromTopic(probeText(probe), TOPIC));
+  await world.run(200);
+  expect(await stored()).toEqual({ ...probe, hasArrived: true, isLost: false });
+  expect([world.messages(), world.settlements()]).toEqual([[], ['delete', 'delete']]);
 });
 
 describe('a subscription confirmation', () => {

@@ -131,7 +131,7 @@ describe('an apply', () => {
     const { plan: other } = await populated.provisioning.plan({ bucket: 'photos', source: 'notification', enrich: 'head' });
     await expect(populated.apply({ source: 'notification', enrich: 'head' })).rejects.toMatchObject({
       message: expect.stringMatching(
-        `\`tally bucket plan photos --source notification --enrich head\`, then \`tally bucket apply photos --source notification --enrich head --plan ${other.token}\``,
+        `\`tally bucket add photos --source notification --enrich head --plan\`, then \`tally bucket add photos --source notification --enrich head --agree ${other.token}\``,
       ),
     });
     const alone = await startWorld();
@@ -192,7 +192,7 @@ describe('an apply', () => {
       extra: {
         before: expect.stringContaining('thumbnails'),
         now: '',
-        command: 'tally bucket plan photos',
+        command: 'tally bucket add photos --plan',
       },
     };
     const error = await world.agree().catch((thrown: unknown) => thrown);

@@ -118,5 +118,9 @@ it('a dead-letter queue that does not exist is a finding, and keeps no apply fro
   world.aws.parts.queues.delete(LETTERS_ARN);
   expect(await world.agree()).toMatchObject({ state: 'applied' });
   const [found] = await world.diagnose();
-  expect(found).toMatchObject({ code: 'connect.redrive', severity: 'degraded', what: expect.stringContaining(`there is no queue ${LETTERS_ARN}`) });
+  expect(found).toMatchObject({
+    code: 'connect.redrive',
+    severity: 'degraded',
+    what: expect.stringContaining(`there is no queue ${LETTERS_ARN}`),
+  });
 });

@@ -104,25 +104,25 @@ describe('the doctor', () => {
     ]);
   });
 
-  it.each([
-    ...healable.map((each) => [...each, 'broken'] as const),
-    ...ofLetters.map((each) => [...each, 'degraded'] as const),
-  ])('%s: %s is healed by what it prints', async (source, code, breaks, severity) => {
-    const world = await applied(source);
-    breaks(world);
-    const found = (await world.diagnose()).find((finding) => finding.code === code);
-    const { foreign } = await world.plan();
-    expect(found).toMatchObject({
-      severity,
-      // an apply without the token of a plan touches nothing of others
-      fix: foreign.length === 0 ? 'tally bucket apply photos' : 'tally bucket plan photos',
-      blocks: false,
-      what: expect.stringMatching(/.{10}/),
-      why: expect.stringMatching(/.{10}/),
-    });
-    expect(await world.agree({ source })).toMatchObject({ state: 'applied' });
-    expect(await world.codes()).toEqual([]);
-  });
+  it.each([...healable.map((each) => [...each, 'broken'] as const), ...ofLetters.map((each) => [...each, 'degraded'] as const)])(
+    '%s: %s is healed by what it prints',
+    async (source, code, breaks, severity) => {
+      const world = await applied(source);
+      breaks(world);
+      const found = (await world.diagnose()).find((finding) => finding.code === code);
+      const { foreign } = await world.plan();
+      expect(found).toMatchObject({
+        severity,
+        // an apply without the token of a plan touches nothing of others
+        fix: foreign.length === 0 ? 'tally bucket add photos' : 'tally bucket add photos --plan',
+        blocks: false,
+        what: expect.stringMatching(/.{10}/),
+        why: expect.stringMatching(/.{10}/),
+      });
+      expect(await world.agree({ source })).toMatchObject({ state: 'applied' });
+      expect(await world.codes()).toEqual([]);
+    },
+  );
 
   it.each(others)('%s: %s is found, with something to paste', async (source, code, breaks) => {
     const world = await applied(source);
@@ -144,7 +144,7 @@ describe('the doctor', () => {
     const [found, ...more] = await world.diagnose(change);
     expect(more).toEqual([]);
     expect(found?.code).toBe(code);
-    if (found !== undefined) expect(found).toMatchObject({ severity: 'broken', fix: 'tally bucket apply photos' });
+    if (found !== undefined) expect(found).toMatchObject({ severity: 'broken', fix: 'tally bucket add photos' });
   });
 
   it('says of a pause since when it lasts', async () => {
@@ -194,7 +194,7 @@ describe('the doctor', () => {
         code: 'connect.queue-missing',
         what: expect.stringContaining('the queue does not exist'),
         severity: 'broken',
-        fix: 'tally queue create --apply --prefix tally && tally bucket plan photos',
+        fix: 'tally queue create --apply --prefix tally && tally bucket add photos',
       },
     ]);
   });
@@ -204,7 +204,7 @@ describe('the doctor', () => {
     world.populate();
     await world.agree();
     world.notify(theirs, { eventBridge: true });
-    expect(await world.diagnose()).toMatchObject([{ code: 'connect.notification', fix: 'tally bucket plan photos' }]);
+    expect(await world.diagnose()).toMatchObject([{ code: 'connect.notification', fix: 'tally bucket add photos --plan' }]);
   });
 
   it.each([

@@ -113,7 +113,7 @@ describe('a subscription of the bucket queue', () => {
     expect(plan.foreign).toEqual([expect.stringContaining(`the ${name} of the subscription`)]);
     await expect(world.apply()).rejects.toMatchObject({ code: 'connect.plan-needed' });
     expect(world.aws.snapshot()).toEqual(before);
-    expect((await world.diagnose()).map(({ fix }) => fix)).toEqual(['tally bucket plan photos']);
+    expect((await world.diagnose()).map(({ fix }) => fix)).toEqual(['tally bucket add photos --plan']);
     expect(await world.agree()).toMatchObject({ state: 'applied' });
     expect(all.get(QUEUE_ARN)).toMatchObject({ isRaw: false, deadLetterArn: LETTERS_ARN });
   });
@@ -191,50 +191,5 @@ describe('a removal that leaves the parts in AWS', () => {
     const world = await startWorld();
     await world.state.put({ id: 'lease:connections', kind: 'lock', record: { claim: { holder: 'x', renewals: 0 } } }, null);
     await expect(world.remove('photos', { keepAws: true })).resolves.toBeUndefined();
-  });
-});
-
-describe('a statement of others that denies a delivery', () => {
-  const deny = (statement: object) => ({ Sid: 'Theirs', Effect: 'Deny', Principal: '*', Action: '*', ...statement });
-
-  function add(world: World, arn: string, statement: object): void {
-    const holder = world.aws.parts.queues.get(arn) ?? world.aws.parts.topics.get(arn)!;
-    const policy = JSON.parse(holder.policy ?? '{"Statement":[]}') as { Statement: object[] };
-    holder.policy = JSON.stringify({ ...policy, Statement: [...policy.Statement, statement] });
-  }
-
-  const cases = [
-    ['notification', QUEUE_ARN, 'sns.amazonaws.com', 'broken'],
-    ['notification', TOPIC_ARN, 's3.amazonaws.com', 'broken'],
-    ['notification', LETTERS_ARN, 'sns.amazonaws.com', 'degraded'],
-    ['eventbridge', QUEUE_ARN, 'events.amazonaws.com', 'broken'],
-    ['routed', TOPIC_ARN.replace('-events', '-routed'), 'events.amazonaws.com', 'broken'],
-  ] as const;
-
-  it.each(cases)('of the source %s in the policy of %s for %s is found, named and left', async (source, arn, service, severity) => {
-    const world = await startWorld();
-    await world.agree({ source });
-    const statement = deny({ Resource: arn, Condition: { StringNotEquals: { 'aws:PrincipalOrgID': 'o-1234567890' } } });
-    add(world, arn, statement);
-    const found = (await world.diagnose({ source })).find(({ code }) => code === 'connect.denied-by-policy');
-    expect(found).toMatchObject({ severity, what: expect.stringContaining(JSON.stringify(statement)), blocks: severity === 'broken' });
-    expect(found?.what).toContain(service);
-    const before = world.aws.snapshot();
-    const plan = await world.plan({ source });
-    expect(plan.findings).toContainEqual(found);
-    await world.agree({ source }).catch(() => undefined);
-    expect(world.aws.snapshot()).toEqual(before);
-    expect(await world.remove()).toBeDefined();
-    expect(JSON.stringify(world.aws.snapshot()).includes('o-1234567890')).toBe(true);
-  });
-
-  it('keeps an apply from making anything', async () => {
-    const world = await startWorld();
-    add(world, QUEUE_ARN, deny({ Resource: QUEUE_ARN }));
-    await expect(world.agree()).rejects.toMatchObject({
-      code: 'connect.blocked',
-      message: expect.stringContaining('denies sqs:SendMessage'),
-    });
-    expect(world.aws.writes).toEqual([]);
   });
 });

@@ -20,7 +20,7 @@ async function startChanged(wish: object): Promise<World> {
 }
 
 async function findingsOf(world: World, provisioning: Provisioning): Promise<readonly Finding[]> {
-  return provisioning.diagnose((await readRecord(world.state, refs.bucket('photos')))!);
+  return (await provisioning.diagnose((await readRecord(world.state, refs.bucket('photos')))!)).findings;
 }
 
 /** Without what is always said of a source. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ObservedTrail } from '../../../src/domain/provisioning/observed.ts';
 import { advancedSelector, foreignSelectors, recordsBucket, withSelector } from '../../../src/domain/provisioning/trail.ts';
-import { ACCOUNT, REGISTRY, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
+import { REGISTRY, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
 import { startWorld, trail as trailOfOthers } from './world.ts';
 
 const photos = { bucket: 'photos', partition: 'aws', registry: REGISTRY };

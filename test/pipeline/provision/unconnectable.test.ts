@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { NotificationEntry } from '../../../src/domain/provisioning/notification.ts';
-import { ACCOUNT, QUEUE_ARN, REGION, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
+import { ACCOUNT, REGION } from '../../support/fakes/aws-parts.ts';
 import { allTo, startWorld, theirs, type World } from './world.ts';
 
 const EARLIER = 'tally-99999999-77777777';
@@ -18,7 +18,7 @@ describe('the notification of another registry', () => {
     const world = await startAfterAnother();
     const plan = await world.plan();
     expect(plan.findings).toContainEqual(
-      expect.objectContaining({ code: 'connect.overlap', fix: 'tally bucket plan photos --source eventbridge', blocks: true }),
+      expect.objectContaining({ code: 'connect.overlap', fix: 'tally bucket add photos --source eventbridge', blocks: true }),
     );
     await expect(world.apply()).rejects.toMatchObject({ code: 'connect.overlap' });
     expect(world.aws.writes).toEqual([]);
@@ -33,5 +33,4 @@ describe('a bucket that cannot be connected', () => {
       message: expect.stringContaining('directory bucket'),
     });
   });
-
 });

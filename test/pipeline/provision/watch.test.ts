@@ -7,7 +7,7 @@ import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createProcesses } from '../../../src/pipeline/buckets/processes.ts';
 import { createCheckConnection, createVisitConnection } from '../../../src/pipeline/provision/watch.ts';
 import { readRecord, refs, removeRecord } from '../../../src/pipeline/records/stored.ts';
-import { QUEUE_ARN, THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
+import { QUEUE_ARN, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
 import { createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { startWorld } from './world.ts';
 
@@ -187,7 +187,7 @@ describe('the watch of the connections', () => {
     await world.pause();
     const severity = async () => {
       const record = await readRecord(world.state, refs.bucket('photos'));
-      return (await world.provisioning.diagnose(record!)).map((finding) => [finding.code, finding.severity]);
+      return (await world.provisioning.diagnose(record!)).findings.map((finding) => [finding.code, finding.severity]);
     };
     await world.clock.advance(DAY_MS);
     expect(await severity()).toEqual([['connect.paused', 'degraded']]);

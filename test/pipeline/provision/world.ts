@@ -98,7 +98,7 @@ export async function startWorld({
 
   /** What the doctor finds, as if the record of the bucket had this change. */
   async function diagnose(change: Partial<BucketRecord> = {}): Promise<readonly Finding[]> {
-    return provisioning.diagnose({ ...(await readRecord(store.state, refs.bucket('photos')))!, ...change });
+    return (await provisioning.diagnose({ ...(await readRecord(store.state, refs.bucket('photos')))!, ...change })).findings;
   }
 
   return {

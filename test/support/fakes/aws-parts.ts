@@ -78,6 +78,7 @@ export interface AwsParts {
   readonly queues: Map<string, Queue>;
   readonly rules: Map<string, ObservedRule>;
   readonly trails: Map<string, ObservedTrail>;
+  readonly published: { readonly topicArn: string; readonly message: string }[];
 }
 
 export interface FakeAws extends Provisioner {
@@ -109,6 +110,7 @@ export function createFakeAws(): FakeAws {
     ]),
     rules: new Map(),
     trails: new Map(),
+    published: [],
   };
   const writes: string[] = [];
   let count = 0;
@@ -247,6 +249,7 @@ export function createFakeAws(): FakeAws {
     putSelectors: (arn, selectors) =>
       call('putSelectors', true, () => void parts.trails.set(arn, { ...parts.trails.get(arn)!, selectors })),
     removeRule: (_region, { name }) => call('removeRule', true, () => void parts.rules.delete(name)),
+    publish: (topicArn, message) => call('publish', false, () => void parts.published.push({ topicArn, message })),
     unsubscribe: (arn) =>
       call('unsubscribe', true, () => {
         const found = subscription(arn);

@@ -181,7 +181,7 @@ export const planAnswer: PlanView = {
       severity: 'broken',
       what: 'photos has no notification with the Id tally-0a1b2c3d',
       why: 'S3 sends no events to Tally',
-      fix: 'tally bucket apply photos',
+      fix: 'tally bucket add photos',
       blocks: false,
     },
   ],

@@ -230,7 +230,7 @@ const brokenRule: Diagnosis['findings'] = [
     severity: 'broken',
     what: 'the rule tally-0a1b2c3d-acme-clickstream is missing',
     why: 'EventBridge sends no events of this bucket to Tally',
-    fix: 'tally bucket apply acme-clickstream',
+    fix: 'tally bucket add acme-clickstream',
     blocks: false,
   },
 ];

@@ -67,7 +67,7 @@ async function live(world: RegistryWorld): Promise<{ readonly token: string; rea
   await send('not an event');
   await send(eventOf('elsewhere', true));
   await s3('PUT', 'gone');
-  await act('/v1/buckets', { bucket: 'gone', source: 'notification' });
+  await act('/v1/buckets', { bucket: 'gone', source: 'notification', wired_by_hand: true });
   await s3('DELETE', 'gone');
   await send(eventOf('gone', false));
   await act('/v1/buckets/demo/reindex', { mode: 'report' });

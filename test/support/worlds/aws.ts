@@ -123,7 +123,7 @@ export async function startWorld({
     daemon,
     queue,
     deadLetters,
-    connect: (request) => ask('POST', '/v1/buckets', { reindex: false, ...request }),
+    connect: (request) => ask('POST', '/v1/buckets', { reindex: false, wired_by_hand: true, ...request }),
     bucketRecord: (bucket) => ask('GET', `/v1/buckets/${bucket}`),
     bucketList: () => ask('GET', '/v1/buckets'),
     async find(bucket, key) {

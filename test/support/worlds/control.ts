@@ -49,15 +49,15 @@ export function createControlWorld({
   const telemetry = createFakeTelemetry();
   const storage = createFakeStorage(clock);
   for (const bucket of buckets) storage.createBucket(bucket, { region: REGION });
-  const topics = { isMissing: async (topicArn: string) => topicArn.endsWith(':missing') };
   const gaps = createGapReports({ state, clock, telemetry });
   const processes = createProcesses({ state, clock });
-  const connectBucket = createConnectBucket({ state, objects, storage, gaps, topics, clock, telemetry });
+  const connectBucket = createConnectBucket({ state, objects, storage, gaps, clock, telemetry });
   const jobs = createReindexJobs({ state, clock, telemetry });
   const queues = createFakeQueues(clock);
   const queueWatch = fakeDeadLetterQueues(...letterQueues);
   const deadLetters = createDeadLetters({ queues, state, gaps, clock, telemetry, queueWatch, bucketQueueUrls: [QUEUE] });
   const aws = createFakeAws();
+  for (const bucket of buckets) aws.parts.notifications.set(bucket, { entries: [], eventBridge: false });
   const provisioning = provisioningOn(aws, { state, storage, clock });
   const checkConnection = createProvingCheck({ state, clock });
   const closeGaps = createCloseGaps({
@@ -67,6 +67,8 @@ export function createControlWorld({
     clock,
     telemetry,
   });
+  const connections = createConnections({ storage, state, provisioning, connectBucket, checkConnection, processes, clock });
+  const addBucket = createAddBucket({ state, connectBucket, connections, jobs, telemetry });
   const allJobs = () => listAllRecords(state, 'job', jobSchema);
 
   /** The calendar closes what is due after this time. */
@@ -82,7 +84,6 @@ export function createControlWorld({
     clock,
     telemetry,
     storage,
-    topics,
     gaps,
     connectBucket,
     jobs,
@@ -92,10 +93,10 @@ export function createControlWorld({
     provisioning,
     processes,
     operations: checkingRequests(operationsOn({ store, storage, clock, telemetry, gaps, connectBucket, deadLetters, provisioning })),
-    add: createAddBucket({ state, connectBucket, checkConnection, jobs, telemetry }),
+    add: (request: Parameters<typeof addBucket>[0], by: string) => addBucket(request, by, new AbortController().signal),
     change: createChangeBucket({ state, connectBucket }),
     /** Their checks find every part in order. */
-    connections: createConnections({ storage, state, provisioning, connectBucket, checkConnection, processes, clock }),
+    connections,
     allJobs,
     allGaps: () => listAllRecords(state, 'gap', markSchema),
     record: (bucket = 'photos') => readRecord(state, refs.bucket(bucket)),

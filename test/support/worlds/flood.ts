@@ -76,7 +76,7 @@ export async function flood(messages: number, sizes: readonly number[] = [BODY_B
   try {
     // nothing is received before a bucket is connected
     await daemon.ready();
-    await daemon.request('POST', '/v1/buckets', { bucket: world.bucket });
+    await daemon.request('POST', '/v1/buckets', { bucket: world.bucket, wired_by_hand: true });
     await Promise.race([queue.drained, daemon.exited]);
     const durationS = (performance.now() - beganMs) / 1_000;
     const usage = daemon.isRunning ? usageOf(daemon.pid) : { peakRssBytes: 0, cpuUs: 0 };

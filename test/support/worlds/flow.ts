@@ -83,7 +83,7 @@ export async function openFlow(kind: IndexKind, options?: WorldOptions): Promise
 export async function connectBuckets(daemon: Daemon, world: QueueWorld): Promise<void> {
   for (const { bucket } of [world, world.neighbour])
     await until('the bucket is connected', async () => {
-      const { status } = await daemon.request('POST', '/v1/buckets', { bucket, reindex: false });
+      const { status } = await daemon.request('POST', '/v1/buckets', { bucket, reindex: false, wired_by_hand: true });
       return status === 200 || status === 201;
     });
 }

@@ -147,7 +147,6 @@ export async function createIngestWorld(options: WorldOptions = {}) {
       telemetry,
       counter: options.counter?.({ state: store.plainState, clock: workerClock }) ?? { event: () => undefined },
       topics: {
-        isMissing: async () => false,
         confirm: async (topicArn) => {
           if (refusal !== undefined) throw refusal;
           confirmed.push(topicArn);

@@ -86,7 +86,7 @@ export async function openReindexFlow(): Promise<ReindexFlow> {
     async createBucket({ shape = 'deep', count, indexed = 0 }) {
       const name = `reindex-${randomBytes(6).toString('hex')}`;
       const contents = listing.createBucket(name, shape, count);
-      await ask(registry, 'POST', '/v1/buckets', { bucket: name, source: 'notification', reindex: false });
+      await ask(registry, 'POST', '/v1/buckets', { bucket: name, source: 'notification', reindex: false, wired_by_hand: true });
       await writeDocuments(store, name, { shape, count: indexed });
       return bucketOf({ name, contents, registry, store });
     },

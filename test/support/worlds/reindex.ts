@@ -163,7 +163,9 @@ export async function createReindexWorld({ store = createMemoryStore(), bucket =
   const limits = { actionsMax: 1_000, bytesMax: 5_000_000, concurrency: 2 };
   const circuits = createTestCircuits({ clock, telemetry });
   const writeAll = createBackgroundWriter({ objects, clock, telemetry, circuits, limits, liveIsBusy: () => false });
-  const turn = createReconcileTurn({ objects, scan, listing: s3, storage: s3, writeAll, clock, telemetry, circuits });
+  const questioned: number[] = [];
+  const questionProof = (_bucket: unknown, changedAtMs: number): void => void questioned.push(changedAtMs);
+  const turn = createReconcileTurn({ objects, scan, listing: s3, storage: s3, writeAll, clock, telemetry, circuits, questionProof });
   const reserved: number[] = [];
   const controls: TurnControls = {
     tombstones: {
@@ -254,5 +256,23 @@ export async function createReindexWorld({ store = createMemoryStore(), bucket =
     return [...s3.objects].sort(([a], [b]) => compareKeys(a, b)).map(([key, { etag }]) => `${key} ${etag}`);
   }
 
-  return { clock, telemetry, store, s3, hooks, writeAll, controls, reserved, run, put, documentFor, index, stored, found, bucketHolds };
+  return {
+    clock,
+    telemetry,
+    store,
+    s3,
+    hooks,
+    writeAll,
+    controls,
+    reserved,
+    /** The times of changes of which no event may have come. */
+    questioned,
+    run,
+    put,
+    documentFor,
+    index,
+    stored,
+    found,
+    bucketHolds,
+  };
 }

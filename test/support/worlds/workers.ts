@@ -222,7 +222,7 @@ async function startWorker(shared: Shared, network: Network) {
       connect: createConnectBucket({ ...common, objects: store.objects, storage, gaps }),
       gaps,
       counter: { event: () => undefined },
-      topics: { isMissing: async () => false, confirm: async () => undefined },
+      topics: { confirm: async () => undefined },
       sendDeadLetter: async ({ messageId }, { code }) => void letters.set(messageId, code),
       limits: { ...LIMITS, ...options.limits },
     },

@@ -85,13 +85,7 @@ export function createSqsProvision({
     const { url: queueUrl } = queue;
     const command = new GetQueueAttributesCommand({
       QueueUrl: queueUrl,
-      AttributeNames: [
-        'QueueArn',
-        'Policy',
-        'RedrivePolicy',
-        'MessageRetentionPeriod',
-        'ApproximateNumberOfMessages',
-      ],
+      AttributeNames: ['QueueArn', 'Policy', 'RedrivePolicy', 'MessageRetentionPeriod', 'ApproximateNumberOfMessages'],
     });
     const client = clientFor(queue);
     const { Attributes = {} } = await ask('sqs:GetQueueAttributes', queueUrl, (options) => client.send(command, options), signal);

@@ -6,6 +6,7 @@ import {
   GetTopicAttributesCommand,
   ListSubscriptionsByTopicCommand,
   ListTagsForResourceCommand,
+  PublishCommand,
   SetSubscriptionAttributesCommand,
   SetTopicAttributesCommand,
   SubscribeCommand,
@@ -25,6 +26,7 @@ type TopicFunctions =
   | 'topicTags'
   | 'createTopic'
   | 'setTopicPolicy'
+  | 'publish'
   | 'subscribe'
   | 'setSubscription'
   | 'unsubscribe'
@@ -98,6 +100,10 @@ export function createSnsProvision({ clientFor, writerFor }: ClientsFor<SNSClien
     async setTopicPolicy(topicArn, policy, signal) {
       const command = new SetTopicAttributesCommand({ TopicArn: topicArn, AttributeName: 'Policy', AttributeValue: policy });
       await ask('sns:SetTopicAttributes', topicArn, (options) => writerOf(topicArn).send(command, options), signal);
+    },
+    async publish(topicArn, message, signal) {
+      const command = new PublishCommand({ TopicArn: topicArn, Message: message });
+      await ask('sns:Publish', topicArn, (options) => writerOf(topicArn).send(command, options), signal);
     },
     async subscribe({ topicArn, queueArn, deadLetterArn }, signal) {
       const command = new SubscribeCommand({

@@ -85,7 +85,7 @@ const notificationOverlap: Check = ({ wish, wiring, observed: { notification } }
     'connect.overlap',
     `${wish.bucket} has notifications for the same events: ${named}`,
     `S3 refuses overlapping configurations of one bucket.${fanOut} --source routed leaves the notification configuration as it is`,
-    shellWords('tally', 'bucket', 'plan', wish.bucket, ...other),
+    shellWords('tally', 'bucket', 'add', wish.bucket, ...other),
   );
 };
 
@@ -104,8 +104,8 @@ function otherRegistryOverlap(wish: Wish, { id, arn }: NotificationEntry): Findi
   return blocking(
     'connect.overlap',
     `${bucket} has the notification ${id} (${arn}) of another registry of Tally for the same events`,
-    `${refused}. That registry may be in use, so it keeps its notification. What to do if it is not: ${docsPage('docs/guides/shared-notification.md#what-happens-to-what-others-have')}`,
-    `tally bucket plan ${bucket} --source eventbridge`,
+    `${refused}. That registry may be in use, so it keeps its notification. What to do if it is not: ${docsPage('docs/guides/connect.md#what-others-have')}`,
+    `tally bucket add ${bucket} --source eventbridge`,
   );
 }
 

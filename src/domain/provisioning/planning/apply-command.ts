@@ -1,4 +1,4 @@
-/** The command that applies a plan. */
+/** The command that connects a bucket, or applies a change of its connection. */
 import { shellWords } from '../../commands.ts';
 import type { BucketSource, EnrichMode } from '../../bucket.ts';
 import type { Plan } from './plan.ts';
@@ -14,29 +14,28 @@ export interface WishRequest {
   readonly wired_by_hand?: boolean;
 }
 
-/** The words of the command that applies a wish. A bucket that is not connected is connected by it. */
-export function applyCommand(asked: WishRequest, { foreign, token }: Pick<Plan, 'foreign' | 'token'>, isConnected: boolean): string {
-  const { bucket } = asked;
-  const wish = optionsOf(asked);
-  const agreed = foreign.length === 0 ? [] : ['--plan', token];
-  return isConnected
-    ? shellWords('tally', 'bucket', 'apply', bucket, ...wish, ...agreed)
-    : shellWords('tally', 'bucket', 'add', bucket, ...wish, '--apply', ...agreed);
+/** The words of the command that applies a wish, with the token that agrees to its plan. */
+export function applyCommand(asked: WishRequest, { foreign, token }: Pick<Plan, 'foreign' | 'token'>): string {
+  return addCommand(asked, ...(foreign.length === 0 ? [] : ['--agree', token]));
 }
 
 /** The command that shows the plan of the same wish. */
 export function planCommand(asked: WishRequest): string {
-  const { bucket } = asked;
-  const wish = optionsOf(asked);
-  return shellWords('tally', 'bucket', 'plan', bucket, ...wish);
+  return addCommand(asked, '--plan');
 }
 
-function optionsOf({ source, topic_arn: topic, enrich, bucket_account: account, wired_by_hand: byHand }: WishRequest): readonly string[] {
-  return [
+function addCommand(asked: WishRequest, ...more: readonly string[]): string {
+  const { bucket, source, topic_arn: topic, enrich, bucket_account: account, wired_by_hand: byHand } = asked;
+  return shellWords(
+    'tally',
+    'bucket',
+    'add',
+    bucket,
     ...(source === undefined ? [] : ['--source', source]),
     ...(topic === undefined ? [] : ['--topic', topic]),
     ...(enrich === undefined ? [] : ['--enrich', enrich]),
     ...(account === undefined ? [] : ['--bucket-account', account]),
     ...(byHand === true ? ['--wired-by-hand'] : []),
-  ];
+    ...more,
+  );
 }

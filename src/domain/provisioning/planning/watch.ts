@@ -66,8 +66,11 @@ function intervalOf({ connectionCheck: last }: Seen, news: News | undefined): nu
 
 export interface Checked {
   readonly findings: readonly Finding[];
+  readonly passesBoth: boolean;
   /** Absent: nothing was made for the bucket. */
   readonly connection: Watched | undefined;
+  /** Its events are known to have arrived. */
+  readonly isProven: boolean;
   readonly nowMs: number;
 }
 
@@ -82,12 +85,12 @@ export interface AfterCheck {
 /** What is stored after a check, and the gap that is opened before that. */
 export function afterCheck(before: ConnectionCheck | undefined, checked: Checked): AfterCheck {
   const check = checkOf(before, checked);
-  const gap = gapOf(before, check, checked.connection);
+  const gap = gapOf(before, check, checked);
   const isReadable = before?.unread !== undefined && check.unread === undefined;
   return { check, isReadable, ...(gap !== undefined && { gap }) };
 }
 
-function checkOf(before: ConnectionCheck | undefined, { findings, connection, nowMs }: Checked): ConnectionCheck {
+function checkOf(before: ConnectionCheck | undefined, { findings, passesBoth, connection, nowMs }: Checked): ConnectionCheck {
   const state: WatchedState = connection?.state === 'paused' ? 'paused' : statusOf(findings);
   const brokenSinceMs = brokenSince(before, state, nowMs);
   return {
@@ -97,6 +100,7 @@ function checkOf(before: ConnectionCheck | undefined, { findings, connection, no
     ...(state === 'paused' && connection?.pausedAtMs !== undefined && { sinceMs: connection.pausedAtMs }),
     findings: findings.slice(0, FINDINGS_MAX).map(({ code, what }) => ({ code, what: what.slice(0, WHAT_LENGTH_MAX) })),
     ...(brokenSinceMs !== undefined && { brokenSinceMs }),
+    ...(passesBoth && { passesBoth }),
     ...unreadOf(before, findings, nowMs),
   };
 }
@@ -125,10 +129,10 @@ function brokenSince(before: ConnectionCheck | undefined, state: WatchedState, n
 function gapOf(
   before: ConnectionCheck | undefined,
   { brokenSinceMs }: ConnectionCheck,
-  connection: Watched | undefined,
+  { connection, isProven }: Checked,
 ): AfterCheck['gap'] {
-  // nothing was made for it yet
-  if (connection === undefined) return undefined;
+  // nothing leads its events to the queue yet
+  if (connection === undefined && !isProven) return undefined;
   // also after an apply, whose gap ends with it: it need not be what has repaired the connection
   if (brokenSinceMs === undefined) return before?.brokenSinceMs === undefined ? undefined : 'restored';
   return before?.brokenSinceMs === undefined ? 'lost' : undefined;

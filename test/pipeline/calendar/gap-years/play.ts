@@ -4,7 +4,7 @@ import { createRandom, withChance, type Random } from '../../../support/random/s
 import { reindexRequest } from '../../../support/requests.ts';
 import { dueAtMs, type GapReport } from '../../../../src/domain/gaps/dirty.ts';
 import { RequestError } from '../../../../src/domain/request-error.ts';
-import { appliedWithinMs, noteProof, openChangeGap } from '../../../../src/pipeline/gaps/connection-gaps.ts';
+import { appliedWithinMs, noteArrivals, openChangeGap } from '../../../../src/pipeline/gaps/connection-gaps.ts';
 import { markDirty } from '../../../../src/pipeline/gaps/stored-gaps.ts';
 import { readRecord, refs } from '../../../../src/pipeline/records/stored.ts';
 import { createLedger, type Ledger } from './ledger.ts';
@@ -146,7 +146,7 @@ async function prove({ world, ledger }: Story, bucket: string): Promise<void> {
   if (record === undefined || record.provenAtMs !== undefined) return;
   const begun = await ledger.begun(bucket);
   const isBroken = (await world.gaps()).some((mark) => mark.bucket === bucket && mark.unproven === 'wiring');
-  await world.during(noteProof(world, record));
+  await world.during(noteArrivals(world, record, ['created', 'removed']));
   // an event proves nothing then
   if (isBroken) return;
   const seenAtMs = world.clock.nowMs() - 6_000;

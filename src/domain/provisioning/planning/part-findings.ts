@@ -3,9 +3,9 @@
  * and an apply can never disagree.
  */
 import { isInputRight } from '../facts.ts';
-import type { Change, Plan } from '../planning/plan.ts';
+import type { Change, Plan } from './plan.ts';
 import type { Wish } from '../wiring.ts';
-import { broken, degraded, type Finding } from './finding.ts';
+import { broken, degraded, type Finding } from '../checks/finding.ts';
 
 interface Part {
   readonly code: string;
@@ -22,7 +22,11 @@ const PARTS: Readonly<Record<Change['part'], Part>> = {
   subscription: { code: 'connect.subscription', name: 'the subscription', why: 'what is published to the topic does not reach Tally' },
   rule: { code: 'connect.rule', name: 'the rule', why: 'not every event of the bucket reaches the queue' },
   target: { code: 'connect.target', name: "Tally's target of the rule", why: 'the rule does not send what Tally reads' },
-  trail: { code: 'connect.trail', name: 'the bucket in the selectors of', why: 'the trail does not record the bucket, so the rule matches nothing' },
+  trail: {
+    code: 'connect.trail',
+    name: 'the bucket in the selectors of',
+    why: 'the trail does not record the bucket, so the rule matches nothing',
+  },
   notification: {
     code: 'connect.notification',
     name: "Tally's part in the notification configuration of",
@@ -32,7 +36,7 @@ const PARTS: Readonly<Record<Change['part'], Part>> = {
 
 /** A person must have seen what an apply touches of others, and only a plan shows that. */
 export function healingCommand({ wish: { bucket }, foreign }: Pick<Plan, 'wish' | 'foreign'>): string {
-  return foreign.length === 0 ? `tally bucket apply ${bucket}` : `tally bucket plan ${bucket}`;
+  return `tally bucket add ${bucket}${foreign.length === 0 ? '' : ' --plan'}`;
 }
 
 export function partFindings(plan: Pick<Plan, 'wish' | 'changes' | 'foreign'>): readonly Finding[] {

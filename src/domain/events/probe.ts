@@ -1,0 +1,16 @@
+/** What Tally publishes itself through its own topic: its arrival shows that topic, policies, keys and queue deliver. */
+import { z } from 'zod';
+import type { JsonObject } from './fields.ts';
+
+const probeSchema = z.object({ topicArn: z.string(), sentAtMs: z.number() });
+export type Probe = z.infer<typeof probeSchema>;
+
+/** The message of a probe. */
+export function probeText(probe: Probe): string {
+  return JSON.stringify({ tallyProbe: probe });
+}
+
+/** The probe that a body contains; undefined if it contains none. */
+export function probeIn({ tallyProbe }: JsonObject): Probe | undefined {
+  return tallyProbe === undefined ? undefined : probeSchema.safeParse(tallyProbe).data;
+}

@@ -1,0 +1,33 @@
+/** Publishes the probes of Tally's own topics. */
+import { probeText } from '../../domain/events/probe.ts';
+import { isProbeDue, ownTopicOf } from '../../domain/provisioning/planning/probe.ts';
+import type { Wish } from '../../domain/provisioning/wiring.ts';
+import type { WithPorts } from '../ports/ports.ts';
+import type { AwsWrites } from '../ports/provision.ts';
+import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
+
+/**
+ * Publishes one through the topic of the bucket, if that is Tally's and one is due. `isLost`: the last one did not arrive. It is
+ * stored first, since it may arrive at once. Throws what AWS refuses, and the store's fault.
+ */
+export async function sendProbe(
+  { state, clock, aws }: WithPorts<'state' | 'clock'> & { readonly aws: Pick<AwsWrites, 'publish'> },
+  wish: Wish,
+  isLost: boolean,
+  signal?: AbortSignal,
+): Promise<void> {
+  const topicArn = ownTopicOf(wish);
+  if (topicArn === undefined) return;
+  const ref = refs.probe(topicArn);
+  const sentAtMs = clock.nowMs();
+  // many buckets share the topic, and each visit comes here
+  if (!isProbeDue(await readRecord(state, ref, signal), sentAtMs)) return;
+  await updateRecord(state, ref, () => ({ topicArn, sentAtMs, hasArrived: false, isLost }));
+  try {
+    await aws.publish(topicArn, probeText({ topicArn, sentAtMs }), signal);
+  } catch (error) {
+    // it says nothing about the way
+    await removeRecord(state, ref.id);
+    throw error;
+  }
+}
