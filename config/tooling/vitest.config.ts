@@ -53,7 +53,6 @@ const longestFirst = [
   'test/adapters/aws/provision.test.ts',
   'test/flow/outage.test.ts',
   'test/flow/shutdown.test.ts',
-  'test/flow/drift.test.ts',
   'test/adapters/opensearch/contract.test.ts',
   'test/flow/panel-pages.test.ts',
   'test/flow/reindex-faults.test.ts',
@@ -63,7 +62,6 @@ const longestFirst = [
   'test/flow/sources-agreement.test.ts',
   'test/flow/workers.test.ts',
   'test/flow/panel-search.test.ts',
-  'test/flow/sources.test.ts',
   'test/clients/python.test.ts',
   'test/flow/bad-input.test.ts',
   'test/flow/connections-story.test.ts',
@@ -72,7 +70,6 @@ const longestFirst = [
   'test/flow/program.test.ts',
   'test/flow/identity-two-registries.test.ts',
   'test/pipeline/ingest/worker-matrix.test.ts',
-  'test/flow/index-nodes.test.ts',
 ].map((file) => root + file);
 for (const file of longestFirst)
   if (!existsSync(file)) throw new Error(`longestFirst names ${file}, which does not exist: remove it there`);

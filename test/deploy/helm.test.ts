@@ -13,7 +13,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments, stringify } from 'yaml';
 import { z } from 'zod';
 import { parseSettings, serveMistakes, type Settings } from '../../src/settings/settings.ts';
-import { fencesOf, ROOT, shellBlocksOf, textOf } from '../docs/pages.ts';
+import { ROOT, textOf } from '../docs/pages.ts';
 import { canRun, findProgram, runProgram, type ProgramEnd } from '../docs/programs.ts';
 
 const HELM = { name: 'helm', variable: 'TALLY_TEST_HELM' } as const;
@@ -216,11 +216,6 @@ async function complaints(objects: readonly Made[]): Promise<readonly string[]> 
   return [...(code === 0 ? [] : [stdout + stderr]), ...added];
 }
 
-it('carries the rules and the dashboard of config/monitoring', () => {
-  for (const name of ['alerts.yaml', 'dashboard.json'])
-    expect(textOf(`${CHART}/files/${name}`), 'npm run docs').toBe(textOf(`config/monitoring/${name}`));
-});
-
 const runs = canRun('the Helm chart', [HELM, VALIDATE]);
 
 describe.skipIf(!runs)('the chart', () => {
@@ -264,11 +259,6 @@ describe.skipIf(!runs)('the chart', () => {
     expect(await refusal({ ...least, podLabels: { 'app.kubernetes.io/name': 'search' } })).toContain(
       "invalid propertyName 'app.kubernetes.io/name'",
     );
-  });
-
-  it('names a part of the values that was taken away', async () => {
-    expect(await refusal({ ...least, login: null })).toContain("missing property 'login'");
-    expect(await refusal({ ...least, ingress: { enabled: true, tls: null } })).toContain("'/ingress': missing property 'tls'");
   });
 
   it('names all contradictions of the values at once', async () => {
@@ -434,7 +424,7 @@ describe.skipIf(!runs)('the chart', () => {
     expect(JSON.stringify(one(own, 'ScaledObject', 'tally-ingest'))).toContain('"authenticationRef":{"name":"mine"}');
   });
 
-  it('has Prometheus scrape every pod, and alerts that lead to the pages of this registry', async () => {
+  it('has Prometheus scrape every pod, and the alerts and the dashboard of config/monitoring', async () => {
     const objects = await made(most);
     const { labels } = one(objects, 'Service', 'tally-metrics').metadata;
     const { selector } = z
@@ -442,20 +432,10 @@ describe.skipIf(!runs)('the chart', () => {
       .parse(one(objects, 'ServiceMonitor', 'tally').spec);
     expect(labels).toMatchObject(selector.matchLabels);
     expect(one(objects, 'ServiceMonitor', 'tally').metadata.labels).toMatchObject({ release: 'prometheus' });
-    const here = (file: string): string =>
-      textOf(`config/monitoring/${file}`).replaceAll(
-        /https:\/\/github\.com\/[\w-]+\/tally\/blob\/main\/(docs\/[a-z/-]+)\.md/g,
-        'https://tally.example.org/$1.html',
-      );
-    expect(one(objects, 'PrometheusRule', 'tally').spec).toEqual(parse(here('alerts.yaml')));
-    const dashboard = one(objects, 'ConfigMap', 'tally-dashboard');
-    expect(JSON.parse(dashboard.data?.['tally.json'] ?? '')).toEqual(JSON.parse(here('dashboard.json')));
-    expect(dashboard.metadata.labels).toMatchObject({ grafana_dashboard: '1' });
-  });
-
-  it('has alerts that lead to the pages of the repository where no registry has an address', async () => {
-    const objects = await made({ ...least, metrics: { rules: { enabled: true } } });
     expect(one(objects, 'PrometheusRule', 'tally').spec).toEqual(parse(textOf('config/monitoring/alerts.yaml')));
+    const dashboard = one(objects, 'ConfigMap', 'tally-dashboard');
+    expect(JSON.parse(dashboard.data?.['tally.json'] ?? '')).toEqual(JSON.parse(textOf('config/monitoring/dashboard.json')));
+    expect(dashboard.metadata.labels).toMatchObject({ grafana_dashboard: '1' });
   });
 
   it('admits only the named peers, each to its port', async () => {
@@ -486,67 +466,10 @@ describe.skipIf(!runs)('the chart', () => {
     expect(deploymentOf(existing, 'tally').template.spec['serviceAccountName']).toBe('mine');
   });
 
-  it('says the next command', async () => {
-    const notes = async (values: Values): Promise<string> => {
-      const args = ['install', 'tally', CHART, '--namespace', 'search', '--dry-run=client', '--values', fileOf(stringify(values), '.yaml')];
-      const { code, stdout, stderr } = await helm(...args);
-      expect(code, stderr).toBe(0);
-      return stdout.split('\nNOTES:\n')[1] ?? '';
-    };
-    const [small, large] = await Promise.all([notes(least), notes(most)]);
-    expect(small).toContain('kubectl -n search port-forward deploy/tally 8080');
-    expect(small).toContain('aws eks create-pod-identity-association');
-    expect(large).not.toContain('aws eks');
-    expect(large).toContain('https://tally.example.org/login/callback');
-    expect(large).toContain('kubectl -n search exec deploy/tally-http -- tally admin appoint YOU@example.com');
-    for (const text of [small, large]) expect(text).toMatch(/kubectl -n search exec deploy\/[-a-z]+ -- tally bucket add BUCKET --source /);
-  });
-
   it.each(['keda-sqs.yaml', 'keda-prometheus.yaml'])('makes config/scaling/%s by the command that the file names', async (name) => {
     const text = textOf(`config/scaling/${name}`);
     const [, command = ''] = /^#\s+helm (template .+)$/m.exec(text) ?? [];
     const { stdout } = await helm(...command.split(' '));
     expect(text.split('\n').slice(2).join('\n'), command).toBe(stdout);
-  });
-});
-
-describe.skipIf(!runs)('docs/guides/kubernetes.md', () => {
-  const page = textOf('docs/guides/kubernetes.md');
-  const values = fencesOf(page)
-    .filter(({ language }) => language === 'yaml')
-    .map(({ text }): Values => z.record(z.string(), z.unknown()).parse(parse(text)));
-  const [first = {}, ...others] = values;
-  const commands = shellBlocksOf(page).flat();
-
-  it('leads from nothing to a login page by the values that it shows, and every further block fits to them', async () => {
-    expect(others.length).toBeGreaterThan(3);
-    const small = await made(first);
-    const large = await Promise.all(others.map((each) => made({ ...first, ...each })));
-    expect(await complaints([...small, ...large.flat()])).toEqual([]);
-    expect(settingsOf(small, 'tally')).toMatchObject({ TALLY_OIDC_ISSUER: 'https://id.example.com', TALLY_ROLES: { length: 3 } });
-    expect(named(small, 'Ingress')).toEqual(['tally']);
-  });
-
-  it('makes the Secret that the values name, and installs with Helm what they are for', async () => {
-    const [secret] = commands.flatMap((command) => /^kubectl -n tally create secret generic (\S+) (.+)$/.exec(command)?.slice(1) ?? []);
-    const keys = commands.flatMap((command) => [...command.matchAll(/--from-file=(\S+)/g)].map(([, key]) => key));
-    expect([secret, keys]).toEqual(['tally', ['index-url', 'client-secret']]);
-    expect(first).toMatchObject({ index: { existingSecret: secret }, login: { existingSecret: secret } });
-    const install = commands.find((command) => command.startsWith('helm ')) ?? '';
-    const words = install.replace('values.yaml', fileOf(stringify(first), '.yaml')).split(' ');
-    const { code, stderr } = await helm(
-      'install',
-      ...words.filter((word) => !['helm', 'upgrade', '--install'].includes(word)),
-      '--dry-run=client',
-    );
-    expect(code, stderr).toBe(0);
-  });
-
-  it('names Deployments that there are', async () => {
-    const typed = [...page.matchAll(/deploy\/([-\w]+)/g)].map(([, name]) => name);
-    const objects = await Promise.all([made(first), made({ ...first, roles: 'split' })]);
-    const there = new Set(named(objects.flat(), 'Deployment'));
-    expect(typed.length).toBeGreaterThan(2);
-    expect(typed.filter((name = '') => !there.has(name))).toEqual([]);
   });
 });

@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { parseSettings, serveMistakes } from '../../src/settings/settings.ts';
-import { shellBlocksOf, textOf } from '../docs/pages.ts';
+import { textOf } from '../docs/pages.ts';
 import { get } from '../support/identity/browser.ts';
 import { canBrowse, openWindow, startChromium } from '../support/identity/chromium.ts';
 import { bearer, jsonOf } from '../support/identity/http-world.ts';
@@ -18,7 +18,6 @@ const serviceSchema = z.object({
   image: z.string(),
   environment: z.record(z.string(), z.string()),
   ports: z.array(z.string()).optional(),
-  volumes: z.array(z.string()).optional(),
   secrets: z.array(z.string()).optional(),
   networks: z.unknown(),
   read_only: z.literal(true),
@@ -33,10 +32,8 @@ const composeSchema = z.object({
 const createdSchema = z.object({ key: z.object({ id: z.string() }), secret: z.string() });
 
 describe('config/identity', () => {
-  const text = textOf('config/identity/compose.yaml');
-  const { services, secrets, networks } = composeSchema.parse(parse(text, { merge: true }));
+  const { services, secrets, networks } = composeSchema.parse(parse(textOf('config/identity/compose.yaml'), { merge: true }));
   const { proxy, tally } = services;
-  const caddyfile = textOf('config/identity/Caddyfile');
   const given: Readonly<Record<string, string>> = {
     TALLY_HOST: 'tally.example.com',
     TALLY_OIDC_ISSUER: 'https://id.example.com',
@@ -89,21 +86,6 @@ describe('config/identity', () => {
     expect(tally.networks).toEqual(['tally']);
     const [{ subnet } = { subnet: '' }] = networks.tally.ipam.config;
     expect(placed.ipv4_address.startsWith(subnet.replace('0/24', ''))).toBe(true);
-  });
-
-  it('has a proxy for the public name, which leads to the address of Tally', () => {
-    const [, port] = (tally.environment['TALLY_HTTP_ADDRESS'] ?? '').split(':');
-    expect(caddyfile).toMatch(/^\{\$TALLY_HOST\} \{$/m);
-    expect(caddyfile).toMatch(new RegExp(`^\treverse_proxy tally:${port} \\{$`, 'm'));
-    expect(proxy.volumes).toContain('./Caddyfile:/etc/caddy/Caddyfile:ro');
-    expect(environmentOf(proxy.environment)).toEqual({ TALLY_HOST: 'tally.example.com' });
-  });
-
-  it('names the commands that docs/guides/login.md names', () => {
-    const named = [...text.matchAll(/^# {3}((?:docker|install|tally) .+)$/gm)].map(([, command]) => command);
-    const typed = new Set(shellBlocksOf(textOf('docs/guides/login.md')).flat());
-    expect(named.length).toBe(6);
-    expect(named.filter((command) => !typed.has(command ?? ''))).toEqual([]);
   });
 });
 

@@ -205,18 +205,4 @@ describe.skipIf(!runs)('the Terraform module', () => {
     expect(locals['policy']).toBe('${jsonencode({Version = "2012-10-17", Statement = local.permissions})}');
     expect(resource('aws_iam_role_policy', 'this')).toMatchObject({ policy: '${local.policy}', role: '${aws_iam_role.this.id}' });
   });
-
-  it('has a README with its inputs and outputs', async () => {
-    const [variables, outputs] = await Promise.all([parsed('variables.tf'), parsed('outputs.tf')]);
-    const readme = textOf(`${FOLDER}/README.md`);
-    const listed = (heading: string): readonly string[] =>
-      [
-        ...readme
-          .split(`## ${heading}\n`)[1]!
-          .split('\n## ')[0]!
-          .matchAll(/^\| `(\w+)` \|/gm),
-      ].map(([, name = '']) => name);
-    expect(listed('Inputs')).toEqual(variables.variable.flatMap(Object.keys));
-    expect(listed('Outputs')).toEqual(outputs.output.flatMap(Object.keys));
-  });
 });

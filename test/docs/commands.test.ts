@@ -1,15 +1,14 @@
 /**
- * The commands of README.md, docs/guides/container.md and docs/guides/ecs.md, as they are typed there.
+ * The commands of README.md, as they are typed there.
  *
- * They run in the project's folder, by a shell on whose PATH Tally is. Only addresses differ: those that the pages name are replaced by those of
- * the servers that a test started. What needs Docker or a cluster is compared with the files that test/deploy runs.
+ * They run in the project's folder, by a shell on whose PATH Tally is. Only addresses differ: those that the page names are replaced by those of
+ * the servers that a test started.
  */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { parse } from 'yaml';
 import { z } from 'zod';
 import packageJson from '../../package.json' with { type: 'json' };
 import { createTestAws, until, type TestAws } from '../support/servers/aws.ts';
@@ -24,8 +23,6 @@ const FIRST_REINDEX_MS = 300_000;
 const checksSchema = z.object({ checks: z.object({ index: z.object({ status: z.string() }) }) });
 
 const README = shellBlocksOf(textOf('README.md'));
-const CONTAINER = shellBlocksOf(textOf('docs/guides/container.md'));
-const ECS = shellBlocksOf(textOf('docs/guides/ecs.md'));
 
 /** The one block of a page that has a command with this text. */
 function blockWith(blocks: readonly (readonly string[])[], text: string): readonly string[] {
@@ -34,16 +31,9 @@ function blockWith(blocks: readonly (readonly string[])[], text: string): readon
   return found[0]!;
 }
 
-/** The blocks that the tests below know, by a text that only they have: a page with another one fails. */
-const KNOWN: Readonly<Record<string, readonly string[]>> = {
-  'README.md': ['npm start', 'demo:identity', 'npm test', 'explain', 'npm run package', 'export TALLY_INDEX_URL', 'tally jobs'],
-  'docs/guides/container.md': ['docker build', '--embedded', 'docker compose up'],
-  'docs/guides/ecs.md': ['aws cloudformation deploy', 'aws ecs execute-command'],
-};
-
-it.each(Object.entries(KNOWN))('every block of commands in %s is known to a test', (page, texts) => {
-  const blocks = shellBlocksOf(textOf(page));
-  expect(texts.map((text) => blockWith(blocks, text))).toHaveLength(blocks.length);
+it('every block of commands in README.md is known to a test', () => {
+  const known = ['npm start', 'demo:identity', 'npm test', 'explain', 'npm run package', 'export TALLY_INDEX_URL', 'tally jobs'];
+  expect(known.map((text) => blockWith(README, text))).toHaveLength(README.length);
 });
 
 // package.test.ts installs what `npm run package` makes, python.test.ts what the wheel has
@@ -182,34 +172,4 @@ describe.skipIf(awsEndpoint() === undefined)('README.md: run it', () => {
     },
     2 * FIRST_REINDEX_MS,
   );
-});
-
-describe('docs/guides', () => {
-  it('container: what Dockerfile and its image know', () => {
-    const dockerfile = textOf('Dockerfile');
-    expect(dockerfile).toContain('ENTRYPOINT ["tally"]');
-    const [build, run, add, search] = blockWith(CONTAINER, 'docker build');
-    expect(build).toBe('docker build -t tally .');
-    expect(run).toMatch(/^docker run --detach --name tally --read-only --tmpfs \/tmp .* tally serve$/);
-    expect([add, search]).toEqual(['docker exec tally tally bucket add photos', 'docker exec tally tally search invoice']);
-    const [embedded = ''] = blockWith(CONTAINER, '--embedded');
-    expect(dockerfile).toContain(`#   ${embedded}\n`);
-  });
-
-  it('compose: the commands that compose.yaml names, which test/deploy runs', () => {
-    const named = new Set([...textOf('compose.yaml').matchAll(/^# {3}(docker compose .+)$/gm)].map(([, command]) => command));
-    const typed = blockWith(CONTAINER, 'docker compose up');
-    expect(typed.slice(0, -1).filter((command) => !named.has(command))).toEqual([]);
-    expect(typed.at(-1)).toBe('docker compose down --volumes');
-  });
-
-  it('ECS: the parameters of the template', () => {
-    const { Parameters } = parse(textOf('config/scaling/ecs.yaml'), { logLevel: 'silent' }) as {
-      Parameters: Record<string, { Default?: unknown }>;
-    };
-    const required = Object.entries(Parameters).flatMap(([name, { Default }]) => (Default === undefined ? [name] : []));
-    const [deploy = ''] = blockWith(ECS, 'aws cloudformation deploy');
-    const given = [...deploy.split('--parameter-overrides ')[1]!.matchAll(/(\w+)=/g)].map(([, name]) => name);
-    expect(given).toEqual(required);
-  });
 });

@@ -1,12 +1,7 @@
-/** What documents say beyond their events: each way once. test/pipeline/observing/enrichment.test.ts has each case. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
+/** What documents say beyond their events. test/pipeline/observing/enrichment.test.ts has each case. */
+import { PutObjectCommand } from '@aws-sdk/client-s3';
 import { expect, it } from 'vitest';
-import type { ObjectDocument } from '../../src/domain/documents/document.ts';
 import { until } from '../support/servers/aws.ts';
-import { startDaemon } from '../support/servers/daemon.ts';
 import { awsEndpoint } from '../support/servers/found.ts';
 import { startWorld } from '../support/worlds/aws.ts';
 import { indexKinds } from '../support/worlds/flow.ts';
@@ -40,32 +35,4 @@ it.skipIf(!awsEndpoint())('a daemon on LocalStack writes an exact event with wha
   expect(await world.find(bucket, 'docs/a.txt')).toMatchObject({ ...facts, tags, ...exact });
   expect(await daemon.metric('tally_enrich_total', { enrich: 'tags', result: 'ok' })).toBeGreaterThan(0);
   await world.dispose();
-});
-
-it('the embedded mode has content type and user metadata, and no tags, which it does not implement', async () => {
-  const data = mkdtempSync(join(tmpdir(), 'tally-enrichment-'));
-  const daemon = await startDaemon({ TALLY_EMBEDDED_DATA: data }, ['serve', '--embedded']);
-  await daemon.ready();
-  const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
-  const s3 = new S3Client({ endpoint: daemon.embeddedUrl, region: 'us-east-1', credentials, forcePathStyle: true });
-  expect(await daemon.request('POST', '/v1/buckets', { bucket: 'demo', enrich: 'tags' })).toMatchObject({ status: 201 });
-  let document: ObjectDocument | undefined;
-  // the worker may know the bucket's record of before for ten seconds
-  let count = 0;
-  await until('an object is enriched', async () => {
-    count += 1;
-    await s3.send(new PutObjectCommand({ Bucket: 'demo', Key: `k${count}`, ...put }));
-    await until('it is found', async () => {
-      const { body } = await daemon.request('GET', `/v1/objects?bucket=demo&key=k${count}`);
-      document = (body as { items: ObjectDocument[] }).items[0];
-      return document !== undefined;
-    });
-    return document?.content_type !== undefined;
-  });
-  expect(document).toMatchObject(facts);
-  expect(document).not.toHaveProperty('tags');
-  expect(await daemon.metric('tally_enrich_total', { enrich: 'tags', result: 'object.failed' })).toBeGreaterThan(0);
-  s3.destroy();
-  await daemon.stop();
-  rmSync(data, { recursive: true });
 });

@@ -5,9 +5,8 @@ import { HELD_MAX } from '../../src/app/limits.ts';
 import { until } from '../support/servers/aws.ts';
 import type { Daemon } from '../support/servers/daemon.ts';
 import type { Interference } from '../support/servers/fault-proxy.ts';
-import { connectBuckets, indexed, indexKinds, openFlow } from '../support/worlds/flow.ts';
+import { connectBuckets, openFlow } from '../support/worlds/flow.ts';
 import type { QueueWorld } from '../support/worlds/queue.ts';
-import { oneOf } from '../support/breadth.ts';
 import { opensearchUrl } from '../support/servers/found.ts';
 import { raw, serverUrl } from '../support/servers/opensearch.ts';
 import { askAt, dump, load } from '../support/stores/opensearch-dump.ts';
@@ -16,11 +15,6 @@ import { askAt, dump, load } from '../support/stores/opensearch-dump.ts';
 const indexFaults: readonly (readonly [string, Interference])[] = [
   ['answers 401', { kind: 'answer', status: 401, body: '{}' }],
   ['does not answer', { kind: 'hang' }],
-];
-
-/** Named as keys may be: one whose spelling differs in the record is observed, because this S3 is not AWS's. */
-const storageFaults: readonly (readonly [string, Interference])[] = [
-  ['answers-503', { kind: 'answer', status: 503, headers: { 'content-type': 'application/xml' } }],
 ];
 
 const onOpenSearch = test.skipIf(opensearchUrl() === undefined).concurrent;
@@ -211,83 +205,4 @@ describe('an outage', () => {
     expect(world.deadLetters()).toEqual([]);
     expect(await daemon.metric('tally_messages_total', { settlement: 'defer' })).toBe(0);
   }, 600_000);
-
-  test.concurrent.each(oneOf(indexKinds))(
-    'of S3: what is to be observed waits, exact events do not, and nothing is lost, with index %s',
-    async (kind) => {
-      await using flow = await openFlow(kind);
-      const { world } = flow;
-      const daemon = await flow.start(LONG);
-      for (const key of keys('kept', 20)) world.send(world.put(key));
-      for (const [name, interference] of storageFaults) {
-        for (const key of keys(`gone-${name}`, 100)) world.send(world.put(key));
-        await flow.converged(daemon);
-        const answered = daemon.logged('S3 answers for the bucket again').length;
-        const isWaiting = (): boolean =>
-          daemon.logged('S3 does not answer for the bucket: its records that need S3 wait').length > answered;
-
-        const outage = world.s3.interfere(interference);
-        for (const key of keys(`gone-${name}`, 100)) world.send(world.remove(key));
-        await until('records wait', isWaiting);
-        const during = keys(`during-${name}`, 20);
-        for (const key of during) world.send(world.put(key));
-        const isIndexed = async (): Promise<boolean> => {
-          const found = await indexed(daemon, world.bucket);
-          return during.every((key) => found?.has(key) === true);
-        };
-        await until('exact events are indexed', isIndexed);
-        const { status, body } = (await daemon.readyz()) ?? {};
-        expect(status).toBe(200);
-        expect(body).toMatchObject({ checks: { storage: { status: 'warning', code: 's3.unavailable' } } });
-        await delay(OUTAGE_MS);
-        expect(receivesMax(world)).toBeLessThanOrEqual(2);
-        outage.remove();
-
-        await flow.converged(daemon);
-        await until('S3 answers again', () => daemon.logged('S3 answers for the bucket again').length > answered);
-      }
-      expect(world.objects().size).toBe(20 + 20 * storageFaults.length);
-      expect(daemon.logged('receiving paused')).toEqual([]);
-      expect(world.deadLetters()).toEqual([]);
-    },
-    600_000,
-  );
-
-  test.concurrent.each(oneOf(indexKinds))(
-    'of SQS is told once and backed off from, and it goes on by itself; deletes alone are repeated, or done when the messages come back, with index %s',
-    async (kind) => {
-      await using flow = await openFlow(kind);
-      const { world } = flow;
-      const daemon = await flow.start();
-      world.send(world.put('before'));
-      await flow.converged(daemon);
-
-      const outage = world.sqs.interfere({ kind: 'cut' });
-      await outage.hit;
-      const before = world.sqs.connections;
-      for (const key of keys('during', 100)) world.send(world.put(key));
-      await until('not ready', async () => (await statusOf(daemon)) === 503);
-      await delay(OUTAGE_MS);
-      // some 26: each of four pollers after 0.5 s at least, then 1 s, 2 s, 4 s; the queue watch's three attempts at two queues;
-      // and settlements on their way. Without backing off it would be 27 a second for each poller.
-      expect(world.sqs.connections - before).toBeLessThanOrEqual(100);
-      outage.remove();
-
-      await flow.converged(daemon);
-      await until('ready again', async () => (await statusOf(daemon)) === 200);
-      const told = daemon.logged('request failed').filter(({ operation }) => operation === 'receive messages');
-      expect(told).toHaveLength(1);
-
-      const deletes = world.sqs.interfere({ kind: 'cut' }, ({ operation }) => operation === 'DeleteMessageBatch');
-      for (const key of keys('undeleted', 30)) world.send(world.put(key));
-      await deletes.hit;
-      await until('not ready while nothing is deleted', async () => (await statusOf(daemon)) === 503);
-      await delay(OUTAGE_MS);
-      deletes.remove();
-      await flow.converged(daemon);
-      await until('ready once it deletes', async () => (await statusOf(daemon)) === 200);
-      expect(world.deadLetters()).toEqual([]);
-    },
-    600_000,
-  );
 });

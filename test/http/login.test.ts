@@ -174,11 +174,12 @@ describe('the pages', () => {
     expect(page.text).not.toMatch(/ on\w+=|style=|javascript:/i);
   });
 
-  it('show texts from outside as they are', async () => {
+  it('show texts from outside as they are, and characters that turn or hide others', async () => {
     const world = await start();
-    world.issuer.personIs({ sub: '"><img src=x onerror=alert(1)>' });
+    world.issuer.personIs({ sub: '"><img src=x onerror=alert(1)>\u202e' });
     const { page } = await toConsent(world, { ...client, machine: `<b>&"'` });
-    expect(page.text).not.toMatch(/<img|<b>/);
+    expect(page.text).not.toMatch(/<img|<b>|\u202e/);
+    expect(page.text).toContain('\\u{202e}');
     expect(page.text).toContain('&lt;b&gt;&amp;&quot;&#39;');
   });
 

@@ -1,5 +1,4 @@
 /** What tests of event sources need of an emulator beyond AWS's own API. */
-import { GetSubscriptionAttributesCommand, SubscribeCommand } from '@aws-sdk/client-sns';
 import type { TestAws } from './servers/aws.ts';
 
 /** Whether S3's EventBridge events have url-encoded keys: those of a stock LocalStack do, those of AWS do not. */
@@ -13,30 +12,6 @@ export async function encodesEventBridgeKeys(aws: TestAws): Promise<boolean> {
   if (body === undefined) throw new Error('EventBridge told nothing of an object that was put');
   const { detail } = JSON.parse(body) as { detail: { object: { key: string } } };
   return detail.object.key !== 'a b';
-}
-
-interface PendingSubscription {
-  readonly topicArn: string;
-  /** The message with the subscription's token that SNS sends. */
-  readonly body: string;
-  readonly isPending: () => Promise<boolean>;
-}
-
-/** A subscription that waits to be confirmed. LocalStack confirms those of SQS itself; this one's endpoint never hears of its token. */
-export async function pendingSubscription(aws: TestAws): Promise<PendingSubscription> {
-  const topicArn = await aws.createTopic();
-  const endpoint = { Protocol: 'http', Endpoint: 'http://127.0.0.1:1/', ReturnSubscriptionArn: true };
-  const { SubscriptionArn } = await aws.sns.send(new SubscribeCommand({ TopicArn: topicArn, ...endpoint }));
-  const answer = await fetch(`${aws.endpoint}/_aws/sns/subscription-tokens/${SubscriptionArn!}`);
-  const { subscription_token: token } = (await answer.json()) as { subscription_token: string };
-  return {
-    topicArn,
-    body: confirmationBody(topicArn, token),
-    isPending: async () => {
-      const { Attributes } = await aws.sns.send(new GetSubscriptionAttributesCommand({ SubscriptionArn }));
-      return Attributes?.['PendingConfirmation'] === 'true';
-    },
-  };
 }
 
 /** As “Parsing message formats” in the SNS developer guide shows it. Nobody may fetch its URLs. */

@@ -1,6 +1,6 @@
 /** A daemon at work: its bucket queue with a redrive queue, its index, and what tests ask of its control plane. */
 import { GetQueueAttributesCommand } from '@aws-sdk/client-sqs';
-import type { Bucket, UnconnectedBucket } from '../../../src/api/bucket.ts';
+import type { Bucket } from '../../../src/api/bucket.ts';
 import type { AddBucketRequest } from '../../../src/api/buckets.ts';
 import type { WholeDeadLetter } from '../../../src/api/dead-letters.ts';
 import type { Gap } from '../../../src/api/gaps.ts';
@@ -23,14 +23,12 @@ export interface World {
   /** Connects a bucket, without a first re-index. */
   connect(request: AddBucketRequest): Promise<Bucket>;
   bucketRecord(bucket: string): Promise<Bucket>;
-  bucketList(): Promise<{ readonly items: readonly Bucket[]; readonly unconnected: readonly UnconnectedBucket[] }>;
   /** The live document of one key as a search answers it. */
   find(bucket: string, key: string): Promise<StoredObject | undefined>;
   /** Every live document of a bucket, in the order of the pages. */
   documents(bucket: string, pageLimit?: number): Promise<readonly StoredObject[]>;
   /** The gaps of a bucket, without the one that it has had since it was connected. */
   gaps(bucket: string): Promise<readonly Gap[]>;
-  everyGap(bucket: string): Promise<readonly Gap[]>;
   letters(): Promise<readonly WholeDeadLetter[]>;
   /** The dead letter with this body, once it is there. */
   letterOf(body: string): Promise<WholeDeadLetter>;
@@ -125,14 +123,12 @@ export async function startWorld({
     deadLetters,
     connect: (request) => ask('POST', '/v1/buckets', { reindex: false, wired_by_hand: true, ...request }),
     bucketRecord: (bucket) => ask('GET', `/v1/buckets/${bucket}`),
-    bucketList: () => ask('GET', '/v1/buckets'),
     async find(bucket, key) {
       const query = new URLSearchParams({ bucket, key });
       const { items } = await ask<Page<StoredObject>>('GET', `/v1/objects?${query.toString()}`);
       return items[0];
     },
     documents: (bucket, pageLimit = 100) => everything(`/v1/objects?bucket=${bucket}`, pageLimit),
-    everyGap: (bucket) => everything(`/v1/gaps?bucket=${bucket}`, 100),
     gaps: async (bucket) =>
       (await everything<Gap>(`/v1/gaps?bucket=${bucket}`, 100)).filter(({ reasons }) => reasons.some(({ kind }) => kind !== 'new')),
     letters,
@@ -168,6 +164,6 @@ export async function startWorld({
 }
 
 /** One check of a readiness report. */
-export function checkOf(report: unknown, name: string): { readonly status: string; readonly code?: string } | undefined {
+function checkOf(report: unknown, name: string): { readonly status: string; readonly code?: string } | undefined {
   return (report as { checks?: Record<string, { status: string; code?: string }> } | undefined)?.checks?.[name];
 }

@@ -147,7 +147,6 @@ const storageRows: readonly FaultRow[] = [
   },
   {
     name: 'SQS answers 503',
-    isVariant: true,
     index: 'sqlite',
     reach: 'all',
     begin: throughProxy(sqs, { kind: 'answer', status: 503, body: '{}' }),

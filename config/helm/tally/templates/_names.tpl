@@ -52,14 +52,3 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- define "tally.host" -}}
 {{- (urlParse .Values.login.url).host | splitList ":" | first -}}
 {{- end -}}
-
-{{/* A file whose links to pages of the repository lead to the same pages of this registry, if people can reach one. */}}
-{{- define "tally.pagesHere" -}}
-{{- $root := index . 0 }}
-{{- $text := $root.Files.Get (index . 1) }}
-{{- with $root.Values.login.url }}
-{{- $here := printf "%s/${1}.html" (trimSuffix "/" .) }}
-{{- $text = regexReplaceAll "https://github\\.com/tally-index/tally/blob/main/(docs/[a-z/-]+)\\.md" $text $here }}
-{{- end }}
-{{- $text }}
-{{- end }}
