@@ -296,7 +296,6 @@ describe('the AWS environment', () => {
       s3: 'http://minio',
       events: 'http://all',
       trails: 'http://all',
-      keys: 'http://all',
     });
   });
 
