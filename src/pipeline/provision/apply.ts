@@ -228,7 +228,8 @@ export function createApply({ state, clock, observe, underLock, makeParts, write
     const unproven = plan.findings.filter(({ severity }) => severity === 'broken' || severity === 'unknown');
     const nowMs = clock.nowMs();
     if (before?.state === 'applied' && isFor(wish, before)) return { state: 'applied', connection: before, changed: false, unproven };
-    await openChangeGap({ state, clock }, wish, changeOf(isProven));
+    // of what a person wired nothing is changed now
+    if (before !== undefined || wish.byHand !== true) await openChangeGap({ state, clock }, wish, changeOf(isProven));
     const { token: _, pausedAtMs: __, parts = [], ...kept } = before === undefined ? {} : madeSchema.partial().parse(before);
     const next: ConnectionRecord = {
       ...kept,

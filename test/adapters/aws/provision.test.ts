@@ -138,6 +138,20 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
     expect(await topics()).toEqual([]);
   });
 
+  it('is probed through its topic, and the probe arrives', async () => {
+    const { bucket, provisioning, queue, store } = await startWorld();
+    const { plan } = await provisioning.plan({ bucket });
+    await provisioning.apply({ bucket }, { token: plan.token });
+    const connection = (await readRecord(store.state, refs.connection(bucket)))!;
+    await provisioning.probe(connection, false);
+    const found: unknown[] = [];
+    await until('the probe has come', async () => {
+      found.push(...(await aws.takeBodies(queue.url, 1)).map((body) => unwrap(body)));
+      return found.some((each) => JSON.stringify(each).includes('"probe"'));
+    });
+    expect(found).toContainEqual({ kind: 'probe', topicArn: expect.stringMatching(/-events$/), sentAtMs: expect.any(Number) });
+  });
+
   it('is paused and resumed', async () => {
     const { bucket, provisioning, foreign } = await startWorld();
     const { plan } = await provisioning.plan({ bucket });
