@@ -55,7 +55,6 @@ const longestFirst = [
   'test/flow/shutdown.test.ts',
   'test/adapters/opensearch/contract.test.ts',
   'test/flow/panel-pages.test.ts',
-  'test/flow/reindex-faults.test.ts',
   'test/docs/commands.test.ts',
   'test/flow/flood.test.ts',
   'test/flow/panel-connect-story.test.ts',
@@ -68,7 +67,6 @@ const longestFirst = [
   'test/flow/browser-login.test.ts',
   'test/flow/panel-connect.test.ts',
   'test/flow/program.test.ts',
-  'test/flow/identity-two-registries.test.ts',
   'test/pipeline/ingest/worker-matrix.test.ts',
 ].map((file) => root + file);
 for (const file of longestFirst)
@@ -126,7 +124,6 @@ const whole = [
   'flow/panel-pages',
   'flow/panel-search',
   'flow/panel-tour',
-  'flow/shutdown',
   'http/control-plane-faults',
   'http/reader-matrix',
   'http/reader-matrix-real',

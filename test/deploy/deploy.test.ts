@@ -7,7 +7,6 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import PQueue from 'p-queue';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
@@ -222,26 +221,6 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
       await composed('rm', '--force', '--stop', 'panel');
     });
 
-    // flow/kill.test.ts kills it at each of its moments; what Compose alone decides is how long it waits for a stop
-    const ends = [
-      ['stopped', 'stop', '0'],
-      ['killed', 'kill', '137'],
-    ] as const;
-    test.each(ends)('%s under load, it loses nothing', async (ended, command, exitCode) => {
-      await putWhile(`${ended}/`, async () => {
-        await composed(command, 'tally');
-        expect(await stateOf(await tallyContainer(), 'ExitCode')).toBe(exitCode);
-      });
-    });
-
-    test('down leaves nothing behind', async () => {
-      await composed('down', '--volumes');
-      const ofProject = ['--filter', `label=com.docker.compose.project=${RUN}`];
-      expect(await docker(['ps', '--all', '--quiet', ...ofProject])).toBe('');
-      expect(await docker(['volume', 'ls', '--quiet', ...ofProject])).toBe('');
-      expect(await docker(['network', 'ls', '--quiet', ...ofProject])).toBe('');
-    });
-
     function composed(...args: string[]): Promise<string> {
       return compose(args, { ...ports, TEST_IMAGE: IMAGE, TEST_RUN: RUN });
     }
@@ -253,38 +232,6 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
 
     function tallyContainer(): Promise<string> {
       return docker(['ps', '--all', '--quiet', '--filter', `label=${LABEL}=${RUN}`, '--filter', 'label=com.docker.compose.service=tally']);
-    }
-
-    /** Puts objects all the while that Tally is interrupted amid them and started again, and waits until all of them are found. */
-    async function putWhile(prefix: string, interrupt: () => Promise<void>): Promise<void> {
-      const s3 = new S3Client({
-        endpoint: `http://${await addressOf('localstack', 4566)}`,
-        region: 'us-east-1',
-        credentials: { accessKeyId: 'test', secretAccessKey: 'test' },
-        forcePathStyle: true,
-      });
-      const keys = keysBelow(prefix);
-      const queue = new PQueue({ concurrency: 8 });
-      const put = (key: string) => queue.add(() => s3.send(new PutObjectCommand({ Bucket: 'demo', Key: key, Body: key })));
-      const half = OBJECTS / 2;
-      await Promise.all(keys.slice(0, half).map(put));
-      const rest = Promise.all(keys.slice(half).map(put));
-      await interrupt();
-      await rest;
-      // its new ports can be taken meanwhile, as in runDetached
-      await eventually('tally starts again', async () => {
-        await composed('start', 'tally');
-        return true;
-      });
-
-      const container = await tallyContainer();
-      const all = await eventually('all objects are found', async () => {
-        const present = await found(container, '--prefix', prefix);
-        return present?.length === OBJECTS ? present : undefined;
-      });
-      expect(all).toEqual(keys);
-      expect(JSON.parse(await docker(['exec', container, 'tally', 'dead-letters', 'list', '--json']))).toMatchObject({ items: [] });
-      s3.destroy();
     }
   });
 

@@ -1,17 +1,18 @@
 /** The blocks of docs/start/aws.md are run on LocalStack, one after the other, as a reader types them in two terminals. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
-import { AWS_CLI } from '../support/servers/aws-cli.ts';
 import { createTestAws, until } from '../support/servers/aws.ts';
 import { startDaemon } from '../support/servers/daemon.ts';
 import { awsEndpoint } from '../support/servers/found.ts';
-import { openPageShell } from './page-shell.ts';
+import { MAIN } from '../support/servers/program.ts';
 import { fencesOf, textOf } from './pages.ts';
-import { canRun } from './programs.ts';
+import { canRun, findProgram, runProgram } from './programs.ts';
 
 const PAGE = 'docs/start/aws.md';
+const AWS_CLI = { name: 'aws', variable: 'TALLY_TEST_AWS_CLI' } as const;
 const TEST_TIMEOUT_MS = 600_000;
 const runs = canRun(`the blocks of ${PAGE}`, [AWS_CLI]);
 
@@ -22,6 +23,15 @@ const blocks = fencesOf(textOf(PAGE))
 const folder = mkdtempSync(join(tmpdir(), 'tally-start-aws-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
+type Values = Readonly<Record<string, string>>;
+
+/** Runs lines in the folder as a reader pastes them, with Tally and the AWS CLI on the PATH, and returns what they printed. Throws when a line fails. */
+async function bash(text: string, env: Values): Promise<string> {
+  const { code, stdout, stderr } = await runProgram('/bin/bash', ['-euo', 'pipefail', '-c', text], { env, cwd: folder });
+  if (code !== 0) throw new Error(`ended with ${String(code)}: ${stderr}\n${stdout}\n${text}`);
+  return stdout;
+}
+
 it.skipIf(awsEndpoint() === undefined || !runs)(
   `${PAGE}: queues, a bucket, a search, and nothing is left`,
   { timeout: TEST_TIMEOUT_MS },
@@ -29,22 +39,37 @@ it.skipIf(awsEndpoint() === undefined || !runs)(
     const [permissions = '', look = '', make = '', serve = '', plan = '', add = '', search = '', remove = '', clean = '', ...rest] = blocks;
     expect(rest).toEqual([]);
     const aws = createTestAws(awsEndpoint()!);
-    const shell = await openPageShell(aws.endpoint);
     const bucket = await aws.createBucket();
-    const index = `sqlite:${join(folder, 'index.db')}`;
-    /** The names of the page are those of the test. */
-    const typed = (block: string): string =>
-      block
+    const prefix = `tally-test-${randomBytes(4).toString('hex')}`;
+    symlinkSync(MAIN, join(folder, 'tally'));
+    // version 1 of the AWS CLI, which PyPI has, sends SQS's requests to AWS whatever AWS_ENDPOINT_URL says, unless it is an option
+    const script = `#!/bin/sh\nexec '${findProgram(AWS_CLI) ?? ''}' --endpoint-url '${aws.endpoint}' "$@"\n`;
+    writeFileSync(join(folder, 'aws'), script, { mode: 0o755 });
+    const { HOME = '', PATH = '', NODE_COMPILE_CACHE = '' } = process.env;
+    const own = {
+      HOME,
+      NODE_COMPILE_CACHE,
+      PATH: [folder, PATH].join(delimiter),
+      AWS_ENDPOINT_URL: aws.endpoint,
+      // version 1 of the AWS CLI reads this variable only
+      AWS_DEFAULT_REGION: aws.region,
+      AWS_REGION: aws.region,
+      AWS_ACCESS_KEY_ID: 'test',
+      AWS_SECRET_ACCESS_KEY: 'test',
+      AWS_PAGER: '',
+    };
+    /** Runs a block; the names and addresses of the page are those of the test. */
+    const run = (block: string, env: Values = {}): Promise<string> => {
+      const typed = block
         .replaceAll('eu-central-1', aws.region)
         .replaceAll('photos', bucket)
-        .replaceAll('sqlite:index.db', index)
-        .replaceAll('rm index.db', `rm ${join(folder, 'index.db')}`)
-        .replaceAll('tally queue create', `tally queue create --prefix ${shell.prefix}`);
-    const run = (block: string, env?: Readonly<Record<string, string>>): Promise<string> =>
-      shell.runBlock(typed(block), { TALLY_INDEX_URL: index, ...env }, env);
+        .replaceAll('http://127.0.0.1:8080', env['TALLY_REGISTRY_URL'] ?? '')
+        .replaceAll('tally queue create', `tally queue create --prefix ${prefix}`);
+      return bash(typed, { ...own, ...env });
+    };
 
     expect(await run(permissions)).toContain('sqs:CreateQueue');
-    expect(await run(look)).toContain(`+ queue arn:aws:sqs:${aws.region}:000000000000:${shell.prefix}-bucket-events`);
+    expect(await run(look)).toContain(`+ queue arn:aws:sqs:${aws.region}:000000000000:${prefix}-bucket-events`);
     // a plan makes nothing
     expect(await run(look)).toContain('+ queue');
     const exported = await run(`${make}env | grep ^TALLY_`);
@@ -52,7 +77,12 @@ it.skipIf(awsEndpoint() === undefined || !runs)(
     expect(Object.keys(settings).toSorted()).toEqual(['TALLY_DEAD_LETTER_QUEUE_URL', 'TALLY_QUEUE_URL']);
 
     expect(serve).toBe('export TALLY_INDEX_URL=sqlite:index.db\ntally serve\n');
-    const daemon = await startDaemon({ ...settings, AWS_REGION: aws.region, TALLY_INDEX_URL: index, AWS_ENDPOINT_URL: aws.endpoint });
+    const daemon = await startDaemon({
+      ...settings,
+      AWS_REGION: aws.region,
+      TALLY_INDEX_URL: `sqlite:${join(folder, 'index.db')}`,
+      AWS_ENDPOINT_URL: aws.endpoint,
+    });
     // the second terminal
     const env = { TALLY_REGISTRY_URL: daemon.controlUrl };
     expect(await run(plan, env)).toContain('+ notification');
@@ -69,9 +99,8 @@ it.skipIf(awsEndpoint() === undefined || !runs)(
     await daemon.stop();
     await run(clean, settings);
     for (const url of [settings['TALLY_QUEUE_URL'], settings['TALLY_DEAD_LETTER_QUEUE_URL']])
-      await expect(shell.aws('sqs', 'get-queue-attributes', '--queue-url', url ?? '')).rejects.toThrow(/NonExistentQueue|does not exist/);
-    expect(await shell.aws('s3api', 'get-bucket-notification-configuration', '--bucket', bucket)).not.toContain('tally-');
-    await shell.dispose();
+      await expect(run(`aws sqs get-queue-attributes --queue-url '${url}'`)).rejects.toThrow(/NonExistentQueue|does not exist/);
+    expect(await run('aws s3api get-bucket-notification-configuration --bucket photos')).not.toContain('tally-');
     await aws.dispose();
   },
 );

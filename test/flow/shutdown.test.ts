@@ -3,14 +3,11 @@ import { until } from '../support/servers/aws.ts';
 import { runTally } from '../support/servers/daemon.ts';
 import type { PassingRequest, Rule } from '../support/servers/fault-proxy.ts';
 import type { QueueWorld } from '../support/worlds/queue.ts';
-import { indexKinds, openFlow } from '../support/worlds/flow.ts';
-import { oneOf } from '../support/breadth.ts';
+import { openFlow } from '../support/worlds/flow.ts';
 import { opensearchUrl } from '../support/servers/found.ts';
 
 const onOpenSearch = test.skipIf(opensearchUrl() === undefined).concurrent;
 
-/** A provisional write is settled some 45 s after it. */
-const SETTLE_TIMEOUT_MS = 300_000;
 const STOPPED = { code: 0, signal: null };
 /** Longer than any test: what a message that is not given back would stay hidden for, and what finishing what is in hand may take. */
 const LONG = { TALLY_INGEST_VISIBILITY_S: '600', TALLY_SHUTDOWN_TIMEOUT_MS: '600000' };
@@ -35,22 +32,6 @@ async function givenBack(world: QueueWorld): Promise<void> {
 }
 
 describe('asked to stop', () => {
-  // first, because it takes longest
-  test.concurrent.each(oneOf(indexKinds))(
-    'while a provisional write waits for its settle, the next daemon settles it, with index %s',
-    async (kind) => {
-      await using flow = await openFlow(kind);
-      const { world } = flow;
-      const daemon = await flow.start(LONG);
-      world.send(world.put('upload', 'ObjectCreated:CompleteMultipartUpload'));
-      await until('the provisional write', async () => (await daemon.metric('tally_messages_total', { settlement: 'wait' })) >= 1);
-      expect(await daemon.stop()).toEqual(STOPPED);
-      const successor = await flow.start();
-      await flow.converged(successor, SETTLE_TIMEOUT_MS);
-    },
-    600_000,
-  );
-
   onOpenSearch(
     'while OpenSearch is out of reach, it gives back at once what it holds',
     async () => {
@@ -67,64 +48,6 @@ describe('asked to stop', () => {
       polls.remove();
       await givenBack(world);
       expect(world.messages().visible).toHaveLength(300);
-    },
-    600_000,
-  );
-
-  onOpenSearch(
-    'while OpenSearch is slow, it waits for what it holds, and another goes on',
-    async () => {
-      await using flow = await openFlow('opensearch');
-      const { world, index } = flow;
-      const daemon = await flow.start(LONG);
-      world.send(world.put('before'));
-      await flow.converged(daemon);
-      const slowness = index.interfere({ kind: 'delay', delayMs: 2_000 }, ({ path }) => path.includes('_bulk'));
-      for (let each = 0; each < 500; each += 1) world.send(world.put(`key/${each}`));
-      await slowness.hit;
-      const polls = await holdPolls(world);
-      expect(await daemon.stop()).toEqual(STOPPED);
-      polls.remove();
-      const { visible, inFlight } = world.messages();
-      expect(inFlight).toEqual([]);
-      expect(visible.length).toBeLessThan(500);
-      expect(visible.filter((message) => message.approximateReceiveCount > 0)).toEqual([]);
-      slowness.remove();
-      await flow.converged(await flow.start());
-      expect(world.deadLetters()).toEqual([]);
-    },
-    600_000,
-  );
-
-  onOpenSearch(
-    'while OpenSearch is out of reach, before it could start at all, it ends with 0',
-    async () => {
-      await using flow = await openFlow('opensearch');
-      await flow.index.refuse();
-      const daemon = await flow.start({}, { awaitReady: false });
-      await until('not ready', async () => (await daemon.readyz())?.status === 503);
-      expect(await daemon.stop()).toEqual(STOPPED);
-    },
-    600_000,
-  );
-});
-
-// one after the other: half a second is kept for giving back at the deadline, and the queue is in this process
-describe('what cannot be finished when a daemon is asked to stop', () => {
-  test.each(oneOf(indexKinds))(
-    'is given back at the deadline while S3 does not answer, with index %s',
-    async (kind) => {
-      await using flow = await openFlow(kind);
-      const { world } = flow;
-      const daemon = await flow.start({ ...LONG, TALLY_SHUTDOWN_TIMEOUT_MS: '4000' });
-      for (let each = 0; each < 10; each += 1) world.send(world.put(`key/${each}`));
-      await flow.converged(daemon);
-      world.s3.interfere({ kind: 'hang' });
-      for (let each = 0; each < 10; each += 1) world.send(world.remove(`key/${each}`));
-      await until('all are held', () => world.messages().inFlight.length === 10);
-      expect(await daemon.stop()).toEqual(STOPPED);
-      await givenBack(world);
-      expect(world.messages().visible).toHaveLength(10);
     },
     600_000,
   );

@@ -7,8 +7,7 @@
  *
  * The backlog does not show how much keeps arriving: workers that keep up have no backlog, so an autoscaler that follows this
  * number alone would stop them, see the backlog return, and start them again. The other half is how many workers are busy,
- * which only an observer of all workers can add up; the greater of the two is right (config/scaling/keda-prometheus.yaml;
- * test/pipeline/serving/worker-demand-simulation.test.ts shows both).
+ * which only an observer of all workers can add up; the greater of the two is right (config/scaling/keda-prometheus.yaml).
  */
 import type { Clock } from '../ports/clock.ts';
 

@@ -1,7 +1,7 @@
 /**
  * One bucket is gone while its events go on, beside healthy buckets: a tenth of an installation (2 workers for 20, 100 events/s for
  * 1,000, receiving that stops at 8,000 in flight for 80,000). What a worker hides between two readings of the number in flight is
- * the same, so all numbers of messages are a tenth. `dead-bucket.long.ts` is the whole installation.
+ * the same, so all numbers of messages are a tenth.
  */
 import { expect, it } from 'vitest';
 import { runDeadBucket } from '../../support/worlds/dead-bucket.ts';

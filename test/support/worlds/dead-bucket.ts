@@ -14,12 +14,9 @@ interface DeadBucket {
   readonly exactPerS: number;
   readonly inexactPerS: number;
   readonly inFlightMax: number;
-  readonly attributesAgeMs?: number;
-  /** Called with the highest number in flight of each minute, when it is over. */
-  readonly minuteEnded?: (minute: number, inFlightPeak: number) => void;
 }
 
-export interface DeadBucketResult {
+interface DeadBucketResult {
   readonly sent: number;
   readonly handedOver: number;
   /** Messages of the dead bucket that are deleted. What was handed over a moment ago is not yet. */
@@ -29,17 +26,22 @@ export interface DeadBucketResult {
   readonly inFlightPeaks: readonly number[];
   /** Of the dead bucket's messages that were handed over, and of the others. */
   readonly receivesMax: number;
-  readonly receivesMean: number;
   readonly healthyReceivesMax: number;
   readonly letters: number;
-  readonly healthy: { readonly sent: number; readonly indexed: number; readonly p99S: number; readonly maxS: number };
+  readonly healthy: { readonly sent: number; readonly indexed: number; readonly p99S: number };
   /** Messages of the dead bucket that are still in the queue. */
   readonly left: number;
 }
 
 /** Plays it for some minutes, from the beginning of the outage on. */
-export async function runDeadBucket(options: DeadBucket): Promise<DeadBucketResult> {
-  const { workers, minutes, deadPerS, exactPerS, inexactPerS, inFlightMax } = options;
+export async function runDeadBucket({
+  workers,
+  minutes,
+  deadPerS,
+  exactPerS,
+  inexactPerS,
+  inFlightMax,
+}: DeadBucket): Promise<DeadBucketResult> {
   const sentAtMs = new Map<string, number>();
   /** How many healthy events took so many steps to the index. */
   const lags = createHistogram();
@@ -50,7 +52,7 @@ export async function runDeadBucket(options: DeadBucket): Promise<DeadBucketResu
     workers,
     buckets: [FAULTY, NEAR, FAR],
     limits: { inFlightMax },
-    attributesAgeMs: options.attributesAgeMs ?? 0,
+    attributesAgeMs: 0,
     indexed(bucket, key) {
       const id = `${bucket}/${key}`;
       const atMs = sentAtMs.get(id);
@@ -94,7 +96,6 @@ export async function runDeadBucket(options: DeadBucket): Promise<DeadBucketResu
     await world.run(STEP_MS);
     const minute = Math.floor((step * STEP_MS) / (60 * SECOND_MS));
     inFlightPeaks[minute] = Math.max(inFlightPeaks[minute] ?? 0, world.queue.inFlight);
-    if (minute < Math.floor(((step + 1) * STEP_MS) / (60 * SECOND_MS))) options.minuteEnded?.(minute + 1, inFlightPeaks[minute]);
   }
   const left = [...world.queue.all].filter(({ tag }) => tag === 'dead').length;
   letters += world.queue.moved.length;
@@ -106,10 +107,9 @@ export async function runDeadBucket(options: DeadBucket): Promise<DeadBucketResu
     inFlightPeak: Math.max(...inFlightPeaks),
     inFlightPeaks,
     receivesMax: deadReceives.max(),
-    receivesMean: deadReceives.mean(),
     healthyReceivesMax,
     letters,
-    healthy: { sent: healthySent, indexed: lags.count(), p99S: lags.quantile(0.99) / SECOND_MS, maxS: lags.max() / SECOND_MS },
+    healthy: { sent: healthySent, indexed: lags.count(), p99S: lags.quantile(0.99) / SECOND_MS },
     left,
   };
 }
@@ -124,7 +124,6 @@ function createHistogram() {
     add: (value: number): void => void counts.set(value, (counts.get(value) ?? 0) + 1),
     count,
     max: (): number => sorted().at(-1)?.[0] ?? 0,
-    mean: (): number => sorted().reduce((sum, [value, many]) => sum + value * many, 0) / Math.max(1, count()),
     quantile(part: number): number {
       let left = Math.ceil(count() * part);
       for (const [value, many] of sorted()) {
