@@ -20,7 +20,7 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const FILES = ['README.md', 'CHANGELOG.md', 'compose.yaml', 'clients/python/README.md', 'docs', 'config'];
 
 /** What the panel contains. */
-const PANEL_PACKAGES = ['@tanstack/query-core', '@tanstack/virtual-core', 'preact'].map((name) => `node_modules/${name}`);
+const PANEL_PACKAGES = ['@tanstack/query-core', 'preact'].map((name) => `node_modules/${name}`);
 
 /** Libraries that are not modules of ECMAScript call `require`, which a module does not have. */
 const REQUIRE = "import { createRequire as requireOf } from 'node:module'; const require = requireOf(import.meta.url);";

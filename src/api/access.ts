@@ -100,7 +100,11 @@ export const accessRows = {
       limit,
       cursor: cursor.exactOptional(),
     }),
-    answer: pageOf(grant),
+    answer: pageOf(grant).extend({
+      readers: z
+        .enum(['everyone', 'granted'])
+        .describe('The setting TALLY_READERS. `everyone`: every user reads everything, whatever is granted.'),
+    }),
     status: 200,
     errors: [],
     example: { query: { limit: 20 } },
@@ -108,6 +112,8 @@ export const accessRows = {
       words: 'admin grants list',
       columns: grantColumns,
       none: 'Nothing is granted here. To grant something, run `tally admin grants add WHO WHERE`.',
+      hints: ({ readers }: { readonly readers: string }) =>
+        readers === 'everyone' ? ['TALLY_READERS is everyone: every user reads everything, whatever is granted'] : [],
       examples: ['tally admin grants list', 'tally admin grants list --where photos/2026/'],
     },
   },

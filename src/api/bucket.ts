@@ -23,9 +23,11 @@ export const bucketStatus = z
       .object({
         kind: z.enum(bucketActs).describe('What a person does about it.'),
         command: z.string().describe('The command that does it.'),
+        job_id: z.string().optional().describe('The job that it is about.'),
       })
       .optional()
-      .describe('Absent: there is nothing to do.'),
+      .describe('Absent: there is nothing to do, or Tally does it by itself.'),
+    differing: count.optional().describe('How many objects the sentence says to differ. Absent: none, or their number is not known.'),
   })
   .describe('How far the index of the bucket can be relied on.');
 

@@ -315,13 +315,17 @@ export function applyAdvice({ bucket: name, source }: Pick<BucketRecord, 'bucket
 }
 
 /** Converts a status to its form in the API. */
-export function statusView({ state, severity, sentence, sinceMs, act }: Omit<BucketStatus, 'gaps'>, name: string): Bucket['status'] {
+export function statusView(
+  { state, severity, sentence, sinceMs, act, jobId, differing }: Omit<BucketStatus, 'gaps'>,
+  name: string,
+): Bucket['status'] {
   return {
     state,
     severity,
     sentence,
     since: timeOfMaybe(sinceMs),
-    act: act && { kind: act, command: commandOfAct(act, name) },
+    act: act && { kind: act, command: commandOfAct(act, name, jobId), job_id: jobId },
+    differing,
   };
 }
 

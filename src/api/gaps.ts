@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { dueAtMs, isHeld, markKinds, nextOf, whyOf, type ListedGap } from '../domain/gaps/dirty.ts';
 import { ageOfText, clockText, momentOfText } from '../domain/texts.ts';
 import { columnsOf } from './command.ts';
-import { bucketName, count, cursor, limit, must, pageOf, time, timeOf, timeOfMaybe } from './fields.ts';
+import { bucketName, count, cursor, limit, moment, must, pageOf, time, timeOf, timeOfMaybe } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
 export const gapStates = ['open', 'closed'] as const;
@@ -71,6 +71,7 @@ export const gapRows = {
         .enum(gapStates, must(`must be one of ${gapStates.join(', ')}`))
         .exactOptional()
         .describe('Default: those that are open.'),
+      closed_after: moment.exactOptional().describe('Of those that were closed: only since this day (2026-11-21) or time.'),
       limit,
       cursor: cursor.exactOptional(),
     }),

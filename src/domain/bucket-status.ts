@@ -5,7 +5,7 @@
  */
 import type { BucketRecord } from './bucket.ts';
 import { isUnusuallyLong } from './usual-interval.ts';
-import { dueAtMs, nextOf, whyOf, type DirtyMark } from './gaps/dirty.ts';
+import { dueAtMs, isHeld, nextOf, whyOf, type DirtyMark } from './gaps/dirty.ts';
 import { countOf, outermost } from './gaps/waiting-deletes.ts';
 import type { Trouble } from './process-record.ts';
 
@@ -44,7 +44,7 @@ export const bucketSeverities = ['bad', 'warning', 'ok'] as const;
 export type BucketSeverity = (typeof bucketSeverities)[number];
 
 /** What a person does about it. */
-export const bucketActs = ['doctor', 'plan', 'resume', 'gaps', 'reindex', 'jobs'] as const;
+export const bucketActs = ['doctor', 'plan', 'resume', 'reindex', 'jobs'] as const;
 export type BucketAct = (typeof bucketActs)[number];
 
 export interface BucketStatus {
@@ -54,8 +54,12 @@ export interface BucketStatus {
   readonly sentence: string;
   /** Since when it is so; absent: it is not known, or the state is `ok`. */
   readonly sinceMs?: number;
-  /** Absent: nothing is to be done. */
+  /** Absent: nothing is to be done, or Tally is at it. */
   readonly act?: BucketAct;
+  /** The job that the act is about. */
+  readonly jobId?: string;
+  /** How many objects the sentence says to differ; absent: none, or their number is not known. */
+  readonly differing?: number;
   /** How many gaps it has. */
   readonly gaps: number;
 }
@@ -135,7 +139,7 @@ function severityOf(state: BucketState): BucketSeverity {
 }
 
 /** The command that does what the act says. */
-export function commandOfAct(act: BucketAct, bucket: string): string {
+export function commandOfAct(act: BucketAct, bucket: string, jobId?: string): string {
   switch (act) {
     case 'doctor':
       return `tally doctor ${bucket}`;
@@ -143,12 +147,10 @@ export function commandOfAct(act: BucketAct, bucket: string): string {
       return `tally bucket add ${bucket} --plan`;
     case 'resume':
       return `tally bucket resume ${bucket}`;
-    case 'gaps':
-      return `tally gaps --bucket ${bucket}`;
     case 'reindex':
       return `tally reindex ${bucket}`;
     case 'jobs':
-      return 'tally jobs';
+      return jobId === undefined ? `tally jobs --bucket ${bucket}` : `tally jobs ${jobId}`;
   }
 }
 
@@ -189,6 +191,8 @@ const rules: readonly Rule[] = [
       sentence: `${countText(refused.count, 'object')} cannot be found, because the index refuses ${refused.count === 1 ? 'its document' : 'their documents'}`,
       sinceMs: refused.atMs,
       act: 'jobs',
+      jobId: refused.jobId,
+      differing: refused.count,
     },
   unreadRule,
   unprovenRule,
@@ -216,33 +220,44 @@ function heldRule({ record: { waiting = [] } }: StatusFacts): ReturnType<Rule> {
     sentence: `${countText(count, 'deletion')} ${count === 1 ? 'waits' : 'wait'} for you: look at the bucket, and if it is as intended, run \`tally jobs allow ${first.jobId}\``,
     sinceMs: Math.min(...asked.map(({ sinceMs }) => sinceMs)),
     act: 'jobs',
+    jobId: first.jobId,
+    differing: count,
   };
 }
 
 /** They wait all the same: the next compare asks again. */
 function declinedRule({ record: { waiting = [] } }: StatusFacts): ReturnType<Rule> {
+  const [first] = outermost(waiting);
+  if (first === undefined) return undefined;
   const count = countOf(waiting);
-  if (count === 0) return undefined;
   return {
     state: 'differs',
-    sentence: `${areText(count)} found that S3 does not have, because you declined to delete ${count === 1 ? 'its document' : 'their documents'}`,
+    sentence: `${areText(count)} not in S3, because you declined to delete ${count === 1 ? 'its document' : 'their documents'}`,
     sinceMs: Math.min(...waiting.map(({ sinceMs }) => sinceMs)),
     act: 'jobs',
+    jobId: first.jobId,
+    differing: count,
   };
 }
 
 function differsRule({ gaps, nowMs }: StatusFacts): ReturnType<Rule> {
   const [found] = gaps
-    .flatMap(({ differences }) => differences ?? [])
-    .toSorted((a, b) => b.missing + b.stale + b.phantom - (a.missing + a.stale + a.phantom));
+    .flatMap((mark) => (mark.differences ?? []).map((each) => ({ ...each, mark, differing: each.missing + each.stale + each.phantom })))
+    .toSorted((a, b) => b.differing - a.differing);
   if (found === undefined) return undefined;
-  const { missing, stale, phantom, atMs } = found;
+  const { missing, stale, phantom, atMs, mark, differing } = found;
   const parts = [
     ...(missing > 0 ? [`${areText(missing)} missing`] : []),
     ...(stale > 0 ? [`${areText(stale)} outdated`] : []),
-    ...(phantom > 0 ? [`${areText(phantom)} found that S3 does not have`] : []),
+    ...(phantom > 0 ? [`${areText(phantom)} not in S3`] : []),
   ];
-  return { state: 'differs', sentence: `${parts.join(', ')} since the report of ${momentText(atMs, nowMs)}`, sinceMs: atMs, act: 'gaps' };
+  return {
+    state: 'differs',
+    sentence: `${parts.join(', ')} since the report of ${momentText(atMs, nowMs)}: ${nextText(mark, nowMs)}`,
+    sinceMs: atMs,
+    differing,
+    ...actOf(mark),
+  };
 }
 
 /** Searches by tags and metadata find less than there is. */
@@ -293,7 +308,7 @@ function neverComparedRule({ record: { lastComparedAtMs, createdAtMs }, gaps, no
     state: 'never_compared',
     sentence: `All of it was never compared${whole === undefined ? '' : `: ${nextText(whole, nowMs)}`}`,
     sinceMs: createdAtMs,
-    act: whole === undefined ? 'reindex' : 'gaps',
+    ...(whole === undefined ? { act: 'reindex' } : actOf(whole)),
   };
 }
 
@@ -305,7 +320,7 @@ function gapRule({ gaps, nowMs }: StatusFacts): ReturnType<Rule> {
     state: 'gap_open',
     sentence: `Changes may be missing (${whyOf(worst)}${others}): ${nextText(worst, nowMs)}`,
     sinceMs: worst.sinceMs,
-    act: 'gaps',
+    ...actOf(worst),
   };
 }
 
@@ -325,6 +340,15 @@ function overdueRule({ record: { lastComparedAtMs = 0 }, nowMs, compareIntervalM
   const ageMs = nowMs - lastComparedAtMs;
   if (compareIntervalMs === 0 || ageMs <= OVERDUE_INTERVALS * compareIntervalMs) return undefined;
   return { state: 'overdue', sentence: `All of it was last compared ${ageText(ageMs)} ago`, sinceMs: lastComparedAtMs, act: 'reindex' };
+}
+
+/** What a person does about a gap; nothing, while a job repairs it or begins by itself. */
+function actOf(mark: DirtyMark): Pick<BucketStatus, 'act'> {
+  const { jobId, compared, refusedSinceMs, failures } = mark;
+  if (jobId !== undefined) return {};
+  if (isHeld(mark)) return { act: 'reindex' };
+  if (compared === true || refusedSinceMs !== undefined) return { act: 'doctor' };
+  return failures > 0 ? { act: 'jobs' } : {};
 }
 
 /** What happens next to the gap, and in what time. */

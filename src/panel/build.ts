@@ -13,7 +13,7 @@ export const BUILT = fileURLToPath(new URL('../../dist/panel/', import.meta.url)
 
 /** The packages in the script have no notice that a bundler would keep. */
 const LICENSES =
-  '/*! Contains Preact, Copyright (c) 2015-present Jason Miller; TanStack Query and TanStack Virtual, Copyright (c) 2021-present Tanner Linsley (all licensed under MIT) */';
+  '/*! Contains Preact, Copyright (c) 2015-present Jason Miller; TanStack Query, Copyright (c) 2021-present Tanner Linsley (all licensed under MIT) */';
 
 /** Five tally marks. */
 const ICON =

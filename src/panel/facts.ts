@@ -3,7 +3,7 @@
  * script contains neither zod nor a second list of anything.
  */
 import { contract } from '../api/contract.ts';
-import { gapStates } from '../api/gaps.ts';
+import { bucketStates } from '../domain/bucket-status.ts';
 import { bucketSources, enrichModes } from '../domain/bucket.ts';
 import { keyScopes } from '../domain/identity/actor.ts';
 import { EXPIRES_IN_DAYS_DEFAULT, EXPIRES_IN_DAYS_MAX } from '../domain/identity/api-key.ts';
@@ -19,7 +19,8 @@ export interface Facts {
   readonly permitted: Readonly<Record<PanelCaller, readonly string[]>>;
   readonly bucketSources: readonly (typeof bucketSources)[number][];
   readonly enrichModes: readonly (typeof enrichModes)[number][];
-  readonly gapStates: readonly (typeof gapStates)[number][];
+  /** The worst first. */
+  readonly bucketStates: readonly (typeof bucketStates)[number][];
   readonly keyScopes: readonly (typeof keyScopes)[number][];
   readonly auditEvents: readonly (typeof auditEvents)[number][];
   readonly keyDays: { readonly usual: number; readonly max: number };
@@ -43,7 +44,7 @@ export const facts: Facts = {
   permitted: { local: permittedTo('local'), user: permittedTo('user'), admin: permittedTo('admin') },
   bucketSources,
   enrichModes,
-  gapStates,
+  bucketStates,
   keyScopes,
   auditEvents,
   keyDays: { usual: EXPIRES_IN_DAYS_DEFAULT, max: EXPIRES_IN_DAYS_MAX },

@@ -173,7 +173,7 @@ describe('exactly', () => {
               state: 'deletions_held',
               severity: 'bad',
               sentence: '1,035 deletions wait for you',
-              act: { kind: 'gaps', command: 'tally gaps --bucket photos' },
+              act: { kind: 'jobs', command: 'tally jobs' },
             },
           },
           { bucket: 'videos', status: bucketAnswer.status, gaps: 0 },
@@ -190,7 +190,7 @@ describe('exactly', () => {
         'NOT CONNECTED | EVENTS | FIRST | LAST',
         'stray | 3 | 2 h | 2 h',
       ],
-      ['To do: tally gaps --bucket photos', 'Dead letters: 3. To see them: `tally dead-letters list`'],
+      ['To do: tally jobs', 'Dead letters: 3. To see them: `tally dead-letters list`'],
     ],
     [
       'dead-letters list --limit 5',

@@ -145,13 +145,13 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
   ],
   'docs/guides/panel.md': [
     ['within the last {} days.', tombstones],
-    ['of at most {} rows', of('panel/browser/copy-actions.tsx', 'DOWNLOAD_MAX')],
-    ['down to {} levels', of('domain/documents/document.ts', 'FOLDER_LEVELS')],
     [
-      'within {} hours, deletions included and read every {} seconds',
-      of('pipeline/control/search.ts', 'SINCE_MS', 'h'),
-      of('panel/browser/changes.tsx', 'READ_MS', 's'),
+      '{} rows are shown, and **More** adds as many, up to {}.',
+      of('panel/browser/results.tsx', 'PAGE'),
+      of('panel/browser/results.tsx', 'ROWS_MAX'),
     ],
+    ['down to {} levels', of('domain/documents/document.ts', 'FOLDER_LEVELS')],
+    ['changes of the index within {} hours', of('pipeline/control/search.ts', 'SINCE_MS', 'h')],
   ],
   'docs/guides/search.md': [
     ['counted up to {}.', of('pipeline/control/search.ts', 'TOTAL_MAX')],

@@ -50,7 +50,6 @@ describe('the status of a bucket', () => {
       severity: 'warning',
       sentence: 'Changes may be missing (lost): AWS needs some minutes (in 7 minutes)',
       sinceMs: NOW_MS,
-      act: 'gaps',
       gaps: 1,
     });
     expect(statusOf({ gaps: [next, { ...gap, jobId: 'job-1' }] }).sentence).toBe(
@@ -75,17 +74,28 @@ describe('the status of a bucket', () => {
     expect(of(['a/', 1, 5])).toMatchObject({
       state: 'differs',
       severity: 'bad',
-      sentence: '1 object is found that S3 does not have, because you declined to delete its document',
+      sentence: '1 object is not in S3, because you declined to delete its document',
     });
   });
 
   it('says what the last report found, and when', () => {
-    const sentence = '25 objects are missing, 31 objects are found that S3 does not have since the report of 14:02 UTC';
-    expect(statusOf({ gaps: [{ ...gap, differences: [differences] }] })).toMatchObject({ state: 'differs', severity: 'bad', sentence });
+    const sentence = '25 objects are missing, 31 objects are not in S3 since the report of 14:02 UTC: a re-index begins';
+    const shown = { state: 'differs', severity: 'bad', sentence, differing: 56 };
+    expect(statusOf({ gaps: [{ ...gap, differences: [differences] }] })).toEqual({ ...shown, sinceMs: differences.atMs, gaps: 1 });
     const earlier = { ...differences, atMs: differences.atMs - DAY_MS, missing: 0, phantom: 0, stale: 1 };
     expect(statusOf({ gaps: [{ ...gap, differences: [earlier] }] }).sentence).toBe(
-      '1 object is outdated since the report of 2026-11-23 14:02 UTC',
+      '1 object is outdated since the report of 2026-11-23 14:02 UTC: a re-index begins',
     );
+  });
+
+  it('Bug: asks a person for something only where no re-index begins by itself', () => {
+    const actOf = (more: Partial<typeof gap>) => statusOf({ gaps: [{ ...gap, ...more }] }).act;
+    expect(actOf({})).toBeUndefined();
+    expect(actOf({ jobId: 'job-1', failures: 1 })).toBeUndefined();
+    expect(actOf({ held: { why: 'connected without a first index' } })).toBe('reindex');
+    expect(actOf({ compared: true, unproven: 'events' })).toBe('doctor');
+    expect(actOf({ refusedSinceMs: NOW_MS })).toBe('doctor');
+    expect(actOf({ failures: 1 })).toBe('jobs');
   });
 
   it('says what is missing where no event is known to arrive', () => {

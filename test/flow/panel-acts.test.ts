@@ -2,7 +2,7 @@
 import type { Job } from '../../src/api/job.ts';
 import type { Browser, BrowserContextOptions } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { createFakeControl, runningJob } from '../support/fakes/control.ts';
+import { auditRecord, createFakeControl, runningJob } from '../support/fakes/control.ts';
 import { canBrowse, createWindows, startChromium, type Window } from '../support/identity/chromium.ts';
 import { follow, openPanel, startPanelWorld, type PanelWorld } from '../support/worlds/panel.ts';
 
@@ -38,6 +38,14 @@ describe.skipIf(!canBrowse('acts of the panel in Chromium'))('the panel in Chrom
         return runningJob;
       },
       getJob: async () => shown,
+      // the newest first: an act that failed, and one whose process was killed
+      listAudit: async () => ({
+        items: [
+          { ...auditRecord, id: 'audit-3' },
+          { ...auditRecord, id: 'audit-2', outcome: 'intended' as const },
+          { ...auditRecord, id: 'audit-1', outcome: 'intended' as const, request_id: 'request-0' },
+        ],
+      }),
       listGaps: async (...asked: Parameters<typeof fake.checked.listGaps>) => {
         await gate.passed();
         return fake.checked.listGaps(...asked);
@@ -58,7 +66,6 @@ describe.skipIf(!canBrowse('acts of the panel in Chromium'))('the panel in Chrom
 
   it('keeps a dialog open until its act has its answer, which leads nowhere after the page was left', async () => {
     const { page } = await open();
-    await openPanel(page, world.url, '?page=jobs');
     await openPanel(page, world.url, '?page=bucket&bucket=photos');
     await page.getByRole('button', { name: 'Re-Index and Repair' }).click();
     let sent = 0;
@@ -66,41 +73,42 @@ describe.skipIf(!canBrowse('acts of the panel in Chromium'))('the panel in Chrom
     gate.close();
     // a person who sees no answer presses again
     await page.getByRole('button', { name: 'Start the re-index' }).dblclick();
-    await page.locator('form[data-acting="true"]').waitFor();
+    await page.locator('dialog[closedby="none"]').waitFor();
     await page.evaluate(`document.querySelector('dialog form').requestSubmit()`);
     // Chromium closes a dialog at the second Escape without asking
     await page.keyboard.press('Escape');
     await page.keyboard.press('Escape');
     expect(await page.getByRole('button', { name: 'Cancel' }).isDisabled()).toBe(true);
     expect(await page.getByRole('dialog').count()).toBe(1);
-    await page.evaluate(`document.querySelector('a[href="?page=users"], a[href="?page=health"]').click()`);
-    await page.getByRole('heading', { name: 'Health' }).waitFor();
+    await page.evaluate(`document.querySelector('a[href="?page=letters"]').click()`);
+    await page.getByRole('heading', { name: 'Dead letters' }).waitFor();
     gate.open();
     await page.getByText('The re-index of photos has begun.').waitFor();
     expect(sent).toBe(1);
-    expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe('Health');
+    expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe('Dead letters');
   });
 
   it('does not read again before an answer came, nor while it is not seen, and at once when it is seen again', async () => {
     const { page } = await open({});
     await page.clock.install();
-    await openPanel(page, world.url, '?page=gaps');
+    await openPanel(page, world.url, '?page=activity');
     let asked = 0;
-    page.on('request', (request) => void (request.url().includes('/v1/gaps') && (asked += 1)));
+    const isOpen = (message: { url(): string }): boolean => /[/]v1[/]gaps[?](?!.*closed)/.test(message.url());
+    page.on('request', (request) => void (isOpen(request) && (asked += 1)));
     gate.close();
     await page.clock.fastForward(10_000);
     await page.clock.fastForward(10_000);
     await page.clock.fastForward(10_000);
     await page.evaluate('new Promise((resolve) => fetch("../v1/session").then(() => resolve()))');
     expect(asked).toBe(1);
-    const answer = page.waitForResponse((response) => response.url().includes('/v1/gaps'));
+    const answer = page.waitForResponse(isOpen);
     gate.open();
     await (await answer).finished();
     await page.evaluate(HIDE);
     await page.clock.fastForward(60_000);
     await page.evaluate('new Promise((resolve) => fetch("../v1/session").then(() => resolve()))');
     expect(asked).toBe(1);
-    const seen = page.waitForRequest((request) => request.url().includes('/v1/gaps'));
+    const seen = page.waitForRequest(isOpen);
     await page.evaluate(SHOW);
     await seen;
   });
@@ -130,6 +138,16 @@ describe.skipIf(!canBrowse('acts of the panel in Chromium'))('the panel in Chrom
     expect(asked).toBe(0);
   });
 
+  it('shows an act of the audit as one row, with the outcome of its second record', async () => {
+    const { page } = await open();
+    await openPanel(page, world.url, '?page=audit');
+    const rows = page.getByRole('region', { name: 'Acts of the audit' }).getByRole('row');
+    expect(await rows.count()).toBe(3);
+    expect(await rows.nth(1).innerText()).toContain('disconnected a bucket');
+    expect(await rows.nth(1).innerText()).toContain('failed');
+    expect(await rows.nth(2).innerText()).toContain('no end is recorded');
+  });
+
   it('reads days of the audit in UTC whatever the clocks of the browser do, and says that a day is none', async () => {
     const { page } = await open({ timezoneId: 'Europe/Berlin' });
     const request = page.waitForRequest((each) => each.url().includes('/v1/admin/audit'));
@@ -140,7 +158,7 @@ describe.skipIf(!canBrowse('acts of the panel in Chromium'))('the panel in Chrom
     await openPanel(page, world.url, '?page=audit&from=abc');
     expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe('Audit');
     await page.getByRole('alert').waitFor();
-    await follow(page, 'health');
-    await page.getByRole('region', { name: 'Checks' }).waitFor();
+    await follow(page, 'letters');
+    await page.getByRole('list', { name: 'Dead letters' }).waitFor();
   });
 });

@@ -51,15 +51,16 @@ describe.skipIf(!awsEndpoint() || !canBrowse('the story of connecting in Chromiu
     await aws.subscribe(topic, queue);
     const { page, complaints } = await open();
 
-    await page.getByRole('button', { name: 'Add bucket' }).click();
-    const add = page.getByRole('dialog', { name: 'Add bucket' });
-    await add.getByLabel('Name').fill(bucket);
-    await add.getByLabel('Source').selectOption('routed');
-    await add.getByLabel('Index what the bucket holds already').uncheck();
-    await add.getByRole('button', { name: 'Add bucket without changing AWS' }).click();
+    await page.getByText('Add bucket', { exact: true }).click();
+    await page.getByLabel('Name').fill(bucket);
+    await page.getByText('Source, enrichment and account').click();
+    await page.getByLabel('Source').selectOption('routed');
+    await page.getByLabel('Index what the bucket holds already').uncheck();
+    await page.getByRole('button', { name: 'Show the plan' }).click();
+    await page.getByRole('button', { name: 'I have wired it myself' }).click();
     await page.getByRole('heading', { level: 1, name: `Bucket ${bucket}` }).waitFor();
 
-    await page.getByRole('link', { name: 'Settings' }).click();
+    await page.getByRole('link', { name: 'Connection' }).click();
     const settings = page.getByRole('region', { name: 'Indexing and notifications' });
     await settings.getByLabel('Topic identifier').fill(topic);
     await settings.getByRole('button', { name: 'Save…' }).click();
@@ -74,7 +75,7 @@ describe.skipIf(!awsEndpoint() || !canBrowse('the story of connecting in Chromiu
     expect([await reindex.getByLabel('Repair').isChecked(), await reindex.getByLabel('Repair').isDisabled()]).toEqual([false, true]);
     await reindex.getByText('would create a storage event notification').waitFor();
     await reindex.getByRole('button', { name: 'Start the re-index' }).click();
-    await page.locator('.state.good', { hasText: 'done' }).waitFor();
+    await page.locator('.state', { hasText: 'done' }).waitFor();
     await finds(page, bucket, 'before.txt');
 
     // what the rule's transformer sends for a PutObject

@@ -1,4 +1,4 @@
-/** What makes the panel quick, in Chromium: what waits for what, and what is not made again. */
+/** What makes the panel quick, in Chromium: what waits for what. */
 import type { Browser } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { canBrowse, createWindows, startChromium } from '../support/identity/chromium.ts';
@@ -51,36 +51,5 @@ describe.skipIf(!canBrowse('the speed of the panel in Chromium'))('the panel in 
     expect(await page.getByRole('region', { name: 'Narrow the search' }).count()).toBe(0);
     answerFacets();
     await page.getByRole('region', { name: 'Narrow the search' }).waitFor();
-  });
-
-  it('shows other rows in the same elements while a list is scrolled', async () => {
-    const { page } = await windows.open(browser);
-    await openPanel(page, world.url, '?page=search&query=part');
-    const table = page.getByRole('region', { name: 'Objects found' });
-    await table.getByRole('rowheader').nth(300).waitFor({ state: 'detached' });
-    const names = (): Promise<readonly string[]> => table.getByRole('rowheader').allTextContents();
-    const rows = `[...document.querySelectorAll('table.virtual tbody tr[aria-rowindex]')]`;
-    const seen = `${rows}.filter((row) => row.getBoundingClientRect().bottom > 0 && row.getBoundingClientRect().top < innerHeight)`;
-    // those beyond what is seen are drawn when the jump has ended; before it is noticed, none of the rows is seen
-    const drawnBeyond = `${seen}.length > 10 ? ${rows}.length - ${seen}.length : 0`;
-    await page.evaluate('scrollBy(0, 100 * 32)');
-    await expect.poll(() => page.evaluate(drawnBeyond)).toBeGreaterThan(12);
-    const before = await names();
-    await page.evaluate(`${rows}.forEach((row) => { row.isKnown = true; })`);
-    // what comes late above the list moves it: five rows
-    await page.evaluate(`document.querySelector('main').prepend(Object.assign(document.createElement('div'), { style: 'height: 160px' }))`);
-    await page.evaluate('scrollBy(0, 200 * 32)');
-    await expect.poll(async () => (await names()).some((name) => before.includes(name))).toBe(false);
-    await expect.poll(() => page.evaluate(drawnBeyond)).toBeGreaterThan(12);
-    expect(await page.evaluate(`${seen}.filter((row) => row.isKnown !== true).length`)).toBe(0);
-  });
-
-  it('keeps the focus where it was when its row goes out of sight: another row does not get it', async () => {
-    const { page } = await windows.open(browser);
-    await openPanel(page, world.url, '?page=search&query=part');
-    const link = page.getByRole('region', { name: 'Objects found' }).getByRole('rowheader').getByRole('link').nth(2);
-    await link.focus();
-    await page.evaluate('scrollBy(0, 200 * 32)');
-    await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('content');
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { locationOf } from '../../src/domain/search/location.ts';
-import { copiedCommand, copiedKey, copiedLines, copiedUri } from '../../src/panel/browser/copied.ts';
+import { copiesOf } from '../../src/panel/browser/words.ts';
 
 describe('a pasted address', () => {
   it.each([
@@ -23,23 +23,24 @@ describe('a pasted address', () => {
   );
 });
 
+const copied = (bucket: string, key: string) => copiesOf(bucket, key).map(([, { text }]) => text);
+
 describe('what is copied', () => {
   it('is the key, the URI and a command', () => {
-    expect(copiedKey('2026/cat.jpg')).toEqual({ text: '2026/cat.jpg', isJson: false });
-    expect(copiedUri('photos', 'a b')).toEqual({ text: 's3://photos/a b', isJson: false });
-    expect(copiedCommand('photos', "it's $(a)")).toEqual({ text: String.raw`aws s3 cp 's3://photos/it'\''s $(a)' .`, isJson: false });
+    expect(copied('photos', "it's $(a)")).toEqual([
+      "it's $(a)",
+      "s3://photos/it's $(a)",
+      String.raw`aws s3 cp 's3://photos/it'\''s $(a)' .`,
+    ]);
   });
 
   it('is a JSON string where control characters could act on a terminal', () => {
-    for (const copied of [copiedKey('a\nb'), copiedUri('photos', 'a\nb'), copiedCommand('photos', 'a\u001b[2Jb')]) {
-      expect(copied.isJson).toBe(true);
-      expect(copied.text).not.toMatch(/\p{Cc}/u);
-    }
-    expect(JSON.parse(copiedKey('a\n"b').text)).toBe('a\n"b');
-  });
-
-  it('is lines, with JSON strings where it must be', () => {
-    expect(copiedLines([copiedKey('a'), copiedKey('b\nc')])).toMatchObject({ text: 'a\n"b\\nc"', isJson: true });
-    expect(copiedLines([copiedKey('a')])).toEqual({ text: 'a', isJson: false, note: 'Copied lines: 1.' });
+    const texts = copied('photos', 'a\n\u001b[2J"b');
+    expect(texts.join('')).not.toMatch(/\p{Cc}/u);
+    expect(texts.map((text) => JSON.parse(text) as string)).toEqual([
+      'a\n\u001b[2J"b',
+      's3://photos/a\n\u001b[2J"b',
+      's3://photos/a\n\u001b[2J"b',
+    ]);
   });
 });

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { sizeText, visibleText } from '../../src/panel/browser/words.ts';
+import { keyParts, sizeText, visibleText } from '../../src/panel/browser/words.ts';
 
 it.each([
   [' ', '\\u{20}'],
@@ -18,4 +18,14 @@ it.each([
   [2 ** 55, '32 PiB'],
 ])('a size of %s reads %s', (bytes, shown) => {
   expect(sizeText(bytes)).toBe(shown);
+});
+
+it.each([
+  ['a/b/c.txt', 'a/b/', 'c.txt'],
+  ['c.txt', '', 'c.txt'],
+  ['a/b/', 'a/', 'b/'],
+  ['a//b', 'a//', 'b'],
+  ['/', '', '/'],
+])('of the key %j the folder is %j and the name is %j: the list may cut the folder, and never the name', (key, folder, name) => {
+  expect(keyParts(key)).toEqual([folder, name]);
 });

@@ -22,7 +22,7 @@ const SMALL: BrowserContextOptions = { viewport: { width: 390, height: 844 }, is
 const dark = (options: BrowserContextOptions): BrowserContextOptions => ({ ...options, colorScheme: 'dark' });
 
 const FOUND = '?page=search&query=part';
-const BUCKET = '?page=bucket&bucket=acme-clickstream';
+const BUCKET = '?page=bucket&bucket=acme-scratch';
 const JOB = '?page=job&id=job-7f3k2m9q4x';
 
 interface Picture {
@@ -57,7 +57,6 @@ const pictures: readonly Picture[] = [
   { name: 'search', query: FOUND },
   { name: 'search-dark', query: FOUND, options: dark(LARGE) },
   { name: 'object', query: FOUND, act: openRow },
-  { name: 'usage', query: '?page=usage&query=bucket:acme-data-lake' },
   { name: 'bucket', query: BUCKET },
   { name: 'reindex', query: '?page=bucket&bucket=acme-data-lake', act: press('Re-Index and Repair') },
   { name: 'job', query: JOB },

@@ -226,7 +226,7 @@ def reindex(
 
 
 def jobs() -> List[Job]:
-    """The re-index jobs, the oldest first, without their examples."""
+    """The re-index jobs, without their examples: those that have not ended first, each the newest first."""
     return [*client.pages(Job, "/v1/jobs", {"limit": _PAGE_MAX})]
 
 

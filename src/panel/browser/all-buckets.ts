@@ -2,7 +2,7 @@
 import { call, type AnswerTo } from './api.ts';
 import { useLoaded, type Loaded } from './load.ts';
 
-/** The longest page. Of a larger installation the first ones are known here; the list of buckets has all. */
+/** The longest page. Of a larger installation the first ones by name are known here. */
 const BUCKETS_MAX = 1_000;
 /** Buckets change slowly. */
 const EVERY_MS = 30_000;

@@ -23,7 +23,6 @@ interface ProblemMore {
   readonly explainedAt?: string;
   readonly advice?: string;
   readonly jobId?: string;
-  readonly numbers?: Readonly<Record<string, number>>;
 }
 
 /** An answer that is an error, in the words of the registry. */
@@ -33,8 +32,6 @@ export class Problem extends Error {
   /** The path of the page of the registry that explains the code. */
   readonly explainedAt: string | undefined;
   readonly jobId: string | undefined;
-  /** Its numbers: the position of a mistake, how much is left to do. */
-  readonly numbers: Readonly<Record<string, number>>;
 
   constructor(detail: string, code: string, more: ProblemMore = {}) {
     super(detail);
@@ -43,7 +40,6 @@ export class Problem extends Error {
     this.advice = more.advice;
     this.explainedAt = more.explainedAt;
     this.jobId = more.jobId;
-    this.numbers = more.numbers ?? {};
   }
 }
 
@@ -64,14 +60,14 @@ async function send(key: Key, request: AnyRequest, signal?: AbortSignal): Promis
   const slow = setTimeout(() => connection.set('slow'), SLOW_MS);
   try {
     const response = await fetch(addressOf(key, request), { ...messageOf(key, request), signal: limited(signal) });
+    const wasLost = connection.read() === 'lost';
     connection.set('fine');
+    if (wasLost) returned.set(returned.read() + 1);
     return response;
   } catch (error) {
     if (signal?.aborted === true) throw error;
     connection.set('lost');
-    throw new Problem('the registry cannot be reached', 'registry.unreachable', {
-      advice: 'Check the network, and that Tally runs. The page continues as soon as it answers.',
-    });
+    throw new Problem('the registry cannot be reached', 'registry.unreachable');
   } finally {
     clearTimeout(slow);
   }
@@ -125,7 +121,6 @@ async function problemOf(response: Response): Promise<Problem> {
     ...(advice !== undefined && { advice }),
     ...(type?.startsWith('https://') === true && { explainedAt: type }),
     ...(jobId !== undefined && { jobId }),
-    numbers: Object.fromEntries(Object.entries(document ?? {}).filter(([, value]) => typeof value === 'number')),
   });
 }
 

@@ -1,16 +1,49 @@
 /** The audit: who did what, one row for each act. */
-import { type RequestTo, call } from './api.ts';
-import { actorOf, actsOf, subjectOf, type Act } from './audit-acts.ts';
+import type { AuditEvent } from '../../domain/identity/audit.ts';
+import { call, type AnswerTo, type RequestTo } from './api.ts';
 import { facts } from './facts.ts';
-import { usePages } from './load.ts';
 import { Chosen, Select } from './form.tsx';
+import { usePages } from './load.ts';
 import { useObserved } from './observed.ts';
 import { type Column, Details, Listed, Table, Text, Time } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
-import { numberText, timeText, zone } from './words.ts';
+import { zone } from './words.ts';
 
 type Query = NonNullable<RequestTo<'GET /v1/admin/audit'>['query']>;
-type Entry = Act['record'];
+type Entry = AnswerTo<'GET /v1/admin/audit'>['items'][number];
+
+/** What the person did. */
+const acts: Readonly<Record<AuditEvent, string>> = {
+  Login: 'logged in',
+  LoginFailed: 'could not log in',
+  Logout: 'logged out',
+  ApiKeyCreate: 'created an API key',
+  ApiKeyUse: 'used an API key',
+  ApiKeyRevoke: 'revoked an API key',
+  ApiKeyRevokeBySecret: 'revoked an API key by its secret',
+  AuthenticationFailed: 'was refused for wrong credentials',
+  BucketConnect: 'connected a bucket',
+  BucketChange: 'changed how a bucket is connected',
+  BucketRemove: 'disconnected a bucket',
+  BucketApply: 'applied a plan in AWS',
+  BucketPause: 'paused a notification',
+  BucketResume: 'resumed a notification',
+  ReindexStart: 'started a re-index',
+  ReindexPause: 'paused a re-index',
+  ReindexResume: 'resumed a re-index',
+  ReindexCancel: 'cancelled a re-index',
+  ReindexAllow: 'allowed the deletions of a job',
+  ReindexDecline: 'declined the deletions of a job',
+  DeadLettersReplay: 'replayed dead letters',
+  DeadLettersDiscard: 'discarded dead letters',
+  SweepDelete: 'deleted documents of objects that are gone',
+  UserGrant: 'made an administrator',
+  UserGrantWithdraw: 'withdrew an appointment',
+  GrantAdd: 'granted access',
+  GrantRemove: 'removed a grant',
+  UserDisable: 'disabled a user',
+  UserEnable: 'enabled a user',
+};
 
 /** The beginning of a day in the zone in which times are shown. */
 function momentOf(day: string, addDays = 0): string {
@@ -22,12 +55,13 @@ function momentOf(day: string, addDays = 0): string {
   return Number.isNaN(at.getTime()) ? day : at.toISOString();
 }
 
-function queryOf({ from, to, email, event, key }: Choices): Query {
-  // the last day is included
-  const texts = { from: from && momentOf(from), to: to && momentOf(to, 1), email, key };
+function queryOf({ from = '', to = '', email = '', event }: Choices): Query {
   const known = facts.auditEvents.find((each) => each === event);
   return {
-    ...Object.fromEntries(Object.entries(texts).filter(([, value]) => value !== undefined && value !== '')),
+    ...(from !== '' && { from: momentOf(from) }),
+    // the last day is included
+    ...(to !== '' && { to: momentOf(to, 1) }),
+    ...(email !== '' && { email }),
     ...(known !== undefined && { event: known }),
   };
 }
@@ -35,86 +69,82 @@ function queryOf({ from, to, email, event, key }: Choices): Query {
 export function AuditPage({ choices }: { readonly choices: Choices }) {
   useObserved(zone);
   const query = queryOf(choices);
-  const key = `audit ${JSON.stringify(query)}`;
-  const found = usePages<Entry>(key, (cursor, signal) =>
+  const found = usePages<Entry>(`audit ${JSON.stringify(query)}`, (cursor, signal) =>
     call('GET /v1/admin/audit', { query: { ...query, ...(cursor !== undefined && { cursor }) } }, signal),
   );
+  const set = (name: string) => (value: string) => go(hrefOf('audit', { ...choices, [name]: value }));
   return (
     <>
       <h1>Audit</h1>
-      <AuditFilter choices={choices} />
-      <Listed pages={found} empty={<p class="empty">No act matches.</p>}>
-        {(records) => <Table label="Acts of the audit" columns={columns} rows={actsOf(records)} keyOf={({ record }) => record.id} />}
+      <div class="filters">
+        <Chosen label="From" type="date" value={choices['from'] ?? ''} onChosen={set('from')} />
+        <Chosen label="To" type="date" value={choices['to'] ?? ''} onChosen={set('to')} />
+        <Chosen label="E-mail address" value={choices['email'] ?? ''} onChosen={set('email')} />
+        <Select
+          label="Act"
+          value={choices['event'] ?? ''}
+          onChange={set('event')}
+          choices={[['', 'all'], ...facts.auditEvents.map((each) => [each, acts[each]] as const)]}
+        />
+      </div>
+      <Listed pages={found} empty={<p class="empty">Nothing was done, or nothing that matches.</p>}>
+        {(records) => <Table label="Acts of the audit" columns={columns} rows={endsOf(records)} keyOf={({ id }) => id} />}
       </Listed>
     </>
   );
 }
 
-function AuditFilter({ choices }: { readonly choices: Choices }) {
-  const set = (name: string) => (value: string) => go(hrefOf('audit', { ...choices, [name]: value }));
-  return (
-    <div class="filters">
-      <Chosen label="From" type="date" value={choices['from'] ?? ''} onChosen={set('from')} />
-      <Chosen label="To" type="date" value={choices['to'] ?? ''} onChosen={set('to')} />
-      <Chosen label="E-mail address" value={choices['email'] ?? ''} onChosen={set('email')} />
-      <Select
-        label="Event"
-        value={choices['event'] ?? ''}
-        onChange={set('event')}
-        choices={[['', 'all'], ...facts.auditEvents.map((each) => [each, each] as const)]}
-      />
-      <Chosen label="API key, by name or fingerprint" value={choices['key'] ?? ''} onChosen={set('key')} />
-    </div>
-  );
+/** One record of each act: of the two that it has, the later one, which comes first. */
+export function endsOf(records: readonly Entry[]): readonly Entry[] {
+  const ended = new Set<string>();
+  return records.filter(({ outcome, request_id: request, eventname }) => {
+    const act = `${request} ${eventname}`;
+    if (outcome === 'intended') return !ended.has(act);
+    ended.add(act);
+    return true;
+  });
 }
 
-const columns: readonly Column<Act>[] = [
-  ['Time', ({ record }) => <Time at={record.eventtime} />],
-  [
-    'Act',
-    ({ record, times }) => (
-      <>
-        {record.eventname}
-        {times > 1 && <small class="quiet"> {numberText(times)} times</small>}
-      </>
-    ),
-    'row',
-  ],
-  [
-    'Of',
-    ({ record }) => {
-      const subject = subjectOf(record);
-      return subject !== undefined && <Text>{subject}</Text>;
-    },
-  ],
-  ['Who', ({ record }) => <Text>{actorOf(record)}</Text>],
-  [
-    'Outcome',
-    ({ record: { outcome } }) => <span class={`state ${looks[outcome]}`}>{outcome === 'intended' ? 'no end is recorded' : outcome}</span>,
-  ],
-  ['Details', ({ record, beganAt }) => <Folded record={record} beganAt={beganAt} />],
+/** What the act was done to, of those parameters that say so. */
+function subjectOf({ parameters = {} }: Entry): string {
+  const named = ['bucket', 'name', 'email', 'who', 'id'].map((each) => parameters[each]);
+  return named.find((each) => typeof each === 'string') ?? '';
+}
+
+const columns: readonly Column<Entry>[] = [
+  ['Time', ({ eventtime: at }) => <Time at={at} />],
+  ['Who', (record) => <Text>{record.useridentity.email}</Text>, 'who'],
+  ['Did what', ({ eventname }) => acts[eventname], 'row'],
+  ['To what', (record) => <Text>{subjectOf(record)}</Text>],
+  ['Outcome', (record) => <Outcome of={record} />],
+  ['Details', (record) => <Folded record={record} />],
 ];
 
 /** An act without an end is one that runs, or whose process was killed. */
-const looks = { done: 'good', failed: 'bad', intended: 'notable' } as const;
+function Outcome({ of: { outcome, reason = '' } }: { readonly of: Entry }) {
+  if (outcome === 'done') return <>done</>;
+  return (
+    <>
+      <span class={`state ${outcome === 'failed' ? 'bad' : 'notable'}`}>{outcome === 'failed' ? 'failed' : 'no end is recorded'}</span>{' '}
+      <Text>{reason}</Text>
+    </>
+  );
+}
 
-function Folded({ record, beganAt }: Pick<Act, 'record' | 'beganAt'>) {
-  const inZone = useObserved(zone);
-  const { eventtime, reason, sourceipaddress: address, useridentity, request_id: request, parameters = {} } = record;
+function Folded({ record }: { readonly record: Entry }) {
+  const { eventname, sourceipaddress: address, useridentity, request_id: request, parameters = {} } = record;
   const { type, keyName, keyFingerprint } = useridentity.sessionContext.auth;
   const texts: readonly (readonly [name: string, text: string | undefined])[] = [
-    ['Reason', reason],
-    ['Began', timeText(beganAt, inZone)],
-    ['Ended', record.outcome === 'intended' ? undefined : timeText(eventtime, inZone)],
+    ['Event', eventname],
     ['From', address],
-    ['Authenticated by', keyName === undefined ? type : `${keyName} (${keyFingerprint ?? type})`],
+    ['By', keyName === undefined ? type : `the API key ${keyName} (${keyFingerprint ?? type})`],
     ...Object.entries(parameters).map(([name, value]) => [name, typeof value === 'string' ? value : JSON.stringify(value)] as const),
     ['Request', request],
   ];
   return (
     <details>
       <summary>
-        Details<span class="unseen"> of {record.eventname}</span>
+        Details<span class="unseen"> of {eventname}</span>
       </summary>
       <Details of={texts.map(([name, text]) => [name, text !== undefined && text !== '' && <Text>{text}</Text>])} />
     </details>

@@ -1,25 +1,23 @@
-/** The status of a bucket, and the page on which a person does something about it. */
+/** The status of a bucket, and what a person does about it: a button, or a link to the page that has one. */
+import type { ComponentChildren } from 'preact';
+import { useState } from 'preact/hooks';
 import type { Bucket, ShownBucket } from '../../api/bucket.ts';
-import { Link, Text, type Column } from './parts.tsx';
+import { call } from './api.ts';
+import { facts } from './facts.ts';
+import { Check, Field, FormDialog, useIsShown } from './form.tsx';
+import { useLoaded, type Loaded } from './load.ts';
+import { announce, type Column, Link, Text } from './parts.tsx';
+import { go, hrefOf } from './place.ts';
 import { may } from './session.ts';
-import { numberText } from './words.ts';
 
 type Of = Pick<Bucket, 'bucket' | 'status'>;
 
-/** Whether all of the bucket is shown, as to administrators. */
-export function isWhole(bucket: ShownBucket): bucket is Bucket {
-  return bucket.source !== undefined;
-}
+const REFRESH_MS = 15_000;
 
-/** How many gaps are open, if any is; a link to them for those who may see them. */
-export function Gaps({ of: { bucket, gaps } }: { readonly of: Pick<ShownBucket, 'bucket' | 'gaps'> }) {
-  if (gaps === 0) return null;
-  if (!may('GET /v1/gaps')) return <>{numberText(gaps)}</>;
-  return (
-    <Link page="gaps" choices={{ bucket }}>
-      {numberText(gaps)}
-    </Link>
-  );
+/** One bucket, read again and again. */
+export function useBucket(bucket: string): Loaded<ShownBucket> {
+  const read = (signal: AbortSignal) => call('GET /v1/buckets/{bucket}', { params: { bucket } }, signal);
+  return useLoaded(`bucket ${bucket}`, read, { everyMs: REFRESH_MS, freshMs: 1_000 });
 }
 
 /** The column of a table whose rows lead to their bucket. */
@@ -33,54 +31,174 @@ export const bucketColumn: Column<{ readonly bucket: string }> = [
   'row',
 ];
 
-const pages = {
-  doctor: ['GET /v1/buckets/{bucket}/doctor', 'Ask the doctor'],
-  gaps: ['GET /v1/gaps', 'Show its gaps'],
-  jobs: ['GET /v1/jobs', 'Show its jobs'],
-} as const;
-
-/** A link to a page about the bucket; nothing for those who may not see it. */
-export function ToPage({ page, bucket }: { readonly page: keyof typeof pages; readonly bucket: string }) {
-  const [key, text] = pages[page];
-  return may(key) ? (
-    <Link page={page} choices={{ bucket }}>
-      {text}
-    </Link>
-  ) : null;
-}
-
-/** A link to where the status is mended; nothing if there is nothing to do, or not for this person. */
-export function Act({ of: { bucket, status } }: { readonly of: Of }) {
-  switch (status.act?.kind) {
-    case undefined:
-      return null;
-    case 'doctor':
-    case 'gaps':
-    case 'jobs':
-      return <ToPage page={status.act.kind} bucket={bucket} />;
-    case 'plan':
-    case 'resume':
-    case 'reindex':
-      return (
-        <Link page="bucket" choices={{ bucket, tab: status.act.kind === 'reindex' ? '' : 'settings' }}>
-          {status.act.kind === 'plan' ? 'Make its parts in AWS' : status.act.kind === 'resume' ? 'Resume its notification' : 'Re-index it'}
-        </Link>
-      );
-  }
+/** One line; its tooltip has the whole text. */
+export function Sentence({ children }: { readonly children: string }) {
+  return (
+    <span class="line" title={children}>
+      <Text>{children}</Text>
+    </span>
+  );
 }
 
 const LOOKS = { ok: 'good', warning: 'notable', bad: 'bad' } as const;
+
+/** The look of a bucket's status: `good` is compared and equal, and nothing else. */
+export function lookOf({ status: { severity } }: Pick<Bucket, 'status'>): 'good' | 'notable' | 'bad' {
+  return LOOKS[severity];
+}
+
+/** The worst first. */
+export function byUrgency({ status: a, bucket }: ShownBucket, { status: b, bucket: other }: ShownBucket): number {
+  return facts.bucketStates.indexOf(a.state) - facts.bucketStates.indexOf(b.state) || (bucket < other ? -1 : 1);
+}
 
 /** How far the index of a bucket can be relied on, why not further, and what is done about it: one line. */
 export function Status({ of }: { readonly of: Of }) {
   const { severity, sentence } = of.status;
   return (
     <span class="status">
-      <span class={`state dot ${LOOKS[severity]}`}>
+      <span class={`state dot ${lookOf(of)}`}>
         <span class="unseen">{severity}: </span>
-        <Text>{sentence}</Text>
+        <Sentence>{sentence}</Sentence>
       </span>{' '}
-      <Act of={of} />
+      <StatusAct of={of} />
     </span>
   );
+}
+
+/** Nothing, where there is nothing to do, or not for this person. */
+export function StatusAct({ of: { bucket, status } }: { readonly of: Of }) {
+  const { act } = status;
+  switch (act?.kind) {
+    case undefined:
+      return null;
+    case 'doctor':
+      return <Connection bucket={bucket} />;
+    case 'plan':
+      return <Connection bucket={bucket}>Make its parts in AWS</Connection>;
+    case 'resume':
+      return <Connection bucket={bucket}>Resume its notification</Connection>;
+    case 'jobs':
+      return <JobsLink bucket={bucket} id={act?.job_id} />;
+    case 'reindex':
+      return <ReindexButton bucket={bucket}>Re-index it</ReindexButton>;
+  }
+}
+
+/** Leads to the job that a person decides about, or to all jobs of the bucket. */
+function JobsLink({ bucket, id }: { readonly bucket: string; readonly id: string | undefined }) {
+  if (!may('GET /v1/jobs')) return null;
+  return id === undefined ? (
+    <Link page="activity" choices={{ bucket }}>
+      Show its jobs
+    </Link>
+  ) : (
+    <Link page="job" choices={{ id }}>
+      Show the job
+    </Link>
+  );
+}
+
+interface ConnectionProps {
+  readonly bucket: string;
+  readonly children?: string;
+}
+
+/** Leads to where the bucket's connection is checked and made. */
+export function Connection({ bucket, children = 'Check its connection' }: ConnectionProps) {
+  if (!may('GET /v1/buckets/{bucket}/doctor')) return null;
+  return (
+    <Link page="bucket" choices={{ bucket, tab: 'connection' }}>
+      {children}
+    </Link>
+  );
+}
+
+interface ReindexProps {
+  readonly bucket: string;
+  /** Only keys that begin with this, to begin with. */
+  readonly prefix?: string | undefined;
+  readonly look?: string;
+  readonly children: ComponentChildren;
+}
+
+/** A button for whoever is told that a re-index finds it. */
+export function ReindexButton({ bucket, prefix, look = 'outline small', children }: ReindexProps) {
+  const [isOpen, setOpen] = useState(false);
+  if (!may('POST /v1/buckets/{bucket}/reindex')) return null;
+  return (
+    <>
+      <button type="button" class={look} onClick={() => setOpen(true)}>
+        {children}
+      </button>
+      {isOpen && <ReindexDialog bucket={bucket} prefix={prefix} onClose={() => setOpen(false)} />}
+    </>
+  );
+}
+
+/** Why Repair cannot be chosen; undefined: it can. */
+function repairRefusal(source: Bucket['source'] | undefined): string | undefined {
+  if (source === 'notification') return undefined;
+  return `Not possible: the events of this bucket come by ${source ?? 'another source'}, and repair would create a storage event notification, which would clash with that.`;
+}
+
+interface DialogProps extends Pick<ReindexProps, 'bucket' | 'prefix'> {
+  readonly onClose: () => void;
+}
+
+/** The dialog is created at each opening, so that Repair is never checked from before. */
+function ReindexDialog({ bucket, prefix: first = '', onClose }: DialogProps) {
+  const [prefix, setPrefix] = useState(first);
+  const [isRepair, setRepair] = useState(false);
+  const [isReport, setReport] = useState(false);
+  const [isFill, setFill] = useState(false);
+  const refusal = repairRefusal(useBucket(bucket).value?.source);
+  // the source may have changed since the box was checked
+  const isRepaired = isRepair && refusal === undefined;
+  const start = useJob(bucket, { prefix, mode: isReport ? 'report' : 'apply', repair: isRepaired, fill: isFill });
+  return (
+    <FormDialog
+      title={`Re-index ${bucket}`}
+      onClose={onClose}
+      submit={isReport ? 'Start the report' : 'Start the re-index'}
+      onSubmit={start}
+    >
+      <p>Tally compares every object of the bucket with the index, and corrects what differs. Searches work meanwhile.</p>
+      <Check
+        label="Repair"
+        isChecked={isRepaired}
+        onChange={setRepair}
+        isDisabled={refusal !== undefined}
+        hint={
+          refusal ??
+          'Creates the storage event notification of the bucket again first. Leave it unchecked if another way delivers its events.'
+        }
+      />
+      <Field label="Prefix" value={prefix} onChange={setPrefix} hint="Only keys that begin with this. Empty: all keys." />
+      <Check label="Only report differences" isChecked={isReport} onChange={setReport} hint="Nothing is written." />
+      <Check
+        label="Fill in missing fields"
+        isChecked={isFill}
+        onChange={setFill}
+        hint="Writes documents too that lack a field which a listing gives, or the enrichment."
+      />
+    </FormDialog>
+  );
+}
+
+interface Wish {
+  readonly prefix: string;
+  readonly mode: 'apply' | 'report';
+  readonly repair?: boolean;
+  readonly fill?: boolean;
+}
+
+/** What starts a job, and leads to its page unless the person has left meanwhile. */
+function useJob(bucket: string, body: Wish): () => Promise<void> {
+  const isShown = useIsShown();
+  return async () => {
+    const { id } = await call('POST /v1/buckets/{bucket}/reindex', { params: { bucket }, body });
+    if (isShown()) go(hrefOf('job', { id }));
+    else announce(`The re-index of ${bucket} has begun.`);
+  };
 }

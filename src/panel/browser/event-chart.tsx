@@ -74,7 +74,7 @@ function Chart({ title, lines, show }: ChartProps) {
             const last = values.findLast((value) => value !== undefined);
             return (
               <li key={label}>
-                <span class={`dot ${look}`}>{label}</span> <strong>{last === undefined ? '–' : show(last)}</strong>
+                <span class={`dot ${look}`}>{label}</span> {last === undefined ? '–' : show(last)}
               </li>
             );
           })}

@@ -1,7 +1,7 @@
 /** What the checks of a connection found: what is wrong, why it matters, and what to paste. */
 import type { Diagnosis } from '../../api/connections.ts';
 import { pagesIn } from '../../domain/doc-pages.ts';
-import { Advice, CopyButton, Link, Text } from './parts.tsx';
+import { Advice, CopyButton, Text } from './parts.tsx';
 
 type Finding = Diagnosis['findings'][number];
 
@@ -13,46 +13,37 @@ export function Lines({ children }: { readonly children: string | readonly strin
   );
 }
 
-/** `ok` is good, `broken` loses events; whatever else a check or the watch says needs a look. */
-export function Severity({ of }: { readonly of: string }) {
-  return <span class={`state ${LOOKS.get(of) ?? 'notable'}`}>{of}</span>;
-}
+const severities: Readonly<Record<Finding['severity'], readonly [look: string, text: string]>> = {
+  broken: ['bad', 'broken'],
+  degraded: ['notable', 'degraded'],
+  unknown: ['quiet', 'not checked'],
+  note: ['quiet', 'note'],
+};
 
-const LOOKS: ReadonlyMap<string, string> = new Map([
-  ['ok', 'good'],
-  ['broken', 'bad'],
-]);
-
-/** Whether the panel has a button for what this command does: a person here needs no command line. */
-function isButton(fix: string): boolean {
-  return /^`?tally bucket add /.test(fix);
-}
-
-interface FindingsProps {
-  readonly findings: readonly Finding[];
-  /** The bucket whose page has the buttons. Absent: they are shown beside the findings. */
-  readonly bucket?: string;
-}
-
-export function Findings({ findings, bucket }: FindingsProps) {
+export function Findings({ findings }: { readonly findings: readonly Finding[] }) {
   return (
     <ul class="findings">
-      {findings.map((finding, index) => (
-        <li key={`${finding.code} ${index}`}>
-          <p>
-            <Severity of={finding.severity} /> <Text>{finding.what}</Text> <small>({finding.code})</small>
-          </p>
-          <p>
-            Why it matters: <Advice>{finding.why}</Advice>
-          </p>
-          <Remedy fix={finding.fix} bucket={bucket} />
-        </li>
-      ))}
+      {findings.map((finding, index) => {
+        const [look, text] = severities[finding.severity];
+        return (
+          <li key={`${finding.code} ${index}`} class={look}>
+            <p>
+              <span class={`state ${look}`}>{text}</span> <Text>{finding.what}</Text> <small>({finding.code})</small>
+            </p>
+            <p>
+              Why it matters: <Advice>{finding.why}</Advice>
+            </p>
+            <Remedy fix={finding.fix} />
+          </li>
+        );
+      })}
     </ul>
   );
 }
 
-function Remedy({ fix, bucket }: { readonly fix: string; readonly bucket: string | undefined }) {
+/** What the plan does has its button beside the findings: a person here needs no command line. */
+function Remedy({ fix }: { readonly fix: string }) {
+  if (/^`?tally bucket (?:add|resume) /.test(fix)) return null;
   if (pagesIn(fix).length > 1) {
     return (
       <p>
@@ -60,22 +51,11 @@ function Remedy({ fix, bucket }: { readonly fix: string; readonly bucket: string
       </p>
     );
   }
-  if (!isButton(fix)) {
-    return (
-      <>
-        <p>What to do:</p>
-        <Lines>{fix}</Lines>
-        <CopyButton copied={{ text: fix, isJson: false }}>Copy the fix</CopyButton>
-      </>
-    );
-  }
-  if (bucket === undefined) return null;
   return (
-    <p>
-      What to do:{' '}
-      <Link page="bucket" choices={{ bucket, tab: 'settings' }}>
-        its settings have the button, under In AWS
-      </Link>
-    </p>
+    <>
+      <p>What to do:</p>
+      <Lines>{fix}</Lines>
+      <CopyButton copied={{ text: fix, isJson: false }}>Copy the fix</CopyButton>
+    </>
   );
 }

@@ -2,19 +2,7 @@
 import type { ComponentChildren } from 'preact';
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { problemFrom, type Problem } from './api.ts';
-import { restoreFocus } from './focus.ts';
 import { Dialog, Failure } from './parts.tsx';
-
-/** A button that is disabled while it acts loses the focus. Returns what notes the place of the focus, to which it returns then. */
-function useKeptFocus(isActing: boolean): () => void {
-  const place = useRef<Element | null>(null);
-  useLayoutEffect(() => {
-    if (!isActing) restoreFocus(place.current);
-  }, [isActing]);
-  return () => {
-    place.current = document.activeElement;
-  };
-}
 
 /** Whether the component is shown still, for what follows an answer that took a moment. */
 export function useIsShown(): () => boolean {
@@ -28,54 +16,62 @@ export function useIsShown(): () => boolean {
   return () => !isGone.current;
 }
 
-/** What takes a moment and may fail, once at a time, however often it is asked for meanwhile. */
-function useActing(report: (problem: Problem | undefined) => void) {
+/**
+ * What takes a moment and may fail, once at a time, however often it is asked for meanwhile. A dialog around it stays open until
+ * then, unless the person `mayLeave`, and a button that is disabled while it acts has the focus again afterwards.
+ */
+function useActing(mayLeave = false) {
   const [isActing, setActing] = useState(false);
+  const [problem, setProblem] = useState<Problem>();
   // what is drawn follows a moment later
   const acting = useRef(false);
-  const noteFocus = useKeptFocus(isActing);
-  function show(is: boolean): void {
-    acting.current = is;
-    setActing(is);
-  }
+  const focused = useRef<Element | null>(null);
+  useLayoutEffect(() => {
+    const { current: element } = focused;
+    if (!isActing && document.activeElement === document.body && element instanceof HTMLElement) element.focus({ preventScroll: true });
+    if (!mayLeave) element?.closest('dialog')?.setAttribute('closedby', isActing ? 'none' : 'closerequest');
+  }, [isActing]);
   async function run(act: () => Promise<void>): Promise<void> {
     if (acting.current) return;
-    noteFocus();
-    show(true);
-    report(undefined);
+    acting.current = true;
+    focused.current = document.activeElement;
+    setActing(true);
+    setProblem(undefined);
     try {
       await act();
     } catch (error) {
-      report(problemFrom(error));
+      setProblem(problemFrom(error));
     } finally {
-      show(false);
+      acting.current = false;
+      setActing(false);
     }
   }
-  return { isActing, run };
+  return { isActing, problem, run };
 }
 
 interface ActProps {
   readonly children: string;
   /** What is done. It is done once at a time. */
   readonly act: () => Promise<void>;
-  readonly isDanger?: boolean;
-  readonly isSecondary?: boolean;
+  readonly look?: string;
   readonly isDisabled?: boolean;
-  readonly onProblem?: (problem: Problem | undefined) => void;
+  /** Closing the dialog ends the act. Otherwise the dialog stays until its answer, which takes less than a minute. */
+  readonly mayLeave?: boolean;
+  /** What a screen reader says of the button. Absent: its text. */
+  readonly label?: string;
 }
 
 /** A button whose act takes a moment and may fail. */
-export function Act({ children, act, isDanger, isSecondary, isDisabled, onProblem }: ActProps) {
-  const [problem, setProblem] = useState<Problem>();
-  const { isActing, run } = useActing(onProblem ?? setProblem);
+export function Act({ children, act, look, isDisabled, mayLeave, label }: ActProps) {
+  const { isActing, problem, run } = useActing(mayLeave);
   return (
     <>
       <button
         type="button"
-        class={classOf(isDanger, isSecondary)}
+        class={look}
+        aria-label={label}
         disabled={isActing || isDisabled === true}
         aria-busy={isActing}
-        data-acting={isActing}
         onClick={() => void run(act)}
       >
         {children}
@@ -85,11 +81,6 @@ export function Act({ children, act, isDanger, isSecondary, isDisabled, onProble
   );
 }
 
-function classOf(isDanger: boolean | undefined, isSecondary: boolean | undefined): string | undefined {
-  if (isDanger === true) return 'danger';
-  return isSecondary === true ? 'secondary outline' : undefined;
-}
-
 interface FormProps {
   readonly submit: string;
   /** Throws what the person is shown. */
@@ -97,36 +88,19 @@ interface FormProps {
   readonly onCancel?: () => void;
   /** The button of onCancel; `Cancel` is no answer where the act itself is to cancel something. */
   readonly cancelText?: string;
-  /** A second way to submit what was typed. */
-  readonly otherwise?: { readonly text: string; readonly act: () => Promise<void> };
   readonly isDanger?: boolean;
   readonly isDisabled?: boolean;
-  /** Closing the dialog ends the submission. Otherwise the dialog stays until its answer, which takes less than a minute. */
-  readonly mayLeave?: boolean;
   readonly children: ComponentChildren;
 }
 
 /** A form whose submission takes a moment and may fail. What was typed stays. */
-export function Form({
-  submit,
-  onSubmit,
-  onCancel,
-  cancelText = 'Cancel',
-  otherwise,
-  isDanger,
-  isDisabled,
-  mayLeave,
-  children,
-}: FormProps) {
-  const [problem, setProblem] = useState<Problem>();
-  const { isActing, run } = useActing(setProblem);
+export function Form({ submit, onSubmit, onCancel, cancelText = 'Cancel', isDanger, isDisabled, children }: FormProps) {
+  const { isActing, problem, run } = useActing();
   return (
     <form
-      data-acting={isActing && mayLeave !== true}
       onSubmit={(event) => {
         event.preventDefault();
-        const isOtherwise = event.submitter?.dataset['otherwise'] !== undefined;
-        void run(isOtherwise && otherwise !== undefined ? otherwise.act : onSubmit);
+        void run(onSubmit);
       }}
     >
       {children}
@@ -140,13 +114,8 @@ export function Form({
         >
           {submit}
         </button>
-        {otherwise !== undefined && (
-          <button type="submit" class="secondary outline" data-otherwise disabled={isActing || isDisabled === true}>
-            {otherwise.text}
-          </button>
-        )}
         {onCancel !== undefined && (
-          <button type="button" class="secondary outline" disabled={isActing && mayLeave !== true} onClick={onCancel}>
+          <button type="button" class="outline" disabled={isActing} onClick={onCancel}>
             {cancelText}
           </button>
         )}
@@ -169,49 +138,80 @@ export function FormDialog({ title, onClose, ...form }: FormDialogProps) {
   );
 }
 
-type FieldType = 'text' | 'search' | 'number' | 'date' | 'email';
-
-/** Preact's types of attributes depend on the type of the input, so the type is set apart from them. */
-function inputType(type: FieldType): object {
-  return { type };
+interface AskedActProps extends Pick<FormDialogProps, 'title' | 'submit' | 'children'> {
+  readonly text: string;
+  readonly look?: string;
+  /** What a screen reader says of the button. Absent: its text. */
+  readonly label?: string;
+  readonly act: () => Promise<unknown>;
 }
 
-interface FieldProps {
+/** A button that asks before it acts. */
+export function AskedAct({ text, look = 'danger outline small', label, act, ...dialog }: AskedActProps) {
+  const [isOpen, setOpen] = useState(false);
+  const close = (): void => setOpen(false);
+  return (
+    <>
+      <button type="button" class={look} aria-label={label} onClick={() => setOpen(true)}>
+        {text}
+      </button>
+      {isOpen && <FormDialog {...dialog} isDanger onClose={close} onSubmit={() => act().then(close)} />}
+    </>
+  );
+}
+
+interface LabelledProps {
   readonly label: string;
+  readonly hint?: string | undefined;
+}
+
+interface ControlProps {
+  readonly id: string;
+  readonly 'aria-describedby': string | undefined;
+}
+
+/** A control with its label above it, and a hint below it. */
+function Labelled({ label, hint, children }: LabelledProps & { readonly children: (control: ControlProps) => ComponentChildren }) {
+  const id = useId();
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      {children({ id, 'aria-describedby': hint === undefined ? undefined : `${id}-hint` })}
+      {hint !== undefined && <small id={`${id}-hint`}>{hint}</small>}
+    </div>
+  );
+}
+
+interface FieldProps extends LabelledProps {
   readonly value: string;
   readonly onChange: (value: string) => void;
   /** Called when the person is done with the field. */
   readonly onDone?: (value: string) => void;
-  readonly hint?: string;
-  readonly type?: FieldType;
+  readonly type?: 'text' | 'number' | 'date' | 'email';
   readonly isRequired?: boolean;
-  readonly id?: string;
   readonly placeholder?: string;
 }
 
 /** One line of text. */
-export function Field({ label, value, onChange, onDone, hint, type = 'text', isRequired, id, placeholder }: FieldProps) {
-  const hintId = useId();
+export function Field({ label, hint, value, onChange, onDone, type = 'text', isRequired, placeholder }: FieldProps) {
   return (
-    <div class="field">
-      <label>
-        {label}
+    <Labelled label={label} hint={hint}>
+      {(control) => (
         <input
-          {...inputType(type)}
-          id={id}
+          {...control}
+          // Preact's types of attributes depend on the type of the input
+          {...({ type } as object)}
           value={value}
           required={isRequired}
           placeholder={placeholder}
           autocomplete="off"
           spellcheck={false}
           autocapitalize="off"
-          aria-describedby={hint === undefined ? undefined : hintId}
           onInput={(event) => onChange(event.currentTarget.value)}
           onChange={(event) => onDone?.(event.currentTarget.value)}
         />
-      </label>
-      {hint !== undefined && <small id={hintId}>{hint}</small>}
-    </div>
+      )}
+    </Labelled>
   );
 }
 
@@ -226,42 +226,33 @@ export function Chosen({ value, onChosen, ...field }: ChosenProps) {
   return <Field {...field} value={typed} onChange={setTyped} onDone={(text) => text !== value && onChosen(text)} />;
 }
 
-interface SelectProps {
-  readonly label: string;
+interface SelectProps extends LabelledProps {
   readonly value: string;
   readonly onChange: (value: string) => void;
   readonly choices: readonly (readonly [value: string, text: string])[];
-  readonly hint?: string;
+  /** The choice that is empty is none. */
+  readonly isRequired?: boolean;
 }
 
-export function Select({ label, value, onChange, choices, hint }: SelectProps) {
-  const hintId = useId();
+export function Select({ label, hint, value, onChange, choices, isRequired }: SelectProps) {
   return (
-    <div class="field">
-      <label>
-        {label}
-        <select
-          value={value}
-          aria-describedby={hint === undefined ? undefined : hintId}
-          onChange={(event) => onChange(event.currentTarget.value)}
-        >
+    <Labelled label={label} hint={hint}>
+      {(control) => (
+        <select {...control} value={value} required={isRequired} onChange={(event) => onChange(event.currentTarget.value)}>
           {choices.map(([each, text]) => (
             <option value={each} key={each}>
               {text}
             </option>
           ))}
         </select>
-      </label>
-      {hint !== undefined && <small id={hintId}>{hint}</small>}
-    </div>
+      )}
+    </Labelled>
   );
 }
 
-interface CheckProps {
-  readonly label: string;
+interface CheckProps extends LabelledProps {
   readonly isChecked: boolean;
   readonly onChange: (isChecked: boolean) => void;
-  readonly hint?: string;
   readonly isDisabled?: boolean;
 }
 

@@ -1,82 +1,156 @@
-/** API keys: those of the person. A secret is shown once. */
+/** API keys: those of the person, and for administrators those of all users. A secret is shown once. */
 import { useState } from 'preact/hooks';
-import type { ApiKey } from '../../api/api-keys.ts';
+import type { AnyApiKey, ApiKey } from '../../api/api-keys.ts';
 import { printable } from '../../domain/printable.ts';
 import { call, type AnswerTo } from './api.ts';
 import { facts } from './facts.ts';
-import { Left } from './key-days.tsx';
+import { AskedAct, Check, Chosen, Field, FormDialog } from './form.tsx';
 import { usePages } from './load.ts';
-import { Check, Field, FormDialog } from './form.tsx';
-import { announce, type Column, Dialog, Listed, Table, Text, Time } from './parts.tsx';
+import { announce, type Column, Dialog, Listed, Table, Tabs, Text, Time } from './parts.tsx';
+import { go, hrefOf, type Choices } from './place.ts';
+import { endsSoon } from './rail.tsx';
 import { may, session } from './session.ts';
+import { durationText } from './words.ts';
 
-export function KeysPage() {
+export function KeysPage({ choices }: { readonly choices: Choices }) {
+  const maySeeAll = may('GET /v1/admin/api-keys');
+  const isAll = maySeeAll && choices['of'] === 'all';
+  return (
+    <>
+      <h1>API keys</h1>
+      {maySeeAll && (
+        <Tabs
+          label="Whose keys"
+          of={[
+            ['Mine', 'keys', {}, !isAll],
+            ['All', 'keys', { of: 'all' }, isAll],
+          ]}
+        />
+      )}
+      {isAll ? <AllKeys choices={choices} /> : <OwnKeys />}
+    </>
+  );
+}
+
+function OwnKeys() {
   const keys = usePages<ApiKey>('own keys', (cursor, signal) =>
     call('GET /v1/api-keys', { query: cursor === undefined ? {} : { cursor } }, signal),
   );
-  const [open, setOpen] = useState<'create' | 'leaked' | { readonly revoke: ApiKey }>();
-  const [created, setCreated] = useState<AnswerTo<'POST /v1/api-keys'>>();
+  const [open, setOpen] = useState<'create' | 'leaked' | AnswerTo<'POST /v1/api-keys'>>();
   function close(): void {
     setOpen(undefined);
-    setCreated(undefined);
     keys.reload();
   }
   return (
     <>
-      <div class="heading">
-        <h1>API keys</h1>
+      <p class="actions">
         {may('POST /v1/api-keys') && (
           <button type="button" onClick={() => setOpen('create')}>
             Create key
           </button>
         )}
-      </div>
-      <p>
-        Keys with which your programs use Tally.{' '}
-        <button type="button" class="outline small" onClick={() => setOpen('leaked')}>
+        <button type="button" class="outline" onClick={() => setOpen('leaked')}>
           A secret has leaked…
         </button>
       </p>
       <Listed pages={keys} empty={<p class="empty">You have no key. Create one for each program, with a name that says what it is for.</p>}>
-        {(items) => <KeyTable keys={items} revoke={(key) => setOpen({ revoke: key })} />}
+        {(items) => (
+          <KeyTable
+            label="Your API keys"
+            keys={items}
+            revoke={({ id }) => call('DELETE /v1/api-keys/{id}', { params: { id } })}
+            onRevoked={keys.reload}
+          />
+        )}
       </Listed>
-      {open === 'create' && created === undefined && <CreateDialog onCreated={setCreated} onClose={close} />}
-      {open === 'create' && created !== undefined && <SecretDialog created={created} onClose={close} />}
+      {open === 'create' && <CreateDialog onCreated={setOpen} onClose={close} />}
       {open === 'leaked' && <LeakedDialog onClose={close} />}
-      {typeof open === 'object' && (
-        <RevokeDialog
-          name={open.revoke.name}
-          revoke={() => call('DELETE /v1/api-keys/{id}', { params: { id: open.revoke.id } })}
-          onClose={close}
-        />
-      )}
+      {typeof open === 'object' && <SecretDialog created={open} onClose={close} />}
     </>
   );
 }
 
-/** What a table of keys shows of each besides its name. */
-export const keyColumns: readonly Column<ApiKey>[] = [
-  ['Fingerprint', ({ fingerprint }) => <code>{fingerprint}</code>],
-  ['Left', (key) => <Left of={key} />],
-  ['Created', ({ created_at: at }) => <Time at={at} />],
-  ['Last used', ({ last_used_at: at }) => <Time at={at} />],
-  ['May', ({ scopes }) => scopes.join(', ')],
-];
+/** The keys of all users: which are unused, and whose. */
+function AllKeys({ choices }: { readonly choices: Choices }) {
+  const { email = '', unused_since: since = '' } = choices;
+  const query = { ...(email !== '' && { email }), ...(since !== '' && { unused_since: since }) };
+  const keys = usePages<AnyApiKey>(`all keys ${JSON.stringify(query)}`, (cursor, signal) =>
+    call('GET /v1/admin/api-keys', { query: { ...query, ...(cursor !== undefined && { cursor }) } }, signal),
+  );
+  const set = (name: string) => (value: string) => go(hrefOf('keys', { ...choices, [name]: value }));
+  return (
+    <>
+      <div class="filters">
+        <Chosen label="E-mail address" value={email} onChosen={set('email')} />
+        <Chosen label="Unused since (UTC)" type="date" value={since} onChosen={set('unused_since')} />
+      </div>
+      <Listed
+        pages={keys}
+        empty={<p class="empty">{email + since === '' ? 'Nobody has made a key.' : 'No key is of this person, or unused for so long.'}</p>}
+      >
+        {(items) => (
+          <KeyTable
+            label="API keys of all users"
+            keys={items}
+            revoke={({ id }) => call('DELETE /v1/admin/api-keys/{id}', { params: { id } })}
+            onRevoked={keys.reload}
+          />
+        )}
+      </Listed>
+    </>
+  );
+}
 
-function KeyTable({ keys, revoke }: { readonly keys: readonly ApiKey[]; readonly revoke: (key: ApiKey) => void }) {
-  const columns: readonly Column<ApiKey>[] = [
+interface KeyTableProps<Key> {
+  readonly label: string;
+  readonly keys: readonly Key[];
+  readonly revoke: (key: Key) => Promise<unknown>;
+  readonly onRevoked: () => void;
+}
+
+function KeyTable<Key extends ApiKey | AnyApiKey>({ label, keys, revoke, onRevoked }: KeyTableProps<Key>) {
+  async function act(key: Key): Promise<void> {
+    await revoke(key);
+    announce('The key is revoked.');
+    onRevoked();
+  }
+  const columns: readonly Column<Key>[] = [
     ['Name', ({ name }) => <Text>{name}</Text>, 'row'],
-    ...keyColumns,
+    ...(keys.some((key) => 'user_id' in key) ? [['Owner', (key: Key) => <Owner of={key} />] as const] : []),
+    ['Fingerprint', ({ fingerprint }) => <code>{fingerprint}</code>],
+    ['Left', (key) => <Left of={key} />, 'number'],
+    ['Created', ({ created_at: at }) => <Time at={at} />],
+    ['Last used', ({ last_used_at: at }) => <Time at={at} />],
+    ['May', ({ scopes }) => scopes.join(', ')],
     [
       'Actions',
       (key) => (
-        <button type="button" class="danger outline small" aria-label={`Revoke ${printable(key.name)}`} onClick={() => revoke(key)}>
-          Revoke
-        </button>
+        <AskedAct text="Revoke" label={`Revoke ${printable(key.name)}`} title="Revoke this key?" submit="Revoke" act={() => act(key)}>
+          <p>
+            Programs that use “<Text>{key.name}</Text>” are refused within 5 s, and it cannot be undone.
+          </p>
+        </AskedAct>
       ),
     ],
   ];
-  return <Table label="Your API keys" columns={columns} rows={keys} keyOf={({ id }) => id} />;
+  return <Table label={label} columns={columns} rows={keys} keyOf={({ id }) => id} />;
+}
+
+function Owner({ of }: { readonly of: ApiKey | AnyApiKey }) {
+  return (
+    <>
+      <Text>{of.user_email}</Text>
+      {'user_id' in of && !of.user_email_verified && <small> (not verified)</small>}
+      {'user_id' in of && of.owner_disabled && <small> (disabled)</small>}
+    </>
+  );
+}
+
+/** How long a key has left: it has a colour only once a person has to do something. */
+function Left({ of }: { readonly of: ApiKey }) {
+  if (of.status === 'EXPIRED') return <span class="state notable">expired</span>;
+  const left = durationText((new Date(of.expires_at).getTime() - Date.now()) / 1_000);
+  return <span class={endsSoon(of) ? 'state notable' : undefined}>{left}</span>;
 }
 
 interface CreateProps {
@@ -87,8 +161,9 @@ interface CreateProps {
 function CreateDialog({ onCreated, onClose }: CreateProps) {
   const [name, setName] = useState('');
   const [days, setDays] = useState(String(facts.keyDays.usual));
-  const mine = session.read()?.scopes ?? [];
   const [scopes, setScopes] = useState<ReadonlySet<string>>(new Set(['read']));
+  // every key may read
+  const others = facts.keyScopes.filter((scope) => scope !== 'read' && session.read()?.scopes.includes(scope) === true);
   async function create(): Promise<void> {
     const chosen = facts.keyScopes.filter((scope) => scopes.has(scope));
     onCreated(await call('POST /v1/api-keys', { body: { name, expires_in_days: Number(days), scopes: chosen } }));
@@ -97,32 +172,30 @@ function CreateDialog({ onCreated, onClose }: CreateProps) {
     <FormDialog title="Create an API key" onClose={onClose} submit="Create" onSubmit={create}>
       <Field label="Name" value={name} onChange={setName} isRequired hint="What the key is for, such as: nightly export, production." />
       <Field label="Days until it ends" type="number" value={days} onChange={setDays} isRequired hint={`1 to ${facts.keyDays.max}.`} />
-      <fieldset>
-        <legend>What it may do</legend>
-        {facts.keyScopes
-          .filter((scope) => mine.includes(scope))
-          .map((scope) => (
+      {others.length > 0 && (
+        <fieldset>
+          <legend>What it may do besides reading</legend>
+          {others.map((scope) => (
             <Check
               key={scope}
               label={scope}
               isChecked={scopes.has(scope)}
-              isDisabled={scope === 'read'}
               onChange={(isChecked) => setScopes(new Set(isChecked ? [...scopes, scope] : [...scopes].filter((each) => each !== scope)))}
             />
           ))}
-      </fieldset>
+        </fieldset>
+      )}
     </FormDialog>
   );
 }
 
-/** The secret is in the memory of this dialog only, and is gone when it is closed. */
-function SecretDialog({
-  created: { key, secret },
-  onClose,
-}: {
+interface SecretProps {
   readonly created: AnswerTo<'POST /v1/api-keys'>;
   readonly onClose: () => void;
-}) {
+}
+
+/** The secret is in the memory of this dialog only, and is gone when it is closed. */
+function SecretDialog({ created: { key, secret }, onClose }: SecretProps) {
   const [note, setNote] = useState('');
   /** Nothing outside of this dialog gets to know the secret, where it cannot be copied either. */
   async function copySecret(): Promise<void> {
@@ -136,7 +209,7 @@ function SecretDialog({
   return (
     <Dialog title="The secret of the key" onClose={onClose}>
       <p>
-        This is the only time that the secret of <Text>{key.name}</Text> is shown. Copy it into a secret store now.
+        This is the only time that the secret of “<Text>{key.name}</Text>” is shown. Copy it into a secret store now.
       </p>
       <pre tabIndex={0} class="secret">
         {secret}
@@ -146,7 +219,7 @@ function SecretDialog({
         <button type="button" onClick={() => void copySecret()}>
           Copy
         </button>
-        <button type="button" class="secondary outline" onClick={onClose}>
+        <button type="button" class="outline" onClick={onClose}>
           I have copied it
         </button>
       </div>
@@ -164,27 +237,6 @@ function LeakedDialog({ onClose }: { readonly onClose: () => void }) {
   return (
     <FormDialog title="Revoke a key by its secret" onClose={onClose} submit="Revoke" onSubmit={revoke} isDanger>
       <Field label="Secret" value={secret} onChange={setSecret} isRequired hint="Every process refuses the key within 5 s." />
-    </FormDialog>
-  );
-}
-
-interface RevokeProps {
-  readonly name: string;
-  readonly revoke: () => Promise<unknown>;
-  readonly onClose: () => void;
-}
-
-export function RevokeDialog({ name, revoke, onClose }: RevokeProps) {
-  async function act(): Promise<void> {
-    await revoke();
-    announce('The key is revoked.');
-    onClose();
-  }
-  return (
-    <FormDialog title="Revoke this key?" onClose={onClose} submit="Revoke" onSubmit={act} isDanger>
-      <p>
-        Programs that use <Text>{name}</Text> are refused within 5 s, and it cannot be undone.
-      </p>
     </FormDialog>
   );
 }

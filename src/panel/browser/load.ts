@@ -109,24 +109,12 @@ interface Page<Item> {
   readonly next?: string | undefined;
 }
 
-export interface Pages<Item, First = Page<Item>> {
+export interface Pages<Item, First = Page<Item>> extends Omit<Loaded<First>, 'value'> {
   readonly items: readonly Item[] | undefined;
   /** The first page, for what it has besides its items. */
   readonly first: First | undefined;
-  /** When the first page was read. */
-  readonly atMs: number | undefined;
-  readonly problem: Problem | undefined;
-  readonly isLoading: boolean;
   /** Reads the next page; absent: there is none. */
   readonly more: (() => void) | undefined;
-  readonly reload: () => void;
-}
-
-/** Keeps the pages that were read for a person who comes back to the place. */
-function useKept(key: readonly string[]): void {
-  useMemo(() => {
-    if (!place.read().isReturn) client.removeQueries({ queryKey: key, type: 'inactive' });
-  }, [key[0]]);
 }
 
 type Cursor = string | undefined;
@@ -136,13 +124,18 @@ type Read<First> = InfiniteData<First, Cursor>;
 export function usePages<Item, First extends Page<Item> = Page<Item>>(
   key: string,
   read: (cursor: string | undefined, signal: AbortSignal) => Promise<First>,
+  isWanted = true,
 ): Pages<Item, First> {
   const queryKey = [key, 'pages'] as const;
-  useKept(queryKey);
+  // the pages that were read are kept for a person who comes back to the place
+  useMemo(() => {
+    if (!place.read().isReturn) client.removeQueries({ queryKey, type: 'inactive' });
+  }, [key]);
   const options: DefaultedInfiniteQueryObserverOptions<First, Problem, Read<First>, readonly string[], Cursor> = {
     queryKey,
     queryHash: hashKey(queryKey),
     queryFn: ({ pageParam, signal }) => readOf((ends) => read(pageParam, ends), signal),
+    enabled: isWanted,
     initialPageParam: undefined,
     getNextPageParam: (last) => last.next,
     // to come back is not to ask again
@@ -153,26 +146,25 @@ export function usePages<Item, First extends Page<Item> = Page<Item>>(
     _optimisticResults: 'optimistic',
   };
   const [observer] = useState(() => new InfiniteQueryObserver<First, Problem, Read<First>, readonly string[], Cursor>(client, options));
-  const result = observer.getOptimisticResult(options);
+  const { data, error, isFetching, dataUpdatedAt, hasNextPage } = observer.getOptimisticResult(options);
   useDraw((draw) => observer.subscribe(draw), observer);
   useLayoutEffect(() => observer.setOptions(options));
-  const { data, error } = result;
   const items = useMemo(() => data?.pages.flatMap((page) => page.items), [data]);
   const more = useCallback(() => void observer.fetchNextPage({ cancelRefetch: false }), [observer]);
   const reload = useCallback(() => {
-    const first = (before: Read<First> | undefined) =>
-      before && { pages: before.pages.slice(0, 1), pageParams: before.pageParams.slice(0, 1) };
-    client.setQueryData<Read<First>>(queryKey, first);
+    client.setQueryData<Read<First>>(
+      queryKey,
+      (before) => before && { pages: before.pages.slice(0, 1), pageParams: before.pageParams.slice(0, 1) },
+    );
     void observer.refetch();
   }, [observer, key]);
-  const failed = error ?? undefined;
   return {
-    items: failed === undefined ? items : undefined,
-    first: failed === undefined ? data?.pages[0] : undefined,
-    atMs: result.dataUpdatedAt === 0 ? undefined : result.dataUpdatedAt,
-    problem: failed,
-    isLoading: result.isFetching,
-    more: result.hasNextPage ? more : undefined,
+    items: error === null ? items : undefined,
+    first: error === null ? data?.pages[0] : undefined,
+    atMs: dataUpdatedAt === 0 ? undefined : dataUpdatedAt,
+    problem: error ?? undefined,
+    isLoading: isFetching,
+    more: hasNextPage ? more : undefined,
     reload,
   };
 }

@@ -1,6 +1,6 @@
 /** The panel: what administrators click and data engineers search. */
 import { render } from 'preact';
-import { loadAhead, loadPage } from './pages.tsx';
+import { loadPage } from './pages.tsx';
 import { place } from './place.ts';
 import { Shell } from './shell.tsx';
 import { showTheme } from './theme.ts';
@@ -9,7 +9,6 @@ import { showTheme } from './theme.ts';
 loadPage(place.read().page).catch(() => undefined);
 
 showTheme();
-loadAhead();
 
 const root = document.querySelector('#panel');
 if (root !== null) render(<Shell />, root);

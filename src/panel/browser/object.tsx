@@ -1,32 +1,30 @@
 /** One object: what the index holds, what S3 reports now, and why a search finds it or does not. */
+import type { ComponentChildren } from 'preact';
 import type { Explanation } from '../../api/objects.ts';
-import { call, type AnswerTo } from './api.ts';
-import { copiedCommand, copiedKey, copiedUri } from './copied.ts';
+import { call } from './api.ts';
+import { ReindexButton } from './bucket-act.tsx';
 import { useLoaded } from './load.ts';
+import { Advice, CopyButton, type Detail, Details, Link, Shown, Size, Text, Time } from './parts.tsx';
+import type { Choices } from './place.ts';
 import { sameChoices } from './search-place.ts';
-import { Advice, CopyButton, Details, Link, Shown, Size, Table, Text, Time } from './parts.tsx';
+import { copiesOf, keyParts } from './words.ts';
 
-interface ObjectName {
-  readonly bucket: string;
-  readonly name: string;
-}
-
-export function ObjectPage({ bucket, name }: ObjectName) {
+export function ObjectPage({ choices: { bucket = '', key = '' } }: { readonly choices: Choices }) {
   return (
     <>
-      <h1 class="key">
-        <Text>{name}</Text>
+      <h1>
+        <Text>{key}</Text>
       </h1>
-      <ObjectView bucket={bucket} name={name} />
+      <ObjectView bucket={bucket} name={key} />
     </>
   );
 }
 
 /** What is known of an object, without its heading. */
-export function ObjectView({ bucket, name }: ObjectName) {
-  const read = (signal: AbortSignal): Promise<AnswerTo<'GET /v1/buckets/{bucket}/explain'>> =>
-    call('GET /v1/buckets/{bucket}/explain', { params: { bucket }, query: { key: name } }, signal);
-  const loaded = useLoaded(`object ${bucket} ${name}`, read);
+export function ObjectView({ bucket, name }: { readonly bucket: string; readonly name: string }) {
+  const loaded = useLoaded(`object ${bucket} ${name}`, (signal) =>
+    call('GET /v1/buckets/{bucket}/explain', { params: { bucket }, query: { key: name } }, signal),
+  );
   return (
     <>
       <p>
@@ -36,22 +34,31 @@ export function ObjectView({ bucket, name }: ObjectName) {
         </Link>
       </p>
       <p class="actions">
-        <CopyButton copied={copiedKey(name)}>Copy key</CopyButton>
-        <CopyButton copied={copiedUri(bucket, name)}>Copy URI</CopyButton>
-        <CopyButton copied={copiedCommand(bucket, name)}>Copy aws command</CopyButton>
+        {copiesOf(bucket, name).map(([text, copied]) => (
+          <CopyButton key={text} copied={copied}>
+            {text}
+          </CopyButton>
+        ))}
       </p>
       <Shown loaded={loaded} busy="Asking the index and S3…">
         {(value) => (
           <>
             <p class="sentence">
-              <Text>{value.sentence}</Text>
+              <Sentence>{value.sentence}</Sentence>
+            </p>
+            <p class="actions">
+              {value.agrees === false && (
+                <ReindexButton bucket={bucket} prefix={keyParts(name)[0]}>
+                  Re-index this folder
+                </ReindexButton>
+              )}
+              <button type="button" class="outline small" onClick={loaded.reload}>
+                Ask again
+              </button>
             </p>
             <Comparison of={value} />
             <MoreFacts of={value} />
             <SameBytes of={value} />
-            <button type="button" class="outline small" onClick={loaded.reload}>
-              Ask again
-            </button>
           </>
         )}
       </Shown>
@@ -59,68 +66,79 @@ export function ObjectView({ bucket, name }: ObjectName) {
   );
 }
 
-type Present = Extract<Extract<Explanation['storage'], { state: unknown }>['state'], { present: true }>;
+/** A sentence of the registry, whose times are shown as everywhere. */
+function Sentence({ children }: { readonly children: string }) {
+  const parts = children.split(/(\d{4}-\d\d-\d\dT[\d:.]+Z)/);
+  return <>{parts.map((part, index) => (index % 2 === 1 ? <Time key={index} at={part} /> : <Text key={index}>{part}</Text>))}</>;
+}
 
-const named = (texts: Readonly<Record<string, string>> | undefined): string | undefined =>
-  texts &&
+const pairs = (texts: Readonly<Record<string, string>> = {}): string =>
   Object.entries(texts)
     .map(([name, value]) => `${name}=${value}`)
     .join(', ');
 
-/** An object without user metadata has an empty text of it. */
-function textCell(text = '') {
-  return text === '' ? <span class="quiet">–</span> : <Text>{text}</Text>;
-}
+type Stored = NonNullable<Explanation['index']>;
+type Shared = 'etag' | 'version_id' | 'last_modified' | 'storage_class' | 'content_type' | 'user_metadata' | 'tags' | 'expires_at' | 'size';
+type Facts = { readonly [Name in Shared]?: Stored[Name] | undefined };
 
-function presentOf({ storage }: Explanation): Partial<Present> {
-  return 'state' in storage && storage.state.present ? storage.state : {};
-}
+/** A field of an object: its name, and how it is shown; nothing for what is absent. */
+const fields: readonly (readonly [name: string, cell: (of: Facts) => ComponentChildren])[] = [
+  ['Size', ({ size }) => size !== undefined && <Size bytes={size} />],
+  ['Etag', ({ etag = '' }) => etag !== '' && <Text>{etag}</Text>],
+  ['Version', ({ version_id: id = '' }) => id !== '' && <Text>{id}</Text>],
+  ['Modified', ({ last_modified: at }) => at !== undefined && <Time at={at} />],
+  ['Storage class', ({ storage_class: name = '' }) => name !== '' && <Text>{name}</Text>],
+  ['Content type', ({ content_type: type = '' }) => type !== '' && <Text>{type}</Text>],
+  ['User metadata', ({ user_metadata: texts }) => pairs(texts) !== '' && <Text>{pairs(texts)}</Text>],
+  ['Tags', ({ tags }) => pairs(tags) !== '' && <Text>{pairs(tags)}</Text>],
+  ['Expires', ({ expires_at: at }) => at !== undefined && <Time at={at} />],
+];
 
-function presence({ index, storage }: Explanation): readonly [string, string] {
+/** The index and S3 side by side, on a telephone too; what neither of them knows is left out. */
+function Comparison({ of: { index, storage } }: { readonly of: Explanation }) {
+  const present = 'state' in storage && storage.state.present ? storage.state : undefined;
+  const { size_bytes: bytes, ...s3 } = present ?? {};
   const inIndex = index === undefined ? 'nothing' : index.deleted ? 'a tombstone' : 'an object';
-  const inStorage = 'fault' in storage ? 'not known' : storage.state.present ? 'an object' : 'nothing';
-  return [inIndex, inStorage];
-}
-
-function Comparison({ of }: { readonly of: Explanation }) {
-  const index: Partial<NonNullable<Explanation['index']>> = of.index ?? {};
-  const s3 = presentOf(of);
-  const [inIndex, inStorage] = presence(of);
-  const rows = [
-    ['Holds', inIndex, inStorage],
-    ['Size', <Size bytes={index.size} />, <Size bytes={s3.size_bytes} />],
-    ['Etag', textCell(index.etag), textCell(s3.etag)],
-    ['Version', textCell(index.version_id), textCell(s3.version_id)],
-    ['Modified', <Time at={index.last_modified} />, <Time at={s3.last_modified} />],
-    ['Storage class', textCell(index.storage_class), textCell(s3.storage_class)],
-    ['Content type', textCell(index.content_type), textCell(s3.content_type)],
-    ['User metadata', textCell(named(index.user_metadata)), textCell(named(s3.user_metadata))],
-    ['Tags', textCell(named(index.tags)), textCell(named(s3.tags))],
-    ['Expires', <Time at={index.expires_at} />, <Time at={s3.expires_at} />],
-  ] as const;
+  const inStorage = 'fault' in storage ? 'not known' : present === undefined ? 'nothing' : 'an object';
+  const rows = fields
+    .map(([name, cell]) => [name, cell(index ?? {}), cell({ ...s3, ...(bytes !== undefined && { size: bytes }) })] as const)
+    .filter(([, left, right]) => left !== false || right !== false);
   return (
-    <Table
-      label="Index and S3 side by side"
-      columns={[
-        ['Field', ([name]) => name, 'row'],
-        ['Index', ([, left]) => left],
-        ['S3', ([, , right]) => right],
-      ]}
-      rows={rows}
-      keyOf={([name]) => name}
-    />
+    <table class="compared" aria-label="Index and S3 side by side">
+      <thead>
+        <tr>
+          <td />
+          <th scope="col">Index</th>
+          <th scope="col">S3</th>
+        </tr>
+      </thead>
+      <tbody>
+        {([['Holds', inIndex, inStorage], ...rows] as const).map(([name, left, right]) => (
+          <tr key={name}>
+            <th scope="row">{name}</th>
+            <td>{left === false ? <span class="quiet">–</span> : left}</td>
+            <td>{right === false ? <span class="quiet">–</span> : right}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
   );
 }
 
-function agreementText(agrees: Explanation['agrees']): string {
-  return agrees === 'unknown' ? 'not known' : agrees ? 'yes' : 'no';
+function writtenFacts(index: Stored): readonly Detail[] {
+  return [
+    ['Written', <Time at={index.indexed_at} />],
+    ['Written because of', <Text>{index.event_name ?? index.source}</Text>],
+    ['Settled', index.settled ? 'yes' : 'no: it is checked again'],
+    ['Deleted', index.deleted_at !== undefined && <Time at={index.deleted_at} />],
+  ];
 }
 
 function MoreFacts({ of: { agrees, index, storage } }: { readonly of: Explanation }) {
   return (
     <Details
       of={[
-        ['Index and S3 agree', agreementText(agrees)],
+        ['Index and S3 agree', agrees === 'unknown' ? 'not known' : agrees ? 'yes' : 'no'],
         ...(index === undefined ? [] : writtenFacts(index)),
         [
           'S3 answered',
@@ -140,18 +158,7 @@ function SameBytes({ of: { index } }: { readonly of: Explanation }) {
       <Link page="search" choices={sameChoices(index.etag, index.size)}>
         Objects with the same etag and size
       </Link>{' '}
-      <small class="quiet">
-        (Equal bytes may have other etags, as after a multipart upload or with KMS, so these are not all duplicates.)
-      </small>
+      <small class="quiet">(Equal bytes may have other etags, as after a multipart upload or with KMS.)</small>
     </p>
   );
-}
-
-function writtenFacts(index: NonNullable<Explanation['index']>) {
-  return [
-    ['Written', <Time at={index.indexed_at} />],
-    ['Written because of', <Text>{index.event_name ?? index.source}</Text>],
-    ['Settled', index.settled ? 'yes' : 'no: it is checked again'],
-    ['Deleted', index.deleted_at !== undefined && <Time at={index.deleted_at} />],
-  ] as const;
 }

@@ -1,85 +1,28 @@
 /** The page of each address. Its script is loaded when it is first shown, so that none of them waits for the others. */
-import type { VNode, ComponentChildren } from 'preact';
-import { useErrorBoundary, useEffect, useState } from 'preact/hooks';
+import type { ComponentChildren, VNode } from 'preact';
+import { useEffect, useErrorBoundary, useState } from 'preact/hooks';
 import { connection, Problem, problemFrom, returned } from './api.ts';
 import { useObserved } from './observed.ts';
 import { Busy, Failure, Link } from './parts.tsx';
-import { pageNames, type PageName, type Place } from './place.ts';
-import { needOf } from './rail.tsx';
-import { may, session } from './session.ts';
+import { factsOf, type Choices, type PageName, type Place } from './place.ts';
+import { may } from './session.ts';
 
-type View = (at: Place) => VNode;
+type View = (props: { readonly choices: Choices }) => VNode;
 
 const loaders: Readonly<Record<PageName, () => Promise<View>>> = {
-  overview: async () => {
-    const { OverviewPage } = await import('./overview.tsx');
-    return () => <OverviewPage />;
-  },
-  buckets: async () => {
-    const { BucketsPage } = await import('./buckets.tsx');
-    return ({ choices: { add } }) => <BucketsPage key={add} add={add} />;
-  },
-  bucket: async () => {
-    const { BucketPage } = await import('./bucket.tsx');
-    return ({ choices }) => <BucketPage key={choices['bucket']} choices={choices} />;
-  },
-  doctor: async () => {
-    const { DoctorPage } = await import('./doctor.tsx');
-    return ({ choices: { bucket = '' } }) => <DoctorPage key={bucket} bucket={bucket} />;
-  },
-  search: async () => {
-    const { SearchPage } = await import('./search.tsx');
-    return ({ choices }) => <SearchPage choices={choices} />;
-  },
-  usage: async () => {
-    const { UsagePage } = await import('./usage.tsx');
-    return ({ choices }) => <UsagePage choices={choices} />;
-  },
-  object: async () => {
-    const { ObjectPage } = await import('./object.tsx');
-    return ({ choices: { bucket = '', key = '' } }) => <ObjectPage bucket={bucket} name={key} />;
-  },
-  jobs: async () => {
-    const { JobsPage } = await import('./jobs.tsx');
-    return ({ choices: { bucket = '' } }) => <JobsPage bucket={bucket} />;
-  },
-  job: async () => {
-    const { JobPage } = await import('./job.tsx');
-    return ({ choices: { id = '' } }) => <JobPage key={id} id={id} />;
-  },
-  gaps: async () => {
-    const { GapsPage } = await import('./gaps.tsx');
-    return ({ choices }) => <GapsPage choices={choices} />;
-  },
-  letters: async () => {
-    const { LettersPage } = await import('./letters.tsx');
-    return () => <LettersPage />;
-  },
-  keys: async () => {
-    const { KeysPage } = await import('./keys.tsx');
-    return () => <KeysPage />;
-  },
-  'all-keys': async () => {
-    const { AllKeysPage } = await import('./all-keys.tsx');
-    return ({ choices }) => <AllKeysPage choices={choices} />;
-  },
-  access: async () => {
-    const { AccessPage } = await import('./access.tsx');
-    return ({ choices }) => <AccessPage choices={choices} />;
-  },
-  users: async () => {
-    const { UsersPage } = await import('./users.tsx');
-    return () => <UsersPage />;
-  },
-  audit: async () => {
-    const { AuditPage } = await import('./audit.tsx');
-    return ({ choices }) => <AuditPage choices={choices} />;
-  },
-  health: async () => {
-    const { HealthPage } = await import('./health.tsx');
-    return () => <HealthPage />;
-  },
-  unknown: async () => () => <UnknownPage />,
+  overview: async () => (await import('./overview.tsx')).OverviewPage,
+  buckets: async () => (await import('./buckets.tsx')).BucketsPage,
+  bucket: async () => (await import('./bucket.tsx')).BucketPage,
+  add: async () => (await import('./add-bucket.tsx')).AddBucketPage,
+  search: async () => (await import('./search.tsx')).SearchPage,
+  object: async () => (await import('./object.tsx')).ObjectPage,
+  activity: async () => (await import('./activity.tsx')).ActivityPage,
+  job: async () => (await import('./job.tsx')).JobPage,
+  letters: async () => (await import('./letters.tsx')).LettersPage,
+  keys: async () => (await import('./keys.tsx')).KeysPage,
+  people: async () => (await import('./people.tsx')).PeoplePage,
+  audit: async () => (await import('./audit.tsx')).AuditPage,
+  unknown: async () => UnknownPage,
 };
 
 const views = new Map<PageName, View>();
@@ -97,19 +40,8 @@ export async function loadPage(page: PageName): Promise<void> {
   }
 }
 
-/** The first page has its moment to itself. */
-const AHEAD_MS = 3_000;
-
-/** Loads the other pages once there is nothing else to do, so that each opens at once, and while the registry is away too. */
-export function loadAhead(): void {
-  setTimeout(() => {
-    for (const page of pageNames) requestIdleCallback(() => void loadPage(page).catch(() => undefined));
-  }, AHEAD_MS);
-}
-
 /** The page, or why it is not shown. */
-export function Page({ at }: { readonly at: Place }) {
-  const { page } = at;
+export function Page({ at: { page, choices } }: { readonly at: Place }) {
   const [, draw] = useState({});
   const [problem, setProblem] = useState<Problem>();
   const load = (): void => {
@@ -119,14 +51,15 @@ export function Page({ at }: { readonly at: Place }) {
       (error: unknown) => setProblem(problemFrom(error)),
     );
   };
-  const view = views.get(page);
+  const View = views.get(page);
   const back = useObserved(returned);
   useEffect(() => {
-    if (view === undefined) load();
+    if (View === undefined) load();
   }, [page, back]);
-  const needs = needOf(page);
+  const { needs } = factsOf(page);
   if (needs !== undefined && !may(needs)) return <NotPermitted />;
-  if (view !== undefined) return view(at);
+  // of another bucket or job nothing stays
+  if (View !== undefined) return <View key={`${page} ${choices['bucket'] ?? ''} ${choices['id'] ?? ''}`} choices={choices} />;
   return problem === undefined ? <Busy /> : <Failure problem={problem} retry={load} />;
 }
 
@@ -152,7 +85,7 @@ function NotPermitted() {
   return (
     <>
       <h1>Not permitted</h1>
-      <p>This page needs other rights than yours{session.read()?.kind === 'local' ? ': a login, and this registry has none' : ''}.</p>
+      <p>This page needs other rights than yours.</p>
     </>
   );
 }

@@ -4,15 +4,39 @@ import { useId, useLayoutEffect, useRef } from 'preact/hooks';
 import { pagesIn } from '../../domain/doc-pages.ts';
 import { printable } from '../../domain/printable.ts';
 import type { Problem } from './api.ts';
-import type { Copied } from './copied.ts';
 import type { Loaded, Pages } from './load.ts';
 import { observed, useObserved } from './observed.ts';
-import { go, hrefOf, type PageName } from './place.ts';
-import { agoText, durationText, numberText, sizeText, timeText, visibleText, zone } from './words.ts';
+import { go, hrefOf, type Choices, type PageName } from './place.ts';
+import { agoText, type Copied, durationText, keyParts, numberText, sizeText, timeText, visibleText, zone } from './words.ts';
 
-/** A text from outside: as text, isolated from the direction of what surrounds it, with its invisible characters shown. */
+/**
+ * A text from outside: as text, with its invisible characters shown. It runs from left to right on every page, as identifiers do,
+ * whatever its letters are, so that a key reads the same everywhere.
+ */
 export function Text({ children }: { readonly children: string }) {
-  return <bdi class="text">{visibleText(children)}</bdi>;
+  return (
+    <bdi dir="ltr" class="text">
+      {visibleText(children)}
+    </bdi>
+  );
+}
+
+/** Shorter folders have room beside every name. */
+const SHORT_FOLDER = 12;
+
+/** A key: its folder, of which the beginning is cut where there is no room, and its name, which is never cut. */
+export function Key({ children: key }: { readonly children: string }) {
+  const [folder, name] = keyParts(key);
+  return (
+    <span class="key" title={visibleText(key)}>
+      {folder !== '' && (
+        <span class={folder.length > SHORT_FOLDER ? 'folder long' : 'folder'}>
+          <Text>{folder}</Text>
+        </span>
+      )}
+      <Text>{name}</Text>
+    </span>
+  );
 }
 
 /** A text from the registry in which the pages of the documentation that it names are links. */
@@ -45,38 +69,49 @@ interface LinkProps {
   readonly isCurrent?: boolean;
   /** What it leads to is shown beside what is shown now. */
   readonly isBeside?: boolean;
-  /** What the key `c` copies while the focus is here. */
-  readonly copied?: Copied;
 }
-
-type Follow = (event: MouseEvent & { readonly currentTarget: HTMLAnchorElement }) => void;
 
 /** Goes where the link leads, unless the browser is to open it elsewhere. */
-function following(isBeside: boolean): Follow {
-  return (event) => {
-    if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
-    event.preventDefault();
-    go(event.currentTarget.getAttribute('href') ?? '', isBeside);
-  };
+function follow(event: MouseEvent & { readonly currentTarget: HTMLAnchorElement }, isBeside: boolean): void {
+  if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+  event.preventDefault();
+  go(event.currentTarget.getAttribute('href') ?? '', isBeside);
 }
 
-export const followLink = following(false);
-export const followBeside = following(true);
-
 /** A link to a place. */
-export function Link({ page, choices, children, isRow, isCurrent, isBeside, copied }: LinkProps) {
+export function Link({ page, choices, children, isRow, isCurrent, isBeside }: LinkProps) {
   const href = hrefOf(page, choices);
   return (
     <a
       href={href}
-      onClick={isBeside === true ? followBeside : followLink}
+      onClick={(event) => follow(event, isBeside === true)}
       data-row={isRow}
-      data-copy={copied?.text}
-      data-json={copied?.isJson}
       aria-current={isCurrent === true ? 'page' : undefined}
     >
       {children}
     </a>
+  );
+}
+
+interface TabsProps {
+  readonly label: string;
+  readonly of: readonly (readonly [text: string, page: PageName, choices: Choices, isCurrent: boolean])[];
+}
+
+/** Links of which one leads to where the person is. */
+export function Tabs({ label, of }: TabsProps) {
+  return (
+    <nav aria-label={label}>
+      <ul class="tabs">
+        {of.map(([text, page, choices, isCurrent]) => (
+          <li key={text}>
+            <Link page={page} choices={choices} isCurrent={isCurrent}>
+              {text}
+            </Link>
+          </li>
+        ))}
+      </ul>
+    </nav>
   );
 }
 
@@ -93,11 +128,11 @@ export function Time({ at }: { readonly at: string | null | undefined }) {
 
 /** A size, with its exact number of bytes for those who point at it or hear it. */
 export function Size({ bytes }: { readonly bytes: number | undefined }) {
-  if (bytes === undefined) return <span class="quiet">unknown</span>;
+  if (bytes === undefined) return <span class="quiet">–</span>;
   if (bytes < 1_024) return <span>{sizeText(bytes)}</span>;
   return (
     <span class="size" title={`${numberText(bytes)} bytes`}>
-      {sizeText(bytes)} <small class="exact">({numberText(bytes)} bytes)</small>
+      {sizeText(bytes)} <span class="unseen">({numberText(bytes)} bytes)</span>
     </span>
   );
 }
@@ -125,10 +160,10 @@ export function Announcements() {
 }
 
 /** Copies a text. Where the clipboard is not available, the text is shown to be copied by hand. */
-export async function copy({ text, isJson, note }: Copied): Promise<void> {
+export async function copy({ text, isJson }: Copied): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);
-    announce(note ?? (isJson ? 'Copied as a JSON string, because it contains control characters.' : 'Copied.'));
+    announce(isJson ? 'Copied as a JSON string, because it contains control characters.' : 'Copied.');
   } catch {
     announce(`The browser does not permit copying. Select it here: ${printable(text)}`);
   }
@@ -142,12 +177,13 @@ export function CopyButton({ copied, children }: { readonly copied: Copied; read
   );
 }
 
-/** An error, in the words of the registry. */
+/** An error, in the words of the registry. That a session has ended, or that the registry is away, is said once, by the frame. */
 export function Failure({ problem, retry }: { readonly problem: Problem; readonly retry?: (() => void) | undefined }) {
+  if (problem.code === 'authentication.failed') return null;
   return (
     <div role="alert" class="failure">
       <p>
-        <Text>{problem.message}</Text>
+        Error: <Text>{problem.message}</Text>
         {problem.message.endsWith('.') ? '' : '.'}{' '}
         <small>
           ({problem.explainedAt === undefined ? problem.code : <DocsLink address={problem.explainedAt}>{problem.code}</DocsLink>})
@@ -183,7 +219,7 @@ export function Busy({ children = 'Loading…' }: { readonly children?: string |
 }
 
 /** One column of a table: its head, and what it shows of a row. `row`: it names the row; the others are looks of the style sheet. */
-export type Column<Row> = readonly [head: string, cell: (row: Row) => ComponentChildren, look?: 'row' | 'less' | 'who'];
+export type Column<Row> = readonly [head: string, cell: (row: Row) => ComponentChildren, look?: 'row' | 'number' | 'less' | 'who'];
 
 interface TableProps<Row> {
   readonly label: string;
@@ -200,8 +236,8 @@ export function Table<Row>({ label, columns, rows, keyOf }: TableProps<Row>) {
       <table>
         <thead>
           <tr>
-            {columns.map(([head]) => (
-              <th scope="col" key={head}>
+            {columns.map(([head, , look]) => (
+              <th scope="col" key={head} class={look === 'number' ? look : undefined}>
                 {head}
               </th>
             ))}
@@ -250,42 +286,34 @@ export function Details({ of }: { readonly of: readonly Detail[] }) {
 
 interface DialogProps {
   readonly title: string;
+  /** It cannot be closed: a login ends it. */
+  readonly isKept?: boolean;
   readonly onClose: () => void;
   readonly children: ComponentChildren;
 }
 
 /** A dialog that keeps the focus until it is closed, by Escape too. */
-export function Dialog({ title, onClose, children }: DialogProps) {
+export function Dialog({ title, isKept, onClose, children }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
-  const isGone = useRef(false);
   const id = useId();
-  // what was begun is not ended by closing: its end is shown, and acts on nothing that was opened meanwhile
-  const isActing = (): boolean => element.current?.matches(':has([data-acting="true"])') === true;
   // before the dialog is removed: effects that run after the paint would find the focus lost already
   useLayoutEffect(() => {
     const { current } = element;
     const opener = document.activeElement;
     current?.showModal();
     return () => {
-      isGone.current = true;
       current?.close();
-      if (opener instanceof HTMLElement) opener.focus();
+      const next = opener?.isConnected === true ? opener : document.querySelector('#content');
+      if (next instanceof HTMLElement) next.focus({ preventScroll: true });
     };
   }, []);
   return (
     <dialog
       ref={element}
       aria-labelledby={id}
-      onCancel={(event) => {
-        event.preventDefault();
-        if (!isActing()) onClose();
-      }}
-      // Chromium closes it without asking where nothing was done in it; the event comes after the element has gone, too
-      onClose={() => {
-        if (isGone.current) return;
-        if (isActing()) element.current?.showModal();
-        else onClose();
-      }}
+      closedby={isKept === true ? 'none' : 'closerequest'}
+      // the event of a dialog that was removed comes after that
+      onClose={() => element.current !== null && onClose()}
     >
       <article>
         <header>
@@ -303,7 +331,7 @@ export function Dialog({ title, onClose, children }: DialogProps) {
 export function Live({ atMs, problem }: { readonly atMs: number | undefined; readonly problem?: Problem | undefined }) {
   const nowMs = useNow();
   return (
-    <p class="live">
+    <p class="quiet">
       {atMs === undefined ? 'not read yet' : `as of ${durationText((nowMs - atMs) / 1_000)} ago`}
       {problem !== undefined && (
         <>

@@ -1,28 +1,37 @@
 /** Where the person is: a page and its choices, all of it in the query string, so that each state is a link. */
+import type { Key } from './api.ts';
 import { observed } from './observed.ts';
 
+interface PageFacts {
+  readonly title: string;
+  /** The operation without which it has nothing to show. */
+  readonly needs?: Key;
+  /** The page of the rail that it belongs to; absent: the rail has it itself. */
+  readonly within?: string;
+}
+
+/** Every page; the rail has them in this order. */
 export const pages = {
-  overview: 'Overview',
-  buckets: 'Buckets',
-  bucket: 'Bucket',
-  doctor: 'Doctor',
-  search: 'Search',
-  usage: 'Usage',
-  object: 'Object',
-  jobs: 'Jobs',
-  job: 'Job',
-  gaps: 'Gaps',
-  letters: 'Dead letters',
-  keys: 'API keys',
-  'all-keys': 'All API keys',
-  access: 'Access',
-  users: 'Users',
-  audit: 'Audit',
-  health: 'Health',
-  unknown: 'No such page',
-} as const;
+  overview: { title: 'Overview', needs: 'GET /v1/gaps' },
+  buckets: { title: 'Buckets', needs: 'GET /v1/buckets' },
+  bucket: { title: 'Bucket', needs: 'GET /v1/buckets', within: 'buckets' },
+  add: { title: 'Add bucket', needs: 'POST /v1/buckets', within: 'buckets' },
+  search: { title: 'Search', needs: 'GET /v1/objects' },
+  object: { title: 'Object', needs: 'GET /v1/objects', within: 'search' },
+  activity: { title: 'Activity', needs: 'GET /v1/jobs' },
+  job: { title: 'Job', needs: 'GET /v1/jobs', within: 'activity' },
+  letters: { title: 'Dead letters', needs: 'GET /v1/dead-letters' },
+  keys: { title: 'API keys', needs: 'GET /v1/api-keys' },
+  people: { title: 'People', needs: 'GET /v1/admin/users' },
+  audit: { title: 'Audit', needs: 'GET /v1/admin/audit' },
+  unknown: { title: 'No such page', within: '' },
+} as const satisfies Readonly<Record<string, PageFacts>>;
 export type PageName = keyof typeof pages;
-export const pageNames = Object.keys(pages).filter(isPage);
+
+/** What is known of a page. */
+export function factsOf(page: PageName): PageFacts {
+  return pages[page];
+}
 
 export type Choices = Readonly<Record<string, string>>;
 
@@ -37,16 +46,13 @@ export interface Place {
   readonly isHome: boolean;
 }
 
-/** Links of before usage was a page lead to it. */
 function pageOf(query: URLSearchParams): PageName {
-  const page = query.get('page');
-  if (page === null) return 'overview';
-  if (page === 'search' && query.get('view') === 'folders') return 'usage';
+  const page = query.get('page') ?? 'overview';
   return isPage(page) ? page : 'unknown';
 }
 
-function isPage(name: string | null): name is PageName {
-  return name !== null && Object.hasOwn(pages, name);
+function isPage(name: string): name is PageName {
+  return Object.hasOwn(pages, name);
 }
 
 function read(isReturn: boolean): Place {
@@ -66,38 +72,34 @@ export function hrefOf(page: PageName, choices: Readonly<Record<string, string |
   return `?${query.toString()}`;
 }
 
-/** Where each place was scrolled to, for those who come back. */
-const scrolled = new Map<string, number>();
+/** How a place was left, for those who come back: where it was scrolled to, and the address that led away from it. */
+interface Left {
+  readonly y: number;
+  readonly by?: string | undefined;
+}
+const left = new Map<string, Left>();
 /** More places than anyone goes back. */
-const SCROLLED_MAX = 50;
+const LEFT_MAX = 50;
 
-function rememberScroll(): void {
+function remember(by?: string): void {
   const { href } = place.read();
-  scrolled.delete(href);
-  scrolled.set(href, scrollY);
-  const [oldest] = scrolled.keys();
-  if (scrolled.size > SCROLLED_MAX && oldest !== undefined) scrolled.delete(oldest);
+  const before = left.get(href);
+  left.delete(href);
+  left.set(href, { y: scrollY, by: by ?? before?.by });
+  const [oldest] = left.keys();
+  if (left.size > LEFT_MAX && oldest !== undefined) left.delete(oldest);
 }
 
-/** Which address led away from each place: the row to return to. */
-const leftBy = new Map<string, string>();
-
-/** The address by which the place was left. */
-export function leftByOf(href: string): string | undefined {
-  return leftBy.get(href);
-}
-
-/** Where the place was scrolled to when it was left. */
-export function scrollOf(href: string): number {
-  return scrolled.get(href) ?? 0;
+/** How the place was left. */
+export function leftAs(href: string): Left {
+  return left.get(href) ?? { y: 0 };
 }
 
 /** Goes to a place; Back returns. `isSamePage`: something beside what is shown changes, which stays where it is. */
 export function go(href: string, isSamePage = false): void {
-  rememberScroll();
-  leftBy.set(place.read().href, href);
-  if (leftBy.size > SCROLLED_MAX) leftBy.delete(leftBy.keys().next().value ?? '');
+  remember(href);
   history.pushState(null, '', href);
+  if (isSamePage) left.set(href, { y: scrollY });
   place.set({ ...read(false), isReturn: isSamePage });
   if (!isSamePage) scrollTo(0, 0);
 }
@@ -108,4 +110,4 @@ export function replacePlace(href: string): void {
   place.set(read(false));
 }
 
-addEventListener('scroll', rememberScroll, { passive: true });
+addEventListener('scroll', () => remember(), { passive: true });

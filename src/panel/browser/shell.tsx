@@ -3,53 +3,28 @@ import { useEffect, useState } from 'preact/hooks';
 import { printable } from '../../domain/printable.ts';
 import type { SessionAnswer } from '../../api/login.ts';
 import { addressOf, call, connection, problemFrom, returned, sessionEnded, type Problem } from './api.ts';
-import { keepFocus } from './focus.ts';
-import { visible, useLoaded } from './load.ts';
+import { useLoaded, visible } from './load.ts';
 import { useObserved } from './observed.ts';
 import { Guarded, loadPage, Page } from './pages.tsx';
-import { Announcements, Busy, Dialog, Failure, Link, Text } from './parts.tsx';
-import { go, hrefOf, leftByOf, pages, place, scrollOf, type Place } from './place.ts';
+import { Announcements, Busy, Dialog, Failure, Text } from './parts.tsx';
+import { go, hrefOf, leftAs, pages, place, type Place } from './place.ts';
 import { Rail, TopBar } from './rail.tsx';
 import { loginAddress, may, session } from './session.ts';
 import { listen, shortcutTexts } from './shortcuts.ts';
-import type { ApiKey } from '../../api/api-keys.ts';
-import { daysLeft, endsSoon } from './key-days.tsx';
 
 /** While the registry does not answer, it gets a request this often. */
 const RETRY_MS = 3_000;
 
 export function Shell() {
-  const [problem, setProblem] = useState<Problem>();
-  const [round, again] = useState(0);
   const known = useObserved(session);
   const hasEnded = useObserved(sessionEnded);
-  const answers = useObserved(connection);
-  useEffect(() => {
-    const end = new AbortController();
-    setProblem(undefined);
-    call('GET /v1/session', {}, end.signal).then(
-      (value) => session.set(value),
-      (error: unknown) => {
-        if (!end.signal.aborted) setProblem(problemFrom(error));
-      },
-    );
-    return () => end.abort();
-  }, [round]);
-  useEffect(() => {
-    if (answers !== 'lost') return undefined;
-    const timer = setInterval(() => {
-      if (!visible.read()) return;
-      call('GET /v1/session', {}).then(
-        (value) => {
-          session.set(value);
-          returned.set(returned.read() + 1);
-        },
-        // it is still away, or the session has ended: both are shown already
-        () => undefined,
-      );
-    }, RETRY_MS);
-    return () => clearInterval(timer);
-  }, [answers]);
+  const isLost = useObserved(connection) === 'lost';
+  async function read(signal: AbortSignal): Promise<SessionAnswer> {
+    const value = await call('GET /v1/session', {}, signal);
+    session.set(value);
+    return value;
+  }
+  const { problem, reload } = useLoaded('session', read, { everyMs: isLost ? RETRY_MS : undefined });
   if (known !== undefined) {
     return (
       <>
@@ -63,7 +38,7 @@ export function Shell() {
       <h1>Tally</h1>
       {problem === undefined && !hasEnded && <Busy />}
       {hasEnded && <LoginOffer />}
-      {problem !== undefined && problem.code !== 'authentication.failed' && <Failure problem={problem} retry={() => again(round + 1)} />}
+      {problem !== undefined && <Failure problem={problem} retry={reload} />}
     </main>
   );
 }
@@ -94,15 +69,14 @@ function SessionEndedDialog({ known }: { readonly known: SessionAnswer }) {
     if (isSeen) void check();
   }, [isSeen]);
   return (
-    <Dialog title="Your session has ended" onClose={() => undefined}>
+    <Dialog title="Your session has ended" isKept onClose={() => undefined}>
       <p>What you typed is still here. Log in in another tab, and come back to this one: the page continues.</p>
       {problem !== undefined && <Failure problem={problem} />}
-      {/* only a login ends it: Escape does not close it */}
-      <div class="actions" data-acting="true">
+      <div class="actions">
         <a role="button" href={loginAddress()} target="_blank" rel="noopener">
           Log in
         </a>
-        <button type="button" class="secondary outline" onClick={() => void check()}>
+        <button type="button" class="outline" onClick={() => void check()}>
           Continue
         </button>
       </div>
@@ -113,7 +87,7 @@ function SessionEndedDialog({ known }: { readonly known: SessionAnswer }) {
 function LoginOffer() {
   return (
     <>
-      <p>Buckets, and the search of what is in them.</p>
+      <p>The search index of the S3 buckets of {location.host}: what is in them, and whether the index agrees with S3.</p>
       <p>
         <a role="button" href={loginAddress()}>
           Log in
@@ -148,7 +122,6 @@ function Frame() {
       }),
     [],
   );
-  useEffect(() => keepFocus(), []);
   useEffect(() => {
     document.title = `${titleOf(here)} · Tally`;
     // what was loaded before is drawn already
@@ -179,10 +152,10 @@ function Frame() {
 
 /** Shows a place as it was left: scrolled to where it was, with the focus on the row that was opened. */
 function returnTo(href: string): void {
-  const opened = leftByOf(href);
-  const row = [...document.querySelectorAll<HTMLElement>('a[data-row]')].find((each) => each.getAttribute('href') === opened);
+  const { y, by } = leftAs(href);
+  const row = [...document.querySelectorAll<HTMLElement>('a[data-row]')].find((each) => each.getAttribute('href') === by);
   row?.focus({ preventScroll: true });
-  scrollTo(0, scrollOf(href));
+  scrollTo(0, y);
 }
 
 /** A tab shows less. */
@@ -190,7 +163,8 @@ const TITLE_LENGTH_MAX = 200;
 
 function titleOf({ page, choices }: Place): string {
   const about = choices['key'] ?? choices['bucket'] ?? choices['query'] ?? choices['q'] ?? choices['id'];
-  return about === undefined ? pages[page] : `${printable(about, TITLE_LENGTH_MAX)} · ${pages[page]}`;
+  const { title } = pages[page];
+  return about === undefined ? title : `${printable(about, TITLE_LENGTH_MAX)} · ${title}`;
 }
 
 function HelpDialog({ onClose }: { readonly onClose: () => void }) {
@@ -218,17 +192,12 @@ function HelpDialog({ onClose }: { readonly onClose: () => void }) {
   );
 }
 
-/** What is below every page when there is reason: how the registry answers, what the person may read, and keys that end. */
-
-/** As many parts of buckets as fit into a line or two. */
-const SHOWN_PARTS = 5;
-
+/** What is below every page when there is reason: how the registry answers, and what the person may read. */
 function Banners() {
   return (
     <div class="banners">
       <ConnectionBanner />
       <AccessBanner />
-      <KeysBanner />
     </div>
   );
 }
@@ -245,6 +214,9 @@ function ConnectionBanner() {
   );
 }
 
+/** As many parts of buckets as fit into a line or two. */
+const SHOWN_PARTS = 5;
+
 /** What a person may read who does not read everything, so that nobody takes a part for the whole. */
 function AccessBanner() {
   const value = useObserved(session);
@@ -259,20 +231,6 @@ function AccessBanner() {
           {more > 0 && ` and ${more} more`}: searches, sums and changes are of these only.
         </>
       )}
-    </aside>
-  );
-}
-
-function KeysBanner() {
-  const read = async (signal: AbortSignal): Promise<readonly ApiKey[]> =>
-    (await call('GET /v1/api-keys', { query: { status: 'ACTIVE' } }, signal)).items.filter(endsSoon);
-  const { value = [] } = useLoaded('keys that end soon', read, { isWanted: may('GET /v1/api-keys') });
-  const [first] = value;
-  if (first === undefined) return null;
-  return (
-    <aside class="banner" aria-label="Keys that end soon">
-      Your API key <Text>{first.name}</Text> ends in {daysLeft(first, Date.now())}
-      {value.length > 1 && `, and ${value.length - 1} more end soon`}. <Link page="keys">Show your keys</Link>
     </aside>
   );
 }

@@ -1,125 +1,104 @@
-/** Usage: objects and bytes of a bucket by folder, one level after another, or by class, extension, size or age. */
-import { useBuckets } from './all-buckets.ts';
-import { call } from './api.ts';
-import { Select } from './form.tsx';
-import { FolderName, groupNames, inFolder, type Group, GroupName } from './group-name.tsx';
+/** What a bucket uses: objects and bytes by folder, one level after another, or by class, extension, size or age. */
+import { call, type AnswerTo } from './api.ts';
+import { groupNames, groups, groupText, type GroupBy } from './group-name.ts';
 import { useLoaded } from './load.ts';
-import { CopyButton, Link, Shown, Size, Table, Text } from './parts.tsx';
-import { go, hrefOf, type Choices } from './place.ts';
-import { onlyValueIn } from './query-text.ts';
-import { choicesOf, groups, searchOf, usageLines, usageOf, type Search } from './search-place.ts';
-import { session } from './session.ts';
+import { Link, Shown, Size, Table, Tabs, Text } from './parts.tsx';
+import type { Choices } from './place.ts';
+import { clauseOf, withClauses } from './query-text.ts';
 import { countText, numberText } from './words.ts';
 
-export function UsagePage({ choices }: { readonly choices: Choices }) {
-  const search: Search = { ...searchOf(choices), view: 'folders' };
-  const listed = useBuckets();
-  const buckets = listed.value?.items.map(({ bucket }) => bucket) ?? [];
-  const bucket = onlyValueIn(search.query, 'bucket');
-  const names = bucket === undefined || buckets.includes(bucket) ? buckets : [bucket, ...buckets];
-  const inBucket = (name: string): Choices => choicesOf({ ...search, by: 'folder', query: `bucket:${name}` });
+type Usage = AnswerTo<'GET /v1/usage'>;
+type Group = Usage['by'][number]['groups'][number];
+
+/** As the index knows folders. */
+const LEVELS = 8;
+/** A person reads no more groups. */
+const GROUPS_MAX = 200;
+
+const isTooDeep = (prefix: string): boolean => prefix.split('/').length > LEVELS;
+
+interface Folder {
+  /** The folder that is shown: that of the address, or the first below it in which there is a choice. */
+  readonly prefix: string;
+  readonly usage: Usage;
+}
+
+/** Reads a folder. One whose only content is another folder is passed through. */
+async function readUsage(bucket: string, by: GroupBy, first: string, signal: AbortSignal): Promise<Folder> {
+  for (let prefix = first; ;) {
+    const usage = await call('GET /v1/usage', { query: { bucket, prefix, by, limit: GROUPS_MAX } }, signal);
+    const [group, ...others] = usage.by[0]?.groups ?? [];
+    const only = by === 'folder' && others.length === 0 ? group?.name : undefined;
+    if (only === undefined || only === prefix || isTooDeep(only)) return { prefix, usage };
+    prefix = only;
+  }
+}
+
+/** A tab of the page of a bucket. */
+export function BucketUsage({ choices }: { readonly choices: Choices }) {
+  const { bucket = '', prefix: asked = '' } = choices;
+  const by = groups.find((each) => each === choices['by']) ?? 'folder';
+  const loaded = useLoaded(`usage ${JSON.stringify([bucket, asked, by])}`, (signal) => readUsage(bucket, by, asked, signal));
+  const prefix = loaded.value?.prefix ?? asked;
+  const query = withClauses(clauseOf('bucket', bucket), prefix === '' ? '' : clauseOf('prefix', prefix));
   return (
     <>
       <div class="heading">
-        <h1>Usage</h1>
-        <div class="filters">
-          <Select
-            label="Bucket"
-            value={bucket ?? ''}
-            choices={[...(bucket === undefined ? [['', 'choose one…'] as const] : []), ...names.map((name) => [name, name] as const)]}
-            onChange={(name) => go(hrefOf('usage', inBucket(name)))}
-          />
-        </div>
+        <Breadcrumbs bucket={bucket} prefix={prefix} by={by} />
+        <Tabs
+          label="Group by"
+          of={groups.map((each) => [groupNames[each], 'bucket', { bucket, prefix, by: each === 'folder' ? '' : each }, each === by])}
+        />
+        <Link page="search" choices={{ query }}>
+          List the objects
+        </Link>
       </div>
-      {bucket === undefined ? (
-        <Shown loaded={listed}>
-          {() => (
-            <ul aria-label="Usage is that of one bucket: choose it">
-              {buckets.map((name) => (
-                <li key={name}>
-                  <Link page="usage" choices={inBucket(name)} isRow>
-                    <Text>{name}</Text>
-                  </Link>
-                </li>
-              ))}
-            </ul>
-          )}
-        </Shown>
-      ) : (
-        <BucketUsage search={search} bucket={bucket} />
-      )}
+      <Shown loaded={loaded} busy="Adding up…">
+        {({
+          usage: {
+            objects,
+            bytes,
+            by: [grouping],
+          },
+        }) => (
+          <>
+            <p>
+              <strong>
+                {countText(objects, 'object')}, <Size bytes={bytes} />
+              </strong>
+            </p>
+            {objects === 0 ? (
+              <p class="empty">The index has no object here.</p>
+            ) : (
+              <Groups groups={grouping?.groups ?? []} by={by} bucket={bucket} prefix={prefix} query={query} />
+            )}
+            {grouping?.others !== undefined && (
+              <p class="quiet">
+                Smaller groups together: {countText(grouping.others.objects, 'object')}, <Size bytes={grouping.others.bytes} />.
+              </p>
+            )}
+          </>
+        )}
+      </Shown>
     </>
   );
 }
 
 interface PlaceProps {
-  readonly search: Search;
   readonly bucket: string;
   readonly prefix: string;
+  readonly by: GroupBy;
 }
 
-/** As the index knows folders. */
-const LEVELS = 8;
-
-/** The usage of one bucket, or of a folder of it. */
-export function BucketUsage({ search, bucket }: Omit<PlaceProps, 'prefix'>) {
-  const prefix = onlyValueIn(search.query, 'prefix') ?? '';
-  const request = usageOf(search, bucket);
-  const isTooDeep = search.by === 'folder' && prefix.split('/').length > LEVELS;
-  const loaded = useLoaded(`usage ${JSON.stringify(request)}`, (signal) => call('GET /v1/usage', { query: request }, signal), {
-    isWanted: !isTooDeep,
-  });
-  return (
-    <>
-      <div class="heading">
-        <Breadcrumbs search={search} bucket={bucket} prefix={prefix} />
-        <Grouping search={search} />
-        <Link page="search" choices={choicesOf({ ...search, view: 'list' })}>
-          List the objects
-        </Link>
-      </div>
-      {isTooDeep ? (
-        <p>Folders are counted down to {LEVELS} levels.</p>
-      ) : (
-        <Shown loaded={loaded}>
-          {({ objects, bytes, by: [grouping] }) => (
-            <>
-              <Summary search={search} bucket={bucket} objects={objects} bytes={bytes} />
-              {objects === 0 ? (
-                <p class="empty">No object in the index matches here.</p>
-              ) : (
-                <Groups groups={grouping?.groups ?? []} search={search} prefix={prefix} />
-              )}
-              {grouping?.others !== undefined && (
-                <p class="quiet">
-                  Smaller groups together: {countText(grouping.others.objects, 'object')}, <Size bytes={grouping.others.bytes} />.
-                </p>
-              )}
-            </>
-          )}
-        </Shown>
-      )}
-    </>
-  );
-}
-
-function Breadcrumbs({ search, bucket, prefix }: PlaceProps) {
+function Breadcrumbs({ bucket, prefix, by }: PlaceProps) {
   const names = prefix.match(/[^/]*\/|[^/]+$/g) ?? [];
+  const to = (index: number): Choices => ({ bucket, prefix: names.slice(0, index).join(''), by: by === 'folder' ? '' : by });
   return (
     <nav aria-label="Folders above">
       <ol class="breadcrumbs">
-        <li>
-          <Link page="usage" choices={choicesOf(inFolder(search, ''))} isCurrent={names.length === 0}>
-            <Text>{bucket}</Text>
-          </Link>
-        </li>
-        {names.map((name, index) => (
+        {[bucket, ...names].map((name, index) => (
           <li key={index}>
-            <Link
-              page="usage"
-              choices={choicesOf(inFolder(search, names.slice(0, index + 1).join('')))}
-              isCurrent={index === names.length - 1}
-            >
+            <Link page="bucket" choices={to(index)} isCurrent={index === names.length}>
               <FolderName>{name}</FolderName>
             </Link>
           </li>
@@ -129,56 +108,31 @@ function Breadcrumbs({ search, bucket, prefix }: PlaceProps) {
   );
 }
 
-function Grouping({ search }: { readonly search: Search }) {
-  return (
-    <nav aria-label="Group by">
-      <ul class="switch">
-        {groups.map((by) => (
-          <li key={by}>
-            <Link page="usage" choices={choicesOf({ ...search, by })} isCurrent={by === search.by}>
-              {groupNames[by]}
-            </Link>
-          </li>
-        ))}
-      </ul>
-    </nav>
-  );
+/** The name of one folder, without those that it is in. Keys may have folders without a name. */
+function FolderName({ children }: { readonly children: string }) {
+  return children === '/' ? <em>(no name)/</em> : <Text>{children}</Text>;
 }
 
-interface SummaryProps extends Omit<PlaceProps, 'prefix'> {
-  readonly objects: number;
-  readonly bytes: number;
-}
-
-function Summary({ search, bucket, objects, bytes }: SummaryProps) {
-  const [command, curl] = usageLines(search, bucket, session.read()?.kind === 'local');
-  return (
-    <div class="summary">
-      <strong>
-        {countText(objects, 'object')}, <Size bytes={bytes} />
-      </strong>
-      <CopyButton copied={{ text: command, isJson: false }}>Copy sums as command</CopyButton>
-      <CopyButton copied={{ text: curl, isJson: false }}>Copy sums as curl</CopyButton>
-    </div>
-  );
-}
-
-interface GroupsProps extends Omit<PlaceProps, 'bucket'> {
+interface GroupsProps extends PlaceProps {
   readonly groups: readonly Group[];
+  /** Finds the objects that are grouped. */
+  readonly query: string;
 }
 
 /** The largest first; sizes and ages in their own order. */
-function Groups({ groups: found, search, prefix }: GroupsProps) {
+function Groups({ groups: found, query, ...at }: GroupsProps) {
+  const { by } = at;
   const most = found.reduce((sum, { bytes }) => Math.max(sum, bytes), 1);
-  const isOrdered = search.by === 'age' || search.by === 'size';
+  const isOrdered = by === 'age' || by === 'size';
   return (
     <Table
       label="Objects and bytes"
       columns={[
-        [groupNames[search.by], (group) => <GroupName group={group} search={search} prefix={prefix} />, 'row'],
-        ['Objects', ({ objects }) => numberText(objects)],
-        ['Bytes', ({ bytes }) => <Size bytes={bytes} />],
-        ['Share', ({ bytes }) => bar(bytes / most)],
+        [groupNames[by], (group) => <GroupName of={group} query={query} at={at} />, 'row'],
+        ['Objects', ({ objects }) => numberText(objects), 'number'],
+        ['Bytes', ({ bytes }) => <Size bytes={bytes} />, 'number'],
+        // the number beside it says the same
+        ['Share', ({ bytes }) => <progress aria-hidden="true" value={bytes} max={most} />],
       ]}
       rows={isOrdered ? found : found.toSorted((a, b) => b.bytes - a.bytes)}
       keyOf={({ name }) => name ?? ''}
@@ -186,11 +140,27 @@ function Groups({ groups: found, search, prefix }: GroupsProps) {
   );
 }
 
-/** How much a group has of the largest one. The number beside it says the same in words. */
-function bar(share: number) {
+interface NameProps {
+  readonly of: Group;
+  readonly query: string;
+  readonly at: PlaceProps;
+}
+
+/** The name of a group, which leads into the folder, or to the objects of the group. */
+function GroupName({ of: { name, filter }, query, at: { bucket, prefix, by } }: NameProps) {
+  if (name === undefined) return <em>{by === 'folder' ? 'in this folder itself' : `no ${groupNames[by].toLowerCase()}`}</em>;
+  if (by === 'folder' && !isTooDeep(name)) {
+    return (
+      <Link page="bucket" choices={{ bucket, prefix: name }} isRow>
+        <FolderName>{name.slice(prefix.lastIndexOf('/') + 1)}</FolderName>
+      </Link>
+    );
+  }
+  const text = <Text>{by === 'folder' ? name.slice(prefix.lastIndexOf('/') + 1) : groupText(by, name)}</Text>;
+  if (filter === undefined) return text;
   return (
-    <div class="bar" aria-hidden="true">
-      <div style={{ width: `${Math.round(share * 100)}%` }} />
-    </div>
+    <Link page="search" choices={{ query: withClauses(query, filter) }} isRow>
+      {text}
+    </Link>
   );
 }

@@ -1,4 +1,5 @@
-/** Sizes, times and durations in words. */
+/** How sizes, times, durations and keys are written, and what is copied of an object. */
+import { shellWord } from '../../domain/commands.ts';
 import { printable } from '../../domain/printable.ts';
 import { remembered } from './observed.ts';
 
@@ -24,6 +25,12 @@ export function sizeText(bytes: number): string {
 /** A text in which nothing is invisible, and which is not invisible as a whole: a key may be one space. */
 export function visibleText(text: string): string {
   return /^\s+$/.test(text) ? text.replaceAll(/\s/g, (space) => `\\u{${space.charCodeAt(0).toString(16)}}`) : printable(text);
+}
+
+/** The folder of a key, which may be empty, and its name. The marker of a folder has the folder's name. */
+export function keyParts(key: string): readonly [folder: string, name: string] {
+  const slash = key.slice(0, -1).lastIndexOf('/') + 1;
+  return [key.slice(0, slash), key.slice(slash)];
 }
 
 const numbers = new Intl.NumberFormat('en');
@@ -75,4 +82,25 @@ export function agoText(iso: string, nowMs: number): string {
 /** Words of the contract as words: never_compared, bulk-delete. */
 export function plainText(name: string): string {
   return name.replaceAll(/[_-]/g, ' ');
+}
+
+export interface Copied {
+  readonly text: string;
+  /** Whether it is a JSON string, because of control characters. */
+  readonly isJson: boolean;
+}
+
+/** A terminal or a form may act on control characters: a text with them is copied as a JSON string. */
+function safe(text: string): Copied {
+  return /\p{Cc}/u.test(text) ? { text: JSON.stringify(text), isJson: true } : { text, isJson: false };
+}
+
+/** What is copied of an object: its key, its URI, and the line with which the AWS CLI reads it. */
+export function copiesOf(bucket: string, key: string): readonly (readonly [name: string, copied: Copied])[] {
+  const uri = safe(`s3://${bucket}/${key}`);
+  return [
+    ['Copy key', safe(key)],
+    ['Copy URI', uri],
+    ['Copy aws command', uri.isJson ? uri : safe(`aws s3 cp ${shellWord(uri.text)} .`)],
+  ];
 }

@@ -51,7 +51,8 @@ export function createAccessOperations({
       const items = from < 0 ? [] : found.slice(from, from + limit);
       const last = items.at(-1);
       const hasMore = last !== undefined && from + limit < found.length;
-      return { items: items.map(grantView), ...(hasMore && { next: encodeCursor([last.who, last.where]) }) };
+      const readers = everyoneReads ? ('everyone' as const) : ('granted' as const);
+      return { items: items.map(grantView), readers, ...(hasMore && { next: encodeCursor([last.who, last.where]) }) };
     },
     addGrant: audited('GrantAdd', async ({ body: { who, where } }, { actor }): Promise<GrantView> => {
       const added: Grant = { who, where, grantedBy: nameOfActor(actor), createdAtMs: clock.nowMs() };

@@ -143,7 +143,7 @@ export function createOperations(subjects: Subjects): CheckedOperations & { read
       },
       ({ id }) => ({ job_id: id }),
     ),
-    listJobs: async ({ query }, { signal }) => shownPage(await jobs.list(query, signal), jobView),
+    listJobs: async ({ query }) => shownPage(await jobs.list(query), jobView),
     getJob: async ({ params }, { signal }) => jobView(await jobs.get(params.id, signal)),
     changeJob: audited(
       async ({ body }) => jobEvents['state' in body ? body.state : body.deletions],

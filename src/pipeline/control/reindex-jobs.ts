@@ -9,7 +9,7 @@ import { mayTransition, type JobTransition } from '../../domain/reindex/job-tran
 import { viewOf, type JobView } from '../../domain/reindex/job-view.ts';
 import { hasEnded, jobSchema, type JobRecord } from '../../domain/reindex/job.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import { listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
+import { listAllRecords, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 import type { StateStore } from '../ports/state.ts';
 import { reportJobEnd, transitionJob } from '../reindex-jobs/job-ends.ts';
 import { needsConsent } from '../gaps/stored-gaps.ts';
@@ -40,8 +40,8 @@ export interface ReindexJobs {
    */
   request(request: Omit<ReindexRequest, 'repair'> & { readonly repair?: boolean }, by: string, signal?: AbortSignal): Promise<JobView>;
   get(id: string, signal?: AbortSignal): Promise<JobView>;
-  /** The oldest first, without their examples. */
-  list(request: JobsRequest, signal?: AbortSignal): Promise<Page<JobView>>;
+  /** Those that have not ended first, each the newest first, without their examples. */
+  list(request: JobsRequest): Promise<Page<JobView>>;
   /** Throws `job.not-cancellable` when it has ended. */
   cancel(id: string, signal?: AbortSignal): Promise<JobView>;
   /** Throws `job.not-pausable` when it is neither queued nor running. */
@@ -139,16 +139,17 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
     request: (wanted, by, signal) => request(omit(wanted, 'repair'), by, signal),
     start: ({ requestedBy, ...wishes }, signal) => store(jobOf(wishes, requestedBy, clock.nowMs()), signal),
     get: async (id, signal) => shown(await find(id, signal)),
-    async list({ limit, cursor }, signal) {
+    async list({ bucket, limit, cursor }) {
       const { items, ...rest } = await readPage({
         limit,
         after: decodeCursor(cursor, 1),
-        fetch: async (count, position) => {
-          const after = position?.[0];
-          const entries = await state.list('job', { limit: count, ...(after !== undefined && { after: refs.job(after).id }) }, signal);
-          return entries.map((entry) => parseEntry(entry, jobSchema));
+        fetch: async (count, after) => {
+          const before = after?.[0] ?? '2';
+          const jobs = await listAllRecords(state, 'job', jobSchema);
+          const wanted = jobs.filter((job) => (bucket === undefined || job.bucket === bucket) && placeOf(job) < before);
+          return wanted.toSorted((a, b) => (placeOf(a) < placeOf(b) ? 1 : -1)).slice(0, count);
         },
-        positionOf: ({ id }) => [id],
+        positionOf: (job) => [placeOf(job)],
       });
       // up to 140 keys each
       return { ...rest, items: items.map((job) => omit(shown(job), 'examples')) };
@@ -207,6 +208,11 @@ function jobOf(
   createdAtMs: number,
 ): JobRecord {
   return { id: jobId(createdAtMs), ...wishes, requestedBy, state: 'queued', createdAtMs, dueAtMs: createdAtMs };
+}
+
+/** The place of a job in the list, which comes from the last to the first. */
+function placeOf(job: JobRecord): string {
+  return `${hasEnded(job) ? 0 : 1} ${job.id}`;
 }
 
 /** Sorts by creation: nine base-36 digits of milliseconds reach beyond the year 5000. */

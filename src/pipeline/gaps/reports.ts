@@ -136,7 +136,8 @@ export type ListGaps = (request: GapsRequest, signal?: AbortSignal) => Promise<P
 
 /** Creates the list of gaps: those that are open by bucket and prefix; those that were closed by bucket and time. */
 export function createListGaps({ state, clock }: WithPorts<'state' | 'clock'>): ListGaps {
-  return async function listGaps({ limit, cursor, bucket, state: wanted }, signal) {
+  return async function listGaps({ limit, cursor, bucket, state: wanted, closed_after: closedAfter }, signal) {
+    const fromMs = closedAfter === undefined ? 0 : Date.parse(closedAfter);
     const prefix = gapIdsOf(bucket);
     async function open(count: number, [position = '']: readonly string[] = []): Promise<readonly ListedGap[]> {
       const found: ListedGap[] = [];
@@ -151,8 +152,9 @@ export function createListGaps({ state, clock }: WithPorts<'state' | 'clock'>): 
       for await (const page of pagesOf(state, 'gap-history', { prefix: gapHistoryIdsOf(bucket), limit: 10, signal })) {
         const left = page.filter(({ id }) => position === '' || id >= refs.gapHistory(position).id);
         for (const history of left.map((entry) => parseEntry(entry, markHistorySchema))) {
-          const kept = keptOf(history, clock.nowMs()).map((each) => ({ ...each, bucket: history.bucket }));
-          found.push(...(history.bucket === position ? kept.filter(({ closedAtMs }) => closedAtMs > Number(after)) : kept));
+          const afterMs = Math.max(fromMs, history.bucket === position ? Number(after) : 0);
+          const kept = keptOf(history, clock.nowMs()).filter(({ closedAtMs }) => closedAtMs > afterMs);
+          found.push(...kept.map((each) => ({ ...each, bucket: history.bucket })));
         }
         if (found.length >= count) break;
       }

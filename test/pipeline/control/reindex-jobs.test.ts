@@ -119,17 +119,21 @@ describe('requesting a re-index', () => {
 });
 
 describe('jobs', () => {
-  it('are listed in the order of their creation, in pages', async () => {
-    const { jobs, clock } = await setUp();
+  it('are listed with those that have not ended first, each the newest first, in pages, and by bucket', async () => {
+    const { jobs, clock, state } = await setUp();
     const ids: string[] = [];
     for (let count = 0; count < 5; count += 1) {
       ids.push((await jobs.request(reindexRequest({ bucket: 'photos', mode: 'report' }), 'someone')).id);
       await clock.advance(1);
     }
+    const [open = '', ...ended] = ids;
+    for (const id of ended) await change(state, await jobs.get(id), { state: 'done' });
     const first = await jobs.list({ limit: 3 });
     const second = await jobs.list({ limit: 3, cursor: first.next ?? '' });
-    expect([...first.items, ...second.items].map(({ id }) => id)).toEqual(ids);
+    expect([...first.items, ...second.items].map(({ id }) => id)).toEqual([open, ...ended.toReversed()]);
     expect(second).not.toHaveProperty('next');
+    expect(await jobs.list({ bucket: 'photos', limit: 5 })).toEqual({ items: [...first.items, ...second.items] });
+    expect(await jobs.list({ bucket: 'videos', limit: 5 })).toEqual({ items: [] });
   });
 
   it('are listed without their examples, which make a page large', async () => {

@@ -201,11 +201,14 @@ describe('the list of gaps', () => {
     `${gap.bucket} ${gap.prefix ?? ''}${gap.jobId ?? ''}`;
 
   it('filters by bucket and by state', async () => {
-    const { list } = await filled();
+    const { list, clock } = await filled();
     expect((await list({ limit: 100 })).items).toHaveLength(6);
     expect((await list({ bucket: 'photos', limit: 100 })).items.map(named)).toEqual(['photos ', 'photos k']);
     expect((await list({ state: 'closed', limit: 100 })).items).toHaveLength(6);
     expect((await list({ bucket: 'photos', state: 'closed', limit: 100 })).items.map(named)).toEqual(['photos job-1', 'photos job-2']);
+    // the second of each bucket was closed a millisecond after the first
+    const closedAfter = { state: 'closed', closed_after: new Date(clock.nowMs()).toISOString(), limit: 100 } as const;
+    expect((await list(closedAfter)).items.map(named)).toEqual(['photo job-2', 'photos-2 job-2', 'photos job-2']);
     expect((await list({ bucket: 'none', limit: 100 })).items).toEqual([]);
   });
 

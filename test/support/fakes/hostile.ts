@@ -8,7 +8,7 @@ export const HOSTILE = `"><img src=x onerror=alert(1)><script>alert(2)</script>j
 const closed: ReadonlySet<string> = new Set(
   `state status kind source mode phase role role_source outcome eventname severity action part code enrich type region fault id job_id
   request_id next token scopes fingerprint date sourceipaddress installation account bucket_account secret sort order by
-  cursor day`.split(/\s+/),
+  cursor day readers`.split(/\s+/),
 );
 const TIME = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;
 

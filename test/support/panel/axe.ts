@@ -6,8 +6,8 @@ import { isLong } from '../breadth.ts';
 import { overflowOf } from '../worlds/panel.ts';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-const LARGE = { width: 1_280, height: 720 };
-const SMALL = { width: 360, height: 640 };
+const LARGE = { width: 1_440, height: 900 };
+const SMALL = { width: 390, height: 844 };
 /** The small one last: what is wider than it is seen there. */
 const LOOKS = [
   { title: 'large and light', viewport: LARGE, colorScheme: 'light' },

@@ -26,11 +26,12 @@ export interface PanelPage {
 const everyone: readonly PanelCaller[] = ['local', 'user', 'admin'];
 const machineAndAdmin: readonly PanelCaller[] = ['local', 'admin'];
 
-const chooseLetter = (page: Page): Promise<void> => page.getByRole('checkbox', { name: 'Choose letter-1' }).check();
-
 export const panelPages: readonly PanelPage[] = [
   { name: 'overview', heading: 'Overview', callers: machineAndAdmin },
-  { name: 'buckets', heading: 'Buckets', callers: everyone, dialogs: [{ opener: /^Add bucket/ }] },
+  { name: 'overview', choices: { wall: '1' }, heading: 'No known difference', callers: machineAndAdmin },
+  { name: 'buckets', heading: 'Buckets', callers: everyone },
+  { name: 'add', heading: 'Add bucket', callers: machineAndAdmin },
+  { name: 'add', choices: { bucket: 'stray' }, heading: 'Add bucket', callers: machineAndAdmin },
   {
     name: 'bucket',
     choices: { bucket: 'photos' },
@@ -38,11 +39,11 @@ export const panelPages: readonly PanelPage[] = [
     callers: everyone,
     dialogs: [{ opener: /^Re-Index and Repair/ }],
   },
-  { name: 'bucket', choices: { bucket: 'photos', tab: 'usage' }, heading: 'Bucket photos', callers: everyone },
-  { name: 'bucket', choices: { bucket: 'photos', tab: 'activity' }, heading: 'Bucket photos', callers: everyone },
+  { name: 'bucket', choices: { bucket: 'photos', by: 'size' }, heading: 'Bucket photos', callers: everyone },
+  { name: 'bucket', choices: { bucket: 'photos', tab: 'changes' }, heading: 'Bucket photos', callers: everyone },
   {
     name: 'bucket',
-    choices: { bucket: 'photos', tab: 'settings' },
+    choices: { bucket: 'photos', tab: 'connection' },
     heading: 'Bucket photos',
     callers: everyone,
     dialogs: [
@@ -57,23 +58,18 @@ export const panelPages: readonly PanelPage[] = [
       { opener: /^Pause notification…/ },
     ],
   },
-  { name: 'doctor', choices: { bucket: 'photos' }, heading: 'Doctor of photos', callers: machineAndAdmin },
   { name: 'unknown', heading: 'No such page', callers: everyone },
   { name: 'search', choices: { query: 'cat size>1' }, heading: 'Search', callers: everyone },
   { name: 'search', choices: { query: 'cat', in: 'photos', key: HOSTILE }, heading: 'Search', callers: everyone },
-  { name: 'usage', choices: { query: 'bucket:photos' }, heading: 'Usage', callers: everyone },
-  { name: 'usage', heading: 'Usage', callers: everyone },
-  { name: 'search', choices: { query: 'bucket:photos', view: 'changes' }, heading: 'Search', callers: everyone },
   { name: 'search', choices: { query: 'bucket:photos is:deleted' }, heading: 'Search', callers: everyone },
   { name: 'object', choices: { bucket: 'photos', key: HOSTILE }, heading: '">', callers: everyone },
-  { name: 'jobs', heading: 'Activity', callers: machineAndAdmin },
+  { name: 'activity', heading: 'Activity', callers: machineAndAdmin },
   { name: 'job', choices: { id: 'job-1' }, heading: 'Re-index photos', callers: machineAndAdmin },
-  { name: 'gaps', heading: 'Activity', callers: machineAndAdmin },
   {
     name: 'letters',
     heading: 'Dead letters',
     callers: machineAndAdmin,
-    dialogs: [{ opener: /^letter-1/ }, { opener: /^Replay/, before: chooseLetter }, { opener: /^Discard/, before: chooseLetter }],
+    dialogs: [{ opener: /^Replay/ }, { opener: /^Discard/ }],
   },
   {
     name: 'keys',
@@ -81,17 +77,14 @@ export const panelPages: readonly PanelPage[] = [
     callers: ['user', 'admin'],
     dialogs: [{ opener: /^Create key/ }, { opener: /^A secret has leaked/ }, { opener: /^Revoke/ }],
   },
-  { name: 'all-keys', heading: 'All API keys', callers: machineAndAdmin, dialogs: [{ opener: /^Revoke/ }] },
+  { name: 'keys', choices: { of: 'all' }, heading: 'API keys', callers: ['user', 'admin'], dialogs: [{ opener: /^Revoke/ }] },
   {
-    name: 'access',
-    choices: { part: 'photos', person: '0aB1cD2eF3gH4iJ5kL6mN7' },
-    heading: 'Access',
-    callers: machineAndAdmin,
-    dialogs: [{ opener: /^Add grant/ }, { opener: /^Remove/ }],
+    name: 'people',
+    heading: 'People',
+    callers: ['admin'],
+    dialogs: [{ opener: /^Add grant/ }, { opener: /^Remove/ }, { opener: /^Make an administrator/ }, { opener: /^Disable/ }],
   },
-  { name: 'users', heading: 'Users', callers: ['admin'], dialogs: [{ opener: /^Make an administrator/ }, { opener: /^Disable/ }] },
   { name: 'audit', heading: 'Audit', callers: machineAndAdmin },
-  { name: 'health', heading: 'Health', callers: machineAndAdmin },
 ];
 
 /** The query that leads to a page. */

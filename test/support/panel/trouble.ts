@@ -1,6 +1,6 @@
 /**
- * A registry with ten buckets and trouble, for pictures of the panel and for what takes long: a denied bucket, held deletions, a
- * closing gap, a running job, broken wiring. Everything is derived from the number of the bucket or the object, so that it is the
+ * A registry with ten buckets and trouble, for pictures of the panel and for what takes long: a denied bucket, held deletions,
+ * differences that a report found, running jobs, broken wiring, and one whose trouble of this morning is over. Everything is derived from the number of the bucket or the object, so that it is the
  * same each time; times count from the start of the process.
  */
 import type { Bucket } from '../../../src/api/bucket.ts';
@@ -51,7 +51,6 @@ const troubles: readonly Trouble[] = [
       severity: 'warning',
       sentence: 'Changes may be missing (messages expired in the queue): job-7f3k2m9q4x repairs it',
       since: ago(2 * HOUR_MS),
-      act: { kind: 'gaps', command: 'tally gaps --bucket acme-data-lake' },
     },
     gaps: 1,
   },
@@ -80,7 +79,8 @@ const troubles: readonly Trouble[] = [
       severity: 'bad',
       sentence: '1,035 deletions wait for you: look at the bucket, and if it is as intended, run `tally jobs allow job-2b8n5c1w7z`',
       since: ago(5 * HOUR_MS),
-      act: { kind: 'jobs', command: 'tally jobs' },
+      act: { kind: 'jobs', command: 'tally jobs job-2b8n5c1w7z', job_id: 'job-2b8n5c1w7z' },
+      differing: 1_035,
     },
     gaps: 0,
   },
@@ -112,14 +112,23 @@ const troubles: readonly Trouble[] = [
       severity: 'warning',
       sentence: 'Changes may be missing (DeleteObjects (12 times)): job-5s1e8r6p0u repairs it',
       since: ago(25 * MINUTE_MS),
-      act: { kind: 'gaps', command: 'tally gaps --bucket acme-media-masters' },
     },
     gaps: 1,
   },
   { bucket: 'acme-ml-datasets', enrich: 'tags' },
   { bucket: 'acme-backups', source: 'routed', last_event_at: ago(4 * HOUR_MS) },
   { bucket: 'acme-web-assets' },
-  { bucket: 'acme-audit-trail', last_event_at: ago(3 * MINUTE_MS) },
+  {
+    bucket: 'acme-reports',
+    status: {
+      state: 'differs',
+      severity: 'bad',
+      sentence: '37 objects are missing, 12 objects are outdated since the report of 16:17 UTC: a re-index begins (in 9 minutes)',
+      since: ago(MINUTE_MS),
+      differing: 49,
+    },
+    gaps: 1,
+  },
   { bucket: 'acme-scratch', versioning: { status: 'never', observed_at: ago(HOUR_MS) } },
 ];
 
@@ -196,7 +205,44 @@ const closingJob: Job = {
   counts: undefined,
 };
 
-export const troubledJobs: readonly Job[] = [wholeJob, closingJob, heldJob, doneJob];
+/** What Tally did this morning, without anybody. */
+const foundJob: Job = {
+  ...doneJob,
+  id: 'job-3m8w2k5d9q',
+  bucket: 'acme-scratch',
+  created_at: ago(5 * HOUR_MS),
+  started_at: ago(5 * HOUR_MS),
+  finished_at: ago(5 * HOUR_MS - 2 * MINUTE_MS),
+  counts: { ...zeroCounts, listed: 88_000, equal: 87_951, missing: 37, stale: 12 },
+};
+
+const repairJob: Job = {
+  ...foundJob,
+  id: 'job-4c7t1x6b3f',
+  mode: 'apply',
+  requested_by: 'gap',
+  created_at: ago(5 * HOUR_MS - 3 * MINUTE_MS),
+  started_at: ago(5 * HOUR_MS - 3 * MINUTE_MS),
+  finished_at: ago(5 * HOUR_MS - 40 * MINUTE_MS),
+  counts: { ...zeroCounts, listed: 88_000, equal: 87_951, missing: 37, stale: 12, written: 49 },
+};
+
+const failedJob: Job = {
+  ...doneJob,
+  id: 'job-1a9z8y7x6w',
+  bucket: 'acme-partner-drop',
+  requested_by: 'gap',
+  mode: 'apply',
+  state: 'failed',
+  created_at: ago(3 * HOUR_MS),
+  started_at: ago(3 * HOUR_MS),
+  finished_at: ago(3 * HOUR_MS - MINUTE_MS),
+  counts: zeroCounts,
+  error: { code: 'object.denied', reason: `S3 denies s3:ListBucket on acme-partner-drop, after ${'a-long-name/'.repeat(60)}` },
+};
+
+/** Those that have not ended first, each the newest first. */
+export const troubledJobs: readonly Job[] = [wholeJob, closingJob, heldJob, failedJob, repairJob, foundJob, doneJob];
 
 const gapOf = (bucket: string, example: string, more: Partial<Gap>): Gap => ({
   id: `gap:${bucket}:bucket`,
@@ -217,6 +263,20 @@ const gaps: readonly Gap[] = [
     due_at: new Date(startedMs + 5 * MINUTE_MS).toISOString(),
   }),
   gapOf('acme-media-masters', 'DeleteObjects', { job_id: closingJob.id, next: `${closingJob.id} repairs it` }),
+  gapOf('acme-reports', 'a report found 49 differences', {
+    reasons: [{ kind: 'drift', count: 1, last_seen_at: ago(MINUTE_MS), example: 'a report found 49 differences' }],
+    since: ago(MINUTE_MS),
+    due_at: new Date(startedMs + 9 * MINUTE_MS).toISOString(),
+  }),
+  gapOf('acme-scratch', 'a report found 49 differences', {
+    id: 'gap:acme-scratch:closed',
+    state: 'closed',
+    next: undefined,
+    reasons: [{ kind: 'drift', count: 1, last_seen_at: ago(5 * HOUR_MS), example: 'a report found 49 differences' }],
+    since: ago(5 * HOUR_MS),
+    job_id: repairJob.id,
+    closed_at: repairJob.finished_at,
+  }),
 ];
 
 const letters: readonly DeadLetter[] = [
@@ -279,9 +339,11 @@ export function troubledOperations(): Partial<CheckedOperations> {
       activity: { jobs: 3, paused_jobs: 1, dead_letters: letters.length },
     }),
     getBucket: async ({ params }) => bucketOf(params.bucket),
-    listJobs: async () => ({ items: troubledJobs.toReversed() }),
+    listJobs: async ({ query }) => ({ items: troubledJobs.filter(({ bucket }) => query.bucket === undefined || bucket === query.bucket) }),
     getJob: async ({ params }) => troubledJobs.find(({ id }) => id === params.id) ?? wholeJob,
-    listGaps: async ({ query }) => ({ items: gaps.filter(({ bucket }) => query.bucket === undefined || bucket === query.bucket) }),
+    listGaps: async ({ query: { bucket: name, state: wanted = 'open' } }) => ({
+      items: gaps.filter(({ bucket, state }) => state === wanted && (name === undefined || bucket === name)),
+    }),
     listDeadLetters: async () => ({ items: letters }),
     diagnoseBucket: async ({ params: { bucket } }) => {
       const findings = bucket === 'acme-clickstream' ? brokenRule : [];
@@ -337,7 +399,7 @@ const groupNames: Readonly<Record<UsageBy, readonly string[]>> = {
   class: ['STANDARD', 'GLACIER', 'STANDARD_IA'],
   size: ['1K', '1M', '100M', '1G'],
   age: ['1d', '7d', '30d', '90d', '365d', 'older'],
-  bucket: ['acme-data-lake', 'acme-ml-datasets'],
+  bucket: troubledBuckets.map(({ bucket }) => bucket),
 };
 
 const usageBy = (by: UsageBy, prefix: string) => [

@@ -69,16 +69,14 @@ export function overflowOf(page: Page): Promise<number> {
   return page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth');
 }
 
-/** The pages that the rail leads to, with those of the administration. */
+/** The pages that the rail leads to. */
 export function railOf(page: Page): Promise<readonly string[]> {
   return page.evaluate(`[...document.querySelectorAll('.rail nav a')].map(({ search }) => new URLSearchParams(search).get('page'))`);
 }
 
 /** Follows a link of the rail. */
 export async function follow(page: Page, name: string): Promise<void> {
-  const link = page.locator(`.rail a[href="?page=${name}"]`);
-  if (!(await link.isVisible())) await page.getByText('Administration', { exact: true }).click();
-  await link.click();
+  await page.locator(`.rail a[href="?page=${name}"]`).click();
 }
 
 /** Opens the menu of the person. */

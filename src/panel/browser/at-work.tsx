@@ -1,0 +1,204 @@
+/** What goes on with buckets and what Tally does about it: the strip of a day, the day as a line, jobs and gaps. */
+import type { ShownBucket } from '../../api/bucket.ts';
+import type { Gap } from '../../api/gaps.ts';
+import type { Job } from '../../api/job.ts';
+import { call } from './api.ts';
+import { bucketColumn, Connection, ReindexButton, Sentence } from './bucket-act.tsx';
+import {
+  DAY_MS,
+  dayOf,
+  endOf,
+  hasEnded,
+  jobTitle,
+  leftText,
+  requesterOf,
+  spansOf,
+  stateText,
+  storyOf,
+  type Day,
+  type Look,
+} from './day.ts';
+import { useLoaded, type Loaded } from './load.ts';
+import { useObserved } from './observed.ts';
+import { type Column, Link, Table, Text, Time, useNow } from './parts.tsx';
+import { may } from './session.ts';
+import { timeText, zone } from './words.ts';
+
+/** A person who watches a job has its page, which is read more often. */
+const EVERY_MS = 10_000;
+/** Those that have not ended come first; more that have ended are on the page of their bucket. */
+const JOBS_MAX = 100;
+const GAPS_MAX = 1_000;
+
+/** The day of a bucket, or of all of them. */
+export function useDay(bucket?: string): Loaded<Day> {
+  const of = { ...(bucket !== undefined && { bucket }), limit: GAPS_MAX };
+  async function read(signal: AbortSignal): Promise<Day> {
+    const after = new Date(Date.now() - DAY_MS).toISOString();
+    const [open, closed, jobs] = await Promise.all([
+      call('GET /v1/gaps', { query: of }, signal),
+      call('GET /v1/gaps', { query: { ...of, state: 'closed', closed_after: after } }, signal),
+      call('GET /v1/jobs', { query: { ...of, limit: JOBS_MAX } }, signal),
+    ]);
+    return { gaps: [...open.items, ...closed.items], jobs: jobs.items };
+  }
+  return useLoaded(`day of ${bucket ?? 'all'}`, read, { everyMs: EVERY_MS, isWanted: may('GET /v1/gaps') });
+}
+
+const lookTexts: Readonly<Record<Look, string>> = {
+  unknown: 'never compared as a whole',
+  agrees: 'in agreement',
+  gap: 'changes may be missing',
+  repairs: 'Tally repairs it',
+  differs: 'differs',
+};
+
+interface StripProps {
+  readonly bucket: ShownBucket;
+  readonly day: Day | undefined;
+}
+
+/** The last 24 hours of a bucket as a strip. */
+export function Strip({ bucket, day }: StripProps) {
+  if (day === undefined) return null;
+  const spans = spansOf(bucket, dayOf(day, bucket.bucket), Date.now());
+  const looks = [...new Set(spans.map(({ look }) => look))].filter((look, _, all) => look !== 'unknown' || all.length === 1);
+  const text = `Last 24 hours: ${looks.map((look) => lookTexts[look]).join(', ')}`;
+  return (
+    <svg class="strip" viewBox="0 0 1 1" preserveAspectRatio="none" role="img" aria-label={text}>
+      <title>{text}</title>
+      {spans.map(({ look, from, to }, index) => (
+        // a repair of some seconds is seen too
+        <rect key={index} class={look} x={from} y="0" width={Math.max(to - from, 0.006)} height="1" />
+      ))}
+    </svg>
+  );
+}
+
+/** What the colours of a strip are. */
+export function StripLegend() {
+  return (
+    <ul class="legend">
+      {(['agrees', 'gap', 'repairs', 'differs'] as const).map((look) => (
+        <li key={look} class={`dot ${look}`}>
+          {lookTexts[look]}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** The day of a bucket as a line: what was found, what Tally did about it, and how it ended. */
+export function DayLine({ bucket, day }: { readonly bucket: ShownBucket; readonly day: Day }) {
+  const inZone = useObserved(zone);
+  const steps = storyOf(day, Date.now());
+  return (
+    <section aria-labelledby="day-heading">
+      <h2 id="day-heading">The last 24 hours</h2>
+      <Strip bucket={bucket} day={day} />
+      {steps.length === 0 ? (
+        <p class="quiet">Nothing was found to differ, and nothing was repaired.</p>
+      ) : (
+        <ol class="story">
+          {steps.map(({ at, text, job, isGood }, index) => (
+            <li key={index}>
+              <time dateTime={at} title={timeText(at, inZone)}>
+                {timeText(at, inZone).slice(11, 16)}
+              </time>{' '}
+              <span class={isGood === true ? 'state good' : undefined}>
+                {job === undefined ? (
+                  <Text>{text}</Text>
+                ) : (
+                  <Link page="job" choices={{ id: job }}>
+                    {text}
+                  </Link>
+                )}
+              </span>
+            </li>
+          ))}
+        </ol>
+      )}
+    </section>
+  );
+}
+
+/** How far a job is. */
+export function JobBar({ job }: { readonly job: Job }) {
+  const left = leftText(job, useNow());
+  const { state } = job;
+  return (
+    <span class="progress">
+      <span class={state === 'failed' ? 'state bad' : state === 'paused' ? 'state notable' : 'state'}>{stateText(job)}</span>
+      {state === 'running' && <progress value={job.progress} max={1} aria-label="Progress" />}
+      {left !== undefined && <small class="quiet">{left}</small>}
+    </span>
+  );
+}
+
+const jobColumns: readonly Column<Job>[] = [
+  [
+    'Job',
+    (job) => (
+      <Link page="job" choices={{ id: job.id }} isRow>
+        {jobTitle(job)} <Text>{job.bucket}</Text>
+        {job.prefix !== '' && [' / ', <Text key="prefix">{job.prefix}</Text>]}
+      </Link>
+    ),
+    'row',
+  ],
+  ['State', (job) => (hasEnded(job) ? <End of={job} /> : <JobBar job={job} />)],
+  ['Requested by', (job) => <Text>{requesterOf(job)}</Text>, 'who'],
+  ['When', ({ created_at: created, finished_at: at = created }) => <Time at={at} />],
+];
+
+/** What a job found and did, or why it failed. */
+function End({ of: job }: { readonly of: Job }) {
+  const { state, error } = job;
+  return (
+    <span class={state === 'failed' ? 'state bad' : undefined}>
+      <Sentence>{error === undefined ? endOf(job) : `${endOf(job)}: ${error.reason}`}</Sentence>
+    </span>
+  );
+}
+
+export function Jobs({ label, jobs }: { readonly label: string; readonly jobs: readonly Job[] }) {
+  return <Table label={label} columns={jobColumns} rows={jobs} keyOf={({ id }) => id} />;
+}
+
+const gapColumns: readonly Column<Gap>[] = [
+  bucketColumn,
+  ['Keys', ({ prefix }) => (prefix === undefined ? 'all' : <Text>{prefix}</Text>)],
+  ['Since', ({ since }) => <Time at={since} />],
+  ['Why', ({ why }) => <Sentence>{why}</Sentence>],
+  ['What happens next', (gap) => <Next of={gap} />],
+];
+
+export function Gaps({ gaps }: { readonly gaps: readonly Gap[] }) {
+  return <Table label="Gaps" columns={gapColumns} rows={gaps} keyOf={({ id }) => id} />;
+}
+
+/** What happens to a gap next, and when; and what a person can do about it. */
+export function Next({ of: { bucket, prefix, next = '', due_at: due, job_id: job, held } }: { readonly of: Gap }) {
+  const nowMs = useNow();
+  if (job !== undefined) {
+    return (
+      <Link page="job" choices={{ id: job }}>
+        A re-index repairs it
+      </Link>
+    );
+  }
+  return (
+    <span class="status">
+      <span>
+        <Text>{next}</Text> {due !== undefined && Date.parse(due) > nowMs && <Time at={due} />}
+      </span>
+      {due === undefined && held !== true ? (
+        <Connection bucket={bucket} />
+      ) : (
+        <ReindexButton bucket={bucket} prefix={prefix}>
+          {held === true ? 'Re-index it' : 'Re-index now'}
+        </ReindexButton>
+      )}
+    </span>
+  );
+}

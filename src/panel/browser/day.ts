@@ -1,0 +1,141 @@
+/** The last 24 hours of buckets, from their gaps and jobs: the strip of each bucket, and the day as a line. */
+import type { ShownBucket } from '../../api/bucket.ts';
+import type { Gap } from '../../api/gaps.ts';
+import type { Job } from '../../api/job.ts';
+import { countText, durationText, plainText } from './words.ts';
+
+export const DAY_MS = 86_400_000;
+
+export interface Day {
+  /** Open gaps, and those that were closed within the day. */
+  readonly gaps: readonly Gap[];
+  /** Those that have not ended, and the latest that have. */
+  readonly jobs: readonly Job[];
+}
+
+/** The part of a day that is of one bucket. */
+export function dayOf({ gaps, jobs }: Day, bucket: string): Day {
+  return { gaps: gaps.filter((gap) => gap.bucket === bucket), jobs: jobs.filter((job) => job.bucket === bucket) };
+}
+
+/** `unknown`: nothing is known to differ, but it was never compared as a whole. */
+export type Look = 'unknown' | 'agrees' | 'gap' | 'repairs' | 'differs';
+
+/** A part of the day, from 0 (24 hours ago) to 1 (now). */
+export interface Span {
+  readonly look: Look;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Before any day. */
+const EVER = '1970-01-01T00:00:00Z';
+
+/** What is drawn of a bucket's day; what comes later is drawn over what comes before. */
+export function spansOf(
+  { status, created_at: created, last_compared_at: compared }: ShownBucket,
+  { gaps, jobs }: Day,
+  nowMs: number,
+): readonly Span[] {
+  const at = (time: string | undefined): number =>
+    time === undefined ? 1 : Math.min(1, Math.max(0, 1 - (nowMs - Date.parse(time)) / DAY_MS));
+  const span = (look: Look, from: string | undefined, to?: string): Span => ({ look, from: at(from), to: at(to) });
+  const { state, severity, since } = status;
+  const trouble = severity === 'bad' ? 'differs' : 'gap';
+  return [
+    span('unknown', EVER),
+    ...(compared === undefined ? [] : [span('agrees', created ?? EVER)]),
+    ...gaps.map((gap) => span('gap', gap.since, gap.closed_at)),
+    ...(state === 'ok' ? [] : [span(trouble, since)]),
+    ...jobs.filter(({ mode }) => mode === 'apply').map((job) => span('repairs', job.started_at, job.finished_at)),
+  ].filter(({ from, to }) => to > from);
+}
+
+/** Something that happened to a bucket. */
+export interface Step {
+  readonly at: string;
+  readonly text: string;
+  readonly job?: string | undefined;
+  /** After it nothing is known to differ. */
+  readonly isGood?: true;
+}
+
+/** A person reads no more of a day at once. */
+const STEPS_MAX = 12;
+
+/** What happened to a bucket within the day, the earliest first: what was found, what Tally did about it, and how it ended. */
+export function storyOf({ gaps, jobs }: Day, nowMs: number): readonly Step[] {
+  const opened = gaps
+    // the report says it itself
+    .filter(({ reasons: [latest] }) => latest?.kind !== 'drift')
+    .map(({ since, why }): Step => ({ at: since, text: why }));
+  const closed = gaps.flatMap(({ closed_at: at, job_id: job }): readonly Step[] =>
+    at === undefined ? [] : [{ at, text: 'in agreement', job, isGood: true }],
+  );
+  return [...opened, ...jobs.flatMap(stepsOf), ...closed]
+    .filter(({ at }) => nowMs - Date.parse(at) < DAY_MS)
+    .toSorted((a, b) => Date.parse(a.at) - Date.parse(b.at))
+    .slice(-STEPS_MAX);
+}
+
+function stepsOf(job: Job): readonly Step[] {
+  const { id, mode, started_at: started, finished_at: finished } = job;
+  return [
+    ...(mode === 'report' || started === undefined ? [] : [{ at: started, text: 're-index', job: id }]),
+    ...(finished === undefined || !hasEnded(job) ? [] : [{ at: finished, text: endOf(job), job: id }]),
+  ];
+}
+
+/** Whether nothing of the job changes any more. */
+export const hasEnded = ({ state }: Pick<Job, 'state'>): boolean => state === 'done' || state === 'failed' || state === 'cancelled';
+
+/** What a job does, for its title. */
+export function jobTitle({ mode }: Pick<Job, 'mode'>): string {
+  return mode === 'apply' ? 'Re-index' : 'Report of differences in';
+}
+
+/** Who asked for a job. */
+export function requesterOf({ requested_by: by }: Pick<Job, 'requested_by'>): string {
+  if (by === 'gap') return 'Tally, for a gap';
+  return by === 'schedule' ? 'Tally, by its calendar' : by;
+}
+
+/** From this on the rest can be estimated. */
+const PROGRESS_MIN = 0.02;
+
+/** How long the rest takes at the speed so far; undefined: it is not known. */
+export function leftText(
+  { state, phase, progress = 0, comparing_at: at, paused_ms: pausedMs = 0 }: Job,
+  nowMs: number,
+): string | undefined {
+  if (state !== 'running' || phase !== 'comparing' || at === undefined || progress < PROGRESS_MIN) return undefined;
+  const workedMs = nowMs - new Date(at).getTime() - pausedMs;
+  return `about ${durationText((workedMs * (1 - progress)) / progress / 1_000)} left`;
+}
+
+/** How far a job is, in words. */
+export function stateText({ state, phase, progress }: Job): string {
+  if (state === 'running' && phase === 'waiting') return 'running, waits for late events';
+  return state === 'running' && progress !== undefined ? `running, ${Math.floor(progress * 100)} %` : plainText(state);
+}
+
+/** How many objects a job found to differ. */
+export function differencesOf({ counts }: Pick<Job, 'counts'>): number {
+  return counts === undefined ? 0 : counts.missing + counts.stale + counts.phantom;
+}
+
+/** What a job that has ended found and did, in a few words. */
+export function endOf(job: Job): string {
+  const { mode, state, error } = job;
+  const kind = mode === 'apply' ? 're-index' : 'report';
+  if (state === 'failed') return `${kind} failed${error === undefined ? '' : `: ${error.code}`}`;
+  if (state === 'cancelled') return `${kind} cancelled`;
+  const found = differencesOf(job);
+  return mode === 'apply' ? writtenOf(job) : `a report found ${found === 0 ? 'no difference' : countText(found, 'difference')}`;
+}
+
+function writtenOf({ counts }: Job): string {
+  const written = (counts?.written ?? 0) + (counts?.tombstones ?? 0);
+  const held = counts?.held ?? 0;
+  return `re-index ended: ${written === 0 ? 'nothing to write' : countText(written, 'change')}${held === 0 ? '' : `, ${countText(held, 'deletion')} held back`}`;
+}

@@ -1,0 +1,315 @@
+/** People: the setting that overrides all grants, who may read what, who has logged in, and who becomes an administrator. */
+import { useState } from 'preact/hooks';
+import type { GrantView } from '../../api/access.ts';
+import type { AppointmentAnswer, User, UsersAnswer } from '../../api/users.ts';
+import { readingReasons, readsText } from '../../domain/access/reading-texts.ts';
+import { printable } from '../../domain/printable.ts';
+import { call, type AnswerTo } from './api.ts';
+import { Act, AskedAct, Field, FormDialog } from './form.tsx';
+import { useLoaded, usePages, type Pages } from './load.ts';
+import { announce, type Column, Details, Dialog, Link, Listed, Shown, Table, Text, Time } from './parts.tsx';
+import { go, hrefOf, type Choices } from './place.ts';
+import { session } from './session.ts';
+
+type Grants = AnswerTo<'GET /v1/admin/grants'>;
+
+export function PeoplePage({ choices: { person } }: { readonly choices: Choices }) {
+  const grants = usePages<GrantView, Grants>('grants', (cursor, signal) =>
+    call('GET /v1/admin/grants', { query: cursor === undefined ? {} : { cursor } }, signal),
+  );
+  const users = usePages<User, UsersAnswer>('users', (cursor, signal) =>
+    call('GET /v1/admin/users', { query: cursor === undefined ? {} : { cursor } }, signal),
+  );
+  return (
+    <>
+      <h1>People</h1>
+      <GrantSection grants={grants} />
+      <UserSection users={users} />
+      {person !== undefined && <AccessDialog id={person} />}
+    </>
+  );
+}
+
+function GrantSection({ grants }: { readonly grants: Pages<GrantView, Grants> }) {
+  const [isAdding, setAdding] = useState(false);
+  const isEveryone = grants.first?.readers === 'everyone';
+  async function remove({ who, where }: GrantView): Promise<void> {
+    await call('POST /v1/admin/grants/remove', { body: { who, where } });
+    announce('The grant is removed.');
+    grants.reload();
+  }
+  const act: Column<GrantView> = [
+    'Actions',
+    (grant) => (
+      <AskedAct
+        text="Remove"
+        label={`Remove ${printable(grant.who)} from ${printable(grant.where)}`}
+        title="Remove this grant?"
+        submit="Remove"
+        act={() => remove(grant)}
+      >
+        <p>
+          <Text>{grant.who}</Text> may not read <Text>{grant.where}</Text> from the next request on, but for what another grant gives.
+        </p>
+      </AskedAct>
+    ),
+  ];
+  return (
+    <section aria-labelledby="grants-heading">
+      <div class="heading">
+        <h2 id="grants-heading">Who may read</h2>
+        <button type="button" onClick={() => setAdding(true)}>
+          Add grant
+        </button>
+      </div>
+      {isEveryone && (
+        <p class="advice">
+          Everyone who logs in reads everything: <code>TALLY_READERS</code> is <code>everyone</code>. Grants count only once it is{' '}
+          <code>granted</code>.
+        </p>
+      )}
+      <p>A grant lets someone read the keys of a bucket, or those with a prefix. Grants only add up; administrators read everything.</p>
+      <Listed pages={grants} empty={<p class="empty">No grant{isEveryone ? '.' : ': only administrators read.'}</p>}>
+        {(items) => <GrantTable label="Grants" grants={items} acts={[act]} />}
+      </Listed>
+      {isAdding && (
+        <AddDialog
+          onClose={() => {
+            setAdding(false);
+            grants.reload();
+          }}
+        />
+      )}
+    </section>
+  );
+}
+
+interface GrantTableProps {
+  readonly label: string;
+  readonly grants: readonly GrantView[];
+  readonly acts?: readonly Column<GrantView>[];
+}
+
+function GrantTable({ label, grants, acts = [] }: GrantTableProps) {
+  const columns: readonly Column<GrantView>[] = [
+    ['Who', ({ who }) => <Text>{who}</Text>, 'row'],
+    ['May read', ({ where }) => <Text>{where === '*' ? 'every bucket' : where}</Text>],
+    ['Granted by', ({ granted_by: by }) => <Text>{by}</Text>],
+    ['Since', ({ created_at: since }) => <Time at={since} />],
+    ...acts,
+  ];
+  return <Table label={label} columns={columns} rows={grants} keyOf={({ who, where }) => `${who} ${where}`} />;
+}
+
+function AddDialog({ onClose }: { readonly onClose: () => void }) {
+  const [who, setWho] = useState('');
+  const [where, setWhere] = useState('');
+  async function add(): Promise<void> {
+    const added = await call('POST /v1/admin/grants', { body: { who: who.trim(), where } });
+    announce(`${added.who} may read ${added.where}.`);
+    onClose();
+  }
+  return (
+    <FormDialog title="Add a grant" onClose={onClose} submit="Grant" onSubmit={add}>
+      <Field
+        label="Who"
+        value={who}
+        onChange={setWho}
+        isRequired
+        placeholder="group:analysts"
+        hint="user:EMAIL, group:VALUE as the issuer states it, or everyone."
+      />
+      <Field
+        label="May read"
+        value={where}
+        onChange={setWhere}
+        isRequired
+        placeholder="photos/2026/"
+        hint="BUCKET, BUCKET/PREFIX, or * for every bucket."
+      />
+      {where.includes('/') && !where.endsWith('/') && (
+        <p class="advice">
+          The prefix has no slash at its end: it is the beginning of names, and <Text>{`${where}…`}</Text> is granted too.
+        </p>
+      )}
+    </FormDialog>
+  );
+}
+
+function UserSection({ users }: { readonly users: Pages<User, UsersAnswer> }) {
+  const [isAppointing, setAppointing] = useState(false);
+  const waiting = users.first?.waiting ?? [];
+  return (
+    <section aria-labelledby="users-heading">
+      <div class="heading">
+        <h2 id="users-heading">Users and administrators</h2>
+        <button type="button" class="outline" onClick={() => setAppointing(true)}>
+          Make an administrator…
+        </button>
+      </div>
+      <Listed pages={users} empty={<p class="empty">Nobody has logged in.</p>}>
+        {(items) => <UserTable users={items} onChanged={users.reload} />}
+      </Listed>
+      {waiting.length > 0 && <AppointmentTable appointments={waiting} onChanged={users.reload} />}
+      {isAppointing && (
+        <AppointDialog
+          onClose={() => {
+            setAppointing(false);
+            users.reload();
+          }}
+        />
+      )}
+    </section>
+  );
+}
+
+interface UserTableProps {
+  readonly users: readonly User[];
+  readonly onChanged: () => void;
+}
+
+function UserTable({ users, onChanged }: UserTableProps) {
+  const own = session.read()?.user.id;
+  async function set({ id }: User, disabled: boolean): Promise<void> {
+    await call('PATCH /v1/admin/users/{id}', { params: { id }, body: { disabled } });
+    announce(`The user is ${disabled ? 'disabled' : 'enabled'}.`);
+    onChanged();
+  }
+  const columns: readonly Column<User>[] = [
+    [
+      'E-mail',
+      ({ id, email, email_verified: isVerified }) => (
+        <>
+          <Link page="people" choices={{ person: id }} isRow>
+            <Text>{email}</Text>
+          </Link>
+          {id === own && <small> (you)</small>}
+          {!isVerified && <small> (not verified)</small>}
+        </>
+      ),
+      'row',
+    ],
+    [
+      'Role',
+      ({ role, role_source: source, appointed_by: by }) => (
+        <>
+          {role}
+          {source !== 'none' && <small> by {source === 'rule' ? 'a rule' : <Text>{by ?? 'an appointment'}</Text>}</small>}
+        </>
+      ),
+    ],
+    ['Last login', ({ last_login_at: at }) => <Time at={at} />],
+    ['First login', ({ created_at: at }) => <Time at={at} />, 'less'],
+    ['Issuer', ({ issuer }) => <Text>{issuer}</Text>, 'less'],
+    ['Disabled', ({ disabled_at: at }) => at !== undefined && <Time at={at} />],
+    [
+      'Actions',
+      (user) =>
+        user.disabled_at !== undefined ? (
+          <Act look="outline small" act={() => set(user, false)}>
+            Enable
+          </Act>
+        ) : (
+          user.id !== own && (
+            <AskedAct
+              text="Disable"
+              label={`Disable ${printable(user.email)}`}
+              title="Disable this user?"
+              submit="Disable"
+              act={() => set(user, true)}
+            >
+              <p>
+                Sessions of <Text>{user.email}</Text> are refused at once, and API keys within 5 s.
+              </p>
+            </AskedAct>
+          )
+        ),
+    ],
+  ];
+  return <Table label="Users" columns={columns} rows={users} keyOf={({ id }) => id} />;
+}
+
+interface AppointmentTableProps {
+  readonly appointments: readonly AppointmentAnswer[];
+  readonly onChanged: () => void;
+}
+
+function AppointmentTable({ appointments, onChanged }: AppointmentTableProps) {
+  const personOf = ({ email, sub = '' }: AppointmentAnswer): string => email ?? sub;
+  async function withdraw({ email, sub = '' }: AppointmentAnswer): Promise<void> {
+    await call('PATCH /v1/admin/users/{id}', { params: { id: email ?? `sub:${sub}` }, body: { role: 'user' } });
+    announce('The appointment is withdrawn.');
+    onChanged();
+  }
+  const columns: readonly Column<AppointmentAnswer>[] = [
+    ['Person', (appointment) => <Text>{personOf(appointment)}</Text>, 'row'],
+    ['Appointed by', ({ appointed_by: by }) => <Text>{by}</Text>],
+    ['Since', ({ created_at: at }) => <Time at={at} />],
+    ['Ends', ({ expires_at: at }) => <Time at={at} />],
+    [
+      'Actions',
+      (appointment) => (
+        <Act look="danger outline small" act={() => withdraw(appointment)}>
+          Withdraw
+        </Act>
+      ),
+    ],
+  ];
+  return (
+    <>
+      <h3>Administrators at their next login</h3>
+      <Table label="Appointments that wait for a login" columns={columns} rows={appointments} keyOf={personOf} />
+    </>
+  );
+}
+
+function AppointDialog({ onClose }: { readonly onClose: () => void }) {
+  const [email, setEmail] = useState('');
+  async function appoint(): Promise<void> {
+    const { waiting } = await call('PATCH /v1/admin/users/{id}', { params: { id: email.trim() }, body: { role: 'admin' } });
+    announce(waiting === undefined ? 'The person is an administrator now.' : 'It counts at the first login of the person, within 7 days.');
+    onClose();
+  }
+  return (
+    <FormDialog title="Make an administrator" onClose={onClose} submit="Appoint" onSubmit={appoint}>
+      <Field
+        label="E-mail address"
+        type="email"
+        value={email}
+        onChange={setEmail}
+        isRequired
+        hint="The issuer must have verified it. It counts at once, or at the first login of a person who logs in within 7 days."
+      />
+    </FormDialog>
+  );
+}
+
+/** What a person may read, and why. It has an address. */
+function AccessDialog({ id }: { readonly id: string }) {
+  const loaded = useLoaded(`access of ${id}`, (signal) => call('GET /v1/admin/users/{id}/access', { params: { id } }, signal));
+  const close = (): void => go(hrefOf('people'), true);
+  return (
+    <Dialog title="What this person reads" onClose={close}>
+      <Shown loaded={loaded}>
+        {({ email, reads, because, grants, groups, groups_left_out: isLeftOut }) => (
+          <>
+            <Details
+              of={[
+                ['Person', <Text>{email}</Text>],
+                ['Reads', <Text>{readsText(reads)}</Text>],
+                ['Because', readingReasons[because]],
+                ['Groups of the last login', <Text>{isLeftOut ? 'left out by the issuer: they are too many' : groups.join(', ')}</Text>],
+              ]}
+            />
+            {grants.length > 0 && <GrantTable grants={grants} label="Grants of this person" />}
+          </>
+        )}
+      </Shown>
+      <div class="actions">
+        <button type="button" onClick={close}>
+          Close
+        </button>
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,181 @@
+/** The panel in Chromium with ten buckets and trouble: what is wrong, since when, what Tally does about it, and what a person does. */
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { RequestError } from '../../src/domain/request-error.ts';
+import { runningJob } from '../support/fakes/control.ts';
+import { canBrowse, createWindows, startChromium } from '../support/identity/chromium.ts';
+import { AXE_WINDOW, findingsOf } from '../support/panel/axe.ts';
+import { troubledOperations } from '../support/panel/trouble.ts';
+import { openPanel, startPanelWorld, type PanelWorld } from '../support/worlds/panel.ts';
+
+/** Every page that shows trouble. */
+const PAGES = [
+  '?page=overview',
+  '?page=overview&wall',
+  '?page=buckets',
+  '?page=bucket&bucket=acme-scratch',
+  '?page=bucket&bucket=acme-data-lake&tab=changes',
+  '?page=bucket&bucket=acme-clickstream&tab=connection',
+  '?page=activity',
+  '?page=job&id=job-1a9z8y7x6w',
+  '?page=job&id=job-2b8n5c1w7z',
+  '?page=letters',
+] as const;
+
+describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel with trouble', () => {
+  let world: PanelWorld;
+  let browser: Browser;
+  const windows = createWindows();
+  const started: object[] = [];
+  let refuses: 'nothing' | 'sums' | 'doctor' = 'nothing';
+
+  beforeAll(async () => {
+    const operations = troubledOperations();
+    world = await startPanelWorld({
+      operations: {
+        ...operations,
+        startReindex: async ({ params, body }) => {
+          started.push({ ...params, ...body });
+          return { ...runningJob, id: 'job-7f3k2m9q4x' };
+        },
+        changeJob: async ({ params, body }) => {
+          started.push({ ...params, ...body });
+          return runningJob;
+        },
+        getUsage: async (...asked) => {
+          if (refuses === 'sums') throw new RequestError('search.too-wide', 'the sum took longer than 10 s');
+          return operations.getUsage!(...asked);
+        },
+        diagnoseBucket: async (...asked) => {
+          if (refuses === 'doctor') throw new RequestError('connect.embedded', 'the embedded bucket sends its events by itself');
+          return operations.diagnoseBucket!(...asked);
+        },
+      },
+    });
+    browser = await startChromium();
+  });
+  afterEach(async () => {
+    refuses = 'nothing';
+    started.length = 0;
+    await windows.empty(`${world.url}/livez`);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await world?.close();
+  });
+
+  async function open(query: string): Promise<Page> {
+    const { page } = await windows.open(browser, AXE_WINDOW);
+    await openPanel(page, world.url, query);
+    return page;
+  }
+
+  it('has nothing that axe finds, and nothing that is too wide or cut off', async () => {
+    const { page, complaints } = await windows.open(browser, AXE_WINDOW);
+    const found: string[] = [];
+    for (const query of PAGES) {
+      await openPanel(page, world.url, query);
+      found.push(...(await findingsOf(page, query)));
+    }
+    expect(found).toEqual([]);
+    expect(complaints.filter((text) => !/status of 503 .*\/readyz/s.test(text))).toEqual([]);
+  });
+
+  it('says first how many objects differ, then what waits for a person and since when, then what Tally is at', async () => {
+    const page = await open('');
+    expect(await page.locator('.verdict strong').innerText()).toBe('1,084 objects differ');
+    const you = page.getByRole('region', { name: 'You' }).getByRole('listitem');
+    expect((await you.allInnerTexts()).map((text) => text.split('\n')[0])).toEqual([
+      'acme-partner-drop',
+      'acme-invoices',
+      'acme-clickstream',
+      'Tally could not handle 2 messages',
+      'acme-legacy',
+    ]);
+    expect(await you.first().innerText()).toMatch(/Check its connection\s+3 hours ago$/);
+    // a sentence that names keys is one line
+    expect((await you.first().locator('.line').boundingBox())?.height).toBeLessThan(24);
+    const atIt = page.getByRole('region', { name: 'Tally is at it' });
+    await atIt.getByText('running, 43 %').waitFor();
+    await atIt.getByText('left', { exact: false }).first().waitFor();
+    await atIt.getByRole('listitem').filter({ hasText: 'acme-reports' }).getByText('a re-index begins in').waitFor();
+    await page.getByText('Tally itself: not ready (ingest)').click();
+    await page.getByRole('region', { name: 'Checks' }).getByText('Start it.').waitFor();
+  });
+
+  it('Bug: leads from what is known to differ to its re-index in two presses', async () => {
+    const page = await open('');
+    await page.getByRole('listitem').filter({ hasText: 'acme-reports' }).getByRole('button', { name: 'Re-index now' }).click();
+    await page.getByRole('button', { name: 'Start the re-index' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Re-index acme-data-lake' }).waitFor();
+    expect(started).toEqual([{ bucket: 'acme-reports', prefix: '', mode: 'apply', fill: false, now: false, repair: false }]);
+  });
+
+  it('leads from deletions that wait to the job that held them back, which allows as many as it shows', async () => {
+    const page = await open('?page=bucket&bucket=acme-invoices');
+    await page.getByRole('link', { name: 'Show the job' }).click();
+    await page.getByRole('button', { name: 'Allow the deletions…' }).click();
+    await page.getByRole('button', { name: 'Delete 1,035 documents' }).click();
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    expect(started).toEqual([{ id: 'job-2b8n5c1w7z', deletions: 'allowed' }]);
+  });
+
+  it('as a wall has a row for each bucket, and the worst of them in the title and the icon of its tab', async () => {
+    const page = await open('?page=overview&wall');
+    await expect.poll(() => page.title()).toBe('● 1,084 objects differ · Tally');
+    const icon = page.locator('link[rel="icon"]');
+    expect(await icon.getAttribute('href')).toContain('%23b3201c');
+    expect(await page.locator('.wall li .strip').count()).toBe(10);
+    expect(await page.locator('.rail').isVisible()).toBe(false);
+    await page.getByRole('link', { name: 'Overview' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
+    expect([await page.title(), await icon.getAttribute('href')]).toEqual(['Overview · Tally', expect.stringContaining('%232a55d5')]);
+  });
+
+  it('lists buckets with the worst first and their day, and – with the reason where sums take too long', async () => {
+    const page = await open('?page=buckets');
+    const rows = page.getByRole('region', { name: 'Connected buckets' }).getByRole('row');
+    expect((await rows.nth(1).innerText()).split('\t')[0]).toBe('acme-partner-drop');
+    const scratch = rows.filter({ hasText: 'acme-scratch' });
+    const day = await scratch.getByRole('img').getAttribute('aria-label');
+    expect(day).toBe('Last 24 hours: in agreement, changes may be missing, Tally repairs it');
+    const sums = scratch.locator('td.number');
+    expect(await sums.evaluateAll((cells) => cells.map((cell) => getComputedStyle(cell).textAlign))).toEqual(['right', 'right']);
+    refuses = 'sums';
+    await page.reload();
+    await page.getByText('the sum took longer than 10 s').waitFor();
+    expect(await sums.allInnerTexts()).toEqual(['–', '–']);
+  });
+
+  it('tells the day of a bucket as a line', async () => {
+    const page = await open('?page=bucket&bucket=acme-scratch');
+    const steps = await page.getByRole('region', { name: 'The last 24 hours' }).getByRole('listitem').allInnerTexts();
+    expect(steps.map((text) => text.replace(/^\d\d:\d\d /, ''))).toEqual([
+      'a report found 49 differences',
+      're-index',
+      're-index ended: 49 changes',
+      'in agreement',
+    ]);
+  });
+
+  it('shows of a connection what is wrong in the colour of how bad it is, and one grey line where there is none', async () => {
+    const page = await open('?page=bucket&bucket=acme-clickstream&tab=connection');
+    await page.locator('.findings .state.bad', { hasText: 'broken' }).waitFor();
+    await openPanel(page, world.url, '?page=bucket&bucket=acme-scratch&tab=connection');
+    await page.getByText('In order: checked').waitFor();
+    // green is compared and equal, and nothing else
+    expect(await page.locator('section .good').filter({ hasText: 'order' }).count()).toBe(0);
+    refuses = 'doctor';
+    await page.getByRole('button', { name: 'Check again' }).click();
+    await page.getByText('The embedded storage sends the events of this bucket by itself.').waitFor();
+    expect(await page.getByRole('button', { name: /Check again|plan|Save/ }).count()).toBe(0);
+    expect(await page.getByRole('alert').count()).toBe(0);
+  });
+
+  it('says of a job that failed that it did, in a line, and who asked for it', async () => {
+    const page = await open('?page=activity&bucket=acme-partner-drop');
+    const row = page.getByRole('region', { name: 'Ended jobs' }).getByRole('row').nth(1);
+    expect(await row.innerText()).toMatch(/re-index failed: object\.denied: S3 denies .*Tally, for a gap/s);
+    expect((await row.boundingBox())?.height).toBeLessThan(60);
+  });
+});
