@@ -160,20 +160,6 @@ export const bucketRecordSchema = z.object({
       expiring: z.number(),
     })
     .optional(),
-  /** A check of its lifecycle expirations that has begun. It takes as many visits as it needs; the next one continues here. */
-  lifecycleCheck: z
-    .object({
-      startedAtMs: z.number(),
-      /** The rules by which it began. With other rules it begins again. */
-      rulesId: z.string(),
-      /** 0: documents that contain the time of their expiration; n: those of the n-th rule. */
-      step: z.number(),
-      /** The key after which the next visit continues. */
-      after: z.string(),
-      /** How many objects it may still check one by one. */
-      headsLeft: z.number(),
-    })
-    .optional(),
 });
 export type BucketRecord = z.infer<typeof bucketRecordSchema>;
 
