@@ -41,41 +41,11 @@ export const markKinds = [
 ] as const;
 export type MarkKind = (typeof markKinds)[number];
 
-/** Whether what is reported consists of deletions: a job's deletion limit would keep it from ever being repaired. */
-function announcesDeletes(kind: MarkKind): boolean {
-  switch (kind) {
-    case 'bulk-delete':
-    case 'lifecycle':
-    case 'handed-over-deletes':
-      return true;
-    case 'new':
-    case 'handed-over':
-    case 'loss':
-    case 'connection':
-    case 'index':
-    case 'drift':
-    case 'tags':
-      return false;
-  }
-}
+/** What is reported consists of deletions: a job's deletion limit would keep it from ever being repaired. */
+const announcing: ReadonlySet<MarkKind> = new Set(['bulk-delete', 'lifecycle', 'handed-over-deletes'] as const);
 
-/** Whether changes of tags may be among what was lost. A record that is handed over says so itself, and a report compares no tags. */
-function mayMissTags(kind: MarkKind): boolean {
-  switch (kind) {
-    case 'new':
-    case 'loss':
-    case 'connection':
-    case 'index':
-    case 'tags':
-      return true;
-    case 'bulk-delete':
-    case 'lifecycle':
-    case 'handed-over':
-    case 'handed-over-deletes':
-    case 'drift':
-      return false;
-  }
-}
+/** Changes of tags may be among what was lost. A record that is handed over says so itself, and a report compares no tags. */
+const mayMissTags: ReadonlySet<MarkKind> = new Set(['new', 'loss', 'connection', 'index', 'tags'] as const);
 
 const reasonSchema = z.object({
   kind: z.enum(markKinds),
@@ -229,7 +199,7 @@ export function withReport(current: DirtyMark | undefined, report: GapReport, fa
     reportedAtMs: Math.max(base.reportedAtMs, facts.nowMs),
     order: Math.max(base.order, facts.order),
     reasons: withReason(base.reasons, report),
-    deletes: announcesDeletes(kind) ? base.deletes : 'limited',
+    deletes: announcing.has(kind) ? base.deletes : 'limited',
     ...wantsOf(base, report, facts),
     ...planOf(base, report, facts),
   };
@@ -241,7 +211,7 @@ function wantsOf(
   { kind, tags, unproven = base.unproven, held = base.held, differences: found }: GapReport,
   { enrich }: ReportFacts,
 ) {
-  const isOfTags = base.readTags === true || tags === true || (enrich === 'tags' && mayMissTags(kind));
+  const isOfTags = base.readTags === true || tags === true || (enrich === 'tags' && mayMissTags.has(kind));
   return {
     readTags: isOfTags ? (true as const) : undefined,
     unproven: unproven === 'none' ? undefined : unproven,

@@ -1,7 +1,7 @@
 /**
  * Handover: a record that cannot be served for long is left to the gap of its bucket, and its message is deleted.
  *
- *   handed over ──► is its change before a lastSeen that this worker has stored? ──yes──► stored (counted with the next write)
+ *   handed over ──► is its change before a lastSeen that this worker has stored? ──yes──► stored
  *                              │ no
  *                              ▼
  *            joins the next write of the gap (one every 5 s), which writes lastSeen ahead ──► stored
@@ -68,30 +68,25 @@ interface HandoverSum {
   readonly count: number;
 }
 
-/** What this worker has stored of a gap, and what was handed over since. */
+/** What this worker has stored of a gap. */
 interface Memory {
   /** Records whose change was made before this may be handed over without a write. */
   storedLastSeenMs: number;
   /** The same for changes of tags: the gap had `tags` when this lastSeen was stored. */
   storedTagsMs: number;
-  /** Records that were handed over without a write. The next write counts them. */
-  uncounted: HandoverSum | undefined;
 }
 
-/** Creates the handover of one worker. Its memory is bounded by its callers, since each call waits for its write or leaves only a sum. */
+/** Creates the handover of one worker. Its memory is bounded by its callers, since each call waits for its write. */
 export function createHandover({ state, clock, telemetry, permission }: HandoverDependencies): Handover {
   const memories = new LRUCache<string, Memory>({
     max: REMEMBERED_MAX,
-    memoMethod: () => ({ storedLastSeenMs: 0, storedTagsMs: 0, uncounted: undefined }),
+    memoMethod: () => ({ storedLastSeenMs: 0, storedTagsMs: 0 }),
   });
   const keyGaps = createKeyGaps({ state, clock });
   const write = createCoalescingWriter<HandoverSum>({ clock, merge: mergeSums, write: writeGap, intervalMs: INTERVAL_MS });
 
-  async function writeGap(id: string, asked: HandoverSum): Promise<void> {
+  async function writeGap(id: string, { firstMomentMs, lastMomentMs, hasTags, reason, ...sum }: HandoverSum): Promise<void> {
     const memory = memories.memo(id);
-    const { firstMomentMs, lastMomentMs, hasTags, reason, ...sum } =
-      memory.uncounted === undefined ? asked : mergeSums(memory.uncounted, asked);
-    memory.uncounted = undefined;
     // lastSeen is ahead of the changes; the first of them is not
     const seenAtMs = lastSeenAhead(clock.nowMs(), lastMomentMs);
     const times = { seenAtMs, firstSeenMs: firstMomentMs, ...(hasTags && { tags: true as const }) };
@@ -108,19 +103,10 @@ export function createHandover({ state, clock, telemetry, permission }: Handover
     memory.storedTagsMs = 0;
   }
 
-  /** Counts a record that is stored already. The first of them asks for the write that counts them all, and does not wait for it. */
-  function countLater(id: string, memory: Memory, sum: HandoverSum): void {
-    const isFirst = memory.uncounted === undefined;
-    memory.uncounted = isFirst || memory.uncounted === undefined ? sum : mergeSums(memory.uncounted, sum);
-    // if it fails only the count is too low: a lastSeen that is later than their changes is stored
-    if (isFirst) write(id, { ...sum, count: 0 }).catch(() => undefined);
-  }
-
   async function handOverTo(id: string, sum: HandoverSum, signal: AbortSignal | undefined): Promise<void> {
     const memory = memories.memo(id);
     const storedMs = sum.hasTags ? memory.storedTagsMs : memory.storedLastSeenMs;
-    if (storedMs >= neededLastSeenMs(sum.lastMomentMs)) countLater(id, memory, sum);
-    else await write(id, sum, signal);
+    if (storedMs < neededLastSeenMs(sum.lastMomentMs)) await write(id, sum, signal);
   }
 
   return {

@@ -2,6 +2,7 @@
  * What is kept of a job that has compared everything: when the whole bucket was compared, and repaired, what the index refused, and
  * the differences that a report found, for which the bucket is marked until a re-index covers them.
  */
+import { defined, omit } from '../../domain/defined.ts';
 import { markId, withoutDifferences } from '../../domain/gaps/dirty.ts';
 import type { ReconcileCounts } from '../../domain/reindex/counts.ts';
 import type { JobRecord } from '../../domain/reindex/job.ts';
@@ -16,31 +17,23 @@ interface Compared {
 
 /** Stores what is kept. Called before the job ends, and may be repeated. Throws the store's fault. */
 export async function noteCompared(state: StateStore, job: JobRecord, compared: Compared): Promise<void> {
-  if (job.mode === 'report') await noteReport(state, job, compared);
-  else if (job.prefix === '') await noteApplied(state, job, compared);
   const { atMs, counts } = compared;
-  const certifies = job.mode === 'report' || (job.now !== true && counts.held === 0);
-  if (job.prefix !== '' || !certifies) {
-    // what the index refused of some keys is known of the bucket, until a compare of all of it
-    if (job.mode === 'apply' && counts.refused > 0)
-      await updateRecord(state, refs.bucket(job.bucket), (bucket) => {
-        const before = bucket?.refused;
-        const isMore = bucket !== undefined && (before === undefined || before.count < counts.refused);
-        return isMore ? { ...bucket, refused: { jobId: job.id, count: counts.refused, atMs } } : undefined;
-      });
+  const isWhole = job.prefix === '';
+  if (job.mode === 'report') {
+    await noteReport(state, job, compared);
+    if (isWhole) await updateRecord(state, refs.bucket(job.bucket), (bucket) => bucket && { ...bucket, lastComparedAtMs: atMs });
     return;
   }
+  if (isWhole) await noteUnenriched(state, job, compared);
+  if (isWhole && job.requestedBy === 'gap') await noteRepaired(state, job, compared);
+  const certifies = isWhole && job.now !== true && counts.held === 0;
   await updateRecord(state, refs.bucket(job.bucket), (bucket) => {
-    if (bucket === undefined || job.mode === 'report') return bucket && { ...bucket, lastComparedAtMs: atMs };
-    const { refused: _, ...rest } = bucket;
-    const refused = counts.refused > 0 ? { refused: { jobId: job.id, count: counts.refused, atMs } } : {};
-    return { ...rest, lastComparedAtMs: atMs, ...refused };
+    if (bucket === undefined) return undefined;
+    const refused = counts.refused === 0 ? undefined : { jobId: job.id, count: counts.refused, atMs };
+    if (certifies) return { ...omit(bucket, 'refused'), lastComparedAtMs: atMs, ...defined({ refused }) };
+    // what the index refused of some keys is known of the bucket, until a compare of all of it
+    return counts.refused > (bucket.refused?.count ?? 0) ? { ...bucket, ...defined({ refused }) } : undefined;
   });
-}
-
-async function noteApplied(state: StateStore, job: JobRecord, compared: Compared): Promise<void> {
-  await noteUnenriched(state, job, compared);
-  if (job.requestedBy === 'gap') await noteRepaired(state, job, compared);
 }
 
 /** What S3 refused to enrich. A job that was not to fill it in says only whether anything is left. */
