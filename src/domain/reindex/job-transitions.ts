@@ -126,14 +126,8 @@ function endedAs(state: JobState, job: JobRecord, atMs: number): JobRecord {
   return { ...omit(asleep(job), 'parts', 'waits', 'fruitless'), state, finishedAtMs: atMs };
 }
 
-/** The most tombstones that one swap reserves ahead: enough to keep swaps rare, and few enough for a process that dies with them. */
-const RESERVE_MAX = 500;
-/** The share of the remaining tombstones that is reserved ahead at most. */
-const AHEAD_SHARE = 1 / 64;
-
 /**
- * The job with `count` more tombstones reserved, and the number granted. More than `count` are granted while plenty are left,
- * so that the record is not swapped for each page; fewer when the deletion limit holds; none if the job does not
+ * The job with `count` more tombstones reserved, and the number granted: fewer when the deletion limit holds; none if the job does not
  * compare now. Returns the same job object if there is nothing to store.
  */
 export function reserved(job: JobRecord, count: number): { readonly job: JobRecord; readonly granted: number } {
@@ -141,11 +135,8 @@ export function reserved(job: JobRecord, count: number): { readonly job: JobReco
   if (phaseOf(job) !== 'comparing' || deletions === undefined) return { job, granted: 0 };
   // without a limit nothing is counted
   if (deletions.limit === undefined) return { job, granted: count };
-  const left = Math.max(0, deletions.limit - deletions.reserved);
-  const granted = Math.min(left, Math.max(count, Math.min(RESERVE_MAX, Math.floor(left * AHEAD_SHARE))));
-  return granted === 0
-    ? { job, granted }
-    : { job: { ...job, deletions: { ...deletions, reserved: deletions.reserved + granted } }, granted };
+  const granted = Math.min(count, Math.max(0, deletions.limit - deletions.reserved));
+  return { job: granted === 0 ? job : { ...job, deletions: { ...deletions, reserved: deletions.reserved + granted } }, granted };
 }
 
 /** The job after `count` of its reserved tombstones were given back unused. */

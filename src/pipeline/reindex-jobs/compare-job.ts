@@ -383,23 +383,23 @@ function outcomeOf({ done, fault }: TurnEnd): 'done' | 'on' | FaultCode {
 }
 
 /**
- * The deletion limit of a held job. Tombstones are reserved in its record before they are written, some of them ahead of need; the
- * unused ones are given back when the job is. The reservations of a process that dies are lost.
+ * The deletion limit of a held job. Tombstones are reserved in its record before they are written. Those that the index did not take are
+ * used for others, and given back when the job is; what a process has reserved that dies is lost.
  */
 export function createDeletionLimit(held: Pick<HeldJob, 'job' | 'change'>): Tombstones & {
   /** Gives back the unused reservations, once no turn runs; they stay reserved if the store fails. Never rejects. */
   readonly giveBackRest: () => Promise<void>;
 } {
-  /** Tombstones reserved and not used yet. */
-  let ahead = 0;
+  /** Tombstones reserved and not used. */
+  let spare = 0;
   let isMet = false;
   /** One at a time: each looks at what the one before it has left. */
   const reservations = new PQueue({ concurrency: 1 });
 
   async function reserve(count: number): Promise<number> {
-    if (count > ahead) ahead += await reserveMore(count - ahead);
-    const granted = Math.min(count, ahead);
-    ahead -= granted;
+    if (count > spare) spare += await reserveMore(count - spare);
+    const granted = Math.min(count, spare);
+    spare -= granted;
     isMet = granted < count;
     return granted;
   }
@@ -420,12 +420,12 @@ export function createDeletionLimit(held: Pick<HeldJob, 'job' | 'change'>): Tomb
   return {
     reserve: (count) => reservations.add(() => reserve(count)),
     giveBack(count) {
-      ahead += count;
+      spare += count;
     },
-    isUsedUp: () => isMet && ahead === 0,
+    isUsedUp: () => isMet && spare === 0,
     async giveBackRest() {
-      const [unused, known] = [ahead, held.job.deletions?.reserved];
-      ahead = 0;
+      const [unused, known] = [spare, held.job.deletions?.reserved];
+      spare = 0;
       // once: a swap whose answer was lost may have been stored
       const next = (job: JobRecord): JobRecord => (job.deletions?.reserved === known ? givenBackTo(job, unused) : job);
       if (unused > 0) await held.change(next).catch(() => undefined);

@@ -65,7 +65,7 @@ describe('the deletion limit', () => {
     expect(await world.found()).toHaveLength(2_000);
   });
 
-  it('gets back what a worker reserved ahead of need when its time to stop is over in the middle of a slice', async () => {
+  it('gets back what a worker had reserved when its time to stop is over in the middle of a slice', async () => {
     const world = await createJobsWorld({ limits: { partDocumentsMin: 10_000, cutKeysMin: 10_000 } });
     for (let part = 10; part < 40; part += 1) await fill(world, { both: 20, index: 5 }, `${part}/`);
     slowPages(world);
