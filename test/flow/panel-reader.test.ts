@@ -23,7 +23,7 @@ describe.skipIf(!canBrowse('a reader in Chromium'))('the panel of a person who r
     return { ...window, refused: await logInAtPanel(window, world.url, query) };
   }
 
-  const textOf = (page: Page): Promise<string> => page.locator('main').innerText();
+  const textOf = async (page: Page): Promise<string> => (await page.locator('main').textContent()) ?? '';
 
   it('shows that part once it is granted on the page People, says so, and shows nothing when the grant is removed in another tab', async () => {
     for (const key of ['docs/plan.txt', 'secret/plan.txt'])

@@ -217,7 +217,6 @@ function InAws({ bucket: { bucket: name, source, wiring }, onChanged, onPlan }: 
     await change(true);
     setActed('paused');
     announce('The notification is taken away. No events arrive until it is resumed.');
-    onChanged();
   }
   async function resume(): Promise<void> {
     await applyUntilDone({ request: () => change(false), onWaiting: setWaitingFor }, end.current.signal);
@@ -233,7 +232,14 @@ function InAws({ bucket: { bucket: name, source, wiring }, onChanged, onPlan }: 
           Show the plan
         </button>
         {source === 'notification' && !isPaused && (
-          <AskedAct text="Pause notification…" look="outline" title={`Pause the notification of ${name}?`} submit="Pause" act={pause}>
+          <AskedAct
+            text="Pause notification…"
+            look="outline"
+            title={`Pause the notification of ${name}?`}
+            submit="Pause"
+            act={pause}
+            onClosed={onChanged}
+          >
             <p>
               Tally takes its notification away from the bucket, for the moment in which another one is made that would overlap with it.
               Only Resume restores it, and the re-index that follows finds what happens meanwhile.

@@ -144,12 +144,17 @@ interface AskedActProps extends Pick<FormDialogProps, 'title' | 'submit' | 'chil
   /** What a screen reader says of the button. Absent: its text. */
   readonly label?: string;
   readonly act: () => Promise<unknown>;
+  /** Called when the question is closed, done or not: what it is about may be another by now. */
+  readonly onClosed: () => void;
 }
 
 /** A button that asks before it acts. */
-export function AskedAct({ text, look = 'danger outline small', label, act, ...dialog }: AskedActProps) {
+export function AskedAct({ text, look = 'danger outline small', label, act, onClosed, ...dialog }: AskedActProps) {
   const [isOpen, setOpen] = useState(false);
-  const close = (): void => setOpen(false);
+  function close(): void {
+    setOpen(false);
+    onClosed();
+  }
   return (
     <>
       <button type="button" class={look} aria-label={label} onClick={() => setOpen(true)}>

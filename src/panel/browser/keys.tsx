@@ -112,7 +112,6 @@ function KeyTable<Key extends ApiKey | AnyApiKey>({ label, keys, revoke, onRevok
   async function act(key: Key): Promise<void> {
     await revoke(key);
     announce('The key is revoked.');
-    onRevoked();
   }
   const columns: readonly Column<Key>[] = [
     ['Name', ({ name }) => <Text>{name}</Text>, 'row'],
@@ -125,7 +124,14 @@ function KeyTable<Key extends ApiKey | AnyApiKey>({ label, keys, revoke, onRevok
     [
       'Actions',
       (key) => (
-        <AskedAct text="Revoke" label={`Revoke ${printable(key.name)}`} title="Revoke this key?" submit="Revoke" act={() => act(key)}>
+        <AskedAct
+          text="Revoke"
+          label={`Revoke ${printable(key.name)}`}
+          title="Revoke this key?"
+          submit="Revoke"
+          act={() => act(key)}
+          onClosed={onRevoked}
+        >
           <p>
             Programs that use “<Text>{key.name}</Text>” are refused within 5 s, and it cannot be undone.
           </p>

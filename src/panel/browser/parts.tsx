@@ -65,6 +65,8 @@ interface LinkProps {
   readonly page: PageName;
   readonly choices?: Readonly<Record<string, string | undefined>>;
   readonly children: ComponentChildren;
+  /** What a screen reader says. Absent: what is shown. */
+  readonly label?: string;
   readonly isRow?: boolean;
   readonly isCurrent?: boolean;
   /** What it leads to is shown beside what is shown now. */
@@ -79,12 +81,13 @@ function follow(event: MouseEvent & { readonly currentTarget: HTMLAnchorElement 
 }
 
 /** A link to a place. */
-export function Link({ page, choices, children, isRow, isCurrent, isBeside }: LinkProps) {
+export function Link({ page, choices, children, label, isRow, isCurrent, isBeside }: LinkProps) {
   const href = hrefOf(page, choices);
   return (
     <a
       href={href}
       onClick={(event) => follow(event, isBeside === true)}
+      aria-label={label}
       data-row={isRow}
       aria-current={isCurrent === true ? 'page' : undefined}
     >

@@ -36,7 +36,6 @@ function GrantSection({ grants }: { readonly grants: Pages<GrantView, Grants> })
   async function remove({ who, where }: GrantView): Promise<void> {
     await call('POST /v1/admin/grants/remove', { body: { who, where } });
     announce('The grant is removed.');
-    grants.reload();
   }
   const act: Column<GrantView> = [
     'Actions',
@@ -47,6 +46,7 @@ function GrantSection({ grants }: { readonly grants: Pages<GrantView, Grants> })
         title="Remove this grant?"
         submit="Remove"
         act={() => remove(grant)}
+        onClosed={grants.reload}
       >
         <p>
           <Text>{grant.who}</Text> may not read <Text>{grant.where}</Text> from the next request on, but for what another grant gives.
@@ -173,7 +173,6 @@ function UserTable({ users, onChanged }: UserTableProps) {
   async function set({ id }: User, disabled: boolean): Promise<void> {
     await call('PATCH /v1/admin/users/{id}', { params: { id }, body: { disabled } });
     announce(`The user is ${disabled ? 'disabled' : 'enabled'}.`);
-    onChanged();
   }
   const columns: readonly Column<User>[] = [
     [
@@ -206,7 +205,7 @@ function UserTable({ users, onChanged }: UserTableProps) {
       'Actions',
       (user) =>
         user.disabled_at !== undefined ? (
-          <Act look="outline small" act={() => set(user, false)}>
+          <Act look="outline small" act={() => set(user, false).then(onChanged)}>
             Enable
           </Act>
         ) : (
@@ -217,6 +216,7 @@ function UserTable({ users, onChanged }: UserTableProps) {
               title="Disable this user?"
               submit="Disable"
               act={() => set(user, true)}
+              onClosed={onChanged}
             >
               <p>
                 Sessions of <Text>{user.email}</Text> are refused at once, and API keys within 5 s.

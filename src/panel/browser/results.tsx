@@ -11,7 +11,7 @@ import { asksForDeleted, clauseOf, onlyValueIn, withClauses } from './query-text
 import { Chips } from './search-box.tsx';
 import { choicesOf, commandOf, curlOf, requestOf, type Search } from './search-place.ts';
 import { session } from './session.ts';
-import { countText, numberText } from './words.ts';
+import { countText, numberText, visibleText } from './words.ts';
 
 const PAGE = 200;
 /** Nobody reads more rows: what is beyond is found by a narrower search, or from a key on. */
@@ -177,7 +177,7 @@ function ObjectRow({ of, search, isOneBucket }: RowProps) {
   return (
     <tr class={isOpen ? 'open' : undefined}>
       <th scope="row">
-        <Link page="search" choices={choicesOf({ ...search, open: { bucket, key } })} isRow isBeside>
+        <Link page="search" choices={choicesOf({ ...search, open: { bucket, key } })} label={visibleText(key)} isRow isBeside>
           <Key>{key}</Key>
         </Link>
       </th>
