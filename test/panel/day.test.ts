@@ -55,17 +55,24 @@ describe('the line of a day', () => {
         { ...report, counts: found },
       ],
     };
-    expect(storyOf(day, NOW_MS).map(({ at, text, job: of }) => [at, text, of])).toEqual([
+    expect(storyOf(compared, day, NOW_MS).map(({ at, text, job: of }) => [at, text, of])).toEqual([
       [ago(6), 'a report found 49 differences', 'job-1'],
       [ago(5), 're-index', 'job-2'],
       [ago(3), 're-index ended: 49 changes', 'job-2'],
-      [ago(3), 'in agreement', 'job-2'],
+      [ago(3), 'in agreement', undefined],
     ]);
+  });
+
+  it('has what is wrong with the bucket, unless an open gap says it', () => {
+    const lost = { status: { state: 'events_lost', severity: 'bad', sentence: 'Its events are being lost', since: ago(2) } } as const;
+    expect(storyOf(lost, { gaps: [], jobs: [] }, NOW_MS)).toEqual([{ at: ago(2), text: 'Its events are being lost' }]);
+    expect(storyOf(lost, { gaps: [{ ...gap, since: ago(1) }], jobs: [] }, NOW_MS)).toEqual([{ at: ago(1), text: gap.why }]);
   });
 
   it('begins with why there is a gap, and forgets what is older than a day', () => {
     expect(
       storyOf(
+        compared,
         {
           gaps: [
             { ...gap, since: ago(2) },

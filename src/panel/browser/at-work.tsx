@@ -91,13 +91,13 @@ export function StripLegend() {
 /** The day of a bucket as a line: what was found, what Tally did about it, and how it ended. */
 export function DayLine({ bucket, day }: { readonly bucket: ShownBucket; readonly day: Day }) {
   const inZone = useObserved(zone);
-  const steps = storyOf(day, Date.now());
+  const steps = storyOf(bucket, day, Date.now());
   return (
     <section aria-labelledby="day-heading">
       <h2 id="day-heading">The last 24 hours</h2>
       <Strip bucket={bucket} day={day} />
       {steps.length === 0 ? (
-        <p class="quiet">Nothing was found to differ, and nothing was repaired.</p>
+        <p class="quiet">No gap, and no job.</p>
       ) : (
         <ol class="story">
           {steps.map(({ at, text, job, isGood }, index) => (

@@ -7,7 +7,7 @@ import { ReindexButton, Status, useBucket } from './bucket-act.tsx';
 import { DisconnectSection, SettingsSection } from './bucket-settings.tsx';
 import { Changes } from './changes.tsx';
 import { hasEnded, jobTitle, type Day } from './day.ts';
-import { Findings } from './findings.tsx';
+import { Findings, isPlanned } from './findings.tsx';
 import { useLoaded, type Loaded } from './load.ts';
 import { Busy, Details, type Detail, Failure, Link, Shown, Tabs, Text, Time } from './parts.tsx';
 import type { Choices } from './place.ts';
@@ -132,6 +132,7 @@ function Doctor({ of: { value, problem, isLoading, atMs, reload } }: { readonly 
       </p>
       {problem !== undefined && <Failure problem={problem} />}
       {value !== undefined && <Findings findings={value.findings} />}
+      {value?.findings.some(isPlanned) === true && <p>The plan below makes what is missing.</p>}
     </section>
   );
 }

@@ -1,7 +1,7 @@
 /** What was written to the index of a bucket lately, deletions included. Nothing moves while it is read. */
 import { call, type AnswerTo } from './api.ts';
 import { useLoaded } from './load.ts';
-import { type Column, Link, Live, Shown, Size, Table, Text, Time } from './parts.tsx';
+import { type Column, Link, Shown, Size, Table, Text, Time } from './parts.tsx';
 
 /** Who needs more searches for them. */
 const SHOWN_MAX = 200;
@@ -30,12 +30,12 @@ export function Changes({ bucket }: { readonly bucket: string }) {
   return (
     <>
       <div class="heading">
-        <Live atMs={loaded.atMs} problem={loaded.value && loaded.problem} />
+        <span>The latest change of each object.</span>
         <button type="button" class="outline small" disabled={loaded.isLoading} onClick={loaded.reload}>
           Read again
         </button>
       </div>
-      <Shown loaded={loaded}>
+      <Shown loaded={loaded} isLive>
         {({ items }) =>
           items.length === 0 ? (
             <p class="empty">Nothing was written or deleted within the last 24 hours.</p>
@@ -44,7 +44,6 @@ export function Changes({ bucket }: { readonly bucket: string }) {
           )
         }
       </Shown>
-      {loaded.value?.items.length === SHOWN_MAX && <p class="quiet">The latest {SHOWN_MAX}; of an object its latest change only.</p>}
     </>
   );
 }

@@ -64,15 +64,20 @@ export interface Step {
 const STEPS_MAX = 12;
 
 /** What happened to a bucket within the day, the earliest first: what was found, what Tally did about it, and how it ended. */
-export function storyOf({ gaps, jobs }: Day, nowMs: number): readonly Step[] {
+export function storyOf(
+  { status: { state, since: statusSince, sentence } }: Pick<ShownBucket, 'status'>,
+  { gaps, jobs }: Day,
+  nowMs: number,
+): readonly Step[] {
   const opened = gaps
     // the report says it itself
     .filter(({ reasons: [latest] }) => latest?.kind !== 'drift')
     .map(({ since, why }): Step => ({ at: since, text: why }));
-  const closed = gaps.flatMap(({ closed_at: at, job_id: job }): readonly Step[] =>
-    at === undefined ? [] : [{ at, text: 'in agreement', job, isGood: true }],
+  const closed = gaps.flatMap(({ closed_at: at }): readonly Step[] =>
+    at === undefined ? [] : [{ at, text: 'in agreement', isGood: true }],
   );
-  return [...opened, ...jobs.flatMap(stepsOf), ...closed]
+  const isSaid = state === 'ok' || statusSince === undefined || gaps.some((gap) => gap.state === 'open');
+  return [...opened, ...(isSaid ? [] : [{ at: statusSince, text: sentence }]), ...jobs.flatMap(stepsOf), ...closed]
     .filter(({ at }) => nowMs - Date.parse(at) < DAY_MS)
     .toSorted((a, b) => Date.parse(a.at) - Date.parse(b.at))
     .slice(-STEPS_MAX);

@@ -41,9 +41,13 @@ export function Findings({ findings }: { readonly findings: readonly Finding[] }
   );
 }
 
-/** What the plan does has its button beside the findings: a person here needs no command line. */
+/** Whether the plan does it, which has its button beside the findings: a person here needs no command line. */
+export function isPlanned({ fix }: Pick<Finding, 'fix'>): boolean {
+  return /^`?tally bucket (?:add|resume) /.test(fix);
+}
+
 function Remedy({ fix }: { readonly fix: string }) {
-  if (/^`?tally bucket (?:add|resume) /.test(fix)) return null;
+  if (isPlanned({ fix })) return null;
   if (pagesIn(fix).length > 1) {
     return (
       <p>

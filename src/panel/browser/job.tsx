@@ -31,7 +31,10 @@ export function JobPage({ choices: { id = '' } }: { readonly choices: Choices })
           'Job'
         ) : (
           <>
-            {jobTitle(value)} <Text>{value.bucket}</Text>
+            {jobTitle(value)}{' '}
+            <Link page="bucket" choices={{ bucket: value.bucket }}>
+              <Text>{value.bucket}</Text>
+            </Link>
           </>
         )}
       </h1>
@@ -177,12 +180,6 @@ function JobDetails({ job }: { readonly job: Job }) {
       <Details
         of={[
           ['Job', <code>{job.id}</code>],
-          [
-            'Bucket',
-            <Link page="bucket" choices={{ bucket: job.bucket }}>
-              <Text>{job.bucket}</Text>
-            </Link>,
-          ],
           ['Prefix', textOf(job.prefix)],
           ['Kind', job.mode === 'apply' ? 're-index' : 'report of differences'],
           ['Requested by', <Text>{requesterOf(job)}</Text>],

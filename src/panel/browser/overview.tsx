@@ -35,7 +35,7 @@ export function OverviewPage({ choices }: { readonly choices: Choices }) {
           <>
             <Verdict of={buckets} />
             <You of={buckets} day={day} />
-            <AtIt of={day} />
+            <AtIt of={day} without={new Set(buckets.items.filter(({ status }) => status.act !== undefined).map(({ bucket }) => bucket))} />
           </>
         )}
       </Shown>
@@ -168,11 +168,13 @@ function Row({ bucket, since, look, text, children }: RowProps) {
   );
 }
 
-/** What Tally does by itself: jobs with how far they are, and gaps with what happens next and when. */
-function AtIt({ of: day }: { readonly of: Day | undefined }) {
+/** What Tally does by itself, of the buckets `without` those that wait for a person: jobs with how far they are, and gaps with what happens next and when. */
+function AtIt({ of: day, without }: { readonly of: Day | undefined; readonly without: ReadonlySet<string> }) {
   if (day === undefined) return null;
   const jobs = day.jobs.filter((job) => !hasEnded(job) && job.state !== 'paused');
-  const gaps = day.gaps.filter(({ state, job_id: job, due_at: due }) => state === 'open' && job === undefined && due !== undefined);
+  const gaps = day.gaps.filter(
+    ({ bucket, state, job_id: job, due_at: due }) => state === 'open' && job === undefined && due !== undefined && !without.has(bucket),
+  );
   if (jobs.length + gaps.length === 0) return null;
   return (
     <section aria-labelledby="at-it-heading">
