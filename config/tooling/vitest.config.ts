@@ -8,7 +8,6 @@ const slow = [
   'apply',
   'foreign-writer',
   'ordering',
-  'overdue-tasks',
   'repaired-losses',
   'random-reindexes',
   'worker-matrix',
@@ -19,9 +18,7 @@ const slow = [
   'crash',
   'faults',
   'large-buckets',
-  'handover-repair',
   'held-deletes',
-  'lost-tasks',
   'random-faults',
   'reader-matrix',
   'true-status',
@@ -44,6 +41,7 @@ const root = new URL('../..', import.meta.url).pathname;
  * still alone at work when all others have ended, and those that wait for real time-outs run beside those that need a core.
  */
 const longestFirst = [
+  'test/pipeline/calendar/gap-years.test.ts',
   'test/deploy/deploy.test.ts',
   'test/flow/fault-matrix.test.ts',
   'test/app/openapi.test.ts',
@@ -52,7 +50,6 @@ const longestFirst = [
   'test/flow/gaps.test.ts',
   'test/adapters/aws/provision.test.ts',
   'test/flow/outage.test.ts',
-  'test/flow/shutdown.test.ts',
   'test/adapters/opensearch/contract.test.ts',
   'test/flow/panel-pages.test.ts',
   'test/docs/commands.test.ts',
@@ -120,7 +117,6 @@ const whole = [
   'flow/fault-matrix',
   'flow/gaps',
   'flow/kill',
-  'flow/outage',
   'flow/panel-pages',
   'flow/panel-search',
   'flow/panel-tour',

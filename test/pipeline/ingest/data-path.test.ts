@@ -3,7 +3,6 @@ import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { circuitsReported } from '../../support/fakes/circuits.ts';
 import { letterNotes } from '../../../src/domain/messages/dead-letter.ts';
-import { eventBridgeBody, inEnvelope } from '../../support/event-fixtures.ts';
 import {
   BUCKET,
   createIngestWorld,
@@ -23,13 +22,6 @@ const denied = new FaultError('object.denied', 'no permission');
 function routedPut(world: IngestWorld, key: string) {
   world.storage.put(BUCKET, key);
   return syntheticRecord(key, { eventTimeMs: world.clock.nowMs() });
-}
-
-/** S3's EventBridge event of a put that happened now. */
-function eventBridgePut(world: IngestWorld, key: string, etag: string) {
-  const eventTimeMs = world.clock.nowMs();
-  const object = { key, etag, sequencer: sequencerAt(eventTimeMs) };
-  return eventBridgeBody(object, { bucket: { name: BUCKET } }, { time: new Date(eventTimeMs).toISOString() });
 }
 
 const receiveCounts = (world: IngestWorld) => world.messages().map(({ receiveCount }) => receiveCount);
@@ -120,18 +112,6 @@ describe('an exact event', () => {
     expect(await world.document('k')).toMatchObject({ etag: 'etag-2', settled: true });
     expect(world.messages()).toEqual([]);
   });
-
-  it('at or below the floor is resolved instead, once the bucket record is ten seconds old at most', async () => {
-    const world = await createIngestWorld();
-    await world.send(world.put('before'));
-    await world.run(200);
-    await world.changeBucket(BUCKET, { floor: clockOfMs(world.clock.nowMs() + MINUTE_MS) });
-    await world.run(10_050);
-    await world.send(world.put('after'));
-    await world.run(200);
-    expect(world.storage.observed).toEqual([`${BUCKET}/after`]);
-    expect(world.outcomes()).toEqual(['written', 'written']);
-  });
 });
 
 describe('an inexact event', () => {
@@ -154,32 +134,6 @@ describe('an inexact event', () => {
       expect(document?.clock).toBeGreaterThanOrEqual(clockOfMs(atMs + 20_000));
       expect(world.messages()).toEqual([]);
     }
-  });
-
-  it.each([
-    ['comes through a topic', 'eventbridge', inEnvelope, { outcome: 'provisional', etag: 'etag-1' }],
-    ['is of a bucket that sends notifications', 'notification', (body: unknown) => body, { outcome: 'provisional', etag: 'etag-1' }],
-    ['comes straight from the bucket', 'eventbridge', (body: unknown) => body, { outcome: 'written', etag: 'forged' }],
-  ] as const)(
-    'is an EventBridge event that may be forged, and none that comes straight: it %s',
-    async (_what, source, wrapped, { outcome, etag }) => {
-      const world = await createIngestWorld({ bucket: { source } });
-      world.storage.put(BUCKET, 'k');
-      await world.sendBody(JSON.stringify(wrapped(eventBridgePut(world, 'k', 'forged'))));
-      await world.run(200);
-      expect(world.outcomes()).toEqual([outcome]);
-      expect(await world.document('k')).toMatchObject({ etag, settled: outcome === 'written', source: 'eventbridge' });
-    },
-  );
-
-  it('of long ago is settled at once', async () => {
-    const world = await createIngestWorld();
-    const record = routedPut(world, 'k');
-    await world.run(40_000);
-    await world.send(record);
-    await world.run(200);
-    expect(world.outcomes()).toEqual(['written']);
-    expect(await world.document('k')).toMatchObject({ settled: true });
   });
 
   it('is final once its settled write was attempted, though it is refused', async () => {

@@ -42,8 +42,6 @@ export interface TestBucket {
   ended(id: string, timeoutMs?: number): Promise<Job>;
   /** How index and bucket differ: at most ten keys of each kind; undefined when they do not. */
   difference(): Promise<unknown>;
-  /** How many documents are live. */
-  documents(): Promise<number>;
   /** Keys that a search by a prefix finds, at most 1,000. */
   search(prefix: string): Promise<readonly string[]>;
 }
@@ -140,10 +138,6 @@ function bucketOf({ name, contents, registry, store }: BucketParts): TestBucket 
       }
       if (missing.length + stale.length + found.size === 0) return undefined;
       return { missing: missing.slice(0, 10), stale: stale.slice(0, 10), phantom: [...found.keys()].slice(0, 10) };
-    },
-    async documents() {
-      await store.scan.refresh(name);
-      return store.scan.countLive(name, '');
     },
     async search(prefix) {
       const query = new URLSearchParams({ bucket: name, prefix, limit: '1000' });

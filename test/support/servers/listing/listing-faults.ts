@@ -19,14 +19,10 @@ export const faultKinds = [
   'cut-body',
   /** Says neither that more follows nor that it does not. */
   'no-end',
-  /** Says that nothing follows, and something does. */
-  'early-end',
   /** Holds no key, and says that more follows. */
   'empty',
   /** Two neighbours have changed places. */
   'swapped',
-  /** In the order of JavaScript's strings. */
-  'utf16-order',
   /** One key twice. */
   'repeated',
   /** The first page again, whatever was asked. */
@@ -40,13 +36,8 @@ export const faultSchema = z.object({
   kind: z.enum(faultKinds),
   /** Default: listings only. */
   operations: z.array(z.enum(operations)).default(['list']),
-  bucket: z.string().exactOptional(),
-  /** Only listings whose page begins at or above this key: something fails in the middle. */
-  fromKey: z.string().exactOptional(),
   /** Which part of the matching requests, by chance. Default: all. */
   share: z.number().min(0).max(1).default(1),
-  /** How many requests at most. Default: without end. */
-  times: z.number().int().positive().exactOptional(),
   status: z.number().int().default(403),
   code: z.string().default('AccessDenied'),
 });
@@ -65,46 +56,19 @@ export interface ListingRequest {
 export interface Faults {
   /** Replaces all faults. */
   set(faults: readonly Fault[]): void;
-  /** One more, after the others; what is returned removes it. */
-  add(fault: Fault): () => void;
-  /** The first fault that this request meets; it is counted. */
+  /** The first fault that this request meets. */
   meet(request: ListingRequest): ActiveFault | undefined;
 }
 
 /** Creates the faults: none. */
 export function createFaults(): Faults {
   const random = createRandom(5);
-  let active: { readonly fault: ActiveFault; left: number }[] = [];
-
-  function activeOf(fault: Fault) {
-    return { fault: faultSchema.parse(fault), left: fault.times ?? Infinity };
-  }
-
+  let active: readonly ActiveFault[] = [];
   return {
     set(faults) {
-      active = faults.map(activeOf);
+      active = faults.map((fault) => faultSchema.parse(fault));
     },
-    add(fault) {
-      const added = activeOf(fault);
-      active = [...active, added];
-      return () => {
-        active = active.filter((each) => each !== added);
-      };
-    },
-    meet(request) {
-      const met = active.find(
-        ({ fault, left }) => left > 0 && matches(fault, request) && random.integer(1, 1_000_000) <= fault.share * 1_000_000,
-      );
-      if (met !== undefined) met.left -= 1;
-      return met?.fault;
-    },
+    meet: ({ operation }) =>
+      active.find((fault) => fault.operations.includes(operation) && random.integer(1, 1_000_000) <= fault.share * 1_000_000),
   };
-}
-
-function matches(fault: ActiveFault, { operation, bucket, key }: ListingRequest): boolean {
-  return (
-    fault.operations.includes(operation) &&
-    (fault.bucket === undefined || fault.bucket === bucket) &&
-    (fault.fromKey === undefined || Buffer.compare(Buffer.from(key), Buffer.from(fault.fromKey)) >= 0)
-  );
 }

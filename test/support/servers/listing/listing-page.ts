@@ -21,7 +21,7 @@ export function renderPage(contents: Contents, request: PageRequest, fault?: Fau
   const slice = contents.slice(fault === 'restarted' ? { ...request, after: '' } : request);
   // without a prefix no key is foreign
   const entries = fault === 'foreign' && request.prefix === '' ? slice.entries : spoiltEntries(slice.entries, fault);
-  const isTruncated = fault === 'empty' || (slice.isTruncated && fault !== 'early-end');
+  const isTruncated = fault === 'empty' || slice.isTruncated;
   const encode = request.isEncoded ? urlEncoded : xmlEscaped;
   // S3 continues an empty page where it stopped, and loses nothing
   const last = fault === 'empty' ? request.after : slice.entries.at(-1)?.key;
@@ -118,7 +118,6 @@ function spoiltEntries(entries: readonly ListedEntry[], fault: FaultKind | undef
   if (fault === 'swapped') return after[0] === undefined ? entries : [...before, after[0], at, ...after.slice(1)];
   if (fault === 'repeated') return [...before, at, at, ...after];
   if (fault === 'foreign') return [...entries.slice(0, -1), { ...at, key: '\u{10ffff}foreign' }];
-  if (fault === 'utf16-order') return entries.toSorted((a, b) => (a.key < b.key ? -1 : 1));
   return entries;
 }
 

@@ -46,12 +46,8 @@ export interface ListingServer {
   removeBucket(name: string): void;
   /** Replaces all faults; of several that match the first counts. */
   setFaults(...faults: readonly Fault[]): void;
-  /** One fault more, after the others; what is returned removes it. */
-  addFault(fault: Fault): () => void;
   /** The most keys of a page, whatever is asked for, as S3 may. Default: S3's limit of 1,000. */
   setPageMax(keys: number): void;
-  /** Default: answers at once. */
-  setLatency(latency: Latency | undefined): void;
   /** Called with each request first. Where it returns true, it has answered in the place of S3, as a proxy may. */
   setForger(forger: Forger | undefined): void;
   /** Awaited before each request is answered from the contents: the moment to change them. */
@@ -152,12 +148,8 @@ export async function startListingServer({ port = 0 }: { readonly port?: number 
     },
     removeBucket: (name) => void buckets.delete(name),
     setFaults: (...wanted) => faults.set(wanted),
-    addFault: (fault) => faults.add(fault),
     setPageMax(keys) {
       pageMax = keys;
-    },
-    setLatency(wanted) {
-      latency = wanted;
     },
     setForger(wanted) {
       forger = wanted;
@@ -235,10 +227,8 @@ function interfere(fault: ActiveFault, outgoing: ServerResponse): boolean {
     case 'cut-xml':
     case 'cut-body':
     case 'no-end':
-    case 'early-end':
     case 'empty':
     case 'swapped':
-    case 'utf16-order':
     case 'repeated':
     case 'restarted':
     case 'foreign':
