@@ -90,11 +90,6 @@ const EXPIRED: Fault = {
   reason: 'the index or S3 was so slow that the answers of S3 expired before they could be written',
 };
 
-/** How many slices each turn settles at the same time, when this many turns run. */
-export function settlingMaxOf(turns: number): number {
-  return Math.max(1, Math.min(SETTLING.ofTurn, Math.floor(SETTLING.ofAll / turns)));
-}
-
 /** Creates the turn function, once for the process: all turns share its HEAD concurrency and the number of slices being settled. */
 export function createReconcileTurn(dependencies: TurnDependencies): ReconcileTurn {
   const head = createHeads({ ...dependencies, concurrency: dependencies.headConcurrency ?? HEADS_MAX });
@@ -102,7 +97,7 @@ export function createReconcileTurn(dependencies: TurnDependencies): ReconcileTu
   const settle = createSettleSlice({ ...dependencies, writeAll, head });
 
   let turns = 0;
-  const settlingMax = (): number => settlingMaxOf(turns);
+  const settlingMax = (): number => Math.max(1, Math.min(SETTLING.ofTurn, Math.floor(SETTLING.ofAll / turns)));
 
   return async function reconcileTurn(request, controls, signal) {
     signal.throwIfAborted();

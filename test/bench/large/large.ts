@@ -1,21 +1,18 @@
 /** The bench `large`: what a re-index of up to a hundred million objects asks and stores, in virtual time. */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { Option } from 'commander';
 import { runLarge, type LargeCase, type LargeResult } from '../../support/large/world.ts';
 import { keyShapes, type KeyShape } from '../../support/servers/listing/key-space.ts';
 import { commandOf, countOption, countsOption, namesOption } from '../bench-command.ts';
 import { tableText } from '../report.ts';
 
 const modes = ['first', 'unchanged'] as const;
-const turns = ['whole', 'counted'] as const;
 
 interface LargeOptions {
   readonly objects: readonly number[];
   readonly shape: readonly KeyShape[];
   readonly mode: readonly LargeCase['mode'][];
   readonly indexCores: number;
-  readonly turns: (typeof turns)[number];
 }
 
 /** The bench's command. */
@@ -23,23 +20,18 @@ export const largeBench = commandOf<LargeOptions>({
   name: 'large',
   description: 'Requests, stored records, memory and virtual time of re-indexes of large buckets.',
   options: [
-    countsOption('--objects <counts>', 'sizes of the bucket', [1_000, 100_000_000], [1_000_000, 10_000_000, 100_000_000]),
+    countsOption('--objects <counts>', 'sizes of the bucket', [1_000, 100_000_000], [1_000_000, 10_000_000]),
     namesOption('--shape <names>', 'of the keys', keyShapes, ['deep', 'prefix', 'hash']),
     namesOption('--mode <names>', 'what the index holds', modes),
     countOption('--index-cores <count>', 'of the machines of the index', [1, 1_000], 8),
-    new Option('--turns <name>', 'how keys are compared').choices(turns).default('counted'),
   ],
   help: `
 Modes: first: the index is empty; unchanged: index and bucket agree.
 Shapes: deep: folders of 100 keys within folders of 100; prefix: all keys in one
 folder far down; hash: hexadecimal digits without a pattern.
 
-Turns:
-  whole      The product compares and writes every key: some 2 µs of CPU for each
-             that agrees and 7 µs for each that is written.
-  counted    A turn makes the same requests and compares nothing, so a hundred
-             million objects take less than a minute of CPU. Jobs, parts and state
-             are the product's in both.
+The product compares and writes every key: some 2 µs of CPU for each that agrees
+and 7 µs for each that is written.
 
 Everything runs in this process and in virtual time: each request is answered from
 the numbers of its objects after the time that the real one was measured to take
@@ -51,11 +43,11 @@ object.`,
 
 async function run(options: LargeOptions, tell: (text: string) => void) {
   const cases: object[] = [];
-  const { indexCores, turns: how } = options;
+  const { indexCores } = options;
   for (const shape of options.shape) {
     for (const mode of options.mode) {
       for (const objects of options.objects) {
-        const row = await measure({ shape, mode, objects, indexCores, isHollow: how === 'counted' });
+        const row = await measure({ shape, mode, objects, indexCores });
         cases.push(row);
         tell(tableText([row]));
       }

@@ -10,7 +10,7 @@ import { createGapWorld } from '../../support/worlds/gaps.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
-const DAYS = 4;
+const DAYS = 2;
 const OBJECTS = 10_000_000;
 /** What a process compares in a second (measured). */
 const PER_S = 50_000;

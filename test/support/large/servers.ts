@@ -10,7 +10,6 @@
 import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { documentOf } from '../../../src/domain/documents/document.ts';
 import type { IndexWrite, ObjectIndex, ObjectScan, ScannedDocument } from '../../../src/pipeline/ports/object-index.ts';
-import type { IndexLoad } from '../../../src/pipeline/reindex-jobs/index-load.ts';
 import type { BucketListing } from '../../../src/pipeline/ports/storage.ts';
 import type { Random } from '../random/seeded.ts';
 import { createNumberSet, runsOf, type LargeObjects } from './objects.ts';
@@ -74,11 +73,8 @@ export interface Shared {
   readonly counted: Counted;
 }
 
-/**
- * S3's listing as one worker reads it. `own`: the worker's core, which takes the page in. `isHollow`: whole pages have their last
- * object only.
- */
-export function createLargeListing({ objects, clock, random, counted }: Shared, own: Cores, isHollow = false): BucketListing {
+/** S3's listing as one worker reads it. `own`: the worker's core, which takes the page in. */
+export function createLargeListing({ objects, clock, random, counted }: Shared, own: Cores): BucketListing {
   return {
     async page(_location, { after, limit }, signal) {
       if (limit === 1_000) counted.lists += 1;
@@ -96,10 +92,9 @@ export function createLargeListing({ objects, clock, random, counted }: Shared, 
       counted.listed += to - from;
       await own.use((to - from) * WORKER.listedMs);
       signal?.throwIfAborted();
-      const first = isHollow && limit === 1_000 ? Math.max(from, to - 1) : from;
-      const listed = Array.from({ length: to - first }, (_, index) => ({
-        key: objects.keyAt(first + index),
-        state: objects.stateAt(first + index),
+      const listed = Array.from({ length: to - from }, (_, index) => ({
+        key: objects.keyAt(from + index),
+        state: objects.stateAt(from + index),
       }));
       return { objects: listed, observedAtMs: Math.floor(sentAtMs / 1_000) * 1_000, isTruncated: to < objects.count };
     },
@@ -109,15 +104,8 @@ export function createLargeListing({ objects, clock, random, counted }: Shared, 
 export interface LargeIndex {
   /** Both ports as one worker asks them. `own`: its core. */
   portsOf(own: Cores): { readonly objects: ObjectIndex; readonly scan: ObjectScan };
-  /** The same requests by how many documents they are about, of which none is made. */
-  hollowOf(own: Cores, load: IndexLoad): HollowIndex;
   /** How many documents it has. */
   readonly size: number;
-}
-
-export interface HollowIndex {
-  scan(documents: number, signal: AbortSignal): Promise<void>;
-  write(from: number, length: number): Promise<void>;
 }
 
 /** An index of one bucket, on cores that all workers share. `isFull`: it agrees with the bucket; else it is empty. */
@@ -222,28 +210,8 @@ export function createLargeIndex({ objects, clock, counted }: Shared, cores: Cor
     },
   });
 
-  const hollowOf: LargeIndex['hollowOf'] = (own, load) => ({
-    async scan(documents, signal) {
-      counted.scans += 1;
-      counted.scanned += documents;
-      await load.measure(() => ask(INDEX.pageMs + documents * INDEX.scannedMs, signal));
-      await own.use(documents * WORKER.scannedMs);
-    },
-    async write(from, length) {
-      counted.bulks += 1;
-      await own.use(length * WORKER.writtenMs);
-      await load.measureWrite(() => ask(INDEX.bulkMs + length * INDEX.writtenMs));
-      const before = stored.size;
-      stored.addRun(from, length);
-      unshown.push({ from, length });
-      counted.written += length;
-      counted.rewritten += length - (stored.size - before);
-    },
-  });
-
   return {
     portsOf,
-    hollowOf,
     get size() {
       return isFull ? objects.count : stored.size;
     },

@@ -22,7 +22,6 @@ import { createTestCircuits } from '../fakes/circuits.ts';
 import { createRandom } from '../random/seeded.ts';
 import { reindexRequest } from '../requests.ts';
 import type { KeyShape } from '../servers/listing/key-space.ts';
-import { createHollowTurn } from './hollow-turn.ts';
 import { createLargeObjects } from './objects.ts';
 import { createLargeIndex, createLargeListing, noRequests, type Counted, type LargeIndex, type Shared } from './servers.ts';
 import { createLargeState, type StateCounted } from './state.ts';
@@ -44,8 +43,6 @@ export interface LargeCase {
   readonly mode: 'unchanged' | 'first';
   /** Of the machines of the index, all together. */
   readonly indexCores: number;
-  /** Whether keys are compared by the product's turn, or only counted (hollow-turn.ts). */
-  readonly isHollow?: boolean;
   readonly seed?: number;
   /** Called each time another hundredth of the objects was listed. */
   readonly onProgress?: (share: number) => void;
@@ -93,8 +90,7 @@ function createWorld(wanted: LargeCase, clock: Shared['clock']) {
   const index = createLargeIndex(shared, cores, mode === 'unchanged');
   const work = createWork(clock, LISTINGS);
   const stopping = new AbortController();
-  const turns = { isHollow: wanted.isHollow === true, isFull: mode === 'unchanged' };
-  const parts = { shared, state, index, work, turns, stopping: stopping.signal };
+  const parts = { shared, state, index, work, stopping: stopping.signal };
   const jobs = createReindexJobs({ state, clock, telemetry: work.telemetryOf() });
 
   /** From the request to the job's end, read as `--wait` reads it. */
@@ -136,23 +132,20 @@ interface WorldParts {
   readonly state: ReturnType<typeof createLargeState>;
   readonly index: LargeIndex;
   readonly work: Work;
-  readonly turns: { readonly isHollow: boolean; readonly isFull: boolean };
   readonly stopping: AbortSignal;
 }
 
 /** One process with the role reindex, put together as the program does it. */
-function startWorker({ shared, state, index, work, turns, stopping }: WorldParts): void {
+function startWorker({ shared, state, index, work, stopping }: WorldParts): void {
   const { clock } = shared;
   const telemetry = work.telemetryOf();
   const core: Cores = createCores(clock, 1);
   const load = createIndexLoad(clock, WRITER_LIMITS.concurrency);
   const { objects, scan } = measured(load, index.portsOf(core));
-  const listing = createLargeListing(shared, core, turns.isHollow);
+  const listing = createLargeListing(shared, core);
   const circuits = createTestCircuits({ clock, telemetry, stopped: stopping });
   const writeAll = createBackgroundWriter({ objects, clock, telemetry, circuits, limits: WRITER_LIMITS, liveIsBusy: () => false });
-  const turn = turns.isHollow
-    ? createHollowTurn({ shared, listing, index: index.hollowOf(core, load), isFull: turns.isFull })
-    : createReconcileTurn({ objects, scan, listing, storage: noStorage, writeAll, clock, telemetry, circuits });
+  const turn = createReconcileTurn({ objects, scan, listing, storage: noStorage, writeAll, clock, telemetry, circuits });
   const role = createReindexRole({
     store: { state, scan },
     listing,
