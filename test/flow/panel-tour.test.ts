@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Job } from '../../src/api/job.ts';
 import { zeroCounts } from '../../src/api/jobs.ts';
 import { RequestError } from '../../src/domain/request-error.ts';
-import { objectDocument, runningJob } from '../support/fakes/control.ts';
+import { createFakeControl, objectDocument, runningJob } from '../support/fakes/control.ts';
 import { canBrowse, createWindows, startChromium, type Window } from '../support/identity/chromium.ts';
 import { AXE_WINDOW, findingsOf } from '../support/panel/axe.ts';
 import { startFront } from '../support/servers/front.ts';
@@ -139,6 +139,33 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
     await page.getByRole('button', { name: 'Try again' }).click();
     await page.getByRole('region', { name: 'Objects found' }).waitFor();
     await broken.close();
+  });
+
+  it('asks for the facets when the results are there, and shows the results while the facets take long', async () => {
+    let answerFacets: () => void = () => undefined;
+    const asked: string[] = [];
+    const fake = createFakeControl().checked;
+    const slow = await startPanelWorld({
+      operations: {
+        searchObjects: async () => {
+          asked.push('results');
+          return { items: [objectDocument] };
+        },
+        getUsage: async (...request) => {
+          asked.push('facets');
+          await new Promise<void>((resolve) => (answerFacets = resolve));
+          return fake.getUsage(...request);
+        },
+      },
+    });
+    const { page } = await open();
+    await openPanel(page, slow.url, '?page=search&query=part');
+    await page.getByRole('region', { name: 'Objects found' }).waitFor();
+    await expect.poll(() => asked).toEqual(['results', 'facets']);
+    expect(await page.locator('.facets').count()).toBe(0);
+    answerFacets();
+    await page.locator('.facets').waitFor({ state: 'attached' });
+    await slow.close();
   });
 
   it('Bug: of a key the beginning of the folder is cut, never the name nor what differs, however wide the screen is', async () => {

@@ -6,7 +6,6 @@ import { ReindexButton } from './bucket-act.tsx';
 import { useLoaded } from './load.ts';
 import { Advice, CopyButton, type Detail, Details, Link, Shown, Size, Text, Time } from './parts.tsx';
 import type { Choices } from './place.ts';
-import { sameChoices } from './search-place.ts';
 import { copiesOf, keyParts } from './words.ts';
 
 export function ObjectPage({ choices: { bucket = '', key = '' } }: { readonly choices: Choices }) {
@@ -58,7 +57,6 @@ export function ObjectView({ bucket, name }: { readonly bucket: string; readonly
             </p>
             <Comparison of={value} />
             <MoreFacts of={value} />
-            <SameBytes of={value} />
           </>
         )}
       </Shown>
@@ -147,18 +145,5 @@ function MoreFacts({ of: { agrees, index, storage } }: { readonly of: Explanatio
         ['What to do', 'fault' in storage && storage.advice !== undefined && <Advice>{storage.advice}</Advice>],
       ]}
     />
-  );
-}
-
-/** Leads to objects with the same etag and size. */
-function SameBytes({ of: { index } }: { readonly of: Explanation }) {
-  if (index?.etag === undefined || index.size === undefined) return null;
-  return (
-    <p>
-      <Link page="search" choices={sameChoices(index.etag, index.size)}>
-        Objects with the same etag and size
-      </Link>{' '}
-      <small class="quiet">(Equal bytes may have other etags, as after a multipart upload or with KMS.)</small>
-    </p>
   );
 }

@@ -3,7 +3,7 @@ import { shellWord } from '../../domain/commands.ts';
 import type { SortField, SortOrder } from '../../domain/search/conditions.ts';
 import { addressOf, type RequestTo } from './api.ts';
 import { hrefOf, type Choices } from './place.ts';
-import { asksForDeleted, clauseOf, withClauses } from './query-text.ts';
+import { asksForDeleted, clauseOf } from './query-text.ts';
 import { zoneName } from './words.ts';
 
 const sorts = ['key', 'size', 'last_modified', 'deleted_at'] as const satisfies readonly SortField[];
@@ -78,9 +78,4 @@ export function commandOf(search: Search): string {
 export function curlOf(search: Search, isLocal: boolean): string {
   const address = shellWord(addressOf('GET /v1/objects', { query: requestOf(search) }).href);
   return isLocal ? `curl ${address}` : `curl -H "Authorization: Bearer $TALLY_API_KEY" ${address}`;
-}
-
-/** Objects whose etag and size are those of another. That does not make them duplicates, nor others different. */
-export function sameChoices(etag: string, size: number): Choices {
-  return { query: withClauses(clauseOf('etag', etag), `size=${size}`) };
 }
