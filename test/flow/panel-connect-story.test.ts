@@ -60,7 +60,7 @@ describe.skipIf(!awsEndpoint() || !canBrowse('the story of connecting in Chromiu
     await page.getByRole('button', { name: 'I have wired it myself' }).click();
     await page.getByRole('heading', { level: 1, name: `Bucket ${bucket}` }).waitFor();
 
-    await page.getByRole('link', { name: 'Connection' }).click();
+    await page.getByRole('link', { name: 'Connection', exact: true }).click();
     const settings = page.getByRole('region', { name: 'Indexing and notifications' });
     await settings.getByLabel('Topic identifier').fill(topic);
     await settings.getByRole('button', { name: 'Save…' }).click();
