@@ -30,12 +30,15 @@ export function Changes({ bucket }: { readonly bucket: string }) {
   return (
     <>
       <div class="heading">
-        <span>The latest change of each object.</span>
+        <span>
+          The latest change of each object
+          {loaded.atMs !== undefined && [', read ', <Time key="at" at={new Date(loaded.atMs).toISOString()} />]}
+        </span>
         <button type="button" class="outline small" disabled={loaded.isLoading} onClick={loaded.reload}>
           Read again
         </button>
       </div>
-      <Shown loaded={loaded} isLive>
+      <Shown loaded={loaded}>
         {({ items }) =>
           items.length === 0 ? (
             <p class="empty">Nothing was written or deleted within the last 24 hours.</p>
