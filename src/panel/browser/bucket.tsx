@@ -113,7 +113,7 @@ function ConnectionTab({ bucket, onChanged }: ConnectionProps) {
       ) : (
         <Doctor of={doctor} />
       )}
-      <Details of={factsOf(bucket, isEmbedded)} />
+      <Details of={factsOf(bucket)} />
       {!isEmbedded && <SettingsSection key={name} bucket={bucket} onSaved={onChanged} />}
       <DisconnectSection bucket={name} />
     </>
@@ -147,12 +147,10 @@ function Checked({ of, atMs = 0 }: { readonly of: Diagnosis | undefined; readonl
   );
 }
 
-function factsOf(bucket: Bucket, isEmbedded: boolean): readonly Detail[] {
+/** What the form below does not have. */
+function factsOf(bucket: Bucket): readonly Detail[] {
   const { lifecycle } = bucket;
   return [
-    ['Source', !isEmbedded && bucket.source],
-    ['Topic identifier', bucket.topic_arn !== undefined && <Text>{bucket.topic_arn}</Text>],
-    ['Enrichment', bucket.enrich],
     ['Region', bucket.region],
     ['Account', bucket.account],
     ['Versioning', plainText(bucket.versioning.status)],

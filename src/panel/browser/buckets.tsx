@@ -1,13 +1,13 @@
 /** All buckets, the worst first. */
 import { useState } from 'preact/hooks';
-import type { ShownBucket, UnconnectedBucket } from '../../api/bucket.ts';
+import type { ShownBucket } from '../../api/bucket.ts';
 import { useBuckets } from './all-buckets.ts';
 import { call } from './api.ts';
 import { Strip, StripLegend, useDay } from './at-work.tsx';
 import { bucketColumn, byUrgency, Status } from './bucket-act.tsx';
 import { Field } from './form.tsx';
 import { useLoaded } from './load.ts';
-import { type Column, Link, Shown, Size, Table, Text, Time } from './parts.tsx';
+import { type Column, Shown, Size, Table, Text, Time } from './parts.tsx';
 import { go, hrefOf } from './place.ts';
 import { may } from './session.ts';
 import { numberText } from './words.ts';
@@ -33,7 +33,7 @@ export function BucketsPage() {
         )}
       </div>
       <Shown loaded={loaded} isLive>
-        {({ items, unconnected, next }) => (
+        {({ items, next }) => (
           <>
             {items.length === 0 ? <NoBuckets mayAdd={mayAdd} /> : <Connected items={items} />}
             {next !== undefined && (
@@ -42,7 +42,6 @@ export function BucketsPage() {
                 other one.
               </p>
             )}
-            {unconnected.length > 0 && <Unconnected buckets={unconnected} mayAdd={mayAdd} />}
           </>
         )}
       </Shown>
@@ -96,38 +95,5 @@ function Connected({ items }: { readonly items: readonly ShownBucket[] }) {
         </p>
       )}
     </>
-  );
-}
-
-interface UnconnectedProps {
-  readonly buckets: readonly UnconnectedBucket[];
-  readonly mayAdd: boolean;
-}
-
-function Unconnected({ buckets, mayAdd }: UnconnectedProps) {
-  const columns: readonly Column<UnconnectedBucket>[] = [
-    ['Bucket', ({ bucket }) => <Text>{bucket}</Text>, 'row'],
-    ['Events', ({ count }) => numberText(count), 'number'],
-    ['First', ({ first_seen_at: at }) => <Time at={at} />],
-    ['Last', ({ last_seen_at: at }) => <Time at={at} />],
-    ...(mayAdd
-      ? [
-          [
-            'What to do',
-            ({ bucket }) => (
-              <Link page="add" choices={{ bucket }}>
-                Add it
-              </Link>
-            ),
-          ] as const satisfies Column<UnconnectedBucket>,
-        ]
-      : []),
-  ];
-  return (
-    <section>
-      <h2>Not connected</h2>
-      <p>Events of these buckets arrive, and Tally does not index them.</p>
-      <Table label="Buckets that are not connected" columns={columns} rows={buckets} keyOf={({ bucket }) => bucket} />
-    </section>
   );
 }

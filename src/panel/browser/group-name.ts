@@ -1,8 +1,7 @@
 /** What groups of objects are called. */
-export const groups = ['folder', 'class', 'extension', 'size', 'age'] as const;
-export type GroupBy = (typeof groups)[number];
+type GroupBy = 'folder' | 'class' | 'extension' | 'size' | 'age' | 'bucket';
 
-export const groupNames: Readonly<Record<GroupBy | 'bucket', string>> = {
+export const groupNames: Readonly<Record<GroupBy, string>> = {
   folder: 'Folder',
   class: 'Storage class',
   extension: 'Extension',
@@ -12,7 +11,7 @@ export const groupNames: Readonly<Record<GroupBy | 'bucket', string>> = {
 };
 
 /** A group in words: what is in it, without what is in the ones before. */
-export function groupText(by: GroupBy | 'bucket', name: string): string {
+export function groupText(by: GroupBy, name: string): string {
   if (by === 'age') return ageTexts[name] ?? name;
   if (by !== 'size') return name;
   return name === 'larger' ? '10 GiB and more' : `below ${name.replace(/([KMG])$/, ' $1iB')}`;

@@ -9,7 +9,7 @@ import { useLoaded } from './load.ts';
 import { announce, type Column, Details, Link, Shown, Table, Text, Time } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
 import { may } from './session.ts';
-import { countText, durationText, numberText, plainText, sizeText } from './words.ts';
+import { countText, numberText, plainText } from './words.ts';
 
 /** A person who watches sees each step; a job lasts minutes to hours. */
 const REFRESH_MS = 2_000;
@@ -167,36 +167,17 @@ function AllowDialog({ job, onClose }: { readonly job: Job; readonly onClose: ()
   );
 }
 
-const timeOf = (at: string | undefined) => at !== undefined && <Time at={at} />;
-const textOf = (text: string | undefined) => text !== undefined && text !== '' && <Text>{text}</Text>;
-const positive = (value: number | undefined, show: (value: number) => string) => value !== undefined && value > 0 && show(value);
-
-function JobDetails({ job }: { readonly job: Job }) {
-  const { counts, phase } = job;
-  const { bytes_listed: bytes = 0, ...numbers } = counts ?? {};
+function JobDetails({ job: { id, prefix, created_at: created, finished_at: finished, ...job } }: { readonly job: Job }) {
   return (
-    <details>
-      <summary>More about this job</summary>
-      <Details
-        of={[
-          ['Job', <code>{job.id}</code>],
-          ['Prefix', textOf(job.prefix)],
-          ['Kind', job.mode === 'apply' ? 're-index' : 'report of differences'],
-          ['Requested by', <Text>{requesterOf(job)}</Text>],
-          ['Created', timeOf(job.created_at)],
-          ['Started', timeOf(job.started_at)],
-          ['Ended', timeOf(job.finished_at)],
-          ['Waits until', phase === 'waiting' && timeOf(job.waits_until)],
-          ['Covers changes before', timeOf(job.covers_before)],
-          ['Speed', positive(job.objects_per_s, (value) => `${numberText(Math.round(value))} objects/s`)],
-          ['Paused for', positive(job.paused_ms, (ms) => durationText(ms / 1_000))],
-          ['Compared up to', textOf(job.cursor)],
-          ['Cost of S3 requests', positive(job.cost_usd, (usd) => `about $${usd.toFixed(4)}`)],
-          ...Object.entries(numbers).map(([name, value]) => [plainText(name), numberText(value)] as const),
-          ['bytes listed', counts && sizeText(bytes)],
-        ]}
-      />
-    </details>
+    <Details
+      of={[
+        ['Prefix', prefix !== '' && <Text>{prefix}</Text>],
+        ['Requested by', <Text>{requesterOf(job)}</Text>],
+        ['Created', <Time at={created} />],
+        ['Ended', finished !== undefined && <Time at={finished} />],
+        ['Job', <code>{id}</code>],
+      ]}
+    />
   );
 }
 

@@ -1,8 +1,7 @@
-/** What a bucket uses: objects and bytes by folder, one level after another, or by class, extension, size or age. */
+/** What a bucket uses: objects and bytes by folder, one level after another. */
 import { call, type AnswerTo } from './api.ts';
-import { groupNames, groups, groupText, type GroupBy } from './group-name.ts';
 import { useLoaded } from './load.ts';
-import { Link, Shown, Size, Table, Tabs, Text } from './parts.tsx';
+import { type Column, Link, Shown, Size, Table, Text } from './parts.tsx';
 import type { Choices } from './place.ts';
 import { clauseOf, withClauses } from './query-text.ts';
 import { countText, numberText } from './words.ts';
@@ -12,8 +11,8 @@ type Group = Usage['by'][number]['groups'][number];
 
 /** As the index knows folders. */
 const LEVELS = 8;
-/** A person reads no more groups. */
-const GROUPS_MAX = 200;
+/** A person reads no more folders. */
+const FOLDERS_MAX = 200;
 
 const isTooDeep = (prefix: string): boolean => prefix.split('/').length > LEVELS;
 
@@ -24,59 +23,42 @@ interface Folder {
 }
 
 /** Reads a folder. One whose only content is another folder is passed through. */
-async function readUsage(bucket: string, by: GroupBy, first: string, signal: AbortSignal): Promise<Folder> {
+async function readFolder(bucket: string, first: string, signal: AbortSignal): Promise<Folder> {
   for (let prefix = first; ;) {
-    const usage = await call('GET /v1/usage', { query: { bucket, prefix, by, limit: GROUPS_MAX } }, signal);
+    const usage = await call('GET /v1/usage', { query: { bucket, prefix, by: 'folder', limit: FOLDERS_MAX } }, signal);
     const [group, ...others] = usage.by[0]?.groups ?? [];
-    const only = by === 'folder' && others.length === 0 ? group?.name : undefined;
+    const only = others.length === 0 ? group?.name : undefined;
     if (only === undefined || only === prefix || isTooDeep(only)) return { prefix, usage };
     prefix = only;
   }
 }
 
+/** A search for the objects of a folder. */
+function queryOf(bucket: string, prefix: string): string {
+  return withClauses(clauseOf('bucket', bucket), prefix === '' ? '' : clauseOf('prefix', prefix));
+}
+
 /** A tab of the page of a bucket. */
-export function BucketUsage({ choices }: { readonly choices: Choices }) {
-  const { bucket = '', prefix: asked = '' } = choices;
-  const by = groups.find((each) => each === choices['by']) ?? 'folder';
-  const loaded = useLoaded(`usage ${JSON.stringify([bucket, asked, by])}`, (signal) => readUsage(bucket, by, asked, signal));
+export function BucketUsage({ choices: { bucket = '', prefix: asked = '' } }: { readonly choices: Choices }) {
+  const loaded = useLoaded(`usage ${JSON.stringify([bucket, asked])}`, (signal) => readFolder(bucket, asked, signal));
   const prefix = loaded.value?.prefix ?? asked;
-  const query = withClauses(clauseOf('bucket', bucket), prefix === '' ? '' : clauseOf('prefix', prefix));
   return (
     <>
       <div class="heading">
-        <Breadcrumbs bucket={bucket} prefix={prefix} by={by} />
-        <Tabs
-          label="Group by"
-          of={groups.map((each) => [groupNames[each], 'bucket', { bucket, prefix, by: each === 'folder' ? '' : each }, each === by])}
-        />
-        <Link page="search" choices={{ query }}>
+        <Breadcrumbs bucket={bucket} prefix={prefix} />
+        <Link page="search" choices={{ query: queryOf(bucket, prefix) }}>
           List the objects
         </Link>
       </div>
       <Shown loaded={loaded} busy="Adding up…">
-        {({
-          usage: {
-            objects,
-            bytes,
-            by: [grouping],
-          },
-        }) => (
+        {({ usage }) => (
           <>
             <p>
               <strong>
-                {countText(objects, 'object')}, <Size bytes={bytes} />
+                {countText(usage.objects, 'object')}, <Size bytes={usage.bytes} />
               </strong>
             </p>
-            {objects === 0 ? (
-              <p class="empty">The index has no object here.</p>
-            ) : (
-              <Groups groups={grouping?.groups ?? []} by={by} bucket={bucket} prefix={prefix} query={query} />
-            )}
-            {grouping?.others !== undefined && (
-              <p class="quiet">
-                Smaller groups together: {countText(grouping.others.objects, 'object')}, <Size bytes={grouping.others.bytes} />.
-              </p>
-            )}
+            <Folders of={usage.by[0]} bucket={bucket} prefix={prefix} />
           </>
         )}
       </Shown>
@@ -87,18 +69,16 @@ export function BucketUsage({ choices }: { readonly choices: Choices }) {
 interface PlaceProps {
   readonly bucket: string;
   readonly prefix: string;
-  readonly by: GroupBy;
 }
 
-function Breadcrumbs({ bucket, prefix, by }: PlaceProps) {
+function Breadcrumbs({ bucket, prefix }: PlaceProps) {
   const names = prefix.match(/[^/]*\/|[^/]+$/g) ?? [];
-  const to = (index: number): Choices => ({ bucket, prefix: names.slice(0, index).join(''), by: by === 'folder' ? '' : by });
   return (
     <nav aria-label="Folders above">
       <ol class="breadcrumbs">
         {[bucket, ...names].map((name, index) => (
           <li key={index}>
-            <Link page="bucket" choices={to(index)} isCurrent={index === names.length}>
+            <Link page="bucket" choices={{ bucket, prefix: names.slice(0, index).join('') }} isCurrent={index === names.length}>
               <FolderName>{name}</FolderName>
             </Link>
           </li>
@@ -113,54 +93,45 @@ function FolderName({ children }: { readonly children: string }) {
   return children === '/' ? <em>(no name)/</em> : <Text>{children}</Text>;
 }
 
-interface GroupsProps extends PlaceProps {
-  readonly groups: readonly Group[];
-  /** Finds the objects that are grouped. */
-  readonly query: string;
-}
-
-/** The largest first; sizes and ages in their own order. */
-function Groups({ groups: found, query, ...at }: GroupsProps) {
-  const { by } = at;
-  const most = found.reduce((sum, { bytes }) => Math.max(sum, bytes), 1);
-  const isOrdered = by === 'age' || by === 'size';
+/** The largest first. */
+function Folders({ of, bucket, prefix }: PlaceProps & { readonly of: Usage['by'][number] | undefined }) {
+  const { groups = [], others } = of ?? {};
+  const most = groups.reduce((sum, { bytes }) => Math.max(sum, bytes), 1);
+  const columns: readonly Column<Group>[] = [
+    ['Folder', ({ name }) => <FolderLink bucket={bucket} prefix={prefix} name={name} />, 'row'],
+    ['Objects', ({ objects }) => numberText(objects), 'number'],
+    ['Bytes', ({ bytes }) => <Size bytes={bytes} />, 'number'],
+    // the number beside it says the same in words
+    ['Share', ({ bytes }) => <progress aria-hidden="true" value={bytes} max={most} />],
+  ];
   return (
-    <Table
-      label="Objects and bytes"
-      columns={[
-        [groupNames[by], (group) => <GroupName of={group} query={query} at={at} />, 'row'],
-        ['Objects', ({ objects }) => numberText(objects), 'number'],
-        ['Bytes', ({ bytes }) => <Size bytes={bytes} />, 'number'],
-        // the number beside it says the same
-        ['Share', ({ bytes }) => <progress aria-hidden="true" value={bytes} max={most} />],
-      ]}
-      rows={isOrdered ? found : found.toSorted((a, b) => b.bytes - a.bytes)}
-      keyOf={({ name }) => name ?? ''}
-    />
+    <>
+      <Table
+        label="Objects and bytes"
+        columns={columns}
+        rows={groups.toSorted((a, b) => b.bytes - a.bytes)}
+        keyOf={({ name }) => name ?? ''}
+      />
+      {others !== undefined && (
+        <p class="quiet">
+          Smaller folders together: {countText(others.objects, 'object')}, <Size bytes={others.bytes} />.
+        </p>
+      )}
+    </>
   );
 }
 
-interface NameProps {
-  readonly of: Group;
-  readonly query: string;
-  readonly at: PlaceProps;
-}
-
-/** The name of a group, which leads into the folder, or to the objects of the group. */
-function GroupName({ of: { name, filter }, query, at: { bucket, prefix, by } }: NameProps) {
-  if (name === undefined) return <em>{by === 'folder' ? 'in this folder itself' : `no ${groupNames[by].toLowerCase()}`}</em>;
-  if (by === 'folder' && !isTooDeep(name)) {
-    return (
-      <Link page="bucket" choices={{ bucket, prefix: name }} isRow>
-        <FolderName>{name.slice(prefix.lastIndexOf('/') + 1)}</FolderName>
-      </Link>
-    );
-  }
-  const text = <Text>{by === 'folder' ? name.slice(prefix.lastIndexOf('/') + 1) : groupText(by, name)}</Text>;
-  if (filter === undefined) return text;
-  return (
-    <Link page="search" choices={{ query: withClauses(query, filter) }} isRow>
-      {text}
+/** Leads into the folder, or to its objects where the index knows no folders below it. */
+function FolderLink({ bucket, prefix, name }: PlaceProps & { readonly name: string | undefined }) {
+  if (name === undefined) return <em>in this folder itself</em>;
+  const shown = <FolderName>{name.slice(prefix.lastIndexOf('/') + 1)}</FolderName>;
+  return isTooDeep(name) ? (
+    <Link page="search" choices={{ query: queryOf(bucket, name) }} isRow>
+      {shown}
+    </Link>
+  ) : (
+    <Link page="bucket" choices={{ bucket, prefix: name }} isRow>
+      {shown}
     </Link>
   );
 }

@@ -39,7 +39,7 @@ export const panelPages: readonly PanelPage[] = [
     callers: everyone,
     dialogs: [{ opener: /^Re-Index and Repair/ }],
   },
-  { name: 'bucket', choices: { bucket: 'photos', by: 'size' }, heading: 'Bucket photos', callers: everyone },
+  { name: 'bucket', choices: { bucket: 'photos', prefix: 'a/' }, heading: 'Bucket photos', callers: everyone },
   { name: 'bucket', choices: { bucket: 'photos', tab: 'changes' }, heading: 'Bucket photos', callers: everyone },
   {
     name: 'bucket',
