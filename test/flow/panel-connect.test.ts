@@ -43,6 +43,7 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
     bucket: watched,
     /** The bucket is not connected before it is added. */
     isNew: false,
+    isEmbedded: false,
     plan: hostilePlan,
     connections: [] as ConnectionView[],
     findings: [healable] as Diagnosis['findings'],
@@ -62,6 +63,7 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
           listBuckets: async () => ({ items: [now.bucket], unconnected: [] }),
           planBucket: async ({ params, query }) => {
             noted.push(['planBucket', { params, query }]);
+            if (now.isEmbedded) throw new RequestError('connect.embedded', 'the embedded bucket sends its events by itself');
             return { ...now.plan, connected: !now.isNew };
           },
           addBucket: async ({ body }) => {
@@ -148,6 +150,16 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
         .waitFor();
     }
     expect(noted.filter(([name]) => name !== 'planBucket')).toEqual([]);
+  });
+
+  it('Bug: says of the embedded S3 in a grey line that there is nothing to connect, and adds the bucket', async () => {
+    now.isNew = true;
+    now.isEmbedded = true;
+    const { page } = await open('?page=add&bucket=photos');
+    await page.locator('p.quiet', { hasText: 'there is nothing to connect' }).waitFor();
+    expect(await page.getByRole('alert').count()).toBe(0);
+    await page.getByRole('button', { name: 'Add it' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Bucket photos' }).waitFor();
   });
 
   it('offers what goes around an overlap, and applies nothing that is blocked', async () => {

@@ -27,6 +27,9 @@ const partTexts: Readonly<Record<PlanView['changes'][number]['part'], string>> =
   notification: 'the notification configuration of the bucket',
 };
 
+/** Of buckets that need no parts in AWS. */
+const EMBEDDED = 'connect.embedded';
+
 interface ApplyParts {
   readonly request: (isFirst: boolean) => Promise<ConnectionView>;
   readonly onWaiting: (waitingFor: string) => void;
@@ -93,7 +96,7 @@ export function PlanStep({ bucket, wish, apply, request, record, connected, onSo
       <Waiting of={waitingFor} />
       <div class="actions">
         {plan !== undefined && <ApplyButton plan={plan} text={apply} isReading={isLoading} act={follow} />}
-        {!isWaiting && <OtherActs record={record} isReading={isLoading} reload={reload} />}
+        {!isWaiting && <OtherActs record={record} problem={problem} isReading={isLoading} reload={reload} />}
         <button type="button" class="outline" onClick={onClose}>
           {isWaiting ? 'Close' : 'Cancel'}
         </button>
@@ -103,21 +106,25 @@ export function PlanStep({ bucket, wish, apply, request, record, connected, onSo
 }
 
 interface OtherProps extends Pick<PlanStepProps, 'record'> {
+  readonly problem: Problem | undefined;
   readonly isReading: boolean;
   readonly reload: () => void;
 }
 
-function OtherActs({ record, isReading, reload }: OtherProps) {
+function OtherActs({ record, problem, isReading, reload }: OtherProps) {
+  const isEmbedded = problem?.code === EMBEDDED;
   return (
     <>
       {record !== undefined && (
         <Act act={record.act} look="outline">
-          {record.text}
+          {isEmbedded ? 'Add it' : record.text}
         </Act>
       )}
-      <button type="button" class="outline" disabled={isReading} onClick={reload}>
-        Read AWS again
-      </button>
+      {!isEmbedded && (
+        <button type="button" class="outline" disabled={isReading} onClick={reload}>
+          Read AWS again
+        </button>
+      )}
     </>
   );
 }
@@ -133,7 +140,7 @@ function Waiting({ of }: { readonly of: string | undefined }) {
 
 function NoPlan({ problem, retry }: { readonly problem: Problem | undefined; readonly retry: () => void }) {
   if (problem === undefined) return null;
-  if (problem.code !== 'connect.embedded') return <Failure problem={problem} retry={retry} />;
+  if (problem.code !== EMBEDDED) return <Failure problem={problem} retry={retry} />;
   return <p class="quiet">The embedded S3 sends the events of its buckets by itself: there is nothing to connect.</p>;
 }
 
