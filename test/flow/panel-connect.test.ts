@@ -265,17 +265,6 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
     expect(lastOf('startReindex')).toMatchObject({ body: { repair: true } });
   });
 
-  it('copies the fix of a finding as it is', async () => {
-    const { page, context } = await open(TAB);
-    await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: world.url });
-    await page.getByRole('button', { name: 'Copy the fix' }).click();
-    await expect.poll(() => page.evaluate('navigator.clipboard.readText()')).toBe(healable.fix);
-    now.findings = [];
-    await page.getByRole('button', { name: 'Check again' }).click();
-    await page.getByText('In order').waitFor();
-    expect(await page.getByRole('button', { name: 'Copy the fix' }).count()).toBe(0);
-  });
-
   it('says what is left in AWS after a bucket is disconnected', async () => {
     const { page } = await open(TAB);
     await page.getByRole('button', { name: 'Disconnect…' }).click();

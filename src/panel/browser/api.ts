@@ -9,11 +9,9 @@ export type AnswerTo<K extends Key> = AnswerOf<(typeof contract)[K]>;
 
 /** An operation of the control plane ends within 30 s. */
 const ANSWER_MAX_MS = 40_000;
-/** People begin to wonder after some seconds. */
-const SLOW_MS = 4_000;
 
-/** How the registry answers. */
-export const connection = observed<'fine' | 'slow' | 'lost'>('fine');
+/** Whether the registry could not be reached when it was last asked. */
+export const isAway = observed(false);
 /** Counts how often the registry answered again after it could not be reached: what is shown is read again then. */
 export const returned = observed(0);
 /** Whether the last answer about it shows that the person has no session. */
@@ -57,19 +55,16 @@ export async function readiness(signal: AbortSignal): Promise<AnswerTo<'GET /rea
 
 /** Sends a request. Throws a Problem if no answer comes, or the reason of the signal. */
 async function send(key: Key, request: AnyRequest, signal?: AbortSignal): Promise<Response> {
-  const slow = setTimeout(() => connection.set('slow'), SLOW_MS);
   try {
     const response = await fetch(addressOf(key, request), { ...messageOf(key, request), signal: limited(signal) });
-    const wasLost = connection.read() === 'lost';
-    connection.set('fine');
-    if (wasLost) returned.set(returned.read() + 1);
+    const wasAway = isAway.read();
+    isAway.set(false);
+    if (wasAway) returned.set(returned.read() + 1);
     return response;
   } catch (error) {
     if (signal?.aborted === true) throw error;
-    connection.set('lost');
+    isAway.set(true);
     throw new Problem('the registry cannot be reached', 'registry.unreachable');
-  } finally {
-    clearTimeout(slow);
   }
 }
 

@@ -4,10 +4,8 @@ import { call, type AnswerTo, type RequestTo } from './api.ts';
 import { facts } from './facts.ts';
 import { Chosen, Select } from './form.tsx';
 import { usePages } from './load.ts';
-import { useObserved } from './observed.ts';
 import { type Column, Details, Listed, Table, Text, Time } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
-import { zone } from './words.ts';
 
 type Query = NonNullable<RequestTo<'GET /v1/admin/audit'>['query']>;
 type Entry = AnswerTo<'GET /v1/admin/audit'>['items'][number];
@@ -45,29 +43,16 @@ const acts: Readonly<Record<AuditEvent, string>> = {
   UserEnable: 'enabled a user',
 };
 
-/** The beginning of a day in the zone in which times are shown. */
-function momentOf(day: string, addDays = 0): string {
-  const at = zone.read() === 'utc' ? new Date(`${day}T00:00:00Z`) : new Date(`${day}T00:00:00`);
-  // a day of UTC has 24 hours, whatever clocks do in the zone of the browser
-  if (zone.read() === 'utc') at.setUTCDate(at.getUTCDate() + addDays);
-  else at.setDate(at.getDate() + addDays);
-  // the registry says what is wrong with a day that is none
-  return Number.isNaN(at.getTime()) ? day : at.toISOString();
-}
-
-function queryOf({ from = '', to = '', email = '', event }: Choices): Query {
+function queryOf({ day = '', email = '', event }: Choices): Query {
   const known = facts.auditEvents.find((each) => each === event);
   return {
-    ...(from !== '' && { from: momentOf(from) }),
-    // the last day is included
-    ...(to !== '' && { to: momentOf(to, 1) }),
+    ...(day !== '' && { date: day.replaceAll('-', '/') }),
     ...(email !== '' && { email }),
     ...(known !== undefined && { event: known }),
   };
 }
 
 export function AuditPage({ choices }: { readonly choices: Choices }) {
-  useObserved(zone);
   const query = queryOf(choices);
   const found = usePages<Entry>(`audit ${JSON.stringify(query)}`, (cursor, signal) =>
     call('GET /v1/admin/audit', { query: { ...query, ...(cursor !== undefined && { cursor }) } }, signal),
@@ -77,8 +62,7 @@ export function AuditPage({ choices }: { readonly choices: Choices }) {
     <>
       <h1>Audit</h1>
       <div class="filters">
-        <Chosen label="From" type="date" value={choices['from'] ?? ''} onChosen={set('from')} />
-        <Chosen label="To" type="date" value={choices['to'] ?? ''} onChosen={set('to')} />
+        <Chosen label="Day (UTC)" type="date" value={choices['day'] ?? ''} onChosen={set('day')} />
         <Chosen label="E-mail address" value={choices['email'] ?? ''} onChosen={set('email')} />
         <Select
           label="Act"

@@ -1,7 +1,7 @@
 /** The page of each address. Its script is loaded when it is first shown, so that none of them waits for the others. */
 import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useErrorBoundary, useState } from 'preact/hooks';
-import { connection, Problem, problemFrom, returned } from './api.ts';
+import { isAway, Problem, problemFrom, returned } from './api.ts';
 import { useObserved } from './observed.ts';
 import { Busy, Failure, Link } from './parts.tsx';
 import { factsOf, type Choices, type PageName, type Place } from './place.ts';
@@ -33,7 +33,7 @@ export async function loadPage(page: PageName): Promise<void> {
   try {
     views.set(page, await loaders[page]());
   } catch {
-    connection.set('lost');
+    isAway.set(true);
     throw new Problem('this page could not be loaded', 'page.not-loaded', {
       advice: 'Load the address again: the registry may be another version by now.',
     });

@@ -2,7 +2,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { printable } from '../../domain/printable.ts';
 import type { SessionAnswer } from '../../api/login.ts';
-import { addressOf, call, connection, problemFrom, returned, sessionEnded, type Problem } from './api.ts';
+import { addressOf, call, isAway, problemFrom, returned, sessionEnded, type Problem } from './api.ts';
 import { useLoaded, visible } from './load.ts';
 import { useObserved } from './observed.ts';
 import { Guarded, loadPage, Page } from './pages.tsx';
@@ -18,7 +18,7 @@ const RETRY_MS = 3_000;
 export function Shell() {
   const known = useObserved(session);
   const hasEnded = useObserved(sessionEnded);
-  const isLost = useObserved(connection) === 'lost';
+  const isLost = useObserved(isAway);
   async function read(signal: AbortSignal): Promise<SessionAnswer> {
     const value = await call('GET /v1/session', {}, signal);
     session.set(value);
@@ -203,13 +203,11 @@ function Banners() {
 }
 
 function ConnectionBanner() {
-  const answers = useObserved(connection);
   return (
     <div role="status">
-      {answers === 'lost' && (
+      {useObserved(isAway) && (
         <p class="banner">The registry cannot be reached. What is shown may be old; the page continues as soon as it answers.</p>
       )}
-      {answers === 'slow' && <p class="banner">The registry takes long to answer.</p>}
     </div>
   );
 }
