@@ -120,9 +120,9 @@ const exitCode = await runCli(process.argv.slice(2), {
     const { readDeadLetterArns } = await import('./app/core.ts');
     return readDeadLetterArns(settings, aws);
   },
-  openQueuePair: async (settings, aws) => {
-    const { openQueuePair } = await import('./app/core.ts');
-    return openQueuePair(settings, aws);
+  openSetup: async (settings, aws) => {
+    const { openSetup } = await import('./app/core.ts');
+    return openSetup(settings, aws);
   },
   readText: readTextFile,
   serve,

@@ -11,13 +11,23 @@ locals {
   # The names are fixed, so that a plan shows whole policies before anything exists.
   bucket_events_arn = "arn:${local.partition}:sqs:${local.region}:${local.account}:${var.name}-bucket-events"
   dead_letters_arn  = "arn:${local.partition}:sqs:${local.region}:${local.account}:${var.name}-dead-letters"
+
+  # The owner follows from the queue, as with `tally setup`, so either finds what the other has made.
+  owner        = sha256("tally ${local.bucket_events_arn}")
+  installation = coalesce(var.installation, substr(local.owner, 0, 8))
+  registry     = substr(local.owner, 8, 32)
+  mark         = "tally-${local.installation}-${substr(local.registry, 0, 8)}"
+  tags         = merge(var.tags, { "tally:installation" = local.installation, "tally:registry" = local.registry })
+  topic_arns = {
+    events = "arn:${local.partition}:sns:${local.region}:${local.account}:tally-${local.installation}-events"
+    routed = "arn:${local.partition}:sns:${local.region}:${local.account}:tally-${local.installation}-routed"
+  }
 }
 
 ################################################################################
-# Queues
+# What all buckets share, as `tally setup` makes it
 ################################################################################
 
-# both as `tally queue create` makes them
 resource "aws_sqs_queue" "dead_letters" {
   name                       = "${var.name}-dead-letters"
   message_retention_seconds  = 1209600
@@ -26,7 +36,7 @@ resource "aws_sqs_queue" "dead_letters" {
   delay_seconds              = 0
   kms_master_key_id          = var.kms_key_arn
   sqs_managed_sse_enabled    = var.kms_key_arn == null ? true : null
-  tags                       = var.tags
+  tags                       = local.tags
 
   # no other queue may move its messages here
   redrive_allow_policy = jsonencode({
@@ -43,7 +53,7 @@ resource "aws_sqs_queue" "bucket_events" {
   delay_seconds              = 0
   kms_master_key_id          = var.kms_key_arn
   sqs_managed_sse_enabled    = var.kms_key_arn == null ? true : null
-  tags                       = var.tags
+  tags                       = local.tags
 
   # a message that waits for an object or an outage is received again, and must not be given up for that
   redrive_policy = jsonencode({
@@ -71,25 +81,80 @@ resource "aws_sqs_queue_policy" "this" {
         Resource  = each.key
         Condition = { Bool = { "aws:SecureTransport" = "false" } }
       },
-      # the topics that `tally bucket add` makes for buckets with another source, if the name is tally
       {
-        Sid       = "TopicsWithThePrefix"
+        Sid       = "${local.mark}-topics"
         Effect    = "Allow"
         Principal = { Service = "sns.amazonaws.com" }
         Action    = "sqs:SendMessage"
         Resource  = each.key
-        Condition = { ArnLike = { "aws:SourceArn" = "arn:${local.partition}:sns:*:${local.account}:${var.name}-*" } }
+        Condition = { ArnLike = { "aws:SourceArn" = "arn:${local.partition}:sns:*:${local.account}:tally-${local.installation}-*" } }
       },
       {
-        Sid       = "RulesWithThePrefix"
+        Sid       = "${local.mark}-rules"
         Effect    = "Allow"
         Principal = { Service = "events.amazonaws.com" }
         Action    = "sqs:SendMessage"
         Resource  = each.key
-        Condition = { ArnLike = { "aws:SourceArn" = "arn:${local.partition}:events:*:${local.account}:rule/${var.name}-*" } }
+        Condition = { ArnLike = { "aws:SourceArn" = "arn:${local.partition}:events:*:${local.account}:rule/tally-${local.installation}-*" } }
       },
     ]
   })
+}
+
+resource "aws_sns_topic" "this" {
+  for_each = local.topic_arns
+
+  name = "tally-${local.installation}-${each.key}"
+  tags = local.tags
+}
+
+resource "aws_sns_topic_policy" "events" {
+  arn = aws_sns_topic.this["events"].arn
+
+  policy = jsonencode({
+    Version = "2012-10-17"
+    Statement = [
+      {
+        Sid       = local.mark
+        Effect    = "Allow"
+        Principal = { Service = "s3.amazonaws.com" }
+        Action    = "sns:Publish"
+        Resource  = local.topic_arns.events
+        Condition = { StringEquals = { "aws:SourceAccount" = local.account }, ArnLike = { "aws:SourceArn" = "arn:${local.partition}:s3:::*" } }
+      },
+    ]
+  })
+}
+
+resource "aws_sns_topic_policy" "routed" {
+  arn = aws_sns_topic.this["routed"].arn
+
+  # without a Condition: SNS supports none for EventBridge
+  policy = jsonencode({
+    Version = "2012-10-17"
+    Statement = [
+      {
+        Sid       = local.mark
+        Effect    = "Allow"
+        Principal = { Service = "events.amazonaws.com" }
+        Action    = "sns:Publish"
+        Resource  = local.topic_arns.routed
+      },
+    ]
+  })
+}
+
+resource "aws_sns_topic_subscription" "this" {
+  for_each = aws_sns_topic.this
+
+  topic_arn = each.value.arn
+  protocol  = "sqs"
+  endpoint  = aws_sqs_queue.bucket_events.arn
+
+  redrive_policy = jsonencode({ deadLetterTargetArn = aws_sqs_queue.dead_letters.arn })
+
+  # SNS delivers only what the queue admits
+  depends_on = [aws_sqs_queue_policy.this]
 }
 
 ################################################################################
@@ -99,8 +164,8 @@ resource "aws_sqs_queue_policy" "this" {
 resource "aws_cloudwatch_event_rule" "this" {
   for_each = var.buckets
 
-  # a rule has at most 64 characters, and a bucket may have 63
-  name        = length("${var.name}-${each.value}") <= 64 ? "${var.name}-${each.value}" : "${var.name}-${substr(sha256(each.value), 0, 16)}"
+  # the queue admits rules of this beginning. A name has at most 64 characters, and a bucket may have 63
+  name        = length(each.value) <= 49 ? "tally-${local.installation}-${each.value}" : "tally-${local.installation}-${substr(sha256(each.value), 0, 16)}"
   description = "Events of the bucket ${each.value} to Tally"
   tags        = var.tags
 

@@ -13,6 +13,11 @@ output "dead_letter_queue_arn" {
   value       = aws_sqs_queue.dead_letters.arn
 }
 
+output "installation" {
+  description = "The name of the installation, with which the names of topics and rules begin."
+  value       = local.installation
+}
+
 output "role_arn" {
   description = "The ARN of the role of Tally, for serviceAccount.roleArn of the Helm chart or the task role of ECS."
   value       = aws_iam_role.this.arn

@@ -1,4 +1,4 @@
-# Written by `npm run docs` from the permissions that `tally iam-policy --source eventbridge` prints.
+# Written by `npm run docs` from the permissions that `tally iam-policy` prints for the sources notification and eventbridge.
 locals {
   permissions = concat(
     [
@@ -15,10 +15,34 @@ locals {
         Resource = [local.bucket_events_arn, local.dead_letters_arn]
       },
       {
+        Sid      = "KnowTheInstallation"
+        Effect   = "Allow"
+        Action   = ["sqs:ListQueueTags"]
+        Resource = [local.bucket_events_arn]
+      },
+      {
         Sid      = "FindTheDeadLetterQueue"
         Effect   = "Allow"
         Action   = ["sqs:GetQueueUrl"]
         Resource = [local.dead_letters_arn]
+      },
+      {
+        Sid      = "ConfirmSubscriptions"
+        Effect   = "Allow"
+        Action   = ["sns:ConfirmSubscription"]
+        Resource = ["arn:${local.partition}:sns:${local.region}:${local.account}:tally-*-*"]
+      },
+      {
+        Sid      = "ReadTopics"
+        Effect   = "Allow"
+        Action   = ["sns:GetTopicAttributes", "sns:ListSubscriptionsByTopic"]
+        Resource = ["arn:${local.partition}:sns:${local.region}:${local.account}:tally-*-*"]
+      },
+      {
+        Sid      = "ReadSubscriptions"
+        Effect   = "Allow"
+        Action   = ["sns:GetSubscriptionAttributes"]
+        Resource = ["arn:${local.partition}:sns:${local.region}:${local.account}:tally-*-*"]
       },
       {
         Sid      = "ReadRules"
@@ -31,6 +55,12 @@ locals {
         Effect   = "Allow"
         Action   = ["events:ListRules"]
         Resource = ["*"]
+      },
+      {
+        Sid      = "ProbeTopics"
+        Effect   = "Allow"
+        Action   = ["sns:Publish"]
+        Resource = ["arn:${local.partition}:sns:${local.region}:${local.account}:tally-*-*"]
       },
     ],
     # a statement without a resource would be refused

@@ -1,11 +1,22 @@
 variable "name" {
-  description = "The first word of every queue, rule and policy. Use another one for each installation of Tally."
+  description = "The first word of the queues and the role. Use another one for each installation of Tally."
   type        = string
   default     = "tally"
 
   validation {
     condition     = can(regex("^[a-zA-Z0-9-]{1,40}$", var.name))
     error_message = "The name has 1 to 40 letters, digits and hyphens."
+  }
+}
+
+variable "installation" {
+  description = "The name of the installation, with which the names of topics and rules begin. By default it follows from the bucket queue."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.installation == null ? true : can(regex("^[0-9a-f]{8}$", var.installation))
+    error_message = "The name of the installation has 8 hex digits."
   }
 }
 

@@ -4,7 +4,8 @@ import { bucketSources, enrichModes } from '../domain/bucket.ts';
 import { findingSeverities, severities, statusOf, type Finding } from '../domain/provisioning/checks/finding.ts';
 import { connectionStates, partKinds, type ConnectionRecord } from '../domain/provisioning/connection.ts';
 import { documentsOf } from '../domain/provisioning/planning/parts.ts';
-import type { Plan } from '../domain/provisioning/planning/plan.ts';
+import { touchedKinds, touchedText } from '../domain/provisioning/planning/foreign.ts';
+import { acts, type Plan } from '../domain/provisioning/planning/plan.ts';
 import { shellWord } from '../domain/commands.ts';
 import { AWS_REFUSALS, bucketName, must, textOf } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
@@ -62,12 +63,22 @@ const finding = z
 const change = z
   .object({
     part: z.enum(partKinds),
-    action: z.enum(['create', 'change']),
+    action: z.enum(acts),
     name: z.string().describe('The ARN of what is written to, or the name of the bucket.'),
     before: z.unknown().optional().describe('The document that is there now. Absent: none.'),
     after: z.unknown().optional().describe('The document that is written.'),
   })
   .meta({ id: 'PlannedChange', description: 'One write of a plan.' });
+
+const touched = z
+  .object({
+    kind: z.enum(touchedKinds),
+    arn: z.string().describe('Of what belongs to others.'),
+    text: z.string().describe('The same for people.'),
+    before: z.unknown().optional().describe('What is there.'),
+    after: z.unknown().optional().describe('What it becomes, or gets.'),
+  })
+  .meta({ id: 'Touched', description: 'What a plan touches of others.' });
 
 export const plan = z
   .object({
@@ -87,7 +98,7 @@ export const plan = z
       .describe('What is stored of the connection. `none`: Tally has made nothing for the bucket.'),
     token: z.string().describe('Identifies the wish together with everything in AWS that is not of Tally. An apply takes it.'),
     changes: z.array(change).readonly().describe('What an apply writes, in this order.'),
-    foreign: z.array(z.string()).readonly().describe('What of others the changes touch. If there is any, an apply needs the token.'),
+    foreign: z.array(touched).readonly().describe('What of others the changes touch. If there is any, an apply needs the token.'),
     findings: z.array(finding).readonly(),
   })
   .meta({ id: 'Plan', description: 'What an apply would write in AWS, and what stands in its way. Nothing was written.' });
@@ -295,7 +306,7 @@ export function planView(
       const { before, after } = documentsOf(each);
       return { part: each.part, action: each.action, name: each.name, before, after };
     }),
-    foreign,
+    foreign: foreign.map((each) => ({ ...each, text: touchedText(each) })),
     findings,
   };
 }

@@ -4,8 +4,8 @@ import type { CredentialsProvider } from '../adapters/aws/credentials.ts';
 import { regionInQueueUrl } from '../adapters/aws/queue-address.ts';
 import { readSharedConfig, type SharedConfig } from '../adapters/aws/shared-config.ts';
 import type { Embedded } from '../adapters/embedded/server.ts';
-import { createQueueMaker } from '../adapters/aws/provision/queue-maker.ts';
 import { createProvisioner } from '../adapters/aws/provision/provisioner.ts';
+import { createSharedParts } from '../adapters/aws/provision/shared-parts.ts';
 import { createS3Listing } from '../adapters/aws/s3-listing.ts';
 import { createS3Storage } from '../adapters/aws/s3-storage.ts';
 import { createSnsTopics } from '../adapters/aws/sns-topics.ts';
@@ -30,10 +30,11 @@ import { createDeadLetters } from '../pipeline/letters/dead-letters.ts';
 import { createGapReports } from '../pipeline/gaps/reports.ts';
 import type { Store } from '../pipeline/ports/store.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
-import { createQueuePair, type QueuePair } from '../pipeline/provision/queue-pair.ts';
+import { createSetup, type Setup } from '../pipeline/provision/setup.ts';
 import { createProvisioning } from '../pipeline/provision/provisioning.ts';
 import { createCheckConnection } from '../pipeline/provision/watch.ts';
 import { createCircuits, type Circuits } from '../pipeline/serving/circuits.ts';
+import { createFarLetters } from '../pipeline/letters/far-letters.ts';
 import { createQueueWatch } from '../pipeline/queues/watch.ts';
 
 /** How this process reaches the AWS services. */
@@ -134,20 +135,21 @@ export async function createCore(settings: Settings, addresses: AwsAddresses, qu
   const stopping = new AbortController();
   const probeCluster = createProbeCluster(store, () => circuits.openOf(['cluster']) !== undefined);
   const circuits: Circuits = createCircuits({ clock, telemetry, probeCluster, stopped: stopping.signal });
-  const queueWatch = createQueueWatch({ ...ports, deadLetterQueueUrl: queueUrls.deadLetter });
+  const [queueUrl, ...moreQueueUrls] = bucketQueueUrls;
+  const isEmbedded = isEmbeddedServer(addresses);
+  const provisioner = createProvisioner({ aws, queueUrl, clock });
+  const allBuckets = createAllBuckets(ports);
+  const farLetters = isEmbedded || queueUrl === undefined ? undefined : createFarLetters({ allBuckets, aws: provisioner, queueUrl, clock });
+  const queueWatch = createQueueWatch({ ...ports, deadLetterQueueUrl: queueUrls.deadLetter, farLetters });
   const gaps = createGapReports(ports);
   const topics = createSnsTopics({ clientFor: aws.snsFor });
-  const isEmbedded = isEmbeddedServer(addresses);
   const connectBucket = createConnectBucket({ ...ports, gaps, isEmbedded });
   const deadLetters = createDeadLetters({ ...ports, gaps, queueWatch });
-  const [queueUrl, ...moreQueueUrls] = bucketQueueUrls;
   const provisioning = createProvisioning({
     ...ports,
-    aws: createProvisioner({ aws, queueUrl, clock }),
+    aws: provisioner,
     queueUrl,
     moreQueueUrls,
-    deadLetterUrl: queueUrls.deadLetter,
-    installation: settings.TALLY_INSTALLATION,
     trailArn: settings.TALLY_TRAIL_ARN,
     trailBucket: settings.TALLY_TRAIL_BUCKET,
     isEmbedded,
@@ -176,7 +178,7 @@ export async function createCore(settings: Settings, addresses: AwsAddresses, qu
     /** Whether the store spells keys in events as AWS does: AWS itself, and the embedded server. */
     isAws: isEmbedded || isAwsEndpoint(addresses.endpoints.s3),
     queueWatch,
-    allBuckets: createAllBuckets(ports),
+    allBuckets,
     topics,
     listing: createS3Listing({ clientFor: aws.s3For, clock }),
     operations: createOperations({ ...ports, ...subjects, provisioning, loginRules: loginRulesOf(settings), everyoneReads }),
@@ -244,14 +246,14 @@ async function createStore(settings: Settings, { region, credentials, proxyEnv }
   }
 }
 
-/** Opens what plans and makes the bucket queue and its dead-letter queue, in the region of the environment. */
-export async function openQueuePair(
-  settings: Settings,
-  environment: OuterEnvironment,
-): Promise<{ readonly queuePair: QueuePair; close(): void }> {
+/** Opens what plans and makes the parts that all buckets share, with the bucket queue in the region of the environment. */
+export async function openSetup(settings: Settings, environment: OuterEnvironment): Promise<{ readonly setup: Setup; close(): void }> {
   const { aws, region } = await commandClients(settings, environment);
-  const maker = createQueueMaker({ sqs: aws.sqsIn(region), identity: () => aws.identityIn(region) });
-  return { queuePair: createQueuePair({ aws: maker, clock: systemClock, region }), close: () => aws.close() };
+  const reads = createProvisioner({ aws, queueUrl: settings.TALLY_QUEUE_URL[0], clock: systemClock });
+  const parts = createSharedParts({ ...aws.once, reads, identity: () => aws.identityIn(region) });
+  const [url] = settings.TALLY_QUEUE_URL;
+  const present = url === undefined ? undefined : { url, region: regionInQueueUrl(url) ?? region };
+  return { setup: createSetup({ aws: parts, clock: systemClock, region, present }), close: () => aws.close() };
 }
 
 /** The clients of a command that asks AWS and opens no store. */

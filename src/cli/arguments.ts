@@ -3,7 +3,7 @@ import { InvalidArgumentError, Option, type Command } from 'commander';
 import type { RowCommand } from '../api/command.ts';
 import type { JsonSchema } from '../api/json-schema.ts';
 import { bucketSources, enrichModes } from '../domain/bucket.ts';
-import { QUEUE_PREFIX, QUEUE_PREFIX_PATTERN } from '../domain/provisioning/planning/queue-pair.ts';
+import { QUEUE_PREFIX, QUEUE_PREFIX_PATTERN } from '../domain/provisioning/shared.ts';
 import { registryUrl } from '../settings/urls.ts';
 import { CommandError } from './errors.ts';
 
@@ -69,9 +69,9 @@ export function accountOption(): Option {
   });
 }
 
-/** `--prefix WORD`: how the names of the queues that `tally queue create` makes begin. */
+/** `--prefix WORD`: how the names of the queues that `tally setup` makes begin. */
 export function queuePrefixOption(): Option {
-  return new Option('--prefix <word>', 'the first word of the names of new queues').default(QUEUE_PREFIX).argParser((text: string) => {
+  return new Option('--prefix <word>', `the first word of the names of new queues (default: ${QUEUE_PREFIX})`).argParser((text: string) => {
     if (!QUEUE_PREFIX_PATTERN.test(text)) throw new InvalidArgumentError('It must be 1 to 60 letters, digits, hyphens or underscores.');
     return text;
   });

@@ -7,7 +7,6 @@ import { type AddedBucket } from '../api/buckets.ts';
 import { unprovenText } from '../api/connections.ts';
 import { printable } from '../domain/printable.ts';
 import type { WishRequest } from '../domain/provisioning/planning/apply-command.ts';
-import { EVENTBRIDGE_SWITCH } from '../domain/provisioning/planning/plan.ts';
 import { RequestError } from '../domain/request-error.ts';
 import { countText } from '../domain/texts.ts';
 import { connectedNotApplied } from '../domain/provisioning/not-applied.ts';
@@ -138,7 +137,7 @@ async function agreeing<Answer>(
 function tokenOfSwitch(error: unknown): string | undefined {
   if (!(error instanceof RequestError) || error.code !== 'connect.plan-needed') return undefined;
   const { token, foreign } = error.extra;
-  return typeof token === 'string' && foreign === EVENTBRIDGE_SWITCH ? token : undefined;
+  return typeof token === 'string' && foreign === 'switch' ? token : undefined;
 }
 
 /** What its events wait for now. */

@@ -8,7 +8,7 @@ import type { OpenBrowser } from '../client/browser.ts';
 import type { Client, Registry } from '../client/client.ts';
 import type { Actor } from '../domain/identity/actor.ts';
 import type { Readable, Writable } from 'node:stream';
-import type { QueuePair } from '../pipeline/provision/queue-pair.ts';
+import type { Setup } from '../pipeline/provision/setup.ts';
 import type { Clock } from '../pipeline/ports/clock.ts';
 import { CommandError, SettingsError } from './errors.ts';
 import { exitCodes } from './exit-codes.ts';
@@ -66,8 +66,8 @@ export interface CliDependencies {
   readonly openControl: (settings: Settings) => Promise<Operations>;
   /** Reads the ARNs of the dead-letter queues that the redrive policies of the bucket queues name. Throws what AWS refuses. */
   readonly readDeadLetterArns: (settings: Settings, environment: OuterEnvironment) => Promise<readonly string[]>;
-  /** Opens what plans and makes the bucket queue and its dead-letter queue. */
-  readonly openQueuePair: (settings: Settings, environment: OuterEnvironment) => Promise<{ readonly queuePair: QueuePair; close(): void }>;
+  /** Opens what plans and makes the parts that all buckets share. */
+  readonly openSetup: (settings: Settings, environment: OuterEnvironment) => Promise<{ readonly setup: Setup; close(): void }>;
   /** Returns the text of a file; undefined if it is longer than `bytesMax`. Throws the error of the file system. */
   readonly readText: (path: string, bytesMax: number) => string | undefined;
   /** Serves until a signal stops it; resolves with the exit code. Throws {@link SettingsError} when the operator must correct something first. */
@@ -92,8 +92,8 @@ export interface Cli {
   withControl<Answer>(work: (control: Operations, context: Context) => Promise<Answer>): Promise<Answer>;
   /** Reads the ARNs of the dead-letter queues that the redrive policies of the bucket queues name. Throws what AWS refuses. */
   deadLetterArns(settings: Settings): Promise<readonly string[]>;
-  /** Opens what makes the queues for the work, which Ctrl-C interrupts, and closes it whatever happens. */
-  withQueuePair<Answer>(work: (queuePair: QueuePair, signal: AbortSignal) => Promise<Answer>): Promise<Answer>;
+  /** Opens what makes the shared parts for the work, which Ctrl-C interrupts, and closes it whatever happens. */
+  withSetup<Answer>(work: (setup: Setup, signal: AbortSignal) => Promise<Answer>): Promise<Answer>;
   /** Serves. Throws {@link SettingsError} with every mistake that matters only to serving. */
   serve(settings: Settings): Promise<void>;
   /** Prints the answer as JSON if --json was given, otherwise the text for people. */
@@ -193,10 +193,10 @@ export function createCli(dependencies: CliDependencies): Cli {
       return work(operations, { actor, signal: new AbortController().signal });
     },
     deadLetterArns: (effective) => dependencies.readDeadLetterArns(effective, outerEnvironment()),
-    async withQueuePair(work) {
-      const opened = await dependencies.openQueuePair(settings(), outerEnvironment());
+    async withSetup(work) {
+      const opened = await dependencies.openSetup(settings(), outerEnvironment());
       try {
-        return await interruptible((signal) => work(opened.queuePair, signal));
+        return await interruptible((signal) => work(opened.setup, signal));
       } finally {
         opened.close();
       }

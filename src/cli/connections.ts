@@ -67,7 +67,7 @@ function planText(plan: PlanView): string {
     token,
   });
   const foreign =
-    plan.foreign.length === 0 ? [] : [`It touches what is not Tally's:\n${plan.foreign.map((line) => `  ${line}`).join('\n')}`];
+    plan.foreign.length === 0 ? [] : [`It touches what is not Tally's:\n${plan.foreign.map(({ text }) => `  ${text}`).join('\n')}`];
   return linesText(
     [facts, ...changesTexts(plan.changes), ...foreign, ...plan.findings.map((finding) => findingText(finding))].join('\n\n'),
   );

@@ -4,7 +4,7 @@ import { iamPolicy, type IamNames } from '../domain/provisioning/iam.ts';
 import { iamRoles, type IamRole } from '../domain/provisioning/permissions.ts';
 import { queuePrefixOption, withExamples } from './arguments.ts';
 import { parseArn, partitionOf } from '../domain/provisioning/names.ts';
-import { queueNames } from '../domain/provisioning/planning/queue-pair.ts';
+import { QUEUE_PREFIX, queueNames } from '../domain/provisioning/shared.ts';
 import type { Cli } from './cli.ts';
 import { messageOf } from './errors.ts';
 import { jsonText } from './output.ts';
@@ -15,7 +15,7 @@ interface PolicyOptions {
   readonly source?: BucketSource;
   readonly bucket?: string;
   readonly key?: string;
-  readonly prefix: string;
+  readonly prefix?: string;
   readonly topic?: readonly string[];
   readonly deadLetters?: readonly string[];
   readonly trail?: string;
@@ -28,12 +28,12 @@ export function addIamPolicyCommand(program: Command, cli: Cli): void {
     .command('iam-policy')
     .summary('print the permissions that Tally needs')
     .description(
-      'Prints an IAM policy with the least that the daemon needs, or the person who plans and applies connections, or who makes the queues. Names that the settings do not contain are `*`. It changes nothing; it reads the redrive policies of the bucket queues, which name the dead-letter queue.',
+      'Prints an IAM policy with the least that the daemon needs, or the person who plans and applies connections, or who runs `tally setup`. Names that the settings do not contain are `*`. It changes nothing; it reads the redrive policies of the bucket queues, which name the dead-letter queue.',
     )
     .addOption(
       new Option(
         '--for <role>',
-        'daemon: the process that serves; connecting: who plans, applies and removes; queues: who makes the queues',
+        'daemon: the process that serves; connecting: who plans, applies and removes; setup: who runs `tally setup`',
       )
         .choices(iamRoles)
         .default('daemon'),
@@ -64,7 +64,7 @@ export function addIamPolicyCommand(program: Command, cli: Cli): void {
       const letterQueues = options.deadLetters ?? (await lettersOf(cli, settings));
       const sources = options.source === undefined ? bucketSources : [options.source];
       const names = {
-        ...namesOf(settings, letterQueues, options.prefix),
+        ...namesOf(settings, letterQueues, options.prefix ?? QUEUE_PREFIX),
         bucket: options.bucket ?? '*',
         bucketRegion: options.bucketRegion,
         keyArn: options.key,

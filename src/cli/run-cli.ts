@@ -14,7 +14,7 @@ import { addDriftCommand } from './drift.ts';
 import { addReindexCommand } from './jobs.ts';
 import { addLoginCommands, type LoginDependencies } from './login.ts';
 import { addMcpCommand, type McpDependencies } from './mcp.ts';
-import { addQueueCommands } from './queue.ts';
+import { addSetupCommand } from './setup.ts';
 import { addSearchCommand, addUsageCommand } from './search.ts';
 import { addServeCommand } from './serve.ts';
 
@@ -100,7 +100,7 @@ Example:
     );
   addServeCommand(program, cli);
   addConfigCommand(program, cli);
-  addQueueCommands(program, cli);
+  addSetupCommand(program, cli);
   addAddCommand(program, cli, names);
   addRowCommands(program, cli, 'bucket');
   addDoctorCommand(program, cli);

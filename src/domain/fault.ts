@@ -266,7 +266,7 @@ export const faults = {
     circuit: 'queue',
     jobs: 'stop',
     advice:
-      'Make the queue again with `tally queue create --apply`, then run `tally bucket add NAME` for each bucket. What S3 reports until then is lost, and a re-index repairs it.',
+      'Make the queue again with `tally setup --apply`, then run `tally bucket add NAME` for each bucket. What S3 reports until then is lost, and a re-index repairs it.',
   },
   /** SQS does not answer, or refuses the request. */
   'queue.unreachable': {

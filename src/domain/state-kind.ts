@@ -10,7 +10,6 @@ export const stateKinds = [
   'schedule',
   'process',
   'connection',
-  'installation',
   'user',
   'api-key',
   'user-keys',

@@ -18,7 +18,6 @@ export interface AwsEnvironment {
     readonly s3?: string | undefined;
     readonly events?: string | undefined;
     readonly trails?: string | undefined;
-    readonly keys?: string | undefined;
   };
   /** Whether all configured endpoints are to be ignored; undefined leaves it to the profile. */
   readonly ignoresEndpoints: boolean | undefined;

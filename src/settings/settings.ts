@@ -109,7 +109,7 @@ const connectionSettings = {
     .regex(INSTALLATION, 'must be 8 hex digits')
     .optional()
     .describe(
-      'The name of this installation: 8 hex digits, with which the names of everything begin that Tally makes in AWS. By default it is made once and stored in the index store. Each registry needs another one: parts with its name that carry the id of another registry are refused.',
+      'The name that `tally setup` gives to a new installation: 8 hex digits, with which the names of everything begin that Tally makes in AWS. By default it follows from the bucket queue. A running Tally reads it in the tags of the queue.',
     ),
   TALLY_TRAIL_ARN: z
     .string()

@@ -40,7 +40,6 @@ const schemas: Readonly<Record<StateKind, z.ZodType>> = {
   schedule: refs.schedule('').schema,
   process: refs.process('').schema,
   connection: refs.connection('').schema,
-  installation: refs.installation.schema,
   user: refs.user('').schema,
   'api-key': refs.apiKey('').schema,
   'user-keys': refs.userKeys('').schema,

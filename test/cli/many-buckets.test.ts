@@ -2,7 +2,6 @@ import { Readable, PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import type { AddedBucket } from '../../src/api/buckets.ts';
 import { createCounting } from '../../src/cli/progress.ts';
-import { EVENTBRIDGE_SWITCH } from '../../src/domain/provisioning/planning/plan.ts';
 import { FaultError } from '../../src/domain/fault.ts';
 import { RequestError } from '../../src/domain/request-error.ts';
 import { bucketAnswer } from '../support/fakes/control.ts';
@@ -71,9 +70,9 @@ describe('tally bucket add of several buckets', () => {
   it('agrees to the switch of EventBridge where it is asked to, and to nothing else', async () => {
     const world = createCliWorld();
     const needed = (token: string, ...foreign: string[]) =>
-      new RequestError('connect.plan-needed', 'look', { token, foreign: foreign.join('; ') });
-    world.nextFails(needed('a1', EVENTBRIDGE_SWITCH));
-    world.nextFails(needed('b1', 'their queue gets an s3:TestEvent', EVENTBRIDGE_SWITCH));
+      new RequestError('connect.plan-needed', 'look', { token, foreign: foreign.join(' ') });
+    world.nextFails(needed('a1', 'switch'));
+    world.nextFails(needed('b1', 'destination', 'switch'));
     world.nextAnswers(answerOf('photos', { changed: true, made: true }));
     const ran = await world.run('bucket add photos videos --source eventbridge --switch-on-eventbridge');
     const plans = world.asked.map(([, { body }]) => (body as { bucket: string; plan?: string }).plan);
@@ -85,7 +84,7 @@ describe('tally bucket add of several buckets', () => {
     const world = createCliWorld();
     world.nextAnswers({ ...answerOf('photos'), connection: { bucket: 'photos', state: 'applying', retry_after_ms: 1 } });
     world.nextAnswers(answerOf('videos', { made: false }));
-    world.nextFails(new RequestError('connect.plan-needed', 'look', { token: 'a1', foreign: EVENTBRIDGE_SWITCH }));
+    world.nextFails(new RequestError('connect.plan-needed', 'look', { token: 'a1', foreign: 'switch' }));
     const ran = await world.run('bucket add photos videos --source eventbridge --switch-on-eventbridge');
     expect(world.asked.at(-1)).toEqual(['applyBucket', { params: { bucket: 'photos' }, body: { source: 'eventbridge', plan: 'a1' } }]);
     expect(ran.exitCode).toBe(0);

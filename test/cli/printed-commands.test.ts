@@ -24,6 +24,7 @@ const FILLED: Readonly<Record<string, string>> = {
 /** The same for what follows an option. */
 const FILLED_AFTER: Readonly<Record<string, string>> = {
   '--bucket-account': '123456789012',
+  '--region': 'eu-west-1',
 };
 
 /** The words of a line as a shell would see them, up to the next command or redirection. */
@@ -124,7 +125,7 @@ it.each([...commands])('tally %s (%s)', async (command, path) => {
   const world = createCliWorld({
     openControl: reject,
     openClient: reject,
-    openQueuePair: reject,
+    openSetup: reject,
     confirm: () => reject(),
     readFile: () => ({ text: 'secret', mode: 0o600 }),
     readText: () => 'photos\n',

@@ -46,7 +46,7 @@ export function createCliWorld(overrides: Partial<CliDependencies> = {}) {
       openClient: async () => createClient({ folder: undefined }),
       registryOf: async ({ TALLY_REGISTRY_URL: url = REGISTRY_URL }) => ({ url }),
       readDeadLetterArns: async () => ['arn:aws:sqs:eu-central-1:123456789012:tally-dead-letters'],
-      openQueuePair: async () => {
+      openSetup: async () => {
         throw new Error('this world has no AWS');
       },
       readText: () => '',

@@ -188,10 +188,10 @@ describe.skipIf(refused !== undefined)('deployment', { timeout: TEST_TIMEOUT_MS 
       const commands = [...readFileSync('compose.yaml', 'utf8').matchAll(/^# {3}docker compose exec (.+)$/gm)].map(([, words = '']) =>
         words.split(' '),
       );
-      const [add = [], put = [], search = [], remove = []] = commands;
-      expect([add[0], put[0], search[0], remove[0]]).toEqual(['tally', 'localstack', 'tally', 'localstack']);
+      const [setup = [], add = [], put = [], search = [], remove = []] = commands;
+      expect([setup[2], add[0], put[0], search[0], remove[0]]).toEqual(['setup', 'tally', 'localstack', 'tally', 'localstack']);
 
-      await composed('exec', '-T', ...add);
+      for (const words of [setup, add]) await composed('exec', '-T', ...words);
       await composed('exec', '-T', ...put);
       // Compose 1.29 takes seconds of CPU to start: Docker asks until it is so, and then Compose once
       const [, ...words] = search;

@@ -1,18 +1,22 @@
-/** The module of config/terraform: it parses, and says what `tally queue create`, `bucket plan` and `iam-policy` make and print. */
+/** The module of config/terraform: it parses, and says what `tally setup`, `bucket plan` and `iam-policy` make and print. */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { iamPolicy } from '../../src/domain/provisioning/iam.ts';
-import { queueDifferences, wantedQueues } from '../../src/domain/provisioning/planning/queue-pair.ts';
+import { markOf, newOwner, tagsOf, topicArnOf } from '../../src/domain/provisioning/names.ts';
+import { attributeTexts, differencesOf, sharedParts } from '../../src/domain/provisioning/shared.ts';
 import { wiringOf, type Wish } from '../../src/domain/provisioning/wiring.ts';
 import { ROOT, textOf } from '../docs/pages.ts';
 import { canRun, findProgram, runProgram } from '../docs/programs.ts';
-import { ACCOUNT, INSTALLATION, LETTERS_ARN, QUEUE_ARN, REGION, wish as photos } from '../support/fakes/aws-parts.ts';
+import { ACCOUNT, LETTERS_ARN, QUEUE_ARN, REGION, wish as photos } from '../support/fakes/aws-parts.ts';
 
 const HCL = { name: 'hcl2tojson', variable: 'TALLY_TEST_HCL2TOJSON' } as const;
 const FOLDER = 'config/terraform';
 const FILES = ['main.tf', 'permissions.tf', 'variables.tf', 'outputs.tf', 'versions.tf', 'examples/complete/main.tf'];
+const home = { partition: 'aws', region: REGION, account: ACCOUNT };
+const owner = newOwner(QUEUE_ARN);
+const topics = { events: topicArnOf(owner.installation, home, 'events'), routed: topicArnOf(owner.installation, home, 'routed') };
 const KEY_ARN = `arn:aws:kms:${REGION}:${ACCOUNT}:key/example`;
 
 /** What the expressions of the module refer to, for a bucket `photos` and the default name. */
@@ -27,10 +31,17 @@ const VALUES: Readonly<Record<string, string>> = {
   'data.aws_partition.current.dns_suffix': 'amazonaws.com',
   'aws_sqs_queue.dead_letters.arn': LETTERS_ARN,
   'aws_sqs_queue.bucket_events.arn': QUEUE_ARN,
+  'local.installation': owner.installation,
+  'local.mark': markOf(owner),
+  'local.topic_arns.events': topics.events,
+  'local.topic_arns.routed': topics.routed,
   'each.value': photos.bucket,
   'each.key': QUEUE_ARN,
   bucket: photos.bucket,
 };
+
+const MADE = { queue: 'sqs_queue', topic: 'sns_topic', subscription: 'sns_topic_subscription' } as const;
+const NAMES: Readonly<Record<string, string>> = { [QUEUE_ARN]: 'bucket_events', [LETTERS_ARN]: 'dead_letters' };
 
 const fileSchema = z.object({
   resource: z.array(z.record(z.string(), z.record(z.string(), z.record(z.string(), z.unknown())))).default([]),
@@ -89,7 +100,7 @@ const runs = canRun('the Terraform module', [HCL]);
 
 describe.skipIf(!runs)('the Terraform module', () => {
   const wish: Wish = { ...photos, source: 'eventbridge', enrich: 'tags' };
-  const { rule, ...wiring } = wiringOf(wish);
+  const { rule } = wiringOf(wish);
   let main: File;
   const resource = (type: string, name: string): Readonly<Record<string, unknown>> =>
     main.resource.map((each) => each[type]?.[name]).find((found) => found !== undefined) ?? {};
@@ -125,60 +136,53 @@ describe.skipIf(!runs)('the Terraform module', () => {
     expect(main.resource.flatMap((each) => Object.keys(each)).filter((type) => type.startsWith('aws_s3'))).toEqual([]);
   });
 
-  it('has the queues that `tally queue create` makes', () => {
+  it('has the queues and topics that `tally setup` makes, with their subscriptions and tags', () => {
     const policy = JSON.stringify(encoded(resource('aws_sqs_queue_policy', 'this')['policy']));
-    const [letters, bucket] = wantedQueues('tally', { partition: 'aws', region: REGION, account: ACCOUNT });
-    for (const [name, queue] of [
-      ['dead_letters', letters],
-      ['bucket_events', bucket],
-    ] as const) {
-      const made = resource('aws_sqs_queue', name);
-      expect(valueOf(JSON.stringify(made['name']))).toBe(queue.name);
-      expect(made['sqs_managed_sse_enabled']).toBe('${var.kms_key_arn == null ? true : null}');
-      const attributes = {
-        MessageRetentionPeriod: String(made['message_retention_seconds']),
-        VisibilityTimeout: String(made['visibility_timeout_seconds']),
-        ReceiveMessageWaitTimeSeconds: String(made['receive_wait_time_seconds']),
-        DelaySeconds: String(made['delay_seconds']),
-        SqsManagedSseEnabled: 'true',
-        Policy: policy.replaceAll(QUEUE_ARN, queue.arn),
-        ...('redrive_policy' in made && { RedrivePolicy: JSON.stringify(encoded(made['redrive_policy'])) }),
-        ...('redrive_allow_policy' in made && { RedriveAllowPolicy: JSON.stringify(encoded(made['redrive_allow_policy'])) }),
-      };
-      expect(queueDifferences(queue, attributes)).toEqual([]);
-    }
-  });
-
-  it('admits to both queues what Tally would admit: its topics and rules, and those of the module', () => {
-    const policy = resource('aws_sqs_queue_policy', 'this');
-    expect(policy['for_each']).toEqual({
+    expect(resource('aws_sqs_queue_policy', 'this')['for_each']).toEqual({
       '${(local.bucket_events_arn)}': '${aws_sqs_queue.bucket_events.id}',
       '${(local.dead_letters_arn)}': '${aws_sqs_queue.dead_letters.id}',
     });
-    // what Tally admits for this bucket: its own rules alone, whose names begin with its installation's
-    const rules = { principals: ['events.amazonaws.com'], arns: [`arn:aws:events:*:${ACCOUNT}:rule/tally-${INSTALLATION}-*`] };
-    expect(wiring.queues.map(({ senders }) => senders)).toEqual([{ rules }, { rules }]);
-    const statement = (Sid: string, Service: string, source: string): object => ({
-      Sid,
-      Effect: 'Allow',
-      Principal: { Service },
-      Action: 'sqs:SendMessage',
-      Resource: QUEUE_ARN,
-      Condition: { ArnLike: { 'aws:SourceArn': source } },
+    const locals: Readonly<Record<string, unknown>> = Object.assign({}, ...main.locals);
+    expect(locals).toMatchObject({
+      owner: '${sha256("tally ${local.bucket_events_arn}")}',
+      installation: '${coalesce(var.installation, substr(local.owner, 0, 8))}',
+      registry: '${substr(local.owner, 8, 32)}',
+      mark: 'tally-${local.installation}-${substr(local.registry, 0, 8)}',
     });
-    expect(encoded(policy['policy'])).toEqual({
-      Version: '2012-10-17',
-      Statement: [
-        expect.objectContaining({ Sid: 'OnlyEncryptedConnections', Effect: 'Deny' }),
-        statement('TopicsWithThePrefix', 'sns.amazonaws.com', `arn:aws:sns:*:${ACCOUNT}:tally-*`),
-        statement('RulesWithThePrefix', 'events.amazonaws.com', `arn:aws:events:*:${ACCOUNT}:rule/tally-*`),
-      ],
+    expect(Object.keys(tagsOf(owner)).every((name) => String(locals['tags']).includes(`"${name}"`))).toBe(true);
+    for (const part of sharedParts(owner, { queues: { bucket: QUEUE_ARN, letters: LETTERS_ARN }, home, region: REGION })) {
+      const made = resource(`aws_${MADE[part.kind]}`, part.kind === 'queue' ? NAMES[part.arn]! : 'this');
+      const attributes =
+        part.kind === 'queue'
+          ? {
+              MessageRetentionPeriod: String(made['message_retention_seconds']),
+              VisibilityTimeout: String(made['visibility_timeout_seconds']),
+              ReceiveMessageWaitTimeSeconds: String(made['receive_wait_time_seconds']),
+              DelaySeconds: String(made['delay_seconds']),
+              SqsManagedSseEnabled: 'true',
+              Policy: policy.replaceAll(QUEUE_ARN, part.arn),
+              ...('redrive_policy' in made && { RedrivePolicy: JSON.stringify(encoded(made['redrive_policy'])) }),
+              ...('redrive_allow_policy' in made && { RedriveAllowPolicy: JSON.stringify(encoded(made['redrive_allow_policy'])) }),
+            }
+          : part.kind === 'topic'
+            ? { Policy: JSON.stringify(encoded(resource('aws_sns_topic_policy', part.arn.split('-').at(-1)!)['policy'])) }
+            : { RedrivePolicy: JSON.stringify(encoded(made['redrive_policy'])) };
+      expect([part.arn, differencesOf(part, { attributes, tags: {} })]).toEqual([part.arn, []]);
+      if (part.kind !== 'subscription') expect(made['tags']).toBe('${local.tags}');
+      // what the module sets is what is wanted, and nothing else of it
+      expect(Object.keys(attributeTexts(part))).toEqual(expect.arrayContaining(Object.keys(attributes)));
+    }
+    expect(resource('aws_sns_topic_subscription', 'this')).toMatchObject({
+      for_each: '${aws_sns_topic.this}',
+      protocol: 'sqs',
+      endpoint: '${aws_sqs_queue.bucket_events.arn}',
     });
   });
 
-  it('has the rule of Tally for each bucket, which Tally takes for its own', () => {
+  it('has the rule of Tally for each bucket, under a name that the queue admits', () => {
     const pattern = encoded(resource('aws_cloudwatch_event_rule', 'this')['event_pattern']);
     expect(pattern).toEqual(rule?.pattern);
+    expect(String(resource('aws_cloudwatch_event_rule', 'this')['name']).match(/"tally-\$\{local\.installation\}-/g)).toHaveLength(2);
     expect(resource('aws_cloudwatch_event_target', 'this')).toMatchObject({
       for_each: '${var.buckets}',
       target_id: rule?.target.id,
@@ -187,7 +191,7 @@ describe.skipIf(!runs)('the Terraform module', () => {
     });
   });
 
-  it('gives its role what `tally iam-policy --source eventbridge` prints', async () => {
+  it('gives its role what `tally iam-policy` prints for the sources notification and eventbridge', async () => {
     const [written] = (await parsed('permissions.tf')).locals;
     const names = {
       partition: 'aws',
@@ -199,7 +203,9 @@ describe.skipIf(!runs)('the Terraform module', () => {
       installation: '*',
       keyArn: KEY_ARN,
     };
-    const { Statement: printed } = z.object({ Statement: z.array(statementSchema) }).parse(iamPolicy('daemon', ['eventbridge'], names));
+    const { Statement: printed } = z
+      .object({ Statement: z.array(statementSchema) })
+      .parse(iamPolicy('daemon', ['notification', 'eventbridge'], names));
     const locals: Readonly<Record<string, unknown>> = Object.assign({}, ...main.locals);
     expect(inOrder(statementsIn(written?.['permissions']))).toEqual(inOrder(printed));
     expect(locals['policy']).toBe('${jsonencode({Version = "2012-10-17", Statement = local.permissions})}');

@@ -12,7 +12,7 @@ describe('config/aws/daemon-policy.json', () => {
     .parse(JSON.parse(textOf('config/aws/daemon-policy.json')));
 
   it('permits what the code asks of AWS, and nothing else', async () => {
-    const commands = (await commandsInSource()).filter((command) => !OF_CONNECTING.has(command) && !OF_QUEUES.has(command));
+    const commands = (await commandsInSource()).filter((command) => !OF_PERSONS.has(command));
     const asked = commands.flatMap((command) => ACTIONS[command] ?? [`no action is known for ${command}`]);
     const permitted = policy.Statement.flatMap(({ Action }) => Action);
     expect([...new Set(permitted)].toSorted()).toEqual([...new Set([...asked, ...ACTIONS_OF_SQS])].toSorted());
@@ -42,31 +42,31 @@ const ACTIONS: Readonly<Record<string, readonly string[]>> = {
   DescribeRuleCommand: ['events:DescribeRule'],
   ListTargetsByRuleCommand: ['events:ListTargetsByRule'],
   ListRulesCommand: ['events:ListRules'],
-  ListTagsForResourceCommand: ['events:ListTagsForResource', 'sns:ListTagsForResource'],
+  ListTagsForResourceCommand: ['events:ListTagsForResource'],
+  ListQueueTagsCommand: ['sqs:ListQueueTags'],
   DescribeTrailsCommand: ['cloudtrail:DescribeTrails'],
   GetTrailStatusCommand: ['cloudtrail:GetTrailStatus'],
   GetEventSelectorsCommand: ['cloudtrail:GetEventSelectors'],
 };
-/** The person who plans and applies connections makes these: `tally iam-policy --for connecting`. */
-const OF_CONNECTING = new Set([
+/** A person makes these: `tally iam-policy --for connecting` and `tally iam-policy --for setup`. The last one needs no permission. */
+const OF_PERSONS = new Set([
   'CreateTopicCommand',
-  'DeleteTopicCommand',
   'SetTopicAttributesCommand',
   'SubscribeCommand',
   'UnsubscribeCommand',
   'SetSubscriptionAttributesCommand',
   'SetQueueAttributesCommand',
   'CreateQueueCommand',
-  'DeleteQueueCommand',
   'PutBucketNotificationConfigurationCommand',
   'PutRuleCommand',
   'PutTargetsCommand',
   'RemoveTargetsCommand',
   'DeleteRuleCommand',
   'PutEventSelectorsCommand',
+  'TagQueueCommand',
+  'TagResourceCommand',
+  'GetCallerIdentityCommand',
 ]);
-/** Who makes the queues makes these: `tally iam-policy --for queues`. The second needs no permission. */
-const OF_QUEUES = new Set(['CreateQueueCommand', 'GetCallerIdentityCommand']);
 /** SQS itself asks KMS, as the caller, where a queue has a key of the user's own. */
 const ACTIONS_OF_SQS = ['kms:Decrypt', 'kms:GenerateDataKey'];
 

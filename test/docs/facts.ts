@@ -128,7 +128,7 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
   ],
   'docs/guides/connect.md': [['connect {} at a time', wordOf('cli/bucket.ts', 'AT_ONCE')]],
   'docs/guides/container.md': [
-    ['with `maxReceiveCount` {})', of('domain/provisioning/checks/queue.ts', 'RECEIVES_WANTED')],
+    ['with `maxReceiveCount` {})', of('domain/provisioning/shared.ts', 'RECEIVES_WANTED')],
     ['`TALLY_SHUTDOWN_TIMEOUT_MS` ({} s)', setting('TALLY_SHUTDOWN_TIMEOUT_MS', 's')],
   ],
   'docs/guides/login.md': [
@@ -173,7 +173,7 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
   'docs/operate/dead-letters.md': [
     ['and again at its {}th receive', of('domain/messages/outcome.ts', 'LAST_RECEIVE')],
     ['queue permits {} or fewer', of('domain/messages/outcome.ts', 'LAST_RECEIVE')],
-    ['With {}, as `tally queue create`', of('domain/provisioning/checks/queue.ts', 'RECEIVES_WANTED')],
+    ['With {}, as `tally setup`', of('domain/provisioning/shared.ts', 'RECEIVES_WANTED')],
     ['and every {} minutes (once a day', wordOf('pipeline/letters/watch.ts', 'READ_EVERY_MS', 'min')],
     ['**More than {} letters**', of('pipeline/letters/browser.ts', 'LETTERS_MAX')],
   ],

@@ -89,9 +89,10 @@ function tableText(head: readonly string[], rows: readonly (readonly string[])[]
 
 const RESOURCES: Readonly<Record<Resource, string>> = {
   queues: 'the bucket queue and its dead-letter queue',
-  'new-queues': 'the two queues',
+  'bucket-queues': 'the bucket queue',
+  'new-queues': 'the queues that Tally makes',
   'letter-queues': 'the dead-letter queue',
-  undelivered: 'the queue for what cannot be delivered, in the region of the bucket',
+  'far-letters': 'the dead-letter queue in the region of the bucket',
   topics: 'the topics of the buckets',
   'own-topics': 'the topics that Tally makes',
   'named-topics': 'the topics of `--topic`',

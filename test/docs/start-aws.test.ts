@@ -64,7 +64,7 @@ it.skipIf(awsEndpoint() === undefined || !runs)(
         .replaceAll('eu-central-1', aws.region)
         .replaceAll('photos', bucket)
         .replaceAll('http://127.0.0.1:8080', env['TALLY_REGISTRY_URL'] ?? '')
-        .replaceAll('tally queue create', `tally queue create --prefix ${prefix}`);
+        .replaceAll('tally setup', `tally setup --prefix ${prefix}`);
       return bash(typed, { ...own, ...env });
     };
 

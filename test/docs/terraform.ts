@@ -21,7 +21,7 @@ const BUCKET = '${bucket}';
 /** The file. */
 export function terraformPermissions(): string {
   const { Statement: statements } = policySchema.parse(
-    iamPolicy('daemon', ['eventbridge'], {
+    iamPolicy('daemon', ['notification', 'eventbridge'], {
       partition: '${local.partition}',
       region: '${local.region}',
       account: '${local.account}',
@@ -36,7 +36,7 @@ export function terraformPermissions(): string {
   const [ofKey, ofBuckets] = [KEY, BUCKET].map((part) => statements.filter(isAbout(part)));
   const others = statements.filter((statement) => !isAbout(KEY)(statement) && !isAbout(BUCKET)(statement));
   const listed = (all: readonly Statement[] = []): string => all.map(statementText).join('');
-  return `# Written by \`npm run docs\` from the permissions that \`tally iam-policy --source eventbridge\` prints.
+  return `# Written by \`npm run docs\` from the permissions that \`tally iam-policy\` prints for the sources notification and eventbridge.
 locals {
   permissions = concat(
     [

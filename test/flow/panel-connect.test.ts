@@ -32,7 +32,11 @@ const watched: Bucket = {
   ...bucketAnswer,
   wiring: { state: 'broken', since: AT, checked_at: AT, findings: [{ code: 'connect.topic-policy', what: HOSTILE }] },
 };
-const hostilePlan: PlanView = { ...planAnswer, foreign: [...planAnswer.foreign, HOSTILE], findings: [...planAnswer.findings, healable] };
+const hostilePlan: PlanView = {
+  ...planAnswer,
+  foreign: [...planAnswer.foreign, { kind: 'destination', arn: HOSTILE, text: HOSTILE }],
+  findings: [...planAnswer.findings, healable],
+};
 
 describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting by the panel in Chromium', () => {
   let world: PanelWorld;

@@ -4,7 +4,7 @@
  */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { RECEIVES_WANTED } from '../../domain/provisioning/checks/queue.ts';
+import { RECEIVES_WANTED } from '../../domain/provisioning/shared.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
 import type { Telemetry } from '../../pipeline/ports/telemetry.ts';
 import { ACCOUNT, embeddedEndpoint, embeddedQueues } from './addresses.ts';

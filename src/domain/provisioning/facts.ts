@@ -3,9 +3,10 @@ import { omit } from '../defined.ts';
 import { jsonOf } from '../json.ts';
 import { canonicalJson } from './canonical.ts';
 import { isOwn, markOf, otherInstallationOf } from './names.ts';
-import type { Observed, ObservedQueue, ObservedRule, ObservedSubscription, ObservedTarget, ObservedTopic } from './observed.ts';
+import type { Observed, ObservedQueue, ObservedRule, ObservedSubscription, ObservedTarget } from './observed.ts';
 import { canonicalStatement, parsePolicy, withStatements, type Policy, type Statement } from './policy.ts';
-import { queueStatements, type Rule, type Subscription, type Target, type Wiring, type Wish } from './wiring.ts';
+import { withShared } from './shared.ts';
+import { namedStatements, type Rule, type Subscription, type Target, type WiredQueue, type Wiring, type Wish } from './wiring.ts';
 
 export interface Facts {
   readonly wish: Wish;
@@ -13,20 +14,20 @@ export interface Facts {
   readonly observed: Observed;
 }
 
-/** What is known of one part of a wish. */
-export interface FactsOf<Part extends keyof Observed> {
-  readonly wish: Wish;
-  readonly wiring: Wiring;
-  readonly observed: Pick<Observed, Part>;
-}
-
-/** The policy of a queue as it is, and as it must be. */
+/** The policy of a queue as it is, with what the bucket's own parts need, and with what all buckets need. */
 export function queuePolicies(
   { wish, observed }: Facts,
-  queue: Wiring['queues'][number],
-): { readonly before: Policy; readonly after: Policy } {
+  queue: WiredQueue,
+): { readonly before: Policy; readonly own: Policy; readonly shared: Policy } {
   const before = parsePolicy(queueOf(observed, queue.arn)?.policy) ?? { Statement: [] };
-  return { before, after: withStatements(before, queueStatements(wish, queue, before.Statement)) };
+  return {
+    before,
+    own: withStatements(before, namedStatements(wish, queue, before.Statement)),
+    shared: withShared(
+      before,
+      queue.senders.flatMap((sender) => (sender.of === 'named' ? [] : [sender.statement])),
+    ),
+  };
 }
 
 /** The policy of the wired topic as it is, and as it must be; undefined if there is no such topic, or its policy cannot be read. */
@@ -36,16 +37,12 @@ export function topicPolicies({
   observed,
 }: Facts): { readonly before: Policy; readonly after: Policy } | undefined {
   const present = existing(observed.topic);
-  if (topic === undefined) return undefined;
-  // a topic that Tally makes first gets its policy afterwards
-  if (present === undefined && topic.isForeign === true) return undefined;
-  const before = present === undefined ? { Statement: [] } : parsePolicy(present.policy);
-  if (before === undefined) return undefined;
+  const before = present === undefined ? undefined : parsePolicy(present.policy);
+  if (topic === undefined || before === undefined) return undefined;
   // an operator's statement that says the same is enough; another registry's goes with its last bucket
   const theirs = before.Statement.filter(({ Sid = '' }) => Sid !== markOf(wish) && otherInstallationOf(Sid, wish) === undefined);
-  const said = new Set(theirs.map(withoutSid));
-  const statements = topic.isForeign === true ? topic.statements.filter((statement) => !said.has(withoutSid(statement))) : topic.statements;
-  return { before, after: withStatements(before, statements) };
+  const isSaid = topic.isForeign === true && theirs.some((each) => withoutSid(each) === withoutSid(topic.statement));
+  return { before, after: isSaid ? before : withStatements(before, [topic.statement]) };
 }
 
 function withoutSid(statement: Statement): string {
@@ -108,26 +105,19 @@ export function isInputRight(wanted: Target, { transformer, hasOtherInput }: Obs
   return hasOtherInput === undefined && canonicalJson(transformer ?? {}) === canonicalJson(wanted.transformer ?? {});
 }
 
-/** The topic that something must publish to, if it exists and may be written to: this registry has made it, or the wish names it. */
-export function ownTopic({ wish, wiring, observed }: FactsOf<'topic'>): ObservedTopic | undefined {
-  const topic = existing(observed.topic);
-  if (wiring.topic === undefined || topic === undefined) return undefined;
-  return wiring.topic.isForeign === true || isOwn(topic.tags, wish) ? topic : undefined;
-}
-
-/** Whether the topic that Tally would make is there, and another registry's. That of the operator, which the wish names, is not. */
-export function isTopicForeign(facts: FactsOf<'topic'>): boolean {
-  return facts.wiring.topic !== undefined && existing(facts.observed.topic) !== undefined && ownTopic(facts) === undefined;
+interface RuleFacts {
+  readonly wish: Wish;
+  readonly observed: Pick<Observed, 'rule'>;
 }
 
 /** The rule of the wish, if it exists and this registry has made it. */
-export function ownRule({ wish, observed }: Omit<FactsOf<'rule'>, 'wiring'>): ObservedRule | undefined {
+export function ownRule({ wish, observed }: RuleFacts): ObservedRule | undefined {
   const rule = existing(observed.rule);
   return rule !== undefined && isOwn(rule.tags, wish) ? rule : undefined;
 }
 
 /** Whether a rule has the name of the wish's, and is another one's. */
-export function isRuleForeign(facts: Omit<FactsOf<'rule'>, 'wiring'>): boolean {
+export function isRuleForeign(facts: RuleFacts): boolean {
   return existing(facts.observed.rule) !== undefined && ownRule(facts) === undefined;
 }
 

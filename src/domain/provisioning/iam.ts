@@ -1,6 +1,6 @@
 /** The policies with the least that Tally needs. */
 import type { BucketSource } from '../bucket.ts';
-import { domainOf } from './names.ts';
+import { domainOf, farLettersArn, type Place } from './names.ts';
 import { permissions, type IamRole, type Permission, type Resource } from './permissions.ts';
 
 /** The names of a policy's resources. `*` where one is not known. */
@@ -52,7 +52,7 @@ function isOfSources({ sources: only, resource }: Permission, sources: readonly 
   if (only === undefined || only.some((source) => sources.includes(source))) return true;
   // a rule sends to a queue of another region through a topic
   const isByTopic = sources.includes('eventbridge') && isElsewhere(names);
-  return isByTopic && only.includes('routed') && (resource === 'topics' || resource === 'own-topics');
+  return isByTopic && only.includes('notification') && (resource === 'topics' || resource === 'own-topics');
 }
 
 function isElsewhere({ region, bucketRegion = region }: IamNames): boolean {
@@ -73,14 +73,18 @@ type Placed = IamNames & { readonly bucketRegion: string };
 type ResourceOf = (names: Placed, sources: readonly BucketSource[]) => string | readonly string[];
 
 const NONE: readonly string[] = [];
+const placeOf = ({ partition, account, bucketRegion: region }: Placed): Place => ({ partition, account, region });
 const allQueues: ResourceOf = ({ bucketQueues, letterQueues }) => [...bucketQueues, ...letterQueues];
 
 const RESOURCES: Readonly<Record<Resource, ResourceOf>> = {
   queues: allQueues,
-  'new-queues': ({ newQueues }) => newQueues ?? NONE,
+  'bucket-queues': ({ bucketQueues }) => bucketQueues,
+  'new-queues': (names) => [
+    ...(names.newQueues ?? NONE),
+    ...(names.bucketRegion === names.region ? NONE : [farLettersArn(names.installation, placeOf(names))]),
+  ],
   'letter-queues': ({ letterQueues }) => letterQueues,
-  undelivered: ({ partition, region, bucketRegion, account, installation }) =>
-    bucketRegion === region ? NONE : `arn:${partition}:sqs:${bucketRegion}:${account}:tally-${installation}-*-undelivered`,
+  'far-letters': (names) => (names.bucketRegion === names.region ? NONE : farLettersArn(names.installation, placeOf(names))),
   topics: (names, sources) => topicsOf(sources, names),
   'own-topics': ({ partition, bucketRegion, account, installation }) =>
     `arn:${partition}:sns:${bucketRegion}:${account}:tally-${installation}-*`,

@@ -1,19 +1,28 @@
 /**
  * The names of what Tally makes in AWS, and the parts of ARNs. Every name begins with `tally-<installation>`. A name can be
- * copied with the settings, so the owner of a part is known by the id of its registry: in its tags, or in the Id of a
- * notification, the Sid of a statement, the name of a selector.
+ * given twice, so the owner of a part is known by the id of its registry: in its tags, or in the Id of a notification, the Sid of
+ * a statement, the name of a selector. Both stand in the tags of the bucket queue, so they outlast every store.
  */
 import { createHash } from 'node:crypto';
 import { bucketSlug, type BucketSource } from '../bucket.ts';
 
-/** The name of an installation: 8 hex digits, made once and stored. */
+/** The name of an installation: 8 hex digits. */
 export const INSTALLATION = /^[0-9a-f]{8}$/;
 
-/** Whose a part is: the name of the installation, which the settings may copy, and the id of the registry, which no other one has. */
+/** Whose a part is: the name of the installation, which two may be given, and the id of the registry, which no other one has. */
 export interface Owner {
   readonly installation: string;
-  /** 32 hex digits, made once and stored. */
+  /** 32 hex digits. */
   readonly registry: string;
+}
+
+/** The owner of a bucket queue that `tally setup` has not made: no part is this one's. */
+export const NOBODY: Owner = { installation: '0'.repeat(8), registry: '0'.repeat(32) };
+
+/** The owner of a new bucket queue. It follows from the queue, so that two runs, and the Terraform module, give the same one. */
+export function newOwner(queueArn: string, named?: string): Owner {
+  const digits = createHash('sha256').update(`tally ${queueArn}`).digest('hex');
+  return { installation: named ?? digits.slice(0, 8), registry: digits.slice(8, 40) };
 }
 
 /** Where parts are made. */
@@ -87,12 +96,18 @@ export function markOf(owner: Owner): string {
 /** The tag by which the owner of a topic or rule is known. */
 export const REGISTRY_TAG = 'tally:registry';
 const INSTALLATION_TAG = 'tally:installation';
+const REGISTRY = /^[0-9a-f]{32}$/;
 
 export type Tags = Readonly<Record<string, string>>;
 
 /** The tags of a part: those of a shared part name no bucket. */
 export function tagsOf({ installation, registry }: Owner, bucket?: string): Tags {
   return { [INSTALLATION_TAG]: installation, [REGISTRY_TAG]: registry, ...(bucket !== undefined && { 'tally:bucket': bucket }) };
+}
+
+/** The owner that the tags of a bucket queue name; undefined if they name none. */
+export function ownerIn({ [INSTALLATION_TAG]: installation = '', [REGISTRY_TAG]: registry = '' }: Tags): Owner | undefined {
+  return INSTALLATION.test(installation) && REGISTRY.test(registry) ? { installation, registry } : undefined;
 }
 
 /** Tags as AWS takes them. */
@@ -121,6 +136,11 @@ export function topicArnOf(installation: string, { partition, region, account }:
   return `arn:${partition}:sns:${region}:${account}:${prefixOf(installation)}-${use}`;
 }
 
+/** The dead-letter queue of a region without the bucket queue: SNS and EventBridge of a region take none of another one. */
+export function farLettersArn(installation: string, { partition, region, account }: Place): string {
+  return `arn:${partition}:sqs:${region}:${account}:${prefixOf(installation)}-dead-letters`;
+}
+
 const SLUG_MAX = 24;
 
 /** The rule of a bucket: at most 48 of the 64 characters that EventBridge allows. Each source has its own, so that both can exist while the source changes. */
@@ -139,12 +159,6 @@ export const MARK_PATTERN = '^tally-([0-9a-f]{8})-[0-9a-f]{8}$';
 /** The installation of another registry that an Id belongs to by its form; undefined if it has another form or is this registry's. */
 export function otherInstallationOf(id: string, owner: Owner): string | undefined {
   return id === markOf(owner) ? undefined : new RegExp(MARK_PATTERN).exec(id)?.[1];
-}
-
-/** Whether an Id or a Sid is this registry's from a time at which TALLY_INSTALLATION had another value. */
-export function isOfEarlierName(id: string, owner: Owner): boolean {
-  const other = otherInstallationOf(id, owner);
-  return other !== undefined && id === markOf({ ...owner, installation: other });
 }
 
 /**

@@ -6,8 +6,6 @@ import type { Target } from './wiring.ts';
 
 export interface ObservedTopic {
   readonly policy?: string;
-  /** Absent: it is the topic of others by the wish, and its owner does not matter. */
-  readonly tags?: Tags;
   /** The subscriptions of other endpoints than the bucket queue. */
   readonly otherSubscriptions: number;
 }

@@ -1,16 +1,17 @@
 /** The permissions that Tally needs, in one table: which call, for what, and who needs it. */
 import type { BucketSource } from '../bucket.ts';
 
-export const iamRoles = ['daemon', 'connecting', 'queues'] as const;
-/** `daemon`: the process that serves, with the reads of the doctor. `connecting`: who plans, applies and removes. `queues`: who makes the queues. */
+export const iamRoles = ['daemon', 'connecting', 'setup'] as const;
+/** `daemon`: the process that serves, with the reads of the doctor. `connecting`: who plans, applies and removes. `setup`: who runs `tally setup`. */
 export type IamRole = (typeof iamRoles)[number];
 
 /** What a statement is about. */
 export type Resource =
   | 'queues'
+  | 'bucket-queues'
   | 'new-queues'
   | 'letter-queues'
-  | 'undelivered'
+  | 'far-letters'
   | 'topics'
   | 'own-topics'
   | 'named-topics'
@@ -37,6 +38,7 @@ export interface Permission {
 const BOTH = ['daemon', 'connecting'] as const;
 const THROUGH_TOPICS = ['notification', 'topic', 'routed'] as const;
 const BY_RULES = ['eventbridge', 'routed'] as const;
+const BY_NAME = ['topic', 'routed'] as const;
 
 /** Every call of Tally to AWS. */
 export const permissions: readonly Permission[] = [
@@ -61,6 +63,13 @@ export const permissions: readonly Permission[] = [
     actions: ['sqs:GetQueueAttributes'],
     resource: 'queues',
   },
+  {
+    sid: 'KnowTheInstallation',
+    why: 'the tags by which the bucket queue names the installation',
+    roles: BOTH,
+    actions: ['sqs:ListQueueTags'],
+    resource: 'bucket-queues',
+  },
   // a redrive policy names the ARN of the dead-letter queue, and requests need its URL
   {
     sid: 'FindTheDeadLetterQueue',
@@ -69,20 +78,19 @@ export const permissions: readonly Permission[] = [
     actions: ['sqs:GetQueueUrl'],
     resource: 'letter-queues',
   },
-  // a bucket of another region has a queue there for what cannot be delivered
   {
-    sid: 'ReadUndelivered',
-    why: 'only for buckets of other regions than the bucket queue: what could not be delivered',
+    sid: 'ReceiveFarLetters',
+    why: 'only for buckets of other regions than the bucket queue: the letters there',
     roles: ['daemon'],
-    actions: ['sqs:GetQueueAttributes', 'sqs:GetQueueUrl'],
-    resource: 'undelivered',
+    actions: ['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:ChangeMessageVisibility'],
+    resource: 'far-letters',
   },
   {
-    sid: 'MakeUndelivered',
-    why: 'only for buckets of other regions than the bucket queue: the queue there for what cannot be delivered',
-    roles: ['connecting'],
-    actions: ['sqs:GetQueueAttributes', 'sqs:GetQueueUrl', 'sqs:CreateQueue', 'sqs:SetQueueAttributes', 'sqs:DeleteQueue'],
-    resource: 'undelivered',
+    sid: 'ReadFarLetters',
+    why: 'only for buckets of other regions than the bucket queue: the dead-letter queue there',
+    roles: BOTH,
+    actions: ['sqs:GetQueueAttributes', 'sqs:GetQueueUrl'],
+    resource: 'far-letters',
   },
   {
     sid: 'ConfirmSubscriptions',
@@ -107,15 +115,6 @@ export const permissions: readonly Permission[] = [
     sources: THROUGH_TOPICS,
     actions: ['sns:GetSubscriptionAttributes'],
     resource: 'topics',
-  },
-  // whose a topic is, whatever its name
-  {
-    sid: 'ReadTags',
-    why: 'which registry has made a topic',
-    roles: BOTH,
-    sources: ['notification', 'routed'],
-    actions: ['sns:ListTagsForResource'],
-    resource: 'own-topics',
   },
   {
     sid: 'ReadTheBucket',
@@ -203,9 +202,10 @@ export const permissions: readonly Permission[] = [
     resource: 'own-trail',
   },
   {
-    sid: 'AdmitSenders',
-    why: 'the statements for SNS and EventBridge in the policies of the queues',
+    sid: 'AdmitNamedTopics',
+    why: 'the statement for the topics of `--topic` in the policies of the queues',
     roles: ['connecting'],
+    sources: BY_NAME,
     actions: ['sqs:SetQueueAttributes'],
     resource: 'queues',
   },
@@ -218,14 +218,6 @@ export const permissions: readonly Permission[] = [
     resource: 'own-topics',
   },
   {
-    sid: 'MakeTopics',
-    why: 'the topics that Tally makes',
-    roles: ['connecting'],
-    sources: ['notification', 'routed'],
-    actions: ['sns:CreateTopic', 'sns:TagResource', 'sns:SetTopicAttributes', 'sns:DeleteTopic'],
-    resource: 'own-topics',
-  },
-  {
     sid: 'AdmitEventBridge',
     why: 'the statement for EventBridge in the policy of your own topic, which `--topic` names',
     roles: ['connecting'],
@@ -235,9 +227,9 @@ export const permissions: readonly Permission[] = [
   },
   {
     sid: 'SubscribeTheQueue',
-    why: 'the subscription of the bucket queue',
+    why: 'the subscription of the bucket queue to the topic of `--topic`',
     roles: ['connecting'],
-    sources: THROUGH_TOPICS,
+    sources: BY_NAME,
     actions: ['sns:Subscribe', 'sns:SetSubscriptionAttributes', 'sns:Unsubscribe'],
     resource: 'topics',
   },
@@ -251,10 +243,34 @@ export const permissions: readonly Permission[] = [
   },
   {
     sid: 'MakeQueues',
-    why: '`tally queue create`: the bucket queue and its dead-letter queue',
-    roles: ['queues'],
-    actions: ['sqs:CreateQueue', 'sqs:GetQueueUrl', 'sqs:GetQueueAttributes', 'sqs:SetQueueAttributes'],
+    why: '`tally setup`: the bucket queue and the dead-letter queues',
+    roles: ['setup'],
+    actions: [
+      'sqs:CreateQueue',
+      'sqs:GetQueueUrl',
+      'sqs:GetQueueAttributes',
+      'sqs:SetQueueAttributes',
+      'sqs:ListQueueTags',
+      'sqs:TagQueue',
+    ],
     resource: 'new-queues',
+  },
+  {
+    sid: 'MakeTopics',
+    why: '`tally setup`: the topics, and the subscriptions of the bucket queue to them',
+    roles: ['setup'],
+    actions: [
+      'sns:CreateTopic',
+      'sns:TagResource',
+      'sns:ListTagsForResource',
+      'sns:GetTopicAttributes',
+      'sns:SetTopicAttributes',
+      'sns:ListSubscriptionsByTopic',
+      'sns:Subscribe',
+      'sns:GetSubscriptionAttributes',
+      'sns:SetSubscriptionAttributes',
+    ],
+    resource: 'own-topics',
   },
   {
     sid: 'MakeRules',

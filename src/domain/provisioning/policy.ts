@@ -71,3 +71,15 @@ export function conditionValues(statement: Statement | undefined, operator: stri
   const conditions = conditionsSchema.safeParse(statement?.['Condition']);
   return conditions.success ? [conditions.data[operator]?.[key] ?? []].flat() : [];
 }
+
+/** The services that a statement admits. */
+export function servicesIn(statement: Statement | undefined): readonly string[] {
+  const principal: unknown = statement?.['Principal'];
+  if (typeof principal !== 'object' || principal === null || !('Service' in principal)) return [];
+  return [principal.Service].flat().filter((name) => typeof name === 'string');
+}
+
+/** SNS's own names of regions: the only ones that a statement of ours may have gained. */
+export function regionsOfSns(statement: Statement | undefined): readonly string[] {
+  return servicesIn(statement).filter((name) => /^sns\.[a-z0-9-]+\.amazonaws\.com$/.test(name));
+}

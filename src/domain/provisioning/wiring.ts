@@ -1,10 +1,14 @@
-/** What a source needs in AWS: the parts by which a bucket's events reach the bucket queue, computed from a wish alone. */
+/**
+ * What a source needs in AWS: the parts by which a bucket's events reach the bucket queue, computed from a wish alone. Some are the
+ * bucket's own, and made when it is connected; the others are shared, and `tally setup` makes them (shared.ts).
+ */
 import { z } from 'zod';
 import { defined } from '../defined.ts';
 import { bucketSources, enrichModes, type EnrichMode } from '../bucket.ts';
 import type { NotificationEntry } from './notification.ts';
-import { markOf, parseArn, prefixOf, ruleArnOf, ruleNameOf, snsPrincipals, topicArnOf, type Owner, type Place } from './names.ts';
-import { conditionValues, type Statement } from './policy.ts';
+import { farLettersArn, markOf, parseArn, ruleArnOf, ruleNameOf, snsPrincipals, topicArnOf, type Owner, type Place } from './names.ts';
+import { conditionValues, regionsOfSns, type Statement } from './policy.ts';
+import { bridgeStatement, senders as sharedSenders, senderStatement, topicStatement } from './shared.ts';
 import { advancedSelector, routedOperations } from './trail.ts';
 
 /** What a bucket is to have in AWS. The account of the place is that of the queues and of all parts, and the region that of the bucket. */
@@ -66,19 +70,18 @@ export interface Rule {
 export interface WiredTopic {
   readonly arn: string;
   /** Who may publish. */
-  readonly statements: readonly Statement[];
-  /** Only the statements are Tally's, and that for EventBridge only if no other one admits the same. */
+  readonly statement: Statement;
+  /** It was named, so it is of others: only the statement is Tally's, and that only if no other one admits the same. */
   readonly isForeign?: true;
 }
 
 export interface Wiring {
-  /** A topic that something must be allowed to publish to. Tally makes it, unless it is of others. */
+  /** A topic that something must be allowed to publish to. */
   readonly topic?: WiredTopic;
+  /** Shared, or the bucket's own if its topic was named. */
   readonly subscription?: Subscription;
   /** The queues, and who must be allowed to send to them. */
-  readonly queues: readonly { readonly arn: string; readonly senders: Senders }[];
-  /** The queue for what SNS and EventBridge cannot deliver, where the dead-letter queue is in another region than they are. Tally makes it. */
-  readonly undelivered?: string;
+  readonly queues: readonly WiredQueue[];
   /** The configuration of the bucket that is Tally's. */
   readonly entry?: NotificationEntry;
   /** Whether the bucket must send its events to EventBridge. */
@@ -88,51 +91,47 @@ export interface Wiring {
   readonly selector?: object;
 }
 
-/** The services that must be allowed to send to a queue, and the ARNs that they send for. */
-export interface Senders {
-  readonly topics?: Sender;
-  readonly rules?: Sender;
+export interface WiredQueue {
+  readonly arn: string;
+  readonly senders: readonly Sender[];
 }
 
-export interface Sender {
-  readonly principals: readonly string[];
-  readonly arns: readonly string[];
-}
+/** Whom the policy of a queue must admit: Tally's topics or rules, which is shared, or a topic that was named. */
+export type Sender =
+  | { readonly of: 'topics' | 'rules'; readonly statement: Statement }
+  | { readonly of: 'named'; readonly topicArn: string; readonly services: readonly string[] };
 
 /** Whether the bucket queue is in another region than the bucket, its topic and its rule. */
 function isFar({ queueArn, region }: Wish): boolean {
   return (parseArn(queueArn)?.region ?? region) !== region;
 }
 
-/** The parts that the wish needs, and Tally makes. */
+/** The parts that the wish needs. */
 export function wiringOf(wish: Wish): Wiring {
   const wiring = wholeWiring(wish);
   if (wish.byHand !== true) return wiring;
-  const { subscription, queues, undelivered, selector } = wiring;
+  const { subscription, queues, selector } = wiring;
   // a supplied trail is only read
   const supplied = wish.trailBucket === undefined ? undefined : selector;
   if (wish.topicArn === undefined)
-    return { queues: queues.map(({ arn }) => ({ arn, senders: {} })), ...defined({ selector: supplied }), eventBridge: false };
-  return { queues, ...defined({ subscription, undelivered, selector: supplied }), eventBridge: false };
+    return { queues: queues.map(({ arn }) => ({ arn, senders: [] })), ...defined({ selector: supplied }), eventBridge: false };
+  return { queues, ...defined({ subscription, selector: supplied }), eventBridge: false };
 }
 
 function wholeWiring(wish: Wish): Wiring {
   switch (wish.source) {
-    case 'notification': {
-      const topicArn = topicArnOf(wish.installation, wish, 'events');
-      const topic = { arn: topicArn, statements: [s3Statement(wish, topicArn)] };
-      return { topic, ...subscribed(wish, topicArn), entry: entryOf(wish, topicArn), eventBridge: false };
-    }
+    case 'notification':
+      return { ...through(wish, 'events'), entry: entryOf(wish, topicArnOf(wish.installation, wish, 'events')), eventBridge: false };
     case 'topic':
       return { ...subscribed(wish, wish.topicArn ?? ''), eventBridge: false };
     case 'eventbridge':
       // a rule sends straight to a queue of the same region only
-      if (isFar(wish)) return { ...throughTopic(wish, routedArn(wish)), eventBridge: true, rule: nativeRule(wish, routedArn(wish)) };
-      return { queues: queuesOf(wish, { rules: rulesOf(wish) }), eventBridge: true, rule: nativeRule(wish) };
+      if (isFar(wish)) return { ...through(wish, 'routed'), eventBridge: true, rule: nativeRule(wish, routedArn(wish)) };
+      return { queues: queuesOf(wish, 'rules'), eventBridge: true, rule: nativeRule(wish) };
     case 'routed': {
       const { topicArn = routedArn(wish) } = wish;
       return {
-        ...throughTopic(wish, topicArn),
+        ...through(wish, 'routed'),
         eventBridge: false,
         rule: trailRule(wish, topicArn),
         selector: advancedSelector(wish),
@@ -145,11 +144,14 @@ function routedArn(wish: Wish): string {
   return topicArnOf(wish.installation, wish, 'routed');
 }
 
-/** The way of events that a rule sends to a topic. */
-function throughTopic(wish: Wish, topicArn: string): Required<Pick<Wiring, 'topic' | 'subscription'>> & Subscribed {
-  const isForeign = wish.topicArn !== undefined;
-  const statements = [eventBridgeStatement(wish, topicArn)];
-  return { topic: { arn: topicArn, statements, ...(isForeign && { isForeign }) }, ...subscribed(wish, topicArn) };
+/** The way through a topic of Tally's, or for EventBridge through the one that was named. */
+function through(wish: Wish, use: 'events' | 'routed'): Required<Pick<Wiring, 'topic' | 'subscription' | 'queues'>> {
+  const { topicArn: named } = wish;
+  const topic =
+    named === undefined
+      ? { arn: topicArnOf(wish.installation, wish, use), statement: topicStatement(wish, wish, use) }
+      : { arn: named, statement: bridgeStatement(wish, named), isForeign: true as const };
+  return { topic, ...subscribed(wish, topic.arn) };
 }
 
 /** The topic that a request or a record names for the source `routed`; undefined if it is the one that Tally makes, wherever that is. */
@@ -160,130 +162,68 @@ export function routedTopic(topicArn: string | undefined, installation: string):
 
 const ANYWHERE: Place = { partition: 'aws', region: '', account: '' };
 
-type Subscribed = Required<Pick<Wiring, 'subscription' | 'queues'>> & Pick<Wiring, 'undelivered'>;
-
-function subscribed(wish: Wish, topicArn: string): Subscribed {
-  const { queueArn, installation } = wish;
-  const topic = parseArn(topicArn);
-  const prefix = prefixOf(installation);
-  const { partition, account } = wish;
-  const arns = [`arn:${partition}:sns:*:${account}:${prefix}-*`, ...(topic?.resource.startsWith(`${prefix}-`) === true ? [] : [topicArn])];
-  const topics = { principals: snsPrincipals(topic?.region ?? wish.region, parseArn(queueArn)?.region ?? wish.region), arns };
-  const isByRule = wish.source === 'routed' || wish.source === 'eventbridge';
+function subscribed(wish: Wish, topicArn: string): Required<Pick<Wiring, 'subscription' | 'queues'>> {
   return {
-    subscription: { topicArn, queueArn, ...undeliverable(wish) },
-    queues: queuesOf(wish, { topics }, isByRule ? { topics, rules: rulesOf(wish) } : { topics }),
-    ...(isFar(wish) && { undelivered: undeliveredArn(wish) }),
+    subscription: { topicArn, queueArn: wish.queueArn, ...defined({ deadLetterArn: nearLetters(wish) }) },
+    queues: queuesOf(wish, wish.topicArn === undefined ? 'topics' : 'named'),
   };
 }
 
-function rulesOf(wish: Wish): Sender {
-  const { partition, account } = wish;
-  return { principals: ['events.amazonaws.com'], arns: [`arn:${partition}:events:*:${account}:rule/${prefixOf(wish.installation)}-*`] };
-}
-
-/** The queues, of which the bucket queue has these senders, and the one for what cannot be delivered those. */
-function queuesOf(wish: Wish, senders: Senders, ofUndeliverable: Senders = senders): Wiring['queues'] {
+/** The bucket queue and the dead-letter queue of the region, which have these senders, and the dead-letter queue of the bucket queue. */
+function queuesOf(wish: Wish, of: Sender['of']): Wiring['queues'] {
   const { queueArn, deadLetterArn } = wish;
-  const { deadLetterArn: near } = undeliverable(wish);
+  const near = nearLetters(wish);
+  const wired = (arn: string, ...senders: readonly Sender['of'][]): WiredQueue => ({
+    arn,
+    senders: senders.map((each) => senderOf(wish, each, arn)),
+  });
+  const isByRule = wish.source === 'routed' || wish.source === 'eventbridge';
   return [
-    { arn: queueArn, senders },
-    ...(near === undefined ? [] : [{ arn: near, senders: ofUndeliverable }]),
-    ...(deadLetterArn === undefined || deadLetterArn === near ? [] : [{ arn: deadLetterArn, senders: {} }]),
+    wired(queueArn, of),
+    ...(near === undefined ? [] : [wired(near, of, ...(isByRule && of !== 'rules' ? (['rules'] as const) : []))]),
+    ...(deadLetterArn === undefined || deadLetterArn === near ? [] : [wired(deadLetterArn)]),
   ];
 }
 
-/** The queue for what SNS and EventBridge cannot deliver: it must be in their region. */
-function undeliverable(wish: Wish): Pick<Subscription, 'deadLetterArn'> {
-  const deadLetterArn = isFar(wish) ? undeliveredArn(wish) : wish.deadLetterArn;
-  return deadLetterArn === undefined ? {} : { deadLetterArn };
+function senderOf(wish: Wish, of: Sender['of'], queueArn: string): Sender {
+  const services = snsPrincipals(wish.region, parseArn(queueArn)?.region ?? wish.region);
+  if (of === 'named') return { of, topicArn: wish.topicArn ?? '', services };
+  const [topics, rules] = sharedSenders(wish, wish, queueArn, services);
+  return { of, statement: of === 'topics' ? topics : rules };
 }
 
 /**
- * There is one in each region. SNS demands the account of the subscription, which is that of the bucket queue.
+ * The queue for what SNS and EventBridge cannot deliver: it must be in their region, and SNS demands the account of the bucket queue.
  * https://docs.aws.amazon.com/sns/latest/dg/sns-dead-letter-queues.html
  */
-function undeliveredArn(wish: Wish): string {
-  return `arn:${wish.partition}:sqs:${wish.region}:${wish.account}:${markOf(wish)}-undelivered`;
+function nearLetters(wish: Wish): string | undefined {
+  return isFar(wish) ? farLettersArn(wish.installation, wish) : wish.deadLetterArn;
 }
 
-/** The ids of our statements: one for each principal, because a policy has at most 20 statements. */
+/** The ids of our statements in the policies of queues, and of topics. */
 export function sidsOf(owner: Owner): {
-  readonly topics: string;
-  readonly rules: string;
-  /** All in the policies of queues. */
+  readonly named: string;
   readonly all: ReadonlySet<string>;
-  /** All in the policies of topics. */
   readonly ofTopics: ReadonlySet<string>;
 } {
-  const [topics, rules] = [`${markOf(owner)}-topics`, `${markOf(owner)}-rules`];
-  return { topics, rules, all: new Set([topics, rules]), ofTopics: new Set([markOf(owner)]) };
+  const mark = markOf(owner);
+  const named = `${mark}-named`;
+  return { named, all: new Set([`${mark}-topics`, `${mark}-rules`, named]), ofTopics: new Set([mark]) };
 }
 
 /**
- * The statements of a queue's policy for these senders. One statement serves all buckets, so what it allows already stays in it.
+ * The statements of a queue's policy that the bucket's own parts need: one lists all topics that were named, because a policy has at
+ * most 20 statements, so what it allows already stays in it.
  */
-export function queueStatements(
-  owner: Owner,
-  { arn, senders }: Wiring['queues'][number],
-  present: readonly Statement[],
-): readonly Statement[] {
-  const sids = sidsOf(owner);
-  const like = (sid: string, { principals: services, arns }: Sender): Statement => {
+export function namedStatements(owner: Owner, { arn, senders }: WiredQueue, present: readonly Statement[]): readonly Statement[] {
+  const { named: sid } = sidsOf(owner);
+  return senders.flatMap((sender) => {
+    if (sender.of !== 'named') return [];
     const earlier = present.find(({ Sid }) => Sid === sid);
     const known = conditionValues(earlier, 'ArnLike', 'aws:SourceArn');
-    const principals = servicesOf(earlier);
-    return {
-      Sid: sid,
-      Effect: 'Allow',
-      Principal: { Service: single([...new Set([...services, ...principals])].sort()) },
-      Action: 'sqs:SendMessage',
-      Resource: arn,
-      Condition: { ArnLike: { 'aws:SourceArn': single([...new Set([...arns, ...known])].sort()) } },
-    };
-  };
-  return [
-    ...(senders.topics === undefined ? [] : [like(sids.topics, senders.topics)]),
-    ...(senders.rules === undefined ? [] : [like(sids.rules, senders.rules)]),
-  ];
-}
-
-/** SNS's own names are the only ones that a statement of ours may gain. */
-function servicesOf(statement: Statement | undefined): readonly string[] {
-  const principal: unknown = statement?.['Principal'];
-  if (typeof principal !== 'object' || principal === null || !('Service' in principal)) return [];
-  return [principal.Service]
-    .flat()
-    .filter((name): name is string => typeof name === 'string' && /^sns\.[a-z0-9-]+\.amazonaws\.com$/.test(name));
-}
-
-function single(values: readonly string[]): string | readonly string[] {
-  const [only, ...more] = values;
-  return only !== undefined && more.length === 0 ? only : values;
-}
-
-/** One statement for all buckets of the account: one for each would outgrow the 30 KB of a topic's policy. */
-function s3Statement(wish: Wish, topicArn: string): Statement {
-  const { partition, account } = wish;
-  return {
-    Sid: markOf(wish),
-    Effect: 'Allow',
-    Principal: { Service: 's3.amazonaws.com' },
-    Action: 'sns:Publish',
-    Resource: topicArn,
-    Condition: { StringEquals: { 'aws:SourceAccount': account }, ArnLike: { 'aws:SourceArn': `arn:${partition}:s3:::*` } },
-  };
-}
-
-/** Without a Condition: SNS supports none for EventBridge, and a statement with one drops every event. */
-function eventBridgeStatement(wish: Wish, topicArn: string): Statement {
-  return {
-    Sid: markOf(wish),
-    Effect: 'Allow',
-    Principal: { Service: 'events.amazonaws.com' },
-    Action: 'sns:Publish',
-    Resource: topicArn,
-  };
+    const arns = [...new Set([...known, sender.topicArn])];
+    return [senderStatement(sid, arn, [...new Set([...regionsOfSns(earlier), ...sender.services])], arns)];
+  });
 }
 
 const EVENTS = ['s3:ObjectCreated:*', 's3:ObjectRemoved:*', 's3:LifecycleExpiration:*'];
@@ -322,7 +262,10 @@ function nativeRule(wish: Wish, topicArn?: string): Rule {
     name,
     arn: ruleArnOf(wish, name),
     pattern: { source: ['aws.s3'], 'detail-type': [...DETAIL_TYPES, ...tagTypes], detail: { bucket: { name: [wish.bucket] } } },
-    target: { ...(topicArn === undefined ? { id: 'bucket-queue', arn: wish.queueArn } : routedTarget(topicArn)), ...undeliverable(wish) },
+    target: {
+      ...(topicArn === undefined ? { id: 'bucket-queue', arn: wish.queueArn } : routedTarget(topicArn)),
+      ...defined({ deadLetterArn: nearLetters(wish) }),
+    },
   };
 }
 
@@ -345,7 +288,7 @@ function trailRule(wish: Wish, topicArn: string): Rule {
         requestParameters: { bucketName: [wish.bucket] },
       },
     },
-    target: { ...routedTarget(topicArn), ...undeliverable(wish), transformer },
+    target: { ...routedTarget(topicArn), ...defined({ deadLetterArn: nearLetters(wish) }), transformer },
   };
 }
 

@@ -16,9 +16,7 @@ import { countText } from './words.ts';
 export type PlanWish = Omit<NonNullable<RequestTo<'GET /v1/buckets/{bucket}/plan'>['query']>, 'wired_by_hand'>;
 
 const partTexts: Readonly<Record<PlanView['changes'][number]['part'], string>> = {
-  topic: 'the topic',
   'topic-policy': 'the policy of the topic',
-  queue: 'the queue for what cannot be delivered',
   'queue-policy': 'the policy of the queue',
   subscription: 'the subscription',
   rule: 'the rule',
@@ -206,9 +204,9 @@ function PlanDocument({ plan, onSource }: { readonly plan: PlanView } & Pick<Pla
         <section class="advice">
           <h3>What is not Tally’s</h3>
           <ul>
-            {foreign.map((each) => (
-              <li key={each}>
-                <Text>{each}</Text>
+            {foreign.map(({ text }) => (
+              <li key={text}>
+                <Text>{text}</Text>
               </li>
             ))}
           </ul>

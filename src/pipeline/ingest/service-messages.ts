@@ -10,6 +10,7 @@ import type { GapReports } from '../gaps/reports.ts';
 import type { InHand } from './held-set.ts';
 import type { TopicClient } from '../ports/queues.ts';
 import { connectionSchema, type ConnectionRecord } from '../../domain/provisioning/connection.ts';
+import { wiringOf, wishSchema } from '../../domain/provisioning/wiring.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
 import type { Waiting } from './waiting.ts';
 import type { WithPorts } from '../ports/ports.ts';
@@ -122,8 +123,8 @@ function wayOf(
 ): 'topic' | 'other' | 'unknown' {
   if (named === topicArn) return 'topic';
   if (connection === undefined) return named === undefined ? 'unknown' : 'other';
-  const { topicArn: own, parts, earlier = [] } = connection;
-  const arns = [own, ...parts.map(({ arn }) => arn), ...earlier.map((wiring) => wiring.topicArn)];
+  const { earlier = [] } = connection;
+  const arns = [wiringOf(wishSchema.parse(connection)).subscription?.topicArn, ...earlier.map((before) => before.topicArn)];
   return arns.includes(topicArn) ? 'topic' : 'other';
 }
 

@@ -31,6 +31,10 @@ export interface AwsReads {
   notificationOf(bucket: OwnedBucket, signal?: AbortSignal): Promise<string>;
   /** The queue with this URL. */
   queueAt(queueUrl: string, signal?: AbortSignal): Promise<ObservedQueue>;
+  /** The tags of the queue with this URL. */
+  queueTags(queueUrl: string, signal?: AbortSignal): Promise<Tags>;
+  /** The URL of the queue with this ARN; undefined if it does not exist. */
+  queueUrlOf(queueArn: string, signal?: AbortSignal): Promise<string | undefined>;
   /** The queue with this ARN, in this account or another. */
   queueOf(queueArn: string, signal?: AbortSignal): Promise<ObservedQueue | 'absent'>;
   /** The topic, and the subscription of the queue to it. */
@@ -39,8 +43,6 @@ export interface AwsReads {
     queueArn: string,
     signal?: AbortSignal,
   ): Promise<{ readonly topic: ObservedTopic; readonly subscription: ObservedSubscription | 'absent' } | 'absent'>;
-  /** The tags of a topic of this account. */
-  topicTags(topicArn: string, signal?: AbortSignal): Promise<Tags | 'absent'>;
   /** The rule on the default bus. */
   ruleOf(at: At, name: string, signal?: AbortSignal): Promise<ObservedRule | 'absent'>;
   /** How many rules the default bus has. */
@@ -68,13 +70,7 @@ export interface AwsWrites {
     options: { readonly skipValidation: boolean },
     signal?: AbortSignal,
   ): Promise<void>;
-  /** Makes the topic. It may exist already with these tags; AWS refuses it with others. */
-  createTopic(topicArn: string, tags: Tags, signal?: AbortSignal): Promise<void>;
   setTopicPolicy(topicArn: string, policy: string, signal?: AbortSignal): Promise<void>;
-  /** Makes a queue for what cannot be delivered, which keeps messages as long as SQS offers. It may exist already. */
-  createQueue(queueArn: string, signal?: AbortSignal): Promise<void>;
-  /** Removes a queue with all its messages. It may be gone already. */
-  deleteQueue(queueArn: string, signal?: AbortSignal): Promise<void>;
   /** An empty policy removes it. */
   setQueuePolicy(queueArn: string, policy: string, signal?: AbortSignal): Promise<void>;
   subscribe(subscription: Subscription, signal?: AbortSignal): Promise<void>;
@@ -89,7 +85,6 @@ export interface AwsWrites {
   /** Publishes a message through the topic. */
   publish(topicArn: string, message: string, signal?: AbortSignal): Promise<void>;
   unsubscribe(subscriptionArn: string, signal?: AbortSignal): Promise<void>;
-  deleteTopic(topicArn: string, signal?: AbortSignal): Promise<void>;
 }
 
 export interface Provisioner extends AwsReads, AwsWrites {}

@@ -12,10 +12,11 @@ import { planOf } from '../../domain/provisioning/planning/plan.ts';
 import type { Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { WithPorts } from '../ports/ports.ts';
+import type { AwsReads } from '../ports/provision.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
 import { readRecord, refs } from '../records/stored.ts';
 import type { Observe } from './observe.ts';
-import { type ReadBucketQueue, atQueue, wishOfConnection, type WishOf } from './wishes.ts';
+import { atQueue, readBucketQueue, wishOfConnection, type WishOf } from './wishes.ts';
 
 /** The findings of a trail that is only read. */
 const OF_TRAIL = /^connect\.trail-/;
@@ -23,7 +24,7 @@ const OF_TRAIL = /^connect\.trail-/;
 const PAUSE_MAX_MS = 86_400_000;
 
 interface DiagnoseDependencies extends WithPorts<'state' | 'clock'> {
-  readonly readBucketQueue: ReadBucketQueue;
+  readonly aws: Pick<AwsReads, 'queueAt' | 'queueTags'>;
   readonly storage: Pick<ObjectStorage, 'versioningOf' | 'firstKey' | 'readVersion' | 'readTags'>;
   /** The bucket queues that the daemon receives from. */
   readonly queueUrls: readonly string[];
@@ -40,7 +41,7 @@ export interface Diagnosed {
 /** Throws `connect.embedded` only. `known`: the record of its connection, if it was read just now. */
 export type Diagnose = (record: BucketRecord, signal?: AbortSignal, known?: ConnectionRecord) => Promise<Diagnosed>;
 
-export function createDiagnose({ state, storage, readBucketQueue, clock, queueUrls, wishOf, observe }: DiagnoseDependencies): Diagnose {
+export function createDiagnose({ state, storage, aws, clock, queueUrls, wishOf, observe }: DiagnoseDependencies): Diagnose {
   return async function diagnose(record, signal, known) {
     const { isRead, findings, passesBoth: isWhole } = await readable(record, (...of) => diagnoseConnection(...of, known), signal);
     // S3 would fail again, and be found twice
@@ -72,7 +73,9 @@ export function createDiagnose({ state, storage, readBucketQueue, clock, queueUr
     const { bucket, provenAtMs } = record;
     const connection = known ?? (await readRecord(state, refs.connection(bucket), signal));
     if (connection?.state === 'paused') return only([pausedFinding(connection, clock.nowMs())]);
-    const wish = connection === undefined ? (await wishOf({ bucket }, signal)).wish : await asReceived(connection, signal);
+    // how a bucket is wired of which there is no record is not known, but that its events arrive is
+    const asked = { bucket, ...(provenAtMs !== undefined && { wired_by_hand: true }) };
+    const wish = connection === undefined ? (await wishOf(asked, signal)).wish : await asReceived(connection, signal);
     const observed = await observe(wish, signal);
     const plan = planOf(wish, observed);
     if (connection === undefined) return only([...plan.findings, ...(provenAtMs === undefined ? notMade(plan) : [])]);
@@ -127,7 +130,7 @@ export function createDiagnose({ state, storage, readBucketQueue, clock, queueUr
     const wish = wishOfConnection(connection);
     const queues = [];
     for (const queueUrl of queueUrls) {
-      const queue = await readBucketQueue(queueUrl, connection, signal);
+      const queue = await readBucketQueue(aws, queueUrl, signal);
       if (queue.arn === wish.queueArn) return atQueue(wish, queue);
       queues.push(queue);
     }

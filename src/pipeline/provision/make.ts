@@ -1,7 +1,8 @@
-/** Makes the parts of a plan, one write each, and takes them away. Every write may be repeated. */
+/** Makes a part, changes it, or takes it away, by one write. Every write may be repeated. */
+import { FaultError } from '../../domain/fault.ts';
 import { canonicalJson } from '../../domain/provisioning/canonical.ts';
 import { existing, subscriptionAttributes } from '../../domain/provisioning/facts.ts';
-import { isOwn, tagsOf } from '../../domain/provisioning/names.ts';
+import { isOwn, markOf, tagsOf } from '../../domain/provisioning/names.ts';
 import type { Change } from '../../domain/provisioning/planning/plan.ts';
 import {
   canonicalStatement,
@@ -11,26 +12,23 @@ import {
   sameStatements,
   type Policy,
 } from '../../domain/provisioning/policy.ts';
-import { topicRemoval, type Removal } from '../../domain/provisioning/removal.ts';
 import { foreignSelectors, selectorText, type Selectors } from '../../domain/provisioning/trail.ts';
-import { sidsOf, wiringOf, type Subscription, type Wish, type Rule } from '../../domain/provisioning/wiring.ts';
+import { sidsOf, wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
+import type { Clock } from '../ports/clock.ts';
 import type { Provisioner } from '../ports/provision.ts';
-import { changedMeanwhile } from './write-notification.ts';
-import type { ObservedRule, ObservedTarget } from '../../domain/provisioning/observed.ts';
+import { ownedBucket } from './observe.ts';
+import { changedMeanwhile, createWriteNotification } from './write-notification.ts';
 
-type Part<Name> = Exclude<Change, { readonly part: 'notification' }> & { readonly part: Name };
-
-/** Everything but the notification configuration, which has its own rules. */
-type MakeablePart = Part<Exclude<Change['part'], 'notification'>>;
-type RemovablePart = Exclude<Removal, { readonly part: 'notification' }>;
+/** `waiting`: S3 does not show it yet. Throws `connect.changed-meanwhile`, and what AWS refuses. */
+export type Make = (wish: Wish, change: Change, skipValidation: boolean, signal?: AbortSignal) => Promise<'waiting' | undefined>;
 
 /**
- * Creates the functions. What others can write to as well is read again right before each write, which is not made if it has
+ * Creates the function. What others can write to as well is read again right before each write, which is not made if it has
  * changed since the plan: the caller plans again. After the write of a policy or of selectors, which are whole documents, what
  * others wrote in them must have stayed.
  */
-export function createMakeParts(aws: Provisioner) {
-  const rules = createMakeRules(aws);
+export function createMake(aws: Provisioner, clock: Clock): Make {
+  const writeNotification = createWriteNotification({ aws, clock });
 
   async function setPolicy(
     wish: Wish,
@@ -43,7 +41,6 @@ export function createMakeParts(aws: Provisioner) {
       parsePolicy(
         isQueue ? await queuePolicy(aws, arn, signal) : await topicPolicy(aws, { topicArn: arn, queueArn: wish.queueArn }, signal),
       );
-    if (!isQueue && !(await mayWriteTopic(wish, arn, signal))) return;
     const current = await readAgain();
     if (current === undefined || !sameStatements(current.Statement, policies.before.Statement)) return;
     // SQS removes a policy that is empty
@@ -51,13 +48,6 @@ export function createMakeParts(aws: Provisioner) {
     if (isQueue) await aws.setQueuePolicy(arn, text, signal);
     else await aws.setTopicPolicy(arn, text, signal);
     refuseChanged(wish, arn, policies.before, await readAgain());
-  }
-
-  /** A topic of this registry, or that of the operator, which has no tags of Tally and gets one statement and one subscription. */
-  async function mayWriteTopic(wish: Wish, topicArn: string, signal?: AbortSignal): Promise<boolean> {
-    const { topic } = wiringOf(wish);
-    if (topic?.isForeign === true) return topic.arn === topicArn;
-    return isOwn(existing(await aws.topicTags(topicArn, signal)), wish);
   }
 
   async function setSelectors(
@@ -81,73 +71,78 @@ export function createMakeParts(aws: Provisioner) {
     });
   }
 
-  /** The queue must not get the events of a topic that has become another registry's. */
-  async function subscribe(wish: Wish, subscription: Subscription, signal?: AbortSignal): Promise<void> {
-    const { topic } = wiringOf(wish);
-    if (topic !== undefined && !(await mayWriteTopic(wish, topic.arn, signal))) return;
-    await aws.subscribe(subscription, signal);
-  }
-
   /** A subscription that has changed since the plan is planned again. */
   async function changeSubscription(
     wish: Wish,
-    { name, before, after }: Part<'subscription'> & { readonly action: 'change' },
+    { name, before, after }: Change & { readonly part: 'subscription'; readonly action: 'change' },
     signal?: AbortSignal,
   ): Promise<void> {
-    const { subscription: wanted, topic } = wiringOf(wish);
-    if (wanted === undefined || (topic !== undefined && !(await mayWriteTopic(wish, topic.arn, signal)))) return;
+    const { subscription: wanted } = wiringOf(wish);
+    if (wanted === undefined) return;
     const found = await aws.topicOf(wanted.topicArn, wanted.queueArn, signal);
     const present = found === 'absent' ? undefined : existing(found.subscription);
     if (present?.arn !== name || canonicalJson(subscriptionAttributes(present, wanted)[0]) !== canonicalJson(before)) return;
     await aws.setSubscription(name, after, signal);
   }
 
-  async function deleteTopic(wish: Wish, topicArn: string, signal?: AbortSignal): Promise<void> {
-    const tags = await aws.topicTags(topicArn, signal);
-    const found = await aws.topicOf(topicArn, wish.queueArn, signal);
-    if (found === 'absent' || tags === 'absent') return;
-    const steps = topicRemoval({ wish, wiring: wiringOf(wish), observed: { topic: { ...found.topic, tags } } });
-    if (steps.some((step) => 'part' in step && step.part === 'topic')) await aws.deleteTopic(topicArn, signal);
+  async function setNotification(
+    wish: Wish,
+    { action, before, after }: Change & { readonly part: 'notification' },
+    skipValidation: boolean,
+    signal?: AbortSignal,
+  ): Promise<'waiting' | undefined> {
+    const write = { bucket: ownedBucket(wish), before, after, id: markOf(wish), skipValidation };
+    try {
+      return (await writeNotification(write, signal)) === 'waiting' ? 'waiting' : undefined;
+    } catch (error) {
+      // a bucket that is gone has no configuration
+      if (action === 'remove' && error instanceof FaultError && error.code === 'bucket.missing') return undefined;
+      throw error;
+    }
   }
 
-  return {
-    async make(wish: Wish, change: MakeablePart, signal?: AbortSignal): Promise<void> {
-      switch (change.part) {
-        case 'topic':
-          return aws.createTopic(change.name, tagsOf(wish), signal);
-        case 'queue':
-          return aws.createQueue(change.name, signal);
-        case 'topic-policy':
-        case 'queue-policy':
-          return setPolicy(wish, change.name, change, signal);
-        case 'subscription':
-          if (change.action === 'create') return subscribe(wish, change.subscription, signal);
-          return changeSubscription(wish, change, signal);
-        case 'rule':
-          return rules.put(wish, change, signal);
-        case 'trail':
-          return setSelectors(wish, change, signal);
-        case 'target':
-          return rules.putTarget(wish, change, signal);
-      }
-    },
-    async remove(wish: Wish, removal: RemovablePart, signal?: AbortSignal): Promise<void> {
-      switch (removal.part) {
-        case 'rule':
-          return rules.remove(wish, removal, signal);
-        case 'topic':
-          return deleteTopic(wish, removal.name, signal);
-        case 'queue':
-          return aws.deleteQueue(removal.name, signal);
-        case 'trail':
-          return setSelectors(wish, removal, signal);
-        case 'subscription':
-          return aws.unsubscribe(removal.name, signal);
-        case 'topic-policy':
-        case 'queue-policy':
-          return setPolicy(wish, removal.name, removal, signal);
-      }
-    },
+  /** A rule is written only if it is still as the plan has seen it, and this registry's. */
+  async function setRule(wish: Wish, change: Change & { readonly part: 'rule' | 'target' }, signal?: AbortSignal): Promise<void> {
+    const { rule, before } = change;
+    const present = existing(await aws.ruleOf(wish, rule.name, signal));
+    if (present !== undefined && !isOwn(present.tags, wish)) return;
+    const seen = change.part === 'rule' ? present : present?.targets.find(({ id }) => id === rule.target.id);
+    if (canonicalJson(seen) !== canonicalJson(before)) return;
+    if (change.action === 'remove') await aws.removeRule(wish, rule, signal);
+    else if (change.part === 'rule') await aws.putRule(wish, rule, tagsOf(wish, wish.bucket), signal);
+    else if (present !== undefined) await aws.putTarget(wish, rule, signal);
+  }
+
+  async function setSubscription(wish: Wish, change: Change & { readonly part: 'subscription' }, signal?: AbortSignal): Promise<void> {
+    switch (change.action) {
+      case 'create':
+        return aws.subscribe(change.subscription, signal);
+      case 'change':
+        return changeSubscription(wish, change, signal);
+      case 'remove':
+        return aws.unsubscribe(change.name, signal);
+    }
+  }
+
+  return async function make(wish, change, skipValidation, signal) {
+    switch (change.part) {
+      case 'notification':
+        return setNotification(wish, change, skipValidation, signal);
+      case 'topic-policy':
+      case 'queue-policy':
+        await setPolicy(wish, change.name, change, signal);
+        return undefined;
+      case 'subscription':
+        await setSubscription(wish, change, signal);
+        return undefined;
+      case 'rule':
+      case 'target':
+        await setRule(wish, change, signal);
+        return undefined;
+      case 'trail':
+        await setSelectors(wish, change, signal);
+        return undefined;
+    }
   };
 }
 
@@ -179,37 +174,4 @@ function refuseChanged(wish: Wish, arn: string, before: Policy, now: Policy | un
     same: canonicalStatement,
     name: ({ Sid }) => `the statement ${Sid ?? 'without a Sid'}`,
   });
-}
-
-interface SeenRule {
-  readonly rule: Rule;
-  /** As the plan has seen it. Absent: it was not there. */
-  readonly before?: ObservedRule;
-}
-
-/** Creates the functions. Each writes only if what it is about is still as the plan has seen it, and this registry's: the caller plans again. */
-function createMakeRules(aws: Provisioner) {
-  async function isAsSeen(wish: Wish, { rule, before }: SeenRule, signal?: AbortSignal): Promise<boolean> {
-    const present = existing(await aws.ruleOf(wish, rule.name, signal));
-    return canonicalJson(present) === canonicalJson(before) && (present === undefined || isOwn(present.tags, wish));
-  }
-
-  return {
-    async put(wish: Wish, seen: SeenRule, signal?: AbortSignal): Promise<void> {
-      if (await isAsSeen(wish, seen, signal)) await aws.putRule(wish, seen.rule, tagsOf(wish, wish.bucket), signal);
-    },
-    async putTarget(
-      wish: Wish,
-      { rule, before }: { readonly rule: Rule; readonly before?: ObservedTarget },
-      signal?: AbortSignal,
-    ): Promise<void> {
-      const present = existing(await aws.ruleOf(wish, rule.name, signal));
-      if (present === undefined || !isOwn(present.tags, wish)) return;
-      const target = present.targets.find(({ id }) => id === rule.target.id);
-      if (canonicalJson(target) === canonicalJson(before)) await aws.putTarget(wish, rule, signal);
-    },
-    async remove(wish: Wish, seen: SeenRule, signal?: AbortSignal): Promise<void> {
-      if (await isAsSeen(wish, seen, signal)) await aws.removeRule(wish, seen.rule, signal);
-    },
-  };
 }

@@ -4,7 +4,7 @@ import { FaultError } from '../../domain/fault.ts';
 import { parseArn } from '../../domain/provisioning/names.ts';
 import { parseNotification } from '../../domain/provisioning/notification.ts';
 import type { Observed, ObservedTrail } from '../../domain/provisioning/observed.ts';
-import { queueMissing } from '../../domain/provisioning/planning/queue-pair.ts';
+import { queueMissing } from '../../domain/provisioning/shared.ts';
 import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
 import type { AwsReads, OwnedBucket } from '../ports/provision.ts';
 
@@ -16,7 +16,7 @@ const NONE = '<NotificationConfiguration/>';
 
 export function createObserve(aws: AwsReads): Observe {
   return async function observe(wish, signal, { mayBeGone = false } = {}) {
-    const { queues, undelivered } = wiringOf(wish);
+    const { queues } = wiringOf(wish);
     const reading = aws.notificationOf(ownedBucket(wish), signal);
     // what a person has wired works without it
     const xml = await (mayBeGone ? unlessGone(reading) : wish.byHand === true ? reading.catch(() => '') : reading);
@@ -25,7 +25,7 @@ export function createObserve(aws: AwsReads): Observe {
       const queue = await aws.queueOf(arn, signal);
       if (queue !== 'absent') observedQueues.push(queue);
       // a missing dead-letter queue is a finding: nothing that is in order depends on it
-      else if (!mayBeGone && arn !== wish.deadLetterArn && arn !== undelivered) throw queueMissing(`GetQueueUrl ${arn}`, placeOf(arn));
+      else if (!mayBeGone && arn === wish.queueArn) throw queueMissing(`GetQueueUrl ${arn}`, parseArn(arn)?.region);
     }
     return {
       notification: { ...parseNotification(xml), xml },
@@ -36,14 +36,10 @@ export function createObserve(aws: AwsReads): Observe {
   };
 
   async function topicOf(wish: Wish, signal?: AbortSignal): Promise<Pick<Observed, 'topic' | 'subscription'>> {
-    const { subscription, topic } = wiringOf(wish);
+    const { subscription } = wiringOf(wish);
     if (subscription === undefined) return {};
     const found = await aws.topicOf(subscription.topicArn, subscription.queueArn, signal);
-    if (found === 'absent') return { topic: found, subscription: found };
-    // whose the topic of others is does not matter, and its tags may not be read
-    if (topic === undefined || topic.isForeign === true) return found;
-    const tags = await aws.topicTags(topic.arn, signal);
-    return tags === 'absent' ? { topic: tags, subscription: tags } : { ...found, topic: { ...found.topic, tags } };
+    return found === 'absent' ? { topic: found, subscription: found } : found;
   }
 
   async function ruleOf(wish: Wish, signal?: AbortSignal): Promise<Pick<Observed, 'rule' | 'trails'>> {
@@ -58,11 +54,6 @@ export function createObserve(aws: AwsReads): Observe {
     if (trailArn !== undefined) return aws.trailsOf(wish, { arn: trailArn }, signal);
     return trailBucket === undefined ? undefined : aws.trailsOf(wish, { logBucket: trailBucket }, signal);
   }
-}
-
-function placeOf(queueArn: string): Parameters<typeof queueMissing>[1] {
-  const { resource, region } = parseArn(queueArn) ?? {};
-  return { name: resource ?? queueArn, region };
 }
 
 /** The bucket of a wish for requests to S3. */

@@ -3,63 +3,47 @@
  * ours is taken away; `resume` is an apply, which makes it again.
  */
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
-import { markOf } from '../../domain/provisioning/names.ts';
-import { notificationRemoval } from '../../domain/provisioning/removal.ts';
+import { notificationRemoval } from '../../domain/provisioning/planning/removal.ts';
 import { wiringOf } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { StateStore } from '../ports/state.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
 import type { Apply, Applied } from './apply.ts';
-import type { PassEnd, UnderLock } from './lock.ts';
-import { ownedBucket, type Observe } from './observe.ts';
-import { createOutwait } from './patience.ts';
+import type { Pass, UnderLease } from './loop.ts';
+import type { Observe } from './observe.ts';
 import { wishOfConnection } from './wishes.ts';
-import type { WriteNotification } from './write-notification.ts';
 import type { WithPorts } from '../ports/ports.ts';
-
-const PASS_MS = 20_000;
-/** Each round takes our notification away, or finds that others have changed the configuration meanwhile. */
-const ROUNDS_MAX = 20;
 
 interface PauseDependencies extends WithPorts<'state' | 'clock'> {
   readonly observe: Observe;
-  readonly underLock: UnderLock;
+  readonly underLease: UnderLease;
   readonly apply: Apply;
-  readonly writeNotification: WriteNotification;
 }
 
 /** Creates both functions. They throw `connect.not-applied`, `connect.blocked` for a source that needs no notification, and what an apply throws. */
-export function createPause({ state, clock, observe, underLock, apply, writeNotification }: PauseDependencies) {
-  async function pauseUnderLock(connection: ConnectionRecord, end: PassEnd): Promise<ConnectionRecord> {
-    const { endsMs, signal } = end;
+export function createPause({ state, clock, observe, underLease, apply }: PauseDependencies) {
+  async function pauseUnder(pass: Pass, connection: ConnectionRecord, signal: AbortSignal): Promise<ConnectionRecord> {
     const { bucket } = connection;
     const wish = wishOfConnection(connection);
     // stored first: nothing restores what is about to go. A pause that was interrupted is completed by the next one
-    const pausedAtMs = connection.pausedAtMs ?? clock.nowMs();
-    const paused = { ...connection, state: 'paused' as const, pausedAtMs };
-    const outwait = createOutwait(clock, end);
-    for (let round = 0; round < ROUNDS_MAX && clock.monotonicMs() < endsMs; round += 1) {
-      const removal = notificationRemoval({ wish, wiring: wiringOf(wish), observed: await observe(wish, signal) });
+    const paused = { ...connection, state: 'paused' as const, pausedAtMs: connection.pausedAtMs ?? clock.nowMs() };
+    const look = async () => {
+      const observed = await observe(wish, signal);
+      const removal = notificationRemoval({ wish, wiring: wiringOf(wish), observed });
       if (removal !== undefined && 'reason' in removal)
         throw new RequestError('connect.blocked', `${removal.name} is left alone: ${removal.reason}`);
       await updateRecord(state, refs.connection(bucket), () => paused);
-      if (removal === undefined) return paused;
-      const { before, after } = removal;
-      // a broken destination of others must not keep ours
-      const write = { bucket: ownedBucket(wish), before, after, id: markOf(wish), skipValidation: true };
-      try {
-        if ((await writeNotification(write, signal)) === 'written') return paused;
-      } catch (error) {
-        if (!(await outwait(error))) break;
-      }
-    }
+      return { observed, changes: removal === undefined ? [] : [removal] };
+    };
+    // a broken destination of others must not keep ours
+    const ended = await pass.run({ wish, look, skipValidation: true });
+    if ('observed' in ended) return paused;
     throw new RequestError('connect.busy', `the notifications of ${bucket} are being changed: repeat \`tally bucket pause ${bucket}\``);
   }
 
   return {
     async pause(bucket: string, signal: AbortSignal): Promise<ConnectionRecord> {
-      const endsMs = clock.monotonicMs() + PASS_MS;
-      const paused = await underLock(bucket, { endsMs, signal }, async () => {
+      const paused = await underLease({ bucket, wishes: [] }, signal, async (pass) => {
         const connection = await requireConnection(state, bucket, signal);
         if (connection.source !== 'notification') {
           throw new RequestError(
@@ -68,7 +52,7 @@ export function createPause({ state, clock, observe, underLock, apply, writeNoti
           );
         }
         if (connection.state === 'removing') throw new RequestError('connect.removing', `${bucket} is being removed`);
-        return pauseUnderLock(connection, { endsMs, signal });
+        return pauseUnder(pass, connection, signal);
       });
       if (paused === 'held') throw new RequestError('connect.busy', 'another process changes connections now: repeat the request');
       return paused;

@@ -3,22 +3,21 @@ import type { WishRequest } from '../../domain/provisioning/planning/apply-comma
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
 import { busNote, planOf, type Plan } from '../../domain/provisioning/planning/plan.ts';
 import type { Wish } from '../../domain/provisioning/wiring.ts';
-import type { Kept } from '../../domain/provisioning/removal.ts';
+import type { Kept } from '../../domain/provisioning/planning/removal.ts';
 import { docsPage } from '../../domain/doc-pages.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { AwsReads, Provisioner } from '../ports/provision.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
 import { createApply, refuse, type Applied, type ApplyOptions } from './apply.ts';
-import { createReadBucketQueue, createWishOf, type Wished, createOwner, wishOfConnection } from './wishes.ts';
+import { createWishOf, type Wished, wishOfConnection } from './wishes.ts';
 import { createDiagnose, type Diagnose } from './diagnose.ts';
-import { createConnectLock } from './lock.ts';
-import { createMakeParts } from './make.ts';
+import { createUnderLease } from './loop.ts';
+import { createMake } from './make.ts';
 import { createObserve } from './observe.ts';
 import { createPause } from './pause.ts';
 import { sendProbe } from './probe.ts';
 import { createRemoveParts } from './remove.ts';
 import { createSharedReads } from './shared-reads.ts';
-import { createWriteNotification } from './write-notification.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
 interface ProvisionDependencies extends WithPorts<'state' | 'clock'> {
@@ -28,12 +27,6 @@ interface ProvisionDependencies extends WithPorts<'state' | 'clock'> {
   readonly queueUrl: string | undefined;
   /** The other bucket queues of the settings. */
   readonly moreQueueUrls?: readonly string[];
-  /** The dead-letter queue of the settings. */
-  readonly deadLetterUrl?: string | undefined;
-  /** The name of the installation in the settings. */
-  readonly installation: string | undefined;
-  /** Makes the id of a registry that has none. Default: random. */
-  readonly newRegistryId?: () => string;
   readonly isEmbedded: boolean;
   readonly trailArn?: string | undefined;
   readonly trailBucket?: string | undefined;
@@ -68,9 +61,8 @@ export interface Provisioning {
 }
 
 export function createProvisioning(dependencies: ProvisionDependencies): Provisioning {
-  const { state, aws, clock, queueUrl, moreQueueUrls = [], deadLetterUrl } = dependencies;
-  const ownerOf = createOwner({ state, named: dependencies.installation, newRegistryId: dependencies.newRegistryId });
-  const wishOf = createWishOf({ ...dependencies, readBucketQueue: createReadBucketQueue({ aws, deadLetterUrl }), ownerOf });
+  const { state, aws, clock, queueUrl, moreQueueUrls = [] } = dependencies;
+  const wishOf = createWishOf(dependencies);
 
   /** The wish of a request about parts that are to be made. */
   async function wanted(request: WishRequest, signal?: AbortSignal): Promise<Wished> {
@@ -80,23 +72,20 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
   }
 
   const observe = createObserve(aws);
-  const underLock = createConnectLock({ state, clock });
-  const makeParts = createMakeParts(aws);
-  const writeNotification = createWriteNotification({ aws, clock });
-  const parts = { state, aws, clock, observe, underLock, makeParts, writeNotification };
+  const underLease = createUnderLease({ state, clock, make: createMake(aws, clock) });
+  const parts = { state, aws, clock, observe, underLease };
   const apply = createApply(parts);
   const removeParts = createRemoveParts(parts);
   const pausing = createPause({ ...parts, apply });
 
   function diagnoseBy(by: AwsReads): Diagnose {
-    const readBucketQueue = createReadBucketQueue({ aws: by, deadLetterUrl });
     return createDiagnose({
       state,
       storage: dependencies.storage,
       clock,
       queueUrls: queueUrl === undefined ? [] : [queueUrl, ...moreQueueUrls],
-      readBucketQueue,
-      wishOf: createWishOf({ ...dependencies, readBucketQueue, ownerOf }),
+      aws: by,
+      wishOf: createWishOf({ ...dependencies, aws: by }),
       observe: createObserve(by),
     });
   }

@@ -1,38 +1,24 @@
-/**
- * Takes away what Tally made in AWS for a bucket. Like an apply it reads AWS, takes the next part away, and so on until nothing
- * is left, so that it can be repeated after any failure. The record of the connection goes last.
- */
+/** Takes away what Tally made in AWS for a bucket. The record of the connection goes last. */
 import { FaultError } from '../../domain/fault.ts';
 import { markId } from '../../domain/gaps/dirty.ts';
-import { connectionSchema, madeSubscription, subscriptionName, type ConnectionRecord } from '../../domain/provisioning/connection.ts';
-import { markOf } from '../../domain/provisioning/names.ts';
-import { removalOf, type Kept, type Made, type Removal } from '../../domain/provisioning/removal.ts';
-import { wiringOf, type Wish, routedTopic } from '../../domain/provisioning/wiring.ts';
+import { connectionSchema, subscriptionName, type ConnectionRecord } from '../../domain/provisioning/connection.ts';
+import { parseArn } from '../../domain/provisioning/names.ts';
+import { removalOf, type Kept, type Remains } from '../../domain/provisioning/planning/removal.ts';
+import { wiringOf, type Subscription, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { AwsReads } from '../ports/provision.ts';
 import type { StateStore } from '../ports/state.ts';
 import { listAllRecords, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
-import type { Lock, UnderLock } from './lock.ts';
-import type { createMakeParts } from './make.ts';
-import { ownedBucket, type Observe } from './observe.ts';
-import { createOutwait } from './patience.ts';
+import type { Pass, UnderLease } from './loop.ts';
+import type { Observe } from './observe.ts';
 import { earlierWishes, wishOfConnection } from './wishes.ts';
-import type { WriteNotification } from './write-notification.ts';
 import { bucketRecordSchema, type BucketRecord } from '../../domain/bucket.ts';
-import { parseNotification } from '../../domain/provisioning/notification.ts';
 import type { WithPorts } from '../ports/ports.ts';
-import { omit } from '../../domain/defined.ts';
 
-const PASS_MS = 20_000;
-/** A wish has at most eight parts. Each round takes one away. */
-const ROUNDS_MAX = 20;
-
-interface RemoveDependencies extends WithPorts<'state' | 'clock'> {
-  readonly aws: AwsReads;
+interface RemoveDependencies extends WithPorts<'state'> {
+  readonly aws: Pick<AwsReads, 'notificationOf'>;
   readonly observe: Observe;
-  readonly underLock: UnderLock;
-  readonly makeParts: ReturnType<typeof createMakeParts>;
-  readonly writeNotification: WriteNotification;
+  readonly underLease: UnderLease;
 }
 
 interface RemoveParts {
@@ -50,91 +36,84 @@ interface RemoveParts {
   earlier(bucket: string, signal?: AbortSignal): Promise<readonly Kept[] | undefined>;
 }
 
-/** What a removal leaves alone. */
-interface Remains {
-  readonly others: readonly Wish[];
-  readonly made: Made;
-}
-
-interface Pass {
-  readonly keep: () => ReturnType<Lock['keep']>;
-  readonly endsMs: number;
-  readonly signal: AbortSignal | undefined;
-}
-
-export function createRemoveParts({
-  state,
-  aws,
-  clock,
-  observe,
-  underLock,
-  makeParts,
-  writeNotification,
-}: RemoveDependencies): RemoveParts {
-  const unrecordedWishes = createUnrecordedWishes({ state, aws });
-
-  /** Takes the parts of a wish away, as far as none of the others needs them. */
-  async function removeWish(wish: Wish, { others, made }: Remains, at: Pass): Promise<readonly Kept[]> {
-    const outwait = createOutwait(clock, at);
-    for (let round = 0; round < ROUNDS_MAX && clock.monotonicMs() < at.endsMs; round += 1) {
-      const observed = await observe(wish, at.signal, { mayBeGone: true });
-      const { removals, kept } = removalOf({ wish, wiring: wiringOf(wish), observed }, others, made);
-      const [next] = removals;
-      if (next === undefined) return kept;
-      await at.keep();
-      try {
-        await removePart(wish, next, at);
-      } catch (error) {
-        if (!(await outwait(error))) break;
-      }
-    }
+export function createRemoveParts({ state, aws, observe, underLease }: RemoveDependencies): RemoveParts {
+  /** Takes the parts of a wish away, as far as nothing else needs them. */
+  async function removeWish(wish: Wish, remains: Remains, pass: Pass, signal?: AbortSignal): Promise<readonly Kept[]> {
+    const look = async () => {
+      const observed = await observe(wish, signal, { mayBeGone: true });
+      return { observed, ...removalOf({ wish, wiring: wiringOf(wish), observed }, remains) };
+    };
+    const ended = await pass.run({ wish, look, skipValidation: true });
+    if ('kept' in ended) return ended.kept;
     throw new RequestError('connect.removing', `AWS still shows parts of ${wish.bucket}: repeat the command`);
   }
 
-  async function removePart(wish: Wish, removal: Removal, at: Pass): Promise<void> {
-    if (removal.part !== 'notification') return makeParts.remove(wish, removal, at.signal);
-    const { before, after } = removal;
-    // a broken destination of others must not keep ours
-    const write = { bucket: ownedBucket(wish), before, after, id: markOf(wish), skipValidation: true };
-    await writeNotification(write, at.signal).catch(unlessGone);
-  }
-
-  /**
-   * Takes the parts of all wishes away. Wishes that share a topic each see the subscription of the other one until it is gone,
-   * so what stays is what a second round leaves.
-   */
-  async function removeWishes(wishes: readonly Wish[], remains: Remains, at: Pass): Promise<readonly Kept[]> {
-    if (wishes.length > 1) for (const wish of wishes) await removeWish(wish, remains, at);
+  async function removeWishes(wishes: readonly Wish[], remains: Remains, pass: Pass, signal?: AbortSignal): Promise<readonly Kept[]> {
     const kept = new Map<string, Kept>();
-    for (const wish of wishes) for (const each of await removeWish(wish, remains, at)) kept.set(each.name, each);
+    for (const wish of wishes) for (const each of await removeWish(wish, remains, pass, signal)) kept.set(each.name, each);
     return [...kept.values()];
   }
 
-  /** What the other connections need, and what is left of them. One that is being removed needs nothing any more. */
+  /** What other buckets need. One that is being removed needs nothing any more. */
   async function remainsOf(connection: ConnectionRecord, signal?: AbortSignal): Promise<Remains> {
-    const all = await listAllRecords(state, 'connection', connectionSchema);
-    const others = all.filter((other) => other.bucket !== connection.bucket && other.state !== 'removing');
-    const wishes = others.flatMap((other) => [wishOfConnection(other), ...earlierWishes(other)]);
-    const recorded = new Set(all.map(({ bucket }) => bucket));
-    const unrecorded: Wish[] = [];
-    for (const wish of [wishOfConnection(connection), ...earlierWishes(connection)])
-      unrecorded.push(...(await unrecordedWishes(wish, recorded, signal)));
-    return {
-      others: [...wishes, ...unrecorded],
-      made: {
-        subscription: (subscription, arn) =>
-          [connection, ...all].some((each) => madeSubscription(each, subscriptionName(subscription), arn)),
-        selector: (trailArn) => connection.parts.some(({ kind, arn }) => kind === 'trail' && arn === trailArn),
-      },
-    };
+    const connections = new Map((await listAllRecords(state, 'connection', connectionSchema)).map((each) => [each.bucket, each]));
+    const records = await listAllRecords(state, 'bucket', bucketRecordSchema);
+    const others = records.filter(({ bucket }) => bucket !== connection.bucket && connections.get(bucket)?.state !== 'removing');
+    const used = new Set<string>();
+    for (const wish of [wishOfConnection(connection), ...earlierWishes(connection)]) {
+      const { subscription } = wiringOf(wish);
+      if (subscription === undefined || wish.topicArn === undefined) continue;
+      for (const other of others) {
+        const queues = await queuesUsed(subscription, other, connections.get(other.bucket), signal);
+        for (const queueArn of queues) used.add(subscription.topicArn).add(subscriptionName({ ...subscription, queueArn }));
+      }
+    }
+    return { made: connection.made, used };
   }
 
-  /** The shared lease is held for the whole pass: who needs what is shared must not change meanwhile. */
-  async function underPass<Result>(bucket: string, signal: AbortSignal | undefined, work: (at: Pass) => Promise<Result>): Promise<Result> {
-    const endsMs = clock.monotonicMs() + PASS_MS;
-    const done = await underLock(bucket, { endsMs, signal }, (lock) =>
-      lock.shared(() => work({ keep: () => lock.keep(), endsMs, signal })),
-    );
+  /** The queues to which a topic that was named sends the bucket's events, or may. */
+  async function queuesUsed(
+    subscription: Subscription,
+    other: BucketRecord,
+    connection: ConnectionRecord | undefined,
+    signal?: AbortSignal,
+  ): Promise<readonly string[]> {
+    const { topicArn, queueArn } = subscription;
+    if (connection === undefined || connection.byHand === true) {
+      const named = connection?.topicArn ?? other.topicArn;
+      const isUsed = named === undefined ? await mayUse(subscription, other, signal) : named === topicArn;
+      return isUsed ? [queueArn] : [];
+    }
+    return [connection, ...(connection.earlier ?? [])].flatMap((way) => (way.topicArn === topicArn ? [way.queueArn] : []));
+  }
+
+  /** Of what a person wired, the record need not name the topic. */
+  async function mayUse(
+    { topicArn, queueArn }: Subscription,
+    { bucket, region, account, source }: BucketRecord,
+    signal?: AbortSignal,
+  ): Promise<boolean> {
+    if (source !== 'notification') return source === 'routed';
+    const owner = account ?? parseArn(queueArn)?.account ?? '';
+    try {
+      const xml = await aws.notificationOf({ bucket, region, account: owner }, signal);
+      return xml.includes(topicArn);
+    } catch (error) {
+      if (error instanceof FaultError && error.code === 'bucket.missing') return false;
+      // one that may not be read is taken for one that uses it: a subscription too many costs nothing, and lost events do
+      if (error instanceof RequestError && error.code === 'connect.denied') return true;
+      throw error;
+    }
+  }
+
+  /** Who needs what is shared must not change meanwhile. */
+  async function underPass<Result>(
+    connection: ConnectionRecord,
+    signal: AbortSignal | undefined,
+    work: (pass: Pass) => Promise<Result>,
+  ): Promise<Result> {
+    const { bucket } = connection;
+    const done = await underLease({ bucket, wishes: [connection, ...earlierWishes(connection)] }, signal, work);
     if (done === 'held') throw new RequestError('connect.busy', 'another process changes connections now: repeat the request');
     return done;
   }
@@ -142,46 +121,43 @@ export function createRemoveParts({
   return {
     async all(bucket, signal) {
       const ref = refs.connection(bucket);
-      if ((await readRecord(state, ref, signal)) === undefined) return undefined;
-      return underPass(bucket, signal, async (at) => {
+      const known = await readRecord(state, ref, signal);
+      if (known === undefined) return undefined;
+      return underPass(known, signal, async (pass) => {
         const connection = await updateRecord(state, ref, (current) => current && { ...current, state: 'removing' as const });
         if (connection === undefined) return undefined;
         const remains = await remainsOf(connection, signal);
-        const kept = await removeWishes([wishOfConnection(connection), ...earlierWishes(connection)], remains, at);
+        const kept = await removeWishes([wishOfConnection(connection), ...earlierWishes(connection)], remains, pass, signal);
         await removeRecord(state, ref.id);
         return kept;
       });
     },
     async forget(bucket, signal) {
       const ref = refs.connection(bucket);
-      if ((await readRecord(state, ref, signal)) !== undefined) await underPass(bucket, signal, () => removeRecord(state, ref.id));
+      const known = await readRecord(state, ref, signal);
+      if (known !== undefined) await underPass(known, signal, () => removeRecord(state, ref.id));
     },
     async earlier(bucket, signal) {
-      if ((await settledEarlier(state, bucket, signal)) === undefined) return undefined;
-      return underPass(bucket, signal, async (at) => {
+      const known = await settledEarlier(state, bucket, signal);
+      if (known === undefined) return undefined;
+      return underPass(known, signal, async (pass) => {
         const connection = await settledEarlier(state, bucket, signal);
         if (connection === undefined) return undefined;
-        const { others, made } = await remainsOf(connection, signal);
-        const remains = { others: [...others, wishOfConnection(connection)], made };
-        const kept = await removeWishes(earlierWishes(connection), remains, at);
+        const still = wishOfConnection(connection);
+        const kept = await removeWishes(earlierWishes(connection), { ...(await remainsOf(connection, signal)), still }, pass, signal);
         const { earlier: _, ...rest } = connection;
-        const parts = withoutGone(connection, remains.others);
-        await updateRecord(state, refs.connection(bucket), () => ({ ...rest, parts }));
+        // what others make in place of what is gone is theirs
+        const made = connection.made.filter((name) => isOfPresent(name, still));
+        await updateRecord(state, refs.connection(bucket), () => ({ ...rest, made }));
         return kept;
       });
     },
   };
 }
 
-/** The parts without what was taken away: what others make in its place later is theirs. */
-function withoutGone(connection: ConnectionRecord, others: readonly Wish[]): ConnectionRecord['parts'] {
-  const namesOf = (wishes: readonly Wish[]): readonly string[] =>
-    wishes.flatMap((wish) => wiringOf(wish).subscription ?? []).map(subscriptionName);
-  const needed = new Set(namesOf(others));
-  const gone = new Set(namesOf(earlierWishes(connection)).filter((name) => !needed.has(name)));
-  return connection.parts.filter(
-    ({ kind, arn }) => !(kind === 'subscription' && gone.has(arn)) && !(kind === 'trail' && connection.source !== 'routed'),
-  );
+function isOfPresent(name: string, still: Wish): boolean {
+  const { subscription, selector } = wiringOf(still);
+  return (subscription !== undefined && name === subscriptionName(subscription)) || (selector !== undefined && name === still.trailArn);
 }
 
 /** The connection, if it has earlier parts that may go. */
@@ -190,86 +166,4 @@ async function settledEarlier(state: StateStore, bucket: string, signal?: AbortS
   if (connection?.state !== 'applied' || (connection.earlier ?? []).length === 0) return undefined;
   const mark = await readRecord(state, refs.gap(markId(bucket)), signal);
   return mark?.reasons.some(({ kind }) => kind === 'connection') === true ? undefined : connection;
-}
-
-/** A bucket that is gone has no configuration. */
-function unlessGone(error: unknown): void {
-  if (!(error instanceof FaultError) || error.code !== 'bucket.missing') throw error;
-}
-
-/**
- * The connected buckets that use parts of Tally's without a record of it, because a person or Terraform wired them.
- * What they use must stay when another bucket is removed.
- */
-
-interface UnrecordedDependencies {
-  readonly state: StateStore;
-  readonly aws: Pick<AwsReads, 'notificationOf'>;
-}
-
-/** `like`: the wish of the bucket that is removed. `recorded`: the buckets that have a record of their connection. */
-type UnrecordedWishes = (like: Wish, recorded: ReadonlySet<string>, signal?: AbortSignal) => Promise<readonly Wish[]>;
-
-function createUnrecordedWishes({ state, aws }: UnrecordedDependencies): UnrecordedWishes {
-  return async function unrecordedWishes(like, recorded, signal) {
-    const buckets = await listAllRecords(state, 'bucket', bucketRecordSchema);
-    const found = new Map<string, Wish>();
-    for (const record of buckets) {
-      if (recorded.has(record.bucket) || record.bucket === like.bucket) continue;
-      for (const wish of waysOf(like, record)) {
-        // one bucket that uses a part is enough
-        const uses = `${wish.source} ${wish.region} ${wish.topicArn ?? ''}`;
-        if (!found.has(uses) && (await isWired(wish, signal))) found.set(uses, wish);
-      }
-    }
-    return [...found.values()];
-  };
-
-  /** A bucket that may not be read is taken for one that uses them: a part too many costs nothing, and lost events do. */
-  async function isWired(wish: Wish, signal?: AbortSignal): Promise<boolean> {
-    const { rule, subscription } = wiringOf(wish);
-    // a rule that a person made has any name
-    if (rule !== undefined) return true;
-    try {
-      const xml = await aws.notificationOf(ownedBucket(wish), signal);
-      const read = parseNotification(xml);
-      if (!read.ok) return xml.includes(subscription?.topicArn ?? '');
-      return read.configuration.entries.some(({ arn }) => arn === subscription?.topicArn);
-    } catch (error) {
-      if (error instanceof FaultError && error.code === 'bucket.missing') return false;
-      if (error instanceof RequestError && error.code === 'connect.denied') return true;
-      throw error;
-    }
-  }
-}
-
-/** How the bucket may be wired: as its record says, and by the topic of the bucket that is removed, which a record need not name. */
-function waysOf(like: Wish, record: BucketRecord): readonly Wish[] {
-  const own = wishLike(like, record);
-  const { topicArn } = wiringOf(like).subscription ?? {};
-  switch (record.source) {
-    case 'notification':
-    case 'topic':
-      return topicArn === undefined ? [own] : [own, { ...own, source: 'topic', topicArn }];
-    case 'routed':
-      return like.source === 'routed' && like.topicArn !== undefined ? [own, { ...own, topicArn: like.topicArn }] : [own];
-    case 'eventbridge':
-      return [own];
-  }
-}
-
-/** The wish by which the bucket would have been connected. Queues and installation are those of the other one. */
-function wishLike(like: Wish, { bucket, region, account, source, topicArn, enrich }: BucketRecord): Wish {
-  const bucketAccount = account ?? like.account;
-  // the record of a bucket that was wired by hand names its topic, whosever it is
-  const isByTopic = topicArn !== undefined && (source === 'topic' || source === 'notification');
-  const routed = source === 'routed' ? routedTopic(topicArn, like.installation) : undefined;
-  return {
-    ...omit(like, 'topicArn', 'byHand'),
-    bucket,
-    region,
-    bucketAccount,
-    enrich,
-    ...(isByTopic ? { source: 'topic', topicArn } : { source, ...(routed !== undefined && { topicArn: routed }) }),
-  };
 }

@@ -33,9 +33,10 @@ export function createSharedReads(aws: AwsReads, clock: Pick<Clock, 'monotonicMs
     notificationOf: (...asked) => aws.notificationOf(...asked),
     ruleCount: (...asked) => aws.ruleCount(...asked),
     queueAt: sharing((...asked: Parameters<AwsReads['queueAt']>) => aws.queueAt(...asked)),
+    queueTags: sharing((...asked: Parameters<AwsReads['queueTags']>) => aws.queueTags(...asked)),
+    queueUrlOf: (...asked) => aws.queueUrlOf(...asked),
     queueOf: sharing((...asked: Parameters<AwsReads['queueOf']>) => aws.queueOf(...asked)),
     topicOf: sharing((...asked: Parameters<AwsReads['topicOf']>) => aws.topicOf(...asked)),
-    topicTags: sharing((...asked: Parameters<AwsReads['topicTags']>) => aws.topicTags(...asked)),
     ruleOf: sharing((...asked: Parameters<AwsReads['ruleOf']>) => aws.ruleOf(...asked)),
     trailsOf: sharing((...asked: Parameters<AwsReads['trailsOf']>) => aws.trailsOf(...asked)),
   };

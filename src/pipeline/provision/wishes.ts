@@ -11,20 +11,18 @@ import {
 } from '../../domain/bucket.ts';
 import { isBucketName } from '../../domain/bucket-name.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
-import { parseArn, partitionOf, type Owner } from '../../domain/provisioning/names.ts';
+import { NOBODY, ownerIn, parseArn, partitionOf, type Owner } from '../../domain/provisioning/names.ts';
 import { routedTopic, type Wish, wishSchema } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
-import { readRecord, refs, updateRecord } from '../records/stored.ts';
+import { readRecord, refs } from '../records/stored.ts';
 import type { AwsReads } from '../ports/provision.ts';
-import { randomBytes } from 'node:crypto';
 
 interface WishDependencies {
   readonly state: StateStore;
-  readonly readBucketQueue: ReadBucketQueue;
+  readonly aws: Pick<AwsReads, 'queueAt' | 'queueTags'>;
   readonly storage: Pick<ObjectStorage, 'regionOf'>;
-  readonly ownerOf: OwnerOf;
   readonly queueUrl: string | undefined;
   readonly isEmbedded: boolean;
   readonly trailArn?: string | undefined;
@@ -41,16 +39,15 @@ export interface Wished {
 export type WishOf = (request: WishRequest, signal?: AbortSignal) => Promise<Wished>;
 
 export function createWishOf(dependencies: WishDependencies): WishOf {
-  const { state, readBucketQueue, storage, ownerOf, queueUrl, isEmbedded } = dependencies;
+  const { state, aws, storage, queueUrl, isEmbedded } = dependencies;
   return async function wishOf(request, signal) {
     const { bucket } = request;
     refuseName(bucket);
     const record = await readRecord(state, refs.bucket(bucket), signal);
     const connection = await readRecord(state, refs.connection(bucket), signal);
-    const { place, ...queues } = await bucketQueue(connection, signal);
+    const { place, owner, ...queues } = await bucketQueue(signal);
     const region = record?.region ?? (await storage.regionOf(bucket, signal));
     refusePartition(bucket, region, queues.queueArn);
-    const owner = await ownerOf(signal);
     const choice = choiceOf(request, record, owner.installation);
     const bucketAccount = request.bucket_account ?? connection?.bucketAccount ?? record?.account ?? place.account;
     const wish = {
@@ -68,18 +65,18 @@ export function createWishOf(dependencies: WishDependencies): WishOf {
   };
 
   /** The bucket queue, its dead-letter queue, and where they are. */
-  async function bucketQueue(connection: ConnectionRecord | undefined, signal?: AbortSignal) {
+  async function bucketQueue(signal?: AbortSignal) {
     if (isEmbedded) {
       throw new RequestError('connect.embedded', 'the embedded bucket sends its events by itself: there is nothing to connect');
     }
     if (queueUrl === undefined) {
       throw new RequestError('connect.no-queue', 'TALLY_QUEUE_URL is not set here, so there is no bucket queue to connect to');
     }
-    const { arn: queueArn, deadLetterArn } = await readBucketQueue(queueUrl, connection, signal);
+    const { arn: queueArn, deadLetterArn, owner } = await readBucketQueue(aws, queueUrl, signal);
     const arn = parseArn(queueArn);
     if (arn === undefined) throw new RequestError('connect.no-queue', `the bucket queue has the ARN ${queueArn}, which cannot be read`);
     const place = { partition: arn.partition, account: arn.account };
-    return { place, queueArn, ...(deadLetterArn !== undefined && { deadLetterArn }) };
+    return { place, owner, queueArn, ...(deadLetterArn !== undefined && { deadLetterArn }) };
   }
 }
 
@@ -143,7 +140,7 @@ export function wishOfConnection(connection: ConnectionRecord): Wish {
   return wishSchema.parse(connection);
 }
 
-/** The wishes that a connection had before its source, its queue or the name of the installation was changed. */
+/** The wishes that a connection had before its source, its topic or its queue was changed. */
 export function earlierWishes(connection: ConnectionRecord): readonly Wish[] {
   const wish = omit(wishOfConnection(connection), 'topicArn', 'byHand');
   return (connection.earlier ?? []).map((earlier) => {
@@ -153,85 +150,26 @@ export function earlierWishes(connection: ConnectionRecord): readonly Wish[] {
 }
 
 /** The wish with another bucket queue. */
-export function atQueue(wish: Wish, { arn, deadLetterArn }: BucketQueue): Wish {
+export function atQueue(wish: Wish, { arn, deadLetterArn, owner }: BucketQueue): Wish {
   const { partition, account } = parseArn(arn) ?? wish;
-  return { ...omit(wish, 'deadLetterArn'), partition, account, queueArn: arn, ...defined({ deadLetterArn }) };
+  return { ...omit(wish, 'deadLetterArn'), partition, account, ...owner, queueArn: arn, ...defined({ deadLetterArn }) };
 }
-
-/**
- * The bucket queue with its dead-letter queue. The redrive policy of the queue names it; if that was lost, the connection that
- * was made with the queue knows it still, and so may the settings. A queue is never its own dead-letter queue.
- */
 
 interface BucketQueue {
   readonly arn: string;
-  /** Absent: nothing names one. */
+  /** Absent: its redrive policy names none, or the queue itself. */
   readonly deadLetterArn?: string;
+  /** Whose its tags say that it is. */
+  readonly owner: Owner;
 }
 
-/** Throws what reading the queues throws. */
-export type ReadBucketQueue = (
+/** Reads the bucket queue with its dead-letter queue. Throws what reading it throws. */
+export async function readBucketQueue(
+  aws: Pick<AwsReads, 'queueAt' | 'queueTags'>,
   queueUrl: string,
-  connection: Pick<ConnectionRecord, 'queueArn' | 'deadLetterArn'> | undefined,
   signal?: AbortSignal,
-) => Promise<BucketQueue>;
-
-interface Dependencies {
-  readonly aws: Pick<AwsReads, 'queueAt'>;
-  /** The dead-letter queue of the settings. */
-  readonly deadLetterUrl: string | undefined;
-}
-
-export function createReadBucketQueue({ aws, deadLetterUrl }: Dependencies): ReadBucketQueue {
-  return async function readBucketQueue(queueUrl, connection, signal) {
-    const { arn, deadLetterArn: target } = await aws.queueAt(queueUrl, signal);
-    const known = [target, connection?.queueArn === arn ? connection.deadLetterArn : undefined];
-    const deadLetterArn = known.find((each) => each !== undefined && each !== arn) ?? (await fromSettings(arn, signal));
-    return deadLetterArn === undefined ? { arn } : { arn, deadLetterArn };
-  };
-
-  /** A redrive policy reaches queues of the same region and account only. */
-  async function fromSettings(queueArn: string, signal?: AbortSignal): Promise<string | undefined> {
-    if (deadLetterUrl === undefined) return undefined;
-    const { arn } = await aws.queueAt(deadLetterUrl, signal).catch(unlessDenied);
-    const [queue, letters] = [queueArn, arn].map(parseArn);
-    const isNear = queue?.region === letters?.region && queue?.account === letters?.account;
-    return isNear && arn !== queueArn ? arn : undefined;
-  }
-}
-
-/** Who may not read the queue does not know its ARN. */
-function unlessDenied(error: unknown): { readonly arn: string } {
-  if (error instanceof RequestError && error.code === 'connect.denied') return { arn: '' };
-  throw error;
-}
-
-/** 128 bits: no two registries ever have the same. */
-const REGISTRY_BYTES = 16;
-
-/** Returns the stored id with the name of the settings, else the stored one. The first call makes and stores both. */
-type OwnerOf = (signal?: AbortSignal) => Promise<Owner>;
-
-interface OwnerDependencies {
-  readonly state: StateStore;
-  readonly named: string | undefined;
-  /** Default: random. */
-  readonly newRegistryId?: (() => string) | undefined;
-}
-
-export function createOwner({ state, named, newRegistryId = randomId }: OwnerDependencies): OwnerOf {
-  return async function ownerOf(signal) {
-    const { installation, registry } = (await readRecord(state, refs.installation, signal)) ?? (await make());
-    return { installation: named ?? installation, registry };
-  };
-
-  async function make(): Promise<Owner> {
-    const fresh = { installation: named ?? randomBytes(4).toString('hex'), registry: newRegistryId() };
-    // another process may have been faster
-    return updateRecord(state, refs.installation, (current) => current ?? fresh);
-  }
-}
-
-function randomId(): string {
-  return randomBytes(REGISTRY_BYTES).toString('hex');
+): Promise<BucketQueue> {
+  const { arn, deadLetterArn } = await aws.queueAt(queueUrl, signal);
+  const owner = ownerIn(await aws.queueTags(queueUrl, signal)) ?? NOBODY;
+  return { arn, owner, ...(deadLetterArn !== arn && defined({ deadLetterArn })) };
 }

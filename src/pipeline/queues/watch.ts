@@ -8,10 +8,10 @@ import type { WithPorts } from '../ports/ports.ts';
 /** SQS updates its approximate numbers about this often. */
 const INTERVAL_MS = 15_000;
 
-/** A dead-letter queue: that of the setting, or the redrive target of a bucket queue. */
+/** A dead-letter queue: that of the setting, the redrive target of a bucket queue, or that of another region. */
 export interface DeadLetterQueue {
   readonly queueUrl: string;
-  /** The bucket queues from which SQS moves messages to it. */
+  /** The bucket queues whose messages come to it. */
   readonly bucketQueueUrls: readonly string[];
   /** Its attributes as last read; undefined until then. */
   readonly attributes: QueueAttributes | undefined;
@@ -51,6 +51,8 @@ interface WatchDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly bucketQueueUrls: readonly string[];
   /** The setting; if undefined, each bucket queue's own redrive target is used. */
   readonly deadLetterQueueUrl: string | undefined;
+  /** Those of other regions, whose messages were on their way to the first bucket queue. */
+  readonly farLetters?: ((signal?: AbortSignal) => Promise<readonly string[]>) | undefined;
 }
 
 /** Creates the watch; nothing is read before start(). */
@@ -59,17 +61,18 @@ export function createQueueWatch(dependencies: WatchDependencies): QueueWatch {
   const attributes = new Map<string, QueueAttributes>();
   const faults = new Map<string, Fault>();
   let readings = 0;
+  let far: readonly string[] = [];
 
   function targetOf(bucketQueueUrl: string): string | undefined {
     return attributes.get(bucketQueueUrl)?.deadLetterQueueUrl;
   }
 
   function deadLetterQueues(): readonly DeadLetterQueue[] {
-    const urls = [dependencies.deadLetterQueueUrl, ...bucketQueueUrls.map(targetOf)].filter((url) => url !== undefined);
+    const urls = [dependencies.deadLetterQueueUrl, ...bucketQueueUrls.map(targetOf), ...far].filter((url) => url !== undefined);
     // a letter in a bucket queue would be received, and become a letter, again and again
     return [...new Set(urls).difference(new Set(bucketQueueUrls))].map((queueUrl) => ({
       queueUrl,
-      bucketQueueUrls: bucketQueueUrls.filter((url) => targetOf(url) === queueUrl),
+      bucketQueueUrls: far.includes(queueUrl) ? bucketQueueUrls.slice(0, 1) : bucketQueueUrls.filter((url) => targetOf(url) === queueUrl),
       attributes: attributes.get(queueUrl),
     }));
   }
@@ -79,11 +82,21 @@ export function createQueueWatch(dependencies: WatchDependencies): QueueWatch {
     readings += 1;
     // of queues of which one could not be read, no sum is known
     if (firstFault(bucketQueueUrls) === undefined) report('bucket', bucketQueueUrls);
+    await findFar(signal);
     const letterUrls = deadLetterUrls();
     for (const url of letterUrls) await read(url, signal);
     // a lower bound: letters that are known must not be hidden by another queue that cannot be read
     const readable = letterUrls.filter((url) => !faults.has(url));
     if (readable.length > 0) report('dead-letter', readable);
+  }
+
+  async function findFar(signal: AbortSignal): Promise<void> {
+    try {
+      far = (await dependencies.farLetters?.(signal)) ?? [];
+    } catch (error) {
+      signal.throwIfAborted();
+      telemetry.requestFailed('find the dead-letter queues of other regions', error);
+    }
   }
 
   function deadLetterUrls(): readonly string[] {
@@ -141,7 +154,7 @@ export function createQueueWatch(dependencies: WatchDependencies): QueueWatch {
     deadLetterQueueOf(bucketQueueUrl) {
       const all = deadLetterQueues();
       const wanted = dependencies.deadLetterQueueUrl ?? targetOf(bucketQueueUrl);
-      return all.find(({ queueUrl }) => queueUrl === wanted) ?? all[0];
+      return all.find(({ queueUrl }) => queueUrl === wanted) ?? all.find(({ queueUrl }) => !far.includes(queueUrl));
     },
     sqsAheadMs() {
       const known = bucketQueueUrls.flatMap((url) => attributes.get(url)?.sqsAheadMs ?? []);

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { bucketRecordSchema, unconnectedSchema } from '../../domain/bucket.ts';
 import { processRecordSchema } from '../../domain/process-record.ts';
 import { queueRecordId, queueRecordSchema } from '../../domain/queue-record.ts';
-import { connectionSchema, installationSchema } from '../../domain/provisioning/connection.ts';
+import { connectionSchema } from '../../domain/provisioning/connection.ts';
 import { probeRecordSchema } from '../../domain/provisioning/planning/probe.ts';
 import { FaultError } from '../../domain/fault.ts';
 import { markHistorySchema, markSchema } from '../../domain/gaps/dirty.ts';
@@ -59,7 +59,6 @@ export const refs = {
   process: (worker: string) => ({ id: `process:${worker}`, kind: 'process', schema: processRecordSchema }) as const,
   schedule: (name: string) => ({ id: `schedule:${name}`, kind: 'schedule', schema: scheduleSchema }) as const,
   connection: (bucket: string) => ({ id: `connection:${bucket}`, kind: 'connection', schema: connectionSchema }) as const,
-  installation: { id: 'installation', kind: 'installation', schema: installationSchema } as const,
   user: (userId: string) => ({ id: `user:${userId}`, kind: 'user', schema: userRecordSchema }) as const,
   apiKey: (keyId: string) => ({ id: `api-key:${keyId}`, kind: 'api-key', schema: keyRecordSchema }) as const,
   userKeys: (userId: string) => ({ id: `user-keys:${userId}`, kind: 'user-keys', schema: userKeysSchema }) as const,

@@ -1,20 +1,23 @@
 /** A bucket that Tally knows and what connects it, on an emulator, where the bucket queue has somebody's statement in its policy. */
-import { randomBytes } from 'node:crypto';
-import { SetQueueAttributesCommand } from '@aws-sdk/client-sqs';
+import { GetQueueAttributesCommand, SetQueueAttributesCommand } from '@aws-sdk/client-sqs';
 import { createProvisioner } from '../../../src/adapters/aws/provision/provisioner.ts';
 import { createS3Storage } from '../../../src/adapters/aws/s3-storage.ts';
 import { systemClock as clock } from '../../../src/adapters/system-clock.ts';
+import { parsePolicy } from '../../../src/domain/provisioning/policy.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createProvisioning } from '../../../src/pipeline/provision/provisioning.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { createFakeTelemetry } from '../../support/fakes/ports.ts';
 import type { TestAws } from '../../support/servers/aws.ts';
+import { setUp } from '../../support/servers/set-up.ts';
 
-/** Gives a queue the statement of somebody else, and no other. */
+/** Gives a queue the statement of somebody else beside those that it has. */
 export async function addStatement(aws: TestAws, { url, arn }: { readonly url: string; readonly arn: string }): Promise<void> {
+  const read = new GetQueueAttributesCommand({ QueueUrl: url, AttributeNames: ['Policy'] });
+  const policy = parsePolicy((await aws.sqs.send(read)).Attributes?.['Policy'])!;
   const statement = { Sid: 'Theirs', Effect: 'Allow', Principal: { AWS: '*' }, Action: 'sqs:SendMessage', Resource: arn };
-  const Policy = JSON.stringify({ Version: '2012-10-17', Statement: [statement] });
+  const Policy = JSON.stringify({ ...policy, Statement: [...policy.Statement, statement] });
   await aws.sqs.send(new SetQueueAttributesCommand({ QueueUrl: url, Attributes: { Policy } }));
 }
 
@@ -23,17 +26,17 @@ export async function connectedBucket(
   {
     bucket: present,
     clients = aws.clients(),
-    installation = randomBytes(4).toString('hex'),
+    regions = [],
   }: {
     /** One that is there. */
     readonly bucket?: string;
     /** By which the connection is made. */
     readonly clients?: ReturnType<TestAws['clients']>;
-    readonly installation?: string;
+    /** Of buckets besides that of the queue. */
+    readonly regions?: readonly string[];
   } = {},
 ) {
-  const letters = await aws.createQueue();
-  const queue = await aws.createQueue({ deadLetters: { queue: letters, maxReceiveCount: 20 } });
+  const { queue, deadLetters: letters, installation } = await setUp(aws, { regions });
   const bucket = present ?? (await aws.createBucket());
   const store = createMemoryStore();
   const telemetry = createFakeTelemetry();
@@ -47,7 +50,6 @@ export async function connectedBucket(
     storage,
     clock,
     queueUrl: queue.url,
-    installation,
     isEmbedded: false,
   });
   return { bucket, queue, letters, store, installation, provisioner, provisioning };

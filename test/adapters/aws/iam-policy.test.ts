@@ -2,9 +2,7 @@
  * What `tally iam-policy` prints, by a daemon whose every request is judged by it: nothing more is needed to connect a bucket, to
  * keep its index and to take it away again, and nothing of it goes unused.
  */
-import { randomBytes } from 'node:crypto';
 import { PutObjectCommand } from '@aws-sdk/client-s3';
-import { ListSubscriptionsByTopicCommand, SetSubscriptionAttributesCommand } from '@aws-sdk/client-sns';
 import { describe, expect, it, onTestFinished, type TestContext } from 'vitest';
 import { sequencerOf } from '../../../src/adapters/embedded/clock.ts';
 import { isLong } from '../../support/breadth.ts';
@@ -12,6 +10,7 @@ import { confirmationBody } from '../../support/sources.ts';
 import { createTestAws, until, type TestAws, type TestQueue } from '../../support/servers/aws.ts';
 import { runTally, startDaemon, type Environment } from '../../support/servers/daemon.ts';
 import { awsEndpoint } from '../../support/servers/found.ts';
+import { setUp } from '../../support/servers/set-up.ts';
 import { startIamProxy, type Statement } from '../../support/servers/iam-proxy.ts';
 import { openIndex } from '../../support/worlds/flow.ts';
 
@@ -64,14 +63,13 @@ describe.skipIf(!awsEndpoint())('what tally iam-policy prints', () => {
     afterwards(() => home.dispose());
     const aws = isElsewhere ? createTestAws(endpoint, { region: OTHER_REGION }) : home;
     if (aws !== home) afterwards(() => aws.dispose());
-    const letters = await home.createQueue();
-    const queue = await home.createQueue({ deadLetters: { queue: letters, maxReceiveCount: 20 } });
+    const { queue, installation } = await setUp(home, { regions: isElsewhere ? [OTHER_REGION] : [] });
     const index = await openIndex('sqlite');
     afterwards(() => index.close());
     const bucket = await aws.createBucket();
     const settings = {
       TALLY_QUEUE_URL: queue.url,
-      TALLY_INSTALLATION: randomBytes(4).toString('hex'),
+      TALLY_INSTALLATION: installation,
       TALLY_INGEST_POLLERS: '1',
       ...index.env,
     };
@@ -88,7 +86,7 @@ describe.skipIf(!awsEndpoint())('what tally iam-policy prints', () => {
       iam,
       bucket,
       queue,
-      topicArn: `arn:aws:sns:${aws.region}:000000000000:tally-${settings.TALLY_INSTALLATION}-events`,
+      topicArn: `arn:aws:sns:${aws.region}:000000000000:tally-${installation}-events`,
       daemon,
       /** Asks the daemon; it must succeed. */
       ask: async (method: string, path: string, body?: unknown): Promise<Readonly<Record<string, unknown>>> => {
@@ -189,14 +187,6 @@ describe.skipIf(!awsEndpoint())('what tally iam-policy prints', () => {
       await aws.put(bucket, 'delivered.txt', 'x');
       await aws.remove(bucket, 'before.txt');
       await has(['delivered.txt', 'exact.txt', 'version.txt']);
-      if (source === 'notification') {
-        const { Subscriptions = [] } = await aws.sns.send(new ListSubscriptionsByTopicCommand({ TopicArn: topicArn }));
-        const [SubscriptionArn] = Subscriptions.map((subscription) => subscription.SubscriptionArn);
-        await aws.sns.send(
-          new SetSubscriptionAttributesCommand({ SubscriptionArn, AttributeName: 'RawMessageDelivery', AttributeValue: 'true' }),
-        );
-        await apply();
-      }
       // the job of the bucket's gap may be under way
       await until('no job of the bucket runs', async () => {
         const { items } = (await ask('GET', '/v1/jobs')) as { readonly items: readonly { readonly state: string }[] };

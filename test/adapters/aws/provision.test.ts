@@ -5,10 +5,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { GetBucketNotificationConfigurationCommand, PutBucketNotificationConfigurationCommand } from '@aws-sdk/client-s3';
 import { GetQueueAttributesCommand } from '@aws-sdk/client-sqs';
-import { GetTopicAttributesCommand, paginateListTopics } from '@aws-sdk/client-sns';
-import { defined } from '../../../src/domain/defined.ts';
+import { GetTopicAttributesCommand } from '@aws-sdk/client-sns';
 import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
-import { ruleNameOf } from '../../../src/domain/provisioning/names.ts';
 import { unwrap } from '../../../src/domain/events/envelope.ts';
 import { specifiedTransformer } from '../../support/audit-trail.ts';
 import { createTestAws, until, type TestAws } from '../../support/servers/aws.ts';
@@ -23,10 +21,9 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
   afterAll(() => aws.dispose());
 
   /** A connected bucket, on which others have a queue's notification, and a bucket queue with somebody's statement. */
-  async function startWorld({ installation, bucket: present }: { readonly installation?: string; readonly bucket?: string } = {}) {
+  async function startWorld() {
     const theirs = await aws.createQueue();
-    const world = await connectedBucket(aws, defined({ installation, bucket: present }));
-    const { bucket, queue, provisioner, provisioning, store } = world;
+    const { bucket, queue, provisioning, store } = await connectedBucket(aws);
     await addStatement(aws, queue);
     const theirEntry = {
       Id: 'theirs',
@@ -35,74 +32,26 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
       Filter: { Key: { FilterRules: [{ Name: 'prefix' as const, Value: 'a%20b/' }] } },
     };
     const NotificationConfiguration = { QueueConfigurations: [theirEntry] };
-    if (present === undefined)
-      await aws.s3.send(new PutBucketNotificationConfigurationCommand({ Bucket: bucket, NotificationConfiguration }));
+    await aws.s3.send(new PutBucketNotificationConfigurationCommand({ Bucket: bucket, NotificationConfiguration }));
     const policyOf = async (url: string): Promise<string | undefined> =>
       (await aws.sqs.send(new GetQueueAttributesCommand({ QueueUrl: url, AttributeNames: ['Policy'] }))).Attributes?.['Policy'];
     return {
       bucket,
       queue,
       provisioning,
-      installation: world.installation,
       store,
-      policy: () => policyOf(queue.url),
-      /** Everything that Tally has made for the bucket, with its policies, tags and targets. */
-      everything: async () => {
-        const { $metadata: _, ...configuration } = await aws.s3.send(new GetBucketNotificationConfigurationCommand({ Bucket: bucket }));
-        const arn = `arn:aws:sns:${aws.region}:000000000000:tally-${world.installation}-events`;
-        return {
-          configuration,
-          policy: await policyOf(queue.url),
-          rule: await provisioner.ruleOf({ region: aws.region }, ruleNameOf(world.installation, bucket, 'eventbridge')),
-          topic: await provisioner.topicOf(arn, queue.arn),
-          tags: await provisioner.topicTags(arn),
-        };
-      },
       /** What is not Tally's. */
       foreign: async () => {
         const configuration = await aws.s3.send(new GetBucketNotificationConfigurationCommand({ Bucket: bucket }));
         const policy = JSON.parse((await policyOf(queue.url)) ?? '{"Statement":[]}') as { Statement: { Sid: string }[] };
         return { queues: configuration.QueueConfigurations, statements: policy.Statement.filter(({ Sid }) => Sid === 'Theirs') };
       },
-      topics: async () => {
-        // other tests make topics too, and a page has a hundred
-        const found: (string | undefined)[] = [];
-        for await (const { Topics = [] } of paginateListTopics({ client: aws.sns }, {}))
-          found.push(...Topics.map(({ TopicArn }) => TopicArn).filter((arn) => arn?.includes(world.installation)));
-        return found;
-      },
     };
   }
 
   // each source, whole: flow/connections-story.test.ts
-  it('of another deployment with the same name stays as it is, and both can be told apart', async () => {
-    const source = 'notification';
-    const production = await startWorld();
-    const { bucket, installation } = production;
-    const { plan } = await production.provisioning.plan({ bucket, source });
-    await production.provisioning.apply({ bucket, source }, { token: plan.token });
-    const staging = await startWorld({ installation, bucket });
-    const parts = async () => ({ ...(await production.everything()), policy: await staging.policy() });
-    const before = await parts();
-    const { plan: theirs } = await staging.provisioning.plan({ bucket, source });
-    expect(theirs.wish.registry).not.toBe(plan.wish.registry);
-    const code = 'connect.topic-foreign';
-    expect(theirs.findings).toContainEqual(
-      expect.objectContaining({ code, blocks: true, what: expect.stringContaining(plan.wish.registry) }),
-    );
-    await expect(staging.provisioning.apply({ bucket, source }, { token: theirs.token })).rejects.toMatchObject({
-      code: 'connect.blocked',
-      extra: { finding: code },
-    });
-    expect(await staging.provisioning.remove(bucket, { keepAws: false })).toBeUndefined();
-    expect(await parts()).toEqual(before);
-    expect((await production.provisioning.plan({ bucket, source })).plan.changes).toEqual([]);
-    await production.provisioning.remove(bucket, { keepAws: false });
-    expect(await production.topics()).toEqual([]);
-  });
-
   it.each(['made by Tally', 'made by hand'])('is made for routed with somebody’s own topic, and a rule %s', async (how) => {
-    const { bucket, provisioning, queue, topics, store } = await startWorld();
+    const { bucket, provisioning, queue, store } = await startWorld();
     const topicArn = await aws.createTopic();
     const policyOf = async () => (await aws.sns.send(new GetTopicAttributesCommand({ TopicArn: topicArn }))).Attributes?.['Policy'];
     const before = JSON.parse((await policyOf())!) as object;
@@ -114,7 +63,7 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
     const wish = { bucket, source: 'routed', topic_arn: topicArn, wired_by_hand: byHand } as const;
     const { plan } = await provisioning.plan(wish);
     const parts = new Set(plan.changes.map(({ part }) => part));
-    expect([parts.has('topic'), parts.has('topic-policy'), parts.has('rule')]).toEqual([false, !byHand, !byHand]);
+    expect([parts.has('topic-policy'), parts.has('rule')]).toEqual([!byHand, !byHand]);
     expect((await provisioning.apply(wish, { token: plan.token })).applied).toMatchObject({ state: 'applied' });
     expect((await provisioning.plan(wish)).plan.changes).toEqual([]);
     const record = (await readRecord(store.state, refs.bucket(bucket)))!;
@@ -135,7 +84,6 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
     await eventArrives(queue.url);
     await provisioning.remove(bucket, { keepAws: false });
     expect(JSON.parse((await policyOf())!)).toEqual(before);
-    expect(await topics()).toEqual([]);
   });
 
   it('is probed through its topic, and the probe arrives', async () => {

@@ -23,7 +23,7 @@ const inChina = {
   letterQueues: [],
 };
 
-const MAKES_QUEUES = 'src/adapters/aws/provision/queue-maker.ts';
+const SETS_UP = 'src/adapters/aws/provision/shared-parts.ts';
 
 /** The actions that a file names with each of its calls. */
 function actionsIn(file: string): readonly string[] {
@@ -34,7 +34,8 @@ function actionsIn(file: string): readonly string[] {
 /** Those of connections. */
 const called = new Set(
   globSync('src/adapters/aws/provision/*.ts', { cwd: ROOT })
-    .filter((file) => file !== MAKES_QUEUES)
+    // refusals.ts names quotas
+    .filter((file) => file !== SETS_UP && !file.endsWith('/refusals.ts'))
     .flatMap(actionsIn),
 );
 const actionsFor = (role: IamRole): readonly string[] =>
@@ -44,13 +45,14 @@ describe('the table of permissions', () => {
   it('has every call that makes or reads a connection, and no other for the person who connects', () => {
     // the daemon alone publishes probes
     expect([...called].filter((action) => !actionsFor('connecting').includes(action))).toEqual(['sns:Publish']);
-    // HeadBucket, and the tags that CreateTopic and PutRule take
-    const others = new Set(['s3:ListBucket', 's3:GetBucketVersioning', 'sns:TagResource', 'events:TagResource']);
+    // HeadBucket, and the tags that PutRule takes
+    const others = new Set(['s3:ListBucket', 's3:GetBucketVersioning', 'events:TagResource']);
     expect(actionsFor('connecting').filter((action) => !called.has(action) && !others.has(action))).toEqual([]);
   });
 
-  it('has every call of `tally queue create` for who makes queues, and no other', () => {
-    expect(actionsIn(MAKES_QUEUES).toSorted()).toEqual(actionsFor('queues').toSorted());
+  it('has every call of `tally setup` for who runs it, and no other', () => {
+    // it shares the list of a topic's subscriptions
+    expect([...new Set([...actionsIn(SETS_UP), 'sns:ListSubscriptionsByTopic'])].toSorted()).toEqual(actionsFor('setup').toSorted());
   });
 
   it('has every read of a connection for the daemon, and no write but a probe of its own topics', () => {
@@ -73,11 +75,12 @@ describe('the table of permissions', () => {
   });
 
   it('permits no writes to the topics of others, although the source topic reads them', () => {
-    const { Statement } = iamPolicy('connecting', bucketSources, names) as {
-      Statement: { Action: string[]; Resource: string | string[] }[];
+    const writingOf = (role: IamRole) => {
+      const { Statement } = iamPolicy(role, bucketSources, names) as { Statement: { Action: string[]; Resource: string | string[] }[] };
+      return Statement.filter(({ Action }) => Action.some((action) => /^sns:(?:Set|Delete|Create)Topic/.test(action)));
     };
-    const writing = Statement.filter(({ Action }) => Action.some((action) => /^sns:(?:Set|Delete|Create)Topic/.test(action)));
-    expect(writing.map(({ Resource }) => Resource)).toEqual(['arn:aws:sns:us-east-1:123456789012:tally-0a1b2c3d-*']);
+    expect(writingOf('connecting')).toEqual([]);
+    expect(writingOf('setup').map(({ Resource }) => Resource)).toEqual(['arn:aws:sns:us-east-1:123456789012:tally-0a1b2c3d-*']);
   });
 
   it('names the topics of the source topic where they are given, those of other accounts included', () => {
@@ -92,7 +95,7 @@ describe('the table of permissions', () => {
     expect(resourcesOf(['topic'])).toEqual(['arn:aws:sns:us-east-1:123456789012:*']);
     expect(resourcesOf(['topic'], [theirs])).toEqual([[theirs]]);
     expect(resourcesOf(bucketSources, [theirs])).toEqual([[own, theirs]]);
-    expect(resourcesOf(['notification'], [theirs])).toEqual([own]);
+    expect(resourcesOf(['notification'], [theirs])).toEqual([]);
   });
 
   it('permits the daemon the key of its queues by way of SQS only', () => {
@@ -112,12 +115,12 @@ describe('the table of permissions', () => {
   });
 
   it('makes policies in which each statement has a separate name, and only what the source needs', () => {
-    for (const role of ['daemon', 'connecting'] as const) {
+    for (const role of ['daemon', 'connecting', 'setup'] as const) {
       for (const source of bucketSources) {
         const { Statement } = iamPolicy(role, [source], inChina) as { Statement: { Sid: string; Resource: string | string[] }[] };
         expect(new Set(Statement.map(({ Sid }) => Sid)).size).toBe(Statement.length);
         for (const resource of Statement.flatMap(({ Resource }) => Resource)) expect(resource).toMatch(/^arn:aws-cn:|^\*$/);
-        expect(JSON.stringify(Statement).includes('events:')).toBe(source === 'eventbridge' || source === 'routed');
+        expect(JSON.stringify(Statement).includes('events:')).toBe(role !== 'setup' && (source === 'eventbridge' || source === 'routed'));
       }
     }
   });

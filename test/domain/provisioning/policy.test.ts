@@ -10,8 +10,8 @@ import {
   type Policy,
   type Statement,
 } from '../../../src/domain/provisioning/policy.ts';
-import { queueStatements, sidsOf, wiringOf, type Wish } from '../../../src/domain/provisioning/wiring.ts';
-import { ACCOUNT, INSTALLATION, REGISTRY, THEIR_TOPIC, wish } from '../../support/fakes/aws-parts.ts';
+import { namedStatements, sidsOf, wiringOf, type Wish } from '../../../src/domain/provisioning/wiring.ts';
+import { THEIR_TOPIC, wish } from '../../support/fakes/aws-parts.ts';
 
 const statement: fc.Arbitrary<Statement> = fc.record(
   {
@@ -78,54 +78,35 @@ describe('a policy', () => {
   });
 });
 
-describe('the policies of 200 buckets', () => {
-  /** Each bucket merges its own in turn. */
-  function policiesOf(wishes: readonly Wish[]): readonly Policy[] {
-    const policies = new Map<string, Policy>();
-    for (const each of wishes) {
-      for (const queue of wiringOf(each).queues) {
-        const before = policies.get(queue.arn) ?? { Version: '2012-10-17', Statement: [] };
-        policies.set(queue.arn, withStatements(before, queueStatements(each, queue, before.Statement)));
-      }
+describe('the statement of the topics that were named', () => {
+  it('names each once, and has room for the statements of others', () => {
+    let named: Policy = { Version: '2012-10-17', Statement: [] };
+    for (let index = 0; index < 200; index += 1) {
+      const each: Wish = { ...wish, source: 'topic', topicArn: `${THEIR_TOPIC}-${index % 20}` };
+      const [queue] = wiringOf(each).queues;
+      named = withStatements(named, namedStatements(each, queue!, named.Statement));
     }
-    return [...policies.values()];
-  }
-
-  it('are as large as that of one, with every source that has a topic or rule of ours', () => {
-    const sources = ['notification', 'eventbridge', 'routed'] as const;
-    const wishes = Array.from({ length: 200 }, (_, index) => ({ ...wish, bucket: `bucket-${index}`, source: sources[index % 3]! }));
-    for (const each of policiesOf(wishes)) {
-      expect(each.Statement).toHaveLength(2);
-      expect(policyText(each).length).toBeLessThan(1_000);
-    }
+    expect(named.Statement).toHaveLength(1);
+    // SQS takes 8,192 bytes
+    expect(policyText(named).length).toBeLessThan(4_096);
   });
 
-  it('name each topic of somebody else once, and have room for the statements of others', () => {
-    const wishes = Array.from({ length: 200 }, (_, index) => ({
-      ...wish,
-      source: 'topic' as const,
-      topicArn: `${THEIR_TOPIC}-${index % 20}`,
-    }));
-    const [first] = policiesOf(wishes);
-    // SQS takes 8,192 bytes and 20 statements
-    expect(policyText(first!).length).toBeLessThan(8_192);
-    expect(first!.Statement.length).toBeLessThan(20);
-  });
-
-  it('keep what a statement of ours allows already, and gain no principal of somebody else', () => {
-    const [queue] = wiringOf(wish).queues;
-    const sid = sidsOf({ installation: INSTALLATION, registry: REGISTRY }).topics;
+  it('keeps what it allows already, and gains no principal of somebody else', () => {
+    const [queue] = wiringOf({ ...wish, source: 'topic', topicArn: `${THEIR_TOPIC}-2` }).queues;
     const present = [
       {
-        Sid: sid,
+        Sid: sidsOf(wish).named,
         Principal: { Service: ['sns.eu-south-1.amazonaws.com', 'lambda.amazonaws.com'] },
         Condition: { ArnLike: { 'aws:SourceArn': [THEIR_TOPIC] } },
       },
     ];
-    const [merged] = queueStatements(wish, queue!, present);
-    expect(merged).toMatchObject({
-      Principal: { Service: ['sns.amazonaws.com', 'sns.eu-south-1.amazonaws.com'] },
-      Condition: { ArnLike: { 'aws:SourceArn': [THEIR_TOPIC, `arn:aws:sns:*:${ACCOUNT}:tally-${INSTALLATION}-*`].sort() } },
-    });
+    expect(namedStatements(wish, queue!, present)).toMatchObject([
+      {
+        Principal: { Service: ['sns.amazonaws.com', 'sns.eu-south-1.amazonaws.com'] },
+        Condition: { ArnLike: { 'aws:SourceArn': [THEIR_TOPIC, `${THEIR_TOPIC}-2`] } },
+      },
+    ]);
+    // what comes through Tally's own topics needs none
+    expect(namedStatements(wish, wiringOf(wish).queues[0]!, [])).toEqual([]);
   });
 });

@@ -111,8 +111,8 @@ describe('an unsubscribe confirmation', () => {
     } as const;
     const connect = async (bucket: string, topicArn: string) => {
       await world.connectBucket(bucket, { source: 'routed' });
-      const connection = { ...own, bucket, topicArn, source: 'routed', state: 'applied', parts: [] } as const;
-      await updateRecord(world.store.plainState, refs.connection(bucket), () => ({ ...connection, parts: [] }));
+      const connection = { ...own, bucket, topicArn, source: 'routed', state: 'applied' } as const;
+      await updateRecord(world.store.plainState, refs.connection(bucket), () => ({ ...connection, made: [] }));
     };
     await connect('routed', TOPIC);
     await connect('routed-otherwise', `${TOPIC}-2`);

@@ -45,13 +45,6 @@ type Broken = readonly [source: 'notification' | 'eventbridge' | 'routed', code:
 const healable: readonly Broken[] = [
   ['notification', 'connect.notification', (world) => world.notify([])],
   ['notification', 'connect.notification', (world) => alterEntry(world, { events: ['s3:ObjectCreated:*'] })],
-  ['notification', 'connect.topic', ({ aws }) => aws.parts.topics.delete(TOPIC_ARN)],
-  ['notification', 'connect.topic-policy', (world) => setPolicy(world, TOPIC_ARN, (each) => (isOurs(each) ? undefined : each))],
-  ['notification', 'connect.subscription', (world) => subscriptionOf(world).clear()],
-  ['notification', 'connect.subscription', (world) => subscriptionOf(world).set(QUEUE_ARN, { isPending: true, isRaw: false })],
-  ['notification', 'connect.subscription', (world) => alterSubscription(world, { filterPolicy: '{"a":["b"]}' })],
-  ['notification', 'connect.queue-policy', ({ aws }) => delete aws.parts.queues.get(QUEUE_ARN)!.policy],
-  ['notification', 'connect.queue-policy', (world) => setPolicy(world, QUEUE_ARN, (each) => ({ ...each, Effect: 'Deny' }))],
   ['eventbridge', 'connect.notification', (world) => world.notify([])],
   ['eventbridge', 'connect.rule', ({ aws }) => aws.parts.rules.clear()],
   ['eventbridge', 'connect.rule', (world) => alterRule(world, { isEnabled: false })],
@@ -61,25 +54,25 @@ const healable: readonly Broken[] = [
   ['eventbridge', 'connect.target', (world) => alterTarget(world, { hasOtherInput: true })],
   ['eventbridge', 'connect.target', (world) => alterTarget(world, { roleArn: 'arn:aws:iam::123456789012:role/x' })],
   ['routed', 'connect.target', (world) => alterTarget(world, { transformer: undefined })],
-  [
-    'routed',
-    'connect.topic-policy',
-    (world) =>
-      setPolicy(world, ROUTED_ARN, (each) => (isOurs(each) ? { ...each, Condition: { ArnLike: { 'aws:SourceArn': 'x' } } } : each)),
-  ],
   ['routed', 'connect.rule', (world) => alterRule(world, { pattern: '{"source":["aws.s3"],"detail":{"eventName":["PutObject"]}}' })],
 ];
 
 /** The same, of which only what cannot be delivered is lost. */
-const ofLetters: readonly Broken[] = [
-  ['notification', 'connect.subscription', (world) => alterSubscription(world, { isRaw: true })],
-  ['notification', 'connect.subscription', (world) => alterSubscription(world, { deadLetterArn: undefined })],
-  ['notification', 'connect.queue-policy', ({ aws }) => delete aws.parts.queues.get(LETTERS_ARN)!.policy],
-  ['eventbridge', 'connect.target', (world) => alterTarget(world, { deadLetterArn: undefined })],
-];
+const ofLetters: readonly Broken[] = [['eventbridge', 'connect.target', (world) => alterTarget(world, { deadLetterArn: undefined })]];
 
 /** What a person must repair, by what is printed. */
 const others: readonly Broken[] = [
+  ['notification', 'connect.not-set-up', ({ aws }) => aws.parts.topics.delete(TOPIC_ARN)],
+  ['notification', 'connect.not-set-up', (world) => setPolicy(world, TOPIC_ARN, (each) => (isOurs(each) ? undefined : each))],
+  ['notification', 'connect.not-set-up', (world) => subscriptionOf(world).clear()],
+  ['notification', 'connect.not-set-up', (world) => subscriptionOf(world).set(QUEUE_ARN, { isPending: true, isRaw: false })],
+  ['notification', 'connect.not-set-up', (world) => alterSubscription(world, { filterPolicy: '{"a":["b"]}' })],
+  ['notification', 'connect.not-set-up', ({ aws }) => delete aws.parts.queues.get(QUEUE_ARN)!.policy],
+  ['notification', 'connect.not-set-up', (world) => setPolicy(world, QUEUE_ARN, (each) => ({ ...each, Effect: 'Deny' }))],
+  ['routed', 'connect.not-set-up', (world) => setPolicy(world, ROUTED_ARN, (each) => (isOurs(each) ? { ...each, Condition: {} } : each))],
+  ['notification', 'connect.letters-not-set-up', (world) => alterSubscription(world, { isRaw: true })],
+  ['notification', 'connect.letters-not-set-up', (world) => alterSubscription(world, { deadLetterArn: undefined })],
+  ['notification', 'connect.letters-not-set-up', ({ aws }) => delete aws.parts.queues.get(LETTERS_ARN)!.policy],
   ['notification', 'connect.unknown-configuration', ({ aws }) => aws.parts.notifications.set('photos', '<New/>')],
   ['notification', 'connect.redrive', ({ aws }) => (aws.parts.queues.get(QUEUE_ARN)!.maxReceiveCount = 3)],
   ['notification', 'connect.queue-retention', ({ aws }) => (aws.parts.queues.get(QUEUE_ARN)!.retentionS = 345_599)],
@@ -194,7 +187,7 @@ describe('the doctor', () => {
         code: 'connect.queue-missing',
         what: expect.stringContaining('the queue does not exist'),
         severity: 'broken',
-        fix: 'tally queue create --apply --prefix tally && tally bucket add photos',
+        fix: 'tally setup --apply && tally bucket add photos',
       },
     ]);
   });

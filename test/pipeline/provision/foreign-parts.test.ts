@@ -1,7 +1,7 @@
 /** What others made beside Tally's parts: it stays, and it is named where it stands in the way. */
 import { describe, expect, it } from 'vitest';
 import { refs, removeRecord } from '../../../src/pipeline/records/stored.ts';
-import { LETTERS_ARN, MARK, QUEUE_ARN, ROUTED_ARN, THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
+import { LETTERS_ARN, QUEUE_ARN, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
 import { allTo, interruptAt, startWorld, THEIR_QUEUE, type World } from './world.ts';
 
 /** A subscription that a person made. */
@@ -82,14 +82,6 @@ describe('the subscription of the bucket queue to a topic of others', () => {
 });
 
 describe('a subscription of the bucket queue', () => {
-  it('that a person made in its place stays theirs when the bucket is applied again', async () => {
-    const world = await startWithTopic('photos');
-    await world.agree(byTopic);
-    world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.set(QUEUE_ARN, theirs);
-    await world.agree({ ...byTopic, enrich: 'head' });
-    expect(await world.remove()).toMatchObject([{ name: theirs.arn }]);
-  });
-
   it('goes if an apply was killed right after it had made it', async () => {
     const world = await startWithTopic('photos');
     world.aws.after = interruptAt(1, (call) => call === 'subscribe');
@@ -104,13 +96,14 @@ describe('a subscription of the bucket queue', () => {
     ['RawMessageDelivery', { isRaw: true }],
     ['RedrivePolicy', { deadLetterArn: THEIR_QUEUE }],
   ])('whose %s others have set is changed only where a person has seen it', async (name, change) => {
-    const world = await startWorld();
-    await world.apply();
-    const { subscriptions: all } = world.aws.parts.topics.get(TOPIC_ARN)!;
+    const world = await startWithTopic('photos');
+    await world.apply(byTopic);
+    await world.setBucket({ source: 'topic', topicArn: THEIR_TOPIC });
+    const { subscriptions: all } = world.aws.parts.topics.get(THEIR_TOPIC)!;
     all.set(QUEUE_ARN, { ...all.get(QUEUE_ARN)!, ...change });
     const before = world.aws.snapshot();
     const plan = await world.plan();
-    expect(plan.foreign).toEqual([expect.stringContaining(`the ${name} of the subscription`)]);
+    expect(plan.foreign).toMatchObject([{ kind: 'subscription', before: { [name]: expect.any(String) as string } }]);
     await expect(world.apply()).rejects.toMatchObject({ code: 'connect.plan-needed' });
     expect(world.aws.snapshot()).toEqual(before);
     expect((await world.diagnose()).map(({ fix }) => fix)).toEqual(['tally bucket add photos --plan']);
@@ -119,54 +112,33 @@ describe('a subscription of the bucket queue', () => {
   });
 
   it('gets its missing dead-letter queue without a question', async () => {
-    const world = await startWorld();
-    await world.apply();
-    const { subscriptions: all } = world.aws.parts.topics.get(TOPIC_ARN)!;
+    const world = await startWithTopic('photos');
+    await world.apply(byTopic);
+    await world.setBucket({ source: 'topic', topicArn: THEIR_TOPIC });
+    const { subscriptions: all } = world.aws.parts.topics.get(THEIR_TOPIC)!;
     const { deadLetterArn: _, ...without } = all.get(QUEUE_ARN)!;
     all.set(QUEUE_ARN, without);
     expect(await world.apply()).toMatchObject({ state: 'applied' });
     expect(all.get(QUEUE_ARN)).toMatchObject({ deadLetterArn: LETTERS_ARN });
   });
 
-  it.each(['notification', 'topic'] as const)(
-    'stays for a bucket of the source %s that a person wired to the same topic, although its record names none',
-    async (source) => {
+  it.each([{ source: 'notification' }, { source: 'routed' }, { source: 'topic', topicArn: THEIR_TOPIC }] as const)(
+    'stays for a bucket that a person wired to the same topic, or may have: %j',
+    async (wired) => {
       const world = await startWithTopic('photos', 'videos');
       await world.agree(byTopic);
-      await world.setBucket({ source }, 'videos');
+      await world.setBucket(wired, 'videos');
       expect(await world.remove()).toEqual([]);
       expect(subscriptions(world)).toEqual([QUEUE_ARN]);
       expect(world.aws.parts.queues.get(QUEUE_ARN)!.policy).toContain(THEIR_TOPIC);
     },
   );
 
-  it('stays for a bucket that a person wired to the topic that Tally made', async () => {
-    const world = await startWorld();
-    await world.apply();
-    await world.setBucket({ source: 'topic', topicArn: TOPIC_ARN }, 'videos');
-    world.notify([allTo(TOPIC_ARN)], { bucket: 'videos' });
-    await world.remove();
-    expect([...world.aws.parts.topics.get(TOPIC_ARN)!.subscriptions.keys()]).toEqual([QUEUE_ARN]);
-    expect(world.aws.parts.queues.get(QUEUE_ARN)!.policy).toContain(`${MARK}-topics`);
-  });
-
-  it('stays, with the topic, for a bucket whose events a rule that a person made sends there', async () => {
-    const world = await startWorld();
-    await world.agree({ source: 'routed' });
-    await world.setBucket({ source: 'routed' }, 'videos');
-    const pattern = JSON.stringify({ detail: { requestParameters: { bucketName: ['videos'] } } });
-    const rule = { pattern, isEnabled: true, targets: [{ id: 't', arn: ROUTED_ARN }], tags: {} };
-    world.aws.parts.rules.set('ops', rule);
-    await world.remove();
-    expect([...world.aws.parts.rules]).toEqual([['ops', rule]]);
-    expect([...world.aws.parts.topics.get(ROUTED_ARN)!.subscriptions.keys()]).toEqual([QUEUE_ARN]);
-  });
-
-  it('goes where the other bucket of the same source sends to another topic', async () => {
+  it('goes where the other bucket sends to another topic', async () => {
     const world = await startWithTopic('photos');
     await world.agree(byTopic);
-    world.notify([allTo(`${THEIR_TOPIC}-2`)], { bucket: 'videos' });
-    await world.remove();
+    await world.setBucket({ source: 'topic', topicArn: `${THEIR_TOPIC}-2` }, 'videos');
+    expect(await world.remove()).toEqual([]);
     expect(subscriptions(world)).toEqual([]);
   });
 });
@@ -176,11 +148,11 @@ describe('a removal that leaves the parts in AWS', () => {
     const world = await startWorld();
     await world.apply();
     const held = { claim: { holder: 'another process', renewals: 0 } };
-    const lock = await world.state.put({ id: 'lease:connections', kind: 'lock', record: held }, null);
+    const lock = await world.state.put({ id: 'lease:connection:photos', kind: 'lock', record: held }, null);
     if (lock === 'conflict') throw new Error('the lock is held');
     await expect(world.remove('photos', { keepAws: true })).rejects.toMatchObject({ code: 'connect.busy' });
     expect(await world.connection()).toMatchObject({ state: 'applied' });
-    await world.state.remove('lease:connections', lock.version);
+    await world.state.remove('lease:connection:photos', lock.version);
     const before = world.aws.snapshot();
     await world.remove('photos', { keepAws: true });
     expect(await world.connection()).toBeUndefined();
@@ -189,7 +161,7 @@ describe('a removal that leaves the parts in AWS', () => {
 
   it('needs no lock where nothing was made', async () => {
     const world = await startWorld();
-    await world.state.put({ id: 'lease:connections', kind: 'lock', record: { claim: { holder: 'x', renewals: 0 } } }, null);
+    await world.state.put({ id: 'lease:connection:photos', kind: 'lock', record: { claim: { holder: 'x', renewals: 0 } } }, null);
     await expect(world.remove('photos', { keepAws: true })).resolves.toBeUndefined();
   });
 });

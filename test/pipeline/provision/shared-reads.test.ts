@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { AwsReads } from '../../../src/pipeline/ports/provision.ts';
 import { createSharedReads } from '../../../src/pipeline/provision/shared-reads.ts';
-import { createFakeAws, LETTERS_ARN, QUEUE_ARN, QUEUE_URL, REGION, TOPIC_ARN, ACCOUNT } from '../../support/fakes/aws-parts.ts';
+import { createFakeAws, LETTERS_ARN, QUEUE_ARN, QUEUE_URL, REGION, THEIR_TOPIC, ACCOUNT } from '../../support/fakes/aws-parts.ts';
 import { createFakeClock } from '../../support/fakes/ports.ts';
 
 function startShared() {
@@ -37,9 +37,9 @@ it('what buckets share is read once within a minute, and then as it is by then',
 
 it('what is missing, what could not be read, and what one bucket has alone are read each time', async () => {
   const { aws, read, shared } = startShared();
-  expect(await shared.topicOf(TOPIC_ARN, QUEUE_ARN)).toBe('absent');
-  aws.parts.topics.set(TOPIC_ARN, { policy: '{}', subscriptions: new Map() });
-  expect(await shared.topicOf(TOPIC_ARN, QUEUE_ARN)).not.toBe('absent');
+  expect(await shared.topicOf(THEIR_TOPIC, QUEUE_ARN)).toBe('absent');
+  aws.parts.topics.set(THEIR_TOPIC, { policy: '{}', subscriptions: new Map() });
+  expect(await shared.topicOf(THEIR_TOPIC, QUEUE_ARN)).not.toBe('absent');
   await expect(shared.queueAt(`${QUEUE_URL}-gone`)).rejects.toThrow();
   await expect(shared.queueAt(`${QUEUE_URL}-gone`)).rejects.toThrow();
   const bucket = { bucket: 'photos', region: REGION, account: ACCOUNT };

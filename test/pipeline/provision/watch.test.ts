@@ -119,7 +119,7 @@ describe('the watch of the connections', () => {
     await world.watch();
     const broken = {
       unproven: 'wiring',
-      reasons: [{ example: expect.stringContaining('connect.subscription') as string, count: 1 }],
+      reasons: [{ example: expect.stringContaining('connect.not-set-up') as string, count: 1 }],
     };
     expect(await world.gap()).toMatchObject(broken);
     await world.clock.advance(HOUR_MS);

@@ -7,6 +7,7 @@ import type { Finding } from '../../../src/domain/provisioning/checks/finding.ts
 import type { NotificationConfiguration, NotificationEntry } from '../../../src/domain/provisioning/notification.ts';
 import type { ObservedTrail } from '../../../src/domain/provisioning/observed.ts';
 import type { Plan } from '../../../src/domain/provisioning/planning/plan.ts';
+import { parsePolicy } from '../../../src/domain/provisioning/policy.ts';
 import { advancedSelector } from '../../../src/domain/provisioning/trail.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import type { ApplyOptions, Applied } from '../../../src/pipeline/provision/apply.ts';
@@ -14,7 +15,7 @@ import type { Provisioning } from '../../../src/pipeline/provision/provisioning.
 import { LEASE_MS } from '../../../src/pipeline/records/lease.ts';
 import { parseEntry, readRecord, refs, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { recordOf } from '../../support/fakes/bucket-record.ts';
-import { ACCOUNT, createFakeAws, provisioningOn, REGION, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
+import { ACCOUNT, createFakeAws, provisioningOn, REGION, setUp, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { createFakeClock, createFakeStorage } from '../../support/fakes/ports.ts';
 
@@ -63,7 +64,6 @@ export async function startWorld({
 }: {
   readonly trailArn?: string;
   readonly trailBucket?: string;
-  readonly deadLetterUrl?: string;
   /** Where the bucket `photos` is. Default: where the queues are. */
   readonly photos?: { readonly region?: string; readonly account?: string };
 } = {}) {
@@ -74,6 +74,7 @@ export async function startWorld({
   storage.createBucket('photos', { region: photos.region ?? REGION });
   storage.createBucket('videos', { region: REGION });
   aws.parts.notifications.set('videos', { entries: [], eventBridge: false });
+  if (photos.region !== undefined) setUp(aws.parts, photos.region);
   /** Interrupts the writes of records like calls to AWS. */
   const state: StateStore = {
     ...store.state,
@@ -163,7 +164,10 @@ export async function startWorld({
     /** Others have notifications on the bucket, statements in the policy of the queue, and a topic that gets everything. */
     populate(): void {
       aws.parts.notifications.set('photos', { entries: theirs, eventBridge: true });
-      for (const queue of aws.parts.queues.values()) queue.policy = JSON.stringify({ Version: '2012-10-17', Statement: [theirStatement] });
+      for (const queue of aws.parts.queues.values()) {
+        const policy = parsePolicy(queue.policy)!;
+        queue.policy = JSON.stringify({ ...policy, Statement: [theirStatement, ...policy.Statement] });
+      }
       aws.parts.topics.set(THEIR_TOPIC, {
         policy: JSON.stringify({ Statement: [{ Principal: { Service: 's3.amazonaws.com' } }] }),
         subscriptions: new Map(),

@@ -8,6 +8,7 @@ import { settled } from '../../support/worlds/ingest.ts';
 const ONE = 'http://q/one';
 const TWO = 'http://q/two';
 const DEAD = 'http://q/dead';
+const FAR = 'http://far/dead';
 const depth = (visible: number, inFlight: number, more: Partial<QueueAttributes> = {}): QueueAttributes => ({
   visible,
   inFlight,
@@ -23,7 +24,12 @@ const depthOf = (queue: 'bucket' | 'dead-letter', visible: number, inFlight: num
   ['tally_queue_messages', 0, { queue, state: 'delayed' }],
 ];
 
-function setUp(options: { readonly deadLetterQueueUrl?: string } = {}) {
+interface Options {
+  readonly deadLetterQueueUrl?: string;
+  readonly farLetters?: () => Promise<readonly string[]>;
+}
+
+function setUp({ deadLetterQueueUrl, farLetters }: Options = {}) {
   const clock = createFakeClock();
   const telemetry = createFakeTelemetry();
   const stopping = new AbortController();
@@ -39,8 +45,7 @@ function setUp(options: { readonly deadLetterQueueUrl?: string } = {}) {
       return answer;
     },
   };
-  const urls = { deadLetterQueueUrl: options.deadLetterQueueUrl };
-  const watch = createQueueWatch({ queues, clock, telemetry, bucketQueueUrls: [ONE, TWO], ...urls });
+  const watch = createQueueWatch({ queues, clock, telemetry, bucketQueueUrls: [ONE, TWO], deadLetterQueueUrl, farLetters });
   return {
     clock,
     telemetry,
@@ -100,6 +105,31 @@ describe('the watch', () => {
     // a queue without a policy shares it
     expect(world.watch.deadLetterQueueOf(ONE)).toMatchObject({ queueUrl: DEAD });
     expect(world.telemetry.recorded('set').slice(-3)).toEqual(depthOf('dead-letter', 3, 0));
+  });
+
+  it('reads the dead-letter queues of other regions, whose letters go back to the first queue, and goes on without them', async () => {
+    const far = { isRefused: false };
+    const farLetters = async () => {
+      if (far.isRefused) throw gone;
+      return [FAR];
+    };
+    const world = setUp({ deadLetterQueueUrl: DEAD, farLetters });
+    world.answers.set(DEAD, depth(1, 0));
+    world.answers.set(FAR, depth(2, 0));
+    await world.watch.start(world.stopping.signal);
+    expect(world.watch.deadLetterQueues()).toMatchObject([{ queueUrl: DEAD }, { queueUrl: FAR, bucketQueueUrls: [ONE] }]);
+    expect(world.telemetry.recorded('set').slice(-3)).toEqual(depthOf('dead-letter', 3, 0));
+    // nothing is sent there
+    expect(world.watch.deadLetterQueueOf(ONE)).toMatchObject({ queueUrl: DEAD });
+    far.isRefused = true;
+    world.asked.length = 0;
+    await world.run(15_000);
+    expect(world.asked).toEqual([ONE, TWO, DEAD, FAR]);
+    expect(world.telemetry.recorded('requestFailed')).toHaveLength(1);
+    const without = setUp({ farLetters });
+    far.isRefused = false;
+    await without.watch.start(without.stopping.signal);
+    expect(without.watch.deadLetterQueueOf(ONE)).toBeUndefined();
   });
 
   it('takes no bucket queue for one of dead letters, where its letters would become letters again', async () => {

@@ -1,9 +1,8 @@
 /** The parts of AWS that a connection is made of, in memory, with AWS's own refusals. Each call can be interrupted. */
 import { FaultError } from '../../../src/domain/fault.ts';
-import { queueMissing } from '../../../src/domain/provisioning/planning/queue-pair.ts';
-import { canonicalJson } from '../../../src/domain/provisioning/canonical.ts';
+import { queueMissing, sharedParts } from '../../../src/domain/provisioning/shared.ts';
 import type { NotificationConfiguration, NotificationEntry } from '../../../src/domain/provisioning/notification.ts';
-import { markOf, prefixOf, ruleNameOf, type Tags } from '../../../src/domain/provisioning/names.ts';
+import { markOf, prefixOf, ruleNameOf, type Owner, type Tags } from '../../../src/domain/provisioning/names.ts';
 import type { ObservedRule, ObservedSubscription, ObservedTrail } from '../../../src/domain/provisioning/observed.ts';
 import { parsePolicy } from '../../../src/domain/provisioning/policy.ts';
 import type { Selectors } from '../../../src/domain/provisioning/trail.ts';
@@ -23,7 +22,6 @@ export const REGISTRY = '5e6f708192a3b4c5d6e7f8091a2b3c4d';
 export const MARK = markOf({ installation: INSTALLATION, registry: REGISTRY });
 export const QUEUE_URL = `https://sqs.${REGION}.amazonaws.com/${ACCOUNT}/tally-bucket-events`;
 export const QUEUE_ARN = `arn:aws:sqs:${REGION}:${ACCOUNT}:tally-bucket-events`;
-export const LETTERS_URL = `https://sqs.${REGION}.amazonaws.com/${ACCOUNT}/tally-dead-letters`;
 export const LETTERS_ARN = `arn:aws:sqs:${REGION}:${ACCOUNT}:tally-dead-letters`;
 export const TOPIC_ARN = `arn:aws:sns:${REGION}:${ACCOUNT}:${prefixOf(INSTALLATION)}-events`;
 export const ROUTED_ARN = `arn:aws:sns:${REGION}:${ACCOUNT}:${prefixOf(INSTALLATION)}-routed`;
@@ -57,12 +55,12 @@ export function ruleName(source: 'eventbridge' | 'routed'): string {
 
 interface Topic {
   policy: string;
-  tags?: Tags;
   /** By queue. */
   readonly subscriptions: Map<string, ObservedSubscription & { readonly arn?: string }>;
 }
 
 interface Queue {
+  tags?: Tags;
   policy?: string | undefined;
   /** Absent: the queue has no redrive policy. */
   maxReceiveCount?: number;
@@ -93,25 +91,42 @@ export interface FakeAws extends Provisioner {
   snapshot(): unknown;
 }
 
-/** The statements that AWS gives to a new topic. */
-const DEFAULT_POLICY = JSON.stringify({
-  Version: '2008-10-17',
-  Statement: [{ Sid: '__default_statement_ID', Effect: 'Allow', Principal: { AWS: '*' }, Action: ['SNS:Publish'], Resource: '*' }],
-});
+/** Makes what all buckets share, as `tally setup` does. */
+export function setUp(
+  { queues, topics }: AwsParts,
+  region = REGION,
+  owner: Owner = { installation: INSTALLATION, registry: REGISTRY },
+): void {
+  const parts = sharedParts(owner, {
+    queues: { bucket: QUEUE_ARN, letters: LETTERS_ARN },
+    home: { partition: 'aws', region: REGION, account: ACCOUNT },
+    region,
+  });
+  for (const { kind, arn, endpoint = '', attributes, tags } of parts) {
+    const policy = JSON.stringify(attributes['Policy']);
+    if (kind === 'queue') queues.set(arn, { ...queues.get(arn), ...(arn === QUEUE_ARN && { maxReceiveCount: 100, tags }), policy });
+    else if (kind === 'topic') topics.set(arn, { policy, subscriptions: new Map() });
+    else
+      topics.get(arn)?.subscriptions.set(endpoint, {
+        arn: `${arn}:tally`,
+        isPending: false,
+        isRaw: false,
+        deadLetterArn: (attributes['RedrivePolicy'] as { readonly deadLetterTargetArn: string }).deadLetterTargetArn,
+      });
+  }
+}
 
-/** Creates one with both queues, and a bucket `photos` without notifications. */
+/** Creates one that is set up, with a bucket `photos` without notifications. */
 export function createFakeAws(): FakeAws {
   const parts: AwsParts = {
     notifications: new Map([['photos', { entries: [], eventBridge: false }]]),
     topics: new Map(),
-    queues: new Map([
-      [QUEUE_ARN, { maxReceiveCount: 20 }],
-      [LETTERS_ARN, {}],
-    ]),
+    queues: new Map(),
     rules: new Map(),
     trails: new Map(),
     published: [],
   };
+  setUp(parts);
   const writes: string[] = [];
   let count = 0;
   const fake: Pick<FakeAws, 'before' | 'after'> = { before: () => undefined, after: () => undefined };
@@ -134,8 +149,7 @@ export function createFakeAws(): FakeAws {
 
   function queue(arn: string): Queue {
     const found = parts.queues.get(arn);
-    if (found === undefined)
-      throw queueMissing(`GetQueueAttributes ${arn}`, { name: arn.split(':').at(-1) ?? '', region: arn.split(':')[3] });
+    if (found === undefined) throw queueMissing(`GetQueueAttributes ${arn}`, arn.split(':')[3]);
     return found;
   }
 
@@ -167,7 +181,9 @@ export function createFakeAws(): FakeAws {
         if (!skipValidation) validate(bucket, configuration);
         parts.notifications.set(bucket, configuration);
       }),
-    queueAt: (url) => call('queueAt', false, () => observedQueue(`arn:aws:sqs:${REGION}:${ACCOUNT}:${url.split('/').at(-1) ?? ''}`)),
+    queueAt: (url) => call('queueAt', false, () => observedQueue(arnAt(url))),
+    queueTags: (url) => call('queueTags', false, () => queue(arnAt(url)).tags ?? {}),
+    queueUrlOf: (arn) => call('queueUrlOf', false, () => (parts.queues.has(arn) ? `https://queues/${arn}` : undefined)),
     queueOf: (arn) => call('queueOf', false, () => (parts.queues.has(arn) ? observedQueue(arn) : 'absent')),
     topicOf: (arn, queueArn) =>
       call('topicOf', false, () => {
@@ -184,17 +200,7 @@ export function createFakeAws(): FakeAws {
       }),
     ruleOf: (_region, name) => call('ruleOf', false, () => parts.rules.get(name) ?? 'absent'),
     ruleCount: () => call('ruleCount', false, () => parts.rules.size),
-    topicTags: (arn) => call('topicTags', false, () => (parts.topics.has(arn) ? (parts.topics.get(arn)?.tags ?? {}) : 'absent')),
-    createTopic: (arn, tags) =>
-      call('createTopic', true, () => {
-        const known = parts.topics.get(arn);
-        if (known !== undefined && canonicalJson(known.tags) !== canonicalJson(tags))
-          throw new FaultError('connect.unavailable', `CreateTopic ${arn}: Topic already exists with different tags`);
-        if (known === undefined) parts.topics.set(arn, { policy: DEFAULT_POLICY, tags, subscriptions: new Map() });
-      }),
     setTopicPolicy: (arn, policy) => call('setTopicPolicy', true, () => void (topic(arn).policy = policy)),
-    createQueue: (arn) => call('createQueue', true, () => void (parts.queues.has(arn) || parts.queues.set(arn, {}))),
-    deleteQueue: (arn) => call('deleteQueue', true, () => void parts.queues.delete(arn)),
     setQueuePolicy: (arn, policy) => call('setQueuePolicy', true, () => void (queue(arn).policy = policy === '' ? undefined : policy)),
     subscribe: ({ topicArn, queueArn, deadLetterArn }) =>
       call('subscribe', true, () => {
@@ -255,11 +261,10 @@ export function createFakeAws(): FakeAws {
         const found = subscription(arn);
         found?.topic.subscriptions.delete(found.queueArn);
       }),
-    deleteTopic: (arn) => call('deleteTopic', true, () => void parts.topics.delete(arn)),
   };
 
   function observedQueue(arn: string) {
-    const { policy, maxReceiveCount, deadLetterArn = LETTERS_ARN, ...numbers } = queue(arn);
+    const { policy, maxReceiveCount, deadLetterArn = LETTERS_ARN, tags: _, ...numbers } = queue(arn);
     return {
       arn,
       ...numbers,
@@ -280,6 +285,10 @@ export function createFakeAws(): FakeAws {
         trails: [...parts.trails],
       }),
   });
+}
+
+function arnAt(queueUrl: string): string {
+  return `arn:aws:sqs:${REGION}:${ACCOUNT}:${queueUrl.split('/').at(-1) ?? ''}`;
 }
 
 function mayPublish(policy: string | undefined): boolean {
@@ -322,16 +331,11 @@ export function provisioningOn(
     readonly trailBucket?: string;
     readonly queueUrl?: string;
     readonly moreQueueUrls?: readonly string[];
-    readonly deadLetterUrl?: string;
-    readonly newRegistryId?: () => string;
-    readonly installation?: string;
   },
 ): Provisioning {
   const clock = { ...world.clock, sleep: async () => undefined };
   return createProvisioning({
     queueUrl: QUEUE_URL,
-    newRegistryId: () => REGISTRY,
-    installation: INSTALLATION,
     ...world,
     clock,
     aws,

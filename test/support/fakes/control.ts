@@ -174,7 +174,14 @@ export const planAnswer: PlanView = {
       after: { QueueConfigurations: [{ Id: 'theirs\u001b[2J' }], TopicConfigurations: [{ Id: 'tally-0a1b2c3d' }] },
     },
   ],
-  foreign: ['arn:aws:sqs:eu-west-1:123456789012:theirs gets an s3:TestEvent'],
+  foreign: [
+    {
+      kind: 'destination',
+      arn: 'arn:aws:sqs:eu-west-1:123456789012:theirs',
+      after: 's3:TestEvent',
+      text: 'arn:aws:sqs:eu-west-1:123456789012:theirs gets an s3:TestEvent',
+    },
+  ],
   findings: [
     {
       code: 'connect.notification',

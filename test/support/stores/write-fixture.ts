@@ -24,7 +24,7 @@ import { askAt, dump } from './opensearch-dump.ts';
 /** Schedules and the events of an hour are stored within the first minutes. */
 const STORED_MAX_MS = 400_000;
 /** What lives too shortly in a run of minutes, or needs more of AWS than the embedded server has. */
-const UNREACHED: ReadonlySet<StateKind> = new Set(['gap-history', 'installation', 'connection']);
+const UNREACHED: ReadonlySet<StateKind> = new Set(['gap-history', 'connection', 'probe']);
 
 /** An event of a bucket as S3 sends it, in two forms: with its exact place in the order of the key's changes, and without one. */
 function eventOf(bucket: string, isExact: boolean): string {
@@ -81,12 +81,10 @@ async function addUnreached({ state }: Store): Promise<void> {
   const reasons = [{ kind: 'loss' as const, count: 1, lastMs: MOMENT, example: 'dead letter: message.moved' }];
   const closed = { id: 'gap:demo:bucket', sinceMs: MOMENT, lastSeenMs: MOMENT, reasons, closedAtMs: MOMENT, jobId: 'job-1' };
   await updateRecord(state, refs.gapHistory('demo'), () => ({ bucket: 'demo', closed: [closed] }));
-  const names = { installation: 'tally', registry: 'r0123456789abcdef' };
-  await updateRecord(state, refs.installation, (stored) => stored ?? names);
   const account = '123456789012';
-  const rule = `arn:aws:events:us-east-1:${account}:rule/tally-demo`;
   await updateRecord(state, refs.connection('demo'), () => ({
-    ...names,
+    installation: 'tally',
+    registry: 'r0123456789abcdef',
     bucket: 'demo',
     region: 'us-east-1',
     partition: 'aws',
@@ -96,9 +94,11 @@ async function addUnreached({ state }: Store): Promise<void> {
     enrich: 'none' as const,
     queueArn: `arn:aws:sqs:us-east-1:${account}:bucket-events`,
     state: 'applied' as const,
-    parts: [{ kind: 'rule' as const, arn: rule, createdByUs: true, fingerprint: 'ab'.repeat(32) }],
+    made: [],
     changedAtMs: MOMENT,
   }));
+  const topicArn = `arn:aws:sns:us-east-1:${account}:tally-events`;
+  await updateRecord(state, refs.probe(topicArn), () => ({ topicArn, sentAtMs: MOMENT, hasArrived: true, isLost: false }));
 }
 
 /** Waits until there is a record of every kind that the run reaches. */

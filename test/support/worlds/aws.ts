@@ -13,11 +13,14 @@ import type { Daemon, Environment } from '../servers/daemon.ts';
 import { openIndex } from './flow.ts';
 import type { IndexKind } from './flow.ts';
 import { awsEndpoint } from '../servers/found.ts';
+import { setUp, type SetUp } from '../servers/set-up.ts';
 
 export interface World {
   readonly aws: TestAws;
   readonly daemon: Daemon;
   readonly queue: { readonly url: string; readonly arn: string };
+  /** Empty: nothing was set up. */
+  readonly installation: string;
   /** The bucket queue's redrive target. */
   readonly deadLetters: { readonly url: string; readonly arn: string };
   /** Connects a bucket, without a first re-index. */
@@ -43,7 +46,7 @@ function isNotConnected(body: unknown): boolean {
   return typeof body === 'object' && body !== null && 'code' in body && body.code === 'bucket.not-connected';
 }
 
-/** As `tally queue create` sets it. */
+/** As `tally setup` sets it. */
 const MAX_RECEIVE_COUNT = 100;
 const LOOK_EVERY_MS = 1_000;
 const EMPTY_LOOKS = 3;
@@ -52,13 +55,23 @@ const EMPTY_LOOKS = 3;
 export async function startWorld({
   store = 'sqlite',
   maxReceiveCount = MAX_RECEIVE_COUNT,
+  regions,
   env = {},
-}: { readonly store?: IndexKind; readonly maxReceiveCount?: number; readonly env?: Environment } = {}): Promise<World> {
+}: {
+  readonly store?: IndexKind;
+  readonly maxReceiveCount?: number;
+  /** The installation is set up, for its own region and these, so that buckets can be connected. */
+  readonly regions?: readonly string[];
+  readonly env?: Environment;
+} = {}): Promise<World> {
   const endpoint = awsEndpoint();
   if (endpoint === undefined) throw new Error('this run has no LocalStack');
   const aws = createTestAws(endpoint);
-  const deadLetters = await aws.createQueue();
-  const queue = await aws.createQueue({ deadLetters: { queue: deadLetters, maxReceiveCount } });
+  const {
+    queue,
+    deadLetters,
+    installation = '',
+  } = regions === undefined ? await queuesOf(aws, maxReceiveCount) : await setUp(aws, { regions });
   const index = await openIndex(store);
   const daemon = await startDaemon({
     AWS_ENDPOINT_URL: endpoint,
@@ -121,6 +134,7 @@ export async function startWorld({
     daemon,
     queue,
     deadLetters,
+    installation,
     connect: (request) => ask('POST', '/v1/buckets', { reindex: false, wired_by_hand: true, ...request }),
     bucketRecord: (bucket) => ask('GET', `/v1/buckets/${bucket}`),
     async find(bucket, key) {
@@ -161,6 +175,14 @@ export async function startWorld({
       await aws.dispose();
     },
   };
+}
+
+async function queuesOf(
+  aws: TestAws,
+  maxReceiveCount: number,
+): Promise<Pick<SetUp, 'queue' | 'deadLetters'> & { readonly installation?: string }> {
+  const deadLetters = await aws.createQueue();
+  return { deadLetters, queue: await aws.createQueue({ deadLetters: { queue: deadLetters, maxReceiveCount } }) };
 }
 
 /** One check of a readiness report. */

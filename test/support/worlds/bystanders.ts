@@ -67,7 +67,10 @@ export async function createBystanders(
   await aws.sns.send(new TagResourceCommand({ ResourceArn: topicArn, Tags: TAGS }));
   await aws.createRule({ pattern: { source: ['aws.s3'], detail: { bucket: { name: [bucket] } } }, targetArn: queue.arn });
   for (const { url, arn } of [queue, tally.queue, tally.deadLetters]) {
-    const Policy = policy({ Principal: { AWS: '*' }, Action: 'sqs:SendMessage', Resource: arn });
+    const theirs = { Sid: 'Theirs', Effect: 'Allow', Principal: { AWS: '*' }, Action: 'sqs:SendMessage', Resource: arn };
+    const { Attributes = {} } = await aws.sqs.send(new GetQueueAttributesCommand({ QueueUrl: url, AttributeNames: ['Policy'] }));
+    const present = JSON.parse(Attributes['Policy'] || '{"Version":"2012-10-17","Statement":[]}') as { Statement: object[] };
+    const Policy = JSON.stringify({ ...present, Statement: [theirs, ...present.Statement] });
     await aws.sqs.send(new SetQueueAttributesCommand({ QueueUrl: url, Attributes: { Policy } }));
     await aws.sqs.send(new TagQueueCommand({ QueueUrl: url, Tags: { team: 'media' } }));
   }

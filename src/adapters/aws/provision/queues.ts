@@ -1,10 +1,9 @@
 /** Reads and writes the policies of queues. */
 import { defined } from '../../../domain/defined.ts';
 import {
-  CreateQueueCommand,
-  DeleteQueueCommand,
   GetQueueAttributesCommand,
   GetQueueUrlCommand,
+  ListQueueTagsCommand,
   SetQueueAttributesCommand,
   type SQSClient,
 } from '@aws-sdk/client-sqs';
@@ -13,7 +12,7 @@ import { FaultError } from '../../../domain/fault.ts';
 import { jsonOf } from '../../../domain/json.ts';
 import { parseArn, type Arn } from '../../../domain/provisioning/names.ts';
 import type { ObservedQueue } from '../../../domain/provisioning/observed.ts';
-import { queueMissing } from '../../../domain/provisioning/planning/queue-pair.ts';
+import { queueMissing } from '../../../domain/provisioning/shared.ts';
 import type { At, Provisioner } from '../../../pipeline/ports/provision.ts';
 import { regionInQueueUrl } from '../queue-address.ts';
 import { ask, isMissing, orAbsent, type ClientsFor } from './refusals.ts';
@@ -40,9 +39,6 @@ const numbersSchema = z.object({
   MessageRetentionPeriod: countSchema,
   ApproximateNumberOfMessages: countSchema,
 });
-/** 14 days. */
-const RETENTION_MAX_S = '1209600';
-
 const redriveSchema = z.object({ deadLetterTargetArn: z.string(), maxReceiveCount: z.coerce.number() });
 
 export function createSqsProvision({
@@ -50,7 +46,7 @@ export function createSqsProvision({
   writerFor,
   queueUrl: bucketQueueUrl,
   region: defaultRegion,
-}: Dependencies): Pick<Provisioner, 'queueAt' | 'queueOf' | 'createQueue' | 'deleteQueue' | 'setQueuePolicy'> {
+}: Dependencies): Pick<Provisioner, 'queueAt' | 'queueTags' | 'queueUrlOf' | 'queueOf' | 'setQueuePolicy'> {
   /** The URLs of queues by their ARNs. There are as many as queues in the settings, and their dead-letter queues. */
   const urls = new Map<string, string>();
   const regionOf = (queueUrl: string): string => regionInQueueUrl(queueUrl) ?? defaultRegion;
@@ -103,24 +99,21 @@ export function createSqsProvision({
 
   return {
     queueAt: (queueUrl, signal) => found(`GetQueueAttributes ${queueUrl}`, queueUrl, readQueue({ url: queueUrl }, signal)),
+    async queueUrlOf(queueArn, signal) {
+      const queue = await orAbsent(urlOf(queueArn, signal).then((url) => ({ url })));
+      return queue === 'absent' ? undefined : queue.url;
+    },
+    async queueTags(queueUrl, signal) {
+      const command = new ListQueueTagsCommand({ QueueUrl: queueUrl });
+      const client = clientFor({ url: queueUrl });
+      const asked = ask('sqs:ListQueueTags', queueUrl, (options) => client.send(command, options), signal);
+      return (await found(`ListQueueTags ${queueUrl}`, queueUrl, asked)).Tags ?? {};
+    },
     async queueOf(queueArn, signal) {
       const observed = await orAbsent(reach(queueArn, signal).then((queue) => readQueue(queue, signal)));
       // a queue that is made again may have another URL
       if (observed === 'absent') urls.delete(queueArn);
       return observed;
-    },
-    async createQueue(queueArn, signal) {
-      const arn = queueIn(queueArn);
-      const command = new CreateQueueCommand({ QueueName: arn.resource, Attributes: { MessageRetentionPeriod: RETENTION_MAX_S } });
-      await ask('sqs:CreateQueue', queueArn, (options) => writerFor(serviceAt(arn)).send(command, options), signal);
-    },
-    async deleteQueue(queueArn, signal) {
-      const queue = await orAbsent(reach(queueArn, signal));
-      if (queue !== 'absent') {
-        const command = new DeleteQueueCommand({ QueueUrl: queue.url });
-        await orAbsent(ask('sqs:DeleteQueue', queueArn, (options) => writerFor(queue).send(command, options), signal));
-      }
-      urls.delete(queueArn);
     },
     async setQueuePolicy(queueArn, policy, signal) {
       const what = `SetQueueAttributes ${queueArn}`;
@@ -149,13 +142,6 @@ async function found<Answer>(what: string, queue: string, answer: Promise<Answer
   try {
     return await answer;
   } catch (error) {
-    throw isMissing(error) ? queueMissing(what, queueNameOf(queue)) : error;
+    throw isMissing(error) ? queueMissing(what, parseArn(queue)?.region ?? regionInQueueUrl(queue)) : error;
   }
-}
-
-function queueNameOf(queue: string): Parameters<typeof queueMissing>[1] {
-  const arn = parseArn(queue);
-  return arn === undefined
-    ? { name: queue.split('/').at(-1) ?? '', region: regionInQueueUrl(queue) }
-    : { name: arn.resource, region: arn.region };
 }

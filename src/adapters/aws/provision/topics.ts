@@ -1,11 +1,8 @@
-/** Reads and makes topics and the subscriptions of the bucket queue. */
+/** Reads topics, writes their policies, and makes the subscriptions of the bucket queue. */
 import {
-  CreateTopicCommand,
-  DeleteTopicCommand,
   GetSubscriptionAttributesCommand,
   GetTopicAttributesCommand,
   ListSubscriptionsByTopicCommand,
-  ListTagsForResourceCommand,
   PublishCommand,
   SetSubscriptionAttributesCommand,
   SetTopicAttributesCommand,
@@ -16,21 +13,12 @@ import {
 import { z } from 'zod';
 import { FaultError } from '../../../domain/fault.ts';
 import { jsonOf } from '../../../domain/json.ts';
-import { parseArn, tagList, tagsIn } from '../../../domain/provisioning/names.ts';
+import { parseArn } from '../../../domain/provisioning/names.ts';
 import type { ObservedSubscription } from '../../../domain/provisioning/observed.ts';
 import type { At, Provisioner } from '../../../pipeline/ports/provision.ts';
 import { ask, orAbsent, type ClientsFor } from './refusals.ts';
 
-type TopicFunctions =
-  | 'topicOf'
-  | 'topicTags'
-  | 'createTopic'
-  | 'setTopicPolicy'
-  | 'publish'
-  | 'subscribe'
-  | 'setSubscription'
-  | 'unsubscribe'
-  | 'deleteTopic';
+type TopicFunctions = 'topicOf' | 'setTopicPolicy' | 'publish' | 'subscribe' | 'setSubscription' | 'unsubscribe';
 
 /** Of 100 subscriptions each. A topic of more is none that Tally can read in time. */
 const PAGES_MAX = 50;
@@ -40,28 +28,6 @@ const redriveSchema = z.object({ deadLetterTargetArn: z.string() });
 export function createSnsProvision({ clientFor, writerFor }: ClientsFor<SNSClient>): Pick<Provisioner, TopicFunctions> {
   const clientOf = (arn: string): SNSClient => clientFor(placeOf(arn));
   const writerOf = (arn: string): SNSClient => writerFor(placeOf(arn));
-
-  /** The subscription of the queue, and how many others there are. */
-  async function subscriptionsOf(topicArn: string, queueArn: string, signal?: AbortSignal) {
-    const client = clientOf(topicArn);
-    let others = 0;
-    let found: string | undefined;
-    let token: string | undefined;
-    for (let page = 0; page < PAGES_MAX; page += 1) {
-      const command = new ListSubscriptionsByTopicCommand({ TopicArn: topicArn, ...(token !== undefined && { NextToken: token }) });
-      const answer = await ask('sns:ListSubscriptionsByTopic', topicArn, (options) => client.send(command, options), signal);
-      for (const { Endpoint, Protocol, SubscriptionArn: arn = PENDING } of answer.Subscriptions ?? []) {
-        if (Endpoint === queueArn && Protocol === 'sqs') found = arn;
-        else others += 1;
-      }
-      token = answer.NextToken;
-      if (token === undefined || token === '') return { found, others };
-    }
-    throw new FaultError(
-      'connect.unavailable',
-      `ListSubscriptionsByTopic ${topicArn}: the topic has more than ${PAGES_MAX * 100} subscriptions`,
-    );
-  }
 
   async function subscriptionOf(arn: string, signal?: AbortSignal): Promise<ObservedSubscription> {
     // SNS lists no ARN until it is confirmed
@@ -79,7 +45,7 @@ export function createSnsProvision({ clientFor, writerFor }: ClientsFor<SNSClien
       (options) => clientOf(topicArn).send(command, options),
       signal,
     );
-    const { found, others } = await subscriptionsOf(topicArn, queueArn, signal);
+    const { found, others } = await subscriptionsOf(clientOf(topicArn), topicArn, queueArn, signal);
     const { Policy: policy } = Attributes;
     const topic = { otherSubscriptions: others, ...(policy !== undefined && { policy }) };
     return { topic, subscription: found === undefined ? ('absent' as const) : await orAbsent(subscriptionOf(found, signal)) };
@@ -87,16 +53,6 @@ export function createSnsProvision({ clientFor, writerFor }: ClientsFor<SNSClien
 
   return {
     topicOf: (topicArn, queueArn, signal) => orAbsent(topicOf(topicArn, queueArn, signal)),
-    async topicTags(topicArn, signal) {
-      const command = new ListTagsForResourceCommand({ ResourceArn: topicArn });
-      const client = clientOf(topicArn);
-      const found = await orAbsent(ask('sns:ListTagsForResource', topicArn, (options) => client.send(command, options), signal));
-      return found === 'absent' ? found : tagsIn(found.Tags);
-    },
-    async createTopic(topicArn, tags, signal) {
-      const command = new CreateTopicCommand({ Name: parseArn(topicArn)?.resource, Tags: tagList(tags) });
-      await ask('sns:CreateTopic', topicArn, (options) => writerOf(topicArn).send(command, options), signal);
-    },
     async setTopicPolicy(topicArn, policy, signal) {
       const command = new SetTopicAttributesCommand({ TopicArn: topicArn, AttributeName: 'Policy', AttributeValue: policy });
       await ask('sns:SetTopicAttributes', topicArn, (options) => writerOf(topicArn).send(command, options), signal);
@@ -125,11 +81,33 @@ export function createSnsProvision({ clientFor, writerFor }: ClientsFor<SNSClien
       const command = new UnsubscribeCommand({ SubscriptionArn: arn });
       await orAbsent(ask('sns:Unsubscribe', arn, (options) => writerOf(arn).send(command, options), signal));
     },
-    async deleteTopic(topicArn, signal) {
-      const command = new DeleteTopicCommand({ TopicArn: topicArn });
-      await orAbsent(ask('sns:DeleteTopic', topicArn, (options) => writerOf(topicArn).send(command, options), signal));
-    },
   };
+}
+
+/** The subscription of the queue, and how many others there are. */
+export async function subscriptionsOf(
+  client: SNSClient,
+  topicArn: string,
+  queueArn: string,
+  signal?: AbortSignal,
+): Promise<{ readonly found: string | undefined; readonly others: number }> {
+  let others = 0;
+  let found: string | undefined;
+  let token: string | undefined;
+  for (let page = 0; page < PAGES_MAX; page += 1) {
+    const command = new ListSubscriptionsByTopicCommand({ TopicArn: topicArn, ...(token !== undefined && { NextToken: token }) });
+    const answer = await ask('sns:ListSubscriptionsByTopic', topicArn, (options) => client.send(command, options), signal);
+    for (const { Endpoint, Protocol, SubscriptionArn: arn = PENDING } of answer.Subscriptions ?? []) {
+      if (Endpoint === queueArn && Protocol === 'sqs') found = arn;
+      else others += 1;
+    }
+    token = answer.NextToken;
+    if (token === undefined || token === '') return { found, others };
+  }
+  throw new FaultError(
+    'connect.unavailable',
+    `ListSubscriptionsByTopic ${topicArn}: the topic has more than ${PAGES_MAX * 100} subscriptions`,
+  );
 }
 
 const PENDING = 'PendingConfirmation';

@@ -4,8 +4,8 @@
  */
 import { shellWords } from '../../commands.ts';
 import { docsPage } from '../../doc-pages.ts';
-import { existing, isRuleForeign, isTopicForeign, queueOf } from '../facts.ts';
-import { isOfEarlierName, otherInstallationOf, ownerText, parseArn, shortRegistry, type Tags } from '../names.ts';
+import { existing, isRuleForeign, queueOf } from '../facts.ts';
+import { otherInstallationOf, ownerText, parseArn } from '../names.ts';
 import { foreignEntries, type NotificationEntry } from '../notification.ts';
 import { completeTopic, overlapsOf } from '../overlap.ts';
 import { parsePolicy } from '../policy.ts';
@@ -45,28 +45,16 @@ function showPolicy(arn: string): string {
     : `aws sqs get-queue-attributes --region ${region} --queue-url "$(aws sqs get-queue-url --region ${region} --queue-name ${name} --query QueueUrl --output text)" --attribute-names Policy`;
 }
 
-/** Names follow from TALLY_INSTALLATION, which a copied file of settings gives to a second registry. */
-const topicForeign: Check = (facts) => {
-  const { topic } = facts.wiring;
-  if (topic === undefined || !isTopicForeign(facts)) return undefined;
-  return foreign(facts.wish, 'connect.topic-foreign', `the topic ${topic.arn}`, existing(facts.observed.topic)?.tags);
-};
-
 const ruleForeign: Check = (facts) => {
   const { rule } = facts.wiring;
   if (rule === undefined || !isRuleForeign(facts)) return undefined;
-  return foreign(facts.wish, 'connect.rule-foreign', `the rule ${rule.arn}`, existing(facts.observed.rule)?.tags);
-};
-
-function foreign(wish: Wish, code: string, what: string, tags: Tags | undefined): Finding {
-  const { installation, registry } = wish;
   return blocking(
-    code,
-    `${what} ${ownerText(tags)}. By its name, from TALLY_INSTALLATION=${installation}, it would be that of this registry, ${registry}`,
-    'it is left as it is, because a change would take the events away from its owner. Give this registry a name that no other one has, and plan again. If only the store of the owner was lost, restore it from its backup instead',
-    `TALLY_INSTALLATION=${shortRegistry(wish)}`,
+    'connect.rule-foreign',
+    `the rule ${rule.arn} ${ownerText(existing(facts.observed.rule)?.tags)}`,
+    'two installations have one name, so it is left as it is: a change would take the events away from its owner',
+    `aws events list-tags-for-resource --region ${facts.wish.region} --resource-arn ${rule.arn}`,
   );
-}
+};
 
 const notificationOverlap: Check = ({ wish, wiring, observed: { notification } }) => {
   if (!notification.ok || wiring.entry === undefined) return undefined;
@@ -90,28 +78,18 @@ const notificationOverlap: Check = ({ wish, wiring, observed: { notification } }
 };
 
 /** Another registry may be in use: nothing is printed that takes its events away. */
-function otherRegistryOverlap(wish: Wish, { id, arn }: NotificationEntry): Finding {
-  const { bucket } = wish;
-  const refused = 'S3 refuses overlapping configurations of one bucket';
-  if (isOfEarlierName(id, wish)) {
-    return blocking(
-      'connect.overlap',
-      `${bucket} has the notification ${id} (${arn}) for the same events, which this registry made while TALLY_INSTALLATION had another value`,
-      `${refused}. With its former name this registry finds what it made`,
-      `TALLY_INSTALLATION=${otherInstallationOf(id, wish) ?? ''}`,
-    );
-  }
+function otherRegistryOverlap({ bucket }: Wish, { id, arn }: NotificationEntry): Finding {
   return blocking(
     'connect.overlap',
     `${bucket} has the notification ${id} (${arn}) of another registry of Tally for the same events`,
-    `${refused}. That registry may be in use, so it keeps its notification. What to do if it is not: ${docsPage('docs/guides/connect.md#what-others-have')}`,
+    `S3 refuses overlapping configurations of one bucket. That registry may be in use, so it keeps its notification. What to do if it is not: ${docsPage('docs/guides/connect.md#what-others-have')}`,
     `tally bucket add ${bucket} --source eventbridge`,
   );
 }
 
 /** Tally does not make the topics of others. */
-const namedTopicMissing: Check = ({ wiring: { subscription, topic }, observed }) => {
-  if (observed.topic !== 'absent' || subscription === undefined || (topic !== undefined && topic.isForeign !== true)) return undefined;
+const namedTopicMissing: Check = ({ wish, wiring: { subscription }, observed }) => {
+  if (observed.topic !== 'absent' || subscription === undefined || wish.topicArn === undefined) return undefined;
   const { region = '', resource = '' } = parseArn(subscription.topicArn) ?? {};
   return blocking(
     'connect.topic-missing',
@@ -122,11 +100,4 @@ const namedTopicMissing: Check = ({ wiring: { subscription, topic }, observed })
 };
 
 /** In the order in which they are shown. */
-export const blockers: readonly Check[] = [
-  configurationUnknown,
-  policyUnreadable,
-  topicForeign,
-  ruleForeign,
-  notificationOverlap,
-  namedTopicMissing,
-];
+export const blockers: readonly Check[] = [configurationUnknown, policyUnreadable, ruleForeign, notificationOverlap, namedTopicMissing];

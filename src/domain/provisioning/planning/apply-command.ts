@@ -1,7 +1,6 @@
 /** The command that connects a bucket, or applies a change of its connection. */
 import { shellWords } from '../../commands.ts';
 import type { BucketSource, EnrichMode } from '../../bucket.ts';
-import type { Plan } from './plan.ts';
 
 /** A request about a bucket. What is left out is that of its record. */
 export interface WishRequest {
@@ -15,7 +14,10 @@ export interface WishRequest {
 }
 
 /** The words of the command that applies a wish, with the token that agrees to its plan. */
-export function applyCommand(asked: WishRequest, { foreign, token }: Pick<Plan, 'foreign' | 'token'>): string {
+export function applyCommand(
+  asked: WishRequest,
+  { foreign, token }: { readonly foreign: readonly unknown[]; readonly token: string },
+): string {
   return addCommand(asked, ...(foreign.length === 0 ? [] : ['--agree', token]));
 }
 

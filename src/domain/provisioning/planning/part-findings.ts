@@ -15,9 +15,7 @@ interface Part {
 }
 
 const PARTS: Readonly<Record<Change['part'], Part>> = {
-  topic: { code: 'connect.topic', name: 'the topic', why: 'nothing can be published to it' },
   'topic-policy': { code: 'connect.topic-policy', name: "Tally's statement in the policy of", why: 'nothing may publish to the topic' },
-  queue: { code: 'connect.queue', name: 'the queue', why: 'what SNS and EventBridge cannot deliver is lost' },
   'queue-policy': { code: 'connect.queue-policy', name: "Tally's statement in the policy of", why: 'the queue refuses what is sent to it' },
   subscription: { code: 'connect.subscription', name: 'the subscription', why: 'what is published to the topic does not reach Tally' },
   rule: { code: 'connect.rule', name: 'the rule', why: 'not every event of the bucket reaches the queue' },
@@ -55,8 +53,6 @@ function isMissing({ part, action }: Change): boolean {
 /** Only what cannot be delivered is lost. */
 function isOfLetters({ queueArn }: Wish, change: Change): boolean {
   switch (change.part) {
-    case 'queue':
-      return true;
     case 'queue-policy':
       return change.name !== queueArn;
     case 'subscription':
@@ -65,7 +61,6 @@ function isOfLetters({ queueArn }: Wish, change: Change): boolean {
       const { before: is, rule } = change;
       return is !== undefined && is.arn === rule.target.arn && is.roleArn === undefined && isInputRight(rule.target, is);
     }
-    case 'topic':
     case 'topic-policy':
     case 'rule':
     case 'trail':

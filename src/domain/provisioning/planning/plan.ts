@@ -6,14 +6,13 @@ import { fingerprintOf } from '../canonical.ts';
 import { blockers } from '../checks/blockers.ts';
 import { note, type Finding } from '../checks/finding.ts';
 import { queueFindings } from '../checks/queue.ts';
+import { sharedFindings } from '../checks/shared.ts';
 import { trailCheck } from '../checks/trail.ts';
 import { subscriptionName } from '../connection.ts';
 import {
   existing,
   isRuleForeign,
   isTargetRight,
-  isTopicForeign,
-  NO_LETTERS,
   queueOf,
   queuePolicies,
   samePattern,
@@ -24,15 +23,16 @@ import {
 } from '../facts.ts';
 import { canonicalEntry, foreignEntries, sameEntries, type NotificationConfiguration } from '../notification.ts';
 import type { Observed, ObservedRule, ObservedTarget, ObservedTopic } from '../observed.ts';
-import { canonicalStatement, foreignStatements, parsePolicy, sameStatements, type Policy } from '../policy.ts';
+import { foreignStatements, parsePolicy, sameStatements, type Policy } from '../policy.ts';
 import { foreignSelectors, recordsBucket, withSelector, type Selectors } from '../trail.ts';
+import { foreignOf, type Touched } from './foreign.ts';
 import { sidsOf, wiringOf, type Rule, type Subscription, type Wiring, type Wish } from '../wiring.ts';
 
-type Act = 'create' | 'change';
+export const acts = ['create', 'change', 'remove'] as const;
+type Act = (typeof acts)[number];
 
 /** One write. `name` is the ARN of what it writes to, or the name of the bucket. */
 export type Change =
-  | { readonly part: 'topic' | 'queue'; readonly action: 'create'; readonly name: string }
   | {
       readonly part: 'topic-policy' | 'queue-policy';
       readonly action: Act;
@@ -48,9 +48,10 @@ export type Change =
       readonly before: Readonly<Record<string, string>>;
       readonly after: Readonly<Record<string, string>>;
     }
+  | { readonly part: 'subscription'; readonly action: 'remove'; readonly name: string }
   | { readonly part: 'rule'; readonly action: Act; readonly name: string; readonly rule: Rule; readonly before?: ObservedRule }
   | { readonly part: 'target'; readonly action: Act; readonly name: string; readonly rule: Rule; readonly before?: ObservedTarget }
-  | { readonly part: 'trail'; readonly action: 'change'; readonly name: string; readonly before: Selectors; readonly after: Selectors }
+  | { readonly part: 'trail'; readonly action: Act; readonly name: string; readonly before: Selectors; readonly after: Selectors }
   | {
       readonly part: 'notification';
       readonly action: Act;
@@ -66,8 +67,8 @@ export interface Plan {
   readonly changes: readonly Change[];
   /** What stands in the way, and what no apply heals. */
   readonly findings: readonly Finding[];
-  /** Why a person must agree: what of others the changes touch. Empty: nothing. */
-  readonly foreign: readonly string[];
+  /** What of others the changes touch: a person must agree to it. */
+  readonly foreign: readonly Touched[];
   /** Identifies the wish together with everything that is not ours. */
   readonly token: string;
 }
@@ -76,52 +77,38 @@ export interface Plan {
 export function planOf(wish: Wish, observed: Observed): Plan {
   const wiring = wiringOf(wish);
   const facts = { wish, wiring, observed };
-  const notification = notificationChange(facts);
   const changes = [
     ...topicChanges(facts),
     ...queueChanges(facts),
     ...subscriptionChanges(facts),
     ...ruleChanges(facts),
     ...trailChanges(facts),
-    ...(notification === undefined ? [] : [notification]),
-  ];
-  const foreign = [
-    ...(notification === undefined ? [] : foreignOf(wish, notification)),
-    ...foreignSubscriptions(changes),
-    ...foreignTopic(facts, changes),
-    ...foreignTrails(facts, changes),
+    ...notificationChanges(facts),
   ];
   const findings = [...blockers, trailCheck].flatMap((check) => check(facts) ?? []);
   return {
     wish,
     wiring,
     changes,
-    findings: [...findings, ...queueFindings(facts)],
-    foreign,
+    findings: [...sharedFindings(facts), ...findings, ...queueFindings(facts)],
+    foreign: foreignOf(facts, changes),
     token: tokenOf(facts),
   };
 }
 
+/** Tally's own topics are shared; one that was named must admit EventBridge. */
 function topicChanges(facts: Facts): readonly Change[] {
   const { topic } = facts.wiring;
-  if (topic === undefined || isTopicForeign(facts)) return [];
-  const isMade = facts.observed.topic !== 'absent' || topic.isForeign === true;
-  const policies = topicPolicies(facts);
-  return [
-    ...(isMade ? [] : [{ part: 'topic', action: 'create', name: topic.arn } as const]),
-    ...(policies === undefined ? [] : policyChange('topic-policy', topic.arn, policies.before, policies.after)),
-  ];
+  const policies = topic?.isForeign === true ? topicPolicies(facts) : undefined;
+  return topic === undefined || policies === undefined ? [] : policyChange('topic-policy', topic.arn, policies.before, policies.after);
 }
 
+/** What all buckets need is in the policies already. */
 function queueChanges(facts: Facts): readonly Change[] {
   return facts.wiring.queues.flatMap((queue) => {
-    const isMissing = queueOf(facts.observed, queue.arn) === undefined;
-    if (isMissing && queue.arn !== facts.wiring.undelivered) return [];
-    const { before, after } = queuePolicies(facts, queue);
-    return [
-      ...(isMissing ? [{ part: 'queue', action: 'create', name: queue.arn } as const] : []),
-      ...policyChange('queue-policy', queue.arn, before, after),
-    ];
+    if (queueOf(facts.observed, queue.arn) === undefined) return [];
+    const { before, own } = queuePolicies(facts, queue);
+    return policyChange('queue-policy', queue.arn, before, own);
   });
 }
 
@@ -131,9 +118,9 @@ function policyChange(part: 'topic-policy' | 'queue-policy', name: string, befor
 }
 
 function subscriptionChanges(facts: Facts): readonly Change[] {
-  const { wiring, observed } = facts;
+  const { wish, wiring, observed } = facts;
   const { subscription } = wiring;
-  if (subscription === undefined || isTopicForeign(facts)) return [];
+  if (subscription === undefined || wish.topicArn === undefined) return [];
   const present = existing(observed.subscription);
   const name = subscriptionName(subscription);
   if (present === undefined || present.isPending || present.arn === undefined) {
@@ -175,81 +162,15 @@ function isRuleRight(rule: Rule, { pattern, isEnabled }: ObservedRule): boolean 
   return isEnabled && samePattern(rule, pattern);
 }
 
-function notificationChange({ wish, wiring, observed }: Facts): (Change & { readonly part: 'notification' }) | undefined {
-  if (!observed.notification.ok) return undefined;
+function notificationChanges({ wish, wiring, observed }: Facts): readonly Change[] {
+  if (!observed.notification.ok) return [];
   const before = observed.notification.configuration;
   const { entry } = wiring;
   const entries = entry === undefined ? before.entries : [...foreignEntries(before, wish), entry];
   const after = { entries, eventBridge: before.eventBridge || wiring.eventBridge };
-  if (sameEntries(before.entries, after.entries) && before.eventBridge === after.eventBridge) return undefined;
+  if (sameEntries(before.entries, after.entries) && before.eventBridge === after.eventBridge) return [];
   const isThere = entry !== undefined && before.entries.some(({ id }) => id === entry.id);
-  return { part: 'notification', action: isThere ? 'change' : 'create', name: wish.bucket, before, after };
-}
-
-/** What the switch of EventBridge touches: rules of others may match all events of S3. */
-export const EVENTBRIDGE_SWITCH = 'all events of the bucket also go to EventBridge from then on';
-
-/**
- * Writing the bucket's configuration touches others if there are any: each of their destinations gets a test event, and what
- * they write at the same moment would be lost.
- */
-function foreignOf(wish: Wish, { before, after }: Change & { readonly part: 'notification' }): readonly string[] {
-  return [
-    ...foreignEntries(before, wish).map(({ arn }) => `${arn} gets an s3:TestEvent`),
-    ...(before.eventBridge === after.eventBridge ? [] : [EVENTBRIDGE_SWITCH]),
-  ];
-}
-
-/** What Tally does not set was set by others, on purpose perhaps: it is changed only where a person has seen it. */
-function foreignSubscriptions(changes: readonly Change[]): readonly string[] {
-  return changes.flatMap((change) => {
-    if (change.part !== 'subscription' || change.action === 'create') return [];
-    const set = Object.entries(change.before).filter(([, value]) => value !== NO_LETTERS);
-    return set.map(([name, value]) => `the ${name} of the subscription ${change.name} was set by others, and is changed: ${value}`);
-  });
-}
-
-/**
- * What a plan does to the topic that the wish names, which is not Tally's. A subscription of the bucket queue changes nothing for
- * others, but a statement in the topic's policy does, and so does a rule: all subscribers get what it sends.
- */
-function foreignTopic({ wish, wiring: { topic }, observed }: Facts, changes: readonly Change[]): readonly string[] {
-  if (topic?.isForeign !== true) return [];
-  const { arn } = topic;
-  const isSentMore = changes.some(({ part }) => part === 'rule' || part === 'target');
-  return [
-    ...changes.flatMap((change) =>
-      change.part === 'topic-policy' ? [`the policy of ${arn}, which Tally did not make, gets ${newStatements(change)}`] : [],
-    ),
-    ...(isSentMore ? othersAtTopic(wish, arn, observed) : []),
-  ];
-}
-
-function newStatements({ before, after }: { readonly before: Policy; readonly after: Policy }): string {
-  const known = new Set(before.Statement.map(canonicalStatement));
-  const sids = after.Statement.flatMap((statement) => (known.has(canonicalStatement(statement)) ? [] : (statement.Sid ?? [])));
-  return `the statement ${sids.join(' and ')}`;
-}
-
-/** Who else reads the topic: they get Tally's records from then on. */
-function othersAtTopic({ bucket }: Wish, arn: string, { topic, notification }: Observed): readonly string[] {
-  const others = existing(topic)?.otherSubscriptions ?? 0;
-  const entries = notification.ok ? notification.configuration.entries.filter((entry) => entry.arn === arn) : [];
-  return [
-    ...(others === 0 ? [] : [`the other subscriptions of ${arn} (${others}) get the records of the rule, too`]),
-    ...entries.map(
-      ({ id }) => `${arn} is the destination of the notification ${id} of ${bucket}: who reads it gets the same changes twice`,
-    ),
-  ];
-}
-
-/** Selectors of others stay, but are written again. */
-function foreignTrails({ wish }: Facts, changes: readonly Change[]): readonly string[] {
-  return changes.flatMap((change) =>
-    change.part === 'trail' && foreignSelectors(change.before, wish).length > 0
-      ? [`all selectors of ${change.name} are written again`]
-      : [],
-  );
+  return [{ part: 'notification', action: isThere ? 'change' : 'create', name: wish.bucket, before, after }];
 }
 
 /** The part of a token that is compared: 64 bits are far more than can be tried. */
@@ -265,9 +186,7 @@ function tokenOf({ wish, wiring, observed }: Facts): string {
     // the source eventbridge switches it on
     eventBridge: notification.ok && wish.source !== 'eventbridge' && notification.configuration.eventBridge,
     selectors: (observed.trails ?? []).map(({ arn, selectors }) => [arn, selectors && foreignSelectors(selectors, wish)]),
-    statements: queues
-      .filter(({ arn }) => arn !== wiring.undelivered)
-      .map(({ arn, policy }) => [arn, foreignStatements(parsePolicy(policy) ?? { Statement: [] }, sids.all)]),
+    statements: queues.map(({ arn, policy }) => [arn, foreignStatements(parsePolicy(policy) ?? { Statement: [] }, sids.all)]),
     topic: topic === undefined || wiring.topic?.isForeign !== true ? undefined : theirsOfTopic(topic, sids.ofTopics),
   };
   return fingerprintOf({ wish, theirs }).slice(0, TOKEN_LENGTH);

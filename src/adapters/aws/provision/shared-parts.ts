@@ -1,0 +1,172 @@
+/** Reads and makes what all buckets share: queues, topics, and the subscriptions of the bucket queue to them. */
+import {
+  CreateTopicCommand,
+  GetSubscriptionAttributesCommand,
+  GetTopicAttributesCommand,
+  ListTagsForResourceCommand,
+  SetSubscriptionAttributesCommand,
+  SetTopicAttributesCommand,
+  SubscribeCommand,
+  TagResourceCommand,
+  type SNSClient,
+} from '@aws-sdk/client-sns';
+import {
+  CreateQueueCommand,
+  GetQueueAttributesCommand,
+  GetQueueUrlCommand,
+  ListQueueTagsCommand,
+  SetQueueAttributesCommand,
+  TagQueueCommand,
+  type SQSClient,
+} from '@aws-sdk/client-sqs';
+import { GetCallerIdentityCommand, type STSClient } from '@aws-sdk/client-sts';
+import { FaultError } from '../../../domain/fault.ts';
+import { parseArn, tagList, tagsIn, type Arn } from '../../../domain/provisioning/names.ts';
+import { attributeTexts, type FoundPart, type SharedPart } from '../../../domain/provisioning/shared.ts';
+import type { SharedParts } from '../../../pipeline/ports/shared-parts.ts';
+import { ask, orAbsent } from './refusals.ts';
+import { subscriptionsOf } from './topics.ts';
+
+interface Dependencies {
+  readonly reads: Pick<SharedParts, 'queueTags'>;
+  readonly sqsIn: (region: string) => SQSClient;
+  readonly snsFor: (region: string) => SNSClient;
+  readonly identity: () => Promise<STSClient>;
+}
+
+/** What can be done with one kind of part. */
+type Kind = Pick<SharedParts, 'create' | 'change'> & { readonly read: (part: SharedPart, signal?: AbortSignal) => Promise<FoundPart> };
+
+export function createSharedParts({ sqsIn, snsFor, identity, reads }: Dependencies): SharedParts {
+  const kinds: Readonly<Record<SharedPart['kind'], Kind>> = {
+    queue: queues(sqsIn),
+    topic: topics(snsFor),
+    subscription: subscriptions(snsFor),
+  };
+  return {
+    queueTags: (queueUrl, signal) => reads.queueTags(queueUrl, signal),
+    async account(signal) {
+      const client = await identity();
+      const command = new GetCallerIdentityCommand({});
+      const { Account } = await ask('sts:GetCallerIdentity', '', (options) => client.send(command, options), signal);
+      if (Account === undefined) throw new FaultError('connect.unavailable', 'GetCallerIdentity: the answer names no account');
+      return Account;
+    },
+    read: (part, signal) => orAbsent<FoundPart | 'absent'>(kinds[part.kind].read(part, signal)),
+    create: (part, signal) => kinds[part.kind].create(part, signal),
+    change: (part, to, signal) => kinds[part.kind].change(part, to, signal),
+  };
+}
+
+function queues(sqsIn: Dependencies['sqsIn']): Kind {
+  async function urlOf({ resource, region }: Arn, signal?: AbortSignal): Promise<string> {
+    const find = new GetQueueUrlCommand({ QueueName: resource });
+    const { QueueUrl = '' } = await ask('sqs:GetQueueUrl', resource, (options) => sqsIn(region).send(find, options), signal);
+    return QueueUrl;
+  }
+
+  return {
+    async read(part, signal) {
+      const arn = arnOf(part);
+      const [sqs, url] = [sqsIn(arn.region), await urlOf(arn, signal)];
+      const read = new GetQueueAttributesCommand({ QueueUrl: url, AttributeNames: ['All'] });
+      const { Attributes = {} } = await ask('sqs:GetQueueAttributes', url, (options) => sqs.send(read, options), signal);
+      const list = new ListQueueTagsCommand({ QueueUrl: url });
+      const { Tags = {} } = await ask('sqs:ListQueueTags', url, (options) => sqs.send(list, options), signal);
+      return { url, attributes: Attributes, tags: Tags };
+    },
+    async create(part, signal) {
+      const { resource, region } = arnOf(part);
+      const command = new CreateQueueCommand({ QueueName: resource, Attributes: attributeTexts(part), tags: { ...part.tags } });
+      await ask('sqs:CreateQueue', resource, (options) => sqsIn(region).send(command, options), signal);
+    },
+    async change(part, { attributes, tags }, signal) {
+      const arn = arnOf(part);
+      const [sqs, QueueUrl] = [sqsIn(arn.region), await urlOf(arn, signal)];
+      if (Object.keys(tags).length > 0) {
+        const tag = new TagQueueCommand({ QueueUrl, Tags: { ...tags } });
+        await ask('sqs:TagQueue', QueueUrl, (options) => sqs.send(tag, options), signal);
+      }
+      if (Object.keys(attributes).length === 0) return;
+      const command = new SetQueueAttributesCommand({ QueueUrl, Attributes: attributes });
+      await ask('sqs:SetQueueAttributes', QueueUrl, (options) => sqs.send(command, options), signal);
+    },
+  };
+}
+
+function topics(snsFor: Dependencies['snsFor']): Kind {
+  return {
+    async read(part, signal) {
+      const [{ arn }, sns] = [part, snsFor(arnOf(part).region)];
+      const read = new GetTopicAttributesCommand({ TopicArn: arn });
+      const { Attributes = {} } = await ask('sns:GetTopicAttributes', arn, (options) => sns.send(read, options), signal);
+      const list = new ListTagsForResourceCommand({ ResourceArn: arn });
+      const { Tags } = await ask('sns:ListTagsForResource', arn, (options) => sns.send(list, options), signal);
+      return { attributes: Attributes, tags: tagsIn(Tags) };
+    },
+    async create(part, signal) {
+      const { resource, region } = arnOf(part);
+      const command = new CreateTopicCommand({ Name: resource, Attributes: attributeTexts(part), Tags: tagList(part.tags) });
+      await ask('sns:CreateTopic', part.arn, (options) => snsFor(region).send(command, options), signal);
+    },
+    async change(part, { attributes, tags }, signal) {
+      const [{ arn }, sns] = [part, snsFor(arnOf(part).region)];
+      if (Object.keys(tags).length > 0) {
+        const tag = new TagResourceCommand({ ResourceArn: arn, Tags: tagList(tags) });
+        await ask('sns:TagResource', arn, (options) => sns.send(tag, options), signal);
+      }
+      for (const [AttributeName, AttributeValue] of Object.entries(attributes)) {
+        const command = new SetTopicAttributesCommand({ TopicArn: arn, AttributeName, AttributeValue });
+        await ask('sns:SetTopicAttributes', arn, (options) => sns.send(command, options), signal);
+      }
+    },
+  };
+}
+
+function subscriptions(snsFor: Dependencies['snsFor']): Kind {
+  /** Undefined: there is none, or it is not confirmed. */
+  async function arnOfSubscription(part: SharedPart, signal?: AbortSignal): Promise<string | undefined> {
+    const { found } = await subscriptionsOf(snsFor(arnOf(part).region), part.arn, part.endpoint ?? '', signal);
+    return found?.startsWith('arn:') === true ? found : undefined;
+  }
+
+  return {
+    async read(part, signal) {
+      const SubscriptionArn = await arnOfSubscription(part, signal);
+      if (SubscriptionArn === undefined) throw Object.assign(new Error('there is no subscription'), { name: 'NotFound' });
+      const command = new GetSubscriptionAttributesCommand({ SubscriptionArn });
+      const sns = snsFor(arnOf(part).region);
+      const { Attributes = {} } = await ask(
+        'sns:GetSubscriptionAttributes',
+        SubscriptionArn,
+        (options) => sns.send(command, options),
+        signal,
+      );
+      return { attributes: Attributes, tags: {} };
+    },
+    async create(part, signal) {
+      const command = new SubscribeCommand({
+        TopicArn: part.arn,
+        Protocol: 'sqs',
+        Endpoint: part.endpoint,
+        ReturnSubscriptionArn: true,
+        Attributes: attributeTexts(part),
+      });
+      await ask('sns:Subscribe', part.arn, (options) => snsFor(arnOf(part).region).send(command, options), signal);
+    },
+    async change(part, { attributes }, signal) {
+      const SubscriptionArn = await arnOfSubscription(part, signal);
+      for (const [AttributeName, AttributeValue] of Object.entries(attributes)) {
+        const command = new SetSubscriptionAttributesCommand({ SubscriptionArn, AttributeName, AttributeValue });
+        const sns = snsFor(arnOf(part).region);
+        await ask('sns:SetSubscriptionAttributes', part.arn, (options) => sns.send(command, options), signal);
+      }
+    },
+  };
+}
+
+function arnOf({ arn }: SharedPart): Arn {
+  const parsed = parseArn(arn);
+  if (parsed === undefined) throw new FaultError('connect.unavailable', `${arn} is not an ARN`);
+  return parsed;
+}

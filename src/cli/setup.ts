@@ -1,0 +1,82 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import { shellWord } from '../domain/commands.ts';
+import { changeText } from '../domain/provisioning/planning/parts.ts';
+import { nameOf, type PlannedPart, type SetupPlan } from '../pipeline/provision/setup.ts';
+import { queuePrefixOption, withExamples } from './arguments.ts';
+import type { Cli, JsonOption } from './cli.ts';
+import { linesText } from './output.ts';
+
+interface SetupOptions extends JsonOption {
+  readonly prefix?: string;
+  readonly region?: string;
+  readonly apply?: true;
+}
+
+/** `tally setup`. */
+export function addSetupCommand(program: Command, cli: Cli): void {
+  const setup = program
+    .command('setup')
+    .summary('make what all buckets share in AWS')
+    .description(
+      'Shows what all buckets share, and how what exists differs: the bucket queue of TALLY_QUEUE_URL, or a new one in the region of AWS_REGION, with its dead-letter queue, and there and in the region of --region two topics with their subscriptions. With --apply it makes what is absent, sets what differs, and prints the settings to export. Run it once, and once more for each further region with buckets.',
+    )
+    .option('--region <region>', 'a further region with buckets', regionIn)
+    .addOption(queuePrefixOption())
+    .option('--apply', 'make what is absent, and set what differs')
+    .option('--json', 'print JSON');
+  withExamples(setup, 'tally setup', 'tally setup --apply', 'tally setup --region eu-west-1 --apply').action(
+    async (options: SetupOptions) => {
+      const { prefix, region, apply } = options;
+      const request = { prefix, region, installation: cli.settings().TALLY_INSTALLATION };
+      const plan = await cli.withSetup((made, signal) => (apply === true ? made.apply(request, signal) : made.plan(request, signal)));
+      // a shell evaluates what --apply prints
+      cli.print(options, plan, () => (apply === true ? exportsText(plan) : planText(plan)));
+      cli.hint(options, nextText(options, plan));
+    },
+  );
+}
+
+function regionIn(text: string): string {
+  if (/^[a-z]{2,5}(?:-[a-z]+)+-\d+$/.test(text)) return text;
+  throw new InvalidArgumentError('It must be a region of AWS, such as eu-west-1.');
+}
+
+function nextText({ prefix, region }: SetupOptions, { parts, made = [] }: SetupPlan): string {
+  if (made.length > 0) return `Made or healed:\n${made.map((name) => `  ${name}`).join('\n')}\nStart Tally with these settings.`;
+  if (parts.every(({ state }) => state === 'as-planned')) return 'Everything exists already, as planned. Start Tally with these settings.';
+  const options = [
+    ...(region === undefined ? [] : [` --region ${region}`]),
+    ...(prefix === undefined ? [] : [` --prefix ${shellWord(prefix)}`]),
+  ];
+  return `To make it: tally setup --apply${options.join('')}`;
+}
+
+/** For a shell. */
+function exportsText({ settings = {} }: SetupPlan): string {
+  return linesText(
+    Object.entries(settings)
+      .map(([name, value]) => `export ${name}=${shellWord(value)}`)
+      .join('\n'),
+  );
+}
+
+function planText(plan: SetupPlan): string {
+  const parts = plan.parts.map((part) => linesText(partText(part)));
+  return [...parts, ...(plan.settings === undefined ? [] : [exportsText(plan)])].join('\n\n');
+}
+
+function partText(part: PlannedPart): string {
+  const { kind, attributes, differences } = part;
+  const name = nameOf(part);
+  switch (part.state) {
+    case 'absent':
+      return changeText({ action: 'create', part: kind, name: name.slice(kind.length + 1) }, undefined, attributes);
+    case 'as-planned':
+      return `= ${name}\n    It exists as planned.`;
+    case 'different':
+      return [
+        `~ ${name}`,
+        ...differences.flatMap(({ attribute, wanted, found = 'not set' }) => [`    ${attribute} is ${found}`, `    planned  ${wanted}`]),
+      ].join('\n');
+  }
+}

@@ -1,0 +1,41 @@
+/** What `tally setup` makes, by its own code, with names of its own on an emulator. */
+import { randomBytes } from 'node:crypto';
+import { createProvisioner } from '../../../src/adapters/aws/provision/provisioner.ts';
+import { createSharedParts } from '../../../src/adapters/aws/provision/shared-parts.ts';
+import { systemClock } from '../../../src/adapters/system-clock.ts';
+import { queueArns } from '../../../src/domain/provisioning/shared.ts';
+import { createSetup, type Setup, type SetupPlan } from '../../../src/pipeline/provision/setup.ts';
+import type { TestAws } from './aws.ts';
+
+/** An emulator shows at once what it has made. */
+const clock = { ...systemClock, sleep: async () => undefined };
+
+/** The setup of the region of this emulator. */
+export function setupOn(aws: TestAws): Setup {
+  const clients = aws.clients();
+  const reads = createProvisioner({ aws: clients, queueUrl: undefined, clock });
+  const parts = createSharedParts({ ...clients.once, reads, identity: () => clients.identityIn(aws.region) });
+  // the account of every emulator
+  return createSetup({ aws: { ...parts, account: async () => '000000000000' }, clock, region: aws.region });
+}
+
+export interface SetUp {
+  readonly prefix: string;
+  readonly installation: string;
+  readonly queue: { readonly url: string; readonly arn: string };
+  readonly deadLetters: { readonly url: string; readonly arn: string };
+}
+
+/** Sets up an installation of a fresh name, for its own region and these. */
+export async function setUp(
+  aws: TestAws,
+  { regions = [], installation }: { readonly regions?: readonly string[]; readonly installation?: string } = {},
+): Promise<SetUp> {
+  const prefix = `tally-test-${randomBytes(4).toString('hex')}`;
+  const setup = setupOn(aws);
+  let plan: SetupPlan = await setup.apply({ prefix, installation });
+  for (const region of regions) plan = await setup.apply({ prefix, region });
+  const { TALLY_QUEUE_URL: url = '', TALLY_DEAD_LETTER_QUEUE_URL: lettersUrl = '' } = plan.settings ?? {};
+  const arns = queueArns(prefix, { partition: 'aws', region: aws.region, account: plan.account });
+  return { prefix, installation: plan.installation, queue: { url, arn: arns.bucket }, deadLetters: { url: lettersUrl, arn: arns.letters } };
+}
