@@ -1,21 +1,15 @@
 /**
- * SQS as a flood: a bucket queue whose messages are made when they are received, because 120,000 messages of 1 MiB fit into
+ * SQS as a flood: a bucket queue whose messages are made when they are received, because many messages of 1 MiB fit into
  * no memory, and a dead-letter queue that counts what it is sent and forgets it. Messages that are not deleted come back.
  */
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { closeServer, listen } from './listening.ts';
 
 export interface FloodQueue {
   readonly queueUrl: string;
-  readonly deadLetterQueueUrl: string;
-  /** Messages that were deleted. */
-  readonly ended: number;
-  /** Bodies in the dead-letter queue, and their bytes as requests. */
-  readonly letters: { readonly count: number; readonly sizeBytes: number };
-  /** How long each message that `isTimed` had from its first receive to its deletion. */
-  readonly timesMs: readonly number[];
-  /** The most receives that a message needed. */
-  readonly receivesMax: number;
+  /** How many bodies the dead-letter queue got. */
+  letters(): number;
   /** Resolves when every message was deleted. */
   readonly drained: Promise<void>;
   close(): Promise<void>;
@@ -25,7 +19,6 @@ interface FloodOptions {
   readonly messages: number;
   /** The body of a message, as JSON. */
   readonly bodyOf: (number: number) => Buffer;
-  readonly isTimed: (number: number) => boolean;
 }
 
 interface InFlight {
@@ -34,20 +27,20 @@ interface InFlight {
   visibleAtMs: number;
 }
 
+const QUEUE_ARN = 'arn:aws:sqs:us-east-1:000000000000:flood';
+const LETTERS_ARN = `${QUEUE_ARN}-letters`;
 const BATCH = 10;
 /** How often a receive that found nothing looks again. */
 const LOOK_MS = 50;
 const VISIBILITY_MS = 60_000;
 
 /** Starts the server on a free port of the loopback. */
-export async function startFloodQueue({ messages, bodyOf, isTimed }: FloodOptions): Promise<FloodQueue> {
+export async function startFloodQueue({ messages, bodyOf }: FloodOptions): Promise<FloodQueue> {
   const inFlight = new Map<number, InFlight>();
-  const timesMs: number[] = [];
-  const letters = { count: 0, sizeBytes: 0 };
+  let letters = 0;
   const drained = Promise.withResolvers<void>();
   let sent = 0;
   let ended = 0;
-  let receivesMax = 0;
 
   const server = createServer((request, response) => {
     answer(request, response).catch(() => response.destroy());
@@ -59,9 +52,10 @@ export async function startFloodQueue({ messages, bodyOf, isTimed }: FloodOption
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const operation = String(request.headers['x-amz-target']).replace('AmazonSQS.', '');
     if (operation === 'SendMessage') {
-      for await (const chunk of request) letters.sizeBytes += (chunk as Buffer).length;
-      letters.count += 1;
-      reply(response, JSON.stringify({ MessageId: `letter-${letters.count}`, MD5OfMessageBody: '' }));
+      request.resume();
+      await once(request, 'end');
+      letters += 1;
+      reply(response, JSON.stringify({ MessageId: `letter-${letters}`, MD5OfMessageBody: '' }));
       return;
     }
     const chunks: Buffer[] = [];
@@ -90,14 +84,15 @@ export async function startFloodQueue({ messages, bodyOf, isTimed }: FloodOption
   }
 
   function attributes(asked: string | undefined) {
-    const counts = asked === queueUrl ? [messages - sent, inFlight.size] : [letters.count, 0];
+    const counts = asked === queueUrl ? [messages - sent, inFlight.size] : [letters, 0];
     return {
+      QueueArn: asked === queueUrl ? QUEUE_ARN : LETTERS_ARN,
       ApproximateNumberOfMessages: String(counts[0]),
       ApproximateNumberOfMessagesNotVisible: String(counts[1]),
       ApproximateNumberOfMessagesDelayed: '0',
       VisibilityTimeout: '60',
       ...(asked === queueUrl && {
-        RedrivePolicy: JSON.stringify({ deadLetterTargetArn: 'arn:aws:sqs:us-east-1:000000000000:flood-letters', maxReceiveCount: 20 }),
+        RedrivePolicy: JSON.stringify({ deadLetterTargetArn: LETTERS_ARN, maxReceiveCount: 20 }),
       }),
     };
   }
@@ -121,7 +116,6 @@ export async function startFloodQueue({ messages, bodyOf, isTimed }: FloodOption
       const known = inFlight.get(number) ?? { firstMs: nowMs, receives: 0, visibleAtMs: 0 };
       known.receives += 1;
       known.visibleAtMs = nowMs + VISIBILITY_MS;
-      receivesMax = Math.max(receivesMax, known.receives);
       inFlight.set(number, known);
     }
     return numbers;
@@ -142,10 +136,7 @@ export async function startFloodQueue({ messages, bodyOf, isTimed }: FloodOption
   }
 
   function remove(number: number): void {
-    const known = inFlight.get(number);
-    if (known === undefined) return;
-    inFlight.delete(number);
-    if (isTimed(number)) timesMs.push(Date.now() - known.firstMs);
+    if (!inFlight.delete(number)) return;
     ended += 1;
     if (ended === messages) drained.resolve();
   }
@@ -157,15 +148,7 @@ export async function startFloodQueue({ messages, bodyOf, isTimed }: FloodOption
 
   return {
     queueUrl,
-    deadLetterQueueUrl,
-    get ended() {
-      return ended;
-    },
-    letters,
-    timesMs,
-    get receivesMax() {
-      return receivesMax;
-    },
+    letters: () => letters,
     drained: drained.promise,
     close: () => closeServer(server),
   };

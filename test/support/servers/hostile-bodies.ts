@@ -1,11 +1,11 @@
-/** Bodies of the kinds that cost a receiver most, each as large as SQS allows, or smaller where a size is given. */
+/** Bodies of the kinds that cost a receiver most, each as large as SQS allows. */
 import { sequencerOf } from '../../../src/adapters/embedded/clock.ts';
 
 /** SQS's limit for a body, in bytes. */
-export const BODY_BYTES_MAX = 1_048_576;
+const BODY_BYTES_MAX = 1_048_576;
 
 /** Fills a body with as many items as it has room for. */
-function filled(before: string, itemOf: (number: number) => string, after: string, bytesMax: number): string {
+function filled(before: string, itemOf: (number: number) => string, after: string, bytesMax = BODY_BYTES_MAX): string {
   const items: string[] = [];
   let sizeBytes = Buffer.byteLength(before) + Buffer.byteLength(after);
   for (;;) {
@@ -16,16 +16,14 @@ function filled(before: string, itemOf: (number: number) => string, after: strin
   }
 }
 
-const recordsWithin =
-  (bytesMax: number) =>
-  (itemOf: (number: number) => string, share = 1): string =>
-    filled('{"Records":[', itemOf, ']}', share * bytesMax);
+function records(itemOf: (number: number) => string, share = 1): string {
+  return filled('{"Records":[', itemOf, ']}', share * BODY_BYTES_MAX);
+}
 
 /** What repeats fills the room between the two texts. */
-const betweenWithin =
-  (bytesMax: number) =>
-  (before: string, unit: string, after: string): string =>
-    before + unit.repeat((bytesMax - Buffer.byteLength(before + after)) / Buffer.byteLength(unit)) + after;
+function between(before: string, unit: string, after: string): string {
+  return before + unit.repeat((BODY_BYTES_MAX - Buffer.byteLength(before + after)) / Buffer.byteLength(unit)) + after;
+}
 
 /** The body in an SNS envelope. */
 function inEnvelope(body: string): string {
@@ -36,10 +34,8 @@ const withoutFields = (): string => '{"eventVersion":"2.1","eventName":"ObjectCr
 
 const PUT = '"eventVersion":"2.1","eventSource":"aws:s3","eventName":"ObjectCreated:Put"';
 
-/** Rejected as a whole, or record by record, with at least 256 bytes. None of them names the bucket of somebody. */
-export function rejectedBodies(bytesMax: number): Readonly<Record<string, string>> {
-  const records = recordsWithin(bytesMax);
-  const between = betweenWithin(bytesMax);
+/** Rejected as a whole, or record by record. None of them names the bucket of somebody. */
+export function rejectedBodies(): Readonly<Record<string, string>> {
   const rejected = {
     'records without fields': records(withoutFields),
     'records of other reasons': records((number) => `{"eventVersion":"9.${number}","eventName":"ObjectCreated:Put"}`),
@@ -47,11 +43,11 @@ export function rejectedBodies(bytesMax: number): Readonly<Record<string, string
     'records of long reasons': records((number) => `{"eventSource":"${'x'.repeat(60)}${number}","a":1}`),
     'too many records': records(() => '{}'),
     'too many records of many shapes': records((number) => `{"k${number}":0}`),
-    'many fields': filled('{', (number) => `"field${number}":${number}`, '}', bytesMax),
-    'many numbered fields': filled('{', (number) => `"${number * 7}":0`, '}', bytesMax),
+    'many fields': filled('{', (number) => `"field${number}":${number}`, '}'),
+    'many numbered fields': filled('{', (number) => `"${number * 7}":0`, '}'),
     'deep arrays': between('{"Records":', '[', ''),
-    'whole deep arrays': `{"Records":${'['.repeat(bytesMax * 0.47)}${']'.repeat(bytesMax * 0.47)}}`,
-    'deep objects': `${'{"a":'.repeat(bytesMax * 0.16)}0${'}'.repeat(bytesMax * 0.16)}`,
+    'whole deep arrays': `{"Records":${'['.repeat(BODY_BYTES_MAX * 0.47)}${']'.repeat(BODY_BYTES_MAX * 0.47)}}`,
+    'deep objects': `${'{"a":'.repeat(BODY_BYTES_MAX * 0.16)}0${'}'.repeat(BODY_BYTES_MAX * 0.16)}`,
     'a huge number': between('{"Records":[', '1', ']}'),
     escapes: between('{"Records":"', '\\"', '"}'),
     quotes: between('', '"', ''),
@@ -72,8 +68,7 @@ export function rejectedBodies(bytesMax: number): Readonly<Record<string, string
 }
 
 /** Read and handled: events of buckets that are not connected, and events that change nothing. */
-export function acceptedBodies(bytesMax: number): Readonly<Record<string, string>> {
-  const records = recordsWithin(bytesMax);
+export function acceptedBodies(): Readonly<Record<string, string>> {
   return {
     'events of another bucket': records(() => `{${PUT},"s3":{"bucket":{"name":"other-bucket"},"object":{"key":"k"}}}`),
     'huge numbers': records(() => `{${PUT},"s3":{"bucket":{"name":"other"},"object":{"key":"k","size":1e400}}}`),
@@ -84,8 +79,7 @@ export function acceptedBodies(bytesMax: number): Readonly<Record<string, string
 }
 
 /** Events of a connected bucket that the index is given: the longest keys, and the most words and marks in them. */
-export function heavyBodies(bucket: string, bytesMax: number): Readonly<Record<string, string>> {
-  const records = recordsWithin(bytesMax);
+export function heavyBodies(bucket: string): Readonly<Record<string, string>> {
   const nowMs = Date.now();
   const eventTime = new Date(nowMs).toISOString();
   const event = (key: string, number: number): string =>
