@@ -111,7 +111,6 @@ export type UnconnectedBucket = z.infer<typeof unconnectedBucket>;
 export const activity = z
   .object({
     jobs: count.describe('How many jobs have not ended.'),
-    paused_jobs: count.describe('How many of these are paused: by a person, or because a person decides about deletions.'),
     dead_letters: count
       .optional()
       .describe('How many messages the dead-letter queues hold, about, as SQS counted them last. Absent: not known to this process.'),

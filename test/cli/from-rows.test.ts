@@ -179,7 +179,7 @@ describe('exactly', () => {
           { bucket: 'videos', status: bucketAnswer.status, gaps: 0 },
         ],
         unconnected: [{ bucket: 'stray', count: 3, first_seen_at: AT, last_seen_at: AT }],
-        activity: { jobs: 0, paused_jobs: 0, dead_letters: 3 },
+        activity: { jobs: 0, dead_letters: 3 },
       },
       ['listBuckets', { query: { limit: 100 } }],
       [

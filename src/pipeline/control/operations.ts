@@ -309,7 +309,6 @@ export async function activityOf({
   const jobs = await listAllRecords(state, 'job', stateOfJob);
   return {
     jobs: jobs.filter((job) => !hasEnded(job)).length,
-    paused_jobs: jobs.filter((job) => job.state === 'paused').length,
     dead_letters: deadLetters.known(),
   };
 }

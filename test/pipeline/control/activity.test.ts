@@ -6,15 +6,15 @@ import { reindexRequest } from '../../support/requests.ts';
 import { createControlWorld } from '../../support/worlds/control.ts';
 
 describe('what goes on besides the buckets', () => {
-  it('is the jobs that have not ended, and those of them that are paused', async () => {
+  it('is the jobs that have not ended', async () => {
     const { state, jobs, deadLetters } = createControlWorld({ letterQueues: [] });
-    expect(await activityOf({ state, deadLetters })).toEqual({ jobs: 0, paused_jobs: 0 });
+    expect(await activityOf({ state, deadLetters })).toEqual({ jobs: 0 });
     for (const jobState of ['queued', 'running', 'paused', 'done', 'failed', 'cancelled'] as const) {
       await updateRecord(state, refs.bucket(jobState), () => recordOf(jobState));
       const { id } = await jobs.request(reindexRequest({ bucket: jobState }), 'someone');
       await updateRecord(state, refs.job(id), (job) => job && { ...job, state: jobState });
     }
-    expect(await activityOf({ state, deadLetters })).toEqual({ jobs: 3, paused_jobs: 1 });
+    expect(await activityOf({ state, deadLetters })).toEqual({ jobs: 3 });
   });
 
   it('is the letters of all dead-letter queues as they were last read, with those that a reader has hidden for a moment', async () => {

@@ -305,7 +305,7 @@ export function createFakeControl(): FakeControl {
     listBuckets: () => ({
       items: [bucketAnswer],
       unconnected: [{ bucket: 'stray', count: 3, first_seen_at: AT, last_seen_at: AT }],
-      activity: { jobs: 2, paused_jobs: 1, dead_letters: 3 },
+      activity: { jobs: 2, dead_letters: 3 },
     }),
     getBucket: () => bucketAnswer,
     addBucket: () => ({ ...bucketAnswer, changed: true }),

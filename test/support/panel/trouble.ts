@@ -336,7 +336,7 @@ export function troubledOperations(): Partial<CheckedOperations> {
     listBuckets: async () => ({
       items: troubledBuckets,
       unconnected: [{ bucket: 'acme-legacy', count: 1_204, first_seen_at: ago(9 * DAY_MS), last_seen_at: ago(6 * MINUTE_MS) }],
-      activity: { jobs: 3, paused_jobs: 1, dead_letters: letters.length },
+      activity: { jobs: 3, dead_letters: letters.length },
     }),
     getBucket: async ({ params }) => bucketOf(params.bucket),
     listJobs: async ({ query }) => ({ items: troubledJobs.filter(({ bucket }) => query.bucket === undefined || bucket === query.bucket) }),
