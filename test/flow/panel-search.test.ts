@@ -131,8 +131,8 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
     await alert.waitFor();
     expect(await alert.innerText()).toContain('did you mean ext:?');
     expect(await page.getByRole('region', { name: 'Objects found' }).count()).toBe(0);
-    await page.getByRole('button', { name: 'Go to the mistake' }).click();
-    expect(await page.evaluate('document.activeElement.selectionStart')).toBe('bucket:demo '.length);
+    expect(await alert.locator('code').innerText()).toBe('bucket:demo extn:pdf');
+    expect(await alert.locator('mark').innerText()).toBe('e');
     expect(await page.getByLabel('Search for').getAttribute('aria-invalid')).toBe('true');
     expect(await findingsOf(page, 'a mistake')).toEqual([]);
     // Chromium itself notes what was refused

@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Bucket } from '../../api/bucket.ts';
 import { call, type AnswerTo } from './api.ts';
 import { facts } from './facts.ts';
-import { Act, AskedAct, Check, Field, Form, FormDialog, Select, useIsShown } from './form.tsx';
+import { Act, AskedAct, Check, Field, Form, FormDialog, Opener, Select, useIsShown } from './form.tsx';
 import { announce, Dialog, Text } from './parts.tsx';
 import { applyUntilDone, PlanStep, type PlanWish } from './plan.tsx';
 import { go, hrefOf } from './place.ts';
@@ -261,16 +261,14 @@ type Kept = AnswerTo<'DELETE /v1/buckets/{bucket}'>['kept'];
 
 /** Disconnects a bucket, and says what is left of it. */
 export function DisconnectSection({ bucket: name }: { readonly bucket: string }) {
-  const [isOpen, setOpen] = useState(false);
   if (!may('DELETE /v1/buckets/{bucket}')) return null;
   return (
     <section>
       <h2>Disconnect</h2>
       <p>Tally takes away what it made in AWS and deletes the bucket’s documents. The bucket and its objects are not touched.</p>
-      <button type="button" class="danger outline" onClick={() => setOpen(true)}>
-        Disconnect…
-      </button>
-      {isOpen && <DisconnectDialog name={name} onClose={() => setOpen(false)} />}
+      <Opener text="Disconnect…" look="danger outline">
+        {(close) => <DisconnectDialog name={name} onClose={close} />}
+      </Opener>
     </section>
   );
 }

@@ -138,30 +138,48 @@ export function FormDialog({ title, onClose, ...form }: FormDialogProps) {
   );
 }
 
-interface AskedActProps extends Pick<FormDialogProps, 'title' | 'submit' | 'children'> {
+interface OpenerProps {
   readonly text: string;
-  readonly look?: string;
+  readonly look?: string | undefined;
   /** What a screen reader says of the button. Absent: its text. */
-  readonly label?: string;
-  readonly act: () => Promise<unknown>;
-  /** Called when the question is closed, done or not: what it is about may be another by now. */
-  readonly onClosed: () => void;
+  readonly label?: string | undefined;
+  /** Called when the dialog is closed, whatever came of it: what it is about may be another by now. */
+  readonly onClosed?: (() => void) | undefined;
+  /** The dialog. */
+  readonly children: (close: () => void) => ComponentChildren;
 }
 
-/** A button that asks before it acts. */
-export function AskedAct({ text, look = 'danger outline small', label, act, onClosed, ...dialog }: AskedActProps) {
+/** A button, and the dialog that it opens. */
+export function Opener({ text, look, label, onClosed, children }: OpenerProps) {
   const [isOpen, setOpen] = useState(false);
   function close(): void {
     setOpen(false);
-    onClosed();
+    onClosed?.();
   }
   return (
     <>
       <button type="button" class={look} aria-label={label} onClick={() => setOpen(true)}>
         {text}
       </button>
-      {isOpen && <FormDialog {...dialog} isDanger onClose={close} onSubmit={() => act().then(close)} />}
+      {isOpen && children(close)}
     </>
+  );
+}
+
+interface AskedActProps extends Pick<FormDialogProps, 'title' | 'submit' | 'children'>, Omit<OpenerProps, 'children'> {
+  readonly act: () => Promise<unknown>;
+}
+
+/** A button that asks before it acts. */
+export function AskedAct({ title, submit, children, act, look = 'danger outline small', ...button }: AskedActProps) {
+  return (
+    <Opener {...button} look={look}>
+      {(close) => (
+        <FormDialog title={title} submit={submit} isDanger onClose={close} onSubmit={() => act().then(close)}>
+          {children}
+        </FormDialog>
+      )}
+    </Opener>
   );
 }
 

@@ -4,7 +4,7 @@ import type { AnyApiKey, ApiKey } from '../../api/api-keys.ts';
 import { printable } from '../../domain/printable.ts';
 import { call, type AnswerTo } from './api.ts';
 import { facts } from './facts.ts';
-import { AskedAct, Check, Chosen, Field, FormDialog } from './form.tsx';
+import { AskedAct, Check, Chosen, Field, FormDialog, Opener } from './form.tsx';
 import { usePages } from './load.ts';
 import { announce, type Column, Dialog, Listed, Table, Tabs, Text, Time } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
@@ -36,22 +36,17 @@ function OwnKeys() {
   const keys = usePages<ApiKey>('own keys', (cursor, signal) =>
     call('GET /v1/api-keys', { query: cursor === undefined ? {} : { cursor } }, signal),
   );
-  const [open, setOpen] = useState<'create' | 'leaked' | AnswerTo<'POST /v1/api-keys'>>();
-  function close(): void {
-    setOpen(undefined);
-    keys.reload();
-  }
   return (
     <>
       <p class="actions">
         {may('POST /v1/api-keys') && (
-          <button type="button" onClick={() => setOpen('create')}>
-            Create key
-          </button>
+          <Opener text="Create key" onClosed={keys.reload}>
+            {(close) => <CreateDialog onClose={close} />}
+          </Opener>
         )}
-        <button type="button" class="outline" onClick={() => setOpen('leaked')}>
-          A secret has leaked…
-        </button>
+        <Opener text="A secret has leaked…" look="outline" onClosed={keys.reload}>
+          {(close) => <LeakedDialog onClose={close} />}
+        </Opener>
       </p>
       <Listed pages={keys} empty={<p class="empty">You have no key. Create one for each program, with a name that says what it is for.</p>}>
         {(items) => (
@@ -63,9 +58,6 @@ function OwnKeys() {
           />
         )}
       </Listed>
-      {open === 'create' && <CreateDialog onCreated={setOpen} onClose={close} />}
-      {open === 'leaked' && <LeakedDialog onClose={close} />}
-      {typeof open === 'object' && <SecretDialog created={open} onClose={close} />}
     </>
   );
 }
@@ -159,12 +151,8 @@ function Left({ of }: { readonly of: ApiKey }) {
   return <span class={endsSoon(of) ? 'state notable' : undefined}>{left}</span>;
 }
 
-interface CreateProps {
-  readonly onCreated: (created: AnswerTo<'POST /v1/api-keys'>) => void;
-  readonly onClose: () => void;
-}
-
-function CreateDialog({ onCreated, onClose }: CreateProps) {
+function CreateDialog({ onClose }: { readonly onClose: () => void }) {
+  const [created, setCreated] = useState<AnswerTo<'POST /v1/api-keys'>>();
   const [name, setName] = useState('');
   const [days, setDays] = useState(String(facts.keyDays.usual));
   const [scopes, setScopes] = useState<ReadonlySet<string>>(new Set(['read']));
@@ -172,8 +160,9 @@ function CreateDialog({ onCreated, onClose }: CreateProps) {
   const others = facts.keyScopes.filter((scope) => scope !== 'read' && session.read()?.scopes.includes(scope) === true);
   async function create(): Promise<void> {
     const chosen = facts.keyScopes.filter((scope) => scopes.has(scope));
-    onCreated(await call('POST /v1/api-keys', { body: { name, expires_in_days: Number(days), scopes: chosen } }));
+    setCreated(await call('POST /v1/api-keys', { body: { name, expires_in_days: Number(days), scopes: chosen } }));
   }
+  if (created !== undefined) return <SecretDialog key="secret" created={created} onClose={onClose} />;
   return (
     <FormDialog title="Create an API key" onClose={onClose} submit="Create" onSubmit={create}>
       <Field label="Name" value={name} onChange={setName} isRequired hint="What the key is for, such as: nightly export, production." />

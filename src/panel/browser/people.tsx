@@ -5,7 +5,7 @@ import type { AppointmentAnswer, User, UsersAnswer } from '../../api/users.ts';
 import { readingReasons, readsText } from '../../domain/access/reading-texts.ts';
 import { printable } from '../../domain/printable.ts';
 import { call, type AnswerTo } from './api.ts';
-import { Act, AskedAct, Field, FormDialog } from './form.tsx';
+import { Act, AskedAct, Field, FormDialog, Opener } from './form.tsx';
 import { useLoaded, usePages, type Pages } from './load.ts';
 import { announce, type Column, Details, Dialog, Link, Listed, Shown, Table, Text, Time } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
@@ -31,7 +31,6 @@ export function PeoplePage({ choices: { person } }: { readonly choices: Choices 
 }
 
 function GrantSection({ grants }: { readonly grants: Pages<GrantView, Grants> }) {
-  const [isAdding, setAdding] = useState(false);
   const isEveryone = grants.first?.readers === 'everyone';
   async function remove({ who, where }: GrantView): Promise<void> {
     await call('POST /v1/admin/grants/remove', { body: { who, where } });
@@ -58,9 +57,9 @@ function GrantSection({ grants }: { readonly grants: Pages<GrantView, Grants> })
     <section aria-labelledby="grants-heading">
       <div class="heading">
         <h2 id="grants-heading">Who may read</h2>
-        <button type="button" onClick={() => setAdding(true)}>
-          Add grant
-        </button>
+        <Opener text="Add grant" onClosed={grants.reload}>
+          {(close) => <AddDialog onClose={close} />}
+        </Opener>
       </div>
       {isEveryone && (
         <p class="advice">
@@ -72,14 +71,6 @@ function GrantSection({ grants }: { readonly grants: Pages<GrantView, Grants> })
       <Listed pages={grants} empty={<p class="empty">No grant{isEveryone ? '.' : ': only administrators read.'}</p>}>
         {(items) => <GrantTable label="Grants" grants={items} acts={[act]} />}
       </Listed>
-      {isAdding && (
-        <AddDialog
-          onClose={() => {
-            setAdding(false);
-            grants.reload();
-          }}
-        />
-      )}
     </section>
   );
 }
@@ -137,28 +128,19 @@ function AddDialog({ onClose }: { readonly onClose: () => void }) {
 }
 
 function UserSection({ users }: { readonly users: Pages<User, UsersAnswer> }) {
-  const [isAppointing, setAppointing] = useState(false);
   const waiting = users.first?.waiting ?? [];
   return (
     <section aria-labelledby="users-heading">
       <div class="heading">
         <h2 id="users-heading">Users and administrators</h2>
-        <button type="button" class="outline" onClick={() => setAppointing(true)}>
-          Make an administrator…
-        </button>
+        <Opener text="Make an administrator…" look="outline" onClosed={users.reload}>
+          {(close) => <AppointDialog onClose={close} />}
+        </Opener>
       </div>
       <Listed pages={users} empty={<p class="empty">Nobody has logged in.</p>}>
         {(items) => <UserTable users={items} onChanged={users.reload} />}
       </Listed>
       {waiting.length > 0 && <AppointmentTable appointments={waiting} onChanged={users.reload} />}
-      {isAppointing && (
-        <AppointDialog
-          onClose={() => {
-            setAppointing(false);
-            users.reload();
-          }}
-        />
-      )}
     </section>
   );
 }

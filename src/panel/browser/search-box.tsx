@@ -58,8 +58,6 @@ interface BoxProps {
   readonly onAgain: () => void;
 }
 
-const box = (): HTMLTextAreaElement | null => document.querySelector<HTMLTextAreaElement>('#search-box');
-
 export function SearchBox({ search, mistake, onAgain }: BoxProps) {
   const [typed, setTyped] = useState(search.query);
   const id = useId();
@@ -105,7 +103,7 @@ export function SearchBox({ search, mistake, onAgain }: BoxProps) {
               type="button"
               onClick={() => {
                 setTyped(withClauses(typed, clause));
-                box()?.focus();
+                document.querySelector<HTMLElement>('#search-box')?.focus();
               }}
             >
               <code>{clause}</code>
@@ -128,10 +126,6 @@ interface MistakeProps {
 /** What is wrong, with the query as it was submitted and the place in it. */
 function MistakeShown({ id, query, mistake: { position, message } }: MistakeProps) {
   const character = String.fromCodePoint(query.codePointAt(position) ?? 0x20);
-  function show(): void {
-    box()?.focus();
-    box()?.setSelectionRange(position, position + character.length);
-  }
   return (
     <div role="alert" class="failure" id={id}>
       <p>
@@ -144,10 +138,7 @@ function MistakeShown({ id, query, mistake: { position, message } }: MistakeProp
             <Text>{character}</Text>
           </mark>
           <Text>{query.slice(position + character.length)}</Text>
-        </code>{' '}
-        <button type="button" class="outline small" onClick={show}>
-          Go to the mistake
-        </button>
+        </code>
       </p>
     </div>
   );
