@@ -160,13 +160,6 @@ const rules: readonly Rule[] = [
     waitsFor?.code === 'queue.missing'
       ? { state: 'events_lost', sentence: `Its events are being lost: ${waitsFor.reason}`, sinceMs: waitsFor.sinceMs, act: 'doctor' }
       : undefined,
-  ({ record: { unsubscribed } }) =>
-    unsubscribed && {
-      state: 'events_lost',
-      sentence: `No event arrives, because the bucket queue was unsubscribed from ${unsubscribed.topicArn}`,
-      sinceMs: unsubscribed.atMs,
-      act: 'doctor',
-    },
   ({ record: { connectionCheck: check, provenAtMs } }) =>
     check?.brokenSinceMs === undefined || check.state === 'paused' || provenAtMs === undefined
       ? undefined
@@ -297,8 +290,8 @@ export function unprovenText({ source, waySinceMs, lastEventAtMs, arrived = [] }
     return `Events have arrived, but none of ${missing.join(' or ')} yet`;
   }
   const by = lastEventAtMs === undefined ? '' : ` by its source ${source}`;
-  if (waySinceMs === undefined) return `No event has arrived${by} since it was connected`;
-  return `Configured at ${momentText(Math.min(waySinceMs, nowMs), nowMs)}; no event has arrived${by} since`;
+  const since = waySinceMs === undefined ? 'it was connected' : momentText(Math.min(waySinceMs, nowMs), nowMs);
+  return `No event has arrived${by} since ${since}`;
 }
 
 function neverComparedRule({ record: { lastComparedAtMs, createdAtMs }, gaps, nowMs }: StatusFacts): ReturnType<Rule> {

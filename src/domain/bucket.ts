@@ -124,8 +124,6 @@ export const bucketRecordSchema = z.object({
   lastEventAtMs: z.number().optional(),
   /** How often its events come. Absent: none has arrived yet. */
   rhythm: usualIntervalSchema.optional(),
-  /** The queue was unsubscribed from the bucket's topic, at this time by SQS's clock, and no later event has arrived since. */
-  unsubscribed: z.object({ topicArn: z.string(), atMs: z.number() }).optional(),
   /** The bucket queues that its events came from. */
   eventQueues: z.array(eventQueueSchema).optional(),
   /** The index that holds its documents, so that another one in its place is noticed. Absent: none was noted yet. */
@@ -175,21 +173,6 @@ export function happenedByMs({
   readonly eventTimeMs: number | undefined;
 }): number {
   return Math.min(sentAtMs, eventTimeMs + TIME_STEP_MS);
-}
-
-/** Deliveries that began before a subscription ended, and their retries, arrive within this time after it. */
-const UNSUBSCRIBED_LATE_MS = 60_000;
-
-/**
- * Whether an event proves that the bucket's topic delivers again: it happened, and was sent, a minute or more after the queue
- * was unsubscribed. A dead letter that was sent back has a new time of sending, but not a new time of its event.
- */
-export function isSubscribedAgain(
-  { unsubscribed }: Pick<BucketRecord, 'unsubscribed'>,
-  event: { readonly sentAtMs: number; readonly eventTimeMs: number | undefined },
-): boolean {
-  if (unsubscribed === undefined) return false;
-  return Math.min(event.sentAtMs, event.eventTimeMs ?? Infinity) >= unsubscribed.atMs + UNSUBSCRIBED_LATE_MS;
 }
 
 /** How long it counts that events of a bucket came from a queue. */

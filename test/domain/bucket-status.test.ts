@@ -193,7 +193,6 @@ describe('the status of a bucket', () => {
       ['waiting', {}, { waitsFor: circuit }],
       ['paused', check('paused'), {}],
       ['events_lost', check('broken', { brokenSinceMs: 1 }), {}],
-      ['events_lost', { unsubscribed: { topicArn: 'arn:t', atMs: NOW_MS } }, {}],
     ];
     let record: Partial<BucketRecord> = {};
     let others: Partial<StatusFacts> = {};

@@ -116,7 +116,6 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
     const seenAtMs = Math.max(clock.nowMs(), after.versioning.observedAtMs);
     const report = (reason: string): Promise<void> => gaps.report({ bucket, kind: 'connection', reason, seenAtMs });
     if (before.region !== after.region) await report(`the bucket was created again in ${after.region}`);
-    if (before.unsubscribed !== undefined && after.unsubscribed === undefined) await report(UNSUBSCRIBED);
   }
 
   /** Opens the gaps of what a request changes in a connected bucket. */
@@ -137,17 +136,12 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
       if (before === undefined) return undefined;
       const read = await readBucket(before, signal);
       await reportLossOf(before, withRead(before, read));
-      const { unsubscribed } = before;
-      // as long as no event arrives, the index is repaired once a day
-      if (unsubscribed !== undefined)
-        await gaps.report({ bucket, kind: 'connection', reason: UNSUBSCRIBED, seenAtMs: Math.max(clock.nowMs(), unsubscribed.atMs) });
       return updateRecord(state, refs.bucket(bucket), (current) => current && withRead(current, read));
     },
   };
 }
 
 const NO_TAGS = 'documents from before the bucket was enriched with tags have none';
-const UNSUBSCRIBED = 'the bucket queue was unsubscribed from the topic of the bucket';
 
 /** The settings of a bucket whose request names none. */
 const DEFAULTS = { source: 'notification', enrich: 'none', floor: 0 } as const;
@@ -173,14 +167,12 @@ function withRead(record: BucketRecord, { region, versioning, ...read }: Reading
 
 function changed(record: BucketRecord, wishes: ConnectRequest): BucketRecord {
   const { source, enrich, bucket_account: account } = wishes;
-  const { topicArn: _, unsubscribed, provenAtMs: __, connectionCheck: ___, arrived: ____, ...rest } = record;
+  const { topicArn: _, provenAtMs: __, connectionCheck: ___, arrived: ____, ...rest } = record;
   const newTopicArn = topicAfter(record, wishes);
   return {
     ...rest,
     ...knownOfWay(record, { source: source ?? record.source, topicArn: newTopicArn }),
     ...defined({ source, topicArn: newTopicArn }),
-    // another topic delivers from now on
-    ...(unsubscribed !== undefined && unsubscribed.topicArn === newTopicArn && { unsubscribed }),
     ...defined({ enrich, account }),
   };
 }

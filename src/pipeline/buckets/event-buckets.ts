@@ -4,11 +4,11 @@
  */
 import PQueue from 'p-queue';
 import { LRUCache } from 'lru-cache';
-import { isSubscribedAgain, type BucketRecord } from '../../domain/bucket.ts';
+import type { BucketRecord } from '../../domain/bucket.ts';
 import { FaultError } from '../../domain/fault.ts';
 import type { ChangeRecord } from '../../domain/events/record.ts';
 import type { ConnectBucket } from './connect.ts';
-import { reportUnconnectedEvents, type GapReports, type ReportUnconnected } from '../gaps/reports.ts';
+import { reportUnconnectedEvents, type ReportUnconnected } from '../gaps/reports.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
 import { BUCKET_RECORD_AGE_MAX_MS } from '../../domain/ordering/constants.ts';
 import type { WithPorts } from '../ports/ports.ts';
@@ -27,8 +27,8 @@ export interface Arrival {
 }
 
 export interface EventBuckets {
-  /** Returns the record if it is cached and the event changes nothing about it. `sentAtMs`: when its message was sent. */
-  peek(record: ChangeRecord, sentAtMs: number): BucketRecord | undefined;
+  /** Returns the record if it is cached and the event changes nothing about it. */
+  peek(record: ChangeRecord): BucketRecord | undefined;
   /**
    * Returns the record; undefined if the bucket is not connected, and then the event may be dropped: its change lies before
    * every re-index that a later connection begins with. Throws the store's faults.
@@ -43,20 +43,12 @@ export interface EventBuckets {
 interface EventBucketsDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly records: BucketRecordCache;
   readonly connect: Pick<ConnectBucket, 'refresh'>;
-  readonly gaps: Pick<GapReports, 'report'>;
   readonly reportUnconnected: ReportUnconnected;
 }
 
 /** Creates the lookup. */
-export function createEventBuckets({
-  records,
-  state,
-  clock,
-  connect,
-  gaps,
-  reportUnconnected,
-  telemetry,
-}: EventBucketsDependencies): EventBuckets {
+export function createEventBuckets(dependencies: EventBucketsDependencies): EventBuckets {
+  const { records, state, clock, connect, reportUnconnected, telemetry } = dependencies;
   /** The names whose counts are being stored. */
   const counting = new Map<string, number>();
   const regionReadAtMs = new Map<string, number>();
@@ -69,26 +61,6 @@ export function createEventBuckets({
     );
     records.forget(bucket.bucket);
     return records.lookup(bucket.bucket);
-  }
-
-  /** The topic delivers again: what it did not deliver in between is a gap, which is stored before the end is. */
-  async function endUnsubscription({ bucket, unsubscribed }: BucketRecord, sentAtMs: number): Promise<BucketRecord | undefined> {
-    const reason = 'the bucket queue had been unsubscribed from the topic of the bucket';
-    await gaps.report({ bucket, kind: 'loss', reason, seenAtMs: Math.max(clock.nowMs(), sentAtMs) });
-    await updateRecord(state, refs.bucket(bucket), (current) => {
-      if (current === undefined || current.unsubscribed?.atMs !== unsubscribed?.atMs) return current;
-      const { unsubscribed: _, ...rest } = current;
-      return rest;
-    });
-    records.forget(bucket);
-    return records.lookup(bucket);
-  }
-
-  /** The record with what the event changes about it. */
-  async function withEvent(known: BucketRecord, record: ChangeRecord, sentAtMs: number): Promise<BucketRecord | undefined> {
-    const bucket = contradictsVersioning(record, known) ? await flipToVersioned(known) : known;
-    const isEnd = bucket !== undefined && isSubscribedAgain(bucket, { sentAtMs, eventTimeMs: record.eventTimeMs });
-    return isEnd ? endUnsubscription(bucket, sentAtMs) : bucket;
   }
 
   function countUnconnected(bucket: string, sentAtMs: number): void {
@@ -106,15 +78,14 @@ export function createEventBuckets({
   }
 
   return {
-    peek(record, sentAtMs) {
+    peek(record) {
       const bucket = records.peek(record.bucket);
-      if (bucket === undefined || contradictsVersioning(record, bucket)) return undefined;
-      return isSubscribedAgain(bucket, { sentAtMs, eventTimeMs: record.eventTimeMs }) ? undefined : bucket;
+      return bucket === undefined || contradictsVersioning(record, bucket) ? undefined : bucket;
     },
     async lookup(record, arrival) {
       // "not connected" counts only if it was read after the event came: then a connection, and its first re-index, come after the change
       const known = await records.lookup(record.bucket, { absentSinceMs: arrival.receivedAtMonotonicMs });
-      return known && withEvent(known, record, arrival.sentAtMs);
+      return known !== undefined && contradictsVersioning(record, known) ? flipToVersioned(known) : known;
     },
     countUnconnected,
     readRegionAgain(bucket) {

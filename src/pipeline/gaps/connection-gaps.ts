@@ -128,8 +128,11 @@ export async function openChangeGap(
 
 const AWAITED = 'AWS needs some minutes until it sends every event, and a re-index follows then';
 
-/** Takes back the proof of a bucket's events. What was sent before now proves nothing. Its mark comes first, which no job closes until an event arrives. */
-export async function forgetProof({ state, clock }: WithPorts<'state' | 'clock'>, bucket: string): Promise<void> {
-  const waySinceMs = clock.nowMs();
+/** Takes back the proof of a bucket's events. What was sent before now, or this time, proves nothing. Its mark comes first, which no job closes until an event arrives. */
+export async function forgetProof(
+  { state, clock }: WithPorts<'state' | 'clock'>,
+  bucket: string,
+  waySinceMs = clock.nowMs(),
+): Promise<void> {
   await updateRecord(state, refs.bucket(bucket), (current) => current && { ...omit(current, 'provenAtMs', 'arrived'), waySinceMs });
 }

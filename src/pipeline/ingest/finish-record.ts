@@ -186,7 +186,7 @@ function createAttemptRecord(dependencies: FinishDependencies): (run: Run) => Pr
     const sentAtMs = clock.monotonicMs();
     try {
       // usually its record is cached, at most 10 s old, and the event changes nothing about it
-      const known = buckets.peek(record, hand.message.sentAtMs);
+      const known = buckets.peek(record);
       if (known !== undefined) return await decide(run, known);
       const found = await slowly(hand, buckets.lookup(record, hand.message));
       if (found !== undefined) return await decide(run, found);

@@ -127,7 +127,6 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
     state: store.state,
     clock,
     connect,
-    gaps,
     reportUnconnected,
     telemetry,
   });

@@ -5,12 +5,11 @@ import { deferDelayS, type Outcome } from '../../domain/messages/outcome.ts';
 import { printable } from '../../domain/printable.ts';
 import { circuitOf, faultOf, type Fault } from '../../domain/fault.ts';
 import { isByWay } from '../../domain/provisioning/proof.ts';
-import { noteArrivals } from '../gaps/connection-gaps.ts';
+import { forgetProof, noteArrivals } from '../gaps/connection-gaps.ts';
+import { markDirty } from '../gaps/stored-gaps.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import type { InHand } from './held-set.ts';
 import type { TopicClient } from '../ports/queues.ts';
-import { connectionSchema, type ConnectionRecord } from '../../domain/provisioning/connection.ts';
-import { wiringOf, wishSchema } from '../../domain/provisioning/wiring.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
 import type { Waiting } from './waiting.ts';
 import type { WithPorts } from '../ports/ports.ts';
@@ -21,6 +20,9 @@ type TestEvent = ServiceMessage & { readonly kind: 'test-event' };
 
 /** Handles a message about the wiring and returns its outcome. Rejects only with the reason of the stop. */
 export type FinishServiceMessage = (message: ServiceMessage, hand: InHand) => Promise<Outcome>;
+
+/** Deliveries that began before a subscription ended, and their retries, arrive within this time after it. */
+const LATE_MS = 60_000;
 
 interface ServiceDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly topics: TopicClient;
@@ -81,27 +83,20 @@ export function createFinishServiceMessage({ state, topics, gaps, waiting, clock
     return { kind: 'ignored', reason: 'no-effect' };
   }
 
-  /**
-   * Opens a gap now of each bucket whose events may have come by the topic, and marks those that are known to: from here on their
-   * events are missing, until one arrives that was sent later.
-   */
+  /** Of the buckets of this topic no event arrives until one does that was sent later; of those whose topic is not known it may be so. */
   async function unsubscribed(topicArn: string, { sentAtMs, queueUrl }: InHand['message']): Promise<Outcome> {
     telemetry.warn('the bucket queue was unsubscribed from a topic, so its events no longer arrive', { topicArn });
     const reason = 'the bucket queue was unsubscribed from the topic of the bucket';
-    const connections = await listAllRecords(state, 'connection', connectionSchema);
-    const connectionOf = new Map(connections.map((connection) => [connection.bucket, connection]));
+    const seenAtMs = Math.max(clock.nowMs(), sentAtMs);
     for (const record of await listAllRecords(state, 'bucket', bucketRecordSchema)) {
-      const { bucket, topicArn: ownTopic, unsubscribed: known } = record;
-      const way = wayOf(record, connectionOf.get(bucket), topicArn);
-      if (way === 'other' || (way === 'unknown' && !isFedBy(record, queueUrl, clock.nowMs()))) continue;
-      // a repeated message adds no gap: the one at the end of this time covers all of it
-      if (known === undefined) await gaps.report({ bucket, kind: 'loss', reason, seenAtMs: Math.max(clock.nowMs(), sentAtMs) });
-      if (way === 'unknown') continue;
-      await updateRecord(state, refs.bucket(bucket), (current) =>
-        current?.topicArn === ownTopic && current !== undefined
-          ? { ...current, unsubscribed: { topicArn, atMs: Math.max(sentAtMs, current.unsubscribed?.atMs ?? 0) } }
-          : undefined,
-      );
+      const { bucket, topicArn: own, waySinceMs = 0 } = record;
+      // a repeated message says nothing new
+      if (own === topicArn && sentAtMs >= waySinceMs) {
+        await markDirty({ state, clock }, { bucket, kind: 'connection', reason, seenAtMs, unproven: 'events' });
+        await forgetProof({ state, clock }, bucket, seenAtMs + LATE_MS);
+      } else if (own === undefined && isFedBy(record, queueUrl, clock.nowMs())) {
+        await gaps.report({ bucket, kind: 'loss', reason, seenAtMs });
+      }
     }
     return { kind: 'gap' };
   }
@@ -110,22 +105,6 @@ export function createFinishServiceMessage({ state, topics, gaps, waiting, clock
     const all = await listAllRecords(state, 'bucket', bucketRecordSchema);
     return all.filter((bucket) => bucket.topicArn === topicArn);
   }
-}
-
-/**
- * Whether the bucket's events come by the topic: it or its connection names the topic, or another way. How a bucket that was
- * wired by hand is wired is not known, unless it names its topic.
- */
-function wayOf(
-  { topicArn: named }: BucketRecord,
-  connection: ConnectionRecord | undefined,
-  topicArn: string,
-): 'topic' | 'other' | 'unknown' {
-  if (named === topicArn) return 'topic';
-  if (connection === undefined) return named === undefined ? 'unknown' : 'other';
-  const { earlier = [] } = connection;
-  const arns = [wiringOf(wishSchema.parse(connection)).subscription?.topicArn, ...earlier.map((before) => before.topicArn)];
-  return arns.includes(topicArn) ? 'topic' : 'other';
 }
 
 function isFedBy(bucket: BucketRecord, queueUrl: string, nowMs: number): boolean {

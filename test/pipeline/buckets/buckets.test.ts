@@ -209,19 +209,6 @@ describe('connecting a bucket', () => {
     expect(await world.allGaps()).toMatchObject([{ reasons: [{ example: 'the bucket was created again in us-west-2', count: 1 }] }]);
   });
 
-  it('again with another topic ends that the old one did not deliver, which is a gap', async () => {
-    const world = setUp();
-    await world.connect({ source: 'topic', topic_arn: TOPIC });
-    await updateRecord(world.state, refs.bucket('photos'), (record) => record && { ...record, unsubscribed: { topicArn: TOPIC, atMs: 1 } });
-    expect(await world.connect({ enrich: 'head' })).toMatchObject({ unsubscribed: { atMs: 1 } });
-    expect(await world.allGaps()).toMatchObject([{ reasons: [{ kind: 'new' }] }]);
-    const after = await world.connect({ topic_arn: `${TOPIC}-2` });
-    expect(after).not.toHaveProperty('unsubscribed');
-    expect(await world.allGaps()).toMatchObject([
-      { reasons: [{ example: 'the bucket queue was unsubscribed from the topic of the bucket' }, { kind: 'new' }] },
-    ]);
-  });
-
   it('changes the record of whoever connected it first at the same moment', async () => {
     const interfere = async (): Promise<void> => void (await other?.connect({ bucket: 'photos' }, 'the first'));
     const world = setUp((state) => racingState(state, { times: 1, matches: (id) => id === 'bucket:photos', interfere }));
@@ -263,17 +250,6 @@ describe('refreshing a bucket', () => {
     const after = { ...before, versioning: { status: 'suspended', observedAtMs: nowMs }, checkedAtMs: nowMs };
     expect(await world.connectBucket.refresh('photos')).toEqual(after);
     expect(await requireBucket(world.state, 'photos')).toEqual(after);
-  });
-
-  it('opens a gap once a day while the queue is unsubscribed from its topic', async () => {
-    const world = setUp();
-    await world.connect();
-    const atMs = world.clock.nowMs();
-    await updateRecord(world.state, refs.bucket('photos'), (record) => record && { ...record, unsubscribed: { topicArn: TOPIC, atMs } });
-    await world.clock.advance(86_400_000);
-    const nowMs = world.clock.nowMs();
-    await world.connectBucket.refresh('photos');
-    expect(await world.allGaps()).toMatchObject([{ lastSeenMs: nowMs, reasons: [{ kind: 'connection' }, { kind: 'new' }] }]);
   });
 
   it('keeps what was read before when versioning may no longer be read', async () => {

@@ -1,11 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
-import { markSchema } from '../../../src/domain/gaps/dirty.ts';
 import type { ChangeRecord } from '../../../src/domain/events/record.ts';
 import { createEventBuckets, createBucketRecordCache, type Arrival } from '../../../src/pipeline/buckets/event-buckets.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
 import { createGapReports, createReportUnconnected } from '../../../src/pipeline/gaps/reports.ts';
-import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createBreakableStore } from '../../support/worlds/ingest.ts';
 
@@ -29,7 +28,7 @@ function setUp() {
   const connect = createConnectBucket({ state, objects, storage: notedStorage, gaps, clock, telemetry });
   const cache = createBucketRecordCache({ state, clock });
   const reportUnconnected = createReportUnconnected({ state, clock, telemetry, gaps });
-  const access = createEventBuckets({ records: cache, state, clock, connect, gaps, reportUnconnected, telemetry });
+  const access = createEventBuckets({ records: cache, state, clock, connect, reportUnconnected, telemetry });
   const arrival = (eventSentAtMs = sentAtMs): Arrival => ({
     sentAtMs: eventSentAtMs,
     receivedAtMonotonicMs: clock.monotonicMs(),
@@ -43,8 +42,6 @@ function setUp() {
     broken,
     stateReads,
     asked,
-    state,
-    gaps: () => listAllRecords(plainState, 'gap', markSchema),
     record: (bucket: string) => readRecord(plainState, refs.bucket(bucket)),
     unconnected: (bucket: string) => readRecord(plainState, refs.unconnected(bucket)),
     arrival,
@@ -76,9 +73,9 @@ describe('the bucket of an event', () => {
     const world = setUp();
     world.storage.createBucket('bbb');
     await world.connect.connect({ bucket: 'bbb' }, 'test');
-    expect(world.access.peek(event('bbb'), sentAtMs)).toBeUndefined();
+    expect(world.access.peek(event('bbb'))).toBeUndefined();
     expect(await world.access.lookup(event('bbb'), world.arrival())).toMatchObject({ bucket: 'bbb' });
-    expect(world.access.peek(event('bbb'), sentAtMs)).toMatchObject({ bucket: 'bbb' });
+    expect(world.access.peek(event('bbb'))).toMatchObject({ bucket: 'bbb' });
   });
 
   it('is none when it is not, and its events are counted soon', async () => {
@@ -115,39 +112,11 @@ describe('the bucket of an event', () => {
     await world.connect.connect({ bucket: 'bbb' }, 'test');
     expect(await world.access.lookup(event('bbb'), world.arrival())).toMatchObject({ versioning: { status: 'never' } });
     // not without waiting: it must be stored first
-    expect(world.access.peek(event('bbb', 'v1'), sentAtMs)).toBeUndefined();
+    expect(world.access.peek(event('bbb', 'v1'))).toBeUndefined();
     expect(await world.access.lookup(event('bbb', 'v1'), world.arrival())).toMatchObject({ versioning: { status: 'enabled' } });
     expect(await world.record('bbb')).toMatchObject({ versioning: { status: 'enabled' } });
-    expect(world.access.peek(event('bbb'), sentAtMs)).toMatchObject({ versioning: { status: 'enabled' } });
-    expect(world.access.peek(event('bbb', 'v1'), sentAtMs)).toBeDefined();
-  });
-
-  it('Fix: is unsubscribed from its topic until an event that happened and was sent a minute later, which ends in a gap', async () => {
-    const world = setUp();
-    const topicArn = 'arn:aws:sns:eu-west-1:123456789012:events';
-    world.storage.createBucket('bbb');
-    await world.connect.connect({ bucket: 'bbb', source: 'topic', topic_arn: topicArn }, 'test');
-    await updateRecord(world.state, refs.bucket('bbb'), (record) => record && { ...record, unsubscribed: { topicArn, atMs: sentAtMs } });
-    await world.clock.advance(1_000);
-    const ended = async (eventTimeMs: number | undefined, eventSentAtMs: number): Promise<boolean> => {
-      const change = { ...event('bbb'), ...(eventTimeMs !== undefined && { eventTimeMs }) };
-      if (world.access.peek(change, eventSentAtMs) === undefined) await world.access.lookup(change, world.arrival(eventSentAtMs));
-      await world.clock.advance(1_000);
-      return (await world.record('bbb'))?.unsubscribed === undefined;
-    };
-    const minuteMs = 60_000;
-    expect(await ended(sentAtMs + minuteMs, sentAtMs + minuteMs - 1)).toBe(false);
-    // a dead letter that was sent back: it is sent again, but it happened before
-    expect(await ended(sentAtMs - 1, sentAtMs + 10 * minuteMs)).toBe(false);
-    expect((await world.gaps()).map(({ reasons }) => reasons.map(({ kind }) => kind))).toEqual([['new']]);
-    expect(await ended(sentAtMs + 2 * minuteMs, sentAtMs + 3 * minuteMs)).toBe(true);
-    expect(await world.gaps()).toMatchObject([
-      {
-        reasons: [{ example: 'the bucket queue had been unsubscribed from the topic of the bucket' }, { kind: 'new' }],
-        lastSeenMs: sentAtMs + 3 * minuteMs,
-      },
-    ]);
-    expect(world.access.peek(event('bbb'), sentAtMs)).toBeDefined();
+    expect(world.access.peek(event('bbb'))).toMatchObject({ versioning: { status: 'enabled' } });
+    expect(world.access.peek(event('bbb', 'v1'))).toBeDefined();
   });
 
   it('is not to be known while the store does not answer', async () => {
