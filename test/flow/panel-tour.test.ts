@@ -2,11 +2,9 @@
 import type { Browser, BrowserContextOptions } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Job } from '../../src/api/job.ts';
-import { zeroCounts } from '../../src/api/jobs.ts';
 import { RequestError } from '../../src/domain/request-error.ts';
 import { createFakeControl, objectDocument, runningJob } from '../support/fakes/control.ts';
 import { canBrowse, createWindows, startChromium, type Window } from '../support/identity/chromium.ts';
-import { AXE_WINDOW, findingsOf } from '../support/panel/axe.ts';
 import { startFront } from '../support/servers/front.ts';
 import { follow, openPanel, startPanelWorld, type PanelWorld } from '../support/worlds/panel.ts';
 
@@ -32,19 +30,6 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
 
   const open = (options?: BrowserContextOptions): Promise<Window> => windows.open(browser, options);
 
-  it('has nothing that axe finds while a job runs or is held back, with texts that attack', async () => {
-    const { page, complaints } = await open(AXE_WINDOW);
-    await openPanel(page, world.url, '?page=job&id=job-1');
-    await page.getByText('running, 25 %').waitFor();
-    const found = [...(await findingsOf(page, 'a job that runs'))];
-    job = { ...job, state: 'done', counts: { ...zeroCounts, held: 20_123 } };
-    await page.getByRole('button', { name: 'Allow the deletions…' }).click();
-    found.push(...(await findingsOf(page, 'the dialog of the deletion limit', 'dialog')));
-    expect(found).toEqual([]);
-    expect(await page.locator('img, #panel script').count()).toBe(0);
-    expect(complaints).toEqual([]);
-  });
-
   it('follows a job through a lost connection, behind the prefix of a proxy', async () => {
     const proxy = await startFront({ prefix: '/x/y', saysSo: false });
     proxy.leadsTo(world.url);
@@ -59,19 +44,6 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
     job = { ...job, state: 'done' };
     await page.locator('.state', { hasText: 'done' }).waitFor();
     await proxy.close();
-  });
-
-  it('allows the deletions that a job held back, and shows the job that makes them', async () => {
-    job = { ...job, state: 'done', counts: { ...zeroCounts, held: 20_123 } };
-    const { page } = await open();
-    await openPanel(page, world.url, '?page=job&id=job-1');
-    await page.getByRole('button', { name: 'Allow the deletions…' }).click();
-    await page.getByRole('button', { name: 'Delete 20,123 documents' }).click();
-    await page.getByRole('dialog').waitFor({ state: 'detached' });
-    expect(world.fake.asked.findLast(([name]) => name === 'changeJob')?.[1]).toMatchObject({
-      params: { id: 'job-1' },
-      body: { deletions: 'allowed' },
-    });
   });
 
   it('asks before a job is cancelled, says what stays, and shows only what deletes in red', async () => {

@@ -17,6 +17,7 @@ const PAGES = [
   '?page=bucket&bucket=acme-data-lake&tab=changes',
   '?page=bucket&bucket=acme-clickstream&tab=connection',
   '?page=activity',
+  '?page=job&id=job-7f3k2m9q4x',
   '?page=job&id=job-1a9z8y7x6w',
   '?page=job&id=job-2b8n5c1w7z',
   '?page=letters',
@@ -115,6 +116,7 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
     const page = await open('?page=bucket&bucket=acme-invoices');
     await page.getByRole('link', { name: 'Show the job' }).click();
     await page.getByRole('button', { name: 'Allow the deletions…' }).click();
+    expect(await findingsOf(page, 'the dialog of the deletions', 'dialog')).toEqual([]);
     await page.getByRole('button', { name: 'Delete 1,035 documents' }).click();
     await page.getByRole('dialog').waitFor({ state: 'detached' });
     expect(started).toEqual([{ id: 'job-2b8n5c1w7z', deletions: 'allowed' }]);
