@@ -101,7 +101,7 @@ describe.skipIf(!awsEndpoint()).concurrent('after random operations on a bucket 
 
   it.each(sources)('the index equals the bucket, told by $name events, on $store', { timeout: TEST_TIMEOUT_MS }, async (source) => {
     const { store } = source;
-    const world = await startWorld({ store });
+    const world = await startWorld({ store, regions: [] });
     worlds.push(world);
     const { aws, daemon } = world;
     const bucket = await aws.createBucket({ versioned: true });

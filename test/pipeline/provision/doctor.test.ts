@@ -70,7 +70,7 @@ const others: readonly Broken[] = [
   ['notification', 'connect.not-set-up', ({ aws }) => delete aws.parts.queues.get(QUEUE_ARN)!.policy],
   ['notification', 'connect.not-set-up', (world) => setPolicy(world, QUEUE_ARN, (each) => ({ ...each, Effect: 'Deny' }))],
   ['routed', 'connect.not-set-up', (world) => setPolicy(world, ROUTED_ARN, (each) => (isOurs(each) ? { ...each, Condition: {} } : each))],
-  ['notification', 'connect.letters-not-set-up', (world) => alterSubscription(world, { isRaw: true })],
+  ['notification', 'connect.not-set-up', (world) => alterSubscription(world, { isRaw: true })],
   ['notification', 'connect.letters-not-set-up', (world) => alterSubscription(world, { deadLetterArn: undefined })],
   ['notification', 'connect.letters-not-set-up', ({ aws }) => delete aws.parts.queues.get(LETTERS_ARN)!.policy],
   ['notification', 'connect.unknown-configuration', ({ aws }) => aws.parts.notifications.set('photos', '<New/>')],

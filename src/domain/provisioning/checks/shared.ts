@@ -16,7 +16,7 @@ export function sharedFindings(facts: Facts): readonly Finding[] {
   return [
     ...(lost === undefined || lost === ''
       ? []
-      : [blocking('connect.not-set-up', text(lost), `no event reaches the bucket queue. ${how}`, command)]),
+      : [blocking('connect.not-set-up', text(lost), `events do not reach the bucket queue as they must. ${how}`, command)]),
     ...(unsafe === undefined || unsafe === ''
       ? []
       : [degraded('connect.letters-not-set-up', text(unsafe), `what SNS and EventBridge cannot deliver is lost. ${how}`, command)]),
@@ -45,7 +45,7 @@ function needed(facts: Facts): readonly string[] {
 
 function isDelivering({ observed }: Facts): boolean {
   const present = existing(observed.subscription);
-  return present !== undefined && !present.isPending && !('FilterPolicy' in subscriptionAttributes(present, {})[0]);
+  return present !== undefined && !present.isPending && Object.keys(subscriptionAttributes(present, {})[0]).length === 0;
 }
 
 /** What keeps that which could not be delivered. */
@@ -54,8 +54,7 @@ function ofLetters(facts: Facts): readonly string[] {
   const { topic, subscription } = wiring;
   const present = existing(observed.subscription);
   const isOwn = topic !== undefined && topic.isForeign !== true && subscription !== undefined;
-  const isWrong =
-    isOwn && present !== undefined && Object.keys(subscriptionAttributes(present, subscription)[0]).some((name) => name !== 'FilterPolicy');
+  const isWrong = isOwn && present !== undefined && 'RedrivePolicy' in subscriptionAttributes(present, subscription)[0];
   return [
     ...wiring.queues
       .filter((queue) => queue.arn !== wish.queueArn && queue.senders.length > 0 && !isAdmitted(facts, queue))
