@@ -55,6 +55,8 @@ describe('after TALLY_QUEUE_URL was changed', () => {
       expect((await daemon.plan({ bucket: 'photos', ...wish })).plan.changes).toEqual([]);
       const named = world.aws.parts.topics.get(THEIR_TOPIC)!;
       expect([...named.subscriptions.keys()]).toEqual(source === 'topic' ? [NEW_ARN] : []);
+      const admits = (arn: string): boolean => world.aws.parts.queues.get(arn)!.policy!.includes(THEIR_TOPIC);
+      expect([QUEUE_ARN, NEW_ARN].map(admits)).toEqual([false, source === 'topic']);
     },
   );
 

@@ -95,6 +95,27 @@ describe('what all buckets share', () => {
     });
   });
 
+  it('keeps what others write while it is being made', async () => {
+    const { setup, parts } = createWorld();
+    const queueWith = (...Statement: readonly object[]): FoundPart => ({
+      url: urlOf(bucket.arn),
+      attributes: { Policy: JSON.stringify({ Version: '2012-10-17', Statement }) },
+      tags: {},
+    });
+    const set = parts.set.bind(parts);
+    set(nameOf(bucket), queueWith());
+    // the dead-letter queue is made first
+    parts.set = (name, part) => {
+      if (name === nameOf(letters)) set(nameOf(bucket), queueWith({ Sid: 'theirs', Effect: 'Deny', Principal: '*', Action: 'sqs:*' }));
+      return set(name, part);
+    };
+    await setup.apply(tally);
+    const { Policy = '' } = parts.get(nameOf(bucket))!.attributes;
+    expect(JSON.parse(Policy)).toMatchObject({
+      Statement: expect.arrayContaining([expect.objectContaining({ Sid: 'theirs' })]) as unknown,
+    });
+  });
+
   it('is made for a further region beside what is there, with the same owner', async () => {
     const { setup, written } = createWorld();
     await setup.apply(tally);

@@ -38,6 +38,23 @@ describe('the trail of a routed bucket', () => {
     expect(await world.diagnose()).toEqual([]);
   });
 
+  it('records both of two buckets that are connected at once, however far the one is when the other begins', async () => {
+    for (let ahead = 0; ahead < 150; ahead += 10) {
+      const world = await startTrail();
+      const wish = (bucket: string) => ({ bucket, source: 'routed' }) as const;
+      const plans = await Promise.all(['photos', 'videos'].map((bucket) => world.plan(wish(bucket))));
+      const [one, other] = plans.map(
+        ({ token, wish: { bucket } }) =>
+          () =>
+            world.apply(wish(bucket), { token }),
+      );
+      const first = one!();
+      for (let turn = 0; turn < ahead; turn += 1) await Promise.resolve();
+      expect([await other!(), await first]).toMatchObject([{ state: 'applied' }, { state: 'applied' }]);
+      for (const bucket of ['photos', 'videos']) expect(recordsBucket(world.selectors(), { ...photos, bucket }), String(ahead)).toBe(true);
+    }
+  });
+
   it('has one advanced selector for all of its buckets, which it keeps until the last one is gone', async () => {
     const world = await startTrail();
     await world.agree();
