@@ -76,7 +76,7 @@ export interface StatusFacts {
   readonly compareIntervalMs: number;
 }
 
-/** A compare that is due may wait for its turn, for the day's requests and for a bucket that refuses. */
+/** A compare that is due may wait for its turn, and for a bucket that refuses. */
 const OVERDUE_INTERVALS = 2;
 
 type Rule = (facts: StatusFacts) => Omit<BucketStatus, 'severity' | 'gaps'> | undefined;
@@ -203,17 +203,21 @@ const rules: readonly Rule[] = [
       : undefined,
 ];
 
-function heldRule({ record: { waiting = [] } }: StatusFacts): ReturnType<Rule> {
+function heldRule({ record: { bucket, waiting = [] } }: StatusFacts): ReturnType<Rule> {
   const asked = waiting.filter(({ declinedAtMs }) => declinedAtMs === undefined);
   const [first] = outermost(asked);
   if (first === undefined) return undefined;
+  const { jobId } = first;
   const count = countOf(asked);
+  const next =
+    jobId === undefined
+      ? `run \`${commandOfAct('reindex', bucket)}\`, whose job counts them again and asks you`
+      : `look at the bucket, and if it is as intended, run \`tally jobs allow ${jobId}\``;
   return {
     state: 'deletions_held',
-    sentence: `${countText(count, 'deletion')} ${count === 1 ? 'waits' : 'wait'} for you: look at the bucket, and if it is as intended, run \`tally jobs allow ${first.jobId}\``,
+    sentence: `${countText(count, 'deletion')} ${count === 1 ? 'waits' : 'wait'} for you: ${next}`,
     sinceMs: Math.min(...asked.map(({ sinceMs }) => sinceMs)),
-    act: 'jobs',
-    jobId: first.jobId,
+    ...actOfJob(jobId),
     differing: count,
   };
 }
@@ -227,10 +231,13 @@ function declinedRule({ record: { waiting = [] } }: StatusFacts): ReturnType<Rul
     state: 'differs',
     sentence: `${areText(count)} not in S3, because you declined to delete ${count === 1 ? 'its document' : 'their documents'}`,
     sinceMs: Math.min(...waiting.map(({ sinceMs }) => sinceMs)),
-    act: 'jobs',
-    jobId: first.jobId,
+    ...actOfJob(first.jobId),
     differing: count,
   };
+}
+
+function actOfJob(jobId: string | undefined): Pick<BucketStatus, 'act' | 'jobId'> {
+  return jobId === undefined ? { act: 'reindex' } : { act: 'jobs', jobId };
 }
 
 function differsRule({ gaps, nowMs }: StatusFacts): ReturnType<Rule> {

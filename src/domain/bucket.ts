@@ -88,9 +88,10 @@ export type EventQueue = z.infer<typeof eventQueueSchema>;
 export const waitingDeletesSchema = z.array(
   z.object({
     prefix: z.string(),
+    /** 0: a job of these keys was stopped before it held any back. */
     count: z.number(),
-    /** The job that counted them, and its beginning. */
-    jobId: z.string(),
+    /** The job that counted them, and its beginning. Absent: they are those of many jobs, and a job of the whole bucket counts them again. */
+    jobId: z.string().optional(),
     order: z.number(),
     sinceMs: z.number(),
     /** When a person declined them: they wait all the same, and the status says so again once another job has counted them. */

@@ -16,7 +16,6 @@ import { shellWords } from '../commands.ts';
 import { defined, omit } from '../defined.ts';
 import type { JobRecord } from '../reindex/job.ts';
 import { waitMs } from '../reindex/parts.ts';
-import { keysOverlap } from './waiting-deletes.ts';
 
 export const markKinds = [
   /** What the bucket held before it was connected was never compared. */
@@ -464,9 +463,4 @@ export function whyOf({ reasons }: Pick<DirtyMark, 'reasons'>): string {
 export function announcesAllOf({ requestedBy, prefix }: Pick<RepairJob, 'requestedBy' | 'prefix'>, marks: readonly DirtyMark[]): boolean {
   const mark = marks.find((each) => each.prefix === undefined);
   return requestedBy === 'gap' && prefix === '' && mark?.deletes === 'announced';
-}
-
-/** Whether a person stopped a job that was to delete keys with this prefix. A person who resumes that job consents; no other job may. */
-export function isStoppedFor({ prefix = '', held }: DirtyMark, keys: { readonly prefix: string; readonly id?: string }): boolean {
-  return held?.jobId !== undefined && held.jobId !== keys.id && keysOverlap(prefix, keys.prefix);
 }

@@ -1,7 +1,10 @@
 /**
  * Deletions that wait for a person: what the deletion limit of a job held back, for each prefix of a job. They are stored before the
- * job ends, so nothing that becomes of the job can hide them; and removed by a later job only, which compares those keys and
+ * job stops or ends, so nothing that becomes of the job can hide them; and removed by a later job only, which compares those keys and
  * holds nothing back. Meanwhile no job of those keys deletes more than a person allows.
+ *
+ * A job that is stopped may have held back none yet, and its limit is the consent to one job's deletions, not to those of each job that
+ * follows: its keys wait as well, with a count of 0 until a job that compares them says how many there are.
  *
  *   held back ──allowed──► a new job with that limit ──it holds nothing back──► removed
  *      ▲  └────declined──► the index is known to differ
@@ -12,7 +15,7 @@ import type { JobRecord } from '../reindex/job.ts';
 
 export type WaitingDeletes = All[number];
 
-/** Prefixes of a bucket that are kept apart. More than these become the whole bucket's. */
+/** Prefixes of a bucket that are kept apart. More than these become the whole bucket's, about which no job of theirs can ask. */
 const PREFIXES_MAX = 100;
 
 /** Whether the keys with the one prefix may be among those with the other. */
@@ -23,7 +26,7 @@ export function keysOverlap(a: string, b: string): boolean {
 /** What a job holds back, as far as it knows. */
 export interface HeldBack {
   readonly held: number;
-  /** It has compared everything. If not, what was known before may be more. */
+  /** It has compared everything. If not, it was stopped, and what was known before may be more. */
   readonly isWhole: boolean;
   readonly nowMs: number;
   /** The latest beginning of a job of the bucket. */
@@ -38,20 +41,22 @@ export function withHeld(
 ): readonly WaitingDeletes[] {
   // one that does not wait for late events has no place among the beginnings: whatever begins later comes after it
   const order = beginOrder ?? lastOrder + 1;
-  const isSettled = (each: WaitingDeletes): boolean => isWhole && now !== true && each.prefix.startsWith(prefix) && order >= each.order;
+  const isSettled = (each: WaitingDeletes): boolean =>
+    isWhole && each.prefix.startsWith(prefix) && ((now !== true && order >= each.order) || (each.count === 0 && each.jobId === jobId));
   const own = waiting.find((each) => each.prefix === prefix);
-  const others = waiting.filter((each) => !isSettled(each) && (held === 0 || each !== own));
-  if (held === 0) return others.length === waiting.length ? waiting : others;
-  const count = isWhole ? held : Math.max(held, own?.count ?? 0);
-  return bounded([...others, { prefix, count, jobId, order, sinceMs: own?.sinceMs ?? nowMs }]);
+  const others = waiting.filter((each) => !isSettled(each));
+  if (held === 0 && (isWhole || own !== undefined)) return others.length === waiting.length ? waiting : others;
+  const { count = 0, order: latest = 0, sinceMs = nowMs } = own ?? {};
+  const isFewer = own !== undefined && others.includes(own);
+  const most = { prefix, count: isFewer ? Math.max(held, count) : held, jobId, order: Math.max(order, latest), sinceMs };
+  return bounded([...others.filter((each) => each !== own), most]);
 }
 
 function bounded(waiting: readonly WaitingDeletes[]): readonly WaitingDeletes[] {
-  const last = waiting.at(-1);
-  if (waiting.length <= PREFIXES_MAX || last === undefined) return waiting;
+  if (waiting.length <= PREFIXES_MAX) return waiting;
   const order = Math.max(...waiting.map((each) => each.order));
   const sinceMs = Math.min(...waiting.map((each) => each.sinceMs));
-  return [{ prefix: '', count: countOf(waiting), jobId: last.jobId, order, sinceMs }];
+  return [{ prefix: '', count: countOf(waiting), order, sinceMs }];
 }
 
 /** How many there are: those of a prefix within another one are among those of that one. */
@@ -59,7 +64,8 @@ export function countOf(waiting: readonly WaitingDeletes[]): number {
   return outermost(waiting).reduce((sum, { count }) => sum + count, 0);
 }
 
-/** Those that no prefix of another one contains. */
+/** Those with deletions that no prefix of another one contains. */
 export function outermost(waiting: readonly WaitingDeletes[]): readonly WaitingDeletes[] {
-  return waiting.filter(({ prefix }) => !waiting.some((other) => other.prefix !== prefix && prefix.startsWith(other.prefix)));
+  const counted = waiting.filter(({ count }) => count > 0);
+  return counted.filter(({ prefix }) => !counted.some((other) => other.prefix !== prefix && prefix.startsWith(other.prefix)));
 }

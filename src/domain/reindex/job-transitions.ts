@@ -33,8 +33,8 @@ export type JobTransition = { readonly atMs: number } & (
   | { readonly kind: 'wait'; readonly coversBeforeMs: number; readonly beginOrder: number; readonly waitUntilMs: number }
   | ({ readonly kind: 'compare' } & StartedJob)
   | { readonly kind: 'pause' }
-  /** `isHeld`: deletions of its keys wait for a person, or they are no longer announced, so that it deletes only what was allowed to it. */
-  | { readonly kind: 'resume'; readonly isHeld?: boolean }
+  /** `isHeld`: deletions of its keys wait for a person, or they are no longer announced, so that it deletes only what was allowed to it. `isSettled`: what it held back does not wait any more. */
+  | { readonly kind: 'resume'; readonly isHeld?: boolean; readonly isSettled?: boolean }
   | { readonly kind: 'cancel' }
   | { readonly kind: 'finish' }
   | { readonly kind: 'fail'; readonly error: JobFault }
@@ -106,7 +106,10 @@ function withStart(
 }
 
 /** A job whose deletions wait, or are announced no more, deletes no more than was allowed to it, and what it has reserved already. */
-function withoutPause(job: JobRecord, { atMs, isHeld = false }: { readonly atMs: number; readonly isHeld?: boolean }): JobRecord {
+function withoutPause(
+  job: JobRecord,
+  { atMs, isHeld = false, isSettled = false }: { readonly atMs: number; readonly isHeld?: boolean; readonly isSettled?: boolean },
+): JobRecord {
   const { pausedAtMs = atMs, deletions, ...rest } = job;
   return {
     // a process that still has the lease loses at most what it did since its last progress was stored
@@ -114,6 +117,7 @@ function withoutPause(job: JobRecord, { atMs, isHeld = false }: { readonly atMs:
     state: job.startedAtMs === undefined ? 'queued' : 'running',
     dueAtMs: atMs,
     fruitless: 0,
+    ...(isSettled && job.counts && { counts: { ...job.counts, held: 0 } }),
     pausedMs: (job.pausedMs ?? 0) + (job.comparingAtMs === undefined ? 0 : atMs - pausedAtMs),
     ...(deletions && {
       deletions: isHeld ? { ...deletions, limit: Math.max(deletions.reserved, job.allowDeletes ?? 0) } : deletions,

@@ -1,12 +1,12 @@
 /** Disconnects a bucket: deletes its record first, then what Tally stored for it. The bucket itself is never touched. */
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { isBucketName } from '../../domain/bucket-name.ts';
+import { defined } from '../../domain/defined.ts';
 import { lastBeginOf } from '../../domain/reindex/covers.ts';
 import { noteIndex } from '../buckets/index-identity.ts';
 import { notConnected } from '../buckets/list.ts';
 import { openNeverCompared } from '../gaps/connection-gaps.ts';
 import type { GapReports } from '../gaps/reports.ts';
-import { gapsOf } from '../gaps/stored-gaps.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
 import type { ReindexJobs } from './reindex-jobs.ts';
 import { readRecord, refs, removeRecord, updateRecord, pagesOf, gapIdsOf } from '../records/stored.ts';
@@ -19,8 +19,8 @@ interface DisconnectDependencies extends WithPorts<'state' | 'clock'> {
 }
 
 /**
- * Creates the function. It deletes the record first, so that workers stop indexing within C (10 s), then cancels the job that
- * occupies the bucket, and deletes the documents, unless they are to stay, and the gaps. A second call completes a removal that was interrupted, and
+ * Creates the function. It cancels the bucket's jobs, deletes the record, so that workers stop indexing within C (10 s), and
+ * deletes the documents, unless they are to stay, and the gaps. A second call completes a removal that was interrupted, and
  * then throws `bucket.not-connected`.
  */
 export function createDisconnectBucket({
@@ -32,9 +32,12 @@ export function createDisconnectBucket({
 }: DisconnectDependencies): (bucket: string, signal?: AbortSignal, how?: { readonly keepDocuments?: boolean }) => Promise<void> {
   return async function disconnectBucket(bucket, signal, { keepDocuments = false } = {}) {
     if (!isBucketName(bucket)) throw notConnected(bucket);
+    // first, so that the record says what they hold back
+    await jobs.cancelOf(bucket);
     const record = await readRecord(state, refs.bucket(bucket), signal);
-    if (keepDocuments) await keepWaiting(record);
+    if (keepDocuments && record !== undefined) await keepWaiting(record);
     await removeRecord(state, refs.bucket(bucket).id);
+    // one that was started meanwhile
     await jobs.cancelOf(bucket);
     if (!keepDocuments) await objects.removeBucket(bucket, signal);
     await removeGaps(bucket);
@@ -55,15 +58,9 @@ export function createDisconnectBucket({
     if (record === undefined) throw notConnected(bucket);
   };
 
-  /** Where documents stay, so do the deletions of them that wait for a person. How many those are that one has stopped says the next job: it makes none of them. */
-  async function keepWaiting({ bucket = '', waiting = [] }: Partial<BucketRecord> = {}): Promise<void> {
-    const stopped = (await gapsOf(state, bucket)).flatMap(({ prefix = '', order, held: { jobId } = {} }) =>
-      jobId === undefined || waiting.some((each) => each.prefix === prefix)
-        ? []
-        : [{ prefix, count: 1, jobId, order, sinceMs: clock.nowMs() }],
-    );
-    const all = [...waiting, ...stopped];
-    if (all.length > 0) await updateRecord(state, refs.gapHistory(bucket), () => ({ bucket, closed: [], waiting: all }));
+  /** Where documents stay, so do the deletions of them that wait for a person. */
+  async function keepWaiting({ bucket, waiting }: BucketRecord): Promise<void> {
+    await updateRecord(state, refs.gapHistory(bucket), () => ({ bucket, closed: [], ...defined({ waiting }) }));
   }
 
   async function removeGaps(bucket: string): Promise<void> {

@@ -128,10 +128,15 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
   }
 
   /** The deletions of the job that wait for a person. */
-  async function waitingOf({ id, bucket }: JobRecord): Promise<WaitingDeletes> {
+  async function waitingOf({ id, bucket }: JobRecord): Promise<WaitingDeletes | undefined> {
     const { waiting = [] } = (await readRecord(state, refs.bucket(bucket))) ?? {};
-    const found = waiting.find(({ jobId: counted }) => counted === id);
-    if (found === undefined) throw nothingWaits(id);
+    return waiting.find(({ jobId: counted }) => counted === id);
+  }
+
+  /** The same, if there are any. Throws `job.nothing-waits`. */
+  async function requireWaiting(job: JobRecord): Promise<WaitingDeletes> {
+    const found = await waitingOf(job);
+    if (found === undefined || found.count === 0) throw nothingWaits(job.id);
     return found;
   }
 
@@ -172,19 +177,20 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
       if (!mayTransition(before, 'resume')) throw notPaused(before);
       if (before.mode === 'apply') await refuseIfOccupied(state, before);
       const isHeld = await needsConsent(state, before);
-      const job = await transition(id, { kind: 'resume', atMs: clock.nowMs(), isHeld }, notPaused);
+      const isSettled = (await waitingOf(before)) === undefined;
+      const job = await transition(id, { kind: 'resume', atMs: clock.nowMs(), isHeld, isSettled }, notPaused);
       if (job.mode === 'apply') await resumeApply(before, job);
       jobIsDue();
       return shown(job);
     },
     async allow(id, by, signal) {
       const job = await find(id, signal);
-      const { prefix, count } = await waitingOf(job);
+      const { prefix, count } = await requireWaiting(job);
       return request({ bucket: job.bucket, prefix, mode: 'apply', allowDeletes: count }, by, signal);
     },
     async decline(id, signal) {
       const job = await find(id, signal);
-      await waitingOf(job);
+      await requireWaiting(job);
       const decline = (each: WaitingDeletes) => (each.jobId === id ? { ...each, declinedAtMs: clock.nowMs() } : each);
       await updateRecord(
         state,

@@ -7,7 +7,6 @@ import { enrichModes } from '../../domain/bucket.ts';
 import { omit } from '../../domain/defined.ts';
 import {
   announcesAllOf,
-  isStoppedFor,
   markId,
   markSchema,
   withReport,
@@ -63,30 +62,35 @@ export async function isConnected(state: StateStore, bucket: string): Promise<bo
 }
 
 /**
- * Stores on the bucket's record what the job holds back, or that it holds nothing back of what it has compared. It is called before the job
- * stops or ends, so that no later job can begin without knowing of it. Throws the store's fault.
+ * Stores on the bucket's record what the job holds back, or that it holds nothing back of what it has compared. Called before the job
+ * stops or ends, so that no later job can begin without knowing of it. `knownOnly`: its process counts on after a person stopped it;
+ * where nothing of its keys waits any more, a later job has settled that. Throws the store's fault.
  */
-export async function keepHeld(state: StateStore, job: JobRecord, held: Omit<HeldBack, 'lastOrder'>): Promise<void> {
+export async function keepHeld(
+  state: StateStore,
+  job: JobRecord,
+  { knownOnly = false, ...held }: Omit<HeldBack, 'lastOrder'> & { readonly knownOnly?: boolean },
+): Promise<void> {
   if (job.mode !== 'apply') return;
   await updateRecord(state, refs.bucket(job.bucket), (record) => {
     const { waiting: before = [] } = record ?? {};
-    const waiting = record === undefined ? before : withHeld(before, job, { ...held, lastOrder: lastBeginOf(record) });
-    if (record === undefined || waiting === before) return record;
+    if (record === undefined || (knownOnly && !before.some(({ prefix }) => prefix === job.prefix))) return record;
+    const waiting = withHeld(before, job, { ...held, lastOrder: lastBeginOf(record) });
+    if (waiting === before) return record;
     return waiting.length === 0 ? omit(record, 'waiting') : { ...record, waiting: [...waiting] };
   });
 }
 
 /**
- * Whether deletions of these keys wait for a person: some were held back, or a person stopped a job that was to delete them, other than the one
- * with this id. Throws the store's fault.
+ * Whether deletions of these keys wait for a person, other than those of the job with this id: whoever resumes a job consents to what is left
+ * of its limit. Throws the store's fault.
  */
 export async function isAnyHeld(
   state: StateStore,
   { bucket, prefix = '', id }: { readonly bucket: string; readonly prefix?: string; readonly id?: string },
 ): Promise<boolean> {
   const { waiting = [] } = (await readRecord(state, refs.bucket(bucket))) ?? {};
-  if (waiting.some((each) => keysOverlap(each.prefix, prefix))) return true;
-  return (await gapsOf(state, bucket)).some((mark) => isStoppedFor(mark, { prefix, ...(id !== undefined && { id }) }));
+  return waiting.some(({ jobId, prefix: waits }) => keysOverlap(waits, prefix) && (id === undefined || jobId !== id));
 }
 
 /** Lists the marks of one bucket. Throws the store's fault. */

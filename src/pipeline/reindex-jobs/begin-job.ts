@@ -23,7 +23,7 @@ import type { WithPorts } from '../ports/ports.ts';
 import type { BucketListing, BucketLocation, ListingPage } from '../ports/storage.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
 import type { HeldJob } from './job-lease.ts';
-import { failJob, cancelJob } from './job-ends.ts';
+import { cancelJob, failJob, noteStop } from './job-ends.ts';
 import { cutKeys, probeIndex, probeListing, type PartLimits } from './key-probes.ts';
 import { occupyBucket } from './occupancy.ts';
 
@@ -131,7 +131,9 @@ export function createBeginJob(dependencies: BeginDependencies): (held: HeldJob,
       return true;
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
-      await held.transition({ kind: 'pause', atMs: clock.nowMs() });
+      const pause = { kind: 'pause', atMs: clock.nowMs() } as const;
+      await noteStop(state, held.job, pause);
+      await held.transition(pause);
       return false;
     }
   }

@@ -35,7 +35,7 @@ import type { ObjectScan } from '../ports/object-index.ts';
 import type { WithPorts } from '../ports/ports.ts';
 import type { BucketListing } from '../ports/storage.ts';
 import { readRecord, refs } from '../records/stored.ts';
-import { cancelJob, failJob, finishJob } from './job-ends.ts';
+import { cancelJob, failJob, finishJob, noteLast } from './job-ends.ts';
 import type { HeldJob } from './job-lease.ts';
 import { cutKeys, probeListing, type PartLimits } from './key-probes.ts';
 import type { Slots, SlotTurn } from './slots.ts';
@@ -103,6 +103,7 @@ export async function compareJob(dependencies: CompareDependencies, held: HeldJo
   const { clock } = dependencies;
   if (end === 'disconnected') return cancelJob(dependencies, held, run.prepare);
   if (end !== undefined) return failJob(dependencies, held, end, run.prepare);
+  if (isOver(held)) await noteLast(dependencies.state, run.prepare(held.job), clock.nowMs());
   const dueAtMs = signals.stopping.aborted ? clock.nowMs() : nextPartDueMs(run.parts(), clock.nowMs());
   if (dueAtMs !== undefined || isOver(held)) return held.release(dueAtMs ?? clock.nowMs(), run.prepare);
   return finishJob(dependencies, held, run.prepare);

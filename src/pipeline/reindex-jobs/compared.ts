@@ -3,7 +3,7 @@
  * the differences that a report found, for which the bucket is marked until a re-index covers them.
  */
 import { defined, omit } from '../../domain/defined.ts';
-import { markId, withoutDifferences } from '../../domain/gaps/dirty.ts';
+import { markId, withoutDifferences, type Differences } from '../../domain/gaps/dirty.ts';
 import type { ReconcileCounts } from '../../domain/reindex/counts.ts';
 import type { JobRecord } from '../../domain/reindex/job.ts';
 import { markDirty } from '../gaps/stored-gaps.ts';
@@ -69,6 +69,11 @@ function processMs({ listed, scanned, headRequests, written }: ReconcileCounts):
   return Math.ceil(Math.max(listed, scanned) / COMPARED + headRequests / HEADS + written / WRITTEN);
 }
 
+/** A report that was paused says more once it has ended. */
+function isSame(found: Differences, counts: ReconcileCounts): boolean {
+  return found.missing === counts.missing && found.stale === counts.stale && found.phantom === counts.phantom;
+}
+
 /** In-flight differences are left out: live events handle them. */
 async function noteReport(state: StateStore, { id: jobId, bucket, prefix }: JobRecord, { atMs, counts }: Compared): Promise<void> {
   const { missing, stale, phantom } = counts;
@@ -85,6 +90,6 @@ async function noteReport(state: StateStore, { id: jobId, bucket, prefix }: JobR
   await markDirty(
     { state, clock: { nowMs: () => atMs } },
     report,
-    (mark) => mark?.differences?.some((found) => found.jobId === jobId) === true,
+    (mark) => mark?.differences?.some((found) => found.jobId === jobId && isSame(found, counts)) === true,
   );
 }

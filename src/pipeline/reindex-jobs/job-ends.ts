@@ -3,6 +3,7 @@
  * failed after a fault, or cancelled when its bucket is disconnected. What is kept of it is stored
  * before the swap that ends it, so nothing is forgotten if the process dies in between. Ended jobs are removed after a while.
  */
+import { bucketRecordSchema } from '../../domain/bucket.ts';
 import { faults } from '../../domain/fault.ts';
 import { noCounts } from '../../domain/reindex/counts.ts';
 import { afterTransition, mayTransition, type JobTransition } from '../../domain/reindex/job-transitions.ts';
@@ -28,25 +29,39 @@ const asStored: Prepare = (job) => job;
  * does not allow it, or undefined if there is no such job. Throws the store's fault.
  */
 export async function transitionJob(state: StateStore, id: string, transition: JobTransition): Promise<JobRecord | 'refused' | undefined> {
-  if (transition.kind === 'cancel' || transition.kind === 'fail') {
-    const found = await readRecord(state, refs.job(id));
-    if (found !== undefined) await noteEarlyEnd(state, found, transition.atMs);
-  }
+  const found = await readRecord(state, refs.job(id));
+  if (found === undefined) return undefined;
+  if (!mayTransition(found, transition.kind)) return 'refused';
+  await noteStop(state, found, transition);
   let isRefused = false;
   const job = await updateRecord(state, refs.job(id), (current) => {
     const next = current === undefined ? undefined : afterTransition(current, transition);
     isRefused = next === 'refused';
     return next === 'refused' ? undefined : next;
   });
-  return isRefused ? 'refused' : job;
+  if (!isRefused) return job;
+  // it has compared everything in between, and says what it holds back
+  const ended = await readRecord(state, refs.job(id));
+  if (ended?.state === 'done') await keepHeld(state, ended, { held: ended.counts?.held ?? 0, isWhole: true, nowMs: transition.atMs });
+  return 'refused';
 }
 
-/** What a job that ends early holds back and has found so far may be less than what was known before. */
-async function noteEarlyEnd(state: StateStore, job: JobRecord, atMs: number): Promise<void> {
+/**
+ * Stores what the job holds back and has found so far, before a transition that stops it. A person who stops a job wants nothing of its keys
+ * deleted; one that fails is followed by another, which has no further limit if this one has used its own.
+ */
+export async function noteStop(state: StateStore, job: JobRecord, { kind, atMs }: Pick<JobTransition, 'kind' | 'atMs'>): Promise<void> {
+  if (kind !== 'pause' && kind !== 'cancel' && kind !== 'fail') return;
+  const { counts = noCounts, deletions } = job;
+  await noteEarlyReport(state, job, { atMs, counts });
+  const hasDeleted = deletions?.limit !== undefined && deletions.reserved > 0;
+  if (kind !== 'fail' || counts.held > 0 || hasDeleted) await keepHeld(state, job, { held: counts.held, isWhole: false, nowMs: atMs });
+}
+
+/** What the process of a job that a person has stopped has counted since its progress was stored. Throws the store's fault. */
+export async function noteLast(state: StateStore, job: JobRecord, atMs: number): Promise<void> {
   const { counts = noCounts } = job;
-  if (!hasEnded(job)) await noteEarlyReport(state, job, { atMs, counts });
-  // it may be paused now, and cannot be resumed then
-  await keepHeld(state, job, { held: counts.held, isWhole: false, nowMs: atMs });
+  if (counts.held > 0) await keepHeld(state, job, { held: counts.held, isWhole: false, nowMs: atMs, knownOnly: true });
 }
 
 /** Ends a held job as failed, unless it is paused or has ended, and gives it back. Throws the store's fault. */
@@ -60,7 +75,7 @@ export async function cancelJob(dependencies: EndsDependencies, held: HeldJob, p
 }
 
 async function endEarly({ state, telemetry }: EndsDependencies, held: HeldJob, transition: JobTransition, prepare: Prepare): Promise<void> {
-  if (mayTransition(held.job, transition.kind)) await noteEarlyEnd(state, prepare(held.job), transition.atMs);
+  if (mayTransition(held.job, transition.kind)) await noteStop(state, prepare(held.job), transition);
   if (await held.transition(transition, prepare)) reportJobEnd(telemetry, held.job);
   await held.release(transition.atMs, prepare);
 }
@@ -100,10 +115,13 @@ const KEPT_MS = 30 * 86_400_000;
 /** How many ended jobs are kept at most, since every process lists all jobs every few seconds. */
 const KEPT_MAX = 1_000;
 
-/** Removes ended jobs that are too old or too many, the oldest first. Throws the store's fault; the next run continues. */
+/** Removes ended jobs that are too old or too many, the oldest first, but none whose deletions wait for a person. Throws the store's fault; the next run continues. */
 export async function tidyJobs({ state, clock }: WithPorts<'state' | 'clock'>): Promise<void> {
   const jobs = await listAllRecords(state, 'job', jobSchema);
-  const ended = jobs.filter(hasEnded).toSorted((a, b) => endedAtMs(a) - endedAtMs(b));
+  const buckets = await listAllRecords(state, 'bucket', bucketRecordSchema);
+  // a person answers what they held back by their names
+  const asking = new Set(buckets.flatMap(({ waiting = [] }) => waiting.flatMap(({ count, jobId }) => (count > 0 ? [jobId] : []))));
+  const ended = jobs.filter((job) => hasEnded(job) && !asking.has(job.id)).toSorted((a, b) => endedAtMs(a) - endedAtMs(b));
   const tooMany = ended.length - KEPT_MAX;
   const gone = ended.filter((job, index) => index < tooMany || clock.nowMs() - endedAtMs(job) > KEPT_MS);
   for (const { id } of gone) await removeRecord(state, refs.job(id).id);

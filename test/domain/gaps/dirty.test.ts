@@ -6,7 +6,6 @@ import {
   announcesAllOf,
   dueAtMs,
   failedOf,
-  isStoppedFor,
   keptOf,
   markId,
   markSchema,
@@ -246,14 +245,8 @@ describe('a mark after a look at its job', () => {
     const held = lookedAt({ ...named, deletes: 'announced' }, jobOf(stopped)) as DirtyMark;
     expect(nextOf(held)).toMatch(new RegExp(`^it waits for you: .*${act}$`));
     expect(dueAtMs(reported(bulk, held), NOW_MS)).toBe(Infinity);
-    // no other job may delete it, also where what was lost beside it is repaired
     const lost = reported({}, held);
     expect(dueAtMs(lost, NOW_MS)).toBeLessThan(Infinity);
-    for (const mark of [held, lost]) {
-      expect(isStoppedFor(mark, { prefix: 'a/', id: 'job-2' })).toBe(true);
-      expect(isStoppedFor(mark, { prefix: '', id: 'job-1' })).toBe(false);
-    }
-    expect(isStoppedFor({ ...held, prefix: 'a/' }, { prefix: 'b/' })).toBe(false);
     // a job of a person that covers it ends that
     expect(lookedAt(held, doneOf({ id: 'job-2', requestedBy: 'http' }))).toEqual({ closedBy: 'job-2' });
   });

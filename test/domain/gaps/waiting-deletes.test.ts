@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { countOf, keysOverlap, withHeld, type WaitingDeletes } from '../../../src/domain/gaps/waiting-deletes.ts';
+import { omit } from '../../../src/domain/defined.ts';
 import type { JobRecord } from '../../../src/domain/reindex/job.ts';
 
 const NOW_MS = 1_800_000_000_000;
@@ -44,7 +45,26 @@ describe('what a job holds back', () => {
 
   it('under more than a hundred prefixes waits as the whole bucket’s', () => {
     const many = Array.from({ length: 100 }, (_, number) => waits(1, `p${String(number).padStart(3, '0')}/`, number));
-    expect(after(many, 1, { prefix: 'q/', beginOrder: 3 })).toEqual([waits(101, '', 99)]);
+    expect(after(many, 1, { prefix: 'q/', beginOrder: 3 })).toEqual([omit(waits(101, '', 99), 'jobId')]);
+  });
+
+  it('Fix: of a job that was stopped waits until it, or a later one, says how many there are', () => {
+    const stopped = after([], 0, { isWhole: false });
+    expect(stopped).toEqual([waits(0)]);
+    expect(after(stopped, 0, { isWhole: false })).toBe(stopped);
+    expect(after([waits(7)], 0, { id: 'job-2', isWhole: false })).toEqual([waits(7)]);
+    expect(countOf([...stopped, waits(3, 'a/')])).toBe(3);
+    for (const job of [{}, { now: true }, { id: 'job-2', beginOrder: 2 }]) expect(after(stopped, 0, job)).toEqual([]);
+    for (const job of [
+      { id: 'job-2', now: true },
+      { id: 'job-2', beginOrder: 0 },
+    ])
+      expect(after(stopped, 0, job)).toBe(stopped);
+  });
+
+  it('Fix: of an older job, or of one that does not wait for late events, is never less than a newer one knows', () => {
+    for (const job of [{ beginOrder: 1 }, { beginOrder: 3, now: true }])
+      expect(after([waits(7, '', 2)], 3, job)).toMatchObject([{ count: 7, order: Math.max(2, job.beginOrder) }]);
   });
 
   it('asks again with the job that finds what a person declined', () => {

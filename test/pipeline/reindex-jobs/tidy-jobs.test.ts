@@ -42,6 +42,18 @@ describe('the tidying of jobs', () => {
     expect(left).not.toContain(young);
   });
 
+  it('Fix: keeps a job whose deletions wait for a person, who answers by its name', async () => {
+    const world = await createJobsWorld();
+    const jobId = await endedJob(world, 0, 0);
+    const waiting = (count: number) => [{ prefix: '', count, jobId, order: 0, sinceMs: 0 }];
+    const keeps = async (count: number): Promise<boolean> => {
+      await updateRecord(world.state, refs.bucket('photos'), (bucket) => bucket && { ...bucket, waiting: waiting(count) });
+      await look(world);
+      return (await world.allJobs()).length > 0;
+    };
+    expect([await keeps(205), await keeps(0)]).toEqual([true, false]);
+  });
+
   it('has a job whose requester died before it took the bucket take it, and sets it aside where another has it', async () => {
     const world = await createJobsWorld();
     const { id } = await world.request();

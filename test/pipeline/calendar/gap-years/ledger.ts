@@ -203,7 +203,7 @@ export function createLedger(worldOf: () => World): Ledger {
     consented.add(id);
     const now = await worldOf().waiting(bucket);
     const waits = (waited.get(bucket) ?? []).filter(
-      (each) => keysOverlap(each.prefix, prefix) && now.some(({ jobId }) => jobId === each.jobId),
+      (each) => each.jobId !== id && keysOverlap(each.prefix, prefix) && now.some(({ jobId }) => jobId === each.jobId),
     );
     if (waits.length > 0 && limit > (allowedTo.get(id) ?? 0)) violated(`${id} of ${bucket} deletes ${limit} beyond consent`);
     if (deletions.limit !== undefined) return;

@@ -280,7 +280,9 @@ function decideLater(story: Story, bucket: string): void {
     if (isStopped || waiting.length > 0) ledger.disturbed(bucket);
     if (isStopped) await manual(story, bucket, false);
     for (const { jobId, count } of waiting) {
-      if (chance(random, 0.3)) await asked(story, world.jobs.decline(jobId));
+      if (count === 0) continue;
+      if (jobId === undefined) await manual(story, bucket, false);
+      else if (chance(random, 0.3)) await asked(story, world.jobs.decline(jobId));
       else ledger.allowed((await asked(story, world.jobs.allow(jobId, 'person')))?.id ?? '', count);
     }
     if (world.clock.nowMs() < untilMs) later(story, DAY_MS, decide);
