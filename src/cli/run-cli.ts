@@ -89,7 +89,7 @@ function createProgram(cli: Cli, { version, print, complain, logins, names, mcp 
 Settings are environment variables; \`tally config\` shows them all.
 
 Exit codes: 0 done; 1 failed; 2 drift was found; 3 the job was cancelled;
-4 the job is held by its deletion limit; 5 and 6 the doctor found a
+4 the job held deletions back, which wait for you; 5 and 6 the doctor found a
 connection that is degraded, or broken or not readable; 7 connected, but
 not applied; 8 some of several buckets failed; 64 wrong usage;
 69 the index, a queue, S3 or the registry cannot be reached;

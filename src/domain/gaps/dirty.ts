@@ -432,7 +432,10 @@ function stoppedOf(mark: DirtyMark, { id, state }: RepairJob): DirtyMark {
   const { bucket, prefix } = mark;
   const ofPrefix = prefix === undefined ? [] : ['--prefix', prefix];
   const reindex = shellWords('tally', 'reindex', bucket, ...ofPrefix);
-  const [what, act] = state === 'paused' ? ['paused', `\`tally jobs resume ${id}\`, or \`${reindex}\``] : ['cancelled', `\`${reindex}\``];
+  const [what, act] =
+    state === 'paused'
+      ? ['paused', `\`tally jobs resume ${id}\`, or \`${reindex}\`, which counts them and asks you`]
+      : ['cancelled', `\`${reindex}\`, which counts them and asks you`];
   const why = `${id} was ${what}, so nothing deletes what the gap stands for: look at the bucket, and if it is as intended, run ${act}`;
   return { ...omit(mark, 'jobId', 'waits', 'refusedSinceMs'), failures: 0, held: { jobId: id, why } };
 }

@@ -22,7 +22,7 @@ export function lastBeginOf({ lastBeginOrder, createdAtMs }: Counted): number {
 
 /**
  * The place of a job that begins now: after all others of the bucket. It is not a plain number, so that it is also later than those of
- * an earlier life of the bucket: gaps of deletions that wait for a person may outlive that.
+ * an earlier life of the bucket: deletions that wait for a person may outlive that.
  */
 export function nextBeginOf(bucket: Counted, nowMs: number): number {
   return Math.max(lastBeginOf(bucket) + 1, nowMs);

@@ -58,7 +58,7 @@ export function createVisitUnsettled({
 
   async function pageOf({ bucket }: BucketRecord, page: Parameters<typeof maintenance.unsettled>[1], signal: AbortSignal) {
     const documents = await maintenance.unsettled(bucket, page, signal);
-    // they may be among those that a person decides about: the re-indexes of that gap compare the others
+    // they may be among those that a person decides about: re-indexes compare the others
     return documents.length > 0 && (await isAnyHeld(state, { bucket })) ? [] : documents;
   }
 

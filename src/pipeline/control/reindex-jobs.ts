@@ -48,7 +48,7 @@ export interface ReindexJobs {
   pause(id: string, signal?: AbortSignal): Promise<JobView>;
   /** Throws `job.not-resumable` if the job is not paused, and `job.conflict` if another apply job now occupies the bucket. */
   resume(id: string, signal?: AbortSignal): Promise<JobView>;
-  /** Starts a job that may make the deletions which this one held back, and no others. Throws `job.nothing-waits`, and as request() does. */
+  /** Starts a job that may make as many deletions as this one held back, and no more. Throws `job.nothing-waits`, and as request() does. */
   allow(id: string, by: string, signal?: AbortSignal): Promise<JobView>;
   /** The documents stay whose deletion the job held back, until another job finds them. Throws `job.nothing-waits`. */
   decline(id: string, signal?: AbortSignal): Promise<JobView>;

@@ -82,7 +82,7 @@ export async function keepHeld(
 }
 
 /**
- * Whether deletions of these keys wait for a person, other than those of the job with this id: whoever resumes a job consents to what is left
+ * Whether deletions of these keys wait for a person, other than those of the job with this id: a person who resumes a job consents to what is left
  * of its limit. Throws the store's fault.
  */
 export async function isAnyHeld(

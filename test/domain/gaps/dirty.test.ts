@@ -239,8 +239,8 @@ describe('a mark after a look at its job', () => {
   });
 
   it.each<[Partial<JobRecord>, string]>([
-    [{ state: 'paused' }, 'run `tally jobs resume job-1`, or `tally reindex photos`'],
-    [{ state: 'cancelled' }, 'run `tally reindex photos`'],
+    [{ state: 'paused' }, 'run `tally jobs resume job-1`, or `tally reindex photos`, which counts them and asks you'],
+    [{ state: 'cancelled' }, 'run `tally reindex photos`, which counts them and asks you'],
   ])('Fix: that announces deletions waits for the person who stopped the job (%o)', (stopped, act) => {
     const held = lookedAt({ ...named, deletes: 'announced' }, jobOf(stopped)) as DirtyMark;
     expect(nextOf(held)).toMatch(new RegExp(`^it waits for you: .*${act}$`));

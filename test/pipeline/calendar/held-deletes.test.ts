@@ -208,7 +208,7 @@ describe('a job that is over before all is compared', () => {
     expect(await world.waiting()).toEqual([['', 205]]);
   });
 
-  it('Fix: makes nobody delete more when a person cancels it within a second of its limit', async () => {
+  it('Fix: lets no successor delete more when a person cancels it within a second of its limit', async () => {
     const world = await createWorld();
     await fill(world, { both: 1_000 }, 'z/');
     slowPages(world, 200, 20);
