@@ -145,11 +145,7 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
   ],
   'docs/guides/panel.md': [
     ['within the last {} days.', tombstones],
-    [
-      '{} rows are shown, and **More** adds as many, up to {}.',
-      of('panel/browser/results.tsx', 'PAGE'),
-      of('panel/browser/results.tsx', 'ROWS_MAX'),
-    ],
+    ['{} rows are shown, and **More** adds as many.', of('panel/browser/results.tsx', 'PAGE')],
     ['down to {} levels', of('domain/documents/document.ts', 'FOLDER_LEVELS')],
     ['changes of the index within {} hours', of('pipeline/control/search.ts', 'SINCE_MS', 'h')],
   ],

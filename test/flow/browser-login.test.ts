@@ -13,7 +13,7 @@ import { people, startRegistryWorld, type RegistryWorld } from '../support/ident
 import { canBrowse, openWindow, startChromium, type Window } from '../support/identity/chromium.ts';
 import type { Person } from '../support/identity/provider.ts';
 import { AXE_WINDOW, findingsOf } from '../support/panel/axe.ts';
-import { follow, logInAtPanel, openMenu, railOf, settled } from '../support/worlds/panel.ts';
+import { follow, logInAtPanel, railOf, settled } from '../support/worlds/panel.ts';
 
 /** An address without a space, as an address must be. */
 const HOSTILE_EMAIL = '"><img/src=x/onerror=alert(1)><script>alert(2)</script>@example.com';
@@ -244,7 +244,6 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
       expect(await page.getByRole('link', { name: /Check its connection|Connection/ }).count()).toBe(0);
       expect(refused).toEqual([]);
       expect(complaintsOf()).toEqual([]);
-      await openMenu(page);
       await page.getByRole('button', { name: 'Log out' }).click();
       await page.getByRole('button', { name: 'Log in' }).waitFor();
       await page.reload();

@@ -1,15 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parseQuery } from '../../src/domain/search/parse.ts';
-import {
-  asksForDeleted,
-  clauseOf,
-  forDeleted,
-  forLive,
-  onlyValueIn,
-  withClauses,
-  withoutPart,
-} from '../../src/panel/browser/query-text.ts';
+import { asksForDeleted, clauseOf, forDeleted, forLive, onlyValueIn, withClauses } from '../../src/panel/browser/query-text.ts';
 import { anyCharacter } from '../support/random/characters.ts';
 
 const parsed = (text: string) => parseQuery(text, { nowMs: 0, timeZone: 'UTC' });
@@ -38,11 +30,6 @@ describe('the text of the box', () => {
     expect(forLive('bucket:media is:deleted deleted<24h "x y"')).toBe('bucket:media "x y"');
     expect([asksForDeleted('deleted<1d'), asksForDeleted('"is:deleted"'), asksForDeleted('deleted')]).toEqual([true, false, false]);
     expect(parsed(forDeleted(text))).toMatchObject({ deleted: true });
-  });
-
-  it('loses what is removed, with the space beside it', () => {
-    expect(withoutPart('cat ext:pdf dog', 4, 7)).toBe('cat dog');
-    expect(withoutPart('cat', 0, 3)).toBe('');
   });
 
   it('is not touched while a quote is open', () => {

@@ -19,10 +19,9 @@ import {
   type Look,
 } from './day.ts';
 import { useLoaded, type Loaded } from './load.ts';
-import { useObserved } from './observed.ts';
 import { type Column, Link, Table, Text, Time, useNow } from './parts.tsx';
 import { may } from './session.ts';
-import { timeText, zone } from './words.ts';
+import { timeText } from './words.ts';
 
 /** A person who watches a job has its page, which is read more often. */
 const EVERY_MS = 10_000;
@@ -90,7 +89,6 @@ export function StripLegend() {
 
 /** The day of a bucket as a line: what was found, what Tally did about it, and how it ended. */
 export function DayLine({ bucket, day }: { readonly bucket: ShownBucket; readonly day: Day }) {
-  const inZone = useObserved(zone);
   const steps = storyOf(bucket, day, Date.now());
   return (
     <section aria-labelledby="day-heading">
@@ -102,8 +100,8 @@ export function DayLine({ bucket, day }: { readonly bucket: ShownBucket; readonl
         <ol class="story">
           {steps.map(({ at, text, job, isGood }, index) => (
             <li key={index}>
-              <time dateTime={at} title={timeText(at, inZone)}>
-                {timeText(at, inZone).slice(11, 16)}
+              <time dateTime={at} title={timeText(at)}>
+                {timeText(at).slice(11, 16)}
               </time>{' '}
               <span class={isGood === true ? 'state good' : undefined}>
                 {job === undefined ? (

@@ -1,10 +1,9 @@
 /** The status of a bucket, and what a person does about it: a button, or a link to the page that has one. */
-import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Bucket, ShownBucket } from '../../api/bucket.ts';
 import { call } from './api.ts';
 import { facts } from './facts.ts';
-import { Check, Field, FormDialog, useIsShown } from './form.tsx';
+import { Check, Field, FormDialog, Opener, useIsShown } from './form.tsx';
 import { useLoaded, type Loaded } from './load.ts';
 import { announce, type Column, Link, Text } from './parts.tsx';
 import { go, hrefOf } from './place.ts';
@@ -119,20 +118,16 @@ interface ReindexProps {
   /** Only keys that begin with this, to begin with. */
   readonly prefix?: string | undefined;
   readonly look?: string;
-  readonly children: ComponentChildren;
+  readonly children: string;
 }
 
 /** A button for whoever is told that a re-index finds it. */
 export function ReindexButton({ bucket, prefix, look = 'outline small', children }: ReindexProps) {
-  const [isOpen, setOpen] = useState(false);
   if (!may('POST /v1/buckets/{bucket}/reindex')) return null;
   return (
-    <>
-      <button type="button" class={look} onClick={() => setOpen(true)}>
-        {children}
-      </button>
-      {isOpen && <ReindexDialog bucket={bucket} prefix={prefix} onClose={() => setOpen(false)} />}
-    </>
+    <Opener text={children} look={look}>
+      {(close) => <ReindexDialog bucket={bucket} prefix={prefix} onClose={close} />}
+    </Opener>
   );
 }
 
@@ -155,7 +150,14 @@ function ReindexDialog({ bucket, prefix: first = '', onClose }: DialogProps) {
   const refusal = repairRefusal(useBucket(bucket).value?.source);
   // the source may have changed since the box was checked
   const isRepaired = isRepair && refusal === undefined;
-  const start = useJob(bucket, { prefix, mode: isReport ? 'report' : 'apply', repair: isRepaired, fill: isFill });
+  const isShown = useIsShown();
+  async function start(): Promise<void> {
+    const body = { prefix, mode: isReport ? ('report' as const) : ('apply' as const), repair: isRepaired, fill: isFill };
+    const { id } = await call('POST /v1/buckets/{bucket}/reindex', { params: { bucket }, body });
+    // the person may have left meanwhile
+    if (isShown()) go(hrefOf('job', { id }));
+    else announce(`The re-index of ${bucket} has begun.`);
+  }
   return (
     <FormDialog
       title={`Re-index ${bucket}`}
@@ -184,21 +186,4 @@ function ReindexDialog({ bucket, prefix: first = '', onClose }: DialogProps) {
       />
     </FormDialog>
   );
-}
-
-interface Wish {
-  readonly prefix: string;
-  readonly mode: 'apply' | 'report';
-  readonly repair?: boolean;
-  readonly fill?: boolean;
-}
-
-/** What starts a job, and leads to its page unless the person has left meanwhile. */
-function useJob(bucket: string, body: Wish): () => Promise<void> {
-  const isShown = useIsShown();
-  return async () => {
-    const { id } = await call('POST /v1/buckets/{bucket}/reindex', { params: { bucket }, body });
-    if (isShown()) go(hrefOf('job', { id }));
-    else announce(`The re-index of ${bucket} has begun.`);
-  };
 }

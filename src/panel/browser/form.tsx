@@ -166,19 +166,15 @@ export function Opener({ text, look, label, onClosed, children }: OpenerProps) {
   );
 }
 
-interface AskedActProps extends Pick<FormDialogProps, 'title' | 'submit' | 'children'>, Omit<OpenerProps, 'children'> {
+interface AskedActProps extends Pick<FormDialogProps, 'title' | 'submit' | 'cancelText' | 'children'>, Omit<OpenerProps, 'children'> {
   readonly act: () => Promise<unknown>;
 }
 
-/** A button that asks before it acts. */
-export function AskedAct({ title, submit, children, act, look = 'danger outline small', ...button }: AskedActProps) {
+/** A button that asks before it acts. What is dangerous is red in both places. */
+export function AskedAct({ text, label, onClosed, act, look = 'danger outline small', ...dialog }: AskedActProps) {
   return (
-    <Opener {...button} look={look}>
-      {(close) => (
-        <FormDialog title={title} submit={submit} isDanger onClose={close} onSubmit={() => act().then(close)}>
-          {children}
-        </FormDialog>
-      )}
+    <Opener text={text} label={label} onClosed={onClosed} look={look}>
+      {(close) => <FormDialog {...dialog} isDanger={look.includes('danger')} onClose={close} onSubmit={() => act().then(close)} />}
     </Opener>
   );
 }

@@ -4,7 +4,7 @@ import type { Job } from '../../api/job.ts';
 import { call } from './api.ts';
 import { JobBar } from './at-work.tsx';
 import { hasEnded, jobTitle, requesterOf } from './day.ts';
-import { Act, FormDialog } from './form.tsx';
+import { Act, AskedAct } from './form.tsx';
 import { useLoaded } from './load.ts';
 import { announce, type Column, Details, Link, Shown, Table, Text, Time } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
@@ -95,14 +95,11 @@ function JobActs({ job, onChanged }: ActsProps) {
 }
 
 function RunningActs({ job: { id, state: now }, onChanged }: ActsProps) {
-  const [isAsked, setAsked] = useState(false);
   async function to(state: 'paused' | 'running' | 'cancelled'): Promise<void> {
     await call('PATCH /v1/jobs/{id}', { params: { id }, body: { state } });
     if (state === 'cancelled') announce('The job is cancelled. What it has written stays.');
     onChanged();
-    setAsked(false);
   }
-  const close = () => setAsked(false);
   return (
     <div class="actions">
       {now === 'paused' ? (
@@ -112,58 +109,46 @@ function RunningActs({ job: { id, state: now }, onChanged }: ActsProps) {
           Pause the job
         </Act>
       )}
-      <button type="button" class="outline" onClick={() => setAsked(true)}>
-        Cancel the job…
-      </button>
-      {isAsked && (
-        <FormDialog
-          title="Cancel the job?"
-          onClose={close}
-          submit="Cancel the job"
-          onSubmit={() => to('cancelled')}
-          cancelText="Keep the job"
-        >
-          <p>The job ends and cannot be resumed. What it has written stays.</p>
-        </FormDialog>
-      )}
-    </div>
-  );
-}
-
-function HeldActs({ job }: Pick<ActsProps, 'job'>) {
-  const [isAsked, setAsked] = useState(false);
-  async function decline(): Promise<void> {
-    await call('PATCH /v1/jobs/{id}', { params: { id: job.id }, body: { deletions: 'declined' } });
-    announce('The documents stay. The next job that finds them asks again.');
-  }
-  return (
-    <div class="actions">
-      <button type="button" class="danger" onClick={() => setAsked(true)}>
-        Allow the deletions…
-      </button>
-      <Act look="outline" act={decline}>
-        Keep the documents
-      </Act>
-      {isAsked && <AllowDialog job={job} onClose={() => setAsked(false)} />}
+      <AskedAct
+        text="Cancel the job…"
+        look="outline"
+        title="Cancel the job?"
+        submit="Cancel the job"
+        cancelText="Keep the job"
+        act={() => to('cancelled')}
+      >
+        <p>The job ends and cannot be resumed. What it has written stays.</p>
+      </AskedAct>
     </div>
   );
 }
 
 /** A new job may delete exactly as many as the person has seen. */
-function AllowDialog({ job, onClose }: { readonly job: Job; readonly onClose: () => void }) {
-  async function allow(): Promise<void> {
-    const { id } = await call('PATCH /v1/jobs/{id}', { params: { id: job.id }, body: { deletions: 'allowed' } });
-    onClose();
-    go(hrefOf('job', { id }));
+function HeldActs({ job }: Pick<ActsProps, 'job'>) {
+  const decide = (deletions: 'allowed' | 'declined') => call('PATCH /v1/jobs/{id}', { params: { id: job.id }, body: { deletions } });
+  async function decline(): Promise<void> {
+    await decide('declined');
+    announce('The documents stay. The next job that finds them asks again.');
   }
   const count = countText(heldBack(job), 'document');
   return (
-    <FormDialog title="Allow the deletions?" onClose={onClose} submit={`Delete ${count}`} onSubmit={allow} isDanger>
-      <p>
-        S3 does not show the objects of {count} of <Text>{job.bucket}</Text>. Check that the bucket is as it should be. A new job deletes as
-        many, and no more.
-      </p>
-    </FormDialog>
+    <div class="actions">
+      <AskedAct
+        text="Allow the deletions…"
+        look="danger"
+        title="Allow the deletions?"
+        submit={`Delete ${count}`}
+        act={() => decide('allowed').then(({ id }) => go(hrefOf('job', { id })))}
+      >
+        <p>
+          S3 does not show the objects of {count} of <Text>{job.bucket}</Text>. Check that the bucket is as it should be. A new job deletes
+          as many, and no more.
+        </p>
+      </AskedAct>
+      <Act look="outline" act={decline}>
+        Keep the documents
+      </Act>
+    </div>
   );
 }
 

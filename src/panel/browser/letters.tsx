@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import type { DeadLetter } from '../../api/dead-letters.ts';
 import { call } from './api.ts';
 import { Lines } from './findings.tsx';
-import { Field, FormDialog } from './form.tsx';
+import { AskedAct, Field, FormDialog, Opener } from './form.tsx';
 import { useLoaded } from './load.ts';
 import { announce, CopyButton, Details, Shown, Size, Text, Time } from './parts.tsx';
 import { countText, numberText } from './words.ts';
@@ -11,19 +11,8 @@ import { countText, numberText } from './words.ts';
 /** SQS shows a letter to one reader at a time, so the page reads once, and again on request. */
 const LETTERS_MAX = 200;
 
-interface Asked {
-  readonly act: 'replay' | 'discard';
-  readonly ids: readonly string[];
-}
-
 export function LettersPage() {
   const loaded = useLoaded('letters', (signal) => call('GET /v1/dead-letters', { query: { limit: LETTERS_MAX } }, signal));
-  const [asked, setAsked] = useState<Asked>();
-  function done(text: string): void {
-    announce(text);
-    setAsked(undefined);
-    loaded.reload();
-  }
   return (
     <>
       <div class="heading">
@@ -39,43 +28,47 @@ export function LettersPage() {
             <p class="empty">No dead letter.</p>
           ) : (
             <>
-              {items.length > 1 && <Acts ids={items.map(({ id }) => id)} onAsked={setAsked} />}
+              {items.length > 1 && <Acts ids={items.map(({ id }) => id)} onDone={loaded.reload} />}
               <ul class="letters" aria-label="Dead letters">
                 {items.map((letter) => (
-                  <Letter key={letter.id} of={letter} onAsked={setAsked} />
+                  <Letter key={letter.id} of={letter} onDone={loaded.reload} />
                 ))}
               </ul>
             </>
           )
         }
       </Shown>
-      {asked !== undefined && <LettersDialog asked={asked} onDone={done} onClose={() => setAsked(undefined)} />}
     </>
   );
 }
 
 interface ActsProps {
   readonly ids: readonly string[];
-  readonly onAsked: (asked: Asked) => void;
+  readonly onDone: () => void;
 }
 
 /** What can be done with one letter, or with all that are shown. */
-function Acts({ ids, onAsked }: ActsProps) {
+function Acts({ ids, onDone }: ActsProps) {
+  async function replay(): Promise<void> {
+    const { replayed, remaining } = await call('POST /v1/dead-letters/replay', { body: { ids } });
+    announce(`Sent back to the bucket queue: ${countText(replayed, 'letter')}.${remainingText(remaining)}`);
+    onDone();
+  }
   const which = ids.length === 1 ? '' : ` all ${numberText(ids.length)}`;
   return (
     <div class="actions">
-      <button type="button" class="outline small" onClick={() => onAsked({ act: 'replay', ids })}>
-        Replay{which}…
-      </button>
-      <button type="button" class="danger outline small" onClick={() => onAsked({ act: 'discard', ids })}>
-        Discard{which}…
-      </button>
+      <AskedAct text={`Replay${which}…`} look="outline small" title="Replay?" submit={`Replay ${numberText(ids.length)}`} act={replay}>
+        <p>Tally sends {countText(ids.length, 'letter')} to the bucket queue again, with the original body.</p>
+      </AskedAct>
+      <Opener text={`Discard${which}…`} look="danger outline small">
+        {(close) => <DiscardDialog ids={ids} onDone={onDone} onClose={close} />}
+      </Opener>
     </div>
   );
 }
 
 /** The reason first. The body is read when it is unfolded. */
-function Letter({ of: letter, onAsked }: { readonly of: DeadLetter } & Pick<ActsProps, 'onAsked'>) {
+function Letter({ of: letter, onDone }: { readonly of: DeadLetter } & Pick<ActsProps, 'onDone'>) {
   const [isOpen, setOpen] = useState(false);
   const { id, reason, fault = 'moved by SQS', sent_at: sent, size_bytes: bytes } = letter;
   return (
@@ -92,7 +85,7 @@ function Letter({ of: letter, onAsked }: { readonly of: DeadLetter } & Pick<Acts
           {isOpen && <Body id={id} />}
         </details>
       </div>
-      <Acts ids={[id]} onAsked={onAsked} />
+      <Acts ids={[id]} onDone={onDone} />
     </li>
   );
 }
@@ -125,40 +118,26 @@ function remainingText(remaining: number): string {
   return remaining === 0 ? '' : ` About ${numberText(remaining)} remain.`;
 }
 
-interface DialogProps {
-  readonly asked: Asked;
-  readonly onDone: (text: string) => void;
-  readonly onClose: () => void;
-}
-
 /** What is discarded is gone, so the person types how many letters that are. */
-function LettersDialog({ asked: { act, ids }, onDone, onClose }: DialogProps) {
+function DiscardDialog({ ids, onDone, onClose }: ActsProps & { readonly onClose: () => void }) {
   const [typed, setTyped] = useState('');
-  const isDiscard = act === 'discard';
-  const letters = countText(ids.length, 'letter');
-  async function replay(): Promise<void> {
-    const { replayed, remaining } = await call('POST /v1/dead-letters/replay', { body: { ids } });
-    onDone(`Sent back to the bucket queue: ${countText(replayed, 'letter')}.${remainingText(remaining)}`);
-  }
   async function discard(): Promise<void> {
     const { discarded, remaining } = await call('POST /v1/dead-letters/discard', { body: { ids } });
-    onDone(`Deleted: ${countText(discarded, 'letter')}.${remainingText(remaining)}`);
+    announce(`Deleted: ${countText(discarded, 'letter')}.${remainingText(remaining)}`);
+    onClose();
+    onDone();
   }
   return (
     <FormDialog
-      title={isDiscard ? 'Discard for good?' : 'Replay?'}
+      title="Discard for good?"
       onClose={onClose}
-      submit={`${isDiscard ? 'Discard' : 'Replay'} ${numberText(ids.length)}`}
-      onSubmit={isDiscard ? discard : replay}
-      isDanger={isDiscard}
-      isDisabled={isDiscard && typed !== String(ids.length)}
+      submit={`Discard ${numberText(ids.length)}`}
+      onSubmit={discard}
+      isDanger
+      isDisabled={typed !== String(ids.length)}
     >
-      <p>
-        {isDiscard
-          ? `Tally deletes ${letters} for good. Nobody can read them afterwards.`
-          : `Tally sends ${letters} to the bucket queue again, with the original body.`}
-      </p>
-      {isDiscard && <Field label="Type the number of letters" value={typed} onChange={setTyped} />}
+      <p>Tally deletes {countText(ids.length, 'letter')} for good. Nobody can read them afterwards.</p>
+      <Field label="Type the number of letters" value={typed} onChange={setTyped} />
     </FormDialog>
   );
 }

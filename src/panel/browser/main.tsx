@@ -3,12 +3,9 @@ import { render } from 'preact';
 import { loadPage } from './pages.tsx';
 import { place } from './place.ts';
 import { Shell } from './shell.tsx';
-import { showTheme } from './theme.ts';
 
 // while the registry says who the person is; a failure is shown in the place of the page
 loadPage(place.read().page).catch(() => undefined);
-
-showTheme();
 
 const root = document.querySelector('#panel');
 if (root !== null) render(<Shell />, root);

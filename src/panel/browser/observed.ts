@@ -31,24 +31,3 @@ export function useObserved<Value>(value: Observed<Value>): Value {
   useEffect(() => value.watch(() => draw({})), [value]);
   return value.read();
 }
-
-/** A choice that this browser remembers. Where nothing can be stored it lasts as long as the page. */
-export function remembered<Choice extends string>(name: string, choices: readonly [Choice, ...Choice[]]): Observed<Choice> {
-  const stored = choices.find((choice) => choice === storage()?.getItem(name));
-  const value = observed<Choice>(stored ?? choices[0]);
-  return {
-    ...value,
-    set(choice) {
-      storage()?.setItem(name, choice);
-      value.set(choice);
-    },
-  };
-}
-
-function storage(): Storage | undefined {
-  try {
-    return localStorage;
-  } catch {
-    return undefined;
-  }
-}

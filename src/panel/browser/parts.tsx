@@ -7,7 +7,7 @@ import type { Problem } from './api.ts';
 import type { Loaded, Pages } from './load.ts';
 import { observed, useObserved } from './observed.ts';
 import { go, hrefOf, type Choices, type PageName } from './place.ts';
-import { agoText, type Copied, durationText, keyParts, numberText, sizeText, timeText, visibleText, zone } from './words.ts';
+import { agoText, type Copied, durationText, keyParts, numberText, sizeText, timeText, visibleText } from './words.ts';
 
 /**
  * A text from outside: as text, with its invisible characters shown. It runs from left to right on every page, as identifiers do,
@@ -120,10 +120,9 @@ export function Tabs({ label, of }: TabsProps) {
 
 /** How long ago a time was; a tooltip shows the time with its zone. */
 export function Time({ at }: { readonly at: string | null | undefined }) {
-  const inZone = useObserved(zone);
   if (at === undefined || at === null) return <span class="quiet">never</span>;
   return (
-    <time dateTime={at} title={timeText(at, inZone)}>
+    <time dateTime={at} title={timeText(at)}>
       {agoText(at, Date.now())}
     </time>
   );

@@ -104,10 +104,4 @@ export function go(href: string, isSamePage = false): void {
   if (!isSamePage) scrollTo(0, 0);
 }
 
-/** Puts another address in the place of this one. */
-export function replacePlace(href: string): void {
-  history.replaceState(null, '', href);
-  place.set(read(false));
-}
-
 addEventListener('scroll', () => remember(), { passive: true });

@@ -26,11 +26,6 @@ export function clauseOf(name: string, value: string, operator = ':'): string {
   return `${name}${operator}${special.test(value) ? `"${value.replaceAll(/["\\]/g, String.raw`\$&`)}"` : value}`;
 }
 
-/** The text without what stands at a position. */
-export function withoutPart(text: string, position: number, length: number): string {
-  return withClauses(text.slice(0, position), text.slice(position + length));
-}
-
 /** The text with further clauses. */
 export function withClauses(text: string, ...clauses: readonly string[]): string {
   return [text, ...clauses]

@@ -1,18 +1,16 @@
-/** Where a person can go: the rail at the left, which a telephone opens over the page, and the menu of the person. */
+/** Where a person can go: the rail at the left, which a telephone opens over the page. */
 import type { VNode } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import type { ApiKey } from '../../api/api-keys.ts';
 import { useBuckets } from './all-buckets.ts';
-import { call, problemFrom, sessionEnded } from './api.ts';
+import { call, sessionEnded } from './api.ts';
+import { Act } from './form.tsx';
 import { forget, useLoaded } from './load.ts';
-import { Menu } from './menu.tsx';
 import { useObserved } from './observed.ts';
-import { announce, Link, Text } from './parts.tsx';
+import { Link, Text } from './parts.tsx';
 import { factsOf, pages, place, type PageName } from './place.ts';
 import { may, session } from './session.ts';
-import { shortcuts } from './shortcuts.ts';
-import { theme, themes } from './theme.ts';
-import { numberText, zone } from './words.ts';
+import { numberText } from './words.ts';
 
 const RAIL = 'rail';
 
@@ -38,7 +36,7 @@ export function TopBar() {
   );
 }
 
-export function Rail({ page, onHelp }: { readonly page: PageName; readonly onHelp: () => void }) {
+export function Rail({ page }: { readonly page: PageName }) {
   const rail = useRef<HTMLElement>(null);
   const here = useObserved(place);
   useEffect(() => {
@@ -59,7 +57,7 @@ export function Rail({ page, onHelp }: { readonly page: PageName; readonly onHel
           ))}
         </ul>
       </nav>
-      <PersonMenu onHelp={onHelp} />
+      <Person />
     </aside>
   );
 }
@@ -104,53 +102,32 @@ function Badge({ count = 0, of, look }: { readonly count: number | undefined; re
   );
 }
 
-/** What belongs to the person and this browser. */
-function PersonMenu({ onHelp }: { readonly onHelp: () => void }) {
-  const inZone = useObserved(zone);
-  const keys = useObserved(shortcuts);
-  const look = useObserved(theme);
+/** Who the person is; and the keys for those who use the page all day. */
+function Person() {
   const known = session.read();
   async function logOut(): Promise<void> {
-    try {
-      await call('POST /login/logout', {});
-      session.set(undefined);
-      forget();
-      sessionEnded.set(true);
-    } catch (error) {
-      announce(problemFrom(error).message);
-    }
+    await call('POST /login/logout', {});
+    session.set(undefined);
+    forget();
+    sessionEnded.set(true);
   }
   if (known === undefined) return null;
-  const who = known.kind === 'local' ? 'This machine' : known.user.email;
   return (
-    <Menu
-      look="plain outline person"
-      shown={
-        <>
-          <Text>{who}</Text>
-          <small>
-            {known.user.email_verified === false && '(not verified) '}({known.role})
-          </small>
-        </>
-      }
-    >
-      <button type="button" onClick={() => zone.set(inZone === 'utc' ? 'local' : 'utc')}>
-        Times: {inZone === 'utc' ? 'UTC' : 'local'}
-      </button>
-      <button type="button" onClick={() => theme.set(themes[(themes.indexOf(look) + 1) % themes.length] ?? 'system')}>
-        Theme: {look}
-      </button>
-      <button type="button" aria-pressed={keys === 'on'} onClick={() => shortcuts.set(keys === 'on' ? 'off' : 'on')}>
-        Shortcuts: {keys}
-      </button>
-      <button type="button" onClick={onHelp}>
-        Help
-      </button>
+    <div class="foot">
+      <span class="person">
+        <Text>{known.kind === 'local' ? 'This machine' : known.user.email}</Text>{' '}
+        <small class="quiet">
+          {known.user.email_verified === false && '(not verified) '}({known.role})
+        </small>
+      </span>
       {known.kind === 'session' && (
-        <button type="button" onClick={() => void logOut()}>
+        <Act look="outline small" act={logOut}>
           Log out
-        </button>
+        </Act>
       )}
-    </Menu>
+      <small class="quiet">
+        <kbd>/</kbd> search, <kbd>j</kbd> <kbd>k</kbd> rows
+      </small>
+    </div>
   );
 }

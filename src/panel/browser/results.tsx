@@ -5,17 +5,12 @@ import type { SortField } from '../../domain/search/conditions.ts';
 import { useBuckets } from './all-buckets.ts';
 import { call, type AnswerTo } from './api.ts';
 import { usePages, type Pages } from './load.ts';
-import { Menu } from './menu.tsx';
-import { Busy, copy, Failure, Key, Link, More, Size, Text, Time } from './parts.tsx';
-import { asksForDeleted, clauseOf, onlyValueIn, withClauses } from './query-text.ts';
-import { Chips } from './search-box.tsx';
-import { choicesOf, commandOf, curlOf, requestOf, type Search } from './search-place.ts';
-import { session } from './session.ts';
+import { Busy, CopyButton, Failure, Key, Link, More, Size, Text, Time } from './parts.tsx';
+import { asksForDeleted, onlyValueIn } from './query-text.ts';
+import { choicesOf, commandOf, requestOf, type Search } from './search-place.ts';
 import { countText, numberText, visibleText } from './words.ts';
 
 const PAGE = 200;
-/** Nobody reads more rows: what is beyond is found by a narrower search, or from a key on. */
-const ROWS_MAX = 2_000;
 
 type Answer = AnswerTo<'GET /v1/objects'>;
 export type Found = Pages<StoredObject, Answer>;
@@ -65,36 +60,21 @@ function Rows({ search, found: { items = [], first, isLoading, more } }: Results
   return (
     <>
       {table}
-      {more !== undefined && (items.length < ROWS_MAX ? <More more={more} /> : <Beyond search={search} last={items.at(-1)} />)}
+      {more !== undefined && <More more={more} />}
     </>
   );
 }
 
-/** One line: what was understood, how much was found, how far it can be relied on, and what can be done with all of it. */
-function Summary({
-  search,
-  first: { as_of: of = [], total, understood = [], items },
-}: {
-  readonly search: Search;
-  readonly first: Answer;
-}) {
-  const isLocal = session.read()?.kind === 'local';
+/** One line: how much was found, how far it can be relied on, and what can be done with all of it. */
+function Summary({ search, first: { as_of: of = [], total, items } }: { readonly search: Search; readonly first: Answer }) {
   return (
     <div class="summary">
-      <Chips search={search} understood={understood} />
       {total !== undefined && total.value > 0 && (
         <strong role="status">{total.exact ? countText(total.value, 'object') : `more than ${numberText(total.value)} objects`}</strong>
       )}
       <Agreement of={of} />
       {items.length > 0 && (
-        <Menu shown="Export">
-          <button type="button" onClick={() => void copy({ text: commandOf(search), isJson: false })}>
-            Copy the command that prints all as CSV
-          </button>
-          <button type="button" onClick={() => void copy({ text: curlOf(search, isLocal), isJson: false })}>
-            Copy as curl
-          </button>
-        </Menu>
+        <CopyButton copied={{ text: commandOf(search), isJson: false }}>Copy the command that prints all as CSV</CopyButton>
       )}
     </div>
   );
@@ -226,28 +206,6 @@ function SortHead({ search, field, look, children }: HeadProps) {
         {isSorted && <span aria-hidden="true"> {isUp ? '↑' : '↓'}</span>}
       </Link>
     </th>
-  );
-}
-
-/** After the last row of a list that is full. */
-function Beyond({ search, last }: { readonly search: Search; readonly last: StoredObject | undefined }) {
-  const canContinue = search.sort === 'key' && search.order === 'asc' && last !== undefined;
-  return (
-    <p class="quiet">
-      A list ends after {numberText(ROWS_MAX)} rows.{' '}
-      {canContinue && (
-        <Link
-          page="search"
-          choices={choicesOf({
-            ...search,
-            query: withClauses(search.query, clauseOf('key', last.key, '>=')),
-            open: undefined,
-          })}
-        >
-          Continue from the last key
-        </Link>
-      )}
-    </p>
   );
 }
 

@@ -2,33 +2,14 @@
 import { useId, useState } from 'preact/hooks';
 import { locationOf } from '../../domain/search/location.ts';
 import { parseQuery } from '../../domain/search/parse.ts';
-import { isTimeZone } from '../../domain/search/zones.ts';
-import type { AnswerTo } from './api.ts';
-import { Menu } from './menu.tsx';
-import { useObserved } from './observed.ts';
-import { Link, Text } from './parts.tsx';
+import { Text } from './parts.tsx';
 import { go, hrefOf, place } from './place.ts';
-import { clauseOf, withClauses, withoutPart } from './query-text.ts';
-import { choicesOf, searchHref, type Search } from './search-place.ts';
-import { sizeText, timeText, zone } from './words.ts';
+import { clauseOf, withClauses } from './query-text.ts';
+import { searchHref, type Search } from './search-place.ts';
 
 const HINT =
   'Words of the key, "exact parts", patterns such as *.tar.gz, and filters: ext:pdf size>1G modified<7d -word. Or paste an s3:// address, an ARN or a link to an object.';
 const PLACEHOLDER = 'Words, "exact parts", *.tar.gz, ext:pdf size>1G modified<7d, or an s3:// address';
-
-/** What can be written into the box; the guide has the rest. */
-const EXAMPLES: readonly (readonly [clause: string, text: string])[] = [
-  ['prefix:logs/2026/', 'keys that begin with this'],
-  ['ext:parquet,csv', 'one of these extensions'],
-  ['size>1G', 'larger than 1 GiB'],
-  ['modified<7d', 'modified within 7 days'],
-  ['modified>=2026-01-02', 'modified since a day'],
-  ['"exact part"', 'this text anywhere in the key'],
-  ['img_????.jpg', 'a pattern'],
-  ['-word', 'without this word'],
-  ['class:GLACIER', 'a storage class'],
-  ['tag:team=ml', 'a tag, of buckets that are enriched with tags'],
-];
 
 interface Mistake {
   readonly position: number;
@@ -36,8 +17,8 @@ interface Mistake {
 }
 
 /** What is wrong with the text of the box, if something is: the registry reads it in the same way. */
-export function mistakeIn({ query, tz }: Search): Mistake | undefined {
-  const parsed = parseQuery(query, { nowMs: Date.now(), timeZone: isTimeZone(tz) ? tz : 'UTC' });
+export function mistakeIn({ query }: Search): Mistake | undefined {
+  const parsed = parseQuery(query, { nowMs: Date.now(), timeZone: 'UTC' });
   return 'message' in parsed ? parsed : undefined;
 }
 
@@ -96,21 +77,6 @@ export function SearchBox({ search, mistake, onAgain }: BoxProps) {
           {HINT}
         </small>
         <button type="submit">Search</button>
-        <Menu shown="Filters" look="outline">
-          {EXAMPLES.map(([clause, text]) => (
-            <button
-              key={clause}
-              type="button"
-              onClick={() => {
-                setTyped(withClauses(typed, clause));
-                document.querySelector<HTMLElement>('#search-box')?.focus();
-              }}
-            >
-              <code>{clause}</code>
-              {text}
-            </button>
-          ))}
-        </Menu>
       </form>
       {mistake !== undefined && <MistakeShown id={`${id}-mistake`} query={search.query} mistake={mistake} />}
     </>
@@ -142,53 +108,4 @@ function MistakeShown({ id, query, mistake: { position, message } }: MistakeProp
       </p>
     </div>
   );
-}
-
-type Clause = NonNullable<AnswerTo<'GET /v1/objects'>['understood']>[number];
-
-/** The clauses as they were understood. Each can be removed. */
-export function Chips({ search, understood }: { readonly search: Search; readonly understood: readonly Clause[] }) {
-  const inZone = useObserved(zone);
-  if (understood.length === 0) return null;
-  return (
-    <ul class="chips" aria-label="The search as it was understood">
-      {understood.map((clause) => {
-        const query = withoutPart(search.query, clause.position, clause.text.length);
-        return (
-          <li key={clause.position}>
-            <span>
-              <Text>{chipText(clause, inZone)}</Text>
-            </span>
-            <Link page="search" choices={choicesOf({ ...search, query, open: undefined })}>
-              <span aria-hidden="true">✕</span>
-              <span class="unseen">
-                Remove <Text>{clause.text}</Text>
-              </span>
-            </Link>
-          </li>
-        );
-      })}
-    </ul>
-  );
-}
-
-/** Fields in words. */
-const fieldWords: Readonly<Record<string, string>> = {
-  words: 'word',
-  match: 'pattern',
-  ext: 'extension',
-  type: 'content type',
-  class: 'storage class',
-  meta: 'metadata',
-};
-
-function chipText({ field, negated, operator, values }: Clause, inZone: 'utc' | 'local'): string {
-  const shown = values.map((value) => valueText(field, value, inZone));
-  const value = field === 'object' ? shown.join('/') : shown.join(' or ');
-  return `${negated ? 'not ' : ''}${fieldWords[field] ?? field}${operator === undefined ? ':' : ` ${operator}`} ${value}`;
-}
-
-function valueText(field: string, value: string, inZone: 'utc' | 'local'): string {
-  if (field === 'size') return sizeText(Number(value));
-  return field === 'modified' || field === 'deleted' ? timeText(value, inZone) : value;
 }

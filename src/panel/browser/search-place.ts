@@ -1,10 +1,9 @@
-/** What a search is: all of it is in the address, and from there become the request, the command and the line for curl. */
+/** What a search is: all of it is in the address, and from there become the request and the command. */
 import { shellWord } from '../../domain/commands.ts';
 import type { SortField, SortOrder } from '../../domain/search/conditions.ts';
-import { addressOf, type RequestTo } from './api.ts';
+import type { RequestTo } from './api.ts';
 import { hrefOf, type Choices } from './place.ts';
 import { asksForDeleted, clauseOf } from './query-text.ts';
-import { zoneName } from './words.ts';
 
 const sorts = ['key', 'size', 'last_modified', 'deleted_at'] as const satisfies readonly SortField[];
 
@@ -13,8 +12,6 @@ export interface Search {
   readonly query: string;
   readonly sort: SortField;
   readonly order: SortOrder;
-  /** The zone of the dates in the query; empty: UTC. It is a part of the address, so that a link finds the same everywhere. */
-  readonly tz: string;
   /** The object that is shown beside the results. */
   readonly open?: OpenObject | undefined;
 }
@@ -27,21 +24,20 @@ export interface OpenObject {
 type ObjectsQuery = NonNullable<RequestTo<'GET /v1/objects'>['query']>;
 
 /** The search that an address asks for. Links to what is in one bucket name it apart. */
-export function searchOf({ query, bucket = '', sort, order, tz = '', in: inBucket, key }: Choices): Search {
+export function searchOf({ query, bucket = '', sort, order, in: inBucket, key }: Choices): Search {
   return {
     ...(inBucket !== undefined && key !== undefined && { open: { bucket: inBucket, key } }),
     query: query ?? (bucket === '' ? '' : clauseOf('bucket', bucket)),
     sort: sorts.find((each) => each === sort) ?? 'key',
     order: order === 'desc' ? 'desc' : 'asc',
-    tz,
   };
 }
 
 /** The choices of an address for this search; what is usual is left out. */
 export function choicesOf(search: Search): Choices {
-  const { query, tz, open } = search;
+  const { query, open } = search;
   const { sort, order } = sortable(search);
-  const chosen = { query, sort: sort === 'key' ? '' : sort, order: order === 'asc' ? '' : order, tz, in: open?.bucket, key: open?.key };
+  const chosen = { query, sort: sort === 'key' ? '' : sort, order: order === 'asc' ? '' : order, in: open?.bucket, key: open?.key };
   return Object.fromEntries(Object.entries(chosen).flatMap(([name, value = '']) => (value === '' ? [] : [[name, value]])));
 }
 
@@ -51,18 +47,17 @@ function sortable({ query, sort, order }: Search): Pick<Search, 'sort' | 'order'
   return isPossible ? { sort, order } : { sort: 'key', order: 'asc' };
 }
 
-/** The address of another search, with dates in the zone in which times are shown. */
+/** The address of a search. */
 export function searchHref(search: Search): string {
-  return hrefOf('search', choicesOf({ ...search, tz: zoneName() }));
+  return hrefOf('search', choicesOf(search));
 }
 
 /** The filters of a request, without what belongs to its pages. */
 export function requestOf(search: Search): ObjectsQuery {
-  const { query, tz } = search;
+  const { query } = search;
   const { sort, order } = sortable(search);
   return {
     ...(query !== '' && { query }),
-    ...(tz !== '' && { tz }),
     ...(sort !== 'key' && { sort }),
     ...(order !== 'asc' && { order }),
   };
@@ -72,10 +67,4 @@ export function requestOf(search: Search): ObjectsQuery {
 export function commandOf(search: Search): string {
   const options = Object.entries(requestOf(search)).map(([name, value]) => `--${name} ${shellWord(String(value))}`);
   return ['tally', 'search', ...options, '--csv'].join(' ');
-}
-
-/** The same search by curl. Where people log in, the line takes an API key from the environment. */
-export function curlOf(search: Search, isLocal: boolean): string {
-  const address = shellWord(addressOf('GET /v1/objects', { query: requestOf(search) }).href);
-  return isLocal ? `curl ${address}` : `curl -H "Authorization: Bearer $TALLY_API_KEY" ${address}`;
 }

@@ -4,22 +4,19 @@ import { call, type AnswerTo } from './api.ts';
 import { groupNames, groupText } from './group-name.ts';
 import { useLoaded } from './load.ts';
 import { ObjectView } from './object.tsx';
-import { useObserved } from './observed.ts';
 import { Link, Tabs, Text } from './parts.tsx';
-import { go, hrefOf, replacePlace, type Choices } from './place.ts';
+import { go, hrefOf, type Choices } from './place.ts';
 import { asksForDeleted, forDeleted, forLive, withClauses } from './query-text.ts';
 import { Results, useObjects } from './results.tsx';
 import { mistakeIn, SearchBox } from './search-box.tsx';
-import { choicesOf, requestOf, searchHref, searchOf, type OpenObject, type Search } from './search-place.ts';
-import { zone, zoneName } from './words.ts';
+import { choicesOf, searchOf, type OpenObject, type Search } from './search-place.ts';
 
 export function SearchPage({ choices }: { readonly choices: Choices }) {
   const search = searchOf(choices);
   const mistake = mistakeIn(search);
   const found = useObjects(search, mistake === undefined);
-  useZone(search);
   const isDeleted = asksForDeleted(search.query);
-  const live: Search = { ...search, query: forLive(search.query), tz: zoneName(), open: undefined };
+  const live: Search = { ...search, query: forLive(search.query), open: undefined };
   return (
     <>
       <h1 class="unseen">Search</h1>
@@ -40,16 +37,6 @@ export function SearchPage({ choices }: { readonly choices: Choices }) {
       </div>
     </>
   );
-}
-
-/** The switch of the zone rules the dates of the search that is shown as well. */
-function useZone(search: Search): void {
-  const inZone = useObserved(zone);
-  const before = useRef(inZone);
-  useEffect(() => {
-    if (before.current !== inZone && search.tz !== zoneName()) replacePlace(searchHref(search));
-    before.current = inZone;
-  }, [inZone]);
 }
 
 /** One object beside the results. Its address is that of the search with the object, so that it is a link too. */
@@ -105,8 +92,7 @@ interface FacetsProps {
 
 /** The results in groups, at their left: each adds the filter that narrows the search to it. */
 function Facets({ search, isWanted }: FacetsProps) {
-  const { query, tz } = requestOf(search);
-  const request = { ...(query !== undefined && { query }), ...(tz !== undefined && { tz }), by: [...kinds], limit: GROUPS_MAX };
+  const request = { ...(search.query !== '' && { query: search.query }), by: [...kinds], limit: GROUPS_MAX };
   const { value, problem } = useLoaded(`facets ${JSON.stringify(request)}`, (signal) => call('GET /v1/usage', { query: request }, signal), {
     isWanted,
   });

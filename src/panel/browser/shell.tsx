@@ -2,7 +2,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { printable } from '../../domain/printable.ts';
 import type { SessionAnswer } from '../../api/login.ts';
-import { addressOf, call, isAway, problemFrom, returned, sessionEnded, type Problem } from './api.ts';
+import { call, isAway, problemFrom, returned, sessionEnded, type Problem } from './api.ts';
 import { useLoaded, visible } from './load.ts';
 import { useObserved } from './observed.ts';
 import { Guarded, loadPage, Page } from './pages.tsx';
@@ -10,7 +10,7 @@ import { Announcements, Busy, Dialog, Failure, Text } from './parts.tsx';
 import { go, hrefOf, leftAs, pages, place, type Place } from './place.ts';
 import { Rail, TopBar } from './rail.tsx';
 import { loginAddress, may, session } from './session.ts';
-import { listen, shortcutTexts } from './shortcuts.ts';
+import { listen } from './shortcuts.ts';
 
 /** While the registry does not answer, it gets a request this often. */
 const RETRY_MS = 3_000;
@@ -113,15 +113,7 @@ function usePlace(): Place {
 
 function Frame() {
   const here = usePlace();
-  const [isHelp, setHelp] = useState(false);
-  useEffect(
-    () =>
-      listen({
-        toHelp: () => setHelp(true),
-        toSearch: () => void toSearch(),
-      }),
-    [],
-  );
+  useEffect(() => listen(() => void toSearch()), []);
   useEffect(() => {
     document.title = `${titleOf(here)} · Tally`;
     // what was loaded before is drawn already
@@ -134,7 +126,7 @@ function Frame() {
       <a class="skip" href="#content">
         Skip to the content
       </a>
-      <Rail onHelp={() => setHelp(true)} page={here.page} />
+      <Rail page={here.page} />
       <div class="stage">
         <TopBar />
         <main id="content" tabIndex={-1}>
@@ -145,7 +137,6 @@ function Frame() {
         <Banners />
       </div>
       <Announcements />
-      {isHelp && <HelpDialog onClose={() => setHelp(false)} />}
     </div>
   );
 }
@@ -165,31 +156,6 @@ function titleOf({ page, choices }: Place): string {
   const about = choices['key'] ?? choices['bucket'] ?? choices['query'] ?? choices['q'] ?? choices['id'];
   const { title } = pages[page];
   return about === undefined ? title : `${printable(about, TITLE_LENGTH_MAX)} · ${title}`;
-}
-
-function HelpDialog({ onClose }: { readonly onClose: () => void }) {
-  return (
-    <Dialog title="Help" onClose={onClose}>
-      <dl>
-        {shortcutTexts.map(([pressed, text]) => (
-          <div key={pressed}>
-            <dt>
-              <kbd>{pressed}</kbd>
-            </dt>
-            <dd>{text}</dd>
-          </div>
-        ))}
-      </dl>
-      <p>
-        Whatever this page does, scripts can do by the <a href={addressOf('GET /openapi.json', {}).href}>same API</a>.
-      </p>
-      <div class="actions">
-        <button type="button" onClick={onClose}>
-          Close
-        </button>
-      </div>
-    </Dialog>
-  );
 }
 
 /** What is below every page when there is reason: how the registry answers, and what the person may read. */

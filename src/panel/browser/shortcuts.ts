@@ -1,14 +1,4 @@
-/** Keys for people who use the page all day. They do nothing while something is typed, and can be switched off. */
-import { remembered } from './observed.ts';
-
-export const shortcuts = remembered('tally-shortcuts', ['on', 'off']);
-
-export const shortcutTexts = [
-  ['/', 'go to the search box'],
-  ['j, k', 'next, previous row'],
-  ['Enter', 'open the row'],
-  ['?', 'show these keys'],
-] as const;
+/** Keys for people who use the page all day. They do nothing while something is typed. */
 
 function isTyping(target: EventTarget | null): boolean {
   if (document.querySelector('dialog[open]') !== null) return true;
@@ -22,16 +12,15 @@ function move(step: 1 | -1): void {
 }
 
 /** Listens until the returned function is called. */
-export function listen({ toSearch, toHelp }: { readonly toSearch: () => void; readonly toHelp: () => void }): () => void {
+export function listen(toSearch: () => void): () => void {
   const acts: ReadonlyMap<string, () => void> = new Map([
     ['/', toSearch],
-    ['?', toHelp],
     ['j', () => move(1)],
     ['k', () => move(-1)],
   ]);
   function press(event: KeyboardEvent): void {
     const act = acts.get(event.key);
-    if (act === undefined || shortcuts.read() === 'off' || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+    if (act === undefined || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
     event.preventDefault();
     act();
   }

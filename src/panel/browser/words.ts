@@ -1,16 +1,6 @@
 /** How sizes, times, durations and keys are written, and what is copied of an object. */
 import { shellWord } from '../../domain/commands.ts';
 import { printable } from '../../domain/printable.ts';
-import { remembered } from './observed.ts';
-
-/** In which zone all times are shown. */
-export const zone = remembered('tally-zone', ['utc', 'local']);
-
-/** The zone in which times are shown, as the registry takes it for dates; empty: UTC. */
-export function zoneName(): string {
-  const name = zone.read() === 'utc' ? 'UTC' : new Intl.DateTimeFormat().resolvedOptions().timeZone;
-  return name === 'UTC' ? '' : name;
-}
 
 const UNITS = ['byte', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'] as const;
 
@@ -45,17 +35,9 @@ export function countText(count: number, name: string): string {
   return `${numberText(count)} ${name}${count === 1 ? '' : 's'}`;
 }
 
-const two = (value: number): string => String(value).padStart(2, '0');
-
 /** A time with its zone: 2026-11-21 08:00:00 UTC. */
-export function timeText(iso: string, inZone: 'utc' | 'local'): string {
-  const at = new Date(iso);
-  if (inZone === 'utc') return `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`;
-  const offset = -at.getTimezoneOffset();
-  const sign = offset < 0 ? '-' : '+';
-  const day = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
-  const time = `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
-  return `${day} ${time} UTC${sign}${two(Math.floor(Math.abs(offset) / 60))}:${two(Math.abs(offset) % 60)}`;
+export function timeText(iso: string): string {
+  return `${new Date(iso).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
 }
 
 const STEPS = [

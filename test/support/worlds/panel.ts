@@ -78,8 +78,3 @@ export function railOf(page: Page): Promise<readonly string[]> {
 export async function follow(page: Page, name: string): Promise<void> {
   await page.locator(`.rail a[href="?page=${name}"]`).click();
 }
-
-/** Opens the menu of the person. */
-export async function openMenu(page: Page): Promise<void> {
-  await page.locator('.rail .person').click();
-}
