@@ -7,14 +7,12 @@ import packageJson from '../package.json' with { type: 'json' };
 import { readTextFile } from './adapters/text-file.ts';
 import { processActor } from './adapters/process-actor.ts';
 import { systemClock } from './adapters/system-clock.ts';
-import { browserOf } from './client/browser.ts';
 import type { Client, Registry } from './client/client.ts';
 import type { CliDependencies } from './cli/cli.ts';
-import { SettingsError } from './cli/errors.ts';
-import { exitCodes } from './cli/exit-codes.ts';
+import { SettingsError, exitCodes } from './cli/errors.ts';
 import { runCli } from './cli/run-cli.ts';
-import type { Settings } from './settings/settings.ts';
-import { localRegistry } from './settings/socket.ts';
+import { type Settings, localRegistry } from './settings/settings.ts';
+import { browserOf } from './client/login.ts';
 
 let isServing = false;
 
@@ -34,7 +32,7 @@ const serve: CliDependencies['serve'] = async (settings, environment) => {
   // what is stored here names objects that not everyone on this machine may know: only the owner reads it, whatever the umask
   process.umask(process.umask() | PRIVATE_UMASK);
   const { createApp } = await import('./app/serve.ts');
-  const { StartError } = await import('./app/start-error.ts');
+  const { StartError } = await import('./app/listening.ts');
   const { exitOnUncaught, runUntilStopped } = await import('./app/lifecycle.ts');
   setFlagsFromString(HEAP_GROWTH);
   exitOnUncaught({ exitNow, write: (line) => void process.stderr.write(line) });
@@ -67,7 +65,7 @@ async function confirm(question: string): Promise<boolean> {
 
 async function openClient(): Promise<Client> {
   const { createClient } = await import('./client/client.ts');
-  const { clientFolder } = await import('./client/private-files.ts');
+  const { clientFolder } = await import('./client/store.ts');
   const { isAnswered } = await import('./http/operator-socket.ts');
   return createClient({ folder: clientFolder(process.env, homeFolder()), isAnswered: (socket) => isAnswered(socket) });
 }

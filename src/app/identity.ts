@@ -1,16 +1,58 @@
-/** Identity of `tally serve`: the issuer, logins and sessions. Its parts are created and connected here. */
+/** How `tally serve` knows its callers: API keys, and with an issuer logins and sessions. Their parts are created and connected here. */
+import { hostname } from 'node:os';
 import { systemClock } from '../adapters/system-clock.ts';
+import type { ExpiryRule } from '../domain/identity/api-key.ts';
+import {
+  type StoresWindows,
+  createFailedAttempts,
+  type FailedAttempts,
+  createKeyUses,
+  type KeyUses,
+} from '../pipeline/identity/audit-windows.ts';
+import { createAuthenticateKey, type AuthenticateKey, createAbuseLimits } from '../pipeline/identity/authenticate-key.ts';
+import { createLiveKeys, type LiveKeys } from '../pipeline/identity/live-keys.ts';
+import { createUsers, type Users, createSignIns } from '../pipeline/identity/users.ts';
+import type { Store } from '../pipeline/ports/store.ts';
+import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import { loginRulesOf } from '../settings/identity.ts';
-import type { ProxyVariables } from '../settings/proxy.ts';
 import type { Settings } from '../settings/settings.ts';
+import type { ProxyVariables } from '../settings/proxy.ts';
 import type { LoginParts } from '../http/login-routes.ts';
 import { createAuditUser } from '../pipeline/identity/audited.ts';
 import { createLogins } from '../pipeline/identity/logins.ts';
 import { createSessions } from '../pipeline/identity/sessions.ts';
-import { createSignIns } from '../pipeline/identity/users.ts';
-import type { Store } from '../pipeline/ports/store.ts';
-import type { Telemetry } from '../pipeline/ports/telemetry.ts';
-import type { KeyParts } from './api-keys.ts';
+
+export interface KeyParts extends StoresWindows {
+  readonly rule: ExpiryRule;
+  /** Shared by everything that checks credentials. */
+  readonly attempts: Pick<FailedAttempts, 'failed' | 'loginFailed'>;
+  readonly keyUses: Pick<KeyUses, 'used'>;
+  /** What this process knows of keys in use; the operations that change keys and users say so. */
+  readonly liveKeys: Pick<LiveKeys, 'forget' | 'forgetAll'>;
+  readonly users: Users;
+  readonly authenticateKey: AuthenticateKey;
+}
+
+/** Creates the parts. */
+export function createKeyParts({ state, audit }: Pick<Store, 'state' | 'audit'>, settings: Settings, telemetry: Telemetry): KeyParts {
+  const clock = systemClock;
+  const users = createUsers({ state, rules: loginRulesOf(settings) });
+  const liveKeys = createLiveKeys({ state, users, clock });
+  const rule = { ownerLoginDays: settings.TALLY_KEYS_OWNER_LOGIN_DAYS, claimsDays: settings.TALLY_KEYS_CLAIMS_DAYS };
+  const limits = createAbuseLimits({ clock });
+  const attempts = createFailedAttempts({ audit, clock, telemetry, host: hostname() });
+  const uses = createKeyUses({ audit, clock, telemetry });
+  return {
+    rule,
+    attempts,
+    keyUses: uses,
+    liveKeys,
+    users,
+    authenticateKey: createAuthenticateKey({ state, liveKeys, clock, telemetry, rule, limits, attempts }),
+    storeEnded: async () => void (await Promise.all([uses.storeEnded(), attempts.storeEnded()])),
+    flush: async (signal) => void (await Promise.all([uses.flush(signal), attempts.flush(signal)])),
+  };
+}
 
 interface IdentityParts {
   readonly settings: Settings;

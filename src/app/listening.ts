@@ -2,9 +2,7 @@
 import type { ControlPlane } from '../http/control-plane.ts';
 import { urlOf, type Address, type Listener } from '../http/server.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
-import type { Settings } from '../settings/settings.ts';
-import { ownSocket } from '../settings/socket.ts';
-import { StartError } from './start-error.ts';
+import { type Settings, ownSocket } from '../settings/settings.ts';
 
 /** The addresses on which the process listens, with the actual ports even if the settings leave them to the system. */
 export interface ServedAt {
@@ -48,4 +46,11 @@ export async function listenAtSocket(
 
 function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+export class StartError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'StartError';
+  }
 }

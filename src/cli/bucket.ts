@@ -3,7 +3,7 @@ import { defined, omit } from '../domain/defined.ts';
 import type { Command } from 'commander';
 import type { Context, OperationBody, Operations } from '../api/contract.ts';
 import { bucketFields } from '../api/bucket.ts';
-import { type AddedBucket } from '../api/buckets.ts';
+import type { AddedBucket } from '../api/buckets.ts';
 import { unprovenText } from '../api/connections.ts';
 import { printable } from '../domain/printable.ts';
 import type { WishRequest } from '../domain/provisioning/planning/apply-command.ts';
@@ -12,13 +12,11 @@ import { countText } from '../domain/texts.ts';
 import { connectedNotApplied } from '../domain/provisioning/not-applied.ts';
 import { accountOption, enrichOption, parameter, printing, sourceOption, topicOption } from './arguments.ts';
 import type { Cli, JsonOption, CliDependencies } from './cli.ts';
-import { CommandError, linesOf, orUsage, problemOf } from './errors.ts';
+import { CommandError, linesOf, orUsage, problemOf, exitCodeOfFindings, exitCodes } from './errors.ts';
 import { planOf, sayPlan, showPlan } from './connections.ts';
-import { groupOf } from './from-rows.ts';
+import { groupOf, applied } from './from-rows.ts';
 import { answerText, tableText } from './output.ts';
 import PQueue from 'p-queue';
-import { exitCodeOfFindings, exitCodes } from './exit-codes.ts';
-import { applied } from './repeated.ts';
 
 /** `reindex` is false with --no-reindex. */
 interface AddOptions extends JsonOption, Omit<OperationBody<'addBucket'>, 'bucket'> {

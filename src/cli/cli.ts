@@ -1,19 +1,17 @@
 /** What every command receives: settings, the operations of the control plane, and the output streams. */
 import { awsEnvironment } from '../settings/aws.ts';
-import { textOfFile, type ReadFile } from '../settings/files.ts';
 import { parseProxy, type OuterEnvironment } from '../settings/proxy.ts';
-import { parseSettings, serveMistakes, type Settings } from '../settings/settings.ts';
+import { parseSettings, serveMistakes, type Settings, textOfFile, type ReadFile } from '../settings/settings.ts';
 import type { Context, Operations } from '../api/contract.ts';
-import type { OpenBrowser } from '../client/browser.ts';
 import type { Client, Registry } from '../client/client.ts';
 import type { Actor } from '../domain/identity/actor.ts';
 import type { Readable, Writable } from 'node:stream';
 import type { Setup } from '../pipeline/provision/setup.ts';
 import type { Clock } from '../pipeline/ports/clock.ts';
-import { CommandError, SettingsError } from './errors.ts';
-import { exitCodes } from './exit-codes.ts';
+import { CommandError, SettingsError, exitCodes } from './errors.ts';
 import { createCounting, createProgress, createSilentProgress, type Counting, type Progress } from './progress.ts';
 import { jsonText, linesText } from './output.ts';
+import type { OpenBrowser } from '../client/login.ts';
 
 /** A destination of text: a standard stream, or a list in tests. */
 export interface Output {

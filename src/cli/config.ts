@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
-import { clientSecrets } from '../settings/client.ts';
 import { secretSettings } from '../settings/identity.ts';
-import { settingsSchema, type Settings } from '../settings/settings.ts';
+import { settingsSchema, type Settings, clientSecrets } from '../settings/settings.ts';
 import { indexUrlText } from '../settings/urls.ts';
 import { withoutPasswords } from '../domain/passwords.ts';
 import { printable } from '../domain/printable.ts';

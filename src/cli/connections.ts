@@ -8,8 +8,8 @@ import { printable } from '../domain/printable.ts';
 import { RequestError } from '../domain/request-error.ts';
 import { printing } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
-import { exitCodeOfFindings, exitCodes } from './exit-codes.ts';
 import { fieldsText, linesText } from './output.ts';
+import { exitCodeOfFindings, exitCodes } from './errors.ts';
 
 /** Reads the plan of a wish. */
 export function planOf(control: Operations, context: Context, { bucket, wired_by_hand: byHand, ...wish }: WishRequest): Promise<PlanView> {

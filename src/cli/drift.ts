@@ -6,10 +6,10 @@ import { printable } from '../domain/printable.ts';
 import { EXAMPLES_MAX } from '../domain/reindex/counts.ts';
 import { printing } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
-import { exitCodes } from './exit-codes.ts';
 import { fieldsText, tableText } from './output.ts';
 import { ageOfText, countText } from '../domain/texts.ts';
 import { exitCodeOf, leftText, waitForJob } from './jobs.ts';
+import { exitCodes } from './errors.ts';
 
 interface DriftOptions extends JsonOption {
   readonly prefix?: string;

@@ -10,9 +10,8 @@ import type { Cli, JsonOption } from './cli.ts';
 import { printable } from '../domain/printable.ts';
 import { hasEnded, jobModes } from '../domain/reindex/job.ts';
 import { RequestError } from '../domain/request-error.ts';
-import { exitCodes } from './exit-codes.ts';
 import { fieldsText } from './output.ts';
-import { messageOf } from './errors.ts';
+import { messageOf, exitCodes } from './errors.ts';
 import type { Progress } from './progress.ts';
 
 interface ReindexOptions extends JsonOption, Partial<Omit<ReindexRequest, 'bucket'>> {

@@ -4,8 +4,7 @@ import { registryOf, registryOption } from './arguments.ts';
 import { addAddCommand, type NamesDependencies } from './bucket.ts';
 import { createCli, type Cli, type CliDependencies } from './cli.ts';
 import { addConfigCommand } from './config.ts';
-import { failureOf } from './errors.ts';
-import { exitCodes } from './exit-codes.ts';
+import { failureOf, exitCodes } from './errors.ts';
 import { addDoctorCommand } from './connections.ts';
 import { addExplainCommand } from './explain.ts';
 import { addRowCommands } from './from-rows.ts';
@@ -13,10 +12,9 @@ import { addIamPolicyCommand } from './iam-policy.ts';
 import { addDriftCommand } from './drift.ts';
 import { addReindexCommand } from './jobs.ts';
 import { addLoginCommands, type LoginDependencies } from './login.ts';
-import { addMcpCommand, type McpDependencies } from './mcp.ts';
 import { addSetupCommand } from './setup.ts';
 import { addSearchCommand, addUsageCommand } from './search.ts';
-import { addServeCommand } from './serve.ts';
+import { addServeCommand, addMcpCommand, type McpDependencies } from './serve.ts';
 
 /** The width of help texts. It fits most terminals, and is used for pipes too. */
 const HELP_COLUMNS = 80;

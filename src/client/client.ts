@@ -1,12 +1,14 @@
 /** The client of a registry, as the command line uses it: login, logout, who the caller is, and the credential of requests. */
 import { FaultError } from '../domain/fault.ts';
-import { registryOrigin } from './addresses.ts';
+import { registryOrigin, catalogAddress } from './addresses.ts';
 import { callerOf, loginMissing, type Caller, keyToken } from './caller.ts';
 import { ClientError } from './client-error.ts';
 import { logIn, type LoginPorts } from './login.ts';
-import { fetchConfig } from './platform.ts';
 import { send, endSession } from './send.ts';
 import { createStore, type Config, type StoredSession } from './store.ts';
+import { z } from 'zod';
+import { documentRows } from '../api/service.ts';
+import { printable } from '../domain/printable.ts';
 
 /** A registry, and the token that authenticates requests to it; without one they are anonymous. */
 export interface Registry {
@@ -115,4 +117,39 @@ export function createClient({ folder, isAnswered = async () => false }: ClientD
       return callerOf(answer, address);
     },
   };
+}
+
+/** The document is static: an answer that takes longer does not come. */
+const TIMEOUT_MS = 15_000;
+const VERSION_LENGTH_MAX = 100;
+
+/** An earlier version answers no version, or another kind of it. */
+const document = documentRows['GET /config.json'].answer.pick({ registryUrl: true }).extend({ version: z.unknown() });
+
+/** Reads which registry the catalog has, without a credential. Throws `platform.too-old` and `address.invalid`. */
+async function fetchConfig(catalogUrl: string, signal: AbortSignal): Promise<Config> {
+  const catalog = catalogAddress(catalogUrl);
+  const address = new URL(`${catalog}/config.json`);
+  const answer = await send(address, { method: 'GET', timeoutMs: TIMEOUT_MS }, signal);
+  const parsed = document.safeParse(answer.json);
+  if (!answer.ok || !parsed.success) {
+    throw new FaultError(
+      'registry.unknown-answer',
+      `${address.href} answered ${answer.status} without a registryUrl: check the address of the catalog`,
+    );
+  }
+  requireVersion(parsed.data.version, catalog);
+  return { catalog_url: catalog, registry_url: registryOrigin(parsed.data.registryUrl, `the registryUrl of ${address.href}`) };
+}
+
+/** Throws `platform.too-old` below version 1.67. Versions are compared as numbers: 1.100 is later than 1.67. */
+export function requireVersion(version: unknown, address: string): void {
+  if (typeof version !== 'string')
+    throw new ClientError('platform.too-old', `${address} does not report its version: version 1.67 or higher is needed`);
+  const shown = printable(version, VERSION_LENGTH_MAX);
+  const [, major, minor] = /^v?(\d{1,9})\.(\d{1,9})(?!\d)/.exec(version) ?? [];
+  if (major === undefined)
+    throw new ClientError('platform.too-old', `${address} reports the version ${shown}, which is not a version number`);
+  if (Number(major) > 1 || (Number(major) === 1 && Number(minor) >= 67)) return;
+  throw new ClientError('platform.too-old', `${address} has version ${shown}: version 1.67 or higher is needed; upgrade the platform`);
 }

@@ -9,7 +9,6 @@ import { RequestError } from '../domain/request-error.ts';
 import type { AuthenticateKey } from '../pipeline/identity/authenticate-key.ts';
 import type { KeyUses, FailedAttempts } from '../pipeline/identity/audit-windows.ts';
 import type { Sessions } from '../pipeline/identity/sessions.ts';
-import { cookieIn, cookieNamesOf } from './cookies.ts';
 import { requireOwnPage } from './guard.ts';
 import { BlockList, isIP, type Socket } from 'node:net';
 
@@ -168,4 +167,26 @@ function withoutPort(hop: string): string {
 /** A listener on IPv6 shows an IPv4 address as ::ffff:127.0.0.1. */
 function plainAddress(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.)/i, '');
+}
+
+export function cookieNamesOf(publicUrl: string): { readonly session: string; readonly login: string } {
+  const { protocol, port } = new URL(publicUrl);
+  if (protocol === 'https:') return { session: '__Host-tally', login: '__Host-tally-login' };
+  return { session: `tally-${port || '80'}`, login: `tally-login-${port || '80'}` };
+}
+
+/** The Set-Cookie header of a cookie. Lax: the browser sends it when the issuer sends the browser back, and not with requests of other sites. */
+export function cookieOf(publicUrl: string, name: string, value: string, maxAgeMs: number): string {
+  const secure = publicUrl.startsWith('https:') ? '; Secure' : '';
+  return `${name}=${value}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${Math.floor(maxAgeMs / 1_000)}${secure}`;
+}
+
+/** The value of a cookie; undefined if the request has none, or several of that name, of which another site set one. */
+export function cookieIn(header: string | undefined, name: string): string | undefined {
+  const values = (header ?? '')
+    .split(';')
+    .map((pair) => pair.trim())
+    .filter((pair) => pair.startsWith(`${name}=`))
+    .map((pair) => pair.slice(name.length + 1));
+  return values.length === 1 ? values[0] : undefined;
 }

@@ -14,23 +14,26 @@ import {
   type PlacedRow,
   type ControlName,
   type CheckedOperations,
+  operationsOf,
 } from '../api/contract.ts';
 import { openApiOf } from '../api/openapi.ts';
-import type { AnyRequest } from '../api/row.ts';
+import { type AnyRequest, type Row, checkRequest } from '../api/row.ts';
 import { RequestError } from '../domain/request-error.ts';
 import type { ReadOwnAccess } from '../pipeline/access/operations.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
-import { createCallers } from './caller.ts';
+import { createCallers, type Callers } from './caller.ts';
 import { isForAnyPage, requireDirectCaller, requireJsonBody, requireLocalCaller, requireLocalHost, requireOwnSite } from './guard.ts';
 import { healthHandlers, type HealthParts } from './health-listener.ts';
 import { createLoginHandlers, type LoginParts } from './login-routes.ts';
-import { createMcpHandler } from './mcp.ts';
 import { createPanelHandlers, noPanel, type LoadFiles } from './panel.ts';
 import { addRoutes, requestReader, type Handler } from './routes.ts';
-import { createRunOperation, tooSlow, OPERATION_TIMEOUT_MS } from './searches.ts';
 import { createOperatorSocket } from './operator-socket.ts';
-import { createServer, listenerOf, type Address, type Listener } from './server.ts';
+import { createServer, listenerOf, type Address, type Listener, loggedProblemOf } from './server.ts';
 import type { Actor } from '../domain/identity/actor.ts';
+import { setImmediate } from 'node:timers/promises';
+import PQueue from 'p-queue';
+import { inTime } from '../domain/in-time.ts';
+import { mcpRows } from '../api/mcp.ts';
 
 interface ControlPlaneParts extends HealthParts {
   readonly address: Address;
@@ -106,7 +109,7 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
     ...healthHandlers({ readiness, metrics }),
     ...createLoginHandlers({ identity, callers, telemetry, version, catalogUrl, ownAccess, readKey, closing: closing.signal }),
     ...createPanelHandlers(loadPanel),
-    sendMcpMessage: createMcpHandler({ callers, callOperation, endOf: endOfRequest, telemetry, version }),
+    sendMcpMessage: createMcpHandler({ callers, callOperation, endOfRequest, telemetry, version }),
     getConfig: async (request, reply) =>
       reply.headers(forEveryone).send({ registryUrl: registryUrl(request), catalogUrl: catalogUrl(request), version }),
     getOpenApi: async (_request, reply) => {
@@ -178,4 +181,82 @@ function endOf(reply: FastifyReply, timeoutMs: number): AbortSignal {
 function expiryHeaders(actor: Actor): Readonly<Record<string, string>> {
   if (actor.kind !== 'api_key' || actor.endsSoonAtMs === undefined) return {};
   return { 'tally-key-expires': new Date(actor.endsSoonAtMs).toISOString() };
+}
+
+/** Bounds what operations may take, so that a flood of searches never keeps a process from answering probes or indexing events. */
+
+/** An operation that takes longer is aborted. Searches take milliseconds; reading a thousand dead letters takes some seconds. */
+const OPERATION_TIMEOUT_MS = 30_000;
+
+/** The error of an operation that took too long. */
+function tooSlow(timeoutMs: number): RequestError {
+  return new RequestError('request.timeout', `the answer took longer than ${timeoutMs / 1_000} s: try again, or ask for less`);
+}
+
+/** Two threads search a SQLite index, and each has two searches that take turns. */
+const CONCURRENCY = 4;
+/** The last of them waits for about a second. */
+const WAITING_MAX = 100;
+
+/** Runs the operation of a row, a search when its turn has come. Throws `request.overloaded` if too many wait, and the signal's reason as soon as it is aborted. */
+type RunOperation = <Answer>(row: Pick<Row, 'heavy'>, operation: () => Promise<Answer>, signal: AbortSignal) => Promise<Answer>;
+
+/** Creates the turns of one process. */
+function createRunOperation(): RunOperation {
+  // a sum runs beside the searches whose results it accompanies
+  const turnsOf = { search: new PQueue({ concurrency: CONCURRENCY }), sum: new PQueue({ concurrency: 1 }) };
+
+  async function runInTurn<Answer>(turns: PQueue, search: () => Promise<Answer>, signal: AbortSignal): Promise<Answer> {
+    if (turns.size >= WAITING_MAX) {
+      throw new RequestError('request.overloaded', `${WAITING_MAX} searches wait for their turn already: try again in a second`);
+    }
+    return turns.add(async () => {
+      // one event after another would wait for all searches that follow each other without a pause
+      await setImmediate();
+      signal.throwIfAborted();
+      return search();
+    });
+  }
+
+  return ({ heavy }, operation, signal) => inTime(heavy === undefined ? operation() : runInTurn(turnsOf[heavy], operation, signal), signal);
+}
+
+/** Messages of the Model Context Protocol over HTTP: each is answered alone, as the caller who sends it. */
+
+const mcpRow = mcpRows['POST /mcp'];
+
+interface McpHandlerParts {
+  readonly callers: Pick<Callers, 'admit' | 'actorOf'>;
+  /** Calls an operation within the limits of the listener. */
+  readonly callOperation: (row: PlacedRow<ControlName>, checked: AnyRequest, context: Context) => Promise<unknown>;
+  /** The end of a request, which its operations share. */
+  readonly endOfRequest: (reply: FastifyReply) => AbortSignal;
+  readonly telemetry: Telemetry;
+  readonly version: string;
+}
+
+/**
+ * Creates the handler. An operation that a tool calls is treated like a request to it: the caller needs its scope, the use of an
+ * API key is counted, and the operation has the same limits.
+ */
+function createMcpHandler({ callers, callOperation, endOfRequest, telemetry, version }: McpHandlerParts): Handler {
+  return async (request, reply) => {
+    const { body } = checkRequest(mcpRow, { body: request.body });
+    const signal = endOfRequest(reply);
+    const operations = operationsOf((asked) => async (given, context) => {
+      await inTime(callers.admit(request, asked), context.signal);
+      return callOperation(asked, checkRequest(asked, given), { ...context, actor: callers.actorOf(request) });
+    });
+    // the SDK's modules are loaded by the first message
+    const { answerMessage } = await import('./tools.ts');
+    const problemOf = (error: unknown) => loggedProblemOf(error, telemetry);
+    const parts = { operations, actor: callers.actorOf(request), version, problemOf, signal };
+    const { status, text } = await answerMessage(parts, { body, protocolVersion: versionOf(request.headers) });
+    return status === 202 ? reply.code(status).send() : reply.code(status).type('application/json; charset=utf-8').send(text);
+  };
+}
+
+function versionOf(headers: Readonly<Record<string, string | readonly string[] | undefined>>): string | undefined {
+  const version = headers['mcp-protocol-version'];
+  return typeof version === 'string' ? version : undefined;
 }

@@ -1,8 +1,7 @@
 /** The settings of identity: who may log in, where the registry is, and the audit. */
 import { BlockList, isIP } from 'node:net';
 import { z } from 'zod';
-import { isPublicIssuer } from '../domain/identity/issuers.ts';
-import { allowedRuleOf, claimRuleOf, type LoginRules } from '../domain/identity/login-rules.ts';
+import { allowedRuleOf, claimRuleOf, type LoginRules, isPublicIssuer } from '../domain/identity/login-rules.ts';
 import { flag, integer, itemsOf, optionalPath } from './fields.ts';
 import { originUrl } from './urls.ts';
 

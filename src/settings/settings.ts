@@ -4,15 +4,50 @@
  */
 import { z } from 'zod';
 import { s3Settings } from './aws.ts';
-import { clientSettings } from './client.ts';
-import { embeddedSettings } from './embedded.ts';
-import { textOfFile, type ReadFile } from './files.ts';
 import { identityMistakes, identitySettings, isLoopback } from './identity.ts';
-import { address, integer, itemsOf, optionalPath, optionalInteger, socketPath } from './fields.ts';
+import { address, integer, itemsOf, optionalPath, optionalInteger, socketPath, flag } from './fields.ts';
 import { registryUrl, queueUrl, hasCredentials, indexUrl, isHttps, isServerless } from './urls.ts';
 import { BUCKET_NAME } from '../domain/bucket-name.ts';
 import { INSTALLATION } from '../domain/provisioning/names.ts';
 import { X509Certificate } from 'node:crypto';
+import { join } from 'node:path';
+
+const embeddedSettings = {
+  TALLY_EMBEDDED: flag(false).describe(
+    'Whether SQS, SNS and S3 run inside this process, as with the option --embedded. The default is false, because the embedded mode is meant for trying Tally on one machine.',
+  ),
+  TALLY_EMBEDDED_ADDRESS: address('127.0.0.1:4566').describe(
+    'The address (HOST:PORT) on which the embedded SQS, SNS and S3 listen. The default is reachable only from the same machine, and 4566 is the port that LocalStack uses too.',
+  ),
+  TALLY_EMBEDDED_DATA: z
+    .string()
+    .trim()
+    .min(1)
+    .default('./data')
+    .describe('The folder in which the embedded mode keeps its data, including the index. The default is in the working directory.'),
+};
+
+/** The file of the index in the embedded mode. */
+export function embeddedIndexPath({ TALLY_EMBEDDED_DATA: folder }: { readonly TALLY_EMBEDDED_DATA: string }): string {
+  return join(folder, 'index.sqlite');
+}
+
+const clientSettings = {
+  TALLY_API_KEY: z
+    .string()
+    .trim()
+    .startsWith('qk_', "API key must start with 'qk_' prefix")
+    .optional()
+    .describe(
+      'The API key that commands send to the registry that TALLY_REGISTRY_URL or --registry names, else to the one at TALLY_HTTP_ADDRESS, and to no other. It precedes a login. The value is a secret.',
+    ),
+  TALLY_API_KEY_FILE: optionalPath.describe(
+    'The path of a file that contains the value of TALLY_API_KEY, for example a mounted secret. Only one of the two settings may be set.',
+  ),
+};
+
+/** The settings of this group whose values are never shown. */
+export const clientSecrets: ReadonlySet<string> = new Set(['TALLY_API_KEY']);
 
 /** The settings of API keys. */
 
@@ -337,4 +372,53 @@ function readValueFiles(set: Readonly<Record<string, string>>, readFile: ReadFil
   }
   const sourceOf = (name: string): string => (name in values ? `${name}_FILE` : name);
   return { values, mistakes, sourceOf };
+}
+
+interface SettingFile {
+  readonly text: string;
+  /** The permission bits. */
+  readonly mode: number;
+}
+
+/** Reads a file. Throws an error with a `code` (ENOENT, EACCES, …) when it cannot be read. */
+export type ReadFile = (filePath: string) => SettingFile;
+
+/**
+ * The text of a file without its last newline, or why it cannot be used. The mistake never contains the path, because the
+ * user may have put the secret itself there. Files that everyone may read are allowed: Kubernetes and Docker mount secrets
+ * that way.
+ */
+export function textOfFile(filePath: string, readFile: ReadFile): { readonly text: string } | { readonly mistake: string } {
+  try {
+    const { text, mode } = readFile(filePath.trim());
+    if ((mode & 0o002) !== 0) return { mistake: 'must name a file that not everyone may write to (chmod o-w)' };
+    const value = text.replace(/\r?\n$/, '');
+    return value === '' ? { mistake: 'must name a file that is not empty' } : { text: value };
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
+    return { mistake: `must name a file that can be read (${code})` };
+  }
+}
+
+/** The socket of the service (config/systemd/tally.service), which root and the service's user may open. */
+const SERVICE_SOCKET = '/run/tally/tally.sock';
+/** Where a registry that listens on all addresses is reached from its own machine. */
+const LOCAL_HOST = '127.0.0.1';
+
+type Listening = Pick<Settings, 'TALLY_SOCKET' | 'TALLY_HTTP_ADDRESS'>;
+
+/** The socket of a process of this user. The port tells several of them apart, as it does for their addresses. */
+export function ownSocket({ TALLY_SOCKET: named, TALLY_HTTP_ADDRESS: { port } }: Listening, userId: number): string {
+  return named ?? `/tmp/tally-${userId}-${port}.sock`;
+}
+
+/** Where a command of this user looks for a registry that nothing names: the sockets, the nearest first, and the address. */
+export function localRegistry(settings: Listening, userId: number): { readonly sockets: readonly string[]; readonly url: string } {
+  const { host, port } = settings.TALLY_HTTP_ADDRESS;
+  const own = ownSocket(settings, userId);
+  const at = isLoopback(host) ? host : LOCAL_HOST;
+  return {
+    sockets: settings.TALLY_SOCKET === undefined ? [own, SERVICE_SOCKET] : [own],
+    url: `http://${at.includes(':') ? `[${at}]` : at}:${port}`,
+  };
 }

@@ -1,9 +1,8 @@
 /** The interactive login: by the browser, by a pasted code, and what is refused. */
 import { existsSync, mkdirSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createClient } from '../../src/client/client.ts';
+import { createClient, requireVersion } from '../../src/client/client.ts';
 import { listen } from '../../src/client/login.ts';
-import { requireVersion } from '../../src/client/platform.ts';
 import { never, unnamed, openClientWorld, type ClientWorld } from './world.ts';
 
 let world: ClientWorld;

@@ -6,13 +6,13 @@ import { queryWordsOf } from '../../src/domain/documents/words.ts';
 import { holds, sortFields, type Condition, type Test } from '../../src/domain/search/conditions.ts';
 import { parseQuery } from '../../src/domain/search/parse.ts';
 import { patternOf } from '../../src/domain/search/pattern.ts';
-import { filterOf } from '../../src/pipeline/control/search-filter.ts';
 import type { ObjectFilter } from '../../src/pipeline/ports/object-index.ts';
 import type { Store } from '../../src/pipeline/ports/store.ts';
 import { isLong } from '../support/breadth.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import { allPages, placesOf } from './search-pages.ts';
 import { contractWorld, DAY_MS, iso, keysOf, live as liveOf, tombstone as tombstoneOf, unique, type OpenStore } from './world.ts';
+import { filterOf } from '../../src/pipeline/control/search.ts';
 
 const NOON_MS = Date.UTC(2026, 8, 1, 12);
 const [ONE, TWO] = ['1', '2'].map((name) => unique(`search-${name}`)) as [string, string];

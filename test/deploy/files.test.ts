@@ -2,9 +2,9 @@
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { exitCodes } from '../../src/cli/exit-codes.ts';
 import { parseSettings, serveMistakes, type Settings } from '../../src/settings/settings.ts';
 import { textOf } from '../docs/pages.ts';
+import { exitCodes } from '../../src/cli/errors.ts';
 
 const composeSchema = z.object({
   services: z.looseObject({

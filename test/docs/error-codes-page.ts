@@ -1,12 +1,11 @@
 /** docs/reference/error-codes.md, written from the catalogues of faults and of refused requests, and from the exit codes. */
-import type { JobAnswer, FaultCircuit } from '../../src/domain/fault.ts';
-import { faults, type FaultCode } from '../../src/domain/fault.ts';
+import { type JobAnswer, type FaultCircuit, faults, type FaultCode } from '../../src/domain/fault.ts';
 import { requestErrors } from '../../src/domain/request-error.ts';
 import { statusOf } from '../../src/api/problem.ts';
-import { exitMeanings, exitCodes } from '../../src/cli/exit-codes.ts';
 import { docsPage, pagesIn } from '../../src/domain/doc-pages.ts';
 import { findings } from './findings.ts';
 import { textOf } from './pages.ts';
+import { exitMeanings, exitCodes } from '../../src/cli/errors.ts';
 
 /** What waits for the end of a fault. */
 const waits: Readonly<Record<FaultCircuit, string>> = {

@@ -118,7 +118,7 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
     ['| name | 1 to {} printable', of(KEYS, 'KEY_NAME_LENGTH_MAX')],
     ['from 1 to {}; {} unless', of(KEYS, 'EXPIRES_IN_DAYS_MAX'), of(KEYS, 'EXPIRES_IN_DAYS_DEFAULT')],
     ['at most {} that are `ACTIVE`, and {} with', of(KEYS, 'KEYS_LIVE_MAX'), of(KEYS, 'KEYS_LISTED_MAX')],
-    ['| requests with a key | {} a second', of('pipeline/identity/limits.ts', 'REQUESTS_PER_S')],
+    ['| requests with a key | {} a second', of('pipeline/identity/authenticate-key.ts', 'REQUESTS_PER_S')],
     ['can be revoked; {} days after their end', of(KEYS, 'KEPT_AFTER_EXPIRY_MS', 'd')],
     ['From {} days before a key ends', of(KEYS, 'EXPIRY_WARNING_MS', 'd')],
     ['has not logged in for {} days, the key has no scope', of('domain/identity/key-scopes.ts', 'CLAIMED_ROLE_MAX_MS', 'd')],
@@ -152,7 +152,7 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
   'docs/guides/search.md': [
     ['counted up to {}.', of('pipeline/control/search.ts', 'TOTAL_MAX')],
     ['at most {} clauses and {} values', of('domain/search/parse.ts', 'CLAUSES_MAX'), of('domain/search/parse.ts', 'VALUES_MAX')],
-    ['together at most {} parts', of('domain/search/weight.ts', 'WEIGHT_MAX')],
+    ['together at most {} parts', of('domain/search/conditions.ts', 'WEIGHT_MAX')],
     ['{} to {} characters |', of('domain/search/pattern.ts', 'LITERAL_MIN'), of('domain/search/pattern.ts', 'TEXT_MAX')],
     [
       'at most {} `*`, {} `?` and {} bytes',
@@ -162,7 +162,7 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
     ],
     ['of the last {} days. Only', tombstones],
     ['counted down to {} levels', of('domain/documents/document.ts', 'FOLDER_LEVELS')],
-    ['One that takes longer than {} seconds', of('pipeline/control/usage.ts', 'TIME_LIMIT_MS', 's')],
+    ['One that takes longer than {} seconds', of('pipeline/control/search.ts', 'TIME_LIMIT_MS', 's')],
   ],
   'docs/guides/systemd.md': [['A stop takes up to {} s', setting('TALLY_SHUTDOWN_TIMEOUT_MS', 's')]],
   'docs/operate/backup-upgrade.md': [['`TALLY_SHUTDOWN_TIMEOUT_MS` ({} s)', setting('TALLY_SHUTDOWN_TIMEOUT_MS', 's')]],
@@ -183,8 +183,8 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
     ],
     [
       'more than {} objects of a bucket gone in a minute (or more than half of them and at least {})',
-      of('pipeline/observing/absence-limit.ts', 'ABSENT_MAX'),
-      wordOf('pipeline/observing/absence-limit.ts', 'HALF_FROM'),
+      of('pipeline/observing/observer.ts', 'ABSENT_MAX'),
+      wordOf('pipeline/observing/observer.ts', 'HALF_FROM'),
     ],
     ['could not be served for {} minutes: the', handedOverAfter],
     ['begins {} s after the last report, and {} minutes after', of(DIRTY, 'QUIET_MS', 's'), of(DIRTY, 'OPEN_MAX_MS', 'min')],
@@ -201,7 +201,7 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
   'docs/operate/scaling.md': [['1,000 × {} s = 60,000', setting('TALLY_TARGET_LAG_S')]],
   'docs/operate/sizing.md': [['receiving pauses at {} messages in flight', of('app/limits.ts', 'IN_FLIGHT_MAX')]],
   'docs/operate/troubleshooting.md': [
-    ['over {} requests a second with one API key', of('pipeline/identity/limits.ts', 'REQUESTS_PER_S')],
+    ['over {} requests a second with one API key', of('pipeline/identity/authenticate-key.ts', 'REQUESTS_PER_S')],
     [
       'its message, for {} s, then twice as long each time, at most {} min',
       of('domain/messages/outcome.ts', 'DEFER_MIN_S'),
@@ -235,7 +235,7 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
   ],
   'docs/security.md': [
     ['the end of the key ({} days at most)', of(KEYS, 'EXPIRES_IN_DAYS_MAX')],
-    ['{} requests a second; each use', of('pipeline/identity/limits.ts', 'REQUESTS_PER_S')],
+    ['{} requests a second; each use', of('pipeline/identity/authenticate-key.ts', 'REQUESTS_PER_S')],
     ['{} days after it by default (`TALLY_SESSION_DAYS`)', setting('TALLY_SESSION_DAYS')],
     ['for {} hours after the login', sessionHours],
     ['codes for {} s and once', of('domain/identity/login.ts', 'CODE_MS', 's')],
@@ -243,7 +243,11 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
     ['keep at most {} connections', of(SERVER, 'CONNECTIONS_MAX')],
     ['must arrive within {} s', of(SERVER, 'REQUEST_TIMEOUT_MS', 's')],
     ['within {} s of its headers', of(SERVER, 'STRANGERS_BODY_MS', 's')],
-    ['At most {} searches run at the same time and {} wait', of('http/searches.ts', 'CONCURRENCY'), of('http/searches.ts', 'WAITING_MAX')],
+    [
+      'At most {} searches run at the same time and {} wait',
+      of('http/control-plane.ts', 'CONCURRENCY'),
+      of('http/control-plane.ts', 'WAITING_MAX'),
+    ],
   ],
 };
 

@@ -3,8 +3,7 @@ import type { Socket } from 'node:net';
 import { hostname } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { nameOfActor } from '../../src/domain/identity/actor.ts';
-import { createCallers, createAddressOf } from '../../src/http/caller.ts';
-import { cookieIn } from '../../src/http/cookies.ts';
+import { createCallers, createAddressOf, cookieIn } from '../../src/http/caller.ts';
 
 const requestFrom = (remoteAddress: string | undefined, forwarded?: string | string[]) =>
   ({ socket: { remoteAddress } as Socket, headers: { 'x-forwarded-for': forwarded } }) as unknown as FastifyRequest;

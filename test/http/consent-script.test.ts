@@ -1,7 +1,7 @@
 /** The script of the consent page, run on the few parts of a browser that it uses. */
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
-import { consentPage } from '../../src/http/pages.ts';
+import { consentPage } from '../../src/http/login-routes.ts';
 
 const page = consentPage({
   emailVerified: true,

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { ReadFile } from '../../src/settings/files.ts';
 import { loginRulesOf } from '../../src/settings/identity.ts';
-import { parseSettings, serveMistakes, type Settings } from '../../src/settings/settings.ts';
+import { parseSettings, serveMistakes, type Settings, type ReadFile } from '../../src/settings/settings.ts';
 
 const files: ReadFile = (path) => {
   if (path === '/secret') return { mode: 0o600, text: 'from a file\n' };

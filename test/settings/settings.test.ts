@@ -1,8 +1,7 @@
 import { rootCertificates } from 'node:tls';
 import { describe, expect, it } from 'vitest';
 import { awsEnvironment } from '../../src/settings/aws.ts';
-import type { ReadFile } from '../../src/settings/files.ts';
-import { parseSettings, serveMistakes, type Settings } from '../../src/settings/settings.ts';
+import { parseSettings, serveMistakes, type Settings, type ReadFile } from '../../src/settings/settings.ts';
 import type { IndexLocation } from '../../src/settings/urls.ts';
 
 const noFiles: ReadFile = () => {

@@ -197,3 +197,33 @@ function childrenOf(pid: number): readonly number[] {
     return [];
   }
 }
+
+const NAMES: ReadonlySet<string> = new Set([
+  'CredentialsProviderError',
+  'TokenProviderError',
+  'ExpiredToken',
+  'ExpiredTokenException',
+  'RequestExpired',
+  'RequestExpiredException',
+  'TokenRefreshRequired',
+  'InvalidToken',
+  'InvalidAccessKeyId',
+  'InvalidClientTokenId',
+  'UnrecognizedClient',
+  'UnrecognizedClientException',
+  'MissingAuthenticationToken',
+  'MissingAuthenticationTokenException',
+  'IncompleteSignature',
+  'IncompleteSignatureException',
+  'InvalidSignatureException',
+  'SignatureDoesNotMatch',
+  'RequestTimeTooSkewed',
+  'InvalidSecurity',
+  'NotSignedUp',
+  'OptInRequired',
+]);
+
+/** Whether an error is about the credentials, and not about what they permit: another policy would not help. */
+export function isCredentialsError(error: unknown): error is Error {
+  return error instanceof Error && NAMES.has(error.name);
+}

@@ -3,7 +3,7 @@ import { type FaultCode, FaultError } from '../../domain/fault.ts';
 import { printable } from '../../domain/printable.ts';
 import type { BucketLocation } from '../../pipeline/ports/storage.ts';
 import { errorText } from './clients.ts';
-import { isCredentialsError } from './credential-errors.ts';
+import { isCredentialsError } from './credentials.ts';
 
 /** The answer to one attempt of a request, before the SDK processes it. */
 export interface S3Answer {

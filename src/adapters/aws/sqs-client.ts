@@ -13,8 +13,7 @@ import { z } from 'zod';
 import { jsonOf } from '../../domain/json.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
 import type { BatchFailure, MessageAttribute, QueueAttributes, QueueClient } from '../../pipeline/ports/queues.ts';
-import { isMissingQueue, isRefusedPermission, queueFault } from './sqs-faults.ts';
-import { messageOf, SYSTEM_ATTRIBUTES } from './sqs-receiver.ts';
+import { messageOf, SYSTEM_ATTRIBUTES, isMissingQueue, isRefusedPermission, queueFault } from './sqs-receiver.ts';
 
 interface SqsClientDependencies {
   readonly clientFor: (queueUrl: string) => SQSClient;

@@ -6,11 +6,11 @@ import { z } from 'zod';
 import { FaultError } from '../../domain/fault.ts';
 import { auditIdAt, auditMonthAt, auditMonthEndMs, auditMonthOf, auditRecordSchema } from '../../domain/identity/audit.ts';
 import type { AuditQuery, AuditStore } from '../../pipeline/ports/audit.ts';
-import { createAliased } from './aliased.ts';
 import type { OpenSearchAnswer, OpenSearchClient } from './client.ts';
 import { bodyOf, isIndexMissing, itemFault, parseAnswer, stateFault, storeErrorSchema } from './faults.ts';
 import { attemptWrite } from './probe.ts';
 import type { IndexNames } from './names.ts';
+import { createAliased } from './setup.ts';
 
 interface AuditDependencies {
   readonly client: OpenSearchClient;

@@ -14,7 +14,6 @@ import { z } from 'zod';
 import { FaultError } from '../../domain/fault.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
 import type { Telemetry } from '../../pipeline/ports/telemetry.ts';
-import { createDeadline } from './deadline.ts';
 import type { Node } from './node.ts';
 
 /** The longest that a check may take. A node that answers takes milliseconds for it, however busy it is. */
@@ -208,4 +207,29 @@ async function introduced(node: Node, closed: AbortSignal): Promise<Introduction
       return clusterId === undefined ? { kind: 'nameless', status } : { kind: 'member', clusterId };
     }
   }
+}
+
+export interface Deadline {
+  readonly abandoned: AbortSignal;
+  /** To be called when it is done. */
+  clear(): void;
+}
+
+/**
+ * Creates a deadline, which also passes with the first of the signals. (AbortSignal.any() of an AbortSignal.timeout() does
+ * not serve: in Node 24 the second can be collected as garbage before its time, and then neither aborts.)
+ */
+export function createDeadline(timeoutMs: number, signals: readonly AbortSignal[]): Deadline {
+  const controller = new AbortController();
+  const abandon = (): void => controller.abort();
+  const timer = setTimeout(abandon, timeoutMs);
+  for (const signal of signals) signal.addEventListener('abort', abandon, { once: true });
+  if (signals.some(({ aborted }) => aborted)) abandon();
+  return {
+    abandoned: controller.signal,
+    clear() {
+      clearTimeout(timer);
+      for (const signal of signals) signal.removeEventListener('abort', abandon);
+    },
+  };
 }

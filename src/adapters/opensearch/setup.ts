@@ -6,9 +6,8 @@
 import { z } from 'zod';
 import { FaultError } from '../../domain/fault.ts';
 import type { Store } from '../../pipeline/ports/store.ts';
-import { createAliased } from './aliased.ts';
 import type { OpenSearchClient } from './client.ts';
-import { bodyOf, parseAnswer, requestFault } from './faults.ts';
+import { bodyOf, parseAnswer, requestFault, errorOf } from './faults.ts';
 import type { IndexNames } from './names.ts';
 
 /** The content of a file in config/opensearch/: objects.json, state.json or audit.json. */
@@ -106,4 +105,22 @@ function createTemplate(
       bodyOf(await client.send({ method: 'PUT', path, body, changesCluster: true }, signal));
     },
   };
+}
+
+/**
+ * Makes an index behind an alias, with these settings and mappings. An index of that name that exists keeps its own and is given the
+ * alias: another worker made it first, or its alias was deleted. A write to the alias with `require_alias` never makes an index by
+ * itself, which would have neither.
+ */
+export async function createAliased(
+  client: OpenSearchClient,
+  { index, alias, definition }: { readonly index: string; readonly alias: string; readonly definition: Readonly<Record<string, unknown>> },
+  signal?: AbortSignal,
+): Promise<void> {
+  const body = { ...definition, aliases: { [alias]: {} } };
+  const created = await client.send({ method: 'PUT', path: `/${index}`, body, changesCluster: true }, signal);
+  if (created.status === 200) return;
+  if (errorOf(created).type !== 'resource_already_exists_exception') throw requestFault(created);
+  const actions = [{ add: { index, alias } }];
+  bodyOf(await client.send({ method: 'POST', path: '/_aliases', body: { actions }, changesCluster: true }, signal));
 }

@@ -7,13 +7,12 @@ import type { Store } from '../../pipeline/ports/store.ts';
 import type { Telemetry } from '../../pipeline/ports/telemetry.ts';
 import { createStateProbe } from '../state-probe.ts';
 import { createOpenSearchAudit } from './audit.ts';
-import { createOpenSearchClient } from './client.ts';
+import { createOpenSearchClient, type SigningCredentials } from './client.ts';
 import { createObjectMaintenance } from './maintenance.ts';
 import { indexNames } from './names.ts';
 import { createObjectIndex } from './objects.ts';
 import { createObjectScan } from './scan.ts';
 import { type IndexDefinition, createIndexSetup, indexDefinitionSchema } from './setup.ts';
-import type { SigningCredentials } from './signing.ts';
 import { createStateStore } from './state.ts';
 import { createObjectUsage } from './usage.ts';
 

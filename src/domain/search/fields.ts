@@ -1,5 +1,9 @@
 /** The fields of the one box, and which one an unknown name may have meant. */
 
+import { isBucketName } from '../bucket-name.ts';
+import type { Test } from './conditions.ts';
+import type { Value } from './lexer.ts';
+import { isPattern } from './pattern.ts';
 export const fieldNames = [
   'bucket',
   'prefix',
@@ -87,4 +91,86 @@ function distanceOf(a: string, b: string): number {
     before = line;
   }
   return before[b.length] ?? 0;
+}
+
+type Made = Test | { readonly mistake: string };
+
+/** The test of one value. Returns what is wrong with the value otherwise. */
+export function fieldTest(name: FieldName, { text, quoted }: Pick<Value, 'text' | 'quoted'>): Made {
+  if (text === '' && name !== 'prefix') return { mistake: 'a value is missing here' };
+  if (quoted || !isPattern(text)) return exactTest(name, text);
+  if (name === 'type' && FAMILY.test(text)) return { kind: name, value: text.slice(0, -1), family: true };
+  return { mistake: `this takes no pattern: ${insteadOfPattern(name, text)}` };
+}
+
+function exactTest(name: FieldName, text: string): Made {
+  switch (name) {
+    case 'bucket':
+      return isBucketName(text) ? { kind: name, value: text } : { mistake: 'this cannot be the name of a bucket' };
+    case 'key':
+    case 'prefix':
+      return { kind: name, value: text };
+    case 'etag':
+      return { kind: name, value: text.replace(/^"(.*)"$/, '$1') };
+    case 'class':
+      return { kind: name, value: text.toUpperCase() };
+    case 'ext':
+      return extensionTest(text);
+    case 'type':
+      return { kind: name, value: text, family: false };
+    case 'tag':
+    case 'meta':
+      return pairTest(name, text);
+    case 'size':
+    case 'modified':
+    case 'deleted':
+    case 'is':
+      return { mistake: `${name} has no values after a colon` };
+  }
+}
+
+/** Documents have the last extension of a name and the last two, each with at most 32 characters. */
+const EXTENSION = /^[^./]{1,32}(?:\.[^./]{1,32})?$/u;
+
+/** The test of an extension, with or without the dot before it. */
+function extensionTest(text: string): Made {
+  const value = text.toLowerCase().replace(/^\./, '');
+  return EXTENSION.test(value) ? { kind: 'extension', value } : { mistake: 'an extension has one or two parts, such as gz or tar.gz' };
+}
+
+/** All content types that begin so. */
+const FAMILY = /^[^*?/]+\/\*$/;
+
+/** The test of NAME, or of NAME=VALUE, which is split at the first `=`; one in the name is written %3D. */
+function pairTest(kind: 'tag' | 'meta', text: string): Made {
+  const [, written = '', value] = /^([^=]*)(?:=(.*))?$/s.exec(text) ?? [];
+  if (written === '') return { mistake: 'write NAME for any value, or NAME=VALUE' };
+  const name = written.replaceAll(/%3d/gi, '=').replaceAll('%25', '%');
+  // S3 stores the names of user metadata in lower case
+  return { kind, name: kind === 'meta' ? name.toLowerCase() : name, ...(value !== undefined && { value }) };
+}
+
+/** What to write where a pattern was written. */
+function insteadOfPattern(name: FieldName, text: string): string {
+  const literal = `${name}:"${text}" for the text itself`;
+  switch (name) {
+    case 'key':
+    case 'prefix':
+      return `write ${text} alone, or ${literal}`;
+    case 'ext':
+      return `write ${text.startsWith('*') ? '' : '*.'}${text} alone`;
+    case 'tag':
+    case 'meta':
+      return `write ${name}:NAME for any value, or ${literal}`;
+    case 'type':
+      return 'write one type or a family: image/png or image/*';
+    case 'bucket':
+    case 'class':
+    case 'etag':
+    case 'size':
+    case 'modified':
+    case 'deleted':
+    case 'is':
+      return 'write it whole, and several with commas between them';
+  }
 }

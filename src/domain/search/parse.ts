@@ -16,12 +16,11 @@
  */
 import { queryWordsOf } from '../documents/words.ts';
 import type { Condition, Test } from './conditions.ts';
-import { comparedTests } from './compared.ts';
-import { fieldTest } from './field-tests.ts';
-import { fieldNames, isCompared, isFieldName, nearestField, type FieldName } from './fields.ts';
+import { fieldNames, isCompared, isFieldName, nearestField, type FieldName, fieldTest } from './fields.ts';
 import { lexemesOf, type Lexeme, type Mistake, type Operator, type Value } from './lexer.ts';
 import { isAddress, locationOf } from './location.ts';
 import { containedText, isPattern, patternOf } from './pattern.ts';
+import { comparedTests } from './values.ts';
 
 /** One clause as it was understood, with absolute values. */
 export interface Clause {

@@ -14,8 +14,7 @@ import { RequestError } from '../../domain/request-error.ts';
 import type { Audited } from '../identity/audited.ts';
 import type { Users } from '../identity/users.ts';
 import { readEntries } from '../records/pages.ts';
-import type { StoredGrants } from './policy.ts';
-import type { ReadableBy } from './readers.ts';
+import type { StoredGrants, ReadableBy } from './policy.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
 type AccessOperations = Pick<CheckedOperations, 'listGrants' | 'addGrant' | 'removeGrant' | 'listReaders' | 'getAccess'>;

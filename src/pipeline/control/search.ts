@@ -1,7 +1,7 @@
 /** Searches the index. Both stores return the same objects in the same order for the same request. */
 import type { z } from 'zod';
-import type { searchAnswer, searchQuery, asOf } from '../../api/search.ts';
-import type { ObjectDocument } from '../../domain/documents/document.ts';
+import type { searchAnswer, searchQuery, asOf, clause, filterFields } from '../../api/search.ts';
+import { type ObjectDocument, FOLDER_LEVELS } from '../../domain/documents/document.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { partsOfPlace, placeOfCursor, type SearchOrder } from '../../domain/search/cursor.ts';
 import { overlapping, type Readable, readsAll, readsSome, touches } from '../../domain/access/readable.ts';
@@ -10,7 +10,6 @@ import type { ObjectFilter, ObjectIndex, ObjectQuery } from '../ports/object-ind
 import type { StateStore } from '../ports/state.ts';
 import { readPage } from '../records/pages.ts';
 import { listAllRecords } from '../records/stored.ts';
-import { checkWeight, filterOf, type FilterRequest, type UnderstoodFilter } from './search-filter.ts';
 import { defined } from '../../domain/defined.ts';
 import { bucketView } from '../../api/buckets.ts';
 import { asksForMore, bucketRecordSchema, type BucketRecord, type EnrichMode } from '../../domain/bucket.ts';
@@ -19,6 +18,16 @@ import { troublesOf, type Processes } from '../buckets/processes.ts';
 import { shownTo } from '../buckets/statuses.ts';
 import { gapsOf } from '../gaps/stored-gaps.ts';
 import type { WithPorts } from '../ports/ports.ts';
+import { queryWordsOf, type QueryWords } from '../../domain/documents/words.ts';
+import { type Condition, type Test, holds, CLAUSES_OF_PART, WEIGHT_MAX, weightOf, weightOfWords } from '../../domain/search/conditions.ts';
+import { isFieldName, type FieldName } from '../../domain/search/fields.ts';
+import { lexemesOf, type Mistake, type Operator } from '../../domain/search/lexer.ts';
+import { foreignOperators, parseQuery, type Parameter } from '../../domain/search/parse.ts';
+import { isPattern } from '../../domain/search/pattern.ts';
+import { isTimeZone } from '../../domain/search/zones.ts';
+import type { Grouping, Usage, UsageRequest } from '../../api/usage.ts';
+import { groupClause, type UsageBy } from '../../domain/search/groups.ts';
+import type { SumUsage, UsageGroup, UsageSum, UsageSums } from '../ports/object-usage.ts';
 
 export type SearchRequest = z.output<typeof searchQuery>;
 type SearchAnswer = z.output<typeof searchAnswer>;
@@ -252,4 +261,205 @@ export async function listChanges(
   if (readable === 'everything') return objects.changes(bucket, page, signal);
   const within = overlapping(readable, { bucket, prefix });
   return within.length === 0 ? [] : objects.changes(bucket, { ...page, within }, signal);
+}
+
+/** What a request asks of documents: its parameters and its query as one filter. */
+
+/** The parameters of a request that narrow its search, as they are checked. */
+export type FilterRequest = { readonly [Name in keyof typeof filterFields]?: z.output<(typeof filterFields)[Name]> };
+
+interface UnderstoodFilter {
+  readonly filter: ObjectFilter;
+  /** The buckets that it names; each must be connected. */
+  readonly buckets: readonly string[];
+  /** Those whose documents it finds; empty: those of any bucket. */
+  readonly foundIn: readonly string[];
+  /** Ages in it are counted from the moment of the query. */
+  readonly relative: boolean;
+  readonly understood: readonly z.output<typeof clause>[] | undefined;
+}
+
+/** Understands a request. Throws `request.invalid` for the first mistake; of `query` with its `position`. */
+export function filterOf(request: FilterRequest, nowMs: number): UnderstoodFilter {
+  const { query, q, tz: timeZone = 'UTC' } = request;
+  if (!isTimeZone(timeZone)) throw new RequestError('request.invalid', 'tz: must be a time zone such as Europe/Berlin, UTC or +02:00');
+  if (query !== undefined && q !== undefined) throw new RequestError('request.invalid', 'query: not beside q, whose words can stand in it');
+  const parsed = parseQuery(query ?? '', { nowMs, timeZone, parameters: parametersOf(request) });
+  if ('message' in parsed) throw mistakeOf(parsed);
+  const { conditions, deleted, relative, clauses } = parsed;
+  const words = wordsIn(q);
+  if (deleted) checkDeleted(request, words);
+  checkWeight({ where: conditions, words });
+  const bucketsIn = (some: readonly Condition[]): readonly string[] =>
+    some.flatMap(({ anyOf }) => anyOf.flatMap((test) => (test.kind === 'bucket' ? test.value : [])));
+  return {
+    filter: placed(conditions, { words, deleted }),
+    buckets: bucketsIn(conditions),
+    foundIn: bucketsIn(conditions.filter(({ negated }) => !negated)),
+    relative,
+    understood: query === undefined ? undefined : clauses,
+  };
+}
+
+function checkDeleted(request: FilterRequest, words: QueryWords): void {
+  if (request.deleted === 'false') throw new RequestError('request.invalid', 'deleted: the query asks for deleted objects');
+  if (words.length > 0) throw new RequestError('request.invalid', 'q: deleted objects have no words; write contains or match');
+}
+
+function mistakeOf({ position, parameter, message }: Mistake): RequestError {
+  if (parameter !== undefined) return new RequestError('request.invalid', `${parameter}: ${message}`);
+  return new RequestError('request.invalid', `query: at character ${position + 1}: ${message}`, { position });
+}
+
+interface Twin extends Pick<Parameter, 'field'> {
+  readonly parameter: Exclude<keyof typeof filterFields, 'query' | 'q' | 'tz' | 'deleted'>;
+  readonly how: Omit<Parameter['value'], 'text'>;
+}
+
+const plain = { quoted: false } as const;
+const asInQuotes = { quoted: true } as const;
+
+function twin(parameter: Twin['parameter'], name: FieldName, operator: Operator = ':', how: Twin['how'] = plain): Twin {
+  return { parameter, field: { name, operator }, how };
+}
+
+/** The clause that each parameter means. `*` and `?` are characters of keys, so a key and a prefix are texts. */
+const twins: readonly Twin[] = [
+  twin('bucket', 'bucket'),
+  twin('key', 'key', ':', asInQuotes),
+  twin('prefix', 'prefix', ':', asInQuotes),
+  { parameter: 'contains', how: asInQuotes },
+  { parameter: 'match', how: { ...plain, isPattern: true } },
+  twin('extension', 'ext'),
+  twin('size_min', 'size', '>='),
+  twin('size_max', 'size', '<='),
+  twin('modified_after', 'modified', '>='),
+  twin('modified_before', 'modified', '<'),
+  twin('content_type', 'type'),
+  twin('storage_class', 'class'),
+  twin('etag', 'etag'),
+  twin('tag', 'tag'),
+  twin('meta', 'meta'),
+  twin('deleted_after', 'deleted', '>='),
+  twin('deleted_before', 'deleted', '<'),
+];
+
+function parametersOf(request: FilterRequest): readonly Parameter[] {
+  const given = twins.flatMap(({ parameter, how, ...clause }) =>
+    [request[parameter] ?? []].flat().map((text) => ({ parameter, ...clause, value: { text: String(text), ...how } })),
+  );
+  const isDeleted = { parameter: 'deleted', field: { name: 'is', operator: ':' }, value: { text: 'deleted', ...plain } } as const;
+  return request.deleted === 'true' ? [...given, isDeleted] : given;
+}
+
+/** The words of `q`. Throws `request.invalid` for what only `query` can mean, so that it is never taken for words. */
+function wordsIn(q = ''): QueryWords {
+  if (q.trim() === '') return [];
+  const lexemes = lexemesOf(q);
+  const isQuery =
+    !('message' in lexemes) &&
+    lexemes.some(
+      ({ field, negated, values }) =>
+        isFieldName(field?.name ?? '') ||
+        negated ||
+        values.some(({ text, quoted }) => quoted || isPattern(text) || foreignOperators.has(text)),
+    );
+  if (isQuery) throw new RequestError('request.invalid', 'q: takes words only; clauses, patterns and quotes belong into query');
+  const words = queryWordsOf(q);
+  if (words === null) throw new RequestError('request.invalid', 'q: this has no letters or digits; write it as contains');
+  return words;
+}
+
+/** Refuses a search that a store would refuse. `parts`: how many parts of buckets it is narrowed to. */
+function checkWeight(filter: Pick<ObjectFilter, 'where' | 'words'>, parts = 0): void {
+  const weight = weightOf(filter.where ?? []) + weightOfWords(filter.words ?? []) + CLAUSES_OF_PART * parts;
+  if (weight <= WEIGHT_MAX) return;
+  throw new RequestError(
+    'request.invalid',
+    `the words, texts and patterns of a search are too long together${parts === 0 ? '' : ` with the ${parts} parts that you may read`} (${weight} of at most ${WEIGHT_MAX}): leave some out`,
+  );
+}
+
+/** Moves what an index can be read by out of the conditions: one bucket, key and prefix, and all words that must occur. */
+function placed(
+  conditions: readonly Condition[],
+  { words, deleted }: { readonly words: QueryWords; readonly deleted: boolean },
+): ObjectFilter {
+  const places: { bucket?: string; key?: string; prefix?: string } = {};
+  const where: Condition[] = [];
+  const allWords = [...words];
+  for (const condition of conditions) {
+    const test = onlyTest(condition);
+    if (test?.kind === 'words') allWords.push(...test.words);
+    else if (isPlace(test) && places[test.kind] === undefined) places[test.kind] = test.value;
+    else where.push(condition);
+  }
+  const others = { ...(allWords.length > 0 && { words: allWords }), ...(where.length > 0 && { where }) };
+  return { ...places, ...others, ...(deleted && { deleted }) };
+}
+
+/** The test of a condition that has one, which must succeed. */
+function onlyTest({ anyOf: [first, ...others], negated }: Condition): Test | undefined {
+  return negated || others.length > 0 ? undefined : first;
+}
+
+function isPlace(test: Test | undefined): test is Test & { readonly kind: 'bucket' | 'key' | 'prefix' } {
+  return test?.kind === 'bucket' || test?.kind === 'key' || test?.kind === 'prefix';
+}
+
+/** Less than the 15 s of a request to OpenSearch. */
+const TIME_LIMIT_MS = 10_000;
+
+/** Sums what the request finds. Throws `request.invalid`, `bucket.not-connected`, `search.too-wide` and the store's faults. */
+export async function getUsage(
+  { usage, state, clock }: WithPorts<'state' | 'clock'> & { readonly usage: SumUsage },
+  request: UsageRequest,
+  readable: Readable,
+  signal?: AbortSignal,
+): Promise<Usage> {
+  const nowMs = clock.nowMs();
+  const { filter, understood } = await understand(state, request, { nowMs, readable }, signal);
+  const by = [...new Set([request.by ?? []].flat())];
+  if (filter?.deleted === true) throw new RequestError('request.invalid', 'query: usage sums live objects only');
+  const asked = filter === null || !by.includes('folder') ? filter : { ...filter, ...placeOf(filter) };
+  const limits = { nowMs, limit: request.limit, timeLimitMs: TIME_LIMIT_MS };
+  const sums = asked === null ? { objects: 0, bytes: 0, groups: by.map(() => []) } : await usage({ ...asked, by, ...limits }, signal);
+  if (sums === 'too-slow') {
+    throw new RequestError('search.too-wide', `the sums take longer than ${TIME_LIMIT_MS / 1_000} s: narrow the search`);
+  }
+  return {
+    objects: sums.objects,
+    bytes: sums.bytes,
+    ...(understood !== undefined && { understood }),
+    by: by.map((each, at) => groupingOf(each, sums, sums.groups[at] ?? [])),
+  };
+}
+
+/**
+ * The folder whose next folders are summed. The last part of a prefix that does not end in a slash is the beginning of names within its
+ * folder, which is a condition like others.
+ */
+function placeOf({ bucket, prefix = '', where = [] }: ObjectFilter): Pick<ObjectFilter, 'prefix' | 'where'> {
+  if (bucket === undefined) throw new RequestError('request.invalid', 'by: folders are those of one bucket: name it');
+  const folder = prefix.slice(0, prefix.lastIndexOf('/') + 1);
+  if (folder.split('/').length > FOLDER_LEVELS) {
+    throw new RequestError(
+      'request.invalid',
+      `prefix: folders are counted down to ${FOLDER_LEVELS} levels; list the objects below instead`,
+    );
+  }
+  return folder === prefix ? { prefix } : { prefix: folder, where: [...where, holds({ kind: 'prefix', value: prefix })] };
+}
+
+function groupingOf(by: UsageBy, { objects, bytes }: UsageSums, groups: readonly UsageGroup[]): Grouping {
+  const sumOf = (name: keyof UsageSum): number => groups.reduce((sum, group) => sum + group[name], 0);
+  const others = { objects: objects - sumOf('objects'), bytes: Math.max(0, bytes - sumOf('bytes')) };
+  return {
+    by,
+    groups: groups.map(({ name, ...sums }) => {
+      const filter = groupClause(by, name);
+      return { ...(name !== '' && { name }), ...sums, ...(filter !== undefined && { filter }) };
+    }),
+    ...(others.objects > 0 && { others }),
+  };
 }

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { decodedWords } from '../../../src/adapters/aws/s3-states.ts';
+import { decodedWords } from '../../../src/adapters/aws/s3-storage.ts';
 
 const base64 = (text: string): string => `=?UTF-8?B?${Buffer.from(text).toString('base64')}?=`;
 const quoted = (text: string): string =>

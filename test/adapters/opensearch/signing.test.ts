@@ -1,7 +1,6 @@
 /** Amazon OpenSearch Service, as far as its door: a proxy that checks every signature before the real OpenSearch. */
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { chainCredentials } from '../../../src/adapters/aws/clients.ts';
-import { signingRegion } from '../../../src/adapters/opensearch/signing.ts';
 import { awsEnvironment } from '../../../src/settings/aws.ts';
 import { parseSettings } from '../../../src/settings/settings.ts';
 import { awsAddresses, createCore, queuesOf } from '../../../src/app/core.ts';
@@ -10,6 +9,7 @@ import { openTestStore, raw, startProxy, type Proxy, type ProxiedRequest } from 
 import { opensearchUrl } from '../../support/servers/found.ts';
 import { createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { signatureMistake } from '../../support/sigv4.ts';
+import { signingRegion } from '../../../src/adapters/opensearch/client.ts';
 
 const signer = {
   accessKeyId: 'AKIDEXAMPLE',

@@ -1,8 +1,7 @@
 /** The bench `access`: how long the two questions about grants, a login and the narrowing of a request take. */
 import { systemClock } from '../../../src/adapters/system-clock.ts';
 import type { Grant } from '../../../src/domain/access/grant.ts';
-import { createStoredGrants } from '../../../src/pipeline/access/policy.ts';
-import { createReadableBy } from '../../../src/pipeline/access/readers.ts';
+import { createStoredGrants, createReadableBy } from '../../../src/pipeline/access/policy.ts';
 import { createAccessOperations } from '../../../src/pipeline/access/operations.ts';
 import { createSignIns } from '../../../src/pipeline/identity/users.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';

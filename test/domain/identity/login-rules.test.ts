@@ -2,7 +2,6 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { claimHas, identityOf, type Claims } from '../../../src/domain/identity/claims.ts';
 import { appointeesOf, appointmentNameOf, isAppointmentOver, newAppointment } from '../../../src/domain/identity/appointment.ts';
-import { isPublicIssuer } from '../../../src/domain/identity/issuers.ts';
 import {
   allowedRuleOf,
   claimRuleOf,
@@ -11,6 +10,7 @@ import {
   notAllowedReason,
   roleOf,
   type LoginRules,
+  isPublicIssuer,
 } from '../../../src/domain/identity/login-rules.ts';
 import { userIdOf } from '../../../src/domain/identity/user.ts';
 

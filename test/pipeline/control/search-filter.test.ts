@@ -2,8 +2,8 @@ import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { filterFields } from '../../../src/api/search.ts';
 import { RequestError } from '../../../src/domain/request-error.ts';
-import { filterOf, type FilterRequest } from '../../../src/pipeline/control/search-filter.ts';
 import { anyCharacter } from '../../support/random/characters.ts';
+import { filterOf, type FilterRequest } from '../../../src/pipeline/control/search.ts';
 
 it.each([
   ['bucket:media', ['media'], ['media']],

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createCounter } from '../../../src/pipeline/identity/limits.ts';
 import { createFakeClock } from '../../support/fakes/ports.ts';
+import { createCounter } from '../../../src/pipeline/identity/authenticate-key.ts';
 
 describe('a counter', () => {
   it('permits as many in each window as it says, each name apart', async () => {

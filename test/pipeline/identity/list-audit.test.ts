@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { listAudit } from '../../../src/pipeline/identity/list-audit.ts';
 import { auditRecordOf } from '../../../src/domain/identity/audit.ts';
 import { createMemoryAudit } from '../../support/fakes/memory-audit.ts';
 import { localActor } from '../../support/identity/actors.ts';
+import { listAudit } from '../../../src/pipeline/identity/audited.ts';
 
 it.each<[what: object, found: readonly string[]]>([
   [{}, ['2026-11-22T00:00', '2026-11-21T23:59', '2026-11-21T00:00', '2026-11-20T23:59']],

@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
-import { createReadiness } from '../../../src/pipeline/serving/readiness.ts';
-import { createStoreAccess } from '../../../src/pipeline/serving/store-access.ts';
+import { createReadiness, createStoreAccess } from '../../../src/pipeline/serving/readiness.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
 
 function setUp() {

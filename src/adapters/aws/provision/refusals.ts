@@ -4,7 +4,7 @@ import { printable } from '../../../domain/printable.ts';
 import { RequestError } from '../../../domain/request-error.ts';
 import type { At } from '../../../pipeline/ports/provision.ts';
 import { errorText } from '../clients.ts';
-import { isCredentialsError } from '../credential-errors.ts';
+import { isCredentialsError } from '../credentials.ts';
 
 /** The names by which the services say that a permission is missing: S3 and SQS, EventBridge, SNS. */
 const DENIED = new Set([

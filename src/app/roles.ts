@@ -1,5 +1,17 @@
-/** The reindex role of `tally serve`. Its parts are created and connected here. */
-import { BULK_BYTES, REINDEX_BULK_CONCURRENCY, REINDEX_HEADS } from './limits.ts';
+/** The roles ingest and reindex of `tally serve`. Their parts are created and connected here. */
+import {
+  BULK_BYTES,
+  REINDEX_BULK_CONCURRENCY,
+  REINDEX_HEADS,
+  BULK_ACTIONS,
+  BULK_CONCURRENCY,
+  BULK_LINGER_MS,
+  HEADS,
+  HELD_HEAP_SHARE,
+  HELD_MAX,
+  HOLD_MAX_MS,
+  IN_FLIGHT_MAX,
+} from './limits.ts';
 import type { Core } from './core.ts';
 import { createQuestionProof } from '../pipeline/compare/question-proof.ts';
 import { createSchedules } from '../pipeline/calendar/schedules.ts';
@@ -11,6 +23,9 @@ import { checkOfFault, type CheckSource } from '../pipeline/serving/readiness.ts
 import { createBackgroundWriter } from '../pipeline/compare/background-writer.ts';
 import { LISTING_PAGE } from '../pipeline/compare/page-feeds.ts';
 import { createReconcileTurn } from '../pipeline/compare/reconcile-turn.ts';
+import { getHeapStatistics } from 'node:v8';
+import { createSqsReceiver } from '../adapters/aws/sqs-receiver.ts';
+import type { IngestParts } from '../pipeline/ingest/role.ts';
 
 /** One process removes old jobs each minute. */
 const TIDY = { name: 'tidy-jobs', intervalMs: 60_000, runMaxMs: 120_000 };
@@ -62,4 +77,33 @@ function createRole(core: Core, { worker, liveIsBusy }: ReindexingParts): Reinde
   const turn = createReconcileTurn({ ...parts, writeAll, questionProof: createQuestionProof(core), headConcurrency: REINDEX_HEADS });
   const limits = { ...PART_LIMITS, listings: core.settings.TALLY_REINDEX_LISTINGS };
   return createReindexRole({ ...core, turn, indexIsSlow: load.isSlow, worker, limits });
+}
+
+/** Creates the parts of the ingest role, with its limits. */
+export function ingestParts(core: Core, parts: Pick<IngestParts, 'handover' | 'counter'>): IngestParts {
+  const { settings, bucketQueueUrls, clock } = core;
+  const receiver = createSqsReceiver({
+    clientFor: core.aws.sqsReceivingFor,
+    queueUrls: bucketQueueUrls,
+    pollers: settings.TALLY_INGEST_POLLERS,
+    waitS: settings.TALLY_INGEST_WAIT_S,
+    visibilityS: settings.TALLY_INGEST_VISIBILITY_S,
+    clock,
+  });
+  return {
+    ...core,
+    ...parts,
+    connect: core.connectBucket,
+    receiver,
+    sendDeadLetter: core.deadLetters.send,
+    limits: {
+      bulk: { actionsMax: BULK_ACTIONS, bytesMax: BULK_BYTES, lingerMs: BULK_LINGER_MS, concurrency: BULK_CONCURRENCY },
+      headConcurrency: HEADS,
+      heldMax: HELD_MAX,
+      weightMaxBytes: getHeapStatistics().heap_size_limit * HELD_HEAP_SHARE,
+      holdMaxMs: HOLD_MAX_MS,
+      inFlightMax: IN_FLIGHT_MAX,
+      visibilityS: settings.TALLY_INGEST_VISIBILITY_S,
+    },
+  };
 }
