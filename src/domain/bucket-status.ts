@@ -343,9 +343,9 @@ function overdueRule({ record: { lastComparedAtMs = 0 }, nowMs, compareIntervalM
 }
 
 /** What a person does about a gap; nothing, while a job repairs it or begins by itself. */
-function actOf(mark: DirtyMark): Pick<BucketStatus, 'act'> {
-  const { jobId, compared, refusedSinceMs, failures } = mark;
-  if (jobId !== undefined) return {};
+function actOf(mark: DirtyMark): Pick<BucketStatus, 'act' | 'jobId'> {
+  const { jobId, stuck, compared, refusedSinceMs, failures } = mark;
+  if (jobId !== undefined) return stuck === undefined ? {} : { act: 'jobs', jobId };
   if (isHeld(mark)) return { act: 'reindex' };
   if (compared === true || refusedSinceMs !== undefined) return { act: 'doctor' };
   return failures > 0 ? { act: 'jobs' } : {};

@@ -91,8 +91,9 @@ export const markSchema = z.object({
   compared: z.literal(true).optional(),
   /** A first index, or the compare after a change that a person made: it keeps no distance from other repairs until a job covers it. */
   urgent: z.object({ order: z.number(), lastSeenMs: z.number() }).optional(),
-  /** The job that repairs it now. */
+  /** The job that repairs it now, and why it cannot continue. */
   jobId: z.string().optional(),
+  stuck: z.string().optional(),
   /** How many jobs in a row failed to repair it. */
   failures: z.number(),
   /** No job begins before, and why. `isAhead`: one that does would not close the mark either; what is reported later does not wait for it. */
@@ -319,6 +320,8 @@ export type RepairJob = Pick<
   | 'coversBeforeMs'
   | 'error'
   | 'counts'
+  | 'waits'
+  | 'parts'
 >;
 
 /** Whether the job compares what the mark stands for: it applies, it waits for late events, and it reads tags if the mark needs that. */
@@ -354,7 +357,7 @@ function afterNamed(mark: DirtyMark, jobId: string, look: Look): ReturnType<type
   switch (job.state) {
     case 'queued':
     case 'running':
-      return mark;
+      return withStuck(mark, job);
     case 'paused':
     case 'cancelled':
       if (mark.deletes === 'announced') return stoppedOf(mark, job);
@@ -364,6 +367,19 @@ function afterNamed(mark: DirtyMark, jobId: string, look: Look): ReturnType<type
     case 'done':
       return afterDone(mark, job, look);
   }
+}
+
+/** The mark with what keeps its job from continuing. */
+function withStuck(mark: DirtyMark, { waits, parts = [] }: RepairJob): DirtyMark {
+  const fault = waits ?? parts.find((part) => part.fault !== undefined)?.fault;
+  const stuck = fault && `${fault.code}: ${fault.reason}`;
+  return stuck === mark.stuck ? mark : { ...omit(mark, 'stuck'), ...defined({ stuck }) };
+}
+
+/** The mark that is due while a job occupies its bucket which does not repair it. Returns the same object if it says so already. */
+export function occupiedOf(mark: DirtyMark, { id }: Pick<RepairJob, 'id'>, nowMs: number): DirtyMark {
+  const why = `a re-index begins once ${id} has ended, which occupies the bucket`;
+  return dueAtMs(mark, nowMs) > nowMs || mark.waits?.why === why ? mark : { ...mark, waits: { untilMs: nowMs, why } };
 }
 
 /** A job that was started for another reason repairs the mark too. */
@@ -377,7 +393,7 @@ function afterOther(mark: DirtyMark, look: Look): ReturnType<typeof afterLook> {
 /** The mark while this job repairs it. A job that a person starts ends what held it, unless it is held because of its deletions: about those the job asks. */
 export function withJob(mark: DirtyMark, { id, requestedBy }: Pick<RepairJob, 'id' | 'requestedBy'>): DirtyMark {
   const isOurs = requestedBy === 'gap' || requestedBy === 'schedule';
-  return { ...omit(mark, 'refusedSinceMs', ...(isOurs || mark.held?.jobId !== undefined ? [] : (['held'] as const))), jobId: id };
+  return { ...omit(mark, 'stuck', 'refusedSinceMs', ...(isOurs || mark.held?.jobId !== undefined ? [] : (['held'] as const))), jobId: id };
 }
 
 function afterDone(found: DirtyMark, job: RepairJob, { nowMs, repaired }: Look): ReturnType<typeof afterLook> {
@@ -442,8 +458,8 @@ function stoppedOf(mark: DirtyMark, { id, state }: RepairJob): DirtyMark {
 
 /** What happens next, in a few words; when, says `dueAtMs`. */
 export function nextOf(mark: DirtyMark): string {
-  const { jobId, held, compared, unproven, waits } = mark;
-  if (jobId !== undefined) return `${jobId} repairs it`;
+  const { jobId, stuck, held, compared, unproven, waits } = mark;
+  if (jobId !== undefined) return stuck === undefined ? `${jobId} repairs it` : `${jobId} repairs it, and waits: ${stuck}`;
   if (held !== undefined && isHeld(mark)) return `it waits for you: ${held.why}`;
   if (compared === true) return unproven === 'wiring' ? AFTER_WIRING : AFTER_PROOF;
   return waits === undefined ? 'a re-index begins' : waits.why;

@@ -254,7 +254,9 @@ export function createSettleSlice({
     const isFilled = fillsIn(work, seen.state, stored);
     const ofTags = tagsEnding(comparedKey, compareStored(seen.state, stored), { work, isFilled });
     const decision = decideSeen(seen.state, stored, seen.observedAtMs, ofTags !== undefined || isFilled);
-    if (decision.kind === 'agrees') return { end: agreed ?? endingOf(comparedKey, comparedKey.state === undefined ? 'gone' : 'inFlight') };
+    if (decision.kind === 'agrees' && agreed !== undefined)
+      return { end: isRead(seen.state, work) ? agreed : { ...agreed, unenriched: ['tags'] } };
+    if (decision.kind === 'agrees') return { end: endingOf(comparedKey, comparedKey.state === undefined ? 'gone' : 'inFlight') };
     const ending = found ?? ofTags ?? (isFilled ? agreed : undefined) ?? endingOfSeen(comparedKey, seen.state);
     if (work.mode === 'report') return { end: dated(ending, read) };
     const isOnlyFilled = ending === agreed;
@@ -391,6 +393,11 @@ function writeOfHead({ comparedKey, stored }: ReadFinding, { work, seen, plan, e
     request: { document, equalClock, expiresAtMs: seen.expiresAtMs, ...(known !== undefined && { known }) },
     ending: { ...filledIn(ending, document, work), effect },
   };
+}
+
+/** Whether the tags are known that the work needs: an object whose tags S3 refuses may have others than its document. */
+function isRead(state: ObjectState, work: SliceWork): boolean {
+  return !readsTags(work) || !state.present || state.tags !== undefined;
 }
 
 /** What is filled in is not lacking any longer. */

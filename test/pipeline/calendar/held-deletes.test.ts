@@ -1,6 +1,7 @@
 /** Deletions that wait for a person, in the whole machinery of jobs and gaps: nothing but that person's consent deletes them, and nothing hides them. */
 import { describe, expect, it } from 'vitest';
-import { markSchema, type GapReport } from '../../../src/domain/gaps/dirty.ts';
+import { FaultError } from '../../../src/domain/fault.ts';
+import { markSchema, nextOf, type GapReport } from '../../../src/domain/gaps/dirty.ts';
 import { closeGapsOf } from '../../support/worlds/gaps.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
 import { createDisconnectBucket } from '../../../src/pipeline/control/disconnect-bucket.ts';
@@ -299,6 +300,38 @@ describe('a job that is over before all is compared', () => {
     while (((await world.jobs.get(id)).counts?.held ?? 0) === 0) await world.run(100);
     await world.jobs.cancel(id);
     expect(await world.waiting()).toEqual([['', 1_205]]);
+  });
+});
+
+describe('a gap whose repair does not continue', () => {
+  const next = async (world: Awaited<ReturnType<typeof createWorld>>) => (await world.gaps()).map(nextOf);
+
+  it('Fix: says what its job waits for', async () => {
+    const world = await createWorld(0);
+    await fill(world, { index: 1 }, 'secret/');
+    world.s3.onHead = (key) => {
+      if (key.startsWith('secret/')) throw new FaultError('object.denied', 'the bucket policy');
+    };
+    await world.tell('loss');
+    await world.calm(10 * MINUTE_MS);
+    const { id } = (await world.lastJob())!;
+    expect(await next(world)).toEqual([`${id} repairs it, and waits: object.denied: the bucket policy`]);
+    world.s3.onHead = () => {};
+    await world.calm(10 * MINUTE_MS);
+    expect(await world.gaps()).toEqual([]);
+  });
+
+  it('Fix: names the job that occupies the bucket', async () => {
+    const world = await createWorld(0);
+    await fill(world, { both: 100 }, 'big/');
+    slowPages(world, 20_000, 5);
+    const { id } = await world.request({ prefix: 'big/', now: true });
+    await world.tell('loss');
+    await world.calm(3 * MINUTE_MS);
+    expect(await next(world)).toEqual([`a re-index begins once ${id} has ended, which occupies the bucket`]);
+    world.s3.onPage = async () => {};
+    await world.calm(10 * MINUTE_MS);
+    expect(await world.gaps()).toEqual([]);
   });
 });
 

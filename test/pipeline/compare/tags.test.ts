@@ -90,6 +90,16 @@ describe('a turn that reads all tags', () => {
     expect(await turn()).toMatchObject({ done: true, counts: { equal: 1, written: 0 } });
   });
 
+  it('Fix: counts an object whose tags it may not read as one whose tags are not known', async () => {
+    await indexed('x', { colour: 'red' });
+    await indexed('y', { colour: 'red' });
+    for (const key of ['x', 'y']) retag(key, { colour: 'blue' });
+    world.s3.onTags = (key) => {
+      if (key === 'x') throw new FaultError('object.denied', 'the bucket policy');
+    };
+    expect(await turn()).toMatchObject({ done: true, counts: { stale: 1, written: 1, equal: 1, unenriched: 1 } });
+  });
+
   it('does not write the tags of an object that is replaced meanwhile', async () => {
     await indexed('a', { colour: 'red' });
     let isReplaced = false;
