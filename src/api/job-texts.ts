@@ -11,9 +11,9 @@ export function stageOf({ state, phase }: Job): string {
   return state;
 }
 
-/** How many deletions a job that has ended held back: a person decides about them. */
+/** How many deletions a job that does not compare any more held back: a person decides about them. */
 export function heldBack({ state, mode, counts }: Job): number {
-  return state === 'done' && mode === 'apply' ? (counts?.held ?? 0) : 0;
+  return state !== 'queued' && state !== 'running' && mode === 'apply' ? (counts?.held ?? 0) : 0;
 }
 
 /** Returns what the user can do about the deletions that a job held back, or about what it could not fill in. */
@@ -22,7 +22,8 @@ export function jobAdvice(job: Job): readonly string[] {
   if (held === 0) return unfilledText(job);
   const isEmptied = job.counts?.listed === 0;
   return [
-    `The deletion limit held ${countText(held, 'deletion')} back. Everything else is done.`,
+    `The deletion limit held ${countText(held, 'deletion')} back. ${job.state === 'done' ? 'Everything else is done' : 'Not all is compared'}.`,
+    `\`tally bucket list\` shows whether they still wait: a later job may have settled them.`,
     `${isEmptied ? 'The bucket is empty, and all its documents would be deleted. Check that this is intended' : 'Check that the bucket is as intended'}. Then either allow them:`,
     `  \`tally jobs allow ${shellWord(job.id)}\``,
     'or keep the documents:',
@@ -132,5 +133,5 @@ function deletionsText({ limit, reserved }: NonNullable<Job['deletions']>): stri
 /** What a job held back is not done, although the job is. */
 export function stateText(job: Job): string {
   const held = heldBack(job);
-  return held > 0 ? `done, ${countText(held)} held` : job.state;
+  return held > 0 ? `${job.state}, ${countText(held)} held` : job.state;
 }

@@ -88,6 +88,13 @@ describe('tally reindex', () => {
     expect(stderr).toContain('tally jobs decline job-1');
   });
 
+  it('Fix: names what a job that was stopped held back, and does not say that it still waits', async () => {
+    const { stderr } = await worldOf({ ...held, state: 'cancelled' }).run('reindex photos --wait');
+    expect(stderr).toContain('The deletion limit held 12,345 deletions back. Not all is compared.');
+    expect(stderr).toContain('a later job may have settled them');
+    expect(stderr).toContain('tally jobs allow job-1`\n');
+  });
+
   it('--wait names all that an emptied bucket would lose', async () => {
     const counts = { ...zeroCounts, scanned: 1_000, phantom: 1_000, held: 1_000 };
     const emptied: Job = { ...held, counts, deletions: { limit: 0, reserved: 0 } };
