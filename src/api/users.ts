@@ -2,8 +2,7 @@
 import { z } from 'zod';
 import { roles } from '../domain/identity/actor.ts';
 import { hasSecret } from '../domain/masked-secrets.ts';
-import type { Appointment } from '../domain/identity/appointment.ts';
-import { roleSources, type UserRecord } from '../domain/identity/user.ts';
+import { roleSources, type UserRecord, type Appointment } from '../domain/identity/user.ts';
 import { columnsOf, type Given } from './command.ts';
 import { cursor, limit, must, pageOf, time, timeOf, timeOfMaybe } from './fields.ts';
 import type { Row, RowKey } from './row.ts';

@@ -20,7 +20,6 @@ import { withoutProxyFor, type OuterEnvironment, type ProxyVariables } from '../
 import { HEADS, REINDEX_HEADS, S3_TIMEOUT_MS, SWEEP_HEADS } from './limits.ts';
 import { type Settings, embeddedIndexPath } from '../settings/settings.ts';
 import { isAwsEndpoint } from '../domain/provisioning/names.ts';
-import { createAllBuckets } from '../pipeline/buckets/all-buckets.ts';
 import { createProcesses } from '../pipeline/buckets/processes.ts';
 import { createConnectBucket } from '../pipeline/buckets/connect.ts';
 import { createReindexJobs } from '../pipeline/control/reindex-jobs.ts';
@@ -35,6 +34,7 @@ import { createCheckConnection } from '../pipeline/provision/watch.ts';
 import { createCircuits, type Circuits } from '../pipeline/serving/circuits.ts';
 import { createFarLetters } from '../pipeline/letters/far-letters.ts';
 import { createQueueWatch } from '../pipeline/queues/watch.ts';
+import { createAllBuckets } from '../pipeline/buckets/list.ts';
 
 /** How this process reaches the AWS services. */
 export interface AwsAddresses {

@@ -9,8 +9,13 @@ import {
   createKeyUses,
   type KeyUses,
 } from '../pipeline/identity/audit-windows.ts';
-import { createAuthenticateKey, type AuthenticateKey, createAbuseLimits } from '../pipeline/identity/authenticate-key.ts';
-import { createLiveKeys, type LiveKeys } from '../pipeline/identity/live-keys.ts';
+import {
+  createAuthenticateKey,
+  type AuthenticateKey,
+  createAbuseLimits,
+  createLiveKeys,
+  type LiveKeys,
+} from '../pipeline/identity/authenticate-key.ts';
 import { createUsers, type Users, createSignIns } from '../pipeline/identity/users.ts';
 import type { Store } from '../pipeline/ports/store.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';

@@ -1,4 +1,4 @@
-/** The roles ingest and reindex of `tally serve`. Their parts are created and connected here. */
+/** The roles ingest and reindex of `tally serve`, and the scheduled work, which runs in processes with the role reindex. Their parts are created and connected here. */
 import {
   BULK_BYTES,
   REINDEX_BULK_CONCURRENCY,
@@ -11,10 +11,11 @@ import {
   HELD_MAX,
   HOLD_MAX_MS,
   IN_FLIGHT_MAX,
+  SWEEP_HEADS,
 } from './limits.ts';
 import type { Core } from './core.ts';
 import { createQuestionProof } from '../pipeline/compare/question-proof.ts';
-import { createSchedules } from '../pipeline/calendar/schedules.ts';
+import { createSchedules, type Schedule } from '../pipeline/calendar/schedules.ts';
 import { createIndexLoad, measured } from '../pipeline/reindex-jobs/index-load.ts';
 import { PART_LIMITS } from '../pipeline/reindex-jobs/key-probes.ts';
 import { createReindexRole, type ReindexRole } from '../pipeline/reindex-jobs/role.ts';
@@ -26,6 +27,22 @@ import { createReconcileTurn } from '../pipeline/compare/reconcile-turn.ts';
 import { getHeapStatistics } from 'node:v8';
 import { createSqsReceiver } from '../adapters/aws/sqs-receiver.ts';
 import type { IngestParts } from '../pipeline/ingest/role.ts';
+import { createS3Lifecycle } from '../adapters/aws/s3-lifecycle.ts';
+import { processActor } from '../adapters/process-actor.ts';
+import { CLOSE_GAPS_NAME } from '../domain/calendar/schedule.ts';
+import { createWatchIndices } from '../pipeline/buckets/index-identity.ts';
+import { createAskToRepair, createCloseGaps, type StartJob } from '../pipeline/calendar/close-gaps.ts';
+import { createVisitLifecycle } from '../pipeline/calendar/follow-lifecycle.ts';
+import { createObserveAgain } from '../pipeline/calendar/observe-again.ts';
+import { createPurgeApiKeys, createPurgeAudit, createPurgeLogins, createVisitTombstones } from '../pipeline/calendar/purges.ts';
+import { createSweepDeletes } from '../pipeline/calendar/sweep-deletes.ts';
+import { createFullDue, createVisitFull } from '../pipeline/calendar/sweep-full.ts';
+import { createSweep, type DueOf, type Sweep, type Visit } from '../pipeline/calendar/sweep.ts';
+import { createUnsettledDue, createVisitUnsettled } from '../pipeline/calendar/sweep-unsettled.ts';
+import { createBulkWriter } from '../pipeline/observing/bulk-writer.ts';
+import { createObserving } from '../pipeline/observing/observer.ts';
+import { withPlainFallback } from '../pipeline/observing/enricher.ts';
+import { createConnectionsDue, createCheckConnection, createVisitConnection } from '../pipeline/provision/watch.ts';
 
 /** One process removes old jobs each minute. */
 const TIDY = { name: 'tidy-jobs', intervalMs: 60_000, runMaxMs: 120_000 };
@@ -106,4 +123,83 @@ export function ingestParts(core: Core, parts: Pick<IngestParts, 'handover' | 'c
       visibilityS: settings.TALLY_INGEST_VISIBILITY_S,
     },
   };
+}
+
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60 * SECOND_MS;
+const HOUR_MS = 60 * MINUTE_MS;
+
+/** 15 s are frequent enough, because a gap first waits for a quiet minute. */
+const CLOSE_GAPS: Schedule = { name: CLOSE_GAPS_NAME, intervalMs: 15 * SECOND_MS, runMaxMs: 2 * MINUTE_MS };
+const UNSETTLED: Schedule = { name: 'sweep-unsettled', intervalMs: 5 * MINUTE_MS, runMaxMs: 4 * MINUTE_MS };
+const TOMBSTONES: Schedule = { name: 'purge-tombstones', intervalMs: HOUR_MS, runMaxMs: HOUR_MS };
+/** Looks for buckets whose daily check is due. A newly connected bucket is checked within about a minute. */
+const LIFECYCLE: Schedule = { name: 'follow-lifecycle', intervalMs: MINUTE_MS, runMaxMs: HOUR_MS };
+const AUDIT: Schedule = { name: 'purge-audit', intervalMs: HOUR_MS, runMaxMs: HOUR_MS };
+/** Keys end by the day, so their records may live some hours longer. */
+const API_KEYS: Schedule = { name: 'purge-api-keys', intervalMs: 6 * HOUR_MS, runMaxMs: HOUR_MS };
+/** As long as a login lasts, so that logins that no one finished are few. */
+const LOGINS: Schedule = { name: 'purge-logins', intervalMs: 10 * MINUTE_MS, runMaxMs: 10 * MINUTE_MS };
+/** Looks for buckets whose hourly check is due, or whose connection was changed some seconds ago. */
+const CONNECTIONS: Schedule = { name: 'watch-connections', intervalMs: 15 * SECOND_MS, runMaxMs: 10 * MINUTE_MS };
+/** One request for all buckets. */
+const INDICES: Schedule = { name: 'watch-indices', intervalMs: MINUTE_MS, runMaxMs: 2 * MINUTE_MS };
+/** Looks for buckets whose scheduled compare is due. */
+const FULL: Schedule = { name: 'sweep-full', intervalMs: 10 * MINUTE_MS, runMaxMs: 2 * MINUTE_MS };
+
+/** Of its longest time, the share in which a run of a sweep may begin visits. The rest is for the visit that began last. */
+const RUN_SHARE = 3 / 4;
+
+/** Runs the scheduled work until the process stops. Without the role reindex nothing runs. */
+export function startCalendar(core: Core): void {
+  const { settings, circuits } = core;
+  const { signal } = core.stopping;
+  if (!settings.TALLY_ROLES.includes('reindex')) return;
+  const schedules = createSchedules(core);
+  const observeAgain = createObserveAgain(observerOf(core));
+  const sweep = (schedule: Schedule, name: Sweep, visit: Visit, dueOf?: DueOf): void => {
+    const run = createSweep({ ...core, runMaxMs: schedule.runMaxMs * RUN_SHARE }, name, visit, dueOf);
+    schedules.every(schedule, run, signal);
+  };
+
+  sweep(UNSETTLED, 'unsettled', createVisitUnsettled({ ...core, observeAgain }), createUnsettledDue(core));
+  sweep(TOMBSTONES, 'tombstones', createVisitTombstones(core));
+  const retentionDays = settings.TALLY_AUDIT_RETENTION_DAYS;
+  schedules.every(AUDIT, createPurgeAudit({ ...core, retentionDays }), signal);
+  schedules.every(API_KEYS, createPurgeApiKeys(core), signal);
+  schedules.every(LOGINS, createPurgeLogins(core), signal);
+  schedules.every(INDICES, createWatchIndices(core), signal);
+  const lifecycle = createS3Lifecycle({ clientFor: core.aws.s3For, clock: core.clock });
+  sweep(LIFECYCLE, 'lifecycle', createVisitLifecycle({ ...core, lifecycle, observeAgain }));
+  const { provisioning } = core;
+  if (provisioning !== undefined) {
+    const sharing: Pick<typeof provisioning, 'diagnose'> = { diagnose: (...asked) => provisioning.diagnoseSharing(...asked) };
+    const checkSharing = createCheckConnection({ ...core, provisioning: sharing });
+    sweep(CONNECTIONS, 'connections', createVisitConnection({ ...core, provisioning, checkSharing }), createConnectionsDue(core));
+  }
+  const startJob: StartJob = (request, each) => core.jobs.start(request, each);
+  const askToRepair = createAskToRepair(core);
+  const { isFailing } = circuits;
+  const closeGaps = createCloseGaps({ ...core, startJob, askToRepair, isFailing });
+  schedules.every(CLOSE_GAPS, closeGaps, signal);
+  const intervalMs = core.compareIntervalMs;
+  sweep(FULL, 'full', createVisitFull({ ...core, startJob, intervalMs }), createFullDue({ ...core, intervalMs }));
+}
+
+/** An observer like that of live events, with a separate HEAD limit and a separate writer that sends one bulk request at a time, so that live events have priority. */
+function observerOf(core: Core) {
+  const deletes = createSweepDeletes({ ...core, actor: processActor() });
+  const write = createBulkWriter({
+    ...core,
+    objects: deletes.objects,
+    limits: { actionsMax: BULK_ACTIONS, bytesMax: BULK_BYTES, lingerMs: BULK_LINGER_MS, concurrency: 1 },
+  });
+  const { observe } = createObserving({
+    ...core,
+    index: core.store,
+    write: withPlainFallback(write, core.telemetry),
+    concurrency: SWEEP_HEADS,
+    stopped: core.stopping.signal,
+  });
+  return deletes.watching(observe);
 }

@@ -133,7 +133,7 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
   ],
   'docs/guides/login.md': [
     ['as an administrator for {} hours', sessionHours],
-    ['for at most {} days. `tally admin dismiss` takes', of('domain/identity/appointment.ts', 'WAITS_MS', 'd')],
+    ['for at most {} days. `tally admin dismiss` takes', of('domain/identity/user.ts', 'WAITS_MS', 'd')],
     ['session of a program for {} hours', sessionHours],
     ['(1 to 90, by default {})', setting('TALLY_SESSION_DAYS')],
     ['is a cookie for {} hours', sessionHours],

@@ -8,9 +8,9 @@ import { auditIdAt, auditMonthAt, auditMonthEndMs, auditMonthOf, auditRecordSche
 import type { AuditQuery, AuditStore } from '../../pipeline/ports/audit.ts';
 import type { OpenSearchAnswer, OpenSearchClient } from './client.ts';
 import { bodyOf, isIndexMissing, itemFault, parseAnswer, stateFault, storeErrorSchema } from './faults.ts';
-import { attemptWrite } from './probe.ts';
 import type { IndexNames } from './names.ts';
 import { createAliased } from './setup.ts';
+import { attemptWrite } from './objects.ts';
 
 interface AuditDependencies {
   readonly client: OpenSearchClient;

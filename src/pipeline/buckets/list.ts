@@ -11,6 +11,7 @@ import type { StateEntry, StateStore } from '../ports/state.ts';
 import { readPage } from '../records/pages.ts';
 import type { BucketStatuses } from './statuses.ts';
 import { listAllRecords, readRecord, refs } from '../records/stored.ts';
+import type { WithPorts } from '../ports/ports.ts';
 
 /** A page of a person who reads 300 buckets takes ten round trips. */
 const AT_ONCE = 32;
@@ -40,7 +41,7 @@ export function createListBuckets({
     return firstEntries(state, ids, limit, signal);
   }
 
-  return async function listBuckets({ limit, cursor }, readable, signal) {
+  return async function listPage({ limit, cursor }, readable, signal) {
     signal?.throwIfAborted();
     const [{ items, ...more }, unconnected] = await Promise.all([
       readPage<StateEntry, readonly [string]>({
@@ -97,4 +98,34 @@ export function notConnected(bucket: string): RequestError {
     'bucket.not-connected',
     `${bucket.slice(0, 255)} is not connected; \`tally bucket list\` shows the buckets that are`,
   );
+}
+
+/**
+ * Lists all bucket records in id order, for the metrics and the sweeps, which look at every bucket again and again. What decides about
+ * a bucket reads its record by id. Throws the store's fault.
+ */
+export type AllBuckets = () => Promise<readonly BucketRecord[]>;
+
+/** Those who ask within this time share one list: less than the 15 s of those who ask most often, so that each of their reads is a newer one. */
+const SHARED_MS = 14_000;
+
+/** Lists all bucket records now. */
+export function listBuckets(state: StateStore): ReturnType<AllBuckets> {
+  return listAllRecords(state, 'bucket', bucketRecordSchema);
+}
+
+/** Creates the function, once for the process. */
+export function createAllBuckets({ state, clock }: WithPorts<'state' | 'clock'>): AllBuckets {
+  let shared: { readonly sinceMs: number; readonly list: ReturnType<AllBuckets> } | undefined;
+  return function allBuckets() {
+    const nowMs = clock.monotonicMs();
+    if (shared !== undefined && nowMs - shared.sinceMs < SHARED_MS) return shared.list;
+    const list = listBuckets(state);
+    const own = { sinceMs: nowMs, list };
+    shared = own;
+    list.catch(() => {
+      if (shared === own) shared = undefined;
+    });
+    return list;
+  };
 }

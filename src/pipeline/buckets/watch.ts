@@ -3,7 +3,6 @@ import PQueue from 'p-queue';
 import { CLOSE_GAPS_NAME } from '../../domain/calendar/schedule.ts';
 import { jobSchema } from '../../domain/reindex/job.ts';
 import type { UnclaimedJobs } from '../serving/readiness.ts';
-import type { AllBuckets } from './all-buckets.ts';
 import type { ConnectBucket } from './connect.ts';
 import { repeat } from '../serving/repeat.ts';
 import { listAllRecords, readRecord, refs } from '../records/stored.ts';
@@ -11,6 +10,7 @@ import type { Processes } from './processes.ts';
 import { allGaps } from '../gaps/stored-gaps.ts';
 import { statusesOf } from './statuses.ts';
 import type { WithPorts } from '../ports/ports.ts';
+import type { AllBuckets } from './list.ts';
 
 /** As often as the queues are read. */
 const METRICS_INTERVAL_MS = 15_000;

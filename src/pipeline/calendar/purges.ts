@@ -7,13 +7,13 @@ import { VISIT_MAX_MS, type Visit } from './sweep.ts';
 import { isPurged, keyRecordSchema } from '../../domain/identity/api-key.ts';
 import type { StateEntry } from '../ports/state.ts';
 import { pagesOf } from '../records/stored.ts';
-import { appointmentSchema, isAppointmentOver } from '../../domain/identity/appointment.ts';
 import { isLoginOver, loginRecordSchema } from '../../domain/identity/login.ts';
 import { sessionRecordSchema } from '../../domain/identity/session.ts';
 import type { StateKind } from '../../domain/state-kind.ts';
 import type { AuditStore } from '../ports/audit.ts';
 import type { WithPorts } from '../ports/ports.ts';
 import { forgetPurged } from '../identity/key-operations.ts';
+import { appointmentSchema, isAppointmentOver } from '../../domain/identity/user.ts';
 
 /** At most some 2,000 tombstones or audit records a second, or 800 keys: more than are written, and a small load beside live events. */
 const PAUSE_MS = 250;

@@ -5,11 +5,11 @@
  */
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { faultOf, type FaultCode } from '../../domain/fault.ts';
-import { listBuckets, type AllBuckets } from '../buckets/all-buckets.ts';
 import { createRegionNotes, visitInTurn, type RegionNotes } from './bucket-turns.ts';
 import type { LabelsOf } from '../ports/telemetry.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
 import type { WithPorts } from '../ports/ports.ts';
+import { listBuckets, type AllBuckets } from '../buckets/list.ts';
 
 /** Visits one bucket. Resolves with the objects checked or tombstones purged; undefined when nothing was due, which is not reported. */
 export type Visit = (bucket: BucketRecord, signal: AbortSignal) => Promise<number | undefined>;

@@ -22,7 +22,6 @@ import { createBucketStatuses, type BucketStatuses } from '../buckets/statuses.t
 import { createListGaps, type GapReports } from '../gaps/reports.ts';
 import { createAudited, listAudit } from '../identity/audited.ts';
 import { createKeyOperations } from '../identity/key-operations.ts';
-import type { LiveKeys } from '../identity/live-keys.ts';
 import type { LoginRules } from '../../domain/identity/login-rules.ts';
 import { createPeople } from '../identity/people.ts';
 import type { Users } from '../identity/users.ts';
@@ -43,6 +42,7 @@ import { getEvents } from '../serving/event-hours.ts';
 import { z } from 'zod';
 import { hasEnded, jobSchema } from '../../domain/reindex/job.ts';
 import type { WithPorts } from '../ports/ports.ts';
+import type { LiveKeys } from '../identity/authenticate-key.ts';
 
 interface Subjects extends Pick<Store, 'objects' | 'state' | 'audit' | 'usage'>, WithPorts<'clock' | 'telemetry'> {
   readonly storage: ObjectStorage;

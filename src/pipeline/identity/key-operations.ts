@@ -27,12 +27,12 @@ import type { StateEntry, StateStore } from '../ports/state.ts';
 import type { Page } from '../records/pages.ts';
 import type { Audited } from './audited.ts';
 import { holderOf } from './audit-windows.ts';
-import type { LiveKeys } from './live-keys.ts';
 import { newKeySecret } from './random-texts.ts';
 import type { Users } from './users.ts';
 import type { WithPorts } from '../ports/ports.ts';
 import { FaultError } from '../../domain/fault.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
+import type { LiveKeys } from './authenticate-key.ts';
 
 type KeyOperations = Pick<
   CheckedOperations,
@@ -58,16 +58,14 @@ const SHOWN_MAX = 64;
 
 export function createKeyOperations({ state, users, clock, telemetry, audited, rule, liveKeys }: KeyOperationsDependencies): KeyOperations {
   const records = createKeyRecords({ state, clock, telemetry });
-  const listAll = createListAllKeys({ state, users, clock, rule });
   const factsOf = (owner: KnownUser | undefined) => ({ owner, rule, nowMs: clock.nowMs() });
-  const ownedBy = createOwned(records);
 
   const revoke = audited('ApiKeyRevoke', ({ params }: IdRequest, { actor, signal }) => revokeOwn(params.id, actor, signal), revokedFacts);
   const revokeAny = audited('ApiKeyRevoke', ({ params }: IdRequest) => revokeFound(params.id), revokedFacts);
   const revokeLeaked = audited('ApiKeyRevokeBySecret', ({ params }: IdRequest) => revokeFound(params.id), revokedFacts);
 
   async function revokeOwn(id: string, actor: Actor, signal: AbortSignal): Promise<KeyRecord> {
-    await ownedBy(actor, id, signal);
+    await ownedBy(records, actor, id, signal);
     if (actor.kind === 'api_key' && actor.keyId !== id) {
       throw new RequestError('authorization.denied', 'an API key can revoke only itself: log in to revoke your other keys');
     }
@@ -118,7 +116,7 @@ export function createKeyOperations({ state, users, clock, telemetry, audited, r
       return pageOf(shown, query);
     },
     async getApiKey({ params }, { actor, signal }) {
-      const record = await ownedBy(actor, params.id, signal);
+      const record = await ownedBy(records, actor, params.id, signal);
       return keyView(record, factsOf(await users.get(record.userId, signal)));
     },
     revokeApiKey: async (request, context) => void (await revoke(request, context)),
@@ -132,7 +130,7 @@ export function createKeyOperations({ state, users, clock, telemetry, audited, r
         if (!(error instanceof RequestError && error.code === 'api-key.not-found')) throw error;
       });
     },
-    listAllApiKeys: ({ query }, { signal }) => listAll(query, signal),
+    listAllApiKeys: ({ query }, { signal }) => listAllKeys({ state, users, clock, rule }, query, signal),
     async getAnyApiKey({ params }, { signal }) {
       const record = await records.get(params.id, signal);
       if (record === undefined) throw notFound(params.id);
@@ -159,13 +157,11 @@ function notFound(id: string): RequestError {
 }
 
 /** Reads a key of the caller. Throws `api-key.not-found` for every other id, those of other users' keys included. */
-function createOwned(records: Pick<KeyRecords, 'get'>) {
-  return async function owned(actor: Actor, id: string, signal: AbortSignal): Promise<KeyRecord> {
-    const { userId } = requireUser(actor);
-    const record = await records.get(id, signal);
-    if (record?.userId !== userId) throw notFound(id);
-    return record;
-  };
+async function ownedBy(records: Pick<KeyRecords, 'get'>, actor: Actor, id: string, signal: AbortSignal): Promise<KeyRecord> {
+  const { userId } = requireUser(actor);
+  const record = await records.get(id, signal);
+  if (record?.userId !== userId) throw notFound(id);
+  return record;
 }
 
 function requireUser(actor: Actor): SessionActor | KeyActor {
@@ -244,29 +240,20 @@ interface ListAllKeysDependencies extends WithPorts<'state' | 'clock'> {
   readonly rule: ExpiryRule;
 }
 
-type ListAllKeys = (request: AllKeysRequest, signal: AbortSignal) => Promise<Page<AnyApiKey>>;
-
-/** Creates the function. Throws `request.invalid` for a cursor that no page returned, and the store's faults. */
-function createListAllKeys(dependencies: ListAllKeysDependencies): ListAllKeys {
-  return async function listAllKeys(query, signal) {
-    const { limit, cursor } = query;
-    const { judge, ownersRead } = createJudge(dependencies, query, signal);
-    const page: FillingPage = { items: [], last: afterOf(cursor) };
-    for (let looked = 0; ;) {
-      const { items, last } = page;
-      const wanted = isFiltered(query) ? ENTRIES_MAX : Math.min(ENTRIES_MAX, limit - items.length + 1);
-      const entries = await dependencies.state.list('api-key', { limit: wanted, after: last }, signal);
-      const hasMore = fill(page, limit, { entries, keys: await judge(entries) });
-      looked += entries.length;
-      if (!hasMore && entries.length < wanted) return { items };
-      if (hasMore || looked >= LOOKED_AT_MAX || ownersRead() >= OWNERS_MAX) return { items, next: encodeCursor([page.last ?? '']) };
-    }
-  };
-}
-
-/** The id after which a page begins. */
-function afterOf(cursor: string | undefined): string | undefined {
-  return decodeCursor(cursor, 1)?.[0];
+/** Lists a page. Throws `request.invalid` for a cursor that no page returned, and the store's faults. */
+async function listAllKeys(dependencies: ListAllKeysDependencies, query: AllKeysRequest, signal: AbortSignal): Promise<Page<AnyApiKey>> {
+  const { limit, cursor } = query;
+  const { judge, ownersRead } = createJudge(dependencies, query, signal);
+  const page: FillingPage = { items: [], last: decodeCursor(cursor, 1)?.[0] };
+  for (let looked = 0; ;) {
+    const { items, last } = page;
+    const wanted = isFiltered(query) ? ENTRIES_MAX : Math.min(ENTRIES_MAX, limit - items.length + 1);
+    const entries = await dependencies.state.list('api-key', { limit: wanted, after: last }, signal);
+    const hasMore = fill(page, limit, { entries, keys: await judge(entries) });
+    looked += entries.length;
+    if (!hasMore && entries.length < wanted) return { items };
+    if (hasMore || looked >= LOOKED_AT_MAX || ownersRead() >= OWNERS_MAX) return { items, next: encodeCursor([page.last ?? '']) };
+  }
 }
 
 interface FillingPage {

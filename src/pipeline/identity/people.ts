@@ -8,23 +8,24 @@ import {
   type UsersAnswer,
   type UsersRequest,
 } from '../../api/users.ts';
+import { isOfIssuer, knownUserOf, roleOf, type KnownUser, type LoginRules } from '../../domain/identity/login-rules.ts';
 import {
+  userRecordSchema,
+  type UserRecord,
   appointeesOf,
   appointmentNameOf,
   appointmentSchema,
   isAppointmentOver,
   newAppointment,
   type Appointee,
-} from '../../domain/identity/appointment.ts';
-import { isOfIssuer, knownUserOf, roleOf, type KnownUser, type LoginRules } from '../../domain/identity/login-rules.ts';
-import { userRecordSchema, type UserRecord } from '../../domain/identity/user.ts';
+} from '../../domain/identity/user.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { readEntries } from '../records/pages.ts';
 import { listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
-import type { LiveKeys } from './live-keys.ts';
 import { createSignIns } from './users.ts';
 import type { WithPorts } from '../ports/ports.ts';
 import { omit } from '../../domain/defined.ts';
+import type { LiveKeys } from './authenticate-key.ts';
 
 export interface People {
   /** Lists the users, with the appointments that wait on the first page. */

@@ -1,12 +1,18 @@
 /** Users as stored, and what a login or an appointment changes about them. */
 import { groupsOf, type Claims, type Identity } from '../../domain/identity/claims.ts';
-import { appointeesOf, appointmentNameOf, isAppointmentOver, type Appointment } from '../../domain/identity/appointment.ts';
 import { isOfIssuer, knownUserOf, matchedRules, roleOf, type KnownUser, type LoginRules } from '../../domain/identity/login-rules.ts';
-import { userIdOf, type UserRecord } from '../../domain/identity/user.ts';
+import {
+  userIdOf,
+  type UserRecord,
+  appointeesOf,
+  appointmentNameOf,
+  isAppointmentOver,
+  type Appointment,
+} from '../../domain/identity/user.ts';
 import type { StateStore } from '../ports/state.ts';
-import type { LiveKeys } from './live-keys.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 import type { WithPorts } from '../ports/ports.ts';
+import type { LiveKeys } from './authenticate-key.ts';
 
 export interface Users {
   /** Reads a user in realtime, as the settings see it now; undefined if no such user has logged in, or at another issuer only. */

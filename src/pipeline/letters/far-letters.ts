@@ -3,9 +3,9 @@
  * move there what they could not deliver.
  */
 import { farLettersArn, ownerIn, parseArn } from '../../domain/provisioning/names.ts';
-import type { AllBuckets } from '../buckets/all-buckets.ts';
 import type { AwsReads } from '../ports/provision.ts';
 import type { WithPorts } from '../ports/ports.ts';
+import type { AllBuckets } from '../buckets/list.ts';
 
 /** A region begins with a bucket, and its letters wait for days. */
 const EVERY_MS = 600_000;

@@ -1,7 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { claimHas, identityOf, type Claims } from '../../../src/domain/identity/claims.ts';
-import { appointeesOf, appointmentNameOf, isAppointmentOver, newAppointment } from '../../../src/domain/identity/appointment.ts';
 import {
   allowedRuleOf,
   claimRuleOf,
@@ -12,7 +11,7 @@ import {
   type LoginRules,
   isPublicIssuer,
 } from '../../../src/domain/identity/login-rules.ts';
-import { userIdOf } from '../../../src/domain/identity/user.ts';
+import { userIdOf, appointeesOf, appointmentNameOf, isAppointmentOver, newAppointment } from '../../../src/domain/identity/user.ts';
 
 const ISSUER = 'https://id.example.com/tenant';
 const identified = (claims: Claims, trustEmail = false) => identityOf({ sub: 's1', ...claims }, { issuer: ISSUER, trustEmail });

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { listBuckets } from '../../../src/pipeline/buckets/all-buckets.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { markId } from '../../../src/domain/gaps/dirty.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
@@ -13,6 +12,7 @@ import { CLOSE_GAPS_NAME } from '../../../src/domain/calendar/schedule.ts';
 import type { MetricName } from '../../../src/pipeline/ports/telemetry.ts';
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createBreakableStore, settled } from '../../support/worlds/ingest.ts';
+import { listBuckets } from '../../../src/pipeline/buckets/list.ts';
 
 const DAY_MS = 86_400_000;
 

@@ -1,6 +1,5 @@
 /** Work of the calendar that goes bucket by bucket: what hangs does not delay its neighbours. */
 import { expect, it } from 'vitest';
-import { listBuckets } from '../../../src/pipeline/buckets/all-buckets.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { createProcesses } from '../../../src/pipeline/buckets/processes.ts';
 import { watchState } from '../../../src/pipeline/buckets/watch.ts';
@@ -14,6 +13,7 @@ import { recordOf } from '../../support/fakes/bucket-record.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { settled } from '../../support/worlds/ingest.ts';
+import { listBuckets } from '../../../src/pipeline/buckets/list.ts';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;

@@ -1,8 +1,6 @@
 /** Losses that only a gap stands for, from their report until the index is right again, with the jobs that close the gaps. */
 import { describe, expect, it } from 'vitest';
-import { listBuckets } from '../../../src/pipeline/buckets/all-buckets.ts';
-import type { PresentState } from '../../../src/domain/documents/document.ts';
-import { documentOf } from '../../../src/domain/documents/document.ts';
+import { type PresentState, documentOf } from '../../../src/domain/documents/document.ts';
 import type { EnrichMode } from '../../../src/domain/bucket.ts';
 import { markSchema } from '../../../src/domain/gaps/dirty.ts';
 import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
@@ -19,6 +17,7 @@ import { createFakeQueues, createFakeTelemetry } from '../../support/fakes/ports
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { BUCKET, nativeRecord, settled } from '../../support/worlds/ingest.ts';
 import { createJobsWorld } from '../../support/worlds/jobs.ts';
+import { listBuckets } from '../../../src/pipeline/buckets/list.ts';
 
 const DLQ = 'http://queues/dead';
 const QUEUE = 'http://queues/bucket';

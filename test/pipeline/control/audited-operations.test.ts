@@ -7,7 +7,6 @@ import { FaultError } from '../../../src/domain/fault.ts';
 import { nameOfActor, type Actor } from '../../../src/domain/identity/actor.ts';
 import { keyRecordOf } from '../../../src/domain/identity/api-key.ts';
 import type { AuditEvent, AuditRecord } from '../../../src/domain/identity/audit.ts';
-import { appointmentNameOf, newAppointment } from '../../../src/domain/identity/appointment.ts';
 import { stateKinds } from '../../../src/domain/state-kind.ts';
 import { refs, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createMemoryAudit } from '../../support/fakes/memory-audit.ts';
@@ -15,6 +14,7 @@ import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { sessionActor, userRecord } from '../../support/identity/actors.ts';
 import { createControlWorld, LETTERS, QUEUE } from '../../support/worlds/control.ts';
 import { newKeySecret } from '../../../src/pipeline/identity/random-texts.ts';
+import { appointmentNameOf, newAppointment } from '../../../src/domain/identity/user.ts';
 
 const JOBS = {
   queued: 'job-0mk3x1a2b-0123456789ab',

@@ -5,12 +5,16 @@ import type { Actor } from '../../../src/domain/identity/actor.ts';
 import type { ExpiryRule } from '../../../src/domain/identity/api-key.ts';
 import type { LoginRules } from '../../../src/domain/identity/login-rules.ts';
 import type { UserRecord } from '../../../src/domain/identity/user.ts';
-import { createCheckKey, createAuthenticateKey, createAbuseLimits } from '../../../src/pipeline/identity/authenticate-key.ts';
+import {
+  createCheckKey,
+  createAuthenticateKey,
+  createAbuseLimits,
+  createLiveKeys,
+} from '../../../src/pipeline/identity/authenticate-key.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
 import { operationsOn } from '../worlds/operations.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createFailedAttempts } from '../../../src/pipeline/identity/audit-windows.ts';
-import { createLiveKeys } from '../../../src/pipeline/identity/live-keys.ts';
 import { createUsers } from '../../../src/pipeline/identity/users.ts';
 import { createDeadLetters } from '../../../src/pipeline/letters/dead-letters.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';

@@ -6,12 +6,12 @@ import { createFailedAttempts } from '../../../src/pipeline/identity/audit-windo
 import { createLogins } from '../../../src/pipeline/identity/logins.ts';
 import { createSessions } from '../../../src/pipeline/identity/sessions.ts';
 import { createSignIns } from '../../../src/pipeline/identity/users.ts';
-import type { LiveKeys } from '../../../src/pipeline/identity/live-keys.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 import { createMemoryAudit } from '../fakes/memory-audit.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
 import { createFakeClock, createFakeTelemetry } from '../fakes/ports.ts';
 import { createFakeIssuer, ISSUER } from './fake-issuer.ts';
+import type { LiveKeys } from '../../../src/pipeline/identity/authenticate-key.ts';
 
 export const PUBLIC_URL = 'https://tally.example.com';
 export const VERIFIER = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk';
