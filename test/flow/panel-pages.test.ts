@@ -46,7 +46,7 @@ const NOTE_BACK = `(() => {
     window.focusBack = document.activeElement === opener ? 'opener' : document.activeElement.outerHTML.slice(0, 200);
     removed.disconnect();
   });
-  opener.addEventListener('click', () => requestAnimationFrame(() => removed.observe(document, { childList: true, subtree: true })), { once: true });
+  window.watchDialog = () => removed.observe(document, { childList: true, subtree: true });
 })()`;
 /** Chromium reports each answer of an error status itself, and readiness is one here. */
 const isNoReadiness = (text: string): boolean => !/status of 503 .*\/readyz/s.test(text);
@@ -133,6 +133,7 @@ describe.skipIf(!canBrowse('the pages of the panel in Chromium'))('the pages of 
     await page.evaluate(NOTE_BACK);
     await button.press('Enter');
     await page.getByRole('dialog').waitFor();
+    await page.evaluate('window.watchDialog()');
     await settled(page);
   }
 

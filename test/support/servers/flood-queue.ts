@@ -71,6 +71,9 @@ export async function startFloodQueue({ messages, bodyOf }: FloodOptions): Promi
       case 'ChangeMessageVisibilityBatch':
         for (const { ReceiptHandle, VisibilityTimeout = 0 } of input.Entries ?? []) hide(Number(ReceiptHandle), VisibilityTimeout * 1_000);
         break;
+      case 'ListQueueTags':
+        reply(response, '{}');
+        return;
       case 'GetQueueUrl':
         reply(response, JSON.stringify({ QueueUrl: deadLetterQueueUrl }));
         return;
