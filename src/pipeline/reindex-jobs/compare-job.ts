@@ -35,7 +35,7 @@ import type { ObjectScan } from '../ports/object-index.ts';
 import type { WithPorts } from '../ports/ports.ts';
 import type { BucketListing } from '../ports/storage.ts';
 import { readRecord, refs } from '../records/stored.ts';
-import { cancelJob, failJob, finishJob, noteLast } from './job-ends.ts';
+import { cancelJob, failJob, finishJob, noteLast, noteStuck } from './job-ends.ts';
 import type { HeldJob } from './job-lease.ts';
 import { cutKeys, probeListing, type PartLimits } from './key-probes.ts';
 import type { Slots, SlotTurn } from './slots.ts';
@@ -230,7 +230,12 @@ function createRun(dependencies: CompareDependencies, held: HeldJob, { stopping,
   async function afterFault({ part }: LivePart, { code, reason }: Fault): Promise<void> {
     telemetry.requestFailed('compare a part of a re-index job', new FaultError(code, reason));
     // people see at once what keeps the job from going on
-    if (!isGivenUp(part)) return store();
+    if (!isGivenUp(part)) {
+      await noteStuck(state, held.job, { fault: part.fault, nowMs: clock.nowMs() }).catch((error: unknown) =>
+        telemetry.requestFailed('report a re-index job that waits', error),
+      );
+      return store();
+    }
     early ??= { code, reason, after: part.cursor };
     endTurns();
   }

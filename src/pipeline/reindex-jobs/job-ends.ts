@@ -7,8 +7,8 @@ import { bucketRecordSchema } from '../../domain/bucket.ts';
 import { faults } from '../../domain/fault.ts';
 import { noCounts } from '../../domain/reindex/counts.ts';
 import { afterTransition, mayTransition, type JobTransition } from '../../domain/reindex/job-transitions.ts';
-import { hasEnded, jobSchema, type JobFault, type JobRecord } from '../../domain/reindex/job.ts';
-import { keepHeld } from '../gaps/stored-gaps.ts';
+import { hasEnded, jobSchema, type JobFault, type JobRecord, type Part } from '../../domain/reindex/job.ts';
+import { keepHeld, markDirty } from '../gaps/stored-gaps.ts';
 import type { ObjectScan } from '../ports/object-index.ts';
 import type { WithPorts } from '../ports/ports.ts';
 import type { StateStore } from '../ports/state.ts';
@@ -62,6 +62,21 @@ export async function noteStop(state: StateStore, job: JobRecord, { kind, atMs }
 export async function noteLast(state: StateStore, job: JobRecord, atMs: number): Promise<void> {
   const { counts = noCounts } = job;
   if (counts.held > 0) await keepHeld(state, job, { held: counts.held, isWhole: false, nowMs: atMs, knownOnly: true });
+}
+
+/** A part that waits for so long may wait forever: a key whose HEAD is denied, for example. */
+const STUCK_MS = 600_000;
+
+/** Marks the bucket of a job that has waited for long, unless it is marked: the status must not be green over keys that are not compared. Throws the store's fault. */
+export async function noteStuck(
+  state: StateStore,
+  { id, bucket, mode }: JobRecord,
+  { fault, nowMs }: { readonly fault: Part['fault']; readonly nowMs: number },
+): Promise<void> {
+  if (mode !== 'apply' || fault === undefined || nowMs - fault.sinceMs < STUCK_MS) return;
+  const reason = `${id} waits: ${fault.code}: ${fault.reason}`;
+  const clock = { nowMs: () => nowMs };
+  await markDirty({ state, clock }, { bucket, kind: 'drift', reason, seenAtMs: nowMs }, (mark) => mark !== undefined);
 }
 
 /** Ends a held job as failed, unless it is paused or has ended, and gives it back. Throws the store's fault. */

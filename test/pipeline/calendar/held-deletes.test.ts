@@ -321,6 +321,20 @@ describe('a gap whose repair does not continue', () => {
     expect(await world.gaps()).toEqual([]);
   });
 
+  it('Fix: is there also where only the job of a person waits', async () => {
+    const world = await createWorld(0);
+    await fill(world, { index: 1 }, 'secret/');
+    world.s3.onHead = (key) => {
+      if (key.startsWith('secret/')) throw new FaultError('object.denied', 'the bucket policy');
+    };
+    const { id } = await world.request();
+    await world.calm(20 * MINUTE_MS);
+    expect(await next(world)).toEqual([`${id} repairs it, and waits: object.denied: the bucket policy`]);
+    world.s3.onHead = () => {};
+    await world.calm(20 * MINUTE_MS);
+    expect(await world.gaps()).toEqual([]);
+  });
+
   it('Fix: names the job that occupies the bucket', async () => {
     const world = await createWorld(0);
     await fill(world, { both: 100 }, 'big/');
