@@ -46,10 +46,16 @@ export function withHeld(
   const own = waiting.find((each) => each.prefix === prefix);
   const others = waiting.filter((each) => !isSettled(each));
   if (held === 0 && (isWhole || own !== undefined)) return others.length === waiting.length ? waiting : others;
-  const { count = 0, order: latest = 0, sinceMs = nowMs } = own ?? {};
-  const isFewer = own !== undefined && others.includes(own);
-  const most = { prefix, count: isFewer ? Math.max(held, count) : held, jobId, order: Math.max(order, latest), sinceMs };
-  return bounded([...others.filter((each) => each !== own), most]);
+  const least = own !== undefined && others.includes(own) ? own.count : 0;
+  return bounded([
+    ...others.filter((each) => each !== own),
+    withKnown(own, { prefix, count: Math.max(held, least), jobId, order, sinceMs: nowMs }),
+  ]);
+}
+
+/** They wait since they were first known, until a job settles them that began after all that counted them. */
+function withKnown(known: WaitingDeletes | undefined, counted: WaitingDeletes): WaitingDeletes {
+  return known === undefined ? counted : { ...counted, order: Math.max(counted.order, known.order), sinceMs: known.sinceMs };
 }
 
 function bounded(waiting: readonly WaitingDeletes[]): readonly WaitingDeletes[] {

@@ -108,7 +108,7 @@ function withStart(
 /** A job whose deletions wait, or are announced no more, deletes no more than was allowed to it, and what it has reserved already. */
 function withoutPause(
   job: JobRecord,
-  { atMs, isHeld = false, isSettled = false }: { readonly atMs: number; readonly isHeld?: boolean; readonly isSettled?: boolean },
+  { atMs, isHeld, isSettled }: { readonly atMs: number; readonly isHeld?: boolean; readonly isSettled?: boolean },
 ): JobRecord {
   const { pausedAtMs = atMs, deletions, ...rest } = job;
   return {
@@ -117,12 +117,17 @@ function withoutPause(
     state: job.startedAtMs === undefined ? 'queued' : 'running',
     dueAtMs: atMs,
     fruitless: 0,
-    ...(isSettled && job.counts && { counts: { ...job.counts, held: 0 } }),
+    ...(isSettled === true && withoutHeld(job)),
     pausedMs: (job.pausedMs ?? 0) + (job.comparingAtMs === undefined ? 0 : atMs - pausedAtMs),
     ...(deletions && {
-      deletions: isHeld ? { ...deletions, limit: Math.max(deletions.reserved, job.allowDeletes ?? 0) } : deletions,
+      deletions: isHeld === true ? { ...deletions, limit: Math.max(deletions.reserved, job.allowDeletes ?? 0) } : deletions,
     }),
   };
+}
+
+/** What a later job has settled, this one holds back no more. */
+function withoutHeld({ counts }: JobRecord): Pick<JobRecord, 'counts'> {
+  return counts === undefined ? {} : { counts: { ...counts, held: 0 } };
 }
 
 /** The record of a job that has ended. */

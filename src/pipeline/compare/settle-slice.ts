@@ -254,9 +254,7 @@ export function createSettleSlice({
     const isFilled = fillsIn(work, seen.state, stored);
     const ofTags = tagsEnding(comparedKey, compareStored(seen.state, stored), { work, isFilled });
     const decision = decideSeen(seen.state, stored, seen.observedAtMs, ofTags !== undefined || isFilled);
-    if (decision.kind === 'agrees' && agreed !== undefined)
-      return { end: isRead(seen.state, work) ? agreed : { ...agreed, unenriched: ['tags'] } };
-    if (decision.kind === 'agrees') return { end: endingOf(comparedKey, comparedKey.state === undefined ? 'gone' : 'inFlight') };
+    if (decision.kind === 'agrees') return { end: agreedEnding(read, seen.state, { agreed, work }) };
     const ending = found ?? ofTags ?? (isFilled ? agreed : undefined) ?? endingOfSeen(comparedKey, seen.state);
     if (work.mode === 'report') return { end: dated(ending, read) };
     const isOnlyFilled = ending === agreed;
@@ -395,9 +393,15 @@ function writeOfHead({ comparedKey, stored }: ReadFinding, { work, seen, plan, e
   };
 }
 
-/** Whether the tags are known that the work needs: an object whose tags S3 refuses may have others than its document. */
-function isRead(state: ObjectState, work: SliceWork): boolean {
-  return !readsTags(work) || !state.present || state.tags !== undefined;
+/** How a compared key ends whose HEAD agrees with its document. An object whose tags S3 refuses may have others than its document. */
+function agreedEnding(
+  { comparedKey }: ReadFinding,
+  seen: ObjectState,
+  { agreed, work }: { readonly agreed: Ending | undefined; readonly work: SliceWork },
+): Ending {
+  if (agreed === undefined) return endingOf(comparedKey, comparedKey.state === undefined ? 'gone' : 'inFlight');
+  const areTagsRefused = readsTags(work) && seen.present && seen.tags === undefined;
+  return areTagsRefused ? { ...agreed, unenriched: ['tags'] } : agreed;
 }
 
 /** What is filled in is not lacking any longer. */

@@ -176,9 +176,8 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
       const before = await find(id, signal);
       if (!mayTransition(before, 'resume')) throw notPaused(before);
       if (before.mode === 'apply') await refuseIfOccupied(state, before);
-      const isHeld = await needsConsent(state, before);
-      const isSettled = (await waitingOf(before)) === undefined;
-      const job = await transition(id, { kind: 'resume', atMs: clock.nowMs(), isHeld, isSettled }, notPaused);
+      const waits = { isHeld: await needsConsent(state, before), isSettled: (await waitingOf(before)) === undefined };
+      const job = await transition(id, { kind: 'resume', atMs: clock.nowMs(), ...waits }, notPaused);
       if (job.mode === 'apply') await resumeApply(before, job);
       jobIsDue();
       return shown(job);

@@ -228,10 +228,10 @@ describe('a job that is over before all is compared', () => {
     for (let number = 0; number < 20; number += 1) await fill(world, { both: 5, index: 100 }, `${String(number).padStart(2, '0')}/`);
     slowPages(world, 2_000, 10);
     await world.tell('loss');
-    for (const stop of [world.jobs.cancel, world.jobs.pause]) {
+    for (const act of ['cancel', 'pause'] as const) {
       const before = (await world.lastJob())?.id;
       while ((await world.lastJob())?.id === before || ((await world.lastJob())?.counts?.phantom ?? 0) < 300) await world.run(500, true);
-      await stop((await world.lastJob())!.id);
+      await world.jobs[act]((await world.lastJob())!.id);
     }
     world.s3.onPage = async () => {};
     await world.calm(20 * MINUTE_MS);
