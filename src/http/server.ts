@@ -179,11 +179,11 @@ function unknownAnswerer(served: readonly PlacedRow[]): (request: FastifyRequest
   };
 }
 
-function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
-  if (problem.code === 'request.overloaded') void reply.header('retry-after', RETRY_AFTER_S);
-  if (typeof problem['retry_after_s'] === 'number') void reply.header('retry-after', problem['retry_after_s']);
-  if (problem.code === 'authentication.failed') void reply.header('www-authenticate', 'Bearer');
-  return reply.code(problem.status).type(PROBLEM_TYPE).send(JSON.stringify(problem));
+function sendProblem(reply: FastifyReply, sent: Problem): FastifyReply {
+  if (sent.code === 'request.overloaded') void reply.header('retry-after', RETRY_AFTER_S);
+  if (typeof sent['retry_after_s'] === 'number') void reply.header('retry-after', sent['retry_after_s']);
+  if (sent.code === 'authentication.failed') void reply.header('www-authenticate', 'Bearer');
+  return reply.code(sent.status).type(PROBLEM_TYPE).send(JSON.stringify(sent));
 }
 
 /** The URL of an address; an IPv6 host stands in brackets. */

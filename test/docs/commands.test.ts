@@ -135,7 +135,7 @@ describe.skipIf(awsEndpoint() === undefined)('README.md: run it', () => {
         commands.flatMap((command) => [...command.matchAll(/^export (\w+)=(.+)$/g)].map(([, name, value]) => [name, value])),
       );
       expect(Object.keys(exported)).toEqual(['AWS_REGION', 'TALLY_INDEX_URL']);
-      const [setup = ''] = commands.filter((command) => command.includes('tally setup'));
+      const setup = commands.find((command) => command.includes('tally setup')) ?? '';
       expect([commands.at(-1), rest]).toEqual(['tally serve', []]);
 
       const bucket = await aws.createBucket();
