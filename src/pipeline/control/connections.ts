@@ -123,7 +123,9 @@ export function createConnections({
       const unlisted = await listingFindings(record, signal);
       const wrong = [...found, ...unlisted.filter(({ code }) => !found.some((known) => known.code === code))];
       // the check may have proven it
-      const unproven = unprovenFindings(await requireBucket(state, bucket, signal), wrong, clock.nowMs());
+      const isByHand = (await readRecord(state, refs.connection(bucket), signal))?.byHand === true;
+      const facts = { found: wrong, isByHand, nowMs: clock.nowMs() };
+      const unproven = unprovenFindings(await requireBucket(state, bucket, signal), facts);
       return diagnosisView(bucket, [...wrong, ...unproven]);
     },
     /**

@@ -3,22 +3,42 @@ import type { BucketRecord } from '../../bucket.ts';
 import { unprovenText } from '../../bucket-status.ts';
 import { statusOf, type Finding } from './finding.ts';
 
-/** `found`: what is wrong besides. Where nothing is, the likely causes are those that no read shows. */
-export function unprovenFindings(record: BucketRecord, found: readonly Finding[], nowMs: number): readonly Finding[] {
-  const { bucket, provenAtMs } = record;
+const UNREADABLE =
+  'a Deny in a policy of others (of the topic, the queue or the organisation), or a key whose policy does not let S3, SNS or EventBridge use it';
+
+interface Facts {
+  /** What is wrong besides. */
+  readonly found: readonly Finding[];
+  /** A person has wired it. */
+  readonly isByHand: boolean;
+  readonly nowMs: number;
+}
+
+/** What is said of a connection that is not proven yet, with the likely causes. */
+export function unprovenFindings(record: BucketRecord, { found, isByHand, nowMs }: Facts): readonly Finding[] {
+  const { bucket, provenAtMs, arrived = [] } = record;
   if (provenAtMs !== undefined) return [];
-  const status = statusOf(found);
-  const isInPlace = status === 'ok' || status === 'degraded';
   return [
     {
       code: 'connect.unproven',
       severity: 'unknown',
       what: `${bucket}: ${unprovenText(record, nowMs)}`,
-      why: isInPlace
-        ? 'all that Tally can read is in place, and only an event proves that events arrive. If none does, the likely causes are a Deny in a policy of others (of the topic, the queue or the organisation), or a key whose policy does not let S3, SNS or EventBridge use it'
-        : 'only an event proves that events arrive',
+      why: whyOf({ isHalf: arrived.length > 0, isInPlace: isInPlace(found), isByHand }),
       fix: `put an object into ${bucket} and delete it, then run \`tally explain ${bucket} KEY\``,
       blocks: false,
     },
   ];
+}
+
+function isInPlace(found: readonly Finding[]): boolean {
+  const status = statusOf(found);
+  return status === 'ok' || status === 'degraded';
+}
+
+function whyOf(of: { readonly isHalf: boolean; readonly isInPlace: boolean; readonly isByHand: boolean }): string {
+  if (of.isHalf) return 'the way works. Where the other kind never comes, the entry, rule or filter that somebody made leaves it out';
+  if (!of.isInPlace) return 'only an event proves that events arrive';
+  if (of.isByHand)
+    return `only an event proves what a person wired. If none arrives, see first that the notification, rule or trail is there and sends both kinds of events; other likely causes are ${UNREADABLE}`;
+  return `all that Tally can read is in place, and only an event proves that events arrive. If none does, the likely causes are ${UNREADABLE}`;
 }
