@@ -1,4 +1,6 @@
 /** What `tally setup` makes, by its own code, with names of its own on an emulator. */
+import { ListTopicsCommand } from '@aws-sdk/client-sns';
+import { ListQueuesCommand } from '@aws-sdk/client-sqs';
 import { randomBytes } from 'node:crypto';
 import { createProvisioner } from '../../../src/adapters/aws/provision/provisioner.ts';
 import { createSharedParts } from '../../../src/adapters/aws/provision/shared-parts.ts';
@@ -32,6 +34,8 @@ export async function setUp(
   { regions = [], installation }: { readonly regions?: readonly string[]; readonly installation?: string } = {},
 ): Promise<SetUp> {
   const prefix = `tally-test-${randomBytes(4).toString('hex')}`;
+  // an emulator loads a service at its first request, which can take longer than Tally waits for an answer
+  await Promise.all([aws.sqs.send(new ListQueuesCommand({ MaxResults: 1 })), aws.sns.send(new ListTopicsCommand({}))]);
   const setup = setupOn(aws);
   let plan: SetupPlan = await setup.apply({ prefix, installation });
   for (const region of regions) plan = await setup.apply({ prefix, region });
