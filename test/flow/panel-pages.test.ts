@@ -139,7 +139,8 @@ describe.skipIf(!canBrowse('the pages of the panel in Chromium'))('the pages of 
 
   async function closeDialog(page: Page): Promise<void> {
     await page.keyboard.press('Escape');
-    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    // by its element: one that is closed has no role, and is removed a moment later
+    await page.locator('dialog').waitFor({ state: 'detached' });
     await settled(page);
   }
 
