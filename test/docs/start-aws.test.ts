@@ -95,6 +95,7 @@ it.skipIf(awsEndpoint() === undefined || !runs)(
     await until('the object is found', isFound);
     expect(await run(explain, env)).toMatch(/^A search finds it/m);
     expect(await run(find, env)).toContain('tally-was-here.txt');
+    expect(await run('tally doctor photos', env)).toContain(`${bucket}: ok`);
     await run(remove, env);
     await daemon.stop();
     await run(clean, settings);

@@ -203,6 +203,12 @@ describe('the embedded mode as a program', () => {
       const { items } = (await (await fetch(`${daemon.controlUrl}/v1/objects`)).json()) as { items: { key: string; size: number }[] };
       return Object.fromEntries(items.map(({ key, size }) => [key, size]));
     };
+    const change = (id: string, to: object): Promise<Response> =>
+      fetch(`${daemon.controlUrl}/v1/jobs/${id}`, {
+        method: 'PATCH',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(to),
+      });
     // nothing can be missing in a folder that is new, but for what its first re-index finds
     const { items: gaps } = (await (await fetch(`${daemon.controlUrl}/v1/gaps`)).json()) as { items: { why: string }[] };
     expect(gaps.filter(({ why }) => why.includes('embedded storage'))).toEqual([]);
@@ -210,10 +216,7 @@ describe('the embedded mode as a program', () => {
     await until('all are indexed', async () => Object.keys(await found()).length === 3);
     // the first re-index of a bucket waits a minute for late events, and would find the changes too
     const { items } = (await (await fetch(`${daemon.controlUrl}/v1/jobs`)).json()) as { items: { id: string }[] };
-    for (const { id } of items) {
-      const body = JSON.stringify({ state: 'cancelled' });
-      await fetch(`${daemon.controlUrl}/v1/jobs/${id}`, { method: 'PATCH', headers: { 'content-type': 'application/json' }, body });
-    }
+    for (const { id } of items) await change(id, { state: 'cancelled' });
     await daemon.stop();
     // as if the process had been killed before it sent the events
     const log = createFakeTelemetry();
@@ -238,6 +241,13 @@ describe('the embedded mode as a program', () => {
     await chmod(join(data, 'index.sqlite'), 0o644);
     daemon = await start();
     const wanted = { same: 3, changed: 5, created: 1 };
+    // the first re-index was cancelled: what it did not compare is deleted once a person has allowed it
+    await until('the index agrees but for a deletion', async () => isDeepStrictEqual(await found(), { ...wanted, deleted: 3 }));
+    await until('the deletion is allowed', async () => {
+      const jobs = (await (await fetch(`${daemon.controlUrl}/v1/jobs`)).json()) as { items: { id: string; counts: { held: number } }[] };
+      const holding = jobs.items.find(({ counts }) => counts.held === 1);
+      return holding !== undefined && (await change(holding.id, { deletions: 'allowed' })).ok;
+    });
     await until('the index agrees', async () => isDeepStrictEqual(await found(), wanted));
     expect(await daemon.line('other users of this machine can read this file')).toMatchObject({ path: join(data, 'index.sqlite') });
   });
