@@ -14,7 +14,7 @@ interface Facts {
   readonly nowMs: number;
 }
 
-/** What is said of a connection that is not proven yet, with the likely causes. */
+/** Names what has not arrived of a connection that is not proven yet, and the likely causes. */
 export function unprovenFindings(record: BucketRecord, { found, isByHand, nowMs }: Facts): readonly Finding[] {
   const { bucket, provenAtMs, arrived = [] } = record;
   if (provenAtMs !== undefined) return [];
@@ -36,7 +36,7 @@ function isInPlace(found: readonly Finding[]): boolean {
 }
 
 function whyOf(of: { readonly isHalf: boolean; readonly isInPlace: boolean; readonly isByHand: boolean }): string {
-  if (of.isHalf) return 'the way works. Where the other kind never comes, the entry, rule or filter that somebody made leaves it out';
+  if (of.isHalf) return 'the way works. If the other kind never comes, an entry, a rule or a filter that Tally did not make leaves it out';
   if (!of.isInPlace) return 'only an event proves that events arrive';
   if (of.isByHand)
     return `only an event proves what a person wired. If none arrives, see first that the notification, rule or trail is there and sends both kinds of events; other likely causes are ${UNREADABLE}`;
