@@ -121,7 +121,7 @@ interface ReindexProps {
   readonly children: string;
 }
 
-/** A button for whoever is told that a re-index finds it. */
+/** The button beside a text that says a re-index finds it. */
 export function ReindexButton({ bucket, prefix, look = 'outline small', children }: ReindexProps) {
   if (!may('POST /v1/buckets/{bucket}/reindex')) return null;
   return (

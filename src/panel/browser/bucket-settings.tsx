@@ -40,7 +40,7 @@ interface FieldsProps {
   readonly onChange: (settings: BucketSettings) => void;
 }
 
-/** Whoever enters a topic says which source it is of: no other source has a topic of its own. */
+/** A person who enters a topic also chooses its source: only these two sources take a named topic. */
 export function SettingsFields({ settings, onChange }: FieldsProps) {
   const { source, topic, enrich } = settings;
   const hasTopic = topic.trim() !== '';

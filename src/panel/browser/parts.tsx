@@ -179,7 +179,7 @@ export function CopyButton({ copied, children }: { readonly copied: Copied; read
   );
 }
 
-/** An error, in the words of the registry. That a session has ended, or that the registry is away, is said once, by the frame. */
+/** An error, in the words of the registry. The frame alone reports that a session has ended or that the registry is away. */
 export function Failure({ problem, retry }: { readonly problem: Problem; readonly retry?: (() => void) | undefined }) {
   if (problem.code === 'authentication.failed') return null;
   return (
