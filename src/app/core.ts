@@ -34,7 +34,7 @@ import { createCheckConnection } from '../pipeline/provision/watch.ts';
 import { createCircuits, type Circuits } from '../pipeline/serving/circuits.ts';
 import { createFarLetters } from '../pipeline/letters/far-letters.ts';
 import { createQueueWatch } from '../pipeline/queues/watch.ts';
-import { createAllBuckets } from '../pipeline/buckets/list.ts';
+import { createAllBuckets } from '../pipeline/buckets/known.ts';
 
 /** How this process reaches the AWS services. */
 export interface AwsAddresses {

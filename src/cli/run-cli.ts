@@ -1,4 +1,11 @@
-/** The command line: reads the arguments, runs one command, reports what failed, and returns the exit code. */
+/**
+ * The command line: reads the arguments, runs one command, reports what failed, and returns the exit code.
+ *
+ *   arguments ──► a command made from its row (from-rows.ts), or written by hand ──► cli.ts: settings, registry, output
+ *             ──► one operation of the contract, by HTTP ──► text or JSON on stdout; hints, progress and errors on stderr
+ *
+ * A command speaks to a running registry. `serve`, `setup`, `iam-policy` and `config` need none.
+ */
 import { Command, CommanderError } from 'commander';
 import { registryOf, registryOption } from './arguments.ts';
 import { addAddCommand, type NamesDependencies } from './bucket.ts';

@@ -1,3 +1,12 @@
+/**
+ * The record of a bucket: where it is, how its events arrive, and what is known of both. Rooms that never import each other meet in
+ * stored records like this one:
+ *
+ *   connecting stores it ──► the data path decides by it ──► jobs raise its floor, and keep what waits for a person ──► its status
+ *
+ * A record is a schema and pure functions on it. src/pipeline/records/stored.ts reads records, and changes them by compare-and-swap.
+ * What is absent is not known.
+ */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { RequestError } from './request-error.ts';

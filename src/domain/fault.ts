@@ -1,3 +1,12 @@
+/**
+ * Faults: everything that can go wrong with a message, a record or a request to S3, SQS or the index. Each has a code, listed here once.
+ *
+ *   an adapter throws FaultError ──► its code ──► the circuit that it concerns: what waits, and what is a dead letter
+ *                                           ├──► what jobs and sweeps do: wait, try again, fail
+ *                                           └──► what an operator reads: advice, and a place in docs/reference/error-codes.md
+ *
+ * Whether a failure may pass is decided here, and in no `catch`. Mistakes of callers are listed in request-error.ts.
+ */
 import { shellWord } from './commands.ts';
 import { docsPage } from './doc-pages.ts';
 import { withoutSecrets } from './masked-secrets.ts';

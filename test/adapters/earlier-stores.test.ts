@@ -21,10 +21,12 @@ import { recordNameOf } from '../../src/domain/identity/tokens.ts';
 import { stateKinds, type StateKind } from '../../src/domain/state-kind.ts';
 import type { Store } from '../../src/pipeline/ports/store.ts';
 import { claimSchema } from '../../src/pipeline/records/lease.ts';
-import { listAllEntries, readRecord, refs } from '../../src/pipeline/records/stored.ts';
+import { listAllEntries, readRecord } from '../../src/pipeline/records/stored.ts';
 import { opensearchUrl } from '../support/servers/found.ts';
 import { FIXTURES, grant, objects, PREFIX, version } from '../support/stores/fixture.ts';
 import { askAt, dump, load } from '../support/stores/opensearch-dump.ts';
+import { refs as identityRefs } from '../../src/pipeline/identity/refs.ts';
+import { refs } from '../../src/pipeline/provision/refs.ts';
 
 /** What each kind of record is parsed with. */
 const schemas: Readonly<Record<StateKind, z.ZodType>> = {
@@ -40,14 +42,14 @@ const schemas: Readonly<Record<StateKind, z.ZodType>> = {
   schedule: refs.schedule('').schema,
   process: refs.process('').schema,
   connection: refs.connection('').schema,
-  user: refs.user('').schema,
-  'api-key': refs.apiKey('').schema,
-  'user-keys': refs.userKeys('').schema,
-  appointment: refs.appointment('').schema,
-  login: refs.login('').schema,
-  'login-key': refs.loginKey.schema,
-  session: refs.session('').schema,
-  access: refs.access.schema,
+  user: identityRefs.user('').schema,
+  'api-key': identityRefs.apiKey('').schema,
+  'user-keys': identityRefs.userKeys('').schema,
+  appointment: identityRefs.appointment('').schema,
+  login: identityRefs.login('').schema,
+  'login-key': identityRefs.loginKey.schema,
+  session: identityRefs.session('').schema,
+  access: identityRefs.access.schema,
   'event-hour': refs.eventHour(0, '').schema,
 };
 
@@ -161,11 +163,11 @@ describe.each(versions)('a store of version %s', (written) => {
     it('knows its sessions, keys and grants, and who did what', async () => {
       const { state, audit } = opened.store;
       const { token, secret } = secrets();
-      const session = await readRecord(state, refs.session(recordNameOf('session', token)));
+      const session = await readRecord(state, identityRefs.session(recordNameOf('session', token)));
       expect(session !== undefined && isTokenOf(session, token)).toBe(true);
-      const key = await readRecord(state, refs.apiKey(keyIdOf(secret)));
+      const key = await readRecord(state, identityRefs.apiKey(keyIdOf(secret)));
       expect(key !== undefined && isSecretOf(key, secret)).toBe(true);
-      expect(JSON.stringify(await readRecord(state, refs.access))).toContain(grant.who.replace('user:', ''));
+      expect(JSON.stringify(await readRecord(state, identityRefs.access))).toContain(grant.who.replace('user:', ''));
       const acts = (await audit.list({ limit: 100 })).map(({ eventname }) => eventname);
       expect(acts).toEqual(expect.arrayContaining(['Login', 'ApiKeyCreate']));
     });

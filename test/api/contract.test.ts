@@ -20,6 +20,7 @@ import { sessionActor, userRecord } from '../support/identity/actors.ts';
 import { bearer, startHttpWorld, type HttpWorld } from '../support/identity/http-world.ts';
 import { CLIENT, ORIGIN, queryOf } from '../support/identity/world.ts';
 import { newKeySecret } from '../../src/pipeline/identity/random-texts.ts';
+import { refs as identityRefs } from '../../src/pipeline/identity/refs.ts';
 
 const named = rows.map((row) => [row.operation, row] as const);
 
@@ -216,7 +217,7 @@ async function askingIn(world: HttpWorld) {
 
 async function startPeopleWorld(operation: string, operations: Operations, store: Store) {
   const world = await startHttpWorld({ operations, store });
-  await updateRecord(store.state, refs.user('0aB1cD2eF3gH4iJ5kL6mN7'), () => userRecord());
+  await updateRecord(store.state, identityRefs.user('0aB1cD2eF3gH4iJ5kL6mN7'), () => userRecord());
   return { port: world.port, close: () => world.close(), instead: await ofPeople[operation]?.(world) };
 }
 
@@ -235,9 +236,9 @@ async function putExampleKey(state: StateStore, atMs: number): Promise<void> {
   const secret = newKeySecret();
   const owner = { userId: 'u-bob', userEmail: 'bob@example.com' };
   const key = keyRecordOf({ secret, name: 'export', ...owner, scopes: ['read'], expiresInDays: 90, nowMs: atMs });
-  await updateRecord(state, refs.apiKey(id), () => ({ ...key, id }));
+  await updateRecord(state, identityRefs.apiKey(id), () => ({ ...key, id }));
   const entry = { id, createdAtMs: atMs, expiresAtMs: key.expiresAtMs };
-  await updateRecord(state, refs.userKeys('u-bob'), () => ({ userId: 'u-bob', keys: [entry], revoked: [] }));
+  await updateRecord(state, identityRefs.userKeys('u-bob'), () => ({ userId: 'u-bob', keys: [entry], revoked: [] }));
 }
 
 function send(port: number, row: PlacedRow, instead: Instead = {}) {

@@ -7,7 +7,7 @@ import type { AuditQuery, AuditStore } from '../../src/pipeline/ports/audit.ts';
 import { createMemoryAudit } from '../support/fakes/memory-audit.ts';
 import { keyActor, localActor, sessionActor } from '../support/identity/actors.ts';
 import { contractWorld, DAY_MS, type OpenStore } from './world.ts';
-import { newAuditRecord } from '../../src/pipeline/identity/audited.ts';
+import { newAuditRecord } from '../../src/pipeline/records/audit-records.ts';
 
 /** Two days before a month ends, so that records are in two months. */
 const START_MS = Date.UTC(2026, 10, 29, 12);

@@ -8,6 +8,7 @@ import { recordOf } from '../support/fakes/bucket-record.ts';
 import { jsonOf } from '../support/identity/http-world.ts';
 import { createKeyProcess, DAY_MS } from '../support/identity/keys.ts';
 import { ADMIN, CLAIMS_DAYS, startReadersWorld, type ReadersWorld } from '../support/identity/readers-world.ts';
+import { refs as identityRefs } from '../../src/pipeline/identity/refs.ts';
 
 const BOB = 'bob@example.com';
 const LONGEST = '\u0001'.repeat(1_024);
@@ -184,9 +185,9 @@ describe('an API key', () => {
     };
     expect(await reads(secret)).toEqual(['photos', 'videos']);
     const { state } = world.store;
-    const stored = await state.get(refs.apiKey(key.id).id);
+    const stored = await state.get(identityRefs.apiKey(key.id).id);
     await state.put(
-      { id: refs.apiKey(key.id).id, kind: 'api-key', record: { ...(stored?.record as object), grants: ['photos/a/'] } },
+      { id: identityRefs.apiKey(key.id).id, kind: 'api-key', record: { ...(stored?.record as object), grants: ['photos/a/'] } },
       stored?.version ?? null,
     );
     await world.clock.advance(3_500);

@@ -1,6 +1,10 @@
 /**
  * The embedded AWS: SQS, SNS and S3 in this process, for trying Tally on one machine. fauxqs implements them. This file
- * joins its parts, stores its data and adds event notifications to its buckets (bucket → topic → bucket queue).
+ * joins its parts, stores its data and adds event notifications to its buckets:
+ *
+ *   object written ──► notifications.ts ──► topic ──► bucket queue ──► Tally, which takes it for AWS
+ *
+ * queues.ts, requests.ts and listing.ts correct where fauxqs differs from AWS.
  */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,7 +1,6 @@
 /** Records: one change each, as a source reported it, in one shape for all envelopes and dialects. */
 import type { BucketSource } from '../bucket.ts';
 import { isBucketName } from '../bucket-name.ts';
-import type { DocumentSource } from '../documents/document.ts';
 import type { Fault, FaultCode } from '../fault.ts';
 import { idOf, isAbsent, keysOf, quoted, type Spelling, textOf, timeOf } from './fields.ts';
 
@@ -15,7 +14,7 @@ interface DialectFacts {
   /** Whether S3 itself writes the records, with sequencers. Such a record may state its result (rule 3), unless it came another way (`throughTopic`). */
   readonly hasSequencers: boolean;
   /** The source of the documents that its records lead to. */
-  readonly documentSource: DocumentSource;
+  readonly documentSource: 'native' | 'eventbridge' | 'routed';
 }
 
 /** What follows from the dialect of a record. */

@@ -15,7 +15,7 @@ import { waitingDeletesSchema, type BucketRecord, type EnrichMode } from '../buc
 import { shellWords } from '../commands.ts';
 import { defined, omit } from '../defined.ts';
 import type { JobRecord } from '../reindex/job.ts';
-import { waitMs } from '../reindex/parts.ts';
+import { waitMs } from '../reindex/claims.ts';
 
 export const markKinds = [
   /** What the bucket held before it was connected was never compared. */

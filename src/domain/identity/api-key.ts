@@ -212,3 +212,12 @@ function checksumOf(text: string): string {
 function hashOf(purpose: string, secret: string): Buffer {
   return createHash('sha256').update(purpose).update(secret).digest();
 }
+
+/** What is stored of a user's keys, without these. */
+export function withoutKeys(current: UserKeys, ids: ReadonlySet<string>): UserKeys {
+  return {
+    ...current,
+    keys: current.keys.filter(({ id }) => !ids.has(id)),
+    revoked: current.revoked.filter((id) => !ids.has(id)),
+  };
+}

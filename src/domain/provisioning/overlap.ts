@@ -4,6 +4,7 @@
  * https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-how-to-filtering.html
  */
 import type { FilterRule, NotificationConfiguration, NotificationEntry } from './notification.ts';
+import type { Wish } from './wiring.ts';
 
 type Filtered = Pick<NotificationEntry, 'events' | 'filter'>;
 
@@ -64,4 +65,11 @@ export function missingFamilies(
 export function completeTopic(configuration: NotificationConfiguration): string | undefined {
   const topics = new Set(configuration.entries.filter(({ kind }) => kind === 'topic').map(({ arn }) => arn));
   return [...topics].find((arn) => !arn.endsWith('.fifo') && missingFamilies(configuration, arn).length === 0);
+}
+
+/** Whether the configuration sends every created and removed event to the topic, or straight to the queue, of a bucket that a person wired. */
+export function passesBoth({ source, topicArn, queueArn }: Wish, configuration: NotificationConfiguration): boolean {
+  if (source !== 'topic' && source !== 'notification') return false;
+  const missing = topicArn === undefined ? missingFamilies(configuration, queueArn, 'queue') : missingFamilies(configuration, topicArn);
+  return missing.length === 0;
 }

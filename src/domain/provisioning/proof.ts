@@ -5,9 +5,6 @@
  */
 import type { BucketRecord } from '../bucket.ts';
 import { isFormOf, type Change, type Dialect } from '../events/record.ts';
-import type { NotificationConfiguration } from './notification.ts';
-import { missingFamilies } from './overlap.ts';
-import type { Wish } from './wiring.ts';
 
 type Family = NonNullable<BucketRecord['arrived']>[number];
 
@@ -61,11 +58,4 @@ export function isProvenBy(
   if (!isByHand && source !== 'topic') return true;
   if (check?.passesBoth === true && check.atMs >= (waySinceMs ?? createdAtMs)) return true;
   return arrived.includes('created') && arrived.includes('removed');
-}
-
-/** Whether the configuration sends every created and removed event to the topic, or straight to the queue, of a bucket that a person wired. */
-export function passesBoth({ source, topicArn, queueArn }: Wish, configuration: NotificationConfiguration): boolean {
-  if (source !== 'topic' && source !== 'notification') return false;
-  const missing = topicArn === undefined ? missingFamilies(configuration, queueArn, 'queue') : missingFamilies(configuration, topicArn);
-  return missing.length === 0;
 }

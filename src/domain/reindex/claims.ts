@@ -69,3 +69,17 @@ export function asleep<Record extends Claimable>(record: Record): Omit<Record, '
   const { lease: _, dueAtMs: __, ...rest } = record;
   return rest;
 }
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 3_600_000;
+/** How long work waits after a fault of S3 or the index. It has just failed, and live events need it first. */
+export const FAULT_WAIT_MS = 15_000;
+/** After an hour without an answer: an outage of hours costs a few hundred requests, and its end is noticed within five minutes. */
+const LONG_WAIT_MS = 300_000;
+
+/** How long to wait before the next attempt at something that has been refused since then: 15 s within the first minute, then a minute, after an hour five. */
+export function waitMs(sinceMs: number, nowMs: number): number {
+  const refusedMs = nowMs - sinceMs;
+  if (refusedMs < MINUTE_MS) return FAULT_WAIT_MS;
+  return refusedMs < HOUR_MS ? MINUTE_MS : LONG_WAIT_MS;
+}

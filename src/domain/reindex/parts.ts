@@ -10,7 +10,7 @@
 import { defined, omit } from '../defined.ts';
 import { compareKeys } from '../documents/key-order.ts';
 import { jobAnswerOf, type Fault, type FaultCode } from '../fault.ts';
-import { isDue, WITHOUT_PROGRESS_MAX } from './claims.ts';
+import { isDue, WITHOUT_PROGRESS_MAX, waitMs } from './claims.ts';
 import { addCounts, addExamples, noCounts, type DifferenceExamples, type ReconcileCounts } from './counts.ts';
 import type { JobFault, JobRecord, Part } from './job.ts';
 
@@ -142,19 +142,6 @@ export function waitingToStart(job: JobRecord, fault: Fault, nowMs: number): Job
 
 /** Wait after a fault that concerns the part alone: 5 s the first time, then 10 s. */
 const RETRY_MS = 5_000;
-const MINUTE_MS = 60_000;
-const HOUR_MS = 3_600_000;
-/** How long work waits after a fault of S3 or the index. It has just failed, and live events need it first. */
-export const FAULT_WAIT_MS = 15_000;
-/** After an hour without an answer: an outage of hours costs a few hundred requests, and its end is noticed within five minutes. */
-const LONG_WAIT_MS = 300_000;
-
-/** How long to wait before the next attempt at something that has been refused since then: 15 s within the first minute, then a minute, after an hour five. */
-export function waitMs(sinceMs: number, nowMs: number): number {
-  const refusedMs = nowMs - sinceMs;
-  if (refusedMs < MINUTE_MS) return FAULT_WAIT_MS;
-  return refusedMs < HOUR_MS ? MINUTE_MS : LONG_WAIT_MS;
-}
 
 /**
  * What a fault means for the job. `wait`: the part continues when the fault is over, however long that takes. `retry`: it is

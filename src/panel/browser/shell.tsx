@@ -1,4 +1,10 @@
-/** What surrounds every page: who the person is, where they can go, and how the registry answers. */
+/**
+ * What surrounds every page: who the person is, where they can go, and how the registry answers.
+ *
+ *   address ──► place.ts ──► pages.tsx loads the page ──► load.ts reads by api.ts ──► what came is shown, and read again
+ *
+ * The panel is a client of the API like any other. Every text of an answer is shown by `Text`, and never as markup.
+ */
 import { useEffect, useState } from 'preact/hooks';
 import { printable } from '../../domain/printable.ts';
 import type { SessionAnswer } from '../../api/login.ts';

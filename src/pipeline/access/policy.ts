@@ -6,12 +6,13 @@ import type { Grant } from '../../domain/access/grant.ts';
 import { GRANTS_MAX, inOrder, POLICY_BYTES_MAX, policyOf, type Policy } from '../../domain/access/policy.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { StateVersion } from '../ports/state.ts';
-import { parseEntry, refs, updateRecord } from '../records/stored.ts';
+import { parseEntry, updateRecord } from '../records/stored.ts';
 import type { WithPorts } from '../ports/ports.ts';
 import { LRUCache } from 'lru-cache';
 import { PARTS_MAX, type Readable } from '../../domain/access/readable.ts';
 import type { Actor, KeyActor, SessionActor } from '../../domain/identity/actor.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
+import { refs } from '../identity/refs.ts';
 
 /** A state index that was deleted and restored may count its versions from the beginning: what was read is read again after this time. */
 const KNOWN_MAX_MS = 60_000;

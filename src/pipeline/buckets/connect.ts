@@ -4,8 +4,14 @@
  * already was never compared.
  */
 import { defined } from '../../domain/defined.ts';
-import type { AddBucketRequest } from '../../api/buckets.ts';
-import { DIRECTORY_BUCKET, isDirectoryBucket, usableTopic, type BucketRecord, type BucketSource } from '../../domain/bucket.ts';
+import {
+  DIRECTORY_BUCKET,
+  isDirectoryBucket,
+  usableTopic,
+  type BucketRecord,
+  type BucketSource,
+  type EnrichMode,
+} from '../../domain/bucket.ts';
 import { dialects, isFormOf } from '../../domain/events/record.ts';
 import { lastBeginOf } from '../../domain/reindex/covers.ts';
 import { RequestError } from '../../domain/request-error.ts';
@@ -17,8 +23,18 @@ import type { ObjectStorage } from '../ports/storage.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
-/** A request to connect; `topic_arn: null` forgets the topic. */
-export type ConnectRequest = Omit<AddBucketRequest, 'topic_arn'> & { readonly topic_arn?: string | null };
+/** A request to connect. What is absent stays as it is; `topic_arn: null` forgets the topic. */
+export interface ConnectRequest {
+  readonly bucket: string;
+  readonly source?: BucketSource;
+  readonly topic_arn?: string | null;
+  readonly enrich?: EnrichMode;
+  readonly bucket_account?: string;
+  /** Whether the first re-index of a new bucket starts without being requested. Default: true. */
+  readonly reindex?: boolean;
+  /** Whether a bucket that is connected already is refused. Default: false. */
+  readonly only_new?: boolean;
+}
 
 export interface ConnectBucket {
   /**

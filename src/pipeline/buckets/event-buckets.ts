@@ -7,7 +7,6 @@ import { LRUCache } from 'lru-cache';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { FaultError } from '../../domain/fault.ts';
 import type { ChangeRecord } from '../../domain/events/record.ts';
-import type { ConnectBucket } from './connect.ts';
 import { reportUnconnectedEvents, type ReportUnconnected } from '../gaps/reports.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
 import { BUCKET_RECORD_AGE_MAX_MS } from '../../domain/ordering/constants.ts';
@@ -40,9 +39,14 @@ export interface EventBuckets {
   readRegionAgain(bucket: string): void;
 }
 
+export interface RefreshBucket {
+  /** Reads region and versioning of a connected bucket again, and stores them. */
+  refresh(bucket: string): Promise<unknown>;
+}
+
 interface EventBucketsDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly records: BucketRecordCache;
-  readonly connect: Pick<ConnectBucket, 'refresh'>;
+  readonly connect: RefreshBucket;
   readonly reportUnconnected: ReportUnconnected;
 }
 

@@ -10,7 +10,7 @@ import type { ObjectIndex } from '../ports/object-index.ts';
 import type { StateStore } from '../ports/state.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
 import type { WithPorts } from '../ports/ports.ts';
-import type { AllBuckets } from './list.ts';
+import type { AllBuckets } from './known.ts';
 
 interface IdentityDependencies extends WithPorts<'state' | 'clock'> {
   readonly objects: Pick<ObjectIndex, 'identities'>;

@@ -1,17 +1,14 @@
 /** Lists the connected buckets and the names that are not connected. */
 import type { BucketsRequest } from '../../api/buckets.ts';
-import { readsSome, type Readable } from '../../domain/access/readable.ts';
-import { isBucketName } from '../../domain/bucket-name.ts';
+import type { Readable } from '../../domain/access/readable.ts';
 import { unconnectedSchema, bucketRecordSchema, type BucketRecord, type UnconnectedRecord } from '../../domain/bucket.ts';
 import { compareKeys } from '../../domain/documents/key-order.ts';
 import { decodeCursor } from '../../domain/cursor.ts';
-import { RequestError } from '../../domain/request-error.ts';
 import type { BucketStatus } from '../../domain/bucket-status.ts';
 import type { StateEntry, StateStore } from '../ports/state.ts';
 import { readPage } from '../records/pages.ts';
 import type { BucketStatuses } from './statuses.ts';
-import { listAllRecords, readRecord, refs } from '../records/stored.ts';
-import type { WithPorts } from '../ports/ports.ts';
+import { listAllRecords, refs } from '../records/stored.ts';
 
 /** A page of a person who reads 300 buckets takes ten round trips. */
 const AT_ONCE = 32;
@@ -72,60 +69,4 @@ export async function firstEntries(
     found.push(...entries.filter((entry) => entry !== undefined));
   }
   return found.slice(0, limit);
-}
-
-/** Returns the record of a connected bucket. Throws `bucket.not-connected`. */
-export async function requireBucket(state: StateStore, bucket: string, signal?: AbortSignal): Promise<BucketRecord> {
-  // text that is not a bucket name might not be a valid id either
-  const record = isBucketName(bucket) ? await readRecord(state, refs.bucket(bucket), signal) : undefined;
-  if (record === undefined) throw notConnected(bucket);
-  return record;
-}
-
-/** The same for a caller who may read some of the bucket. For anyone else it does not exist. */
-export async function requireReadable(
-  state: StateStore,
-  { bucket, readable }: { readonly bucket: string; readonly readable: Readable },
-  signal?: AbortSignal,
-): Promise<BucketRecord> {
-  if (!readsSome(readable, bucket)) throw notConnected(bucket);
-  return requireBucket(state, bucket, signal);
-}
-
-/** The error for a request about a bucket that is not connected. */
-export function notConnected(bucket: string): RequestError {
-  return new RequestError(
-    'bucket.not-connected',
-    `${bucket.slice(0, 255)} is not connected; \`tally bucket list\` shows the buckets that are`,
-  );
-}
-
-/**
- * Lists all bucket records in id order, for the metrics and the sweeps, which look at every bucket again and again. What decides about
- * a bucket reads its record by id. Throws the store's fault.
- */
-export type AllBuckets = () => Promise<readonly BucketRecord[]>;
-
-/** Those who ask within this time share one list: less than the 15 s of those who ask most often, so that each of their reads is a newer one. */
-const SHARED_MS = 14_000;
-
-/** Lists all bucket records now. */
-export function listBuckets(state: StateStore): ReturnType<AllBuckets> {
-  return listAllRecords(state, 'bucket', bucketRecordSchema);
-}
-
-/** Creates the function, once for the process. */
-export function createAllBuckets({ state, clock }: WithPorts<'state' | 'clock'>): AllBuckets {
-  let shared: { readonly sinceMs: number; readonly list: ReturnType<AllBuckets> } | undefined;
-  return function allBuckets() {
-    const nowMs = clock.monotonicMs();
-    if (shared !== undefined && nowMs - shared.sinceMs < SHARED_MS) return shared.list;
-    const list = listBuckets(state);
-    const own = { sinceMs: nowMs, list };
-    shared = own;
-    list.catch(() => {
-      if (shared === own) shared = undefined;
-    });
-    return list;
-  };
 }

@@ -10,7 +10,7 @@ import type { Processes } from './processes.ts';
 import { allGaps } from '../gaps/stored-gaps.ts';
 import { statusesOf } from './statuses.ts';
 import type { WithPorts } from '../ports/ports.ts';
-import type { AllBuckets } from './list.ts';
+import type { AllBuckets } from './known.ts';
 
 /** As often as the queues are read. */
 const METRICS_INTERVAL_MS = 15_000;

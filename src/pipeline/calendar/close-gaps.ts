@@ -1,6 +1,12 @@
 /**
  * Repairs what is dirty. One round looks how the jobs of each bucket ended, closes the marks that they cover, and starts a job where one
- * is due. Each decision is made on the mark as it is when it is changed or removed, so that no new report is missed. A crash does no
+ * is due:
+ *
+ *   mark ──due──► job ──► queued ──► waiting ──► comparing ──► done ──► covers the mark? ──yes──► closed
+ *    ▲                                                                      │ no
+ *    └──────────────────────────────────────────────────────────────────────┘
+ *
+ * Each decision is made on the mark as it is when it is changed or removed, so that no new report is missed. A crash does no
  * harm: a job that was started but not noted is found again as the bucket's latest job.
  */
 import { LRUCache } from 'lru-cache';

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Actor } from '../../domain/identity/actor.ts';
-import { newAuditRecord, storeAuditRecord } from '../identity/audited.ts';
+import { newAuditRecord, storeAuditRecord } from '../records/audit-records.ts';
 import type { Observe } from '../observing/observer.ts';
 import type { IndexWrite, ObjectIndex } from '../ports/object-index.ts';
 import type { WithPorts } from '../ports/ports.ts';

@@ -9,7 +9,7 @@ import { createRegionNotes, visitInTurn, type RegionNotes } from './bucket-turns
 import type { LabelsOf } from '../ports/telemetry.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
 import type { WithPorts } from '../ports/ports.ts';
-import { listBuckets, type AllBuckets } from '../buckets/list.ts';
+import { listBuckets, type AllBuckets } from '../buckets/known.ts';
 
 /** Visits one bucket. Resolves with the objects checked or tombstones purged; undefined when nothing was due, which is not reported. */
 export type Visit = (bucket: BucketRecord, signal: AbortSignal) => Promise<number | undefined>;

@@ -5,11 +5,12 @@ import { asksForMore, refuseTopic, type BucketRecord } from '../../domain/bucket
 import { omit } from '../../domain/defined.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { ConnectBucket } from '../buckets/connect.ts';
-import { readRecord, refs } from '../records/stored.ts';
+import { readRecord } from '../records/stored.ts';
 import type { createConnections } from './connections.ts';
 import type { ReindexJobs } from './reindex-jobs.ts';
-import { requireBucket } from '../buckets/list.ts';
+import { requireBucket } from '../buckets/known.ts';
 import type { WithPorts } from '../ports/ports.ts';
+import { refs } from '../provision/refs.ts';
 
 interface AddBucketDependencies extends WithPorts<'state' | 'telemetry'> {
   readonly connectBucket: Pick<ConnectBucket, 'connect'>;

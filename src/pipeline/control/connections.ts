@@ -13,13 +13,14 @@ import { connectedNotApplied } from '../../domain/provisioning/not-applied.ts';
 import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { ConnectBucket } from '../buckets/connect.ts';
-import { requireBucket } from '../buckets/list.ts';
+import { requireBucket } from '../buckets/known.ts';
 import type { Applied, ApplyOptions } from '../provision/apply.ts';
 import type { Provisioning } from '../provision/provisioning.ts';
 import type { CheckConnection } from '../provision/watch.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
-import { readRecord, refs } from '../records/stored.ts';
+import { readRecord } from '../records/stored.ts';
 import type { WithPorts } from '../ports/ports.ts';
+import { refs } from '../provision/refs.ts';
 
 interface ConnectionDependencies extends WithPorts<'state' | 'clock'> {
   readonly provisioning: Provisioning;

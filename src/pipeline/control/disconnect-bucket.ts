@@ -4,7 +4,7 @@ import { isBucketName } from '../../domain/bucket-name.ts';
 import { defined } from '../../domain/defined.ts';
 import { lastBeginOf } from '../../domain/reindex/covers.ts';
 import { noteIndex } from '../buckets/index-identity.ts';
-import { notConnected } from '../buckets/list.ts';
+import { notConnected } from '../buckets/known.ts';
 import { openNeverCompared } from '../gaps/connection-gaps.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';

@@ -5,7 +5,7 @@ import { readsKey, type Readable } from '../../domain/access/readable.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { explanationOf, type StorageAnswer } from '../../domain/explanation.ts';
 import { FaultError } from '../../domain/fault.ts';
-import { requireReadable } from '../buckets/list.ts';
+import { requireReadable } from '../buckets/known.ts';
 import { printable } from '../../domain/printable.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { BucketStatuses } from '../buckets/statuses.ts';

@@ -1,7 +1,16 @@
-/** The operations of the control plane. Parts that ingest uses too (connecting, dead letters) are created outside. */
+/**
+ * The operations of the control plane: one function for each row of the contract.
+ *
+ *   request ──► server.ts (guards, bounds) ──► control-plane.ts (the row: who calls, is it permitted, is it well-formed)
+ *           ──► the operation here, audited where it changes something ──► its answer, shown as the row says
+ *
+ * An operation of more than a few lines is a file beside this one. Parts that the data path uses too (connecting, dead letters) are
+ * created outside.
+ */
 import type { Bucket, ShownBucket, Activity } from '../../api/bucket.ts';
 import { applyAdvice, bucketView, fillAdvice, readerView, unconnectedView } from '../../api/buckets.ts';
 import type { CheckedOperations } from '../../api/contract.ts';
+import { deadLetterView } from '../../api/dead-letters.ts';
 import { gapView } from '../../api/gaps.ts';
 import { jobView, type JobChange } from '../../api/jobs.ts';
 import type { UserChange } from '../../api/users.ts';
@@ -15,11 +24,13 @@ import type { JobView } from '../../domain/reindex/job-view.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { createStoredGrants, createReadableBy, seesAll, type ReadableBy } from '../access/policy.ts';
 import { createAccessOperations, createOwnAccess, type ReadOwnAccess } from '../access/operations.ts';
-import { createListBuckets, requireBucket, requireReadable } from '../buckets/list.ts';
+import { createListBuckets } from '../buckets/list.ts';
+import { requireBucket, requireReadable } from '../buckets/known.ts';
 import type { ConnectBucket } from '../buckets/connect.ts';
 import type { Processes } from '../buckets/processes.ts';
 import { createBucketStatuses, type BucketStatuses } from '../buckets/statuses.ts';
-import { createListGaps, type GapReports } from '../gaps/reports.ts';
+import type { GapReports } from '../gaps/reports.ts';
+import { createListGaps } from './gaps.ts';
 import { createAudited, listAudit } from '../identity/audited.ts';
 import { createKeyOperations } from '../identity/key-operations.ts';
 import type { LoginRules } from '../../domain/identity/login-rules.ts';
@@ -38,7 +49,7 @@ import { createDisconnectBucket } from './disconnect-bucket.ts';
 import { explain } from './explain.ts';
 import type { ReindexJobs } from './reindex-jobs.ts';
 import { listChanges, createSearch, getUsage } from './search.ts';
-import { getEvents } from '../serving/event-hours.ts';
+import { getEvents } from './events.ts';
 import { z } from 'zod';
 import { hasEnded, jobSchema } from '../../domain/reindex/job.ts';
 import type { WithPorts } from '../ports/ports.ts';
@@ -251,8 +262,11 @@ function shownPage<Item, View, Rest extends object>(
 /** What people do with dead letters. */
 function letterOperations(deadLetters: Subjects['deadLetters'], audited: ReturnType<typeof createAudited>): LetterOperations {
   return {
-    listDeadLetters: async ({ query }, { signal }) => ({ items: await deadLetters.list(query.limit, signal) }),
-    getDeadLetter: ({ params }, { signal }) => deadLetters.show(params.id, signal),
+    listDeadLetters: async ({ query }, { signal }) => ({ items: (await deadLetters.list(query.limit, signal)).map(deadLetterView) }),
+    getDeadLetter: async ({ params }, { signal }) => {
+      const letter = await deadLetters.show(params.id, signal);
+      return { ...deadLetterView(letter), body: letter.body };
+    },
     replayDeadLetters: audited(
       'DeadLettersReplay',
       async ({ body }, { signal }) => {

@@ -14,7 +14,7 @@ import type { StateStore } from '../ports/state.ts';
 import { reportJobEnd, transitionJob } from '../reindex-jobs/job-ends.ts';
 import { needsConsent } from '../gaps/stored-gaps.ts';
 import { occupyBucket, refuseIfOccupied } from '../reindex-jobs/occupancy.ts';
-import { requireBucket } from '../buckets/list.ts';
+import { requireBucket } from '../buckets/known.ts';
 import { readPage, type Page } from '../records/pages.ts';
 import type { WithPorts } from '../ports/ports.ts';
 

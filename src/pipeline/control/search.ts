@@ -5,7 +5,7 @@ import { type ObjectDocument, FOLDER_LEVELS } from '../../domain/documents/docum
 import { RequestError } from '../../domain/request-error.ts';
 import { partsOfPlace, placeOfCursor, type SearchOrder } from '../../domain/search/cursor.ts';
 import { overlapping, type Readable, readsAll, readsSome, touches } from '../../domain/access/readable.ts';
-import { requireReadable, requireBucket } from '../buckets/list.ts';
+import { requireReadable, requireBucket } from '../buckets/known.ts';
 import type { ObjectFilter, ObjectIndex, ObjectQuery } from '../ports/object-index.ts';
 import type { StateStore } from '../ports/state.ts';
 import { readPage } from '../records/pages.ts';

@@ -2,6 +2,7 @@
  * What a bucket's connection means for its mark: what it held before it was connected, each change of its connection, and
  * the proof that its events arrive (src/domain/provisioning/proof.ts). Until then no job closes the mark.
  */
+import { z } from 'zod';
 import type { BucketRecord, BucketSource, EnrichMode } from '../../domain/bucket.ts';
 import { omit } from '../../domain/defined.ts';
 import { markId, withReport, type GapReport } from '../../domain/gaps/dirty.ts';
@@ -42,8 +43,11 @@ export async function noteArrivals(
   });
 }
 
+/** Of the record of a connection, whose other fields only provision/ reads. */
+const byHandRef = (bucket: string) => ({ id: `connection:${bucket}`, schema: z.object({ byHand: z.boolean().optional() }) });
+
 async function isByHand(state: StateStore, bucket: string): Promise<boolean> {
-  return (await readRecord(state, refs.connection(bucket)))?.byHand === true;
+  return (await readRecord(state, byHandRef(bucket)))?.byHand === true;
 }
 
 /**

@@ -1,33 +1,11 @@
-/** Reports of gaps from the data path, unconnected names, and the list of gaps for the control plane. */
-import type { GapsRequest } from '../../api/gaps.ts';
+/** Reports of gaps, and the names of buckets that are not connected. */
 import { bucketRecordSchema, mayBeFedBy } from '../../domain/bucket.ts';
-import { decodeCursor } from '../../domain/cursor.ts';
-import {
-  keptOf,
-  markHistorySchema,
-  markId,
-  markSchema,
-  whyOf,
-  type DirtyMark,
-  type GapReport,
-  type ListedGap,
-} from '../../domain/gaps/dirty.ts';
+import { markId, whyOf, type DirtyMark, type GapReport } from '../../domain/gaps/dirty.ts';
 import { createCoalescingWriter } from './coalescing-writer.ts';
 import { isConnected, markDirty } from './stored-gaps.ts';
-import { readPage, type Page } from '../records/pages.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
-import {
-  gapHistoryIdsOf,
-  gapIdsOf,
-  listAllEntries,
-  pagesOf,
-  parseEntry,
-  readRecord,
-  refs,
-  removeRecord,
-  updateRecord,
-} from '../records/stored.ts';
+import { listAllEntries, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
 /** Unconnected names are kept for people to see. The number is bounded, since anyone who can send to the queue can invent names. */
@@ -130,41 +108,6 @@ export async function absorbUnconnected(
 
 function reportEarlyEvents(gaps: GapReports, bucket: string, seenAtMs: number): Promise<void> {
   return gaps.report({ bucket, kind: 'loss', reason: 'events arrived before the bucket was connected', seenAtMs });
-}
-
-export type ListGaps = (request: GapsRequest, signal?: AbortSignal) => Promise<Page<ListedGap>>;
-
-/** Creates the list of gaps: those that are open by bucket and prefix; those that were closed by bucket and time. */
-export function createListGaps({ state, clock }: WithPorts<'state' | 'clock'>): ListGaps {
-  return async function listGaps({ limit, cursor, bucket, state: wanted, closed_after: closedAfter }, signal) {
-    const fromMs = closedAfter === undefined ? 0 : Date.parse(closedAfter);
-    const prefix = gapIdsOf(bucket);
-    async function open(count: number, [position = '']: readonly string[] = []): Promise<readonly ListedGap[]> {
-      const found: ListedGap[] = [];
-      for await (const page of pagesOf(state, 'gap', { prefix, after: position > prefix ? position : prefix, signal })) {
-        found.push(...page.map((entry) => parseEntry(entry, markSchema)));
-        if (found.length >= count) break;
-      }
-      return found.slice(0, count);
-    }
-    async function closed(count: number, [position = '', after = '0']: readonly string[] = []): Promise<readonly ListedGap[]> {
-      const found: ListedGap[] = [];
-      for await (const page of pagesOf(state, 'gap-history', { prefix: gapHistoryIdsOf(bucket), limit: 10, signal })) {
-        const left = page.filter(({ id }) => position === '' || id >= refs.gapHistory(position).id);
-        for (const history of left.map((entry) => parseEntry(entry, markHistorySchema))) {
-          const afterMs = Math.max(fromMs, history.bucket === position ? Number(after) : 0);
-          const kept = keptOf(history, clock.nowMs()).filter(({ closedAtMs }) => closedAtMs > afterMs);
-          found.push(...kept.map((each) => ({ ...each, bucket: history.bucket })));
-        }
-        if (found.length >= count) break;
-      }
-      return found.slice(0, count);
-    }
-    const positionOf = (gap: ListedGap): readonly string[] => ('closedAtMs' in gap ? [gap.bucket, String(gap.closedAtMs)] : [gap.id]);
-    return wanted === 'closed'
-      ? readPage({ limit, after: decodeCursor(cursor, 2), fetch: closed, positionOf })
-      : readPage({ limit, after: decodeCursor(cursor, 1), fetch: open, positionOf });
-  };
 }
 
 /** Warns that a gap is open. */

@@ -11,7 +11,7 @@ import { randomUUID } from 'node:crypto';
 import type { Actor, KeyActor } from '../../domain/identity/actor.ts';
 import type { AuditEvent, AuditParameters, AuditRecord } from '../../domain/identity/audit.ts';
 import { inTime } from '../../domain/in-time.ts';
-import { newAuditRecord, storeAuditRecord } from './audited.ts';
+import { newAuditRecord, storeAuditRecord } from '../records/audit-records.ts';
 import { addressGroupOf } from '../../domain/identity/address-group.ts';
 import type { KeyRecord } from '../../domain/identity/api-key.ts';
 import type { UserRecord } from '../../domain/identity/user.ts';

@@ -7,12 +7,12 @@
  * A process that is killed in between leaves the intent. A result that cannot be stored is logged and changes nothing for the
  * caller, because the act has ended already.
  */
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { Context } from '../../api/contract.ts';
 import type { AnyRequest } from '../../api/row.ts';
 import { FaultError, faultOf } from '../../domain/fault.ts';
-import { auditRecordOf, type AuditEvent, type AuditFacts, type AuditParameters, type AuditRecord } from '../../domain/identity/audit.ts';
+import type { AuditEvent, AuditParameters, AuditRecord } from '../../domain/identity/audit.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { AuditUser } from './sessions.ts';
 import type { WithPorts } from '../ports/ports.ts';
@@ -20,6 +20,7 @@ import { defined } from '../../domain/defined.ts';
 import type { AuditRequest } from '../../api/audit.ts';
 import { decodeCursor } from '../../domain/cursor.ts';
 import type { AuditStore } from '../ports/audit.ts';
+import { newAuditRecord, storeAuditRecord } from '../records/audit-records.ts';
 import { readPage, type Page } from '../records/pages.ts';
 
 type Operation<Request, Answer> = (request: Request, context: Context) => Promise<Answer>;
@@ -72,27 +73,6 @@ export function createAudited({ audit, clock, telemetry }: WithPorts<'audit' | '
       await storeResult(newAuditRecord({ ...facts, outcome: 'done', atMs: endedAtMs(), parameters: { ...parameters, ...came(answer) } }));
       return answer;
     };
-}
-
-/** Creates a record with a new id. */
-export function newAuditRecord(facts: AuditFacts): AuditRecord {
-  return auditRecordOf(facts, randomBytes(6).toString('hex'));
-}
-
-/**
- * Logs and stores a record about what has happened already. Never rejects: a failure is logged, and changes nothing. It takes
- * no signal, because what has happened is recorded even if its caller has left.
- */
-export async function storeAuditRecord(
-  { audit, telemetry }: Pick<WithPorts<'audit' | 'clock' | 'telemetry'>, 'audit' | 'telemetry'>,
-  record: AuditRecord,
-): Promise<void> {
-  telemetry.audited(record);
-  try {
-    await audit.append(record);
-  } catch (error) {
-    telemetry.requestFailed('store an audit record', error);
-  }
 }
 
 const partSchema = z.record(z.string(), z.unknown()).catch({});

@@ -14,13 +14,14 @@ import {
 import { effectiveScopes } from '../../domain/identity/key-scopes.ts';
 import type { KnownUser } from '../../domain/identity/login-rules.ts';
 import type { FailedAttempts, FailedKey } from './audit-windows.ts';
-import { refs, updateRecord, readRecord } from '../records/stored.ts';
+import { updateRecord, readRecord } from '../records/stored.ts';
 import type { WithPorts } from '../ports/ports.ts';
 import { LRUCache } from 'lru-cache';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
 import { inTime } from '../../domain/in-time.ts';
 import type { Users } from './users.ts';
+import { refs } from './refs.ts';
 
 /** Why a secret is refused. Callers are not told; the audit is. */
 type KeyRefusal = 'malformed' | 'mistyped' | 'unknown' | 'revoked' | 'expired' | 'owner-disabled' | 'owner-not-allowed' | 'owner-unknown';

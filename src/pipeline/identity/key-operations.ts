@@ -17,13 +17,14 @@ import {
   KEYS_REVOKED_MAX,
   statusAt,
   type UserKeys,
+  withoutKeys,
 } from '../../domain/identity/api-key.ts';
 import { whyNoAdmin } from '../../domain/identity/authorise.ts';
 import { scopesAsStored, scopesByDefault, scopesOfRole } from '../../domain/identity/key-scopes.ts';
 import type { KnownUser } from '../../domain/identity/login-rules.ts';
 import { printable } from '../../domain/printable.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { StateEntry, StateStore } from '../ports/state.ts';
+import type { StateEntry } from '../ports/state.ts';
 import type { Page } from '../records/pages.ts';
 import type { Audited } from './audited.ts';
 import { holderOf } from './audit-windows.ts';
@@ -31,8 +32,9 @@ import { newKeySecret } from './random-texts.ts';
 import type { Users } from './users.ts';
 import type { WithPorts } from '../ports/ports.ts';
 import { FaultError } from '../../domain/fault.ts';
-import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
+import { readRecord, removeRecord, updateRecord } from '../records/stored.ts';
 import type { LiveKeys } from './authenticate-key.ts';
+import { refs } from './refs.ts';
 
 type KeyOperations = Pick<
   CheckedOperations,
@@ -365,7 +367,7 @@ function createKeyRecords({ state, clock, telemetry }: WithPorts<'state' | 'cloc
     const records = await readMany(old, ({ id }) => readRecord(state, refs.apiKey(id)));
     const gone = new Set(old.filter((_, at) => !isValid(records[at])).map(({ id }) => id));
     if (gone.size === 0) return;
-    await updateRecord(state, refs.userKeys(userId), (current) => current && without(current, gone));
+    await updateRecord(state, refs.userKeys(userId), (current) => current && withoutKeys(current, gone));
   }
 
   /** The key is revoked already. What fails here is only reported, because the id that stays stands for nothing. */
@@ -375,7 +377,7 @@ function createKeyRecords({ state, clock, telemetry }: WithPorts<'state' | 'cloc
       await updateRecord(state, refs.userKeys(userId), (current = { userId, keys: [], revoked: [] }) => {
         const revoked = [...current.revoked, id];
         dropped = revoked.slice(0, -KEYS_REVOKED_MAX);
-        return { ...without(current, new Set([id])), revoked: revoked.slice(-KEYS_REVOKED_MAX) };
+        return { ...withoutKeys(current, new Set([id])), revoked: revoked.slice(-KEYS_REVOKED_MAX) };
       });
       for (const each of dropped) await removeRecord(state, refs.apiKey(each).id);
     } catch (error) {
@@ -416,11 +418,6 @@ function createKeyRecords({ state, clock, telemetry }: WithPorts<'state' | 'cloc
   };
 }
 
-/** Removes the ids of keys from their user, because the records of the keys were purged. */
-export async function forgetPurged(state: StateStore, userId: string, ids: ReadonlySet<string>): Promise<void> {
-  await updateRecord(state, refs.userKeys(userId), (current) => current && without(current, ids));
-}
-
 /** Calls `read` for each, a few at the same time. The results have the order of the items. */
 async function readMany<Item, Result>(items: readonly Item[], read: (item: Item) => Promise<Result>): Promise<readonly Result[]> {
   const results: Result[] = [];
@@ -432,14 +429,6 @@ async function readMany<Item, Result>(items: readonly Item[], read: (item: Item)
 
 function isValid(record: KeyRecord | undefined): record is KeyRecord {
   return record !== undefined && record.revokedAtMs === undefined;
-}
-
-function without(current: UserKeys, ids: ReadonlySet<string>): UserKeys {
-  return {
-    ...current,
-    keys: current.keys.filter(({ id }) => !ids.has(id)),
-    revoked: current.revoked.filter((id) => !ids.has(id)),
-  };
 }
 
 function withoutRoom({ keys }: UserKeys, nowMs: number): string | undefined {

@@ -1,6 +1,11 @@
 /**
  * Logins, step by step; domain/identity/login.ts draws the states. Each step may run in another process: what it needs is in
  * the cookie of the browser, in the record that the issuer's answer leaves, or in the code of the client.
+ *
+ *   begin ──► the issuer ──► its answer ──► user (users.ts), rules ──► session (sessions.ts) ──► cookie, or code for a client
+ *
+ * An API key needs no login: authenticate-key.ts makes its caller. What a caller may do follows from the scope of each operation
+ * (domain/identity/authorise.ts), and what a caller may read from the grants (pipeline/access/policy.ts).
  */
 import { identityOf, type Identity } from '../../domain/identity/claims.ts';
 import { FaultError } from '../../domain/fault.ts';
@@ -25,12 +30,13 @@ import { isSameText, tokenHashOf } from '../../domain/identity/tokens.ts';
 import { userIdOf, type UserRecord } from '../../domain/identity/user.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Issuer, IssuerRequest, Statement } from '../ports/issuer.ts';
-import { readRecord, refs, updateRecord } from '../records/stored.ts';
+import { readRecord, updateRecord } from '../records/stored.ts';
 import { randomName, randomSecret } from './random-texts.ts';
 import type { FailedAttempts } from './audit-windows.ts';
 import { loginFacts, type AuditUser, type Origin, type Sessions, type StartedSession } from './sessions.ts';
 import type { SignIns, Users } from './users.ts';
 import type { WithPorts } from '../ports/ports.ts';
+import { refs } from './refs.ts';
 
 /** Where a login continues after the issuer answered. */
 export type Answered =

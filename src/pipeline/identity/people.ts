@@ -21,11 +21,12 @@ import {
 } from '../../domain/identity/user.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { readEntries } from '../records/pages.ts';
-import { listAllRecords, parseEntry, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
+import { listAllRecords, parseEntry, readRecord, removeRecord, updateRecord } from '../records/stored.ts';
 import { createSignIns } from './users.ts';
 import type { WithPorts } from '../ports/ports.ts';
 import { omit } from '../../domain/defined.ts';
 import type { LiveKeys } from './authenticate-key.ts';
+import { refs } from './refs.ts';
 
 export interface People {
   /** Lists the users, with the appointments that wait on the first page. */

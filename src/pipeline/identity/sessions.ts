@@ -5,10 +5,11 @@ import type { KnownUser } from '../../domain/identity/login-rules.ts';
 import { isOfSameTime, isSessionOver, isTokenOf, newSession, roleOfSession, type SessionRecord } from '../../domain/identity/session.ts';
 import { isToken, recordNameOf, type TokenKind } from '../../domain/identity/tokens.ts';
 import type { UserRecord } from '../../domain/identity/user.ts';
-import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
+import { readRecord, removeRecord, updateRecord } from '../records/stored.ts';
 import { randomSecret } from './random-texts.ts';
 import type { Users } from './users.ts';
 import type { WithPorts } from '../ports/ports.ts';
+import { refs } from './refs.ts';
 
 export type SessionActor = Extract<Actor, { kind: 'session' }>;
 

@@ -10,9 +10,10 @@ import {
   type Appointment,
 } from '../../domain/identity/user.ts';
 import type { StateStore } from '../ports/state.ts';
-import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
+import { readRecord, removeRecord, updateRecord } from '../records/stored.ts';
 import type { WithPorts } from '../ports/ports.ts';
 import type { LiveKeys } from './authenticate-key.ts';
+import { refs } from './refs.ts';
 
 export interface Users {
   /** Reads a user in realtime, as the settings see it now; undefined if no such user has logged in, or at another issuer only. */

@@ -12,7 +12,6 @@ import type { Unwrapped } from '../../domain/events/envelope.ts';
 import type { ChangeRecord, Dialect, RecordResult } from '../../domain/events/record.ts';
 import { type Fault, FaultError, faultOf } from '../../domain/fault.ts';
 import { deferDelayS, settlementOf, UNREAD, type Loss, type Outcome, type Settlement } from '../../domain/messages/outcome.ts';
-import type { SendDeadLetter } from '../letters/dead-letters.ts';
 import { bucketsOfUnread } from '../letters/losses.ts';
 import type { FinishRecord } from './finish-record.ts';
 import type { GapReports } from '../gaps/reports.ts';
@@ -28,6 +27,9 @@ import type { Waiting } from './waiting.ts';
 import type { Weights } from './weights.ts';
 import type { Handover } from '../gaps/handover.ts';
 import type { WithPorts } from '../ports/ports.ts';
+
+/** Sends the message to the dead-letter queue, with its fault and the positions of the records that failed. Resolves when SQS has accepted it. */
+export type SendDeadLetter = (message: QueueMessage, fault: Fault, records: readonly number[]) => Promise<void>;
 
 /** Handles received messages up to their settlement. Resolves when the poller may receive again; never rejects. */
 export type HandleMessages = (messages: readonly QueueMessage[]) => Promise<void>;

@@ -1,5 +1,4 @@
 /** Dead letters: ingest sends them with their reason; people list them, send them back or discard them. */
-import { deadLetterView, type DeadLetter, type LetterChoice, type WholeDeadLetter } from '../../api/dead-letters.ts';
 import {
   deadLetterAttributes,
   isTallys,
@@ -7,6 +6,7 @@ import {
   letterReason,
   MESSAGE_BYTES_MAX,
   ownAttributes,
+  type LetterNotes,
 } from '../../domain/messages/dead-letter.ts';
 import { FaultError, faultOf, faults, type Fault } from '../../domain/fault.ts';
 import { RequestError } from '../../domain/request-error.ts';
@@ -23,16 +23,26 @@ import type { WithPorts } from '../ports/ports.ts';
 /** A short poll shows some servers of SQS only: after this many in a row that showed new letters alone, all that was there was seen. */
 const NEW_ONLY_MAX = 3;
 
-/**
- * Sends the message's body to the dead-letter queue, with the fault and the positions of the records that failed. Resolves
- * when SQS has accepted it. Throws `queue.unreachable` if it cannot be sent, `queue.no-dead-letter` if no dead-letter
- * queue is known, and `message.too-large` if the dead-letter queue does not accept a body of this size.
- */
-export type SendDeadLetter = (message: QueueMessage, fault: Fault, records: readonly number[]) => Promise<void>;
+/** A letter as people see it. */
+interface Letter {
+  readonly id: string;
+  readonly sentAtMs: number;
+  readonly sizeBytes: number;
+  /** What Tally knew about the message. */
+  readonly notes: LetterNotes;
+}
+
+/** The named letters, or all that are there. */
+type LetterChoice = { readonly ids: readonly string[] } | { readonly all: true };
 
 /** Each function reads at most 1,000 letters of each dead-letter queue a call, and throws `dead-letter.no-queue` if none is known. */
 export interface DeadLetters {
-  readonly send: SendDeadLetter;
+  /**
+   * Sends the message's body to the dead-letter queue, with the fault and the positions of the records that failed. Resolves
+   * when SQS has accepted it. Throws `queue.unreachable` if it cannot be sent, `queue.no-dead-letter` if no dead-letter
+   * queue is known, and `message.too-large` if the dead-letter queue does not accept a body of this size.
+   */
+  readonly send: (message: QueueMessage, fault: Fault, records: readonly number[]) => Promise<void>;
   /** Why the last letter could not be sent; undefined if it was. */
   readonly sendFault: () => Fault | undefined;
   /** The one reader of dead-letter queues in this process: readings through it do not hide letters from each other. */
@@ -40,9 +50,9 @@ export interface DeadLetters {
   /** How many letters there are, about, as their queues were last read; undefined until then. Asks nothing. */
   known(): number | undefined;
   /** Returns up to `limit` letters and removes none. */
-  list(limit: number, signal?: AbortSignal): Promise<readonly DeadLetter[]>;
+  list(limit: number, signal?: AbortSignal): Promise<readonly Letter[]>;
   /** Returns one letter with its body. Throws `dead-letter.not-found`. */
-  show(id: string, signal?: AbortSignal): Promise<WholeDeadLetter>;
+  show(id: string, signal?: AbortSignal): Promise<Letter & { readonly body: string }>;
   /**
    * Sends the original bodies of the chosen letters back to the bucket queue, then removes the letters. A letter that came after the
    * act began is none of them: it may be one that was sent back and failed again. Throws `dead-letter.not-found`, which names those that are not there, once the others are done.
@@ -79,7 +89,7 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
   const sending = createLastFailure(clock);
   const browse = createLetterBrowser(dependencies);
 
-  const send: SendDeadLetter = async (message, fault, records) => {
+  const send: DeadLetters['send'] = async (message, fault, records) => {
     const queue = queueWatch.deadLetterQueueOf(message.queueUrl);
     if (queue === undefined) throw new FaultError('queue.no-dead-letter', `no dead-letter queue is known for ${message.queueUrl}`);
     refuseUnfit(message, queue);
@@ -105,7 +115,7 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
   };
 
   const list: DeadLetters['list'] = async (limit, signal) => {
-    const letters = new Map<string, DeadLetter>();
+    const letters = new Map<string, Letter>();
     await look(async (batch) => {
       for (const letter of batch.map(describe)) letters.set(letter.id, letter);
       return { gone: [], isEnough: letters.size >= limit };
@@ -245,8 +255,8 @@ function refuseUnfit({ messageId, queueUrl, body }: QueueMessage, queue: DeadLet
   );
 }
 
-function describe({ messageId: id, sentAtMs, body, attributes }: QueueMessage): DeadLetter {
-  return deadLetterView({ id, sentAtMs, sizeBytes: Buffer.byteLength(body), notes: letterNotes(attributes) });
+function describe({ messageId: id, sentAtMs, body, attributes }: QueueMessage): Letter {
+  return { id, sentAtMs, sizeBytes: Buffer.byteLength(body), notes: letterNotes(attributes) };
 }
 
 /** The bucket queues from which SQS moves messages to the letter's queue. */

@@ -5,7 +5,7 @@
 import { farLettersArn, ownerIn, parseArn } from '../../domain/provisioning/names.ts';
 import type { AwsReads } from '../ports/provision.ts';
 import type { WithPorts } from '../ports/ports.ts';
-import type { AllBuckets } from '../buckets/list.ts';
+import type { AllBuckets } from '../buckets/known.ts';
 
 /** A region begins with a bucket, and its letters wait for days. */
 const EVERY_MS = 600_000;

@@ -1,6 +1,12 @@
 /**
  * Observes keys in S3 for resolve and observe hints. All hints of a key that are there when the HEAD is sent share it (rule
  * 11) and share one write at the highest clock that they need; each hint gets its own verdict.
+ *
+ *   hint ──► head-queue.ts (the buckets in turn) ──► HEAD ──► enricher.ts ──► bulk-writer.ts ──► verdict
+ *                    ▲                                                           │
+ *                    └── circuits.ts: what does not answer is not tried ◄────────┘
+ *
+ * The data path and the calendar observe in the same way, so that one set of decisions holds for both.
  */
 import { setImmediate } from 'node:timers/promises';
 import type { BucketRecord } from '../../domain/bucket.ts';

@@ -1,4 +1,13 @@
-/** S3: states of objects, listings, lifecycle rules, and the versions and tags that enrichment reads. The conventions of object-index.ts hold. */
+/**
+ * S3 as Tally reads it. It never writes objects.
+ *
+ *   HEAD of a key       what an event, or a settle, is resolved with
+ *   pages of a listing  what a re-index compares the index with
+ *   lifecycle rules     which objects expire without an event
+ *   versions and tags   what enrichment adds
+ *
+ * The state of a key and a page of a listing carry the time by S3's clock. The conventions of object-index.ts hold.
+ */
 import type { Versioning } from '../../domain/bucket.ts';
 import type { LifecycleRule } from '../../domain/calendar/lifecycle-rules.ts';
 import type { ObjectState, PresentState } from '../../domain/documents/document.ts';

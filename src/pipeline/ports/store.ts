@@ -1,4 +1,15 @@
-/** What a store adapter provides. The conventions of object-index.ts hold. */
+/**
+ * What a store provides. There are two, OpenSearch and SQLite, and both keep one contract (test/contracts/store-contract.ts):
+ *
+ *   objects       documents, written at their clocks: an older write never replaces a newer document. Reads and searches
+ *   scan          a range of keys in order, for a comparison with a listing of S3
+ *   usage         sums over what a search finds
+ *   maintenance   what the calendar does: documents that have expired or are not settled, purges of tombstones
+ *   state         Tally's own records, by compare-and-swap
+ *   audit         who did what
+ *
+ * The conventions of object-index.ts hold.
+ */
 import type { AuditStore } from './audit.ts';
 import type { ObjectIndex, ObjectMaintenance, ObjectScan } from './object-index.ts';
 import type { SumUsage } from './object-usage.ts';

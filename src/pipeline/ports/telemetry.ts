@@ -1,6 +1,10 @@
 /**
- * Telemetry: the metrics of the table (series.ts) and the log. Where something happens, it is counted and logged there. Labels
- * are closed sets and never contain keys or ids; those are fields of log lines. Nothing is decided by what is recorded here.
+ * Telemetry: the metrics of the table (series.ts) and the log. Where something happens, it is counted and logged there:
+ *
+ *   count, set, observe ──► the metric's series ──► /metrics
+ *   info, warn, error   ──► one line of JSON on stdout
+ *
+ * Labels are closed sets and never contain keys or ids; those are fields of log lines. Nothing is decided by what is recorded here.
  */
 import type { AuditRecord } from '../../domain/identity/audit.ts';
 import type { seriesTable } from './series.ts';

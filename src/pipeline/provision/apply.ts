@@ -18,12 +18,13 @@ import type { Finding } from '../../domain/provisioning/checks/finding.ts';
 import { wiringOf, type Wish, wishSchema } from '../../domain/provisioning/wiring.ts';
 import { RequestError, type RequestErrorCode } from '../../domain/request-error.ts';
 import type { StateStore } from '../ports/state.ts';
-import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
+import { listAllRecords, readRecord, updateRecord } from '../records/stored.ts';
 import { openChangeGap, proveGap } from '../gaps/connection-gaps.ts';
 import { RETRY_MS, type Seen, type UnderLease, type Waiting } from './loop.ts';
 import type { Observe } from './observe.ts';
 import { wishOfConnection } from './wishes.ts';
 import type { WithPorts } from '../ports/ports.ts';
+import { refs } from './refs.ts';
 
 export interface ApplyOptions {
   /** The token of a plan that a person has agreed to. */

@@ -5,7 +5,7 @@ import { clockSkew } from '../../domain/provisioning/checks/clock.ts';
 import { degraded, NOT_ENRICHED, type Finding } from '../../domain/provisioning/checks/finding.ts';
 import { notMade, partFindings } from '../../domain/provisioning/planning/part-findings.ts';
 import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
-import { passesBoth } from '../../domain/provisioning/proof.ts';
+import { passesBoth } from '../../domain/provisioning/overlap.ts';
 import { ownTopicOf, probeFindings } from '../../domain/provisioning/planning/probe.ts';
 import { queueOf } from '../../domain/provisioning/facts.ts';
 import { planOf } from '../../domain/provisioning/planning/plan.ts';
@@ -14,9 +14,10 @@ import { RequestError } from '../../domain/request-error.ts';
 import type { WithPorts } from '../ports/ports.ts';
 import type { AwsReads } from '../ports/provision.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
-import { readRecord, refs } from '../records/stored.ts';
+import { readRecord } from '../records/stored.ts';
 import type { Observe } from './observe.ts';
 import { atQueue, readBucketQueue, wishOfConnection, type WishOf } from './wishes.ts';
+import { refs } from './refs.ts';
 
 /** The findings of a trail that is only read. */
 const OF_TRAIL = /^connect\.trail-/;

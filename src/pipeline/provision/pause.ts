@@ -7,12 +7,13 @@ import { notificationRemoval } from '../../domain/provisioning/planning/removal.
 import { wiringOf } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { StateStore } from '../ports/state.ts';
-import { readRecord, refs, updateRecord } from '../records/stored.ts';
+import { readRecord, updateRecord } from '../records/stored.ts';
 import type { Apply, Applied } from './apply.ts';
 import type { Pass, UnderLease } from './loop.ts';
 import type { Observe } from './observe.ts';
 import { wishOfConnection } from './wishes.ts';
 import type { WithPorts } from '../ports/ports.ts';
+import { refs } from './refs.ts';
 
 interface PauseDependencies extends WithPorts<'state' | 'clock'> {
   readonly observe: Observe;

@@ -8,12 +8,13 @@ import { wiringOf, type Subscription, type Wish } from '../../domain/provisionin
 import { RequestError } from '../../domain/request-error.ts';
 import type { AwsReads } from '../ports/provision.ts';
 import type { StateStore } from '../ports/state.ts';
-import { listAllRecords, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
+import { listAllRecords, readRecord, removeRecord, updateRecord } from '../records/stored.ts';
 import type { Pass, UnderLease } from './loop.ts';
 import type { Observe } from './observe.ts';
 import { earlierWishes, wishOfConnection } from './wishes.ts';
 import { bucketRecordSchema, type BucketRecord } from '../../domain/bucket.ts';
 import type { WithPorts } from '../ports/ports.ts';
+import { refs } from './refs.ts';
 
 interface RemoveDependencies extends WithPorts<'state'> {
   readonly aws: Pick<AwsReads, 'notificationOf'>;

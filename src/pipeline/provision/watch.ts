@@ -14,12 +14,13 @@ import { troublesOf, type Processes } from '../buckets/processes.ts';
 import type { DueOf, Visit } from '../calendar/sweep.ts';
 import type { GapReports } from '../gaps/reports.ts';
 import { PROBE_LOST } from '../../domain/provisioning/planning/probe.ts';
-import { listAllRecords, readRecord, refs, updateRecord } from '../records/stored.ts';
+import { listAllRecords, readRecord, updateRecord } from '../records/stored.ts';
 import { forgetProof, noteArrivals, openChangeGap } from '../gaps/connection-gaps.ts';
 import { markDirty } from '../gaps/stored-gaps.ts';
 import type { Provisioning } from './provisioning.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { WithPorts } from '../ports/ports.ts';
+import { refs } from './refs.ts';
 
 /** As often as each bucket is checked. */
 const CLOCK_MS = 3_600_000;

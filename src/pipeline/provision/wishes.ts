@@ -16,8 +16,9 @@ import { routedTopic, type Wish, wishSchema } from '../../domain/provisioning/wi
 import { RequestError } from '../../domain/request-error.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
-import { readRecord, refs } from '../records/stored.ts';
+import { readRecord } from '../records/stored.ts';
 import type { AwsReads } from '../ports/provision.ts';
+import { refs } from './refs.ts';
 
 interface WishDependencies {
   readonly state: StateStore;

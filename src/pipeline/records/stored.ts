@@ -4,15 +4,9 @@ import { z } from 'zod';
 import { bucketRecordSchema, unconnectedSchema } from '../../domain/bucket.ts';
 import { processRecordSchema } from '../../domain/process-record.ts';
 import { queueRecordId, queueRecordSchema } from '../../domain/queue-record.ts';
-import { connectionSchema } from '../../domain/provisioning/connection.ts';
-import { probeRecordSchema } from '../../domain/provisioning/planning/probe.ts';
+import { probeRecordSchema } from '../../domain/probe-record.ts';
 import { FaultError } from '../../domain/fault.ts';
 import { markHistorySchema, markSchema } from '../../domain/gaps/dirty.ts';
-import { keyRecordSchema, userKeysSchema } from '../../domain/identity/api-key.ts';
-import { policySchema } from '../../domain/access/policy.ts';
-import { loginKeySchema, loginRecordSchema } from '../../domain/identity/login.ts';
-import { sessionRecordSchema } from '../../domain/identity/session.ts';
-import { userRecordSchema, appointmentSchema } from '../../domain/identity/user.ts';
 import { jobSchema } from '../../domain/reindex/job.ts';
 import { scheduleSchema } from '../../domain/calendar/schedule.ts';
 import { eventHourSchema } from '../../domain/event-hours.ts';
@@ -48,7 +42,7 @@ export function gapHistoryIdsOf(bucket?: string): string {
   return bucket === undefined ? 'gap-history:' : `gap-history:${bucket}:`;
 }
 
-/** The reference to a record of each kind. */
+/** The reference to a record of each kind that several subjects share. The records of logins, users, API keys and grants are in pipeline/identity/refs.ts, those of connections in pipeline/provision/refs.ts. */
 export const refs = {
   bucket: (bucket: string) => ({ id: `bucket:${bucket}`, kind: 'bucket', schema: bucketRecordSchema }) as const,
   unconnected: (bucket: string) => ({ id: `unconnected:${bucket}`, kind: 'unconnected', schema: unconnectedSchema }) as const,
@@ -57,16 +51,6 @@ export const refs = {
   job: (jobId: string) => ({ id: `job:${jobId}`, kind: 'job', schema: jobSchema }) as const,
   process: (worker: string) => ({ id: `process:${worker}`, kind: 'process', schema: processRecordSchema }) as const,
   schedule: (name: string) => ({ id: `schedule:${name}`, kind: 'schedule', schema: scheduleSchema }) as const,
-  connection: (bucket: string) => ({ id: `connection:${bucket}`, kind: 'connection', schema: connectionSchema }) as const,
-  user: (userId: string) => ({ id: `user:${userId}`, kind: 'user', schema: userRecordSchema }) as const,
-  apiKey: (keyId: string) => ({ id: `api-key:${keyId}`, kind: 'api-key', schema: keyRecordSchema }) as const,
-  userKeys: (userId: string) => ({ id: `user-keys:${userId}`, kind: 'user-keys', schema: userKeysSchema }) as const,
-  /** By the hashed name of the grantee. */
-  appointment: (name: string) => ({ id: `appointment:${name}`, kind: 'appointment', schema: appointmentSchema }) as const,
-  login: (id: string) => ({ id: `login:${id}`, kind: 'login', schema: loginRecordSchema }) as const,
-  loginKey: { id: 'login-key', kind: 'login-key', schema: loginKeySchema } as const,
-  session: (id: string) => ({ id: `session:${id}`, kind: 'session', schema: sessionRecordSchema }) as const,
-  access: { id: 'access', kind: 'access', schema: policySchema } as const,
   eventHour: (hourMs: number, worker: string) =>
     ({ id: `${eventHourIdOf(hourMs)}:${worker}`, kind: 'event-hour', schema: eventHourSchema }) as const,
   probe: (topicArn: string) => ({ id: `probe:${topicArn}`, kind: 'probe', schema: probeRecordSchema }) as const,

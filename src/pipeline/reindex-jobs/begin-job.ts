@@ -9,12 +9,12 @@
  */
 import { FaultError, faultOf, type Fault } from '../../domain/fault.ts';
 import { PLAUSIBLE_MS, RECONCILE_WAIT_MS } from '../../domain/ordering/constants.ts';
-import { WITHOUT_PROGRESS_MAX } from '../../domain/reindex/claims.ts';
+import { waitMs, WITHOUT_PROGRESS_MAX } from '../../domain/reindex/claims.ts';
 import { coversBefore, lastBeginOf, nextBeginOf } from '../../domain/reindex/covers.ts';
 import { addCounts, noCounts } from '../../domain/reindex/counts.ts';
 import { phaseOf, tombstoneLimit } from '../../domain/reindex/job-transitions.ts';
 import type { JobRecord } from '../../domain/reindex/job.ts';
-import { answerAtStart, waitingToStart, waitMs } from '../../domain/reindex/parts.ts';
+import { answerAtStart, waitingToStart } from '../../domain/reindex/parts.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { FOLLOW_MS_MAX, LISTING_PAGE } from '../compare/page-feeds.ts';
 import { areDeletesAnnounced, isAnyHeld } from '../gaps/stored-gaps.ts';

@@ -6,7 +6,7 @@
 import { bucketRecordSchema } from '../../domain/bucket.ts';
 import { occupiesBucket, type JobRecord } from '../../domain/reindex/job.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import { notConnected } from '../buckets/list.ts';
+import { notConnected } from '../buckets/known.ts';
 import type { Listed, StateStore } from '../ports/state.ts';
 import { keepingUnknown, parseEntry, readRecord, refs } from '../records/stored.ts';
 

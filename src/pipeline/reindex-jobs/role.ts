@@ -6,8 +6,8 @@
  * A process whose slots are all in use leaves a job to others for some seconds, and takes it then: jobs take turns.
  */
 import { faultOf, FaultError, type Fault } from '../../domain/fault.ts';
-import { DUE_AHEAD_MAX_MS } from '../../domain/reindex/claims.ts';
-import { endedWithoutProgress, FAULT_WAIT_MS } from '../../domain/reindex/parts.ts';
+import { DUE_AHEAD_MAX_MS, FAULT_WAIT_MS } from '../../domain/reindex/claims.ts';
+import { endedWithoutProgress } from '../../domain/reindex/parts.ts';
 import { FOLLOW_MS_MAX } from '../compare/page-feeds.ts';
 import type { ReconcileTurn } from '../compare/reconcile-turn.ts';
 import type { WithPorts } from '../ports/ports.ts';

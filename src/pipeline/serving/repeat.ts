@@ -1,5 +1,6 @@
 import { faultOf } from '../../domain/fault.ts';
-import type { WithPorts } from '../ports/ports.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
 
 export interface Repetition {
   /** What the work does, for the log line of a failure. */
@@ -12,7 +13,7 @@ export interface Repetition {
 
 /** Runs `work` again and again until the signal is aborted, with this interval between an end and the next start. A failure is only reported. */
 export function repeat(
-  { clock, telemetry }: WithPorts<'clock' | 'telemetry'>,
+  { clock, telemetry }: { readonly clock: Clock; readonly telemetry: Telemetry },
   { name, intervalMs, isAtOnce = false, signal }: Repetition,
   work: (signal: AbortSignal) => Promise<void>,
 ): void {

@@ -6,12 +6,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { GetBucketNotificationConfigurationCommand, PutBucketNotificationConfigurationCommand } from '@aws-sdk/client-s3';
 import { GetQueueAttributesCommand } from '@aws-sdk/client-sqs';
 import { GetTopicAttributesCommand } from '@aws-sdk/client-sns';
-import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
+import { readRecord } from '../../../src/pipeline/records/stored.ts';
 import { unwrap } from '../../../src/domain/events/envelope.ts';
 import { specifiedTransformer } from '../../support/audit-trail.ts';
 import { createTestAws, until, type TestAws } from '../../support/servers/aws.ts';
 import { awsEndpoint } from '../../support/servers/found.ts';
 import { addStatement, connectedBucket } from './connected.ts';
+import { refs } from '../../../src/pipeline/provision/refs.ts';
 
 describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
   let aws: TestAws;

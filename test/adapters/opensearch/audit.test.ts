@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type AuditRecord } from '../../../src/domain/identity/audit.ts';
 import { opensearchUrl } from '../../support/servers/found.ts';
 import { openTestStore, raw, type TestStore } from '../../support/servers/opensearch.ts';
-import { newAuditRecord } from '../../../src/pipeline/identity/audited.ts';
+import { newAuditRecord } from '../../../src/pipeline/records/audit-records.ts';
 
 const NOVEMBER_MS = Date.UTC(2026, 10, 22);
 const DECEMBER_MS = Date.UTC(2026, 11, 1);

@@ -12,7 +12,7 @@ import type { BucketRecord } from '../../../src/domain/bucket.ts';
 import type { ConnectionRecord } from '../../../src/domain/provisioning/connection.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
-import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { readRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { MAIN, nodeOptions, ownVariables } from '../../support/servers/program.ts';
 import { startForked } from '../forked.ts';
 import { removeIndices } from '../opensearch.ts';
@@ -20,6 +20,7 @@ import { addBucket, ANY_PORT, servedAt, startProcess, type Environment, type Mea
 import type { AwsReply, AwsRequest } from './aws-server.ts';
 import { FAST_CLOCK, type FastClock } from './fast-clock.ts';
 import { startOpenSearchCounts } from './opensearch-counts.ts';
+import { refs } from '../../../src/pipeline/provision/refs.ts';
 
 const WEEK_MS = 604_800_000;
 

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { createFakeClock } from '../../support/fakes/ports.ts';
-import { createAllBuckets } from '../../../src/pipeline/buckets/list.ts';
+import { createAllBuckets } from '../../../src/pipeline/buckets/known.ts';
 
 it('the metrics and the sweeps share one list of all buckets, of at most 14 s, and none that failed', async () => {
   const { state } = createMemoryStore();

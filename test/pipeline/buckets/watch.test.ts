@@ -12,7 +12,7 @@ import { CLOSE_GAPS_NAME } from '../../../src/domain/calendar/schedule.ts';
 import type { MetricName } from '../../../src/pipeline/ports/telemetry.ts';
 import { createFakeClock, createFakeStorage, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createBreakableStore, settled } from '../../support/worlds/ingest.ts';
-import { listBuckets } from '../../../src/pipeline/buckets/list.ts';
+import { listBuckets } from '../../../src/pipeline/buckets/known.ts';
 
 const DAY_MS = 86_400_000;
 

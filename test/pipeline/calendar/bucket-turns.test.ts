@@ -13,7 +13,7 @@ import { recordOf } from '../../support/fakes/bucket-record.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { settled } from '../../support/worlds/ingest.ts';
-import { listBuckets } from '../../../src/pipeline/buckets/list.ts';
+import { listBuckets } from '../../../src/pipeline/buckets/known.ts';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;

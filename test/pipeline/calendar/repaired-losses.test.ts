@@ -17,7 +17,7 @@ import { createFakeQueues, createFakeTelemetry } from '../../support/fakes/ports
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { BUCKET, nativeRecord, settled } from '../../support/worlds/ingest.ts';
 import { createJobsWorld } from '../../support/worlds/jobs.ts';
-import { listBuckets } from '../../../src/pipeline/buckets/list.ts';
+import { listBuckets } from '../../../src/pipeline/buckets/known.ts';
 
 const DLQ = 'http://queues/dead';
 const QUEUE = 'http://queues/bucket';

@@ -15,6 +15,7 @@ import { sessionActor, userRecord } from '../../support/identity/actors.ts';
 import { createControlWorld, LETTERS, QUEUE } from '../../support/worlds/control.ts';
 import { newKeySecret } from '../../../src/pipeline/identity/random-texts.ts';
 import { appointmentNameOf, newAppointment } from '../../../src/domain/identity/user.ts';
+import { refs as identityRefs } from '../../../src/pipeline/identity/refs.ts';
 
 const JOBS = {
   queued: 'job-0mk3x1a2b-0123456789ab',
@@ -124,9 +125,9 @@ async function startWorld() {
   await updateRecord(state, refs.job(JOBS.held), () => ({ ...job, id: JOBS.held, mode: 'apply' as const, state: 'done' as const }));
   const waiting = [{ prefix: '', count: 20, jobId: JOBS.held, order: 1, sinceMs: clock.nowMs() }];
   await updateRecord(state, refs.bucket('photos'), (record) => record && { ...record, waiting });
-  await updateRecord(state, refs.user(BOB), () => userRecord({ userId: BOB }));
+  await updateRecord(state, identityRefs.user(BOB), () => userRecord({ userId: BOB }));
   const dave = { email: 'dave@example.com' };
-  await updateRecord(state, refs.appointment(appointmentNameOf(dave)), () => newAppointment(dave, 'root@build-1', clock.nowMs()));
+  await updateRecord(state, identityRefs.appointment(appointmentNameOf(dave)), () => newAppointment(dave, 'root@build-1', clock.nowMs()));
   const grant = { who: 'everyone', where: 'spare', grantedBy: 'root@build-1', createdAtMs: clock.nowMs(), source: 'command' } as const;
   await createStoredGrants({ state, clock }).change(() => [grant]);
   for (const bucket of ['applied', 'paused']) {
@@ -138,7 +139,7 @@ async function startWorld() {
   const alice: Actor = { kind: 'local', user: 'alice', host: 'build-1', address: '127.0.0.1' };
   const owner = { userId: bob.userId, userEmail: bob.email, scopes: ['read'] } as const;
   const key = keyRecordOf({ secret: newKeySecret(), name: 'ci', expiresInDays: 90, nowMs: clock.nowMs(), ...owner });
-  await updateRecord(state, refs.apiKey(KEYS.own), () => ({ ...key, id: KEYS.own }));
+  await updateRecord(state, identityRefs.apiKey(KEYS.own), () => ({ ...key, id: KEYS.own }));
   return {
     audit,
     telemetry,

@@ -1,11 +1,12 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
-import { refs, readRecord } from '../../../src/pipeline/records/stored.ts';
+import { readRecord } from '../../../src/pipeline/records/stored.ts';
 import { isLong } from '../../support/breadth.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { createKeyWorld, DAY_MS } from '../../support/identity/keys.ts';
 import { newKeySecret } from '../../../src/pipeline/identity/random-texts.ts';
+import { refs } from '../../../src/pipeline/identity/refs.ts';
 
 describe('authentication with a key', () => {
   it('makes the actor of the key, with what its owner may do now', async () => {

@@ -1,9 +1,10 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Actor } from '../../../src/domain/identity/actor.ts';
-import { refs, readRecord, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { readRecord, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { keyActor, localActor, sessionActor } from '../../support/identity/actors.ts';
 import { createKeyWorld, DAY_MS, putUser } from '../../support/identity/keys.ts';
+import { refs } from '../../../src/pipeline/identity/refs.ts';
 
 const NO_ID = `k${'0'.repeat(22)}`;
 type World = Awaited<ReturnType<typeof createKeyWorld>>;

@@ -4,7 +4,7 @@ import { challengeOf } from '../../../src/domain/identity/tokens.ts';
 import { userIdOf } from '../../../src/domain/identity/user.ts';
 import { RequestError } from '../../../src/domain/request-error.ts';
 import { createPeople } from '../../../src/pipeline/identity/people.ts';
-import { createPurgeLogins } from '../../../src/pipeline/calendar/purges.ts';
+import { createPurgeLogins } from '../../../src/pipeline/identity/purges.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 import { laggingState } from '../../support/fakes/lagging-state.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { deadLetterView } from '../../../src/api/dead-letters.ts';
 import { FaultError } from '../../../src/domain/fault.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createDeadLetters } from '../../../src/pipeline/letters/dead-letters.ts';
@@ -64,7 +65,7 @@ describe('a dead letter', () => {
     const message = await received(world, '{"a":1}', { attributes: { trace: { dataType: 'String', stringValue: 't' } } });
     await world.letters.send(message, fault, [1, 4]);
     const [letter] = await world.letters.list(100);
-    expect(letter).toEqual({
+    expect(deadLetterView(letter!)).toEqual({
       id: world.queues.messages(DLQ)[0]?.messageId,
       sent_at: new Date(world.clock.nowMs()).toISOString(),
       fault: fault.code,
@@ -162,7 +163,7 @@ describe('looking at dead letters', () => {
     const world = setUp();
     await world.queues.send(DLQ, { body: 'é', attributes: {} });
     await world.queues.send(DLQ, { body: 'b', attributes: { 'tally-context': { dataType: 'String', stringValue: '[' } } });
-    const letters = await world.letters.list(100);
+    const letters = (await world.letters.list(100)).map(deadLetterView);
     expect(letters.map((letter) => letter.size_bytes)).toEqual([2, 1]);
     for (const letter of letters) expect(Object.keys(JSON.parse(JSON.stringify(letter))).sort()).toEqual(['id', 'sent_at', 'size_bytes']);
   });
@@ -170,7 +171,7 @@ describe('looking at dead letters', () => {
   it('shows one with its body', async () => {
     const world = setUp();
     const ids = await dead(world, 3);
-    expect(await world.letters.show(ids[1]!)).toMatchObject({ id: ids[1], body: 'body-1', fault: fault.code });
+    expect(await world.letters.show(ids[1]!)).toMatchObject({ id: ids[1], body: 'body-1', notes: { fault: fault.code } });
     await expect(world.letters.show('message-none')).rejects.toMatchObject({ code: 'dead-letter.not-found' });
     expect(visibleBodies(world, DLQ)).toHaveLength(3);
   });

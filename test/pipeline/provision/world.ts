@@ -13,11 +13,12 @@ import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import type { ApplyOptions, Applied } from '../../../src/pipeline/provision/apply.ts';
 import type { Provisioning } from '../../../src/pipeline/provision/provisioning.ts';
 import { LEASE_MS } from '../../../src/pipeline/records/lease.ts';
-import { parseEntry, readRecord, refs, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { parseEntry, readRecord, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { recordOf } from '../../support/fakes/bucket-record.ts';
 import { ACCOUNT, createFakeAws, provisioningOn, REGION, setUp, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { createFakeClock, createFakeStorage } from '../../support/fakes/ports.ts';
+import { refs } from '../../../src/pipeline/provision/refs.ts';
 
 export const THEIR_QUEUE = `arn:aws:sqs:${REGION}:${ACCOUNT}:their-queue`;
 

@@ -19,12 +19,13 @@ import { createUsers } from '../../../src/pipeline/identity/users.ts';
 import { createDeadLetters } from '../../../src/pipeline/letters/dead-letters.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
-import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createFakeAws, provisioningOn } from '../fakes/aws-parts.ts';
 import { fakeDeadLetterQueues } from '../fakes/dead-letter-queues.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
 import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry, type FakeClock } from '../fakes/ports.ts';
 import { sessionActor } from './actors.ts';
+import { refs } from '../../../src/pipeline/identity/refs.ts';
 
 export const DAY_MS = 86_400_000;
 

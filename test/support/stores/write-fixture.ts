@@ -16,10 +16,11 @@ import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
 import { systemClock } from '../../../src/adapters/system-clock.ts';
 import { stateKinds, type StateKind } from '../../../src/domain/state-kind.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
-import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { startRegistryWorld, type RegistryWorld } from '../identity/registry-world.ts';
 import { FIXTURES, grant, objects, PREFIX, version } from './fixture.ts';
 import { askAt, dump } from './opensearch-dump.ts';
+import { refs } from '../../../src/pipeline/provision/refs.ts';
 
 /** Schedules and the events of an hour are stored within the first minutes. */
 const STORED_MAX_MS = 400_000;

@@ -5,21 +5,10 @@
  *   sent ──arrived──► arrived ──an hour later──► sent
  *     └──ten minutes, and the queue is empty──► lost ──one arrives──► arrived
  */
-import { z } from 'zod';
+import type { ProbeRecord } from '../../probe-record.ts';
 import { broken, type Finding } from '../checks/finding.ts';
 import type { ObservedQueue } from '../observed.ts';
 import { wiringOf, type Wish } from '../wiring.ts';
-
-export const probeRecordSchema = z.object({
-  topicArn: z.string(),
-  /** When the last one was published. */
-  sentAtMs: z.number(),
-  /** It has reached the bucket queue. */
-  hasArrived: z.boolean(),
-  /** The one before it never did. */
-  isLost: z.boolean(),
-});
-export type ProbeRecord = z.infer<typeof probeRecordSchema>;
 
 const EVERY_MS = 3_600_000;
 /** SNS delivers within seconds, and tries again for some minutes. */

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { createPurgeApiKeys } from '../../../src/pipeline/calendar/purges.ts';
-import { refs, readRecord } from '../../../src/pipeline/records/stored.ts';
+import { createPurgeApiKeys } from '../../../src/pipeline/identity/purges.ts';
+import { readRecord } from '../../../src/pipeline/records/stored.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createKeyProcess, createKeyWorld, DAY_MS } from '../../support/identity/keys.ts';
+import { refs } from '../../../src/pipeline/identity/refs.ts';
 
 const signal = new AbortController().signal;
 
