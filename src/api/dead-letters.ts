@@ -47,7 +47,6 @@ const choice = z
     must('must be {"ids": ["…"]} or {"all": true}'),
   )
   .describe('Which letters: the named ones, or all.');
-export type LetterChoice = z.output<typeof choice>;
 
 const ID = '5fea7756-0ea4-451a-a703-a558b933e274';
 
