@@ -44,7 +44,7 @@ export const OPENSEARCH_HELP = '\nTALLY_BENCH_OPENSEARCH_URL names an OpenSearch
 
 /** The TALLY_ variables that this process was given for the workers. */
 export function givenSettings(): Readonly<Record<string, string>> {
-  const entries = Object.entries(process.env).filter(([name]) => name.startsWith('TALLY_') && !name.startsWith('TALLY_BENCH_'));
+  const entries = Object.entries(process.env).filter(([name]) => /^TALLY_(?!BENCH_|TEST_)/.test(name));
   return Object.fromEntries(entries.map(([name, value]) => [name, value ?? '']));
 }
 
