@@ -1,6 +1,10 @@
 /**
- * The contract of the API: each operation once. Routes and their validation, the OpenAPI document, the client behind
- * `--registry` and docs/reference/api.md are derived from it.
+ * The contract of the API: each operation once, as a row. All that follows from an operation is made from its row:
+ *
+ *   row ──► its route, checks and authorisation (src/http/control-plane.ts) ──► its operation (src/pipeline/control/operations.ts)
+ *       ├──► OpenAPI, docs/reference/api.md, and the client behind `--registry`
+ *       ├──► its command, with help and table (src/cli/from-rows.ts), and docs/reference/cli.md
+ *       └──► its tool for programs that act for people (src/http/tools.ts)
  */
 import type { Actor } from '../domain/identity/actor.ts';
 import { accessRows } from './access.ts';
