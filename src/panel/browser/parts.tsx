@@ -220,8 +220,19 @@ export function Busy({ children = 'Loading…' }: { readonly children?: string |
   );
 }
 
+/** The search to which a head leads, which sorts by its column, and how the rows are sorted by it now. */
+export interface Sorting {
+  readonly choices: Choices;
+  readonly now: 'ascending' | 'descending' | undefined;
+}
+
 /** One column of a table: its head, and what it shows of a row. `row`: it names the row; the others are looks of the style sheet. */
-export type Column<Row> = readonly [head: string, cell: (row: Row) => ComponentChildren, look?: 'row' | 'number' | 'less' | 'who'];
+export type Column<Row> = readonly [
+  head: string,
+  cell: (row: Row) => ComponentChildren,
+  look?: 'row' | 'number' | 'less' | 'who' | undefined,
+  sorting?: Sorting,
+];
 
 interface TableProps<Row> {
   readonly label: string;
@@ -238,9 +249,9 @@ export function Table<Row>({ label, columns, rows, keyOf }: TableProps<Row>) {
       <table>
         <thead>
           <tr>
-            {columns.map(([head, , look]) => (
-              <th scope="col" key={head} class={look === 'number' ? look : undefined}>
-                {head}
+            {columns.map(([head, , look, sorting]) => (
+              <th scope="col" key={head} class={look === 'number' ? look : undefined} aria-sort={sorting?.now}>
+                {sorting === undefined ? head : <SortLink head={head} sorting={sorting} />}
               </th>
             ))}
           </tr>
@@ -264,6 +275,15 @@ export function Table<Row>({ label, columns, rows, keyOf }: TableProps<Row>) {
         </tbody>
       </table>
     </div>
+  );
+}
+
+function SortLink({ head, sorting: { choices, now: sorted } }: { readonly head: string; readonly sorting: Sorting }) {
+  return (
+    <Link page="search" choices={choices}>
+      {head}
+      {sorted !== undefined && <span aria-hidden="true"> {sorted === 'ascending' ? '↑' : '↓'}</span>}
+    </Link>
   );
 }
 

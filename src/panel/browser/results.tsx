@@ -1,13 +1,12 @@
 /** The objects that a search finds, in the order that was chosen. */
-import type { ComponentChildren } from 'preact';
 import type { StoredObject } from '../../api/search.ts';
 import type { SortField } from '../../domain/search/conditions.ts';
 import { useBuckets } from './all-buckets.ts';
 import { call, type AnswerTo } from './api.ts';
 import { usePages, type Pages } from './load.ts';
-import { Busy, CopyButton, Failure, Key, Link, More, Size, Text, Time } from './parts.tsx';
+import { Busy, type Column, CopyButton, Failure, Key, Link, More, Size, type Sorting, Table, Text, Time } from './parts.tsx';
 import { asksForDeleted, onlyValueIn } from './query-text.ts';
-import { choicesOf, commandOf, requestOf, type Search } from './search-place.ts';
+import { choicesOf, commandOf, type OpenObject, requestOf, type Search } from './search-place.ts';
 import { countText, numberText, visibleText } from './words.ts';
 
 const PAGE = 200;
@@ -116,114 +115,57 @@ interface TableProps {
 function ObjectTable({ search, objects }: TableProps) {
   const isDeleted = asksForDeleted(search.query);
   const isOneBucket = onlyValueIn(search.query, 'bucket') !== undefined;
-  return (
-    <div role="region" aria-label="Objects found">
-      <table class="found">
-        <thead>
-          <tr>
-            <SortHead search={search} field="key">
-              Key
-            </SortHead>
-            {!isOneBucket && <th scope="col">Bucket</th>}
-            {!isDeleted && (
-              <SortHead search={search} field="size" look="number">
-                Size
-              </SortHead>
-            )}
-            <SortHead search={search} field={isDeleted ? 'deleted_at' : 'last_modified'}>
-              {isDeleted ? 'Deleted' : 'Modified'}
-            </SortHead>
-          </tr>
-        </thead>
-        <tbody>
-          {objects.map((object) => (
-            <ObjectRow key={`${object.bucket} ${object.key}`} of={object} search={search} isOneBucket={isOneBucket} />
-          ))}
-        </tbody>
-      </table>
-    </div>
+  const keyOf = ({ bucket, key }: OpenObject): string => `${bucket} ${key}`;
+  const { open } = search;
+  const linkTo = ({ bucket, key }: StoredObject) => (
+    <Link
+      page="search"
+      choices={choicesOf({ ...search, open: { bucket, key } })}
+      label={visibleText(key)}
+      isRow
+      isBeside
+      isCurrent={open !== undefined && keyOf(open) === keyOf({ bucket, key })}
+    >
+      <Key>{key}</Key>
+    </Link>
   );
+  const columns: readonly Column<StoredObject>[] = [
+    ['Key', linkTo, 'row', sortingBy(search, 'key')],
+    ...(isOneBucket ? [] : [['Bucket', ({ bucket }) => <Text>{bucket}</Text>] as const satisfies Column<StoredObject>]),
+    ...(isDeleted
+      ? [
+          [
+            'Deleted',
+            ({ deleted_at: at }) => <Time at={at} />,
+            undefined,
+            sortingBy(search, 'deleted_at'),
+          ] as const satisfies Column<StoredObject>,
+        ]
+      : ([
+          ['Size', ({ size }) => <Size bytes={size} />, 'number', sortingBy(search, 'size')],
+          ['Modified', ({ last_modified: at }) => <Time at={at} />, undefined, sortingBy(search, 'last_modified')],
+        ] as const satisfies readonly Column<StoredObject>[])),
+  ];
+  return <Table label="Objects found" columns={columns} rows={objects} keyOf={keyOf} />;
 }
 
-interface RowProps {
-  readonly of: StoredObject;
-  readonly search: Search;
-  readonly isOneBucket: boolean;
-}
-
-function ObjectRow({ of, search, isOneBucket }: RowProps) {
-  const { bucket, key, size, last_modified: modified, deleted, deleted_at: deletedAt } = of;
-  const isOpen = search.open?.key === key && search.open.bucket === bucket;
-  return (
-    <tr class={isOpen ? 'open' : undefined}>
-      <th scope="row">
-        <Link page="search" choices={choicesOf({ ...search, open: { bucket, key } })} label={visibleText(key)} isRow isBeside>
-          <Key>{key}</Key>
-        </Link>
-      </th>
-      {!isOneBucket && (
-        <td>
-          <Text>{bucket}</Text>
-        </td>
-      )}
-      {!deleted && (
-        <td class="number">
-          <Size bytes={size} />
-        </td>
-      )}
-      <td>
-        <Time at={deleted ? deletedAt : modified} />
-      </td>
-    </tr>
-  );
-}
-
-interface HeadProps {
-  readonly search: Search;
-  readonly field: SortField;
-  readonly look?: 'number';
-  readonly children: ComponentChildren;
-}
-
-/** A heading that sorts by its column, and the other way round when it does already. */
-function SortHead({ search, field, look, children }: HeadProps) {
+/** How a heading sorts by its column, and the other way round when it does already. */
+function sortingBy(search: Search, field: SortField): Sorting {
   const isSorted = search.sort === field;
   const isUp = search.order === 'asc';
   // of sizes and times the largest and latest are asked for first
   const isDown = isSorted ? isUp : field !== 'key';
-  return (
-    <th scope="col" class={look} aria-sort={isSorted ? (isUp ? 'ascending' : 'descending') : undefined}>
-      <Link
-        page="search"
-        choices={choicesOf({
-          ...search,
-          sort: field,
-          order: isDown ? 'desc' : 'asc',
-          open: undefined,
-        })}
-      >
-        {children}
-        {isSorted && <span aria-hidden="true"> {isUp ? '↑' : '↓'}</span>}
-      </Link>
-    </th>
-  );
+  return {
+    choices: choicesOf({ ...search, sort: field, order: isDown ? 'desc' : 'asc', open: undefined }),
+    now: isSorted ? (isUp ? 'ascending' : 'descending') : undefined,
+  };
 }
 
-/** What is shown in place of an empty list: what the index may lack, and the way to the question for one key. */
+/** What is shown in place of an empty list: the way to the question for one key. */
 function NothingFound({ search: { query }, first }: { readonly search: Search; readonly first: Answer }) {
-  const doubtful = (first.as_of ?? []).filter(isDoubtful);
   return (
     <div class="empty">
       <p>{query === '' ? 'The index holds no object that you may read.' : 'No object in the index matches.'}</p>
-      {doubtful.map(({ bucket, status }) => (
-        <p class="advice" key={bucket}>
-          The index of{' '}
-          <Link page="bucket" choices={{ bucket }}>
-            <Text>{bucket}</Text>
-          </Link>{' '}
-          may lack changes: <Text>{status.sentence}</Text>.
-        </p>
-      ))}
       {query !== '' && <WhyNotHere query={query} understood={first.understood ?? []} />}
     </div>
   );

@@ -44,7 +44,7 @@ function Drawer({ search, of: { bucket, key } }: { readonly search: Search; read
   const drawer = useRef<HTMLElement>(null);
   const closed = hrefOf('search', choicesOf({ ...search, open: undefined }));
   function close(): void {
-    document.querySelector<HTMLElement>('tr.open a')?.focus({ preventScroll: true });
+    document.querySelector<HTMLElement>('.results a[aria-current]')?.focus({ preventScroll: true });
     go(closed, true);
   }
   useLayoutEffect(() => drawer.current?.focus({ preventScroll: true }), []);
