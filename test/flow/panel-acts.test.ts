@@ -157,6 +157,6 @@ describe.skipIf(!canBrowse('acts of the panel in Chromium'))('the panel in Chrom
     expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe('Audit');
     await page.getByRole('alert').waitFor();
     await follow(page, 'letters');
-    await page.getByRole('list', { name: 'Dead letters' }).waitFor();
+    await page.getByRole('region', { name: 'Dead letters' }).waitFor();
   });
 });

@@ -61,10 +61,9 @@ describe.skipIf(!awsEndpoint() || !canBrowse('the story of connecting in Chromiu
     await page.getByRole('link', { name: 'Connection', exact: true }).click();
     const settings = page.getByRole('region', { name: 'Indexing and notifications' });
     await settings.getByLabel('Topic identifier').fill(topic);
-    await settings.getByRole('button', { name: 'Save…' }).click();
-    const review = page.getByRole('dialog', { name: 'Save these settings?' });
-    await review.getByText(`Topic identifier: none → ${topic}`).waitFor();
-    await review.getByRole('button', { name: 'Save without changing AWS' }).click();
+    await settings.getByRole('button', { name: 'Show the plan' }).click();
+    await settings.getByText(`Topic identifier: none → ${topic}`).waitFor();
+    await settings.getByRole('button', { name: 'Save without changing AWS' }).click();
     await page.getByText('The settings are saved.').waitFor();
     expect(await world.bucketRecord(bucket)).toMatchObject({ source: 'routed', topic_arn: topic });
 

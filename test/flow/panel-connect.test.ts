@@ -183,17 +183,17 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
     expect(complaints).toEqual([]);
   });
 
-  it('shows the plan before settings are saved, and can save them without AWS', async () => {
+  it('shows the plan of changed settings at an address before they are applied', async () => {
     const { page } = await open(TAB);
     const settings = page.getByRole('region', { name: 'Indexing and notifications' });
-    expect(await settings.getByRole('button', { name: 'Save…' }).isDisabled()).toBe(true);
     await settings.getByLabel('Source').selectOption('eventbridge');
-    await settings.getByRole('button', { name: 'Save…' }).click();
-    const review = page.getByRole('dialog', { name: 'Save these settings?' });
-    await review.getByText('Source: notification → eventbridge').waitFor();
-    await review.getByText('1 step, in this order').waitFor();
-    await review.getByRole('button', { name: 'Apply' }).click();
+    await settings.getByRole('button', { name: 'Show the plan' }).click();
+    await settings.getByText('Source: notification → eventbridge').waitFor();
+    await page.reload();
+    await settings.getByText('1 step, in this order').waitFor();
+    await settings.getByRole('button', { name: 'Apply' }).click();
     await page.getByText('Everything is applied.').waitFor();
+    expect(new URL(page.url()).search).toBe(TAB);
     expect(lastOf('applyBucket')).toEqual({
       params: { bucket: 'photos' },
       body: { source: 'eventbridge', enrich: 'none', plan: planAnswer.token },
@@ -210,12 +210,11 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
       ['choose…', expect.stringContaining('topic:'), expect.stringContaining('routed:')],
     ]);
     // the browser asks for the answer
-    await settings.getByRole('button', { name: 'Save…' }).click();
-    expect(await page.getByRole('dialog').count()).toBe(0);
+    await settings.getByRole('button', { name: 'Show the plan' }).click();
+    expect(new URL(page.url()).search).toBe(TAB);
     await asked.selectOption('topic');
-    await settings.getByRole('button', { name: 'Save…' }).click();
-    const review = page.getByRole('dialog', { name: 'Save these settings?' });
-    await review.getByRole('button', { name: 'Save without changing AWS' }).click();
+    await settings.getByRole('button', { name: 'Show the plan' }).click();
+    await settings.getByRole('button', { name: 'Save without changing AWS' }).click();
     await page.getByText('The settings are saved.').waitFor();
     expect(lastOf('changeBucket')).toEqual({ params: { bucket: 'photos' }, body: { source: 'topic', topic_arn: THEIRS } });
   });
@@ -239,18 +238,16 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
     await outdated.close();
   });
 
-  it('pauses and resumes the notification, and has neither for another source', async () => {
+  it('resumes a notification that is paused, and no other', async () => {
     now.connections = [{ bucket: 'photos', state: 'applying', waiting_for: 'AWS', retry_after_ms: 500 }];
+    now.bucket = { ...watched, wiring: { state: 'paused', since: AT, checked_at: AT, findings: [] } };
     const { page } = await open(TAB);
-    await page.getByRole('button', { name: 'Pause notification…' }).click();
-    await page.getByRole('dialog').getByRole('button', { name: 'Pause' }).click();
     await page.getByRole('button', { name: 'Resume notification' }).click();
     await page.getByText('The notification is there again').waitFor();
-    await page.getByRole('button', { name: 'Pause notification…' }).waitFor();
-    now.bucket = { ...watched, source: 'eventbridge' };
+    now.bucket = watched;
     await page.reload();
     await page.getByRole('button', { name: 'Show the plan' }).waitFor();
-    expect(await page.getByRole('button', { name: /Pause notification|Resume notification/ }).count()).toBe(0);
+    expect(await page.getByRole('button', { name: 'Resume notification' }).count()).toBe(0);
   });
 
   it('has Repair unchecked at each opening, and possible for the source notification', async () => {

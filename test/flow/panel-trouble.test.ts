@@ -85,28 +85,30 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
   it('says first how many objects differ, then what waits for a person and since when, then what Tally is at', async () => {
     const page = await open('');
     expect(await page.locator('.verdict strong').innerText()).toBe('1,084 objects differ');
-    const you = page.getByRole('region', { name: 'You' }).getByRole('listitem');
-    expect((await you.allInnerTexts()).map((text) => text.split('\n')[0])).toEqual([
+    const you = page.getByRole('region', { name: 'What waits for you' }).getByRole('row');
+    expect((await you.allInnerTexts()).map((text) => text.split('\t')[0])).toEqual([
+      'Bucket',
       'acme-partner-drop',
       'acme-invoices',
       'acme-clickstream',
-      'Tally could not handle 2 messages',
+      'Dead letters',
       'acme-legacy',
     ]);
-    expect(await you.first().innerText()).toMatch(/Check its connection\s+3 hours ago$/);
+    expect(await you.nth(1).innerText()).toMatch(/Check its connection\s+3 h ago$/);
+    await you.nth(4).getByText('Tally could not handle 2 messages').waitFor();
     // a sentence that names keys is one line
-    expect((await you.first().locator('.line').boundingBox())?.height).toBeLessThan(24);
+    expect((await you.nth(1).locator('.line').boundingBox())?.height).toBeLessThan(24);
     const atIt = page.getByRole('region', { name: 'Tally is at it' });
     await atIt.getByText('running, 43 %').waitFor();
     await atIt.getByText('left', { exact: false }).first().waitFor();
-    await atIt.getByRole('listitem').filter({ hasText: 'acme-reports' }).getByText('a re-index begins in').waitFor();
+    await atIt.getByRole('row').filter({ hasText: 'acme-reports' }).getByText('a re-index begins in').waitFor();
     await page.getByText('Tally itself: not ready (ingest)').click();
     await page.getByRole('region', { name: 'Checks' }).getByText('Start it.').waitFor();
   });
 
   it('Bug: leads from what is known to differ to its re-index in two presses', async () => {
     const page = await open('');
-    await page.getByRole('listitem').filter({ hasText: 'acme-reports' }).getByRole('button', { name: 'Re-index now' }).click();
+    await page.getByRole('row').filter({ hasText: 'acme-reports' }).getByRole('button', { name: 'Re-index now' }).click();
     await page.getByRole('button', { name: 'Start the re-index' }).click();
     await page.getByRole('heading', { level: 1, name: 'Re-index acme-data-lake' }).waitFor();
     expect(started).toEqual([{ bucket: 'acme-reports', prefix: '', mode: 'apply', fill: false, now: false, repair: false }]);
@@ -127,7 +129,7 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
     await expect.poll(() => page.title()).toBe('● 1,084 objects differ · Tally');
     const icon = page.locator('link[rel="icon"]');
     expect(await icon.getAttribute('href')).toContain('%23b3201c');
-    expect(await page.locator('.wall li .strip').count()).toBe(10);
+    expect(await page.locator('.wall td .strip').count()).toBe(10);
     expect(await page.locator('.rail').isVisible()).toBe(false);
     await page.getByRole('link', { name: 'Overview' }).click();
     await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
@@ -165,13 +167,13 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
     const page = await open('?page=bucket&bucket=acme-clickstream&tab=connection');
     await page.locator('.findings .state.bad', { hasText: 'broken' }).waitFor();
     await openPanel(page, world.url, '?page=bucket&bucket=acme-scratch&tab=connection');
-    await page.getByText('In order: checked').waitFor();
+    await page.getByText('In order').waitFor();
     // green is compared and equal, and nothing else
     expect(await page.locator('section .good').filter({ hasText: 'order' }).count()).toBe(0);
     refuses = 'doctor';
     await page.getByRole('button', { name: 'Check again' }).click();
     await page.getByText('The embedded storage sends the events of this bucket by itself.').waitFor();
-    expect(await page.getByRole('button', { name: /Check again|plan|Save/ }).count()).toBe(0);
+    expect(await page.getByRole('button', { name: /Check again|plan/ }).count()).toBe(0);
     expect(await page.getByRole('alert').count()).toBe(0);
   });
 

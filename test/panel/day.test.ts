@@ -116,7 +116,7 @@ describe('a job in words', () => {
 
   it('says how long the rest takes at its speed so far, without its pauses, once something is known of it', () => {
     const comparing: Job = { ...job, state: 'running', phase: 'comparing', comparing_at: ago(3), paused_ms: HOUR_MS, progress: 0.5 };
-    expect(leftText(comparing, NOW_MS)).toBe('about 2 hours left');
+    expect(leftText(comparing, NOW_MS)).toBe('about 2 h left');
     expect(leftText({ ...comparing, progress: 0.01 }, NOW_MS)).toBeUndefined();
     expect(leftText({ ...comparing, state: 'paused' }, NOW_MS)).toBeUndefined();
   });

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { keyParts, sizeText, visibleText } from '../../src/panel/browser/words.ts';
+import { keyParts, visibleText } from '../../src/panel/browser/words.ts';
 
 it.each([
   [' ', '\\u{20}'],
@@ -8,16 +8,6 @@ it.each([
   ['a\u200bb', 'a\\u{200b}b'],
 ])('%j is shown as %s, so that a link with it can be seen', (text, shown) => {
   expect(visibleText(text)).toBe(shown);
-});
-
-it.each([
-  [0, '0 bytes'],
-  [1, '1 byte'],
-  [1_023, '1,023 bytes'],
-  [1_024, '1.0 KiB'],
-  [2 ** 55, '32 PiB'],
-])('a size of %s reads %s', (bytes, shown) => {
-  expect(sizeText(bytes)).toBe(shown);
 });
 
 it.each([

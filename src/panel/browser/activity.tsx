@@ -1,7 +1,7 @@
 /** What Tally does about the buckets: jobs that run, gaps with what happens next and when, and jobs that have ended. */
 import { Gaps, Jobs, useDay } from './at-work.tsx';
 import { hasEnded } from './day.ts';
-import { Chosen } from './form.tsx';
+import { Field } from './form.tsx';
 import { Link, Shown } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
 
@@ -11,7 +11,7 @@ export function ActivityPage({ choices: { bucket = '' } }: { readonly choices: C
     <>
       <div class="heading">
         <h1>Activity</h1>
-        <Chosen label="Bucket" value={bucket} onChosen={(chosen) => go(hrefOf('activity', { bucket: chosen.trim() }))} />
+        <Field label="Bucket" value={bucket} onChosen={(chosen) => go(hrefOf('activity', { bucket: chosen.trim() }))} />
       </div>
       <Shown loaded={loaded} isLive>
         {({ jobs, gaps }) => {

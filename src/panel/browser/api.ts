@@ -6,6 +6,9 @@ import { observed } from './observed.ts';
 export type Key = keyof typeof contract;
 export type RequestTo<K extends Key> = RequestOf<(typeof contract)[K]>;
 export type AnswerTo<K extends Key> = AnswerOf<(typeof contract)[K]>;
+/** What an operation lists, and its answer. */
+export type ItemOf<K extends Key> = AnswerTo<K> extends { readonly items: readonly (infer Item)[] } ? Item : never;
+export type PageOf<K extends Key> = AnswerTo<K> & { readonly items: readonly ItemOf<K>[]; readonly next?: string | undefined };
 
 /** An operation of the control plane ends within 30 s. */
 const ANSWER_MAX_MS = 40_000;
@@ -18,26 +21,22 @@ export const returned = observed(0);
 export const sessionEnded = observed(false);
 
 interface ProblemMore {
-  readonly explainedAt?: string;
-  readonly advice?: string;
-  readonly jobId?: string;
+  /** The page that explains the code. */
+  readonly explainedAt?: string | undefined;
+  readonly advice?: string | undefined;
+  readonly jobId?: string | undefined;
 }
 
 /** An answer that is an error, in the words of the registry. */
 export class Problem extends Error {
   readonly code: string;
-  readonly advice: string | undefined;
-  /** The path of the page of the registry that explains the code. */
-  readonly explainedAt: string | undefined;
-  readonly jobId: string | undefined;
+  readonly more: ProblemMore;
 
   constructor(detail: string, code: string, more: ProblemMore = {}) {
     super(detail);
     this.name = 'Problem';
     this.code = code;
-    this.advice = more.advice;
-    this.explainedAt = more.explainedAt;
-    this.jobId = more.jobId;
+    this.more = more;
   }
 }
 
@@ -46,17 +45,19 @@ export async function call<K extends Key>(key: K, request: RequestTo<K>, signal?
   return answerOf(await send(key, request, signal));
 }
 
-/** Readiness is an answer with status 503 too. */
-export async function readiness(signal: AbortSignal): Promise<AnswerTo<'GET /readyz'>> {
-  const response = await send('GET /readyz', {}, signal);
-  const isReport = response.status === 503 && response.headers.get('content-type')?.startsWith('application/json') === true;
-  return isReport ? response.json() : answerOf(response);
+/** Reads a page of a list. Throws as `call` does. */
+export async function callPage<K extends Key>(key: K, { query }: AnyRequest, more: object, signal: AbortSignal): Promise<PageOf<K>> {
+  return answerOf(await send(key, { query: Object.assign({}, query, more) }, signal));
 }
 
 /** Sends a request. Throws a Problem if no answer comes, or the reason of the signal. */
 async function send(key: Key, request: AnyRequest, signal?: AbortSignal): Promise<Response> {
+  const limit = AbortSignal.timeout(ANSWER_MAX_MS);
   try {
-    const response = await fetch(addressOf(key, request), { ...messageOf(key, request), signal: limited(signal) });
+    const response = await fetch(addressOf(key, request), {
+      ...messageOf(key, request),
+      signal: signal === undefined ? limit : AbortSignal.any([limit, signal]),
+    });
     const wasAway = isAway.read();
     isAway.set(false);
     if (wasAway) returned.set(returned.read() + 1);
@@ -73,20 +74,13 @@ function messageOf(key: Key, { body }: AnyRequest): RequestInit {
   const method = key.split(' ')[0] ?? 'GET';
   const csrf = method === 'GET' ? {} : { 'x-tally-csrf': '1' };
   if (body === undefined) return { method, headers: csrf };
-  return { method, headers: { ...csrf, ...JSON_BODY }, body: JSON.stringify(body) };
+  return { method, headers: { ...csrf, 'content-type': 'application/json' }, body: JSON.stringify(body) };
 }
-
-function limited(signal: AbortSignal | undefined): AbortSignal {
-  const limit = AbortSignal.timeout(ANSWER_MAX_MS);
-  return signal === undefined ? limit : AbortSignal.any([limit, signal]);
-}
-
-const JSON_BODY = { 'content-type': 'application/json' };
 
 /** The address of an operation. Only the path of the contract is in the path: the registry is where this page is, one level up. */
 export function addressOf(key: Key, { params, query }: AnyRequest): URL {
   const template = key.slice(key.indexOf('/') + 1);
-  const path = template.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(textIn(params, name)));
+  const path = template.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(textIn(params, name) ?? ''));
   const address = new URL(`../${path}`, new URL('.', location.href));
   for (const [name, value] of Object.entries(query ?? {})) {
     for (const each of [value].flat()) if (each !== undefined && each !== '') address.searchParams.append(name, String(each));
@@ -94,34 +88,29 @@ export function addressOf(key: Key, { params, query }: AnyRequest): URL {
   return address;
 }
 
-function textIn(params: unknown, name: string): string {
-  const found = Object.entries(params ?? {}).find(([each]) => each === name);
-  return String(found?.[1] ?? '');
+/** The text that a document has by this name. */
+function textIn(document: unknown, name: string): string | undefined {
+  const found = Object.entries(document ?? {}).find(([each]) => each === name);
+  return typeof found?.[1] === 'string' ? found[1] : undefined;
 }
 
-/** The body of an answer. Throws a Problem for an error. */
+/** The body of an answer. Throws a Problem for an error, whose body is of another type: readiness is an answer with the status 503 too. */
 async function answerOf(response: Response) {
-  if (response.ok) return response.status === 204 ? undefined : await response.json();
+  if (response.status === 204) return undefined;
+  if (response.headers.get('content-type')?.startsWith('application/json') === true) return response.json();
   if (response.status === 401) sessionEnded.set(true);
   throw await problemOf(response);
 }
 
 async function problemOf(response: Response): Promise<Problem> {
   const document: unknown = await response.json().catch(() => undefined);
-  const detail = fieldOf(document, 'detail') ?? `the registry, or a proxy before it, answered with status ${response.status}`;
-  const advice = fieldOf(document, 'advice');
-  const jobId = fieldOf(document, 'job_id');
-  const type = fieldOf(document, 'type');
-  return new Problem(detail, fieldOf(document, 'code') ?? `status.${response.status}`, {
-    ...(advice !== undefined && { advice }),
-    ...(type?.startsWith('https://') === true && { explainedAt: type }),
-    ...(jobId !== undefined && { jobId }),
+  const detail = textIn(document, 'detail') ?? `the registry, or a proxy before it, answered with status ${response.status}`;
+  const type = textIn(document, 'type');
+  return new Problem(detail, textIn(document, 'code') ?? `status.${response.status}`, {
+    advice: textIn(document, 'advice'),
+    explainedAt: type?.startsWith('https://') === true ? type : undefined,
+    jobId: textIn(document, 'job_id'),
   });
-}
-
-function fieldOf(document: unknown, name: string): string | undefined {
-  const found = Object.entries(document ?? {}).find(([each]) => each === name);
-  return typeof found?.[1] === 'string' ? found[1] : undefined;
 }
 
 /** What happened, for people. */

@@ -3,7 +3,7 @@ import type { ShownBucket } from '../../api/bucket.ts';
 import type { Gap } from '../../api/gaps.ts';
 import type { Job } from '../../api/job.ts';
 import { call } from './api.ts';
-import { bucketColumn, Connection, ReindexButton, Sentence } from './bucket-act.tsx';
+import { bucketColumn, byUrgency, Connection, ReindexButton, Sentence, Status } from './bucket-act.tsx';
 import {
   DAY_MS,
   dayOf,
@@ -19,9 +19,8 @@ import {
   type Look,
 } from './day.ts';
 import { useLoaded, type Loaded } from './load.ts';
-import { type Column, Link, Table, Text, Time, useNow } from './parts.tsx';
+import { type Column, Link, Table, Text, Time } from './parts.tsx';
 import { may } from './session.ts';
-import { timeText } from './words.ts';
 
 /** A person who watches a job has its page, which is read more often. */
 const EVERY_MS = 10_000;
@@ -33,15 +32,21 @@ const GAPS_MAX = 1_000;
 export function useDay(bucket?: string): Loaded<Day> {
   const of = { ...(bucket !== undefined && { bucket }), limit: GAPS_MAX };
   async function read(signal: AbortSignal): Promise<Day> {
-    const after = new Date(Date.now() - DAY_MS).toISOString();
+    const yesterday = new Date(Date.now() - DAY_MS).toISOString();
     const [open, closed, jobs] = await Promise.all([
       call('GET /v1/gaps', { query: of }, signal),
-      call('GET /v1/gaps', { query: { ...of, state: 'closed', closed_after: after } }, signal),
+      call('GET /v1/gaps', { query: { ...of, state: 'closed', closed_after: yesterday } }, signal),
       call('GET /v1/jobs', { query: { ...of, limit: JOBS_MAX } }, signal),
     ]);
     return { gaps: [...open.items, ...closed.items], jobs: jobs.items };
   }
   return useLoaded(`day of ${bucket ?? 'all'}`, read, { everyMs: EVERY_MS, isWanted: may('GET /v1/gaps') });
+}
+
+/** A value that is shown once the day is known too: what comes late must not move what is read already. */
+export function after<Value>({ value, problem }: Loaded<Day>, loaded: Loaded<Value>): Loaded<Value> {
+  const isDue = may('GET /v1/gaps') && value === undefined && problem === undefined;
+  return isDue ? { ...loaded, value: undefined } : loaded;
 }
 
 const lookTexts: Readonly<Record<Look, string>> = {
@@ -75,7 +80,7 @@ export function Strip({ bucket, day }: StripProps) {
 }
 
 /** What the colours of a strip are. */
-export function StripLegend() {
+function StripLegend() {
   return (
     <ul class="legend">
       {(['agrees', 'gap', 'repairs', 'differs'] as const).map((look) => (
@@ -84,6 +89,29 @@ export function StripLegend() {
         </li>
       ))}
     </ul>
+  );
+}
+
+interface BucketsProps {
+  readonly of: readonly ShownBucket[];
+  readonly day: Day | undefined;
+  /** Columns between the status and the day. */
+  readonly more?: readonly Column<ShownBucket>[];
+}
+
+/** Buckets, the worst first, each with its status and its day. */
+export function BucketTable({ of, day, more = [] }: BucketsProps) {
+  const columns: readonly Column<ShownBucket>[] = [
+    bucketColumn,
+    ['Status', (bucket) => <Status of={bucket} />],
+    ...more,
+    ['Last 24 hours', (bucket) => <Strip bucket={bucket} day={day} />],
+  ];
+  return (
+    <>
+      <Table label="Connected buckets" columns={columns} rows={of.toSorted(byUrgency)} keyOf={({ bucket }) => bucket} />
+      {day !== undefined && <StripLegend />}
+    </>
   );
 }
 
@@ -100,8 +128,8 @@ export function DayLine({ bucket, day }: { readonly bucket: ShownBucket; readonl
         <ol class="story">
           {steps.map(({ at, text, job, isGood }, index) => (
             <li key={index}>
-              <time dateTime={at} title={timeText(at)}>
-                {timeText(at).slice(11, 16)}
+              <time dateTime={at} title={at}>
+                {at.slice(11, 16)}
               </time>{' '}
               <span class={isGood === true ? 'state good' : undefined}>
                 {job === undefined ? (
@@ -122,7 +150,7 @@ export function DayLine({ bucket, day }: { readonly bucket: ShownBucket; readonl
 
 /** How far a job is. */
 export function JobBar({ job }: { readonly job: Job }) {
-  const left = leftText(job, useNow());
+  const left = leftText(job, Date.now());
   const { state } = job;
   return (
     <span class="progress">
@@ -137,7 +165,7 @@ const jobColumns: readonly Column<Job>[] = [
   [
     'Job',
     (job) => (
-      <Link page="job" choices={{ id: job.id }} isRow>
+      <Link page="job" choices={{ id: job.id }}>
         {jobTitle(job)} <Text>{job.bucket}</Text>
         {job.prefix !== '' && [' / ', <Text key="prefix">{job.prefix}</Text>]}
       </Link>
@@ -177,7 +205,6 @@ export function Gaps({ gaps }: { readonly gaps: readonly Gap[] }) {
 
 /** What happens to a gap next, and when; and what a person can do about it. */
 export function Next({ of: { bucket, prefix, next = '', due_at: due, job_id: job, held } }: { readonly of: Gap }) {
-  const nowMs = useNow();
   if (job !== undefined) {
     return (
       <Link page="job" choices={{ id: job }}>
@@ -188,7 +215,7 @@ export function Next({ of: { bucket, prefix, next = '', due_at: due, job_id: job
   return (
     <span class="status">
       <span>
-        <Text>{next}</Text> {due !== undefined && Date.parse(due) > nowMs && <Time at={due} />}
+        <Text>{next}</Text> {due !== undefined && Date.parse(due) > Date.now() && <Time at={due} />}
       </span>
       {due === undefined && held !== true ? (
         <Connection bucket={bucket} />

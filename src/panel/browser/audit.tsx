@@ -1,10 +1,11 @@
 /** The audit: who did what, one row for each act. */
 import type { AuditEvent } from '../../domain/identity/audit.ts';
-import { call, type AnswerTo, type RequestTo } from './api.ts';
+import type { AnswerTo, RequestTo } from './api.ts';
 import { facts } from './facts.ts';
-import { Chosen, Select } from './form.tsx';
+import { Lines } from './findings.tsx';
+import { Field, Select } from './form.tsx';
 import { usePages } from './load.ts';
-import { type Column, Details, Listed, Table, Text, Time } from './parts.tsx';
+import { type Column, Listed, Table, Text, Time } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
 
 type Query = NonNullable<RequestTo<'GET /v1/admin/audit'>['query']>;
@@ -54,20 +55,18 @@ function queryOf({ day = '', email = '', event }: Choices): Query {
 
 export function AuditPage({ choices }: { readonly choices: Choices }) {
   const query = queryOf(choices);
-  const found = usePages<Entry>(`audit ${JSON.stringify(query)}`, (cursor, signal) =>
-    call('GET /v1/admin/audit', { query: { ...query, ...(cursor !== undefined && { cursor }) } }, signal),
-  );
+  const found = usePages('GET /v1/admin/audit', { query });
   const set = (name: string) => (value: string) => go(hrefOf('audit', { ...choices, [name]: value }));
   return (
     <>
       <h1>Audit</h1>
       <div class="filters">
-        <Chosen label="Day (UTC)" type="date" value={choices['day'] ?? ''} onChosen={set('day')} />
-        <Chosen label="E-mail address" value={choices['email'] ?? ''} onChosen={set('email')} />
+        <Field label="Day (UTC)" type="date" value={choices['day'] ?? ''} onChosen={set('day')} />
+        <Field label="E-mail address" value={choices['email'] ?? ''} onChosen={set('email')} />
         <Select
           label="Act"
           value={choices['event'] ?? ''}
-          onChange={set('event')}
+          onChosen={set('event')}
           choices={[['', 'all'], ...facts.auditEvents.map((each) => [each, acts[each]] as const)]}
         />
       </div>
@@ -115,22 +114,14 @@ function Outcome({ of: { outcome, reason = '' } }: { readonly of: Entry }) {
   );
 }
 
+/** The whole record, as it is kept. */
 function Folded({ record }: { readonly record: Entry }) {
-  const { eventname, sourceipaddress: address, useridentity, request_id: request, parameters = {} } = record;
-  const { type, keyName, keyFingerprint } = useridentity.sessionContext.auth;
-  const texts: readonly (readonly [name: string, text: string | undefined])[] = [
-    ['Event', eventname],
-    ['From', address],
-    ['By', keyName === undefined ? type : `the API key ${keyName} (${keyFingerprint ?? type})`],
-    ...Object.entries(parameters).map(([name, value]) => [name, typeof value === 'string' ? value : JSON.stringify(value)] as const),
-    ['Request', request],
-  ];
   return (
     <details>
       <summary>
-        Details<span class="unseen"> of {eventname}</span>
+        Details<span class="unseen"> of {record.eventname}</span>
       </summary>
-      <Details of={texts.map(([name, text]) => [name, text !== undefined && text !== '' && <Text>{text}</Text>])} />
+      <Lines>{JSON.stringify(record, null, 2)}</Lines>
     </details>
   );
 }

@@ -1,29 +1,35 @@
-/** The status of a bucket, and what a person does about it: a button, or a link to the page that has one. */
+/** Buckets with their status, and what a person does about it: a button, or a link to the page that has one. */
+import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Bucket, ShownBucket } from '../../api/bucket.ts';
-import { call } from './api.ts';
+import { call, type AnswerTo } from './api.ts';
 import { facts } from './facts.ts';
-import { Check, Field, FormDialog, Opener, useIsShown } from './form.tsx';
-import { useLoaded, type Loaded } from './load.ts';
+import { Check, Field, FormDialog, Opener } from './form.tsx';
+import { useAnswer, type Loaded } from './load.ts';
 import { announce, type Column, Link, Text } from './parts.tsx';
-import { go, hrefOf } from './place.ts';
+import { go, hrefOf, place, type Choices } from './place.ts';
 import { may } from './session.ts';
 
 type Of = Pick<Bucket, 'bucket' | 'status'>;
 
-const REFRESH_MS = 15_000;
+/** The longest page. Of a larger installation the first ones by name are known here. */
+export const BUCKETS_MAX = 1_000;
+
+/** All buckets, which many parts of a page show: they are read once for all of them. Buckets change slowly. */
+export function useBuckets(): Loaded<AnswerTo<'GET /v1/buckets'>> {
+  return useAnswer('GET /v1/buckets', { query: { limit: BUCKETS_MAX } }, { everyMs: 30_000, freshMs: 5_000 });
+}
 
 /** One bucket, read again and again. */
 export function useBucket(bucket: string): Loaded<ShownBucket> {
-  const read = (signal: AbortSignal) => call('GET /v1/buckets/{bucket}', { params: { bucket } }, signal);
-  return useLoaded(`bucket ${bucket}`, read, { everyMs: REFRESH_MS, freshMs: 1_000 });
+  return useAnswer('GET /v1/buckets/{bucket}', { params: { bucket } }, { everyMs: 15_000, freshMs: 1_000 });
 }
 
 /** The column of a table whose rows lead to their bucket. */
 export const bucketColumn: Column<{ readonly bucket: string }> = [
   'Bucket',
   ({ bucket }) => (
-    <Link page="bucket" choices={{ bucket }} isRow>
+    <Link page="bucket" choices={{ bucket }}>
       <Text>{bucket}</Text>
     </Link>
   ),
@@ -40,9 +46,10 @@ export function Sentence({ children }: { readonly children: string }) {
 }
 
 const LOOKS = { ok: 'good', warning: 'notable', bad: 'bad' } as const;
+export type StatusLook = (typeof LOOKS)[keyof typeof LOOKS];
 
 /** The look of a bucket's status: `good` is compared and equal, and nothing else. */
-export function lookOf({ status: { severity } }: Pick<Bucket, 'status'>): 'good' | 'notable' | 'bad' {
+export function lookOf({ status: { severity } }: Pick<Bucket, 'status'>): StatusLook {
   return LOOKS[severity];
 }
 
@@ -51,22 +58,40 @@ export function byUrgency({ status: a, bucket }: ShownBucket, { status: b, bucke
   return facts.bucketStates.indexOf(a.state) - facts.bucketStates.indexOf(b.state) || (bucket < other ? -1 : 1);
 }
 
-/** How far the index of a bucket can be relied on, why not further, and what is done about it: one line. */
-export function Status({ of }: { readonly of: Of }) {
-  const { severity, sentence } = of.status;
+interface ToldProps {
+  readonly look: StatusLook;
+  readonly text: string;
+  /** How bad it is, for those who do not see the colour. */
+  readonly unseen?: string;
+  /** What is done about it. */
+  readonly children?: ComponentChildren;
+}
+
+/** What happened, in one line, and beside it what is done about it. */
+export function Told({ look, text, unseen, children }: ToldProps) {
   return (
     <span class="status">
-      <span class={`state dot ${lookOf(of)}`}>
-        <span class="unseen">{severity}: </span>
-        <Sentence>{sentence}</Sentence>
+      <span class={`state dot ${look}`}>
+        {unseen !== undefined && <span class="unseen">{unseen}: </span>}
+        <Sentence>{text}</Sentence>
       </span>{' '}
-      <StatusAct of={of} />
+      {children}
     </span>
   );
 }
 
+/** How far the index of a bucket can be relied on, why not further, and what is done about it. */
+export function Status({ of }: { readonly of: Of }) {
+  const { severity, sentence } = of.status;
+  return (
+    <Told look={lookOf(of)} text={sentence} unseen={severity}>
+      <StatusAct of={of} />
+    </Told>
+  );
+}
+
 /** Nothing, where there is nothing to do, or not for this person. */
-export function StatusAct({ of: { bucket, status } }: { readonly of: Of }) {
+function StatusAct({ of: { bucket, status } }: { readonly of: Of }) {
   const { act } = status;
   switch (act?.kind) {
     case undefined:
@@ -98,13 +123,8 @@ function JobsLink({ bucket, id }: { readonly bucket: string; readonly id: string
   );
 }
 
-interface ConnectionProps {
-  readonly bucket: string;
-  readonly children?: string;
-}
-
 /** Leads to where the bucket's connection is checked and made. */
-export function Connection({ bucket, children = 'Check its connection' }: ConnectionProps) {
+export function Connection({ bucket, children = 'Check its connection' }: { readonly bucket: string; readonly children?: string }) {
   if (!may('GET /v1/buckets/{bucket}/doctor')) return null;
   return (
     <Link page="bucket" choices={{ bucket, tab: 'connection' }}>
@@ -143,19 +163,16 @@ interface DialogProps extends Pick<ReindexProps, 'bucket' | 'prefix'> {
 
 /** The dialog is created at each opening, so that Repair is never checked from before. */
 function ReindexDialog({ bucket, prefix: first = '', onClose }: DialogProps) {
-  const [prefix, setPrefix] = useState(first);
-  const [isRepair, setRepair] = useState(false);
   const [isReport, setReport] = useState(false);
-  const [isFill, setFill] = useState(false);
   const refusal = repairRefusal(useBucket(bucket).value?.source);
-  // the source may have changed since the box was checked
-  const isRepaired = isRepair && refusal === undefined;
-  const isShown = useIsShown();
-  async function start(): Promise<void> {
-    const body = { prefix, mode: isReport ? ('report' as const) : ('apply' as const), repair: isRepaired, fill: isFill };
+  async function start({ prefix = '', repair, fill }: Choices): Promise<void> {
+    const here = place.read();
+    const mode = isReport ? ('report' as const) : ('apply' as const);
+    // a box that is disabled is not entered, also if the source has changed since it was checked
+    const body = { prefix, mode, repair: repair !== undefined, fill: fill !== undefined };
     const { id } = await call('POST /v1/buckets/{bucket}/reindex', { params: { bucket }, body });
     // the person may have left meanwhile
-    if (isShown()) go(hrefOf('job', { id }));
+    if (place.read() === here) go(hrefOf('job', { id }));
     else announce(`The re-index of ${bucket} has begun.`);
   }
   return (
@@ -168,20 +185,18 @@ function ReindexDialog({ bucket, prefix: first = '', onClose }: DialogProps) {
       <p>Tally compares every object of the bucket with the index, and corrects what differs. Searches work meanwhile.</p>
       <Check
         label="Repair"
-        isChecked={isRepaired}
-        onChange={setRepair}
+        name="repair"
         isDisabled={refusal !== undefined}
         hint={
           refusal ??
           'Creates the storage event notification of the bucket again first. Leave it unchecked if another way delivers its events.'
         }
       />
-      <Field label="Prefix" value={prefix} onChange={setPrefix} hint="Only keys that begin with this. Empty: all keys." />
-      <Check label="Only report differences" isChecked={isReport} onChange={setReport} hint="Nothing is written." />
+      <Field label="Prefix" name="prefix" value={first} hint="Only keys that begin with this. Empty: all keys." />
+      <Check label="Only report differences" onChecked={setReport} hint="Nothing is written." />
       <Check
         label="Fill in missing fields"
-        isChecked={isFill}
-        onChange={setFill}
+        name="fill"
         hint="Writes documents too that lack a field which a listing gives, or the enrichment."
       />
     </FormDialog>

@@ -1,20 +1,25 @@
 /** One bucket: how it stands and what it went through today, what it uses, what changed, and how it is connected. */
+import { useState } from 'preact/hooks';
 import type { Bucket, ShownBucket } from '../../api/bucket.ts';
 import type { Diagnosis } from '../../api/connections.ts';
+import { countText } from '../../domain/texts.ts';
 import { call } from './api.ts';
-import { DayLine, JobBar, useDay } from './at-work.tsx';
+import { after, DayLine, Jobs, useDay } from './at-work.tsx';
 import { ReindexButton, Status, useBucket } from './bucket-act.tsx';
-import { DisconnectSection, SettingsSection } from './bucket-settings.tsx';
 import { Changes } from './changes.tsx';
-import { hasEnded, jobTitle, type Day } from './day.ts';
+import { SettingsSection } from './connect.tsx';
+import { hasEnded, type Day } from './day.ts';
+import { DisconnectSection } from './disconnect.tsx';
 import { Findings, isPlanned } from './findings.tsx';
-import { useLoaded, type Loaded } from './load.ts';
-import { Busy, Details, type Detail, Failure, Link, Shown, Tabs, Text, Time } from './parts.tsx';
+import { Act } from './form.tsx';
+import { useAnswer, type Loaded } from './load.ts';
+import { announce, Busy, Details, type Detail, Failure, Link, Live, Shown, Tabs, Text, Time } from './parts.tsx';
+import { useApply } from './plan.tsx';
 import type { Choices } from './place.ts';
 import { clauseOf } from './query-text.ts';
 import { may } from './session.ts';
 import { BucketUsage } from './usage.tsx';
-import { countText, numberText, plainText } from './words.ts';
+import { plainText } from './words.ts';
 
 const tabs = [
   ['usage', 'Usage', 'GET /v1/usage'],
@@ -43,7 +48,7 @@ export function BucketPage({ choices }: { readonly choices: Choices }) {
           </ReindexButton>
         </div>
       </div>
-      <Shown loaded={isDue(day) ? { ...loaded, value: undefined } : loaded} isLive>
+      <Shown loaded={after(day, loaded)} isLive>
         {(bucket: ShownBucket) => (
           <>
             <p class="sentence">
@@ -56,7 +61,7 @@ export function BucketPage({ choices }: { readonly choices: Choices }) {
             />
             {tab === 'usage' && <BucketUsage choices={choices} />}
             {tab === 'changes' && <Changes bucket={name} />}
-            {tab === 'connection' && isWhole(bucket) && <ConnectionTab bucket={bucket} onChanged={loaded.reload} />}
+            {tab === 'connection' && isWhole(bucket) && <ConnectionTab bucket={bucket} choices={choices} onChanged={loaded.reload} />}
           </>
         )}
       </Shown>
@@ -69,25 +74,12 @@ function isWhole(bucket: ShownBucket): bucket is Bucket {
   return bucket.source !== undefined;
 }
 
-/** What comes late must not move what is read already. */
-function isDue({ value, problem }: Loaded<Day>): boolean {
-  return may('GET /v1/gaps') && value === undefined && problem === undefined;
-}
-
 /** The jobs of the bucket that have not ended, and its day. */
 function AtWork({ bucket, day }: { readonly bucket: ShownBucket; readonly day: Day }) {
+  const running = day.jobs.filter((job) => !hasEnded(job));
   return (
     <>
-      {day.jobs
-        .filter((job) => !hasEnded(job))
-        .map((job) => (
-          <p key={job.id} class="running">
-            <Link page="job" choices={{ id: job.id }}>
-              {jobTitle(job)} <Text>{job.prefix === '' ? 'all keys' : job.prefix}</Text>
-            </Link>{' '}
-            <JobBar job={job} />
-          </p>
-        ))}
+      {running.length > 0 && <Jobs label="Jobs" jobs={running} />}
       <DayLine bucket={bucket} day={day} />
     </>
   );
@@ -95,13 +87,14 @@ function AtWork({ bucket, day }: { readonly bucket: ShownBucket; readonly day: D
 
 interface ConnectionProps {
   readonly bucket: Bucket;
+  readonly choices: Choices;
   readonly onChanged: () => void;
 }
 
 /** How the events of the bucket arrive: what the doctor finds now, what can be changed, and what is known. It only reads AWS. */
-function ConnectionTab({ bucket, onChanged }: ConnectionProps) {
+function ConnectionTab({ bucket, choices, onChanged }: ConnectionProps) {
   const name = bucket.bucket;
-  const doctor = useLoaded(`doctor ${name}`, (signal) => call('GET /v1/buckets/{bucket}/doctor', { params: { bucket: name } }, signal));
+  const doctor = useAnswer('GET /v1/buckets/{bucket}/doctor', { params: { bucket: name } });
   const { value, problem } = doctor;
   if (value === undefined && problem === undefined) return <Busy>Reading AWS…</Busy>;
   // it needs nothing, and has nothing to change
@@ -113,36 +106,52 @@ function ConnectionTab({ bucket, onChanged }: ConnectionProps) {
       ) : (
         <Doctor of={doctor} />
       )}
+      {bucket.wiring?.state === 'paused' && <Resume bucket={name} onDone={onChanged} />}
       <Details of={factsOf(bucket)} />
-      {!isEmbedded && <SettingsSection key={name} bucket={bucket} onSaved={onChanged} />}
+      {!isEmbedded && <SettingsSection bucket={bucket} choices={choices} onSaved={onChanged} />}
       <DisconnectSection bucket={name} />
     </>
   );
 }
 
 function Doctor({ of: { value, problem, isLoading, atMs, reload } }: { readonly of: Loaded<Diagnosis> }) {
+  const { findings = [] } = value ?? {};
   return (
     <section aria-labelledby="findings-heading">
       <h2 id="findings-heading">Events</h2>
       <p>
-        <Checked of={value} atMs={atMs} />
+        {value === undefined ? 'Not checked' : findings.length === 0 ? 'In order' : countText(findings.length, 'finding')}{' '}
         <button type="button" class="outline small" disabled={isLoading} onClick={reload}>
           Check again
         </button>
       </p>
       {problem !== undefined && <Failure problem={problem} />}
-      {value !== undefined && <Findings findings={value.findings} />}
-      {value?.findings.some(isPlanned) === true && <p>The plan below makes what is missing.</p>}
+      <Findings findings={findings} />
+      {findings.some(isPlanned) && <p>The plan below makes what is missing.</p>}
+      <Live atMs={atMs} problem={undefined} />
     </section>
   );
 }
 
-function Checked({ of, atMs = 0 }: { readonly of: Diagnosis | undefined; readonly atMs: number | undefined }) {
-  if (of === undefined) return <span class="quiet">Not checked. </span>;
+/** Makes the notification again that was taken away. */
+function Resume({ bucket, onDone }: { readonly bucket: string; readonly onDone: () => void }) {
+  const { follow, waiting } = useApply();
+  // the watch sees it some seconds later
+  const [isDone, setDone] = useState(false);
+  async function resume(): Promise<void> {
+    await follow(() => call('PATCH /v1/buckets/{bucket}/notification', { params: { bucket }, body: { paused: false } }));
+    announce('The notification is there again. A re-index follows.');
+    setDone(true);
+    onDone();
+  }
   return (
     <>
-      {of.findings.length === 0 ? 'In order' : countText(of.findings.length, 'finding')}: checked <Time at={new Date(atMs).toISOString()} />
-      .{' '}
+      {waiting}
+      {!isDone && (
+        <p>
+          <Act act={resume}>Resume notification</Act>
+        </p>
+      )}
     </>
   );
 }
@@ -160,7 +169,7 @@ function factsOf(bucket: Bucket): readonly Detail[] {
     ['Connected by', <Text>{bucket.created_by}</Text>],
     [
       'Lifecycle rules',
-      lifecycle && (lifecycle.rules === 'unknown' ? 'may not be read' : `${numberText(lifecycle.expiring)} that expire objects`),
+      lifecycle && (lifecycle.rules === 'unknown' ? 'may not be read' : `${countText(lifecycle.expiring)} that expire objects`),
     ],
   ];
 }

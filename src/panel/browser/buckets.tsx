@@ -1,23 +1,19 @@
 /** All buckets, the worst first. */
 import { useState } from 'preact/hooks';
 import type { ShownBucket } from '../../api/bucket.ts';
-import { useBuckets } from './all-buckets.ts';
-import { call } from './api.ts';
-import { Strip, StripLegend, useDay } from './at-work.tsx';
-import { bucketColumn, byUrgency, Status } from './bucket-act.tsx';
+import { countText } from '../../domain/texts.ts';
+import { BucketTable, useDay } from './at-work.tsx';
+import { BUCKETS_MAX, useBuckets } from './bucket-act.tsx';
 import { Field } from './form.tsx';
-import { useLoaded } from './load.ts';
-import { type Column, Shown, Size, Table, Text, Time } from './parts.tsx';
+import { useAnswer } from './load.ts';
+import { type Column, Shown, Size, Text, Time } from './parts.tsx';
 import { go, hrefOf } from './place.ts';
 import { may } from './session.ts';
-import { numberText } from './words.ts';
 
 /** A filter box helps with more than are seen at once. */
 const FEW = 10;
 /** The sums of all buckets are computed at each request. */
 const SUMS_FRESH_MS = 60_000;
-/** Of a larger installation as many are listed. */
-const BUCKETS_MAX = 1_000;
 
 export function BucketsPage() {
   const loaded = useBuckets();
@@ -38,8 +34,8 @@ export function BucketsPage() {
             {items.length === 0 ? <NoBuckets mayAdd={mayAdd} /> : <Connected items={items} />}
             {next !== undefined && (
               <p>
-                The first {numberText(BUCKETS_MAX)} by name are shown. The address <code>?page=bucket&bucket=NAME</code> leads to every
-                other one.
+                The first {countText(BUCKETS_MAX)} by name are shown. The address <code>?page=bucket&bucket=NAME</code> leads to every other
+                one.
               </p>
             )}
           </>
@@ -62,33 +58,27 @@ function NoBuckets({ mayAdd }: { readonly mayAdd: boolean }) {
 function Connected({ items }: { readonly items: readonly ShownBucket[] }) {
   const [part, setPart] = useState('');
   const { value: day } = useDay();
-  const read = (signal: AbortSignal) => call('GET /v1/usage', { query: { by: 'bucket', limit: BUCKETS_MAX } }, signal);
-  const sums = useLoaded('sums of all buckets', read, { freshMs: SUMS_FRESH_MS, isWanted: may('GET /v1/usage') });
+  const request = { query: { by: 'bucket' as const, limit: BUCKETS_MAX } };
+  const sums = useAnswer('GET /v1/usage', request, { freshMs: SUMS_FRESH_MS, isWanted: may('GET /v1/usage') });
   const sumOf = new Map(sums.value?.by[0]?.groups.map((group) => [group.name, group]));
-  const rows = items.filter(({ bucket }) => bucket.includes(part.trim().toLowerCase())).toSorted(byUrgency);
-  // a bucket without objects has no group
+  const rows = items.filter(({ bucket }) => bucket.includes(part.trim().toLowerCase()));
   const unknown = (
     <span class="quiet" title={sums.problem?.message}>
       –
     </span>
   );
-  const columns: readonly Column<ShownBucket>[] = [
-    bucketColumn,
-    ['Status', (bucket) => <Status of={bucket} />],
-    ['Objects', ({ bucket }) => (sums.value === undefined ? unknown : numberText(sumOf.get(bucket)?.objects ?? 0)), 'number'],
+  // a bucket without objects has no group
+  const more: readonly Column<ShownBucket>[] = [
+    ['Objects', ({ bucket }) => (sums.value === undefined ? unknown : countText(sumOf.get(bucket)?.objects ?? 0)), 'number'],
     ['Bytes', ({ bucket }) => (sums.value === undefined ? unknown : <Size bytes={sumOf.get(bucket)?.bytes ?? 0} />), 'number'],
     ['Last event', ({ last_event_at: at }) => <Time at={at} />],
     ['Last whole compare', ({ last_compared_at: at }) => <Time at={at} />, 'less'],
-    ...(day === undefined
-      ? []
-      : [['Last 24 hours', (bucket) => <Strip bucket={bucket} day={day} />] as const satisfies Column<ShownBucket>]),
   ];
   return (
     <>
-      {items.length > FEW && <Field label="Part of the name" value={part} onChange={setPart} />}
-      <Table label="Connected buckets" columns={columns} rows={rows} keyOf={({ bucket }) => bucket} />
+      {items.length > FEW && <Field label="Part of the name" onTyped={setPart} />}
+      <BucketTable of={rows} day={day} more={more} />
       {rows.length === 0 && <p class="empty">No bucket has this in its name.</p>}
-      {day !== undefined && <StripLegend />}
       {sums.problem !== undefined && (
         <p class="quiet">
           – Objects and bytes are not known: <Text>{sums.problem.message}</Text>

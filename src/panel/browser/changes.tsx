@@ -1,6 +1,6 @@
 /** What was written to the index of a bucket lately, deletions included. Nothing moves while it is read. */
-import { call, type AnswerTo } from './api.ts';
-import { useLoaded } from './load.ts';
+import type { AnswerTo } from './api.ts';
+import { useAnswer } from './load.ts';
 import { type Column, Link, Shown, Size, Table, Text, Time } from './parts.tsx';
 
 /** Who needs more searches for them. */
@@ -12,7 +12,7 @@ const columns: readonly Column<Change>[] = [
   [
     'Key',
     ({ bucket, key }) => (
-      <Link page="object" choices={{ bucket, key }} isRow>
+      <Link page="object" choices={{ bucket, key }}>
         <Text>{key}</Text>
       </Link>
     ),
@@ -26,19 +26,16 @@ const columns: readonly Column<Change>[] = [
 
 /** A tab of the page of a bucket. */
 export function Changes({ bucket }: { readonly bucket: string }) {
-  const loaded = useLoaded(`changes ${bucket}`, (signal) => call('GET /v1/changes', { query: { bucket, limit: SHOWN_MAX } }, signal));
+  const loaded = useAnswer('GET /v1/changes', { query: { bucket, limit: SHOWN_MAX } });
   return (
     <>
       <div class="heading">
-        <span>
-          The latest change of each object
-          {loaded.atMs !== undefined && [', read ', <Time key="at" at={new Date(loaded.atMs).toISOString()} />]}
-        </span>
+        <span>The latest change of each object</span>
         <button type="button" class="outline small" disabled={loaded.isLoading} onClick={loaded.reload}>
           Read again
         </button>
       </div>
-      <Shown loaded={loaded}>
+      <Shown loaded={loaded} isLive>
         {({ items }) =>
           items.length === 0 ? (
             <p class="empty">Nothing was written or deleted within the last 24 hours.</p>

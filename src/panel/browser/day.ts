@@ -2,7 +2,8 @@
 import type { ShownBucket } from '../../api/bucket.ts';
 import type { Gap } from '../../api/gaps.ts';
 import type { Job } from '../../api/job.ts';
-import { countText, durationText, plainText } from './words.ts';
+import { countText, durationText, percentText } from '../../domain/texts.ts';
+import { plainText } from './words.ts';
 
 export const DAY_MS = 86_400_000;
 
@@ -115,13 +116,13 @@ export function leftText(
 ): string | undefined {
   if (state !== 'running' || phase !== 'comparing' || at === undefined || progress < PROGRESS_MIN) return undefined;
   const workedMs = nowMs - new Date(at).getTime() - pausedMs;
-  return `about ${durationText((workedMs * (1 - progress)) / progress / 1_000)} left`;
+  return `about ${durationText((workedMs * (1 - progress)) / progress)} left`;
 }
 
 /** How far a job is, in words. */
 export function stateText({ state, phase, progress }: Job): string {
   if (state === 'running' && phase === 'waiting') return 'running, waits for late events';
-  return state === 'running' && progress !== undefined ? `running, ${Math.floor(progress * 100)} %` : plainText(state);
+  return state === 'running' && progress !== undefined ? `running, ${percentText(progress)}` : plainText(state);
 }
 
 /** How many objects a job found to differ. */

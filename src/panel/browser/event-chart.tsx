@@ -1,8 +1,8 @@
 /** Events a minute and their lag in the last 24 hours, as steps on an axis of exactly these hours: where nothing is known, nothing is drawn. */
-import { call, type AnswerTo } from './api.ts';
-import { useLoaded } from './load.ts';
+import { countText, durationText } from '../../domain/texts.ts';
+import type { AnswerTo } from './api.ts';
+import { useAnswer } from './load.ts';
 import { Shown } from './parts.tsx';
-import { numberText } from './words.ts';
 
 type Events = AnswerTo<'GET /v1/events'>;
 
@@ -18,7 +18,7 @@ interface Line {
 }
 
 export function EventCharts() {
-  const loaded = useLoaded('events', (signal) => call('GET /v1/events', {}, signal), { everyMs: EVERY_MS });
+  const loaded = useAnswer('GET /v1/events', {}, { everyMs: EVERY_MS });
   return (
     <section aria-labelledby="events-heading">
       <h2 id="events-heading">The last 24 hours</h2>
@@ -44,7 +44,7 @@ function Charts({ of: { from, to, step_s: stepS, steps } }: { readonly of: Event
   const events: Line = { label: 'events', look: 'accent', values: valuesOf((step) => (step.events * 60) / stepS) };
   return (
     <div class="charts">
-      <Chart title="Events a minute" lines={[events]} show={(value) => numberText(Math.round(value))} />
+      <Chart title="Events a minute" lines={[events]} show={countText} />
       <Chart title="Lag from event to search" lines={lags} show={lagText} />
     </div>
   );
@@ -52,8 +52,7 @@ function Charts({ of: { from, to, step_s: stepS, steps } }: { readonly of: Event
 
 /** A duration of a lag: 850 ms, 12 s, 3 min. */
 function lagText(ms: number): string {
-  if (ms < 1_000) return `${Math.round(ms)} ms`;
-  return ms < 120_000 ? `${Math.round(ms / 1_000)} s` : `${numberText(Math.round(ms / 60_000))} min`;
+  return ms < 1_000 ? `${Math.round(ms)} ms` : durationText(ms);
 }
 
 interface ChartProps {

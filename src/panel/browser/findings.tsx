@@ -59,7 +59,7 @@ function Remedy({ fix }: { readonly fix: string }) {
     <>
       <p>What to do:</p>
       <Lines>{fix}</Lines>
-      <CopyButton copied={{ text: fix, isJson: false }}>Copy the fix</CopyButton>
+      <CopyButton copied={fix}>Copy the fix</CopyButton>
     </>
   );
 }

@@ -3,24 +3,13 @@ import type { ComponentChildren } from 'preact';
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { problemFrom, type Problem } from './api.ts';
 import { Dialog, Failure } from './parts.tsx';
-
-/** Whether the component is shown still, for what follows an answer that took a moment. */
-export function useIsShown(): () => boolean {
-  const isGone = useRef(false);
-  useLayoutEffect(
-    () => () => {
-      isGone.current = true;
-    },
-    [],
-  );
-  return () => !isGone.current;
-}
+import type { Choices } from './place.ts';
 
 /**
  * What takes a moment and may fail, once at a time, however often it is asked for meanwhile. A dialog around it stays open until
- * then, unless the person `mayLeave`, and a button that is disabled while it acts has the focus again afterwards.
+ * then, and a button that is disabled while it acts has the focus again afterwards.
  */
-function useActing(mayLeave = false) {
+function useActing() {
   const [isActing, setActing] = useState(false);
   const [problem, setProblem] = useState<Problem>();
   // what is drawn follows a moment later
@@ -29,7 +18,7 @@ function useActing(mayLeave = false) {
   useLayoutEffect(() => {
     const { current: element } = focused;
     if (!isActing && document.activeElement === document.body && element instanceof HTMLElement) element.focus({ preventScroll: true });
-    if (!mayLeave) element?.closest('dialog')?.setAttribute('closedby', isActing ? 'none' : 'closerequest');
+    element?.closest('dialog')?.setAttribute('closedby', isActing ? 'none' : 'closerequest');
   }, [isActing]);
   async function run(act: () => Promise<void>): Promise<void> {
     if (acting.current) return;
@@ -55,25 +44,14 @@ interface ActProps {
   readonly act: () => Promise<void>;
   readonly look?: string;
   readonly isDisabled?: boolean;
-  /** Closing the dialog ends the act. Otherwise the dialog stays until its answer, which takes less than a minute. */
-  readonly mayLeave?: boolean;
-  /** What a screen reader says of the button. Absent: its text. */
-  readonly label?: string;
 }
 
 /** A button whose act takes a moment and may fail. */
-export function Act({ children, act, look, isDisabled, mayLeave, label }: ActProps) {
-  const { isActing, problem, run } = useActing(mayLeave);
+export function Act({ children, act, look, isDisabled }: ActProps) {
+  const { isActing, problem, run } = useActing();
   return (
     <>
-      <button
-        type="button"
-        class={look}
-        aria-label={label}
-        disabled={isActing || isDisabled === true}
-        aria-busy={isActing}
-        onClick={() => void run(act)}
-      >
+      <button type="button" class={look} disabled={isActing || isDisabled === true} aria-busy={isActing} onClick={() => void run(act)}>
         {children}
       </button>
       {problem !== undefined && <Failure problem={problem} />}
@@ -83,12 +61,12 @@ export function Act({ children, act, look, isDisabled, mayLeave, label }: ActPro
 
 interface FormProps {
   readonly submit: string;
-  /** Throws what the person is shown. */
-  readonly onSubmit: () => Promise<void>;
+  /** Gets what was entered, by the names of the fields; a box that is not checked is absent. Throws what the person is shown. */
+  readonly onSubmit: (entered: Choices) => Promise<unknown>;
   readonly onCancel?: () => void;
   /** The button of onCancel; `Cancel` is no answer where the act itself is to cancel something. */
-  readonly cancelText?: string;
-  readonly isDanger?: boolean;
+  readonly cancelText?: string | undefined;
+  readonly isDanger?: boolean | undefined;
   readonly isDisabled?: boolean;
   readonly children: ComponentChildren;
 }
@@ -100,7 +78,10 @@ export function Form({ submit, onSubmit, onCancel, cancelText = 'Cancel', isDang
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        void run(onSubmit);
+        const entered = Object.fromEntries(
+          [...new FormData(event.currentTarget)].map(([name, value]) => [name, typeof value === 'string' ? value : '']),
+        );
+        void run(async () => void (await onSubmit(entered)));
       }}
     >
       {children}
@@ -124,16 +105,22 @@ export function Form({ submit, onSubmit, onCancel, cancelText = 'Cancel', isDang
   );
 }
 
-interface FormDialogProps extends Omit<FormProps, 'onCancel'> {
+interface FormDialogProps extends Omit<FormProps, 'onCancel' | 'isDisabled'> {
   readonly title: string;
+  /** What the person types before an act that cannot be undone. */
+  readonly typed?: { readonly label: string; readonly text: string } | undefined;
   readonly onClose: () => void;
 }
 
 /** A dialog that asks before it acts. Cancel closes it. */
-export function FormDialog({ title, onClose, ...form }: FormDialogProps) {
+export function FormDialog({ title, typed, onClose, children, ...form }: FormDialogProps) {
+  const [text, setText] = useState('');
   return (
     <Dialog title={title} onClose={onClose}>
-      <Form {...form} onCancel={onClose} />
+      <Form {...form} onCancel={onClose} isDisabled={typed !== undefined && text !== typed.text}>
+        {children}
+        {typed !== undefined && <Field label={typed.label} name="typed" onTyped={setText} />}
+      </Form>
     </Dialog>
   );
 }
@@ -166,100 +153,98 @@ export function Opener({ text, look, label, onClosed, children }: OpenerProps) {
   );
 }
 
-interface AskedActProps extends Pick<FormDialogProps, 'title' | 'submit' | 'cancelText' | 'children'>, Omit<OpenerProps, 'children'> {
-  readonly act: () => Promise<unknown>;
+interface AskedActProps
+  extends Pick<FormDialogProps, 'title' | 'submit' | 'cancelText' | 'typed' | 'children'>, Omit<OpenerProps, 'children'> {
+  /** Gets what was entered. */
+  readonly act: (entered: Choices) => Promise<unknown>;
 }
 
 /** A button that asks before it acts. What is dangerous is red in both places. */
 export function AskedAct({ text, label, onClosed, act, look = 'danger outline small', ...dialog }: AskedActProps) {
   return (
     <Opener text={text} label={label} onClosed={onClosed} look={look}>
-      {(close) => <FormDialog {...dialog} isDanger={look.includes('danger')} onClose={close} onSubmit={() => act().then(close)} />}
+      {(close) => (
+        <FormDialog {...dialog} isDanger={look.includes('danger')} onClose={close} onSubmit={(entered) => act(entered).then(close)} />
+      )}
     </Opener>
   );
 }
 
 interface LabelledProps {
   readonly label: string;
+  /** In what is entered. */
+  readonly name?: string;
   readonly hint?: string | undefined;
 }
 
 interface ControlProps {
   readonly id: string;
+  readonly name: string | undefined;
   readonly 'aria-describedby': string | undefined;
 }
 
 /** A control with its label above it, and a hint below it. */
-function Labelled({ label, hint, children }: LabelledProps & { readonly children: (control: ControlProps) => ComponentChildren }) {
+function Labelled({ label, name, hint, children }: LabelledProps & { readonly children: (control: ControlProps) => ComponentChildren }) {
   const id = useId();
   return (
     <div class="field">
       <label for={id}>{label}</label>
-      {children({ id, 'aria-describedby': hint === undefined ? undefined : `${id}-hint` })}
+      {children({ id, name, 'aria-describedby': hint === undefined ? undefined : `${id}-hint` })}
       {hint !== undefined && <small id={`${id}-hint`}>{hint}</small>}
     </div>
   );
 }
 
 interface FieldProps extends LabelledProps {
-  readonly value: string;
-  readonly onChange: (value: string) => void;
-  /** Called when the person is done with the field. */
-  readonly onDone?: (value: string) => void;
+  /** To begin with. */
+  readonly value?: string;
+  readonly onTyped?: (text: string) => void;
+  /** Called when another value was typed and the field is left or Enter is pressed: that of a filter takes effect then. */
+  readonly onChosen?: (text: string) => void;
   readonly type?: 'text' | 'number' | 'date' | 'email';
   readonly isRequired?: boolean;
   readonly placeholder?: string;
 }
 
 /** One line of text. */
-export function Field({ label, hint, value, onChange, onDone, type = 'text', isRequired, placeholder }: FieldProps) {
+export function Field({ value = '', onTyped, onChosen, type = 'text', isRequired, placeholder, ...labelled }: FieldProps) {
   return (
-    <Labelled label={label} hint={hint}>
+    <Labelled {...labelled}>
       {(control) => (
         <input
+          key={value}
           {...control}
           // Preact's types of attributes depend on the type of the input
           {...({ type } as object)}
-          value={value}
+          defaultValue={value}
           required={isRequired}
           placeholder={placeholder}
           autocomplete="off"
           spellcheck={false}
           autocapitalize="off"
-          onInput={(event) => onChange(event.currentTarget.value)}
-          onChange={(event) => onDone?.(event.currentTarget.value)}
+          onInput={(event) => onTyped?.(event.currentTarget.value)}
+          onChange={(event) => onChosen?.(event.currentTarget.value)}
         />
       )}
     </Labelled>
   );
 }
 
-interface ChosenProps extends Omit<FieldProps, 'onChange' | 'onDone'> {
-  readonly onChosen: (value: string) => void;
-}
-
-/** One line of a filter, which takes effect when it is left or Enter is pressed. */
-export function Chosen({ value, onChosen, ...field }: ChosenProps) {
-  const [typed, setTyped] = useState(value);
-  useLayoutEffect(() => setTyped(value), [value]);
-  return <Field {...field} value={typed} onChange={setTyped} onDone={(text) => text !== value && onChosen(text)} />;
-}
-
 interface SelectProps extends LabelledProps {
   readonly value: string;
-  readonly onChange: (value: string) => void;
+  readonly onChosen?: (value: string) => void;
   readonly choices: readonly (readonly [value: string, text: string])[];
   /** The choice that is empty is none. */
   readonly isRequired?: boolean;
 }
 
-export function Select({ label, hint, value, onChange, choices, isRequired }: SelectProps) {
+export function Select({ value, onChosen, choices, isRequired, ...labelled }: SelectProps) {
   return (
-    <Labelled label={label} hint={hint}>
+    <Labelled {...labelled}>
       {(control) => (
-        <select {...control} value={value} required={isRequired} onChange={(event) => onChange(event.currentTarget.value)}>
+        <select {...control} required={isRequired} onChange={(event) => onChosen?.(event.currentTarget.value)}>
           {choices.map(([each, text]) => (
-            <option value={each} key={each}>
+            <option value={each} key={each} selected={each === value}>
               {text}
             </option>
           ))}
@@ -270,22 +255,23 @@ export function Select({ label, hint, value, onChange, choices, isRequired }: Se
 }
 
 interface CheckProps extends LabelledProps {
-  readonly isChecked: boolean;
-  readonly onChange: (isChecked: boolean) => void;
+  readonly isChecked?: boolean;
+  readonly onChecked?: (isChecked: boolean) => void;
   readonly isDisabled?: boolean;
 }
 
-export function Check({ label, isChecked, onChange, hint, isDisabled }: CheckProps) {
+export function Check({ label, name, hint, isChecked, onChecked, isDisabled }: CheckProps) {
   const hintId = useId();
   return (
     <div class="check">
       <label>
         <input
           type="checkbox"
-          checked={isChecked}
+          name={name}
+          defaultChecked={isChecked}
           disabled={isDisabled}
           aria-describedby={hint === undefined ? undefined : hintId}
-          onChange={(event) => onChange(event.currentTarget.checked)}
+          onChange={(event) => onChecked?.(event.currentTarget.checked)}
         />
         {label}
       </label>

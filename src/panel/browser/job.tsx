@@ -1,6 +1,7 @@
 /** One job: how far it is, what it found, and what a person can do about it. */
 import { useState } from 'preact/hooks';
 import type { Job } from '../../api/job.ts';
+import { countText } from '../../domain/texts.ts';
 import { call } from './api.ts';
 import { JobBar } from './at-work.tsx';
 import { hasEnded, jobTitle, requesterOf } from './day.ts';
@@ -9,7 +10,7 @@ import { useLoaded } from './load.ts';
 import { announce, type Column, Details, Link, Shown, Table, Text, Time } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
 import { may } from './session.ts';
-import { countText, numberText, plainText } from './words.ts';
+import { plainText } from './words.ts';
 
 /** A person who watches sees each step; a job lasts minutes to hours. */
 const REFRESH_MS = 2_000;
@@ -77,7 +78,7 @@ function Figures({ job: { counts, mode } }: { readonly job: Job }) {
     mode === 'report' ? ['changed meanwhile', counts.in_flight] : ['changes written', counts.written + counts.tombstones],
     ...(counts.held > 0 ? [['deletions held back', counts.held] as const] : []),
   ];
-  return <Details of={figures.map(([name, value]) => [name, <strong>{numberText(value)}</strong>])} />;
+  return <Details of={figures.map(([name, value]) => [name, <strong>{countText(value)}</strong>])} />;
 }
 
 interface ActsProps {
@@ -85,8 +86,8 @@ interface ActsProps {
   readonly onChanged: () => void;
 }
 
-/** How many deletions a job that is done held back: a person decides about them. */
-const heldBack = ({ state, mode, counts }: Job): number => (state === 'done' && mode === 'apply' ? (counts?.held ?? 0) : 0);
+/** How many deletions a job that has ended held back: a person decides about them. */
+const heldBack = (job: Job): number => (hasEnded(job) && job.mode === 'apply' ? (job.counts?.held ?? 0) : 0);
 
 function JobActs({ job, onChanged }: ActsProps) {
   if (!may('PATCH /v1/jobs/{id}')) return null;
@@ -173,7 +174,7 @@ function Examples({ job: { examples = {}, bucket } }: { readonly job: Job }) {
     [
       'Key',
       ({ key }) => (
-        <Link page="object" choices={{ bucket, key }} isRow>
+        <Link page="object" choices={{ bucket, key }}>
           <Text>{key}</Text>
         </Link>
       ),

@@ -1,18 +1,18 @@
 /** Dead letters: messages that Tally could not handle. */
 import { useState } from 'preact/hooks';
 import type { DeadLetter } from '../../api/dead-letters.ts';
+import { countText } from '../../domain/texts.ts';
 import { call } from './api.ts';
 import { Lines } from './findings.tsx';
-import { AskedAct, Field, FormDialog, Opener } from './form.tsx';
-import { useLoaded } from './load.ts';
-import { announce, CopyButton, Details, Shown, Size, Text, Time } from './parts.tsx';
-import { countText, numberText } from './words.ts';
+import { AskedAct } from './form.tsx';
+import { useAnswer } from './load.ts';
+import { announce, type Column, CopyButton, Details, Shown, Size, Table, Text, Time } from './parts.tsx';
 
 /** SQS shows a letter to one reader at a time, so the page reads once, and again on request. */
 const LETTERS_MAX = 200;
 
 export function LettersPage() {
-  const loaded = useLoaded('letters', (signal) => call('GET /v1/dead-letters', { query: { limit: LETTERS_MAX } }, signal));
+  const loaded = useAnswer('GET /v1/dead-letters', { query: { limit: LETTERS_MAX } });
   return (
     <>
       <div class="heading">
@@ -29,11 +29,7 @@ export function LettersPage() {
           ) : (
             <>
               {items.length > 1 && <Acts ids={items.map(({ id }) => id)} onDone={loaded.reload} />}
-              <ul class="letters" aria-label="Dead letters">
-                {items.map((letter) => (
-                  <Letter key={letter.id} of={letter} onDone={loaded.reload} />
-                ))}
-              </ul>
+              <Table label="Dead letters" columns={columnsOf(loaded.reload)} rows={items} keyOf={({ id }) => id} />
             </>
           )
         }
@@ -54,45 +50,56 @@ function Acts({ ids, onDone }: ActsProps) {
     announce(`Sent back to the bucket queue: ${countText(replayed, 'letter')}.${remainingText(remaining)}`);
     onDone();
   }
-  const which = ids.length === 1 ? '' : ` all ${numberText(ids.length)}`;
+  async function discard(): Promise<void> {
+    const { discarded, remaining } = await call('POST /v1/dead-letters/discard', { body: { ids } });
+    announce(`Deleted: ${countText(discarded, 'letter')}.${remainingText(remaining)}`);
+    onDone();
+  }
+  const which = ids.length === 1 ? '' : ` all ${countText(ids.length)}`;
   return (
     <div class="actions">
-      <AskedAct text={`Replay${which}…`} look="outline small" title="Replay?" submit={`Replay ${numberText(ids.length)}`} act={replay}>
+      <AskedAct text={`Replay${which}…`} look="outline small" title="Replay?" submit={`Replay ${countText(ids.length)}`} act={replay}>
         <p>Tally sends {countText(ids.length, 'letter')} to the bucket queue again, with the original body.</p>
       </AskedAct>
-      <Opener text={`Discard${which}…`} look="danger outline small">
-        {(close) => <DiscardDialog ids={ids} onDone={onDone} onClose={close} />}
-      </Opener>
+      {/* what is discarded is gone, so the person types how many letters that are */}
+      <AskedAct
+        text={`Discard${which}…`}
+        title="Discard for good?"
+        submit={`Discard ${countText(ids.length)}`}
+        typed={{ label: 'Type the number of letters', text: String(ids.length) }}
+        act={discard}
+      >
+        <p>Tally deletes {countText(ids.length, 'letter')} for good. Nobody can read them afterwards.</p>
+      </AskedAct>
     </div>
   );
 }
 
 /** The reason first. The body is read when it is unfolded. */
-function Letter({ of: letter, onDone }: { readonly of: DeadLetter } & Pick<ActsProps, 'onDone'>) {
+function columnsOf(onDone: () => void): readonly Column<DeadLetter>[] {
+  return [
+    ['Why', ({ reason }) => <Text>{reason ?? 'SQS moved it here, so no reason is known.'}</Text>, 'row'],
+    ['Fault', ({ fault = 'moved by SQS' }) => <Text>{fault}</Text>],
+    ['Sent', ({ sent_at: at }) => <Time at={at} />],
+    ['Size', ({ size_bytes: bytes }) => <Size bytes={bytes} />, 'number'],
+    ['Message', ({ id }) => <Message id={id} />],
+    ['Actions', ({ id }) => <Acts ids={[id]} onDone={onDone} />],
+  ];
+}
+
+function Message({ id }: { readonly id: string }) {
   const [isOpen, setOpen] = useState(false);
-  const { id, reason, fault = 'moved by SQS', sent_at: sent, size_bytes: bytes } = letter;
   return (
-    <li>
-      <div>
-        <strong>
-          <Text>{reason ?? 'SQS moved it here, so no reason is known.'}</Text>
-        </strong>{' '}
-        <small class="quiet">
-          <Text>{fault}</Text>, <Time at={sent} />, <Size bytes={bytes} />
-        </small>
-        <details onToggle={(event) => setOpen(event.currentTarget.open)}>
-          <summary>The message</summary>
-          {isOpen && <Body id={id} />}
-        </details>
-      </div>
-      <Acts ids={[id]} onDone={onDone} />
-    </li>
+    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>The message</summary>
+      {isOpen && <Body id={id} />}
+    </details>
   );
 }
 
 /** The body may be anything that anyone could send to the queue. */
 function Body({ id }: { readonly id: string }) {
-  const loaded = useLoaded(`letter ${id}`, (signal) => call('GET /v1/dead-letters/{id}', { params: { id } }, signal));
+  const loaded = useAnswer('GET /v1/dead-letters/{id}', { params: { id } });
   return (
     <Shown loaded={loaded}>
       {({ context, body }) => (
@@ -106,7 +113,7 @@ function Body({ id }: { readonly id: string }) {
             ]}
           />
           <Lines>{body}</Lines>
-          <CopyButton copied={{ text: body, isJson: false }}>Copy the body</CopyButton>
+          <CopyButton copied={body}>Copy the body</CopyButton>
         </>
       )}
     </Shown>
@@ -115,29 +122,5 @@ function Body({ id }: { readonly id: string }) {
 
 /** SQS counts approximately, and letters may have come meanwhile. */
 function remainingText(remaining: number): string {
-  return remaining === 0 ? '' : ` About ${numberText(remaining)} remain.`;
-}
-
-/** What is discarded is gone, so the person types how many letters that are. */
-function DiscardDialog({ ids, onDone, onClose }: ActsProps & { readonly onClose: () => void }) {
-  const [typed, setTyped] = useState('');
-  async function discard(): Promise<void> {
-    const { discarded, remaining } = await call('POST /v1/dead-letters/discard', { body: { ids } });
-    announce(`Deleted: ${countText(discarded, 'letter')}.${remainingText(remaining)}`);
-    onClose();
-    onDone();
-  }
-  return (
-    <FormDialog
-      title="Discard for good?"
-      onClose={onClose}
-      submit={`Discard ${numberText(ids.length)}`}
-      onSubmit={discard}
-      isDanger
-      isDisabled={typed !== String(ids.length)}
-    >
-      <p>Tally deletes {countText(ids.length, 'letter')} for good. Nobody can read them afterwards.</p>
-      <Field label="Type the number of letters" value={typed} onChange={setTyped} />
-    </FormDialog>
-  );
+  return remaining === 0 ? '' : ` About ${countText(remaining)} remain.`;
 }

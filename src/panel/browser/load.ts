@@ -10,7 +10,18 @@ import {
   type InfiniteData,
 } from '@tanstack/query-core';
 import { useCallback, useLayoutEffect, useMemo, useState } from 'preact/hooks';
-import { problemFrom, returned, type Problem } from './api.ts';
+import {
+  call,
+  callPage,
+  problemFrom,
+  returned,
+  type AnswerTo,
+  type ItemOf,
+  type Key,
+  type PageOf,
+  type Problem,
+  type RequestTo,
+} from './api.ts';
 import { observed } from './observed.ts';
 import { place } from './place.ts';
 
@@ -25,7 +36,7 @@ export interface Loaded<Value> {
 }
 
 /** Whether the page can be seen: what is read again and again waits until then. */
-export const visible = observed(document.visibilityState === 'visible');
+const visible = observed(document.visibilityState === 'visible');
 
 document.addEventListener('visibilitychange', () => visible.set(document.visibilityState === 'visible'));
 focusManager.setEventListener((changed) => visible.watch(() => changed(visible.read())));
@@ -104,12 +115,12 @@ export function useLoaded<Value>(key: string, read: (signal: AbortSignal) => Pro
   };
 }
 
-interface Page<Item> {
-  readonly items: readonly Item[];
-  readonly next?: string | undefined;
+/** Reads what an operation answers. */
+export function useAnswer<K extends Key>(key: K, request: RequestTo<K>, wishes?: Wishes): Loaded<AnswerTo<K>> {
+  return useLoaded(`${key} ${JSON.stringify(request)}`, (signal) => call(key, request, signal), wishes);
 }
 
-export interface Pages<Item, First = Page<Item>> extends Omit<Loaded<First>, 'value'> {
+export interface Pages<Item, First = unknown> extends Omit<Loaded<First>, 'value' | 'atMs'> {
   readonly items: readonly Item[] | undefined;
   /** The first page, for what it has besides its items. */
   readonly first: First | undefined;
@@ -118,23 +129,32 @@ export interface Pages<Item, First = Page<Item>> extends Omit<Loaded<First>, 'va
 }
 
 type Cursor = string | undefined;
-type Read<First> = InfiniteData<First, Cursor>;
 
-/** Reads a list page by page. Under another key, and after an error, nothing of the rows before is shown. */
-export function usePages<Item, First extends Page<Item> = Page<Item>>(
-  key: string,
-  read: (cursor: string | undefined, signal: AbortSignal) => Promise<First>,
-  isWanted = true,
-): Pages<Item, First> {
-  const queryKey = [key, 'pages'] as const;
+interface PagesWishes {
+  /** What only the request of the first page has. */
+  readonly first?: object;
+  /** Not read while this is false. */
+  readonly isWanted?: boolean;
+}
+
+/** Reads a list page by page. Of another request, and after an error, nothing of the rows before is shown. */
+export function usePages<K extends Key>(
+  key: K,
+  request: RequestTo<K>,
+  { first = {}, isWanted = true }: PagesWishes = {},
+): Pages<ItemOf<K>, PageOf<K>> {
+  type Read = InfiniteData<PageOf<K>, Cursor>;
+  const queryKey = [`${key} ${JSON.stringify(request)}`, 'pages'] as const;
+  const [id] = queryKey;
   // the pages that were read are kept for a person who comes back to the place
   useMemo(() => {
     if (!place.read().isReturn) client.removeQueries({ queryKey, type: 'inactive' });
-  }, [key]);
-  const options: DefaultedInfiniteQueryObserverOptions<First, Problem, Read<First>, readonly string[], Cursor> = {
+  }, [id]);
+  const options: DefaultedInfiniteQueryObserverOptions<PageOf<K>, Problem, Read, readonly string[], Cursor> = {
     queryKey,
     queryHash: hashKey(queryKey),
-    queryFn: ({ pageParam, signal }) => readOf((ends) => read(pageParam, ends), signal),
+    queryFn: ({ pageParam: cursor, signal }) =>
+      readOf((ends) => callPage(key, request, cursor === undefined ? first : { cursor }, ends), signal),
     enabled: isWanted,
     initialPageParam: undefined,
     getNextPageParam: (last) => last.next,
@@ -145,23 +165,22 @@ export function usePages<Item, First extends Page<Item> = Page<Item>>(
     throwOnError: false,
     _optimisticResults: 'optimistic',
   };
-  const [observer] = useState(() => new InfiniteQueryObserver<First, Problem, Read<First>, readonly string[], Cursor>(client, options));
-  const { data, error, isFetching, dataUpdatedAt, hasNextPage } = observer.getOptimisticResult(options);
+  const [observer] = useState(() => new InfiniteQueryObserver<PageOf<K>, Problem, Read, readonly string[], Cursor>(client, options));
+  const { data, error, isFetching, hasNextPage } = observer.getOptimisticResult(options);
   useDraw((draw) => observer.subscribe(draw), observer);
   useLayoutEffect(() => observer.setOptions(options));
   const items = useMemo(() => data?.pages.flatMap((page) => page.items), [data]);
   const more = useCallback(() => void observer.fetchNextPage({ cancelRefetch: false }), [observer]);
   const reload = useCallback(() => {
-    client.setQueryData<Read<First>>(
+    client.setQueryData<Read>(
       queryKey,
       (before) => before && { pages: before.pages.slice(0, 1), pageParams: before.pageParams.slice(0, 1) },
     );
     void observer.refetch();
-  }, [observer, key]);
+  }, [observer, id]);
   return {
     items: error === null ? items : undefined,
     first: error === null ? data?.pages[0] : undefined,
-    atMs: dataUpdatedAt === 0 ? undefined : dataUpdatedAt,
     problem: error ?? undefined,
     isLoading: isFetching,
     more: hasNextPage ? more : undefined,

@@ -1,9 +1,8 @@
 /** One object: what the index holds, what S3 reports now, and why a search finds it or does not. */
 import type { ComponentChildren } from 'preact';
 import type { Explanation } from '../../api/objects.ts';
-import { call } from './api.ts';
 import { ReindexButton } from './bucket-act.tsx';
-import { useLoaded } from './load.ts';
+import { useAnswer } from './load.ts';
 import { Advice, CopyButton, type Detail, Details, Link, Shown, Size, Text, Time } from './parts.tsx';
 import type { Choices } from './place.ts';
 import { copiesOf, keyParts } from './words.ts';
@@ -21,9 +20,7 @@ export function ObjectPage({ choices: { bucket = '', key = '' } }: { readonly ch
 
 /** What is known of an object, without its heading. */
 export function ObjectView({ bucket, name }: { readonly bucket: string; readonly name: string }) {
-  const loaded = useLoaded(`object ${bucket} ${name}`, (signal) =>
-    call('GET /v1/buckets/{bucket}/explain', { params: { bucket }, query: { key: name } }, signal),
-  );
+  const loaded = useAnswer('GET /v1/buckets/{bucket}/explain', { params: { bucket }, query: { key: name } });
   return (
     <>
       <p>
@@ -70,27 +67,38 @@ function Sentence({ children }: { readonly children: string }) {
   return <>{parts.map((part, index) => (index % 2 === 1 ? <Time key={index} at={part} /> : <Text key={index}>{part}</Text>))}</>;
 }
 
-const pairs = (texts: Readonly<Record<string, string>> = {}): string =>
+const pairs = (texts: Readonly<Record<string, string>>): string =>
   Object.entries(texts)
     .map(([name, value]) => `${name}=${value}`)
     .join(', ');
 
 type Stored = NonNullable<Explanation['index']>;
-type Shared = 'etag' | 'version_id' | 'last_modified' | 'storage_class' | 'content_type' | 'user_metadata' | 'tags' | 'expires_at' | 'size';
-type Facts = { readonly [Name in Shared]?: Stored[Name] | undefined };
 
-/** A field of an object: its name, and how it is shown; nothing for what is absent. */
-const fields: readonly (readonly [name: string, cell: (of: Facts) => ComponentChildren])[] = [
-  ['Size', ({ size }) => size !== undefined && <Size bytes={size} />],
-  ['Etag', ({ etag = '' }) => etag !== '' && <Text>{etag}</Text>],
-  ['Version', ({ version_id: id = '' }) => id !== '' && <Text>{id}</Text>],
-  ['Modified', ({ last_modified: at }) => at !== undefined && <Time at={at} />],
-  ['Storage class', ({ storage_class: name = '' }) => name !== '' && <Text>{name}</Text>],
-  ['Content type', ({ content_type: type = '' }) => type !== '' && <Text>{type}</Text>],
-  ['User metadata', ({ user_metadata: texts }) => pairs(texts) !== '' && <Text>{pairs(texts)}</Text>],
-  ['Tags', ({ tags }) => pairs(tags) !== '' && <Text>{pairs(tags)}</Text>],
-  ['Expires', ({ expires_at: at }) => at !== undefined && <Time at={at} />],
-];
+/** What the index and S3 both may have of an object. */
+const fieldNames = {
+  size: 'Size',
+  etag: 'Etag',
+  version_id: 'Version',
+  last_modified: 'Modified',
+  storage_class: 'Storage class',
+  content_type: 'Content type',
+  user_metadata: 'User metadata',
+  tags: 'Tags',
+  expires_at: 'Expires',
+} as const;
+type Field = keyof typeof fieldNames;
+type Facts = { readonly [Name in Field]?: Stored[Name] | undefined };
+
+const fields: readonly Field[] = Object.keys(fieldNames).filter((name): name is Field => Object.hasOwn(fieldNames, name));
+
+/** How a field is shown; false: it has nothing. */
+function cellOf(of: Facts, field: Field): ComponentChildren {
+  const value = of[field];
+  if (value === undefined || value === '') return false;
+  if (typeof value === 'number') return <Size bytes={value} />;
+  if (typeof value === 'object') return pairs(value) !== '' && <Text>{pairs(value)}</Text>;
+  return field === 'last_modified' || field === 'expires_at' ? <Time at={value} /> : <Text>{value}</Text>;
+}
 
 /** The index and S3 side by side, on a telephone too; what neither of them knows is left out. */
 function Comparison({ of: { index, storage } }: { readonly of: Explanation }) {
@@ -99,7 +107,7 @@ function Comparison({ of: { index, storage } }: { readonly of: Explanation }) {
   const inIndex = index === undefined ? 'nothing' : index.deleted ? 'a tombstone' : 'an object';
   const inStorage = 'fault' in storage ? 'not known' : present === undefined ? 'nothing' : 'an object';
   const rows = fields
-    .map(([name, cell]) => [name, cell(index ?? {}), cell({ ...s3, ...(bytes !== undefined && { size: bytes }) })] as const)
+    .map((field) => [fieldNames[field], cellOf(index ?? {}, field), cellOf({ ...s3, size: bytes }, field)] as const)
     .filter(([, left, right]) => left !== false || right !== false);
   return (
     <table class="compared" aria-label="Index and S3 side by side">

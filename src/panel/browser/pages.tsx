@@ -1,19 +1,19 @@
 /** The page of each address. Its script is loaded when it is first shown, so that none of them waits for the others. */
 import type { ComponentChildren, VNode } from 'preact';
-import { useEffect, useErrorBoundary, useState } from 'preact/hooks';
-import { isAway, Problem, problemFrom, returned } from './api.ts';
-import { useObserved } from './observed.ts';
-import { Busy, Failure, Link } from './parts.tsx';
+import { useEffect, useErrorBoundary } from 'preact/hooks';
+import { isAway, Problem, problemFrom } from './api.ts';
+import { useLoaded } from './load.ts';
+import { Failure, Link, Shown } from './parts.tsx';
 import { factsOf, type Choices, type PageName, type Place } from './place.ts';
 import { may } from './session.ts';
 
 type View = (props: { readonly choices: Choices }) => VNode;
 
-const loaders: Readonly<Record<PageName, () => Promise<View>>> = {
+const scripts: Readonly<Record<PageName, () => Promise<View>>> = {
   overview: async () => (await import('./overview.tsx')).OverviewPage,
   buckets: async () => (await import('./buckets.tsx')).BucketsPage,
   bucket: async () => (await import('./bucket.tsx')).BucketPage,
-  add: async () => (await import('./add-bucket.tsx')).AddBucketPage,
+  add: async () => (await import('./connect.tsx')).AddBucketPage,
   search: async () => (await import('./search.tsx')).SearchPage,
   object: async () => (await import('./object.tsx')).ObjectPage,
   activity: async () => (await import('./activity.tsx')).ActivityPage,
@@ -25,13 +25,10 @@ const loaders: Readonly<Record<PageName, () => Promise<View>>> = {
   unknown: async () => UnknownPage,
 };
 
-const views = new Map<PageName, View>();
-
-/** Loads the script of a page, if it is not there yet. Throws a Problem. */
-export async function loadPage(page: PageName): Promise<void> {
-  if (views.has(page)) return;
+/** Loads the script of a page, once. Throws a Problem. */
+export async function loadPage(page: PageName): Promise<View> {
   try {
-    views.set(page, await loaders[page]());
+    return await scripts[page]();
   } catch {
     isAway.set(true);
     throw new Problem('this page could not be loaded', 'page.not-loaded', {
@@ -42,25 +39,13 @@ export async function loadPage(page: PageName): Promise<void> {
 
 /** The page, or why it is not shown. */
 export function Page({ at: { page, choices } }: { readonly at: Place }) {
-  const [, draw] = useState({});
-  const [problem, setProblem] = useState<Problem>();
-  const load = (): void => {
-    setProblem(undefined);
-    loadPage(page).then(
-      () => draw({}),
-      (error: unknown) => setProblem(problemFrom(error)),
-    );
-  };
-  const View = views.get(page);
-  const back = useObserved(returned);
-  useEffect(() => {
-    if (View === undefined) load();
-  }, [page, back]);
+  const loaded = useLoaded(`page ${page}`, () => loadPage(page), { freshMs: Number.POSITIVE_INFINITY });
   const { needs } = factsOf(page);
   if (needs !== undefined && !may(needs)) return <NotPermitted />;
   // of another bucket or job nothing stays
-  if (View !== undefined) return <View key={`${page} ${choices['bucket'] ?? ''} ${choices['id'] ?? ''}`} choices={choices} />;
-  return problem === undefined ? <Busy /> : <Failure problem={problem} retry={load} />;
+  return (
+    <Shown loaded={loaded}>{(View) => <View key={`${page} ${choices['bucket'] ?? ''} ${choices['id'] ?? ''}`} choices={choices} />}</Shown>
+  );
 }
 
 /** A page that cannot be drawn says so, and does not take the others with it. */

@@ -3,11 +3,12 @@ import type { ComponentChildren } from 'preact';
 import { useId, useLayoutEffect, useRef } from 'preact/hooks';
 import { pagesIn } from '../../domain/doc-pages.ts';
 import { printable } from '../../domain/printable.ts';
+import { countText, momentOfText, sizeText } from '../../domain/texts.ts';
 import type { Problem } from './api.ts';
 import type { Loaded, Pages } from './load.ts';
 import { observed, useObserved } from './observed.ts';
-import { go, hrefOf, type Choices, type PageName } from './place.ts';
-import { agoText, type Copied, durationText, keyParts, numberText, sizeText, timeText, visibleText } from './words.ts';
+import { hrefOf, type Choices, type PageName } from './place.ts';
+import { keyParts, visibleText } from './words.ts';
 
 /**
  * A text from outside: as text, with its invisible characters shown. It runs from left to right on every page, as identifiers do,
@@ -67,30 +68,13 @@ interface LinkProps {
   readonly children: ComponentChildren;
   /** What a screen reader says. Absent: what is shown. */
   readonly label?: string;
-  readonly isRow?: boolean;
   readonly isCurrent?: boolean;
-  /** What it leads to is shown beside what is shown now. */
-  readonly isBeside?: boolean;
-}
-
-/** Goes where the link leads, unless the browser is to open it elsewhere. */
-function follow(event: MouseEvent & { readonly currentTarget: HTMLAnchorElement }, isBeside: boolean): void {
-  if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
-  event.preventDefault();
-  go(event.currentTarget.getAttribute('href') ?? '', isBeside);
 }
 
 /** A link to a place. */
-export function Link({ page, choices, children, label, isRow, isCurrent, isBeside }: LinkProps) {
-  const href = hrefOf(page, choices);
+export function Link({ page, choices, children, label, isCurrent }: LinkProps) {
   return (
-    <a
-      href={href}
-      onClick={(event) => follow(event, isBeside === true)}
-      aria-label={label}
-      data-row={isRow}
-      aria-current={isCurrent === true ? 'page' : undefined}
-    >
+    <a href={hrefOf(page, choices)} aria-label={label} aria-current={isCurrent === true ? 'page' : undefined}>
       {children}
     </a>
   );
@@ -118,12 +102,13 @@ export function Tabs({ label, of }: TabsProps) {
   );
 }
 
-/** How long ago a time was; a tooltip shows the time with its zone. */
+/** How long ago a time was, or in how long it is; a tooltip shows the time with its zone. */
 export function Time({ at }: { readonly at: string | null | undefined }) {
   if (at === undefined || at === null) return <span class="quiet">never</span>;
+  const text = momentOfText(at, Date.now()) ?? '';
   return (
-    <time dateTime={at} title={timeText(at)}>
-      {agoText(at, Date.now())}
+    <time dateTime={at} title={at}>
+      {text.startsWith('in ') ? text : `${text} ago`}
     </time>
   );
 }
@@ -131,10 +116,9 @@ export function Time({ at }: { readonly at: string | null | undefined }) {
 /** A size, with its exact number of bytes for those who point at it or hear it. */
 export function Size({ bytes }: { readonly bytes: number | undefined }) {
   if (bytes === undefined) return <span class="quiet">–</span>;
-  if (bytes < 1_024) return <span>{sizeText(bytes)}</span>;
   return (
-    <span class="size" title={`${numberText(bytes)} bytes`}>
-      {sizeText(bytes)} <span class="unseen">({numberText(bytes)} bytes)</span>
+    <span class="size" title={countText(bytes, 'byte')}>
+      {sizeText(bytes)} {bytes >= 1_024 && <span class="unseen">({countText(bytes, 'byte')})</span>}
     </span>
   );
 }
@@ -162,16 +146,16 @@ export function Announcements() {
 }
 
 /** Copies a text. Where the clipboard is not available, the text is shown to be copied by hand. */
-export async function copy({ text, isJson }: Copied): Promise<void> {
+async function copy(text: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);
-    announce(isJson ? 'Copied as a JSON string, because it contains control characters.' : 'Copied.');
+    announce('Copied.');
   } catch {
     announce(`The browser does not permit copying. Select it here: ${printable(text)}`);
   }
 }
 
-export function CopyButton({ copied, children }: { readonly copied: Copied; readonly children: string }) {
+export function CopyButton({ copied, children }: { readonly copied: string; readonly children: string }) {
   return (
     <button type="button" class="outline small" onClick={() => void copy(copied)}>
       {children}
@@ -180,25 +164,23 @@ export function CopyButton({ copied, children }: { readonly copied: Copied; read
 }
 
 /** An error, in the words of the registry. The frame alone reports that a session has ended or that the registry is away. */
-export function Failure({ problem, retry }: { readonly problem: Problem; readonly retry?: (() => void) | undefined }) {
-  if (problem.code === 'authentication.failed') return null;
+export function Failure({ problem: { message, code, more }, retry }: { readonly problem: Problem; readonly retry?: () => void }) {
+  if (code === 'authentication.failed') return null;
   return (
     <div role="alert" class="failure">
       <p>
-        Error: <Text>{problem.message}</Text>
-        {problem.message.endsWith('.') ? '' : '.'}{' '}
-        <small>
-          ({problem.explainedAt === undefined ? problem.code : <DocsLink address={problem.explainedAt}>{problem.code}</DocsLink>})
-        </small>
+        Error: <Text>{message}</Text>
+        {message.endsWith('.') ? '' : '.'}{' '}
+        <small>({more.explainedAt === undefined ? code : <DocsLink address={more.explainedAt}>{code}</DocsLink>})</small>
       </p>
-      {problem.advice !== undefined && (
+      {more.advice !== undefined && (
         <p>
-          <Advice>{problem.advice}</Advice>
+          <Advice>{more.advice}</Advice>
         </p>
       )}
-      {problem.jobId !== undefined && (
+      {more.jobId !== undefined && (
         <p>
-          <Link page="job" choices={{ id: problem.jobId }}>
+          <Link page="job" choices={{ id: more.jobId }}>
             Show the job
           </Link>
         </p>
@@ -349,12 +331,11 @@ export function Dialog({ title, isKept, onClose, children }: DialogProps) {
   );
 }
 
-/** When a view that is read again and again was last read. */
-export function Live({ atMs, problem }: { readonly atMs: number | undefined; readonly problem?: Problem | undefined }) {
-  const nowMs = useNow();
+/** When a view was last read. */
+export function Live({ atMs, problem }: Pick<Loaded<unknown>, 'atMs' | 'problem'>) {
   return (
     <p class="quiet">
-      {atMs === undefined ? 'not read yet' : `as of ${durationText((nowMs - atMs) / 1_000)} ago`}
+      {atMs === undefined ? 'not read yet' : `as of ${new Date(atMs).toISOString().slice(11, 19)} UTC`}
       {problem !== undefined && (
         <>
           ; the latest attempt failed: <Text>{problem.message}</Text>
@@ -362,14 +343,6 @@ export function Live({ atMs, problem }: { readonly atMs: number | undefined; rea
       )}
     </p>
   );
-}
-
-/** The time, for what shows how long something is ago. */
-const now = observed(Date.now());
-setInterval(() => now.set(Date.now()), 1_000);
-
-export function useNow(): number {
-  return useObserved(now);
 }
 
 interface ShownProps<Value> {
@@ -398,15 +371,6 @@ interface ListedProps<Item> {
   readonly children: (items: readonly Item[]) => ComponentChildren;
 }
 
-/** Reads the next page. */
-export function More({ more }: { readonly more: () => void }) {
-  return (
-    <button type="button" class="outline" onClick={more}>
-      More
-    </button>
-  );
-}
-
 /** A list that is read page by page. */
 export function Listed<Item>({ pages: { items = [], problem, isLoading, more, reload }, empty, children }: ListedProps<Item>) {
   if (problem !== undefined) return <Failure problem={problem} retry={reload} />;
@@ -416,7 +380,11 @@ export function Listed<Item>({ pages: { items = [], problem, isLoading, more, re
       {isEmpty && empty}
       {items.length > 0 && children(items)}
       {isLoading && <Busy />}
-      {more !== undefined && !isLoading && <More more={more} />}
+      {more !== undefined && !isLoading && (
+        <button type="button" class="outline" onClick={more}>
+          More
+        </button>
+      )}
     </>
   );
 }

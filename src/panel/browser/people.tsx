@@ -1,25 +1,18 @@
 /** People: the setting that overrides all grants, who may read what, who has logged in, and who becomes an administrator. */
-import { useState } from 'preact/hooks';
 import type { GrantView } from '../../api/access.ts';
-import type { AppointmentAnswer, User, UsersAnswer } from '../../api/users.ts';
+import type { AppointmentAnswer, User } from '../../api/users.ts';
 import { readingReasons, readsText } from '../../domain/access/reading-texts.ts';
 import { printable } from '../../domain/printable.ts';
-import { call, type AnswerTo } from './api.ts';
-import { Act, AskedAct, Field, FormDialog, Opener } from './form.tsx';
-import { useLoaded, usePages, type Pages } from './load.ts';
+import { call, type PageOf } from './api.ts';
+import { Act, AskedAct, Field } from './form.tsx';
+import { useAnswer, usePages, type Pages } from './load.ts';
 import { announce, type Column, Details, Dialog, Link, Listed, Shown, Table, Text, Time } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
 import { session } from './session.ts';
 
-type Grants = AnswerTo<'GET /v1/admin/grants'>;
-
 export function PeoplePage({ choices: { person } }: { readonly choices: Choices }) {
-  const grants = usePages<GrantView, Grants>('grants', (cursor, signal) =>
-    call('GET /v1/admin/grants', { query: cursor === undefined ? {} : { cursor } }, signal),
-  );
-  const users = usePages<User, UsersAnswer>('users', (cursor, signal) =>
-    call('GET /v1/admin/users', { query: cursor === undefined ? {} : { cursor } }, signal),
-  );
+  const grants = usePages('GET /v1/admin/grants', {});
+  const users = usePages('GET /v1/admin/users', {});
   return (
     <>
       <h1>People</h1>
@@ -30,7 +23,7 @@ export function PeoplePage({ choices: { person } }: { readonly choices: Choices 
   );
 }
 
-function GrantSection({ grants }: { readonly grants: Pages<GrantView, Grants> }) {
+function GrantSection({ grants }: { readonly grants: Pages<GrantView, PageOf<'GET /v1/admin/grants'>> }) {
   const isEveryone = grants.first?.readers === 'everyone';
   async function remove({ who, where }: GrantView): Promise<void> {
     await call('POST /v1/admin/grants/remove', { body: { who, where } });
@@ -57,9 +50,22 @@ function GrantSection({ grants }: { readonly grants: Pages<GrantView, Grants> })
     <section aria-labelledby="grants-heading">
       <div class="heading">
         <h2 id="grants-heading">Who may read</h2>
-        <Opener text="Add grant" onClosed={grants.reload}>
-          {(close) => <AddDialog onClose={close} />}
-        </Opener>
+        <AskedAct text="Add grant" look="" title="Add a grant" submit="Grant" act={addGrant} onClosed={grants.reload}>
+          <Field
+            label="Who"
+            name="who"
+            isRequired
+            placeholder="group:analysts"
+            hint="user:EMAIL, group:VALUE as the issuer states it, or everyone."
+          />
+          <Field
+            label="May read"
+            name="where"
+            isRequired
+            placeholder="photos/2026/"
+            hint="BUCKET, BUCKET/PREFIX, or * for every bucket. A prefix without a slash at its end is the beginning of names: photos/2026 grants photos/2026-old/ too."
+          />
+        </AskedAct>
       </div>
       {isEveryone && (
         <p class="advice">
@@ -92,50 +98,33 @@ function GrantTable({ label, grants, acts = [] }: GrantTableProps) {
   return <Table label={label} columns={columns} rows={grants} keyOf={({ who, where }) => `${who} ${where}`} />;
 }
 
-function AddDialog({ onClose }: { readonly onClose: () => void }) {
-  const [who, setWho] = useState('');
-  const [where, setWhere] = useState('');
-  async function add(): Promise<void> {
-    const added = await call('POST /v1/admin/grants', { body: { who: who.trim(), where } });
-    announce(`${added.who} may read ${added.where}.`);
-    onClose();
-  }
-  return (
-    <FormDialog title="Add a grant" onClose={onClose} submit="Grant" onSubmit={add}>
-      <Field
-        label="Who"
-        value={who}
-        onChange={setWho}
-        isRequired
-        placeholder="group:analysts"
-        hint="user:EMAIL, group:VALUE as the issuer states it, or everyone."
-      />
-      <Field
-        label="May read"
-        value={where}
-        onChange={setWhere}
-        isRequired
-        placeholder="photos/2026/"
-        hint="BUCKET, BUCKET/PREFIX, or * for every bucket."
-      />
-      {where.includes('/') && !where.endsWith('/') && (
-        <p class="advice">
-          The prefix has no slash at its end: it is the beginning of names, and <Text>{`${where}…`}</Text> is granted too.
-        </p>
-      )}
-    </FormDialog>
-  );
+async function addGrant({ who = '', where = '' }: Choices): Promise<void> {
+  const added = await call('POST /v1/admin/grants', { body: { who: who.trim(), where } });
+  announce(`${added.who} may read ${added.where}.`);
 }
 
-function UserSection({ users }: { readonly users: Pages<User, UsersAnswer> }) {
+function UserSection({ users }: { readonly users: Pages<User, PageOf<'GET /v1/admin/users'>> }) {
   const waiting = users.first?.waiting ?? [];
   return (
     <section aria-labelledby="users-heading">
       <div class="heading">
         <h2 id="users-heading">Users and administrators</h2>
-        <Opener text="Make an administrator…" look="outline" onClosed={users.reload}>
-          {(close) => <AppointDialog onClose={close} />}
-        </Opener>
+        <AskedAct
+          text="Make an administrator…"
+          look="outline"
+          title="Make an administrator"
+          submit="Appoint"
+          act={appoint}
+          onClosed={users.reload}
+        >
+          <Field
+            label="E-mail address"
+            name="email"
+            type="email"
+            isRequired
+            hint="The issuer must have verified it. It counts at once, or at the first login of a person who logs in within 7 days."
+          />
+        </AskedAct>
       </div>
       <Listed pages={users} empty={<p class="empty">Nobody has logged in.</p>}>
         {(items) => <UserTable users={items} onChanged={users.reload} />}
@@ -161,7 +150,7 @@ function UserTable({ users, onChanged }: UserTableProps) {
       'E-mail',
       ({ id, email, email_verified: isVerified }) => (
         <>
-          <Link page="people" choices={{ person: id }} isRow>
+          <Link page="people" choices={{ person: id }}>
             <Text>{email}</Text>
           </Link>
           {id === own && <small> (you)</small>}
@@ -245,31 +234,15 @@ function AppointmentTable({ appointments, onChanged }: AppointmentTableProps) {
   );
 }
 
-function AppointDialog({ onClose }: { readonly onClose: () => void }) {
-  const [email, setEmail] = useState('');
-  async function appoint(): Promise<void> {
-    const { waiting } = await call('PATCH /v1/admin/users/{id}', { params: { id: email.trim() }, body: { role: 'admin' } });
-    announce(waiting === undefined ? 'The person is an administrator now.' : 'It counts at the first login of the person, within 7 days.');
-    onClose();
-  }
-  return (
-    <FormDialog title="Make an administrator" onClose={onClose} submit="Appoint" onSubmit={appoint}>
-      <Field
-        label="E-mail address"
-        type="email"
-        value={email}
-        onChange={setEmail}
-        isRequired
-        hint="The issuer must have verified it. It counts at once, or at the first login of a person who logs in within 7 days."
-      />
-    </FormDialog>
-  );
+async function appoint({ email = '' }: Choices): Promise<void> {
+  const { waiting } = await call('PATCH /v1/admin/users/{id}', { params: { id: email.trim() }, body: { role: 'admin' } });
+  announce(waiting === undefined ? 'The person is an administrator now.' : 'It counts at the first login of the person, within 7 days.');
 }
 
 /** What a person may read, and why. It has an address. */
 function AccessDialog({ id }: { readonly id: string }) {
-  const loaded = useLoaded(`access of ${id}`, (signal) => call('GET /v1/admin/users/{id}/access', { params: { id } }, signal));
-  const close = (): void => go(hrefOf('people'), true);
+  const loaded = useAnswer('GET /v1/admin/users/{id}/access', { params: { id } });
+  const close = (): void => go(hrefOf('people'));
   return (
     <Dialog title="What this person reads" onClose={close}>
       <Shown loaded={loaded}>

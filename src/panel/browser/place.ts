@@ -1,4 +1,7 @@
-/** Where the person is: a page and its choices, all of it in the query string, so that each state is a link. */
+/**
+ * Where the person is: a page and its choices, all of it in the query string, so that each state is a link. The browser reports each
+ * navigation, by links and by Back, and the page draws it; a browser that does not report them loads the address.
+ */
 import type { Key } from './api.ts';
 import { observed } from './observed.ts';
 
@@ -40,30 +43,22 @@ export interface Place {
   readonly choices: Choices;
   /** Identifies the place: an address of the same place is the same text. */
   readonly href: string;
-  /** Whether the person came back to it: then it looks as it was left. */
+  /** Whether what is shown stays: the person came back to it, or something beside it changes. */
   readonly isReturn: boolean;
   /** Whether the address names no page. */
   readonly isHome: boolean;
-}
-
-function pageOf(query: URLSearchParams): PageName {
-  const page = query.get('page') ?? 'overview';
-  return isPage(page) ? page : 'unknown';
 }
 
 function isPage(name: string): name is PageName {
   return Object.hasOwn(pages, name);
 }
 
-function read(isReturn: boolean): Place {
-  const query = new URLSearchParams(location.search);
-  const choices = Object.fromEntries([...query].filter(([name]) => name !== 'page'));
-  return { page: pageOf(query), choices, href: location.search, isReturn, isHome: query.get('page') === null };
+function placeAt(href: string, isReturn: boolean): Place {
+  const { page = 'overview', ...choices } = Object.fromEntries(new URLSearchParams(href));
+  return { page: isPage(page) ? page : 'unknown', choices, href, isReturn, isHome: !new URLSearchParams(href).has('page') };
 }
 
-export const place = observed<Place>(read(false));
-
-addEventListener('popstate', () => place.set(read(true)));
+export const place = observed<Place>(placeAt(location.search, false));
 
 /** The address of a page, relative to this one. */
 export function hrefOf(page: PageName, choices: Readonly<Record<string, string | undefined>> = {}): string {
@@ -72,36 +67,43 @@ export function hrefOf(page: PageName, choices: Readonly<Record<string, string |
   return `?${query.toString()}`;
 }
 
-/** How a place was left, for those who come back: where it was scrolled to, and the address that led away from it. */
-interface Left {
-  readonly y: number;
-  readonly by?: string | undefined;
-}
-const left = new Map<string, Left>();
-/** More places than anyone goes back. */
-const LEFT_MAX = 50;
-
-function remember(by?: string): void {
-  const { href } = place.read();
-  const before = left.get(href);
-  left.delete(href);
-  left.set(href, { y: scrollY, by: by ?? before?.by });
-  const [oldest] = left.keys();
-  if (left.size > LEFT_MAX && oldest !== undefined) left.delete(oldest);
+/** Goes to a place; Back returns. */
+export function go(href: string): void {
+  location.assign(href);
 }
 
-/** How the place was left. */
-export function leftAs(href: string): Left {
-  return left.get(href) ?? { y: 0 };
+/** The choices of what is shown beside a page: an object beside a search, what a person reads over the list of people. */
+const BESIDE = ['in', 'key', 'person'] as const;
+
+/** The address without what is shown beside its page. */
+function withoutBeside(href: string): string {
+  const query = new URLSearchParams(href);
+  for (const name of BESIDE) query.delete(name);
+  return query.toString();
 }
 
-/** Goes to a place; Back returns. `isSamePage`: something beside what is shown changes, which stays where it is. */
-export function go(href: string, isSamePage = false): void {
-  remember(href);
-  history.pushState(null, '', href);
-  if (isSamePage) left.set(href, { y: scrollY });
-  place.set({ ...read(false), isReturn: isSamePage });
-  if (!isSamePage) scrollTo(0, 0);
+/** The link that led away from this place when the person was here before. */
+export function leftBy(): HTMLAnchorElement | undefined {
+  const by: unknown = navigation.currentEntry?.getState();
+  return [...document.querySelectorAll<HTMLAnchorElement>('#content a')].find(({ search }) => search === by);
 }
 
-addEventListener('scroll', () => remember(), { passive: true });
+function follow(event: NavigateEvent): void {
+  const { pathname, search } = new URL(event.destination.url);
+  const isOther = pathname !== location.pathname || event.hashChange || event.navigationType === 'reload';
+  if (isOther || !event.canIntercept) return;
+  const isBeside = withoutBeside(search) === withoutBeside(location.search);
+  // for those who come back
+  if (event.navigationType === 'push') navigation.updateCurrentEntry({ state: search });
+  event.intercept({
+    focusReset: 'manual',
+    scroll: isBeside ? 'manual' : 'after-transition',
+    async handler() {
+      place.set(placeAt(search, isBeside || event.navigationType === 'traverse'));
+      // the browser scrolls to where the person was once it is drawn
+      await new Promise((drawn) => setTimeout(drawn));
+    },
+  });
+}
+
+if ('navigation' in globalThis) navigation.addEventListener('navigate', follow);

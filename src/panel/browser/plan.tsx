@@ -4,13 +4,14 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type { ConnectionView, PlanView } from '../../api/connections.ts';
 import { NOT_SHOWN_YET, untilApplied } from '../../api/until-applied.ts';
 import { differenceOf } from '../../domain/difference.ts';
-import { call, Problem, type RequestTo } from './api.ts';
+import { Problem, type RequestTo } from './api.ts';
 import { facts } from './facts.ts';
 import { Findings, Lines } from './findings.tsx';
 import { Act } from './form.tsx';
-import { useLoaded } from './load.ts';
-import { Busy, Details, Failure, Text } from './parts.tsx';
-import { countText } from './words.ts';
+import { useAnswer } from './load.ts';
+import { Details, Shown, Text } from './parts.tsx';
+import { go } from './place.ts';
+import { countText } from '../../domain/texts.ts';
 
 /** What a bucket is to have in AWS, as the operations take it. */
 export type PlanWish = Omit<NonNullable<RequestTo<'GET /v1/buckets/{bucket}/plan'>['query']>, 'wired_by_hand'>;
@@ -28,147 +29,133 @@ const partTexts: Readonly<Record<PlanView['changes'][number]['part'], string>> =
 /** Of buckets that need no parts in AWS. */
 const EMBEDDED = 'connect.embedded';
 
-interface ApplyParts {
-  readonly request: (isFirst: boolean) => Promise<ConnectionView>;
-  readonly onWaiting: (waitingFor: string) => void;
-}
-
-/** Resolves once everything is applied. Throws a Problem, or the reason of the signal. */
-export async function applyUntilDone({ request, onWaiting }: ApplyParts, signal: AbortSignal): Promise<void> {
-  const answer = await untilApplied({
-    request: async (isFirst) => {
-      signal.throwIfAborted();
-      return request(isFirst);
-    },
-    onWaiting,
-    sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
-  });
-  signal.throwIfAborted();
-  if (answer === undefined) {
-    throw new Problem(NOT_SHOWN_YET, 'connect.busy', {
-      advice: 'Apply it again in some minutes: it continues then.',
-    });
-  }
-}
-
-interface PlanStepProps {
-  readonly bucket: string;
-  readonly wish: PlanWish;
-  readonly apply: string;
-  /** Sends a request of an apply of this plan. */
-  readonly request: (token: string, isFirst: boolean) => Promise<ConnectionView>;
-  /** What can be done without AWS. */
-  readonly record?: { readonly text: string; readonly act: () => Promise<void> } | undefined;
-  /** What is shown in place of the plan of a bucket that is connected. */
-  readonly connected?: ComponentChildren;
-  /** The same with another source is to be planned. */
-  readonly onSource: (source: PlanView['source']) => void;
-  readonly onApplied: () => void;
-  readonly onClose: () => void;
-}
-
-/** Shows the plan of a wish, and applies exactly that. */
-export function PlanStep({ bucket, wish, apply, request, record, connected, onSource, onApplied, onClose }: PlanStepProps) {
-  const read = (signal: AbortSignal) => call('GET /v1/buckets/{bucket}/plan', { params: { bucket }, query: wish }, signal);
-  const { value, problem, isLoading, reload } = useLoaded(`plan ${bucket} ${JSON.stringify(wish)}`, read);
+/** Follows an apply until everything is applied, or the page is left. */
+export function useApply() {
   const [waitingFor, setWaitingFor] = useState<string>();
   const end = useRef(new AbortController());
   useEffect(() => () => end.current.abort(), []);
-  // what was read before is no plan of what could not be read again
-  const plan = problem === undefined ? value : undefined;
-  async function follow(token: string): Promise<void> {
+  async function follow(request: (isFirst: boolean) => Promise<ConnectionView>): Promise<void> {
+    const { signal } = end.current;
     try {
-      await applyUntilDone({ request: (isFirst) => request(token, isFirst), onWaiting: setWaitingFor }, end.current.signal);
-      onApplied();
+      const answer = await untilApplied({
+        request: async (isFirst) => {
+          signal.throwIfAborted();
+          return request(isFirst);
+        },
+        onWaiting: setWaitingFor,
+        sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+      });
+      signal.throwIfAborted();
+      if (answer === undefined) {
+        throw new Problem(NOT_SHOWN_YET, 'connect.busy', { advice: 'Apply it again in some minutes: it continues then.' });
+      }
     } finally {
       setWaitingFor(undefined);
     }
   }
-  if (plan?.connected === true && connected !== undefined) return <>{connected}</>;
-  const isWaiting = waitingFor !== undefined;
-  return (
-    <>
-      {isLoading && <Busy>Reading AWS…</Busy>}
-      <NoPlan problem={problem} retry={reload} />
-      {plan !== undefined && <PlanDocument plan={plan} onSource={onSource} />}
-      <Waiting of={waitingFor} />
-      <div class="actions">
-        {plan !== undefined && <ApplyButton plan={plan} text={apply} isReading={isLoading} act={follow} />}
-        {!isWaiting && <OtherActs record={record} problem={problem} isReading={isLoading} reload={reload} />}
-        <button type="button" class="outline" onClick={onClose}>
-          {isWaiting ? 'Close' : 'Cancel'}
-        </button>
-      </div>
-    </>
-  );
-}
-
-interface OtherProps extends Pick<PlanStepProps, 'record'> {
-  readonly problem: Problem | undefined;
-  readonly isReading: boolean;
-  readonly reload: () => void;
-}
-
-function OtherActs({ record, problem, isReading, reload }: OtherProps) {
-  const isEmbedded = problem?.code === EMBEDDED;
-  return (
-    <>
-      {record !== undefined && (
-        <Act act={record.act} look="outline">
-          {isEmbedded ? 'Add it' : record.text}
-        </Act>
-      )}
-      {!isEmbedded && (
-        <button type="button" class="outline" disabled={isReading} onClick={reload}>
-          Read AWS again
-        </button>
-      )}
-    </>
-  );
-}
-
-function Waiting({ of }: { readonly of: string | undefined }) {
-  if (of === undefined) return null;
-  return (
+  const waiting = waitingFor !== undefined && (
     <p role="status" aria-busy="true">
-      Waiting for <Text>{of}</Text>. If this is closed, another apply continues what was begun.
+      Waiting for <Text>{waitingFor}</Text>. If you leave this page, another apply continues what was begun.
     </p>
   );
+  return { follow, waiting };
 }
 
-function NoPlan({ problem, retry }: { readonly problem: Problem | undefined; readonly retry: () => void }) {
-  if (problem === undefined) return null;
-  if (problem.code !== EMBEDDED) return <Failure problem={problem} retry={retry} />;
-  return <p class="quiet">The embedded S3 sends the events of its buckets by itself: there is nothing to connect.</p>;
+/** What becomes of a plan. */
+export interface Planned {
+  readonly apply: string;
+  /** Sends a request of an apply of this plan. */
+  readonly request: (token: string, isFirst: boolean) => Promise<ConnectionView>;
+  /** What can be done without AWS. */
+  readonly record: { readonly text: string; readonly act: () => Promise<void> } | undefined;
+  /** The address of the plan with another source. */
+  readonly hrefWith: (source: PlanView['source']) => string;
+  readonly onApplied: () => void;
+}
+
+interface PlanProps {
+  readonly bucket: string;
+  readonly wish: PlanWish;
+  readonly planned: Planned;
+  /** What is shown in place of the plan of a bucket that is connected; absent: the plan. */
+  readonly connected?: ComponentChildren;
+}
+
+/** Shows the plan of a wish, and applies exactly that. */
+export function Plan({ bucket, wish, planned, connected }: PlanProps) {
+  const loaded = useAnswer('GET /v1/buckets/{bucket}/plan', { params: { bucket }, query: wish });
+  const { problem, isLoading, reload } = loaded;
+  const { record } = planned;
+  const isEmbedded = problem?.code === EMBEDDED;
+  // what was read before is no plan of what could not be read again
+  const plan = problem === undefined ? loaded.value : undefined;
+  if (plan?.connected === true && connected !== undefined) return <>{connected}</>;
+  return (
+    <section aria-labelledby="plan-heading">
+      <h2 id="plan-heading">
+        What it takes in AWS to connect <Text>{bucket}</Text>
+      </h2>
+      {isEmbedded ? (
+        <p class="quiet">The embedded S3 sends the events of its buckets by itself: there is nothing to connect.</p>
+      ) : (
+        <Shown loaded={{ ...loaded, value: plan }} busy="Reading AWS…">
+          {(shown) => <PlanDocument plan={shown} hrefWith={planned.hrefWith} />}
+        </Shown>
+      )}
+      <div class="actions">
+        {plan !== undefined && <Apply plan={plan} planned={planned} isReading={isLoading} />}
+        {record !== undefined && (
+          <Act act={record.act} look="outline">
+            {isEmbedded ? 'Add it' : record.text}
+          </Act>
+        )}
+        <button type="button" class="outline" disabled={isLoading} onClick={reload}>
+          Read AWS again
+        </button>
+      </div>
+    </section>
+  );
 }
 
 interface ApplyProps {
   readonly plan: PlanView;
-  readonly text: string;
+  readonly planned: Planned;
   readonly isReading: boolean;
-  readonly act: (token: string) => Promise<void>;
 }
 
 /** Nothing is applied while something blocks the plan. */
-function ApplyButton({ plan: { findings, token }, text, isReading, act }: ApplyProps) {
+function Apply({ plan: { findings, token }, planned: { apply, request, onApplied }, isReading }: ApplyProps) {
+  const { follow, waiting } = useApply();
   if (findings.some(({ blocks }) => blocks)) return null;
   return (
-    <Act act={() => act(token)} isDisabled={isReading} mayLeave>
-      {text}
-    </Act>
+    <>
+      {waiting}
+      <Act act={() => follow((isFirst) => request(token, isFirst)).then(onApplied)} isDisabled={isReading}>
+        {apply}
+      </Act>
+    </>
   );
 }
 
-function PlanDocument({ plan, onSource }: { readonly plan: PlanView } & Pick<PlanStepProps, 'onSource'>) {
+function PlanDocument({ plan, hrefWith }: { readonly plan: PlanView } & Pick<Planned, 'hrefWith'>) {
   const { source, changes, foreign, findings } = plan;
   const blocking = findings.filter(({ blocks }) => blocks);
   // what the apply heals is among its steps
   const others = findings.filter(({ blocks, fix }) => !blocks && !fix.startsWith('tally bucket add '));
   return (
     <>
-      <PlanFacts plan={plan} />
+      <Details
+        of={[
+          ['Source', source],
+          ['Topic identifier', plan.topic_arn !== undefined && <Text>{plan.topic_arn}</Text>],
+          ['Enrichment', plan.enrich],
+          ['Region', plan.region],
+          ['Account', plan.account],
+          ['Account of the bucket', plan.bucket_account !== plan.account && plan.bucket_account],
+        ]}
+      />
       {blocking.length > 0 && (
-        <section>
+        <>
           <h3>Nothing can be applied as it is</h3>
           <Findings findings={blocking} />
           <p class="actions">
@@ -176,32 +163,17 @@ function PlanDocument({ plan, onSource }: { readonly plan: PlanView } & Pick<Pla
               // a topic of one's own is typed
               .filter((each) => each !== source && each !== 'topic')
               .map((each) => (
-                <button type="button" class="outline" key={each} onClick={() => onSource(each)}>
+                <button type="button" class="outline" key={each} onClick={() => go(hrefWith(each))}>
                   {`Plan with the source ${each}`}
                 </button>
               ))}
           </p>
-        </section>
-      )}
-      {changes.length === 0 && blocking.length === 0 && <h3>Nothing to do: AWS is as it must be</h3>}
-      {changes.length > 0 && (
-        <>
-          <h3>{countText(changes.length, 'step')}, in this order</h3>
-          <ol class="steps">
-            {changes.map(({ part, action, name, before, after }) => (
-              <li key={`${part} ${name}`}>
-                {action === 'create' ? 'Make' : 'Change'} {partTexts[part]} <Text>{name}</Text>
-                <details>
-                  <summary>Show the difference</summary>
-                  <Lines>{differenceOf(before, after)}</Lines>
-                </details>
-              </li>
-            ))}
-          </ol>
         </>
       )}
+      {changes.length === 0 && blocking.length === 0 && <h3>Nothing to do: AWS is as it must be</h3>}
+      {changes.length > 0 && <Steps of={changes} />}
       {foreign.length > 0 && (
-        <section class="advice">
+        <div class="advice">
           <h3>What is not Tally’s</h3>
           <ul>
             {foreign.map(({ text }) => (
@@ -211,29 +183,33 @@ function PlanDocument({ plan, onSource }: { readonly plan: PlanView } & Pick<Pla
             ))}
           </ul>
           <p>It stays as it is otherwise. If any of it changes before the apply, the apply is refused.</p>
-        </section>
+        </div>
       )}
       {others.length > 0 && (
-        <section>
+        <>
           <h3>What else was found</h3>
           <Findings findings={others} />
-        </section>
+        </>
       )}
     </>
   );
 }
 
-function PlanFacts({ plan }: { readonly plan: PlanView }) {
+function Steps({ of }: { readonly of: PlanView['changes'] }) {
   return (
-    <Details
-      of={[
-        ['Source', plan.source],
-        ['Topic identifier', plan.topic_arn !== undefined && <Text>{plan.topic_arn}</Text>],
-        ['Enrichment', plan.enrich],
-        ['Region', plan.region],
-        ['Account', plan.account],
-        ['Account of the bucket', plan.bucket_account !== plan.account && plan.bucket_account],
-      ]}
-    />
+    <>
+      <h3>{countText(of.length, 'step')}, in this order</h3>
+      <ol class="steps">
+        {of.map(({ part, action, name, before, after }) => (
+          <li key={`${part} ${name}`}>
+            {action === 'create' ? 'Make' : 'Change'} {partTexts[part]} <Text>{name}</Text>
+            <details>
+              <summary>Show the difference</summary>
+              <Lines>{differenceOf(before, after)}</Lines>
+            </details>
+          </li>
+        ))}
+      </ol>
+    </>
   );
 }

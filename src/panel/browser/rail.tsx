@@ -1,16 +1,15 @@
 /** Where a person can go: the rail at the left, which a telephone opens over the page. */
-import type { VNode } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import type { ApiKey } from '../../api/api-keys.ts';
-import { useBuckets } from './all-buckets.ts';
-import { call, sessionEnded } from './api.ts';
+import { countText } from '../../domain/texts.ts';
+import { call, sessionEnded, type AnswerTo } from './api.ts';
+import { useBuckets } from './bucket-act.tsx';
 import { Act } from './form.tsx';
-import { forget, useLoaded } from './load.ts';
+import { forget, useAnswer } from './load.ts';
 import { useObserved } from './observed.ts';
 import { Link, Text } from './parts.tsx';
 import { factsOf, pages, place, type PageName } from './place.ts';
 import { may, session } from './session.ts';
-import { numberText } from './words.ts';
 
 const RAIL = 'rail';
 
@@ -62,20 +61,31 @@ export function Rail({ page }: { readonly page: PageName }) {
   );
 }
 
+type Badge = readonly [count: number | undefined, of: string, look: string];
+
+function badgesOf(value: AnswerTo<'GET /v1/buckets'> | undefined, keys: readonly ApiKey[] | undefined): Partial<Record<PageName, Badge>> {
+  const doubtful = (value?.items ?? []).filter(({ status }) => status.severity !== 'ok');
+  const isBad = doubtful.some(({ status }) => status.severity === 'bad');
+  return {
+    buckets: [doubtful.length, 'may differ', isBad ? 'bad' : 'notable'],
+    activity: [value?.activity?.jobs, 'jobs have not ended', 'plain'],
+    letters: [value?.activity?.dead_letters, 'messages', 'bad'],
+    keys: [keys?.filter(endsSoon).length, 'end within two weeks', 'notable'],
+  };
+}
+
 /** What goes on, and how much there is that needs a look. */
 function Count({ of }: { readonly of: PageName }) {
-  const { value } = useBuckets();
-  if (of === 'keys') return <EndingKeys />;
-  if (value === undefined) return null;
-  const { items, activity } = value;
-  const doubtful = items.filter(({ status }) => status.severity !== 'ok');
-  const look = doubtful.some(({ status }) => status.severity === 'bad') ? 'bad' : 'notable';
-  const badges: Partial<Record<PageName, VNode>> = {
-    buckets: <Badge count={doubtful.length} of="may differ" look={look} />,
-    activity: <Badge count={activity?.jobs} of="jobs have not ended" look="plain" />,
-    letters: <Badge count={activity?.dead_letters} of="messages" look="bad" />,
-  };
-  return badges[of] ?? null;
+  const buckets = useBuckets();
+  const keys = useAnswer('GET /v1/api-keys', { query: { status: 'ACTIVE' } }, { isWanted: of === 'keys' });
+  const [count = 0, text = '', look = ''] = badgesOf(buckets.value, keys.value?.items)[of] ?? [];
+  if (count === 0) return null;
+  return (
+    <span class={`count ${look}`} title={text}>
+      {countText(count)}
+      <span class="unseen"> {text}</span>
+    </span>
+  );
 }
 
 /** From this time on the panel warns that a key of the user ends, as the registry does in its answers. */
@@ -86,23 +96,7 @@ export function endsSoon({ status, expires_at: at }: Pick<ApiKey, 'expires_at' |
   return status === 'ACTIVE' && new Date(at).getTime() - Date.now() < SOON_MS;
 }
 
-function EndingKeys() {
-  const read = (signal: AbortSignal) => call('GET /v1/api-keys', { query: { status: 'ACTIVE' } }, signal);
-  const { value } = useLoaded('own active keys', read);
-  return <Badge count={value?.items.filter(endsSoon).length} of="end within two weeks" look="notable" />;
-}
-
-function Badge({ count = 0, of, look }: { readonly count: number | undefined; readonly of: string; readonly look: string }) {
-  if (count === 0) return null;
-  return (
-    <span class={`count ${look}`} title={of}>
-      {numberText(count)}
-      <span class="unseen"> {of}</span>
-    </span>
-  );
-}
-
-/** Who the person is; and the keys for those who use the page all day. */
+/** Who the person is. */
 function Person() {
   const known = session.read();
   async function logOut(): Promise<void> {
@@ -125,9 +119,6 @@ function Person() {
           Log out
         </Act>
       )}
-      <small class="quiet">
-        <kbd>/</kbd> search, <kbd>j</kbd> <kbd>k</kbd> rows
-      </small>
     </div>
   );
 }

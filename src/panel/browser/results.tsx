@@ -1,13 +1,14 @@
 /** The objects that a search finds, in the order that was chosen. */
 import type { StoredObject } from '../../api/search.ts';
 import type { SortField } from '../../domain/search/conditions.ts';
-import { useBuckets } from './all-buckets.ts';
-import { call, type AnswerTo } from './api.ts';
+import { countText } from '../../domain/texts.ts';
+import type { AnswerTo } from './api.ts';
+import { useBuckets } from './bucket-act.tsx';
 import { usePages, type Pages } from './load.ts';
-import { Busy, type Column, CopyButton, Failure, Key, Link, More, Size, type Sorting, Table, Text, Time } from './parts.tsx';
+import { type Column, CopyButton, Key, Link, Listed, Size, type Sorting, Table, Text, Time } from './parts.tsx';
 import { asksForDeleted, onlyValueIn } from './query-text.ts';
 import { choicesOf, commandOf, type OpenObject, requestOf, type Search } from './search-place.ts';
-import { countText, numberText, visibleText } from './words.ts';
+import { visibleText } from './words.ts';
 
 const PAGE = 200;
 
@@ -16,15 +17,8 @@ export type Found = Pages<StoredObject, Answer>;
 
 /** Reads what a search finds. The first page has the total, and how far the index can be relied on. `isWanted`: the search has no mistake. */
 export function useObjects(search: Search, isWanted: boolean): Found {
-  const query = requestOf(search);
-  return usePages<StoredObject, Answer>(
-    `search ${JSON.stringify(query)}`,
-    (cursor, signal) => {
-      const more = cursor === undefined ? { as_of: 'true' as const, total: 'true' as const } : { cursor };
-      return call('GET /v1/objects', { query: { ...query, limit: PAGE, ...more } }, signal);
-    },
-    isWanted,
-  );
+  const first = { as_of: 'true', total: 'true' } as const;
+  return usePages('GET /v1/objects', { query: { ...requestOf(search), limit: PAGE } }, { first, isWanted });
 }
 
 interface ResultsProps {
@@ -34,33 +28,16 @@ interface ResultsProps {
 
 /** What a search finds, with all that belongs to it. */
 export function Results({ search, found }: ResultsProps) {
-  const { problem, first, reload } = found;
+  const { first } = found;
   const isDeleted = asksForDeleted(search.query);
   return (
     <section aria-label={isDeleted ? 'Deleted objects' : 'Objects'} class="results">
       {first !== undefined && <Summary search={search} first={first} />}
       {isDeleted && <p class="quiet">Deleted objects are shown for seven days after they were deleted.</p>}
-      {problem === undefined ? <Rows search={search} found={found} /> : <Failure problem={problem} retry={reload} />}
+      <Listed pages={found} empty={<NothingFound search={search} understood={first?.understood ?? []} />}>
+        {(items) => <ObjectTable search={search} objects={items} />}
+      </Listed>
     </section>
-  );
-}
-
-function Rows({ search, found: { items = [], first, isLoading, more } }: ResultsProps) {
-  const table = items.length > 0 && <ObjectTable search={search} objects={items} />;
-  if (isLoading) {
-    return (
-      <>
-        {table}
-        <Busy />
-      </>
-    );
-  }
-  if (first !== undefined && items.length === 0 && more === undefined) return <NothingFound search={search} first={first} />;
-  return (
-    <>
-      {table}
-      {more !== undefined && <More more={more} />}
-    </>
   );
 }
 
@@ -69,12 +46,10 @@ function Summary({ search, first: { as_of: of = [], total, items } }: { readonly
   return (
     <div class="summary">
       {total !== undefined && total.value > 0 && (
-        <strong role="status">{total.exact ? countText(total.value, 'object') : `more than ${numberText(total.value)} objects`}</strong>
+        <strong role="status">{total.exact ? countText(total.value, 'object') : `more than ${countText(total.value)} objects`}</strong>
       )}
       <Agreement of={of} />
-      {items.length > 0 && (
-        <CopyButton copied={{ text: commandOf(search), isJson: false }}>Copy the command that prints all as CSV</CopyButton>
-      )}
+      {items.length > 0 && <CopyButton copied={commandOf(search)}>Copy the command that prints all as CSV</CopyButton>}
     </div>
   );
 }
@@ -93,7 +68,7 @@ function Agreement({ of }: { readonly of: readonly AsOf[] }) {
   if (another !== undefined) {
     return (
       <Link page="buckets">
-        {numberText(all.filter(isDoubtful).length)} of {countText(all.length, 'bucket')} may differ
+        {countText(all.filter(isDoubtful).length)} of {countText(all.length, 'bucket')} may differ
       </Link>
     );
   }
@@ -115,38 +90,26 @@ interface TableProps {
 function ObjectTable({ search, objects }: TableProps) {
   const isDeleted = asksForDeleted(search.query);
   const isOneBucket = onlyValueIn(search.query, 'bucket') !== undefined;
-  const keyOf = ({ bucket, key }: OpenObject): string => `${bucket} ${key}`;
+  const keyOf = (of: OpenObject): string => JSON.stringify([of.bucket, of.key]);
   const { open } = search;
   const linkTo = ({ bucket, key }: StoredObject) => (
     <Link
       page="search"
       choices={choicesOf({ ...search, open: { bucket, key } })}
       label={visibleText(key)}
-      isRow
-      isBeside
       isCurrent={open !== undefined && keyOf(open) === keyOf({ bucket, key })}
     >
       <Key>{key}</Key>
     </Link>
   );
-  const columns: readonly Column<StoredObject>[] = [
+  const columns: readonly (Column<StoredObject> | false)[] = [
     ['Key', linkTo, 'row', sortingBy(search, 'key')],
-    ...(isOneBucket ? [] : [['Bucket', ({ bucket }) => <Text>{bucket}</Text>] as const satisfies Column<StoredObject>]),
-    ...(isDeleted
-      ? [
-          [
-            'Deleted',
-            ({ deleted_at: at }) => <Time at={at} />,
-            undefined,
-            sortingBy(search, 'deleted_at'),
-          ] as const satisfies Column<StoredObject>,
-        ]
-      : ([
-          ['Size', ({ size }) => <Size bytes={size} />, 'number', sortingBy(search, 'size')],
-          ['Modified', ({ last_modified: at }) => <Time at={at} />, undefined, sortingBy(search, 'last_modified')],
-        ] as const satisfies readonly Column<StoredObject>[])),
+    !isOneBucket && ['Bucket', ({ bucket }) => <Text>{bucket}</Text>],
+    !isDeleted && ['Size', ({ size }) => <Size bytes={size} />, 'number', sortingBy(search, 'size')],
+    !isDeleted && ['Modified', ({ last_modified: at }) => <Time at={at} />, undefined, sortingBy(search, 'last_modified')],
+    isDeleted && ['Deleted', ({ deleted_at: at }) => <Time at={at} />, undefined, sortingBy(search, 'deleted_at')],
   ];
-  return <Table label="Objects found" columns={columns} rows={objects} keyOf={keyOf} />;
+  return <Table label="Objects found" columns={columns.filter((column) => column !== false)} rows={objects} keyOf={keyOf} />;
 }
 
 /** How a heading sorts by its column, and the other way round when it does already. */
@@ -161,26 +124,27 @@ function sortingBy(search: Search, field: SortField): Sorting {
   };
 }
 
-/** What is shown in place of an empty list: the way to the question for one key. */
-function NothingFound({ search: { query }, first }: { readonly search: Search; readonly first: Answer }) {
-  return (
-    <div class="empty">
-      <p>{query === '' ? 'The index holds no object that you may read.' : 'No object in the index matches.'}</p>
-      {query !== '' && <WhyNotHere query={query} understood={first.understood ?? []} />}
-    </div>
-  );
+interface NothingProps {
+  readonly search: Search;
+  /** How the registry has read the query. */
+  readonly understood: NonNullable<Answer['understood']>;
 }
 
-function WhyNotHere({ query, understood }: { readonly query: string; readonly understood: NonNullable<Answer['understood']> }) {
+/** What is shown in place of an empty list: the way to the question for one key. */
+function NothingFound({ search: { query }, understood }: NothingProps) {
   const [named, path] = understood.find(({ field }) => field === 'object')?.values ?? [];
   const bucket = onlyValueIn(query, 'bucket') ?? named;
   const key = onlyValueIn(query, 'key') ?? path;
-  if (bucket === undefined || key === undefined) {
-    return <p>To learn why an object is not here, paste its s3:// address into the box.</p>;
-  }
   return (
-    <Link page="object" choices={{ bucket, key }}>
-      Ask S3 and the index why it is not here
-    </Link>
+    <div class="empty">
+      <p>{query === '' ? 'The index holds no object that you may read.' : 'No object in the index matches.'}</p>
+      {bucket === undefined || key === undefined ? (
+        query !== '' && <p>To learn why an object is not here, paste its s3:// address into the box.</p>
+      ) : (
+        <Link page="object" choices={{ bucket, key }}>
+          Ask S3 and the index why it is not here
+        </Link>
+      )}
+    </div>
   );
 }

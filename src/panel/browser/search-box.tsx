@@ -65,8 +65,6 @@ export function SearchBox({ search, mistake, onAgain }: BoxProps) {
             aria-describedby={mistake === undefined ? `${id}-hint` : `${id}-mistake ${id}-hint`}
             onInput={(event) => setTyped(event.currentTarget.value)}
             onKeyDown={(event) => {
-              // the keys of the page work again
-              if (event.key === 'Escape') document.querySelector<HTMLElement>('#content')?.focus({ preventScroll: true });
               if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
               event.preventDefault();
               event.currentTarget.form?.requestSubmit();
@@ -78,34 +76,17 @@ export function SearchBox({ search, mistake, onAgain }: BoxProps) {
         </small>
         <button type="submit">Search</button>
       </form>
-      {mistake !== undefined && <MistakeShown id={`${id}-mistake`} query={search.query} mistake={mistake} />}
+      {mistake !== undefined && (
+        <p role="alert" class="failure" id={`${id}-mistake`}>
+          <Text>{mistake.message}</Text>:{' '}
+          <code>
+            <Text>{search.query.slice(0, mistake.position)}</Text>
+            <mark>
+              <Text>{search.query.slice(mistake.position)}</Text>
+            </mark>
+          </code>
+        </p>
+      )}
     </>
-  );
-}
-
-interface MistakeProps {
-  readonly id: string;
-  readonly query: string;
-  readonly mistake: Mistake;
-}
-
-/** What is wrong, with the query as it was submitted and the place in it. */
-function MistakeShown({ id, query, mistake: { position, message } }: MistakeProps) {
-  const character = String.fromCodePoint(query.codePointAt(position) ?? 0x20);
-  return (
-    <div role="alert" class="failure" id={id}>
-      <p>
-        <Text>{message}</Text>
-      </p>
-      <p>
-        <code>
-          <Text>{query.slice(0, position)}</Text>
-          <mark>
-            <Text>{character}</Text>
-          </mark>
-          <Text>{query.slice(position + character.length)}</Text>
-        </code>
-      </p>
-    </div>
   );
 }

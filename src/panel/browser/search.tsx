@@ -1,8 +1,7 @@
 /** Search: one box and what it finds, narrowed by groups, with one object beside it. All of it is in the address, so that it is a link. */
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
-import { call, type AnswerTo } from './api.ts';
-import { groupNames, groupText } from './group-name.ts';
-import { useLoaded } from './load.ts';
+import type { AnswerTo } from './api.ts';
+import { useAnswer } from './load.ts';
 import { ObjectView } from './object.tsx';
 import { Link, Tabs, Text } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
@@ -45,7 +44,7 @@ function Drawer({ search, of: { bucket, key } }: { readonly search: Search; read
   const closed = hrefOf('search', choicesOf({ ...search, open: undefined }));
   function close(): void {
     document.querySelector<HTMLElement>('.results a[aria-current]')?.focus({ preventScroll: true });
-    go(closed, true);
+    go(closed);
   }
   useLayoutEffect(() => drawer.current?.focus({ preventScroll: true }), []);
   useEffect(() => {
@@ -76,6 +75,33 @@ function Drawer({ search, of: { bucket, key } }: { readonly search: Search; read
   );
 }
 
+type Grouping = AnswerTo<'GET /v1/usage'>['by'][number];
+
+const groupNames: Readonly<Record<Grouping['by'], string>> = {
+  folder: 'Folder',
+  class: 'Storage class',
+  extension: 'Extension',
+  size: 'Size',
+  age: 'Age',
+  bucket: 'Bucket',
+};
+
+const ageTexts: Readonly<Record<string, string>> = {
+  '1d': 'less than a day',
+  '7d': '1 to 7 days',
+  '30d': '7 to 30 days',
+  '90d': '30 to 90 days',
+  '365d': '90 to 365 days',
+  older: 'older than 365 days',
+};
+
+/** A group in words: what is in it, without what is in the ones before. */
+function groupText(by: Grouping['by'], name: string): string {
+  if (by === 'age') return ageTexts[name] ?? name;
+  if (by !== 'size') return name;
+  return name === 'larger' ? '10 GiB and more' : `below ${name.replace(/([KMG])$/, ' $1iB')}`;
+}
+
 /** More groups are found by typing. */
 const GROUPS_MAX = 6;
 
@@ -93,9 +119,7 @@ interface FacetsProps {
 /** The results in groups, at their left: each adds the filter that narrows the search to it. */
 function Facets({ search, isWanted }: FacetsProps) {
   const request = { ...(search.query !== '' && { query: search.query }), by: [...kinds], limit: GROUPS_MAX };
-  const { value, problem } = useLoaded(`facets ${JSON.stringify(request)}`, (signal) => call('GET /v1/usage', { query: request }, signal), {
-    isWanted,
-  });
+  const { value, problem } = useAnswer('GET /v1/usage', { query: request }, { isWanted });
   if (problem !== undefined) {
     return (
       <p class="quiet">
@@ -104,23 +128,18 @@ function Facets({ search, isWanted }: FacetsProps) {
     );
   }
   if (value === undefined) return null;
-  const facets = value.by.map((grouping) => <Facet key={grouping.by} of={grouping} search={search} />);
   return (
-    <section aria-label="Narrow the search" class="facets">
-      {narrow.matches ? (
-        <details>
-          <summary>Narrow the search</summary>
-          {facets}
-        </details>
-      ) : (
-        facets
-      )}
-    </section>
+    <details class="facets" open={!narrow.matches}>
+      <summary>Narrow the search</summary>
+      {value.by.map((grouping) => (
+        <Facet key={grouping.by} of={grouping} search={search} />
+      ))}
+    </details>
   );
 }
 
 interface FacetProps {
-  readonly of: AnswerTo<'GET /v1/usage'>['by'][number];
+  readonly of: Grouping;
   readonly search: Search;
 }
 

@@ -5,75 +5,59 @@
  *
  * The panel is a client of the API like any other. Every text of an answer is shown by `Text`, and never as markup.
  */
-import { useEffect, useState } from 'preact/hooks';
-import { printable } from '../../domain/printable.ts';
+import { useEffect } from 'preact/hooks';
 import type { SessionAnswer } from '../../api/login.ts';
-import { call, isAway, problemFrom, returned, sessionEnded, type Problem } from './api.ts';
-import { useLoaded, visible } from './load.ts';
+import { printable } from '../../domain/printable.ts';
+import { call, isAway, returned, sessionEnded } from './api.ts';
+import { useLoaded, type Loaded } from './load.ts';
 import { useObserved } from './observed.ts';
-import { Guarded, loadPage, Page } from './pages.tsx';
+import { Guarded, Page } from './pages.tsx';
 import { Announcements, Busy, Dialog, Failure, Text } from './parts.tsx';
-import { go, hrefOf, leftAs, pages, place, type Place } from './place.ts';
+import { leftBy, pages, place, type Place } from './place.ts';
 import { Rail, TopBar } from './rail.tsx';
 import { loginAddress, may, session } from './session.ts';
-import { listen } from './shortcuts.ts';
 
 /** While the registry does not answer, it gets a request this often. */
 const RETRY_MS = 3_000;
+/** A session that has ended is asked for when the page is seen again, and otherwise no more often than one that has begun would end. */
+const ENDED_MS = 3_600_000;
 
 export function Shell() {
   const known = useObserved(session);
   const hasEnded = useObserved(sessionEnded);
   const isLost = useObserved(isAway);
   async function read(signal: AbortSignal): Promise<SessionAnswer> {
-    const value = await call('GET /v1/session', {}, signal);
-    session.set(value);
-    return value;
+    const now = await call('GET /v1/session', {}, signal);
+    // another person begins with a new page
+    if (known !== undefined && (now.user.id !== known.user.id || now.role !== known.role)) location.reload();
+    else if (hasEnded) {
+      sessionEnded.set(false);
+      returned.set(returned.read() + 1);
+    }
+    session.set(now);
+    return now;
   }
-  const { problem, reload } = useLoaded('session', read, { everyMs: isLost ? RETRY_MS : undefined });
+  const loaded = useLoaded('session', read, { everyMs: isLost ? RETRY_MS : hasEnded ? ENDED_MS : undefined });
   if (known !== undefined) {
     return (
       <>
         <Frame />
-        {hasEnded && <SessionEndedDialog known={known} />}
+        {hasEnded && <SessionEndedDialog of={loaded} />}
       </>
     );
   }
   return (
     <main class="alone">
       <h1>Tally</h1>
-      {problem === undefined && !hasEnded && <Busy />}
+      {loaded.problem === undefined && !hasEnded && <Busy />}
       {hasEnded && <LoginOffer />}
-      {problem !== undefined && <Failure problem={problem} retry={reload} />}
+      {loaded.problem !== undefined && <Failure problem={loaded.problem} retry={loaded.reload} />}
     </main>
   );
 }
 
-/**
- * A session that ends takes nothing with it that was typed: the page stays, and continues after a login in another tab. Another
- * person begins with a new page.
- */
-function SessionEndedDialog({ known }: { readonly known: SessionAnswer }) {
-  const [problem, setProblem] = useState<Problem>();
-  const isSeen = useObserved(visible);
-  async function check(): Promise<void> {
-    try {
-      const now = await call('GET /v1/session', {});
-      if (now.user.id !== known.user.id || now.role !== known.role) {
-        location.reload();
-        return;
-      }
-      sessionEnded.set(false);
-      returned.set(returned.read() + 1);
-    } catch (error) {
-      const found = problemFrom(error);
-      // the person has not logged in yet
-      setProblem(found.code === 'authentication.failed' ? undefined : found);
-    }
-  }
-  useEffect(() => {
-    if (isSeen) void check();
-  }, [isSeen]);
+/** A session that ends takes nothing with it that was typed: the page stays, and continues after a login in another tab. */
+function SessionEndedDialog({ of: { problem, reload } }: { readonly of: Loaded<SessionAnswer> }) {
   return (
     <Dialog title="Your session has ended" isKept onClose={() => undefined}>
       <p>What you typed is still here. Log in in another tab, and come back to this one: the page continues.</p>
@@ -82,7 +66,7 @@ function SessionEndedDialog({ known }: { readonly known: SessionAnswer }) {
         <a role="button" href={loginAddress()} target="_blank" rel="noopener">
           Log in
         </a>
-        <button type="button" class="outline" onClick={() => void check()}>
+        <button type="button" class="outline" onClick={reload}>
           Continue
         </button>
       </div>
@@ -103,14 +87,6 @@ function LoginOffer() {
   );
 }
 
-/** Shows the search, with the focus in its box. */
-async function toSearch(): Promise<void> {
-  // the page shows what cannot be loaded
-  await loadPage('search').catch(() => undefined);
-  if (place.read().page !== 'search') go(hrefOf('search'));
-  requestAnimationFrame(() => document.querySelector<HTMLElement>('#search-box')?.focus());
-}
-
 /** Where the person is. The home of a person who only reads is the search. */
 function usePlace(): Place {
   const here = useObserved(place);
@@ -119,11 +95,10 @@ function usePlace(): Place {
 
 function Frame() {
   const here = usePlace();
-  useEffect(() => listen(() => void toSearch()), []);
   useEffect(() => {
     document.title = `${titleOf(here)} · Tally`;
     // what was loaded before is drawn already
-    if (here.isReturn) requestAnimationFrame(() => returnTo(here.href));
+    if (here.isReturn) leftBy()?.focus({ preventScroll: true });
     // the link that led here may be gone, and with it the focus
     if (document.activeElement === document.body) document.querySelector<HTMLElement>('#content')?.focus({ preventScroll: true });
   }, [here]);
@@ -140,19 +115,18 @@ function Frame() {
             <Page at={here} />
           </Guarded>
         </main>
-        <Banners />
+        <div class="banners">
+          <div role="status">
+            {useObserved(isAway) && (
+              <p class="banner">The registry cannot be reached. What is shown may be old; the page continues as soon as it answers.</p>
+            )}
+          </div>
+          <AccessBanner />
+        </div>
       </div>
       <Announcements />
     </div>
   );
-}
-
-/** Shows a place as it was left: scrolled to where it was, with the focus on the row that was opened. */
-function returnTo(href: string): void {
-  const { y, by } = leftAs(href);
-  const row = [...document.querySelectorAll<HTMLElement>('a[data-row]')].find((each) => each.getAttribute('href') === by);
-  row?.focus({ preventScroll: true });
-  scrollTo(0, y);
 }
 
 /** A tab shows less. */
@@ -162,26 +136,6 @@ function titleOf({ page, choices }: Place): string {
   const about = choices['key'] ?? choices['bucket'] ?? choices['query'] ?? choices['q'] ?? choices['id'];
   const { title } = pages[page];
   return about === undefined ? title : `${printable(about, TITLE_LENGTH_MAX)} · ${title}`;
-}
-
-/** What is below every page when there is reason: how the registry answers, and what the person may read. */
-function Banners() {
-  return (
-    <div class="banners">
-      <ConnectionBanner />
-      <AccessBanner />
-    </div>
-  );
-}
-
-function ConnectionBanner() {
-  return (
-    <div role="status">
-      {useObserved(isAway) && (
-        <p class="banner">The registry cannot be reached. What is shown may be old; the page continues as soon as it answers.</p>
-      )}
-    </div>
-  );
 }
 
 /** As many parts of buckets as fit into a line or two. */

@@ -1,10 +1,10 @@
 /** What a bucket uses: objects and bytes by folder, one level after another. */
+import { countText } from '../../domain/texts.ts';
 import { call, type AnswerTo } from './api.ts';
 import { useLoaded } from './load.ts';
 import { type Column, Link, Shown, Size, Table, Text } from './parts.tsx';
 import type { Choices } from './place.ts';
 import { clauseOf, withClauses } from './query-text.ts';
-import { countText, numberText } from './words.ts';
 
 type Usage = AnswerTo<'GET /v1/usage'>;
 type Group = Usage['by'][number]['groups'][number];
@@ -99,7 +99,7 @@ function Folders({ of, bucket, prefix }: PlaceProps & { readonly of: Usage['by']
   const most = groups.reduce((sum, { bytes }) => Math.max(sum, bytes), 1);
   const columns: readonly Column<Group>[] = [
     ['Folder', ({ name }) => <FolderLink bucket={bucket} prefix={prefix} name={name} />, 'row'],
-    ['Objects', ({ objects }) => numberText(objects), 'number'],
+    ['Objects', ({ objects }) => countText(objects), 'number'],
     ['Bytes', ({ bytes }) => <Size bytes={bytes} />, 'number'],
     // the number beside it says the same in words
     ['Share', ({ bytes }) => <progress aria-hidden="true" value={bytes} max={most} />],
@@ -126,11 +126,11 @@ function FolderLink({ bucket, prefix, name }: PlaceProps & { readonly name: stri
   if (name === undefined) return <em>in this folder itself</em>;
   const shown = <FolderName>{name.slice(prefix.lastIndexOf('/') + 1)}</FolderName>;
   return isTooDeep(name) ? (
-    <Link page="search" choices={{ query: queryOf(bucket, name) }} isRow>
+    <Link page="search" choices={{ query: queryOf(bucket, name) }}>
       {shown}
     </Link>
   ) : (
-    <Link page="bucket" choices={{ bucket, prefix: name }} isRow>
+    <Link page="bucket" choices={{ bucket, prefix: name }}>
       {shown}
     </Link>
   );
