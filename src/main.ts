@@ -5,7 +5,6 @@ import { createInterface } from 'node:readline/promises';
 import { setFlagsFromString } from 'node:v8';
 import packageJson from '../package.json' with { type: 'json' };
 import { readTextFile } from './adapters/text-file.ts';
-import { processActor } from './adapters/process-actor.ts';
 import { systemClock } from './adapters/system-clock.ts';
 import type { Client, Registry } from './client/client.ts';
 import type { CliDependencies } from './cli/cli.ts';
@@ -36,9 +35,7 @@ const serve: CliDependencies['serve'] = async (settings, environment) => {
   const { exitOnUncaught, runUntilStopped } = await import('./app/lifecycle.ts');
   setFlagsFromString(HEAP_GROWTH);
   exitOnUncaught({ exitNow, write: (line) => void process.stderr.write(line) });
-  const app = createApp(settings, environment, {
-    print: (text) => void process.stdout.write(text),
-  });
+  const app = createApp(settings, environment, (text) => void process.stdout.write(text));
   const say = (message: string): void => void process.stderr.write(`tally: ${message}\n`);
   try {
     return await runUntilStopped({ signals: process, app, shutdownTimeoutMs: settings.TALLY_SHUTDOWN_TIMEOUT_MS, exitNow, say });
@@ -100,7 +97,6 @@ const exitCode = await runCli(process.argv.slice(2), {
   stderr: process.stderr,
   streams: () => ({ stdin: process.stdin, stdout: process.stdout }),
   clock: systemClock,
-  actor: processActor(),
   terminal: process.stderr.isTTY && process.env['TERM'] !== 'dumb' ? { columns: () => process.stderr.columns || 80 } : undefined,
   signals: process,
   confirm: process.stdin.isTTY && process.stderr.isTTY ? confirm : undefined,

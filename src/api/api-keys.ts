@@ -213,8 +213,7 @@ export const keyRows = {
   'GET /v1/admin/api-keys': {
     operation: 'listAllApiKeys',
     summary: 'Lists the API keys of all users, in the order of their ids.',
-    description:
-      'Filters compare exactly, and combine. A page may have fewer items than its limit, even none, although there is a next page.',
+    description: 'Filters compare exactly, and combine.',
     scope: 'admin',
     query: z.strictObject({
       email: emailText.exactOptional().describe('Only keys of the user with this e-mail address.'),

@@ -63,7 +63,7 @@ export type OperationName = ControlName | ListenerName;
 
 /** What accompanies each request. */
 export interface Context {
-  /** Who sends the request. A registry does not believe its callers: it makes the actor itself. */
+  /** Who sends the request, as the registry knows it. */
   readonly actor: Actor;
   /** Identifies the request in the audit. Absent: each act gets an id. */
   readonly requestId?: string;
@@ -71,13 +71,13 @@ export interface Context {
 }
 
 /**
- * The control plane as its callers see it: the command line, on a store or on a running registry. Each
- * operation rejects with a RequestError for what the caller can correct, with a FaultError, or with the signal's reason.
+ * The control plane as its callers see it, which a registry knows by their credentials. Each operation rejects with a RequestError
+ * for what the caller can correct, with a FaultError, or with the signal's reason.
  */
 export type Operations = {
   readonly [Key in keyof ControlRows as ControlRows[Key]['operation']]: (
     request: RequestOf<ControlRows[Key]>,
-    context: Context,
+    context?: Pick<Context, 'signal'>,
   ) => Promise<AnswerOf<ControlRows[Key]>>;
 };
 
@@ -133,9 +133,11 @@ function methodOf(text: string): Method {
  * parameters of methods both ways: such code checks each request by its row instead.
  */
 export type AnyOperation = { call(request: AnyRequest, context: Context): Promise<unknown> }['call'];
+/** The same, as its callers see it. */
+export type AnyCall = { call(request: AnyRequest, context?: Pick<Context, 'signal'>): Promise<unknown> }['call'];
 
 /** The operations, each made from its row. */
-export function operationsOf(make: (row: PlacedRow<ControlName>) => AnyOperation): Operations {
+export function operationsOf(make: (row: PlacedRow<ControlName>) => AnyCall): Operations {
   const operations: object = Object.fromEntries(rowsOfControlPlane.map((row) => [row.operation, make(row)]));
   if (isOperations(operations)) return operations;
   throw new TypeError('an operation of the contract was not made');

@@ -65,9 +65,7 @@ const oneOf = (values: readonly string[]) => must(`must be one of ${values.join(
 export const filterFields = {
   query: textOf(QUERY_LENGTH_MAX)
     .exactOptional()
-    .describe(
-      'All filters in one text, in the grammar of docs/guides/search.md: `report ext:pdf size>1G modified<7d -"draft"`. Not beside `q`.',
-    ),
+    .describe('All filters in one text, in the grammar of docs/guides/search.md: `report ext:pdf size>1G modified<7d -"draft"`.'),
   tz: textOf(64, 1).exactOptional().describe('The time zone of dates without one: Europe/Berlin, +02:00. Default: UTC.'),
   bucket: bucketName.exactOptional().describe('Only objects of this connected bucket.'),
   key: objectKey.exactOptional().describe('Only the object with this key.'),
@@ -75,7 +73,7 @@ export const filterFields = {
   q: textOf(1_024)
     .exactOptional()
     .describe(
-      'Words of the key. Each must match; the last one may be the beginning of a word. Empty: all objects. What else `query` takes is refused here.',
+      'Words of the key, in place of `query`. Each must match; the last one may be the beginning of a word. Empty: all objects. What else `query` takes is refused here.',
     ),
   contains: textOf(1_024, 1)
     .exactOptional()

@@ -1,4 +1,5 @@
 /** The parts of a serving process, and what the commands that ask AWS themselves have of them. */
+import { hostname } from 'node:os';
 import { type AwsClients, chainCredentials, createAwsClients } from '../adapters/aws/clients.ts';
 import type { CredentialsProvider } from '../adapters/aws/credentials.ts';
 import { regionInQueueUrl } from '../adapters/aws/queue-address.ts';
@@ -9,7 +10,6 @@ import { createSharedParts } from '../adapters/aws/provision/shared-parts.ts';
 import { createS3Listing } from '../adapters/aws/s3-listing.ts';
 import { createS3Storage } from '../adapters/aws/s3-storage.ts';
 import { createSnsTopics } from '../adapters/aws/sns-topics.ts';
-import { createKeyParts } from './identity.ts';
 import { createSqliteStore } from '../adapters/sqlite/store.ts';
 import { createSqsClient } from '../adapters/aws/sqs-client.ts';
 import { systemClock } from '../adapters/system-clock.ts';
@@ -32,6 +32,8 @@ import { createSetup, type Setup } from '../pipeline/provision/setup.ts';
 import { createProvisioning } from '../pipeline/provision/provisioning.ts';
 import { createCheckConnection } from '../pipeline/provision/watch.ts';
 import { createCircuits, type Circuits } from '../pipeline/serving/circuits.ts';
+import { createFailedAttempts, createKeyUses } from '../pipeline/identity/audit-windows.ts';
+import { createAuthenticateKey, createLiveKeys } from '../pipeline/identity/authenticate-key.ts';
 import { createFarLetters } from '../pipeline/letters/far-letters.ts';
 import { createQueueWatch } from '../pipeline/queues/watch.ts';
 import { createAllBuckets } from '../pipeline/buckets/known.ts';
@@ -161,7 +163,7 @@ export async function createCore(settings: Settings, addresses: AwsAddresses, qu
     jobs: createReindexJobs({ ...ports, jobIsDue: (jobId) => wake(jobId) }),
     processes: createProcesses(ports),
     checkConnection: createCheckConnection({ ...ports, provisioning, gaps }),
-    keys: createKeyParts(store, settings, telemetry),
+    keys: createKeys(store, settings, telemetry),
     compareIntervalMs: settings.TALLY_COMPARE_INTERVAL_DAYS * 86_400_000,
   };
   const everyoneReads = settings.TALLY_READERS === 'everyone';
@@ -180,7 +182,7 @@ export async function createCore(settings: Settings, addresses: AwsAddresses, qu
     allBuckets,
     topics,
     listing: createS3Listing({ clientFor: aws.s3For, clock }),
-    operations: createOperations({ ...ports, ...subjects, provisioning, loginRules: loginRulesOf(settings), everyoneReads }),
+    operations: createOperations({ ...ports, ...subjects, provisioning, everyoneReads }),
     /** Undefined where nothing in AWS leads to a bucket queue: in the embedded mode, and without a bucket queue. */
     provisioning: isEmbedded || queueUrl === undefined ? undefined : provisioning,
     /** Names what is called when this process has stored a job, or a change of one, that has something to do. */
@@ -191,6 +193,29 @@ export async function createCore(settings: Settings, addresses: AwsAddresses, qu
       aws.close();
       await store.close();
     },
+  };
+}
+
+/** How callers are known: the rules of logins, and API keys. */
+function createKeys({ state, audit }: Store, settings: Settings, telemetry: Telemetry) {
+  const clock = systemClock;
+  const rules = loginRulesOf(settings);
+  const rule = { ownerLoginDays: settings.TALLY_KEYS_OWNER_LOGIN_DAYS, claimsDays: settings.TALLY_KEYS_CLAIMS_DAYS };
+  const liveKeys = createLiveKeys({ state, rules, clock });
+  // shared by everything that checks credentials
+  const attempts = createFailedAttempts({ audit, clock, telemetry, host: hostname() });
+  const keyUses = createKeyUses({ audit, clock, telemetry });
+  return {
+    rules,
+    rule,
+    liveKeys,
+    attempts,
+    keyUses,
+    authenticateKey: createAuthenticateKey({ state, liveKeys, clock, telemetry, rule, attempts }),
+    /** Stores the windows of the audit that have ended. Call it every second. */
+    storeEnded: async (): Promise<void> => void (await Promise.all([keyUses.storeEnded(), attempts.storeEnded()])),
+    /** Stores all of them, for the end of the process. */
+    flush: async (signal: AbortSignal): Promise<void> => void (await Promise.all([keyUses.flush(signal), attempts.flush(signal)])),
   };
 }
 

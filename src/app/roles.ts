@@ -1,4 +1,4 @@
-/** The roles ingest and reindex of `tally serve`, and the scheduled work, which runs in processes with the role reindex. Their parts are created and connected here. */
+/** The roles ingest and reindex of `tally serve`. Their parts are created and connected here. */
 import {
   BULK_BYTES,
   REINDEX_BULK_CONCURRENCY,
@@ -45,41 +45,25 @@ import { createObserving } from '../pipeline/observing/observer.ts';
 import { withPlainFallback } from '../pipeline/observing/enricher.ts';
 import { createConnectionsDue, createCheckConnection, createVisitConnection } from '../pipeline/provision/watch.ts';
 
-/** One process removes old jobs each minute. */
-const TIDY = { name: 'tidy-jobs', intervalMs: 60_000, runMaxMs: 120_000 };
-
-export interface Reindexing {
-  readonly checks: readonly CheckSource[];
-  /** Begins to look for work, and tidies up until the signal is aborted. */
-  start(signal: AbortSignal): void;
-  /** Stops the role by the deadline. */
-  stop(deadline: AbortSignal): Promise<void>;
-}
-
-interface ReindexingParts {
-  /** The name of this process. */
-  readonly worker: string;
-  /** Whether live events of this process have work waiting. */
-  readonly liveIsBusy: () => boolean;
-}
-
-/** Creates and connects the parts; nothing runs before start(). Without the role there is nothing to run. */
-export function createReindexing(core: Core, parts: ReindexingParts): Reindexing {
+/** The role reindex, with the scheduled work; nothing runs before start(). Without the role there is nothing to run. */
+export function createReindexing(core: Core, worker: string, liveIsBusy: () => boolean) {
   if (!core.settings.TALLY_ROLES.includes('reindex')) return { checks: [], start() {}, async stop() {} };
-  const role = createRole(core, parts);
-  const schedules = createSchedules(core);
+  const role = createRole(core, worker, liveIsBusy);
+  const work: CheckSource = { name: 'reindex-work', neededBy: ['reindex'], check: () => checkOfFault(role.lookFault()) };
   return {
-    checks: [{ name: 'reindex-work', neededBy: ['reindex'], check: () => checkOfFault(role.lookFault()) }],
-    start(signal) {
+    checks: [work],
+    /** Begins to look for work, and runs the scheduled work until the signal is aborted. */
+    start(signal: AbortSignal): void {
       role.start();
       core.onJobDue(role.wake);
-      schedules.every(TIDY, () => tidyJobs(core), signal);
+      startCalendar(core, signal);
     },
-    stop: (deadline) => role.stop(deadline),
+    stop: (deadline: AbortSignal): Promise<void> => role.stop(deadline),
   };
 }
 
-function createRole(core: Core, { worker, liveIsBusy }: ReindexingParts): ReindexRole {
+/** `worker`: the name of this process. `liveIsBusy`: whether its live events have work waiting. */
+function createRole(core: Core, worker: string, liveIsBusy: () => boolean): ReindexRole {
   const load = createIndexLoad(core.clock, REINDEX_BULK_CONCURRENCY);
   const parts = { ...core, ...measured(load, core.store) };
   const writeAll = createBackgroundWriter({
@@ -130,6 +114,8 @@ const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 
+/** One process removes old jobs. */
+const TIDY: Schedule = { name: 'tidy-jobs', intervalMs: MINUTE_MS, runMaxMs: 2 * MINUTE_MS };
 /** 15 s are frequent enough, because a gap first waits for a quiet minute. */
 const CLOSE_GAPS: Schedule = { name: CLOSE_GAPS_NAME, intervalMs: 15 * SECOND_MS, runMaxMs: 2 * MINUTE_MS };
 const UNSETTLED: Schedule = { name: 'sweep-unsettled', intervalMs: 5 * MINUTE_MS, runMaxMs: 4 * MINUTE_MS };
@@ -151,11 +137,8 @@ const FULL: Schedule = { name: 'sweep-full', intervalMs: 10 * MINUTE_MS, runMaxM
 /** Of its longest time, the share in which a run of a sweep may begin visits. The rest is for the visit that began last. */
 const RUN_SHARE = 3 / 4;
 
-/** Runs the scheduled work until the process stops. Without the role reindex nothing runs. */
-export function startCalendar(core: Core): void {
+function startCalendar(core: Core, signal: AbortSignal): void {
   const { settings, circuits } = core;
-  const { signal } = core.stopping;
-  if (!settings.TALLY_ROLES.includes('reindex')) return;
   const schedules = createSchedules(core);
   const observeAgain = createObserveAgain(observerOf(core));
   const sweep = (schedule: Schedule, name: Sweep, visit: Visit, dueOf?: DueOf): void => {
@@ -163,6 +146,7 @@ export function startCalendar(core: Core): void {
     schedules.every(schedule, run, signal);
   };
 
+  schedules.every(TIDY, () => tidyJobs(core), signal);
   sweep(UNSETTLED, 'unsettled', createVisitUnsettled({ ...core, observeAgain }), createUnsettledDue(core));
   sweep(TOMBSTONES, 'tombstones', createVisitTombstones(core));
   const retentionDays = settings.TALLY_AUDIT_RETENTION_DAYS;

@@ -8,14 +8,13 @@ import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import packageJson from '../../package.json' with { type: 'json' };
 import type { Embedded } from '../adapters/embedded/server.ts';
-import { RequestError } from '../domain/request-error.ts';
 import { processActor } from '../adapters/process-actor.ts';
 import { isOpenToOthers } from '../adapters/sqlite/file-mode.ts';
 import { acquireServeLock } from '../adapters/sqlite/serve-lock.ts';
 import { systemClock } from '../adapters/system-clock.ts';
 import { createTelemetry, type TelemetryAdapter } from '../adapters/telemetry.ts';
-import { createReindexing, ingestParts, startCalendar } from './roles.ts';
-import type { OuterEnvironment } from '../settings/proxy.ts';
+import { createReindexing, ingestParts } from './roles.ts';
+import type { OuterEnvironment, ProxyVariables } from '../settings/proxy.ts';
 import type { Settings } from '../settings/settings.ts';
 import { awsAddresses, createCore, indexLocation, queuesOf, REGION_DEFAULT, type Core } from './core.ts';
 import { createControlPlane } from '../http/control-plane.ts';
@@ -28,7 +27,7 @@ import { createHandover, createHandoverPermission } from '../pipeline/gaps/hando
 import { createLetterWatch } from '../pipeline/letters/watch.ts';
 import { createIngestRole, type IngestRole } from '../pipeline/ingest/role.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
-import { createReadiness, createUnclaimedJobs, createStoreAccess, type StoreAccess } from '../pipeline/serving/readiness.ts';
+import { createReadiness, createUnclaimedJobs, createStoreAccess } from '../pipeline/serving/readiness.ts';
 import { createEventCounter, type EventCounter } from '../pipeline/serving/event-hours.ts';
 import { repeat } from '../pipeline/serving/repeat.ts';
 import { loadPanel } from './built-files.ts';
@@ -38,7 +37,9 @@ import { listAllRecords } from '../pipeline/records/stored.ts';
 import { watchState } from '../pipeline/buckets/watch.ts';
 import { createWorkerDemand } from '../pipeline/serving/worker-demand.ts';
 import { welcome, reportChoices } from './welcome.ts';
-import { createIdentity } from './identity.ts';
+import { createLogins } from '../pipeline/identity/logins.ts';
+import { createSessions } from '../pipeline/identity/sessions.ts';
+import type { LoginParts } from '../http/login-routes.ts';
 
 const version = packageJson.version;
 const EMBEDDED_BUCKET = 'demo';
@@ -64,17 +65,8 @@ export interface App {
   stop(): Promise<void>;
 }
 
-interface Outside {
-  /** Writes the welcome text for users (only in the embedded mode). */
-  readonly print: (text: string) => void;
-}
-
-/** Creates a serving process. */
-export function createApp(settings: Settings, environment: OuterEnvironment, { print }: Outside): App {
-  const telemetryAdapter = createTelemetry({
-    level: settings.TALLY_LOG_LEVEL,
-    clock: systemClock,
-  });
+/** Creates a serving process. `print` writes the welcome text of the embedded mode. */
+export function createApp(settings: Settings, environment: OuterEnvironment, print: (text: string) => void): App {
   const stops: (() => Promise<void>)[] = [];
 
   async function stop(): Promise<void> {
@@ -84,13 +76,16 @@ export function createApp(settings: Settings, environment: OuterEnvironment, { p
   return {
     async start() {
       try {
+        const telemetryAdapter = createTelemetry({ level: settings.TALLY_LOG_LEVEL, clock: systemClock });
         takeServeLock(settings, stops);
         warnOfOpenIndex(settings, telemetryAdapter.telemetry);
         const embedded = settings.TALLY_EMBEDDED ? await startEmbeddedAws(settings, environment, telemetryAdapter.telemetry) : undefined;
         if (embedded !== undefined) stops.push(() => embedded.stop());
-        const serving = await createServing({ settings, environment, telemetryAdapter, embedded });
-        const addresses = await serving.start(stops);
-        if (embedded !== undefined) print(welcome(settings, { ...addresses, endpoint: embedded.endpoint, bucket: EMBEDDED_BUCKET }));
+        const addresses = await awsAddresses(settings, environment, embedded?.endpoint);
+        reportChoices(settings, environment, telemetryAdapter.telemetry);
+        const core = await createCore(settings, addresses, queuesOf(settings, embedded), telemetryAdapter.telemetry);
+        const served = await startServing(core, { environment, telemetryAdapter, embedded, stops });
+        if (embedded !== undefined) print(welcome(settings, { ...served, endpoint: embedded.endpoint, bucket: EMBEDDED_BUCKET }));
       } catch (error) {
         await stop();
         throw error;
@@ -138,13 +133,6 @@ async function startEmbeddedAws(settings: Settings, environment: OuterEnvironmen
   }
 }
 
-interface ServingParts {
-  readonly settings: Settings;
-  readonly environment: OuterEnvironment;
-  readonly telemetryAdapter: TelemetryAdapter;
-  readonly embedded: Embedded | undefined;
-}
-
 async function watchIndex({ circuits, probeCluster }: Core, signal: AbortSignal): Promise<void> {
   if (circuits.openOf(['cluster']) !== undefined) return;
   const sentAtMs = systemClock.monotonicMs();
@@ -156,28 +144,28 @@ async function watchIndex({ circuits, probeCluster }: Core, signal: AbortSignal)
   });
 }
 
-/** Creates the other parts of the process, once it has the serve lock and the embedded AWS. */
-async function createServing({ settings, environment, telemetryAdapter, embedded }: ServingParts): Promise<{
-  start(stops: (() => Promise<void>)[]): Promise<ServedAt>;
-}> {
-  const { telemetry } = telemetryAdapter;
-  const clock = systemClock;
-  const queues = queuesOf(settings, embedded);
-  const addresses = await awsAddresses(settings, environment, embedded?.endpoint);
-  reportChoices(settings, environment, telemetry);
-  const core = await createCore(settings, addresses, queues, telemetry);
-  const { stopping } = core;
+interface Started {
+  readonly environment: OuterEnvironment;
+  readonly telemetryAdapter: TelemetryAdapter;
+  readonly embedded: Embedded | undefined;
+  /** What stops each part, in the order in which they start. */
+  readonly stops: (() => Promise<void>)[];
+}
+
+/** Creates and starts the other parts of the process, once it has the serve lock and the embedded AWS. */
+async function startServing(core: Core, { environment, telemetryAdapter, embedded, stops }: Started): Promise<ServedAt> {
+  const { settings, stopping, telemetry, clock } = core;
   const permission = createHandoverPermission(core);
   const handover = createHandover({ ...core, permission });
   const worker = workerName();
   const counter = createEventCounter({ ...core, worker });
   const ingest = settings.TALLY_ROLES.includes('ingest') ? createIngestRole(ingestParts(core, { handover, counter }), stopping) : undefined;
-  const reindexing = createReindexing(core, { worker, liveIsBusy: () => ingest?.isBusy() === true });
+  const reindexing = createReindexing(core, worker, () => ingest?.isBusy() === true);
   const unclaimed = createUnclaimedJobs(clock);
   core.processes.introduce({ ...core, worker, receiving: ingest?.receiving });
   // a file has no rights in parts
   const isShared = settings.TALLY_ROLES.includes('http') && core.product === 'opensearch';
-  const access = isShared ? createStoreAccess(core) : undefined;
+  const access = createStoreAccess(core);
   let prepared: Fault | 'prepared' = { code: 'index.unreachable', reason: 'the index store is not prepared yet' };
   const readiness = createReadiness(
     settings.TALLY_ROLES,
@@ -185,7 +173,12 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       ...core,
       ingest,
       prepared: () => prepared,
-      others: [...reindexing.checks, warningOf('jobs', unclaimed), warningOf('messages', core.processes), ...(access?.checks ?? [])],
+      others: [
+        ...reindexing.checks,
+        warningOf('jobs', unclaimed),
+        warningOf('messages', core.processes),
+        ...(isShared ? access.checks : []),
+      ],
     }),
   );
   const workersWanted = createWorkerDemand({ clock, targetLagS: settings.TALLY_TARGET_LAG_S });
@@ -194,45 +187,25 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
   // the system may choose the port
   let boundUrl = urlOf(settings.TALLY_HTTP_ADDRESS);
   const publicUrl = (): string => settings.TALLY_PUBLIC_URL ?? boundUrl;
-  const identity = await createIdentity({ ...core, proxyEnv: environment.proxy, publicUrl });
   const controlPlane = createControlPlane({
     ...listening,
     operations: core.operations,
     ownAccess: core.operations.ownAccess,
     version,
     address: settings.TALLY_HTTP_ADDRESS,
-    identity,
+    identity: await createIdentity(core, environment.proxy, publicUrl),
     publicUrl: settings.TALLY_PUBLIC_URL,
     catalogUrl: settings.TALLY_CATALOG_URL,
     loadPanel,
   });
 
-  async function listen(stops: (() => Promise<void>)[]): Promise<ServedAt> {
+  async function listen(): Promise<ServedAt> {
     const healthUrl = await listenAt(health, 'TALLY_HEALTH_ADDRESS', settings.TALLY_HEALTH_ADDRESS);
     stops.push(() => health.close());
     if (!settings.TALLY_ROLES.includes('http')) return { healthUrl };
-    const controlUrl = await listenAt(controlPlane, 'TALLY_HTTP_ADDRESS', settings.TALLY_HTTP_ADDRESS);
+    boundUrl = await listenAt(controlPlane, 'TALLY_HTTP_ADDRESS', settings.TALLY_HTTP_ADDRESS);
     stops.push(() => controlPlane.close());
-    boundUrl = controlUrl;
-    return { healthUrl, controlUrl, ...(await listenAtSocket(controlPlane, settings, telemetry)) };
-  }
-
-  /** Prepares the index store, and retries until that succeeds. Until then nothing is received, and readiness reports the reason. */
-  async function prepare(): Promise<void> {
-    for (;;) {
-      try {
-        await core.setup.prepare(stopping.signal);
-        prepared = 'prepared';
-        return;
-      } catch (error) {
-        stopping.signal.throwIfAborted();
-        prepared = faultOf(error);
-        if (prepared.code === 'index.older' || prepared.code === 'index.newer' || prepared.code === 'index.damaged')
-          throw new StartError(`${prepared.reason}. ${faults[prepared.code].advice}`);
-        telemetry.requestFailed('prepare the store', error);
-        await clock.sleep(INDEX_WATCH_MS, stopping.signal);
-      }
-    }
+    return { healthUrl, controlUrl: boundUrl, ...(await listenAtSocket(controlPlane, settings, telemetry)) };
   }
 
   async function reportReadiness(): Promise<void> {
@@ -242,42 +215,82 @@ async function createServing({ settings, environment, telemetryAdapter, embedded
       telemetry.set('tally_workers_wanted', workersWanted(core.queueWatch.visible, ingest.settledTotal));
   }
 
-  return {
-    async start(stops) {
-      stops.push(() => core.close());
-      // until then no other process knows this one, and it may have no store
-      stops.push(async () => {
-        if (prepared === 'prepared') await tellEnd(core);
-      });
-      // after the control plane, which counts uses until it is closed
-      stops.push(() => core.keys.flush(AbortSignal.timeout(CLOSING_MS / 2)));
-      stops.push(async () => stopping.abort(new Error('the process stops')));
-      const servedAt = await listen(stops);
-      telemetry.info('listening', { ...servedAt, ...(embedded !== undefined && { embeddedUrl: embedded.endpoint }) });
-      await prepare();
-      if (embedded !== undefined) await connectEmbedded(core);
-      repeat(core, { name: 'watch the index', intervalMs: INDEX_WATCH_MS, signal: stopping.signal }, (signal) => watchIndex(core, signal));
-      const windows = { name: 'store the audit of credentials', intervalMs: AUDIT_WINDOWS_MS, signal: stopping.signal };
-      repeat(core, windows, () => core.keys.storeEnded());
-      await core.queueWatch.start(stopping.signal);
-      startRecords(core, { unclaimed, access });
-      repeat(core, { name: 'report readiness', intervalMs: READINESS_MS, signal: stopping.signal }, reportReadiness);
-      await reportReadiness();
-      const endBy = (): AbortSignal => AbortSignal.timeout(Math.max(0, settings.TALLY_SHUTDOWN_TIMEOUT_MS - CLOSING_MS));
-      reindexing.start(stopping.signal);
-      startCalendar(core);
-      if (ingest === undefined) {
-        stops.push(() => reindexing.stop(endBy()));
-        return servedAt;
-      }
-      startIngestRecords(core, ingest, counter);
-      await permission.watch(stopping.signal);
-      ingest.start();
-      // both stop at the same time, because they share one deadline
-      stops.push(async () => void (await Promise.all([ingest.stop(endBy()), reindexing.stop(endBy())])));
-      return servedAt;
-    },
-  };
+  stops.push(() => core.close());
+  // until then no other process knows this one, and it may have no store
+  stops.push(async () => {
+    if (prepared === 'prepared') await tellEnd(core);
+  });
+  // after the control plane, which counts uses until it is closed
+  stops.push(() => core.keys.flush(AbortSignal.timeout(CLOSING_MS / 2)));
+  stops.push(async () => stopping.abort(new Error('the process stops')));
+  const servedAt = await listen();
+  telemetry.info('listening', { ...servedAt, ...(embedded !== undefined && { embeddedUrl: embedded.endpoint }) });
+  await prepareStore(core, (fault) => (prepared = fault));
+  prepared = 'prepared';
+  if (embedded !== undefined) await connectEmbedded(core);
+  const { signal } = stopping;
+  repeat(core, { name: 'watch the index', intervalMs: INDEX_WATCH_MS, signal }, () => watchIndex(core, signal));
+  repeat(core, { name: 'store the audit of credentials', intervalMs: AUDIT_WINDOWS_MS, signal }, () => core.keys.storeEnded());
+  await core.queueWatch.start(signal);
+  watchState({ ...core, connect: core.connectBucket, unclaimed }, signal);
+  const about = { name: 'store what this process knows about itself', intervalMs: PROCESS_STORED_MS, isAtOnce: true, signal };
+  repeat(core, about, () => core.processes.store());
+  const rights = { name: 'look at the rights in the index store', intervalMs: RIGHTS_MS, isAtOnce: true, signal };
+  if (isShared) repeat(core, rights, access.look);
+  repeat(core, { name: 'report readiness', intervalMs: READINESS_MS, signal }, reportReadiness);
+  await reportReadiness();
+  reindexing.start(signal);
+  if (ingest !== undefined) {
+    startIngestRecords(core, ingest, counter);
+    await permission.watch(signal);
+    ingest.start();
+  }
+  const endBy = (): AbortSignal => AbortSignal.timeout(Math.max(0, settings.TALLY_SHUTDOWN_TIMEOUT_MS - CLOSING_MS));
+  // both stop at the same time, because they share one deadline
+  stops.push(async () => void (await Promise.all([ingest?.stop(endBy()), reindexing.stop(endBy())])));
+  return servedAt;
+}
+
+/** Prepares the index store, and retries until that succeeds. Until then nothing is received, and readiness reports the reason. */
+async function prepareStore({ setup, stopping, telemetry, clock }: Core, failed: (fault: Fault) => void): Promise<void> {
+  for (;;) {
+    try {
+      await setup.prepare(stopping.signal);
+      return;
+    } catch (error) {
+      stopping.signal.throwIfAborted();
+      const fault = faultOf(error);
+      failed(fault);
+      if (fault.code === 'index.older' || fault.code === 'index.newer' || fault.code === 'index.damaged')
+        throw new StartError(`${fault.reason}. ${faults[fault.code].advice}`);
+      telemetry.requestFailed('prepare the store', error);
+      await clock.sleep(INDEX_WATCH_MS, stopping.signal);
+    }
+  }
+}
+
+/** How people log in; undefined without an issuer: then callers are not authenticated. */
+async function createIdentity(
+  { settings, store, telemetry, clock, keys }: Core,
+  proxyEnv: ProxyVariables | undefined,
+  publicUrl: () => string,
+): Promise<LoginParts | undefined> {
+  const { TALLY_OIDC_ISSUER: address, TALLY_OIDC_CLIENT_ID: clientId } = settings;
+  if (address === undefined || clientId === undefined || !settings.TALLY_ROLES.includes('http')) return undefined;
+  // loaded only where people log in
+  const { createIssuer } = await import('../adapters/oidc/issuer.ts');
+  const issuer = createIssuer({
+    issuer: address,
+    clientId,
+    clientSecret: settings.TALLY_OIDC_CLIENT_SECRET,
+    scopes: settings.TALLY_OIDC_SCOPES,
+    proxyEnv,
+    clock,
+  });
+  const ports = { ...store, clock, telemetry, ...keys };
+  const sessions = createSessions({ ...ports, days: settings.TALLY_SESSION_DAYS });
+  const logins = createLogins({ ...ports, issuer, sessions, publicUrl });
+  return { ...keys, sessions, logins, trustedProxies: settings.TALLY_TRUSTED_PROXIES, publicUrl };
 }
 
 /** Says at the stop that this process receives no more. Without a store that answers the others know it a minute later. */
@@ -296,39 +309,16 @@ function startIngestRecords(core: Core, ingest: IngestRole, counter: EventCounte
   repeat(core, letters, createLetterWatch({ ...core, browse: deadLetters.browse, deadLetterQueues }));
 }
 
-interface RecordParts {
-  readonly unclaimed: ReturnType<typeof createUnclaimedJobs>;
-  readonly access: StoreAccess | undefined;
-}
-
-/** Watches the stored records. */
-function startRecords(core: Core, { access, unclaimed }: RecordParts): void {
-  const always = { isAtOnce: true, signal: core.stopping.signal };
-  watchState({ ...core, connect: core.connectBucket, unclaimed }, always.signal);
-  const stored = { ...always, name: 'store what this process knows about itself', intervalMs: PROCESS_STORED_MS };
-  repeat(core, stored, () => core.processes.store());
-  if (access !== undefined) repeat(core, { ...always, name: 'look at the rights in the index store', intervalMs: RIGHTS_MS }, access.look);
-}
-
 /**
- * Connects the demo bucket, and begins a re-index of every bucket that was connected before; a new one has its first. The
- * embedded storage sends an event shortly after each change; if the process is killed in between, the event is lost.
+ * Connects the demo bucket, and looks for what was lost: the embedded storage sends an event shortly after each change, and if the
+ * process is killed in between, the event is lost.
  */
-async function connectEmbedded({ state, operations, jobs, gaps, clock }: Core): Promise<void> {
-  const signal = new AbortController().signal;
+async function connectEmbedded({ state, operations, gaps, clock }: Core): Promise<void> {
+  const { signal } = new AbortController();
+  const reason = 'changes of the embedded storage may have been made while their events were not sent';
   const earlier = await listAllRecords(state, 'bucket', bucketRecordSchema);
+  for (const { bucket } of earlier) await gaps.report({ bucket, kind: 'loss', reason, seenAtMs: clock.nowMs() }, signal);
   await operations.addBucket({ body: { bucket: EMBEDDED_BUCKET } }, { actor: processActor(), signal });
-  for (const { bucket } of earlier) {
-    try {
-      // it does not wait for late events: none comes from before the start
-      await jobs.start({ bucket, prefix: '', mode: 'apply', requestedBy: 'schedule', now: true }, signal);
-    } catch (error) {
-      if (!(error instanceof RequestError)) throw error;
-      // a job of the bucket that has begun may have passed the keys
-      const reason = 'changes of the embedded storage may have been made while their events were not sent';
-      await gaps.report({ bucket, kind: 'loss', reason, seenAtMs: clock.nowMs() }, signal);
-    }
-  }
 }
 
 /** A name for this process that no other process has or had. Leases and claims are stored under it. */

@@ -2,25 +2,9 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import type { RowCommand } from '../api/command.ts';
 import type { JsonSchema } from '../api/json-schema.ts';
-import { bucketSources, enrichModes } from '../domain/bucket.ts';
 import { QUEUE_PREFIX, QUEUE_PREFIX_PATTERN } from '../domain/provisioning/shared.ts';
 import { registryUrl } from '../settings/urls.ts';
 import { CommandError } from './errors.ts';
-
-/** How the events of a bucket reach the bucket queue. */
-export function sourceOption(description: string): Option {
-  return parameter('--source <source>', description).choices(bucketSources);
-}
-
-/** The topic that the events of a bucket come through. */
-export function topicOption(description: string): Option {
-  return parameter('--topic <arn>', description, 'topic_arn');
-}
-
-/** What is read of each object besides the events. */
-export function enrichOption(): Option {
-  return parameter('--enrich <mode>', 'what is read of each object besides its events').choices(enrichModes);
-}
 
 /**
  * An option that is a parameter of the request of its command, under the name that it has there: `--size-min` is `size_min` unless
@@ -31,42 +15,6 @@ export function parameter(flags: string, description: string, name?: string): Op
   const parameterName = name ?? option.name().replaceAll('-', '_');
   option.attributeName = () => parameterName;
   return option;
-}
-
-/** A parameter without a value, which a query has as a text. */
-export function flag(flags: string, description: string, name?: string): Option {
-  return parameter(flags, description, name).preset('true');
-}
-
-/** A parameter with a whole number. */
-export function numberOption(
-  flags: string,
-  description: string,
-  { min = 1, max, name }: { readonly min?: number; readonly max: number; readonly name?: string },
-): Option {
-  return parameter(flags, description, name).argParser((text) => {
-    if (!/^\d{1,12}$/.test(text) || Number(text) < min || Number(text) > max)
-      throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`);
-    return Number(text);
-  });
-}
-
-/** `--limit N`. */
-export function limitOption(): Option {
-  return numberOption('--limit <n>', 'at most this many, 1 to 1000 (default: 100)', { max: 1_000 });
-}
-
-/** `--cursor CURSOR`: where the page before ended. */
-export function cursorOption(): Option {
-  return parameter('--cursor <cursor>', 'continue where the page before ended');
-}
-
-/** `--bucket-account ID`: for the bucket of another account. */
-export function accountOption(): Option {
-  return parameter('--bucket-account <id>', 'the account of the bucket, if it is not that of the bucket queue').argParser((text) => {
-    if (!/^\d{12}$/.test(text)) throw new InvalidArgumentError('It must be 12 digits.');
-    return text;
-  });
 }
 
 /** `--prefix WORD`: how the names of the queues that `tally setup` makes begin. */
@@ -102,15 +50,23 @@ export function optionOf(name: string, schema: JsonSchema, options: RowCommand['
   const text = helpText(schema).replace(/; null: .*$/, '');
   if (schema.type === 'integer') return wholeNumber(`${word} <n>`, name, schema);
   if (schema.type === 'boolean') return parameter(word, switchText(text), name);
-  const values = textsOf(schema.enum ?? schemaOf([schema.items ?? {}].flat()[0]).enum);
-  if (values.includes('true')) return flag(word, switchText(text), name);
-  const value = parameter(`${word} <${word.split('-').at(-1)}${schema.type === 'array' ? '...' : ''}>`, text, name);
-  return values.length === 0 ? value : value.choices(values);
+  const forms = [schema, ...(schema.anyOf ?? []).map(schemaOf)];
+  const values = textsOf(forms.flatMap((form) => form.enum ?? schemaOf([form.items ?? {}].flat()[0]).enum ?? []));
+  if (values.includes('true')) return parameter(word, switchText(text), name).preset('true');
+  const value = parameter(`${word} <${word.split('-').at(-1)}>`, text, name);
+  if (values.length > 0) value.choices([...new Set(values)]);
+  return forms.some(({ type }) => type === 'array') ? repeatable(value) : value;
+}
+
+function repeatable(option: Option): Option {
+  const { parseArg } = option;
+  option.description += '; repeatable';
+  return option.argParser((text, before: readonly string[] | undefined) => [...(before ?? []), parseArg?.(text, '') ?? text]);
 }
 
 /** What a switch does once it is given: `whether the documents stay. Default: false` is `the documents stay`. */
 function switchText(text: string): string {
-  return text.replace(/^whether /, '').replace(/\. Default: false$/, '');
+  return text.replace(/^(?:whether |`true`: )/, '').replace(/\. Default: false$/, '');
 }
 
 /** Whether a field may be null. */
@@ -126,7 +82,11 @@ export function withoutOption(name: string, options: RowCommand['options']): Opt
 function wholeNumber(flags: string, name: string, schema: JsonSchema): Option {
   const { minimum: min = 0, maximum: max = Number.MAX_SAFE_INTEGER, default: without } = schema;
   const ending = without === undefined ? '' : ` (default: ${JSON.stringify(without)})`;
-  return numberOption(flags, `${helpText(schema)}, ${min} to ${max}${ending}`, { min, max, name });
+  return parameter(flags, `${helpText(schema)}, ${min} to ${max}${ending}`, name).argParser((text) => {
+    if (!/^\d{1,12}$/.test(text) || Number(text) < min || Number(text) > max)
+      throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`);
+    return Number(text);
+  });
 }
 
 function textsOf(values: readonly unknown[] = []): readonly string[] {
@@ -152,11 +112,6 @@ export function withExamples(command: Command, ...examples: readonly string[]): 
 /** Ends the definition of a command that prints records: adds `--json` and examples. */
 export function printing(command: Command, ...examples: readonly string[]): Command {
   return withExamples(command.option('--json', 'print the JSON that the HTTP API returns'), ...examples);
-}
-
-/** The same for a command that prints a page of a list: adds `--limit` and `--cursor` before. */
-export function listing(command: Command, ...examples: readonly string[]): Command {
-  return printing(command.addOption(limitOption()).addOption(cursorOption()), ...examples);
 }
 
 /** Returns the hint below a page that is not the last one. */

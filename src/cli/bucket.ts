@@ -1,7 +1,7 @@
 import { shellWord } from '../domain/commands.ts';
 import { defined, omit } from '../domain/defined.ts';
 import type { Command } from 'commander';
-import type { Context, OperationBody, Operations } from '../api/contract.ts';
+import type { OperationBody, Operations } from '../api/contract.ts';
 import { bucketFields } from '../api/bucket.ts';
 import type { AddedBucket } from '../api/buckets.ts';
 import { unprovenText } from '../api/connections.ts';
@@ -10,12 +10,13 @@ import type { WishRequest } from '../domain/provisioning/planning/apply-command.
 import { RequestError } from '../domain/request-error.ts';
 import { countText } from '../domain/texts.ts';
 import { connectedNotApplied } from '../domain/provisioning/not-applied.ts';
-import { accountOption, enrichOption, parameter, printing, sourceOption, topicOption } from './arguments.ts';
+import { parameter, printing } from './arguments.ts';
 import type { Cli, JsonOption, CliDependencies } from './cli.ts';
 import { CommandError, linesOf, orUsage, problemOf, exitCodeOfFindings, exitCodes } from './errors.ts';
 import { planOf, sayPlan, showPlan } from './connections.ts';
-import { groupOf, applied } from './from-rows.ts';
+import { addOptions, groupOf, applied } from './from-rows.ts';
 import { answerText, tableText } from './output.ts';
+import { countsKnown } from './progress.ts';
 import PQueue from 'p-queue';
 
 /** `reindex` is false with --no-reindex. */
@@ -36,26 +37,13 @@ export function addAddCommand(program: Command, cli: Cli, dependencies: NamesDep
     )
     .argument('[names...]', 'the bucket, or several')
     .option('--from-file <file>', 'also the buckets that a file names, one a line; - is stdin')
-    .addOption(sourceOption('how its events reach the bucket queue'))
-    .addOption(topicOption('the SNS topic that its events come through, with --source topic; with --source routed your own'))
-    .addOption(enrichOption())
     .option('--no-reindex', 'do not index what a new bucket holds already, until a re-index is started')
     .addOption(parameter('--plan', 'only show what would change in AWS, and what stands in its way', 'isPlan'))
-    .addOption(parameter('--agree <token>', 'the token of the plan whose changes to things of others you have agreed to', 'plan'))
-    .addOption(
-      parameter(
-        '--wired-by-hand',
-        'you have wired it yourself: Tally makes only the subscription to your topic, and believes what arrives',
-      ),
-    )
     .option(
       '--switch-on-eventbridge',
       'with --source eventbridge: agree that all events of the buckets also go to EventBridge from then on',
-    )
-    .addOption(
-      parameter('--skip-destination-validation', 'S3 is not to check the destinations of the other notifications, of which one is broken'),
-    )
-    .addOption(accountOption());
+    );
+  addOptions(add, 'addBucket', { without: ['bucket', 'reindex', 'only_new'], options: { topic_arn: 'topic', plan: 'agree' } });
   printing(
     add,
     'tally bucket add photos',
@@ -72,7 +60,7 @@ export function addAddCommand(program: Command, cli: Cli, dependencies: NamesDep
       throw new CommandError('usage', `${isPlan === true ? '--plan' : '--agree'} is about one bucket: name that one alone`);
     if (isPlan === true) return showPlan(cli, options, wishOf(name, options));
     if (isAlone) return addBucket(cli, name, options);
-    return addMany(cli, options, names, (control, context, each) => added(cli, control, context, { name: each, options, isAlone: false }));
+    return addMany(cli, options, names, (control, each) => added(cli, control, { name: each, options, isAlone: false }));
   });
 }
 
@@ -85,9 +73,9 @@ function wishOf(
 }
 
 async function addBucket(cli: Cli, name: string, options: AddOptions): Promise<void> {
-  const record = await cli.withControl(async (control, context) => {
-    await sayPlan(cli, options, () => planOf(control, context, wishOf(name, options)));
-    return added(cli, control, context, { name, options, isAlone: true });
+  const record = await cli.withControl(async (control) => {
+    await sayPlan(cli, options, () => planOf(control, wishOf(name, options)));
+    return added(cli, control, { name, options, isAlone: true });
   });
   cli.print(options, record, () => answerText({ columns: bucketFields }, record, cli.nowMs()));
   for (const hint of [...eventsText(record), ...firstText(record, options)]) cli.hint(options, hint);
@@ -98,22 +86,21 @@ async function addBucket(cli: Cli, name: string, options: AddOptions): Promise<v
 async function added(
   cli: Cli,
   control: Operations,
-  context: Context,
   { name, options, isAlone }: { readonly name: string; readonly options: AddOptions; readonly isAlone: boolean },
 ): Promise<AddedBucket> {
   const { reindex, ...wanted } = omit(options, 'json', 'fromFile', 'switchOnEventbridge', 'isPlan', 'plan');
   const body = { ...wanted, ...(reindex === false && { reindex }) };
-  const record = await agreeing(options, (plan) => control.addBucket({ body: { bucket: name, ...body, ...plan } }, context));
+  const record = await agreeing(options, (plan) => control.addBucket({ body: { bucket: name, ...body, ...plan } }));
   if (record.connection?.state !== 'applying') return record;
   const wish = omit({ ...body }, 'reindex', 'only_new');
-  const request = () => agreeing(options, (plan) => control.applyBucket({ params: { bucket: name }, body: { ...wish, ...plan } }, context));
+  const request = () => agreeing(options, (plan) => control.applyBucket({ params: { bucket: name }, body: { ...wish, ...plan } }));
   // what one of several waits for is not worth a line
   const connection = await applied(cli, isAlone ? options : { json: true }, request).catch((error: unknown) =>
     Promise.reject(connectedNotApplied(name, error)),
   );
   if (!isAlone) return { ...record, connection };
   // the status of the first answer was that of before
-  const { status } = await control.getBucket({ params: { bucket: name } }, context);
+  const { status } = await control.getBucket({ params: { bucket: name } });
   return { ...record, status, connection };
 }
 
@@ -160,7 +147,7 @@ function firstText({ bucket, job_id: jobId, advice, enrich, status }: AddedBucke
 
 /** Several buckets in one command: a few at a time, each for itself, and one table of what became of them. */
 
-export type NamesDependencies = Pick<CliDependencies, 'readText' | 'streams'>;
+type NamesDependencies = Pick<CliDependencies, 'readText' | 'streams'>;
 
 /**
  * A bucket costs some five requests a second to EventBridge, which answers 50 a second, and one to CloudTrail, which answers ten:
@@ -198,12 +185,12 @@ type Row =
   /** Ctrl-C came first. */
   | { readonly bucket: string; readonly result: 'not begun' };
 
-type AddOne = (control: Operations, context: Context, name: string) => Promise<AddedBucket>;
+type AddOne = (control: Operations, name: string) => Promise<AddedBucket>;
 
 /** Adds the buckets, and prints one table. A bucket that fails keeps no other one from being added. */
 async function addMany(cli: Cli, options: JsonOption, names: readonly string[], addOne: AddOne): Promise<void> {
   const buckets = [...new Set(names)];
-  const rows = await cli.withControl((control, context) => rowsOf(cli, options, buckets, (name) => addOne(control, context, name)));
+  const rows = await cli.withControl((control) => rowsOf(cli, options, buckets, (name) => addOne(control, name)));
   cli.print(options, { buckets: rows.map(rowView), counts: countsOf(rows) }, () => resultText(rows));
   end(cli, options, rows);
 }
@@ -214,22 +201,22 @@ async function rowsOf(
   buckets: readonly string[],
   add: (name: string) => Promise<AddedBucket>,
 ): Promise<readonly Row[]> {
-  const counting = cli.counting(options);
+  const progress = cli.progress(options);
   const turns = new PQueue({ concurrency: AT_ONCE });
   const counts = { done: 0, failed: 0, all: buckets.length };
   return cli.interruptible(async (signal) => {
-    counting.show(counts);
+    progress.show(countsKnown(counts));
     const rows = await turns.addAll(
       buckets.map((bucket) => async (): Promise<Row> => {
         if (signal.aborted) return { bucket, result: 'not begun' };
         const row = await rowOf(bucket, add);
         counts.done += 1;
         if (row.result === 'failed') counts.failed += 1;
-        counting.show(counts);
+        progress.show(countsKnown(counts));
         return row;
       }),
     );
-    counting.end();
+    progress.end();
     return rows;
   });
 }

@@ -2,14 +2,13 @@
 import { awsEnvironment } from '../settings/aws.ts';
 import { parseProxy, type OuterEnvironment } from '../settings/proxy.ts';
 import { parseSettings, serveMistakes, type Settings, textOfFile, type ReadFile } from '../settings/settings.ts';
-import type { Context, Operations } from '../api/contract.ts';
+import type { Operations } from '../api/contract.ts';
 import type { Client, Registry } from '../client/client.ts';
-import type { Actor } from '../domain/identity/actor.ts';
 import type { Readable, Writable } from 'node:stream';
 import type { Setup } from '../pipeline/provision/setup.ts';
 import type { Clock } from '../pipeline/ports/clock.ts';
 import { CommandError, SettingsError, exitCodes } from './errors.ts';
-import { createCounting, createProgress, createSilentProgress, type Counting, type Progress } from './progress.ts';
+import { createProgress, type Progress } from './progress.ts';
 import { jsonText, linesText } from './output.ts';
 import type { OpenBrowser } from '../client/login.ts';
 
@@ -42,8 +41,6 @@ export interface CliDependencies {
   /** The streams on which a program speaks with this process. */
   readonly streams: () => Streams;
   readonly clock: Clock;
-  /** Who runs the command. */
-  readonly actor: Actor;
   /** The terminal of stderr; absent if stderr is not a terminal on which a line can be redrawn. */
   readonly terminal?: { columns(): number } | undefined;
   /** The source of Ctrl-C, which is the process. */
@@ -87,7 +84,7 @@ export interface Cli {
   /** Opens the client for the work, which Ctrl-C interrupts. */
   withClient<Answer>(work: (client: Client, signal: AbortSignal) => Promise<Answer>): Promise<Answer>;
   /** Does the work with the operations of the registry. */
-  withControl<Answer>(work: (control: Operations, context: Context) => Promise<Answer>): Promise<Answer>;
+  withControl<Answer>(work: (control: Operations) => Promise<Answer>): Promise<Answer>;
   /** Reads the ARNs of the dead-letter queues that the redrive policies of the bucket queues name. Throws what AWS refuses. */
   deadLetterArns(settings: Settings): Promise<readonly string[]>;
   /** Opens what makes the shared parts for the work, which Ctrl-C interrupts, and closes it whatever happens. */
@@ -102,10 +99,8 @@ export interface Cli {
   hint(options: JsonOption, text: string): void;
   /** Returns if --yes was given or the person at the terminal agrees; throws {@link CommandError} otherwise. */
   requireYes(options: { readonly yes?: true }, consequence: string): Promise<void>;
-  /** Shows the progress of a job on stderr; with --json only what needs attention. */
+  /** Shows the progress of what a command waits for on stderr; with --json only what needs attention. */
   progress(options: JsonOption): Progress;
-  /** Shows on stderr how many of several things are done; with --json nothing. */
-  counting(options: JsonOption): Counting;
   /** Gives the work a signal that the first Ctrl-C aborts. A second Ctrl-C ends the process as usual. */
   interruptible<Answer>(work: (signal: AbortSignal) => Promise<Answer>): Promise<Answer>;
   /** Sets the exit code of a command that runs to its end. */
@@ -120,7 +115,7 @@ export interface Cli {
 
 /** Creates what commands need from the dependencies. Nothing is opened until a command uses it. */
 export function createCli(dependencies: CliDependencies): Cli {
-  const { env, readFile, stdout, stderr, clock, actor, terminal, signals, confirm, openClient, openControl, serve } = dependencies;
+  const { env, readFile, stdout, stderr, clock, terminal, signals, confirm, openClient, openControl, serve } = dependencies;
   const nowMs = (): number => clock.nowMs();
   let exitCode = 0;
   let overridden: Readonly<Record<string, string>> = {};
@@ -169,14 +164,7 @@ export function createCli(dependencies: CliDependencies): Cli {
     endWith(code) {
       exitCode = code;
     },
-    progress({ json }) {
-      const write = (text: string): unknown => stderr.write(text);
-      return json === true ? createSilentProgress({ write }) : createProgress({ write, nowMs, terminal });
-    },
-    counting: ({ json }) =>
-      json === true
-        ? { show: () => undefined, end: () => undefined }
-        : createCounting({ write: (text) => stderr.write(text), nowMs, terminal }),
+    progress: ({ json }) => createProgress({ write: (text) => stderr.write(text), nowMs, terminal, isSilent: json === true }),
     interruptible,
     async withClient(work) {
       const client = await openClient();
@@ -186,10 +174,7 @@ export function createCli(dependencies: CliDependencies): Cli {
       hint(options, text);
       exitCode = exitCodes.interrupted;
     },
-    async withControl(work) {
-      const operations = await openControl(settings());
-      return work(operations, { actor, signal: new AbortController().signal });
-    },
+    withControl: async (work) => work(await openControl(settings())),
     deadLetterArns: (effective) => dependencies.readDeadLetterArns(effective, outerEnvironment()),
     async withSetup(work) {
       const opened = await dependencies.openSetup(settings(), outerEnvironment());

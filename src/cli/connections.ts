@@ -1,6 +1,6 @@
 /** Plans as `tally bucket add` shows them, and the doctor of all buckets. */
 import type { Command } from 'commander';
-import type { Context, Operations } from '../api/contract.ts';
+import type { Operations } from '../api/contract.ts';
 import { findingText, type Diagnosis, type PlanView } from '../api/connections.ts';
 import { applyCommand, type WishRequest } from '../domain/provisioning/planning/apply-command.ts';
 import { changeText } from '../domain/provisioning/planning/parts.ts';
@@ -12,15 +12,15 @@ import { fieldsText, linesText } from './output.ts';
 import { exitCodeOfFindings, exitCodes } from './errors.ts';
 
 /** Reads the plan of a wish. */
-export function planOf(control: Operations, context: Context, { bucket, wired_by_hand: byHand, ...wish }: WishRequest): Promise<PlanView> {
+export function planOf(control: Operations, { bucket, wired_by_hand: byHand, ...wish }: WishRequest): Promise<PlanView> {
   // a query has texts
   const query = { ...wish, ...(byHand !== undefined && { wired_by_hand: byHand ? ('true' as const) : ('false' as const) }) };
-  return control.planBucket({ params: { bucket }, query }, context);
+  return control.planBucket({ params: { bucket }, query });
 }
 
 /** Shows a plan, with the command that applies it. */
 export async function showPlan(cli: Cli, options: JsonOption, wish: WishRequest): Promise<void> {
-  const plan = await cli.withControl((control, context) => planOf(control, context, wish));
+  const plan = await cli.withControl((control) => planOf(control, wish));
   cli.print(options, plan, () => planText(plan));
   cli.hint(options, nextText(wish, plan));
   if (isBlocked(plan)) cli.endWith(exitCodes.failure);
@@ -86,10 +86,10 @@ export function addDoctorCommand(program: Command, cli: Cli): void {
     )
     .argument('[name]', 'the bucket; without it, all connected buckets');
   printing(doctor, 'tally doctor', 'tally doctor photos --json').action(async (name: string | undefined, options: JsonOption) => {
-    const items = await cli.withControl(async (control, context) => {
+    const items = await cli.withControl(async (control) => {
       const found: Diagnosis[] = [];
-      for (const bucket of name === undefined ? await namesOf(control, context) : [name])
-        found.push(await control.diagnoseBucket({ params: { bucket } }, context));
+      for (const bucket of name === undefined ? await namesOf(control) : [name])
+        found.push(await control.diagnoseBucket({ params: { bucket } }));
       return found;
     });
     if (items.length === 0) cli.hint(options, 'No bucket is connected. Connect one: tally bucket add NAME');
@@ -99,10 +99,10 @@ export function addDoctorCommand(program: Command, cli: Cli): void {
 }
 
 /** The connected buckets: the list to its end. */
-async function namesOf(control: Operations, context: Context): Promise<readonly string[]> {
+async function namesOf(control: Operations): Promise<readonly string[]> {
   const names: string[] = [];
   for (let cursor: string | undefined, isFirst = true; isFirst || cursor !== undefined; isFirst = false) {
-    const page = await control.listBuckets({ query: { limit: PAGE, ...(cursor !== undefined && { cursor }) } }, context);
+    const page = await control.listBuckets({ query: { limit: PAGE, ...(cursor !== undefined && { cursor }) } });
     names.push(...page.items.map(({ bucket }) => bucket));
     cursor = page.next;
   }

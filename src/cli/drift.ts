@@ -28,9 +28,9 @@ export function addDriftCommand(program: Command, cli: Cli): void {
   printing(drift, 'tally drift photos --prefix 2026/', 'tally drift photos --json').action(
     async (bucket: string, options: DriftOptions) => {
       const { json: _, ...request } = options;
-      await cli.withControl(async (control, context) => {
-        const job = await control.startReindex({ params: { bucket }, body: { ...request, mode: 'report' } }, context);
-        const ended = await waitForJob(cli, { control, context, job, options });
+      await cli.withControl(async (control) => {
+        const job = await control.startReindex({ params: { bucket }, body: { ...request, mode: 'report' } });
+        const ended = await waitForJob(cli, { control, job, options });
         if (ended === undefined) {
           cli.leave(options, leftText(job));
           return;

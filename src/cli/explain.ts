@@ -24,7 +24,7 @@ export function addExplainCommand(program: Command, cli: Cli): void {
   printing(explain, 'tally explain photos 2026/cat.jpg', 'tally explain photos -- --a-key-that-begins-with-dashes').action(
     async (bucket: string, key: string, options: ExplainOptions) => {
       const request = { params: { bucket }, query: { key } };
-      const explanation = await cli.withControl((control, context) => control.explainObject(request, context));
+      const explanation = await cli.withControl((control) => control.explainObject(request));
       cli.print(options, explanation, () => explanationText(explanation, options));
     },
   );

@@ -1,23 +1,11 @@
 /** The commands that follow from rows of the contract: words, help, options, requests, `--json`, tables and confirmations. */
 import { Option, type Command } from 'commander';
 import type { Given, RowCommand } from '../api/command.ts';
-import { rowsOfControlPlane, type AnyOperation, type ControlName, type PlacedRow } from '../api/contract.ts';
+import { rowsOfControlPlane, type AnyCall, type ControlName, type PlacedRow } from '../api/contract.ts';
 import { jsonSchemaOf, type JsonSchema } from '../api/json-schema.ts';
 import type { AnyRequest, Row } from '../api/row.ts';
 import { requireSafeAddress } from '../client/addresses.ts';
-import {
-  cursorOption,
-  helpText,
-  limitOption,
-  mayBeNull,
-  moreText,
-  optionName,
-  optionOf,
-  printing,
-  schemaOf,
-  withExamples,
-  withoutOption,
-} from './arguments.ts';
+import { helpText, mayBeNull, moreText, optionName, optionOf, printing, schemaOf, withExamples, withoutOption } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { CommandError, exitCodeOfFindings } from './errors.ts';
 import { answerText, joinedText, jsonText, linesText, recordIn } from './output.ts';
@@ -96,9 +84,9 @@ function addRowCommand(program: Command, cli: Cli, all: string, made: readonly M
     const consequence = command.confirm?.(given);
     if (consequence !== undefined) await cli.requireYes(yes === true ? { yes } : {}, consequence);
     const sent = withSecret(cli, command, given);
-    await cli.withControl(async (control, context) => {
-      const byName: Readonly<Record<ControlName, AnyOperation>> = control;
-      const ask = (more: Given = {}) => byName[row.operation](requestOf(fields, { ...sent, ...more }), context);
+    await cli.withControl(async (control) => {
+      const byName: Readonly<Record<ControlName, AnyCall>> = control;
+      const ask = (more: Given = {}) => byName[row.operation](requestOf(fields, { ...sent, ...more }));
       if (jsonl !== undefined && command.jsonl !== undefined) return printAll(cli, ask, command.jsonl);
       const answer = await answered(cli, { json }, { row, command, given }, ask);
       // an operation without an answer has done what was requested
@@ -122,19 +110,32 @@ function addFields(self: Command, places: readonly string[], made: readonly Made
   );
   for (const place of places) self.argument(place, helpText(fields.get(nameOfPlace(place))?.schema));
   const fixed = made.flatMap(({ command }) => Object.keys(command.fixed ?? {}));
-  const named = new Set([...places.map(nameOfPlace), 'limit', 'cursor', ...fixed]);
+  const named = new Set([...places.map(nameOfPlace), ...fixed]);
   for (const [name, { schema, options }] of fields) {
     if (named.has(name)) continue;
     self.addOption(optionOf(name, schema, options));
     if (mayBeNull(schema)) self.addOption(withoutOption(name, options));
   }
-  if (fields.has('limit')) self.addOption(limitOption());
-  if (fields.has('cursor')) self.addOption(cursorOption());
   if (made.some(({ command }) => command.jsonl !== undefined)) {
     const jsonl = new Option('--jsonl', 'print all of them, each as one line of JSON');
     self.addOption(jsonl.conflicts(['limit', 'cursor', 'json']));
   }
   if (made.some(({ command }) => command.confirm !== undefined)) self.option('--yes', 'do not ask for confirmation');
+}
+
+interface Options {
+  /** The fields that the command gives in other ways. */
+  readonly without: readonly string[];
+  /** As those of {@link RowCommand}. */
+  readonly options?: RowCommand['options'];
+}
+
+/** Adds an option for each field of an operation to a command that is made by hand. */
+export function addOptions(self: Command, operation: ControlName, { without, options }: Options): Command {
+  const forms = rowsOfControlPlane.filter((row) => row.operation === operation).flatMap((row) => formsOf(row));
+  for (const [name, { schema }] of forms.flatMap((form) => [...form]))
+    if (!without.includes(name)) self.addOption(optionOf(name, schema, options));
+  return self;
 }
 
 /** The last of the rows that has what it needs. Throws {@link CommandError} for what it does not take, or if none of them has. */
@@ -177,7 +178,7 @@ interface Field {
 }
 
 /** What a person may give, for each form of the body that permits what the command itself gives. */
-function formsOf(row: PlacedRow, { fixed = {} }: RowCommand): readonly ReadonlyMap<string, Field>[] {
+function formsOf(row: PlacedRow, { fixed = {} }: Pick<RowCommand, 'fixed'> = {}): readonly ReadonlyMap<string, Field>[] {
   const [params, query, body] = [row.params, row.query, row.body].map((part) => (part === undefined ? {} : jsonSchemaOf(part).schema));
   const others = [...fieldsOf('params', params), ...fieldsOf('query', query)];
   return (body?.anyOf ?? [body])

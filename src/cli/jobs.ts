@@ -1,18 +1,19 @@
 /** `tally reindex`: a job at the command line. */
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { shellWord } from '../domain/commands.ts';
-import type { Context, Operations } from '../api/contract.ts';
+import type { Operations } from '../api/contract.ts';
 import type { Job } from '../api/job.ts';
 import { heldBack, jobAdvice, jobFields, stageOf } from '../api/job-texts.ts';
 import type { ReindexRequest } from '../api/jobs.ts';
 import { printing } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { printable } from '../domain/printable.ts';
-import { hasEnded, jobModes } from '../domain/reindex/job.ts';
+import { hasEnded } from '../domain/reindex/job.ts';
 import { RequestError } from '../domain/request-error.ts';
+import { addOptions } from './from-rows.ts';
 import { fieldsText } from './output.ts';
 import { messageOf, exitCodes } from './errors.ts';
-import type { Progress } from './progress.ts';
+import { jobKnown, type Progress } from './progress.ts';
 
 interface ReindexOptions extends JsonOption, Partial<Omit<ReindexRequest, 'bucket'>> {
   readonly wait?: true;
@@ -27,22 +28,19 @@ export function addReindexCommand(program: Command, cli: Cli): void {
       'Starts a job that compares a bucket with its index and writes the differences. Searches work throughout, and the bucket is never written to.',
     )
     .argument('<bucket>', 'a connected bucket')
-    .option('--prefix <prefix>', 'only keys that begin with this')
-    .option('--fill', 'also write documents that lack an optional field, such as the storage class, or the enrichment of the bucket')
-    .option('--now', 'do not wait for late events; such a job closes no gap')
-    .addOption(new Option('--mode <mode>', 'apply: write the differences (default); report: only count them').choices(jobModes))
     .option('--wait', 'wait until the job has ended; the exit code is 0 if it is done');
+  addOptions(reindex, 'startReindex', { without: ['bucket'] });
   printing(reindex, 'tally reindex photos --prefix 2026/ --wait').action(async (bucket: string, options: ReindexOptions) => {
     const { json: _, wait, ...body } = options;
-    await cli.withControl(async (control, context) => {
-      const job = await control.startReindex({ params: { bucket }, body }, context);
+    await cli.withControl(async (control) => {
+      const job = await control.startReindex({ params: { bucket }, body });
       if (wait !== true) {
         cli.print(options, job, () => `Job ${printable(job.id)} is queued.`);
         cli.hint(options, `To see its progress: tally jobs ${shellWord(job.id)}`);
         return;
       }
       cli.hint(options, `Job ${printable(job.id)} is queued.`);
-      const ended = await waitForJob(cli, { control, context, job, options });
+      const ended = await waitForJob(cli, { control, job, options });
       if (ended === undefined) {
         cli.leave(options, leftText(job));
         return;
@@ -67,7 +65,6 @@ const TROUBLE_MS = 120_000;
 
 interface Wait {
   readonly control: Operations;
-  readonly context: Context;
   readonly job: Job;
   readonly options: JsonOption;
 }
@@ -76,9 +73,9 @@ interface Wait {
  * Shows the progress of the job until it has ended. Returns the job as it is then, or
  * `undefined` after Ctrl-C. Rejects with the error that has kept the job from being read for two minutes.
  */
-export async function waitForJob(cli: Cli, { control, context, job, options }: Wait): Promise<Job | undefined> {
+export async function waitForJob(cli: Cli, { control, job, options }: Wait): Promise<Job | undefined> {
   const progress = cli.progress(options);
-  const look = (signal: AbortSignal) => control.getJob({ params: { id: job.id } }, { ...context, signal });
+  const look = (signal: AbortSignal) => control.getJob({ params: { id: job.id } }, { signal });
   try {
     return await cli.interruptible((signal) => follow({ cli, look, progress }, signal));
   } finally {
@@ -101,7 +98,7 @@ async function follow(parts: Follow, signal: AbortSignal): Promise<Job | undefin
     if (signal.aborted) break;
     if (job !== undefined) {
       stall.look(job);
-      progress.show(job);
+      progress.show(jobKnown(job, cli.nowMs()));
       if (hasEnded(job)) return job;
     }
     await cli.clock.sleep(LOOK_INTERVAL_MS, signal).catch(() => undefined);

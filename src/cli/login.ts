@@ -5,7 +5,7 @@ import { printing, withExamples } from './arguments.ts';
 import type { Cli, CliDependencies, JsonOption } from './cli.ts';
 import { fieldsText } from './output.ts';
 
-export type LoginDependencies = Pick<CliDependencies, 'ask' | 'openBrowser' | 'machine' | 'registryOf'>;
+type LoginDependencies = Pick<CliDependencies, 'ask' | 'openBrowser' | 'machine' | 'registryOf'>;
 
 /** `tally login|logout|whoami`: a person at a registry. */
 export function addLoginCommands(program: Command, cli: Cli, dependencies: LoginDependencies): void {

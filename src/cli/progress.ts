@@ -3,8 +3,20 @@ import type { Job } from '../api/job.ts';
 import { stageOf } from '../api/job-texts.ts';
 import { countText, durationText, percentText } from '../domain/texts.ts';
 
+/** What is known now. */
+interface Known {
+  /** The most important first: the line has as many as fit, and always the first. */
+  readonly facts: readonly string[];
+  /** 0 to 1: what a bar after the first fact shows. */
+  readonly share?: number | undefined;
+  /** What stands before the facts where lines are written. */
+  readonly name?: string;
+  /** A line is written at once when it changes. */
+  readonly stage?: string;
+}
+
 export interface Progress {
-  show(job: Job): void;
+  show(known: Known): void;
   /** Prints a line that stays. */
   say(text: string): void;
   /** Clears the redrawn line. */
@@ -16,6 +28,8 @@ interface ProgressParts {
   readonly nowMs: () => number;
   /** The terminal on which a line is redrawn. If absent, whole lines are written. */
   readonly terminal?: { columns(): number } | undefined;
+  /** Set with --json: it prints only what needs attention. */
+  readonly isSilent: boolean;
 }
 
 /** The interval of lines. They end up in logs, where one every ten seconds is enough. */
@@ -23,118 +37,66 @@ const LINE_INTERVAL_MS = 10_000;
 /** The width of the bar: wide enough to show progress, and at most half of a narrow terminal. */
 const BAR_WIDTH = 24;
 
-/** Creates the progress of a command with --json. It prints only what needs attention, on stderr. */
-export function createSilentProgress({ write }: Pick<ProgressParts, 'write'>): Progress {
-  return { show: () => undefined, say: (text) => void write(`${text}\n`), end: () => undefined };
-}
-
-/** Creates the progress. A terminal shows one line that is redrawn; elsewhere a line is written at each change of state and every 10 s. */
-export function createProgress(parts: ProgressParts): Progress {
-  return parts.terminal === undefined ? createLines(parts) : createBar(parts, parts.terminal);
-}
-
-/** How many of several things are done. */
-export interface Counts {
-  readonly done: number;
-  readonly failed: number;
-  readonly all: number;
-}
-
-export interface Counting {
-  show(counts: Counts): void;
-  /** Clears the redrawn line. */
-  end(): void;
-}
-
-/** Creates the progress of a command about several buckets: one line that is redrawn, or elsewhere a line every 10 s. */
-export function createCounting({ write, nowMs, terminal }: ProgressParts): Counting {
-  let saidMs = nowMs();
-  const line = terminal && createLine(write, terminal);
-  return {
-    show(counts) {
-      const { done, all, failed } = counts;
-      const text = `${countText(done)} of ${countText(all)} buckets${failed === 0 ? '' : `, ${countText(failed)} failed`}`;
-      if (line !== undefined) line.draw((columns) => fitting(text, [drawnBar(all === 0 ? 1 : done / all)], columns));
-      else if (nowMs() - saidMs >= LINE_INTERVAL_MS) {
-        saidMs = nowMs();
-        write(`${text}\n`);
-      }
-    },
-    end: () => line?.clear(),
-  };
-}
-
-/** A line of the terminal that is redrawn. */
-function createLine(write: ProgressParts['write'], terminal: { columns(): number }) {
+/** Creates the progress. A terminal shows one line that is redrawn; elsewhere a line is written at each change of the stage, and every 10 s. */
+export function createProgress({ write, nowMs, terminal, isSilent }: ProgressParts): Progress {
   let drawn = 0;
+  let said: { readonly text: string; readonly stage?: string | undefined; readonly atMs: number } = { text: '', atMs: -Infinity };
+
+  function draw(known: Known, columns: number): void {
+    const text = fitting(known, columns);
+    // the terminal may have become narrower
+    write(`\r${text.padEnd(Math.min(drawn, columns))}`);
+    drawn = text.length;
+  }
+
+  function clear(): void {
+    // spaces, because not every terminal knows escape sequences
+    if (drawn > 0) write(`\r${' '.repeat(drawn)}\r`);
+    drawn = 0;
+  }
+
+  function writeLine({ name, facts, stage }: Known): void {
+    const text = `${name === undefined ? '' : `${name}: `}${facts.join(', ')}`;
+    if (text === said.text || (stage === said.stage && nowMs() - said.atMs < LINE_INTERVAL_MS)) return;
+    write(`${text}\n`);
+    said = { text, stage, atMs: nowMs() };
+  }
+
   return {
-    draw(textFor: (columns: number) => string): void {
+    show(known) {
+      if (isSilent) return;
       // the last column stays free: some terminals begin a new line there
-      const columns = terminal.columns() - 1;
-      const text = textFor(columns);
-      // the terminal may have become narrower
-      write(`\r${text.padEnd(Math.min(drawn, columns))}`);
-      drawn = text.length;
+      if (terminal === undefined) writeLine(known);
+      else draw(known, terminal.columns() - 1);
     },
-    clear(): void {
-      // spaces, because not every terminal knows escape sequences
-      if (drawn > 0) write(`\r${' '.repeat(drawn)}\r`);
-      drawn = 0;
+    say(text) {
+      clear();
+      write(`${text}\n`);
     },
+    end: clear,
   };
 }
 
-function drawnBar(share: number): string {
-  return `[${'#'.repeat(Math.floor(Math.min(1, share) * BAR_WIDTH)).padEnd(BAR_WIDTH, '-')}]`;
-}
-
-/** The first fact, and as many others as fit on the line. */
-function fitting(first: string, others: readonly string[], columns: number): string {
+/** The first fact, the bar, and as many other facts as fit on the line. */
+function fitting({ facts: [first = '', ...others], share }: Known, columns: number): string {
+  const bar = share === undefined ? [] : [`[${'#'.repeat(Math.floor(Math.min(1, share) * BAR_WIDTH)).padEnd(BAR_WIDTH, '-')}]`];
   let text = first.slice(0, Math.max(0, columns));
-  for (const fact of others) {
+  for (const fact of [...bar, ...others]) {
     if (text.length + 2 + fact.length > columns) break;
     text += `  ${fact}`;
   }
   return text;
 }
 
-function createBar({ write, nowMs }: ProgressParts, terminal: { columns(): number }): Progress {
-  const line = createLine(write, terminal);
-  return {
-    show(job) {
-      line.draw((columns) => barText(job, { nowMs: nowMs(), columns }));
-    },
-    say(text) {
-      line.clear();
-      write(`${text}\n`);
-    },
-    end: () => line.clear(),
-  };
+/** How many of several buckets are done. */
+export function countsKnown({ done, failed, all }: { readonly done: number; readonly failed: number; readonly all: number }): Known {
+  const failures = failed === 0 ? '' : `, ${countText(failed)} failed`;
+  return { facts: [`${countText(done)} of ${countText(all)} buckets${failures}`], share: all === 0 ? 1 : done / all };
 }
 
-function createLines({ write, nowMs }: ProgressParts): Progress {
-  let said = { text: '', stage: '', atMs: Number.NEGATIVE_INFINITY };
-  return {
-    show(job) {
-      const stage = stageOf(job);
-      const text = `${job.id}: ${factsOf(job, nowMs()).join(', ')}`;
-      const isDue = stage !== said.stage || nowMs() - said.atMs >= LINE_INTERVAL_MS;
-      if (!isDue || text === said.text) return;
-      write(`${text}\n`);
-      said = { text, stage, atMs: nowMs() };
-    },
-    say: (text) => void write(`${text}\n`),
-    end: () => undefined,
-  };
-}
-
-/** Returns the bar, if the progress is known, and then as many facts as fit on the line. */
-function barText(job: Job, { nowMs, columns }: { readonly nowMs: number; readonly columns: number }): string {
-  const { progress } = job;
-  const bar = progress === undefined ? [] : [drawnBar(progress)];
-  const [first = '', ...facts] = factsOf(job, nowMs);
-  // the percentage or the stage comes before the bar
-  return fitting(first, [...bar, ...facts], columns);
+/** How far a job is. */
+export function jobKnown(job: Job, nowMs: number): Known {
+  return { facts: factsOf(job, nowMs), share: job.progress, name: job.id, stage: stageOf(job) };
 }
 
 /** Returns facts about the job, the most important first. */

@@ -8,7 +8,7 @@
  */
 import { Command, CommanderError } from 'commander';
 import { registryOf, registryOption } from './arguments.ts';
-import { addAddCommand, type NamesDependencies } from './bucket.ts';
+import { addAddCommand } from './bucket.ts';
 import { createCli, type Cli, type CliDependencies } from './cli.ts';
 import { addConfigCommand } from './config.ts';
 import { failureOf, exitCodes } from './errors.ts';
@@ -18,26 +18,22 @@ import { addRowCommands } from './from-rows.ts';
 import { addIamPolicyCommand } from './iam-policy.ts';
 import { addDriftCommand } from './drift.ts';
 import { addReindexCommand } from './jobs.ts';
-import { addLoginCommands, type LoginDependencies } from './login.ts';
+import { addLoginCommands } from './login.ts';
 import { addSetupCommand } from './setup.ts';
 import { addSearchCommand, addUsageCommand } from './search.ts';
-import { addServeCommand, addMcpCommand, type McpDependencies } from './serve.ts';
+import { addServeCommand, addMcpCommand } from './serve.ts';
+import { RequestError } from '../domain/request-error.ts';
 
 /** The width of help texts. It fits most terminals, and is used for pipes too. */
 const HELP_COLUMNS = 80;
 
 /** Runs the command that the arguments (without node and script) name. Never rejects: failures are reported on stderr and by the exit code. */
 export async function runCli(args: readonly string[], dependencies: CliDependencies): Promise<number> {
-  const { stdout, stderr } = dependencies;
   const cli = createCli(dependencies);
   const complaints: string[] = [];
-  const program = createProgram(cli, {
-    version: dependencies.version,
-    print: (text) => void stdout.write(text),
-    complain: (text) => void complaints.push(text),
-    logins: dependencies,
-    names: dependencies,
-    mcp: dependencies,
+  let running: Command | undefined;
+  const program = createProgram(cli, dependencies, (text) => void complaints.push(text)).hook('preAction', (_, self) => {
+    running = self;
   });
   try {
     await program.parseAsync([...args], { from: 'user' });
@@ -45,28 +41,28 @@ export async function runCli(args: readonly string[], dependencies: CliDependenc
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return exitCodes.ok;
     const wantsJson = isJsonWanted(args);
-    const { exitCode, text } = failureOf(error, { json: wantsJson });
+    const { exitCode, text } = failureOf(wantsJson ? error : asTyped(error, running), { json: wantsJson });
     // the text of commander has a hint at --help, or is the help itself
     const hasCommanderText = complaints.length > 0 && !wantsJson;
-    stderr.write(hasCommanderText ? complaints.join('') : `${text}\n`);
+    dependencies.stderr.write(hasCommanderText ? complaints.join('') : `${text}\n`);
     return exitCode;
   }
 }
 
-interface ProgramOptions {
-  readonly version: string;
-  readonly print: (text: string) => void;
-  readonly complain: (text: string) => void;
-  readonly logins: LoginDependencies;
-  readonly names: NamesDependencies;
-  readonly mcp: McpDependencies;
+/** A refusal of what was given names the fields of the API; a person has typed options. */
+function asTyped(error: unknown, command: Command | undefined): unknown {
+  if (!(error instanceof RequestError) || error.code !== 'request.invalid' || command === undefined) return error;
+  const optionOf = (name: string) => command.options.find((option) => option.attributeName() === name)?.long ?? name;
+  const message = error.message.replaceAll(/(?<=^|; )\w+(?=: )/g, optionOf);
+  return new RequestError(error.code, message, error.extra);
 }
 
-function createProgram(cli: Cli, { version, print, complain, logins, names, mcp }: ProgramOptions): Command {
+/** `complain` is given what commander says about the arguments. */
+function createProgram(cli: Cli, dependencies: CliDependencies, complain: (text: string) => void): Command {
   const registry = registryOption();
   const program = new Command('tally')
     .description('Keeps a search index in exact agreement with object-storage buckets.')
-    .version(version, '-V, --version', 'print the version')
+    .version(dependencies.version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print help')
     .addOption(registry)
     .configureHelp({
@@ -79,7 +75,7 @@ function createProgram(cli: Cli, { version, print, complain, logins, names, mcp 
     })
     .exitOverride()
     .configureOutput({
-      writeOut: print,
+      writeOut: (text) => void dependencies.stdout.write(text),
       writeErr: complain,
       outputError: (text, write) => write(text.replace(/^error: /, 'tally: ')),
       getOutHelpWidth: () => HELP_COLUMNS,
@@ -106,14 +102,14 @@ Example:
   addServeCommand(program, cli);
   addConfigCommand(program, cli);
   addSetupCommand(program, cli);
-  addAddCommand(program, cli, names);
+  addAddCommand(program, cli, dependencies);
   addRowCommands(program, cli, 'bucket');
   addDoctorCommand(program, cli);
   addIamPolicyCommand(program, cli);
   addSearchCommand(program, cli);
   addUsageCommand(program, cli);
   addExplainCommand(program, cli);
-  addMcpCommand(program, cli, mcp);
+  addMcpCommand(program, cli, dependencies);
   addRowCommands(program, cli, 'gaps');
   addRowCommands(program, cli, 'dead-letters');
   addReindexCommand(program, cli);
@@ -121,7 +117,7 @@ Example:
   addRowCommands(program, cli, 'jobs');
   addRowCommands(program, cli, 'keys');
   addRowCommands(program, cli, 'admin');
-  addLoginCommands(program, cli, logins);
+  addLoginCommands(program, cli, dependencies);
   return program;
 }
 

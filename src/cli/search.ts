@@ -1,11 +1,10 @@
 import { defined } from '../domain/defined.ts';
 import { Option, type Command, InvalidArgumentError } from 'commander';
-import type { Context, Operations, OperationQuery } from '../api/contract.ts';
+import type { Operations, OperationQuery } from '../api/contract.ts';
 import type { StoredObject } from '../api/search.ts';
-import { usageBy, type UsageBy } from '../domain/search/groups.ts';
-import { sortFields, sortOrders } from '../domain/search/conditions.ts';
-import { flag, limitOption, moreText, parameter, printing, listing } from './arguments.ts';
+import { moreText, parameter, printing } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
+import { addOptions } from './from-rows.ts';
 import { CSV_HEADING, csvLine } from '../domain/documents/csv.ts';
 import { jsonText, tableText } from './output.ts';
 import { ageOfText, countText, sizeText } from '../domain/texts.ts';
@@ -31,29 +30,23 @@ export function addSearchCommand(program: Command, cli: Cli): void {
     .description(
       'Finds objects in the index, by words of the key or by clauses such as ext:pdf and size>1G. The results are sorted by bucket and key.',
     )
-    .argument('[query...]', 'the query, or its words')
-    .option('--bucket <name>', 'only objects of this bucket')
-    .option('--prefix <prefix>', 'only keys that begin with this');
-  addFilterOptions(search)
-    .addOption(flag('--deleted', 'objects that were deleted within seven days'))
-    .addOption(parameter('--deleted-after <time>', 'only objects that were deleted since'))
-    .addOption(parameter('--deleted-before <time>', 'only objects that were deleted before'))
-    .addOption(new Option('--sort <field>', 'sort by this field').choices(sortFields))
-    .addOption(new Option('--order <order>', 'ascending or descending').choices(sortOrders))
-    .addOption(flag('--total', 'show how many objects match, up to 10,000'))
+    .argument('[query...]', 'the query, or its words');
+  addOptions(search, 'searchObjects', { without: ['q', 'as_of', ...sizes] })
+    .addOption(sizeOption('--size-min <size>', 'only objects of at least this size: 64K, 1.5G'))
+    .addOption(sizeOption('--size-max <size>', 'only objects of at most this size'))
     .addOption(new Option('--csv', 'print all results as CSV').conflicts(['json', 'jsonl', 'limit', 'cursor', 'total']))
     .addOption(new Option('--jsonl', 'print all results as lines of JSON').conflicts(['json', 'limit', 'cursor', 'total']))
     .option('--raw', 'with --csv: keys exactly as they are, also if a spreadsheet would compute them');
-  listing(search, 'tally search annual report --extension pdf', "tally search --query 'ext:parquet size>1G modified<7d' --csv").action(
+  printing(search, 'tally search annual report --extension pdf', "tally search --query 'ext:parquet size>1G modified<7d' --csv").action(
     async (words: readonly string[], { json, csv, jsonl, raw, ...parameters }: SearchOptions) => {
       const options = { json };
       const text = [...words, parameters.query].join(' ').trim();
       const query = { ...parameters, ...(text !== '' && { query: text }) };
       if (csv === true || jsonl === true) {
-        await cli.withControl((control, context) => streamAll({ cli, control, context }, query, defined({ csv, raw })));
+        await cli.withControl((control) => streamAll(cli, control, query, defined({ csv, raw })));
         return;
       }
-      const page = await cli.withControl((control, context) => control.searchObjects({ query }, context));
+      const page = await cli.withControl((control) => control.searchObjects({ query }));
       if (page.items.length === 0) cli.hint(options, 'No object in the index matches.');
       if (page.items.length > 0 || options.json === true) cli.print(options, page, () => documentsText(page.items, cli.nowMs()));
       if (page.total !== undefined) cli.hint(options, totalText(page.total));
@@ -62,24 +55,16 @@ export function addSearchCommand(program: Command, cli: Cli): void {
   );
 }
 
-interface Stream {
-  readonly cli: Cli;
-  readonly control: Operations;
-  readonly context: Context;
-}
-
 /** Prints page after page. No more than one page is in memory. */
 async function streamAll(
-  { cli, control, context }: Stream,
+  cli: Cli,
+  control: Operations,
   query: SearchQuery,
   { csv, raw }: Pick<SearchOptions, 'csv' | 'raw'>,
 ): Promise<void> {
   const lineOf = (document: StoredObject): string => (csv === true ? csvLine(document, raw === true) : jsonText(document, 'compact'));
   for (let cursor: string | undefined, isFirst = true; isFirst || cursor !== undefined; isFirst = false) {
-    const page = await control.searchObjects(
-      { query: { ...query, limit: STREAM_LIMIT, ...(cursor !== undefined && { cursor }) } },
-      context,
-    );
+    const page = await control.searchObjects({ query: { ...query, limit: STREAM_LIMIT, ...(cursor !== undefined && { cursor }) } });
     // what fails before the first page prints nothing, and a reader such as head ends early
     const heading = csv === true && isFirst ? [CSV_HEADING] : [];
     if (!(await cli.printLines([...heading, ...page.items.map(lineOf)]))) return;
@@ -108,25 +93,8 @@ function documentsText(documents: readonly StoredObject[], nowMs: number): strin
   );
 }
 
-/** Adds the options that narrow a search to a command. */
-function addFilterOptions(command: Command): Command {
-  return command
-    .option('--query <text>', 'all filters in one text: \'ext:pdf size>1G modified<7d -"draft"\'')
-    .option('--tz <zone>', 'the time zone of dates (default: UTC)')
-    .option('--key <key>', 'only the object with this key')
-    .option('--contains <text>', 'only keys that contain this, in any case')
-    .option('--match <pattern>', "only keys that this pattern describes: '*.jpg'")
-    .option('--extension <extension>', 'only keys with this extension')
-    .addOption(sizeOption('--size-min <size>', 'only objects of at least this size: 64K, 1.5G'))
-    .addOption(sizeOption('--size-max <size>', 'only objects of at most this size'))
-    .addOption(parameter('--modified-after <time>', 'only objects that were modified since'))
-    .addOption(parameter('--modified-before <time>', 'only objects that were modified before'))
-    .addOption(parameter('--content-type <type>', "only this content type, or 'image/*'"))
-    .addOption(parameter('--storage-class <class>', 'only this storage class'))
-    .option('--etag <etag>', 'only this etag')
-    .option('--tag <name[=value]>', 'only objects with this tag; repeatable', collected)
-    .option('--meta <name[=value]>', 'only objects with this user metadata; repeatable', collected);
-}
+/** A person writes them with units. */
+const sizes = ['size_min', 'size_max'];
 
 function sizeOption(flags: string, description: string): Option {
   return parameter(flags, description).argParser((text) => {
@@ -136,29 +104,19 @@ function sizeOption(flags: string, description: string): Option {
   });
 }
 
-function collectedBy(text: string, before: readonly UsageBy[] = []): readonly UsageBy[] {
-  const by = usageBy.find((each) => each === text);
-  if (by === undefined) throw new InvalidArgumentError(`It must be one of ${usageBy.join(', ')}.`);
-  return [...before, by];
-}
-
-function collected(text: string, before: readonly string[] = []): readonly string[] {
-  return [...before, text];
-}
-
 /** `tally du [BUCKET] [PREFIX]`: objects and bytes. */
 export function addUsageCommand(program: Command, cli: Cli): void {
   const usage = program
     .command('du')
     .summary('sum objects and bytes')
-    .description('Sums objects and bytes of what a search finds: by the next folder, extension, class, size, age or bucket.')
-    .argument('[bucket]', 'the bucket (default: all)')
-    .argument('[prefix]', 'a folder, which ends in a slash')
-    .addOption(
-      new Option('--by <group>', 'what to group by; repeatable (default: folder, without a bucket: bucket)').argParser(collectedBy),
+    .description(
+      'Sums objects and bytes of what a search finds: by the next folder (the default), extension, class, size, age or bucket (the default for all buckets).',
     )
-    .addOption(limitOption());
-  addFilterOptions(usage);
+    .argument('[bucket]', 'the bucket (default: all)')
+    .argument('[prefix]', 'a folder, which ends in a slash');
+  addOptions(usage, 'getUsage', { without: ['bucket', 'prefix', 'q', ...sizes] })
+    .addOption(sizeOption('--size-min <size>', 'only objects of at least this size: 64K, 1.5G'))
+    .addOption(sizeOption('--size-max <size>', 'only objects of at most this size'));
   printing(usage, 'tally du photos 2026/', 'tally du photos --by age --by class --extension jpg').action(
     async (
       bucket: string | undefined,
@@ -166,7 +124,7 @@ export function addUsageCommand(program: Command, cli: Cli): void {
       { json, by = [bucket === undefined ? 'bucket' : 'folder'], ...parameters }: JsonOption & OperationQuery<'getUsage'>,
     ) => {
       const query = { ...parameters, by, ...defined({ bucket, prefix }) };
-      const found = await cli.withControl((control, context) => control.getUsage({ query }, context));
+      const found = await cli.withControl((control) => control.getUsage({ query }));
       if (found.objects > 0 || json === true) cli.print({ json }, found, () => usageText(found.by));
       const summary =
         found.objects === 0 ? 'No object in the index matches.' : `${matchText(found.objects)}, ${sizeText(found.bytes)} in all.`;

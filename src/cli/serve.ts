@@ -1,7 +1,12 @@
+import { createInterface } from 'node:readline';
 import type { Command } from 'commander';
+import PQueue from 'p-queue';
+import { z } from 'zod';
+import { mcpRows } from '../api/mcp.ts';
+import { jsonOf } from '../domain/json.ts';
 import { withExamples } from './arguments.ts';
-import type { Cli, Streams } from './cli.ts';
-import { problemOf, exitCodes } from './errors.ts';
+import type { Cli, CliDependencies } from './cli.ts';
+import { exitCodes, messageOf } from './errors.ts';
 
 /** `tally serve [--embedded]`: runs the roles of TALLY_ROLES until SIGTERM or SIGINT. */
 export function addServeCommand(program: Command, cli: Cli): void {
@@ -19,14 +24,15 @@ export function addServeCommand(program: Command, cli: Cli): void {
   });
 }
 
-export interface McpDependencies {
-  readonly version: string;
-  /** The streams on which a program speaks with this process. */
-  readonly streams: () => Streams;
-}
+/** Messages that are answered at the same time: more than a program waits for. */
+const AT_ONCE = 8;
+/** https://www.jsonrpc.org/specification#error_object */
+const INTERNAL_ERROR = -32_603;
 
-/** `tally mcp`: tools for a program that acts for the person who starts it. */
-export function addMcpCommand(program: Command, cli: Cli, { version, streams }: McpDependencies): void {
+const withId = z.object({ id: z.union([z.string(), z.number()]) });
+
+/** `tally mcp`: passes the messages of a program to the registry, which has the tools, and its answers back. */
+export function addMcpCommand(program: Command, cli: Cli, { registryOf, streams }: CliDependencies): void {
   const command = program
     .command('mcp')
     .summary('serve tools to a program that acts for you (MCP)')
@@ -34,12 +40,26 @@ export function addMcpCommand(program: Command, cli: Cli, { version, streams }: 
       'Serves tools to a program that acts for you, by the Model Context Protocol on stdin and stdout, until stdin ends. Such programs start it themselves. The tools only read, as you: they find and describe objects, sum them, list buckets and changes, and say how far the index agrees with S3.',
     );
   withExamples(command, 'tally mcp', 'TALLY_API_KEY_FILE=key.txt tally mcp --registry https://registry.example.com').action(async () => {
-    await cli.withControl(async (control, { actor }) =>
-      cli.interruptible(async (signal) => {
-        const { serveStdio } = await import('../http/tools.ts');
-        await serveStdio({ operations: control, actor, version, problemOf, signal }, streams());
-        if (signal.aborted) cli.endWith(exitCodes.interrupted);
-      }),
-    );
+    const registry = await registryOf(cli.settings());
+    const { askRegistry } = await import('../http/client/registry.ts');
+    const row = { ...mcpRows['POST /mcp'], method: 'POST', path: '/mcp' } as const;
+    const { stdin, stdout } = streams();
+    const turns = new PQueue({ concurrency: AT_ONCE });
+    await cli.interruptible(async (signal) => {
+      const pass = async (line: string): Promise<void> => {
+        const body = jsonOf(line);
+        const answer = await askRegistry(registry, row, { body }, signal).catch((error: unknown) => errorAnswer(body, error));
+        if (answer !== undefined && !signal.aborted) stdout.write(`${JSON.stringify(answer)}\n`);
+      };
+      for await (const line of createInterface({ input: stdin, signal })) if (line.trim() !== '') void turns.add(() => pass(line));
+      await turns.onIdle();
+      if (signal.aborted) cli.endWith(exitCodes.interrupted);
+    });
   });
+}
+
+/** What a program is answered whose request the registry refused; a notification has no answer. */
+function errorAnswer(message: unknown, error: unknown): object | undefined {
+  const request = withId.safeParse(message).data;
+  return request && { jsonrpc: '2.0', id: request.id, error: { code: INTERNAL_ERROR, message: messageOf(error) } };
 }

@@ -34,8 +34,6 @@ export interface Callers {
    * it must not be. The use of an API key is counted.
    */
   admit(request: FastifyRequest, row: Pick<PlacedRow, 'scope' | 'bearerOnly' | 'operation'>): Promise<void>;
-  /** Whether a request came with a credential that is valid. */
-  isKnown(request: FastifyRequest): boolean;
   /** Who sent a request, also one that is not permitted. Without authentication it is a program on this machine, whose user is not known. */
   actorOf(request: FastifyRequest): Actor;
   /** Where the request came from. */
@@ -73,7 +71,6 @@ export function createCallers(parts: CallerParts | undefined, isOperators: (sock
       if (refusal !== undefined) throw errorOf(refusal);
       if (actor?.kind === 'api_key') parts?.keyUses?.used(actor, operation);
     },
-    isKnown: (request) => (known.get(request)?.kind ?? 'local') !== 'local',
     actorOf: (request) => known.get(request) ?? located(localActor(), request),
   };
 }

@@ -51,8 +51,6 @@ interface ControlPlaneParts extends HealthParts {
   readonly loadPanel?: LoadFiles;
   /** Default: {@link OPERATION_TIMEOUT_MS}. */
   readonly operationTimeoutMs?: number;
-  /** How long the body of a caller who is not known may take. Default: 5 s. */
-  readonly strangersBodyMs?: number;
 }
 
 /** A year, as browsers remember it. */
@@ -87,8 +85,7 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
   } = parts;
   const socket = createOperatorSocket();
   const callers = createCallers(identity, (connection) => socket.has(connection));
-  const { strangersBodyMs } = parts;
-  const app = createServer({ telemetry, rows, guard: guardOf(parts), isKnown: (request) => callers.isKnown(request), strangersBodyMs });
+  const app = createServer({ telemetry, rows, guard: guardOf(parts) });
   const runOperation = createRunOperation();
   const closing = new AbortController();
   const readKey = (id: string, context: Context) => operations.getApiKey({ params: { id } }, context);
@@ -243,15 +240,14 @@ function createMcpHandler({ callers, callOperation, endOfRequest, telemetry, ver
   return async (request, reply) => {
     const { body } = checkRequest(mcpRow, { body: request.body });
     const signal = endOfRequest(reply);
-    const operations = operationsOf((asked) => async (given, context) => {
-      await inTime(callers.admit(request, asked), context.signal);
-      return callOperation(asked, checkRequest(asked, given), { ...context, actor: callers.actorOf(request) });
+    const operations = operationsOf((asked) => async (given) => {
+      await inTime(callers.admit(request, asked), signal);
+      return callOperation(asked, checkRequest(asked, given), { actor: callers.actorOf(request), signal });
     });
     // the SDK's modules are loaded by the first message
     const { answerMessage } = await import('./tools.ts');
     const problemOf = (error: unknown) => loggedProblemOf(error, telemetry);
-    const parts = { operations, actor: callers.actorOf(request), version, problemOf, signal };
-    const { status, text } = await answerMessage(parts, { body, protocolVersion: versionOf(request.headers) });
+    const { status, text } = await answerMessage({ operations, version, problemOf }, { body, protocolVersion: versionOf(request.headers) });
     return status === 202 ? reply.code(status).send() : reply.code(status).type('application/json; charset=utf-8').send(text);
   };
 }

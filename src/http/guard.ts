@@ -176,6 +176,6 @@ function isServed({ exchanges }: Connection): boolean {
 }
 
 /** Whether a body follows the headers. */
-export function hasBody({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+function hasBody({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }

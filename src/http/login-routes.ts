@@ -11,8 +11,8 @@ import { addressGroupOf } from '../domain/identity/address-group.ts';
 import { AUTHENTICATION_FAILED } from '../domain/identity/authorise.ts';
 import { scopesOfRole } from '../domain/identity/key-scopes.ts';
 import { RequestError } from '../domain/request-error.ts';
-import type { Logins, Consent } from '../pipeline/identity/logins.ts';
-import type { AuditUser, Origin, Sessions, StartedSession } from '../pipeline/identity/sessions.ts';
+import type { Logins, Consent, Origin } from '../pipeline/identity/logins.ts';
+import type { Sessions, StartedSession } from '../pipeline/identity/sessions.ts';
 import type { ReadOwnAccess } from '../pipeline/access/operations.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
 import { type CallerParts, type Callers, cookieIn, cookieNamesOf, cookieOf } from './caller.ts';
@@ -23,9 +23,8 @@ import type { Problem } from '../api/problem.ts';
 
 /** What login needs besides what callers are known by. */
 export interface LoginParts extends CallerParts {
-  readonly sessions: Pick<Sessions, 'check' | 'end' | 'endByCookie'>;
+  readonly sessions: Pick<Sessions, 'check' | 'endByCookie'>;
   readonly logins: Logins;
-  readonly audit: AuditUser;
 }
 
 interface LoginHandlerParts {
@@ -94,7 +93,7 @@ function failedAuthentication(): RequestError {
 
 function handlersOf(parts: LoginHandlerParts & { readonly identity: LoginParts }): Omit<Handlers, 'getSession'> {
   const { identity, callers, telemetry, closing } = parts;
-  const { logins, sessions, audit } = identity;
+  const { logins, sessions } = identity;
   let atIssuer = 0;
   const ofNetworks = new Map<string, number>();
   const readers = new Map(rowsOfListener.map((row) => [row.operation, requestReader(row)]));
@@ -208,10 +207,7 @@ function handlersOf(parts: LoginHandlerParts & { readonly identity: LoginParts }
     },
     async logOut(request, reply) {
       const actor = callers.actorOf(request);
-      if (actor.kind === 'session') {
-        await sessions.end(actor.sessionId);
-        await audit('Logout', actor, { origin: originOf(request) });
-      }
+      if (actor.kind === 'session') await logins.logOut(actor, originOf(request));
       forget(reply, cookies().session);
       return reply.code(204).send();
     },

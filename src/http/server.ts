@@ -1,12 +1,12 @@
 /** What both listeners share: bounds, headers, problem documents. */
-import { type IncomingMessage, STATUS_CODES } from 'node:http';
+import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest, type RouteOptions } from 'fastify';
 import { rows, type PlacedRow } from '../api/contract.ts';
 import { type Problem, PROBLEM_MEDIA, statusOf } from '../api/problem.ts';
 import { RequestError, type RequestErrorCode } from '../domain/request-error.ts';
 import type { Telemetry } from '../pipeline/ports/telemetry.ts';
-import { requireSingleHeaders, boundConnections, hasBody } from './guard.ts';
+import { requireSingleHeaders, boundConnections } from './guard.ts';
 import { pageOfCode } from '../domain/doc-pages.ts';
 import { FaultError, faults, type FaultCode } from '../domain/fault.ts';
 
@@ -29,11 +29,6 @@ const BODY_BYTES_MAX = 65_536;
  * (guard.ts).
  */
 const REQUEST_TIMEOUT_MS = 30_000;
-/**
- * The body of a caller who is not known must arrive in this time: it follows its headers at once, and has some hundred bytes.
- * Callers who are known have the time of a request.
- */
-const STRANGERS_BODY_MS = 5_000;
 /** After its refusal a connection is closed even if its client does not do so; before that the client can read why. */
 const REFUSED_MS = 1_000;
 /** How often the two are checked; Node's default is 30 s. */
@@ -67,12 +62,8 @@ interface ServerParts {
   readonly rows: readonly PlacedRow[];
   /** Throws for requests that must not be answered. It is called first. */
   readonly guard?: (request: FastifyRequest) => void;
-  /** Whether the caller has shown a credential that is valid. Default: none has. */
-  readonly isKnown?: (request: FastifyRequest) => boolean;
   /** See REQUEST_TIMEOUT_MS, the default. */
   readonly requestTimeoutMs?: number | undefined;
-  /** See STRANGERS_BODY_MS, the default. */
-  readonly strangersBodyMs?: number | undefined;
 }
 
 /**
@@ -80,8 +71,7 @@ interface ServerParts {
  * unexpected errors are logged.
  */
 export function createServer(parts: ServerParts): FastifyInstance {
-  const { telemetry, rows: served, guard = () => undefined, isKnown = () => false } = parts;
-  const { requestTimeoutMs = REQUEST_TIMEOUT_MS, strangersBodyMs = STRANGERS_BODY_MS } = parts;
+  const { telemetry, rows: served, guard = () => undefined, requestTimeoutMs = REQUEST_TIMEOUT_MS } = parts;
   const app = fastify({
     bodyLimit: BODY_BYTES_MAX,
     requestTimeout: requestTimeoutMs,
@@ -112,10 +102,6 @@ export function createServer(parts: ServerParts): FastifyInstance {
     reply.raw.once('finish', () => request.raw.destroy());
     return answerUnknown(request, reply);
   });
-  // after the credential was checked, which may take as long as the store does
-  app.addHook('preParsing', async (request) => {
-    if (hasBody(request.raw) && !isKnown(request)) boundBody(request.raw, strangersBodyMs);
-  });
   app.setNotFoundHandler(answerUnknown);
   app.setErrorHandler((error, _request, reply) => {
     // the caller closed the connection, which caused this error
@@ -129,16 +115,6 @@ function refuseBroken(socket: Duplex, code: string | undefined): void {
   if (!socket.writable) return void socket.destroy();
   socket.end(responseToBroken(code, safeHeaders));
   setTimeout(() => socket.destroy(), REFUSED_MS).unref();
-}
-
-/** Refuses a request whose body is not there in this time. */
-function boundBody(request: IncomingMessage, bodyMs: number): void {
-  // what arrived while this process was busy is read before it is judged
-  const timer = setTimeout(() => setImmediate(judge), bodyMs).unref();
-  const judge = (): void => {
-    if (!request.complete) refuseBroken(request.socket, 'ERR_HTTP_REQUEST_TIMEOUT');
-  };
-  request.once('close', () => clearTimeout(timer));
 }
 
 /** The problem document of an error. An unexpected error is logged. */

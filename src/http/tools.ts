@@ -1,42 +1,34 @@
 /**
  * The tools for programs that act for people (Model Context Protocol), made from the rows of the contract that are tools, for
- * one caller, on both transports. Each says how far its answer can be relied on, and gives no command to run.
+ * one caller. Each says how far its answer can be relied on, and gives no command to run.
  */
-import type { Readable, Writable } from 'node:stream';
 import { Server } from '@modelcontextprotocol/sdk/server/index.js';
-import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
 import {
   CallToolRequestSchema,
-  CancelledNotificationSchema,
-  isJSONRPCRequest,
-  type RequestId,
   ErrorCode,
   ListToolsRequestSchema,
   ListToolsResultSchema,
   McpError,
 } from '@modelcontextprotocol/sdk/types.js';
 import { z } from 'zod';
-import { rowsOfControlPlane, type AnyOperation, type Context, type ControlName, type Operations, type PlacedRow } from '../api/contract.ts';
+import { rowsOfControlPlane, type AnyCall, type ControlName, type Operations, type PlacedRow } from '../api/contract.ts';
 import { must } from '../api/fields.ts';
 import { jsonSchemaOf } from '../api/json-schema.ts';
 import { checkRequest } from '../api/row.ts';
+import type { Problem } from '../api/problem.ts';
 import { asOf } from '../api/search.ts';
 import { bucketSeverities } from '../domain/bucket-status.ts';
 import { withoutCommands } from '../domain/commands.ts';
-import type { Actor } from '../domain/identity/actor.ts';
 import { printable } from '../domain/printable.ts';
 import { RequestError } from '../domain/request-error.ts';
 
 export interface ToolParts {
+  /** As the caller for whom the tools read. */
   readonly operations: Operations;
-  /** For whom the tools read. */
-  readonly actor: Actor;
   readonly version: string;
   /** What an error is to the caller. An unexpected one has no details, and is logged there. */
-  readonly problemOf: (error: unknown) => { readonly code?: unknown; readonly detail?: unknown; readonly advice?: unknown };
-  /** Ends every call. */
-  readonly signal: AbortSignal;
+  readonly problemOf: (error: unknown) => Pick<Problem, 'code' | 'detail' | 'advice'>;
 }
 
 const INSTRUCTIONS =
@@ -88,13 +80,13 @@ function bucketText({ bucket, status, behind_ms: behindMs }: Known): string {
 }
 
 /** What is known of a bucket, or of all that the caller may read. It is read before the answer: a gap that closes later does not make that answer better. */
-async function knownOf(bucket: unknown, operations: Operations, context: Context): Promise<readonly Known[]> {
+async function knownOf(bucket: unknown, operations: Operations): Promise<readonly Known[]> {
   if (typeof bucket === 'string') {
-    return (await operations.searchObjects({ query: { bucket, as_of: 'true', limit: 1 } }, context)).as_of ?? [];
+    return (await operations.searchObjects({ query: { bucket, as_of: 'true', limit: 1 } })).as_of ?? [];
   }
   const all: Known[] = [];
   for (let next: string | undefined, isFirst = true; isFirst || next !== undefined; isFirst = false) {
-    const page = await operations.listBuckets({ query: { limit: PAGE, ...(next !== undefined && { cursor: next }) } }, context);
+    const page = await operations.listBuckets({ query: { limit: PAGE, ...(next !== undefined && { cursor: next }) } });
     all.push(...page.items);
     next = page.next;
   }
@@ -158,11 +150,7 @@ const answered = z.looseObject({
 });
 
 /** Throws `request.invalid` for arguments that are not as documented, and what the operations throw. */
-async function answerOf(
-  { row, input, output }: Tool,
-  given: unknown,
-  { operations, context }: { readonly operations: Operations; readonly context: Context },
-): Promise<Readonly<Record<string, unknown>>> {
+async function answerOf({ row, input, output }: Tool, given: unknown, operations: Operations): Promise<Readonly<Record<string, unknown>>> {
   checkRequest({ query: input }, { query: given });
   const values = Object.entries(input.parse(given));
   const partOf = (part: z.ZodObject | undefined) => Object.fromEntries(values.filter(([name]) => name in (part?.shape ?? {})));
@@ -170,16 +158,16 @@ async function answerOf(
   const isSearch = 'as_of' in (row.query?.shape ?? {});
   const request = { params: partOf(row.params), query: { ...partOf(row.query), ...(isSearch && { as_of: 'true' }) } };
   const { bucket } = Object.fromEntries(values);
-  const before = isSearch && bucket !== undefined ? [] : await knownOf(bucket, operations, context);
-  const byName: Readonly<Record<ControlName, AnyOperation>> = operations;
-  const answer = answered.parse(await byName[row.operation](request, context));
+  const before = isSearch && bucket !== undefined ? [] : await knownOf(bucket, operations);
+  const byName: Readonly<Record<ControlName, AnyCall>> = operations;
+  const answer = answered.parse(await byName[row.operation](request));
   const ofBuckets = reliabilityOf(answer.as_of === undefined || answer.as_of.length === 0 ? before : answer.as_of);
   // an explanation has asked S3 itself
   const own = answer.sentence === undefined ? {} : { agreement: printable(textOf(answer.sentence)), may_differ: answer.agrees !== true };
   return output.parse(forPrograms({ ...answer, ...ofBuckets, ...own }));
 }
 
-// ── the server, and its transports ─────────────────────────────────────────────────────────────────────────────────
+// ── the server, and its transport ──────────────────────────────────────────────────────────────────────────────────
 
 /** As the protocol lists them. The SDK's own conversion does not represent all schemas of the contract, and is repeated for each request. */
 const listed = ListToolsResultSchema.parse({
@@ -197,16 +185,15 @@ function documentOf(schema: z.ZodObject): object {
 }
 
 /** Errors of operations are answers of the tools, with their codes. */
-function createToolServer({ operations, actor, version, problemOf, signal }: ToolParts): Server {
+function createToolServer({ operations, version, problemOf }: ToolParts): Server {
   const server = new Server({ name: 'tally', title: 'Tally', version }, { capabilities: { tools: {} }, instructions: INSTRUCTIONS });
   server.setRequestHandler(ListToolsRequestSchema, () => listed);
-  server.setRequestHandler(CallToolRequestSchema, async ({ params: { name, arguments: given = {} } }, { signal: cancelled }) => {
+  server.setRequestHandler(CallToolRequestSchema, async ({ params: { name, arguments: given = {} } }) => {
     const tool = tools.get(name);
     if (tool === undefined)
       throw new McpError(ErrorCode.InvalidParams, `there is no tool of this name; the tools are ${[...tools.keys()].join(', ')}`);
     try {
-      const context = { actor, signal: AbortSignal.any([signal, cancelled]) };
-      const answer = await answerOf(tool, given, { operations, context });
+      const answer = await answerOf(tool, given, operations);
       // the same as a text, because many programs hand only the first text to their model
       return { content: [{ type: 'text', text: JSON.stringify(answer) }], structuredContent: answer };
     } catch (error) {
@@ -240,49 +227,4 @@ export async function answerMessage(
   } finally {
     await server.close();
   }
-}
-
-/** Arguments of tools are small, but several messages may arrive at once. */
-const WAITING_BYTES_MAX = 1_048_576;
-
-/** Answers messages, one a line, until stdin has ended and each request has its answer, a message is longer than the buffer, or the parts' signal is aborted. */
-export async function serveStdio(
-  parts: ToolParts,
-  { stdin, stdout }: { readonly stdin: Readable; readonly stdout: Writable },
-): Promise<void> {
-  const ended = Promise.withResolvers<void>();
-  const end = (): void => ended.resolve();
-  const server = createToolServer(parts);
-  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK has callbacks only
-  server.onclose = end;
-  parts.signal.addEventListener('abort', end, { once: true });
-  const transport = new StdioServerTransport(stdin, stdout, { maxBufferSize: WAITING_BYTES_MAX });
-  const unanswered = unansweredOf(transport, endIfDone);
-  stdin.once('end', endIfDone).once('close', endIfDone);
-  await server.connect(transport);
-  await ended.promise;
-  await server.close();
-
-  function endIfDone(): void {
-    if (unanswered.size === 0 && (stdin.readableEnded || stdin.destroyed)) end();
-  }
-}
-
-/** The requests without an answer. `onAnswer` is called after each answer. A cancelled request gets none. */
-function unansweredOf(transport: StdioServerTransport, onAnswer: () => void): ReadonlySet<RequestId> {
-  const open = new Set<RequestId>();
-  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK has callbacks only; the server calls this one first
-  transport.onmessage = (message) => {
-    if (isJSONRPCRequest(message)) open.add(message.id);
-    const cancelled = CancelledNotificationSchema.safeParse(message).data?.params.requestId;
-    if (cancelled !== undefined) open.delete(cancelled);
-  };
-  const send = transport.send.bind(transport);
-  transport.send = async (message) => {
-    await send(message);
-    if (!('id' in message) || message.id === undefined || 'method' in message) return;
-    open.delete(message.id);
-    onAnswer();
-  };
-  return open;
 }

@@ -1,7 +1,7 @@
 import { createStoredGrants } from '../../src/pipeline/access/policy.ts';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { operationsOf, rows, type AnyOperation, type PlacedRow, type Operations } from '../../src/api/contract.ts';
+import { operationsOf, rows, type AnyOperation, type Context, type PlacedRow, type Operations } from '../../src/api/contract.ts';
 import { jsonSchemaOf, type JsonSchema } from '../../src/api/json-schema.ts';
 import { openApiOf } from '../../src/api/openapi.ts';
 import { checkRequest } from '../../src/api/row.ts';
@@ -224,11 +224,10 @@ async function startPeopleWorld(operation: string, operations: Operations, store
 /** Callers over HTTP are not authenticated yet, and only users have API keys. */
 function withSession(operations: Operations): Operations {
   const byName: Readonly<Record<string, AnyOperation>> = operations;
-  return operationsOf(
-    ({ operation }) =>
-      (request, context) =>
-        byName[operation]!(request, /ApiKey/.test(operation) ? { ...context, actor: sessionActor() } : context),
-  );
+  return operationsOf(({ operation }) => (request, context: Partial<Context> = {}) => {
+    const { actor = sessionActor(), signal = new AbortController().signal } = context;
+    return byName[operation]!(request, { ...context, actor: /ApiKey/.test(operation) ? sessionActor() : actor, signal });
+  });
 }
 
 async function putExampleKey(state: StateStore, atMs: number): Promise<void> {

@@ -254,7 +254,7 @@ describe('exactly', () => {
       ['No one who has logged in may read anything of photos on this page.', 'There is more. Repeat the command with --cursor page-2'],
     ],
     [
-      'keys create ci --days 60 --scope read operate',
+      'keys create ci --days 60 --scope read --scope operate',
       { key: { ...apiKey, scopes: ['read', 'operate'] }, secret: keySecret },
       ['createApiKey', { body: { name: 'ci', expires_in_days: 60, scopes: ['read', 'operate'] } }],
       [

@@ -1,7 +1,7 @@
 import { Readable, PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import type { AddedBucket } from '../../src/api/buckets.ts';
-import { createCounting } from '../../src/cli/progress.ts';
+import { countsKnown, createProgress } from '../../src/cli/progress.ts';
 import { FaultError } from '../../src/domain/fault.ts';
 import { RequestError } from '../../src/domain/request-error.ts';
 import { bucketAnswer } from '../support/fakes/control.ts';
@@ -142,17 +142,16 @@ describe('the progress of several buckets', () => {
   it('is a bar in a terminal, and elsewhere a line every ten seconds', () => {
     const written: string[] = [];
     let nowMs = 0;
-    const parts = { write: (text: string) => written.push(text), nowMs: () => nowMs };
-    const bar = createCounting({ ...parts, terminal: { columns: () => 80 } });
-    bar.show({ done: 12, failed: 1, all: 48 });
+    const parts = { write: (text: string) => written.push(text), nowMs: () => nowMs, isSilent: false };
+    const bar = createProgress({ ...parts, terminal: { columns: () => 80 } });
+    bar.show(countsKnown({ done: 12, failed: 1, all: 48 }));
     expect(written.splice(0)).toEqual(['\r12 of 48 buckets, 1 failed  [######------------------]']);
     bar.end();
     expect(written.splice(0).join('')).toMatch(/^\r +\r$/);
-    const quiet = createCounting(parts);
-    quiet.show({ done: 0, failed: 0, all: 48 });
+    const log = createProgress(parts);
+    for (const done of [0, 1]) log.show(countsKnown({ done, failed: 0, all: 48 }));
     nowMs = 10_000;
-    quiet.show({ done: 24, failed: 0, all: 48 });
-    quiet.show({ done: 25, failed: 0, all: 48 });
-    expect(written).toEqual(['24 of 48 buckets\n']);
+    for (const done of [24, 25]) log.show(countsKnown({ done, failed: 0, all: 48 }));
+    expect(written).toEqual(['0 of 48 buckets\n', '24 of 48 buckets\n']);
   });
 });

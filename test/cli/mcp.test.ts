@@ -1,28 +1,33 @@
-/** `tally mcp`, by the SDK's own client on streams in memory. */
+/** `tally mcp`, by the SDK's own client on streams in memory, at a registry that listens. */
 import { createInterface } from 'node:readline';
 import { PassThrough } from 'node:stream';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
-import { describe, expect, it } from 'vitest';
-import type { CliDependencies } from '../../src/cli/cli.ts';
+import { afterEach, describe, expect, it } from 'vitest';
 import { createFakeControl } from '../support/fakes/control.ts';
-import { createFakeClock } from '../support/fakes/ports.ts';
+import { listenControlPlane } from '../support/servers/control-plane.ts';
 import { createCliWorld } from './world.ts';
 
-function createStreams() {
+const closes: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closes.splice(0)) await close();
+});
+
+async function startMcp(operations = createFakeControl().checked) {
   const [stdin, stdout] = [new PassThrough(), new PassThrough()];
-  const written: string[] = [];
-  stdout.on('data', (chunk: Buffer) => written.push(chunk.toString()));
-  // a clock that stands still: no call is late
-  const overrides = { streams: () => ({ stdin, stdout }), clock: createFakeClock() };
-  return { stdin, stdout, overrides, written: () => written.join('') };
+  const listener = await listenControlPlane({ operations });
+  closes.push(() => listener.close());
+  const world = createCliWorld({ streams: () => ({ stdin, stdout }), registryOf: async () => ({ url: listener.url }) });
+  const ran = world.run('mcp');
+  const written: { readonly id?: unknown }[] = [];
+  createInterface({ input: stdout }).on('line', (line) => written.push(JSON.parse(line) as { readonly id?: unknown }));
+  const send = (message: object) => stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+  return { world, listener, ran, stdin, stdout, written, send };
 }
 
 describe('tally mcp', () => {
-  it('answers a program for the person who started it, writes nothing but the protocol, and ends with stdin', async () => {
-    const { stdin, stdout, overrides, written } = createStreams();
-    const world = createCliWorld(overrides);
-    const ran = world.run('mcp');
+  it('answers a program by the tools of the registry, writes nothing but the protocol, and ends with stdin', async () => {
+    const { ran, stdin, stdout, written } = await startMcp();
     // both sides of this transport are the same
     const client = new Client({ name: 'test', version: '1' });
     await client.connect(new StdioServerTransport(stdout, stdin));
@@ -30,53 +35,45 @@ describe('tally mcp', () => {
     expect((await client.listTools()).tools).toHaveLength(6);
     const { structuredContent } = await client.callTool({ name: 'list_buckets', arguments: {} });
     expect(structuredContent).toMatchObject({ may_differ: false, items: [{ bucket: 'photos' }] });
-    expect(world.contexts.map(({ actor }) => actor)).toEqual(
-      Array.from({ length: 2 }, () => ({ kind: 'local', user: 'alice', host: 'build-1' })),
-    );
-    world.nextFails(new TypeError('x is not a function'));
-    const failed = await client.callTool({ name: 'list_buckets', arguments: {} });
-    expect([failed.isError, JSON.stringify(failed.content)]).toEqual([true, expect.stringContaining('internal.unexpected')]);
-    expect(JSON.stringify(failed.content)).not.toContain(' at ');
     stdin.end();
     expect(await ran).toEqual({ exitCode: 0, stdout: '', stderr: '' });
-    const lines = written().trimEnd().split('\n');
-    expect(lines.map((line) => (JSON.parse(line) as { jsonrpc: string }).jsonrpc)).toEqual(lines.map(() => '2.0'));
-    expect(world.opened()).toBe(1);
+    expect(written).toMatchObject(written.map(() => ({ jsonrpc: '2.0' })));
   });
 
-  it('Fix: answers what stdin asked before it ended, and waits for no call that was cancelled', async () => {
-    const { stdin, stdout, overrides } = createStreams();
+  it('answers what stdin asked before it ended', async () => {
     const gate = Promise.withResolvers<void>();
-    const { operations } = createFakeControl();
-    const openControl: CliDependencies['openControl'] = async () => ({
-      ...operations,
+    const { checked } = createFakeControl();
+    const { ran, stdin, written, send } = await startMcp({
+      ...checked,
       async searchObjects() {
         await gate.promise;
         return { items: [] };
       },
     });
-    const lines = createInterface({ input: stdout });
-    const answered: unknown[] = [];
-    lines.on('line', (line) => answered.push((JSON.parse(line) as { readonly id: unknown }).id));
-    const ran = createCliWorld({ ...overrides, openControl }).run('mcp');
-    const send = (message: object) => stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
-    const client = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'test', version: '1' } };
-    send({ id: 1, method: 'initialize', params: client });
-    send({ method: 'notifications/initialized' });
-    for (const id of [2, 3]) send({ id, method: 'tools/call', params: { name: 'search_objects', arguments: { q: 'cat' } } });
-    send({ method: 'notifications/cancelled', params: { requestId: 3 } });
-    send({ id: 4, method: 'tools/list' });
+    send({ id: 1, method: 'tools/call', params: { name: 'search_objects', arguments: { q: 'cat' } } });
+    send({ id: 2, method: 'tools/list' });
     stdin.end();
-    await expect.poll(() => answered, { timeout: 60_000 }).toEqual([1, 4]);
+    await expect.poll(() => written.map(({ id }) => id)).toEqual([2]);
     gate.resolve();
     expect((await ran).exitCode).toBe(0);
-    await expect.poll(() => answered).toEqual([1, 4, 2]);
+    await expect.poll(() => written.map(({ id }) => id)).toEqual([2, 1]);
+  });
+
+  it('answers a request that the registry refuses, or does not receive, with an error, and a notification with nothing', async () => {
+    const { listener, ran, stdin, written, send } = await startMcp();
+    send({ id: 'a', method: 'ping', extra: 1 });
+    await expect.poll(() => written).toMatchObject([{ id: 'a', error: { message: expect.stringContaining('extra') } }]);
+    await listener.close();
+    send({ method: 'notifications/initialized' });
+    stdin.write('no message\n');
+    send({ id: 7, method: 'ping' });
+    stdin.end();
+    expect(await ran).toMatchObject({ exitCode: 0, stderr: '' });
+    expect(written.slice(1)).toMatchObject([{ id: 7, error: { message: expect.stringContaining('cannot be reached') } }]);
   });
 
   it('ends at Ctrl-C', async () => {
-    const { stdin, stdout, overrides } = createStreams();
-    const world = createCliWorld(overrides);
-    const ran = world.run('mcp');
+    const { world, ran, stdin, stdout } = await startMcp();
     await new Client({ name: 'test', version: '1' }).connect(new StdioServerTransport(stdout, stdin));
     world.interrupt();
     expect(await ran).toMatchObject({ exitCode: 130, stdout: '' });

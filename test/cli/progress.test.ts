@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createProgress } from '../../src/cli/progress.ts';
+import { createProgress, jobKnown } from '../../src/cli/progress.ts';
 import type { Job } from '../../src/api/job.ts';
 import { job, runningJob } from '../support/fakes/control.ts';
 
@@ -9,9 +9,10 @@ function progressOf(columns?: number) {
   const written: string[] = [];
   let nowMs = START_MS;
   const terminal = columns === undefined ? undefined : { columns: () => columns };
-  const progress = createProgress({ write: (text) => written.push(text), nowMs: () => nowMs, terminal });
+  const progress = createProgress({ write: (text) => written.push(text), nowMs: () => nowMs, terminal, isSilent: false });
   return {
     ...progress,
+    show: (each: Job): void => progress.show(jobKnown(each, nowMs)),
     written,
     wait: (ms: number): void => void (nowMs += ms),
     /** What a terminal of these columns shows at the end, line by line. */

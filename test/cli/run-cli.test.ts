@@ -47,7 +47,7 @@ describe('wrong usage', () => {
     [['explain', 'photos'], "missing required argument 'key'"],
     [['explain', 'photos', 'a', 'b'], 'too many arguments'],
     [['search', '--limit', '0'], 'a whole number from 1 to 1000'],
-    [['du', '--by', 'shape'], 'one of folder, extension, class, size, age, bucket'],
+    [['du', '--by', 'shape'], 'Allowed choices are folder, extension, class, size, age, bucket'],
     [['search', '--limit', '1e2'], 'a whole number from 1 to 1000'],
     [['bucket', 'add', 'photos', '--source', 'pigeon'], 'Allowed choices are notification, topic, eventbridge, routed'],
     [['gaps', '--state', 'ajar'], 'Allowed choices are open, closed'],
@@ -74,7 +74,7 @@ describe('wrong usage', () => {
 
 describe('failures', () => {
   it.each([
-    [new RequestError('request.invalid', 'cursor: is not one'), 64],
+    [new RequestError('request.invalid', 'the search is too long'), 64],
     [new RequestError('bucket.not-connected', 'photos is not connected'), 1],
     [new RequestError('job.conflict', 'job-1 is running', { job_id: 'job-1' }), 1],
   ])('a refusal is told with its code (%s)', async (error, exitCode) => {
@@ -84,6 +84,19 @@ describe('failures', () => {
     world.nextFails(error);
     const { stderr } = await world.run('search --json');
     expect(JSON.parse(stderr)).toEqual({ code: error.code, detail: error.message, ...error.extra });
+  });
+
+  it('a refusal of fields names the options of the command, and for programs the fields', async () => {
+    const world = createCliWorld();
+    const wrong = 'bucket add photos --topic x --bucket-account 12';
+    const { exitCode, stderr } = await world.run(wrong);
+    expect([exitCode, stderr]).toEqual([
+      64,
+      'tally: --topic: must be the ARN of an SNS topic; --bucket-account: must be 12 digits (request.invalid)\n',
+    ]);
+    expect((await world.run('bucket set photos --topic x')).stderr).toContain('tally: --topic: must be the ARN of an SNS topic, or null');
+    const { detail } = JSON.parse((await world.run(`${wrong} --json`)).stderr) as { readonly detail: string };
+    expect(detail).toBe('topic_arn: must be the ARN of an SNS topic; bucket_account: must be 12 digits');
   });
 
   it('leads to the page of its code, in the documentation of this version', async () => {

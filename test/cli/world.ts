@@ -40,7 +40,6 @@ export function createCliWorld(overrides: Partial<CliDependencies> = {}) {
       stderr: { write: (text: string) => err.push(text) },
       streams: () => ({ stdin: new PassThrough().end(), stdout: new PassThrough() }),
       clock,
-      actor: { kind: 'local', user: 'alice', host: 'build-1' },
       signals,
       machine: 'build-1',
       openClient: async () => createClient({ folder: undefined }),
@@ -67,7 +66,6 @@ export function createCliWorld(overrides: Partial<CliDependencies> = {}) {
     run,
     /** What the control plane was asked: the operations and their requests. */
     asked: fake.asked,
-    contexts: fake.contexts,
     /** The next operation fails so. */
     nextFails: (error: Error): void =>
       fake.nextDoes(() => {

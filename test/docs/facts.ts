@@ -242,7 +242,6 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
     ['ranges wider than /{} (IPv6: /{})', of('settings/identity.ts', 'PREFIX_MIN.ipv4'), of('settings/identity.ts', 'PREFIX_MIN.ipv6')],
     ['keep at most {} connections', of(SERVER, 'CONNECTIONS_MAX')],
     ['must arrive within {} s', of(SERVER, 'REQUEST_TIMEOUT_MS', 's')],
-    ['within {} s of its headers', of(SERVER, 'STRANGERS_BODY_MS', 's')],
     [
       'At most {} searches run at the same time and {} wait',
       of('http/control-plane.ts', 'CONCURRENCY'),

@@ -25,7 +25,6 @@ beforeEach(async () => {
     identity: {
       sessions: world.sessions,
       logins: world.logins,
-      audit: world.auditUser,
       authenticateKey: process.authenticateKey,
       attempts: process.attempts,
       keyUses: { used: (actor, operation) => void uses.push(`${actor.keyName} ${operation}`) },

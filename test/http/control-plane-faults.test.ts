@@ -3,7 +3,6 @@
  * directly and behind a reverse proxy, which sends the requests of all over connections that it keeps.
  */
 import { once } from 'node:events';
-import { request, type IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { challengeOf } from '../../src/domain/identity/tokens.ts';
@@ -132,34 +131,5 @@ describe('the room of a listener', () => {
     read = '';
     kept.write(`GET /livez HTTP/1.1\r\n${host(world.url)}\r\n`);
     await until('it is answered again', () => read.includes('"ok"'));
-  });
-});
-
-describe('the body of a caller', () => {
-  beforeEach(async () => {
-    await world.close();
-    world = await startHttpWorld({ strangersBodyMs: 50 });
-  });
-
-  it('who is not known has a short time', async () => {
-    const socket = await say(world.url, slowBody(world.url));
-    let read = '';
-    socket.setEncoding('utf8').on('data', (text: string) => (read += text));
-    await once(socket, 'close');
-    expect(read).toContain('HTTP/1.1 408 Request Timeout');
-    expect(read).toContain('"code":"request.timeout"');
-  });
-
-  it('who is known has the time of a request', async () => {
-    const headers = { ...json, ...bearer(await world.tokenOf('admin')), 'content-length': '2' };
-    const slow = request(`${world.url}/v1/dead-letters/replay`, { method: 'POST', headers, agent: false });
-    slow.write('{');
-    // a stranger who came later has been refused
-    const stranger = await say(world.url, slowBody(world.url));
-    await once(stranger, 'close');
-    slow.end('}');
-    const [answer] = (await once(slow, 'response')) as [IncomingMessage];
-    answer.resume();
-    expect(answer.statusCode).toBe(400);
   });
 });

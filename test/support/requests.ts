@@ -1,5 +1,12 @@
 /** Requests as the contract checks them: with every default. */
-import { operationsOf, type AnyOperation, type CheckedOperations, type ControlName, type Operations } from '../../src/api/contract.ts';
+import {
+  operationsOf,
+  type AnyOperation,
+  type CheckedOperations,
+  type Context,
+  type ControlName,
+  type Operations,
+} from '../../src/api/contract.ts';
 import { jobRows, type ReindexRequest } from '../../src/api/jobs.ts';
 import { objectRows } from '../../src/api/objects.ts';
 import { checkRequest } from '../../src/api/row.ts';
@@ -18,5 +25,6 @@ export function searchRequest(query: Partial<SearchRequest> = {}): SearchRequest
 /** Wraps the operations for callers whose requests are not checked yet: each request is first checked by its row, as the server does. */
 export function checkingRequests(operations: CheckedOperations): Operations {
   const byName: Readonly<Record<ControlName, AnyOperation>> = operations;
-  return operationsOf((row) => async (request, context) => byName[row.operation](checkRequest(row, request), context));
+  const anyone: Context = { actor: { kind: 'local', host: 'here' }, signal: new AbortController().signal };
+  return operationsOf((row) => async (request, context) => byName[row.operation](checkRequest(row, request), { ...anyone, ...context }));
 }

@@ -12,34 +12,50 @@ import { send, type Incoming } from '../../client/send.ts';
 import { FaultError, isFaultCode } from '../../domain/fault.ts';
 import { isRequestErrorCode, RequestError } from '../../domain/request-error.ts';
 
+/** The operations of the control plane. They reject as {@link askRegistry} does. */
+export function createRegistryOperations(registry: Registry): Operations {
+  return operationsOf((row) => (request, context) => askRegistry(registry, row, request, context?.signal));
+}
+
 /**
- * The operations of the registry. They reject with the registry's own RequestError or
- * fault; with `login.missing` if the registry demands a credential and there is no token; with `registry.unreachable` if nothing answers in time, with `registry.unknown-answer` for an answer that no
- * registry of this version sends, and with the signal's reason.
+ * Sends the request of a row. Rejects with the registry's own RequestError or fault; with `login.missing` if the registry demands a
+ * credential and there is no token; with `registry.unreachable` if nothing answers in time, with `registry.unknown-answer` for an
+ * answer that no registry of this version sends, and with the signal's reason.
  */
-export function createRegistryOperations({ url, token, socket, tried }: Registry): Operations {
-  return operationsOf((row) => async (request, { signal }) => {
-    const address = addressOf(url, row, request);
-    // what any caller may do is done without a credential, also when the stored one is no longer valid
-    const credential = row.scope === 'none' ? undefined : token;
-    const response = await send(address, { method: row.method, body: request.body, token: credential, socket, tried }, signal);
-    const what = `${row.method} ${address.pathname} at ${address.origin}`;
-    if (!response.ok) throw token === undefined ? anonymousErrorOf(response, what, address) : errorOf(response, what);
-    if (row.answer === undefined) return undefined;
-    const parsed = row.answer.safeParse(response.json);
-    if (parsed.success) return parsed.data;
-    const [issue] = parsed.error.issues;
-    throw new FaultError(
-      'registry.unknown-answer',
-      `${what} answered ${response.status} with an unexpected body: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`,
-    );
-  });
+export async function askRegistry(
+  { url, token, socket, tried }: Registry,
+  row: Pick<PlacedRow, 'method' | 'path' | 'scope' | 'answer' | 'emptyStatuses'>,
+  request: AnyRequest,
+  signal = new AbortController().signal,
+): Promise<unknown> {
+  const address = addressOf(url, row, request);
+  // what any caller may do is done without a credential, also when the stored one is no longer valid
+  const credential = row.scope === 'none' ? undefined : token;
+  const response = await send(address, { method: row.method, body: request.body, token: credential, socket, tried }, signal);
+  const what = `${row.method} ${address.pathname} at ${address.origin}`;
+  if (!response.ok) throw token === undefined ? anonymousErrorOf(response, what, address) : errorOf(response, what);
+  return answerIn(response, row, what);
+}
+
+function answerIn(
+  { status, json }: Incoming,
+  { answer, emptyStatuses = [] }: Pick<PlacedRow, 'answer' | 'emptyStatuses'>,
+  what: string,
+): unknown {
+  if (answer === undefined || emptyStatuses.includes(status)) return undefined;
+  const parsed = answer.safeParse(json);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  throw new FaultError(
+    'registry.unknown-answer',
+    `${what} answered ${status} with an unexpected body: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`,
+  );
 }
 
 const valueSchema = z.union([z.string(), z.number()]);
 const valuesSchema = z.record(z.string(), z.union([valueSchema, z.array(valueSchema).readonly()]).optional());
 
-function addressOf(url: string, { path }: PlacedRow, { params, query }: AnyRequest): URL {
+function addressOf(url: string, { path }: Pick<PlacedRow, 'path'>, { params, query }: AnyRequest): URL {
   const names = valuesSchema.parse(params ?? {});
   const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => segmentOf(String(names[name] ?? '')));
   const address = new URL(filled, url);

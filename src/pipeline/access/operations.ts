@@ -6,14 +6,14 @@ import { granteesMeaning, partOf, textOfPart, type Grant, type Reader } from '..
 import type { Policy } from '../../domain/access/policy.ts';
 import { PARTS_MAX, type BucketPart, type Readable } from '../../domain/access/readable.ts';
 import { compareKeys } from '../../domain/documents/key-order.ts';
-import { decodeCursor, encodeCursor } from '../../domain/cursor.ts';
+import { decodeCursor } from '../../domain/cursor.ts';
 import { nameOfActor, type Actor, type KeyActor, type SessionActor } from '../../domain/identity/actor.ts';
 import { knownUserOf, type KnownUser, type LoginRules } from '../../domain/identity/login-rules.ts';
 import { userRecordSchema } from '../../domain/identity/user.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Audited } from '../identity/audited.ts';
-import type { Users } from '../identity/users.ts';
-import { readEntries } from '../records/pages.ts';
+import { readUser } from '../identity/users.ts';
+import { readEntries, readPage } from '../records/pages.ts';
 import type { StoredGrants, ReadableBy } from './policy.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
@@ -24,34 +24,27 @@ export type ReadOwnAccess = (actor: Actor, signal: AbortSignal) => Promise<OwnAc
 
 interface AccessDependencies extends WithPorts<'state' | 'clock'> {
   readonly grants: StoredGrants;
-  readonly users: Users;
   readonly rules: LoginRules;
   readonly audited: Audited;
   readonly everyoneReads: boolean;
 }
 
-export function createAccessOperations({
-  grants,
-  state,
-  users,
-  rules,
-  clock,
-  audited,
-  everyoneReads,
-}: AccessDependencies): AccessOperations {
+export function createAccessOperations({ grants, state, rules, clock, audited, everyoneReads }: AccessDependencies): AccessOperations {
   return {
     async listGrants({ query: { who, where, limit, cursor } }, { signal }) {
       const policy = await grants.current(signal);
       const found = (where === undefined ? policy.grants : grantsAt(policy, where)).filter(
         (grant) => who === undefined || grant.who === who,
       );
-      const [afterWho, afterWhere] = cursor === undefined ? [] : decodeCursor(cursor, 2);
-      const from = cursor === undefined ? 0 : found.findIndex((grant) => isAfter(grant, afterWho ?? '', afterWhere ?? ''));
-      const items = from < 0 ? [] : found.slice(from, from + limit);
-      const last = items.at(-1);
-      const hasMore = last !== undefined && from + limit < found.length;
+      const page = await readPage({
+        limit,
+        after: decodeCursor(cursor, 2),
+        fetch: async (count, after) =>
+          found.filter((grant) => after === undefined || isAfter(grant, after[0] ?? '', after[1] ?? '')).slice(0, count),
+        positionOf: (grant: Grant) => [grant.who, grant.where],
+      });
       const readers = everyoneReads ? ('everyone' as const) : ('granted' as const);
-      return { items: items.map(grantView), readers, ...(hasMore && { next: encodeCursor([last.who, last.where]) }) };
+      return { ...page, items: page.items.map(grantView), readers };
     },
     addGrant: audited('GrantAdd', async ({ body: { who, where } }, { actor }): Promise<GrantView> => {
       const added: Grant = { who, where, grantedBy: nameOfActor(actor), createdAtMs: clock.nowMs() };
@@ -85,7 +78,7 @@ export function createAccessOperations({
       return { items: readers, ...(page.next !== undefined && { next: page.next }) };
     },
     async getAccess({ params: { id } }, { signal }) {
-      const [policy, user] = await Promise.all([grants.current(signal), users.get(id, signal)]);
+      const [policy, user] = await Promise.all([grants.current(signal), readUser({ state, rules }, id, signal)]);
       if (user === undefined) throw new RequestError('user.not-found', `no user with the id ${id} has logged in`);
       return accessOf(user, policy);
     },
@@ -117,34 +110,32 @@ export function createAccessOperations({
   }
 }
 
-interface OwnAccessDependencies {
+interface OwnAccessDependencies extends WithPorts<'state'> {
   readonly grants: StoredGrants;
-  readonly users: Users;
+  readonly rules: LoginRules;
   readonly readableBy: ReadableBy;
 }
 
-/** Creates the function by which callers see what they may read. */
-export function createOwnAccess({ grants, users, readableBy }: OwnAccessDependencies): ReadOwnAccess {
-  /** Why someone reads nothing, and whom to ask. */
-  async function adviceOf(actor: Actor, signal: AbortSignal): Promise<string | undefined> {
-    if (actor.kind === 'local') return undefined;
-    const lapsed = lapsedText(actor);
-    if (lapsed !== undefined) return lapsed;
-    const [policy, user] = await Promise.all([grants.current(signal), users.get(actor.userId, signal)]);
-    if (user !== undefined && policy.readableBy(personOf(user)).tooMany) {
-      return `More than ${PARTS_MAX} separate parts are granted, so that you read nothing: ask an administrator of this registry to grant shorter prefixes.`;
-    }
-    if (user?.groupsLeftOut === true) {
-      return 'Nothing is granted to you, and the issuer left out groups of yours, because they are too many: ask an administrator of this registry to grant you something by your address, or to let the issuer state only the groups of this application.';
-    }
-    return 'Nothing is granted to you: ask an administrator of this registry for a grant.';
-  }
+/** What the caller may read. Throws the store's fault. */
+export async function ownAccess(parts: OwnAccessDependencies, actor: Actor, signal: AbortSignal): Promise<OwnAccess> {
+  const reads = textsOf(await parts.readableBy(actor, signal));
+  const advice = reads.length > 0 ? undefined : await adviceOf(parts, actor, signal);
+  return { reads, ...(advice !== undefined && { advice }) };
+}
 
-  return async function ownAccess(actor, signal) {
-    const reads = textsOf(await readableBy(actor, signal));
-    const advice = reads.length > 0 ? undefined : await adviceOf(actor, signal);
-    return { reads, ...(advice !== undefined && { advice }) };
-  };
+/** Why someone reads nothing, and whom to ask. */
+async function adviceOf(parts: OwnAccessDependencies, actor: Actor, signal: AbortSignal): Promise<string | undefined> {
+  if (actor.kind === 'local') return undefined;
+  const lapsed = lapsedText(actor);
+  if (lapsed !== undefined) return lapsed;
+  const [policy, user] = await Promise.all([parts.grants.current(signal), readUser(parts, actor.userId, signal)]);
+  if (user !== undefined && policy.readableBy(personOf(user)).tooMany) {
+    return `More than ${PARTS_MAX} separate parts are granted, so that you read nothing: ask an administrator of this registry to grant shorter prefixes.`;
+  }
+  if (user?.groupsLeftOut === true) {
+    return 'Nothing is granted to you, and the issuer left out groups of yours, because they are too many: ask an administrator of this registry to grant you something by your address, or to let the issuer state only the groups of this application.';
+  }
+  return 'Nothing is granted to you: ask an administrator of this registry for a grant.';
 }
 
 /** What a login gave that does not count any more. */

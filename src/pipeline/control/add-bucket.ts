@@ -30,50 +30,52 @@ interface Added {
   readonly isFillWanted: boolean;
 }
 
-type AddBucket = (request: AddBucketRequest, by: string, signal: AbortSignal) => Promise<Added>;
-
 /**
  * Connects a bucket: its index, its mark and its record, then its parts in AWS, then its first re-index. What is refused stores
  * nothing. Throws as ConnectBucket.connect() and an apply do.
  */
-export function createAddBucket({ state, connectBucket, connections, jobs, telemetry }: AddBucketDependencies): AddBucket {
-  return async function addBucket(request, by, signal) {
-    const { bucket } = request;
-    const before = await readRecord(state, refs.bucket(bucket), signal);
-    refuseTopic(sourceOf(request, before), request.topic_arn);
-    // it is refused as it is: nothing need be read for that
-    const isRefused = before !== undefined && request.only_new === true;
-    const hasParts = !isRefused && (await connections.check(request, signal));
-    // the record of a connected bucket follows when the parts of another source are made: until then the earlier ones deliver
-    await connectBucket.connect(before !== undefined && hasParts ? omit(request, 'source', 'topic_arn') : request, by, signal);
-    const connection = hasParts ? await connections.applyAdded(request, by, signal) : undefined;
-    const record = await requireBucket(state, bucket, signal);
-    if (before !== undefined)
-      return {
-        record,
-        connection,
-        isChanged: !isSameWay(before, record),
-        jobId: undefined,
-        isFillWanted: asksForMore(before.enrich, record.enrich),
-      };
-    const jobId = request.reindex === false ? undefined : await startFirst(bucket, hasParts, by, signal);
-    return { record, connection, isChanged: true, jobId, isFillWanted: false };
-  };
+export async function addBucket(parts: AddBucketDependencies, request: AddBucketRequest, by: string, signal: AbortSignal): Promise<Added> {
+  const { state, connectBucket, connections } = parts;
+  const { bucket } = request;
+  const before = await readRecord(state, refs.bucket(bucket), signal);
+  refuseTopic(sourceOf(request, before), request.topic_arn);
+  // it is refused as it is: nothing need be read for that
+  const isRefused = before !== undefined && request.only_new === true;
+  const hasParts = !isRefused && (await connections.check(request, signal));
+  // the record of a connected bucket follows when the parts of another source are made: until then the earlier ones deliver
+  await connectBucket.connect(before !== undefined && hasParts ? omit(request, 'source', 'topic_arn') : request, by, signal);
+  const connection = hasParts ? await connections.applyAdded(request, by, signal) : undefined;
+  const record = await requireBucket(state, bucket, signal);
+  if (before !== undefined)
+    return {
+      record,
+      connection,
+      isChanged: !isSameWay(before, record),
+      jobId: undefined,
+      isFillWanted: asksForMore(before.enrich, record.enrich),
+    };
+  const jobId = request.reindex === false ? undefined : await startFirst(parts, { bucket, now: hasParts }, by, signal);
+  return { record, connection, isChanged: true, jobId, isFillWanted: false };
+}
 
-  /**
-   * The bucket is connected and has its gap, so a job that cannot start now is started by the calendar. While AWS applies its parts
-   * no job can prove anything, so the first one does not wait: the bucket is searchable at once, and the job of its gap follows when
-   * the change has taken effect.
-   */
-  async function startFirst(bucket: string, now: boolean, by: string, signal: AbortSignal): Promise<string | undefined> {
-    try {
-      const job = await jobs.request({ bucket, prefix: '', mode: 'apply', fill: false, now }, by, signal);
-      return job.id;
-    } catch (error) {
-      signal.throwIfAborted();
-      if (!(error instanceof RequestError)) telemetry.requestFailed('start the first re-index', error);
-      return undefined;
-    }
+/**
+ * The bucket is connected and has its gap, so a job that cannot start now is started by the calendar. While AWS applies its parts
+ * no job can prove anything, so the first one does not wait: the bucket is searchable at once, and the job of its gap follows when
+ * the change has taken effect.
+ */
+async function startFirst(
+  { jobs, telemetry }: AddBucketDependencies,
+  request: { readonly bucket: string; readonly now: boolean },
+  by: string,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  try {
+    const job = await jobs.request({ ...request, prefix: '', mode: 'apply', fill: false }, by, signal);
+    return job.id;
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof RequestError)) telemetry.requestFailed('start the first re-index', error);
+    return undefined;
   }
 }
 
@@ -95,24 +97,25 @@ interface Changed {
   readonly madeFor?: BucketRecord['source'];
 }
 
-type ChangeBucket = (bucket: string, request: ChangeBucketRequest, by: string, signal?: AbortSignal) => Promise<Changed>;
-
 /**
  * Changes the record of a connected bucket. Its parts in AWS are left alone: the earlier ones deliver until an apply has made
  * others, and what comes by another way than the source says is observed instead of believed, so that nothing is missed.
  * Throws `bucket.not-connected`, `request.invalid`, and what ConnectBucket.connect() throws.
  */
-export function createChangeBucket({ state, connectBucket }: Pick<AddBucketDependencies, 'state' | 'connectBucket'>): ChangeBucket {
-  return async function changeBucket(bucket, request, by, signal) {
-    const before = await requireBucket(state, bucket, signal);
-    refuseTopic(request.source ?? before.source, request.topic_arn);
-    const record = await connectBucket.connect({ bucket, ...request }, by, signal);
-    const connection = await readRecord(state, refs.connection(bucket), signal);
-    const isMadeForAnother = connection !== undefined && connection.source !== record.source;
-    return {
-      record,
-      isFillWanted: asksForMore(before.enrich, record.enrich),
-      ...(isMadeForAnother && { madeFor: connection.source }),
-    };
+export async function changeBucket(
+  { state, connectBucket }: Pick<AddBucketDependencies, 'state' | 'connectBucket'>,
+  request: ChangeBucketRequest & { readonly bucket: string },
+  by: string,
+  signal?: AbortSignal,
+): Promise<Changed> {
+  const before = await requireBucket(state, request.bucket, signal);
+  refuseTopic(request.source ?? before.source, request.topic_arn);
+  const record = await connectBucket.connect(request, by, signal);
+  const connection = await readRecord(state, refs.connection(request.bucket), signal);
+  const isMadeForAnother = connection !== undefined && connection.source !== record.source;
+  return {
+    record,
+    isFillWanted: asksForMore(before.enrich, record.enrich),
+    ...(isMadeForAnother && { madeFor: connection.source }),
   };
 }

@@ -11,6 +11,7 @@ import type { ObjectIndex } from '../ports/object-index.ts';
 import type { ReindexJobs } from './reindex-jobs.ts';
 import { readRecord, refs, removeRecord, updateRecord, pagesOf, gapIdsOf } from '../records/stored.ts';
 import type { WithPorts } from '../ports/ports.ts';
+import type { StateStore } from '../ports/state.ts';
 
 interface DisconnectDependencies extends WithPorts<'state' | 'clock'> {
   readonly objects: ObjectIndex;
@@ -19,51 +20,48 @@ interface DisconnectDependencies extends WithPorts<'state' | 'clock'> {
 }
 
 /**
- * Creates the function. It cancels the bucket's jobs, deletes the record, so that workers stop indexing within C (10 s), and
- * deletes the documents, unless they are to stay, and the gaps. A second call completes a removal that was interrupted, and
- * then throws `bucket.not-connected`.
+ * Cancels the bucket's jobs, deletes the record, so that workers stop indexing within C (10 s), and deletes the documents, unless
+ * they are to stay, and the gaps. A second call completes a removal that was interrupted, and then throws `bucket.not-connected`.
  */
-export function createDisconnectBucket({
-  state,
-  objects,
-  jobs,
-  gaps,
-  clock,
-}: DisconnectDependencies): (bucket: string, signal?: AbortSignal, how?: { readonly keepDocuments?: boolean }) => Promise<void> {
-  return async function disconnectBucket(bucket, signal, { keepDocuments = false } = {}) {
-    if (!isBucketName(bucket)) throw notConnected(bucket);
-    // first, so that the record says what they hold back
-    await jobs.cancelOf(bucket);
-    const record = await readRecord(state, refs.bucket(bucket), signal);
-    if (keepDocuments && record !== undefined) await keepWaiting(record);
-    await removeRecord(state, refs.bucket(bucket).id);
-    // one that was started meanwhile
-    await jobs.cancelOf(bucket);
-    if (!keepDocuments) await objects.removeBucket(bucket, signal);
-    await removeGaps(bucket);
-    if (!keepDocuments) await removeRecord(state, refs.gapHistory(bucket).id);
-    // the bucket was connected again in the meantime, so its record needs an index and its gap
-    const again = await readRecord(state, refs.bucket(bucket), signal);
-    if (again !== undefined) {
-      const isProven = again.provenAtMs !== undefined;
-      await openNeverCompared(
-        { state, clock },
-        { bucket, enrich: again.enrich, seenAtMs: clock.nowMs(), order: lastBeginOf(again), isHeld: false, isProven },
-        'after',
-      );
-      await objects.createBucket(bucket, signal);
-      // the record may name the index that was removed: found only by the next watch, it would cost another re-index
-      await noteIndex({ state, objects, gaps, clock }, bucket, signal);
-    }
-    if (record === undefined) throw notConnected(bucket);
-  };
+export async function disconnectBucket(
+  parts: DisconnectDependencies,
+  bucket: string,
+  signal?: AbortSignal,
+  { keepDocuments = false }: { readonly keepDocuments?: boolean } = {},
+): Promise<void> {
+  const { state, objects, jobs } = parts;
+  if (!isBucketName(bucket)) throw notConnected(bucket);
+  // first, so that the record says what they hold back
+  await jobs.cancelOf(bucket);
+  const record = await readRecord(state, refs.bucket(bucket), signal);
+  if (keepDocuments && record !== undefined) await keepWaiting(state, record);
+  await removeRecord(state, refs.bucket(bucket).id);
+  // one that was started meanwhile
+  await jobs.cancelOf(bucket);
+  if (!keepDocuments) await objects.removeBucket(bucket, signal);
+  await removeGaps(state, bucket);
+  if (!keepDocuments) await removeRecord(state, refs.gapHistory(bucket).id);
+  const again = await readRecord(state, refs.bucket(bucket), signal);
+  if (again !== undefined) await restore(parts, again, signal);
+  if (record === undefined) throw notConnected(bucket);
+}
 
-  /** Where documents stay, so do the deletions of them that wait for a person. */
-  async function keepWaiting({ bucket, waiting }: BucketRecord): Promise<void> {
-    await updateRecord(state, refs.gapHistory(bucket), () => ({ bucket, closed: [], ...defined({ waiting }) }));
-  }
+/** Where documents stay, so do the deletions of them that wait for a person. */
+async function keepWaiting(state: StateStore, { bucket, waiting }: BucketRecord): Promise<void> {
+  await updateRecord(state, refs.gapHistory(bucket), () => ({ bucket, closed: [], ...defined({ waiting }) }));
+}
 
-  async function removeGaps(bucket: string): Promise<void> {
-    for await (const page of pagesOf(state, 'gap', { prefix: gapIdsOf(bucket) })) for (const { id } of page) await removeRecord(state, id);
-  }
+async function removeGaps(state: StateStore, bucket: string): Promise<void> {
+  for await (const page of pagesOf(state, 'gap', { prefix: gapIdsOf(bucket) })) for (const { id } of page) await removeRecord(state, id);
+}
+
+/** The bucket was connected again in the meantime, so its record needs an index and its gap. */
+async function restore(parts: DisconnectDependencies, again: BucketRecord, signal: AbortSignal | undefined): Promise<void> {
+  const { bucket, enrich, provenAtMs } = again;
+  const isProven = provenAtMs !== undefined;
+  const mark = { bucket, enrich, seenAtMs: parts.clock.nowMs(), order: lastBeginOf(again), isHeld: false, isProven };
+  await openNeverCompared(parts, mark, 'after');
+  await parts.objects.createBucket(bucket, signal);
+  // the record may name the index that was removed: found only by the next watch, it would cost another re-index
+  await noteIndex(parts, bucket, signal);
 }

@@ -23,7 +23,7 @@ import type { ExpiryRule } from '../../domain/identity/api-key.ts';
 import type { JobView } from '../../domain/reindex/job-view.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { createStoredGrants, createReadableBy, seesAll, type ReadableBy } from '../access/policy.ts';
-import { createAccessOperations, createOwnAccess, type ReadOwnAccess } from '../access/operations.ts';
+import { createAccessOperations, ownAccess, type ReadOwnAccess } from '../access/operations.ts';
 import { createListBuckets } from '../buckets/list.ts';
 import { requireBucket, requireReadable } from '../buckets/known.ts';
 import type { ConnectBucket } from '../buckets/connect.ts';
@@ -35,7 +35,6 @@ import { createAudited, listAudit } from '../identity/audited.ts';
 import { createKeyOperations } from '../identity/key-operations.ts';
 import type { LoginRules } from '../../domain/identity/login-rules.ts';
 import { createPeople } from '../identity/people.ts';
-import type { Users } from '../identity/users.ts';
 import type { DeadLetters } from '../letters/dead-letters.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
 import type { StateStore } from '../ports/state.ts';
@@ -43,9 +42,9 @@ import type { Store } from '../ports/store.ts';
 import { readRecord, refs, listAllRecords } from '../records/stored.ts';
 import type { Provisioning } from '../provision/provisioning.ts';
 import type { CheckConnection } from '../provision/watch.ts';
-import { createAddBucket, createChangeBucket } from './add-bucket.ts';
+import { addBucket, changeBucket } from './add-bucket.ts';
 import { createConnections } from './connections.ts';
-import { createDisconnectBucket } from './disconnect-bucket.ts';
+import { disconnectBucket } from './disconnect-bucket.ts';
 import { explain } from './explain.ts';
 import type { ReindexJobs } from './reindex-jobs.ts';
 import { listChanges, createSearch, getUsage } from './search.ts';
@@ -64,12 +63,10 @@ interface Subjects extends Pick<Store, 'objects' | 'state' | 'audit' | 'usage'>,
   readonly deadLetters: Omit<DeadLetters, 'send'>;
   readonly provisioning: Provisioning;
   readonly processes: Pick<Processes, 'troubles'>;
-  /** The rule says when API keys end besides their own expiry. */
-  readonly keys: { readonly liveKeys: Pick<LiveKeys, 'forget' | 'forgetAll'>; readonly users: Users; readonly rule: ExpiryRule };
+  /** What the settings say about the issuer and about administrators, and when API keys end besides their own expiry. */
+  readonly keys: { readonly liveKeys: Pick<LiveKeys, 'forget' | 'forgetAll'>; readonly rules: LoginRules; readonly rule: ExpiryRule };
   /** From one scheduled compare of a whole bucket to the next; 0: none is scheduled. */
   readonly compareIntervalMs: number;
-  /** What the settings say about the issuer and about administrators. */
-  readonly loginRules: LoginRules;
   /** Whether every user reads everything, as TALLY_READERS says. */
   readonly everyoneReads: boolean;
 }
@@ -80,17 +77,14 @@ type PeopleOperations = Pick<CheckedOperations, 'listUsers' | 'changeUser'>;
 
 /** Creates the operations. They throw RequestError for mistakes that the caller can correct, and faults. Every operation that changes something is audited. */
 export function createOperations(subjects: Subjects): CheckedOperations & { readonly ownAccess: ReadOwnAccess } {
-  const { state, jobs, deadLetters, provisioning, loginRules: rules } = subjects;
+  const { state, jobs, deadLetters, provisioning } = subjects;
   const audited = createAudited(subjects);
   const grants = createStoredGrants(subjects);
   const readableBy = createReadableBy({ ...subjects, grants });
   const statuses = createBucketStatuses(subjects);
-  const changeBucket = createChangeBucket(subjects);
-  const disconnectBucket = createDisconnectBucket(subjects);
   const connections = createConnections(subjects);
-  const addBucket = createAddBucket({ ...subjects, connections });
   const listGaps = createListGaps(subjects);
-  const identity = { ...subjects, ...subjects.keys, rules, audited, grants, readableBy };
+  const identity = { ...subjects, ...subjects.keys, audited, grants, readableBy };
   const viewOf = async (bucket: string, signal: AbortSignal) => {
     const record = await requireBucket(state, bucket, signal);
     return bucketView(record, await statuses.of(record, 'everything', signal));
@@ -102,7 +96,8 @@ export function createOperations(subjects: Subjects): CheckedOperations & { read
     addBucket: audited(
       ({ body }, signal) => connectEvent(body.bucket, signal),
       async ({ body }, { actor, signal }) => {
-        const { record, connection, jobId, isChanged, isFillWanted } = await addBucket(body, nameOfActor(actor), signal);
+        const added = await addBucket({ ...subjects, connections }, body, nameOfActor(actor), signal);
+        const { record, connection, jobId, isChanged, isFillWanted } = added;
         return {
           connection,
           ...(await viewOf(record.bucket, signal)),
@@ -114,7 +109,7 @@ export function createOperations(subjects: Subjects): CheckedOperations & { read
       ({ job_id }) => ({ job_id }),
     ),
     changeBucket: audited('BucketChange', async ({ params, body }, { actor, signal }) => {
-      const { record, isFillWanted, madeFor } = await changeBucket(params.bucket, body, nameOfActor(actor), signal);
+      const { record, isFillWanted, madeFor } = await changeBucket(subjects, { ...params, ...body }, nameOfActor(actor), signal);
       const fill = isFillWanted ? fillAdvice(record) : undefined;
       return {
         ...bucketView(record, await statuses.of(record, 'everything', signal)),
@@ -123,7 +118,7 @@ export function createOperations(subjects: Subjects): CheckedOperations & { read
     }),
     removeBucket: audited('BucketRemove', async ({ params: { bucket }, query }, { signal }) => {
       const kept = await provisioning.remove(bucket, { keepAws: query.keep_aws === 'true' }, signal);
-      await disconnectBucket(bucket, signal, { keepDocuments: query.keep_documents === 'true' }).catch((error: unknown) => {
+      await disconnectBucket(subjects, bucket, signal, { keepDocuments: query.keep_documents === 'true' }).catch((error: unknown) => {
         // its record was removed by an earlier request, which left the parts in AWS
         if (kept === undefined || !(error instanceof RequestError && error.code === 'bucket.not-connected')) throw error;
       });
@@ -162,7 +157,7 @@ export function createOperations(subjects: Subjects): CheckedOperations & { read
     ...createKeyOperations(identity),
     listAudit: ({ query }, { signal }) => listAudit(subjects.audit, query, signal),
     ...createAccessOperations(identity),
-    ownAccess: createOwnAccess(identity),
+    ownAccess: (actor, signal) => ownAccess(identity, actor, signal),
     ...peopleOperations(createPeople(identity), audited),
   };
 }

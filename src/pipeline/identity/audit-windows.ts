@@ -33,7 +33,7 @@ interface Happened {
 }
 
 /** What ends with the process. */
-export interface StoresWindows {
+interface StoresWindows {
   /** Stores the windows that have ended. Call it every second. */
   storeEnded(): Promise<void>;
   /** Stores everything, for the end of the process. Gives up when the signal is aborted; the records are in the log then. */

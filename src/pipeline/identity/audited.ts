@@ -14,7 +14,6 @@ import type { AnyRequest } from '../../api/row.ts';
 import { FaultError, faultOf } from '../../domain/fault.ts';
 import type { AuditEvent, AuditParameters, AuditRecord } from '../../domain/identity/audit.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { AuditUser } from './sessions.ts';
 import type { WithPorts } from '../ports/ports.ts';
 import { defined } from '../../domain/defined.ts';
 import type { AuditRequest } from '../../api/audit.ts';
@@ -86,24 +85,6 @@ function reasonOf(error: unknown): string {
   if (error instanceof RequestError) return `${error.code}: ${error.message}`;
   const { code, reason } = faultOf(error);
   return `${code}: ${reason}`;
-}
-
-export function createAuditUser({ audit, clock, telemetry }: WithPorts<'audit' | 'clock' | 'telemetry'>): AuditUser {
-  return async function auditUser(event, who, { origin: { address, requestId }, parameters }) {
-    const { userId, email, role } = who;
-    const isUnverified = who.isUnverified === true || who.emailVerified === false;
-    const named = { userId, email, ...(isUnverified && { isUnverified }), role } as const;
-    const actor = { kind: 'session', ...named, sessionId: '', ...(address !== undefined && { address }) } as const;
-    const facts = {
-      event,
-      actor,
-      requestId,
-      outcome: 'done',
-      atMs: clock.nowMs(),
-      ...(parameters !== undefined && { parameters }),
-    } as const;
-    await storeAuditRecord({ audit, telemetry }, newAuditRecord(facts));
-  };
 }
 
 const DAY_MS = 86_400_000;

@@ -12,7 +12,7 @@ import {
   type KeyRecord,
 } from '../../domain/identity/api-key.ts';
 import { effectiveScopes } from '../../domain/identity/key-scopes.ts';
-import type { KnownUser } from '../../domain/identity/login-rules.ts';
+import type { KnownUser, LoginRules } from '../../domain/identity/login-rules.ts';
 import type { FailedAttempts, FailedKey } from './audit-windows.ts';
 import { updateRecord, readRecord } from '../records/stored.ts';
 import type { WithPorts } from '../ports/ports.ts';
@@ -20,7 +20,7 @@ import { LRUCache } from 'lru-cache';
 import { RequestError } from '../../domain/request-error.ts';
 import type { Clock } from '../ports/clock.ts';
 import { inTime } from '../../domain/in-time.ts';
-import type { Users } from './users.ts';
+import { readUser } from './users.ts';
 import { refs } from './refs.ts';
 
 /** Why a secret is refused. Callers are not told; the audit is. */
@@ -38,14 +38,12 @@ type KeyVerdict =
 interface KeyAuthDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly liveKeys: Pick<LiveKeys, 'read'>;
   readonly rule: ExpiryRule;
-  /** Absent: requests of a key are not limited. */
-  readonly limits?: Pick<AbuseLimits, 'requested'>;
 }
 
-/** Judges secrets. White space around one does not matter. Rejects with the store's fault, `request.rate-limited`, or the signal's reason. */
+/** Judges secrets. White space around one does not matter. Rejects with the store's fault or the signal's reason. */
 type CheckKey = (secret: string, signal: AbortSignal) => Promise<KeyVerdict>;
 
-export function createCheckKey({ state, liveKeys, clock, telemetry, rule, limits }: KeyAuthDependencies): CheckKey {
+export function createCheckKey({ state, liveKeys, clock, telemetry, rule }: KeyAuthDependencies): CheckKey {
   const notes = createKeyNotes({ state, clock, telemetry });
 
   return async function checkKey(text, signal) {
@@ -56,7 +54,6 @@ export function createCheckKey({ state, liveKeys, clock, telemetry, rule, limits
     if (live === undefined || !isSecretOf(live.record, secret)) return { kind: 'refused', reason: 'unknown' };
     const verdict = verdictOf(live, rule, clock.nowMs());
     if (verdict.kind === 'refused') return verdict;
-    limits?.requested(live.record.id);
     notes.used(live.record, verdict.actor);
     return verdict;
   };
@@ -64,7 +61,7 @@ export function createCheckKey({ state, liveKeys, clock, telemetry, rule, limits
 
 /**
  * Returns the actor of a secret; undefined if it is refused. `address`: where the request came from. Rejects as
- * {@link CheckKey} does.
+ * {@link CheckKey} does, and with `request.rate-limited`.
  */
 export type AuthenticateKey = (secret: string, signal: AbortSignal, address?: string) => Promise<KeyActor | undefined>;
 
@@ -75,11 +72,20 @@ interface AuthenticateDependencies extends KeyAuthDependencies {
 /** Creates the function. What is refused is counted and audited. */
 export function createAuthenticateKey({ attempts, ...dependencies }: AuthenticateDependencies): AuthenticateKey {
   const checkKey = createCheckKey(dependencies);
+  const countRequest = createCounter(dependencies.clock, { windowMs: SECOND_MS, countMax: REQUESTS_PER_S });
   return async function authenticateKey(secret, signal, address) {
     const verdict = await checkKey(secret, signal);
-    if (verdict.kind === 'accepted') return verdict.actor;
-    attempts.failed({ address, reason: `API key ${verdict.reason}`, key: verdict.key });
-    return undefined;
+    if (verdict.kind === 'refused') {
+      attempts.failed({ address, reason: `API key ${verdict.reason}`, key: verdict.key });
+      return undefined;
+    }
+    const waitMs = countRequest(verdict.actor.keyId);
+    if (waitMs === undefined) return verdict.actor;
+    throw new RequestError(
+      'request.rate-limited',
+      `more than ${REQUESTS_PER_S} requests in a second came with this API key: send fewer, or use several keys`,
+      { retry_after_s: Math.max(1, Math.ceil(waitMs / SECOND_MS)) },
+    );
   };
 }
 
@@ -202,20 +208,15 @@ const REQUESTS_PER_S = 100;
 /** A few megabytes at most. Above it the window that was counted in longest ago is forgotten. */
 const TABLE_MAX = 10_000;
 
-interface CounterOptions {
-  readonly windowMs: number;
-  /** How many are permitted in one window. */
-  readonly countMax: number;
-  /** Default: 10,000. */
-  readonly tableMax?: number;
-}
-
 /** Counts one more of this name. Returns undefined if it is permitted, otherwise in how many ms the window ends. */
-export type Counter = (name: string) => number | undefined;
+type Counter = (name: string) => number | undefined;
 
-/** Creates a counter of events in windows. The window of a name begins with its first event. */
-export function createCounter(clock: Pick<Clock, 'monotonicMs'>, { windowMs, countMax, tableMax = TABLE_MAX }: CounterOptions): Counter {
-  const windows = new LRUCache<string, { readonly endsAtMs: number; count: number }>({ max: tableMax });
+/** Creates a counter of events in windows, each of which permits `countMax`. The window of a name begins with its first event. */
+export function createCounter(
+  clock: Pick<Clock, 'monotonicMs'>,
+  { windowMs, countMax }: { readonly windowMs: number; readonly countMax: number },
+): Counter {
+  const windows = new LRUCache<string, { readonly endsAtMs: number; count: number }>({ max: TABLE_MAX });
 
   return function count(name) {
     const nowMs = clock.monotonicMs();
@@ -227,31 +228,6 @@ export function createCounter(clock: Pick<Clock, 'monotonicMs'>, { windowMs, cou
     windows.set(name, { endsAtMs: nowMs + windowMs, count: 1 });
     return undefined;
   };
-}
-
-interface AbuseLimits {
-  /** Counts a request with this key. Throws `request.rate-limited` above 100 in a second. */
-  readonly requested: (keyId: string) => void;
-}
-
-/** Creates the limits of a process. All doors share one of them. */
-export function createAbuseLimits({ clock }: WithPorts<'clock'>): AbuseLimits {
-  const countRequest = createCounter(clock, { windowMs: SECOND_MS, countMax: REQUESTS_PER_S });
-  return {
-    requested(keyId) {
-      const waitMs = countRequest(keyId);
-      if (waitMs === undefined) return;
-      throw new RequestError(
-        'request.rate-limited',
-        `more than ${REQUESTS_PER_S} requests in a second came with this API key: send fewer, or use several keys`,
-        { retry_after_s: secondsOf(waitMs) },
-      );
-    },
-  };
-}
-
-function secondsOf(waitMs: number): number {
-  return Math.max(1, Math.ceil(waitMs / SECOND_MS));
 }
 
 /**
@@ -281,13 +257,13 @@ export interface LiveKeys {
 }
 
 /** Creates the functions. Ids of keys that do not exist are not remembered, so that guesses displace no key in use. */
-export function createLiveKeys({ state, users, clock }: WithPorts<'state' | 'clock'> & { readonly users: Users }): LiveKeys {
+export function createLiveKeys({ state, rules, clock }: WithPorts<'state' | 'clock'> & { readonly rules: LoginRules }): LiveKeys {
   /** A read is counted from its beginning, so what it returns is never older than it seems. */
   const known = new LRUCache<string, { readonly sinceMs: number; readonly read: Promise<LiveKey | undefined> }>({ max: KEYS_MAX });
 
   async function readKey(id: string): Promise<LiveKey | undefined> {
     const record = await readRecord(state, refs.apiKey(id));
-    return record && { record, owner: await users.get(record.userId) };
+    return record && { record, owner: await readUser({ state, rules }, record.userId) };
   }
 
   function remember(id: string): Promise<LiveKey | undefined> {

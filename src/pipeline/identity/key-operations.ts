@@ -1,7 +1,7 @@
 /** The operations about API keys: those of the caller, revocation by secret, and those of all users for administrators. */
 import { anyKeyView, keyView, type ApiKey, type KeysRequest, type AllKeysRequest, type AnyApiKey } from '../../api/api-keys.ts';
 import type { CheckedOperations } from '../../api/contract.ts';
-import { decodeCursor, encodeCursor } from '../../domain/cursor.ts';
+import { decodeCursor } from '../../domain/cursor.ts';
 import type { Actor, KeyActor, KeyScope, SessionActor } from '../../domain/identity/actor.ts';
 import {
   formOf,
@@ -21,18 +21,17 @@ import {
 } from '../../domain/identity/api-key.ts';
 import { whyNoAdmin } from '../../domain/identity/authorise.ts';
 import { scopesAsStored, scopesByDefault, scopesOfRole } from '../../domain/identity/key-scopes.ts';
-import type { KnownUser } from '../../domain/identity/login-rules.ts';
+import type { KnownUser, LoginRules } from '../../domain/identity/login-rules.ts';
 import { printable } from '../../domain/printable.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { StateEntry } from '../ports/state.ts';
-import type { Page } from '../records/pages.ts';
+import { readPage, type Page } from '../records/pages.ts';
 import type { Audited } from './audited.ts';
 import { holderOf } from './audit-windows.ts';
 import { newKeySecret } from './random-texts.ts';
-import type { Users } from './users.ts';
+import { readUser } from './users.ts';
 import type { WithPorts } from '../ports/ports.ts';
 import { FaultError } from '../../domain/fault.ts';
-import { readRecord, removeRecord, updateRecord } from '../records/stored.ts';
+import { pagesOf, readRecord, removeRecord, updateRecord } from '../records/stored.ts';
 import type { LiveKeys } from './authenticate-key.ts';
 import { refs } from './refs.ts';
 
@@ -48,18 +47,17 @@ type KeyOperations = Pick<
   | 'revokeAnyApiKey'
 >;
 
-interface KeyOperationsDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
-  readonly users: Users;
+interface KeyOperationsDependencies extends ListAllKeysDependencies, WithPorts<'telemetry'> {
   readonly audited: Audited;
-  readonly rule: ExpiryRule;
   readonly liveKeys: Pick<LiveKeys, 'forget'>;
 }
 
 /** The longest id that an error repeats. */
 const SHOWN_MAX = 64;
 
-export function createKeyOperations({ state, users, clock, telemetry, audited, rule, liveKeys }: KeyOperationsDependencies): KeyOperations {
-  const records = createKeyRecords({ state, clock, telemetry });
+export function createKeyOperations(parts: KeyOperationsDependencies): KeyOperations {
+  const { clock, audited, rule, liveKeys } = parts;
+  const records = createKeyRecords(parts);
   const factsOf = (owner: KnownUser | undefined) => ({ owner, rule, nowMs: clock.nowMs() });
 
   const revoke = audited('ApiKeyRevoke', ({ params }: IdRequest, { actor, signal }) => revokeOwn(params.id, actor, signal), revokedFacts);
@@ -95,7 +93,7 @@ export function createKeyOperations({ state, users, clock, telemetry, audited, r
         const { userId, email } = session;
         const scopes = scopesFor(session, body.scopes);
         // before the key exists: an error afterwards would lose its secret
-        const owner = await users.get(userId, signal);
+        const owner = await readUser(parts, userId, signal);
         const secret = newKeySecret();
         const record = keyRecordOf({
           secret,
@@ -113,30 +111,30 @@ export function createKeyOperations({ state, users, clock, telemetry, audited, r
     ),
     async listApiKeys({ query }, { actor, signal }) {
       const { userId } = requireUser(actor);
-      const [own, owner] = await Promise.all([records.ofUser(userId, signal), users.get(userId, signal)]);
+      const [own, owner] = await Promise.all([records.ofUser(userId, signal), readUser(parts, userId, signal)]);
       const shown = own.map((record) => keyView(record, factsOf(owner))).filter((key) => matchesOwn(key, query));
       return pageOf(shown, query);
     },
     async getApiKey({ params }, { actor, signal }) {
       const record = await ownedBy(records, actor, params.id, signal);
-      return keyView(record, factsOf(await users.get(record.userId, signal)));
+      return keyView(record, factsOf(await readUser(parts, record.userId, signal)));
     },
     revokeApiKey: async (request, context) => void (await revoke(request, context)),
     async revokeApiKeyBySecret({ body }, context) {
       const record = await findSecret(body.secret, context.signal);
       if (record === undefined) return;
-      const owner = await users.get(record.userId, context.signal);
+      const owner = await readUser(parts, record.userId, context.signal);
       const actor = revokerOf(record, owner, context.actor);
       await revokeLeaked({ params: { id: record.id } }, { ...context, actor }).catch((error: unknown) => {
         // another request revoked it in the meantime
         if (!(error instanceof RequestError && error.code === 'api-key.not-found')) throw error;
       });
     },
-    listAllApiKeys: ({ query }, { signal }) => listAllKeys({ state, users, clock, rule }, query, signal),
+    listAllApiKeys: ({ query }, { signal }) => listAllKeys(parts, query, signal),
     async getAnyApiKey({ params }, { signal }) {
       const record = await records.get(params.id, signal);
       if (record === undefined) throw notFound(params.id);
-      return anyKeyView(record, factsOf(await users.get(record.userId, signal)));
+      return anyKeyView(record, factsOf(await readUser(parts, record.userId, signal)));
     },
     revokeAnyApiKey: async (request, context) => void (await revokeAny(request, context)),
   };
@@ -218,94 +216,51 @@ function matchesOwn(key: ApiKey, { name, fingerprint, status }: KeysRequest): bo
 }
 
 /** A page of a list that is in memory as a whole. The cursor names the last key by its creation and id, so it stays valid when that key is revoked. */
-function pageOf(keys: readonly ApiKey[], { limit, cursor }: KeysRequest): Page<ApiKey> {
-  const positionOf = ({ created_at, id }: ApiKey): string => `${created_at} ${id}`;
-  const sorted = keys.toSorted((a, b) => (positionOf(a) < positionOf(b) ? 1 : -1));
-  const [at = '', id = ''] = cursor === undefined ? [] : decodeCursor(cursor, 2);
-  const rest = cursor === undefined ? sorted : sorted.filter((key) => positionOf(key) < `${at} ${id}`);
-  const items = rest.slice(0, limit);
-  const last = items.at(-1);
-  return rest.length > limit && last !== undefined ? { items, next: encodeCursor([last.created_at, last.id]) } : { items };
+function pageOf(keys: readonly ApiKey[], { limit, cursor }: KeysRequest): Promise<Page<ApiKey>> {
+  const placeOf = ({ created_at, id }: ApiKey): string => `${created_at} ${id}`;
+  const sorted = keys.toSorted((a, b) => (placeOf(a) < placeOf(b) ? 1 : -1));
+  return readPage({
+    limit,
+    after: decodeCursor(cursor, 2),
+    fetch: async (count, after) => sorted.filter((key) => after === undefined || placeOf(key) < after.join(' ')).slice(0, count),
+    positionOf: ({ created_at, id }) => [created_at, id],
+  });
 }
 
-/** The list of all users' API keys, for administrators. It reads the store in the order of the ids, and filters what it reads. */
-
-/** Entries of one request to the store. With filters few of them may match. */
-const ENTRIES_MAX = 500;
-/** Entries that one page looks at: a few seconds at most. The next page continues there. */
-const LOOKED_AT_MAX = 20_000;
-/** Owners that one page reads before it ends, for the same reason. */
-const OWNERS_MAX = 1_000;
-
 interface ListAllKeysDependencies extends WithPorts<'state' | 'clock'> {
-  readonly users: Users;
+  readonly rules: LoginRules;
   readonly rule: ExpiryRule;
 }
 
-/** Lists a page. Throws `request.invalid` for a cursor that no page returned, and the store's faults. */
-async function listAllKeys(dependencies: ListAllKeysDependencies, query: AllKeysRequest, signal: AbortSignal): Promise<Page<AnyApiKey>> {
-  const { limit, cursor } = query;
-  const { judge, ownersRead } = createJudge(dependencies, query, signal);
-  const page: FillingPage = { items: [], last: decodeCursor(cursor, 1)?.[0] };
-  for (let looked = 0; ;) {
-    const { items, last } = page;
-    const wanted = isFiltered(query) ? ENTRIES_MAX : Math.min(ENTRIES_MAX, limit - items.length + 1);
-    const entries = await dependencies.state.list('api-key', { limit: wanted, after: last }, signal);
-    const hasMore = fill(page, limit, { entries, keys: await judge(entries) });
-    looked += entries.length;
-    if (!hasMore && entries.length < wanted) return { items };
-    if (hasMore || looked >= LOOKED_AT_MAX || ownersRead() >= OWNERS_MAX) return { items, next: encodeCursor([page.last ?? '']) };
-  }
-}
-
-interface FillingPage {
-  readonly items: AnyApiKey[];
-  /** The entry after which the next page, or the next request, continues. */
-  last: string | undefined;
-}
-
-interface Judged {
-  readonly entries: readonly StateEntry[];
-  /** The key of each entry, or undefined where it does not match. */
-  readonly keys: readonly (AnyApiKey | undefined)[];
-}
-
-/** Adds what matches. Returns whether there is a key that the page has no room for. */
-function fill(page: FillingPage, limit: number, { entries, keys }: Judged): boolean {
-  for (const [at, { id }] of entries.entries()) {
-    const key = keys[at];
-    if (key !== undefined) {
-      if (page.items.length === limit) return true;
-      page.items.push(key);
-    }
-    page.last = id;
-  }
-  return false;
-}
-
-/** Judges entries by the filters. Each owner is read once for a page. */
-function createJudge({ users, clock, rule }: ListAllKeysDependencies, query: AllKeysRequest, signal: AbortSignal) {
-  const owners = new Map<string, KnownUser | undefined>();
-
-  async function readOwners(records: readonly KeyRecord[]): Promise<void> {
-    const unknown = new Set(records.map(({ userId }) => userId).filter((userId) => !owners.has(userId)));
-    await readMany([...unknown], async (userId) => owners.set(userId, await users.get(userId, signal)));
+/** Lists a page of all users' keys, in the order of their ids. Throws `request.invalid` for a cursor that no page returned, and the store's faults. */
+async function listAllKeys(
+  { state, rules, clock, rule }: ListAllKeysDependencies,
+  query: AllKeysRequest,
+  signal: AbortSignal,
+): Promise<Page<AnyApiKey>> {
+  /** Each owner is read once for a page. */
+  const owners = new Map<string, Promise<KnownUser | undefined>>();
+  async function viewOf(record: KeyRecord): Promise<AnyApiKey> {
+    const owner = owners.get(record.userId) ?? readUser({ state, rules }, record.userId, signal);
+    owners.set(record.userId, owner);
+    return anyKeyView(record, { owner: await owner, rule, nowMs: clock.nowMs() });
   }
 
-  async function judge(entries: readonly StateEntry[]): Promise<Judged['keys']> {
-    const matching = entries.map(({ record }) => matchOf(record, query));
-    await readOwners(matching.filter((record) => record !== undefined));
-    return matching.map((record) => {
-      const key = record && anyKeyView(record, { owner: owners.get(record.userId), rule, nowMs: clock.nowMs() });
-      return query.status === undefined || key?.status === query.status ? key : undefined;
-    });
-  }
-
-  return { judge, ownersRead: () => owners.size };
-}
-
-function isFiltered({ email, key_name, status, unused_since }: AllKeysRequest): boolean {
-  return [email, key_name, status, unused_since].some((filter) => filter !== undefined);
+  return readPage({
+    limit: query.limit,
+    after: decodeCursor(query.cursor, 1),
+    async fetch(count, position) {
+      const found: AnyApiKey[] = [];
+      for await (const entries of pagesOf(state, 'api-key', { after: position?.[0], limit: count, signal })) {
+        const matching = entries.flatMap(({ record }) => matchOf(record, query) ?? []);
+        const keys = await readMany(matching, viewOf);
+        found.push(...keys.filter(({ status }) => query.status === undefined || status === query.status));
+        if (found.length >= count) break;
+      }
+      return found.slice(0, count);
+    },
+    positionOf: ({ id }) => [refs.apiKey(id).id],
+  });
 }
 
 /** The record of an entry if it matches as far as the record alone shows. A record that a newer version wrote must not hide the others. */

@@ -25,7 +25,7 @@ import {
   loginIdOfCode,
   type Redemption,
 } from '../../domain/identity/login.ts';
-import { matchedRules, notAllowedReason, refusedText, type LoginRules, type KnownUser } from '../../domain/identity/login-rules.ts';
+import { matchedRules, notAllowedReason, refusedText, type KnownUser } from '../../domain/identity/login-rules.ts';
 import { isSameText, tokenHashOf } from '../../domain/identity/tokens.ts';
 import { userIdOf, type UserRecord } from '../../domain/identity/user.ts';
 import { RequestError } from '../../domain/request-error.ts';
@@ -33,10 +33,19 @@ import type { Issuer, IssuerRequest, Statement } from '../ports/issuer.ts';
 import { readRecord, updateRecord } from '../records/stored.ts';
 import { randomName, randomSecret } from './random-texts.ts';
 import type { FailedAttempts } from './audit-windows.ts';
-import { loginFacts, type AuditUser, type Origin, type Sessions, type StartedSession } from './sessions.ts';
-import type { SignIns, Users } from './users.ts';
+import type { Sessions, StartedSession } from './sessions.ts';
+import { readUser, signIn, type SignInParts } from './users.ts';
 import type { WithPorts } from '../ports/ports.ts';
 import { refs } from './refs.ts';
+import type { SessionActor } from '../../domain/identity/actor.ts';
+import type { AuditParameters } from '../../domain/identity/audit.ts';
+import { newAuditRecord, storeAuditRecord } from '../records/audit-records.ts';
+
+/** Where a request came from, and its id in the audit. */
+export interface Origin {
+  readonly address?: string | undefined;
+  readonly requestId: string;
+}
 
 /** Where a login continues after the issuer answered. */
 export type Answered =
@@ -73,17 +82,17 @@ export interface Logins {
   consent(cookie: string, signal: AbortSignal): Promise<Consent>;
   /** Takes the person's decision. Throws `login.expired`. */
   decide(cookie: string, decision: { readonly token: string; readonly allow: boolean }, origin: Origin): Promise<Decision>;
-  readonly redeem: RedeemCode;
+  /** Resolves with the session for a code. Throws `login.invalid-grant`. */
+  redeem(redemption: Redemption, origin: Origin): Promise<StartedSession>;
+  /** Ends the caller's session. */
+  logOut(actor: SessionActor, origin: Origin): Promise<void>;
   /** The secret that all processes of the registry share; the first to ask for it stores it. Throws the store's fault. */
   sharedKey(): Promise<string>;
 }
 
-interface LoginDependencies extends WithPorts<'state' | 'clock'> {
+interface LoginDependencies extends SignInParts, WithPorts<'audit' | 'telemetry'> {
   readonly issuer: Issuer;
-  readonly users: SignIns;
   readonly sessions: Pick<Sessions, 'start' | 'end'>;
-  readonly rules: LoginRules;
-  readonly audit: AuditUser;
   /** Where failures are counted: anyone can make them. */
   readonly attempts: Pick<FailedAttempts, 'loginFailed'>;
   /** The address of the registry, as browsers reach it. */
@@ -98,7 +107,7 @@ const expired = (): RequestError =>
 
 /** Creates the logins. */
 export function createLogins(dependencies: LoginDependencies): Logins {
-  const { state, clock, issuer, users, sessions, rules, audit, attempts, publicUrl } = dependencies;
+  const { state, clock, issuer, sessions, rules, attempts, publicUrl } = dependencies;
 
   const requestOf = (name: string, key: string): IssuerRequest => ({
     ...issuerSecretsOf(name, key),
@@ -152,12 +161,12 @@ export function createLogins(dependencies: LoginDependencies): Logins {
   }
 
   /** The user whom the issuer states. Throws `login.refused` for a person who may not log in. */
-  async function signIn({ issuer: tokenIssuer, claims }: Statement, seen: (identity: Identity) => void): Promise<UserRecord> {
+  async function signedIn({ issuer: tokenIssuer, claims }: Statement, seen: (identity: Identity) => void): Promise<UserRecord> {
     const identity = identityOf(claims, { issuer: tokenIssuer, trustEmail: rules.trustsEmail === true });
     seen(identity);
     const refusal = notAllowedReason(rules, { ...identity, matched: matchedRules(rules, claims) });
     if (refusal !== undefined) throw new RequestError('login.refused', refusedText(identity, refusal));
-    const user = await users.signedIn(identity, claims);
+    const user = await signIn(dependencies, identity, claims);
     if (user.disabledAtMs === undefined) return user;
     throw new RequestError('login.refused', `${user.email} is disabled. Ask an administrator of this registry`);
   }
@@ -192,12 +201,12 @@ export function createLogins(dependencies: LoginDependencies): Logins {
       let identity: Identity | undefined;
       try {
         const statement = await issuer.redeem(request, callback, signal);
-        const user = await signIn(statement, (seen) => (identity = seen));
+        const user = await signedIn(statement, (seen) => (identity = seen));
         // its record stays until the login is over, so that no answer counts twice
         await storeAnswered({ ...begun, stage: begun.flow === 'browser' ? 'redeemed' : 'asking', userId: user.userId });
         if (begun.flow !== 'browser') return { kind: 'asking' };
         const { token } = await sessions.start('browser', user);
-        await audit('Login', user, { origin, parameters: loginFacts(user) });
+        await auditUser(dependencies, 'Login', user, { origin, parameters: loginFacts(user) });
         return { kind: 'browser', cookie: token, returnTo: begun.returnTo ?? '/' };
       } catch (error) {
         if (!isFinal(error)) throw error;
@@ -206,7 +215,7 @@ export function createLogins(dependencies: LoginDependencies): Logins {
     },
     async consent(cookie, signal) {
       const { flow, machine, userId = '' } = await find(cookie, 'asking', signal);
-      const user = await users.get(userId, signal);
+      const user = await readUser(dependencies, userId, signal);
       if (user === undefined) throw expired();
       return { email: user.email, emailVerified: user.emailVerified, userId, flow, machine, token: consentTokenOf(loginNameIn(cookie)) };
     },
@@ -214,7 +223,7 @@ export function createLogins(dependencies: LoginDependencies): Logins {
       const record = await find(cookie, 'asking');
       if (!isSameText(token, consentTokenOf(loginNameIn(cookie)))) throw expired();
       if (!allow) {
-        const user = await users.get(record.userId ?? '');
+        const user = await readUser(dependencies, record.userId ?? '');
         await move(record, { stage: 'redeemed' });
         attempts.loginFailed({ address: origin.address, reason: 'the person refused the access on the consent page', who: user });
         const redirect = redirectOf(record, { error: 'access_denied', error_description: 'it was refused in the browser' });
@@ -225,7 +234,11 @@ export function createLogins(dependencies: LoginDependencies): Logins {
       const redirect = redirectOf(record, { code });
       return redirect === undefined ? { code } : { redirect };
     },
-    redeem: createRedeemCode(dependencies),
+    redeem: (redemption, origin) => redeemCode(dependencies, redemption, origin),
+    async logOut(actor, origin) {
+      await sessions.end(actor.sessionId);
+      await auditUser(dependencies, 'Logout', actor, { origin });
+    },
   };
 }
 
@@ -238,16 +251,6 @@ function isFinal(error: unknown): boolean {
 function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : 'the login failed';
 }
-
-interface RedeemDependencies extends WithPorts<'state' | 'clock'> {
-  readonly users: Users;
-  readonly sessions: Pick<Sessions, 'start' | 'end'>;
-  readonly audit: AuditUser;
-  readonly attempts: Pick<FailedAttempts, 'loginFailed'>;
-}
-
-/** Resolves with the session for a code. Throws `login.invalid-grant`. */
-type RedeemCode = (redemption: Redemption, origin: Origin) => Promise<StartedSession>;
 
 type Verdict = ReturnType<typeof judgeCode>;
 
@@ -263,50 +266,78 @@ function invalidGrant(): RequestError {
   return new RequestError('login.invalid-grant', 'the code is not valid (any more): log in again', { error: 'invalid_grant' });
 }
 
-function createRedeemCode({ state, clock, users, sessions, audit, attempts }: RedeemDependencies): RedeemCode {
-  /** Redeems a code: the session is stored first, so that a second redemption finds what it must end. */
-  async function redeemOf(record: LoginRecord, user: KnownUser, redemption: Redemption, origin: Origin): Promise<StartedSession> {
-    const before = judgeCode(record, redemption, clock.nowMs());
-    if (before === 'unknown') throw invalidGrant();
-    const session = before === 'ok' && user.isAllowed ? await sessions.start('client', user, record.machine) : undefined;
-    const { verdict, former } = await use(record.id, redemption, session?.id);
-    if (verdict === 'ok' && session !== undefined) {
-      const { machine } = record;
-      await audit('Login', user, { origin, parameters: { ...loginFacts(user), ...(machine !== undefined && { machine }) } });
-      return session;
-    }
-    if (session !== undefined) await sessions.end(session.id);
-    if (former !== undefined) await sessions.end(former);
-    attempts.loginFailed({ address: origin.address, reason: codeReasons[verdict], who: user });
+async function redeemCode(parts: LoginDependencies, redemption: Redemption, origin: Origin): Promise<StartedSession> {
+  const id = loginIdOfCode(redemption.code);
+  const record = id === undefined ? undefined : await readRecord(parts.state, refs.login(id));
+  const user = record === undefined ? undefined : await readUser(parts, record.userId ?? '');
+  if (record === undefined || user === undefined) throw invalidGrant();
+  const { session, verdict } = await sessionOf(parts, record, user, redemption);
+  if (session === undefined) {
+    parts.attempts.loginFailed({ address: origin.address, reason: codeReasons[verdict], who: user });
     throw invalidGrant();
   }
+  const { machine } = record;
+  await auditUser(parts, 'Login', user, { origin, parameters: { ...loginFacts(user), ...(machine !== undefined && { machine }) } });
+  return session;
+}
 
-  /** Uses a code up, whether or not it came with the right verifier. `former`: the session that it was redeemed for before. */
-  async function use(
-    loginId: string,
-    redemption: Redemption,
-    sessionId: string | undefined,
-  ): Promise<{ readonly verdict: Verdict; readonly former: string | undefined }> {
-    const judged: { verdict: Verdict; former: string | undefined } = { verdict: 'unknown', former: undefined };
-    await updateRecord(
-      state,
-      refs.login(loginId),
-      (current) => {
-        judged.verdict = current === undefined ? 'unknown' : judgeCode(current, redemption, clock.nowMs());
-        judged.former = current?.sessionId;
-        if (current === undefined || !['ok', 'spoilt'].includes(judged.verdict)) return undefined;
-        return { ...current, stage: 'redeemed' as const, ...(judged.verdict === 'ok' && sessionId !== undefined && { sessionId }) };
-      },
-      'soon',
-    );
-    return judged;
-  }
+/** Redeems a code: the session is stored first, so that a second redemption finds what it must end. */
+async function sessionOf(
+  parts: LoginDependencies,
+  record: LoginRecord,
+  user: KnownUser,
+  redemption: Redemption,
+): Promise<{ readonly session: StartedSession | undefined; readonly verdict: Verdict }> {
+  const { sessions, clock } = parts;
+  const before = judgeCode(record, redemption, clock.nowMs());
+  if (before === 'unknown') throw invalidGrant();
+  const session = before === 'ok' && user.isAllowed ? await sessions.start('client', user, record.machine) : undefined;
+  const { verdict, former } = await useUp(parts, record.id, redemption, session?.id);
+  if (verdict === 'ok') return { session, verdict };
+  if (session !== undefined) await sessions.end(session.id);
+  if (former !== undefined) await sessions.end(former);
+  return { session: undefined, verdict };
+}
 
-  return async function redeemCode(redemption, origin) {
-    const id = loginIdOfCode(redemption.code);
-    const record = id === undefined ? undefined : await readRecord(state, refs.login(id));
-    const user = record === undefined ? undefined : await users.get(record.userId ?? '');
-    if (record === undefined || user === undefined) throw invalidGrant();
-    return redeemOf(record, user, redemption, origin);
-  };
+/** Uses a code up, whether or not it came with the right verifier. `former`: the session that it was redeemed for before. */
+async function useUp(
+  { state, clock }: LoginDependencies,
+  loginId: string,
+  redemption: Redemption,
+  sessionId: string | undefined,
+): Promise<{ readonly verdict: Verdict; readonly former: string | undefined }> {
+  const judged: { verdict: Verdict; former: string | undefined } = { verdict: 'unknown', former: undefined };
+  await updateRecord(
+    state,
+    refs.login(loginId),
+    (current) => {
+      judged.verdict = current === undefined ? 'unknown' : judgeCode(current, redemption, clock.nowMs());
+      judged.former = current?.sessionId;
+      if (current === undefined || !['ok', 'spoilt'].includes(judged.verdict)) return undefined;
+      return { ...current, stage: 'redeemed' as const, ...(judged.verdict === 'ok' && sessionId !== undefined && { sessionId }) };
+    },
+    'soon',
+  );
+  return judged;
+}
+
+/** What the audit record of a login names. */
+function loginFacts({ role, groupsLeftOut }: Pick<KnownUser, 'role' | 'groupsLeftOut'>): AuditParameters {
+  return { role, ...(groupsLeftOut === true && { groups_left_out: true }) };
+}
+
+/** A user as stored, or as the actor of a session. */
+type AuditedUser = Pick<SessionActor, 'userId' | 'email' | 'role' | 'isUnverified'> & Partial<Pick<UserRecord, 'emailVerified'>>;
+
+/** Records in the audit what a user has done. Never rejects. */
+async function auditUser(
+  parts: LoginDependencies,
+  event: 'Login' | 'Logout',
+  { userId, email, role, isUnverified, emailVerified }: AuditedUser,
+  { origin: { address, requestId }, parameters = {} }: { readonly origin: Origin; readonly parameters?: AuditParameters },
+): Promise<void> {
+  const marks = (isUnverified === true || emailVerified === false) && ({ isUnverified: true } as const);
+  const actor = { kind: 'session', userId, email, ...marks, role, sessionId: '', ...(address !== undefined && { address }) } as const;
+  const record = newAuditRecord({ event, actor, requestId, outcome: 'done', atMs: parts.clock.nowMs(), parameters });
+  await storeAuditRecord(parts, record);
 }

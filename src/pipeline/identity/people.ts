@@ -8,7 +8,7 @@ import {
   type UsersAnswer,
   type UsersRequest,
 } from '../../api/users.ts';
-import { isOfIssuer, knownUserOf, roleOf, type KnownUser, type LoginRules } from '../../domain/identity/login-rules.ts';
+import { isOfIssuer, knownUserOf, roleOf, type KnownUser } from '../../domain/identity/login-rules.ts';
 import {
   userRecordSchema,
   type UserRecord,
@@ -22,10 +22,8 @@ import {
 import { RequestError } from '../../domain/request-error.ts';
 import { readEntries } from '../records/pages.ts';
 import { listAllRecords, parseEntry, readRecord, removeRecord, updateRecord } from '../records/stored.ts';
-import { createSignIns } from './users.ts';
-import type { WithPorts } from '../ports/ports.ts';
+import { takeAppointments, type SignInParts } from './users.ts';
 import { omit } from '../../domain/defined.ts';
-import type { LiveKeys } from './authenticate-key.ts';
 import { refs } from './refs.ts';
 
 export interface People {
@@ -39,13 +37,8 @@ export interface People {
   change(person: string, wanted: UserChange, by: string): Promise<Person>;
 }
 
-interface PeopleDependencies extends WithPorts<'state' | 'clock'> {
-  readonly rules: LoginRules;
-  readonly liveKeys?: Pick<LiveKeys, 'forgetAll'>;
-}
-
-export function createPeople({ state, clock, rules, liveKeys }: PeopleDependencies): People {
-  const signIns = createSignIns({ state, clock, rules, liveKeys });
+export function createPeople(parts: SignInParts): People {
+  const { state, clock, rules, liveKeys } = parts;
 
   async function store(userId: string, next: (user: UserRecord) => UserRecord): Promise<UserRecord> {
     const stored = await updateRecord(state, refs.user(userId), (user) => (user === undefined ? undefined : next(user)));
@@ -113,7 +106,7 @@ export function createPeople({ state, clock, rules, liveKeys }: PeopleDependenci
     // it waits before the users are read, so that a person who logs in at this moment receives it too
     await updateRecord(state, refs.appointment(appointmentNameOf(appointee)), () => record);
     const user = await userOf(appointee);
-    const appointed = user && (await signIns.takeAppointments(user.userId));
+    const appointed = user && (await takeAppointments(parts, user.userId));
     return appointed?.roleSource === 'appointment' ? { user: shown(appointed) } : { waiting: appointmentView(record) };
   }
 

@@ -1,38 +1,14 @@
 /** Sessions: begun by logins, and checked together with their users at each request. */
-import type { Actor } from '../../domain/identity/actor.ts';
-import type { AuditParameters } from '../../domain/identity/audit.ts';
-import type { KnownUser } from '../../domain/identity/login-rules.ts';
+import type { SessionActor } from '../../domain/identity/actor.ts';
+import type { KnownUser, LoginRules } from '../../domain/identity/login-rules.ts';
 import { isOfSameTime, isSessionOver, isTokenOf, newSession, roleOfSession, type SessionRecord } from '../../domain/identity/session.ts';
 import { isToken, recordNameOf, type TokenKind } from '../../domain/identity/tokens.ts';
 import type { UserRecord } from '../../domain/identity/user.ts';
 import { readRecord, removeRecord, updateRecord } from '../records/stored.ts';
 import { randomSecret } from './random-texts.ts';
-import type { Users } from './users.ts';
+import { readUser } from './users.ts';
 import type { WithPorts } from '../ports/ports.ts';
 import { refs } from './refs.ts';
-
-export type SessionActor = Extract<Actor, { kind: 'session' }>;
-
-/** Where a request came from, and its id in the audit. */
-export interface Origin {
-  readonly address?: string | undefined;
-  readonly requestId: string;
-}
-
-/** A user as stored, or as the actor of a session. */
-type AuditedUser = Pick<SessionActor, 'userId' | 'email' | 'role' | 'isUnverified'> & Partial<Pick<UserRecord, 'emailVerified'>>;
-
-/** Records in the audit what a user has done. Never rejects. */
-export type AuditUser = (
-  event: 'Login' | 'Logout',
-  who: AuditedUser,
-  fact: { readonly origin: Origin; readonly parameters?: AuditParameters },
-) => Promise<void>;
-
-/** What the audit record of a login names. */
-export function loginFacts({ role, groupsLeftOut }: Pick<KnownUser, 'role' | 'groupsLeftOut'>): AuditParameters {
-  return { role, ...(groupsLeftOut === true && { groups_left_out: true }) };
-}
 
 export interface StartedSession {
   readonly id: string;
@@ -56,13 +32,13 @@ export interface Sessions {
 }
 
 interface SessionDependencies extends WithPorts<'state' | 'clock'> {
-  readonly users: Users;
+  readonly rules: LoginRules;
   /** How long sessions of programs last. */
   readonly days: number;
 }
 
 /** Creates the sessions. */
-export function createSessions({ state, clock, users, days }: SessionDependencies): Sessions {
+export function createSessions({ state, clock, rules, days }: SessionDependencies): Sessions {
   const end = (sessionId: string): Promise<void> => removeRecord(state, refs.session(sessionId).id);
 
   async function find(kind: TokenKind, token: string, signal?: AbortSignal): Promise<SessionRecord | undefined> {
@@ -97,7 +73,7 @@ export function createSessions({ state, clock, users, days }: SessionDependencie
       const record = await find(kind, token, signal);
       if (record === undefined) return 'not valid';
       if (isSessionOver(record, days, clock.nowMs())) return 'ended';
-      return actorOf(record, await users.get(record.userId, signal));
+      return actorOf(record, await readUser({ state, rules }, record.userId, signal));
     },
   };
 }

@@ -15,111 +15,97 @@ import type { WithPorts } from '../ports/ports.ts';
 import type { LiveKeys } from './authenticate-key.ts';
 import { refs } from './refs.ts';
 
-export interface Users {
-  /** Reads a user in realtime, as the settings see it now; undefined if no such user has logged in, or at another issuer only. */
-  get(userId: string, signal?: AbortSignal): Promise<KnownUser | undefined>;
+/** Reads a user in realtime, as the settings see it now; undefined if no such user has logged in, or at another issuer only. */
+export async function readUser(
+  { state, rules }: { readonly state: StateStore; readonly rules: LoginRules },
+  userId: string,
+  signal?: AbortSignal,
+): Promise<KnownUser | undefined> {
+  const user = await readRecord(state, refs.user(userId), signal);
+  return user !== undefined && isOfIssuer(rules, user) ? knownUserOf(rules, user) : undefined;
 }
 
-/** Creates the reader. */
-export function createUsers({ state, rules }: { readonly state: StateStore; readonly rules: LoginRules }): Users {
-  return {
-    async get(userId, signal) {
-      const user = await readRecord(state, refs.user(userId), signal);
-      return user !== undefined && isOfIssuer(rules, user) ? knownUserOf(rules, user) : undefined;
-    },
-  };
-}
-
-export interface SignIns extends Users {
-  /** Stores that a person has logged in, with the role that follows from the claims or from an appointment. The user may be disabled. */
-  signedIn(identity: Identity, claims: Claims): Promise<UserRecord>;
-  /** Gives a user the appointments that wait for it, as a login does; undefined for one who is not let in now. */
-  takeAppointments(userId: string): Promise<UserRecord | undefined>;
-}
-
-interface SignInDependencies extends WithPorts<'state' | 'clock'> {
+export interface SignInParts extends WithPorts<'state' | 'clock'> {
   readonly rules: LoginRules;
   /** What this process knows of keys in use: a login changes what those of the person may do. */
-  readonly liveKeys: Pick<LiveKeys, 'forgetAll'> | undefined;
+  readonly liveKeys?: Pick<LiveKeys, 'forgetAll'> | undefined;
 }
 
-export function createSignIns({ state, clock, rules, liveKeys }: SignInDependencies): SignIns {
-  const users = createUsers({ state, rules });
+/** Stores that a person has logged in, with the role that follows from the claims or from an appointment. The user may be disabled. */
+export function signIn(parts: SignInParts, identity: Identity, claims: Claims): Promise<UserRecord> {
+  const { clock, rules } = parts;
+  return store(parts, identity, (current) => {
+    const nowMs = clock.nowMs();
+    return {
+      createdAtMs: nowMs,
+      ...current,
+      userId: userIdOf(identity.issuer, identity.subject),
+      ...identity,
+      issuerSetting: rules.issuer,
+      matched: matchedRules(rules, claims),
+      groupsLeftOut: undefined,
+      ...groupsOf(claims, rules.groupsClaim ?? 'groups'),
+      rolesSeenAtMs: nowMs,
+      lastLoginAtMs: nowMs,
+    };
+  });
+}
 
-  /** The stored names of the appointments that are meant for the user, and for no one who was there before. They wait while the user is disabled. */
-  async function appointmentsFor(user: Identity): Promise<readonly string[]> {
-    const known = await readRecord(state, refs.user(userIdOf(user.issuer, user.subject)));
-    if (known?.disabledAtMs !== undefined) return [];
-    const names = appointeesOf(user).map(appointmentNameOf);
-    const found = await Promise.all(names.map((name) => readRecord(state, refs.appointment(name))));
-    return names.filter((_, index) => isFor(user, found[index]));
+/** Gives a user the appointments that wait for it, as a login does; undefined for one who is not let in now. */
+export async function takeAppointments(parts: SignInParts, userId: string): Promise<UserRecord | undefined> {
+  // as it is now: a login may just have shown that the address is that of someone else
+  const user = await readUser(parts, userId);
+  return user?.isAllowed === true ? store(parts, user, (current) => current ?? user) : undefined;
+}
+
+/** Stores what `change` makes of the user, with the role that follows, and uses up the appointments. */
+async function store(
+  parts: SignInParts,
+  identity: Identity,
+  change: (current: UserRecord | undefined) => Omit<UserRecord, 'role' | 'roleSource'>,
+): Promise<UserRecord> {
+  const { state, rules, liveKeys } = parts;
+  const appointments: string[] = [];
+  let appointedBy: string | undefined;
+  for (const name of await appointmentsFor(parts, identity)) {
+    const bound = await bind(parts, identity, name);
+    if (bound === undefined) continue;
+    appointments.push(name);
+    ({ appointedBy } = bound);
   }
+  // it waits until lists show it: who is the last administrator, and whom an appointment means, is decided by a list
+  const stored = await updateRecord(state, refs.user(userIdOf(identity.issuer, identity.subject)), (current) => {
+    const next = change(current);
+    const isAppointed = appointments.length > 0 || current?.roleSource === 'appointment';
+    return { ...next, ...(appointedBy !== undefined && { appointedBy }), ...roleOf(rules, next, isAppointed) };
+  });
+  liveKeys?.forgetAll();
+  // after the role was stored, so that no appointment is lost with a process that ends in between
+  await Promise.all(appointments.map((name) => removeRecord(state, refs.appointment(name).id)));
+  return stored;
+}
 
-  function isFor({ issuer, subject }: Identity, appointment: Appointment | undefined): boolean {
-    if (appointment === undefined || isAppointmentOver(appointment, clock.nowMs())) return false;
-    return (appointment.boundTo ?? userIdOf(issuer, subject)) === userIdOf(issuer, subject);
-  }
+/** The stored names of the appointments that are meant for the user, and for no one who was there before. They wait while the user is disabled. */
+async function appointmentsFor({ state, clock }: SignInParts, user: Identity): Promise<readonly string[]> {
+  const known = await readRecord(state, refs.user(userIdOf(user.issuer, user.subject)));
+  if (known?.disabledAtMs !== undefined) return [];
+  const names = appointeesOf(user).map(appointmentNameOf);
+  const found = await Promise.all(names.map((name) => readRecord(state, refs.appointment(name))));
+  return names.filter((_, index) => isFor(user, found[index], clock.nowMs()));
+}
 
-  /** Makes an appointment that of this user; undefined if another user of the same address was faster. */
-  async function bind(user: Identity, name: string): Promise<Appointment | undefined> {
-    return updateRecord(
-      state,
-      refs.appointment(name),
-      (appointment) =>
-        appointment !== undefined && isFor(user, appointment)
-          ? { ...appointment, boundTo: userIdOf(user.issuer, user.subject) }
-          : undefined,
-      'soon',
-    );
-  }
+/** Makes an appointment that of this user; undefined if another user of the same address was faster. */
+async function bind({ state, clock }: SignInParts, user: Identity, name: string): Promise<Appointment | undefined> {
+  const boundTo = userIdOf(user.issuer, user.subject);
+  return updateRecord(
+    state,
+    refs.appointment(name),
+    (appointment) => (isFor(user, appointment, clock.nowMs()) ? { ...appointment, boundTo } : undefined),
+    'soon',
+  );
+}
 
-  /** Stores what `change` makes of the user, with the role that follows, and uses up the appointments. */
-  async function store(
-    identity: Identity,
-    change: (current: UserRecord | undefined) => Omit<UserRecord, 'role' | 'roleSource'>,
-  ): Promise<UserRecord> {
-    const appointments: string[] = [];
-    let appointedBy: string | undefined;
-    for (const name of await appointmentsFor(identity)) {
-      const bound = await bind(identity, name);
-      if (bound === undefined) continue;
-      appointments.push(name);
-      ({ appointedBy } = bound);
-    }
-    // it waits until lists show it: who is the last administrator, and whom an appointment means, is decided by a list
-    const stored = await updateRecord(state, refs.user(userIdOf(identity.issuer, identity.subject)), (current) => {
-      const next = change(current);
-      const isAppointed = appointments.length > 0 || current?.roleSource === 'appointment';
-      return { ...next, ...(appointedBy !== undefined && { appointedBy }), ...roleOf(rules, next, isAppointed) };
-    });
-    liveKeys?.forgetAll();
-    // after the role was stored, so that no appointment is lost with a process that ends in between
-    await Promise.all(appointments.map((name) => removeRecord(state, refs.appointment(name).id)));
-    return stored;
-  }
-
-  return {
-    get: (userId, signal) => users.get(userId, signal),
-    signedIn: (identity, claims) =>
-      store(identity, (current) => {
-        const nowMs = clock.nowMs();
-        return {
-          createdAtMs: nowMs,
-          ...current,
-          userId: userIdOf(identity.issuer, identity.subject),
-          ...identity,
-          issuerSetting: rules.issuer,
-          matched: matchedRules(rules, claims),
-          groupsLeftOut: undefined,
-          ...groupsOf(claims, rules.groupsClaim ?? 'groups'),
-          rolesSeenAtMs: nowMs,
-          lastLoginAtMs: nowMs,
-        };
-      }),
-    async takeAppointments(userId) {
-      // as it is now: a login may just have shown that the address is that of someone else
-      const user = await users.get(userId);
-      return user?.isAllowed === true ? store(user, (current) => current ?? user) : undefined;
-    },
-  };
+function isFor({ issuer, subject }: Identity, appointment: Appointment | undefined, nowMs: number): appointment is Appointment {
+  if (appointment === undefined || isAppointmentOver(appointment, nowMs)) return false;
+  return (appointment.boundTo ?? userIdOf(issuer, subject)) === userIdOf(issuer, subject);
 }

@@ -133,7 +133,7 @@ interface Walk {
   /** Only entries whose ids begin with this. */
   readonly prefix?: string;
   /** Only entries after this id. */
-  readonly after?: string;
+  readonly after?: string | undefined;
   /** The most entries of one page; 1 to 1,000. */
   readonly limit?: number;
   readonly signal?: AbortSignal | undefined;

@@ -3,7 +3,7 @@ import { systemClock } from '../../../src/adapters/system-clock.ts';
 import type { Grant } from '../../../src/domain/access/grant.ts';
 import { createStoredGrants, createReadableBy } from '../../../src/pipeline/access/policy.ts';
 import { createAccessOperations } from '../../../src/pipeline/access/operations.ts';
-import { createSignIns } from '../../../src/pipeline/identity/users.ts';
+import { signIn } from '../../../src/pipeline/identity/users.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import { createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { localActor, sessionActor } from '../../support/identity/actors.ts';
@@ -60,9 +60,9 @@ async function measure(state: StateStore, { grants, users, groups, rounds }: Omi
   const rules = { issuer: 'https://id.example.com', allowed: [{ kind: 'any' as const }], adminEmails: [] };
   const stored = createStoredGrants({ state, clock });
   await stored.change(() => Array.from({ length: grants }, (_, at) => grantAt(at)));
-  const signIns = createSignIns({ state, clock, rules, liveKeys: undefined });
   const logIn = (at: number) =>
-    signIns.signedIn(
+    signIn(
+      { state, clock, rules },
       { issuer: rules.issuer, subject: `s-${at}`, email: `user${at}@example.com`, emailVerified: true },
       { groups: Array.from({ length: groups }, (_, group) => (group < 4 ? `team-${(at + group) % 400}` : `other-${group}`)) },
     );
@@ -73,7 +73,6 @@ async function measure(state: StateStore, { grants, users, groups, rounds }: Omi
   const operations = createAccessOperations({
     grants: stored,
     state,
-    users: signIns,
     rules,
     clock,
     audited: (_, operation) => operation,

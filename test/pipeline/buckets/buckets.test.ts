@@ -7,7 +7,7 @@ import { createListBuckets } from '../../../src/pipeline/buckets/list.ts';
 import { requireBucket } from '../../../src/pipeline/buckets/known.ts';
 import { createProcesses } from '../../../src/pipeline/buckets/processes.ts';
 import { createBucketStatuses } from '../../../src/pipeline/buckets/statuses.ts';
-import { createDisconnectBucket } from '../../../src/pipeline/control/disconnect-bucket.ts';
+import { disconnectBucket } from '../../../src/pipeline/control/disconnect-bucket.ts';
 import { createReportUnconnected } from '../../../src/pipeline/gaps/reports.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
@@ -31,7 +31,7 @@ function setUp(wrap?: (state: StateStore) => StateStore) {
     connect: (request: Partial<Parameters<typeof world.connectBucket.connect>[0]> = {}, by = 'someone') =>
       world.connectBucket.connect({ bucket: 'photos', ...request }, by),
     reportUnconnected: createReportUnconnected(world),
-    disconnect: createDisconnectBucket(world),
+    disconnect: (bucket: string) => disconnectBucket(world, bucket),
     list: (query = {}) => list({ limit: 100, ...query }, 'everything'),
   };
 }
@@ -298,7 +298,7 @@ describe('disconnecting a bucket', () => {
     const world = setUp();
     await world.connect();
     const failing = { ...world.objects, removeBucket: () => Promise.reject(new FaultError('index.unreachable', 'gone')) };
-    await expect(createDisconnectBucket({ ...world, objects: failing })('photos')).rejects.toMatchObject({ code: 'index.unreachable' });
+    await expect(disconnectBucket({ ...world, objects: failing }, 'photos')).rejects.toMatchObject({ code: 'index.unreachable' });
     expect((await world.list()).connected).toEqual([]);
     await expect(world.disconnect('photos')).rejects.toMatchObject({ code: 'bucket.not-connected' });
     expect(await write(world, 'a')).toMatchObject([{ code: 'bucket.index-missing' }]);
@@ -311,7 +311,7 @@ describe('disconnecting a bucket', () => {
       await world.connect();
       await world.objects.removeBucket(bucket);
     };
-    await createDisconnectBucket({ ...world, objects: { ...world.objects, removeBucket } })('photos');
+    await disconnectBucket({ ...world, objects: { ...world.objects, removeBucket } }, 'photos');
     expect(await readRecord(world.state, refs.bucket('photos'))).toBeDefined();
     expect(await world.allGaps()).toMatchObject([{ bucket: 'photos' }]);
     expect(await write(world, 'a')).toEqual([{ kind: 'written' }]);

@@ -4,7 +4,7 @@ import { FaultError } from '../../../src/domain/fault.ts';
 import { markSchema, nextOf, type GapReport } from '../../../src/domain/gaps/dirty.ts';
 import { closeGapsOf } from '../../support/worlds/gaps.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
-import { createDisconnectBucket } from '../../../src/pipeline/control/disconnect-bucket.ts';
+import { disconnectBucket } from '../../../src/pipeline/control/disconnect-bucket.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { listAllRecords, readRecord, refs } from '../../../src/pipeline/records/stored.ts';
 import { BUCKET } from '../../support/worlds/ingest.ts';
@@ -43,8 +43,8 @@ async function createWorld(index = 1_205) {
     /** The bucket is disconnected, and connected again; its documents stay. */
     async reconnect() {
       const { store, jobs, s3 } = world;
-      const disconnect = createDisconnectBucket({ state, objects: store.objects, jobs, gaps: reports, clock });
-      await world.during(disconnect(BUCKET, never, { keepDocuments: true }));
+      const parts = { state, objects: store.objects, jobs, gaps: reports, clock };
+      await world.during(disconnectBucket(parts, BUCKET, never, { keepDocuments: true }));
       const versioning = { status: 'never', observedAtMs: 0 } as const;
       const storage = { ...s3, regionOf: async () => 'us-east-1', versioningOf: async () => versioning };
       const connecting = createConnectBucket({ state, objects: store.objects, storage, gaps: reports, clock, telemetry });

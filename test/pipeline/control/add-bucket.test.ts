@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
-import { createAddBucket } from '../../../src/pipeline/control/add-bucket.ts';
+import { addBucket } from '../../../src/pipeline/control/add-bucket.ts';
 import { reindexRequest } from '../../support/requests.ts';
 import { createControlWorld } from '../../support/worlds/control.ts';
 
@@ -42,8 +42,8 @@ describe('adding a bucket', () => {
   it('while the job cannot be stored, leaves that to the calendar', async () => {
     const world = createControlWorld();
     const request = () => Promise.reject(new FaultError('index.blocked', 'disk full'));
-    const add = createAddBucket({ ...world, jobs: { request } });
-    expect(await add({ bucket: 'photos' }, 'someone', new AbortController().signal)).toMatchObject({ jobId: undefined });
+    const parts = { ...world, jobs: { request } };
+    expect(await addBucket(parts, { bucket: 'photos' }, 'someone', new AbortController().signal)).toMatchObject({ jobId: undefined });
     expect(world.telemetry.recorded('requestFailed')).toEqual([['start the first re-index', 'index.blocked', 'disk full']]);
     // once AWS has applied the change
     await world.after(480_000);

@@ -20,8 +20,6 @@ interface HttpWorldOptions {
   readonly trustedProxies?: readonly string[];
   /** Default: failures are noted, and none is too many. */
   readonly attempts?: Pick<FailedAttempts, 'failed'>;
-  /** Default: 5 s. */
-  readonly strangersBodyMs?: number;
   /** Default: files with some text. */
   readonly loadPanel?: LoadFiles;
 }
@@ -32,7 +30,7 @@ const EXAMPLES = ['index.html', 'panel-QSV32F7P.js', 'README.html', 'concepts.ht
 export const someFiles: LoadFiles = async () => new Map(EXAMPLES.map((name) => [name, new TextEncoder().encode('text')]));
 
 export async function startHttpWorld(options: HttpWorldOptions = {}) {
-  const { operations, store, publicUrl, catalogUrl, trustedProxies = [], attempts, strangersBodyMs, loadPanel = someFiles } = options;
+  const { operations, store, publicUrl, catalogUrl, trustedProxies = [], attempts, loadPanel = someFiles } = options;
   let url = '';
   const world = createIdentityWorld({ allowed: ['any'], publicUrl: () => publicUrl ?? url, ...(store !== undefined && { store }) });
   const fake = createFakeControl();
@@ -42,12 +40,10 @@ export async function startHttpWorld(options: HttpWorldOptions = {}) {
     operations: operations ?? fake.checked,
     telemetry: world.telemetry,
     version: '1.67.0',
-    ...(strangersBodyMs !== undefined && { strangersBodyMs }),
     loadPanel,
     identity: {
       sessions: world.sessions,
       logins: world.logins,
-      audit: world.auditUser,
       authenticateKey: async (secret) => keys.get(secret),
       attempts: attempts ?? { failed: ({ address, reason }) => void failures.push({ address, reason }) },
       trustedProxies,

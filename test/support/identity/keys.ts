@@ -5,17 +5,11 @@ import type { Actor } from '../../../src/domain/identity/actor.ts';
 import type { ExpiryRule } from '../../../src/domain/identity/api-key.ts';
 import type { LoginRules } from '../../../src/domain/identity/login-rules.ts';
 import type { UserRecord } from '../../../src/domain/identity/user.ts';
-import {
-  createCheckKey,
-  createAuthenticateKey,
-  createAbuseLimits,
-  createLiveKeys,
-} from '../../../src/pipeline/identity/authenticate-key.ts';
+import { createCheckKey, createAuthenticateKey, createLiveKeys } from '../../../src/pipeline/identity/authenticate-key.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
 import { operationsOn } from '../worlds/operations.ts';
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createFailedAttempts } from '../../../src/pipeline/identity/audit-windows.ts';
-import { createUsers } from '../../../src/pipeline/identity/users.ts';
 import { createDeadLetters } from '../../../src/pipeline/letters/dead-letters.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
@@ -70,9 +64,7 @@ export function createKeyProcess({ store, clock, rule = {}, rules = annRules }: 
       return store.state.get(id, signal);
     },
   };
-  const limits = createAbuseLimits({ clock });
-  const users = createUsers({ state, rules });
-  const liveKeys = createLiveKeys({ state, users, clock });
+  const liveKeys = createLiveKeys({ state, rules, clock });
   const keyParts = { state, liveKeys, clock, telemetry, rule };
   const storage = createFakeStorage(clock);
   const gaps = createGapReports({ state: store.state, clock, telemetry });
@@ -93,21 +85,21 @@ export function createKeyProcess({ store, clock, rule = {}, rules = annRules }: 
       bucketQueueUrls: ['http://queues/events'],
     }),
     provisioning: provisioningOn(createFakeAws(), { state: store.state, storage, clock }),
-    loginRules: rules,
-    keys: { liveKeys, users, rule },
+    keys: { liveKeys, rules, rule },
   });
   const operations: Operations = checkingRequests(checked);
   const attempts = createFailedAttempts({ audit: store.audit, clock, telemetry, host: 'registry' });
-  const authenticateKey = createAuthenticateKey({ ...keyParts, limits, attempts });
+  const authenticateKey = createAuthenticateKey({ ...keyParts, attempts });
   const checkKey = createCheckKey(keyParts);
   const signal = new AbortController().signal;
+  const context = (actor: Actor): Context => ({ actor, signal });
   return {
     telemetry,
     store,
     storage,
     operations,
     ownAccess: checked.ownAccess,
-    contextOf: (actor: Actor): Context => ({ actor, signal }),
+    contextOf: context,
     attempts,
     liveKeys,
     authenticateKey,
@@ -115,7 +107,7 @@ export function createKeyProcess({ store, clock, rule = {}, rules = annRules }: 
     check: (secret: string) => checkKey(secret, signal),
     reads: () => reads,
     async create(actor: Actor, body: Parameters<Operations['createApiKey']>[0]['body'] = { name: 'ci' }) {
-      return operations.createApiKey({ body }, { actor, signal });
+      return operations.createApiKey({ body }, context(actor));
     },
   };
 }

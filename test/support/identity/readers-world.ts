@@ -32,7 +32,6 @@ export async function startReadersWorld(store?: Store) {
     identity: {
       sessions: world.sessions,
       logins: world.logins,
-      audit: world.auditUser,
       // without the limit of requests, whose own tests are elsewhere
       authenticateKey: async (secret) => {
         const verdict = await process.check(secret);

@@ -1,11 +1,11 @@
 /** Users, sessions and logins on stores in memory, with an issuer in memory. */
+import type { Claims, Identity } from '../../../src/domain/identity/claims.ts';
 import { allowedRuleOf, claimRuleOf, type LoginRules } from '../../../src/domain/identity/login-rules.ts';
 import { challengeOf } from '../../../src/domain/identity/tokens.ts';
-import { createAuditUser } from '../../../src/pipeline/identity/audited.ts';
 import { createFailedAttempts } from '../../../src/pipeline/identity/audit-windows.ts';
 import { createLogins } from '../../../src/pipeline/identity/logins.ts';
 import { createSessions } from '../../../src/pipeline/identity/sessions.ts';
-import { createSignIns } from '../../../src/pipeline/identity/users.ts';
+import { readUser, signIn } from '../../../src/pipeline/identity/users.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 import { createMemoryAudit } from '../fakes/memory-audit.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
@@ -58,30 +58,21 @@ export function createIdentityWorld(options: WorldOptions = {}) {
       return rules.adminEmails;
     },
   };
-  const auditUser = createAuditUser({ audit, clock, telemetry });
-  const users = createSignIns({ state: store.state, clock, rules: live, liveKeys: options.liveKeys });
-  const sessions = createSessions({ state: store.state, clock, users, days: 7 });
+  const known = { state: store.state, clock, rules: live, liveKeys: options.liveKeys };
+  const users = {
+    get: (userId: string) => readUser(known, userId),
+    signedIn: (identity: Identity, claims: Claims) => signIn(known, identity, claims),
+  };
+  const sessions = createSessions({ ...known, days: 7 });
   const publicUrl = options.publicUrl ?? (() => PUBLIC_URL);
   /** Each call is another process on the same store. */
   const attempts = createFailedAttempts({ audit, clock, telemetry, host: 'registry' });
-  const parts = {
-    state: store.state,
-    clock,
-    issuer,
-    users,
-    sessions,
-    rules: live,
-    audit: auditUser,
-    attempts,
-    publicUrl,
-  };
-  const process = () => createLogins(parts);
+  const process = () => createLogins({ ...known, telemetry, audit, issuer, sessions, attempts, publicUrl });
   return {
     store,
     clock,
     telemetry,
     audit,
-    auditUser,
     issuer,
     users,
     sessions,

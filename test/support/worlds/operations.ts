@@ -2,7 +2,6 @@
 import { createProcesses } from '../../../src/pipeline/buckets/processes.ts';
 import { createOperations } from '../../../src/pipeline/control/operations.ts';
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
-import { createUsers } from '../../../src/pipeline/identity/users.ts';
 import type { Store } from '../../../src/pipeline/ports/store.ts';
 import { createCheckConnection } from '../../../src/pipeline/provision/watch.ts';
 
@@ -12,7 +11,6 @@ type Given = 'clock' | 'telemetry' | 'storage' | 'gaps' | 'connectBucket' | 'dea
 /** Creates them, with what the test gives instead of what a process without an issuer has. */
 export function operationsOn({
   store,
-  loginRules = { allowed: [], adminEmails: [] },
   ...given
 }: Pick<Subjects, Given> & Partial<Subjects> & { readonly store: Pick<Store, 'objects' | 'state' | 'audit' | 'usage'> }): ReturnType<
   typeof createOperations
@@ -24,12 +22,11 @@ export function operationsOn({
     checkConnection: createCheckConnection(parts),
     keys: {
       liveKeys: { forget: () => undefined, forgetAll: () => undefined },
-      users: createUsers({ state: store.state, rules: loginRules }),
+      rules: { allowed: [], adminEmails: [] },
       rule: {},
     },
     compareIntervalMs: 604_800_000,
     everyoneReads: false,
-    loginRules,
     ...parts,
   });
 }

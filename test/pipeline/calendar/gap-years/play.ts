@@ -292,7 +292,7 @@ function decideLater(story: Story, bucket: string): void {
 
 async function disconnect(story: Story, bucket: SimBucket): Promise<void> {
   const { world, ledger, random } = story;
-  await asked(story, world.disconnect(bucket.name, undefined, { keepDocuments: chance(random, 0.5) }));
+  await asked(story, world.disconnect(bucket.name, { keepDocuments: chance(random, 0.5) }));
   ledger.reset(bucket.name);
   const pauseMs = random.pick([MINUTE_MS, HOUR_MS, 2 * DAY_MS]);
   later(story, pauseMs, async () => {

@@ -16,7 +16,7 @@ import { createAskToRepair, createCloseGaps, type StartJob } from '../../../../s
 import { createSchedules } from '../../../../src/pipeline/calendar/schedules.ts';
 import { createVisitFull } from '../../../../src/pipeline/calendar/sweep-full.ts';
 import { createSweep } from '../../../../src/pipeline/calendar/sweep.ts';
-import { createDisconnectBucket } from '../../../../src/pipeline/control/disconnect-bucket.ts';
+import { disconnectBucket } from '../../../../src/pipeline/control/disconnect-bucket.ts';
 import { createReindexJobs } from '../../../../src/pipeline/control/reindex-jobs.ts';
 import { createGapReports } from '../../../../src/pipeline/gaps/reports.ts';
 import type { Clock } from '../../../../src/pipeline/ports/clock.ts';
@@ -81,7 +81,8 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
   const jobs = createReindexJobs({ state, clock, telemetry });
   const trueReports = createGapReports({ state, clock, telemetry });
   const connecting = createConnectBucket({ state, objects, storage: s3, gaps: trueReports, clock, telemetry });
-  const disconnect = createDisconnectBucket({ state, objects, jobs, gaps: trueReports, clock });
+  const disconnecting = { state, objects, jobs, gaps: trueReports, clock };
+  const disconnect = (bucket: string, how: { readonly keepDocuments: boolean }) => disconnectBucket(disconnecting, bucket, undefined, how);
   const processes = SKEWS_MS.map((skewMs) => createProcess(skewMs));
   const workers = new Set<Worker>();
   let started = 0;
