@@ -11,9 +11,9 @@ export function stageOf({ state, phase }: Job): string {
   return state;
 }
 
-/** How many deletions a job that does not compare any more held back: a person decides about them. */
-export function heldBack({ state, mode, counts }: Job): number {
-  return state !== 'queued' && state !== 'running' && mode === 'apply' ? (counts?.held ?? 0) : 0;
+/** How many of the deletions that a job held back wait for a person who has not decided about them. */
+export function heldBack({ waiting }: Job): number {
+  return waiting === undefined || waiting.declined_at !== undefined ? 0 : waiting.deletions;
 }
 
 /** Returns what the user can do about the deletions that a job held back, or about what it could not fill in. */
@@ -22,8 +22,7 @@ export function jobAdvice(job: Job): readonly string[] {
   if (held === 0) return unfilledText(job);
   const isEmptied = job.counts?.listed === 0;
   return [
-    `The deletion limit held ${countText(held, 'deletion')} back. ${job.state === 'done' ? 'Everything else is done' : 'Not all is compared'}.`,
-    `\`tally bucket list\` shows whether they still wait: a later job may have settled them.`,
+    `The deletion limit holds ${countText(held, 'deletion')} back. ${job.state === 'done' ? 'Everything else is done' : 'Not all is compared'}.`,
     `${isEmptied ? 'The bucket is empty, and all its documents would be deleted. Check that this is intended' : 'Check that the bucket is as intended'}. Then either allow them:`,
     `  \`tally jobs allow ${shellWord(job.id)}\``,
     'or keep the documents:',
@@ -79,7 +78,7 @@ function courseOf(job: Job): Cells {
   };
 }
 
-function countsOf({ counts, cost_usd: cost, examples }: Job): Cells {
+function countsOf({ counts, cost_usd: cost, examples, waiting }: Job): Cells {
   if (counts === undefined) return {};
   return {
     ...sizesOf(counts),
@@ -88,10 +87,19 @@ function countsOf({ counts, cost_usd: cost, examples }: Job): Cells {
     [kindTexts.lacking_enrichment.name]: counts.lacking_enrichment === 0 ? undefined : countText(counts.lacking_enrichment),
     written: countText(counts.written),
     deleted: countText(counts.tombstones),
-    'held back': counts.held === 0 ? undefined : countText(counts.held),
+    'held back': counts.held === 0 ? undefined : `${countText(counts.held)} (${waitingText(waiting)})`,
     refused: counts.refused === 0 ? undefined : refusedText(counts.refused, examples?.refused),
     cost: costText(cost),
   };
+}
+
+/** What became of the deletions that a job held back. */
+function waitingText(waiting: Job['waiting']): string {
+  if (waiting === undefined) return 'none waits';
+  const { deletions, declined_at: declined } = waiting;
+  return declined === undefined
+    ? `${countText(deletions)} ${deletions === 1 ? 'waits' : 'wait'} for you`
+    : `you declined them at ${declined}`;
 }
 
 /** Names the documents that the index refused, as far as they fit. The API has up to 20 of them. */

@@ -49,9 +49,6 @@ export type ExampleKind = (typeof exampleKinds)[number];
 const example = z.object({
   key: z.string(),
   fields: z.array(z.string()).readonly().optional().describe('Which fields differ or are lacking.'),
-  not_before: time
-    .optional()
-    .describe('Of a report: both sides agreed before this time, as far as their own times tell. So this is how old the difference can be.'),
   reason: z.string().optional().describe('Why the index refused the document.'),
 });
 const examples = z.partialRecord(z.enum(exampleKinds), z.array(example).readonly());
@@ -86,6 +83,13 @@ export const job = z
       .optional()
       .describe('How many documents the job may delete, and how many it has.'),
     allow_deletes: count.optional().describe('How many of the deletions that waited a person has allowed to it.'),
+    waiting: z
+      .object({
+        deletions: count.describe('How many they are.'),
+        declined_at: time.optional().describe('When a person declined them.'),
+      })
+      .optional()
+      .describe('The deletions that it held back and that still wait: a person can allow or decline them. Absent: there are none.'),
     comparing_at: time.optional().describe('When comparing began.'),
     counts: counts.optional(),
     examples: examples

@@ -1,19 +1,10 @@
 /** Re-index jobs and drift reports: starting, following, pausing, resuming and cancelling them, and deciding about the deletions that they held back. */
 import { z } from 'zod';
-import {
-  noCounts,
-  type DifferenceExample,
-  type DifferenceExamples,
-  type ExampleKind as StoredExampleKind,
-  shownCounts,
-  type ShownCounts,
-} from '../domain/reindex/counts.ts';
 import { jobModes } from '../domain/reindex/job.ts';
-import type { JobView } from '../domain/reindex/job-view.ts';
 import { ageOfText, percentText } from '../domain/texts.ts';
 import { columnsOf } from './command.ts';
-import { AWS_REFUSALS, bucketName, cursor, id, keyPrefix, limit, must, pageOf, timeOf, timeOfMaybe } from './fields.ts';
-import { exampleKinds, job, type DifferenceShown, type ExampleKind, type Job, type JobCounts } from './job.ts';
+import { AWS_REFUSALS, bucketName, cursor, id, keyPrefix, limit, must, pageOf } from './fields.ts';
+import { job, type Job } from './job.ts';
 import { jobAdvice, jobFields, stateText } from './job-texts.ts';
 import type { Row, RowKey } from './row.ts';
 
@@ -201,83 +192,3 @@ export const jobRows = {
   },
 } as const satisfies Record<RowKey, Row>;
 export type JobsRequest = z.output<(typeof jobRows)['GET /v1/jobs']['query']>;
-
-/** Converts a job to its form in the API. */
-export function jobView(shown: JobView): Job {
-  const { deletions } = shown;
-  return {
-    id: shown.id,
-    bucket: shown.bucket,
-    prefix: shown.prefix,
-    mode: shown.mode,
-    requested_by: shown.requestedBy,
-    state: shown.state,
-    created_at: timeOf(shown.createdAtMs),
-    started_at: timeOfMaybe(shown.startedAtMs),
-    finished_at: timeOfMaybe(shown.finishedAtMs),
-    fill: shown.fill,
-    now: shown.now,
-    phase: shown.phase,
-    waits_until: timeOfMaybe(shown.waitUntilMs),
-    covers_before: timeOfMaybe(shown.coversBeforeMs),
-    paused_ms: shown.pausedMs,
-    deletions: deletions && { limit: deletions.limit, reserved: deletions.reserved },
-    allow_deletes: shown.allowDeletes,
-    comparing_at: timeOfMaybe(shown.comparingAtMs),
-    counts: shown.counts && countsView(shown.counts),
-    examples: shown.examples && examplesView(shown.examples),
-    error: shown.error,
-    last_fault: shown.lastFault,
-    progress: shown.progress,
-    objects_per_s: shown.objectsPerSecond,
-    cursor: shown.cursor,
-    cost_usd: shown.costUsd,
-  };
-}
-
-function countsView(stored: ShownCounts): JobCounts {
-  return {
-    listed: stored.listed,
-    scanned: stored.scanned,
-    equal: stored.equal + stored.incomplete,
-    lacking_optional_fields: stored.incomplete,
-    lacking_enrichment: stored.unenriched,
-    missing: stored.missing,
-    stale: stored.stale,
-    phantom: stored.phantom,
-    in_flight: stored.inFlight,
-    written: stored.written,
-    tombstones: stored.tombstones,
-    held: stored.held,
-    refused: stored.refused,
-    bytes_listed: stored.bytesListed,
-    list_requests: stored.listRequests,
-    head_requests: stored.headRequests,
-  };
-}
-
-/** The counts of a job that has not compared anything. */
-export const zeroCounts: JobCounts = countsView(shownCounts(noCounts));
-
-function examplesView(stored: DifferenceExamples): Job['examples'] {
-  const shown: { [Kind in ExampleKind]?: readonly DifferenceShown[] } = {};
-  for (const kind of exampleKinds) {
-    const alike = stored[storedNames[kind]];
-    if (alike !== undefined) shown[kind] = alike.map(exampleView);
-  }
-  return shown;
-}
-
-const storedNames = {
-  missing: 'missing',
-  stale: 'stale',
-  phantom: 'phantom',
-  lacking_optional_fields: 'incomplete',
-  in_flight: 'inFlight',
-  lacking_enrichment: 'unenriched',
-  refused: 'refused',
-} as const satisfies Record<ExampleKind, StoredExampleKind>;
-
-function exampleView({ notBeforeMs, ...same }: DifferenceExample): DifferenceShown {
-  return { ...same, ...(notBeforeMs !== undefined && { not_before: timeOf(notBeforeMs) }) };
-}

@@ -1,13 +1,13 @@
 import type { Command } from 'commander';
 import { differenceKinds, type DifferenceKind, type Job, type JobCounts } from '../api/job.ts';
 import { costText, jobFields, kindTexts, sizesOf } from '../api/job-texts.ts';
-import { zeroCounts } from '../api/jobs.ts';
+import { zeroCounts } from '../api/job-view.ts';
 import { printable } from '../domain/printable.ts';
 import { EXAMPLES_MAX } from '../domain/reindex/counts.ts';
 import { printing } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { fieldsText, tableText } from './output.ts';
-import { ageOfText, countText } from '../domain/texts.ts';
+import { countText } from '../domain/texts.ts';
 import { exitCodeOf, leftText, waitForJob } from './jobs.ts';
 import { exitCodes } from './errors.ts';
 
@@ -35,7 +35,7 @@ export function addDriftCommand(program: Command, cli: Cli): void {
           cli.leave(options, leftText(job));
           return;
         }
-        cli.print(options, ended, () => (ended.state === 'done' ? reportText(ended, cli.nowMs()) : fieldsText(jobFields(ended))));
+        cli.print(options, ended, () => (ended.state === 'done' ? reportText(ended) : fieldsText(jobFields(ended))));
         cli.endWith(ended.state === 'done' && driftOf(ended) > 0 ? exitCodes.drift : exitCodeOf(ended));
       });
     },
@@ -47,10 +47,10 @@ function driftOf({ counts = zeroCounts }: Job): number {
   return counts.missing + counts.stale + counts.phantom;
 }
 
-function reportText(job: Job, nowMs: number): string {
+function reportText(job: Job): string {
   const { counts = zeroCounts, cost_usd: cost } = job;
   const facts = fieldsText({ job: job.id, ...sizesOf(counts), cost: costText(cost) });
-  return [headingOf(job), countsText(counts), facts, ...examplesOf(job, nowMs)].join('\n\n');
+  return [headingOf(job), countsText(counts), facts, ...examplesOf(job)].join('\n\n');
 }
 
 function headingOf(job: Job): string {
@@ -105,19 +105,11 @@ const maxima: Readonly<Record<(typeof shownKinds)[number], number>> = {
 };
 
 /** The columns of the table. The key comes last, because it may be long. */
-function examplesOf({ counts = zeroCounts, examples = {} }: Job, nowMs: number): readonly string[] {
+function examplesOf({ counts = zeroCounts, examples = {} }: Job): readonly string[] {
   const shown = shownKinds.flatMap((kind) => (examples[kind] ?? []).slice(0, maxima[kind]).map((example) => ({ kind, ...example })));
   if (shown.length === 0) return [];
-  const hasAges = shown.some(({ not_before: notBefore }) => notBefore !== undefined);
-  const rows = shown.map(({ kind, fields, key, not_before: notBefore }) => [
-    kindTexts[kind].name,
-    fields?.join(' '),
-    ...(hasAges ? [ageOfText(notBefore, nowMs)] : []),
-    key,
-  ]);
+  const rows = shown.map(({ kind, fields, key }) => [kindTexts[kind].name, fields?.join(' '), key]);
   const isCut = shownKinds.some((kind) => counts[kind] > Math.min(maxima[kind], examples[kind]?.length ?? 0));
   const cutText = `At most ${EXAMPLES_MAX} examples of each kind of drift are shown, and ${NO_DRIFT_MAX} of the others. --json prints all that were kept.`;
-  const ageText = 'AT MOST is how old a difference can be: before that time, bucket and index agreed.';
-  const table = tableText(['EXAMPLE', 'FIELDS', ...(hasAges ? ['AT MOST'] : []), 'KEY'], rows);
-  return [table, ...(hasAges ? [ageText] : []), ...(isCut ? [cutText] : [])];
+  return [tableText(['EXAMPLE', 'FIELDS', 'KEY'], rows), ...(isCut ? [cutText] : [])];
 }

@@ -15,7 +15,7 @@ import { fieldsText } from './output.ts';
 import { messageOf, exitCodes } from './errors.ts';
 import { jobKnown, type Progress } from './progress.ts';
 
-interface ReindexOptions extends JsonOption, Partial<Omit<ReindexRequest, 'bucket'>> {
+interface ReindexOptions extends JsonOption, Partial<Omit<ReindexRequest, 'bucket' | 'mode'>> {
   readonly wait?: true;
 }
 
@@ -29,7 +29,7 @@ export function addReindexCommand(program: Command, cli: Cli): void {
     )
     .argument('<bucket>', 'a connected bucket')
     .option('--wait', 'wait until the job has ended; the exit code is 0 if it is done');
-  addOptions(reindex, 'startReindex', { without: ['bucket'] });
+  addOptions(reindex, 'startReindex', { without: ['bucket', 'mode'] });
   printing(reindex, 'tally reindex photos --prefix 2026/ --wait').action(async (bucket: string, options: ReindexOptions) => {
     const { json: _, wait, ...body } = options;
     await cli.withControl(async (control) => {

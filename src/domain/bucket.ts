@@ -152,7 +152,7 @@ export const bucketRecordSchema = z.object({
   unenriched: z.object({ jobId: z.string(), count: z.number(), atMs: z.number() }).optional(),
   /** Deletions that jobs held back, and that a person has not allowed. */
   waiting: waitingDeletesSchema.optional(),
-  /** The last scheduled compare that was begun (src/domain/calendar/full-sweep.ts). */
+  /** The last scheduled compare that was begun (src/pipeline/calendar/sweep-full.ts). */
   sweep: z.object({ jobId: z.string(), atMs: z.number() }).optional(),
   /** The last repair of the whole bucket that Tally began by itself: when it ended, and how long it compared. */
   repaired: z.object({ atMs: z.number(), comparingMs: z.number() }).optional(),

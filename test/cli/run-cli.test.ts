@@ -51,7 +51,6 @@ describe('wrong usage', () => {
     [['search', '--limit', '1e2'], 'a whole number from 1 to 1000'],
     [['bucket', 'add', 'photos', '--source', 'pigeon'], 'Allowed choices are notification, topic, eventbridge, routed'],
     [['gaps', '--state', 'ajar'], 'Allowed choices are open, closed'],
-    [['reindex', 'photos', '--mode', 'guess'], 'Allowed choices are apply, report'],
     [['dead-letters', 'replay'], 'ids or --all must be given'],
     [['dead-letters', 'replay', 'letter-1', '--all'], 'ids cannot be given with --all'],
     [['keys', 'revoke'], 'id or --secret-file must be given'],

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { BucketRecord, ConnectionCheck, WatchedState } from '../../src/domain/bucket.ts';
 import { bucketStates, bucketStatus, type BucketState, type StatusFacts } from '../../src/domain/bucket-status.ts';
+import { withHeld } from '../../src/domain/gaps/waiting-deletes.ts';
 import { markSeenAt } from '../support/fakes/gap-records.ts';
 import { bucketRecord } from '../support/worlds/reindex.ts';
 
@@ -75,6 +76,26 @@ describe('the status of a bucket', () => {
       state: 'differs',
       severity: 'bad',
       sentence: '1 object is not in S3, because you declined to delete its document',
+    });
+  });
+
+  it('Fix: asks for a job where so many prefixes wait that no job of theirs can ask', () => {
+    const one = (number: number) => ({ prefix: `p${number}/`, count: 2, jobId: `job-${number}`, order: number, sinceMs: number });
+    const job = { id: 'job-100', prefix: 'p100/', beginOrder: 100 };
+    const known = { held: 2, isWhole: true, nowMs: NOW_MS, lastOrder: 100 };
+    const merged = withHeld(
+      Array.from({ length: 100 }, (___, number) => one(number)),
+      job,
+      known,
+    );
+    expect(statusOf({ record: { waiting: [...merged] } })).toEqual({
+      state: 'deletions_held',
+      severity: 'bad',
+      sentence: '202 deletions wait for you: run `tally reindex b`, whose job counts them again and asks you',
+      sinceMs: 0,
+      act: 'reindex',
+      differing: 202,
+      gaps: 0,
     });
   });
 

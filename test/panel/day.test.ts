@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { ShownBucket } from '../../src/api/bucket.ts';
 import type { Gap } from '../../src/api/gaps.ts';
 import type { Job } from '../../src/api/job.ts';
-import { zeroCounts } from '../../src/api/jobs.ts';
+import { zeroCounts } from '../../src/api/job-view.ts';
 import { endOf, leftText, requesterOf, spansOf, stateText, storyOf } from '../../src/panel/browser/day.ts';
 import { bucketAnswer, gap, job } from '../support/fakes/control.ts';
 

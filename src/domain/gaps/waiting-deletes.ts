@@ -65,13 +65,21 @@ function bounded(waiting: readonly WaitingDeletes[]): readonly WaitingDeletes[] 
   return [{ prefix: '', count: countOf(waiting), order, sinceMs }];
 }
 
-/** How many there are: those of a prefix within another one are among those of that one. */
+/** How many there are at least. */
 export function countOf(waiting: readonly WaitingDeletes[]): number {
   return outermost(waiting).reduce((sum, { count }) => sum + count, 0);
 }
 
-/** Those with deletions that no prefix of another one contains. */
+/**
+ * Those with deletions that no prefix of another one contains: they are among those of that one. A job that was stopped may not have come
+ * as far; then those within its prefix are more, and stand for it.
+ */
 export function outermost(waiting: readonly WaitingDeletes[]): readonly WaitingDeletes[] {
   const counted = waiting.filter(({ count }) => count > 0);
-  return counted.filter(({ prefix }) => !counted.some((other) => other.prefix !== prefix && prefix.startsWith(other.prefix)));
+  const within = (inner: WaitingDeletes, outer: WaitingDeletes): boolean => inner !== outer && inner.prefix.startsWith(outer.prefix);
+  const outer = counted.filter((each) => !counted.some((other) => within(each, other)));
+  return outer.flatMap((each) => {
+    const inner = counted.filter((other) => within(other, each));
+    return countOf(inner) > each.count ? outermost(inner) : [each];
+  });
 }

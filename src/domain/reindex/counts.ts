@@ -92,8 +92,6 @@ export const exampleSchema = z.object({
   key: z.string(),
   /** The fields that differ or that the document lacks (`etag`, `size`, `storage_class`, `last_modified`, `user_metadata`, `tags`). */
   fields: z.array(z.string()).exactOptional(),
-  /** Of a report: the difference did not exist before this time. */
-  notBeforeMs: z.number().exactOptional(),
   /** Why the index refused the document. */
   reason: z.string().exactOptional(),
 });

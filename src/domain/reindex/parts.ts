@@ -30,6 +30,8 @@ export interface TurnEnd extends TurnProgress {
   readonly done: boolean;
   /** The fault that ended the turn early; the progress is valid all the same. */
   readonly fault?: Fault;
+  /** S3 refuses the HEAD of this key, and perhaps of one more before it: all other keys up to it have ended, and what is behind it need not wait. */
+  readonly denied?: string;
 }
 
 /** The part after a turn that has left something of it, or while one runs. */

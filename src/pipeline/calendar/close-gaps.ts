@@ -29,7 +29,7 @@ import { hasEnded, occupiesBucket, type JobRecord } from '../../domain/reindex/j
 import { omit } from '../../domain/defined.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
-import { createRegionNotes, visitInTurn, type RegionNotes, type Turn } from './bucket-turns.ts';
+import { createRegionNotes, visitInTurn, type RegionNotes, type Turn } from './sweep.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { StateStore } from '../ports/state.ts';
 import type { BucketListing, BucketLocation } from '../ports/storage.ts';

@@ -4,12 +4,12 @@
  * two runs may overlap for a moment, which the work must tolerate.
  */
 import { randomUUID } from 'node:crypto';
-import { claimAction, endedRecord, releasedRecord, type ScheduleRecord } from '../../domain/calendar/schedule.ts';
-import { faultOf } from '../../domain/fault.ts';
+import { claimedBy, endedRecord, isScheduleDue, scheduleSchema, type ScheduleRecord } from '../../domain/calendar/schedule.ts';
 import { repeat } from '../serving/repeat.ts';
-import { createWatch, holdClaim, LEASE_MS } from '../records/lease.ts';
-import { parseEntry, refs, updateRecord } from '../records/stored.ts';
+import { createWatch, holdRecord, LEASE_MS } from '../records/lease.ts';
+import { parseEntry, refs } from '../records/stored.ts';
 import type { WithPorts } from '../ports/ports.ts';
+import type { StateEntry } from '../ports/state.ts';
 
 export interface Schedule {
   /** The schedule's id and its name in logs. */
@@ -22,8 +22,8 @@ export interface Schedule {
 
 export interface Schedules {
   /**
-   * Runs the work if it is due and this worker gets the claim. Resolves with whether it ran. A failure of the work is reported
-   * and stored, and the work is tried again after a minute, later at longer intervals. Throws the store's fault.
+   * Runs the work if it is due and this worker gets the claim. Resolves with whether it ran. A failure of the work is reported,
+   * and the work is tried again after a minute. Throws the store's fault.
    */
   runIfDue(schedule: Schedule, work: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<boolean>;
   /** Calls runIfDue repeatedly until the signal is aborted. */
@@ -31,10 +31,7 @@ export interface Schedules {
 }
 
 /** A schedule that this process runs now. */
-interface Claimed {
-  readonly holder: string;
-  readonly lease: ReturnType<typeof holdClaim>;
-}
+type Held = ReturnType<typeof holdRecord<ScheduleRecord>>;
 
 /** How often a worker checks whether it knows the work to be due later: frequent enough for work that is due every minute. */
 const CHECKS_PER_INTERVAL = 4;
@@ -54,56 +51,57 @@ export function createSchedules({ state, clock, telemetry }: WithPorts<'state' |
     quietUntilMs.set(name, clock.monotonicMs() + waitMs);
   }
 
-  async function claim(schedule: Schedule, signal: AbortSignal): Promise<Claimed | undefined> {
+  async function claim(schedule: Schedule, signal: AbortSignal): Promise<Held | undefined> {
     const { name, intervalMs } = schedule;
     const { id, kind, schema } = refs.schedule(name);
     const atMs = clock.monotonicMs();
     const entry = await state.get(id, signal);
     const current = entry === undefined ? undefined : parseEntry(entry, schema);
-    const isUnchanged = entry !== undefined && watch(id, entry.version) >= LEASE_MS;
+    const nowMs = clock.nowMs();
+    const watchedMs = entry === undefined ? 0 : watch(id, entry.version);
+    if (!isScheduleDue(current, { nowMs, intervalMs }) || (current?.claim !== undefined && watchedMs < LEASE_MS)) {
+      noteDue(schedule, current);
+      return undefined;
+    }
     const holder = randomUUID();
-    const action = claimAction(current, { name, holder, nowMs: clock.nowMs(), intervalMs, isUnchanged });
-    if (action.kind === 'wait') noteDue(schedule, current);
-    if (action.kind === 'wait') return undefined;
-    const stored = await state.put({ id, kind, record: action.record }, entry?.version ?? null, signal);
-    if (stored === 'conflict') return undefined;
-    const lease = holdClaim({ state, clock }, stored, holder, atMs);
-    lease.keep();
-    return { holder, lease };
+    const record = claimedBy(holder, name, current, nowMs);
+    const stored = await state.put({ id, kind, record }, entry?.version ?? null, signal);
+    return stored === 'conflict' ? undefined : hold(stored, holder, atMs);
   }
 
-  /** Ends the claim and stores what `change` returns, unless the claim was lost: then a later run decides when the work is due. */
-  async function endClaim(
-    schedule: Schedule,
-    { holder, lease }: Claimed,
-    change: (record: ScheduleRecord) => ScheduleRecord,
-  ): Promise<void> {
-    await lease.release();
-    const ref = refs.schedule(schedule.name);
-    noteDue(schedule, await updateRecord(state, ref, (current) => (current?.claim?.holder === holder ? change(current) : undefined)));
+  function hold(entry: StateEntry, holder: string, atMs: number): Held {
+    const held = holdRecord<ScheduleRecord>({ state, clock }, entry, atMs, {
+      read: (found) => parseEntry(found, scheduleSchema),
+      isOurs: ({ claim: ours }) => ours?.holder === holder,
+      renewed: (found) => (found.claim === undefined ? found : { ...found, claim: { holder, renewals: found.claim.renewals + 1 } }),
+      written: (found) => found,
+    });
+    held.keep();
+    return held;
   }
 
-  /** Runs the work; resolves with why it failed, or undefined. */
-  async function errorOf(
+  /** Runs the work, and says how it ended. */
+  async function endOf(
     { name, runMaxMs }: Schedule,
     work: (signal: AbortSignal) => Promise<void>,
-    { lease, signal }: { readonly lease: Claimed['lease']; readonly signal: AbortSignal },
-  ): Promise<string | undefined> {
+    { held, signal }: { readonly held: Held; readonly signal: AbortSignal },
+  ): Promise<'done' | 'failed' | 'stopped'> {
     const overdue = new AbortController();
     const ended = new AbortController();
     const abort = (): void => {
       overdue.abort(new Error(`${name} took longer than ${runMaxMs} ms`));
       // work that continues all the same must not keep every other process from it
-      void lease.release();
+      void held.release();
     };
     clock.sleep(runMaxMs, ended.signal).then(abort, () => undefined);
     try {
-      await work(AbortSignal.any([signal, lease.lost, overdue.signal]));
-      return undefined;
+      await work(AbortSignal.any([signal, held.lost, overdue.signal]));
+      return 'done';
     } catch (thrown) {
-      const fault = faultOf(thrown);
-      if (!signal.aborted) telemetry.requestFailed(name, thrown);
-      return `${fault.code}: ${fault.reason}`;
+      // the next worker that checks starts over what the stop of the process cut short
+      if (signal.aborted) return 'stopped';
+      telemetry.requestFailed(name, thrown);
+      return 'failed';
     } finally {
       ended.abort(new Error('the run ended'));
     }
@@ -114,14 +112,13 @@ export function createSchedules({ state, clock, telemetry }: WithPorts<'state' |
     if (running.has(name)) return false;
     running.add(name);
     try {
-      const claimed = await claim(schedule, signal);
-      if (claimed === undefined) return false;
-      const error = await errorOf(schedule, work, { lease: claimed.lease, signal });
-      // the process stopped during the run: the next worker that checks starts it over
-      const isStopped = signal.aborted && error !== undefined;
-      await endClaim(schedule, claimed, (record) =>
-        isStopped ? releasedRecord(record) : endedRecord(record, { nowMs: clock.nowMs(), intervalMs, error }),
-      );
+      const held = await claim(schedule, signal);
+      if (held === undefined) return false;
+      const end = await endOf(schedule, work, { held, signal });
+      await held.release();
+      // unless the claim was lost: then a later run decides when the work is due
+      await held.change((record) => endedRecord(record, { end, nowMs: clock.nowMs(), intervalMs }), 'now');
+      noteDue(schedule, held.record());
       return true;
     } finally {
       running.delete(name);

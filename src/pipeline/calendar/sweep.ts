@@ -1,13 +1,12 @@
 /**
  * A sweep visits each connected bucket once. A fault of one bucket is reported, and the others are visited all the same. A run
- * that takes long ends after a visit, and the next run begins with the bucket after it: no bucket keeps later ones from their
- * turn. The place is stored, because any worker may do the next run. The buckets of a region that does not answer are visited last.
+ * that takes long ends after a visit, and each begins with another bucket, by chance: no bucket keeps the same ones from their
+ * turn. The buckets of a region that does not answer are visited last.
  */
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { faultOf, type FaultCode } from '../../domain/fault.ts';
-import { createRegionNotes, visitInTurn, type RegionNotes } from './bucket-turns.ts';
+import type { BucketLocation } from '../ports/storage.ts';
 import type { LabelsOf } from '../ports/telemetry.ts';
-import { readRecord, refs, updateRecord } from '../records/stored.ts';
 import type { WithPorts } from '../ports/ports.ts';
 import { listBuckets, type AllBuckets } from '../buckets/known.ts';
 
@@ -31,21 +30,17 @@ interface SweepDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly allBuckets?: AllBuckets;
   /** A run begins no visit after this time, so that the last one ends before the run is aborted. */
   readonly runMaxMs: number;
+  /** From 0 to 1, 1 excluded. Default: Math.random. */
+  readonly random?: () => number;
 }
 
 /** Creates the sweep. Without `dueOf` each bucket is visited. It throws the store's fault when the buckets cannot be listed. */
 export function createSweep(
-  { state, clock, telemetry, runMaxMs, allBuckets = () => listBuckets(state) }: SweepDependencies,
+  { state, clock, telemetry, runMaxMs, allBuckets = () => listBuckets(state), random = Math.random }: SweepDependencies,
   sweep: Sweep,
   visit: Visit,
   dueOf: DueOf = () => Promise.resolve(() => true),
 ): (signal: AbortSignal) => Promise<void> {
-  const ref = refs.schedule(`sweep-place:${sweep}`);
-
-  async function keepPlace(place: string): Promise<void> {
-    await updateRecord(state, ref, (current) => ({ ...current, name: `sweep-place:${sweep}`, dueAtMs: 0, place }));
-  }
-
   async function visitOne(bucket: BucketRecord, regions: RegionNotes, signal: AbortSignal): Promise<void> {
     try {
       const objects = await visit(bucket, signal);
@@ -68,31 +63,64 @@ export function createSweep(
 
   return async function sweepBuckets(signal) {
     const untilMs = clock.monotonicMs() + runMaxMs;
-    const place = (await readRecord(state, ref, signal))?.place ?? '';
     const isDue = await dueOf(signal);
-    const buckets = beginningAfter(place, (await allBuckets()).filter(isDue));
+    const buckets = (await allBuckets()).filter(isDue);
+    const from = Math.floor(random() * buckets.length);
     const regions = createRegionNotes();
-    let last = place;
-    let isOver = false;
-    try {
-      await visitInTurn(buckets, 1, async (bucket, isPutOff) => {
-        signal.throwIfAborted();
-        isOver ||= clock.monotonicMs() >= untilMs;
-        if (isOver) return 'done';
-        if (!isPutOff) last = bucket.bucket;
-        if (!isPutOff && regions.hangs(bucket)) return 'later';
-        await visitOne(bucket, regions, signal);
-        return 'done';
-      });
-      // all were visited
-      if (!isOver) last = '';
-    } finally {
-      if (last !== place) await keepPlace(last);
-    }
+    await visitInTurn([...buckets.slice(from), ...buckets.slice(0, from)], 1, async (bucket, isPutOff) => {
+      signal.throwIfAborted();
+      if (clock.monotonicMs() >= untilMs) return 'done';
+      if (!isPutOff && regions.hangs(bucket)) return 'later';
+      await visitOne(bucket, regions, signal);
+      return 'done';
+    });
   };
 }
 
-/** The buckets after the place, then those up to it. */
-function beginningAfter(place: string, buckets: readonly BucketRecord[]): readonly BucketRecord[] {
-  return [...buckets.filter(({ bucket }) => bucket > place), ...buckets.filter(({ bucket }) => bucket <= place)];
+// ── buckets in turn, so that those that hang do not delay the others: when three buckets of a region had no answer in a round, its
+// other buckets come after those of all other regions. The next round asks the region again ───────────────────────────
+
+/** Three buckets are no chance: each of them may have waited for its time-out. */
+const UNANSWERED_MAX = 3;
+
+/** What a visit found: it is done, or the bucket is to be visited after the others. `later` is not allowed at the second visit. */
+export type Turn = 'done' | 'later';
+
+/** Visits each item, `atOnce` side by side, and then once more those that were put off. Rejects with what a visit throws. */
+export async function visitInTurn<Item>(
+  items: readonly Item[],
+  atOnce: number,
+  visit: (item: Item, isPutOff: boolean) => Promise<Turn>,
+): Promise<void> {
+  const putOff: Item[] = [];
+  await sideBySide(items, atOnce, async (item) => void ((await visit(item, false)) === 'later' && putOff.push(item)));
+  await sideBySide(putOff, atOnce, async (item) => void (await visit(item, true)));
+}
+
+async function sideBySide<Item>(items: readonly Item[], atOnce: number, visit: (item: Item) => Promise<void>): Promise<void> {
+  const left = items.values();
+  async function visitNext(): Promise<void> {
+    for (const item of left) await visit(item);
+  }
+  await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, visitNext));
+}
+
+/** What the visits of one round show about the regions. */
+export interface RegionNotes {
+  /** Whether the region did not answer for several buckets, and for none since. */
+  hangs(bucket: Pick<BucketLocation, 'region'>): boolean;
+  /** Notes how a visit ended that needed S3. Any answer, even a refusal, shows that the region works. */
+  visited(bucket: Pick<BucketLocation, 'region'>, fault?: FaultCode): void;
+}
+
+/** Creates the notes of one round. */
+export function createRegionNotes(): RegionNotes {
+  const unanswered = new Map<string, number>();
+  return {
+    hangs: ({ region }) => (unanswered.get(region) ?? 0) >= UNANSWERED_MAX,
+    visited({ region }, fault) {
+      if (fault === 's3.unavailable' || fault === 'connect.unavailable') unanswered.set(region, (unanswered.get(region) ?? 0) + 1);
+      else unanswered.delete(region);
+    },
+  };
 }

@@ -22,7 +22,6 @@ interface ListingFeedOptions {
   readonly location: BucketLocation;
   readonly prefix: string;
   readonly after: string;
-  readonly pagesMax: number;
   /** Whether the part contains no key after this one. */
   readonly isPartEnd: (through: string) => boolean;
   readonly clock: Clock;
@@ -38,9 +37,8 @@ export const FOLLOW_MS_MAX = 900_000;
 
 /** Lists page after page. The first page is requested at once, and each further one when the page before it is taken. */
 export function createListingFeed(options: ListingFeedOptions): NextPage {
-  const { listing, location, prefix, pagesMax, isPartEnd, clock, onRequests, signal } = options;
+  const { listing, location, prefix, isPartEnd, clock, onRequests, signal } = options;
   let requested: Promise<FeedPage> | undefined = request(options.after);
-  let pages = 1;
 
   function request(after: string): Promise<FeedPage> {
     onRequests(1);
@@ -60,9 +58,7 @@ export function createListingFeed(options: ListingFeedOptions): NextPage {
   return async function nextPage() {
     if (requested === undefined) return undefined;
     const page = await requested;
-    const isLast = pages >= pagesMax || page.through === undefined || isPartEnd(page.through);
-    requested = isLast || page.through === undefined ? undefined : request(page.through);
-    pages += 1;
+    requested = page.through === undefined || isPartEnd(page.through) ? undefined : request(page.through);
     return page;
   };
 }
@@ -83,8 +79,6 @@ interface ScanFeedOptions {
   readonly prefix: string;
   readonly after: string;
   readonly upTo: string | undefined;
-  /** How many documents the rest of the turn is expected to compare; a request asks for no more, but for at least a small page. */
-  readonly wanted: () => number;
   readonly signal: AbortSignal;
 }
 
@@ -92,11 +86,10 @@ interface ScanFeedOptions {
  * Eight parts hold two pages each in memory. Measured: a worker took 354 MiB with pages of 5,000 documents, 292 MiB with
  * 2,500, and 269 MiB with 1,250, which was 8 % slower.
  */
-const SCAN_PAGE_MAX = 1_500;
-const SCAN_PAGE_MIN = 1_000;
+const SCAN_PAGE = 1_500;
 
 /** Scans page after page. The next page is requested once half of the current one has been compared. */
-export function createScanFeed({ scan, bucket, prefix, upTo, after, wanted, signal }: ScanFeedOptions): ScanFeed {
+export function createScanFeed({ scan, bucket, prefix, upTo, after, signal }: ScanFeedOptions): ScanFeed {
   let documents: readonly ScannedDocument[] = [];
   let position = 0;
   let lastKey = after;
@@ -106,9 +99,8 @@ export function createScanFeed({ scan, bucket, prefix, upTo, after, wanted, sign
   let requested: Promise<readonly ScannedDocument[]> | undefined;
 
   async function request(): Promise<readonly ScannedDocument[]> {
-    const limit = Math.min(SCAN_PAGE_MAX, Math.max(SCAN_PAGE_MIN, wanted()));
-    const page = await scan.scan(bucket, { prefix, after: lastKey, limit, ...(upTo !== undefined && { upTo }) }, signal);
-    if (page.length < limit) isLastRequested = true;
+    const page = await scan.scan(bucket, { prefix, after: lastKey, limit: SCAN_PAGE, ...(upTo !== undefined && { upTo }) }, signal);
+    if (page.length < SCAN_PAGE) isLastRequested = true;
     return page;
   }
 
@@ -127,7 +119,7 @@ export function createScanFeed({ scan, bucket, prefix, upTo, after, wanted, sign
     },
     set at(value: number) {
       position = value;
-      if (position * 2 >= documents.length && wanted() > documents.length - position) prefetch();
+      if (position * 2 >= documents.length) prefetch();
     },
     get isEnd() {
       return isEnd;

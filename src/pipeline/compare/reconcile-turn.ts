@@ -9,7 +9,10 @@
  * it equal. Nothing is concluded about keys that no listing page covers.
  */
 import type { BucketRecord } from '../../domain/bucket.ts';
+import { defined } from '../../domain/defined.ts';
+import { compareKeys } from '../../domain/documents/key-order.ts';
 import { faultOf, type Fault } from '../../domain/fault.ts';
+import { compareSides, type ComparedKey, type Slice } from '../../domain/reindex/compare.ts';
 import type { JobMode } from '../../domain/reindex/job.ts';
 import type { TurnEnd, TurnProgress } from '../../domain/reindex/parts.ts';
 import { withPlainFallbacks } from '../observing/enricher.ts';
@@ -19,9 +22,17 @@ import type { BucketListing, ObjectStorage } from '../ports/storage.ts';
 import type { Circuits } from '../serving/circuits.ts';
 import type { WriteAll } from './background-writer.ts';
 import { createHeads } from './heads.ts';
-import { createNextSlice, nearerEnd, type ComparedSlice } from './next-slice.ts';
-import { createListingFeed, createScanFeed, LISTING_PAGE, type FeedPage, type ScanFeed } from './page-feeds.ts';
-import { createSettleSlice, type SettleSlice, type SliceEnd, type Tombstones } from './settle-slice.ts';
+import { createListingFeed, createScanFeed, type FeedPage, type ScanFeed } from './page-feeds.ts';
+import {
+  createSettleSlice,
+  fillsEnrichment,
+  readsTags,
+  writesFromHead,
+  type SettleSlice,
+  type SliceEnd,
+  type SliceWork,
+  type Tombstones,
+} from './settle-slice.ts';
 import { createTurnProgress, type SliceSides } from './turn-progress.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
@@ -48,8 +59,6 @@ export interface TurnControls {
   readonly shouldEnd: (through: string) => boolean;
   /** The end of the part, read for each slice, since a cut may shorten the part. */
   readonly upTo: () => string | undefined;
-  /** The most listing pages that the turn compares. */
-  readonly pagesMax: number;
   readonly durationMaxMs: number;
   /** Called after each slice and each write with what the turn has done so far. Any of these may be stored. */
   readonly progressed?: (progress: TurnProgress) => void;
@@ -85,6 +94,8 @@ const SETTLING = { ofAll: 6, ofTurn: 6, withHeads: 2 };
  * in which every page has one is compared at 3,200 keys a second.
  */
 const SETTLING_MAX_REPORT = 16;
+/** With more denials in one slice than these, S3 refuses a prefix or the bucket, and what follows waits too: it would meet the same. */
+const DENIED_MAX = 2;
 const EXPIRED: Fault = {
   code: 'index.overloaded',
   reason: 'the index or S3 was so slow that the answers of S3 expired before they could be written',
@@ -110,7 +121,7 @@ export function createReconcileTurn(dependencies: TurnDependencies): ReconcileTu
       case 'done':
         return { ...result, done: true };
       case 'fault':
-        return { ...result, done: false, fault: end.fault };
+        return { ...result, done: false, fault: end.fault, ...defined({ denied: end.denied }) };
       case 'ended':
         return { ...result, done: false };
       case 'expired':
@@ -121,7 +132,7 @@ export function createReconcileTurn(dependencies: TurnDependencies): ReconcileTu
 }
 
 /** `expired`: answers of S3 became too old to be written, because the store is slow. */
-type Ended = { readonly kind: 'done' | 'ended' | 'expired' } | { readonly kind: 'fault'; readonly fault: Fault };
+type Ended = { readonly kind: 'done' | 'ended' | 'expired' } | { readonly kind: 'fault'; readonly fault: Fault; readonly denied?: string };
 
 /** A slice that is being settled. */
 interface Settling extends SliceSides, Pick<ComparedSlice, 'heads'> {
@@ -138,7 +149,6 @@ function createTurn(
   const { tombstones } = controls;
   const progress = createTurnProgress(request.after, controls.progressed);
   const deadlineMs = clock.monotonicMs() + controls.durationMaxMs;
-  let pagesLeft = controls.pagesMax;
   const nextSlice = createNextSlice(request, partEnd);
 
   /** Compares from the cursor on. Slices that are not committed at its end are dropped, and the next turn repeats them. */
@@ -158,16 +168,14 @@ function createTurn(
   async function reconcileFromCursor(settling: Settling[], runSignal: AbortSignal): Promise<Ended> {
     const { bucket, prefix } = request;
     const after = progress.cursor;
-    const pages = { pagesMax: pagesLeft, isPartEnd, onRequests: progress.listRequested };
+    const pages = { isPartEnd, onRequests: progress.listRequested };
     const nextPage = createListingFeed({ ...parts, ...pages, location: bucket, prefix, after, signal: runSignal });
-    const upTo = controls.upTo() ?? request.upTo;
-    const wanted = (): number => pagesLeft * LISTING_PAGE;
-    const scan = createScanFeed({ ...parts, bucket: bucket.bucket, prefix, after, upTo, wanted, signal: runSignal });
+    const scan = createScanFeed({ ...parts, bucket: bucket.bucket, prefix, after, upTo: partEnd(), signal: runSignal });
 
     for (let page = await nextPage(); page !== undefined; page = isOutOfTime() ? undefined : await nextPage()) {
       const end = await comparePage(page, scan, { settling, runSignal });
-      if (end !== undefined) return end.kind === 'expired' ? end : drained(settling, end);
-      pagesLeft -= 1;
+      // nothing behind a slice is committed that is not
+      if (end !== undefined) return end.kind === 'expired' || end.kind === 'fault' ? end : drained(settling, end);
     }
     return drained(settling, { kind: 'ended' });
   }
@@ -231,9 +239,15 @@ function createTurn(
     if (first === undefined) return undefined;
     const end = await first.settled;
     settling.shift();
-    if (end.kind !== 'ended') return end;
-    progress.commit(first, end.endings);
-    return undefined;
+    switch (end.kind) {
+      case 'expired':
+        return end;
+      case 'denied':
+        return { kind: 'fault', fault: end.fault, ...defined({ denied: end.keys.length <= DENIED_MAX ? end.keys.at(-1) : undefined }) };
+      case 'ended':
+        progress.commit(first, end.endings);
+        return undefined;
+    }
   }
 
   async function drained(settling: Settling[], end: Ended): Promise<Ended> {
@@ -268,4 +282,80 @@ function beingSettled(compared: ComparedSlice, settled: Promise<SliceEnd>): Sett
   // awaited in key order: by then an earlier slice may have ended the turn
   settled.then(hasEnded, hasEnded);
   return entry;
+}
+
+// ── the slices of a listing page: as much of it as is settled together ────────────────────────────────────────────────
+
+/** What decides which compared keys need a HEAD. */
+type SliceRequest = Pick<SliceWork, 'bucket' | 'mode' | 'fill' | 'tags'>;
+
+/** A slice that has been compared. */
+interface ComparedSlice extends SliceSides, Pick<Slice, 'comparedKeys' | 'listedTo' | 'isWhole'> {
+  /** How many of its compared keys may need a HEAD. */
+  readonly heads: number;
+}
+
+/** Compares a listing page from its object number `listedFrom` on, up to its end or to as many HEADs as one slice may need. Throws the store's fault. */
+type NextSlice = (page: FeedPage, listedFrom: number, scan: ScanFeed) => Promise<ComparedSlice>;
+
+/** HEADs of one slice, which must end before its listing writes expire: at 100 ms each and 2 at a time, they take 5 s. */
+const SLICE_HEADS_MAX = 100;
+
+/** Creates the function. `partEnd` is the last key of the part, read again each time; undefined: the end of all keys. */
+function createNextSlice(request: SliceRequest, partEnd: () => string | undefined): NextSlice {
+  const findsEqual = readsTags(request);
+  const needsHead = (comparedKey: ComparedKey): boolean => mayNeedHead(comparedKey, request);
+
+  /** Compares as much of the page as the current page of the scan shows. */
+  async function comparePart(page: FeedPage, rest: { readonly listedFrom: number; readonly headsMax: number }, scan: ScanFeed) {
+    await scan.fill();
+    const through = nearerEnd(page.through, partEnd());
+    const { documents, at: documentsFrom, isEnd: isDocumentsEnd } = scan;
+    const sides = { ...rest, listed: page.objects, documents, documentsFrom, isDocumentsEnd, through };
+    const slice = compareSides({ ...sides, findsEqual, enrich: request.bucket.enrich, needsHead });
+    scan.at = slice.documentsTo;
+    return {
+      ...slice,
+      listed: page.objects.slice(rest.listedFrom, slice.listedTo),
+      scanned: documents.slice(documentsFrom, slice.documentsTo),
+      through: slice.isWhole ? (through ?? slice.lastKey) : slice.lastKey,
+      heads: slice.comparedKeys.filter(needsHead).length,
+    };
+  }
+
+  return async function nextSlice(page, listedFrom, scan) {
+    let slice: ComparedSlice = await comparePart(page, { listedFrom, headsMax: SLICE_HEADS_MAX }, scan);
+    // what two pages of the scan show of one page of the listing is one slice: each with a difference costs a read and a bulk request
+    while (!slice.isWhole && slice.heads < SLICE_HEADS_MAX) {
+      const rest = { listedFrom: slice.listedTo, headsMax: SLICE_HEADS_MAX - slice.heads };
+      slice = joined(slice, await comparePart(page, rest, scan));
+    }
+    return slice;
+  };
+}
+
+/** Two slices as one; the second continues where the first ends. */
+function joined(first: ComparedSlice, second: ComparedSlice): ComparedSlice {
+  return {
+    listed: [...first.listed, ...second.listed],
+    scanned: [...first.scanned, ...second.scanned],
+    comparedKeys: [...first.comparedKeys, ...second.comparedKeys],
+    heads: first.heads + second.heads,
+    through: second.through ?? first.through,
+    listedTo: second.listedTo,
+    isWhole: second.isWhole,
+  };
+}
+
+/** Whether the compared key may need a HEAD. */
+function mayNeedHead({ kind, unenriched }: ComparedKey, request: SliceRequest): boolean {
+  if (readsTags(request) || kind === 'phantom') return true;
+  if (kind === 'missing' || kind === 'stale') return writesFromHead(request);
+  return unenriched !== undefined && fillsEnrichment(request);
+}
+
+/** The end that comes first; undefined is the end of all keys. */
+function nearerEnd(a: string | undefined, b: string | undefined): string | undefined {
+  if (a === undefined || b === undefined) return a ?? b;
+  return compareKeys(a, b) <= 0 ? a : b;
 }

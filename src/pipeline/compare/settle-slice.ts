@@ -11,7 +11,8 @@
  */
 import type { BucketRecord } from '../../domain/bucket.ts';
 import type { ObjectDocument, PresentState, ObjectState } from '../../domain/documents/document.ts';
-import { FaultError, type Fault, type FaultCode } from '../../domain/fault.ts';
+import { lackingEnrichment, type EnrichmentField } from '../../domain/enrichment.ts';
+import { FaultError, jobAnswerOf, type Fault, type FaultCode } from '../../domain/fault.ts';
 import { compareStored, type ComparedKey, type Comparison } from '../../domain/reindex/compare.ts';
 import type { DifferenceKind } from '../../domain/reindex/counts.ts';
 import type { JobMode } from '../../domain/reindex/job.ts';
@@ -30,9 +31,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { QuestionProof } from './question-proof.ts';
 import type { ObjectIndex } from '../ports/object-index.ts';
 import type { WriteAll } from './background-writer.ts';
-import { fillsEnrichment, fillsIn, lackingOf, writesFromHead, needOfTags, readsTags } from './content-reads.ts';
-import type { Head, HeadAnswer } from './heads.ts';
-import { msOfClock } from '../../domain/ordering/clock.ts';
+import type { Head, HeadAnswer, TagsNeed } from './heads.ts';
 
 /** How one compared key ended. */
 export interface Ending {
@@ -46,8 +45,6 @@ export interface Ending {
   readonly unenriched?: readonly string[];
   /** When the object was changed that is missing or outdated, as far as it says so. */
   readonly changedAtMs?: number;
-  /** Of a report: the difference did not exist before this time. */
-  readonly notBeforeMs?: number;
   /** `held`: the deletion limit does not allow the tombstone. `refused`: the index never takes the document. */
   readonly effect?: 'document' | 'tombstone' | 'held' | 'refused';
   /** Why the index refused the document. */
@@ -57,7 +54,9 @@ export interface Ending {
 export type SliceEnd =
   | { readonly kind: 'ended'; readonly endings: readonly Ending[] }
   /** Answers became too old to be written (rule 9): the page must be listed again. */
-  | { readonly kind: 'expired' };
+  | { readonly kind: 'expired' }
+  /** S3 refuses the HEAD of these keys. All others have ended. */
+  | { readonly kind: 'denied'; readonly keys: readonly string[]; readonly fault: Fault };
 
 export interface SliceWork {
   readonly bucket: BucketRecord;
@@ -117,8 +116,8 @@ interface Allowed {
   readonly held: readonly Ending[];
 }
 
-/** What a compared key requires: nothing more, or a write. */
-type Plan = { readonly end: Ending } | { readonly write: PlannedWrite };
+/** What a compared key requires: nothing more, or a write. `denied`: only a HEAD could tell, which S3 refuses. */
+type Plan = { readonly end: Ending } | { readonly write: PlannedWrite } | { readonly denied: Fault; readonly key: string };
 
 /** A compared key that a HEAD decides. `found`: what the listing alone showed. `agreed`: how it ends if the tags agree too. */
 interface HeadPlan {
@@ -151,10 +150,12 @@ export function createSettleSlice({
       // what was refused is read, whatever it is
       const current = round === 1 ? work : { ...work, writesUnread: false };
       const plans = work.mode === 'report' ? await patientPlansOf(open, current, signal) : await plansOf(open, current, signal);
-      const { planned, ended } = sorted(plans);
+      const { planned, ended, denied } = sorted(plans);
       const allowed = await allowedOf(planned, work);
       const answered = await write(allowed.planned, work, signal);
       if (answered.isListingExpired) return { kind: 'expired' };
+      const [first] = denied;
+      if (first !== undefined) return { kind: 'denied', keys: denied.map(({ key }) => key), fault: first.denied };
       endings.push(...allowed.held, ...ended, ...answered.endings);
       open = answered.refused;
       isExpired = answered.isHeadExpired;
@@ -219,7 +220,7 @@ export function createSettleSlice({
           ? { end: { ...endingOf(comparedKey, 'phantom'), effect: 'held' } }
           : { head: at };
       case 'inFlight':
-        return work.mode === 'report' ? { end: dated(endingOf(comparedKey, 'inFlight', decision.fields), at) } : { head: at };
+        return work.mode === 'report' ? { end: endingOf(comparedKey, 'inFlight', decision.fields) } : { head: at };
     }
   }
 
@@ -242,7 +243,7 @@ export function createSettleSlice({
   function planByListing(read: ReadFinding, work: SliceWork, { ending, equalClock = 'accept' }: ListedWish): Plan {
     const { state } = read.comparedKey;
     return work.mode === 'report' || state === undefined
-      ? { end: dated(ending, read) }
+      ? { end: ending }
       : { write: writeOfListing(read, { work, state, ending, equalClock, nowMs: clock.nowMs() }) };
   }
 
@@ -250,13 +251,15 @@ export function createSettleSlice({
   async function planByHead({ head: read, found, agreed }: HeadPlan, work: SliceWork, signal: AbortSignal): Promise<Plan> {
     const { comparedKey, stored } = read;
     const request = { bucket: work.bucket, key: comparedKey.key, tags: needOfTags(work), onRequest: work.headRequested };
-    const seen = withListedClass(await head(request, signal), comparedKey.state);
+    const answer = await answerOrDenial(head(request, signal));
+    if ('denied' in answer) return { ...answer, key: comparedKey.key };
+    const seen = withListedClass(answer, comparedKey.state);
     const isFilled = fillsIn(work, seen.state, stored);
     const ofTags = tagsEnding(comparedKey, compareStored(seen.state, stored), { work, isFilled });
     const decision = decideSeen(seen.state, stored, seen.observedAtMs, ofTags !== undefined || isFilled);
     if (decision.kind === 'agrees') return { end: agreedEnding(read, seen.state, { agreed, work }) };
     const ending = found ?? ofTags ?? (isFilled ? agreed : undefined) ?? endingOfSeen(comparedKey, seen.state);
-    if (work.mode === 'report') return { end: dated(ending, read) };
+    if (work.mode === 'report') return { end: ending };
     const isOnlyFilled = ending === agreed;
     return { write: writeOfHead(read, { work, seen, plan: decision.plan, ending, nowMs: clock.nowMs(), isOnlyFilled }) };
   }
@@ -291,15 +294,27 @@ function isTombstone({ ending }: PlannedWrite): boolean {
   return ending.effect === 'tombstone';
 }
 
-/** The writes and the endings among the plans. By a loop, as below: flatMap() takes longer for each compared key of a first index than its plan. */
-function sorted(plans: readonly Plan[]): { readonly planned: readonly PlannedWrite[]; readonly ended: readonly Ending[] } {
+/** One object whose HEAD is denied must not keep the others of its slice from being written. Throws any other fault. */
+async function answerOrDenial(head: ReturnType<Head>): Promise<HeadAnswer | { readonly denied: Fault }> {
+  try {
+    return await head;
+  } catch (error) {
+    if (!(error instanceof FaultError) || jobAnswerOf(error.code) !== 'skip') throw error;
+    return { denied: { code: error.code, reason: error.reason } };
+  }
+}
+
+/** The writes, the endings and the denials among the plans. By a loop, as below: flatMap() takes longer for each compared key of a first index than its plan. */
+function sorted(plans: readonly Plan[]) {
   const planned: PlannedWrite[] = [];
   const ended: Ending[] = [];
+  const denied: Extract<Plan, { readonly key: string }>[] = [];
   for (const plan of plans) {
     if ('write' in plan) planned.push(plan.write);
-    else ended.push(plan.end);
+    else if ('end' in plan) ended.push(plan.end);
+    else denied.push(plan);
   }
-  return { planned, ended };
+  return { planned, ended, denied };
 }
 
 /** What became of the writes. Throws the first fault that is not about one document alone. */
@@ -413,7 +428,7 @@ function filledIn({ unenriched, ...ending }: Ending, document: ObjectDocument, w
 /** Whether a report has found a difference, which for a phantom only a HEAD can confirm. */
 function isDrift(plan: Plan | HeadPlan | undefined): boolean {
   if (plan === undefined || 'write' in plan) return false;
-  return 'head' in plan || plan.end.kind === 'missing' || plan.end.kind === 'stale';
+  return !('end' in plan) || plan.end.kind === 'missing' || plan.end.kind === 'stale';
 }
 
 /** A document that only lacks fields, or has an inexact LastModified, is planned only if it is going to be written. */
@@ -473,8 +488,43 @@ function tagsEnding(
   return endingOf(comparedKey, kind, ['tags']);
 }
 
-/** The ending with the time before which both sides agreed: the document was right at its clock, and the object did not exist before LastModified. */
-function dated(ending: Ending, { comparedKey: { state }, stored }: ReadFinding): Ending {
-  const notBeforeMs = Math.max(stored === undefined ? 0 : msOfClock(stored.clock), state?.lastModifiedMs ?? 0);
-  return notBeforeMs === 0 ? ending : { ...ending, notBeforeMs };
+// ── what is read from S3 besides the listing, because documents of the bucket contain more than a listing does ──────────
+
+type Wishes = Pick<SliceWork, 'bucket' | 'mode' | 'tags' | 'fill'>;
+
+/** Whether new and changed objects are written from a HEAD: in buckets whose documents contain more than a listing does. */
+export function writesFromHead({ bucket, mode }: Pick<Wishes, 'bucket' | 'mode'>): boolean {
+  return mode === 'apply' && bucket.enrich !== 'none';
+}
+
+/**
+ * Whether the tags of every object are read, also of those that agree with their documents. A job that fills in reads them
+ * too: tags that a document has may be of a time before its bucket asked for tags again.
+ */
+export function readsTags({ bucket, mode, tags, fill }: Wishes): boolean {
+  return mode === 'apply' && (tags || fill) && bucket.enrich === 'tags';
+}
+
+/** Whether a HEAD is sent for each object whose document lacks enrichment. */
+export function fillsEnrichment({ bucket, mode, fill }: Pick<Wishes, 'bucket' | 'mode' | 'fill'>): boolean {
+  return mode === 'apply' && fill && bucket.enrich !== 'none';
+}
+
+/** How much the tags of an object are needed: they may be the reason for its HEAD. */
+function needOfTags(work: Wishes): TagsNeed {
+  if (!readsTags(work)) return 'optional';
+  return work.tags ? 'required' : 'wanted';
+}
+
+/** What the stored document lacks of the enrichment of its bucket; nothing if there is no live document. */
+function lackingOf({ bucket }: Pick<Wishes, 'bucket'>, stored: ObjectDocument | undefined): readonly EnrichmentField[] {
+  return stored === undefined || stored.deleted ? [] : lackingEnrichment(bucket.enrich, stored);
+}
+
+/** Whether what was seen adds what the stored document lacks, of its enrichment or of its other fields, and that the work is to fill in. */
+function fillsIn(work: Wishes, seen: ObjectState, stored: ObjectDocument | undefined): boolean {
+  if (!fillsEnrichment(work) || !seen.present || stored === undefined || stored.deleted) return false;
+  const { userMetadata, tags } = seen;
+  const read = { user_metadata: userMetadata, tags };
+  return lackingOf(work, stored).some((field) => read[field] !== undefined) || compareStored(seen, stored).kind === 'incomplete';
 }

@@ -144,6 +144,6 @@ function examplesOf(endings: readonly Ending[], earlier: DifferenceExamples = {}
   return examples;
 }
 
-function exampleOf({ key, fields, notBeforeMs }: Ending): DifferenceExample {
-  return { key, ...(fields.length > 0 && { fields: [...fields] }), ...(notBeforeMs !== undefined && { notBeforeMs }) };
+function exampleOf({ key, fields }: Ending): DifferenceExample {
+  return { key, ...(fields.length > 0 && { fields: [...fields] }) };
 }

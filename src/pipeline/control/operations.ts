@@ -12,7 +12,8 @@ import { applyAdvice, bucketView, fillAdvice, readerView, unconnectedView } from
 import type { CheckedOperations } from '../../api/contract.ts';
 import { deadLetterView } from '../../api/dead-letters.ts';
 import { gapView } from '../../api/gaps.ts';
-import { jobView, type JobChange } from '../../api/jobs.ts';
+import type { Job } from '../../api/job.ts';
+import type { JobChange } from '../../api/jobs.ts';
 import type { UserChange } from '../../api/users.ts';
 import type { Readable } from '../../domain/access/readable.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
@@ -20,7 +21,6 @@ import type { BucketStatus } from '../../domain/bucket-status.ts';
 import type { AuditEvent } from '../../domain/identity/audit.ts';
 import { nameOfActor, type Actor } from '../../domain/identity/actor.ts';
 import type { ExpiryRule } from '../../domain/identity/api-key.ts';
-import type { JobView } from '../../domain/reindex/job-view.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { createStoredGrants, createReadableBy, seesAll, type ReadableBy } from '../access/policy.ts';
 import { createAccessOperations, ownAccess, type ReadOwnAccess } from '../access/operations.ts';
@@ -136,21 +136,24 @@ export function createOperations(subjects: Subjects): CheckedOperations & { read
     ),
     diagnoseBucket: ({ params }, { signal }) => connections.diagnose(params.bucket, signal),
     getEvents: (_, { signal }) => getEvents(subjects, signal),
-    listGaps: async ({ query }, { signal }) => shownPage(await listGaps(query, signal), (gap) => gapView(gap, subjects.clock.nowMs())),
+    async listGaps({ query }, { signal }) {
+      const { items, ...rest } = await listGaps(query, signal);
+      return { ...rest, items: items.map((gap) => gapView(gap, subjects.clock.nowMs())) };
+    },
     startReindex: audited(
       'ReindexStart',
       async ({ params, body: { repair, ...body } }, { actor, signal }) => {
         const by = nameOfActor(actor);
         if (repair) await connections.repair(params.bucket, by, signal);
-        return jobView(await jobs.request({ ...params, ...body }, by, signal));
+        return jobs.request({ ...params, ...body }, by, signal);
       },
       ({ id }) => ({ job_id: id }),
     ),
-    listJobs: async ({ query }) => shownPage(await jobs.list(query), jobView),
-    getJob: async ({ params }, { signal }) => jobView(await jobs.get(params.id, signal)),
+    listJobs: ({ query }) => jobs.list(query),
+    getJob: ({ params }, { signal }) => jobs.get(params.id, signal),
     changeJob: audited(
       async ({ body }) => jobEvents['state' in body ? body.state : body.deletions],
-      async ({ params, body }, { actor, signal }) => jobView(await changedJob(jobs, { ...params, body, by: nameOfActor(actor) }, signal)),
+      ({ params, body }, { actor, signal }) => changedJob(jobs, { ...params, body, by: nameOfActor(actor) }, signal),
       ({ id }) => ({ job_id: id }),
     ),
     ...letterOperations(deadLetters, audited),
@@ -176,7 +179,7 @@ interface WantedChange {
   readonly by: string;
 }
 
-function changedJob(jobs: ReindexJobs, { id, body, by }: WantedChange, signal: AbortSignal): Promise<JobView> {
+function changedJob(jobs: ReindexJobs, { id, body, by }: WantedChange, signal: AbortSignal): Promise<Job> {
   switch ('state' in body ? body.state : body.deletions) {
     case 'paused':
       return jobs.pause(id, signal);
@@ -244,14 +247,6 @@ function statusFor(actor: Actor, { act, ...status }: Bucket['status']): Bucket['
 /** A bucket as this caller may see it. */
 function shownTo(actor: Actor, readable: Readable, record: BucketRecord, status: BucketStatus): ShownBucket {
   return seesAll(actor) ? bucketView(record, status) : readerView(record, status, readable);
-}
-
-/** A page of records as it is shown. */
-function shownPage<Item, View, Rest extends object>(
-  { items, ...rest }: Rest & { readonly items: readonly Item[] },
-  view: (item: Item) => View,
-) {
-  return { ...rest, items: items.map(view) };
 }
 
 /** What people do with dead letters. */

@@ -1,12 +1,14 @@
 /** Stores requests for re-index jobs, shows, pauses, resumes and cancels them, and stores what a person decides about the deletions that one held back. */
 import { randomBytes } from 'node:crypto';
+import type { Job } from '../../api/job.ts';
+import { jobView } from '../../api/job-view.ts';
 import type { JobsRequest, ReindexRequest } from '../../api/jobs.ts';
 import { markId } from '../../domain/gaps/dirty.ts';
 import type { WaitingDeletes } from '../../domain/gaps/waiting-deletes.ts';
+import { bucketRecordSchema } from '../../domain/bucket.ts';
 import { decodeCursor } from '../../domain/cursor.ts';
 import { omit } from '../../domain/defined.ts';
 import { mayTransition, type JobTransition } from '../../domain/reindex/job-transitions.ts';
-import { viewOf, type JobView } from '../../domain/reindex/job-view.ts';
 import { hasEnded, jobSchema, type JobRecord } from '../../domain/reindex/job.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { listAllRecords, readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
@@ -38,20 +40,20 @@ export interface ReindexJobs {
    * Throws `job.conflict` (with `job_id`) while the bucket has an apply job, `job.limit` and `bucket.not-connected`. A repair
    * comes before it.
    */
-  request(request: Omit<ReindexRequest, 'repair'> & { readonly repair?: boolean }, by: string, signal?: AbortSignal): Promise<JobView>;
-  get(id: string, signal?: AbortSignal): Promise<JobView>;
+  request(request: Omit<ReindexRequest, 'repair'> & { readonly repair?: boolean }, by: string, signal?: AbortSignal): Promise<Job>;
+  get(id: string, signal?: AbortSignal): Promise<Job>;
   /** Those that have not ended first, each the newest first, without their examples. */
-  list(request: JobsRequest): Promise<Page<JobView>>;
+  list(request: JobsRequest): Promise<Page<Job>>;
   /** Throws `job.not-cancellable` when it has ended. */
-  cancel(id: string, signal?: AbortSignal): Promise<JobView>;
+  cancel(id: string, signal?: AbortSignal): Promise<Job>;
   /** Throws `job.not-pausable` when it is neither queued nor running. */
-  pause(id: string, signal?: AbortSignal): Promise<JobView>;
+  pause(id: string, signal?: AbortSignal): Promise<Job>;
   /** Throws `job.not-resumable` if the job is not paused, and `job.conflict` if another apply job now occupies the bucket. */
-  resume(id: string, signal?: AbortSignal): Promise<JobView>;
+  resume(id: string, signal?: AbortSignal): Promise<Job>;
   /** Starts a job that may make as many deletions as this one held back, and no more. Throws `job.nothing-waits`, and as request() does. */
-  allow(id: string, by: string, signal?: AbortSignal): Promise<JobView>;
+  allow(id: string, by: string, signal?: AbortSignal): Promise<Job>;
   /** The documents stay whose deletion the job held back, until another job finds them. Throws `job.nothing-waits`. */
-  decline(id: string, signal?: AbortSignal): Promise<JobView>;
+  decline(id: string, signal?: AbortSignal): Promise<Job>;
   /** Requests a job for Tally's own work. Throws as request() does. */
   start(request: OwnRequest, signal?: AbortSignal): Promise<JobRecord>;
   /** Cancels all jobs of a bucket that have not ended. */
@@ -94,7 +96,11 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
     return job;
   }
 
-  const shown = (job: JobRecord): JobView => viewOf(job, clock.nowMs());
+  /** As it is shown, by the bucket's record as it is now. */
+  async function shown(job: JobRecord, signal?: AbortSignal): Promise<Job> {
+    const bucket = await readRecord(state, refs.bucket(job.bucket), signal);
+    return jobView(job, { nowMs: clock.nowMs(), waiting: bucket?.waiting });
+  }
 
   /** Throws `job.not-found`, and the refusal. */
   async function transition(id: string, change: JobTransition, refusal: (job: JobRecord) => RequestError): Promise<JobRecord> {
@@ -120,7 +126,7 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
     { fill, now, ...wanted }: Pick<JobRecord, 'bucket' | 'prefix' | 'mode' | 'fill' | 'now' | 'allowDeletes'>,
     by: string,
     signal?: AbortSignal,
-  ): Promise<JobView> {
+  ): Promise<Job> {
     const isWhole = wanted.mode === 'apply' && now !== true;
     const tags = isWhole && (await areTagsMissed(state, wanted.bucket, signal));
     const wishes = { ...wanted, ...(tags && { tags }), ...(fill === true && { fill }), ...(now === true && { now }) };
@@ -143,22 +149,8 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
   return {
     request: (wanted, by, signal) => request(omit(wanted, 'repair'), by, signal),
     start: ({ requestedBy, ...wishes }, signal) => store(jobOf(wishes, requestedBy, clock.nowMs()), signal),
-    get: async (id, signal) => shown(await find(id, signal)),
-    async list({ bucket, limit, cursor }) {
-      const { items, ...rest } = await readPage({
-        limit,
-        after: decodeCursor(cursor, 1),
-        fetch: async (count, after) => {
-          const before = after?.[0] ?? '2';
-          const jobs = await listAllRecords(state, 'job', jobSchema);
-          const wanted = jobs.filter((job) => (bucket === undefined || job.bucket === bucket) && placeOf(job) < before);
-          return wanted.toSorted((a, b) => (placeOf(a) < placeOf(b) ? 1 : -1)).slice(0, count);
-        },
-        positionOf: (job) => [placeOf(job)],
-      });
-      // up to 140 keys each
-      return { ...rest, items: items.map((job) => omit(shown(job), 'examples')) };
-    },
+    get: async (id, signal) => shown(await find(id, signal), signal),
+    list: (wanted) => listJobs(state, wanted, clock.nowMs()),
     async cancel(id, signal) {
       await find(id, signal);
       const refusal = (job: JobRecord): RequestError => new RequestError('job.not-cancellable', `${id} is already ${job.state}`);
@@ -199,12 +191,25 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
       return shown(job);
     },
     async cancelOf(bucket) {
-      const jobs = await listAllRecords(state, 'job', jobSchema);
-      for (const job of jobs.filter((each) => each.bucket === bucket && !hasEnded(each))) {
-        await transitionJob(state, job.id, { kind: 'cancel', atMs: clock.nowMs() });
-      }
+      const jobs = (await listAllRecords(state, 'job', jobSchema)).filter((job) => job.bucket === bucket && !hasEnded(job));
+      for (const { id } of jobs) await transitionJob(state, id, { kind: 'cancel', atMs: clock.nowMs() });
     },
   };
+}
+
+async function listJobs(state: StateStore, { bucket, limit, cursor }: JobsRequest, nowMs: number): Promise<Page<Job>> {
+  const all = await listAllRecords(state, 'job', jobSchema);
+  const wanted = all.filter((job) => bucket === undefined || job.bucket === bucket).toSorted((a, b) => (placeOf(a) < placeOf(b) ? 1 : -1));
+  const { items, ...rest } = await readPage({
+    limit,
+    after: decodeCursor(cursor, 1),
+    fetch: async (count, after) => wanted.filter((job) => placeOf(job) < (after?.[0] ?? '2')).slice(0, count),
+    positionOf: (job) => [placeOf(job)],
+  });
+  const buckets = await listAllRecords(state, 'bucket', bucketRecordSchema);
+  const waiting = buckets.flatMap((each) => each.waiting ?? []);
+  // examples have up to 140 keys each
+  return { ...rest, items: items.map((job) => jobView(omit(job, 'examples'), { nowMs, waiting })) };
 }
 
 function jobOf(

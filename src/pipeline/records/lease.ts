@@ -44,7 +44,7 @@ export function createWatch(clock: Pick<Clock, 'steadyMs'>): Watch {
 /** The claim in a record: the random name of its holder, and how often it was renewed. */
 export const claimSchema = z.object({ holder: z.string(), renewals: z.number() });
 
-const claimedSchema = z.looseObject({ claim: claimSchema.optional() });
+const claimedSchema = z.object({ claim: claimSchema.optional() });
 
 export interface Lease {
   /** Aborted when the lease is lost: another process has it, or it could not be renewed for its whole life. */
@@ -71,7 +71,12 @@ export function createTakeLease({ state, clock }: WithPorts<'state' | 'clock'>):
     const holder = randomUUID();
     const taken = await state.put({ id, kind: 'lock', record: { claim: { holder, renewals: 0 } } }, current?.version ?? null, signal);
     if (taken === 'conflict') return undefined;
-    const held = holdClaim({ state, clock }, taken, holder, atMs);
+    const held = holdRecord({ state, clock }, taken, atMs, {
+      read: ({ record }) => claimedSchema.parse(record),
+      isOurs: ({ claim }) => claim?.holder === holder,
+      renewed: (record) => ({ claim: { holder, renewals: (record.claim?.renewals ?? 0) + 1 } }),
+      written: (record) => record,
+    });
     return {
       ...held,
       async release() {
@@ -81,16 +86,6 @@ export function createTakeLease({ state, clock }: WithPorts<'state' | 'clock'>):
       },
     };
   };
-}
-
-/** The lease that is the claim in the record of `entry`, which was stored at `atMs` (monotonic) or later. What else is in the record stays; the release leaves the claim. */
-export function holdClaim(ports: WithPorts<'state' | 'clock'>, entry: StateEntry, holder: string, atMs: number) {
-  return holdRecord(ports, entry, atMs, {
-    read: ({ record }) => claimedSchema.parse(record),
-    isOurs: ({ claim }) => claim?.holder === holder,
-    renewed: (record) => ({ ...record, claim: { holder, renewals: (record.claim?.renewals ?? 0) + 1 } }),
-    written: (record) => record,
-  });
 }
 
 interface Holding<Record> {

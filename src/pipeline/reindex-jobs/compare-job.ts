@@ -41,7 +41,6 @@ import { cutKeys, probeListing, type PartLimits } from './key-probes.ts';
 import type { Slots, SlotTurn } from './slots.ts';
 
 /** Turns are short, so that jobs share the slots, yet long enough that beginning and ending them costs little. */
-const TURN_PAGES_MAX = 100;
 const TURN_MS_MAX = 30_000;
 /** Every request of a turn has its own time-out. This one ends a turn that hangs nevertheless. */
 const TURN_STUCK_MS = FOLLOW_MS_MAX + 180_000;
@@ -50,6 +49,8 @@ const PROGRESS_FIRST_MS = 1_000;
 const PROGRESS_MS = 5_000;
 /** The most parts of one job: one that is cut further than its process has slots gains nothing. With the longest keys they fill 200 kB of the record. */
 const PARTS_MAX = 64;
+/** Parts that wait for a denied key alone: each asks again and again, so behind a few of them the job waits. */
+const DENIED_MAX = 8;
 /** LIST requests of one search for boundaries. Eight parts take about fifty; the bound ends a search among keys that are hard to cut. */
 const CUT_REQUESTS_MAX = 100;
 
@@ -201,8 +202,10 @@ function createRun(dependencies: CompareDependencies, held: HeldJob, { stopping,
   }
 
   async function workOn(each: LivePart): Promise<void> {
+    const { id, counts } = hold.claimed;
+    const isNew = (): boolean => (counts === undefined || counts.listed + counts.scanned === 0) && !hold.hasProgress;
     await slots
-      .run(held.job.id, (slot) => turnOf(each, slot), ending.signal)
+      .run({ id, isNew }, (slot) => turnOf(each, slot), ending.signal)
       .catch((error: unknown) => {
         // it waited for its turn, or its turn was aborted
         if (!ending.signal.aborted && !aborting.aborted) throw error;
@@ -225,6 +228,7 @@ function createRun(dependencies: CompareDependencies, held: HeldJob, { stopping,
     const durationMs = Math.round(clock.monotonicMs() - startedMs);
     telemetry.debug('turn of a re-index job ended', { mode: held.job.mode, durationMs, listed: end.counts.listed });
     if (end.fault !== undefined) await afterFault(each, end.fault);
+    if (slots.areCrowded()) endTurns();
   }
 
   async function afterFault({ part }: LivePart, { code, reason }: Fault): Promise<void> {
@@ -269,6 +273,25 @@ function fold(hold: Hold, each: LivePart, end: TurnEnd, nowMs: number): void {
   each.progress = undefined;
   if (end.done) hold.live = hold.live.filter((other) => other !== each);
   else each.part = afterTurn(each.part, end, nowMs);
+  if (
+    end.denied !== undefined &&
+    isBehind(each.part, end.denied) &&
+    hold.live.filter(({ part }) => part.fault !== undefined).length <= DENIED_MAX
+  )
+    setAside(hold, each, end.denied);
+}
+
+/** Whether keys of the part lie behind this one. */
+function isBehind({ to }: Part, key: string): boolean {
+  return to === undefined || compareKeys(to, key) > 0;
+}
+
+/** The part waits up to the key that S3 refuses, and what is behind it becomes a part that does not. */
+function setAside(hold: Hold, each: LivePart, denied: string): void {
+  const [waiting = each.part, ...behind] = cutPart(each.part, [denied]);
+  each.part = waiting;
+  hold.live = [...hold.live, ...behind.map(livePart)];
+  hold.more.resolve();
 }
 
 interface TurnParts {
@@ -305,7 +328,6 @@ async function endOf(
           return hold.shouldEnd();
         },
         upTo: () => each.part.to,
-        pagesMax: TURN_PAGES_MAX,
         durationMaxMs: TURN_MS_MAX,
         progressed: (progress) => {
           each.progress = progress;
@@ -316,7 +338,7 @@ async function endOf(
       AbortSignal.any([aborting, held.lost, stuck.signal]),
     );
     // a job that does not compare now is granted no tombstones, whatever the state of its part
-    return isOver(held) ? omit(end, 'fault') : end;
+    return isOver(held) ? omit(end, 'fault', 'denied') : end;
   } catch (error) {
     const sofar = { cursor, counts: noCounts, examples: {}, ...each.progress, done: false };
     // it hung or threw, which is treated like any other fault of its part

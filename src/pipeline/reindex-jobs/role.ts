@@ -3,7 +3,8 @@
  *
  *   stopped ──start──► looking ──stop──► draining (turns end at their next page) ──► idle │ deadline: turns aborted
  *
- * A process whose slots are all in use leaves a job to others for some seconds, and takes it then: jobs take turns.
+ * A process whose slots are all in use leaves a job to others for some seconds, and takes it then, however many it holds: jobs take
+ * turns (slots.ts).
  */
 import { faultOf, FaultError, type Fault } from '../../domain/fault.ts';
 import { DUE_AHEAD_MAX_MS, FAULT_WAIT_MS } from '../../domain/reindex/claims.ts';
@@ -31,7 +32,7 @@ const ABORTED_GRACE_MS = 500;
 const LOOK_MS = 2_000;
 /** The same while no job is open: six requests a minute, and a job of another process begins this soon. */
 const LOOK_IDLE_MS = 10_000;
-/** How often a process that may not look checks whether it may. */
+/** How often a process that does not look, because its index is out, checks whether it may. */
 const ADMIT_CHECK_MS = 1_000;
 /** Looks differ by up to this share, so that the processes of a fleet that was started at one moment do not look at the same one. */
 const JITTER = 0.2;
@@ -42,8 +43,6 @@ const SHARE = 1 / 4;
 const SHARE_MS = 250;
 /** A process without a free slot leaves a job to others for so long: they look at least this often. */
 const OTHERS_FIRST_MS = 5_000;
-/** The most jobs of one process, in slots: with turns of 30 s, each of them has one within a minute. */
-const JOBS_PER_SLOT = 2;
 /** The most jobs that one look finds. */
 const FOUND_MAX = 32;
 const FILL_CHECK_MS = 500;
@@ -96,12 +95,11 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
   let sleeping = new AbortController();
 
   const isIndexOut = (): boolean => circuits.openOf(['cluster']) !== undefined;
-  const isFull = (): boolean => jobs.size >= limits.listings * JOBS_PER_SLOT;
 
   function wake(jobId?: string): void {
     soon = LOOK_SOON_MS;
     sleeping.abort(new Error('something is due'));
-    if (jobId !== undefined && !isFull() && !isIndexOut()) void take(jobId);
+    if (jobId !== undefined && !isIndexOut()) void take(jobId);
   }
 
   /** Claims the job and works on it. Resolves with whether it was claimed. */
@@ -170,7 +168,7 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
   async function takeSome(ids: readonly string[], wanted: number): Promise<number> {
     let claimed = 0;
     for (const id of ids) {
-      if (claimed >= wanted || isFull()) break;
+      if (claimed >= wanted) break;
       if (await take(id)) claimed += 1;
     }
     return claimed;
@@ -183,8 +181,7 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
   async function keepLooking(signal: AbortSignal): Promise<void> {
     for (;;) {
       sleeping = new AbortController();
-      const mayLook = !isFull() && !isIndexOut();
-      const nextMs = mayLook ? await look(signal) : ADMIT_CHECK_MS;
+      const nextMs = isIndexOut() ? ADMIT_CHECK_MS : await look(signal);
       await clock.sleep(nextMs, AbortSignal.any([signal, sleeping.signal])).catch(() => signal.throwIfAborted());
     }
   }

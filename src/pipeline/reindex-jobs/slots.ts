@@ -1,6 +1,7 @@
 /**
- * The slots of this process: each runs one turn of one part of a job. The jobs that this process holds share them turn by turn, so a
- * small job waits for the end of one turn at most, however many parts a giant one has.
+ * The slots of this process: each runs one turn of one part of a job. The jobs that this process holds share them turn by turn, and
+ * one that has had no turn comes before all that have, the latest first. So a small job waits for the end of one turn at most, however
+ * many giant ones there are. With too many jobs for its slots, a process gives one back after its turn, for a process with free slots.
  */
 import { inTime } from '../../domain/in-time.ts';
 import type { WithPorts } from '../ports/ports.ts';
@@ -35,14 +36,26 @@ interface Turn {
 
 interface Waiting {
   readonly jobId: string;
+  readonly isNew: () => boolean;
   readonly begin: () => void;
 }
+
+/** A job that wants turns. `isNew`: nothing of it has been compared. */
+interface Sharing {
+  readonly id: string;
+  readonly isNew: () => boolean;
+}
+
+/** With more jobs than these for each slot, one waits for a minute between two turns of 30 s. */
+const JOBS_PER_SLOT = 2;
 
 export interface Slots {
   /** Whether a turn could begin now. */
   readonly hasFree: () => boolean;
+  /** Whether there are too many jobs for the slots, so that one which has had its turn is better given back. */
+  readonly areCrowded: () => boolean;
   /** Runs the work of a turn as soon as it is the job's turn. Rejects with the signal's reason while it waits, else as the work does. */
-  run<Result>(jobId: string, work: (turn: SlotTurn) => Promise<Result>, signal: AbortSignal): Promise<Result>;
+  run<Result>(job: Sharing, work: (turn: SlotTurn) => Promise<Result>, signal: AbortSignal): Promise<Result>;
   /** Begins turns that waited while the index was slow; if slots stay free, has the parts cut whose turns have run longest. */
   fill(): void;
 }
@@ -67,9 +80,11 @@ export function createSlots({ clock, telemetry, slotsMax, indexIsSlow }: SlotsDe
   /** The most turns that may run now. */
   const allowed = (): number => (indexIsSlow() ? Math.min(slotsMax, TURNS_WHEN_SLOW) : slotsMax);
 
-  /** The next of those that wait: of the job with the fewest turns, the one that has waited longest. */
+  /** The next of those that wait: of the job with the fewest turns; of such, the latest that is new, else the one that has waited longest. */
   function next(): Waiting | undefined {
-    const [first] = waiting.toSorted((a, b) => turnsOf(a.jobId) - turnsOf(b.jobId));
+    const fewest = Math.min(...waiting.map(({ jobId }) => turnsOf(jobId)));
+    const those = waiting.filter(({ jobId }) => turnsOf(jobId) === fewest);
+    const first = those.findLast(({ isNew }) => isNew()) ?? those[0];
     if (first === undefined || turns.size >= slotsMax) return undefined;
     return turns.size < allowed() || turnsOf(first.jobId) === 0 ? first : undefined;
   }
@@ -85,10 +100,12 @@ export function createSlots({ clock, telemetry, slotsMax, indexIsSlow }: SlotsDe
 
   return {
     hasFree: () => turns.size < allowed() && waiting.length === 0,
-    async run(jobId, work, signal) {
+    areCrowded: () => new Set([...turns, ...waiting].map(({ jobId }) => jobId)).size > slotsMax * JOBS_PER_SLOT,
+    async run({ id: jobId, isNew }, work, signal) {
       const mine = Promise.withResolvers<Turn>();
       const entry: Waiting = {
         jobId,
+        isNew,
         begin() {
           const turn: Turn = { jobId, sinceMs: clock.monotonicMs(), wholeUntilMs: clock.monotonicMs() + TURN_MIN_MS };
           turns.add(turn);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { countOf, keysOverlap, withHeld, type WaitingDeletes } from '../../../src/domain/gaps/waiting-deletes.ts';
+import { countOf, keysOverlap, outermost, withHeld, type WaitingDeletes } from '../../../src/domain/gaps/waiting-deletes.ts';
 import { omit } from '../../../src/domain/defined.ts';
 import type { JobRecord } from '../../../src/domain/reindex/job.ts';
 
@@ -35,6 +35,15 @@ describe('what a job holds back', () => {
     expect(after([waits(9)], 3, { prefix: 'a/', beginOrder: 2 })).toEqual([waits(9), waits(3, 'a/', 2)]);
     expect(countOf([waits(9), waits(3, 'a/')])).toBe(9);
     expect(countOf([waits(3, 'a/'), waits(4, 'b/')])).toBe(7);
+  });
+
+  it('Fix: of a job that was stopped early does not hide what waits within its prefix', () => {
+    const inner = [waits(100, 'a/b/'), waits(105, 'a/c/')];
+    const stopped = after(inner, 5, { id: 'job-2', prefix: 'a/', isWhole: false });
+    expect(stopped).toHaveLength(3);
+    expect([countOf(stopped), outermost(stopped)]).toEqual([205, inner]);
+    expect(countOf(after(inner, 300, { id: 'job-2', prefix: 'a/', isWhole: false }))).toBe(300);
+    expect(countOf([...stopped, waits(7, 'b/')])).toBe(212);
   });
 
   it('by a job without a place among the beginnings is settled by any that begins later', () => {

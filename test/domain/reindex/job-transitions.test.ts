@@ -1,6 +1,5 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { noCounts } from '../../../src/domain/reindex/counts.ts';
 import {
   afterTransition,
   givenBackTo,
@@ -10,7 +9,6 @@ import {
   tombstoneLimit,
   type JobTransition,
 } from '../../../src/domain/reindex/job-transitions.ts';
-import { costUsd, viewOf } from '../../../src/domain/reindex/job-view.ts';
 import { hasEnded, jobSchema, occupiesBucket, type JobRecord } from '../../../src/domain/reindex/job.ts';
 
 const queued: JobRecord = { id: 'job', bucket: 'b', prefix: '', mode: 'apply', requestedBy: 'test', state: 'queued', createdAtMs: 1 };
@@ -156,45 +154,5 @@ describe('the deletion limit', () => {
         );
         expect(resumed === 'refused' ? undefined : reserved(resumed, 100).granted).toBe(left);
       }
-  });
-});
-
-describe('the view of a job', () => {
-  const counts = { ...noCounts, listed: 40, scanned: 30, listRequests: 1_000, headRequests: 1_000 };
-
-  it('says how far it is, how fast, and what keeps it from going on', () => {
-    const fault = { code: 's3.throttled', reason: 'SlowDown', after: 'm', attempts: 0, sinceMs: 1, dueAtMs: 2 } as const;
-    const parts = [
-      { cursor: 'c', to: 'm' },
-      { cursor: 'm', fault },
-    ];
-    const job = { ...after(queued, 'compare'), documentsAtStart: 100, counts, parts, lease: { worker: 'w' } };
-    const view = viewOf(job, 4_003);
-    expect(view).toMatchObject({ counts: { listed: 40 }, cursor: 'c', lastFault: { code: 's3.throttled', after: 'm' } });
-    expect(view.progress).toBeCloseTo(0.3);
-    expect(view.objectsPerSecond).toBeCloseTo(10);
-    for (const name of ['parts', 'lease', 'dueAtMs']) expect(view).not.toHaveProperty(name);
-  });
-
-  it('says nothing of progress once the bucket is known to hold more than the index did', () => {
-    expect(viewOf({ ...after(queued, 'compare'), documentsAtStart: 39, counts }, 5_000).progress).toBeUndefined();
-    expect(viewOf({ ...after(queued, 'compare'), documentsAtStart: 0, counts }, 5_000).progress).toBeUndefined();
-  });
-
-  it('counts no pause into the rate', () => {
-    const comparing = { ...after(queued, 'compare'), comparingAtMs: 0, counts };
-    const paused: JobRecord = { ...comparing, state: 'paused', pausedAtMs: 2_000 };
-    expect(viewOf(paused, 1_000_000).objectsPerSecond).toBeCloseTo(20);
-    const resumed = afterTransition(paused, { kind: 'resume', atMs: 1_000_000 });
-    if (resumed === 'refused') throw new Error('refused');
-    expect(viewOf(resumed, 1_002_000).objectsPerSecond).toBeCloseTo(10);
-  });
-
-  it('estimates the requests at what S3 charges for them', () => {
-    expect(costUsd({ listRequests: 1_000_000, headRequests: 1_000_000 })).toBeCloseTo(5.4);
-  });
-
-  it('of a job that has ended shows what was stored', () => {
-    expect(viewOf(after({ ...after(queued, 'compare'), counts }, 'finish'), 99)).toMatchObject({ counts, progress: 1 });
   });
 });

@@ -27,7 +27,7 @@ import { noteArrivals, openNeverCompared } from '../../../src/pipeline/gaps/conn
 import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
 import { createCheckConnection, createVisitConnection } from '../../../src/pipeline/provision/watch.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
-import { noteCompared } from '../../../src/pipeline/reindex-jobs/compared.ts';
+import { noteCompared } from '../../../src/pipeline/reindex-jobs/job-ends.ts';
 import { isLong } from '../../support/breadth.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';

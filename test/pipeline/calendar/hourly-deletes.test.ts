@@ -5,7 +5,7 @@ import { bucketStatus } from '../../../src/domain/bucket-status.ts';
 import { noCounts } from '../../../src/domain/reindex/counts.ts';
 import type { JobRecord } from '../../../src/domain/reindex/job.ts';
 import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
-import { noteCompared } from '../../../src/pipeline/reindex-jobs/compared.ts';
+import { noteCompared } from '../../../src/pipeline/reindex-jobs/job-ends.ts';
 import { createGapWorld } from '../../support/worlds/gaps.ts';
 
 const MINUTE_MS = 60_000;

@@ -54,7 +54,7 @@ const planOf = fc.record({
   prefix: fc.constantFrom(...PREFIXES),
   fill: fc.boolean(),
   parts: fc.integer({ min: 1, max: 4 }),
-  pagesMax: fc.integer({ min: 1, max: 5 }),
+  slicesMax: fc.integer({ min: 1, max: 5 }),
 });
 
 /** What makes a turn end with a fault, and may be tried again. */
@@ -153,8 +153,7 @@ describe.each(stores)('a re-index of a random bucket into %s', (_, open, numRuns
       seed: fc.integer({ min: 1, max: 1_000_000 }),
       keys: fc.integer({ min: 2_500, max: 4_000 }),
       pageMax: fc.integer({ min: 200, max: 1_000 }),
-      // so few that a page of the index has a thousand documents
-      pagesMax: fc.integer({ min: 1, max: 2 }),
+      slicesMax: fc.integer({ min: 1, max: 2 }),
     });
     const property = fc.asyncProperty(large, ({ keys, ...sizes }) =>
       inBucket(async (bucket) => {

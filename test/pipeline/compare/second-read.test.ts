@@ -42,9 +42,8 @@ describe('a report on changes whose events are on their way', () => {
     expect(counts).toMatchObject({ phantom: 0 });
   });
 
-  it('finds drift of every kind of which no event comes, and says how old each can be', async () => {
+  it('finds drift of every kind of which no event comes, and names each', async () => {
     const world = await createReindexWorld();
-    const hourAgo = world.clock.nowMs() - 3_600_000;
     const dayAgo = world.clock.nowMs() - 86_400_000;
     world.put('missing', { lastModifiedMs: dayAgo });
     world.put('back', { lastModifiedMs: dayAgo });
@@ -56,13 +55,10 @@ describe('a report on changes whose events are on their way', () => {
     const { counts, examples } = await reportWith(world, async () => undefined);
     expect(counts).toMatchObject({ missing: 2, stale: 1, phantom: 1, inFlight: 1, headRequests: 1 });
     expect(examples).toEqual({
-      missing: [
-        { key: 'back', notBeforeMs: hourAgo },
-        { key: 'missing', notBeforeMs: dayAgo },
-      ],
-      stale: [{ key: 'stale', fields: ['etag'], notBeforeMs: hourAgo }],
-      phantom: [{ key: 'phantom', notBeforeMs: hourAgo }],
-      inFlight: [{ key: 'young', notBeforeMs: world.clock.nowMs() - 6_000 }],
+      missing: [{ key: 'back' }, { key: 'missing' }],
+      stale: [{ key: 'stale', fields: ['etag'] }],
+      phantom: [{ key: 'phantom' }],
+      inFlight: [{ key: 'young' }],
     });
   });
 

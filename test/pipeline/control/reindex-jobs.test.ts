@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import type { JobView } from '../../../src/domain/reindex/job-view.ts';
+import type { Job } from '../../../src/api/job.ts';
 import type { JobRecord } from '../../../src/domain/reindex/job.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
-import { refs, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { readRecord, refs, removeRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { recordOf } from '../../support/fakes/bucket-record.ts';
 import { createFakeClock, createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
@@ -17,7 +17,7 @@ async function setUp(wrap: (state: StateStore) => StateStore = (state) => state)
   return { state, clock, jobs: createReindexJobs({ state: wrap(state), clock, telemetry: createFakeTelemetry() }) };
 }
 
-async function change(state: StateStore, { id }: JobView, to: Partial<JobRecord>): Promise<void> {
+async function change(state: StateStore, { id }: Pick<Job, 'id'>, to: Partial<JobRecord>): Promise<void> {
   await updateRecord(state, refs.job(id), (job) => job && { ...job, ...to });
 }
 
@@ -25,9 +25,9 @@ const isSlot = (id: string) => id.startsWith('bucket:');
 
 describe('requesting a re-index', () => {
   it('stores a queued job', async () => {
-    const { jobs, clock } = await setUp();
+    const { jobs, clock, state } = await setUp();
     const job = await jobs.request(reindexRequest({ bucket: 'photos', prefix: 'a/' }), 'someone');
-    expect(job).toEqual({
+    expect(await readRecord(state, refs.job(job.id))).toEqual({
       id: expect.stringMatching(/^job-[0-9a-z]{9}-[0-9a-f]{12}$/),
       bucket: 'photos',
       prefix: 'a/',
@@ -35,6 +35,7 @@ describe('requesting a re-index', () => {
       requestedBy: 'someone',
       state: 'queued',
       createdAtMs: clock.nowMs(),
+      dueAtMs: clock.nowMs(),
     });
     expect(await jobs.get(job.id)).toEqual(job);
   });
@@ -84,7 +85,7 @@ describe('requesting a re-index', () => {
   });
 
   it('loses to one that took the slot between its look and its write', async () => {
-    let winner: JobView | undefined;
+    let winner: Job | undefined;
     const interfere = async (state: StateStore) => {
       winner = await createReindexJobs({ state, clock: createFakeClock(), telemetry: createFakeTelemetry() }).request(
         reindexRequest({ bucket: 'photos' }),
@@ -103,7 +104,7 @@ describe('requesting a re-index', () => {
     };
     const { jobs } = await setUp((state) => racingState(state, { times: 1, matches: isSlot, interfere }));
     expect(await jobs.request(reindexRequest({ bucket: 'photos' }), 'the second')).toMatchObject({
-      requestedBy: 'the second',
+      requested_by: 'the second',
       state: 'queued',
     });
   });
@@ -151,7 +152,7 @@ describe('jobs', () => {
       const job = await jobs.request(reindexRequest({ bucket: 'photos' }), 'someone');
       await change(state, job, { state: jobState });
       await clock.advance(7);
-      expect(await jobs.cancel(job.id)).toEqual({ ...job, state: 'cancelled', finishedAtMs: clock.nowMs() });
+      expect(await jobs.cancel(job.id)).toEqual({ ...job, state: 'cancelled', finished_at: new Date(clock.nowMs()).toISOString() });
       expect(await jobs.request(reindexRequest({ bucket: 'photos' }), 'someone')).toMatchObject({ state: 'queued' });
       for (const ended of ['done', 'failed', 'cancelled'] as const) {
         await change(state, job, { state: ended });

@@ -23,7 +23,7 @@ function setUp({ wrap = (state: StateStore) => state } = {}) {
       name: 'close-gaps',
       dueAtMs: clock.nowMs() + aheadMs + 15_000,
       lastStartedAtMs: clock.nowMs() + aheadMs,
-      failures: (current?.failures ?? 0) + 1,
+      claim: { holder: 'worker', renewals: (current?.claim?.renewals ?? 0) + 1 },
     }));
   return { permission, clock, telemetry, round };
 }

@@ -101,7 +101,6 @@ describe('a report', () => {
     await fill(world, { bucket: 3, both: 4, index: 2 });
     const before = await world.found();
     world.startWorker();
-    const notBeforeMs = world.clock.nowMs() - 3_600_000;
     const { id } = await world.request({ mode: 'report' });
     await world.ended(id);
     const view = await world.jobs.get(id);
@@ -110,9 +109,8 @@ describe('a report', () => {
       counts: { missing: 3, phantom: 2, equal: 4, written: 0, tombstones: 0 },
       progress: 1,
     });
-    // the objects and documents of this world are an hour old
-    expect(view.examples?.phantom).toEqual(['index-00000', 'index-00001'].map((key) => ({ key, notBeforeMs })));
-    expect(view.costUsd).toBeCloseTo((2 * 0.005 + 2 * 0.0004) / 1_000);
+    expect(view.examples?.phantom).toEqual(['index-00000', 'index-00001'].map((key) => ({ key })));
+    expect(view.cost_usd).toBeCloseTo((2 * 0.005 + 2 * 0.0004) / 1_000);
     expect(await world.found()).toEqual(before);
     expect(await world.bucketRecord()).toMatchObject({ floor: 0 });
   });

@@ -4,7 +4,7 @@ import { noCounts, type ReconcileCounts } from '../../../src/domain/reindex/coun
 import type { JobRecord } from '../../../src/domain/reindex/job.ts';
 import { markId } from '../../../src/domain/gaps/dirty.ts';
 import { transitionJob } from '../../../src/pipeline/reindex-jobs/job-ends.ts';
-import { noteCompared } from '../../../src/pipeline/reindex-jobs/compared.ts';
+import { noteCompared } from '../../../src/pipeline/reindex-jobs/job-ends.ts';
 import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { createGapWorld } from '../../support/worlds/gaps.ts';
 

@@ -22,7 +22,7 @@ describe('what goes wrong', () => {
     await world.run(600_000);
     // two pages each time: soon at first, then once a minute
     expect(world.s3.pages.length - pages).toBeLessThan(2 * 14);
-    expect(await world.jobs.get(id)).toMatchObject({ state: 'running', lastFault: { code, reason: 'said S3' } });
+    expect(await world.jobs.get(id)).toMatchObject({ state: 'running', last_fault: { code, reason: 'said S3' } });
     expect((await world.parts(id)).map(({ cursor }) => cursor)).toEqual(compared);
     expect((await world.found()).filter((key) => key.startsWith('index'))).toHaveLength(60);
     isBroken = false;
@@ -49,12 +49,51 @@ describe('what goes wrong', () => {
     world.startWorker();
     const { id } = await world.jobs.start({ bucket: BUCKET, prefix: '', mode: 'apply', requestedBy: 'gap' });
     await world.run(600_000);
-    expect(await world.jobs.get(id)).toMatchObject({ state: 'queued', lastFault: { code: 'bucket.missing', reason: 'said S3' } });
+    expect(await world.jobs.get(id)).toMatchObject({ state: 'queued', last_fault: { code: 'bucket.missing', reason: 'said S3' } });
     expect(world.s3.pages.length).toBeLessThan(15);
     isBroken = false;
     const done = await world.ended(id);
     expect(done).toMatchObject({ state: 'done', counts: { missing: 5 } });
     expect(done).not.toHaveProperty('waits');
+  });
+
+  it('Fix: an object whose HEAD S3 refuses keeps no other from being compared, and is compared once S3 answers', async () => {
+    const world = await createJobsWorld();
+    await fill(world, { both: 50, index: 30 });
+    await fill(world, { both: 50, bucket: 50, index: 30 }, 'z/');
+    world.s3.pageSize = 20;
+    const denied = new Set(['index-00003', 'z/index-00007']);
+    world.s3.onHead = (key) => {
+      if (denied.has(key)) throw new FaultError('object.denied', 'the bucket policy');
+    };
+    world.startWorker({ listings: 1 });
+    const { id } = await world.request({ now: true });
+    await world.run(600_000);
+    expect(await world.jobs.get(id)).toMatchObject({ state: 'running', last_fault: { code: 'object.denied', after: expect.any(String) } });
+    expect(await world.found()).toEqual([...world.inBucket(), ...denied].toSorted());
+    const parts = await world.parts(id);
+    expect(parts.map(({ to }) => to)).toEqual([...denied]);
+    denied.clear();
+    // each is counted once
+    const counts = { listed: 150, missing: 50, phantom: 60, written: 50, tombstones: 60 };
+    expect(await world.ended(id)).toMatchObject({ state: 'done', counts });
+    expect(await world.found()).toEqual(world.inBucket());
+  });
+
+  it('a prefix whose HEADs S3 refuses keeps what is behind it waiting, and is asked about seldom', async () => {
+    const world = await createJobsWorld();
+    await fill(world, { index: 300 }, 'secret/');
+    await fill(world, { bucket: 5 }, 'z/');
+    world.s3.onHead = () => {
+      throw new FaultError('object.denied', 'the bucket policy');
+    };
+    world.startWorker();
+    const { id } = await world.request({ now: true });
+    await world.run(600_000);
+    expect(await world.parts(id)).toHaveLength(1);
+    expect(world.s3.heads.length).toBeLessThan(2 * 100 * 14);
+    world.s3.onHead = () => {};
+    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { written: 5, tombstones: 300 } });
   });
 
   it('answers of S3 that always come too late are waited out and not repeated in a loop', async () => {
@@ -67,7 +106,7 @@ describe('what goes wrong', () => {
     world.startWorker();
     const { id } = await world.request({ now: true });
     await world.run(1_800_000);
-    expect(await world.jobs.get(id)).toMatchObject({ state: 'running', lastFault: { code: 'index.overloaded' } });
+    expect(await world.jobs.get(id)).toMatchObject({ state: 'running', last_fault: { code: 'index.overloaded' } });
     // one page in each turn that takes 31 s and in each pass that follows it, and then a wait of a minute
     expect(world.s3.pages.length).toBeLessThan(60);
     isSlow = false;

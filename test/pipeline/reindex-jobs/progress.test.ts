@@ -20,7 +20,7 @@ describe('a first index of one long turn', () => {
     for (let seconds = 0; seconds < 12; seconds += 6) {
       const view = await world.jobs.get(id);
       expect(view).toMatchObject({ state: 'running', phase: 'comparing' });
-      expect(view.objectsPerSecond).toBeGreaterThan(0);
+      expect(view.objects_per_s).toBeGreaterThan(0);
       // what is written of a page counts before the whole page does
       expect(view.counts?.written).toBeGreaterThanOrEqual(view.counts?.listed ?? 0);
       seen.push(view.counts?.listed ?? 0);

@@ -69,7 +69,6 @@ async function runRange(
       return false;
     },
     upTo: () => upTo,
-    pagesMax: 100,
     durationMaxMs: 600_000,
   };
   let record = { cursor: after, examples: {}, found: 0 };

@@ -9,7 +9,7 @@ import type { Diagnosis } from '../../../src/api/connections.ts';
 import type { DeadLetter } from '../../../src/api/dead-letters.ts';
 import type { Gap } from '../../../src/api/gaps.ts';
 import type { Job } from '../../../src/api/job.ts';
-import { zeroCounts } from '../../../src/api/jobs.ts';
+import { zeroCounts } from '../../../src/api/job-view.ts';
 import type { StoredObject } from '../../../src/api/search.ts';
 import { groupClause, type UsageBy } from '../../../src/domain/search/groups.ts';
 import { createFakeControl } from '../fakes/control.ts';
@@ -177,6 +177,7 @@ const heldJob: Job = {
   progress: 1,
   deletions: { limit: 1_000, reserved: 1_000 },
   counts: { ...zeroCounts, listed: 810_900, equal: 810_900, phantom: 2_035, tombstones: 1_000, held: 1_035, list_requests: 812 },
+  waiting: { deletions: 1_035 },
 };
 
 const doneJob: Job = {

@@ -30,7 +30,7 @@ export interface ReindexPlan {
   /** Ranges, run at once. */
   readonly parts: number;
   /** Listing pages of a turn. */
-  readonly pagesMax: number;
+  readonly slicesMax: number;
   /** Whether turns end early, are limited and killed, by chance. */
   readonly isDisturbed: boolean;
 }
@@ -179,7 +179,7 @@ async function runPart({ turn, random, plan, bucket, after, upTo }: PartRun): Pr
       tags: false,
       ...(upTo !== undefined && { upTo }),
     } as const;
-    const controls = { ...calm(plan.pagesMax), upTo: () => upTo };
+    const controls = { ...calm(plan.slicesMax), upTo: () => upTo };
     const killing = new AbortController();
     if (plan.isDisturbed) {
       controls.shouldEnd = () => random.integer(1, 4) === 1;
@@ -214,12 +214,12 @@ function partEnds({ keys }: History, { parts }: ReindexPlan, random: Random): re
   return [...new Set(ends)].toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
 }
 
-function calm(pagesMax: number) {
+function calm(slicesMax: number) {
+  let slices = 0;
   return {
     tombstones: allowance(),
-    shouldEnd: () => false,
+    shouldEnd: () => (slices += 1) > slicesMax,
     upTo: (): string | undefined => undefined,
-    pagesMax,
     durationMaxMs: 30_000,
   };
 }

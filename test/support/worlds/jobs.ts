@@ -2,7 +2,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { ReindexRequest } from '../../../src/api/jobs.ts';
 import { shownCounts, type ShownCounts } from '../../../src/domain/reindex/counts.ts';
-import type { JobView } from '../../../src/domain/reindex/job-view.ts';
+import type { Job } from '../../../src/api/job.ts';
 import { jobSchema, type JobRecord, type Part } from '../../../src/domain/reindex/job.ts';
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
 import { tidyJobs } from '../../../src/pipeline/reindex-jobs/job-ends.ts';
@@ -197,8 +197,7 @@ export async function createJobsWorld(options: WorldOptions = {}) {
     found,
     inBucket,
     tidy,
-    request: (request: Partial<ReindexRequest> = {}): Promise<JobView> =>
-      jobs.request(reindexRequest({ bucket: BUCKET, ...request }), 'test'),
+    request: (request: Partial<ReindexRequest> = {}): Promise<Job> => jobs.request(reindexRequest({ bucket: BUCKET, ...request }), 'test'),
     allJobs: () => listAllRecords(state, 'job', jobSchema),
     bucketRecord: () => readRecord(state, refs.bucket(BUCKET)),
   };

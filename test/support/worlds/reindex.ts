@@ -177,7 +177,6 @@ export async function createReindexWorld({ store = createMemoryStore(), bucket =
     },
     shouldEnd: () => false,
     upTo: () => undefined,
-    pagesMax: 100,
     durationMaxMs: 30_000,
   };
 

@@ -100,7 +100,7 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
     const closeGaps = createCloseGaps({ ...closing, state: views.closing(state) });
     const tidy = (): Promise<void> => tidyJobs({ state, clock: own });
     const sweepFull = createSweep(
-      { state, clock: own, telemetry, runMaxMs: MINUTE_MS },
+      { state, clock: own, telemetry, runMaxMs: MINUTE_MS, random: () => 0 },
       'full',
       createVisitFull({ state, startJob, clock: own, intervalMs: 7 * DAY_MS }),
     );

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isSweepDue, maySweepBeDue } from '../../../src/domain/calendar/full-sweep.ts';
+import { isSweepDue, maySweepBeDue } from '../../../src/pipeline/calendar/sweep-full.ts';
 import type { JobRecord, JobState } from '../../../src/domain/reindex/job.ts';
 import { jobMadeAt } from '../../support/fakes/gap-records.ts';
 
