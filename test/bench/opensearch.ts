@@ -32,10 +32,9 @@ export async function settleIndex(openSearchUrl: string, index: string): Promise
   }
 }
 
-/** Removes what a run left: its indices and templates, and no others. */
+/** Removes what a run left: its indices, and no others. */
 export async function removeIndices(openSearchUrl: string, prefix: string): Promise<void> {
   const { origin, username, password } = new URL(openSearchUrl);
   const headers = username === '' ? {} : { authorization: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}` };
-  for (const path of [`/${prefix}-*?expand_wildcards=all`, `/_index_template/${prefix}-*`])
-    await fetch(`${origin}${path}`, { method: 'DELETE', headers }).then((answer) => answer.text());
+  await fetch(`${origin}/${prefix}-*?expand_wildcards=all`, { method: 'DELETE', headers }).then((answer) => answer.text());
 }

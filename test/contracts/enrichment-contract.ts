@@ -71,30 +71,6 @@ export function enrichmentContract(
       writeDocument({ document: written, equalClock: 'refuse', expiresAtMs: Infinity });
     const stored = async (key: string): Promise<ObjectDocument | undefined> => (await world.store.objects.getMany(bucket, [key]))[0];
 
-    it('when the same event comes again plain: a repeat, no tie, and nothing is lost', async () => {
-      expect(await write(document('plain-after', enriched))).toEqual({ kind: 'written' });
-      expect(await write(document('plain-after', plain))).toEqual({ kind: 'superseded' });
-      expect(await stored('plain-after')).toEqual(document('plain-after', enriched));
-    });
-
-    it('when the same event was written plain before: a repeat, no tie', async () => {
-      expect(await write(document('plain-before', plain))).toEqual({ kind: 'written' });
-      expect(await write(document('plain-before', enriched))).toEqual({ kind: 'superseded' });
-      expect(await stored('plain-before')).toEqual(document('plain-before', plain));
-    });
-
-    it('when another object has the very same clock: a tie, whatever was read of either', async () => {
-      await write(document('tie', enriched));
-      expect(await write(document('tie', { ...enriched, etag: 'f' }))).toEqual({ kind: 'tie' });
-      expect(await write(document('tie', { ...plain, etag: 'f' }))).toEqual({ kind: 'tie' });
-    });
-
-    it('until a newer event says otherwise', async () => {
-      await write(document('newer', enriched));
-      expect(await write(document('newer', plain, 1_001))).toEqual({ kind: 'written' });
-      expect(await stored('newer')).toEqual(document('newer', plain, 1_001));
-    });
-
     it.each(awkwardTexts)('whose tags and user metadata are %s, and gives them back', async (what, texts) => {
       const written = document(what, { ...enriched, tags: texts, userMetadata: texts });
       expect(await write(written)).toEqual({ kind: 'written' });

@@ -126,7 +126,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         for (let attempt = 0; attempt < 3; attempt += 1) await store.objects.probeBucket(bucket);
         await store.scan.refresh(bucket);
         expect(await store.scan.scan(bucket, { prefix: '', after: '', limit: 10 })).toEqual([]);
-        expect(await store.maintenance.purge(bucket, { deletedBeforeMs: 4_000_000_000_000, after: '', limit: 10 })).toEqual({ purged: 0 });
+        expect(await store.maintenance.purge(bucket, { deletedBeforeMs: 4_000_000_000_000, limit: 10 })).toBe(0);
         expect(await store.maintenance.unsettled(bucket, { clockBelow: 2 ** 53 - 1, after: '', limit: 10 })).toEqual([]);
         expect(await store.objects.write([accept(live(bucket, 'a', 1))])).toEqual([{ kind: 'written' }]);
       });
@@ -344,79 +344,6 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
     });
 
     describe('search', () => {
-      it('orders by bucket and key in UTF-8 bytes, which is not the order of UTF-16', async () => {
-        const shared = unique('order');
-        const buckets = [`a-${shared}`, `Z-${shared}`, `b-${shared}`];
-        for (const bucket of buckets) await newBucket(bucket);
-        const keys = ['\u{1f600}', '\ufffd', '\ue000', '\ud7ff', 'a', 'B', 'a/', 'a0', '\u00e9', 'e\u0301', 'ab', 'a\u0001'].map(
-          (end) => `${shared}/${end}`,
-        );
-        await write(buckets.flatMap((bucket) => keys.map((key) => live(bucket, key))));
-        const sortedKeys = [...keys].sort(byBytes);
-        const expected = [...buckets].sort(byBytes).flatMap((bucket) => sortedKeys.map((key) => [bucket, key]));
-        await eventually(async () => {
-          const found = await store.objects.search({ prefix: `${shared}/`, limit: 1_000 });
-          expect(found.map(({ bucket, key }) => [bucket, key])).toEqual(expected);
-        });
-      });
-
-      it('never finds a tombstone, whatever is asked', async () => {
-        const bucket = await newBucket();
-        await write([live(bucket, 'dir/gone.txt', 1, { extension: 'txt' }), live(bucket, 'dir/here.txt', 1, { extension: 'txt' })]);
-        await expectFound({ bucket }, ['dir/gone.txt', 'dir/here.txt']);
-        await write([tombstone(bucket, 'dir/gone.txt', 2), tombstone(bucket, 'dir/never-live.txt', 2)]);
-        await expectFound({ bucket }, ['dir/here.txt']);
-        await expectFound({ bucket, prefix: 'dir/' }, ['dir/here.txt']);
-        await expectFound({ bucket, key: 'dir/gone.txt' }, []);
-        await expectFound({ bucket, ...wordsQuery('gone') }, []);
-        await expectFound({ bucket, ...wordsQuery('dir') }, ['dir/here.txt']);
-        await expectFound({ bucket, extension: 'txt' }, ['dir/here.txt']);
-        await write([live(bucket, 'dir/gone.txt', 3, { extension: 'txt' })]);
-        await expectFound({ bucket, ...wordsQuery('gone') }, ['dir/gone.txt']);
-      });
-
-      it('takes a prefix literally, whatever characters it holds', async () => {
-        const bucket = await newBucket();
-        const starts = [
-          '%',
-          '_',
-          '*',
-          '?',
-          '\\',
-          '[a]',
-          'a%',
-          'a_',
-          'a*',
-          'a?',
-          'a\\',
-          '"',
-          "'",
-          '\u{10ffff}',
-          '\ud7ff',
-          'ab',
-          '\u00e9',
-          'e\u0301',
-          '.',
-          '\n',
-        ];
-        const keys = starts.flatMap((start) => [start, `${start}x`, `${start}/y`, `${start}\u{10ffff}z`]);
-        await write([...new Set(keys)].map((key) => live(bucket, key)));
-        const all = [...new Set(keys)].sort(byBytes);
-        await expectFound({ bucket }, all);
-        for (const start of [...starts, '', 'a', '\u{10ffff}\u{10ffff}', 'A', 'ab/']) {
-          const found = await store.objects.search({ bucket, prefix: start, limit: 1_000 });
-          expect(keysOf(found), JSON.stringify(start)).toEqual(all.filter((key) => key.startsWith(start)));
-        }
-      });
-
-      it('finds one key exactly, in one bucket or in all', async () => {
-        const key = unique('key');
-        const buckets = [await newBucket(), await newBucket()];
-        await write(buckets.flatMap((bucket) => [live(bucket, key), live(bucket, `${key}x`), live(bucket, key.toUpperCase())]));
-        await expectFound({ key }, [key, key]);
-        await expectFound({ bucket: buckets[0] ?? '', key }, [key]);
-      });
-
       it.each([
         [
           'reports/2024/Q1-Summary_final.PDF',

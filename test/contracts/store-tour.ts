@@ -47,8 +47,7 @@ export function storeTour(name: string, open: () => Promise<OpenStore>): void {
       const page = { after: '', limit: 1_000 };
       expect(await maintenance.unsettled(bucket, { ...page, clockBelow: 2_000 })).toHaveLength(keys.length + 1);
       expect(await maintenance.expiring(bucket, { ...page, beforeMs: AT_MS + 1 })).toHaveLength(keys.length);
-      expect((await maintenance.aged(bucket, { ...page, prefix: '', modifiedUntilMs: AT_MS })).documents).toHaveLength(keys.length);
-      expect(await maintenance.purge(bucket, { ...page, deletedBeforeMs: AT_MS + 1 })).toEqual({ purged: 1 });
+      expect(await maintenance.purge(bucket, { deletedBeforeMs: AT_MS + 1, limit: 1_000 })).toBe(1);
 
       const id = `job:${bucket}`;
       const put = await state.put({ id, kind: 'job', record: { id, dueAtMs: AT_MS } }, null);

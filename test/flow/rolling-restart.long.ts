@@ -169,7 +169,6 @@ describe.skipIf(!isPossible)('a rolling restart of OpenSearch', () => {
       await world.close();
       const [url] = nodes;
       await fetch(`${url}/${prefix}-*?expand_wildcards=all`, { method: 'DELETE' });
-      await fetch(`${url}/_index_template/${prefix}-*`, { method: 'DELETE' });
     }
   }, 1_800_000);
 });

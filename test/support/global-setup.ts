@@ -19,7 +19,7 @@ interface Server {
   readonly image: string;
   /** The environment variable that gives an address instead. */
   readonly variable: string;
-  readonly context: 'opensearchUrl' | 'limitedOpensearchUrl' | 'awsEndpoint' | 'securedOpensearchUrl';
+  readonly context: 'opensearchUrl' | 'awsEndpoint' | 'securedOpensearchUrl';
   /** Started only for test files that hold these words. Default: for those that import servers/found.ts, directly or through others. */
   readonly words?: string;
   readonly start: (image: string) => Promise<StartedServer>;
@@ -42,21 +42,7 @@ const servers: readonly Server[] = [
     image: 'opensearchproject/opensearch:3',
     variable: 'TALLY_TEST_OPENSEARCH_URL',
     context: 'opensearchUrl',
-    start: (image) => startOpenSearch(image, {}),
-  },
-  {
-    name: 'an OpenSearch with small limits',
-    image: 'opensearchproject/opensearch:3',
-    variable: 'TALLY_TEST_OPENSEARCH_LIMITED_URL',
-    context: 'limitedOpensearchUrl',
-    words: 'limitedOpensearchUrl',
-    start: (image) =>
-      startOpenSearch(image, {
-        'http.max_content_length': '1mb',
-        'indexing_pressure.memory.limit': '800kb',
-        'thread_pool.write.size': '1',
-        'thread_pool.write.queue_size': '1',
-      }),
+    start: startOpenSearch,
   },
   {
     name: 'an OpenSearch with TLS and users',
@@ -91,11 +77,11 @@ const SHORT_LIVED = {
   'cluster.routing.allocation.disk.threshold_enabled': 'false',
 };
 
-async function startOpenSearch(image: string, settings: Readonly<Record<string, string>>): Promise<StartedServer> {
+async function startOpenSearch(image: string): Promise<StartedServer> {
   const { OpenSearchContainer } = await import('@testcontainers/opensearch');
   const container = await new OpenSearchContainer(image)
     .withSecurityEnabled(false)
-    .withEnvironment({ ...SHORT_LIVED, ...settings })
+    .withEnvironment(SHORT_LIVED)
     .withStartupTimeout(STARTUP_TIMEOUT_MS)
     .start();
   return { url: container.getHttpUrl(), stop: () => container.stop() };

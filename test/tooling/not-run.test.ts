@@ -45,7 +45,7 @@ describe('what a run leaves out', () => {
 });
 
 /** What notes its reason: a server (global-setup.ts), or something of this machine. */
-const REASONS = /\b(?:awsEndpoint|opensearchUrl|limitedOpensearchUrl|securedOpensearch|canRun|canBrowse|indexKinds|noteNotRun)\b/;
+const REASONS = /\b(?:awsEndpoint|opensearchUrl|securedOpensearch|canRun|canBrowse|indexKinds|noteNotRun)\b/;
 
 it.each(globSync('test/**/*.test.ts', { cwd: ROOT }).toSorted())('Fix: %s skips nothing without a reason', (path) => {
   const text = textOf(path);

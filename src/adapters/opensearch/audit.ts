@@ -3,11 +3,10 @@
  * its id, so a request that is repeated stores it once.
  */
 import { z } from 'zod';
-import { FaultError } from '../../domain/fault.ts';
 import { auditIdAt, auditMonthAt, auditMonthEndMs, auditMonthOf, auditRecordSchema } from '../../domain/identity/audit.ts';
 import type { AuditQuery, AuditStore } from '../../pipeline/ports/audit.ts';
 import type { OpenSearchAnswer, OpenSearchClient } from './client.ts';
-import { bodyOf, isIndexMissing, itemFault, parseAnswer, stateFault, storeErrorSchema } from './faults.ts';
+import { bodyOf, isIndexMissing, itemFault, parseAnswer, stateBody, stateFault, storeErrorSchema } from './faults.ts';
 import type { IndexNames } from './names.ts';
 import { createAliased } from './setup.ts';
 import { attemptWrite } from './objects.ts';
@@ -27,13 +26,8 @@ const indicesSchema = z.record(z.string(), z.unknown());
 /** Creates the audit. It needs the permissions of the object index, and `indices:admin/get`, on its indices. */
 export function createOpenSearchAudit({ client, names, newIndex }: AuditDependencies): AuditStore {
   async function createIndex(month: string, signal?: AbortSignal): Promise<void> {
-    // a command with a mistyped prefix must leave nothing behind
-    const template = await client.send({ method: 'GET', path: `/_index_template/${names.auditTemplate}` }, signal);
-    if (template.status === 404) {
-      const reason = 'a daemon makes it in the first seconds after its first start. If it has started, check TALLY_INDEX_PREFIX';
-      throw new FaultError('index.state-missing', `the template ${names.auditTemplate} does not exist yet: ${reason}`);
-    }
-    bodyOf(template);
+    // a store that was never prepared must stay empty
+    stateBody(await client.send({ method: 'GET', path: `/${names.state}`, query: { filter_path: '*.aliases' } }, signal));
     await createAliased(client, { index: names.auditIndex(month), alias: names.auditAlias(month), definition: newIndex }, signal);
   }
 

@@ -108,6 +108,12 @@ export function bodyOf(answer: OpenSearchAnswer, of: 'cluster' | 'index' = 'clus
   return answer.body;
 }
 
+/** The same for a request about the state index, whose fault affects all buckets. */
+export function stateBody(answer: OpenSearchAnswer): unknown {
+  if (answer.status !== 200) throw stateFault(requestFault(answer));
+  return answer.body;
+}
+
 /** Parses an answer's body. Throws `index.unreachable`, which is retried, if it has an unexpected shape: it may come from something else than OpenSearch. */
 export function parseAnswer<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {
   const parsed = schema.safeParse(body);

@@ -1,4 +1,4 @@
-/** The names of all indices, aliases and templates of one installation (one prefix) in OpenSearch. */
+/** The names of all indices and aliases of one installation (one prefix) in OpenSearch. */
 import { bucketSlug } from '../../domain/bucket.ts';
 import { cachingLatest } from '../../domain/latest.ts';
 
@@ -11,9 +11,6 @@ export interface IndexNames {
   readonly liveAlias: string;
   /** The aliases of all buckets. An index that Tally did not create, such as a copy or a restore, has none. A prefix may not contain `-write`. */
   readonly bucketAliases: string;
-  /** Matches the object indices of this prefix only, because a prefix may not contain `-objects`. */
-  readonly objectsPattern: string;
-  readonly objectsTemplate: string;
   /** The alias through which state is read and written, so that `require_alias` works. */
   readonly state: string;
   readonly stateIndex: string;
@@ -23,7 +20,6 @@ export interface IndexNames {
   auditAlias(month: string): string;
   /** Matches the indices of the audit of this prefix only, because a prefix may not contain `-audit`. */
   readonly auditPattern: string;
-  readonly auditTemplate: string;
 }
 
 export function indexNames(prefix: string): IndexNames {
@@ -32,13 +28,10 @@ export function indexNames(prefix: string): IndexNames {
     objectsAlias: cachingLatest((bucket: string) => `${prefix}-write-${bucketSlug(bucket)}`),
     liveAlias: `${prefix}-objects`,
     bucketAliases: `${prefix}-write-*`,
-    objectsPattern: `${prefix}-objects-*`,
-    objectsTemplate: `${prefix}-objects`,
     state: `${prefix}-state`,
     stateIndex: `${prefix}-state-1`,
     auditIndex: (month) => `${prefix}-audit-${month}`,
     auditAlias: (month) => `${prefix}-audit-write-${month}`,
     auditPattern: `${prefix}-audit-*`,
-    auditTemplate: `${prefix}-audit`,
   };
 }

@@ -16,7 +16,7 @@ export interface OpenSearchRequest {
    * body, and holds it until the next full collection of garbage. Whatever it throws, `send` throws.
    */
   readonly read?: (body: unknown) => void;
-  /** It changes the state of the cluster (indices, aliases, templates, mappings), which takes longer where the cluster is busy. */
+  /** It changes the state of the cluster (indices, aliases, mappings), which takes longer where the cluster is busy. */
   readonly changesCluster?: true;
 }
 

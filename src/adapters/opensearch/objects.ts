@@ -8,7 +8,7 @@ import type { OpenSearchClient } from './client.ts';
 import { bodyOf, errorOf, isIndexMissing, itemFault, parseAnswer, storeErrorSchema, requestFault } from './faults.ts';
 import type { IndexNames } from './names.ts';
 import { filterQuery, partsQuery, sortOf } from './query.ts';
-import { createSearchSender } from './searching.ts';
+import { createSearchSender, documentsOf } from './searching.ts';
 
 interface ObjectsDependencies {
   readonly client: OpenSearchClient;
@@ -52,7 +52,7 @@ export function createObjectIndex({ client, names, newIndex, clock, probe }: Obj
     async search(query, signal) {
       const body = { size: query.limit, query: filterQuery(query), ...sortOf(query), track_total_hits: false };
       const found = await sendSearch(query, body, signal);
-      return found === undefined ? [] : parseAnswer(searchSchema, found).hits.hits.map((hit) => hit._source);
+      return documentsOf(found);
     },
 
     async count(filter, max, signal) {
@@ -69,7 +69,7 @@ export function createObjectIndex({ client, names, newIndex, clock, probe }: Obj
       ];
       const sort = [{ indexed_at: 'desc' }, { key: 'asc' }];
       const found = await sendSearch({ bucket }, { size: limit, query: { bool: { filter } }, sort, track_total_hits: false }, signal);
-      return found === undefined ? [] : parseAnswer(searchSchema, found).hits.hits.map((hit) => hit._source);
+      return documentsOf(found);
     },
 
     async createBucket(bucket, signal) {
@@ -147,7 +147,6 @@ const identitiesSchema = z.record(
 );
 
 const countSchema = z.object({ hits: z.object({ total: z.object({ value: z.number() }) }) });
-const searchSchema = z.object({ hits: z.object({ hits: z.array(z.object({ _source: objectDocumentSchema })) }) });
 
 const conflictSchema = z.object({
   items: z.tuple([z.object({ index: z.object({ status: z.number(), error: storeErrorSchema.optional() }) })]),

@@ -5,6 +5,7 @@ import { FOLDER_LEVELS } from '../../domain/documents/document.ts';
 import type { WordForm } from '../../domain/documents/words.ts';
 import type { Condition, SortField, Test } from '../../domain/search/conditions.ts';
 import type { Pattern } from '../../domain/search/pattern.ts';
+import { timeText } from '../../domain/texts.ts';
 import type { ObjectFilter, ObjectQuery } from '../../pipeline/ports/object-index.ts';
 
 type Query = Readonly<Record<string, unknown>>;
@@ -127,20 +128,16 @@ function testQuery(test: Test): Query {
     case 'size':
       return rangeQuery('size', { gte: test.min, lte: test.max });
     case 'modified':
-      return rangeQuery('last_modified', { gte: isoOfMaybe(test.from), lt: isoOfMaybe(test.before) });
+      // as texts: times before 1970 are no numbers of OpenSearch's format epoch_millis
+      return rangeQuery('last_modified', { gte: timeText(test.from), lt: timeText(test.before) });
     case 'deleted':
-      return rangeQuery('deleted_at', { gte: isoOfMaybe(test.from), lt: isoOfMaybe(test.before) });
+      return rangeQuery('deleted_at', { gte: timeText(test.from), lt: timeText(test.before) });
   }
 }
 
 /** A flat_object keeps its pairs as NAME=VALUE, so any value is an empty prefix. */
 function pairQuery(field: string, value: string | undefined): Query {
   return value === undefined ? { prefix: { [field]: '' } } : { term: { [field]: value } };
-}
-
-/** As text: times before 1970 are no numbers of OpenSearch's format epoch_millis. */
-function isoOfMaybe(ms: number | undefined): string | undefined {
-  return ms === undefined ? undefined : new Date(ms).toISOString();
 }
 
 function rangeQuery(field: string, bounds: Readonly<Record<string, number | string | undefined>>): Query {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { objectDocumentSchema, type ObjectDocument } from '../../domain/documents/document.ts';
 import type { ObjectFilter } from '../../pipeline/ports/object-index.ts';
 import type { OpenSearchAnswer, OpenSearchClient } from './client.ts';
 import { bodyOf, isIndexMissing, parseAnswer } from './faults.ts';
@@ -10,6 +11,13 @@ type SendSearch = (
   body: Readonly<Record<string, unknown>>,
   signal?: AbortSignal,
 ) => Promise<unknown>;
+
+const documentsSchema = z.object({ hits: z.object({ hits: z.array(z.object({ _source: objectDocumentSchema })) }) });
+
+/** The documents that a search has found, in its order. */
+export function documentsOf(found: unknown): readonly ObjectDocument[] {
+  return found === undefined ? [] : parseAnswer(documentsSchema, found).hits.hits.map((hit) => hit._source);
+}
 
 const severalSchema = z.object({ responses: z.tuple([z.looseObject({ status: z.number() })]) });
 

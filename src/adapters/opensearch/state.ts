@@ -3,8 +3,8 @@ import { FaultError } from '../../domain/fault.ts';
 import type { Clock } from '../../pipeline/ports/clock.ts';
 import type { Listed, StateEntry, StateStore, StateVersion } from '../../pipeline/ports/state.ts';
 import { stateKinds } from '../../domain/state-kind.ts';
-import type { OpenSearchAnswer, OpenSearchClient } from './client.ts';
-import { type StoreError, itemFault, parseAnswer, requestFault, stateFault, storeErrorSchema } from './faults.ts';
+import type { OpenSearchClient } from './client.ts';
+import { type StoreError, itemFault, parseAnswer, stateBody, stateFault, storeErrorSchema } from './faults.ts';
 import type { IndexNames } from './names.ts';
 
 interface StateDependencies {
@@ -190,11 +190,6 @@ function createStateRequests(client: OpenSearchClient, names: IndexNames) {
   }
 
   return { get, version, swap, search, searchBy };
-}
-
-function stateBody(answer: OpenSearchAnswer): unknown {
-  if (answer.status !== 200) throw stateFault(requestFault(answer));
-  return answer.body;
 }
 
 function entryOf({ id, kind, record }: z.infer<typeof sourceSchema>): Omit<StateEntry, 'version'> {

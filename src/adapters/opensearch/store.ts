@@ -12,7 +12,7 @@ import { createObjectMaintenance } from './maintenance.ts';
 import { indexNames } from './names.ts';
 import { createObjectIndex } from './objects.ts';
 import { createObjectScan } from './scan.ts';
-import { type IndexDefinition, createIndexSetup, indexDefinitionSchema } from './setup.ts';
+import { createIndexSetup } from './setup.ts';
 import { createStateStore } from './state.ts';
 import { createObjectUsage } from './usage.ts';
 
@@ -44,17 +44,8 @@ export function createOpenSearchStore(options: OpenSearchOptions): Store {
   const { prefix, shards, replicas, clock, ...connection } = options;
   const client = createOpenSearchClient({ requestTimeoutMs: 15_000, clock, ...connection });
   const names = indexNames(prefix);
-  const definitions = {
-    objects: definition('objects', {
-      number_of_shards: shards,
-      number_of_replicas: replicas,
-      // also set because an index without this setting stops refreshing while there are no searches
-      refresh_interval: `${REFRESH_INTERVAL_MS}ms`,
-    }),
-    // one shard also where a cluster's default is five: a write that waits for a refresh waits for that of its shard
-    state: definition('state', { number_of_shards: 1, number_of_replicas: replicas }),
-    audit: definition('audit', { number_of_replicas: replicas, refresh_interval: `${REFRESH_INTERVAL_MS}ms` }),
-  };
+  // also set because an index without this setting stops refreshing while there are no searches
+  const refreshed = { number_of_replicas: replicas, refresh_interval: `${REFRESH_INTERVAL_MS}ms` };
   const state = createStateStore({ client, names, clock });
 
   return {
@@ -62,23 +53,21 @@ export function createOpenSearchStore(options: OpenSearchOptions): Store {
     objects: createObjectIndex({
       client,
       names,
-      newIndex: definitions.objects,
+      newIndex: withSettings(objectsFile, { ...refreshed, number_of_shards: shards }),
       clock,
       probe: createStateProbe(state),
     }),
     scan: createObjectScan({ client, names }),
     state,
-    audit: createOpenSearchAudit({ client, names, newIndex: definitions.audit }),
+    audit: createOpenSearchAudit({ client, names, newIndex: withSettings(auditFile, refreshed) }),
     maintenance: createObjectMaintenance(client, names),
     usage: createObjectUsage(client, names),
-    setup: createIndexSetup({ client, names, definitions }),
+    // one shard also where a cluster's default is five: a write that waits for a refresh waits for that of its shard
+    setup: createIndexSetup({ client, names, newIndex: withSettings(stateFile, { number_of_shards: 1, number_of_replicas: replicas }) }),
     close: () => client.close(),
   };
 }
 
-const definitionFiles = { objects: objectsFile, state: stateFile, audit: auditFile };
-
-function definition(name: 'objects' | 'state' | 'audit', settings: Readonly<Record<string, string | number>>): IndexDefinition {
-  const parsed = indexDefinitionSchema.parse(definitionFiles[name]);
-  return { ...parsed, settings: { ...parsed.settings, ...settings } };
+function withSettings<File extends { readonly settings: object }>(file: File, settings: Readonly<Record<string, string | number>>): File {
+  return { ...file, settings: { ...file.settings, ...settings } };
 }

@@ -1,8 +1,8 @@
 /** The latest changes of a bucket. All of its facts are read for it: an index in the order of changes would cost every write more. */
 import { z } from 'zod';
-import type { BucketPart } from '../../domain/access/readable.ts';
 import { compareKeys } from '../../domain/documents/key-order.ts';
 import type { ObjectDocument } from '../../domain/documents/document.ts';
+import type { ObjectIndex } from '../../pipeline/ports/object-index.ts';
 import type { SqliteReads } from './connection.ts';
 import { DOCUMENT_BY_KEY, documentOfRow } from './document.ts';
 import { chunksOf, sqlOf, valuesOf } from './ranges.ts';
@@ -13,18 +13,11 @@ const SOURCES = ['objects INDEXED BY objects_facts WHERE deleted = 0', 'objects 
 const changeSchema = z.object({ key: z.string(), at: z.number() });
 type Change = z.infer<typeof changeSchema>;
 
-interface Changes {
-  readonly bucket: string;
-  readonly prefix: string;
-  readonly within?: readonly BucketPart[];
-  readonly sinceMs: number;
-  readonly limit: number;
-}
-
 /** The newest documents and tombstones below the prefix, in short synchronous calls. */
 export async function latestChanges(
   connection: SqliteReads,
-  { bucket, prefix, within, sinceMs, limit }: Changes,
+  bucket: string,
+  { prefix, within, sinceMs, limit }: Parameters<ObjectIndex['changes']>[1],
 ): Promise<readonly ObjectDocument[]> {
   let latest: readonly Change[] = [];
   for (const from of SOURCES) {

@@ -6,6 +6,7 @@ import { firstAfterPrefix } from '../../domain/documents/key-order.ts';
 import type { QueryWords, WordForm } from '../../domain/documents/words.ts';
 import type { Condition, Test } from '../../domain/search/conditions.ts';
 import type { Pattern } from '../../domain/search/pattern.ts';
+import { timeText } from '../../domain/texts.ts';
 
 /** One condition of a statement, and the values that it binds. */
 export interface SqlCondition {
@@ -72,7 +73,7 @@ function testSql(test: Test): SqlCondition {
       return rangeSql('modified', { from: test.from, to: test.before, toOperator: '<' });
     case 'deleted':
       // texts of ISO 8601 sort as their times
-      return rangeSql('deleted_at', { from: isoOfMaybe(test.from), to: isoOfMaybe(test.before), toOperator: '<' });
+      return rangeSql('deleted_at', { from: timeText(test.from), to: timeText(test.before), toOperator: '<' });
   }
 }
 
@@ -130,10 +131,6 @@ function pairSql(field: 'tags' | 'user_metadata', { name, value }: { readonly na
     sql: `EXISTS (SELECT 1 FROM json_each(document, '$.${field}') AS pair WHERE ${value === undefined ? `instr(${pair}, ?) = 1` : `${pair} = ?`})`,
     values: [`${name}=${value ?? ''}`],
   };
-}
-
-function isoOfMaybe(ms: number | undefined): string | undefined {
-  return ms === undefined ? undefined : new Date(ms).toISOString();
 }
 
 function rangeSql(

@@ -3,7 +3,7 @@ import { setImmediate as letOthersRun } from 'node:timers/promises';
 import { z } from 'zod';
 import { documentWords, type ObjectDocument } from '../../domain/documents/document.ts';
 import { FaultError } from '../../domain/fault.ts';
-import type { IndexWrite, IndexWriteAnswer, ObjectIndex } from '../../pipeline/ports/object-index.ts';
+import type { IndexWrite, IndexWriteAnswer, ObjectIndex, ObjectMaintenance } from '../../pipeline/ports/object-index.ts';
 import type { SqliteConnection, SqliteSession } from './connection.ts';
 import { DOCUMENT_BY_KEY, documentOfRow, HELD_BY_KEY } from './document.ts';
 import { foldedColumn } from './conditions.ts';
@@ -75,6 +75,21 @@ export function createSqliteObjects(
         statement('UPDATE probe SET writes = writes + 1').run();
       }, signal);
     },
+  };
+}
+
+const PURGE = 'DELETE FROM objects WHERE bucket = ? AND key = ? AND clock = ? AND deleted = 1';
+
+/** Creates the purge of tombstones: one transaction for each call, which blocks the process for at most about 50 ms. */
+export function createPurge(connection: SqliteConnection, { tombstones }: Pick<SqliteReader, 'tombstones'>): ObjectMaintenance['purge'] {
+  return async function purge(bucket, page, signal) {
+    const found = await tombstones(bucket, page, signal);
+    return connection.use(
+      ({ statement, transaction }) =>
+        // A document that was written since stays: it has another clock, or is live. A tombstone has no words that would have to go too.
+        transaction(() => found.reduce((sum, { key, clock }) => sum + Number(statement(PURGE).run(bucket, key, clock).changes), 0)),
+      signal,
+    );
   };
 }
 

@@ -1,14 +1,29 @@
-/** The thread that searches a SQLite index. In WAL mode its connection neither waits for the writer nor keeps it waiting. reads.ts starts it. */
+/**
+ * The thread that reads a SQLite index. In WAL mode its connection neither waits for the writer nor keeps it waiting. reads.ts
+ * starts it.
+ */
 import { parentPort, workerData } from 'node:worker_threads';
 import { z } from 'zod';
 import { FaultError } from '../../domain/fault.ts';
 import { latestChanges } from './changes.ts';
 import { createSqliteConnection, type SqliteReads } from './connection.ts';
-import { countFiltered, searchFiltered } from './filtered.ts';
 import { ENDED } from './functions.ts';
-import type { ReaderAnswer, ReaderRequest, ReadRequest } from './reads.ts';
-import { isPlain, searchObjects } from './search.ts';
+import type { Question, Questions, ReaderAnswer, ReaderRequest } from './reads.ts';
+import { expiringDocuments, oldTombstones, scanObjects, unsettledBuckets, unsettledDocuments } from './scan.ts';
+import { countObjects, searchObjects } from './search.ts';
 import { sumUsage } from './usage.ts';
+
+const answers: { readonly [Name in keyof Questions]: (reads: SqliteReads, ...asked: Questions[Name]) => Promise<unknown> } = {
+  search: searchObjects,
+  count: countObjects,
+  changes: latestChanges,
+  usage: sumUsage,
+  scan: scanObjects,
+  unsettled: unsettledDocuments,
+  unsettledBuckets,
+  expiring: expiringDocuments,
+  tombstones: oldTombstones,
+};
 
 /** Of the request whose statement runs. */
 let running: ReaderRequest | undefined;
@@ -27,23 +42,14 @@ function readsOf(request: ReaderRequest): SqliteReads {
   };
 }
 
-async function read(reads: SqliteReads, request: ReadRequest): Promise<unknown> {
-  switch (request.kind) {
-    case 'search':
-      return isPlain(request.query) ? reads.use((session) => searchObjects(session, request.query)) : searchFiltered(reads, request.query);
-    case 'count':
-      return countFiltered(reads, request);
-    case 'changes':
-      return latestChanges(reads, { bucket: request.bucket, ...request.page });
-    case 'usage':
-      return sumUsage(reads, request.query);
-  }
+function read<Name extends keyof Questions>(reads: SqliteReads, { name, asked }: Question<Name>): Promise<unknown> {
+  return answers[name](reads, ...asked);
 }
 
 async function answer(request: ReaderRequest): Promise<ReaderAnswer<unknown>> {
   const { id } = request;
   try {
-    return { id, value: await read(readsOf(request), request.request) };
+    return { id, value: await read(readsOf(request), request.question) };
   } catch (error) {
     // an error that is copied to another thread loses its class
     return { id, failure: error instanceof FaultError ? { code: error.code, reason: error.reason } : { error } };

@@ -1,18 +1,31 @@
-/** Searches a SQLite index in a thread, so that the thread of the daemon indexes events meanwhile. */
+/** Reads a SQLite index in a thread, so that the thread of the daemon indexes events meanwhile. */
 import { Worker } from 'node:worker_threads';
 import { FaultError, type FaultCode } from '../../domain/fault.ts';
-import type { ObjectFilter, ObjectIndex, ObjectQuery } from '../../pipeline/ports/object-index.ts';
+import type { ObjectFilter, ObjectIndex, ObjectMaintenance, ObjectQuery, ObjectScan } from '../../pipeline/ports/object-index.ts';
 import type { SumUsage, UsageQuery } from '../../pipeline/ports/object-usage.ts';
 
-export type ReadRequest =
-  | { readonly kind: 'search'; readonly query: ObjectQuery }
-  | { readonly kind: 'count'; readonly filter: ObjectFilter; readonly max: number }
-  | { readonly kind: 'changes'; readonly bucket: string; readonly page: Parameters<ObjectIndex['changes']>[1] }
-  | { readonly kind: 'usage'; readonly query: UsageQuery };
+type Page<Name extends 'unsettled' | 'expiring' | 'purge'> = Parameters<ObjectMaintenance[Name]>[1];
+
+/** The questions that the thread answers, with what each asks. */
+export interface Questions {
+  readonly search: [query: ObjectQuery];
+  readonly count: [filter: ObjectFilter, max: number];
+  readonly changes: [bucket: string, page: Parameters<ObjectIndex['changes']>[1]];
+  readonly usage: [query: UsageQuery];
+  readonly scan: [bucket: string, range: Parameters<ObjectScan['scan']>[1]];
+  readonly unsettled: [bucket: string, page: Page<'unsettled'>];
+  readonly unsettledBuckets: [clockBelow: number];
+  readonly expiring: [bucket: string, page: Page<'expiring'>];
+  readonly tombstones: [bucket: string, page: Page<'purge'>];
+}
+
+export type Question<Name extends keyof Questions = keyof Questions> = {
+  [Each in Name]: { readonly name: Each; readonly asked: Questions[Each] };
+}[Name];
 
 export interface ReaderRequest {
   readonly id: number;
-  readonly request: ReadRequest;
+  readonly question: Question;
   /** Shared with the thread: 1 once the caller no longer waits. */
   readonly ended: Int32Array;
 }
@@ -30,7 +43,15 @@ interface Pending {
 
 export interface SqliteReader {
   readonly objects: Pick<ObjectIndex, 'search' | 'count' | 'changes'>;
+  readonly scan: Pick<ObjectScan, 'scan' | 'countLive'>;
+  readonly maintenance: Pick<ObjectMaintenance, 'unsettled' | 'unsettledBuckets' | 'expiring'>;
   readonly usage: SumUsage;
+  /** The tombstones that are old enough to be purged. */
+  tombstones(
+    bucket: string,
+    page: Page<'purge'>,
+    signal?: AbortSignal,
+  ): Promise<readonly { readonly key: string; readonly clock: number }[]>;
   /** Rejects what is being read, and ends the thread. */
   close(): Promise<void>;
 }
@@ -59,15 +80,15 @@ export function createSqliteReader(path: string): SqliteReader {
     // a process that has nothing else to do ends
     started.unref();
     started.on('message', (answer: ReaderAnswer) => pending.get(answer.id)?.settle(answer));
-    started.on('error', (error) => end(`the thread that searches ${path} failed: ${String(error)}`));
-    started.on('exit', () => end(`the thread that searches ${path} ended`));
+    started.on('error', (error) => end(`the thread that reads ${path} failed: ${String(error)}`));
+    started.on('exit', () => end(`the thread that reads ${path} ended`));
     return started;
   }
 
-  async function ask<Answer>(request: ReadRequest, signal: AbortSignal | undefined): Promise<Answer> {
+  async function ask<Answer>(question: Question, signal: AbortSignal | undefined): Promise<Answer> {
     signal?.throwIfAborted();
     if (closed) throw new FaultError('index.unreachable', `${path} was closed by this process`);
-    const asked = (worker ??= start());
+    const reader = (worker ??= start());
     const id = (latest += 1);
     const ended = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
@@ -79,14 +100,14 @@ export function createSqliteReader(path: string): SqliteReader {
     const settle = (answer: ReaderAnswer): void => {
       pending.delete(id);
       // here, since the thread still works on a request that was aborted
-      if (pending.size === 0) asked.unref();
+      if (pending.size === 0) reader.unref();
       if (answer.failure === undefined) resolve(answer.value);
       else reject(errorOf(answer.failure));
     };
     pending.set(id, { ended, settle });
     // the process stays until there is an answer
-    asked.ref();
-    asked.postMessage({ id, request, ended } satisfies ReaderRequest);
+    reader.ref();
+    reader.postMessage({ id, question, ended } satisfies ReaderRequest);
     try {
       return await promise;
     } finally {
@@ -96,11 +117,21 @@ export function createSqliteReader(path: string): SqliteReader {
 
   return {
     objects: {
-      search: (query, signal) => ask({ kind: 'search', query }, signal),
-      count: (filter, max, signal) => ask({ kind: 'count', filter, max }, signal),
-      changes: (bucket, page, signal) => ask({ kind: 'changes', bucket, page }, signal),
+      search: (query, signal) => ask({ name: 'search', asked: [query] }, signal),
+      count: (filter, max, signal) => ask({ name: 'count', asked: [filter, max] }, signal),
+      changes: (bucket, page, signal) => ask({ name: 'changes', asked: [bucket, page] }, signal),
     },
-    usage: (query, signal) => ask({ kind: 'usage', query }, signal),
+    scan: {
+      scan: (bucket, range, signal) => ask({ name: 'scan', asked: [bucket, range] }, signal),
+      countLive: (bucket, prefix, signal) => ask({ name: 'count', asked: [{ bucket, prefix }, Number.MAX_SAFE_INTEGER - 1] }, signal),
+    },
+    maintenance: {
+      unsettled: (bucket, page, signal) => ask({ name: 'unsettled', asked: [bucket, page] }, signal),
+      unsettledBuckets: (clockBelow, signal) => ask({ name: 'unsettledBuckets', asked: [clockBelow] }, signal),
+      expiring: (bucket, page, signal) => ask({ name: 'expiring', asked: [bucket, page] }, signal),
+    },
+    usage: (query, signal) => ask({ name: 'usage', asked: [query] }, signal),
+    tombstones: (bucket, page, signal) => ask({ name: 'tombstones', asked: [bucket, page] }, signal),
     async close() {
       closed = true;
       // a thread ends between two statements

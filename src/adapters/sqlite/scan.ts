@@ -1,87 +1,90 @@
+/** Pages of documents in the order of their keys (collation BINARY, which is that of UTF-8 bytes): what a reconcile compares, and what the calendar asks for. */
 import { setImmediate as letOthersRun } from 'node:timers/promises';
+import type { SQLInputValue } from 'node:sqlite';
 import { z } from 'zod';
-import type { ObjectScan, ScannedDocument } from '../../pipeline/ports/object-index.ts';
-import type { SqlCondition } from './conditions.ts';
-import type { SqliteConnection } from './connection.ts';
-import { scannedOfRow } from './document.ts';
+import { isoOf, type ObjectDocument } from '../../domain/documents/document.ts';
+import type { ObjectMaintenance, ObjectScan, ScannedDocument } from '../../pipeline/ports/object-index.ts';
+import type { SqliteReads } from './connection.ts';
+import { documentOfRow, scannedOfRow } from './document.ts';
+import { unlessEnded } from './functions.ts';
 import { boundsOf, fromKey, keyConditions, sqlOf, untilKey, valuesOf } from './ranges.ts';
 
-/** Rows that are read at a time. It takes about 5 ms, during which this process does nothing else. */
+/** Rows that are read at a time: some 5 ms. */
 const CHUNK = 1_000;
 
-/** Rows that are counted at a time, from the index alone. It takes about 3 ms. */
-const COUNT_CHUNK = 10_000;
+type Range = Parameters<ObjectScan['scan']>[1];
 
-const countSchema = z.object({ live: z.number(), last: z.string().nullable() });
-
-/**
- * The scan in SQLite. It reads ranges of the index over live documents, whose order (BINARY) is that of UTF-8 bytes. It
- * sees every write that was answered.
- */
-export function createSqliteScan(connection: SqliteConnection): ObjectScan {
-  function readChunk(range: KeyRange, limit: number, signal: AbortSignal | undefined): readonly ScannedDocument[] {
-    const { sql, values } = keysIn(range);
-    return connection.use(
-      ({ statement }) =>
-        statement(`SELECT document ${sql}`)
-          .all(...values, limit)
-          .map(scannedOfRow),
-      signal,
-    );
+/** The live documents of a range. */
+export async function scanObjects(
+  reads: SqliteReads,
+  bucket: string,
+  { prefix, after, upTo, limit }: Range,
+): Promise<readonly ScannedDocument[]> {
+  const documents: ScannedDocument[] = [];
+  const bounds = untilKey(boundsOf({ prefix }), upTo, '<=');
+  for (let from = after; ;) {
+    const wanted = Math.min(CHUNK, limit - documents.length);
+    const conditions = [{ sql: 'bucket = ?', values: [bucket] }, ...keyConditions({}, fromKey(bounds, from, '>'))];
+    const sql = `SELECT document FROM objects INDEXED BY objects_facts WHERE deleted = 0 AND ${sqlOf(conditions)} ORDER BY key LIMIT ?`;
+    const rows = reads.use(({ statement }) => statement(sql).all(...valuesOf(conditions), wanted));
+    documents.push(...rows.map(scannedOfRow));
+    if (rows.length < wanted || documents.length === limit) return documents;
+    from = documents.at(-1)?.key ?? from;
+    await letOthersRun();
   }
-
-  function countChunk(range: KeyRange, signal: AbortSignal | undefined): z.infer<typeof countSchema> {
-    const { sql, values } = keysIn(range);
-    const count = `SELECT count(*) AS live, max(key) AS last FROM (SELECT key ${sql})`;
-    return connection.use(({ statement }) => countSchema.parse(statement(count).get(...values, COUNT_CHUNK)), signal);
-  }
-
-  return {
-    async scan(bucket, { prefix, after, upTo, limit }, signal) {
-      const documents: ScannedDocument[] = [];
-      let from = after;
-      while (documents.length < limit) {
-        if (documents.length > 0) await letOthersRun();
-        const wanted = Math.min(CHUNK, limit - documents.length);
-        const chunk = readChunk({ bucket, prefix, after: from, upTo }, wanted, signal);
-        documents.push(...chunk);
-        from = chunk.at(-1)?.key ?? from;
-        if (chunk.length < wanted) break;
-      }
-      return documents;
-    },
-
-    async refresh(_bucket, signal) {
-      // nothing is cached, so this only checks that the store can be used
-      connection.use(() => undefined, signal);
-    },
-
-    async countLive(bucket, prefix, signal) {
-      let live = 0;
-      for (let after: string | undefined = ''; after !== undefined;) {
-        if (live > 0) await letOthersRun();
-        const counted = countChunk({ bucket, prefix, after, upTo: undefined }, signal);
-        live += counted.live;
-        after = counted.live < COUNT_CHUNK ? undefined : (counted.last ?? undefined);
-      }
-      return live;
-    },
-  };
 }
 
-interface KeyRange {
+// INDEXED BY fixes the plan, because the planner has no statistics. The condition of the index must be repeated exactly.
+const UNSETTLED = 'objects INDEXED BY objects_unsettled WHERE settled = 0 AND clock < ?';
+const EXPIRING = 'objects INDEXED BY objects_expiring WHERE deleted = 0 AND expires_at IS NOT NULL AND expires_at < ?';
+const TOMBSTONES = 'objects INDEXED BY objects_tombstones WHERE deleted = 1 AND deleted_at < ?';
+
+export async function unsettledDocuments(
+  reads: SqliteReads,
+  bucket: string,
+  { clockBelow, ...page }: Parameters<ObjectMaintenance['unsettled']>[1],
+): Promise<readonly ObjectDocument[]> {
+  return rowsOf(reads, `SELECT document FROM ${UNSETTLED}`, { bucket, value: clockBelow, ...page }).map(documentOfRow);
+}
+
+const bucketSchema = z.object({ bucket: z.string() });
+
+export async function unsettledBuckets(reads: SqliteReads, clockBelow: number): Promise<ReadonlySet<string>> {
+  const sql = `SELECT DISTINCT bucket FROM ${UNSETTLED} AND ${unlessEnded('id')}`;
+  return new Set(reads.use(({ statement }) => statement(sql).all(clockBelow)).map((row) => bucketSchema.parse(row).bucket));
+}
+
+export async function expiringDocuments(
+  reads: SqliteReads,
+  bucket: string,
+  { beforeMs, ...page }: Parameters<ObjectMaintenance['expiring']>[1],
+): Promise<readonly ObjectDocument[]> {
+  return rowsOf(reads, `SELECT document FROM ${EXPIRING}`, { bucket, value: isoOf(beforeMs), ...page }).map(documentOfRow);
+}
+
+const tombstoneSchema = z.object({ key: z.string(), clock: z.number() });
+
+/** The tombstones that are old enough to be purged. */
+export async function oldTombstones(
+  reads: SqliteReads,
+  bucket: string,
+  { deletedBeforeMs, limit }: Parameters<ObjectMaintenance['purge']>[1],
+): Promise<readonly z.infer<typeof tombstoneSchema>[]> {
+  const page = { bucket, value: isoOf(deletedBeforeMs), after: '', limit };
+  return rowsOf(reads, `SELECT key, clock FROM ${TOMBSTONES}`, page).map((row) => tombstoneSchema.parse(row));
+}
+
+interface Page {
   readonly bucket: string;
-  readonly prefix: string;
+  /** With which the rows are compared. */
+  readonly value: SQLInputValue;
   readonly after: string;
-  readonly upTo: string | undefined;
+  readonly limit: number;
 }
 
-/** The live rows of a range in the order of keys. The limit is bound after the values. */
-function keysIn({ bucket, prefix, after, upTo }: KeyRange): SqlCondition {
-  const bounds = untilKey(fromKey(boundsOf({ prefix }), after, '>'), upTo, '<=');
-  const conditions = [{ sql: 'bucket = ?', values: [bucket] }, ...keyConditions({}, bounds)];
-  return {
-    sql: `FROM objects INDEXED BY objects_facts WHERE deleted = 0 AND ${sqlOf(conditions)} ORDER BY key LIMIT ?`,
-    values: valuesOf(conditions),
-  };
+function rowsOf(reads: SqliteReads, select: string, { bucket, value, after, limit }: Page): readonly unknown[] {
+  // a bucket that is not created has no documents, even if an interrupted removal left some
+  const created = 'bucket = (SELECT name FROM buckets WHERE name = ?)';
+  const sql = `${select} AND ${created} AND key > ? AND ${unlessEnded('id')} ORDER BY key LIMIT ?`;
+  return reads.use(({ statement }) => statement(sql).all(value, bucket, after, limit));
 }

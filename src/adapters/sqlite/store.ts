@@ -1,19 +1,17 @@
 import type { Store } from '../../pipeline/ports/store.ts';
 import { createSqliteAudit } from './audit.ts';
 import { createSqliteConnection } from './connection.ts';
-import { createSqliteMaintenance } from './maintenance.ts';
-import { createSqliteObjects } from './objects.ts';
+import { createPurge, createSqliteObjects } from './objects.ts';
 import { createSqliteProbe } from './probe.ts';
 import { createSqliteReader } from './reads.ts';
-import { createSqliteScan } from './scan.ts';
 import { createSqliteState } from './state.ts';
 
 /**
  * Creates a store in the SQLite file at `path`, which holds everything (documents, words, state and the audit), for one process (see
  * acquireServeLock); a backup may read the file beside it. The file must not be removed or replaced while the process runs.
- * Only `setup.prepare()` creates the file. Calls other than searches and sums are synchronous
- * internally and finish in the order in which they are made; a signal can stop such a call only before it begins. A write that
- * was answered is on disk.
+ * Only `setup.prepare()` creates the file. Writes, and reads by id, are synchronous internally and finish in the order in which they
+ * are made; a signal can stop such a call only before it begins. A write that was answered is on disk, and every read that begins
+ * afterwards sees it.
  */
 export function createSqliteStore(path: string): Store {
   const connection = createSqliteConnection(path);
@@ -22,10 +20,16 @@ export function createSqliteStore(path: string): Store {
   return {
     product: 'sqlite',
     objects: { ...createSqliteObjects(connection, createSqliteProbe(connection, state)), ...reader.objects },
-    scan: createSqliteScan(connection),
+    scan: {
+      ...reader.scan,
+      async refresh(_bucket, signal) {
+        // nothing is cached, so this only checks that the store can be used
+        connection.use(() => undefined, signal);
+      },
+    },
     state,
     audit: createSqliteAudit(connection),
-    maintenance: createSqliteMaintenance(connection),
+    maintenance: { ...reader.maintenance, purge: createPurge(connection, reader) },
     usage: reader.usage,
     setup: {
       async prepare(signal) {

@@ -3,16 +3,16 @@
  * checked until S3 has deleted them, which may be days late: a few objects one by one, those with a time of expiration first, then
  * those of each rule. If they are too many, the bucket is marked, and a re-index finds them.
  */
-import { defined } from '../../domain/defined.ts';
 import { reportsExpirations, type BucketRecord } from '../../domain/bucket.ts';
 import { expiredUntilMs, expiringRules, headsWorthIt, mayHaveTags, type LifecycleRule } from '../../domain/calendar/lifecycle-rules.ts';
 import type { ObjectDocument } from '../../domain/documents/document.ts';
 import { faultOf } from '../../domain/fault.ts';
 import { clockOfMs } from '../../domain/ordering/clock.ts';
 import { MARGIN_MS } from '../../domain/ordering/constants.ts';
+import type { Condition, Test } from '../../domain/search/conditions.ts';
 import { isAnyHeld } from '../gaps/stored-gaps.ts';
 import type { GapReports } from '../gaps/reports.ts';
-import type { ObjectMaintenance, ObjectScan } from '../ports/object-index.ts';
+import type { ObjectIndex, ObjectMaintenance, ObjectScan } from '../ports/object-index.ts';
 import type { BucketLifecycle } from '../ports/storage.ts';
 import { refs, updateRecord } from '../records/stored.ts';
 import type { ObserveAgain } from './observe-again.ts';
@@ -27,7 +27,8 @@ const PAGE_DOCUMENTS = 100;
 const DOCUMENTS_MAX = 100_000;
 
 interface LifecycleDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
-  readonly maintenance: Pick<ObjectMaintenance, 'expiring' | 'aged'>;
+  readonly objects: Pick<ObjectIndex, 'search'>;
+  readonly maintenance: Pick<ObjectMaintenance, 'expiring'>;
   readonly scan: Pick<ObjectScan, 'countLive'>;
   readonly lifecycle: BucketLifecycle;
   readonly observeAgain: ObserveAgain;
@@ -54,7 +55,7 @@ type Step = (after: string) => Promise<{ readonly documents: readonly ObjectDocu
 
 /** Creates the visit of one bucket, which checks it once a day. No check runs while deletions of the bucket wait for a person. */
 export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit {
-  const { state, maintenance, scan, lifecycle, observeAgain, gaps, clock, telemetry } = dependencies;
+  const { state, objects, maintenance, scan, lifecycle, observeAgain, gaps, clock, telemetry } = dependencies;
   /** When a bucket may be checked again after a failure (monotonic). */
   const retryAtMs = new Map<string, number>();
 
@@ -107,7 +108,7 @@ export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit
     const beforeMs = clock.nowMs();
     return async (after) => {
       const documents = await maintenance.expiring(check.bucket.bucket, { beforeMs, after, limit: PAGE_DOCUMENTS }, check.signal);
-      return { documents, next: documents.length < PAGE_DOCUMENTS ? undefined : documents.at(-1)?.key };
+      return { documents, next: nextOf(documents) };
     };
   }
 
@@ -115,16 +116,17 @@ export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit
   function ruleStep(check: Check, rule: LifecycleRule): Step {
     const nowMs = clock.nowMs();
     const modifiedUntilMs = expiredUntilMs(rule, nowMs);
-    const { prefix, sizeAbove, sizeBelow } = rule;
-    const sizes = defined({ sizeAbove, sizeBelow });
+    const { prefix } = rule;
     return async (after) => {
       // nothing can have expired yet
       if (modifiedUntilMs === undefined) return { documents: [] };
-      const range = { prefix, modifiedUntilMs, ...sizes, after, limit: PAGE_DOCUMENTS };
-      const page = await maintenance.aged(check.bucket.bucket, range, check.signal);
+      const { bucket } = check.bucket;
+      const position = after === '' ? {} : { after: { bucket, key: after } };
+      const where = [mayBeOf(rule, modifiedUntilMs)];
+      const found = await objects.search({ bucket, prefix, where, ...position, limit: PAGE_DOCUMENTS }, check.signal);
       const isOpen = (document: ObjectDocument): boolean =>
         document.clock < check.freshClock && mayHaveTags(rule, document) && !isPast(document.expires_at, nowMs);
-      return { ...page, documents: page.documents.filter(isOpen) };
+      return { documents: found.filter(isOpen), next: nextOf(found) };
     };
   }
 
@@ -144,6 +146,18 @@ export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit
     }
     return true;
   }
+}
+
+function nextOf(documents: readonly ObjectDocument[]): string | undefined {
+  return documents.length < PAGE_DOCUMENTS ? undefined : documents.at(-1)?.key;
+}
+
+/** What is known neither to be too young for the rule nor of a size that it leaves alone. */
+function mayBeOf({ sizeAbove, sizeBelow }: LifecycleRule, modifiedUntilMs: number): Condition {
+  const tests: Test[] = [{ kind: 'modified', from: modifiedUntilMs + 1 }];
+  if (sizeAbove !== undefined) tests.push({ kind: 'size', max: sizeAbove });
+  if (sizeBelow !== undefined) tests.push({ kind: 'size', min: sizeBelow });
+  return { anyOf: tests, negated: true };
 }
 
 const TOO_MANY = 'more objects should have expired than can be checked one by one';

@@ -24,11 +24,10 @@ export function createVisitTombstones({
     const deletedBeforeMs = clock.nowMs() - TOMBSTONE_LIFE_MS;
     const untilMs = clock.monotonicMs() + VISIT_MAX_MS;
     let purged = 0;
-    for (let after = ''; ;) {
-      const page = await maintenance.purge(bucket, { deletedBeforeMs, after, limit: BATCH_TOMBSTONES }, signal);
-      purged += page.purged;
-      if (page.next === undefined || clock.monotonicMs() >= untilMs) return purged;
-      after = page.next;
+    for (;;) {
+      const count = await maintenance.purge(bucket, { deletedBeforeMs, limit: BATCH_TOMBSTONES }, signal);
+      purged += count;
+      if (count < BATCH_TOMBSTONES || clock.monotonicMs() >= untilMs) return purged;
       await clock.sleep(PAUSE_MS, signal);
     }
   };

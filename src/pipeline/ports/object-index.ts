@@ -128,15 +128,6 @@ export interface ObjectScan {
   countLive(bucket: string, prefix: string, signal?: AbortSignal): Promise<number>;
 }
 
-export interface AgedPage {
-  readonly prefix: string;
-  readonly modifiedUntilMs: number;
-  readonly sizeAbove?: number;
-  readonly sizeBelow?: number;
-  readonly after: string;
-  readonly limit: number;
-}
-
 /**
  * What the calendar's sweeps read and purge. A bucket without an index yields nothing. Results are at most one refresh
  * behind, in key order after `after`; `limit` is 1 to 1,000.
@@ -148,7 +139,7 @@ export interface ObjectMaintenance {
     page: { readonly clockBelow: number; readonly after: string; readonly limit: number },
     signal?: AbortSignal,
   ): Promise<readonly ObjectDocument[]>;
-  /** The buckets that have such documents, by one request for all; undefined: only each bucket itself can say. */
+  /** The buckets that have such documents, by one request for all; undefined: an index did not answer, and only each bucket itself can say. */
   unsettledBuckets(clockBelow: number, signal?: AbortSignal): Promise<ReadonlySet<string> | undefined>;
   /** Live documents whose `expires_at` is before the given moment; at most `limit`. */
   expiring(
@@ -157,22 +148,8 @@ export interface ObjectMaintenance {
     signal?: AbortSignal,
   ): Promise<readonly ObjectDocument[]>;
   /**
-   * Live documents under the prefix that a lifecycle rule may have expired by their age: `last_modified` is at or before the
-   * given moment or unknown, and the size is within the (exclusive) bounds or unknown. `limit` bounds the documents that one
-   * call reads, so a page may be empty and still have a `next` to continue after.
+   * Deletes tombstones whose `deleted_at` is before the given moment; a document that is written meanwhile stays (rule 1). Resolves
+   * with how many: fewer than `limit` if there are none left, or if the next run finds them.
    */
-  aged(
-    bucket: string,
-    page: AgedPage,
-    signal?: AbortSignal,
-  ): Promise<{ readonly documents: readonly ObjectDocument[]; readonly next?: string }>;
-  /**
-   * Deletes tombstones whose `deleted_at` is before the given moment, at most `limit`; a document that is written meanwhile stays
-   * (rule 1). `next`: after which key to continue; absent: there are none left, or the next run finds them.
-   */
-  purge(
-    bucket: string,
-    page: { readonly deletedBeforeMs: number; readonly after: string; readonly limit: number },
-    signal?: AbortSignal,
-  ): Promise<{ readonly purged: number; readonly next?: string }>;
+  purge(bucket: string, page: { readonly deletedBeforeMs: number; readonly limit: number }, signal?: AbortSignal): Promise<number>;
 }

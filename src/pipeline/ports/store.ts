@@ -22,7 +22,7 @@ export interface Store {
   readonly audit: AuditStore;
   readonly setup: {
     /**
-     * Makes what is missing of the store (templates, state index, file); `ingest` is ready only afterwards. Throws
+     * Makes what is missing of the store (state index, file); `ingest` is ready only afterwards. Throws
      * `index.older` or `index.newer` for the store of another version, which stays as it is. Idempotent, and safe to run from many workers at
      * the same time.
      */

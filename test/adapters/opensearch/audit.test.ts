@@ -27,13 +27,7 @@ describe.skipIf(opensearchUrl() === undefined)('the audit on OpenSearch', () => 
   };
   const strict = { mappings: { dynamic: 'strict', properties: { id: { type: 'keyword' }, parameters: { enabled: false } } } };
 
-  it('has a template, and an index for each month with its settings and mapping, template or not', async () => {
-    const { body } = await raw('GET', `/_index_template/${opened.prefix}-audit`);
-    expect(body).toMatchObject({
-      index_templates: [
-        { index_template: { index_patterns: [`${opened.prefix}-audit-*`], template: { mappings: { dynamic: 'strict' } } } },
-      ],
-    });
+  it('has an index for each month with its settings and mapping', async () => {
     for (const atMs of [NOVEMBER_MS, DECEMBER_MS]) await opened.store.audit.append(recordAt(atMs));
     for (const month of ['2026.11', '2026.12']) {
       expect(await mappingOf(month)).toMatchObject({ ...strict, settings: { index: { number_of_shards: '1', number_of_replicas: '0' } } });
@@ -53,7 +47,6 @@ describe.skipIf(opensearchUrl() === undefined)('the audit on OpenSearch', () => 
   it('refuses a record where all of the installation was deleted, makes no index for it, and stores the next in one that has the mapping', async () => {
     await opened.store.audit.append(recordAt(NOVEMBER_MS));
     await raw('DELETE', `/${opened.prefix}-*`);
-    await raw('DELETE', `/_index_template/${opened.prefix}-*`);
     await expect(opened.store.audit.append(recordAt(NOVEMBER_MS))).rejects.toMatchObject({ code: 'index.state-missing' });
     expect(await raw('GET', `/${opened.prefix}-*`)).toMatchObject({ body: {} });
     await opened.another().setup.prepare();

@@ -1,3 +1,4 @@
+import definition from '../../../config/opensearch/objects.json' with { type: 'json' };
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { faultOf } from '../../../src/domain/fault.ts';
@@ -110,8 +111,8 @@ describe.skipIf(opensearchUrl() === undefined)('the OpenSearch store', () => {
 
     it('whose mapping lacks a field is misconfigured, not a reason to reject', async () => {
       const bucket = unique('lacking');
-      await raw('PUT', `/${prefix}-objects-${bucket}`, { aliases: { [`${prefix}-write-${bucket}`]: {} } });
-      // the template gave it today's mapping: what it lacks is what a newer version would write
+      await raw('PUT', `/${prefix}-objects-${bucket}`, { mappings: definition.mappings, aliases: { [`${prefix}-write-${bucket}`]: {} } });
+      // what it lacks is what a newer version would write
       const newer: ObjectDocument & { readonly invented: string } = { ...live(bucket, 'a'), invented: 'tomorrow' };
       expect(ends(await store.objects.write([accept(newer), accept(live(bucket, 'b'))]))).toEqual([
         'bucket.index-misconfigured',
@@ -129,7 +130,7 @@ describe.skipIf(opensearchUrl() === undefined)('the OpenSearch store', () => {
     async function replaceByCopy(bucket: string): Promise<void> {
       const index = `${prefix}-objects-${bucket}-copy`;
       const add = [`${prefix}-write-${bucket}`, `${prefix}-objects`].map((alias) => ({ add: { index, alias } }));
-      await raw('PUT', `/${index}`);
+      await raw('PUT', `/${index}`, definition);
       await raw('POST', '/_aliases', { actions: [...add, { remove_index: { index: `${prefix}-objects-${bucket}` } }] });
     }
 
@@ -272,6 +273,17 @@ describe.skipIf(opensearchUrl() === undefined)('the OpenSearch store', () => {
         documents.map(({ key }) => key),
       );
       expect(stored).toEqual(documents.map((document, at) => (at === 17 ? undefined : document)));
+    });
+
+    it('for another index that finds no room is a fault of that bucket alone, and one that exists needs none', async () => {
+      const reason = 'Validation Failed: 1: this action would add [2] total shards, but this cluster currently has [1000]/[1000] maximum';
+      const full = await behind(({ method }, forward) =>
+        method === 'PUT' ? { status: 400, body: error('validation_exception', reason) } : forward(),
+      );
+      const bucket = await newBucket();
+      expect(await faultCode(full.objects.createBucket(bucket))).toBe('no fault');
+      expect(await faultCode(full.objects.createBucket(`${bucket}-another`))).toBe('bucket.index-limit');
+      expect(await faultCode(full.objects.probe())).toBe('no fault');
     });
 
     it('whose second half fails keeps the answers of the first', async () => {

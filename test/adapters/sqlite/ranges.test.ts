@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createSqliteConnection } from '../../../src/adapters/sqlite/connection.ts';
-import { searchFiltered } from '../../../src/adapters/sqlite/filtered.ts';
+import { searchObjects } from '../../../src/adapters/sqlite/search.ts';
 import { sumUsage } from '../../../src/adapters/sqlite/usage.ts';
 import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
 import { nameOf, type ObjectDocument } from '../../../src/domain/documents/document.ts';
@@ -97,7 +97,7 @@ describe('SQLite, with more rows than one call reads', () => {
       for (const order of ['asc', 'desc'] as const) {
         const after = { bucket: BUCKET, key: keys[5_500] ?? '' };
         const where = [holds({ kind: 'contains', text: '999' })];
-        await searchFiltered(again, { bucket: BUCKET, prefix: PREFIX, where, sort: { by: 'key', order }, after, limit: 1_000 });
+        await searchObjects(again, { bucket: BUCKET, prefix: PREFIX, where, sort: { by: 'key', order }, after, limit: 1_000 });
       }
       await sumUsage(again, { bucket: BUCKET, by: ['class'], prefix: PREFIX, nowMs: 0, limit: 9, timeLimitMs: 60_000 });
       again.close();

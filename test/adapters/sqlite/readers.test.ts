@@ -7,7 +7,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { promisify } from 'node:util';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { createSqliteConnection } from '../../../src/adapters/sqlite/connection.ts';
-import { searchFiltered } from '../../../src/adapters/sqlite/filtered.ts';
+import { searchObjects } from '../../../src/adapters/sqlite/search.ts';
 import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
 import { documentOf, type ObjectDocument } from '../../../src/domain/documents/document.ts';
 import { holds } from '../../../src/domain/search/conditions.ts';
@@ -108,7 +108,7 @@ describe('the thread that searches a SQLite index', () => {
     const connection = createSqliteConnection(path, 'ro', () => (looks += 1) > 2);
     onTestFinished(() => connection.close());
     const query: ObjectQuery = { words: [[{ whole: ['folder'] }]], sort: { by: 'size', order: 'asc' }, limit: 1 };
-    await expect(searchFiltered(connection, query)).rejects.toThrow('no longer waits');
+    await expect(searchObjects(connection, query)).rejects.toThrow('no longer waits');
     expect(looks).toBe(3);
   });
 

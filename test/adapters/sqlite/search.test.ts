@@ -6,7 +6,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createSqliteConnection, type SqliteConnection } from '../../../src/adapters/sqlite/connection.ts';
-import { searchFiltered } from '../../../src/adapters/sqlite/filtered.ts';
+import { searchObjects } from '../../../src/adapters/sqlite/search.ts';
 import { sumUsage } from '../../../src/adapters/sqlite/usage.ts';
 import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
 import { nameOf, type ObjectDocument } from '../../../src/domain/documents/document.ts';
@@ -82,7 +82,7 @@ describe('a search of words that many documents have', () => {
 describe('a search in parts', () => {
   it('answers what it read, whatever is written before it ends', async () => {
     const store = await storeOf(Array.from({ length: MANY }, (_, number) => live(numbered(number), number)));
-    const searching = searchFiltered(store.connection, { sort: { by: 'size', order: 'asc' }, limit: 10 });
+    const searching = searchObjects(store.connection, { sort: { by: 'size', order: 'asc' }, limit: 10 });
     await nextTurn();
     await nextTurn();
     // the first part is read, and others are not
@@ -104,7 +104,7 @@ describe('a search in parts', () => {
     void (async () => {
       for (; !counting.signal.aborted; turns += 1) await nextTurn();
     })();
-    expect(await searchFiltered(connection, { where: [{ anyOf: words, negated: false }], limit: 10 })).toEqual([]);
+    expect(await searchObjects(connection, { where: [{ anyOf: words, negated: false }], limit: 10 })).toEqual([]);
     counting.abort();
     expect(turns).toBeGreaterThanOrEqual(50);
   });

@@ -1,3 +1,4 @@
+import { live } from '../../contracts/world.ts';
 import { describe, expect, it } from 'vitest';
 import { createObservingWorld } from '../../support/worlds/observing.ts';
 import { type BucketSource } from '../../../src/domain/bucket.ts';
@@ -35,7 +36,7 @@ async function setUp(rules: readonly LifecycleRule[] | FaultError, source: Bucke
       return answer;
     },
   };
-  const visit = createVisitLifecycle({ state, maintenance, scan, lifecycle, observeAgain, gaps, clock, telemetry });
+  const visit = createVisitLifecycle({ state, objects, maintenance, scan, lifecycle, observeAgain, gaps, clock, telemetry });
   const sweep = createSweep({ state, clock, telemetry, runMaxMs: RUN_MAX_MS }, 'lifecycle', visit);
   return {
     ...world,
@@ -174,13 +175,13 @@ describe('a check', () => {
     const marked: string[] = [];
     const visit = createVisitLifecycle({
       state,
-      maintenance: {
-        expiring: async () => [],
-        async aged(bucket, { after }) {
-          if (bucket === 'bbb') return { documents: [] };
+      maintenance: { expiring: async () => [] },
+      objects: {
+        async search({ bucket, limit }) {
+          if (bucket === 'bbb') return [];
           pages += 1;
           await clock.sleep(pageMs);
-          return { documents: [], next: `${Number(after) + 1}` };
+          return Array.from({ length: limit }, () => live('aaa', 'of other tags', { tags: {} }));
         },
       },
       scan: { countLive: async () => 1_000_000 },

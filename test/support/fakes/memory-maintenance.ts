@@ -32,27 +32,12 @@ export function createMemoryMaintenance(buckets: ReadonlyMap<string, Map<string,
       signal?.throwIfAborted();
       return page(bucket, range, ({ deleted, expires_at }) => !deleted && expires_at !== undefined && Date.parse(expires_at) < beforeMs);
     },
-    aged: async (bucket, { prefix, modifiedUntilMs, sizeAbove = -1, sizeBelow = Infinity, after, limit }, signal) => {
+    purge: async (bucket, { deletedBeforeMs, limit }, signal) => {
       signal?.throwIfAborted();
-      const documents = page(
-        bucket,
-        { after, limit },
-        ({ deleted, key, last_modified, size }) =>
-          !deleted &&
-          key.startsWith(prefix) &&
-          (last_modified === undefined || Date.parse(last_modified) <= modifiedUntilMs) &&
-          (size === undefined || (size > sizeAbove && size < sizeBelow)),
-      );
-      const last = documents.length < limit ? undefined : documents.at(-1)?.key;
-      return { documents, ...(last !== undefined && { next: last }) };
-    },
-    // documents are made by this version only
-    purge: async (bucket, { deletedBeforeMs, ...range }, signal) => {
-      signal?.throwIfAborted();
+      const range = { after: '', limit };
       const old = page(bucket, range, ({ deleted, deleted_at }) => deleted && Date.parse(deleted_at ?? '') < deletedBeforeMs);
       for (const { key } of old) buckets.get(bucket)?.delete(key);
-      const last = old.length < range.limit ? undefined : old.at(-1)?.key;
-      return { purged: old.length, ...(last !== undefined && { next: last }) };
+      return old.length;
     },
   };
 }

@@ -4,7 +4,6 @@ import { inject } from 'vitest';
 declare module 'vitest' {
   interface ProvidedContext {
     opensearchUrl: string | undefined;
-    limitedOpensearchUrl: string | undefined;
     awsEndpoint: string | undefined;
     securedOpensearchUrl: string | undefined;
     securedOpensearchCaFile: string | undefined;
@@ -25,11 +24,6 @@ export function opensearchUrl(): string | undefined {
 /** Endpoint of a LocalStack (SQS, SNS, S3, EventBridge; account 000000000000); undefined when this run has none. */
 export function awsEndpoint(): string | undefined {
   return requiredInCi('LocalStack', inject('awsEndpoint'));
-}
-
-/** URL of an OpenSearch that nobody else uses, with small limits (see global-setup.ts); undefined when this run has none. */
-export function limitedOpensearchUrl(): string | undefined {
-  return requiredInCi('OpenSearch with small limits', inject('limitedOpensearchUrl'));
 }
 
 /** An OpenSearch with TLS and users; undefined when this run has none. */

@@ -52,7 +52,6 @@ export function openTestStore(options: Partial<OpenSearchOptions> = {}, ask?: As
       // a read-only index cannot be deleted
       await admin('PUT', `/${prefix}-*/_settings?expand_wildcards=all`, { 'index.blocks.read_only': null });
       await admin('DELETE', `/${prefix}-*?expand_wildcards=all`);
-      await admin('DELETE', `/_index_template/${prefix}-*`);
     },
   };
 }

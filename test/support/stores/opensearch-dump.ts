@@ -1,10 +1,9 @@
-/** The indices of one installation in OpenSearch as lines of JSON: its templates, its indices, and their documents. */
+/** The indices of one installation in OpenSearch as lines of JSON: its indices and their documents. */
 import { z } from 'zod';
 
 /** A request to the server, with every right. */
 export type Ask = (method: 'GET' | 'POST' | 'PUT', path: string, body?: object | string) => Promise<unknown>;
 
-const templatesSchema = z.object({ index_templates: z.array(z.object({ name: z.string(), index_template: z.looseObject({}) })) });
 const indexSchema = z.object({
   aliases: z.looseObject({}),
   mappings: z.looseObject({}),
@@ -17,7 +16,6 @@ const hitsSchema = z.object({
 });
 
 const lineSchema = z.union([
-  z.strictObject({ template: z.string(), body: z.looseObject({}) }),
   z.strictObject({ index: z.string(), body: indexSchema }),
   z.strictObject({ document: z.string(), of: z.string(), version: z.number(), source: z.looseObject({}) }),
 ]);
@@ -43,12 +41,10 @@ export function askAt(url: string): Ask {
 /** The lines of a prefix, in the order of their names and ids. */
 export async function dump(ask: Ask, prefix: string): Promise<string> {
   await ask('POST', `/${prefix}-*/_refresh?expand_wildcards=all`);
-  const { index_templates: templates } = templatesSchema.parse(await ask('GET', `/_index_template/${prefix}-*`));
   const indices = z.record(z.string(), indexSchema).parse(await ask('GET', `/${prefix}-*?expand_wildcards=all`));
   const search = `/${prefix}-*/_search?expand_wildcards=all&version=true&size=${DOCUMENTS_MAX}`;
   const { hits } = hitsSchema.parse(await ask('GET', search)).hits;
   const lines: z.infer<typeof lineSchema>[] = [
-    ...templates.map(({ name, index_template: body }) => ({ template: name, body })).toSorted((a, b) => (a.template < b.template ? -1 : 1)),
     ...Object.entries(indices)
       .map(([index, { settings, ...body }]) => ({ index, body: { ...body, settings: { index: withoutAssigned(settings.index) } } }))
       .toSorted((a, b) => (a.index < b.index ? -1 : 1)),
@@ -68,8 +64,7 @@ export async function load(ask: Ask, text: string, { from, to }: { readonly from
     .map((line) => lineSchema.parse(JSON.parse(line)));
   const bulk: string[] = [];
   for (const line of lines) {
-    if ('template' in line) await ask('PUT', `/_index_template/${line.template}`, line.body);
-    else if ('index' in line) await ask('PUT', `/${line.index}`, line.body);
+    if ('index' in line) await ask('PUT', `/${line.index}`, line.body);
     else bulk.push(JSON.stringify({ index: versionOf(line) }), JSON.stringify(line.source));
   }
   const { errors } = z.object({ errors: z.boolean() }).parse(await ask('POST', '/_bulk?refresh=true', `${bulk.join('\n')}\n`));

@@ -111,7 +111,6 @@ async function openOpenSearchIndex(): Promise<TestIndex> {
     async close() {
       await proxy.close();
       await raw('DELETE', `/${prefix}-*?expand_wildcards=all`);
-      await raw('DELETE', `/_index_template/${prefix}-*`);
     },
   };
 }
