@@ -31,6 +31,7 @@ import { createReadiness, createUnclaimedJobs, createStoreAccess } from '../pipe
 import { createEventCounter, type EventCounter } from '../pipeline/serving/event-hours.ts';
 import { repeat } from '../pipeline/serving/repeat.ts';
 import { loadPanel } from './built-files.ts';
+import type { Lifecycle } from './lifecycle.ts';
 import { listenAt, listenAtSocket, type ServedAt, StartError } from './listening.ts';
 import { servingChecks, warningOf } from './readiness-checks.ts';
 import { listAllRecords } from '../pipeline/records/stored.ts';
@@ -58,15 +59,11 @@ const AUDIT_WINDOWS_MS = 1_000;
 /** The part of the shutdown time that is reserved for closing, after the messages in hand are finished. */
 const CLOSING_MS = 1_500;
 
-export interface App {
-  /** Resolves when every part runs. Rejects with {@link StartError} or a fault, after the parts that had started were stopped. */
-  start(): Promise<void>;
-  /** Stops in reverse order within TALLY_SHUTDOWN_TIMEOUT_MS. */
-  stop(): Promise<void>;
-}
-
-/** Creates a serving process. `print` writes the welcome text of the embedded mode. */
-export function createApp(settings: Settings, environment: OuterEnvironment, print: (text: string) => void): App {
+/**
+ * Creates a serving process. `start` resolves when every part runs, and rejects with {@link StartError} or a fault after the parts that
+ * had started were stopped; `stop` takes at most TALLY_SHUTDOWN_TIMEOUT_MS. `print` writes the welcome text of the embedded mode.
+ */
+export function createApp(settings: Settings, environment: OuterEnvironment, print: (text: string) => void): Lifecycle['app'] {
   const stops: (() => Promise<void>)[] = [];
 
   async function stop(): Promise<void> {

@@ -12,7 +12,7 @@ import { countText } from '../domain/texts.ts';
 import { connectedNotApplied } from '../domain/provisioning/not-applied.ts';
 import { parameter, printing } from './arguments.ts';
 import type { Cli, JsonOption, CliDependencies } from './cli.ts';
-import { CommandError, linesOf, orUsage, problemOf, exitCodeOfFindings, exitCodes } from './errors.ts';
+import { CommandError, failureOf, orUsage, exitCodeOfFindings, exitCodes } from './errors.ts';
 import { planOf, sayPlan, showPlan } from './connections.ts';
 import { addOptions, groupOf, applied } from './from-rows.ts';
 import { answerText, tableText } from './output.ts';
@@ -233,7 +233,7 @@ async function rowOf(bucket: string, add: (name: string) => Promise<AddedBucket>
 }
 
 function rowView(row: Row): object {
-  return row.result === 'failed' ? { bucket: row.bucket, result: row.result, error: problemOf(row.error) } : row;
+  return row.result === 'failed' ? { bucket: row.bucket, result: row.result, error: failureOf(row.error).problem } : row;
 }
 
 function countsOf(rows: readonly Row[]): Readonly<Record<Row['result'], number>> {
@@ -253,7 +253,7 @@ function resultText(rows: readonly Row[]): string {
     ['BUCKET', 'RESULT', 'SOURCE', 'CODE'],
     rows.map((row) => [row.bucket, row.result, 'answer' in row ? row.answer.source : undefined, codeOf(row)]),
   );
-  const failures = rows.flatMap((row) => (row.result === 'failed' ? [{ ...row, lines: linesOf(row.error) }] : []));
+  const failures = rows.flatMap((row) => (row.result === 'failed' ? [{ ...row, lines: failureOf(row.error).lines }] : []));
   const reasons = failures.map(({ bucket, lines: [what = ''] }) => `${bucket}: ${what}`);
   // what helps against a fault is the same for all buckets that have it
   const advice = new Map(failures.flatMap((row) => (row.lines.length > 1 ? [[codeOf(row) ?? '', row.lines.slice(1)] as const] : [])));
@@ -268,7 +268,7 @@ function resultText(rows: readonly Row[]): string {
 
 /** Why it failed, or what keeps its events from being known to arrive. */
 function codeOf(row: Row): string | undefined {
-  if (row.result === 'failed') return String(problemOf(row.error)['code']);
+  if (row.result === 'failed') return String(failureOf(row.error).problem['code']);
   return row.result === 'not begun' ? undefined : row.answer.connection?.unproven?.[0]?.code;
 }
 

@@ -74,52 +74,16 @@ export interface JsonOption {
   readonly json?: true | undefined;
 }
 
-export interface Cli {
-  /** Adds settings from options to those of the environment. */
-  override(settings: Readonly<Record<string, string>>): void;
-  /** Returns the settings of the environment. Throws {@link SettingsError} with every mistake. */
-  settings(overrides?: Readonly<Record<string, string>>): Settings;
-  /** Returns the secret in a file. Throws {@link CommandError}, which repeats neither the path nor the content. */
-  secretIn(option: string, filePath: string): string;
-  /** Opens the client for the work, which Ctrl-C interrupts. */
-  withClient<Answer>(work: (client: Client, signal: AbortSignal) => Promise<Answer>): Promise<Answer>;
-  /** Does the work with the operations of the registry. */
-  withControl<Answer>(work: (control: Operations) => Promise<Answer>): Promise<Answer>;
-  /** Reads the ARNs of the dead-letter queues that the redrive policies of the bucket queues name. Throws what AWS refuses. */
-  deadLetterArns(settings: Settings): Promise<readonly string[]>;
-  /** Opens what makes the shared parts for the work, which Ctrl-C interrupts, and closes it whatever happens. */
-  withSetup<Answer>(work: (setup: Setup, signal: AbortSignal) => Promise<Answer>): Promise<Answer>;
-  /** Serves. Throws {@link SettingsError} with every mistake that matters only to serving. */
-  serve(settings: Settings): Promise<void>;
-  /** Prints the answer as JSON if --json was given, otherwise the text for people. */
-  print(options: JsonOption, answer: unknown, text: () => string): void;
-  /** Prints many lines, and waits until their reader takes them. Resolves with false if it never will. */
-  printLines(lines: readonly string[]): Promise<boolean>;
-  /** Prints a text for people to stderr, so that pipes stay clean; prints nothing with --json. */
-  hint(options: JsonOption, text: string): void;
-  /** Returns if --yes was given or the person at the terminal agrees; throws {@link CommandError} otherwise. */
-  requireYes(options: { readonly yes?: true }, consequence: string): Promise<void>;
-  /** Shows the progress of what a command waits for on stderr; with --json only what needs attention. */
-  progress(options: JsonOption): Progress;
-  /** Gives the work a signal that the first Ctrl-C aborts. A second Ctrl-C ends the process as usual. */
-  interruptible<Answer>(work: (signal: AbortSignal) => Promise<Answer>): Promise<Answer>;
-  /** Sets the exit code of a command that runs to its end. */
-  endWith(exitCode: number): void;
-  /** Sets the exit code of an interrupted command. The hint reports what continues nevertheless. */
-  leave(options: JsonOption, hint: string): void;
-  readonly clock: Clock;
-  /** Returns the wall clock in ms since 1970, from which ages are computed. */
-  readonly nowMs: () => number;
-  readonly exitCode: number;
-}
+export type Cli = ReturnType<typeof createCli>;
 
 /** Creates what commands need from the dependencies. Nothing is opened until a command uses it. */
-export function createCli(dependencies: CliDependencies): Cli {
+export function createCli(dependencies: CliDependencies) {
   const { env, readFile, stdout, stderr, clock, terminal, signals, confirm, openClient, openControl, serve } = dependencies;
   const nowMs = (): number => clock.nowMs();
   let exitCode = 0;
   let overridden: Readonly<Record<string, string>> = {};
 
+  /** The settings of the environment. Throws {@link SettingsError} with every mistake. */
   function settings(overrides: Readonly<Record<string, string>> = {}): Settings {
     const parsed = parseSettings({ ...env, ...overridden, ...overrides }, readFile);
     if (!parsed.ok) throw new SettingsError(parsed.mistakes);
@@ -132,11 +96,13 @@ export function createCli(dependencies: CliDependencies): Cli {
     return { ...awsEnvironment(env), proxy: proxies.proxy };
   }
 
+  /** Prints a text for people to stderr, so that pipes stay clean; prints nothing with --json. */
   function hint({ json }: JsonOption, text: string): void {
     // hints repeat names, advice and cursors of a registry that may be foreign
     if (json !== true) stderr.write(`${linesText(text)}\n`);
   }
 
+  /** Gives the work a signal that the first Ctrl-C aborts. A second Ctrl-C ends the process as usual. */
   async function interruptible<Answer>(work: (signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
     const interrupt = new AbortController();
     const onSignal = (): void => interrupt.abort(new Error('interrupted'));
@@ -150,33 +116,44 @@ export function createCli(dependencies: CliDependencies): Cli {
 
   return {
     settings,
-    override(more) {
+    /** Adds settings from options to those of the environment. */
+    override(more: Readonly<Record<string, string>>): void {
       overridden = more;
     },
-    secretIn(option, filePath) {
+    /** The secret in a file. Throws {@link CommandError}, which repeats neither the path nor the content. */
+    secretIn(option: string, filePath: string): string {
       const found = textOfFile(filePath, readFile);
       if ('mistake' in found) throw new CommandError('usage', `${option}: ${found.mistake}`);
       return found.text;
     },
     clock,
+    /** The wall clock, from which ages are computed. */
     nowMs,
     hint,
-    endWith(code) {
+    /** Sets the exit code of a command that runs to its end. */
+    endWith(code: number): void {
       exitCode = code;
     },
-    progress: ({ json }) => createProgress({ write: (text) => stderr.write(text), nowMs, terminal, isSilent: json === true }),
+    /** Shows the progress of what a command waits for on stderr; with --json only what needs attention. */
+    progress: ({ json }: JsonOption): Progress =>
+      createProgress({ write: (text) => stderr.write(text), nowMs, terminal, isSilent: json === true }),
     interruptible,
-    async withClient(work) {
+    /** Opens the client for the work, which Ctrl-C interrupts. */
+    async withClient<Answer>(work: (client: Client, signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
       const client = await openClient();
       return interruptible((signal) => work(client, signal));
     },
-    leave(options, text) {
+    /** Sets the exit code of an interrupted command. The hint reports what continues nevertheless. */
+    leave(options: JsonOption, text: string): void {
       hint(options, text);
       exitCode = exitCodes.interrupted;
     },
-    withControl: async (work) => work(await openControl(settings())),
-    deadLetterArns: (effective) => dependencies.readDeadLetterArns(effective, outerEnvironment()),
-    async withSetup(work) {
+    /** Does the work with the operations of the registry. */
+    withControl: async <Answer>(work: (control: Operations) => Promise<Answer>): Promise<Answer> => work(await openControl(settings())),
+    /** The ARNs of the dead-letter queues that the redrive policies of the bucket queues name. Throws what AWS refuses. */
+    deadLetterArns: (effective: Settings): Promise<readonly string[]> => dependencies.readDeadLetterArns(effective, outerEnvironment()),
+    /** Opens what makes the shared parts for the work, which Ctrl-C interrupts, and closes it whatever happens. */
+    async withSetup<Answer>(work: (setup: Setup, signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
       const opened = await dependencies.openSetup(settings(), outerEnvironment());
       try {
         return await interruptible((signal) => work(opened.setup, signal));
@@ -184,23 +161,27 @@ export function createCli(dependencies: CliDependencies): Cli {
         opened.close();
       }
     },
-    async serve(effective) {
+    /** Serves. Throws {@link SettingsError} with every mistake that matters only to serving. */
+    async serve(effective: Settings): Promise<void> {
       const proxies = parseProxy(env);
       const mistakes = [...(proxies.ok ? [] : proxies.mistakes), ...serveMistakes(effective)];
       if (!proxies.ok || mistakes.length > 0) throw new SettingsError(mistakes);
       exitCode = await serve(effective, { ...awsEnvironment(env), proxy: proxies.proxy });
     },
-    print({ json }, answer, text) {
+    /** Prints the answer as JSON if --json was given, otherwise the text for people. */
+    print({ json }: JsonOption, answer: unknown, text: () => string): void {
       stdout.write(`${json === true ? jsonText(answer) : text()}\n`);
     },
-    async printLines(lines) {
+    /** Prints many lines, and waits until their reader takes them. Resolves with false if it never will. */
+    async printLines(lines: readonly string[]): Promise<boolean> {
       if (lines.length === 0 || stdout.write(`${lines.join('\n')}\n`) !== false) return true;
       return new Promise((resolve) => {
         stdout.once?.('drain', () => resolve(true));
         stdout.once?.('close', () => resolve(false));
       });
     },
-    async requireYes({ yes }, consequence) {
+    /** Returns if --yes was given or the person at the terminal agrees; throws {@link CommandError} otherwise. */
+    async requireYes({ yes }: { readonly yes?: true }, consequence: string): Promise<void> {
       if (yes === true) return;
       if (confirm === undefined) throw new CommandError('usage', `${consequence}: repeat the command with --yes`);
       if (!(await confirm(`${consequence}. Continue?`))) throw new CommandError('declined', 'nothing was changed');

@@ -4,9 +4,7 @@ import { ClientError } from '../client/client-error.ts';
 import { pageOfCode } from '../domain/doc-pages.ts';
 import { FaultError, faults } from '../domain/fault.ts';
 import { withoutPasswords } from '../domain/passwords.ts';
-import { printable } from '../domain/printable.ts';
 import { RequestError } from '../domain/request-error.ts';
-import { jsonText } from './output.ts';
 import { statusOf, type Finding } from '../domain/provisioning/checks/finding.ts';
 
 /** Exit codes. 64, 69 and 78 are EX_USAGE, EX_UNAVAILABLE and EX_CONFIG of sysexits.h; 130 is 128 + SIGINT, as in shells. */
@@ -89,37 +87,16 @@ export function orUsage<Result>(path: string, work: () => Result): Result {
   }
 }
 
-/** Returns an error as one line for people. It is not escaped yet. */
-export function messageOf(error: unknown): string {
-  return describe(error).lines[0] ?? '';
-}
-
-/** Returns an error as lines for people: what failed, and advice if there is any. They are not escaped yet. */
-export function linesOf(error: unknown): readonly string[] {
-  return describe(error).lines;
-}
-
-/** The problem of an error, for programs. */
-export function problemOf(error: unknown): Readonly<Record<string, unknown>> {
-  return describe(error).problem;
-}
-
 interface Failure {
   readonly exitCode: number;
   /** For programs: one object, on one line. */
   readonly problem: Readonly<Record<string, unknown>>;
-  /** For people; not escaped yet. */
+  /** For people: what failed, and advice if there is any; not escaped yet. */
   readonly lines: readonly string[];
 }
 
-/** Returns the report of an error. */
-export function failureOf(error: unknown, { json }: { readonly json: boolean }): { readonly exitCode: number; readonly text: string } {
-  const { exitCode, problem, lines } = describe(error);
-  if (json) return { exitCode, text: jsonText(problem, 'compact') };
-  return { exitCode, text: lines.map((line) => `tally: ${printable(line)}`).join('\n') };
-}
-
-function describe(error: unknown): Failure {
+/** What an error is to people and to programs. */
+export function failureOf(error: unknown): Failure {
   if (error instanceof SettingsError) return settingsFailure(error);
   if (error instanceof CommandError || error instanceof CommanderError) return usageFailure(error);
   if (error instanceof RequestError) return requestFailure(error);
@@ -131,6 +108,11 @@ function describe(error: unknown): Failure {
     problem: { code: 'internal.unexpected', detail },
     lines: [`unexpected error: ${detail}`],
   };
+}
+
+/** The first of its lines. */
+export function messageOf(error: unknown): string {
+  return failureOf(error).lines[0] ?? '';
 }
 
 function settingsFailure({ mistakes, message }: SettingsError): Failure {

@@ -22,7 +22,9 @@ import { addLoginCommands } from './login.ts';
 import { addSetupCommand } from './setup.ts';
 import { addSearchCommand, addUsageCommand } from './search.ts';
 import { addServeCommand, addMcpCommand } from './serve.ts';
+import { printable } from '../domain/printable.ts';
 import { RequestError } from '../domain/request-error.ts';
+import { jsonText } from './output.ts';
 
 /** The width of help texts. It fits most terminals, and is used for pipes too. */
 const HELP_COLUMNS = 80;
@@ -41,7 +43,8 @@ export async function runCli(args: readonly string[], dependencies: CliDependenc
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return exitCodes.ok;
     const wantsJson = isJsonWanted(args);
-    const { exitCode, text } = failureOf(wantsJson ? error : asTyped(error, running), { json: wantsJson });
+    const { exitCode, problem, lines } = failureOf(wantsJson ? error : asTyped(error, running));
+    const text = wantsJson ? jsonText(problem, 'compact') : lines.map((line) => `tally: ${printable(line)}`).join('\n');
     // the text of commander has a hint at --help, or is the help itself
     const hasCommanderText = complaints.length > 0 && !wantsJson;
     dependencies.stderr.write(hasCommanderText ? complaints.join('') : `${text}\n`);

@@ -32,7 +32,6 @@ interface OwnRequest {
   readonly requestedBy: 'gap' | 'schedule';
   /** Whether the tags of all objects are read again. */
   readonly tags?: boolean;
-  readonly now?: boolean;
 }
 
 export interface ReindexJobs {
