@@ -110,10 +110,6 @@ const exitCode = await runCli(process.argv.slice(2), {
     const { createRegistryOperations } = await import('./http/client/registry.ts');
     return createRegistryOperations(registry);
   },
-  readDeadLetterArns: async (settings, aws) => {
-    const { readDeadLetterArns } = await import('./app/core.ts');
-    return readDeadLetterArns(settings, aws);
-  },
   openSetup: async (settings, aws) => {
     const { openSetup } = await import('./app/core.ts');
     return openSetup(settings, aws);

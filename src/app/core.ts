@@ -1,6 +1,6 @@
-/** The parts of a serving process, and what the commands that ask AWS themselves have of them. */
+/** The parts of a serving process, and what `tally setup` has of them. */
 import { hostname } from 'node:os';
-import { type AwsClients, chainCredentials, createAwsClients } from '../adapters/aws/clients.ts';
+import { chainCredentials, createAwsClients } from '../adapters/aws/clients.ts';
 import type { CredentialsProvider } from '../adapters/aws/credentials.ts';
 import { regionInQueueUrl } from '../adapters/aws/queue-address.ts';
 import { readSharedConfig, type SharedConfig } from '../adapters/aws/shared-config.ts';
@@ -272,34 +272,16 @@ async function createStore(settings: Settings, { region, credentials, proxyEnv }
 
 /** Opens what plans and makes the parts that all buckets share, with the bucket queue in the region of the environment. */
 export async function openSetup(settings: Settings, environment: OuterEnvironment): Promise<{ readonly setup: Setup; close(): void }> {
-  const { aws, region } = await commandClients(settings, environment);
-  const reads = createProvisioner({ aws, queueUrl: settings.TALLY_QUEUE_URL[0], clock: systemClock });
-  const parts = createSharedParts({ ...aws.once, reads, identity: () => aws.identityIn(region) });
+  const addresses = await awsAddresses(settings, environment, undefined);
+  const { region } = addresses;
+  const aws = createAwsClients({
+    ...addresses,
+    s3: { forcePathStyle: addresses.forcePathStyle, timeoutMs: S3_TIMEOUT_MS, connectionsMax: 1 },
+    sqs: { receivesMax: 1, waitS: settings.TALLY_INGEST_WAIT_S },
+  });
   const [url] = settings.TALLY_QUEUE_URL;
+  const reads = createProvisioner({ aws, queueUrl: url, clock: systemClock });
+  const parts = createSharedParts({ ...aws.once, reads, identity: () => aws.identityIn(region) });
   const present = url === undefined ? undefined : { url, region: regionInQueueUrl(url) ?? region };
   return { setup: createSetup({ aws: parts, clock: systemClock, region, present }), close: () => aws.close() };
-}
-
-/** The clients of a command that asks AWS and opens no store. */
-async function commandClients(
-  settings: Settings,
-  environment: OuterEnvironment,
-): Promise<{ readonly aws: AwsClients; readonly region: string }> {
-  const addresses = await awsAddresses(settings, environment, undefined);
-  const s3 = { forcePathStyle: addresses.forcePathStyle, timeoutMs: S3_TIMEOUT_MS, connectionsMax: 1 };
-  const sqs = { receivesMax: 1, waitS: settings.TALLY_INGEST_WAIT_S };
-  return { aws: createAwsClients({ ...addresses, s3, sqs }), region: addresses.region };
-}
-
-/** Reads the ARNs of the dead-letter queues that the redrive policies of the bucket queues name. Throws what AWS refuses. */
-export async function readDeadLetterArns(settings: Settings, environment: OuterEnvironment): Promise<readonly string[]> {
-  const { aws } = await commandClients(settings, environment);
-  const urls = settings.TALLY_QUEUE_URL;
-  try {
-    const provisioner = createProvisioner({ aws, queueUrl: urls[0], clock: systemClock });
-    const queues = await Promise.all(urls.map((url) => provisioner.queueAt(url)));
-    return [...new Set(queues.flatMap(({ deadLetterArn }) => deadLetterArn ?? []))];
-  } finally {
-    aws.close();
-  }
 }

@@ -59,8 +59,6 @@ export interface CliDependencies {
   readonly registryOf: (settings: Settings) => Promise<Registry>;
   /** Opens its operations. Nothing is sent before the first of them. */
   readonly openControl: (settings: Settings) => Promise<Operations>;
-  /** Reads the ARNs of the dead-letter queues that the redrive policies of the bucket queues name. Throws what AWS refuses. */
-  readonly readDeadLetterArns: (settings: Settings, environment: OuterEnvironment) => Promise<readonly string[]>;
   /** Opens what plans and makes the parts that all buckets share. */
   readonly openSetup: (settings: Settings, environment: OuterEnvironment) => Promise<{ readonly setup: Setup; close(): void }>;
   /** Returns the text of a file; undefined if it is longer than `bytesMax`. Throws the error of the file system. */
@@ -90,9 +88,11 @@ export function createCli(dependencies: CliDependencies) {
     return parsed.settings;
   }
 
-  function outerEnvironment(): OuterEnvironment {
+  /** `more`: mistakes that are reported with its own. */
+  function outerEnvironment(more: readonly string[] = []): OuterEnvironment {
     const proxies = parseProxy(env);
-    if (!proxies.ok) throw new SettingsError(proxies.mistakes);
+    const mistakes = [...(proxies.ok ? [] : proxies.mistakes), ...more];
+    if (!proxies.ok || mistakes.length > 0) throw new SettingsError(mistakes);
     return { ...awsEnvironment(env), proxy: proxies.proxy };
   }
 
@@ -150,8 +150,6 @@ export function createCli(dependencies: CliDependencies) {
     },
     /** Does the work with the operations of the registry. */
     withControl: async <Answer>(work: (control: Operations) => Promise<Answer>): Promise<Answer> => work(await openControl(settings())),
-    /** The ARNs of the dead-letter queues that the redrive policies of the bucket queues name. Throws what AWS refuses. */
-    deadLetterArns: (effective: Settings): Promise<readonly string[]> => dependencies.readDeadLetterArns(effective, outerEnvironment()),
     /** Opens what makes the shared parts for the work, which Ctrl-C interrupts, and closes it whatever happens. */
     async withSetup<Answer>(work: (setup: Setup, signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
       const opened = await dependencies.openSetup(settings(), outerEnvironment());
@@ -163,10 +161,7 @@ export function createCli(dependencies: CliDependencies) {
     },
     /** Serves. Throws {@link SettingsError} with every mistake that matters only to serving. */
     async serve(effective: Settings): Promise<void> {
-      const proxies = parseProxy(env);
-      const mistakes = [...(proxies.ok ? [] : proxies.mistakes), ...serveMistakes(effective)];
-      if (!proxies.ok || mistakes.length > 0) throw new SettingsError(mistakes);
-      exitCode = await serve(effective, { ...awsEnvironment(env), proxy: proxies.proxy });
+      exitCode = await serve(effective, outerEnvironment(serveMistakes(effective)));
     },
     /** Prints the answer as JSON if --json was given, otherwise the text for people. */
     print({ json }: JsonOption, answer: unknown, text: () => string): void {

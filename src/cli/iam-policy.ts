@@ -4,9 +4,8 @@ import { iamPolicy, type IamNames } from '../domain/provisioning/iam.ts';
 import { iamRoles, type IamRole } from '../domain/provisioning/permissions.ts';
 import { queuePrefixOption, withExamples } from './arguments.ts';
 import { parseArn, partitionOf } from '../domain/provisioning/names.ts';
-import { QUEUE_PREFIX, queueNames } from '../domain/provisioning/shared.ts';
+import { lettersName, QUEUE_PREFIX, queueNames } from '../domain/provisioning/shared.ts';
 import type { Cli } from './cli.ts';
-import { messageOf } from './errors.ts';
 import { jsonText } from './output.ts';
 import type { Settings } from '../settings/settings.ts';
 
@@ -28,7 +27,7 @@ export function addIamPolicyCommand(program: Command, cli: Cli): void {
     .command('iam-policy')
     .summary('print the permissions that Tally needs')
     .description(
-      'Prints an IAM policy with the least that the daemon needs, or the person who plans and applies connections, or who runs `tally setup`. Names that the settings do not contain are `*`. It changes nothing; it reads the redrive policies of the bucket queues, which name the dead-letter queue.',
+      'Prints an IAM policy with the least that the daemon needs, or the person who plans and applies connections, or who runs `tally setup`. Names that the settings do not contain are `*`.',
     )
     .addOption(
       new Option(
@@ -43,9 +42,10 @@ export function addIamPolicyCommand(program: Command, cli: Cli): void {
     .addOption(queuePrefixOption())
     .option('--bucket-region <region>', 'the region of the buckets, if it is another one than that of the bucket queue')
     .addOption(
-      new Option('--dead-letters <arn...>', 'the dead-letter queues (default: those of the redrive policies, which are read)').argParser(
-        arnOf('sqs', 'an SQS queue'),
-      ),
+      new Option(
+        '--dead-letters <arn...>',
+        'the dead-letter queues (default: that of TALLY_DEAD_LETTER_QUEUE_URL, else that of `tally setup`)',
+      ).argParser(arnOf('sqs', 'an SQS queue')),
     )
     .addOption(
       new Option('--trail <arn>', 'the trail that Tally may change, for the source routed (default: TALLY_TRAIL_ARN)').argParser(
@@ -59,12 +59,11 @@ export function addIamPolicyCommand(program: Command, cli: Cli): void {
       ),
     );
   withExamples(policy, 'tally iam-policy', 'tally iam-policy --for connecting --source notification --bucket photos').action(
-    async (options: PolicyOptions) => {
+    (options: PolicyOptions) => {
       const settings = cli.settings();
-      const letterQueues = options.deadLetters ?? (await lettersOf(cli, settings));
       const sources = options.source === undefined ? bucketSources : [options.source];
       const names = {
-        ...namesOf(settings, letterQueues, options.prefix ?? QUEUE_PREFIX),
+        ...namesOf(settings, options),
         bucket: options.bucket ?? '*',
         bucketRegion: options.bucketRegion,
         keyArn: options.key,
@@ -74,20 +73,6 @@ export function addIamPolicyCommand(program: Command, cli: Cli): void {
       cli.print({}, undefined, () => jsonText(iamPolicy(options.for, sources, { ...names, trailArn })));
     },
   );
-}
-
-/** The dead-letter queues that the redrive policies name. Where they are not known, the command reports what the policy lacks: a wider one could change queues of others. */
-async function lettersOf(cli: Cli, settings: Settings): Promise<readonly string[]> {
-  if (settings.TALLY_QUEUE_URL.length === 0) return [];
-  try {
-    const found = await cli.deadLetterArns(settings);
-    if (found.length > 0 || settings.TALLY_DEAD_LETTER_QUEUE_URL !== undefined) return found;
-    cli.hint({}, 'The bucket queue has no redrive policy, so the policy is for no dead-letter queue.');
-  } catch (error) {
-    cli.hint({}, `The policy is for no dead-letter queue of a redrive policy, because none could be read: ${messageOf(error)}.`);
-    cli.hint({}, 'If there is one, repeat the command with --dead-letters and its ARN.');
-  }
-  return [];
 }
 
 /** Collects the values of an option. */
@@ -117,9 +102,10 @@ function arnsOf(urls: readonly (string | undefined)[]): readonly string[] {
   return urls.flatMap((url) => (url === undefined ? [] : (queueArnOf(url) ?? [])));
 }
 
-function namesOf(settings: Settings, letters: readonly string[], prefix: string): Omit<IamNames, 'bucket'> {
+function namesOf(settings: Settings, { deadLetters, prefix = QUEUE_PREFIX }: PolicyOptions): Omit<IamNames, 'bucket'> {
   const bucketQueues = arnsOf(settings.TALLY_QUEUE_URL);
-  const letterQueues = [...new Set([...letters, ...arnsOf([settings.TALLY_DEAD_LETTER_QUEUE_URL])])];
+  const named = [...(deadLetters ?? []), ...arnsOf([settings.TALLY_DEAD_LETTER_QUEUE_URL])];
+  const letterQueues = [...new Set(named.length > 0 ? named : bucketQueues.map((arn) => arn.replace(/[^:]+$/, lettersName)))];
   const known = [...bucketQueues, ...letterQueues];
   const { partition, region, account } = parseArn(known[0] ?? '') ?? { partition: 'aws', region: '*', account: '*' };
   const any = [`arn:${partition}:sqs:${region}:${account}:*`];

@@ -44,7 +44,6 @@ export function createCliWorld(overrides: Partial<CliDependencies> = {}) {
       machine: 'build-1',
       openClient: async () => createClient({ folder: undefined }),
       registryOf: async ({ TALLY_REGISTRY_URL: url = REGISTRY_URL }) => ({ url }),
-      readDeadLetterArns: async () => ['arn:aws:sqs:eu-central-1:123456789012:tally-dead-letters'],
       openSetup: async () => {
         throw new Error('this world has no AWS');
       },
