@@ -1,13 +1,12 @@
 /** Buckets: connecting, listing and disconnecting them. */
 import { readsAll, type Readable } from '../domain/access/readable.ts';
 import { z } from 'zod';
-import { bucketSources, enrichModes, type BucketRecord, type UnconnectedRecord } from '../domain/bucket.ts';
+import type { BucketRecord, UnconnectedRecord } from '../domain/bucket.ts';
 import { commandOfAct, type BucketStatus } from '../domain/bucket-status.ts';
 import {
   activity,
   bucket,
   bucketColumns,
-  bucketFields,
   bucketHints,
   shownBucket,
   unconnectedBucket,
@@ -17,7 +16,7 @@ import {
 } from './bucket.ts';
 import { ageOfText } from '../domain/texts.ts';
 import { columnsOf } from './command.ts';
-import { APPLY_ERRORS, BY_HAND, connection, flagText, keptHints, keptParts, SKIP_VALIDATION, TOPIC_ARN } from './connections.ts';
+import { APPLY_ERRORS, BY_HAND, connection, flagText, keptHints, keptParts, requestFields, SKIP_VALIDATION } from './connections.ts';
 import { AWS_REFUSALS, bucketName, cursor, limit, must, pageOf, textOf, timeOf, timeOfMaybe } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
@@ -38,25 +37,11 @@ const addedBucket = bucket.extend({
 });
 export type AddedBucket = z.infer<typeof addedBucket>;
 
-const oneOf = (values: readonly string[]) => must(`must be one of ${values.join(', ')}`);
-
 export const addBucketBody = z
   .strictObject(
     {
       bucket: bucketName,
-      source: z
-        .enum(bucketSources, oneOf(bucketSources))
-        .exactOptional()
-        .describe('How its events reach the bucket queue. Default: notification.'),
-      topic_arn: z
-        .string(must('must be the ARN of an SNS topic'))
-        .regex(TOPIC_ARN, 'must be the ARN of an SNS topic')
-        .exactOptional()
-        .describe('The SNS topic that receives the events of the bucket: with the source topic, which needs it, or routed.'),
-      enrich: z
-        .enum(enrichModes, oneOf(enrichModes))
-        .exactOptional()
-        .describe('What is read of each object besides its events. Default: none.'),
+      ...requestFields,
       reindex: z
         .boolean(must('must be true or false'))
         .exactOptional()
@@ -73,46 +58,12 @@ export const addBucketBody = z
         .exactOptional()
         .describe('The `token` of a plan. Without it the bucket is connected only if that touches nothing of others.'),
       skip_destination_validation: SKIP_VALIDATION,
-      bucket_account: z
-        .string(must('must be 12 digits'))
-        .regex(/^\d{12}$/, 'must be 12 digits')
-        .exactOptional()
-        .describe(
-          'The account of the bucket: every request to S3 names it as the expected owner from then on. Default: that of the bucket queue.',
-        ),
       wired_by_hand: z.boolean(must('must be true or false')).exactOptional().describe(BY_HAND),
     },
     must('must be an object'),
   )
   .describe('The bucket. What is left out stays as it is if the bucket is connected already.');
 export type AddBucketRequest = z.output<typeof addBucketBody>;
-
-export const changeBucketBody = z
-  .strictObject(
-    {
-      source: z
-        .enum(bucketSources, oneOf(bucketSources))
-        .exactOptional()
-        .describe('How its events reach the bucket queue from now on. Its parts in AWS stay as they are until an apply.'),
-      topic_arn: z
-        .string(must('must be the ARN of an SNS topic, or null'))
-        .regex(TOPIC_ARN, 'must be the ARN of an SNS topic, or null')
-        .nullable()
-        .exactOptional()
-        .describe('The SNS topic that its events come through, with the source topic or routed; null: none that is known.'),
-      enrich: z.enum(enrichModes, oneOf(enrichModes)).exactOptional().describe('What is read of each object besides its events.'),
-    },
-    must('must be an object'),
-  )
-  .describe('What changes. What is left out stays as it is.');
-export type ChangeBucketRequest = z.output<typeof changeBucketBody>;
-
-const changedBucket = bucket.extend({
-  advice: z
-    .string()
-    .optional()
-    .describe('What to do next, if the parts in AWS are those of another source, or if `enrich` asks for more than before.'),
-});
 
 const removedBucket = z.object({
   bucket: z.string(),
@@ -163,7 +114,7 @@ export const bucketRows = {
     operation: 'addBucket',
     summary: 'Connects a bucket, or changes how it is connected.',
     description:
-      'Tally makes in AWS what the bucket needs, as far as that takes at most 20 s: while `connection` has the state `applying`, send `POST /v1/buckets/{bucket}/apply` with the same fields. What is refused is not stored. Objects that the bucket holds already are indexed by its first re-index, which this request starts. A bucket that is connected already gets the given changes and no re-index; its region and versioning are read again.',
+      'Tally makes in AWS what the bucket needs, as far as that takes at most 20 s: while `connection` has the state `applying`, send the request again after its `retry_after_ms`. It may be repeated after any failure, and writes nothing that is there already. What is refused is not stored. Objects that the bucket holds already are indexed by its first re-index, which this request starts. A bucket that is connected already gets the given changes and no re-index; its region and versioning are read again. A change of source or topic opens a gap, and the earlier parts stay until the new ones are proven.',
     scope: 'admin',
     body: addBucketBody,
     answer: addedBucket,
@@ -196,37 +147,6 @@ export const bucketRows = {
     },
     errors: ['bucket.not-connected'],
     example: { params: { bucket: 'photos' } },
-  },
-  'PATCH /v1/buckets/{bucket}': {
-    operation: 'changeBucket',
-    summary: 'Changes how a connected bucket is connected.',
-    description:
-      'It changes nothing in AWS: `POST /v1/buckets/{bucket}/apply` does, with the same fields, and leaves the earlier parts until the new ones are proven. A change of source or topic opens a gap, because events may be missing until it takes effect. Region and versioning are read again.',
-    scope: 'admin',
-    params,
-    body: changeBucketBody,
-    answer: changedBucket,
-    status: 200,
-    errors: [
-      'bucket.not-connected',
-      'bucket.missing',
-      'object.denied',
-      's3.unavailable',
-      's3.throttled',
-      's3.credentials',
-      'state.conflict',
-      'audit.unavailable',
-    ],
-    example: { params: { bucket: 'photos' }, body: { source: 'eventbridge' } },
-    cli: {
-      words: 'bucket set <bucket>',
-      description:
-        'It changes nothing in AWS: `tally bucket add NAME` does, with the same options. A change of source opens a gap, which a re-index closes. Region and versioning are read again.',
-      options: { topic_arn: 'topic' },
-      columns: bucketFields,
-      hints: ({ advice }: { readonly advice?: string }) => (advice === undefined ? [] : [`Next: ${advice}`]),
-      examples: ['tally bucket set photos --enrich tags'],
-    },
   },
   'DELETE /v1/buckets/{bucket}': {
     operation: 'removeBucket',
@@ -307,11 +227,6 @@ export function readerView(record: BucketRecord, status: BucketStatus, readable:
 /** What to do about documents that were indexed before their bucket asked for this enrichment. */
 export function fillAdvice({ bucket: name, enrich }: Pick<BucketRecord, 'bucket' | 'enrich'>): string {
   return `documents that are indexed already lack what enrich ${enrich} asks for; to fill it in, run \`tally reindex ${name} --fill\``;
-}
-
-/** What to do about parts in AWS that were made for another source. */
-export function applyAdvice({ bucket: name, source }: Pick<BucketRecord, 'bucket' | 'source'>, madeFor: BucketRecord['source']): string {
-  return `the parts in AWS are those of the source ${madeFor}, and stay until those of ${source} are proven; to make these, run \`tally bucket add ${name}\``;
 }
 
 /** Converts a status to its form in the API. */

@@ -1,5 +1,5 @@
 /** The command of a row: src/cli/from-rows.ts makes `tally …` from it, with its help, options, `--json` and table. */
-import type { Finding } from '../domain/provisioning/checks/finding.ts';
+import type { Finding } from '../domain/provisioning/finding.ts';
 
 /** Methods, because TypeScript compares their parameters both ways: a row can state the type of its answer. */
 type Of<Arguments extends readonly unknown[], Result> = { call(...values: Arguments): Result }['call'];

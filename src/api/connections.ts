@@ -1,21 +1,19 @@
 /** Connections: what Tally makes in AWS so that the events of a bucket reach the bucket queue. */
 import { z } from 'zod';
 import { bucketSources, enrichModes } from '../domain/bucket.ts';
-import { findingSeverities, severities, statusOf, type Finding } from '../domain/provisioning/checks/finding.ts';
-import { connectionStates, partKinds, type ConnectionRecord } from '../domain/provisioning/connection.ts';
-import { documentsOf } from '../domain/provisioning/planning/parts.ts';
-import { touchedKinds, touchedText } from '../domain/provisioning/planning/foreign.ts';
-import { acts, type Plan } from '../domain/provisioning/planning/plan.ts';
+import { connectionStates, type ConnectionRecord } from '../domain/provisioning/connection.ts';
+import { findingSeverities, severities, statusOf, type Finding } from '../domain/provisioning/finding.ts';
+import { acts, partKinds, touchedKinds, touchedText, type Plan } from '../domain/provisioning/plan.ts';
 import { shellWord } from '../domain/commands.ts';
-import { AWS_REFUSALS, bucketName, must, textOf } from './fields.ts';
+import { AWS_REFUSALS, bucketName, must } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
-export const TOPIC_ARN = /^arn:aws[a-z0-9-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}(\.fifo)?$/;
+const TOPIC_ARN = /^arn:aws[a-z0-9-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}(\.fifo)?$/;
 
 const oneOf = (values: readonly string[]) => must(`must be one of ${values.join(', ')}`);
 
 /** What a bucket is to have in AWS, in a query and in a body. */
-const wishFields = {
+export const requestFields = {
   source: z
     .enum(bucketSources, oneOf(bucketSources))
     .exactOptional()
@@ -57,6 +55,10 @@ const finding = z
     why: z.string().describe('Why it matters.'),
     fix: z.string().describe('A command or a statement to paste.'),
     blocks: z.boolean().describe('Whether no apply can heal it.'),
+    remedy: z
+      .enum(['plan', 'resume'])
+      .optional()
+      .describe('What does it besides the command: the plan of the bucket, or to resume its notification. Absent: a person.'),
   })
   .meta({ id: 'Finding', description: 'Something that a check of a connection found.' });
 
@@ -96,7 +98,7 @@ export const plan = z
     state: z
       .enum(['none', ...connectionStates])
       .describe('What is stored of the connection. `none`: Tally has made nothing for the bucket.'),
-    token: z.string().describe('Identifies the wish together with everything in AWS that is not of Tally. An apply takes it.'),
+    token: z.string().describe('Identifies the request together with everything in AWS that is not of Tally. An apply takes it.'),
     changes: z.array(change).readonly().describe('What an apply writes, in this order.'),
     foreign: z.array(touched).readonly().describe('What of others the changes touch. If there is any, an apply needs the token.'),
     findings: z.array(finding).readonly(),
@@ -146,20 +148,6 @@ export const SKIP_VALIDATION = z
   .boolean(must('must be true or false'))
   .exactOptional()
   .describe('Whether S3 is not to check the destinations of the other notifications, of which one is broken. Default: false.');
-
-export const applyBody = z
-  .strictObject(
-    {
-      plan: textOf(64, 1)
-        .exactOptional()
-        .describe('The `token` of a plan. Without it an apply goes ahead only if it touches nothing of others.'),
-      ...wishFields,
-      wired_by_hand: z.boolean(must('must be true or false')).exactOptional().describe(BY_HAND),
-      skip_destination_validation: SKIP_VALIDATION,
-    },
-    must('must be an object'),
-  )
-  .default({});
 
 /** What a removal has left there, as commands say it. */
 export function keptHints({ kept = [] }: { readonly kept?: z.infer<typeof keptParts> | undefined }): readonly string[] {
@@ -214,25 +202,11 @@ export const connectionRows = {
     description: 'It only reads. The bucket need not be connected.',
     scope: 'admin',
     params,
-    query: z.strictObject({ ...wishFields, wired_by_hand: flagText.describe(BY_HAND) }),
+    query: z.strictObject({ ...requestFields, wired_by_hand: flagText.describe(BY_HAND) }),
     answer: plan,
     status: 200,
     errors: AWS_ERRORS,
     example: { ...PHOTOS, query: { source: 'notification' } },
-  },
-  'POST /v1/buckets/{bucket}/apply': {
-    operation: 'applyBucket',
-    summary: 'Makes in AWS what the bucket needs.',
-    description:
-      'One request works for at most 20 s. While the answer has the state `applying`, send the request again after `retry_after_ms`. It may be repeated after any failure, and writes nothing that is there already.',
-    scope: 'admin',
-    params,
-    body: applyBody,
-    answer: connection,
-    status: 200,
-    otherStatuses: { 202: 'It is not applied yet: send the request again.' },
-    errors: ['bucket.not-connected', 'audit.unavailable', ...APPLY_ERRORS],
-    example: PHOTOS,
   },
   'PATCH /v1/buckets/{bucket}/notification': {
     operation: 'changeNotification',
@@ -287,25 +261,22 @@ export const connectionRows = {
 
 /** Converts a plan to its form in the API. */
 export function planView(
-  { wish, changes, foreign, findings, token }: Plan,
+  { spec, changes, foreign, findings, token }: Plan,
   { connected, state }: Pick<PlanView, 'connected' | 'state'>,
 ): PlanView {
   return {
-    bucket: wish.bucket,
-    region: wish.region,
-    source: wish.source,
-    topic_arn: wish.topicArn,
-    enrich: wish.enrich,
-    account: wish.account,
-    bucket_account: wish.bucketAccount,
-    installation: wish.installation,
+    bucket: spec.bucket,
+    region: spec.region,
+    source: spec.source,
+    topic_arn: spec.topicArn,
+    enrich: spec.enrich,
+    account: spec.account,
+    bucket_account: spec.bucketAccount,
+    installation: spec.installation,
     connected,
     state,
     token,
-    changes: changes.map((each) => {
-      const { before, after } = documentsOf(each);
-      return { part: each.part, action: each.action, name: each.name, before, after };
-    }),
+    changes: changes.map(({ part, action, name, before, after }) => ({ part, action, name, before, after })),
     foreign: foreign.map((each) => ({ ...each, text: touchedText(each) })),
     findings,
   };

@@ -1,7 +1,7 @@
 /** The readiness checks of a serving process. */
 import { faults, type Fault } from '../domain/fault.ts';
 import { FUTURE_MS } from '../domain/ordering/constants.ts';
-import { CLOCK_SKEW, differenceText } from '../domain/provisioning/checks/clock.ts';
+import { CLOCK_SKEW, differenceText } from '../domain/provisioning/finding.ts';
 import type { Circuits } from '../pipeline/serving/circuits.ts';
 import type { OpenCircuit } from '../pipeline/serving/open-circuits.ts';
 import type { IngestRole } from '../pipeline/ingest/role.ts';

@@ -43,7 +43,7 @@ import { createUnsettledDue, createVisitUnsettled } from '../pipeline/calendar/s
 import { createBulkWriter } from '../pipeline/observing/bulk-writer.ts';
 import { createObserving } from '../pipeline/observing/observer.ts';
 import { withPlainFallback } from '../pipeline/observing/enricher.ts';
-import { createConnectionsDue, createCheckConnection, createVisitConnection } from '../pipeline/provision/watch.ts';
+import { createConnectionsDue, createVisitConnection } from '../pipeline/provision/watch.ts';
 
 /** The role reindex, with the scheduled work; nothing runs before start(). Without the role there is nothing to run. */
 export function createReindexing(core: Core, worker: string, liveIsBusy: () => boolean) {
@@ -157,11 +157,8 @@ function startCalendar(core: Core, signal: AbortSignal): void {
   const lifecycle = createS3Lifecycle({ clientFor: core.aws.s3For, clock: core.clock });
   sweep(LIFECYCLE, 'lifecycle', createVisitLifecycle({ ...core, lifecycle, observeAgain }));
   const { provisioning } = core;
-  if (provisioning !== undefined) {
-    const sharing: Pick<typeof provisioning, 'diagnose'> = { diagnose: (...asked) => provisioning.diagnoseSharing(...asked) };
-    const checkSharing = createCheckConnection({ ...core, provisioning: sharing });
-    sweep(CONNECTIONS, 'connections', createVisitConnection({ ...core, provisioning, checkSharing }), createConnectionsDue(core));
-  }
+  if (provisioning !== undefined)
+    sweep(CONNECTIONS, 'connections', createVisitConnection({ ...core, provisioning }), createConnectionsDue(core));
   const startJob: StartJob = (request, each) => core.jobs.start(request, each);
   const askToRepair = createAskToRepair(core);
   const { isFailing } = circuits;

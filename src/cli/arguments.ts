@@ -46,8 +46,7 @@ export function optionName(name: string, options: RowCommand['options'] = {}): s
 /** The option of a field with this schema. */
 export function optionOf(name: string, schema: JsonSchema, options: RowCommand['options']): Option {
   const word = optionName(name, options);
-  // what null means, which --no-… stands for here
-  const text = helpText(schema).replace(/; null: .*$/, '');
+  const text = helpText(schema);
   if (schema.type === 'integer') return wholeNumber(`${word} <n>`, name, schema);
   if (schema.type === 'boolean') return parameter(word, switchText(text), name);
   const forms = [schema, ...(schema.anyOf ?? []).map(schemaOf)];
@@ -67,16 +66,6 @@ function repeatable(option: Option): Option {
 /** What a switch does once it is given: `whether the documents stay. Default: false` is `the documents stay`. */
 function switchText(text: string): string {
   return text.replace(/^(?:whether |`true`: )/, '').replace(/\. Default: false$/, '');
-}
-
-/** Whether a field may be null. */
-export function mayBeNull({ anyOf = [] }: JsonSchema): boolean {
-  return anyOf.some((each) => schemaOf(each).type === 'null');
-}
-
-/** The option by which a field is null: its value is false. */
-export function withoutOption(name: string, options: RowCommand['options']): Option {
-  return parameter(optionName(name, options).replace('--', '--no-'), 'forget the stored one', name);
 }
 
 function wholeNumber(flags: string, name: string, schema: JsonSchema): Option {

@@ -6,10 +6,9 @@ import { bucketFields } from '../api/bucket.ts';
 import type { AddedBucket } from '../api/buckets.ts';
 import { unprovenText } from '../api/connections.ts';
 import { printable } from '../domain/printable.ts';
-import type { WishRequest } from '../domain/provisioning/planning/apply-command.ts';
+import type { ConnectionRequest } from '../domain/provisioning/plan.ts';
 import { RequestError } from '../domain/request-error.ts';
 import { countText } from '../domain/texts.ts';
-import { connectedNotApplied } from '../domain/provisioning/not-applied.ts';
 import { parameter, printing } from './arguments.ts';
 import type { Cli, JsonOption, CliDependencies } from './cli.ts';
 import { CommandError, failureOf, orUsage, exitCodeOfFindings, exitCodes } from './errors.ts';
@@ -58,23 +57,23 @@ export function addAddCommand(program: Command, cli: Cli, dependencies: NamesDep
     const isAlone = names.length === 1 && fromFile === undefined;
     if (!isAlone && (plan !== undefined || isPlan === true))
       throw new CommandError('usage', `${isPlan === true ? '--plan' : '--agree'} is about one bucket: name that one alone`);
-    if (isPlan === true) return showPlan(cli, options, wishOf(name, options));
+    if (isPlan === true) return showPlan(cli, options, requestOf(name, options));
     if (isAlone) return addBucket(cli, name, options);
     return addMany(cli, options, names, (control, each) => added(cli, control, { name: each, options, isAlone: false }));
   });
 }
 
 /** What the options say about the connection. */
-function wishOf(
+function requestOf(
   bucket: string,
   { source, topic_arn: topicArn, enrich, bucket_account: account, wired_by_hand: byHand }: AddOptions,
-): WishRequest {
+): ConnectionRequest {
   return { bucket, ...defined({ source, topic_arn: topicArn, enrich, bucket_account: account, wired_by_hand: byHand }) };
 }
 
 async function addBucket(cli: Cli, name: string, options: AddOptions): Promise<void> {
   const record = await cli.withControl(async (control) => {
-    await sayPlan(cli, options, () => planOf(control, wishOf(name, options)));
+    await sayPlan(cli, options, () => planOf(control, requestOf(name, options)));
     return added(cli, control, { name, options, isAlone: true });
   });
   cli.print(options, record, () => answerText({ columns: bucketFields }, record, cli.nowMs()));
@@ -82,7 +81,7 @@ async function addBucket(cli: Cli, name: string, options: AddOptions): Promise<v
   cli.endWith(exitCodeOfFindings(record.connection?.unproven ?? []));
 }
 
-/** Adds one bucket, and repeats its apply until it is done. */
+/** Adds one bucket, and repeats the request until its parts are made. */
 async function added(
   cli: Cli,
   control: Operations,
@@ -90,18 +89,17 @@ async function added(
 ): Promise<AddedBucket> {
   const { reindex, ...wanted } = omit(options, 'json', 'fromFile', 'switchOnEventbridge', 'isPlan', 'plan');
   const body = { ...wanted, ...(reindex === false && { reindex }) };
-  const record = await agreeing(options, (plan) => control.addBucket({ body: { bucket: name, ...body, ...plan } }));
-  if (record.connection?.state !== 'applying') return record;
-  const wish = omit({ ...body }, 'reindex', 'only_new');
-  const request = () => agreeing(options, (plan) => control.applyBucket({ params: { bucket: name }, body: { ...wish, ...plan } }));
+  const add = () => agreeing(options, (plan) => control.addBucket({ body: { bucket: name, ...body, ...plan } }));
+  const first = await add();
+  let last = first;
+  if (first.connection?.state !== 'applying') return first;
   // what one of several waits for is not worth a line
-  const connection = await applied(cli, isAlone ? options : { json: true }, request).catch((error: unknown) =>
-    Promise.reject(connectedNotApplied(name, error)),
-  );
-  if (!isAlone) return { ...record, connection };
-  // the status of the first answer was that of before
-  const { status } = await control.getBucket({ params: { bucket: name } });
-  return { ...record, status, connection };
+  await applied(cli, isAlone ? options : { json: true }, async () => {
+    last = await add();
+    return last.connection ?? { bucket: name, state: 'applied' };
+  });
+  const { job_id, changed, advice } = first;
+  return { ...last, changed, ...defined({ job_id, advice }) };
 }
 
 /** Sends the request with the token that was given, and again with that of its plan, if the option agrees to it. */

@@ -2,8 +2,7 @@
 import type { Command } from 'commander';
 import type { Operations } from '../api/contract.ts';
 import { findingText, type Diagnosis, type PlanView } from '../api/connections.ts';
-import { applyCommand, type WishRequest } from '../domain/provisioning/planning/apply-command.ts';
-import { changeText } from '../domain/provisioning/planning/parts.ts';
+import { addCommand, changesText, type ConnectionRequest } from '../domain/provisioning/plan.ts';
 import { printable } from '../domain/printable.ts';
 import { RequestError } from '../domain/request-error.ts';
 import { printing } from './arguments.ts';
@@ -11,27 +10,29 @@ import type { Cli, JsonOption } from './cli.ts';
 import { fieldsText, linesText } from './output.ts';
 import { exitCodeOfFindings, exitCodes } from './errors.ts';
 
-/** Reads the plan of a wish. */
-export function planOf(control: Operations, { bucket, wired_by_hand: byHand, ...wish }: WishRequest): Promise<PlanView> {
+/** Reads the plan of a request. */
+export function planOf(control: Operations, { bucket, wired_by_hand: byHand, ...asked }: ConnectionRequest): Promise<PlanView> {
   // a query has texts
-  const query = { ...wish, ...(byHand !== undefined && { wired_by_hand: byHand ? ('true' as const) : ('false' as const) }) };
+  const query = { ...asked, ...(byHand !== undefined && { wired_by_hand: byHand ? ('true' as const) : ('false' as const) }) };
   return control.planBucket({ params: { bucket }, query });
 }
 
 /** Shows a plan, with the command that applies it. */
-export async function showPlan(cli: Cli, options: JsonOption, wish: WishRequest): Promise<void> {
-  const plan = await cli.withControl((control) => planOf(control, wish));
+export async function showPlan(cli: Cli, options: JsonOption, asked: ConnectionRequest): Promise<void> {
+  const plan = await cli.withControl((control) => planOf(control, asked));
   cli.print(options, plan, () => planText(plan));
-  cli.hint(options, nextText(wish, plan));
+  cli.hint(options, nextText(asked, plan));
   if (isBlocked(plan)) cli.endWith(exitCodes.failure);
 }
 
-/** Says what is going to be made. The embedded storage has no plan. */
+/** Says what is going to be made. The embedded storage has no plan, and what blocks one is the refusal that follows. */
 export async function sayPlan(cli: Cli, options: JsonOption, read: () => Promise<PlanView>): Promise<void> {
   if (options.json === true) return;
   try {
     const { changes, findings } = await read();
-    for (const text of [...changesTexts(changes), ...findings.map((finding) => findingText(finding))]) cli.hint(options, text);
+    if (findings.some(({ blocks }) => blocks)) return;
+    for (const text of [...changes.map((change) => changesText([change])), ...findings.map((each) => findingText(each))])
+      cli.hint(options, text);
   } catch (error) {
     if (!(error instanceof RequestError && error.code === 'connect.embedded')) throw error;
   }
@@ -42,14 +43,10 @@ function isBlocked({ findings }: PlanView): boolean {
 }
 
 /** What to do with the plan. */
-function nextText(wish: WishRequest, plan: PlanView): string {
+function nextText(asked: ConnectionRequest, plan: PlanView): string {
   if (isBlocked(plan)) return 'Nothing can be made as it is.';
   if (plan.changes.length === 0 && plan.connected) return 'Nothing to do: AWS is as it must be.';
-  return `To make it so: ${printable(applyCommand(wish, plan))}`;
-}
-
-function changesTexts(changes: PlanView['changes']): readonly string[] {
-  return changes.map((change) => changeText(change, change.before, change.after));
+  return `To make it so: ${printable(addCommand(asked, plan))}`;
 }
 
 function planText(plan: PlanView): string {
@@ -69,7 +66,12 @@ function planText(plan: PlanView): string {
   const foreign =
     plan.foreign.length === 0 ? [] : [`It touches what is not Tally's:\n${plan.foreign.map(({ text }) => `  ${text}`).join('\n')}`];
   return linesText(
-    [facts, ...changesTexts(plan.changes), ...foreign, ...plan.findings.map((finding) => findingText(finding))].join('\n\n'),
+    [
+      facts,
+      ...plan.changes.map((change) => changesText([change])),
+      ...foreign,
+      ...plan.findings.map((finding) => findingText(finding)),
+    ].join('\n\n'),
   );
 }
 

@@ -5,7 +5,7 @@ import { pageOfCode } from '../domain/doc-pages.ts';
 import { FaultError, faults } from '../domain/fault.ts';
 import { withoutPasswords } from '../domain/passwords.ts';
 import { RequestError } from '../domain/request-error.ts';
-import { statusOf, type Finding } from '../domain/provisioning/checks/finding.ts';
+import { statusOf, type Finding } from '../domain/provisioning/finding.ts';
 
 /** Exit codes. 64, 69 and 78 are EX_USAGE, EX_UNAVAILABLE and EX_CONFIG of sysexits.h; 130 is 128 + SIGINT, as in shells. */
 export const exitCodes = {

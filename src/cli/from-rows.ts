@@ -5,7 +5,7 @@ import { rowsOfControlPlane, type AnyCall, type ControlName, type PlacedRow } fr
 import { jsonSchemaOf, type JsonSchema } from '../api/json-schema.ts';
 import type { AnyRequest, Row } from '../api/row.ts';
 import { requireSafeAddress } from '../client/addresses.ts';
-import { helpText, mayBeNull, moreText, optionName, optionOf, printing, schemaOf, withExamples, withoutOption } from './arguments.ts';
+import { helpText, moreText, optionName, optionOf, printing, schemaOf, withExamples } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { CommandError, exitCodeOfFindings } from './errors.ts';
 import { answerText, joinedText, jsonText, linesText, recordIn } from './output.ts';
@@ -114,7 +114,6 @@ function addFields(self: Command, places: readonly string[], made: readonly Made
   for (const [name, { schema, options }] of fields) {
     if (named.has(name)) continue;
     self.addOption(optionOf(name, schema, options));
-    if (mayBeNull(schema)) self.addOption(withoutOption(name, options));
   }
   if (made.some(({ command }) => command.jsonl !== undefined)) {
     const jsonl = new Option('--jsonl', 'print all of them, each as one line of JSON');
@@ -208,9 +207,8 @@ function withSecret(cli: Cli, { options = {} }: RowCommand, given: Given): Given
 
 function requestOf(fields: ReadonlyMap<string, Field>, given: Given): AnyRequest {
   const request: Partial<Record<Field['part'], Record<string, unknown>>> = {};
-  for (const [name, { part, schema }] of fields) {
-    const value = mayBeNull(schema) && given[name] === false ? null : given[name];
-    if (name in given) request[part] = { ...request[part], [name]: value };
+  for (const [name, { part }] of fields) {
+    if (name in given) request[part] = { ...request[part], [name]: given[name] };
   }
   return request;
 }
@@ -271,8 +269,7 @@ export function answered(cli: Cli, options: JsonOption, { row, command, given }:
 
 /** Repeats the request while its answer says that it is not applied yet. */
 export async function applied(cli: Cli, options: JsonOption, request: () => Promise<ConnectionView>): Promise<ConnectionView> {
-  const onWaiting = (waitingFor: string): void => cli.hint(options, `Waiting for ${waitingFor}.`);
-  const answer = await untilApplied({ request, onWaiting, sleep: (ms) => cli.clock.sleep(ms) });
+  const answer = await untilApplied({ request, onWaiting: sayingWaits(cli, options), sleep: (ms) => cli.clock.sleep(ms) });
   if (answer === undefined) throw new CommandError('declined', `${NOT_SHOWN_YET}: repeat the command later`);
   return answer;
 }
@@ -281,15 +278,25 @@ export async function applied(cli: Cli, options: JsonOption, request: () => Prom
 const BUSY_REQUESTS_MAX = 60;
 const BUSY_RETRY_MS = 2_000;
 
+/** Says what is waited for, once for each thing. */
+function sayingWaits(cli: Cli, options: JsonOption): (waitingFor: string) => void {
+  let said: string | undefined;
+  return (waitingFor) => {
+    if (said !== waitingFor) cli.hint(options, `Waiting for ${waitingFor}.`);
+    said = waitingFor;
+  };
+}
+
 /** Repeats the request while another process changes a connection. */
 async function untilFree<Answer>(cli: Cli, options: JsonOption, request: () => Promise<Answer>): Promise<Answer> {
+  const onWaiting = sayingWaits(cli, options);
   for (let count = 1; ; count += 1) {
     try {
       return await request();
     } catch (error) {
       if (!(error instanceof RequestError && error.code === 'connect.busy') || count === BUSY_REQUESTS_MAX) throw error;
     }
-    cli.hint(options, 'Waiting for another change of a connection.');
+    onWaiting('another change of a connection');
     await cli.clock.sleep(BUSY_RETRY_MS);
   }
 }

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { shellWord } from '../domain/commands.ts';
-import { changeText } from '../domain/provisioning/planning/parts.ts';
+import { changesText } from '../domain/provisioning/plan.ts';
 import { nameOf, type PlannedPart, type SetupPlan } from '../pipeline/provision/setup.ts';
 import { queuePrefixOption, withExamples } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
@@ -70,7 +70,7 @@ function partText(part: PlannedPart): string {
   const name = nameOf(part);
   switch (part.state) {
     case 'absent':
-      return changeText({ action: 'create', part: kind, name: name.slice(kind.length + 1) }, undefined, attributes);
+      return changesText([{ action: 'create', part: kind, name: name.slice(kind.length + 1), after: attributes }]);
     case 'as-planned':
       return `= ${name}\n    It exists as planned.`;
     case 'different':

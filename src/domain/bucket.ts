@@ -213,14 +213,14 @@ export function usableTopic(topicArn: string | undefined): string {
   throw new RequestError(
     'request.invalid',
     topicArn === undefined
-      ? 'topic_arn: must be given for the source topic: the ARN of the SNS topic that receives the bucket’s events'
+      ? 'topic_arn: must be given for the source topic: the ARN of the SNS topic that receives the events of the bucket'
       : 'topic_arn: S3 and EventBridge publish to standard topics only, not to FIFO topics',
   );
 }
 
 /** Throws `request.invalid` for a topic that a request names beside a source that has a topic of Tally's: nothing would lead to it. */
-export function refuseTopic(source: BucketSource, topicArn: string | null | undefined): void {
-  if (typeof topicArn !== 'string' || source === 'topic' || source === 'routed') return;
+export function refuseTopic(source: BucketSource, topicArn: string | undefined): void {
+  if (topicArn === undefined || source === 'topic' || source === 'routed') return;
   const detail = `topic_arn: with the source ${source} Tally makes the topic. For yours name the source too: "topic" if S3 publishes to it, "routed" if a rule of EventBridge does`;
   throw new RequestError('request.invalid', detail);
 }

@@ -1,4 +1,4 @@
-/** What Tally remembers of the last probe of one of its topics (src/domain/provisioning/planning/probe.ts). */
+/** What Tally remembers of the last probe of one of its topics (src/domain/provisioning/probe.ts). */
 import { z } from 'zod';
 
 export const probeRecordSchema = z.object({

@@ -62,6 +62,17 @@ describe('tally bucket add', () => {
     expect(world.asked[1]).toEqual(['addBucket', { body: { bucket: 'photos', source: 'routed', plan: '0f1e' } }]);
   });
 
+  it('says once why it is refused, and once what it waits for', async () => {
+    const world = createCliWorld();
+    world.nextAnswers({ ...planAnswer, findings: [{ ...planAnswer.findings[0]!, blocks: true }] });
+    world.nextFails(new RequestError('connect.overlap', 'photos has notifications for the same events'));
+    const { stderr } = await world.run('bucket add photos');
+    expect(stderr.match(/photos/g)).toHaveLength(1);
+    for (let count = 0; count < 3; count += 1) world.nextFails(new RequestError('connect.busy', 'another process'));
+    const waits = await world.run('bucket pause photos');
+    expect(waits.stderr.match(/Waiting for another change/g)).toHaveLength(1);
+  });
+
   it('needs no plan of the embedded storage', async () => {
     const world = createCliWorld();
     world.nextFails(new RequestError('connect.embedded', 'there is nothing to connect'));
@@ -73,9 +84,11 @@ describe('tally bucket add', () => {
     world.nextAnswers({ ...bucketAnswer, connection: { bucket: 'photos', state: 'applying', retry_after_ms: 1 } });
     const { exitCode } = await world.run('bucket add photos --json --no-reindex --bucket-account 210987654321');
     expect(exitCode).toBe(0);
-    expect(world.asked.map(([operation]) => operation)).toEqual(['addBucket', 'applyBucket', 'getBucket']);
-    expect(world.asked[1]?.[1]).toEqual({ params: { bucket: 'photos' }, body: { bucket_account: '210987654321' } });
-    expect(world.asked[0]?.[1]).toEqual({ body: { bucket: 'photos', reindex: false, bucket_account: '210987654321' } });
+    const body = { bucket: 'photos', reindex: false, bucket_account: '210987654321' };
+    expect(world.asked).toEqual([
+      ['addBucket', { body }],
+      ['addBucket', { body }],
+    ]);
     expect((await world.run('bucket add photos --bucket-account 7')).exitCode).toBe(64);
   });
 });

@@ -273,13 +273,6 @@ describe('exactly', () => {
       ['Store the secret now: it cannot be shown again.'],
     ],
     [
-      'bucket set photos --source eventbridge --no-topic --enrich tags',
-      { ...bucketAnswer, source: 'eventbridge', advice: 'run `tally bucket add photos`' },
-      ['changeBucket', { params: { bucket: 'photos' }, body: { source: 'eventbridge', topic_arn: null, enrich: 'tags' } }],
-      ['bucket | photos', 'region | eu-west-1', 'source | eventbridge', 'versioning | enabled', 'enrich | none', 'status | ok'],
-      ['Next: run `tally bucket add photos`'],
-    ],
-    [
       'bucket remove photos --keep-aws --keep-documents',
       { bucket: 'photos', kept: [{ name: 'arn:topic', reason: 'others are subscribed to it' }] },
       ['removeBucket', { params: { bucket: 'photos' }, query: { keep_aws: 'true', keep_documents: 'true' } }],

@@ -61,7 +61,7 @@ describe('tally bucket add of several buckets', () => {
     world.nextAnswers({ ...answerOf('photos', { changed: true }), connection: { bucket: 'photos', state: 'applying', retry_after_ms: 1 } });
     const unproven = [{ code: 'connect.trail-unchecked', severity: 'degraded', what: 'a', why: 'b', fix: 'c', blocks: false }];
     world.nextAnswers(answerOf('videos', { made: true }));
-    world.nextAnswers({ bucket: 'photos', state: 'applied', changed: true, unproven });
+    world.nextAnswers({ ...answerOf('photos'), connection: { bucket: 'photos', state: 'applied', changed: true, unproven } });
     const ran = await world.run('bucket add photos videos');
     expect(lines(ran)[1]).toBe('photos | applied | notification | connect.trail-unchecked');
     expect(ran.exitCode).toBe(5);
@@ -86,16 +86,16 @@ describe('tally bucket add of several buckets', () => {
     world.nextAnswers(answerOf('videos', { made: false }));
     world.nextFails(new RequestError('connect.plan-needed', 'look', { token: 'a1', foreign: 'switch' }));
     const ran = await world.run('bucket add photos videos --source eventbridge --switch-on-eventbridge');
-    expect(world.asked.at(-1)).toEqual(['applyBucket', { params: { bucket: 'photos' }, body: { source: 'eventbridge', plan: 'a1' } }]);
+    expect(world.asked.at(-1)).toEqual(['addBucket', { body: { bucket: 'photos', source: 'eventbridge', plan: 'a1' } }]);
     expect(ran.exitCode).toBe(0);
   });
 
   it('sends the token of a plan also when it repeats an apply that had to wait first', async () => {
     const world = createCliWorld();
     world.nextAnswers({ ...answerOf('photos'), connection: { bucket: 'photos', state: 'applying', retry_after_ms: 1 } });
-    world.nextAnswers({ bucket: 'photos', state: 'applied', changed: true });
+    world.nextAnswers(answerOf('photos'));
     await world.run('bucket add photos --json --agree 0f1e');
-    expect(world.asked.map(([, { body }]) => (body as { plan?: string } | undefined)?.plan)).toEqual(['0f1e', '0f1e', undefined]);
+    expect(world.asked.map(([, { body }]) => (body as { plan?: string } | undefined)?.plan)).toEqual(['0f1e', '0f1e']);
   });
 
   it('reads names from a file or from stdin, one a line, with comments', async () => {

@@ -6,10 +6,10 @@ import { z } from 'zod';
 import { iamPolicy } from '../../src/domain/provisioning/iam.ts';
 import { markOf, newOwner, tagsOf, topicArnOf } from '../../src/domain/provisioning/names.ts';
 import { attributeTexts, differencesOf, sharedParts } from '../../src/domain/provisioning/shared.ts';
-import { wiringOf, type Wish } from '../../src/domain/provisioning/wiring.ts';
+import { desired } from '../../src/pipeline/provision/sources/sources.ts';
 import { ROOT, textOf } from '../docs/pages.ts';
 import { canRun, findProgram, runProgram } from '../docs/programs.ts';
-import { ACCOUNT, LETTERS_ARN, QUEUE_ARN, REGION, wish as photos } from '../support/fakes/aws-parts.ts';
+import { ACCOUNT, LETTERS_ARN, QUEUE_ARN, REGION, spec as photos } from '../support/fakes/aws-parts.ts';
 
 const HCL = { name: 'hcl2tojson', variable: 'TALLY_TEST_HCL2TOJSON' } as const;
 const FOLDER = 'config/terraform';
@@ -99,8 +99,7 @@ const inOrder = (statements: readonly Statement[]): readonly Statement[] =>
 const runs = canRun('the Terraform module', [HCL]);
 
 describe.skipIf(!runs)('the Terraform module', () => {
-  const wish: Wish = { ...photos, source: 'eventbridge', enrich: 'tags' };
-  const { rule } = wiringOf(wish);
+  const { rule } = desired({ ...photos, source: 'eventbridge', enrich: 'tags' });
   let main: File;
   const resource = (type: string, name: string): Readonly<Record<string, unknown>> =>
     main.resource.map((each) => each[type]?.[name]).find((found) => found !== undefined) ?? {};

@@ -15,24 +15,22 @@ const meanings: Readonly<Record<string, string>> = {
     'What all buckets share is missing or was altered, so no event arrives. `tally setup`, with `--region` for another region than that of the bucket queue, makes it as it must be; where the Terraform module made it, apply that again.',
   'connect.notification':
     "Tally's part in the bucket's notification configuration is gone or was changed, so events are missing. An apply makes it again. If Terraform removed it, see [the guide](../guides/connect.md#if-another-notification-is-in-the-way).",
+  'connect.policy':
+    'The policy of a queue lacks the statement that admits the topic of `--topic`, or that of the topic the statement by which EventBridge publishes. An apply adds it.',
   'connect.policy-unreadable': 'A policy cannot be read. A write would replace what is not known, so there is none.',
   'connect.probe-lost':
     'What Tally published through its own topic an hour ago has not reached the bucket queue. A Deny in a policy, or the policy of a key, keeps it away.',
-  'connect.queue-policy': 'The policy of a queue lacks the statement that admits the topic of `--topic`. An apply adds it.',
   'connect.queue-retention': 'The bucket queue keeps messages for too short a time, so that an outage loses events.',
   'connect.redrive':
     'The bucket queue has no dead-letter queue or one that does not exist, permits too few receives, or is its own dead-letter queue.',
-  'connect.rule': 'The rule of the bucket does not exist, is disabled, or has another pattern. An apply makes it as it must be.',
+  'connect.rule':
+    'The rule of the bucket does not exist, is disabled, or has another pattern, or its target another destination, input transformer, role or dead-letter queue. An apply makes it as it must be.',
   'connect.rule-foreign':
     'The rule with the name of this installation was made by another one. Two installations have one name: set one of them up again with another `TALLY_INSTALLATION`.',
   'connect.rules-near-limit': 'The event bus is nearly full of rules. AWS raises this quota on request.',
   'connect.subscription':
     'The bucket queue is not subscribed to the topic that `--topic` names, the subscription is not confirmed, or its filter, delivery or dead-letter queue was changed. An apply corrects it.',
-  'connect.target':
-    "Tally's target of the rule is missing, or its destination, input transformer, role or dead-letter queue was changed. An apply corrects it.",
   'connect.topic-missing': 'The topic that `--topic` names does not exist. It is yours to make.',
-  'connect.topic-policy':
-    'The policy of the topic that `--topic` names lacks the statement by which EventBridge publishes. An apply adds it.',
   'connect.trail': 'The trail of `TALLY_TRAIL_ARN` does not record the bucket. An apply adds it to the selectors.',
   'connect.trail-missing': 'The trail of `TALLY_TRAIL_ARN` or `TALLY_TRAIL_BUCKET` does not exist.',
   'connect.trail-own-bucket': 'The trail writes its log files into the bucket, and would record its own deliveries without end.',

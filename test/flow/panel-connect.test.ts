@@ -76,10 +76,6 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
             now.isNew = false;
             return { ...bucketAnswer, changed: true, ...(body.wired_by_hand !== true && { connection: reached() }) };
           },
-          applyBucket: async ({ params, body }) => {
-            noted.push(['applyBucket', { params, body }]);
-            return reached();
-          },
           changeNotification: async () => reached(),
           diagnoseBucket: async () => ({ bucket: 'photos', status: now.findings.length === 0 ? 'ok' : 'degraded', findings: now.findings }),
           removeBucket: async ({ params, query }) => {
@@ -132,8 +128,9 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
     await page.getByText('Waiting for S3 to take').waitFor();
     await page.getByRole('heading', { level: 1, name: 'Bucket photos' }).waitFor();
     const { token } = planAnswer;
-    expect(lastOf('addBucket')).toEqual({ body: { bucket: 'photos', ...wish, reindex: true, only_new: true, plan: token } });
-    expect(lastOf('applyBucket')).toEqual({ params: { bucket: 'photos' }, body: { ...wish, plan: token } });
+    const body = { bucket: 'photos', ...wish, reindex: true, plan: token };
+    const asked = noted.filter(([name]) => name === 'addBucket').map(([, request]) => request);
+    expect(asked).toEqual([true, false].map((only_new) => ({ body: { ...body, only_new } })));
     expect(complaints).toEqual([]);
   });
 
@@ -194,9 +191,8 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
     await settings.getByRole('button', { name: 'Apply' }).click();
     await page.getByText('Everything is applied.').waitFor();
     expect(new URL(page.url()).search).toBe(TAB);
-    expect(lastOf('applyBucket')).toEqual({
-      params: { bucket: 'photos' },
-      body: { source: 'eventbridge', enrich: 'none', plan: planAnswer.token },
+    expect(lastOf('addBucket')).toEqual({
+      body: { bucket: 'photos', source: 'eventbridge', enrich: 'none', plan: planAnswer.token },
     });
   });
 
@@ -214,15 +210,15 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
     expect(new URL(page.url()).search).toBe(TAB);
     await asked.selectOption('topic');
     await settings.getByRole('button', { name: 'Show the plan' }).click();
-    await settings.getByRole('button', { name: 'Save without changing AWS' }).click();
+    await settings.getByRole('button', { name: 'I have wired it myself' }).click();
     await page.getByText('The settings are saved.').waitFor();
-    expect(lastOf('changeBucket')).toEqual({ params: { bucket: 'photos' }, body: { source: 'topic', topic_arn: THEIRS } });
+    expect(lastOf('addBucket')).toMatchObject({ body: { bucket: 'photos', source: 'topic', topic_arn: THEIRS, wired_by_hand: true } });
   });
 
   it('says what was refused, and reads the plan again', async () => {
     const outdated = await startPanelWorld({
       operations: {
-        applyBucket: async () => {
+        addBucket: async () => {
           throw new RequestError('connect.plan-outdated', `the plan of ${HOSTILE} is outdated`);
         },
       },

@@ -89,7 +89,7 @@ describe('requests that are not as documented', () => {
   });
 
   it('may say nothing in JSON where there is nothing to say', async () => {
-    for (const value of [{}, null]) expect((await sendJson('POST', '/v1/buckets/photos/apply', value)).status).toBe(200);
+    for (const value of [{}, null]) expect((await sendJson('POST', '/v1/buckets/photos/reindex', value)).status).toBe(202);
   });
 
   it.each(['{"bucket"', '{"__proto__":{"x":1}}', '{"constructor":{"prototype":{"x":1}}}', ''])('a body %j is refused', async (body) => {
@@ -113,7 +113,7 @@ describe('requests that are not as documented', () => {
   it.each([
     ['QUERY', '/v1/buckets', { 'content-type': 'text/plain' }, 'x', 'GET, POST, HEAD'],
     ['GET', '/v1/dead-letters/replay/', { 'content-length': '2' }, '{}', undefined],
-    ['GET', '/v1/buckets/photos/apply', { 'content-length': '2' }, '{}', 'POST'],
+    ['GET', '/v1/buckets/photos/reindex', { 'content-length': '2' }, '{}', 'POST'],
     ['POST', '/livez', { 'content-type': 'text/plain' }, 'x', 'GET, HEAD'],
   ])('says so whatever comes with the request: %s %s %j', async (...[method, path, headers, body, allow]) => {
     const answer = await send(method, path, { headers, ...(body !== undefined && { body }) });
@@ -275,7 +275,7 @@ describe('callers from elsewhere', () => {
   });
 
   it.each(['https://evil.example', 'null', 'http://localhost.evil.example', 'file://', ''])('Origin %j is refused', async (origin) => {
-    expectProblem(await send('POST', '/v1/buckets/photos/apply', { headers: { origin } }), 403, 'request.forbidden-origin');
+    expectProblem(await send('POST', '/v1/buckets/photos/reindex', { headers: { origin } }), 403, 'request.forbidden-origin');
     expect(fake.asked).toEqual([]);
   });
 

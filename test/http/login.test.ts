@@ -250,7 +250,7 @@ describe('the session of a browser', () => {
       'test',
     );
     const { cookies } = await browserOf(world);
-    const pause = (headers: Record<string, string>) => world.send('POST', '/v1/buckets/photos/apply', { cookies, headers });
+    const pause = (headers: Record<string, string>) => world.send('POST', '/v1/buckets/photos/reindex', { cookies, headers });
     const own = { 'x-tally-csrf': '1', 'sec-fetch-site': 'same-origin' };
     for (const headers of [
       {},
@@ -262,8 +262,8 @@ describe('the session of a browser', () => {
       expect(jsonOf(await pause(headers))).toMatchObject({ status: 403, code: 'request.forbidden-origin' });
     }
     expect(world.fake.asked).toEqual([]);
-    expect((await pause(own)).status).toBe(200);
-    expect((await pause({ 'x-tally-csrf': '1', origin: world.url })).status).toBe(200);
+    expect((await pause(own)).status).toBe(202);
+    expect((await pause({ 'x-tally-csrf': '1', origin: world.url })).status).toBe(202);
     const text = await world.send('POST', '/v1/buckets', { cookies, headers: { ...own, 'content-type': 'text/plain' }, body: '{}' });
     expect(text.status).toBe(415);
   });

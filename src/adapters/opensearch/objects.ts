@@ -118,7 +118,7 @@ export function createObjectIndex({ client, names, newIndex, clock, probe }: Obj
     },
 
     probe,
-    probeBucket: createBucketProbe(client, names),
+    probeBucket: (bucket, signal) => probeBucket(client, names, bucket, signal),
   };
 }
 
@@ -155,15 +155,13 @@ const conflictSchema = z.object({
 const NEVER = Number.MAX_SAFE_INTEGER;
 
 /**
- * Creates the probe of one bucket: a conditional write to the alias of the bucket's index that can only end in a conflict. Its
+ * Probes one bucket: a conditional write to the alias of the bucket's index that can only end in a conflict. Its
  * id is none that a key has. The shard refuses it after every check of a real write and before anything is stored, so it leaves no document, no
  * tombstone and no sequence number behind.
  */
-function createBucketProbe(client: OpenSearchClient, names: IndexNames) {
-  return async function probeBucket(bucket: string, signal?: AbortSignal): Promise<void> {
-    const fault = await attemptWrite(client, names.objectsAlias(bucket), signal);
-    if (fault !== undefined) throw new FaultError(fault.code, fault.reason);
-  };
+async function probeBucket(client: OpenSearchClient, names: IndexNames, bucket: string, signal?: AbortSignal): Promise<void> {
+  const fault = await attemptWrite(client, names.objectsAlias(bucket), signal);
+  if (fault !== undefined) throw new FaultError(fault.code, fault.reason);
 }
 
 /** Attempts the write that ends in a conflict, behind an alias; resolves with the fault of any other end. */

@@ -24,7 +24,6 @@ export const auditEvents = [
   'BucketConnect',
   'BucketChange',
   'BucketRemove',
-  'BucketApply',
   'BucketPause',
   'BucketResume',
   'ReindexStart',

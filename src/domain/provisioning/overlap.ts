@@ -4,7 +4,7 @@
  * https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-how-to-filtering.html
  */
 import type { FilterRule, NotificationConfiguration, NotificationEntry } from './notification.ts';
-import type { Wish } from './wiring.ts';
+import type { ConnectionSpec } from './connection.ts';
 
 type Filtered = Pick<NotificationEntry, 'events' | 'filter'>;
 
@@ -68,7 +68,7 @@ export function completeTopic(configuration: NotificationConfiguration): string 
 }
 
 /** Whether the configuration sends every created and removed event to the topic, or straight to the queue, of a bucket that a person wired. */
-export function passesBoth({ source, topicArn, queueArn }: Wish, configuration: NotificationConfiguration): boolean {
+export function passesBoth({ source, topicArn, queueArn }: ConnectionSpec, configuration: NotificationConfiguration): boolean {
   if (source !== 'topic' && source !== 'notification') return false;
   const missing = topicArn === undefined ? missingFamilies(configuration, queueArn, 'queue') : missingFamilies(configuration, topicArn);
   return missing.length === 0;

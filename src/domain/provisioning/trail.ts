@@ -48,57 +48,64 @@ interface Bucket {
   readonly registry: string;
 }
 
+/** A bucket, and the buckets that the records say Tally has put into the trail. */
+interface Selecting extends Bucket {
+  readonly selected?: readonly string[];
+}
+
 /** The beginning of the ARNs of the bucket's objects. Without the slash it would select other buckets as well. */
 function objectsOf({ bucket, partition }: Omit<Bucket, 'registry'>): string {
   return `arn:${partition}:s3:::${bucket}/`;
 }
 
 /** The name of our selector among advanced ones. It names the registry, because a trail may serve several. */
-export function selectorName(wish: Pick<Bucket, 'bucket' | 'registry'>): string {
-  return `tally ${shortRegistry(wish)} ${wish.bucket}`;
+export function selectorName(spec: Pick<Bucket, 'registry'>): string {
+  return `tally ${shortRegistry(spec)}`;
 }
 
-/** The name of the selector that the buckets of this registry share: one for each bucket would use up the values that a trail has. */
-export function sharedSelectorName(wish: Pick<Bucket, 'registry'>): string {
-  return `tally ${shortRegistry(wish)}`;
-}
-
-/** Our selector among advanced ones, for one bucket: as an apply writes it, and as it is printed for trails of others. */
-export function advancedSelector(wish: Bucket): AdvancedSelector {
+/**
+ * An advanced selector: as it is printed for trails of others, for one bucket, or with these beginnings of ARNs ours, which all buckets
+ * share, because one for each would use up the values that a trail has.
+ */
+export function advancedSelector(spec: Bucket, objects?: readonly string[]): AdvancedSelector {
   return {
-    Name: selectorName(wish),
+    Name: objects === undefined ? `${selectorName(spec)} ${spec.bucket}` : selectorName(spec),
     FieldSelectors: [
       { Field: 'eventCategory', Equals: ['Data'] },
       { Field: 'resources.type', Equals: [OBJECTS] },
-      { Field: 'resources.ARN', StartsWith: [objectsOf(wish)] },
+      { Field: 'resources.ARN', StartsWith: sorted(objects ?? [objectsOf(spec)]) },
       { Field: 'readOnly', Equals: ['false'] },
       { Field: 'eventName', Equals: [...routedOperations] },
     ],
   };
 }
 
-/** Our selector among basic ones, which have no names: it is known by its one value. */
-function basicSelector(wish: Bucket): BasicSelector {
-  return { ReadWriteType: 'WriteOnly', IncludeManagementEvents: false, DataResources: [{ Type: OBJECTS, Values: [objectsOf(wish)] }] };
+/** Our selector among basic ones: all buckets share it, because a trail has five of them. */
+function basicSelector(objects: readonly string[]): BasicSelector {
+  return { ReadWriteType: 'WriteOnly', IncludeManagementEvents: false, DataResources: [{ Type: OBJECTS, Values: sorted(objects) }] };
 }
 
-/** The shared selector for the buckets with these beginnings of ARNs. */
-function sharedSelector(wish: Bucket, objects: readonly string[]): AdvancedSelector {
-  const { FieldSelectors } = advancedSelector(wish);
-  const StartsWith = [...new Set(objects)].sort();
-  return {
-    Name: sharedSelectorName(wish),
-    FieldSelectors: FieldSelectors.map((field) => (field.Field === 'resources.ARN' ? { ...field, StartsWith } : field)),
-  };
+function sorted(objects: readonly string[]): string[] {
+  return [...new Set(objects)].sort();
 }
 
-function objectsIn({ FieldSelectors }: AdvancedSelector): readonly string[] {
-  return FieldSelectors.flatMap(({ Field, StartsWith = [] }) => (Field === 'resources.ARN' ? StartsWith : []));
+/** The selector of the bucket alone, in the kind that the trail has: as it is printed for trails of others. */
+export function printedSelector(kind: Selectors['kind'] | undefined, spec: Bucket): BasicSelector | AdvancedSelector {
+  return kind === 'basic' ? basicSelector([objectsOf(spec)]) : advancedSelector(spec);
 }
 
-function isOurs(selector: BasicSelector | AdvancedSelector, wish: Bucket): boolean {
-  if (isAdvanced(selector)) return selector.Name === selectorName(wish) || selector.Name === sharedSelectorName(wish);
-  return canonicalJson(asWritten(selector)) === canonicalJson(basicSelector(wish));
+function objectsIn(selector: BasicSelector | AdvancedSelector): readonly string[] {
+  if (!isAdvanced(selector)) return (selector.DataResources ?? []).flatMap(({ Values = [] }) => Values);
+  return selector.FieldSelectors.flatMap(({ Field, StartsWith = [] }) => (Field === 'resources.ARN' ? StartsWith : []));
+}
+
+/** A basic selector has no name: it is ours if it has our form, and the records name all of its buckets. */
+function isOurs(selector: BasicSelector | AdvancedSelector, { selected = [], ...spec }: Selecting): boolean {
+  if (isAdvanced(selector)) return selector.Name === selectorName(spec);
+  const objects = objectsIn(selector);
+  const known = new Set(selected.map((bucket) => objectsOf({ ...spec, bucket })));
+  const isKnown = objects.length > 0 && objects.every((each) => known.has(each));
+  return isKnown && canonicalJson(asWritten(selector)) === canonicalJson(basicSelector(objects));
 }
 
 /** CloudTrail answers each basic selector with an empty list that was not written. */
@@ -107,12 +114,12 @@ function asWritten({ ExcludeManagementEventSources: excluded, ...selector }: Bas
 }
 
 /** Whether the trail records all that the rule needs, by our selector or by a wider one of others. */
-export function recordsBucket(selectors: Selectors, wish: Omit<Bucket, 'registry'>): boolean {
-  const objects = objectsOf(wish);
+export function recordsBucket(selectors: Selectors, spec: Omit<Bucket, 'registry'>): boolean {
+  const objects = objectsOf(spec);
   if (selectors.kind === 'basic') {
     return selectors.list.some(({ ReadWriteType, DataResources = [] }) => {
       const values = DataResources.filter(({ Type }) => Type === OBJECTS).flatMap(({ Values = [] }) => Values);
-      return ReadWriteType !== 'ReadOnly' && values.some((value) => value === `arn:${wish.partition}:s3` || covers(value, objects));
+      return ReadWriteType !== 'ReadOnly' && values.some((value) => value === `arn:${spec.partition}:s3` || covers(value, objects));
     });
   }
   return selectors.list.some(({ FieldSelectors }) => FieldSelectors.every((field) => admits(field, objects)));
@@ -148,36 +155,32 @@ function isAdvanced(selector: BasicSelector | AdvancedSelector): selector is Adv
   return 'FieldSelectors' in selector;
 }
 
-/** The selectors with ours; those of others stay equal and in their order. An advanced one has the bucket beside those that it has. */
-export function withSelector({ kind, list }: Selectors, wish: Bucket): Selectors {
-  if (kind === 'basic') return { kind, list: [...list.filter((each) => !isOurs(each, wish)), basicSelector(wish)] };
-  return { kind, list: withShared(list, wish, [...sharedObjects(list, wish), objectsOf(wish)]) };
+/** The selectors with the bucket in ours; those of others stay equal and in their order. */
+export function withSelector(selectors: Selectors, spec: Selecting): Selectors {
+  return selecting(selectors, spec, [...selectedObjects(selectors, spec), objectsOf(spec)]);
 }
 
-/** The selectors without the bucket; undefined if none of ours has it. */
-export function withoutSelector({ kind, list }: Selectors, wish: Bucket): Selectors | undefined {
-  if (kind === 'basic') {
-    const others = list.filter((each) => !isOurs(each, wish));
-    return others.length === list.length ? undefined : { kind, list: others };
-  }
-  const objects = sharedObjects(list, wish);
-  const rest = objects.filter((each) => each !== objectsOf(wish));
-  const hasOwn = list.some(({ Name }) => Name === selectorName(wish));
-  return hasOwn || rest.length < objects.length ? { kind, list: withShared(list, wish, rest) } : undefined;
+/** The selectors without the bucket; undefined if ours does not have it. */
+export function withoutSelector(selectors: Selectors, spec: Selecting): Selectors | undefined {
+  const objects = selectedObjects(selectors, spec);
+  const rest = objects.filter((each) => each !== objectsOf(spec));
+  return rest.length < objects.length ? selecting(selectors, spec, rest) : undefined;
 }
 
-function sharedObjects(list: readonly AdvancedSelector[], wish: Bucket): readonly string[] {
-  return list.filter(({ Name }) => Name === sharedSelectorName(wish)).flatMap(objectsIn);
+function selectedObjects({ list }: Selectors, spec: Selecting): readonly string[] {
+  return list.filter((each) => isOurs(each, spec)).flatMap(objectsIn);
 }
 
-function withShared(list: readonly AdvancedSelector[], wish: Bucket, objects: readonly string[]): readonly AdvancedSelector[] {
-  const others = list.filter((each) => !isOurs(each, wish));
-  return objects.length === 0 ? others : [...others, sharedSelector(wish, objects)];
+function selecting({ kind, list }: Selectors, spec: Selecting, objects: readonly string[]): Selectors {
+  const isOthers = (each: BasicSelector | AdvancedSelector): boolean => !isOurs(each, spec);
+  const isNone = objects.length === 0;
+  if (kind === 'basic') return { kind, list: [...list.filter(isOthers), ...(isNone ? [] : [basicSelector(objects)])] };
+  return { kind, list: [...list.filter(isOthers), ...(isNone ? [] : [advancedSelector(spec, objects)])] };
 }
 
 /** The selectors of others. */
-export function foreignSelectors({ list }: Selectors, wish: Bucket): readonly unknown[] {
-  return list.filter((each) => !isOurs(each, wish));
+export function foreignSelectors({ list }: Selectors, spec: Selecting): readonly unknown[] {
+  return list.filter((each) => !isOurs(each, spec));
 }
 
 /** A selector as people find it: advanced ones have names, and basic ones values. */

@@ -24,7 +24,6 @@ const acts: Readonly<Record<AuditEvent, string>> = {
   BucketConnect: 'connected a bucket',
   BucketChange: 'changed how a bucket is connected',
   BucketRemove: 'disconnected a bucket',
-  BucketApply: 'applied a plan in AWS',
   BucketPause: 'paused a notification',
   BucketResume: 'resumed a notification',
   ReindexStart: 'started a re-index',

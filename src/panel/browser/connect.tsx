@@ -11,7 +11,7 @@ import { call, type AnswerTo, type RequestTo } from './api.ts';
 import { facts } from './facts.ts';
 import { Check, Field, Form, Select } from './form.tsx';
 import { announce, Link, Text } from './parts.tsx';
-import { Plan, type Planned, type PlanWish } from './plan.tsx';
+import { Plan, type Planned, type PlanRequest } from './plan.tsx';
 import { go, hrefOf, place, type Choices } from './place.ts';
 
 const sourceTexts: Readonly<Record<Exclude<Bucket['source'], 'topic'>, string>> = {
@@ -64,7 +64,7 @@ function hrefFor(page: 'add' | 'bucket', { isIndexed, ...chosen }: Chosen): stri
   return hrefOf(page, { ...chosen, ...(page === 'add' ? { index: isIndexed ? '' : 'no' } : { tab: 'connection' }) });
 }
 
-function wishOf({ source, topic, enrich, account }: Chosen): PlanWish & Pick<Chosen, 'source' | 'enrich'> {
+function wishOf({ source, topic, enrich, account }: Chosen): PlanRequest & Pick<Chosen, 'source' | 'enrich'> {
   return { source, enrich, ...(topic !== '' && { topic_arn: topic }), ...(account !== '' && { bucket_account: account }) };
 }
 
@@ -147,10 +147,10 @@ function NewPlan({ chosen }: { readonly chosen: Chosen }) {
   const planned: Planned = {
     apply: 'Add and apply',
     async request(plan, isFirst) {
-      const { connection } = isFirst && !isAdded ? await add({ plan }) : {};
       // a second attempt continues
+      const { connection } = await add({ plan, only_new: isFirst && !isAdded });
       setAdded(true);
-      return connection ?? call('POST /v1/buckets/{bucket}/apply', { params: { bucket }, body: { plan, ...wish } });
+      return connection ?? { bucket, state: 'applied' };
     },
     record: {
       text: 'I have wired it myself',
@@ -214,7 +214,7 @@ export function SettingsSection({ bucket, choices, onSaved }: SettingsProps) {
 }
 
 function ChangedPlan({ stored, chosen, onSaved }: { readonly stored: Chosen; readonly chosen: Chosen } & Pick<SettingsProps, 'onSaved'>) {
-  const { bucket, source, topic, enrich } = chosen;
+  const { bucket, enrich } = chosen;
   const wish = wishOf(chosen);
   const changes = (['source', 'topic', 'enrich'] as const).filter((name) => chosen[name] !== stored[name]);
   function done(text: string): void {
@@ -222,20 +222,16 @@ function ChangedPlan({ stored, chosen, onSaved }: { readonly stored: Chosen; rea
     onSaved();
     go(hrefOf('bucket', { bucket, tab: 'connection' }));
   }
-  async function save(): Promise<void> {
-    const body = {
-      // a topic is that of a source, which a request names with it
-      ...((changes.includes('source') || changes.includes('topic')) && { source }),
-      ...(changes.includes('enrich') && { enrich }),
-      ...(changes.includes('topic') && { topic_arn: topic === '' ? null : topic }),
-    };
-    const { advice = '' } = await call('PATCH /v1/buckets/{bucket}', { params: { bucket }, body });
+  const change = (more: { readonly plan: string } | { readonly wired_by_hand: true }) =>
+    call('POST /v1/buckets', { body: { bucket, ...wish, ...more } });
+  async function record(): Promise<void> {
+    const { advice = '' } = await change({ wired_by_hand: true });
     done(`The settings are saved. ${advice}`);
   }
   const planned: Planned = {
     apply: 'Apply',
-    request: (plan) => call('POST /v1/buckets/{bucket}/apply', { params: { bucket }, body: { plan, ...wish } }),
-    record: changes.length === 0 ? undefined : { text: 'Save without changing AWS', act: save },
+    request: async (plan) => (await change({ plan })).connection ?? { bucket, state: 'applied' },
+    record: changes.length === 0 ? undefined : { text: 'I have wired it myself', act: record },
     hrefWith: (other) => hrefFor('bucket', { ...chosen, source: other, topic: '' }),
     onApplied: () => done('Everything is applied. S3 needs about five minutes until it sends every event, and a trail up to twenty.'),
   };

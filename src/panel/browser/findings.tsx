@@ -33,7 +33,7 @@ export function Findings({ findings }: { readonly findings: readonly Finding[] }
             <p>
               Why it matters: <Advice>{finding.why}</Advice>
             </p>
-            <Remedy fix={finding.fix} />
+            {!isPlanned(finding) && <Remedy fix={finding.fix} />}
           </li>
         );
       })}
@@ -42,12 +42,11 @@ export function Findings({ findings }: { readonly findings: readonly Finding[] }
 }
 
 /** Whether the plan does it, which has its button beside the findings: a person here needs no command line. */
-export function isPlanned({ fix }: Pick<Finding, 'fix'>): boolean {
-  return /^`?tally bucket (?:add|resume) /.test(fix);
+export function isPlanned({ remedy }: Pick<Finding, 'remedy'>): boolean {
+  return remedy !== undefined;
 }
 
 function Remedy({ fix }: { readonly fix: string }) {
-  if (isPlanned({ fix })) return null;
   if (pagesIn(fix).length > 1) {
     return (
       <p>

@@ -14,14 +14,12 @@ import { go } from './place.ts';
 import { countText } from '../../domain/texts.ts';
 
 /** What a bucket is to have in AWS, as the operations take it. */
-export type PlanWish = Omit<NonNullable<RequestTo<'GET /v1/buckets/{bucket}/plan'>['query']>, 'wired_by_hand'>;
+export type PlanRequest = Omit<NonNullable<RequestTo<'GET /v1/buckets/{bucket}/plan'>['query']>, 'wired_by_hand'>;
 
 const partTexts: Readonly<Record<PlanView['changes'][number]['part'], string>> = {
-  'topic-policy': 'the policy of the topic',
-  'queue-policy': 'the policy of the queue',
+  policy: 'the policy',
   subscription: 'the subscription',
   rule: 'the rule',
-  target: 'the target of the rule',
   trail: 'the selectors of the trail',
   notification: 'the notification configuration of the bucket',
 };
@@ -75,7 +73,7 @@ export interface Planned {
 
 interface PlanProps {
   readonly bucket: string;
-  readonly wish: PlanWish;
+  readonly wish: PlanRequest;
   readonly planned: Planned;
   /** What is shown in place of the plan of a bucket that is connected; absent: the plan. */
   readonly connected?: ComponentChildren;
@@ -141,7 +139,7 @@ function PlanDocument({ plan, hrefWith }: { readonly plan: PlanView } & Pick<Pla
   const { source, changes, foreign, findings } = plan;
   const blocking = findings.filter(({ blocks }) => blocks);
   // what the apply heals is among its steps
-  const others = findings.filter(({ blocks, fix }) => !blocks && !fix.startsWith('tally bucket add '));
+  const others = findings.filter(({ blocks, remedy }) => !blocks && remedy !== 'plan');
   return (
     <>
       <Details

@@ -23,11 +23,11 @@ import type { ObjectStorage } from '../ports/storage.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
-/** A request to connect. What is absent stays as it is; `topic_arn: null` forgets the topic. */
+/** A request to connect. What is absent stays as it is. */
 export interface ConnectRequest {
   readonly bucket: string;
   readonly source?: BucketSource;
-  readonly topic_arn?: string | null;
+  readonly topic_arn?: string;
   readonly enrich?: EnrichMode;
   readonly bucket_account?: string;
   /** Whether the first re-index of a new bucket starts without being requested. Default: true. */
@@ -59,28 +59,28 @@ interface ConnectDependencies extends WithPorts<'state' | 'clock' | 'telemetry'>
 export function createConnectBucket(dependencies: ConnectDependencies): ConnectBucket {
   const { state, objects, storage, gaps, clock, telemetry, isEmbedded = false } = dependencies;
 
-  async function connect(wishes: ConnectRequest, by: string, signal?: AbortSignal): Promise<BucketRecord> {
-    const { bucket } = wishes;
+  async function connect(request: ConnectRequest, by: string, signal?: AbortSignal): Promise<BucketRecord> {
+    const { bucket } = request;
     const ref = refs.bucket(bucket);
     const current = await readRecord(state, ref, signal);
-    refuse(wishes);
-    const account = wishes.bucket_account ?? current?.account;
+    refuse(request);
+    const account = request.bucket_account ?? current?.account;
     const read = await readBucket({ bucket, account }, signal);
     const atMs = read.checkedAtMs;
     // of a bucket that was disconnected, and whose documents stay
     const { waiting } = (await readRecord(state, refs.gapHistory(bucket), signal)) ?? {};
     const kept = defined({ waiting });
-    const fresh: BucketRecord = { bucket, ...read, ...DEFAULTS, ...firstWay(wishes), ...kept, createdAtMs: atMs, createdBy: by };
+    const fresh: BucketRecord = { bucket, ...read, ...DEFAULTS, ...firstWay(request), ...kept, createdAtMs: atMs, createdBy: by };
     const proof = isEmbedded ? { provenAtMs: atMs } : {};
     const after = (stored: BucketRecord | undefined): BucketRecord => {
-      if (stored === undefined) return requireTopic({ ...changed(fresh, wishes), ...proof });
-      if (wishes.only_new === true) {
+      if (stored === undefined) return requireTopic({ ...changed(fresh, request), ...proof });
+      if (request.only_new === true) {
         throw new RequestError(
           'bucket.already-connected',
           `${bucket} is connected already, and was not changed. Change its settings instead.`,
         );
       }
-      return requireTopic(changed(withRead(stored, read), wishes));
+      return requireTopic(changed(withRead(stored, read), request));
     };
     const planned = after(current);
     await objects.createBucket(bucket, signal);
@@ -90,7 +90,7 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
       enrich: planned.enrich,
       seenAtMs: beforeFirstJob(read),
       order: lastBeginOf(fresh),
-      isHeld: wishes.reindex === false,
+      isHeld: request.reindex === false,
       isProven: isEmbedded,
     };
     if (current === undefined) await openNeverCompared(dependencies, firstGap, 'before');
@@ -114,8 +114,7 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
   /** Throws `request.invalid` for what cannot be connected. */
   function refuse({ bucket, topic_arn: topicArn }: ConnectRequest): void {
     if (isDirectoryBucket(bucket)) throw new RequestError('request.invalid', `bucket: ${bucket} ${DIRECTORY_BUCKET}`);
-    if (topicArn === undefined || topicArn === null) return;
-    usableTopic(topicArn);
+    if (topicArn !== undefined) usableTopic(topicArn);
   }
 
   async function readBucket({ bucket, account }: Pick<BucketRecord, 'bucket' | 'account'>, signal?: AbortSignal): Promise<Reading> {
@@ -181,10 +180,10 @@ function withRead(record: BucketRecord, { region, versioning, ...read }: Reading
   return { ...stored, ...read, region, versioning: laterOf(stored.versioning, versioning) };
 }
 
-function changed(record: BucketRecord, wishes: ConnectRequest): BucketRecord {
-  const { source, enrich, bucket_account: account } = wishes;
+function changed(record: BucketRecord, request: ConnectRequest): BucketRecord {
+  const { source, enrich, bucket_account: account } = request;
   const { topicArn: _, provenAtMs: __, connectionCheck: ___, arrived: ____, ...rest } = record;
-  const newTopicArn = topicAfter(record, wishes);
+  const newTopicArn = topicAfter(record, request);
   return {
     ...rest,
     ...knownOfWay(record, { source: source ?? record.source, topicArn: newTopicArn }),
@@ -200,7 +199,7 @@ interface Way {
 
 /** The way of a new bucket: it has had no other one, by which events could still come. */
 function firstWay({ source, topic_arn: topicArn }: ConnectRequest): Partial<Way> {
-  return defined({ source, topicArn: topicArn ?? undefined });
+  return defined({ source, topicArn });
 }
 
 /** What arrived by another way proves nothing, and what was found of it says nothing. */
@@ -216,7 +215,7 @@ function waySinceMs({ source, checkedAtMs, versioning }: BucketRecord, way: Way)
   return Math.max(checkedAtMs, versioning.observedAtMs) + (isSameForm ? appliedWithinMs(way.source) : 0);
 }
 
-/** Whether its events come by another way. A topic that is forgotten still delivers. */
+/** Whether its events come by another way. */
 function isOtherWay(before: BucketRecord, { source, topicArn }: Way): boolean {
   return source !== before.source || (topicArn !== undefined && topicArn !== before.topicArn);
 }
@@ -226,7 +225,7 @@ function topicAfter(
   record: BucketRecord,
   { source, topic_arn: topicArn }: Pick<ConnectRequest, 'source' | 'topic_arn'>,
 ): string | undefined {
-  if (topicArn !== undefined) return topicArn ?? undefined;
+  if (topicArn !== undefined) return topicArn;
   return source === undefined || source === record.source ? record.topicArn : undefined;
 }
 

@@ -1,5 +1,5 @@
-/** Connects a bucket on request, and starts the first re-index of one that is new. */
-import type { AddBucketRequest, ChangeBucketRequest } from '../../api/buckets.ts';
+/** Connects a bucket on request, or changes how it is connected, and starts the first re-index of one that is new. */
+import type { AddBucketRequest } from '../../api/buckets.ts';
 import type { ConnectionView } from '../../api/connections.ts';
 import { asksForMore, refuseTopic, type BucketRecord } from '../../domain/bucket.ts';
 import { omit } from '../../domain/defined.ts';
@@ -14,7 +14,7 @@ import { refs } from '../provision/refs.ts';
 
 interface AddBucketDependencies extends WithPorts<'state' | 'telemetry'> {
   readonly connectBucket: Pick<ConnectBucket, 'connect'>;
-  readonly connections: Pick<ReturnType<typeof createConnections>, 'check' | 'applyAdded'>;
+  readonly connections: Pick<ReturnType<typeof createConnections>, 'check' | 'apply'>;
   readonly jobs: Pick<ReindexJobs, 'request'>;
 }
 
@@ -44,7 +44,7 @@ export async function addBucket(parts: AddBucketDependencies, request: AddBucket
   const hasParts = !isRefused && (await connections.check(request, signal));
   // the record of a connected bucket follows when the parts of another source are made: until then the earlier ones deliver
   await connectBucket.connect(before !== undefined && hasParts ? omit(request, 'source', 'topic_arn') : request, by, signal);
-  const connection = hasParts ? await connections.applyAdded(request, by, signal) : undefined;
+  const connection = hasParts ? await connections.apply(request, by, signal) : undefined;
   const record = await requireBucket(state, bucket, signal);
   if (before !== undefined)
     return {
@@ -87,35 +87,4 @@ function isSameWay(before: BucketRecord, after: BucketRecord): boolean {
   const settings = ({ region, source, topicArn, enrich, account }: BucketRecord): string =>
     JSON.stringify([region, source, topicArn, enrich, account]);
   return settings(before) === settings(after);
-}
-
-interface Changed {
-  readonly record: BucketRecord;
-  /** The bucket asks for more enrichment than before, which the documents lack that are indexed already. */
-  readonly isFillWanted: boolean;
-  /** The source by which its parts in AWS were made, if that is another one. */
-  readonly madeFor?: BucketRecord['source'];
-}
-
-/**
- * Changes the record of a connected bucket. Its parts in AWS are left alone: the earlier ones deliver until an apply has made
- * others, and what comes by another way than the source says is observed instead of believed, so that nothing is missed.
- * Throws `bucket.not-connected`, `request.invalid`, and what ConnectBucket.connect() throws.
- */
-export async function changeBucket(
-  { state, connectBucket }: Pick<AddBucketDependencies, 'state' | 'connectBucket'>,
-  request: ChangeBucketRequest & { readonly bucket: string },
-  by: string,
-  signal?: AbortSignal,
-): Promise<Changed> {
-  const before = await requireBucket(state, request.bucket, signal);
-  refuseTopic(request.source ?? before.source, request.topic_arn);
-  const record = await connectBucket.connect(request, by, signal);
-  const connection = await readRecord(state, refs.connection(request.bucket), signal);
-  const isMadeForAnother = connection !== undefined && connection.source !== record.source;
-  return {
-    record,
-    isFillWanted: asksForMore(before.enrich, record.enrich),
-    ...(isMadeForAnother && { madeFor: connection.source }),
-  };
 }

@@ -1,21 +1,20 @@
 /** The operations about connections, and the parts of other operations that change AWS. */
-import type { WishRequest } from '../../domain/provisioning/planning/apply-command.ts';
 import { defined } from '../../domain/defined.ts';
 import type { AddBucketRequest } from '../../api/buckets.ts';
 import { connectionView, diagnosisView, planView, type ConnectionView, type Diagnosis, type PlanView } from '../../api/connections.ts';
-import { adviceAbout, faultOf, isFaultCode, type FaultCode } from '../../domain/fault.ts';
+import { adviceAbout, FaultError, faultOf, isFaultCode, type FaultCode } from '../../domain/fault.ts';
 import type { Trouble } from '../../domain/process-record.ts';
-import { broken, type Finding } from '../../domain/provisioning/checks/finding.ts';
-import { unprovenFindings } from '../../domain/provisioning/checks/unproven.ts';
+import type { ConnectionSpec } from '../../domain/provisioning/connection.ts';
+import { broken, unprovenFindings, type Finding } from '../../domain/provisioning/finding.ts';
+import type { ConnectionRequest } from '../../domain/provisioning/plan.ts';
 import { troublesOf, type Processes } from '../buckets/processes.ts';
 import type { BucketRecord } from '../../domain/bucket.ts';
-import { connectedNotApplied } from '../../domain/provisioning/not-applied.ts';
-import { wiringOf, type Wish } from '../../domain/provisioning/wiring.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { ConnectBucket } from '../buckets/connect.ts';
 import { requireBucket } from '../buckets/known.ts';
 import type { Applied, ApplyOptions } from '../provision/apply.ts';
 import type { Provisioning } from '../provision/provisioning.ts';
+import { desired } from '../provision/sources/sources.ts';
 import type { CheckConnection } from '../provision/watch.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
 import { readRecord } from '../records/stored.ts';
@@ -30,10 +29,8 @@ interface ConnectionDependencies extends WithPorts<'state' | 'clock'> {
   readonly processes: Pick<Processes, 'troubles'>;
 }
 
-/** A wish as requests have it. */
-type WishFields = Omit<WishRequest, 'bucket'>;
 /** Flags of a query are texts. */
-type PlanFields = Omit<WishFields, 'wired_by_hand'> & { readonly wired_by_hand?: 'true' | 'false' };
+type PlanFields = Omit<ConnectionRequest, 'bucket' | 'wired_by_hand'> & { readonly wired_by_hand?: 'true' | 'false' };
 
 export function createConnections({
   state,
@@ -45,11 +42,11 @@ export function createConnections({
   clock,
 }: ConnectionDependencies) {
   /** The record follows what is applied: records are believed by their source. */
-  async function follow(wish: Wish, by: string, signal: AbortSignal): Promise<void> {
-    const record = await readRecord(state, refs.bucket(wish.bucket), signal);
-    const topicArn = wiringOf(wish).subscription?.topicArn;
-    if (record === undefined || isAsWished(record, wish, topicArn)) return;
-    const { bucket, source, enrich, bucketAccount } = wish;
+  async function follow(spec: ConnectionSpec, by: string, signal: AbortSignal): Promise<void> {
+    const record = await readRecord(state, refs.bucket(spec.bucket), signal);
+    const topicArn = desired(spec).subscription?.topicArn;
+    if (record === undefined || isAsRequested(record, spec, topicArn)) return;
+    const { bucket, source, enrich, bucketAccount } = spec;
     // S3 has just answered requests that name this account as the owner
     await connectBucket.connect(
       { bucket, source, enrich, bucket_account: bucketAccount, ...(topicArn !== undefined && { topic_arn: topicArn }) },
@@ -64,12 +61,12 @@ export function createConnections({
     if (record !== undefined) await checkConnection(record, signal);
   }
 
-  async function apply(request: WishRequest, options: ApplyOptions, by: string, signal: AbortSignal): Promise<ConnectionView> {
-    const { wish, applied } = await provisioning.apply(request, options, signal);
+  async function applyOnce(request: ConnectionRequest, options: ApplyOptions, by: string, signal: AbortSignal): Promise<ConnectionView> {
+    const { spec, applied } = await provisioning.apply(request, options, signal);
     if (applied.state !== 'applied') return appliedView(request.bucket, applied);
-    await follow(wish, by, signal);
-    const kept = await provisioning.removeEarlier(wish.bucket, signal);
-    await checkAgain(wish.bucket, signal);
+    await follow(spec, by, signal);
+    const kept = await provisioning.removeEarlier(spec.bucket, signal);
+    await checkAgain(spec.bucket, signal);
     return { ...appliedView(request.bucket, applied), ...(kept !== undefined && kept.length > 0 && { kept }) };
   }
 
@@ -88,26 +85,24 @@ export function createConnections({
   }
 
   return {
-    apply: (bucket: string, body: WishFields & ApplyFields, by: string, signal: AbortSignal): Promise<ConnectionView> =>
-      apply(wishRequest(bucket, body), optionsOf(body), by, signal),
     /** Whether the bucket of a request has parts in AWS: those of the embedded storage have none. Throws what would keep them from being made. */
     async check(body: AddBucketRequest, signal: AbortSignal): Promise<boolean> {
       try {
-        await provisioning.check(wishRequest(body.bucket, body), optionsOf(body), signal);
+        await provisioning.check(requestOf(body), optionsOf(body), signal);
         return true;
       } catch (error) {
         if (error instanceof RequestError && error.code === 'connect.embedded') return false;
         throw error;
       }
     },
-    /** The AWS side of a bucket that was just connected. */
-    applyAdded: (body: AddBucketRequest, by: string, signal: AbortSignal): Promise<ConnectionView> =>
-      apply(wishRequest(body.bucket, body), optionsOf(body), by, signal).catch((error: unknown) =>
+    /** One pass of what a connected bucket has in AWS. */
+    apply: (body: AddBucketRequest, by: string, signal: AbortSignal): Promise<ConnectionView> =>
+      applyOnce(requestOf(body), optionsOf(body), by, signal).catch((error: unknown) =>
         Promise.reject(connectedNotApplied(body.bucket, error)),
       ),
     async plan(bucket: string, { wired_by_hand: byHand, ...query }: PlanFields, signal: AbortSignal): Promise<PlanView> {
       const { plan, connection, isConnected } = await provisioning.plan(
-        wishRequest(bucket, { ...query, ...(byHand !== undefined && { wired_by_hand: byHand === 'true' }) }),
+        requestOf({ bucket, ...query, ...(byHand !== undefined && { wired_by_hand: byHand === 'true' }) }),
         signal,
       );
       return planView(plan, { connected: isConnected, state: connection?.state ?? 'none' });
@@ -145,7 +140,7 @@ export function createConnections({
         const detail = `repair: the events of ${bucket} were wired by hand, and a notification would clash with that. Start the re-index without it.`;
         throw new RequestError('job.repair-refused', detail);
       }
-      const { state: reached } = await apply({ bucket }, { isAgreed: connection !== undefined }, by, signal);
+      const { state: reached } = await applyOnce({ bucket }, { isAgreed: connection !== undefined }, by, signal);
       if (reached === 'applied') return;
       throw new RequestError(
         'connect.busy',
@@ -169,18 +164,23 @@ function waitingFindings({ bucket }: BucketRecord, waitsFor: Trouble | undefined
   return [broken(code, `the events of ${bucket} wait: ${reason}`, 'what they say is in the index only after that', fix)];
 }
 
-interface ApplyFields {
-  readonly plan?: string;
-  readonly skip_destination_validation?: boolean;
-}
-
-function optionsOf({ plan, skip_destination_validation: skipValidation }: ApplyFields): ApplyOptions {
+function optionsOf({ plan, skip_destination_validation: skipValidation }: AddBucketRequest): ApplyOptions {
   return defined({ token: plan, skipValidation });
 }
 
-function wishRequest(bucket: string, fields: WishFields): WishRequest {
-  const { source, topic_arn: topicArn, enrich, bucket_account: account, wired_by_hand: byHand } = fields;
-  return { bucket, ...defined({ source, topic_arn: topicArn, enrich, bucket_account: account, wired_by_hand: byHand }) };
+function requestOf({ bucket, source, topic_arn, enrich, bucket_account, wired_by_hand }: ConnectionRequest): ConnectionRequest {
+  return { bucket, ...defined({ source, topic_arn, enrich, bucket_account, wired_by_hand }) };
+}
+
+/** The error with what holds all the same, and what to do: the bucket is connected, and its parts in AWS are not all made. */
+function connectedNotApplied(bucket: string, error: unknown): unknown {
+  // what is missing is the token, which the message has already: without it the command would be refused again
+  const isToken = error instanceof RequestError && error.code === 'connect.plan-needed';
+  const repeat = isToken ? '' : `repeat \`tally bucket add ${bucket}\` once the cause is gone, or `;
+  const state = `${bucket} is connected all the same, but its parts in AWS are not all made, so its events may not arrive: ${repeat}take it back with \`tally bucket remove ${bucket}\``;
+  if (error instanceof RequestError)
+    return new RequestError(error.code, `${error.message}. ${state}`, { ...error.extra, connected: bucket });
+  return error instanceof FaultError ? new FaultError(error.code, `${error.reason}. ${state}`) : error;
 }
 
 function appliedView(bucket: string, applied: Applied): ConnectionView {
@@ -191,8 +191,8 @@ function appliedView(bucket: string, applied: Applied): ConnectionView {
   return { bucket, state: 'applying', waiting_for: applied.waitingFor, retry_after_ms: applied.retryAfterMs };
 }
 
-function isAsWished(record: BucketRecord, wish: Wish, topicArn: string | undefined): boolean {
+function isAsRequested(record: BucketRecord, spec: ConnectionSpec, topicArn: string | undefined): boolean {
   return (
-    record.source === wish.source && record.enrich === wish.enrich && record.topicArn === topicArn && record.account === wish.bucketAccount
+    record.source === spec.source && record.enrich === spec.enrich && record.topicArn === topicArn && record.account === spec.bucketAccount
   );
 }

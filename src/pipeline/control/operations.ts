@@ -8,7 +8,7 @@
  * created outside.
  */
 import type { Bucket, ShownBucket, Activity } from '../../api/bucket.ts';
-import { applyAdvice, bucketView, fillAdvice, readerView, unconnectedView } from '../../api/buckets.ts';
+import { bucketView, fillAdvice, readerView, unconnectedView } from '../../api/buckets.ts';
 import type { CheckedOperations } from '../../api/contract.ts';
 import { deadLetterView } from '../../api/dead-letters.ts';
 import { gapView } from '../../api/gaps.ts';
@@ -42,7 +42,7 @@ import type { Store } from '../ports/store.ts';
 import { readRecord, refs, listAllRecords } from '../records/stored.ts';
 import type { Provisioning } from '../provision/provisioning.ts';
 import type { CheckConnection } from '../provision/watch.ts';
-import { addBucket, changeBucket } from './add-bucket.ts';
+import { addBucket } from './add-bucket.ts';
 import { createConnections } from './connections.ts';
 import { disconnectBucket } from './disconnect-bucket.ts';
 import { explain } from './explain.ts';
@@ -108,14 +108,6 @@ export function createOperations(subjects: Subjects): CheckedOperations & { read
       },
       ({ job_id }) => ({ job_id }),
     ),
-    changeBucket: audited('BucketChange', async ({ params, body }, { actor, signal }) => {
-      const { record, isFillWanted, madeFor } = await changeBucket(subjects, { ...params, ...body }, nameOfActor(actor), signal);
-      const fill = isFillWanted ? fillAdvice(record) : undefined;
-      return {
-        ...bucketView(record, await statuses.of(record, 'everything', signal)),
-        advice: madeFor === undefined ? fill : applyAdvice(record, madeFor),
-      };
-    }),
     removeBucket: audited('BucketRemove', async ({ params: { bucket }, query }, { signal }) => {
       const kept = await provisioning.remove(bucket, { keepAws: query.keep_aws === 'true' }, signal);
       await disconnectBucket(subjects, bucket, signal, { keepDocuments: query.keep_documents === 'true' }).catch((error: unknown) => {
@@ -125,11 +117,6 @@ export function createOperations(subjects: Subjects): CheckedOperations & { read
       return { bucket, kept: kept ?? [] };
     }),
     planBucket: ({ params, query }, { signal }) => connections.plan(params.bucket, query, signal),
-    applyBucket: audited(
-      'BucketApply',
-      ({ params, body }, { actor, signal }) => connections.apply(params.bucket, body, nameOfActor(actor), signal),
-      ({ state: reached }) => ({ state: reached }),
-    ),
     changeNotification: audited(
       async ({ body }) => (body.paused ? 'BucketPause' : 'BucketResume'),
       ({ params: { bucket }, body }, { signal }) => (body.paused ? connections.pause(bucket, signal) : connections.resume(bucket, signal)),

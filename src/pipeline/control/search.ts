@@ -128,8 +128,8 @@ async function checkEnriched(
   const { bucket } = lacking;
   const [what, set] =
     asked === 'tags'
-      ? ['tags', `\`tally bucket set ${bucket} --enrich tags\``]
-      : ['metadata', `\`tally bucket set ${bucket} --enrich head\``];
+      ? ['tags', `\`tally bucket add ${bucket} --enrich tags\``]
+      : ['metadata', `\`tally bucket add ${bucket} --enrich head\``];
   throw new RequestError(
     'request.invalid',
     `${bucket} is not enriched with ${what}, so the index cannot know: leave it out (-bucket:${bucket}), or enrich it (${set}, then \`tally reindex ${bucket} --fill\`)`,

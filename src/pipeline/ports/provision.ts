@@ -11,9 +11,10 @@ import type {
   ObservedSubscription,
   ObservedTopic,
   ObservedTrail,
-} from '../../domain/provisioning/observed.ts';
+  Rule,
+  Subscription,
+} from '../../domain/provisioning/parts.ts';
 import type { Selectors } from '../../domain/provisioning/trail.ts';
-import type { Rule, Subscription } from '../../domain/provisioning/wiring.ts';
 
 /** A bucket with the account that must own it: S3 refuses every request if another one does, because a name that was freed may be another's bucket by now. */
 export interface OwnedBucket {

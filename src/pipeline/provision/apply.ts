@@ -1,4 +1,4 @@
-/** Applies a plan. One call is one pass of at most 20 s; a caller repeats it until it is applied. */
+/** Applies a plan, and resumes what was paused. One call is one pass of at most 20 s; a caller repeats it until it is applied. */
 import type { BucketRecord } from '../../domain/bucket.ts';
 import { inSentence } from '../../domain/commands.ts';
 import { defined, omit } from '../../domain/defined.ts';
@@ -7,24 +7,21 @@ import {
   connectionSchema,
   earlierAfter,
   madeSchema,
+  specOf,
   subscriptionName,
   type ConnectionRecord,
+  type ConnectionSpec,
 } from '../../domain/provisioning/connection.ts';
-import { applyCommand, planCommand, type WishRequest } from '../../domain/provisioning/planning/apply-command.ts';
-import { touchedText } from '../../domain/provisioning/planning/foreign.ts';
-import { changesText } from '../../domain/provisioning/planning/parts.ts';
-import { planOf, type Change, type Plan } from '../../domain/provisioning/planning/plan.ts';
-import type { Finding } from '../../domain/provisioning/checks/finding.ts';
-import { wiringOf, type Wish, wishSchema } from '../../domain/provisioning/wiring.ts';
+import type { Finding } from '../../domain/provisioning/finding.ts';
+import { addCommand, changesText, touchedText, type Change, type ConnectionRequest, type Plan } from '../../domain/provisioning/plan.ts';
 import { RequestError, type RequestErrorCode } from '../../domain/request-error.ts';
+import { openChangeGap, proveGap } from '../gaps/connection-gaps.ts';
+import type { WithPorts } from '../ports/ports.ts';
 import type { StateStore } from '../ports/state.ts';
 import { listAllRecords, readRecord, updateRecord } from '../records/stored.ts';
-import { openChangeGap, proveGap } from '../gaps/connection-gaps.ts';
-import { RETRY_MS, type Seen, type UnderLease, type Waiting } from './loop.ts';
-import type { Observe } from './observe.ts';
-import { wishOfConnection } from './wishes.ts';
-import type { WithPorts } from '../ports/ports.ts';
 import { refs } from './refs.ts';
+import { RETRY_MS, type Seen, type UnderLease, type Waiting } from './loop.ts';
+import { desired, diff, type LookAt } from './sources/sources.ts';
 
 export interface ApplyOptions {
   /** The token of a plan that a person has agreed to. */
@@ -34,8 +31,8 @@ export interface ApplyOptions {
   /** The notification is to come back. */
   readonly isResuming?: boolean;
   readonly skipValidation?: boolean;
-  /** The request, which may wish what is not stored: a refusal repeats its options in the commands that it names. */
-  readonly asked?: WishRequest;
+  /** The request, which may ask for what is not stored: a refusal repeats its options in the commands that it names. */
+  readonly asked?: ConnectionRequest;
 }
 
 export type Applied =
@@ -46,14 +43,9 @@ export type Applied =
   | { readonly state: 'applied'; readonly connection: ConnectionRecord; readonly changed: boolean; readonly unproven: readonly Finding[] }
   | { readonly state: 'applying'; readonly waitingFor: string; readonly retryAfterMs: number };
 
-/**
- * Throws `connect.plan-needed`, `connect.plan-outdated`, `connect.paused`, `connect.removing`, the code of what blocks the plan,
- * `connect.changed-meanwhile`, and what AWS refuses.
- */
-export type Apply = (wish: Wish, options: ApplyOptions, signal?: AbortSignal) => Promise<Applied>;
-
-interface ApplyDependencies extends WithPorts<'state' | 'clock'> {
-  readonly observe: Observe;
+/** What changes of connections need. */
+export interface ChangeParts extends WithPorts<'state' | 'clock'> {
+  readonly lookAt: LookAt;
   readonly underLease: UnderLease;
 }
 
@@ -63,90 +55,112 @@ interface Looked extends Seen {
   readonly connection: ConnectionRecord | undefined;
 }
 
-export function createApply({ state, clock, observe, underLease }: ApplyDependencies): Apply {
-  return async function apply(wish, options, signal) {
-    const { bucket } = wish;
-    const look = async (): Promise<Looked> => {
-      const observed = await observe(wish, signal);
-      const plan = planOf(wish, observed);
-      const connection = await readRecord(state, refs.connection(bucket), signal);
-      return { observed, plan, connection, changes: plan.changes };
-    };
-    const check = ({ plan, connection }: Looked): void => refuse(plan, connection, options);
-    const steps = { wish, look, check, begin, skipValidation: options.skipValidation === true };
-    const done = await underLease({ bucket, wishes: [wish] }, signal, async (pass) => {
-      const ended = await pass.run(steps);
-      return 'waitingFor' in ended ? waiting(ended) : finish(ended);
-    });
-    return done === 'held' ? waiting({ waitingFor: 'another change of a connection' }) : done;
+/**
+ * Makes in AWS what the bucket must have. Throws `connect.plan-needed`, `connect.plan-outdated`, `connect.paused`, `connect.removing`,
+ * the code of what blocks the plan, `connect.changed-meanwhile`, and what AWS refuses.
+ */
+export async function apply(parts: ChangeParts, spec: ConnectionSpec, options: ApplyOptions, signal?: AbortSignal): Promise<Applied> {
+  const { bucket } = spec;
+  const { state, lookAt, underLease } = parts;
+  const look = async (): Promise<Looked> => {
+    const seen = await lookAt(spec, signal, options);
+    const plan = diff(seen);
+    const connection = await readRecord(state, refs.connection(bucket), signal);
+    return { observed: seen.observed, plan, connection, changes: plan.changes };
   };
+  const check = ({ plan, connection }: Looked): void => refuse(plan, connection, options);
+  const done = await underLease({ bucket, specs: [spec] }, signal, async (pass) => {
+    const ended = await pass.run({ look, check, begin: (seen, change) => begin(parts, seen, change) });
+    return 'waitingFor' in ended ? waiting(ended) : finish(parts, ended);
+  });
+  return done === 'held' ? waiting({ waitingFor: 'another change of a connection' }) : done;
+}
 
-  /** Stores what is about to be made, before it is made. */
-  async function begin({ plan, connection: before }: Looked, change: Change): Promise<void> {
-    // what was agreed to for one plan only is not stored
-    const wish = wishSchema.parse(plan.wish);
-    const nowMs = clock.nowMs();
-    const isOthers = change.part === 'trail' || (change.part === 'subscription' && change.action === 'create');
-    const next: ConnectionRecord = {
-      ...(before && madeSchema.parse(before)),
-      ...wish,
-      earlier: earlierAfter(before, wish),
-      state: 'applying',
-      token: plan.token,
-      made: madeWith(before, isOthers ? [change.name] : []),
-      changedAtMs: nowMs,
-    };
-    await updateRecord(state, refs.connection(wish.bucket), () => next);
-    await forgetArrivals(state, wish, nowMs);
-  }
+/** Makes the notification again that was taken away. Throws `connect.not-applied`, `connect.not-paused`, and what an apply throws. */
+export async function resume(parts: ChangeParts, bucket: string, signal: AbortSignal): Promise<Applied> {
+  const connection = await requireConnection(parts.state, bucket, signal);
+  // an apply that no pause preceded has its own plan to agree to
+  const isResuming = connection.state === 'applying' && connection.pausedAtMs !== undefined;
+  if (connection.state !== 'paused' && !isResuming)
+    throw new RequestError('connect.not-paused', `the notification of ${bucket} is not paused`);
+  return apply(parts, specOf(connection), { isAgreed: true, isResuming: true }, signal);
+}
 
-  /** The gap is stored first: a process that is killed in between opens it again. */
-  async function finish({ plan, connection: before }: Looked): Promise<Applied> {
-    const wish = wishSchema.parse(plan.wish);
-    const isProven = provenBy(wish, await readRecord(state, refs.bucket(wish.bucket))) !== undefined;
-    const unproven = plan.findings.filter(({ severity }) => severity === 'broken' || severity === 'unknown');
-    const nowMs = clock.nowMs();
-    if (before?.state === 'applied' && isFor(wish, before)) return { state: 'applied', connection: before, changed: false, unproven };
-    // of what a person wired nothing is changed now
-    if (before !== undefined || wish.byHand !== true) await openChangeGap({ state, clock }, wish, changeOf(isProven));
-    const { token: _, pausedAtMs: __, ...kept } = before === undefined ? {} : madeSchema.partial().parse(before);
-    const next: ConnectionRecord = {
-      ...kept,
-      ...wish,
-      made: madeWith(before, await madeByOthers(wish)),
-      earlier: earlierAfter(before, wish),
-      state: 'applied',
-      changedAtMs: nowMs,
-    };
-    await updateRecord(state, refs.connection(wish.bucket), () => next);
-    // S3's test event may have come while the gap was being stored
-    const proven = isProven ? undefined : provenBy(wish, await readRecord(state, refs.bucket(wish.bucket)));
-    if (proven !== undefined) await proveGap({ state, clock }, proven);
-    return { state: 'applied', connection: next, changed: true, unproven };
-  }
+export async function requireConnection(state: StateStore, bucket: string, signal: AbortSignal): Promise<ConnectionRecord> {
+  const connection = await readRecord(state, refs.connection(bucket), signal);
+  if (connection !== undefined) return connection;
+  throw new RequestError(
+    'connect.not-applied',
+    `Tally has made nothing in AWS for ${bucket}: see what it would make with \`tally bucket add ${bucket} --plan\``,
+  );
+}
 
-  /** An apply for another bucket may have made the subscription to the named topic. That bucket may be removed first. */
-  async function madeByOthers(wish: Wish): Promise<readonly string[]> {
-    const { subscription } = wiringOf(wish);
-    if (subscription === undefined || wish.topicArn === undefined) return [];
-    const name = subscriptionName(subscription);
-    const all = await listAllRecords(state, 'connection', connectionSchema);
-    return all.some(({ made }) => made.includes(name)) ? [name] : [];
-  }
+/** Stores what is about to be made, before it is made. */
+async function begin({ state, clock }: ChangeParts, { plan, connection: before }: Looked, change: Change): Promise<void> {
+  const { spec, token } = plan;
+  const nowMs = clock.nowMs();
+  const isOthers = change.part === 'trail' || (change.part === 'subscription' && change.action === 'create');
+  const next: ConnectionRecord = {
+    ...(before && madeSchema.parse(before)),
+    ...spec,
+    earlier: earlierAfter(before, spec),
+    state: 'applying',
+    token,
+    made: madeWith(before, isOthers ? [change.name] : []),
+    changedAtMs: nowMs,
+  };
+  await updateRecord(state, refs.connection(spec.bucket), () => next);
+  await forgetArrivals(state, spec, nowMs);
+}
+
+/** The gap is stored first: a process that is killed in between opens it again. */
+async function finish(parts: ChangeParts, { plan, connection: before }: Looked): Promise<Applied> {
+  const { state, clock } = parts;
+  const { spec } = plan;
+  const isProven = provenBy(spec, await readRecord(state, refs.bucket(spec.bucket))) !== undefined;
+  const unproven = plan.findings.filter(({ severity }) => severity === 'broken' || severity === 'unknown');
+  const nowMs = clock.nowMs();
+  if (before?.state === 'applied' && isFor(spec, before)) return { state: 'applied', connection: before, changed: false, unproven };
+  // of what a person wired nothing is changed now. Only an event proves what was made, and what is known to be broken stays so until the watch finds it in order
+  if (before !== undefined || spec.byHand !== true)
+    await openChangeGap(parts, spec, { isUrgent: true, ...(!isProven && { unproven: 'events' }) });
+  const { token: _, pausedAtMs: __, ...kept } = before === undefined ? {} : madeSchema.partial().parse(before);
+  const next: ConnectionRecord = {
+    ...kept,
+    ...spec,
+    made: madeWith(before, await madeByOthers(state, spec)),
+    earlier: earlierAfter(before, spec),
+    state: 'applied',
+    changedAtMs: nowMs,
+  };
+  await updateRecord(state, refs.connection(spec.bucket), () => next);
+  // S3's test event may have come while the gap was being stored
+  const proven = isProven ? undefined : provenBy(spec, await readRecord(state, refs.bucket(spec.bucket)));
+  if (proven !== undefined) await proveGap(parts, proven);
+  return { state: 'applied', connection: next, changed: true, unproven };
+}
+
+/** An apply for another bucket may have made the subscription to the named topic. That bucket may be removed first. */
+async function madeByOthers(state: StateStore, spec: ConnectionSpec): Promise<readonly string[]> {
+  const { subscription } = desired(spec);
+  if (subscription === undefined || spec.topicArn === undefined) return [];
+  const name = subscriptionName(subscription);
+  const all = await listAllRecords(state, 'connection', connectionSchema);
+  return all.some(({ made }) => made.includes(name)) ? [name] : [];
 }
 
 /** What arrived before this change proves nothing about what is there after it. */
-async function forgetArrivals(state: StateStore, wish: Wish, waySinceMs: number): Promise<void> {
-  const topicArn = wiringOf(wish).subscription?.topicArn;
+async function forgetArrivals(state: StateStore, spec: ConnectionSpec, waySinceMs: number): Promise<void> {
+  const topicArn = desired(spec).subscription?.topicArn;
   await updateRecord(
     state,
-    refs.bucket(wish.bucket),
+    refs.bucket(spec.bucket),
     (record) =>
       record && {
         ...omit(record, 'provenAtMs', 'arrived'),
         waySinceMs,
         // by it events of this connection are known; the record of another source follows when its parts are made
-        ...(record.source === wish.source && defined({ topicArn })),
+        ...(record.source === spec.source && defined({ topicArn })),
       },
   );
 }
@@ -156,7 +170,7 @@ function madeWith(before: ConnectionRecord | undefined, more: readonly string[])
 }
 
 /** The record, if events have proven this connection. */
-function provenBy({ source }: Wish, record: BucketRecord | undefined): BucketRecord | undefined {
+function provenBy({ source }: ConnectionSpec, record: BucketRecord | undefined): BucketRecord | undefined {
   return record?.source === source && record.provenAtMs !== undefined ? record : undefined;
 }
 
@@ -164,9 +178,9 @@ function waiting({ waitingFor }: Waiting): Applied {
   return { state: 'applying', waitingFor, retryAfterMs: RETRY_MS };
 }
 
-/** Whether the record is about exactly this wish. */
-function isFor(wish: Wish, connection: ConnectionRecord): boolean {
-  return canonicalJson(wish) === canonicalJson(wishOfConnection(connection));
+/** Whether the record is about exactly this spec. */
+function isFor(spec: ConnectionSpec, connection: ConnectionRecord): boolean {
+  return canonicalJson(spec) === canonicalJson(specOf(connection));
 }
 
 const CODES: ReadonlyMap<string, RequestErrorCode> = new Map([
@@ -176,7 +190,7 @@ const CODES: ReadonlyMap<string, RequestErrorCode> = new Map([
 
 /** Throws what keeps the plan from being applied. */
 export function refuse(plan: Plan, connection: ConnectionRecord | undefined, options: ApplyOptions): void {
-  refuseState(plan.wish.bucket, connection, options);
+  refuseState(plan.spec.bucket, connection, options);
   const blocking = plan.findings.find(({ blocks }) => blocks);
   if (blocking !== undefined) {
     const { code, what, why, fix } = blocking;
@@ -199,22 +213,17 @@ function refuseState(bucket: string, connection: ConnectionRecord | undefined, {
 
 /** A person must have seen what the plan touches of others. */
 function refuseUnseen(plan: Plan, connection: ConnectionRecord | undefined, options: ApplyOptions): void {
-  const { bucket } = plan.wish;
+  const { bucket } = plan.spec;
   const { token, isAgreed, asked = { bucket } } = options;
   if (token !== undefined && token !== plan.token) {
-    const detail = `the plan ${token} of ${bucket} is outdated: look at the present one with \`${planCommand(asked)}\``;
+    const detail = `the plan ${token} of ${bucket} is outdated: look at the present one with \`${addCommand(asked, 'show')}\``;
     throw new RequestError('connect.plan-outdated', detail, { token: plan.token });
   }
   const isContinued = connection?.state === 'applying' && connection.token === plan.token;
   if (plan.foreign.length === 0 || token !== undefined || isAgreed === true || isContinued) return;
   throw new RequestError(
     'connect.plan-needed',
-    `the plan touches what is not Tally's (${plan.foreign.map(touchedText).join('; ')}): look at it with \`${planCommand(asked)}\`, then \`${applyCommand(asked, plan)}\``,
+    `the plan touches what is not Tally's (${plan.foreign.map(touchedText).join('; ')}). Look at it with \`${addCommand(asked, 'show')}\`, then agree to it with \`${addCommand(asked, plan)}\``,
     { token: plan.token, foreign: plan.foreign.map(({ kind }) => kind).join(' '), plan: changesText(plan.changes) },
   );
-}
-
-/** A change that a person made. Only an event proves what was made, and what is known to be broken stays so until the watch finds it in order. */
-function changeOf(isProven: boolean): Parameters<typeof openChangeGap>[2] {
-  return isProven ? { isUrgent: true } : { isUrgent: true, unproven: 'events' };
 }

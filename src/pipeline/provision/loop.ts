@@ -14,19 +14,18 @@
  * always taken second.
  */
 import { FaultError, type FaultCode } from '../../domain/fault.ts';
-import { existing } from '../../domain/provisioning/facts.ts';
 import { REGISTRY_TAG } from '../../domain/provisioning/names.ts';
-import type { Observed } from '../../domain/provisioning/observed.ts';
-import type { Change } from '../../domain/provisioning/planning/plan.ts';
-import type { Wish } from '../../domain/provisioning/wiring.ts';
+import type { ConnectionSpec } from '../../domain/provisioning/connection.ts';
+import type { Observed } from '../../domain/provisioning/parts.ts';
+import type { Change } from '../../domain/provisioning/plan.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import type { WithPorts } from '../ports/ports.ts';
 import { createTakeLease, type Lease } from '../records/lease.ts';
-import type { Make } from './make.ts';
+import { existing } from './sources/look.ts';
 
 /** Below the 30 s after which the listener ends an operation. */
 const PASS_MS = 20_000;
-/** A wish has at most seven parts. Each round makes one, or waits. */
+/** A bucket has at most seven parts. Each round makes one, or waits. */
 const ROUNDS_MAX = 20;
 /** The waits of a write of the notification, and its requests. */
 const NOTIFICATION_MS = 10_000;
@@ -37,8 +36,8 @@ const FAULTS_MAX = 3;
 /** No answer, or one that asks for a later try. */
 const PASSING: ReadonlySet<FaultCode> = new Set(['s3.unavailable', 's3.throttled', 'connect.unavailable']);
 /** Others hold the shared lease for a second or two. */
-const LOOK_MS = 250;
-/** 20 s: the length of a pass. */
+const LOOK_MS = 100;
+/** 8 s, which leave a pass the time for a notification. Who waits longer repeats the request. */
 const LOOKS_MAX = 80;
 
 /** What one look has found. */
@@ -49,14 +48,11 @@ export interface Seen {
 }
 
 interface Steps<Found extends Seen> {
-  readonly wish: Wish;
   readonly look: () => Promise<Found>;
   /** Throws what keeps the changes from being made. */
   readonly check?: (seen: Found) => void;
   /** Stores what is about to be made. */
   readonly begin?: (seen: Found, change: Change) => Promise<void>;
-  /** A broken destination of others is no reason to refuse. */
-  readonly skipValidation: boolean;
 }
 
 /** The pass ended before there was nothing left to do. */
@@ -71,7 +67,7 @@ export interface Pass {
 
 interface Leased {
   readonly bucket: string;
-  readonly wishes: readonly Pick<Wish, 'topicArn' | 'trailArn'>[];
+  readonly specs: readonly Pick<ConnectionSpec, 'topicArn' | 'trailArn'>[];
 }
 
 /** Works under the leases for at most 20 s; `held` if another process has them. */
@@ -81,11 +77,11 @@ export type UnderLease = <Result>(
   work: (pass: Pass) => Promise<Result>,
 ) => Promise<Result | 'held'>;
 
-export function createUnderLease({ state, clock, make }: WithPorts<'state' | 'clock'> & { readonly make: Make }): UnderLease {
+export function createUnderLease({ state, clock }: WithPorts<'state' | 'clock'>): UnderLease {
   const takeLease = createTakeLease({ state, clock });
 
-  async function takeShared(endsMs: number, signal: AbortSignal | undefined): Promise<Lease | undefined> {
-    for (let look = 0; look < LOOKS_MAX && clock.monotonicMs() < endsMs; look += 1) {
+  async function takeShared(signal: AbortSignal | undefined): Promise<Lease | undefined> {
+    for (let look = 0; look < LOOKS_MAX; look += 1) {
       const lease = await takeLease('connections', signal);
       if (lease !== undefined) return lease;
       await clock.sleep(LOOK_MS, signal);
@@ -114,16 +110,11 @@ export function createUnderLease({ state, clock, make }: WithPorts<'state' | 'cl
     }
 
     /** Makes one part, unless AWS takes it later: what is there must be read first. Defined: the pass ends. */
-    async function attempt(
-      { wish, skipValidation }: Pick<Steps<Seen>, 'wish' | 'skipValidation'>,
-      change: Change,
-    ): Promise<'made' | 'refused' | Waiting> {
+    async function attempt(change: Change): Promise<'made' | 'refused' | Waiting> {
       if (change.part === 'notification' && clock.monotonicMs() + NOTIFICATION_MS > endsMs) return { waitingFor: 'the notification' };
-      for (const lease of leases)
-        if (!(await lease.renew())) throw new RequestError('connect.busy', 'another process changes connections now: repeat the request');
+      for (const lease of leases) if (!(await lease.renew())) throw busy();
       try {
-        const made = await make(wish, change, skipValidation, signal);
-        return made === 'waiting' ? { waitingFor: 'S3 to show the notification' } : 'made';
+        return (await change.make(signal)) === 'waiting' ? { waitingFor: 'S3 to show the notification' } : 'made';
       } catch (error) {
         return (await outwait(error)) ? 'refused' : { waitingFor: 'AWS to take what it refuses now' };
       }
@@ -144,7 +135,7 @@ export function createUnderLease({ state, clock, make }: WithPorts<'state' | 'cl
           steps.check?.(seen);
           if (change === undefined) return seen;
           await steps.begin?.(seen, change);
-          const ended = await attempt(steps, change);
+          const ended = await attempt(change);
           if (typeof ended === 'object') return ended;
           made = ended === 'made' ? change : undefined;
         }
@@ -153,14 +144,14 @@ export function createUnderLease({ state, clock, make }: WithPorts<'state' | 'cl
     };
   }
 
-  return async function underLease({ bucket, wishes }, signal, work) {
+  return async function underLease({ bucket, specs }, signal, work) {
     const endsMs = clock.monotonicMs() + PASS_MS;
     const own = await takeLease(`connection:${bucket}`, signal);
     if (own === undefined) return 'held';
     try {
-      if (!wishes.some(({ topicArn, trailArn }) => topicArn !== undefined || trailArn !== undefined))
+      if (!specs.some(({ topicArn, trailArn }) => topicArn !== undefined || trailArn !== undefined))
         return await work(passUnder([own], endsMs, signal));
-      const shared = await takeShared(endsMs, signal);
+      const shared = await takeShared(signal);
       if (shared === undefined) return 'held';
       try {
         return await work(passUnder([own, shared], endsMs, signal));
@@ -178,4 +169,8 @@ function isShownLate(made: Change, { changes: [change], observed }: Seen): boole
   if (change?.part === made.part && change.name === made.name) return true;
   const rule = existing(observed.rule);
   return made.part === 'rule' && rule !== undefined && rule.tags[REGISTRY_TAG] === undefined;
+}
+
+export function busy(): RequestError {
+  return new RequestError('connect.busy', 'another process changes connections now: repeat the request');
 }

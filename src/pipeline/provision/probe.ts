@@ -1,10 +1,16 @@
 /** Publishes the probes of Tally's own topics. */
 import { probeText } from '../../domain/events/probe.ts';
-import { isProbeDue, ownTopicOf } from '../../domain/provisioning/planning/probe.ts';
-import type { Wish } from '../../domain/provisioning/wiring.ts';
+import type { ConnectionSpec } from '../../domain/provisioning/connection.ts';
+import { isProbeDue } from '../../domain/provisioning/probe.ts';
 import type { WithPorts } from '../ports/ports.ts';
 import type { AwsWrites } from '../ports/provision.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.ts';
+import { desired } from './sources/sources.ts';
+
+/** The topic of Tally's by which the bucket's events come; undefined if there is none. */
+export function ownTopicOf(spec: ConnectionSpec): string | undefined {
+  return spec.topicArn === undefined ? desired(spec).subscription?.topicArn : undefined;
+}
 
 /**
  * Publishes one through the topic of the bucket, if that is Tally's and one is due. `isLost`: the last one did not arrive. It is
@@ -12,11 +18,11 @@ import { readRecord, refs, removeRecord, updateRecord } from '../records/stored.
  */
 export async function sendProbe(
   { state, clock, aws }: WithPorts<'state' | 'clock'> & { readonly aws: Pick<AwsWrites, 'publish'> },
-  wish: Wish,
+  spec: ConnectionSpec,
   isLost: boolean,
   signal?: AbortSignal,
 ): Promise<void> {
-  const topicArn = ownTopicOf(wish);
+  const topicArn = ownTopicOf(spec);
   if (topicArn === undefined) return;
   const ref = refs.probe(topicArn);
   const sentAtMs = clock.nowMs();

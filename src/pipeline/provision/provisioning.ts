@@ -1,35 +1,25 @@
 /** The operations about connections: what they read, and who may see what. They are wired here once. */
-import type { WishRequest } from '../../domain/provisioning/planning/apply-command.ts';
-import type { ConnectionRecord } from '../../domain/provisioning/connection.ts';
-import { busNote, planOf, type Plan } from '../../domain/provisioning/planning/plan.ts';
-import type { Wish } from '../../domain/provisioning/wiring.ts';
-import type { Kept } from '../../domain/provisioning/planning/removal.ts';
 import { docsPage } from '../../domain/doc-pages.ts';
+import type { ConnectionRecord, ConnectionSpec } from '../../domain/provisioning/connection.ts';
+import type { ConnectionRequest, Kept, Plan } from '../../domain/provisioning/plan.ts';
 import { RequestError } from '../../domain/request-error.ts';
-import type { AwsReads, Provisioner } from '../ports/provision.ts';
-import type { ObjectStorage } from '../ports/storage.ts';
-import { createApply, refuse, type Applied, type ApplyOptions } from './apply.ts';
-import { createWishOf, type Wished, wishOfConnection } from './wishes.ts';
-import { createDiagnose, type Diagnose } from './diagnose.ts';
-import { createUnderLease } from './loop.ts';
-import { createMake } from './make.ts';
-import { createObserve } from './observe.ts';
-import { createPause } from './pause.ts';
-import { sendProbe } from './probe.ts';
-import { createRemoveParts } from './remove.ts';
-import { createSharedReads } from './shared-reads.ts';
 import type { WithPorts } from '../ports/ports.ts';
+import type { Provisioner } from '../ports/provision.ts';
+import type { ObjectStorage } from '../ports/storage.ts';
+import { apply, refuse, resume, type Applied, type ApplyOptions } from './apply.ts';
+import { diagnose, type Diagnose } from './diagnose.ts';
+import { createUnderLease } from './loop.ts';
+import { sendProbe } from './probe.ts';
+import { forgetParts, pause, removeEarlier, removeParts } from './remove.ts';
+import { requested, type Requested, type RequestParts } from './requested.ts';
+import { busNote } from './sources/eventbridge.ts';
+import { createLookAt, diff } from './sources/sources.ts';
 
-interface ProvisionDependencies extends WithPorts<'state' | 'clock'> {
+interface ProvisionDependencies extends Omit<RequestParts, 'aws' | 'storage' | 'state'>, WithPorts<'state' | 'clock'> {
   readonly aws: Provisioner;
   readonly storage: Pick<ObjectStorage, 'regionOf' | 'versioningOf' | 'firstKey' | 'readVersion' | 'readTags'>;
-  /** The bucket queue that plans connect to; absent if the settings name none. */
-  readonly queueUrl: string | undefined;
   /** The other bucket queues of the settings. */
   readonly moreQueueUrls?: readonly string[];
-  readonly isEmbedded: boolean;
-  readonly trailArn?: string | undefined;
-  readonly trailBucket?: string | undefined;
 }
 
 interface Planned {
@@ -41,11 +31,15 @@ interface Planned {
 
 export interface Provisioning {
   /** Reads AWS and says what would change. */
-  plan(request: WishRequest, signal?: AbortSignal): Promise<Planned>;
+  plan(request: ConnectionRequest, signal?: AbortSignal): Promise<Planned>;
   /** Throws what would keep an apply from being made. Nothing is written or stored. */
-  check(request: WishRequest, options: ApplyOptions, signal?: AbortSignal): Promise<void>;
-  /** One pass of an apply, and the wish that it was for. */
-  apply(request: WishRequest, options: ApplyOptions, signal?: AbortSignal): Promise<{ readonly wish: Wish; readonly applied: Applied }>;
+  check(request: ConnectionRequest, options: ApplyOptions, signal?: AbortSignal): Promise<void>;
+  /** One pass of an apply, and the spec that it was for. */
+  apply(
+    request: ConnectionRequest,
+    options: ApplyOptions,
+    signal?: AbortSignal,
+  ): Promise<{ readonly spec: ConnectionSpec; readonly applied: Applied }>;
   pause(bucket: string, signal: AbortSignal): Promise<ConnectionRecord>;
   resume(bucket: string, signal: AbortSignal): Promise<Applied>;
   /** Takes away what Tally made, or with `keepAws` only forgets it. Undefined: nothing was made. */
@@ -56,78 +50,57 @@ export interface Provisioning {
   probe(connection: ConnectionRecord, isLost: boolean, signal?: AbortSignal): Promise<void>;
   /** What is wrong with the connection of a bucket. What cannot be read is a finding too. */
   readonly diagnose: Diagnose;
-  /** The same for the watch, by what buckets share as it was up to a minute ago. */
-  readonly diagnoseSharing: Diagnose;
 }
 
 export function createProvisioning(dependencies: ProvisionDependencies): Provisioning {
-  const { state, aws, clock, queueUrl, moreQueueUrls = [] } = dependencies;
-  const wishOf = createWishOf(dependencies);
+  const { state, aws, clock } = dependencies;
 
-  /** The wish of a request about parts that are to be made. */
-  async function wanted(request: WishRequest, signal?: AbortSignal): Promise<Wished> {
-    const wished = await wishOf(request, signal);
-    refuseOtherAccount(wished.wish);
-    return wished;
+  /** What a request asks for, of parts that are to be made. */
+  async function wanted(request: ConnectionRequest, signal?: AbortSignal): Promise<Requested> {
+    const found = await requested(dependencies, request, signal);
+    refuseOtherAccount(found.spec);
+    return found;
   }
 
-  const observe = createObserve(aws);
-  const underLease = createUnderLease({ state, clock, make: createMake(aws, clock) });
-  const parts = { state, aws, clock, observe, underLease };
-  const apply = createApply(parts);
-  const removeParts = createRemoveParts(parts);
-  const pausing = createPause({ ...parts, apply });
-
-  function diagnoseBy(by: AwsReads): Diagnose {
-    return createDiagnose({
-      state,
-      storage: dependencies.storage,
-      clock,
-      queueUrls: queueUrl === undefined ? [] : [queueUrl, ...moreQueueUrls],
-      aws: by,
-      wishOf: createWishOf({ ...dependencies, aws: by }),
-      observe: createObserve(by),
-    });
-  }
+  const lookAt = createLookAt({ state, aws, clock });
+  const parts = { state, clock, lookAt, underLease: createUnderLease({ state, clock }) };
 
   return {
     async plan(request, signal) {
-      const { wish, connection, record } = await wanted(request, signal);
-      const plan = planOf(wish, await observe(wish, signal));
-      const isConnected = record !== undefined;
+      const { spec, connection, record } = await wanted(request, signal);
+      const plan = diff(await lookAt(spec, signal));
       const makesRule = plan.changes.some(({ part, action }) => part === 'rule' && action === 'create');
-      const notes = makesRule ? busNote(wish, await aws.ruleCount(wish, signal)) : [];
-      return { plan: { ...plan, findings: [...plan.findings, ...notes] }, connection, isConnected };
+      const notes = makesRule ? busNote(spec, await aws.ruleCount(spec, signal)) : [];
+      return { plan: { ...plan, findings: [...plan.findings, ...notes] }, connection, isConnected: record !== undefined };
     },
     async check(request, options, signal) {
-      const { wish, connection } = await wanted(request, signal);
-      refuse(planOf(wish, await observe(wish, signal)), connection, { ...options, asked: request });
+      const { spec, connection } = await wanted(request, signal);
+      refuse(diff(await lookAt(spec, signal)), connection, { ...options, asked: request });
     },
     async apply(request, options, signal) {
-      const { wish, record } = await wanted(request, signal);
+      const { spec, record } = await wanted(request, signal);
       if (record === undefined)
         throw new RequestError(
           'bucket.not-connected',
           `${request.bucket} is not connected: connect it with \`tally bucket add ${request.bucket}\``,
         );
-      return { wish, applied: await apply(wish, { ...options, asked: request }, signal) };
+      return { spec, applied: await apply(parts, spec, { ...options, asked: request }, signal) };
     },
-    pause: (bucket, signal) => pausing.pause(bucket, signal),
-    resume: (bucket, signal) => pausing.resume(bucket, signal),
+    pause: (bucket, signal) => pause(parts, bucket, signal),
+    resume: (bucket, signal) => resume(parts, bucket, signal),
     async remove(bucket, { keepAws }, signal) {
-      if (!keepAws) return removeParts.all(bucket, signal);
-      await removeParts.forget(bucket, signal);
+      if (!keepAws) return removeParts(parts, bucket, signal);
+      await forgetParts(parts, bucket, signal);
       return undefined;
     },
-    removeEarlier: (bucket, signal) => removeParts.earlier(bucket, signal),
-    probe: (connection, isLost, signal) => sendProbe({ state, clock, aws }, wishOfConnection(connection), isLost, signal),
-    diagnose: diagnoseBy(aws),
-    diagnoseSharing: diagnoseBy(createSharedReads(aws, clock)),
+    removeEarlier: (bucket, signal) => removeEarlier(parts, bucket, signal),
+    probe: (connection, isLost, signal) => sendProbe({ state, clock, aws }, connection, isLost, signal),
+    diagnose: (record, signal, known) => diagnose({ ...dependencies, lookAt }, record, signal, known),
   };
 }
 
 /** Tally has no credentials for another account: its owner sends the events to a topic, and lets the bucket be read. */
-function refuseOtherAccount({ bucket, bucketAccount, account, source }: Wish): void {
+function refuseOtherAccount({ bucket, bucketAccount, account, source }: ConnectionSpec): void {
   if (bucketAccount === account || source === 'topic') return;
   throw new RequestError(
     'connect.other-account',

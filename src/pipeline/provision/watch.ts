@@ -6,21 +6,20 @@ import type { BucketRecord } from '../../domain/bucket.ts';
 import { FaultError } from '../../domain/fault.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { printable } from '../../domain/printable.ts';
-import { CLOCK_SKEW } from '../../domain/provisioning/checks/clock.ts';
-import type { Finding } from '../../domain/provisioning/checks/finding.ts';
+import { CLOCK_SKEW, type Finding } from '../../domain/provisioning/finding.ts';
 import { connectionSchema, type ConnectionRecord } from '../../domain/provisioning/connection.ts';
-import { afterCheck, isBeingMade, checkDue, type AfterCheck } from '../../domain/provisioning/planning/watch.ts';
+import { afterCheck, isBeingMade, isCheckDue, type AfterCheck } from '../../domain/provisioning/watch.ts';
 import { troublesOf, type Processes } from '../buckets/processes.ts';
 import type { DueOf, Visit } from '../calendar/sweep.ts';
 import type { GapReports } from '../gaps/reports.ts';
-import { PROBE_LOST } from '../../domain/provisioning/planning/probe.ts';
+import { PROBE_LOST } from '../../domain/provisioning/probe.ts';
 import { listAllRecords, readRecord, updateRecord } from '../records/stored.ts';
+import { refs } from './refs.ts';
 import { forgetProof, noteArrivals, openChangeGap } from '../gaps/connection-gaps.ts';
 import { markDirty } from '../gaps/stored-gaps.ts';
 import type { Provisioning } from './provisioning.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { WithPorts } from '../ports/ports.ts';
-import { refs } from './refs.ts';
 
 /** As often as each bucket is checked. */
 const CLOCK_MS = 3_600_000;
@@ -117,7 +116,7 @@ export function createConnectionsDue({ state, clock, processes }: DueDependencie
   return async () => {
     const troubles = await processes.troubles();
     const connections = new Map((await listAllRecords(state, 'connection', connectionSchema)).map((each) => [each.bucket, each]));
-    return (record) => checkDue(record, connections.get(record.bucket), clock.nowMs(), newsOf(troubles, record, clock.nowMs())) !== 'no';
+    return (record) => isCheckDue(record, connections.get(record.bucket), clock.nowMs(), newsOf(troubles, record, clock.nowMs()));
   };
 }
 
@@ -127,24 +126,21 @@ export function createVisitConnection({
   clock,
   processes,
   checkConnection,
-  checkSharing,
   provisioning,
   telemetry,
 }: DueDependencies & {
   readonly provisioning: Pick<Provisioning, 'removeEarlier' | 'probe'>;
   readonly telemetry: Pick<Telemetry, 'info' | 'warn'>;
   readonly checkConnection: CheckConnection;
-  /** For the checks that come each hour: what buckets share may have been read up to a minute ago. */
-  readonly checkSharing: CheckConnection;
 }): Visit {
   return async function visitConnection({ bucket }, signal) {
     // the sweep may have read the bucket some minutes ago
     const record = await readRecord(state, refs.bucket(bucket), signal);
     const connection = await readRecord(state, refs.connection(bucket), signal);
-    const due =
-      record === undefined ? 'no' : checkDue(record, connection, clock.nowMs(), newsOf(await processes.troubles(), record, clock.nowMs()));
-    if (record === undefined || due === 'no') return undefined;
-    const findings = await (due === 'hourly' ? checkSharing : checkConnection)(record, signal, connection);
+    if (record === undefined) return undefined;
+    const nowMs = clock.nowMs();
+    if (!isCheckDue(record, connection, nowMs, newsOf(await processes.troubles(), record, nowMs))) return undefined;
+    const findings = await checkConnection(record, signal, connection);
     const unanswered = findings.find(({ code }) => code === 'connect.unavailable' || code === 's3.unavailable');
     if (unanswered !== undefined) throw new FaultError('connect.unavailable', unanswered.what);
     if (connection !== undefined) await followUp(connection, findings, signal);

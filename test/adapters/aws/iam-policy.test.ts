@@ -128,8 +128,9 @@ describe.skipIf(!awsEndpoint())('what tally iam-policy prints', () => {
       const { aws, iam, bucket, ask } = await startWorld(source, true, afterwards);
       const ours = `/v1/buckets/${bucket}`;
       const { token } = await ask('GET', `${ours}/plan?source=${source}`);
-      await ask('POST', '/v1/buckets', { bucket, source, reindex: false, plan: token });
-      await until('it is applied', async () => (await ask('POST', `${ours}/apply`, { plan: token }))['state'] === 'applied');
+      const body = { bucket, source, reindex: false, plan: token };
+      const isApplied = async () => JSON.stringify((await ask('POST', '/v1/buckets', body))['connection']).includes('"applied"');
+      await until('it is applied', isApplied);
       await aws.put(bucket, 'delivered.txt', 'x');
       await until('the index has it', async () =>
         JSON.stringify(await ask('GET', `/v1/objects?bucket=${bucket}`)).includes('delivered.txt'),
@@ -174,7 +175,8 @@ describe.skipIf(!awsEndpoint())('what tally iam-policy prints', () => {
       const ours = `/v1/buckets/${bucket}`;
       const apply = async (): Promise<void> => {
         const { token } = await ask('GET', `${ours}/plan?wired_by_hand=false`);
-        expect(await ask('POST', `${ours}/apply`, { plan: token, wired_by_hand: false })).toMatchObject({ state: 'applied' });
+        const body = { bucket, plan: token, wired_by_hand: false };
+        expect(await ask('POST', '/v1/buckets', body)).toMatchObject({ connection: { state: 'applied' } });
       };
       await ask('POST', '/v1/buckets', { bucket, source, enrich: 'tags', wired_by_hand: true });
       // nothing else announces these objects, and the emulator's own events do not name a state exactly, as those of S3 do

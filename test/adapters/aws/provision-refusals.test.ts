@@ -8,7 +8,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { createProvisioner } from '../../../src/adapters/aws/provision/provisioner.ts';
 import { createAwsClients, type AwsClients } from '../../../src/adapters/aws/clients.ts';
 import { systemClock } from '../../../src/adapters/system-clock.ts';
-import type { WishRequest } from '../../../src/domain/provisioning/planning/apply-command.ts';
+import type { ConnectionRequest } from '../../../src/domain/provisioning/plan.ts';
 import type { Provisioning } from '../../../src/pipeline/provision/provisioning.ts';
 import { createTestAws, type TestAws } from '../../support/servers/aws.ts';
 import { startFaultProxy, type FaultProxy, type PassingRequest, type Reply } from '../../support/servers/fault-proxy.ts';
@@ -87,7 +87,7 @@ describe.skipIf(!awsEndpoint())('a write that AWS refuses', () => {
     );
   }
 
-  async function applied(provisioning: Provisioning, bucket: string, way: Omit<WishRequest, 'bucket'> = {}): Promise<void> {
+  async function applied(provisioning: Provisioning, bucket: string, way: Omit<ConnectionRequest, 'bucket'> = {}): Promise<void> {
     const asked = { ...way, bucket };
     for (;;) {
       const { plan } = await provisioning.plan(asked);

@@ -7,7 +7,7 @@ import { createSqsProvision } from '../../../src/adapters/aws/provision/queues.t
 import { ask, refusalOf, type Action } from '../../../src/adapters/aws/provision/refusals.ts';
 import { createEventsProvision } from '../../../src/adapters/aws/provision/rules.ts';
 import { createSnsProvision } from '../../../src/adapters/aws/provision/topics.ts';
-import { wiringOf } from '../../../src/domain/provisioning/wiring.ts';
+import { desired } from '../../../src/pipeline/provision/sources/sources.ts';
 import { ACCOUNT, INSTALLATION, LETTERS_ARN, QUEUE_ARN, QUEUE_URL, REGION, REGISTRY, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
 import { startScripted } from '../../support/servers/scripted.ts';
 
@@ -29,7 +29,7 @@ const xml = (code: string, message: string): string =>
   `<ErrorResponse xmlns="http://sns.amazonaws.com/doc/2010-03-31/"><Error><Type>Sender</Type><Code>${code}</Code><Message>${message}</Message></Error><RequestId>1</RequestId></ErrorResponse>`;
 const json = (type: string, message: string): string => JSON.stringify({ __type: type, message });
 
-const { rule } = wiringOf({
+const { rule } = desired({
   bucket: 'photos',
   partition: 'aws',
   region: REGION,

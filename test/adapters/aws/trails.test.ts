@@ -37,8 +37,6 @@ describe.skipIf(!canRun('trails', [MOTO]))('a trail on moto', () => {
     expect(stopped).toMatchObject({
       arn,
       homeRegion: REGION,
-      isMultiRegion: false,
-      isOrganization: false,
       isLogging: false,
       logBucket: 'trail-logs',
     });

@@ -10,8 +10,8 @@ import {
   type Policy,
   type Statement,
 } from '../../../src/domain/provisioning/policy.ts';
-import { namedStatements, sidsOf, wiringOf, type Wish } from '../../../src/domain/provisioning/wiring.ts';
-import { THEIR_TOPIC, wish } from '../../support/fakes/aws-parts.ts';
+import { namedStatement, sidsOf } from '../../../src/pipeline/provision/sources/topic.ts';
+import { QUEUE_ARN, spec, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
 
 const statement: fc.Arbitrary<Statement> = fc.record(
   {
@@ -82,9 +82,8 @@ describe('the statement of the topics that were named', () => {
   it('names each once, and has room for the statements of others', () => {
     let named: Policy = { Version: '2012-10-17', Statement: [] };
     for (let index = 0; index < 200; index += 1) {
-      const each: Wish = { ...wish, source: 'topic', topicArn: `${THEIR_TOPIC}-${index % 20}` };
-      const [queue] = wiringOf(each).queues;
-      named = withStatements(named, namedStatements(each, queue!, named.Statement));
+      const each = { ...spec, source: 'topic', topicArn: `${THEIR_TOPIC}-${index % 20}` } as const;
+      named = withStatements(named, [namedStatement(each, QUEUE_ARN, named)]);
     }
     expect(named.Statement).toHaveLength(1);
     // SQS takes 8,192 bytes
@@ -92,21 +91,17 @@ describe('the statement of the topics that were named', () => {
   });
 
   it('keeps what it allows already, and gains no principal of somebody else', () => {
-    const [queue] = wiringOf({ ...wish, source: 'topic', topicArn: `${THEIR_TOPIC}-2` }).queues;
-    const present = [
+    const each = { ...spec, source: 'topic', topicArn: `${THEIR_TOPIC}-2` } as const;
+    const Statement = [
       {
-        Sid: sidsOf(wish).named,
+        Sid: sidsOf(spec).named,
         Principal: { Service: ['sns.eu-south-1.amazonaws.com', 'lambda.amazonaws.com'] },
         Condition: { ArnLike: { 'aws:SourceArn': [THEIR_TOPIC] } },
       },
     ];
-    expect(namedStatements(wish, queue!, present)).toMatchObject([
-      {
-        Principal: { Service: ['sns.amazonaws.com', 'sns.eu-south-1.amazonaws.com'] },
-        Condition: { ArnLike: { 'aws:SourceArn': [THEIR_TOPIC, `${THEIR_TOPIC}-2`] } },
-      },
-    ]);
-    // what comes through Tally's own topics needs none
-    expect(namedStatements(wish, wiringOf(wish).queues[0]!, [])).toEqual([]);
+    expect(namedStatement(each, QUEUE_ARN, { Statement })).toMatchObject({
+      Principal: { Service: ['sns.amazonaws.com', 'sns.eu-south-1.amazonaws.com'] },
+      Condition: { ArnLike: { 'aws:SourceArn': [THEIR_TOPIC, `${THEIR_TOPIC}-2`] } },
+    });
   });
 });

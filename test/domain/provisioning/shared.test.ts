@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { newOwner } from '../../../src/domain/provisioning/names.ts';
 import { attributeTexts, differencesOf, missingTags, sharedParts, type SharedPart } from '../../../src/domain/provisioning/shared.ts';
-import { INSTALLATION, LETTERS_ARN, QUEUE_ARN, REGION, REGISTRY, wish } from '../../support/fakes/aws-parts.ts';
+import { INSTALLATION, LETTERS_ARN, QUEUE_ARN, REGION, REGISTRY, spec } from '../../support/fakes/aws-parts.ts';
 
 const owner = { installation: INSTALLATION, registry: REGISTRY };
-const home = { partition: 'aws', region: REGION, account: wish.account };
+const home = { partition: 'aws', region: REGION, account: spec.account };
 const partsIn = (region: string): readonly SharedPart[] =>
   sharedParts(owner, { queues: { bucket: QUEUE_ARN, letters: LETTERS_ARN }, home, region });
 const [letters, bucket, events, subscription] = partsIn(REGION) as readonly [SharedPart, SharedPart, SharedPart, SharedPart];
@@ -20,11 +20,11 @@ describe('the parts that all buckets share', () => {
     const kinds = (region: string) => partsIn(region).map(({ kind, arn }) => `${kind} ${arn.split(':').slice(3).join(':')}`);
     const topics = (region: string) =>
       ['events', 'routed'].flatMap((use) =>
-        ['topic', 'subscription'].map((kind) => `${kind} ${region}:${wish.account}:tally-${INSTALLATION}-${use}`),
+        ['topic', 'subscription'].map((kind) => `${kind} ${region}:${spec.account}:tally-${INSTALLATION}-${use}`),
       );
     const queues = [LETTERS_ARN, QUEUE_ARN].map((arn) => `queue ${arn.split(':').slice(3).join(':')}`);
     expect(kinds(REGION)).toEqual([...queues, ...topics(REGION)]);
-    const far = `queue eu-west-1:${wish.account}:tally-${INSTALLATION}-dead-letters`;
+    const far = `queue eu-west-1:${spec.account}:tally-${INSTALLATION}-dead-letters`;
     expect(kinds('eu-west-1')).toEqual([...queues, far, ...topics('eu-west-1')]);
   });
 

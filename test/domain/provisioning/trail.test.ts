@@ -11,7 +11,7 @@ import {
 } from '../../../src/domain/provisioning/trail.ts';
 import { REGISTRY } from '../../support/fakes/aws-parts.ts';
 
-const photos = { bucket: 'photos', partition: 'aws', registry: REGISTRY };
+const photos = { bucket: 'photos', partition: 'aws', registry: REGISTRY, selected: ['photos'] };
 const field = fc.record({
   Field: fc.constantFrom('eventCategory', 'resources.ARN', 'eventName'),
   Equals: fc.array(fc.string({ maxLength: 5 }), { maxLength: 3 }),

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { unwrap } from '../../../src/domain/events/envelope.ts';
 import { documentedTransformer } from '../../support/audit-trail.ts';
-import { transformer, type InputTransformer } from '../../../src/domain/provisioning/wiring.ts';
+import type { InputTransformer } from '../../../src/domain/provisioning/parts.ts';
+import { transformer } from '../../../src/pipeline/provision/sources/routed.ts';
 import { specifiedTransformer } from '../../support/audit-trail.ts';
 
 /** What EventBridge makes of an event: values in quotes, and an empty string where there is none. */

@@ -1,7 +1,7 @@
 /** What the doctor suspects while no event has proven a connection. */
 import { expect, it } from 'vitest';
 import type { BucketRecord } from '../../../src/domain/bucket.ts';
-import { unprovenFindings } from '../../../src/domain/provisioning/checks/unproven.ts';
+import { unprovenFindings } from '../../../src/domain/provisioning/finding.ts';
 import { recordOf } from '../../support/fakes/bucket-record.ts';
 
 const whyOf = (more: Partial<BucketRecord>, isByHand = false): string | undefined =>

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ConnectionCheck } from '../../../src/domain/bucket.ts';
-import type { Finding } from '../../../src/domain/provisioning/checks/finding.ts';
-import { afterCheck, checkDue } from '../../../src/domain/provisioning/planning/watch.ts';
+import type { Finding } from '../../../src/domain/provisioning/finding.ts';
+import { afterCheck, isCheckDue } from '../../../src/domain/provisioning/watch.ts';
 
 const HOUR_MS = 3_600_000;
 const NOW = 1_800_000_000_000;
@@ -21,41 +21,41 @@ function checked(state: ConnectionCheck['state'], more: Partial<ConnectionCheck>
 }
 
 describe('a check of a connection is due', () => {
-  const due = (last: ConnectionCheck | undefined, connection: Parameters<typeof checkDue>[1], nowMs = NOW) =>
-    checkDue(last === undefined ? {} : { connectionCheck: last }, connection, nowMs);
+  const due = (last: ConnectionCheck | undefined, connection: Parameters<typeof isCheckDue>[1], nowMs = NOW) =>
+    isCheckDue(last === undefined ? {} : { connectionCheck: last }, connection, nowMs);
 
   it('at once, then every hour', () => {
-    expect(due(undefined, applied)).toBe('soon');
-    expect(due(checked('ok', { atMs: NOW - HOUR_MS + 1 }), applied)).toBe('no');
-    expect(due(checked('ok'), applied)).toBe('hourly');
+    expect(due(undefined, applied)).toBe(true);
+    expect(due(checked('ok', { atMs: NOW - HOUR_MS + 1 }), applied)).toBe(false);
+    expect(due(checked('ok'), applied)).toBe(true);
   });
 
   it.each(['broken', 'unknown'] as const)(
     'Fix: after as long as it has been %s, from a minute to an hour, since that is shown until then',
     (state) => {
       const dueAfter = (lastedMs: number): number | undefined =>
-        [59_999, 60_000, 299_999, 300_000, HOUR_MS - 1, HOUR_MS].find(
-          (ms) => due(checked(state, { atMs: NOW - ms, sinceMs: NOW - ms - lastedMs }), applied) !== 'no',
+        [59_999, 60_000, 299_999, 300_000, HOUR_MS - 1, HOUR_MS].find((ms) =>
+          due(checked(state, { atMs: NOW - ms, sinceMs: NOW - ms - lastedMs }), applied),
         );
       expect([0, 60_000, 300_000, 5 * HOUR_MS].map(dueAfter)).toEqual([60_000, 60_000, 300_000, HOUR_MS]);
     },
   );
 
   it('not while parts are being made by an apply, or taken away', () => {
-    expect(due(undefined, { state: 'applying', changedAtMs: NOW - 1_000 })).toBe('no');
-    expect(due(undefined, { state: 'applying', changedAtMs: NOW - HOUR_MS })).toBe('soon');
-    expect(due(undefined, { state: 'removing' })).toBe('no');
+    expect(due(undefined, { state: 'applying', changedAtMs: NOW - 1_000 })).toBe(false);
+    expect(due(undefined, { state: 'applying', changedAtMs: NOW - HOUR_MS })).toBe(true);
+    expect(due(undefined, { state: 'removing' })).toBe(false);
   });
 
   it('when a notification was paused or resumed since', () => {
     const last = checked('ok', { atMs: NOW - 1 });
-    expect(due(last, { ...applied, state: 'paused' })).toBe('soon');
-    expect(due({ ...last, state: 'paused' }, { ...applied, state: 'paused' })).toBe('no');
-    expect(due({ ...last, state: 'paused' }, applied)).toBe('soon');
+    expect(due(last, { ...applied, state: 'paused' })).toBe(true);
+    expect(due({ ...last, state: 'paused' }, { ...applied, state: 'paused' })).toBe(false);
+    expect(due({ ...last, state: 'paused' }, applied)).toBe(true);
   });
 
   it('although a clock was set back by days', () => {
-    expect(due(checked('ok', { atMs: NOW + 3 * HOUR_MS }), applied)).toBe('hourly');
+    expect(due(checked('ok', { atMs: NOW + 3 * HOUR_MS }), applied)).toBe(true);
   });
 });
 
@@ -63,7 +63,7 @@ describe('after a check', () => {
   const checkedAfter = (
     before: ConnectionCheck | undefined,
     findings: readonly Finding[],
-    connection: Parameters<typeof checkDue>[1] = applied,
+    connection: Parameters<typeof isCheckDue>[1] = applied,
   ) => afterCheck(before, { findings, passesBoth: false, isProven: true, connection, nowMs: NOW });
 
   it('a connection that breaks opens a gap at once, and one more when it is in order again', () => {

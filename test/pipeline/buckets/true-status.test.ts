@@ -11,7 +11,7 @@ import { bucketRecordSchema } from '../../../src/domain/bucket.ts';
 import type { BucketStatus } from '../../../src/domain/bucket-status.ts';
 import { noCounts } from '../../../src/domain/reindex/counts.ts';
 import { jobSchema, type JobRecord } from '../../../src/domain/reindex/job.ts';
-import type { Finding, Severity } from '../../../src/domain/provisioning/checks/finding.ts';
+import type { Finding, Severity } from '../../../src/domain/provisioning/finding.ts';
 import { createLastEvents } from '../../../src/pipeline/buckets/last-events.ts';
 import { createProcesses } from '../../../src/pipeline/buckets/processes.ts';
 import { createHiddenMessages } from '../../../src/pipeline/ingest/hidden-messages.ts';
@@ -148,7 +148,6 @@ async function createWorld() {
     processes,
     provisioning: { removeEarlier: async () => undefined, probe: async () => undefined },
     checkConnection,
-    checkSharing: checkConnection,
   });
   const [inBucket, inIndex] = [new Map<string, number>(), new Map<string, number>()];
   let version = 0;

@@ -59,7 +59,6 @@ async function startIdle(buckets: number) {
       processes,
       provisioning: { removeEarlier: async () => undefined, probe: async () => undefined },
       checkConnection,
-      checkSharing: checkConnection,
     }),
     createConnectionsDue({ state, clock, processes }),
   );

@@ -64,14 +64,7 @@ const acts: readonly Act[] = [
     came: { job_id: expect.stringMatching(/^job-/) },
   },
   { operation: 'addBucket', event: 'BucketChange', request: { body: { bucket: 'photos', enrich: 'head' } } },
-  { operation: 'changeBucket', event: 'BucketChange', request: { params: { bucket: 'photos' }, body: { source: 'eventbridge' } } },
   { operation: 'removeBucket', event: 'BucketRemove', request: { params: { bucket: 'photos' } } },
-  {
-    operation: 'applyBucket',
-    event: 'BucketApply',
-    request: { params: { bucket: 'photos' }, body: { enrich: 'head' } },
-    came: { state: 'applied' },
-  },
   { operation: 'changeNotification', event: 'BucketPause', request: { params: { bucket: 'applied' }, body: { paused: true } } },
   { operation: 'changeNotification', event: 'BucketResume', request: { params: { bucket: 'paused' }, body: { paused: false } } },
   {

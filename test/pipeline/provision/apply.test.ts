@@ -1,14 +1,16 @@
 import { describe, expect, it } from 'vitest';
+import { bucketStatus } from '../../../src/domain/bucket-status.ts';
 import { fingerprintOf } from '../../../src/domain/provisioning/canonical.ts';
 import type { BucketSource } from '../../../src/domain/bucket.ts';
 import { entriesWithout } from '../../../src/domain/provisioning/notification.ts';
 import { foreignStatements, parsePolicy } from '../../../src/domain/provisioning/policy.ts';
 import { RequestError } from '../../../src/domain/request-error.ts';
-import { sidsOf } from '../../../src/domain/provisioning/wiring.ts';
+import { sidsOf } from '../../../src/pipeline/provision/sources/topic.ts';
 import { INSTALLATION, MARK, QUEUE_ARN, REGISTRY, ROUTED_ARN, THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
 import { isLong } from '../../support/breadth.ts';
 import { LEASE_MS } from '../../../src/pipeline/records/lease.ts';
-import { allTo, interruptAt, startWorld, THEIR_QUEUE, theirs, wishes, type World } from './world.ts';
+import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
+import { allTo, interruptAt, startWorld, THEIR_QUEUE, theirs, requests, type World } from './world.ts';
 
 const ID = MARK;
 /** What is not Tally's, as it is now. */
@@ -37,7 +39,7 @@ async function startPopulated(source: BucketSource): Promise<World> {
   return world;
 }
 
-describe.each(wishes)('an apply for the source %s', (source, wish) => {
+describe.each(requests)('an apply for the source %s', (source, wish) => {
   it('makes everything once, keeps what others made, and continues wherever it was killed, to the same end', async () => {
     const whole = await startPopulated(source);
     const before = foreignOf(whole);
@@ -112,7 +114,7 @@ describe('an apply', () => {
     const { plan: other } = await populated.provisioning.plan({ bucket: 'photos', source: 'notification', enrich: 'head' });
     await expect(populated.apply({ source: 'notification', enrich: 'head' })).rejects.toMatchObject({
       message: expect.stringMatching(
-        `\`tally bucket add photos --source notification --enrich head --plan\`, then \`tally bucket add photos --source notification --enrich head --agree ${other.token}\``,
+        `\`tally bucket add photos --source notification --enrich head --plan\`, then agree to it with \`tally bucket add photos --source notification --enrich head --agree ${other.token}\``,
       ),
     });
     const alone = await startWorld();
@@ -260,6 +262,33 @@ describe('a removal', () => {
     world.notify([altered]);
     expect(await world.remove()).toEqual([{ name: `photos ${ID}`, reason: expect.stringContaining('changed') }]);
     expect(world.aws.parts.notifications.get('photos')).toMatchObject({ entries: [altered] });
+  });
+
+  // Bug: a proven bucket stayed ok. Fix: its check says so before anything goes
+  it.each([1, undefined])('that was interrupted is in the status of the bucket, proven at %s, until it has ended', async (provenAtMs) => {
+    const world = await startWorld();
+    await world.apply();
+    const check = { state: 'ok', atMs: world.clock.nowMs(), sinceMs: 0, findings: [] } as const;
+    await world.setBucket({
+      connectionCheck: { ...check, findings: [] },
+      lastComparedAtMs: world.clock.nowMs(),
+      ...(provenAtMs && { provenAtMs }),
+    });
+    await world.closeGap();
+    const status = async () => {
+      const facts = { waitsFor: undefined, unread: undefined, gaps: [], nowMs: world.clock.nowMs(), compareIntervalMs: 0 };
+      return bucketStatus({ record: (await readRecord(world.state, refs.bucket('photos')))!, ...facts });
+    };
+    world.aws.after = interruptAt(1, (call) => call === 'putNotification');
+    await expect(world.remove()).rejects.toThrow('killed');
+    world.aws.after = () => undefined;
+    expect(await status()).toMatchObject({ severity: 'bad', sentence: expect.stringContaining('the removal of photos has not ended') });
+    expect(await world.diagnose()).toMatchObject([{ code: 'connect.removing', fix: 'tally bucket remove photos' }]);
+    await world.clock.advance(LEASE_MS);
+    await world.remove().catch(() => undefined);
+    await world.clock.advance(LEASE_MS);
+    await world.remove();
+    expect(await world.connection()).toBeUndefined();
   });
 
   it('does not mind that the bucket is gone', async () => {

@@ -49,16 +49,16 @@ const healable: readonly Broken[] = [
   ['eventbridge', 'connect.rule', ({ aws }) => aws.parts.rules.clear()],
   ['eventbridge', 'connect.rule', (world) => alterRule(world, { isEnabled: false })],
   ['eventbridge', 'connect.rule', (world) => alterRule(world, { pattern: '{"source":["aws.s3"],"detail-type":["Object Created"]}' })],
-  ['eventbridge', 'connect.target', (world) => alterRule(world, { targets: [] })],
-  ['eventbridge', 'connect.target', (world) => alterTarget(world, { arn: THEIR_QUEUE })],
-  ['eventbridge', 'connect.target', (world) => alterTarget(world, { hasOtherInput: true })],
-  ['eventbridge', 'connect.target', (world) => alterTarget(world, { roleArn: 'arn:aws:iam::123456789012:role/x' })],
-  ['routed', 'connect.target', (world) => alterTarget(world, { transformer: undefined })],
+  ['eventbridge', 'connect.rule', (world) => alterRule(world, { targets: [] })],
+  ['eventbridge', 'connect.rule', (world) => alterTarget(world, { arn: THEIR_QUEUE })],
+  ['eventbridge', 'connect.rule', (world) => alterTarget(world, { hasOtherInput: true })],
+  ['eventbridge', 'connect.rule', (world) => alterTarget(world, { roleArn: 'arn:aws:iam::123456789012:role/x' })],
+  ['routed', 'connect.rule', (world) => alterTarget(world, { transformer: undefined })],
   ['routed', 'connect.rule', (world) => alterRule(world, { pattern: '{"source":["aws.s3"],"detail":{"eventName":["PutObject"]}}' })],
 ];
 
 /** The same, of which only what cannot be delivered is lost. */
-const ofLetters: readonly Broken[] = [['eventbridge', 'connect.target', (world) => alterTarget(world, { deadLetterArn: undefined })]];
+const ofLetters: readonly Broken[] = [['eventbridge', 'connect.rule', (world) => alterTarget(world, { deadLetterArn: undefined })]];
 
 /** What a person must repair, by what is printed. */
 const others: readonly Broken[] = [

@@ -7,7 +7,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../../src/domain/fault.ts';
 import type { NotificationEntry } from '../../../src/domain/provisioning/notification.ts';
-import type { ObservedRule } from '../../../src/domain/provisioning/observed.ts';
+import type { ObservedRule } from '../../../src/domain/provisioning/parts.ts';
 import { type AdvancedSelector } from '../../../src/domain/provisioning/trail.ts';
 import { RequestError } from '../../../src/domain/request-error.ts';
 import { LETTERS_ARN, MARK, QUEUE_ARN, THEIR_TOPIC, ruleName } from '../../support/fakes/aws-parts.ts';

@@ -1,7 +1,7 @@
 /** The source routed with a topic of the operator's own, and buckets that a person wired. */
 import { describe, expect, it } from 'vitest';
-import type { ObservedRule } from '../../../src/domain/provisioning/observed.ts';
-import { transformer } from '../../../src/domain/provisioning/wiring.ts';
+import type { ObservedRule } from '../../../src/domain/provisioning/parts.ts';
+import { transformer } from '../../../src/pipeline/provision/sources/routed.ts';
 import { specifiedTransformer } from '../../support/audit-trail.ts';
 import { INSTALLATION, LETTERS_ARN, MARK, QUEUE_ARN, ROUTED_ARN, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
 import { refs, removeRecord } from '../../../src/pipeline/records/stored.ts';
@@ -226,7 +226,7 @@ describe('a bucket that a person wired', () => {
   it('is Tally’s to wire again when that is asked for, or with another source', async () => {
     const world = await startOwn(open);
     await world.apply({ ...wish, wired_by_hand: true });
-    expect((await world.plan({ ...wish, wired_by_hand: false })).changes.map(({ part }) => part)).toEqual(['rule', 'target']);
+    expect((await world.plan({ ...wish, wired_by_hand: false })).changes.map(({ part }) => part)).toEqual(['rule']);
     expect((await world.plan({ source: 'eventbridge' })).changes.map(({ part }) => part)).toContain('rule');
   });
 });

@@ -9,7 +9,7 @@ import { createCheckConnection } from '../../../src/pipeline/provision/watch.ts'
 import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
 import { QUEUE_ARN, THEIR_TOPIC, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
 import { createFakeTelemetry } from '../../support/fakes/ports.ts';
-import { startWorld, wishes } from './world.ts';
+import { requests, startWorld } from './world.ts';
 
 async function startProven() {
   const world = await startWorld();
@@ -34,7 +34,7 @@ async function startProven() {
   };
 }
 
-it.each(wishes)('%s: parts that are all in order prove nothing, and a gap stands until an event has arrived', async (source, wish) => {
+it.each(requests)('%s: parts that are all in order prove nothing, and a gap stands until an event has arrived', async (source, wish) => {
   const world = await startProven();
   if (source === 'topic')
     world.notify([{ kind: 'topic', id: 'all', arn: wish.topic_arn!, events: ['s3:ObjectCreated:*', 's3:ObjectRemoved:*'], filter: [] }]);

@@ -4,7 +4,7 @@ import { queueArns, sharedParts } from '../../../src/domain/provisioning/shared.
 import type { Provisioning } from '../../../src/pipeline/provision/provisioning.ts';
 import { readRecord, refs } from '../../../src/pipeline/records/stored.ts';
 import { ACCOUNT, INSTALLATION, QUEUE_ARN, QUEUE_URL, REGION, REGISTRY, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
-import { allTo, startWorld, theirs, wishes, type World } from './world.ts';
+import { allTo, startWorld, theirs, requests, type World } from './world.ts';
 
 const NEW_URL = `https://sqs.${REGION}.amazonaws.com/${ACCOUNT}/new-bucket-events`;
 const NEW_ARN = `arn:aws:sqs:${REGION}:${ACCOUNT}:new-bucket-events`;
@@ -36,7 +36,7 @@ const codesOf = async (world: World, provisioning: Provisioning): Promise<readon
 };
 
 describe('after TALLY_QUEUE_URL was changed', () => {
-  it.each(wishes)(
+  it.each(requests)(
     'what is the bucket’s own by the source %s is Tally’s still, and an apply leads it to the new queue',
     async (source, wish) => {
       const world = await startChanged(wish);
@@ -60,7 +60,7 @@ describe('after TALLY_QUEUE_URL was changed', () => {
     },
   );
 
-  it.each(wishes)('a removal for the source %s takes away what led to either queue', async (_, wish) => {
+  it.each(requests)('a removal for the source %s takes away what led to either queue', async (_, wish) => {
     const world = await startChanged(wish);
     const daemon = world.receivingFrom(NEW_URL);
     const { plan } = await daemon.plan({ bucket: 'photos', ...wish });

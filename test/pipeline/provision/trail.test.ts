@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import type { ObservedTrail } from '../../../src/domain/provisioning/observed.ts';
+import type { ObservedTrail } from '../../../src/domain/provisioning/parts.ts';
 import { advancedSelector, foreignSelectors, recordsBucket, withSelector } from '../../../src/domain/provisioning/trail.ts';
 import { REGISTRY, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
 import { startWorld, trail as trailOfOthers } from './world.ts';
 
 const photos = { bucket: 'photos', partition: 'aws', registry: REGISTRY };
 const theirs = advancedSelector({ bucket: 'finance', partition: 'aws', registry: REGISTRY });
-const trail: ObservedTrail = { ...trailOfOthers, isMultiRegion: false, selectors: { kind: 'advanced', list: [theirs] } };
+const trail: ObservedTrail = { ...trailOfOthers, selectors: { kind: 'advanced', list: [theirs] } };
 const TRAIL = trail.arn;
 
 async function startTrail(change: Partial<ObservedTrail> = {}, settings: object = { trailArn: TRAIL }) {
@@ -44,7 +44,7 @@ describe('the trail of a routed bucket', () => {
       const wish = (bucket: string) => ({ bucket, source: 'routed' }) as const;
       const plans = await Promise.all(['photos', 'videos'].map((bucket) => world.plan(wish(bucket))));
       const [one, other] = plans.map(
-        ({ token, wish: { bucket } }) =>
+        ({ token, spec: { bucket } }) =>
           () =>
             world.apply(wish(bucket), { token }),
       );
@@ -75,6 +75,49 @@ describe('the trail of a routed bucket', () => {
     expect(world.selectors()).toEqual(trail.selectors);
   });
 
+  it('has one basic selector for all of its buckets too, which the records carry, and leaves one that others have altered', async () => {
+    const finance = { ReadWriteType: 'All', DataResources: [{ Type: 'AWS::S3::Object', Values: ['arn:aws:s3:::finance/'] }] };
+    const world = await startTrail({ selectors: { kind: 'basic', list: [finance] } });
+    const buckets = ['photos', 'videos'] as const;
+    const valuesIn = () => {
+      const { selectors } = world.aws.parts.trails.get(TRAIL)!;
+      return selectors?.kind === 'basic' ? selectors.list.map((each) => each.DataResources?.[0]?.Values) : undefined;
+    };
+    for (const bucket of buckets) {
+      const { token } = await world.plan({ bucket, source: 'routed' });
+      await world.apply({ bucket, source: 'routed' }, { token });
+      expect(await world.connection(bucket)).toMatchObject({ made: [TRAIL] });
+    }
+    expect(valuesIn()).toEqual([['arn:aws:s3:::finance/'], buckets.map((bucket) => `arn:aws:s3:::${bucket}/`)]);
+    await world.remove('photos');
+    expect(valuesIn()).toEqual([['arn:aws:s3:::finance/'], ['arn:aws:s3:::videos/']]);
+    // a value of others makes it theirs
+    const altered = {
+      ReadWriteType: 'WriteOnly',
+      DataResources: [{ Type: 'AWS::S3::Object', Values: ['arn:aws:s3:::videos/', 'arn:aws:s3:::x/'] }],
+    };
+    world.aws.parts.trails.set(TRAIL, { ...trail, selectors: { kind: 'basic', list: [finance, altered] } });
+    expect(await world.remove('videos')).toEqual([]);
+    expect(world.selectors().list).toEqual([finance, altered]);
+  });
+
+  it('is written by one apply at a time: one that waits keeps what the other has added', async () => {
+    const world = await startTrail();
+    const request = (bucket: string) => ({ bucket, source: 'routed' }) as const;
+    const tokens = await Promise.all(['photos', 'videos'].map(async (bucket) => (await world.plan(request(bucket))).token));
+    const apply = (at: 0 | 1) => world.apply(request(['photos', 'videos'][at]!), { token: tokens[at]! });
+    const putSelectors = world.aws.putSelectors.bind(world.aws);
+    let other: { readonly state: string } | undefined;
+    world.aws.putSelectors = async (...asked) => {
+      world.aws.putSelectors = putSelectors;
+      other = await apply(1);
+      return putSelectors(...asked);
+    };
+    expect(await apply(0)).toMatchObject({ state: 'applied' });
+    if (other?.state !== 'applied') expect(await apply(1)).toMatchObject({ state: 'applied' });
+    for (const bucket of ['photos', 'videos']) expect(recordsBucket(world.selectors(), { ...photos, bucket })).toBe(true);
+  });
+
   it('keeps an apply from saying that events arrive if it is stopped', async () => {
     const world = await startTrail({ isLogging: false });
     const unproven = [{ code: 'connect.trail-stopped' }];
@@ -101,7 +144,7 @@ describe('the trail of a routed bucket', () => {
     expect(wide.aws.writes).not.toContain('putSelectors');
     const alone = await startTrail({ selectors: { kind: 'basic', list: [] } });
     await alone.agree();
-    expect(foreignSelectors(alone.selectors(), photos)).toEqual([]);
+    expect(foreignSelectors(alone.selectors(), { ...photos, selected: ['photos'] })).toEqual([]);
     expect(await alone.provisioning.remove('photos', { keepAws: false })).toMatchObject([{ reason: expect.stringContaining('only one') }]);
   });
 

@@ -20,8 +20,6 @@ async function startWatched() {
   const { state, clock, provisioning } = world;
   const gaps = createGapReports({ state, clock: { ...clock, sleep: async () => undefined }, telemetry });
   const checkConnection = createCheckConnection({ state, provisioning, gaps, clock, telemetry });
-  const sharing = { diagnose: (...asked: Parameters<typeof provisioning.diagnose>) => provisioning.diagnoseSharing(...asked) };
-  const checkSharing = createCheckConnection({ state, provisioning: sharing, gaps, clock, telemetry });
   const visit = createVisitConnection({
     state,
     clock,
@@ -29,7 +27,6 @@ async function startWatched() {
     processes: createProcesses({ state, clock }),
     provisioning,
     checkConnection,
-    checkSharing,
   });
   const sweep = createSweep({ state, clock, telemetry, runMaxMs: HOUR_MS }, 'connections', visit);
   return {
@@ -55,7 +52,6 @@ it('tells the sweep of a check that AWS did not answer, so that other buckets of
       provisioning,
       processes: createProcesses({ state, clock }),
       checkConnection: async () => findings,
-      checkSharing: async () => findings,
     });
   await expect(visit([finding])(record!, new AbortController().signal)).rejects.toMatchObject({ code: 'connect.unavailable' });
   expect(await visit([])(record!, new AbortController().signal)).toBe(0);

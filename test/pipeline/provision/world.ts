@@ -1,12 +1,12 @@
 /** A connected bucket `photos` and an AWS in memory, whose calls and stored records can be interrupted anywhere. */
-import type { WishRequest } from '../../../src/domain/provisioning/planning/apply-command.ts';
+import type { ConnectionRequest } from '../../../src/domain/provisioning/plan.ts';
 import type { BucketRecord, BucketSource } from '../../../src/domain/bucket.ts';
 import { markId, markSchema, type DirtyMark } from '../../../src/domain/gaps/dirty.ts';
 import type { ConnectionRecord } from '../../../src/domain/provisioning/connection.ts';
-import type { Finding } from '../../../src/domain/provisioning/checks/finding.ts';
+import type { Finding } from '../../../src/domain/provisioning/finding.ts';
 import type { NotificationConfiguration, NotificationEntry } from '../../../src/domain/provisioning/notification.ts';
-import type { ObservedTrail } from '../../../src/domain/provisioning/observed.ts';
-import type { Plan } from '../../../src/domain/provisioning/planning/plan.ts';
+import type { ObservedTrail } from '../../../src/domain/provisioning/parts.ts';
+import type { Plan } from '../../../src/domain/provisioning/plan.ts';
 import { parsePolicy } from '../../../src/domain/provisioning/policy.ts';
 import { advancedSelector } from '../../../src/domain/provisioning/trail.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
@@ -40,15 +40,13 @@ export function allTo(arn: string): NotificationEntry {
 export const trail: ObservedTrail = {
   arn: `arn:aws:cloudtrail:${REGION}:${ACCOUNT}:trail/audit`,
   homeRegion: REGION,
-  isMultiRegion: true,
-  isOrganization: false,
   isLogging: true,
   logBucket: 'trail-logs',
   selectors: { kind: 'advanced', list: [advancedSelector({ bucket: 'finance', partition: 'aws', registry: 'f'.repeat(32) })] },
 };
 
-/** The wishes for every source. */
-export const wishes: readonly (readonly [BucketSource, Partial<WishRequest>])[] = [
+/** A request for every source. */
+export const requests: readonly (readonly [BucketSource, Partial<ConnectionRequest>])[] = [
   ['notification', {}],
   ['topic', { source: 'topic', topic_arn: THEIR_TOPIC }],
   ['eventbridge', { source: 'eventbridge' }],
@@ -94,7 +92,7 @@ export async function startWorld({
     }));
   }
 
-  async function apply(request: Partial<WishRequest> = {}, options: ApplyOptions = {}): Promise<Applied> {
+  async function apply(request: Partial<ConnectionRequest> = {}, options: ApplyOptions = {}): Promise<Applied> {
     return (await provisioning.apply({ bucket: 'photos', ...request }, options)).applied;
   }
 
@@ -114,7 +112,7 @@ export async function startWorld({
     /** The codes of what the doctor finds, but what it always says of a trail that no settings name. */
     codes: async (change?: Partial<BucketRecord>): Promise<readonly string[]> =>
       (await diagnose(change)).map(({ code }) => code).filter((code) => code !== 'connect.trail-unchecked'),
-    async plan(request: Partial<WishRequest> = {}): Promise<Plan> {
+    async plan(request: Partial<ConnectionRequest> = {}): Promise<Plan> {
       return (await provisioning.plan({ bucket: 'photos', ...request })).plan;
     },
     remove: (bucket = 'photos', options: Parameters<Provisioning['remove']>[1] = { keepAws: false }) =>
@@ -153,7 +151,7 @@ export async function startWorld({
     receivingFrom: (queueUrl: string, ...moreQueueUrls: readonly string[]): Provisioning =>
       provisioningOn(aws, { state, storage, clock, ...settings, queueUrl, moreQueueUrls }),
     /** Applies what a person has agreed to. */
-    agree: async (request: Partial<WishRequest> = {}): Promise<Applied> => {
+    agree: async (request: Partial<ConnectionRequest> = {}): Promise<Applied> => {
       const { plan } = await provisioning.plan({ bucket: 'photos', ...request });
       return apply(request, { token: plan.token });
     },

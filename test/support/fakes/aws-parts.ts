@@ -3,10 +3,10 @@ import { FaultError } from '../../../src/domain/fault.ts';
 import { queueMissing, sharedParts } from '../../../src/domain/provisioning/shared.ts';
 import type { NotificationConfiguration, NotificationEntry } from '../../../src/domain/provisioning/notification.ts';
 import { markOf, prefixOf, ruleNameOf, type Owner, type Tags } from '../../../src/domain/provisioning/names.ts';
-import type { ObservedRule, ObservedSubscription, ObservedTrail } from '../../../src/domain/provisioning/observed.ts';
+import type { ObservedRule, ObservedSubscription, ObservedTrail } from '../../../src/domain/provisioning/parts.ts';
 import { parsePolicy } from '../../../src/domain/provisioning/policy.ts';
 import type { Selectors } from '../../../src/domain/provisioning/trail.ts';
-import type { Wish } from '../../../src/domain/provisioning/wiring.ts';
+import type { ConnectionSpec } from '../../../src/domain/provisioning/connection.ts';
 import { RequestError } from '../../../src/domain/request-error.ts';
 import type { Clock } from '../../../src/pipeline/ports/clock.ts';
 import type { Provisioner } from '../../../src/pipeline/ports/provision.ts';
@@ -34,7 +34,7 @@ function answered(selectors: Selectors | undefined): Selectors | undefined {
 }
 
 /** A bucket `photos` that is to send notifications. */
-export const wish: Wish = {
+export const spec: ConnectionSpec = {
   bucket: 'photos',
   partition: 'aws',
   region: REGION,

@@ -310,10 +310,8 @@ export function createFakeControl(): FakeControl {
     }),
     getBucket: () => bucketAnswer,
     addBucket: () => ({ ...bucketAnswer, changed: true }),
-    changeBucket: () => bucketAnswer,
     removeBucket: () => ({ bucket: 'photos', kept: [] }),
     planBucket: () => planAnswer,
-    applyBucket: () => ({ bucket: 'photos', state: 'applied', source: 'notification' }),
     changeNotification: ({ body }) => {
       const { paused } = body as { readonly paused: boolean };
       return { bucket: 'photos', state: paused ? 'paused' : 'applied', source: 'notification' };

@@ -1,12 +1,12 @@
 /** The control plane on stores in memory: buckets, gaps, jobs, dead letters and AWS, in manual time. */
-import type { AddBucketRequest, ChangeBucketRequest } from '../../../src/api/buckets.ts';
+import type { AddBucketRequest } from '../../../src/api/buckets.ts';
 import { checkingRequests } from '../requests.ts';
 import { bucketRecordSchema } from '../../../src/domain/bucket.ts';
 import { markSchema } from '../../../src/domain/gaps/dirty.ts';
 import { jobSchema } from '../../../src/domain/reindex/job.ts';
 import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
 import { createCloseGaps } from '../../../src/pipeline/calendar/close-gaps.ts';
-import { addBucket, changeBucket } from '../../../src/pipeline/control/add-bucket.ts';
+import { addBucket } from '../../../src/pipeline/control/add-bucket.ts';
 import { createConnections } from '../../../src/pipeline/control/connections.ts';
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
 import { operationsOn } from './operations.ts';
@@ -95,7 +95,6 @@ export function createControlWorld({
     processes,
     operations: checkingRequests(operationsOn({ store, storage, clock, telemetry, gaps, connectBucket, deadLetters, provisioning })),
     add: (request: AddBucketRequest, by: string) => addBucket(parts, request, by, new AbortController().signal),
-    change: (bucket: string, request: ChangeBucketRequest, by: string) => changeBucket(parts, { bucket, ...request }, by),
     /** Their checks find every part in order. */
     connections,
     allJobs,

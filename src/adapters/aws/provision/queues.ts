@@ -11,7 +11,7 @@ import { z } from 'zod';
 import { FaultError } from '../../../domain/fault.ts';
 import { jsonOf } from '../../../domain/json.ts';
 import { parseArn, type Arn } from '../../../domain/provisioning/names.ts';
-import type { ObservedQueue } from '../../../domain/provisioning/observed.ts';
+import type { ObservedQueue } from '../../../domain/provisioning/parts.ts';
 import { queueMissing } from '../../../domain/provisioning/shared.ts';
 import type { At, Provisioner } from '../../../pipeline/ports/provision.ts';
 import { regionInQueueUrl } from '../queue-address.ts';

@@ -14,8 +14,7 @@ import {
 } from '@aws-sdk/client-eventbridge';
 import { defined } from '../../../domain/defined.ts';
 import { tagList, tagsIn } from '../../../domain/provisioning/names.ts';
-import type { ObservedRule, ObservedTarget } from '../../../domain/provisioning/observed.ts';
-import { sdkTarget } from '../../../domain/provisioning/wiring.ts';
+import { sdkTarget, type ObservedRule, type ObservedTarget } from '../../../domain/provisioning/parts.ts';
 import type { At, Provisioner } from '../../../pipeline/ports/provision.ts';
 import { ask, orAbsent, refusalOf, type ClientsFor } from './refusals.ts';
 
@@ -70,7 +69,9 @@ export function createEventsProvision({
     async putTarget(at, { name, target }, signal) {
       const client = await writerFor(at);
       const command = new PutTargetsCommand({ Rule: name, Targets: [sdkTarget(target)] });
-      const answer = await ask('events:PutTargets', name, (options) => client.send(command, options), signal);
+      const answer = await orAbsent(ask('events:PutTargets', name, (options) => client.send(command, options), signal));
+      // a new rule may not be seen yet: the next look finds what is missing
+      if (answer === 'absent') return;
       const { FailedEntryCount = 0, FailedEntries = [] } = answer;
       if (FailedEntryCount > 0) throw refusalOf('events:PutTargets', name, failedEntry(FailedEntries[0]));
     },

@@ -14,7 +14,7 @@ import { z } from 'zod';
 import { FaultError } from '../../../domain/fault.ts';
 import { jsonOf } from '../../../domain/json.ts';
 import { parseArn } from '../../../domain/provisioning/names.ts';
-import type { ObservedSubscription } from '../../../domain/provisioning/observed.ts';
+import type { ObservedSubscription } from '../../../domain/provisioning/parts.ts';
 import type { At, Provisioner } from '../../../pipeline/ports/provision.ts';
 import { ask, orAbsent, type ClientsFor } from './refusals.ts';
 

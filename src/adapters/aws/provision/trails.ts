@@ -11,7 +11,7 @@ import {
 import { z } from 'zod';
 import { FaultError } from '../../../domain/fault.ts';
 import { parseArn } from '../../../domain/provisioning/names.ts';
-import type { ObservedTrail } from '../../../domain/provisioning/observed.ts';
+import type { ObservedTrail } from '../../../domain/provisioning/parts.ts';
 import { parseSelectors, selectorsInput } from '../../../domain/provisioning/trail.ts';
 import type { Provisioner } from '../../../pipeline/ports/provision.ts';
 import { ask, type ClientsFor } from './refusals.ts';
@@ -26,10 +26,7 @@ export function createTrailProvision({
   clientFor,
   writerFor,
 }: ClientsFor<Promise<CloudTrailClient>>): Pick<Provisioner, 'trailsOf' | 'putSelectors'> {
-  async function observe(
-    { TrailARN: arn = '', HomeRegion = '', S3BucketName, ...trail }: Trail,
-    signal?: AbortSignal,
-  ): Promise<ObservedTrail> {
+  async function observe({ TrailARN: arn = '', HomeRegion = '', S3BucketName }: Trail, signal?: AbortSignal): Promise<ObservedTrail> {
     // requests about a trail are answered completely in its home region only
     const client = await clientFor({ region: HomeRegion });
     const status = new GetTrailStatusCommand({ Name: arn });
@@ -39,8 +36,6 @@ export function createTrailProvision({
     return {
       arn,
       homeRegion: HomeRegion,
-      isMultiRegion: trail.IsMultiRegionTrail === true,
-      isOrganization: trail.IsOrganizationTrail === true,
       isLogging: IsLogging === true,
       ...(S3BucketName !== undefined && { logBucket: S3BucketName }),
       selectors: parseSelectors(selectors),

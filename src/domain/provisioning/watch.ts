@@ -8,9 +8,9 @@
  *
  * `unknown` and `paused` say nothing about events, and keep what was known.
  */
-import type { BucketRecord, ConnectionCheck, WatchedState } from '../../bucket.ts';
-import { NOT_ENRICHED, statusOf, type Finding } from '../checks/finding.ts';
-import type { ConnectionRecord } from '../connection.ts';
+import type { BucketRecord, ConnectionCheck, WatchedState } from '../bucket.ts';
+import { NOT_ENRICHED, statusOf, type Finding } from './finding.ts';
+import type { ConnectionRecord } from './connection.ts';
 
 /** Often enough to find a lost configuration within the hour, and rare enough to cost nothing: about six reads for each bucket. */
 const CHECK_MS = 3_600_000;
@@ -26,18 +26,13 @@ type Watched = Pick<ConnectionRecord, 'state' | 'changedAtMs' | 'pausedAtMs'>;
 
 type Seen = Pick<BucketRecord, 'connectionCheck'>;
 
-/**
- * Whether the watch checks the bucket now: `soon` after something changed, so that everything is to be read as it is now, or as often
- * as it checks every bucket.
- */
-export function checkDue(record: Seen, connection: Watched | undefined, nowMs: number, news?: News): 'no' | 'soon' | 'hourly' {
+/** Whether the watch checks the bucket now. */
+export function isCheckDue(record: Seen, connection: Watched | undefined, nowMs: number, news?: News): boolean {
   const { connectionCheck: last } = record;
-  if (isBeingMade(connection, nowMs)) return 'no';
-  if (last === undefined || (connection?.state === 'paused') !== (last.state === 'paused')) return 'soon';
-  const intervalMs = intervalOf(record, news);
+  if (isBeingMade(connection, nowMs)) return false;
+  if (last === undefined || (connection?.state === 'paused') !== (last.state === 'paused')) return true;
   // a clock that was set back must not stop the watch
-  if (Math.abs(nowMs - last.atMs) < intervalMs) return 'no';
-  return intervalMs === CHECK_MS ? 'hourly' : 'soon';
+  return Math.abs(nowMs - last.atMs) >= intervalOf(record, news);
 }
 
 /** What processes know of the bucket, which the last check may not have found yet, or may have found when it was not over. */

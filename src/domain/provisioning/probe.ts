@@ -5,21 +5,15 @@
  *   sent ──arrived──► arrived ──an hour later──► sent
  *     └──ten minutes, and the queue is empty──► lost ──one arrives──► arrived
  */
-import type { ProbeRecord } from '../../probe-record.ts';
-import { broken, type Finding } from '../checks/finding.ts';
-import type { ObservedQueue } from '../observed.ts';
-import { wiringOf, type Wish } from '../wiring.ts';
+import type { ProbeRecord } from '../probe-record.ts';
+import { broken, type Finding } from './finding.ts';
+import type { ObservedQueue } from './parts.ts';
 
 const EVERY_MS = 3_600_000;
 /** SNS delivers within seconds, and tries again for some minutes. */
 const LOST_MS = 600_000;
 
 export const PROBE_LOST = 'connect.probe-lost';
-
-/** The topic of Tally's by which the bucket's events come; undefined if there is none. */
-export function ownTopicOf(wish: Wish): string | undefined {
-  return wish.topicArn === undefined ? wiringOf(wish).subscription?.topicArn : undefined;
-}
 
 export function isProbeDue(last: ProbeRecord | undefined, nowMs: number): boolean {
   return last === undefined || nowMs - last.sentAtMs >= (last.hasArrived ? EVERY_MS : LOST_MS);

@@ -1,8 +1,42 @@
-/** What was read in AWS about a wish: the input of plans and checks. */
+/** The parts of a connection in AWS: as they are made, and as they are read. */
 import type { Tags } from './names.ts';
 import type { NotificationResult } from './notification.ts';
 import type { Selectors } from './trail.ts';
-import type { Target } from './wiring.ts';
+
+export interface Subscription {
+  readonly topicArn: string;
+  readonly queueArn: string;
+  readonly deadLetterArn?: string;
+}
+
+export interface Target {
+  readonly id: 'bucket-queue' | 'routed-topic';
+  readonly arn: string;
+  readonly deadLetterArn?: string;
+  readonly transformer?: InputTransformer;
+}
+
+/** The target as EventBridge, its command line and its templates take it. */
+export function sdkTarget({ id, arn, deadLetterArn, transformer: input }: Target) {
+  return {
+    Id: id,
+    Arn: arn,
+    ...(deadLetterArn !== undefined && { DeadLetterConfig: { Arn: deadLetterArn } }),
+    ...(input !== undefined && { InputTransformer: { InputPathsMap: { ...input.paths }, InputTemplate: input.template } }),
+  };
+}
+
+export interface Rule {
+  readonly name: string;
+  readonly arn: string;
+  readonly pattern: object;
+  readonly target: Target;
+}
+
+export interface InputTransformer {
+  readonly paths: Readonly<Record<string, string>>;
+  readonly template: string;
+}
 
 export interface ObservedTopic {
   readonly policy?: string;
@@ -48,8 +82,6 @@ export interface ObservedRule {
 export interface ObservedTrail {
   readonly arn: string;
   readonly homeRegion: string;
-  readonly isMultiRegion: boolean;
-  readonly isOrganization: boolean;
   readonly isLogging: boolean;
   /** The bucket of its logs. */
   readonly logBucket?: string;
@@ -60,10 +92,12 @@ export interface ObservedTrail {
 export interface Observed {
   readonly notification: NotificationResult & { readonly xml: string };
   readonly queues: readonly ObservedQueue[];
-  /** Undefined: the wish has no topic; absent: it does not exist. */
+  /** Undefined: none is needed; absent: it does not exist. */
   readonly topic?: ObservedTopic | 'absent';
   readonly subscription?: ObservedSubscription | 'absent';
   readonly rule?: ObservedRule | 'absent';
   /** The trails that the settings name. Undefined: they name none, or none is needed. */
   readonly trails?: readonly ObservedTrail[];
+  /** The buckets that Tally has put into a trail with basic selectors, as the records say. */
+  readonly selected?: readonly string[];
 }

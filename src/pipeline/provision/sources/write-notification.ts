@@ -16,10 +16,10 @@ import {
   type NotificationConfiguration,
   type NotificationEntry,
   seenText,
-} from '../../domain/provisioning/notification.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { OwnedBucket, Provisioner } from '../ports/provision.ts';
-import { RequestError } from '../../domain/request-error.ts';
+} from '../../../domain/provisioning/notification.ts';
+import type { Clock } from '../../ports/clock.ts';
+import type { OwnedBucket, Provisioner } from '../../ports/provision.ts';
+import { RequestError } from '../../../domain/request-error.ts';
 
 /** Two reads that far apart see a change that is under way. */
 const CALM_MS = 2_000;
