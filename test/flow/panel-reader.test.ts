@@ -38,9 +38,9 @@ describe.skipIf(!canBrowse('a reader in Chromium'))('the panel of a person who r
     await admin.page.getByLabel('May read', { exact: true }).fill('demo/docs/');
     await admin.page.keyboard.press('Enter');
     await grants.getByText('demo/docs/').waitFor();
-    await admin.page.getByRole('link', { name: 'alice@example.com' }).click();
-    await admin.page.getByRole('dialog', { name: 'What this person reads' }).getByText('demo/docs/').first().waitFor();
-    await admin.page.keyboard.press('Escape');
+    const alice = admin.page.getByRole('region', { name: 'Users', exact: true }).getByRole('row', { name: 'alice@example.com' });
+    await alice.getByText('What this person reads').click();
+    await alice.getByText('demo/docs/').first().waitFor();
 
     await page.goto(`${world.url}/panel/?page=search&query=plan`);
     await page.getByText('You may read demo/docs/').waitFor();

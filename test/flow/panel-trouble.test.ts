@@ -1,12 +1,17 @@
 /** The panel in Chromium with ten buckets and trouble: what is wrong, since when, what Tally does about it, and what a person does. */
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { Bucket } from '../../src/api/bucket.ts';
 import { RequestError } from '../../src/domain/request-error.ts';
 import { runningJob } from '../support/fakes/control.ts';
 import { canBrowse, createWindows, startChromium } from '../support/identity/chromium.ts';
 import { AXE_WINDOW, findingsOf } from '../support/panel/axe.ts';
 import { troubledOperations } from '../support/panel/trouble.ts';
 import { openPanel, startPanelWorld, type PanelWorld } from '../support/worlds/panel.ts';
+
+const AT = '2026-01-02T03:04:05.000Z';
+
+type Act = NonNullable<Bucket['status']['act']>;
 
 /** Every page that shows trouble. */
 const PAGES = [
@@ -28,6 +33,8 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
   let browser: Browser;
   const windows = createWindows();
   const started: object[] = [];
+  /** What a person can do about the bucket acme-scratch. */
+  let act: Act | undefined;
   let refuses: 'nothing' | 'sums' | 'doctor' = 'nothing';
 
   beforeAll(async () => {
@@ -35,6 +42,12 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
     world = await startPanelWorld({
       operations: {
         ...operations,
+        getBucket: async (...asked) => {
+          const found = await operations.getBucket!(...asked);
+          if (act === undefined) return found;
+          const wiring = { state: act.kind === 'resume' ? ('paused' as const) : ('ok' as const), since: AT, checked_at: AT, findings: [] };
+          return { ...found, wiring, status: { state: 'differs', severity: 'bad', sentence: 'It differs', act } };
+        },
         startReindex: async ({ params, body }) => {
           started.push({ ...params, ...body });
           return { ...runningJob, id: 'job-7f3k2m9q4x' };
@@ -57,6 +70,7 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
   });
   afterEach(async () => {
     refuses = 'nothing';
+    act = undefined;
     started.length = 0;
     await windows.empty(`${world.url}/livez`);
   });
@@ -124,6 +138,26 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
     expect(started).toEqual([{ id: 'job-2b8n5c1w7z', deletions: 'allowed' }]);
   });
 
+  it.each<readonly [act: Partial<Act>, presses: readonly string[]]>([
+    [{ kind: 'doctor' }, ['Check its connection', 'Check again']],
+    [{ kind: 'plan' }, ['Make its parts in AWS', 'Show the plan', 'Apply']],
+    [{ kind: 'resume' }, ['Resume its notification', 'Resume notification']],
+    [{ kind: 'reindex' }, ['Re-index it', 'Start the re-index']],
+    [{ kind: 'jobs', job_id: 'job-2b8n5c1w7z' }, ['Show the job', 'Allow the deletions…', 'Delete 1,035 documents']],
+    [{ kind: 'jobs', job_id: 'job-1a9z8y7x6w' }, ['Show the job', 'Re-index again', 'Start the re-index']],
+    [{ kind: 'jobs', job_id: 'job-7f3k2m9q4x' }, ['Show the job', 'Cancel the job…', 'Cancel the job']],
+    [{ kind: 'jobs' }, ['Show its jobs', 'Re-index acme-scratch', 'acme-scratch', 'Re-Index and Repair', 'Start the re-index']],
+  ])('leads from a sentence to its end: %j', async (given, presses) => {
+    act = { kind: 'doctor', command: 'tally …', ...given };
+    const page = await open('?page=bucket&bucket=acme-scratch');
+    for (const name of presses) {
+      const control = page.getByRole('button', { name, exact: true }).or(page.getByRole('link', { name, exact: true }));
+      await control.last().click();
+    }
+    await page.locator('dialog').waitFor({ state: 'detached' });
+    expect(await page.getByRole('alert').count()).toBe(0);
+  });
+
   it('as a wall has a row for each bucket, and the worst of them in the title and the icon of its tab', async () => {
     const page = await open('?page=overview&wall');
     await expect.poll(() => page.title()).toBe('● 1,084 objects differ · Tally');
@@ -143,6 +177,8 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
     const scratch = rows.filter({ hasText: 'acme-scratch' });
     const day = await scratch.getByRole('img').getAttribute('aria-label');
     expect(day).toBe('Last 24 hours: in agreement, changes may be missing, Tally repairs it');
+    // what has lasted for a minute is seen too
+    expect(Number(await rows.filter({ hasText: 'acme-reports' }).locator('rect.differs').getAttribute('x'))).toBeLessThan(0.995);
     const sums = scratch.locator('td.number');
     const aligned = `[...document.querySelectorAll('td.number')].map((cell) => getComputedStyle(cell).textAlign)`;
     expect(new Set(await page.evaluate<readonly string[]>(aligned))).toEqual(new Set(['right']));

@@ -62,6 +62,9 @@ interface StripProps {
   readonly day: Day | undefined;
 }
 
+/** The part of a day that is seen at least. */
+const SEEN = 0.006;
+
 /** The last 24 hours of a bucket as a strip. */
 export function Strip({ bucket, day }: StripProps) {
   if (day === undefined) return null;
@@ -72,8 +75,8 @@ export function Strip({ bucket, day }: StripProps) {
     <svg class="strip" viewBox="0 0 1 1" preserveAspectRatio="none" role="img" aria-label={text}>
       <title>{text}</title>
       {spans.map(({ look, from, to }, index) => (
-        // a repair of some seconds is seen too
-        <rect key={index} class={look} x={from} y="0" width={Math.max(to - from, 0.006)} height="1" />
+        // what took, or has lasted for, some seconds is seen too
+        <rect key={index} class={look} x={Math.min(from, 1 - SEEN)} y="0" width={Math.max(to - from, SEEN)} height="1" />
       ))}
     </svg>
   );
@@ -115,11 +118,13 @@ export function BucketTable({ of, day, more = [] }: BucketsProps) {
   );
 }
 
-/** The day of a bucket as a line: what was found, what Tally did about it, and how it ended. */
+/** The jobs of a bucket that have not ended, and its day as a line: what was found, what Tally did about it, and how it ended. */
 export function DayLine({ bucket, day }: { readonly bucket: ShownBucket; readonly day: Day }) {
   const steps = storyOf(bucket, day, Date.now());
+  const running = day.jobs.filter((job) => !hasEnded(job));
   return (
     <section aria-labelledby="day-heading">
+      {running.length > 0 && <Jobs label="Jobs" jobs={running} />}
       <h2 id="day-heading">The last 24 hours</h2>
       <Strip bucket={bucket} day={day} />
       {steps.length === 0 ? (

@@ -5,7 +5,7 @@ import { facts } from './facts.ts';
 import { Lines } from './findings.tsx';
 import { Field, Select } from './form.tsx';
 import { usePages } from './load.ts';
-import { type Column, Listed, Table, Text, Time } from './parts.tsx';
+import { type Column, Fold, Listed, Table, Text, Time } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
 
 type Query = NonNullable<RequestTo<'GET /v1/admin/audit'>['query']>;
@@ -99,7 +99,20 @@ const columns: readonly Column<Entry>[] = [
   ['Did what', ({ eventname }) => acts[eventname], 'row'],
   ['To what', (record) => <Text>{subjectOf(record)}</Text>],
   ['Outcome', (record) => <Outcome of={record} />],
-  ['Details', (record) => <Folded record={record} />],
+  [
+    'Details',
+    (record) => (
+      <Fold
+        summary={
+          <>
+            Details<span class="unseen"> of {record.eventname}</span>
+          </>
+        }
+      >
+        {() => <Lines>{JSON.stringify(record, null, 2)}</Lines>}
+      </Fold>
+    ),
+  ],
 ];
 
 /** An act without an end is one that runs, or whose process was killed. */
@@ -110,17 +123,5 @@ function Outcome({ of: { outcome, reason = '' } }: { readonly of: Entry }) {
       <span class={`state ${outcome === 'failed' ? 'bad' : 'notable'}`}>{outcome === 'failed' ? 'failed' : 'no end is recorded'}</span>{' '}
       <Text>{reason}</Text>
     </>
-  );
-}
-
-/** The whole record, as it is kept. */
-function Folded({ record }: { readonly record: Entry }) {
-  return (
-    <details>
-      <summary>
-        Details<span class="unseen"> of {record.eventname}</span>
-      </summary>
-      <Lines>{JSON.stringify(record, null, 2)}</Lines>
-    </details>
   );
 }

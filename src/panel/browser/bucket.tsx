@@ -4,11 +4,10 @@ import type { Bucket, ShownBucket } from '../../api/bucket.ts';
 import type { Diagnosis } from '../../api/connections.ts';
 import { countText } from '../../domain/texts.ts';
 import { call } from './api.ts';
-import { after, DayLine, Jobs, useDay } from './at-work.tsx';
+import { after, DayLine, useDay } from './at-work.tsx';
 import { ReindexButton, Status, useBucket } from './bucket-act.tsx';
 import { Changes } from './changes.tsx';
 import { SettingsSection } from './connect.tsx';
-import { hasEnded, type Day } from './day.ts';
 import { DisconnectSection } from './disconnect.tsx';
 import { Findings, isPlanned } from './findings.tsx';
 import { Act } from './form.tsx';
@@ -39,7 +38,7 @@ export function BucketPage({ choices }: { readonly choices: Choices }) {
         <h1>
           Bucket <Text>{name}</Text>
         </h1>
-        <div class="links">
+        <div class="actions">
           <Link page="search" choices={{ query: clauseOf('bucket', name) }}>
             Search in this bucket
           </Link>
@@ -54,7 +53,7 @@ export function BucketPage({ choices }: { readonly choices: Choices }) {
             <p class="sentence">
               <Status of={bucket} />
             </p>
-            {day.value !== undefined && <AtWork bucket={bucket} day={day.value} />}
+            {day.value !== undefined && <DayLine bucket={bucket} day={day.value} />}
             <Tabs
               label="Of this bucket"
               of={permitted.map(([each, text]) => [text, 'bucket', { bucket: name, tab: each === 'usage' ? '' : each }, each === tab])}
@@ -72,17 +71,6 @@ export function BucketPage({ choices }: { readonly choices: Choices }) {
 /** Whether all of the bucket is shown, as to administrators. */
 function isWhole(bucket: ShownBucket): bucket is Bucket {
   return bucket.source !== undefined;
-}
-
-/** The jobs of the bucket that have not ended, and its day. */
-function AtWork({ bucket, day }: { readonly bucket: ShownBucket; readonly day: Day }) {
-  const running = day.jobs.filter((job) => !hasEnded(job));
-  return (
-    <>
-      {running.length > 0 && <Jobs label="Jobs" jobs={running} />}
-      <DayLine bucket={bucket} day={day} />
-    </>
-  );
 }
 
 interface ConnectionProps {
@@ -127,7 +115,7 @@ function Doctor({ of: { value, problem, isLoading, atMs, reload } }: { readonly 
       </p>
       {problem !== undefined && <Failure problem={problem} />}
       <Findings findings={findings} />
-      {findings.some(isPlanned) && <p>The plan below makes what is missing.</p>}
+      {findings.some(isPlanned) && <p>What is missing is made below.</p>}
       <Live atMs={atMs} problem={undefined} />
     </section>
   );

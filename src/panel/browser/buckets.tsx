@@ -31,7 +31,15 @@ export function BucketsPage() {
       <Shown loaded={loaded} isLive>
         {({ items, next }) => (
           <>
-            {items.length === 0 ? <NoBuckets mayAdd={mayAdd} /> : <Connected items={items} />}
+            {items.length > 0 ? (
+              <Connected items={items} />
+            ) : (
+              <p class="empty">
+                {mayAdd
+                  ? 'No bucket is connected. Add one, and a search finds its objects.'
+                  : 'There is no bucket of which you may read anything. An administrator connects buckets.'}
+              </p>
+            )}
             {next !== undefined && (
               <p>
                 The first {countText(BUCKETS_MAX)} by name are shown. The address <code>?page=bucket&bucket=NAME</code> leads to every other
@@ -42,16 +50,6 @@ export function BucketsPage() {
         )}
       </Shown>
     </>
-  );
-}
-
-function NoBuckets({ mayAdd }: { readonly mayAdd: boolean }) {
-  return (
-    <p class="empty">
-      {mayAdd
-        ? 'No bucket is connected. Add one, and a search finds its objects.'
-        : 'There is no bucket of which you may read anything. An administrator connects buckets.'}
-    </p>
   );
 }
 

@@ -59,9 +59,10 @@ function storedOf({ bucket, source, topic_arn: topic = '', enrich }: Bucket): Ch
   return { bucket, source, topic: Object.hasOwn(topicTexts, source) ? topic : '', enrich, account: '', isIndexed: true };
 }
 
-/** The address of a plan. */
+/** The address of a plan, to which the browser scrolls. */
 function hrefFor(page: 'add' | 'bucket', { isIndexed, ...chosen }: Chosen): string {
-  return hrefOf(page, { ...chosen, ...(page === 'add' ? { index: isIndexed ? '' : 'no' } : { tab: 'connection' }) });
+  const href = hrefOf(page, { ...chosen, ...(page === 'add' ? { index: isIndexed ? '' : 'no' } : { tab: 'connection' }) });
+  return `${href}#plan`;
 }
 
 function wishOf({ source, topic, enrich, account }: Chosen): PlanRequest & Pick<Chosen, 'source' | 'enrich'> {

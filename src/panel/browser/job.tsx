@@ -4,6 +4,7 @@ import type { Job } from '../../api/job.ts';
 import { countText } from '../../domain/texts.ts';
 import { call } from './api.ts';
 import { JobBar } from './at-work.tsx';
+import { ReindexButton } from './bucket-act.tsx';
 import { hasEnded, jobTitle, requesterOf } from './day.ts';
 import { Act, AskedAct } from './form.tsx';
 import { useLoaded } from './load.ts';
@@ -92,7 +93,15 @@ const heldBack = (job: Job): number => (hasEnded(job) && job.mode === 'apply' ? 
 function JobActs({ job, onChanged }: ActsProps) {
   if (!may('PATCH /v1/jobs/{id}')) return null;
   if (heldBack(job) > 0) return <HeldActs job={job} />;
-  return hasEnded(job) ? null : <RunningActs job={job} onChanged={onChanged} />;
+  if (!hasEnded(job)) return <RunningActs job={job} onChanged={onChanged} />;
+  if (job.state === 'done') return null;
+  return (
+    <p>
+      <ReindexButton bucket={job.bucket} prefix={job.prefix}>
+        Re-index again
+      </ReindexButton>
+    </p>
+  );
 }
 
 function RunningActs({ job: { id, state: now }, onChanged }: ActsProps) {

@@ -1,12 +1,11 @@
 /** Dead letters: messages that Tally could not handle. */
-import { useState } from 'preact/hooks';
 import type { DeadLetter } from '../../api/dead-letters.ts';
 import { countText } from '../../domain/texts.ts';
 import { call } from './api.ts';
 import { Lines } from './findings.tsx';
 import { AskedAct } from './form.tsx';
 import { useAnswer } from './load.ts';
-import { announce, type Column, CopyButton, Details, Shown, Size, Table, Text, Time } from './parts.tsx';
+import { announce, type Column, CopyButton, Details, Fold, Shown, Size, Table, Text, Time } from './parts.tsx';
 
 /** SQS shows a letter to one reader at a time, so the page reads once, and again on request. */
 const LETTERS_MAX = 200;
@@ -82,19 +81,9 @@ function columnsOf(onDone: () => void): readonly Column<DeadLetter>[] {
     ['Fault', ({ fault = 'moved by SQS' }) => <Text>{fault}</Text>],
     ['Sent', ({ sent_at: at }) => <Time at={at} />],
     ['Size', ({ size_bytes: bytes }) => <Size bytes={bytes} />, 'number'],
-    ['Message', ({ id }) => <Message id={id} />],
+    ['Message', ({ id }) => <Fold summary="The message">{() => <Body id={id} />}</Fold>],
     ['Actions', ({ id }) => <Acts ids={[id]} onDone={onDone} />],
   ];
-}
-
-function Message({ id }: { readonly id: string }) {
-  const [isOpen, setOpen] = useState(false);
-  return (
-    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>The message</summary>
-      {isOpen && <Body id={id} />}
-    </details>
-  );
 }
 
 /** The body may be anything that anyone could send to the queue. */

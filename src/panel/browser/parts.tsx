@@ -1,6 +1,6 @@
 /** Small parts of every page. Every text that comes from outside passes through Text. */
 import type { ComponentChildren } from 'preact';
-import { useId, useLayoutEffect, useRef } from 'preact/hooks';
+import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { pagesIn } from '../../domain/doc-pages.ts';
 import { printable } from '../../domain/printable.ts';
 import { countText, momentOfText, sizeText } from '../../domain/texts.ts';
@@ -285,6 +285,17 @@ export function Details({ of }: { readonly of: readonly Detail[] }) {
           </div>
         ))}
     </dl>
+  );
+}
+
+/** Something that is made, and perhaps read, once it is unfolded. */
+export function Fold({ summary, children }: { readonly summary: ComponentChildren; readonly children: () => ComponentChildren }) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>{summary}</summary>
+      {isOpen && children()}
+    </details>
   );
 }
 

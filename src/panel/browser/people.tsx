@@ -3,48 +3,52 @@ import type { GrantView } from '../../api/access.ts';
 import type { AppointmentAnswer, User } from '../../api/users.ts';
 import { readingReasons, readsText } from '../../domain/access/reading-texts.ts';
 import { printable } from '../../domain/printable.ts';
-import { call, type PageOf } from './api.ts';
+import { call } from './api.ts';
 import { Act, AskedAct, Field } from './form.tsx';
-import { useAnswer, usePages, type Pages } from './load.ts';
-import { announce, type Column, Details, Dialog, Link, Listed, Shown, Table, Text, Time } from './parts.tsx';
-import { go, hrefOf, type Choices } from './place.ts';
+import { useAnswer, usePages } from './load.ts';
+import { announce, type Column, Details, Fold, Listed, Shown, Table, Text, Time } from './parts.tsx';
+import type { Choices } from './place.ts';
 import { session } from './session.ts';
 
-export function PeoplePage({ choices: { person } }: { readonly choices: Choices }) {
-  const grants = usePages('GET /v1/admin/grants', {});
-  const users = usePages('GET /v1/admin/users', {});
+export function PeoplePage() {
   return (
     <>
       <h1>People</h1>
-      <GrantSection grants={grants} />
-      <UserSection users={users} />
-      {person !== undefined && <AccessDialog id={person} />}
+      <GrantSection />
+      <UserSection />
     </>
   );
 }
 
-function GrantSection({ grants }: { readonly grants: Pages<GrantView, PageOf<'GET /v1/admin/grants'>> }) {
+function GrantSection() {
+  const grants = usePages('GET /v1/admin/grants', {});
   const isEveryone = grants.first?.readers === 'everyone';
   async function remove({ who, where }: GrantView): Promise<void> {
     await call('POST /v1/admin/grants/remove', { body: { who, where } });
     announce('The grant is removed.');
   }
-  const act: Column<GrantView> = [
-    'Actions',
-    (grant) => (
-      <AskedAct
-        text="Remove"
-        label={`Remove ${printable(grant.who)} from ${printable(grant.where)}`}
-        title="Remove this grant?"
-        submit="Remove"
-        act={() => remove(grant)}
-        onClosed={grants.reload}
-      >
-        <p>
-          <Text>{grant.who}</Text> may not read <Text>{grant.where}</Text> from the next request on, but for what another grant gives.
-        </p>
-      </AskedAct>
-    ),
+  const columns: readonly Column<GrantView>[] = [
+    ['Who', ({ who }) => <Text>{who}</Text>, 'row'],
+    ['May read', ({ where }) => <Text>{where === '*' ? 'every bucket' : where}</Text>],
+    ['Granted by', ({ granted_by: by }) => <Text>{by}</Text>],
+    ['Since', ({ created_at: since }) => <Time at={since} />],
+    [
+      'Actions',
+      (grant) => (
+        <AskedAct
+          text="Remove"
+          label={`Remove ${printable(grant.who)} from ${printable(grant.where)}`}
+          title="Remove this grant?"
+          submit="Remove"
+          act={() => remove(grant)}
+          onClosed={grants.reload}
+        >
+          <p>
+            <Text>{grant.who}</Text> may not read <Text>{grant.where}</Text> from the next request on, but for what another grant gives.
+          </p>
+        </AskedAct>
+      ),
+    ],
   ];
   return (
     <section aria-labelledby="grants-heading">
@@ -75,27 +79,10 @@ function GrantSection({ grants }: { readonly grants: Pages<GrantView, PageOf<'GE
       )}
       <p>A grant lets someone read the keys of a bucket, or those with a prefix. Grants only add up; administrators read everything.</p>
       <Listed pages={grants} empty={<p class="empty">No grant{isEveryone ? '.' : ': only administrators read.'}</p>}>
-        {(items) => <GrantTable label="Grants" grants={items} acts={[act]} />}
+        {(items) => <Table label="Grants" columns={columns} rows={items} keyOf={({ who, where }) => `${who} ${where}`} />}
       </Listed>
     </section>
   );
-}
-
-interface GrantTableProps {
-  readonly label: string;
-  readonly grants: readonly GrantView[];
-  readonly acts?: readonly Column<GrantView>[];
-}
-
-function GrantTable({ label, grants, acts = [] }: GrantTableProps) {
-  const columns: readonly Column<GrantView>[] = [
-    ['Who', ({ who }) => <Text>{who}</Text>, 'row'],
-    ['May read', ({ where }) => <Text>{where === '*' ? 'every bucket' : where}</Text>],
-    ['Granted by', ({ granted_by: by }) => <Text>{by}</Text>],
-    ['Since', ({ created_at: since }) => <Time at={since} />],
-    ...acts,
-  ];
-  return <Table label={label} columns={columns} rows={grants} keyOf={({ who, where }) => `${who} ${where}`} />;
 }
 
 async function addGrant({ who = '', where = '' }: Choices): Promise<void> {
@@ -103,7 +90,8 @@ async function addGrant({ who = '', where = '' }: Choices): Promise<void> {
   announce(`${added.who} may read ${added.where}.`);
 }
 
-function UserSection({ users }: { readonly users: Pages<User, PageOf<'GET /v1/admin/users'>> }) {
+function UserSection() {
+  const users = usePages('GET /v1/admin/users', {});
   const waiting = users.first?.waiting ?? [];
   return (
     <section aria-labelledby="users-heading">
@@ -150,9 +138,7 @@ function UserTable({ users, onChanged }: UserTableProps) {
       'E-mail',
       ({ id, email, email_verified: isVerified }) => (
         <>
-          <Link page="people" choices={{ person: id }}>
-            <Text>{email}</Text>
-          </Link>
+          <Text>{email}</Text>
           {id === own && <small> (you)</small>}
           {!isVerified && <small> (not verified)</small>}
         </>
@@ -171,6 +157,7 @@ function UserTable({ users, onChanged }: UserTableProps) {
     ['Last login', ({ last_login_at: at }) => <Time at={at} />],
     ['First login', ({ created_at: at }) => <Time at={at} />, 'less'],
     ['Issuer', ({ issuer }) => <Text>{issuer}</Text>, 'less'],
+    ['Reads', ({ id }) => <Fold summary="What this person reads">{() => <Access id={id} />}</Fold>],
     ['Disabled', ({ disabled_at: at }) => at !== undefined && <Time at={at} />],
     [
       'Actions',
@@ -239,32 +226,21 @@ async function appoint({ email = '' }: Choices): Promise<void> {
   announce(waiting === undefined ? 'The person is an administrator now.' : 'It counts at the first login of the person, within 7 days.');
 }
 
-/** What a person may read, and why. It has an address. */
-function AccessDialog({ id }: { readonly id: string }) {
+/** What a person may read, and why. */
+function Access({ id }: { readonly id: string }) {
   const loaded = useAnswer('GET /v1/admin/users/{id}/access', { params: { id } });
-  const close = (): void => go(hrefOf('people'));
   return (
-    <Dialog title="What this person reads" onClose={close}>
-      <Shown loaded={loaded}>
-        {({ email, reads, because, grants, groups, groups_left_out: isLeftOut }) => (
-          <>
-            <Details
-              of={[
-                ['Person', <Text>{email}</Text>],
-                ['Reads', <Text>{readsText(reads)}</Text>],
-                ['Because', readingReasons[because]],
-                ['Groups of the last login', <Text>{isLeftOut ? 'left out by the issuer: they are too many' : groups.join(', ')}</Text>],
-              ]}
-            />
-            {grants.length > 0 && <GrantTable grants={grants} label="Grants of this person" />}
-          </>
-        )}
-      </Shown>
-      <div class="actions">
-        <button type="button" onClick={close}>
-          Close
-        </button>
-      </div>
-    </Dialog>
+    <Shown loaded={loaded}>
+      {({ reads, because, grants, groups, groups_left_out: isLeftOut }) => (
+        <Details
+          of={[
+            ['Reads', <Text>{readsText(reads)}</Text>],
+            ['Because', readingReasons[because]],
+            ['Grants', <Text>{grants.map(({ who, where }) => `${where} (${who})`).join(', ')}</Text>],
+            ['Groups of the last login', <Text>{isLeftOut ? 'left out by the issuer: they are too many' : groups.join(', ')}</Text>],
+          ]}
+        />
+      )}
+    </Shown>
   );
 }

@@ -72,13 +72,11 @@ export function go(href: string): void {
   location.assign(href);
 }
 
-/** The choices of what is shown beside a page: an object beside a search, what a person reads over the list of people. */
-const BESIDE = ['in', 'key', 'person'] as const;
-
-/** The address without what is shown beside its page. */
+/** The address without the object that is shown beside a search. */
 function withoutBeside(href: string): string {
   const query = new URLSearchParams(href);
-  for (const name of BESIDE) query.delete(name);
+  query.delete('in');
+  query.delete('key');
   return query.toString();
 }
 

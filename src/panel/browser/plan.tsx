@@ -89,7 +89,7 @@ export function Plan({ bucket, wish, planned, connected }: PlanProps) {
   const plan = problem === undefined ? loaded.value : undefined;
   if (plan?.connected === true && connected !== undefined) return <>{connected}</>;
   return (
-    <section aria-labelledby="plan-heading">
+    <section id="plan" aria-labelledby="plan-heading">
       <h2 id="plan-heading">
         What it takes in AWS to connect <Text>{bucket}</Text>
       </h2>

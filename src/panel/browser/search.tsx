@@ -57,11 +57,11 @@ function Drawer({ search, of: { bucket, key } }: { readonly search: Search; read
   }, [closed]);
   return (
     <aside ref={drawer} class="drawer" tabIndex={-1} aria-labelledby="drawer-heading">
-      <header>
+      <header class="heading">
         <h2 id="drawer-heading">
           <Text>{key}</Text>
         </h2>
-        <button type="button" class="plain outline small" aria-label="Close" onClick={close}>
+        <button type="button" class="outline small" aria-label="Close" onClick={close}>
           ✕
         </button>
       </header>
