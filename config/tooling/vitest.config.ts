@@ -19,7 +19,6 @@ const slow = [
   'faults',
   'large-buckets',
   'held-deletes',
-  'random-faults',
   'reader-matrix',
   'true-status',
   'waiting',

@@ -72,6 +72,18 @@ const storage =
   });
 const items = (code: FaultCode) => (): PortFault => ({ item: ({ bucket }) => (bucket === FAULTY.bucket ? code : undefined) });
 
+const together =
+  (...parts: readonly (() => PortFault)[]) =>
+  (): PortFault => {
+    const begun = parts.map((begin) => begin());
+    return {
+      async s3(asked, clock) {
+        for (const { s3 } of begun) await s3?.(asked, clock);
+      },
+      item: (document) => begun.map(({ item }) => item?.(document)).find((code) => code !== undefined),
+    };
+  };
+
 /** The adapter believes that a document is bad for the first three in a row, and then that its index is. */
 function noDocumentFits(): PortFault {
   let refused = 0;
@@ -102,6 +114,11 @@ export const portFaults: readonly MatrixFault[] = [
   { name: 'the index is closed', concerns: OF_INDEX, begin: items('bucket.index-blocked') },
   { name: 'items of the index are answered with 403', isVariant: true, concerns: OF_INDEX, begin: items('bucket.index-denied') },
   { name: 'items of the index are answered with 429', isVariant: true, concerns: OF_INDEX, begin: items('bucket.index-overloaded') },
+  {
+    name: 'S3 denies a prefix and does not answer for the rest of the bucket, and its index is closed',
+    concerns: OF_INDEX,
+    begin: together(storage(isPrefix, 'bucket.denied'), storage(isBucket, 's3.unavailable', HANGS_MS), items('bucket.index-blocked')),
+  },
   { name: 'no document fits the mapping', concerns: OF_INDEX, begin: noDocumentFits, lettersMax: 3 },
   {
     name: 'the bucket record cannot be read',
