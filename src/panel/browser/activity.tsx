@@ -2,7 +2,7 @@
 import { Gaps, Jobs, useDay } from './at-work.tsx';
 import { hasEnded } from './day.ts';
 import { Field } from './form.tsx';
-import { Link, Shown } from './parts.tsx';
+import { Shown } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
 
 export function ActivityPage({ choices: { bucket = '' } }: { readonly choices: Choices }) {
@@ -16,34 +16,24 @@ export function ActivityPage({ choices: { bucket = '' } }: { readonly choices: C
       <Shown loaded={loaded} isLive>
         {({ jobs, gaps }) => {
           const open = gaps.filter(({ state }) => state === 'open');
-          const running = jobs.filter((job) => !hasEnded(job));
-          const ended = jobs.filter((job) => hasEnded(job));
           return (
             <>
               <section aria-labelledby="running-heading">
                 <h2 id="running-heading">Running</h2>
-                {running.length === 0 ? <p class="empty">No job runs.</p> : <Jobs label="Jobs" jobs={running} />}
+                <Jobs label="Jobs" jobs={jobs.filter((job) => !hasEnded(job))} empty="No job runs." />
               </section>
               <section aria-labelledby="gaps-heading">
                 <h2 id="gaps-heading">Open gaps</h2>
-                {open.length === 0 ? (
-                  <p class="empty">No gap: Tally indexed every change that it knows of.</p>
-                ) : (
-                  <>
-                    <p>Changes of a bucket that may be missing until a re-index closes the gap.</p>
-                    <Gaps gaps={open} />
-                  </>
-                )}
+                {open.length > 0 && <p>Changes of a bucket that may be missing until a re-index closes the gap.</p>}
+                <Gaps gaps={open} empty="No gap: Tally indexed every change that it knows of." />
               </section>
               <section aria-labelledby="ended-heading">
                 <h2 id="ended-heading">Ended</h2>
-                {ended.length === 0 ? (
-                  <p class="empty">
-                    No job has ended. A re-index is started on the page of a <Link page="buckets">bucket</Link>.
-                  </p>
-                ) : (
-                  <Jobs label="Ended jobs" jobs={ended} />
-                )}
+                <Jobs
+                  label="Ended jobs"
+                  jobs={jobs.filter((job) => hasEnded(job))}
+                  empty="No job has ended. A re-index is started on the page of a bucket."
+                />
               </section>
             </>
           );

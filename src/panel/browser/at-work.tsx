@@ -3,7 +3,7 @@ import type { ShownBucket } from '../../api/bucket.ts';
 import type { Gap } from '../../api/gaps.ts';
 import type { Job } from '../../api/job.ts';
 import { call } from './api.ts';
-import { bucketColumn, byUrgency, Connection, ReindexButton, Sentence, Status } from './bucket-act.tsx';
+import { bucketColumn, byUrgency, ReindexButton, Sentence, Status, StatusAct } from './bucket-act.tsx';
 import {
   DAY_MS,
   dayOf,
@@ -112,7 +112,13 @@ export function BucketTable({ of, day, more = [] }: BucketsProps) {
   ];
   return (
     <>
-      <Table label="Connected buckets" columns={columns} rows={of.toSorted(byUrgency)} keyOf={({ bucket }) => bucket} />
+      <Table
+        label="Connected buckets"
+        columns={columns}
+        rows={of.toSorted(byUrgency)}
+        keyOf={({ bucket }) => bucket}
+        empty="No bucket."
+      />
       {day !== undefined && <StripLegend />}
     </>
   );
@@ -121,10 +127,9 @@ export function BucketTable({ of, day, more = [] }: BucketsProps) {
 /** The jobs of a bucket that have not ended, and its day as a line: what was found, what Tally did about it, and how it ended. */
 export function DayLine({ bucket, day }: { readonly bucket: ShownBucket; readonly day: Day }) {
   const steps = storyOf(bucket, day, Date.now());
-  const running = day.jobs.filter((job) => !hasEnded(job));
   return (
     <section aria-labelledby="day-heading">
-      {running.length > 0 && <Jobs label="Jobs" jobs={running} />}
+      <Jobs label="Jobs" jobs={day.jobs.filter((job) => !hasEnded(job))} />
       <h2 id="day-heading">The last 24 hours</h2>
       <Strip bucket={bucket} day={day} />
       {steps.length === 0 ? (
@@ -192,8 +197,15 @@ function End({ of: job }: { readonly of: Job }) {
   );
 }
 
-export function Jobs({ label, jobs }: { readonly label: string; readonly jobs: readonly Job[] }) {
-  return <Table label={label} columns={jobColumns} rows={jobs} keyOf={({ id }) => id} />;
+interface JobsProps {
+  readonly label: string;
+  readonly jobs: readonly Job[];
+  /** What is shown in place of no job; absent: nothing. */
+  readonly empty?: string;
+}
+
+export function Jobs({ label, jobs, empty = '' }: JobsProps) {
+  return <Table label={label} columns={jobColumns} rows={jobs} keyOf={({ id }) => id} empty={empty} />;
 }
 
 const gapColumns: readonly Column<Gap>[] = [
@@ -204,8 +216,8 @@ const gapColumns: readonly Column<Gap>[] = [
   ['What happens next', (gap) => <Next of={gap} />],
 ];
 
-export function Gaps({ gaps }: { readonly gaps: readonly Gap[] }) {
-  return <Table label="Gaps" columns={gapColumns} rows={gaps} keyOf={({ id }) => id} />;
+export function Gaps({ gaps, empty = '' }: { readonly gaps: readonly Gap[]; readonly empty?: string }) {
+  return <Table label="Gaps" columns={gapColumns} rows={gaps} keyOf={({ id }) => id} empty={empty} />;
 }
 
 /** What happens to a gap next, and when; and what a person can do about it. */
@@ -223,7 +235,7 @@ export function Next({ of: { bucket, prefix, next = '', due_at: due, job_id: job
         <Text>{next}</Text> {due !== undefined && Date.parse(due) > Date.now() && <Time at={due} />}
       </span>
       {due === undefined && held !== true ? (
-        <Connection bucket={bucket} />
+        <StatusAct bucket={bucket} act={{ kind: 'doctor' }} />
       ) : (
         <ReindexButton bucket={bucket} prefix={prefix}>
           {held === true ? 'Re-index it' : 'Re-index now'}

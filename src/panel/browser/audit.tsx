@@ -5,7 +5,7 @@ import { facts } from './facts.ts';
 import { Lines } from './findings.tsx';
 import { Field, Select } from './form.tsx';
 import { usePages } from './load.ts';
-import { type Column, Fold, Listed, Table, Text, Time } from './parts.tsx';
+import { type Column, Fold, Listed, Text, Time } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
 
 type Query = NonNullable<RequestTo<'GET /v1/admin/audit'>['query']>;
@@ -69,9 +69,13 @@ export function AuditPage({ choices }: { readonly choices: Choices }) {
           choices={[['', 'all'], ...facts.auditEvents.map((each) => [each, acts[each]] as const)]}
         />
       </div>
-      <Listed pages={found} empty={<p class="empty">Nothing was done, or nothing that matches.</p>}>
-        {(records) => <Table label="Acts of the audit" columns={columns} rows={endsOf(records)} keyOf={({ id }) => id} />}
-      </Listed>
+      <Listed
+        pages={{ ...found, items: found.items && endsOf(found.items) }}
+        label="Acts of the audit"
+        columns={columns}
+        keyOf={({ id }) => id}
+        empty="Nothing was done, or nothing that matches."
+      />
     </>
   );
 }

@@ -11,6 +11,7 @@ import { go, hrefOf, place, type Choices } from './place.ts';
 import { may } from './session.ts';
 
 type Of = Pick<Bucket, 'bucket' | 'status'>;
+type Act = NonNullable<Bucket['status']['act']>;
 
 /** The longest page. Of a larger installation the first ones by name are known here. */
 export const BUCKETS_MAX = 1_000;
@@ -85,50 +86,29 @@ export function Status({ of }: { readonly of: Of }) {
   const { severity, sentence } = of.status;
   return (
     <Told look={lookOf(of)} text={sentence} unseen={severity}>
-      <StatusAct of={of} />
+      <StatusAct bucket={of.bucket} act={of.status.act} />
     </Told>
   );
 }
 
+/** What is done where the bucket's connection is checked and made. */
+const CONNECTION_ACTS = { doctor: 'Check its connection', plan: 'Make its parts in AWS', resume: 'Resume its notification' } as const;
+
 /** Nothing, where there is nothing to do, or not for this person. */
-function StatusAct({ of: { bucket, status } }: { readonly of: Of }) {
-  const { act } = status;
-  switch (act?.kind) {
-    case undefined:
-      return null;
-    case 'doctor':
-      return <Connection bucket={bucket} />;
-    case 'plan':
-      return <Connection bucket={bucket}>Make its parts in AWS</Connection>;
-    case 'resume':
-      return <Connection bucket={bucket}>Resume its notification</Connection>;
-    case 'jobs':
-      return <JobsLink bucket={bucket} id={act?.job_id} />;
-    case 'reindex':
-      return <ReindexButton bucket={bucket}>Re-index it</ReindexButton>;
+export function StatusAct({ bucket, act }: { readonly bucket: string; readonly act: Pick<Act, 'kind' | 'job_id'> | undefined }) {
+  if (act === undefined || !may('GET /v1/buckets/{bucket}/doctor')) return null;
+  const { kind, job_id: id } = act;
+  if (kind === 'reindex') return <ReindexButton bucket={bucket}>Re-index it</ReindexButton>;
+  if (kind === 'jobs') {
+    return (
+      <Link page={id === undefined ? 'activity' : 'job'} choices={id === undefined ? { bucket } : { id }}>
+        {id === undefined ? 'Show its jobs' : 'Show the job'}
+      </Link>
+    );
   }
-}
-
-/** Leads to the job that a person decides about, or to all jobs of the bucket. */
-function JobsLink({ bucket, id }: { readonly bucket: string; readonly id: string | undefined }) {
-  if (!may('GET /v1/jobs')) return null;
-  return id === undefined ? (
-    <Link page="activity" choices={{ bucket }}>
-      Show its jobs
-    </Link>
-  ) : (
-    <Link page="job" choices={{ id }}>
-      Show the job
-    </Link>
-  );
-}
-
-/** Leads to where the bucket's connection is checked and made. */
-export function Connection({ bucket, children = 'Check its connection' }: { readonly bucket: string; readonly children?: string }) {
-  if (!may('GET /v1/buckets/{bucket}/doctor')) return null;
   return (
     <Link page="bucket" choices={{ bucket, tab: 'connection' }}>
-      {children}
+      {CONNECTION_ACTS[kind]}
     </Link>
   );
 }

@@ -76,7 +76,6 @@ function Connected({ items }: { readonly items: readonly ShownBucket[] }) {
     <>
       {items.length > FEW && <Field label="Part of the name" onTyped={setPart} />}
       <BucketTable of={rows} day={day} more={more} />
-      {rows.length === 0 && <p class="empty">No bucket has this in its name.</p>}
       {sums.problem !== undefined && (
         <p class="quiet">
           – Objects and bytes are not known: <Text>{sums.problem.message}</Text>

@@ -36,13 +36,15 @@ export function Changes({ bucket }: { readonly bucket: string }) {
         </button>
       </div>
       <Shown loaded={loaded} isLive>
-        {({ items }) =>
-          items.length === 0 ? (
-            <p class="empty">Nothing was written or deleted within the last 24 hours.</p>
-          ) : (
-            <Table label="Changes of the index" columns={columns} rows={items} keyOf={({ key }) => key} />
-          )
-        }
+        {({ items }) => (
+          <Table
+            label="Changes of the index"
+            columns={columns}
+            rows={items}
+            keyOf={({ key }) => key}
+            empty="Nothing was written or deleted within the last 24 hours."
+          />
+        )}
       </Shown>
     </>
   );

@@ -7,7 +7,7 @@ import { call, type AnswerTo } from './api.ts';
 import { facts } from './facts.ts';
 import { AskedAct, Check, Field, FormDialog, Opener } from './form.tsx';
 import { usePages, type Pages } from './load.ts';
-import { announce, type Column, Dialog, Listed, Table, Tabs, Text, Time } from './parts.tsx';
+import { announce, type Column, Dialog, Listed, Tabs, Text, Time } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
 import { endsSoon } from './rail.tsx';
 import { may, session } from './session.ts';
@@ -126,11 +126,7 @@ function KeyTable<Key extends ApiKey | AnyApiKey>({ label, keys, empty, revoke }
       ),
     ],
   ];
-  return (
-    <Listed pages={keys} empty={<p class="empty">{empty}</p>}>
-      {(items) => <Table label={label} columns={columns} rows={items} keyOf={({ id }) => id} />}
-    </Listed>
-  );
+  return <Listed pages={keys} label={label} columns={columns} keyOf={({ id }) => id} empty={empty} />;
 }
 
 function Owner({ of }: { readonly of: ApiKey | AnyApiKey }) {

@@ -22,16 +22,12 @@ export function LettersPage() {
       </div>
       <p>Messages that Tally could not handle. Gaps cover their changes; a letter that is replayed is handled like a new event.</p>
       <Shown loaded={loaded}>
-        {({ items }) =>
-          items.length === 0 ? (
-            <p class="empty">No dead letter.</p>
-          ) : (
-            <>
-              {items.length > 1 && <Acts ids={items.map(({ id }) => id)} onDone={loaded.reload} />}
-              <Table label="Dead letters" columns={columnsOf(loaded.reload)} rows={items} keyOf={({ id }) => id} />
-            </>
-          )
-        }
+        {({ items }) => (
+          <>
+            {items.length > 1 && <Acts ids={items.map(({ id }) => id)} onDone={loaded.reload} />}
+            <Table label="Dead letters" columns={columnsOf(loaded.reload)} rows={items} keyOf={({ id }) => id} empty="No dead letter." />
+          </>
+        )}
       </Shown>
     </>
   );

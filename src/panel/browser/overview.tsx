@@ -163,8 +163,8 @@ function AtIt({ of: day, without }: { readonly of: Day | undefined; readonly wit
   return (
     <section aria-labelledby="at-it-heading">
       <h2 id="at-it-heading">Tally is at it</h2>
-      {jobs.length > 0 && <Jobs label="Jobs" jobs={jobs.slice(0, SHOWN_MAX)} />}
-      {gaps.length > 0 && <Gaps gaps={gaps.slice(0, SHOWN_MAX)} />}
+      <Jobs label="Jobs" jobs={jobs.slice(0, SHOWN_MAX)} />
+      <Gaps gaps={gaps.slice(0, SHOWN_MAX)} />
     </section>
   );
 }

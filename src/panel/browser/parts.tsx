@@ -222,10 +222,13 @@ interface TableProps<Row> {
   readonly rows: readonly Row[];
   /** Identifies a row among the others. */
   readonly keyOf: (row: Row) => string | number;
+  /** What is shown in place of a table without rows. */
+  readonly empty?: ComponentChildren;
 }
 
 /** A wide table scrolls sideways, and the page around it does not. On a telephone each row is a card, whose cells say what they are. */
-export function Table<Row>({ label, columns, rows, keyOf }: TableProps<Row>) {
+export function Table<Row>({ label, columns, rows, keyOf, empty }: TableProps<Row>) {
+  if (rows.length === 0 && empty !== undefined) return empty === '' ? null : <div class="empty">{empty}</div>;
   return (
     <div class="scrolled" role="region" aria-label={label} tabIndex={0}>
       <table>
@@ -375,21 +378,17 @@ export function Shown<Value>({ loaded: { value, problem, atMs, reload }, isLive,
   );
 }
 
-interface ListedProps<Item> {
-  readonly pages: Pages<Item>;
-  /** What is shown in place of an empty list. */
-  readonly empty: ComponentChildren;
-  readonly children: (items: readonly Item[]) => ComponentChildren;
+interface ListedProps<Row> extends Omit<TableProps<Row>, 'rows'> {
+  readonly pages: Pages<Row>;
 }
 
-/** A list that is read page by page. */
-export function Listed<Item>({ pages: { items = [], problem, isLoading, more, reload }, empty, children }: ListedProps<Item>) {
+/** A table that is read page by page. */
+export function Listed<Row>({ pages: { items = [], problem, isLoading, more, reload }, ...table }: ListedProps<Row>) {
   if (problem !== undefined) return <Failure problem={problem} retry={reload} />;
-  const isEmpty = items.length === 0 && more === undefined && !isLoading;
+  const isKnown = items.length > 0 || (more === undefined && !isLoading);
   return (
     <>
-      {isEmpty && empty}
-      {items.length > 0 && children(items)}
+      {isKnown && <Table {...table} rows={items} />}
       {isLoading && <Busy />}
       {more !== undefined && !isLoading && (
         <button type="button" class="outline" onClick={more}>

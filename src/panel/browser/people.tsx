@@ -5,7 +5,7 @@ import { readingReasons, readsText } from '../../domain/access/reading-texts.ts'
 import { printable } from '../../domain/printable.ts';
 import { call } from './api.ts';
 import { Act, AskedAct, Field } from './form.tsx';
-import { useAnswer, usePages } from './load.ts';
+import { useAnswer, usePages, type Pages } from './load.ts';
 import { announce, type Column, Details, Fold, Listed, Shown, Table, Text, Time } from './parts.tsx';
 import type { Choices } from './place.ts';
 import { session } from './session.ts';
@@ -78,9 +78,13 @@ function GrantSection() {
         </p>
       )}
       <p>A grant lets someone read the keys of a bucket, or those with a prefix. Grants only add up; administrators read everything.</p>
-      <Listed pages={grants} empty={<p class="empty">No grant{isEveryone ? '.' : ': only administrators read.'}</p>}>
-        {(items) => <Table label="Grants" columns={columns} rows={items} keyOf={({ who, where }) => `${who} ${where}`} />}
-      </Listed>
+      <Listed
+        pages={grants}
+        label="Grants"
+        columns={columns}
+        keyOf={({ who, where }) => `${who} ${where}`}
+        empty={`No grant${isEveryone ? '.' : ': only administrators read.'}`}
+      />
     </section>
   );
 }
@@ -114,20 +118,14 @@ function UserSection() {
           />
         </AskedAct>
       </div>
-      <Listed pages={users} empty={<p class="empty">Nobody has logged in.</p>}>
-        {(items) => <UserTable users={items} onChanged={users.reload} />}
-      </Listed>
+      <UserTable users={users} />
       {waiting.length > 0 && <AppointmentTable appointments={waiting} onChanged={users.reload} />}
     </section>
   );
 }
 
-interface UserTableProps {
-  readonly users: readonly User[];
-  readonly onChanged: () => void;
-}
-
-function UserTable({ users, onChanged }: UserTableProps) {
+function UserTable({ users }: { readonly users: Pages<User> }) {
+  const onChanged = users.reload;
   const own = session.read()?.user.id;
   async function set({ id }: User, disabled: boolean): Promise<void> {
     await call('PATCH /v1/admin/users/{id}', { params: { id }, body: { disabled } });
@@ -184,7 +182,7 @@ function UserTable({ users, onChanged }: UserTableProps) {
         ),
     ],
   ];
-  return <Table label="Users" columns={columns} rows={users} keyOf={({ id }) => id} />;
+  return <Listed pages={users} label="Users" columns={columns} keyOf={({ id }) => id} empty="Nobody has logged in." />;
 }
 
 interface AppointmentTableProps {

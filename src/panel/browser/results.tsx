@@ -3,9 +3,9 @@ import type { StoredObject } from '../../api/search.ts';
 import type { SortField } from '../../domain/search/conditions.ts';
 import { countText } from '../../domain/texts.ts';
 import type { AnswerTo } from './api.ts';
-import { useBuckets } from './bucket-act.tsx';
+import { Status, useBuckets } from './bucket-act.tsx';
 import { usePages, type Pages } from './load.ts';
-import { type Column, CopyButton, Key, Link, Listed, Size, type Sorting, Table, Text, Time } from './parts.tsx';
+import { type Column, CopyButton, Key, Link, Listed, Size, type Sorting, Text, Time } from './parts.tsx';
 import { asksForDeleted, onlyValueIn } from './query-text.ts';
 import { choicesOf, commandOf, type OpenObject, requestOf, type Search } from './search-place.ts';
 import { visibleText } from './words.ts';
@@ -34,9 +34,7 @@ export function Results({ search, found }: ResultsProps) {
     <section aria-label={isDeleted ? 'Deleted objects' : 'Objects'} class="results">
       {first !== undefined && <Summary search={search} first={first} />}
       {isDeleted && <p class="quiet">Deleted objects are shown for seven days after they were deleted.</p>}
-      <Listed pages={found} empty={<NothingFound search={search} understood={first?.understood ?? []} />}>
-        {(items) => <ObjectTable search={search} objects={items} />}
-      </Listed>
+      <Objects search={search} found={found} />
     </section>
   );
 }
@@ -62,32 +60,20 @@ const isDoubtful = ({ status }: AsOf): boolean => status.state !== 'ok';
 function Agreement({ of }: { readonly of: readonly AsOf[] }) {
   const { value } = useBuckets();
   const all: readonly AsOf[] = of.length > 0 ? of : (value?.items ?? []);
-  const [one, another] = all.filter(isDoubtful);
+  const doubtful = all.filter(isDoubtful);
+  const [one] = doubtful;
   if (all.length === 0) return null;
   if (one === undefined) return <span class="quiet dot good">{all.length === 1 ? 'The index agrees' : 'All buckets agree'}</span>;
-  if (another !== undefined) {
-    return (
-      <Link page="buckets">
-        {countText(all.filter(isDoubtful).length)} of {countText(all.length, 'bucket')} may differ
-      </Link>
-    );
-  }
-  return (
-    <span class="dot notable">
-      <Link page="bucket" choices={{ bucket: one.bucket }}>
-        <Text>{one.bucket}</Text>
-      </Link>{' '}
-      may differ: <Text>{one.status.sentence}</Text>
-    </span>
+  return all.length === 1 ? (
+    <Status of={one} />
+  ) : (
+    <Link page="buckets">
+      {countText(doubtful.length)} of {countText(all.length, 'bucket')} may differ
+    </Link>
   );
 }
 
-interface TableProps {
-  readonly search: Search;
-  readonly objects: readonly StoredObject[];
-}
-
-function ObjectTable({ search, objects }: TableProps) {
+function Objects({ search, found }: ResultsProps) {
   const isDeleted = asksForDeleted(search.query);
   const isOneBucket = onlyValueIn(search.query, 'bucket') !== undefined;
   const keyOf = (of: OpenObject): string => JSON.stringify([of.bucket, of.key]);
@@ -109,7 +95,15 @@ function ObjectTable({ search, objects }: TableProps) {
     !isDeleted && ['Modified', ({ last_modified: at }) => <Time at={at} />, undefined, sortingBy(search, 'last_modified')],
     isDeleted && ['Deleted', ({ deleted_at: at }) => <Time at={at} />, undefined, sortingBy(search, 'deleted_at')],
   ];
-  return <Table label="Objects found" columns={columns.filter((column) => column !== false)} rows={objects} keyOf={keyOf} />;
+  return (
+    <Listed
+      pages={found}
+      label="Objects found"
+      columns={columns.filter((column) => column !== false)}
+      keyOf={keyOf}
+      empty={<NothingFound search={search} understood={found.first?.understood ?? []} />}
+    />
+  );
 }
 
 /** How a heading sorts by its column, and the other way round when it does already. */
@@ -136,7 +130,7 @@ function NothingFound({ search: { query }, understood }: NothingProps) {
   const bucket = onlyValueIn(query, 'bucket') ?? named;
   const key = onlyValueIn(query, 'key') ?? path;
   return (
-    <div class="empty">
+    <>
       <p>{query === '' ? 'The index holds no object that you may read.' : 'No object in the index matches.'}</p>
       {bucket === undefined || key === undefined ? (
         query !== '' && <p>To learn why an object is not here, paste its s3:// address into the box.</p>
@@ -145,6 +139,6 @@ function NothingFound({ search: { query }, understood }: NothingProps) {
           Ask S3 and the index why it is not here
         </Link>
       )}
-    </div>
+    </>
   );
 }

@@ -11,13 +11,8 @@ const HINT =
   'Words of the key, "exact parts", patterns such as *.tar.gz, and filters: ext:pdf size>1G modified<7d -word. Or paste an s3:// address, an ARN or a link to an object.';
 const PLACEHOLDER = 'Words, "exact parts", *.tar.gz, ext:pdf size>1G modified<7d, or an s3:// address';
 
-interface Mistake {
-  readonly position: number;
-  readonly message: string;
-}
-
 /** What is wrong with the text of the box, if something is: the registry reads it in the same way. */
-export function mistakeIn({ query }: Search): Mistake | undefined {
+export function mistakeIn({ query }: Search) {
   const parsed = parseQuery(query, { nowMs: Date.now(), timeZone: 'UTC' });
   return 'message' in parsed ? parsed : undefined;
 }
@@ -34,7 +29,7 @@ function destinationOf(text: string, search: Search): string {
 
 interface BoxProps {
   readonly search: Search;
-  readonly mistake: Mistake | undefined;
+  readonly mistake: ReturnType<typeof mistakeIn>;
   /** The same search is wanted once more. */
   readonly onAgain: () => void;
 }

@@ -9,10 +9,11 @@ import { useEffect } from 'preact/hooks';
 import type { SessionAnswer } from '../../api/login.ts';
 import { printable } from '../../domain/printable.ts';
 import { call, isAway, returned, sessionEnded } from './api.ts';
+import { Sentence } from './bucket-act.tsx';
 import { useLoaded, type Loaded } from './load.ts';
 import { useObserved } from './observed.ts';
 import { Guarded, Page } from './pages.tsx';
-import { Announcements, Busy, Dialog, Failure, Text } from './parts.tsx';
+import { Announcements, Busy, Dialog, Failure } from './parts.tsx';
 import { leftBy, pages, place, type Place } from './place.ts';
 import { Rail, TopBar } from './rail.tsx';
 import { loginAddress, may, session } from './session.ts';
@@ -138,21 +139,16 @@ function titleOf({ page, choices }: Place): string {
   return about === undefined ? title : `${printable(about, TITLE_LENGTH_MAX)} · ${title}`;
 }
 
-/** As many parts of buckets as fit into a line or two. */
-const SHOWN_PARTS = 5;
-
 /** What a person may read who does not read everything, so that nobody takes a part for the whole. */
 function AccessBanner() {
   const value = useObserved(session);
   if (value === undefined || value.reads.includes('*')) return null;
   const { reads, advice } = value;
-  const more = reads.length - SHOWN_PARTS;
   return (
     <aside class="banner" aria-label="What you may read">
       {advice ?? (
         <>
-          You may read <Text>{reads.slice(0, SHOWN_PARTS).join(', ')}</Text>
-          {more > 0 && ` and ${more} more`}: searches, sums and changes are of these only.
+          Searches, sums and changes are of these parts only. <Sentence>{`You may read ${reads.join(', ')}`}</Sentence>
         </>
       )}
     </aside>

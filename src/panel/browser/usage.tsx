@@ -124,14 +124,10 @@ function Folders({ of, bucket, prefix }: PlaceProps & { readonly of: Usage['by']
 /** Leads into the folder, or to its objects where the index knows no folders below it. */
 function FolderLink({ bucket, prefix, name }: PlaceProps & { readonly name: string | undefined }) {
   if (name === undefined) return <em>in this folder itself</em>;
-  const shown = <FolderName>{name.slice(prefix.lastIndexOf('/') + 1)}</FolderName>;
-  return isTooDeep(name) ? (
-    <Link page="search" choices={{ query: queryOf(bucket, name) }}>
-      {shown}
-    </Link>
-  ) : (
-    <Link page="bucket" choices={{ bucket, prefix: name }}>
-      {shown}
+  const isLast = isTooDeep(name);
+  return (
+    <Link page={isLast ? 'search' : 'bucket'} choices={isLast ? { query: queryOf(bucket, name) } : { bucket, prefix: name }}>
+      <FolderName>{name.slice(prefix.lastIndexOf('/') + 1)}</FolderName>
     </Link>
   );
 }
