@@ -191,28 +191,24 @@ export function documentWords(document: ObjectDocument): readonly string[] {
   return document.deleted ? [] : wordsOf(document.key);
 }
 
-/** The form of the search fields, which each document in OpenSearch names. It is raised when they are made in another way. */
-export const DOCUMENT_SCHEMA = 1;
-
 /** Folders below this level have no field, so that they are not counted one by one. */
 export const FOLDER_LEVELS = 8;
 type FolderField = `d${1 | 2 | 3 | 4 | 5 | 6 | 7 | 8}`;
 const folderFields: readonly FolderField[] = ['d1', 'd2', 'd3', 'd4', 'd5', 'd6', 'd7', 'd8'];
 
-/** What searches read and answers do not contain. All of it follows from the key; tombstones have `words`, `folded` and `schema` only. */
+/** What searches read and answers do not contain. All of it follows from the key; tombstones have `words` and `folded` only. */
 interface SearchFields extends Readonly<Partial<Record<FolderField, string>>> {
   readonly words: readonly string[];
   readonly folded: string;
   /** The last extension of the name and the last two: `gz` and `tar.gz`. */
   readonly extensions?: readonly string[];
-  readonly schema: number;
 }
 
 /** The search fields of a document. */
 export function searchFieldsOf(document: ObjectDocument): SearchFields {
   const { key, deleted } = document;
-  if (deleted) return { words: [], folded: fold(key), schema: DOCUMENT_SCHEMA };
-  const fields: Writable<SearchFields> = { ...wordsAndFold(key), schema: DOCUMENT_SCHEMA };
+  if (deleted) return { words: [], folded: fold(key) };
+  const fields: Writable<SearchFields> = { ...wordsAndFold(key) };
   if (document.extension !== undefined) fields.extensions = extensionsOf(key, document.extension);
   let slash = key.indexOf('/');
   for (const field of folderFields) {

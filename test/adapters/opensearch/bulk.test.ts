@@ -33,7 +33,7 @@ describe('the lines of a write', () => {
     expect(JSON.parse(first)).toEqual({
       index: { _index: 'tally-write-photos', _id: 'k:a/b.txt', version: 1_790_000_000_123_457, version_type: 'external_gte' },
     });
-    expect(JSON.parse(second)).toEqual({ ...document(), words: ['a', 'b', 'txt'], folded: 'a/b.txt', schema: 1, d1: 'a/' });
+    expect(JSON.parse(second)).toEqual({ ...document(), words: ['a', 'b', 'txt'], folded: 'a/b.txt', d1: 'a/' });
     expect(end).toBe('');
   });
 

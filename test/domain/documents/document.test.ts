@@ -83,18 +83,16 @@ describe('a document', () => {
     expect(of('a/b/Ünï.TAR.gz')).toEqual({
       words: ['a', 'b', 'uni', 'tar', 'gz'],
       folded: 'a/b/uni.tar.gz',
-      schema: 1,
       extensions: ['gz', 'tar.gz'],
       d1: 'a/',
       d2: 'a/b/',
     });
-    expect(of('top')).toEqual({ words: ['top'], folded: 'top', schema: 1 });
+    expect(of('top')).toEqual({ words: ['top'], folded: 'top' });
     expect(of('//a/')).toMatchObject({ d1: '/', d2: '//', d3: '//a/' });
     expect(Object.keys(of('1/2/3/4/5/6/7/8/9/x')).filter((field) => /^d\d$/.test(field))).toHaveLength(8);
     expect(searchFieldsOf(documentOf({ ...facts, key: 'a/B.gz', state: { present: false } }))).toEqual({
       words: [],
       folded: 'a/b.gz',
-      schema: 1,
     });
   });
 
