@@ -37,7 +37,7 @@ import { createObserveAgain } from '../pipeline/calendar/observe-again.ts';
 import { createPurgeAudit, createVisitTombstones } from '../pipeline/calendar/purges.ts';
 import { createPurgeApiKeys, createPurgeLogins } from '../pipeline/identity/purges.ts';
 import { createSweepDeletes } from '../pipeline/calendar/sweep-deletes.ts';
-import { createFullDue, createVisitFull } from '../pipeline/calendar/sweep-full.ts';
+import { createVisitFull } from '../pipeline/calendar/sweep-full.ts';
 import { createSweep, type DueOf, type Sweep, type Visit } from '../pipeline/calendar/sweep.ts';
 import { createUnsettledDue, createVisitUnsettled } from '../pipeline/calendar/sweep-unsettled.ts';
 import { createBulkWriter } from '../pipeline/observing/bulk-writer.ts';
@@ -165,7 +165,7 @@ function startCalendar(core: Core, signal: AbortSignal): void {
   const closeGaps = createCloseGaps({ ...core, startJob, askToRepair, isFailing });
   schedules.every(CLOSE_GAPS, closeGaps, signal);
   const intervalMs = core.compareIntervalMs;
-  sweep(FULL, 'full', createVisitFull({ ...core, startJob, intervalMs }), createFullDue({ ...core, intervalMs }));
+  sweep(FULL, 'full', createVisitFull({ ...core, startJob, intervalMs }));
 }
 
 /** An observer like that of live events, with a separate HEAD limit and a separate writer that sends one bulk request at a time, so that live events have priority. */

@@ -112,13 +112,7 @@ export function BucketTable({ of, day, more = [] }: BucketsProps) {
   ];
   return (
     <>
-      <Table
-        label="Connected buckets"
-        columns={columns}
-        rows={of.toSorted(byUrgency)}
-        keyOf={({ bucket }) => bucket}
-        empty="No bucket."
-      />
+      <Table label="Connected buckets" columns={columns} rows={of.toSorted(byUrgency)} keyOf={({ bucket }) => bucket} empty="No bucket." />
       {day !== undefined && <StripLegend />}
     </>
   );

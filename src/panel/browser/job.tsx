@@ -87,13 +87,20 @@ interface ActsProps {
   readonly onChanged: () => void;
 }
 
-/** How many deletions a job that has ended held back: a person decides about them. */
-const heldBack = (job: Job): number => (hasEnded(job) && job.mode === 'apply' ? (job.counts?.held ?? 0) : 0);
+/** How many of the deletions that the job held back wait for a person who has not decided about them. */
+const heldBack = ({ waiting }: Job): number => (waiting === undefined || waiting.declined_at !== undefined ? 0 : waiting.deletions);
 
 function JobActs({ job, onChanged }: ActsProps) {
   if (!may('PATCH /v1/jobs/{id}')) return null;
-  if (heldBack(job) > 0) return <HeldActs job={job} />;
-  if (!hasEnded(job)) return <RunningActs job={job} onChanged={onChanged} />;
+  const held = heldBack(job) > 0 && <HeldActs job={job} onChanged={onChanged} />;
+  if (!hasEnded(job))
+    return (
+      <>
+        {held}
+        <RunningActs job={job} onChanged={onChanged} />
+      </>
+    );
+  if (held !== false) return held;
   if (job.state === 'done') return null;
   return (
     <p>
@@ -134,11 +141,12 @@ function RunningActs({ job: { id, state: now }, onChanged }: ActsProps) {
 }
 
 /** A new job may delete exactly as many as the person has seen. */
-function HeldActs({ job }: Pick<ActsProps, 'job'>) {
+function HeldActs({ job, onChanged }: ActsProps) {
   const decide = (deletions: 'allowed' | 'declined') => call('PATCH /v1/jobs/{id}', { params: { id: job.id }, body: { deletions } });
   async function decline(): Promise<void> {
     await decide('declined');
     announce('The documents stay. The next job that finds them asks again.');
+    onChanged();
   }
   const count = countText(heldBack(job), 'document');
   return (

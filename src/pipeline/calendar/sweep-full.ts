@@ -12,7 +12,7 @@ import { hasEnded, type JobRecord } from '../../domain/reindex/job.ts';
 import { RequestError } from '../../domain/request-error.ts';
 import { readRecord, refs, updateRecord } from '../records/stored.ts';
 import type { StartJob } from './close-gaps.ts';
-import type { DueOf, Visit } from './sweep.ts';
+import type { Visit } from './sweep.ts';
 import type { WithPorts } from '../ports/ports.ts';
 
 interface FullSweepDependencies extends WithPorts<'state' | 'clock'> {
@@ -21,17 +21,15 @@ interface FullSweepDependencies extends WithPorts<'state' | 'clock'> {
   readonly intervalMs: number;
 }
 
-/** Creates the function that decides for which buckets something may be to be done in a run. */
-export function createFullDue({ clock, intervalMs }: Pick<FullSweepDependencies, 'clock' | 'intervalMs'>): DueOf {
-  return async () => (bucket) => intervalMs > 0 && maySweepBeDue(bucket, { nowMs: clock.nowMs(), intervalMs });
-}
-
 /** Creates the visit of one bucket. A bucket that a job occupies is visited again later. */
 export function createVisitFull({ state, startJob, clock, intervalMs }: FullSweepDependencies): Visit {
   return async function visitFull(record, signal) {
     const { bucket, enrich, sweep } = record;
+    const look = { nowMs: clock.nowMs(), intervalMs };
+    // nothing is read where the record shows that nothing is due
+    if (intervalMs === 0 || !maySweepBeDue(record, look)) return undefined;
     const last = sweep && (await readRecord(state, refs.job(sweep.jobId), signal));
-    if (intervalMs === 0 || !isSweepDue(record, last, { nowMs: clock.nowMs(), intervalMs })) return undefined;
+    if (!isSweepDue(record, last, look)) return undefined;
     try {
       // its deletions are limited, whatever gaps it closes
       const tags = enrich === 'tags' ? { tags: true } : {};

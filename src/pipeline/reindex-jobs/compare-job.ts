@@ -91,8 +91,8 @@ interface Hold {
   hasProgress: boolean;
   /** Whether anything of it is not stored. */
   isDirty: boolean;
-  /** Resolved when there are more parts. */
-  more: PromiseWithResolvers<void>;
+  /** Begins turns of the parts that are due and have none. Called where a turn has ended, and where there are more parts. */
+  readonly beginDue: () => void;
   /** Whether turns end at their next page. */
   readonly shouldEnd: () => boolean;
 }
@@ -124,10 +124,11 @@ function createRun(dependencies: CompareDependencies, held: HeldJob, { stopping,
     examples: {},
     hasProgress: false,
     isDirty: false,
-    more: Promise.withResolvers(),
+    beginDue,
     shouldEnd: () => ending.signal.aborted || stopping.aborted || isOver(held),
   };
   const { shouldEnd } = hold;
+  const working = new Map<LivePart, Promise<void>>();
   const tombstones = createDeletionLimit(held);
   const cuts = createCuts(dependencies, hold);
 
@@ -170,20 +171,10 @@ function createRun(dependencies: CompareDependencies, held: HeldJob, { stopping,
     if (over.aborted) endTurns();
     // rejects when the turns have ended, which is not a failure
     keepProgress(ended.signal).catch(() => undefined);
-    const working = new Map<LivePart, Promise<void>>();
     try {
-      for (;;) {
-        for (const each of hold.live) {
-          if (shouldEnd() || working.has(each) || !isPartDue(each.part, clock.nowMs())) continue;
-          working.set(
-            each,
-            workOn(each).finally(() => working.delete(each)),
-          );
-        }
-        if (working.size === 0) return early;
-        await Promise.race([...working.values(), hold.more.promise, nextDue(ended.signal)]);
-        hold.more = Promise.withResolvers<void>();
-      }
+      beginDue();
+      while (working.size > 0) await Promise.race(working.values());
+      return early;
     } finally {
       endTurns();
       await Promise.allSettled(working.values());
@@ -193,12 +184,17 @@ function createRun(dependencies: CompareDependencies, held: HeldJob, { stopping,
     }
   }
 
-  /** Resolves when a part is due that waits for the end of a fault. */
-  async function nextDue(signal: AbortSignal): Promise<void> {
-    const times = hold.live.flatMap(({ part: { fault } }) => (fault === undefined ? [] : [fault.dueAtMs]));
-    const waits = times.map((atMs) => atMs - clock.nowMs()).filter((delayMs) => delayMs > 0);
-    if (waits.length === 0 || shouldEnd()) return new Promise(() => {});
-    await clock.sleep(Math.min(...waits), signal).catch(() => undefined);
+  function beginDue(): void {
+    for (const each of hold.live) {
+      if (shouldEnd() || working.has(each) || !isPartDue(each.part, clock.nowMs())) continue;
+      const work = workOn(each).finally(() => {
+        working.delete(each);
+        beginDue();
+      });
+      // of several that fail, the first is thrown
+      work.catch(() => undefined);
+      working.set(each, work);
+    }
   }
 
   async function workOn(each: LivePart): Promise<void> {
@@ -291,7 +287,6 @@ function setAside(hold: Hold, each: LivePart, denied: string): void {
   const [waiting = each.part, ...behind] = cutPart(each.part, [denied]);
   each.part = waiting;
   hold.live = [...hold.live, ...behind.map(livePart)];
-  hold.more.resolve();
 }
 
 interface TurnParts {
@@ -394,7 +389,7 @@ function createCuts({ listing, limits, telemetry, clock }: CompareDependencies, 
     if (first !== undefined) each.part = first;
     hold.live = [...hold.live, ...behind.map(livePart)];
     hold.isDirty ||= behind.length > 0;
-    hold.more.resolve();
+    hold.beginDue();
     cuts.applied(behind.length > 0);
   }
 

@@ -209,6 +209,20 @@ describe('a job that is over before all is compared', () => {
     expect(await world.waiting()).toEqual([['', 205]]);
   });
 
+  it('Fix: leaves also what its process has held back since its progress was stored', async () => {
+    const world = await createWorld();
+    await fill(world, { both: 1_000 }, 'z/');
+    slowPages(world, 200, 20);
+    const { id } = await world.request({ now: true });
+    while ((await world.lastJob())?.deletions?.reserved !== 1_000) await world.run(100);
+    await world.run(200);
+    await world.jobs.pause(id);
+    const [[, stored] = []] = await world.waiting();
+    expect(stored).toBeLessThan(205);
+    await world.run(30_000);
+    expect(await world.waiting()).toEqual([['', 205]]);
+  });
+
   it('Fix: lets no successor delete more when a person cancels it within a second of its limit', async () => {
     const world = await createWorld();
     await fill(world, { both: 1_000 }, 'z/');
@@ -237,6 +251,22 @@ describe('a job that is over before all is compared', () => {
     await world.calm(20 * MINUTE_MS);
     expect(await world.left()).toBeGreaterThanOrEqual(100 + 1_000);
     expect(await world.waiting()).toEqual([['', (await world.left()) - 100]]);
+  });
+
+  it('Fix: has no second limit by its successor where it failed', async () => {
+    const world = await createWorld(600);
+    await fill(world, { both: 100 }, 'z/');
+    world.s3.pageSize = 10;
+    world.s3.onPage = (_page, { after }) => {
+      if (after.startsWith('z/')) throw new FaultError('listing.disorder', 'b after a');
+    };
+    await world.tell('loss');
+    while ((await world.lastJob())?.state !== 'failed') await world.run(1_000, true);
+    expect(await world.left()).toBe(100);
+    await fill(world, { index: 900 }, 'later/');
+    world.s3.onPage = async () => {};
+    await world.calm(20 * MINUTE_MS);
+    expect([await world.left(), await world.waiting()]).toEqual([1_000, [['', 900]]]);
   });
 
   it('Fix: leaves what it held back across a reconnect, and no reconnect brings back what was settled since', async () => {

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { markId } from '../../../src/domain/gaps/dirty.ts';
 import { createCloseGaps } from '../../../src/pipeline/calendar/close-gaps.ts';
-import { createFullDue, createVisitFull } from '../../../src/pipeline/calendar/sweep-full.ts';
+import { createVisitFull } from '../../../src/pipeline/calendar/sweep-full.ts';
 import { createProcesses } from '../../../src/pipeline/buckets/processes.ts';
 import { createSweep } from '../../../src/pipeline/calendar/sweep.ts';
 import { createConnectionsDue, createVisitConnection } from '../../../src/pipeline/provision/watch.ts';
@@ -63,12 +63,7 @@ async function startIdle(buckets: number) {
     createConnectionsDue({ state, clock, processes }),
   );
   const intervalMs = 604_800_000;
-  const full = createSweep(
-    sweepParts,
-    'full',
-    createVisitFull({ state, startJob, clock, intervalMs }),
-    createFullDue({ clock, intervalMs }),
-  );
+  const full = createSweep(sweepParts, 'full', createVisitFull({ state, startJob, clock, intervalMs }));
   async function round(): Promise<typeof reads> {
     const before = { ...reads };
     await closeGaps(never);

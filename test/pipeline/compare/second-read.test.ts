@@ -42,26 +42,6 @@ describe('a report on changes whose events are on their way', () => {
     expect(counts).toMatchObject({ phantom: 0 });
   });
 
-  it('finds drift of every kind of which no event comes, and names each', async () => {
-    const world = await createReindexWorld();
-    const dayAgo = world.clock.nowMs() - 86_400_000;
-    world.put('missing', { lastModifiedMs: dayAgo });
-    world.put('back', { lastModifiedMs: dayAgo });
-    await world.index('back', { present: false });
-    world.put('stale', { lastModifiedMs: dayAgo });
-    await world.index('stale', present);
-    await world.index('phantom', present);
-    await world.index('young', present, { ageMs: 1_000 });
-    const { counts, examples } = await reportWith(world, async () => undefined);
-    expect(counts).toMatchObject({ missing: 2, stale: 1, phantom: 1, inFlight: 1, headRequests: 1 });
-    expect(examples).toEqual({
-      missing: [{ key: 'back' }, { key: 'missing' }],
-      stale: [{ key: 'stale', fields: ['etag'] }],
-      phantom: [{ key: 'phantom' }],
-      inFlight: [{ key: 'young' }],
-    });
-  });
-
   it('waits for many pages at the same time', async () => {
     const world = await createReindexWorld();
     world.s3.pageSize = 10;

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Job } from '../../../src/api/job.ts';
+import { noCounts } from '../../../src/domain/reindex/counts.ts';
 import type { JobRecord } from '../../../src/domain/reindex/job.ts';
 import type { StateStore } from '../../../src/pipeline/ports/state.ts';
 import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
@@ -160,6 +161,17 @@ describe('jobs', () => {
         expect(await jobs.get(job.id)).toMatchObject({ state: ended });
       }
     }
+  });
+
+  it('Fix: that end while they are cancelled leave no deletions waiting that they did not hold back', async () => {
+    let id = '';
+    const interfere = async (state: StateStore) => change(state, { id }, { state: 'done', beginOrder: 9, counts: noCounts });
+    const { jobs, state } = await setUp((each) => racingState(each, { times: 1, matches: (put) => id !== '' && isSlot(put), interfere }));
+    const job = await jobs.request(reindexRequest({ bucket: 'photos' }), 'someone');
+    await change(state, job, { state: 'running', beginOrder: 9 });
+    ({ id } = job);
+    await expect(jobs.cancel(id)).rejects.toMatchObject({ code: 'job.not-cancellable' });
+    expect((await readRecord(state, refs.bucket('photos')))?.waiting ?? []).toEqual([]);
   });
 
   it.each(['job-000000000-000000000000', 'nonsense', '', 'x'.repeat(9_999)])('answer job.not-found for %s', async (id) => {
