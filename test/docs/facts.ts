@@ -219,7 +219,8 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
     ['no event has arrived for {} times as long', unusualSilence],
   ],
   'docs/reference/endpoints-proxies.md': [
-    ['it is ended after {} s', of('adapters/aws/credentials.ts', 'LIMIT_MS', 's')],
+    ['each request gives up after {} s', of('adapters/aws/credentials.ts', 'LIMIT_MS', 's')],
+    ['the request gives up after {} s', of('adapters/aws/credentials.ts', 'LIMIT_MS', 's')],
     [
       'each of {} requests ends after {} s',
       wordOf('adapters/aws/clients.ts', 'ATTEMPTS_MAX'),

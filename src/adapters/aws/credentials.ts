@@ -1,16 +1,11 @@
 /**
  * The AWS credentials of this process: one default chain of the SDK for all clients, in which nothing waits without a limit.
  *
- * The SDK sets no limit to a credential process or to STS, and one that hangs would stop every request without a reason.
- * Here each attempt ends after a limit with an error that names the step.
+ * The SDK sets no limit to a credential process, and one that hangs would stop every request without a reason.
+ * Here a request gives up after a limit with an error that names the step, and the next one waits for the same attempt.
  */
 import { defaultProvider } from '@aws-sdk/credential-provider-node';
 import { printable } from '../../domain/printable.ts';
-import { spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
-import type { Readable } from 'node:stream';
-import { promisify } from 'node:util';
-import { externalDataInterceptor } from '@smithy/core/config';
 
 /** Returns the credentials that are valid now. Throws {@link CredentialsError}. */
 export type CredentialsProvider = () => ReturnType<ReturnType<typeof defaultProvider>>;
@@ -34,8 +29,6 @@ interface CredentialsOptions {
  * default time of a shutdown, in which a receive that waits for credentials must end.
  */
 const LIMIT_MS = 20_000;
-/** A credential process is ended before its callers give up, so that the next attempt does not wait for it. */
-const ENDING_MS = 1_000;
 /** Enough of the reason of each step that had no credentials. */
 const REASON_LENGTH_MAX = 300;
 /** The chain has seven links; a profile's roles add some. */
@@ -58,6 +51,9 @@ const NO_CREDENTIALS = /^@smithy\/property-provider (?:->|\(!\)) (.*)/s;
 /** Reasons of links that were not configured or that only say that others failed. */
 const IDLE_LINK = /^(?:AWS_PROFILE is set|Skipping SSO|Could not load credentials from|AWS_EC2_METADATA_V1_DISABLED)/;
 
+/** Node's error of a process that failed begins with the command, whose arguments can be secrets; what the process wrote follows. */
+const COMMAND = /Command failed: [^\n]*\n?/;
+
 /** The last attempt of the chain. */
 interface Attempt {
   step: string;
@@ -74,12 +70,11 @@ export function createCredentials({ region, requestHandler, limitMs = LIMIT_MS }
   const logger = { ...console, debug: (text: unknown) => note(attempt, String(text)) };
   // each part of the chain reads one of the two
   const chain = defaultProvider({ logger, clientConfig: { requestHandler }, parentClientConfig: { region, requestHandler } });
-  limitCredentialProcesses(limitMs);
 
   return async function credentials() {
     const late = Promise.withResolvers<never>();
     const giveUp = (): void => late.reject(new CredentialsError(`no credentials: ${attempt.step} gave no answer within ${limitMs} ms`));
-    const timer = setTimeout(giveUp, limitMs + ENDING_MS);
+    const timer = setTimeout(giveUp, limitMs);
     try {
       return await Promise.race([chain(), late.promise]);
     } catch (error) {
@@ -103,7 +98,7 @@ function note(attempt: Attempt, text: string): void {
     attempt.step = begun;
     attempt.silent = begun === CONTAINER || begun === METADATA ? begun : undefined;
   }
-  const reason = printable(NO_CREDENTIALS.exec(text)?.[1] ?? '', REASON_LENGTH_MAX);
+  const reason = textOf(NO_CREDENTIALS.exec(text)?.[1] ?? '');
   if (reason !== '' && !IDLE_LINK.test(reason)) addReason(attempt, reason);
 }
 
@@ -113,89 +108,16 @@ function addReason(attempt: Attempt, reason: string): void {
   if (!reasons.includes(reason) && reasons.length < REASONS_MAX) reasons.push(reason);
 }
 
+const textOf = (text: string): string => printable(text.replace(COMMAND, 'the credential_process failed: ').trim(), REASON_LENGTH_MAX);
+
 function reasonOf(error: unknown, { step, reasons, silent }: Attempt): string {
   if (!(error instanceof Error)) return `${step}: ${String(error)}`;
   // the last link's error does not repeat those of the others
   const isLast = error.message.startsWith('Could not load credentials from any providers');
   const all = silent === undefined ? reasons : [...reasons, `${silent} did not answer with credentials`];
-  if (all.length > 0 && (isLast || reasons.includes(error.message))) return `no credentials: ${all.join('; ')}`;
+  if (all.length > 0 && (isLast || reasons.includes(textOf(error.message)))) return `no credentials: ${all.join('; ')}`;
   const isProviders = error.name === 'CredentialsProviderError' || error.name === 'TokenProviderError';
-  return `${step}: ${isProviders ? '' : `${error.name}: `}${printable(error.message, REASON_LENGTH_MAX)}`;
-}
-
-/** Runs the `credential_process` of a profile for the SDK, with a limit: the SDK itself waits for it without one. */
-
-/** The SDK starts a command that failed a second time, in the next link of its chain. One that was too late is not started again that soon. */
-const RESTART_MS = 250;
-/** Credentials take a few kilobytes. */
-const OUTPUT_BYTES_MAX = 1_048_576;
-
-/**
- * From now on the SDK's credential processes are ended after the limit, with what they started. Their errors
- * contain what they wrote to stderr, and never the command, whose arguments can be secrets.
- */
-function limitCredentialProcesses(limitMs: number): void {
-  let late: { readonly command: string; readonly atMs: number } | undefined;
-
-  async function run(command: string): Promise<{ readonly stdout: string }> {
-    if (late?.command === command && performance.now() - late.atMs < RESTART_MS) throw lateError();
-    // without input, a process that asks for a code at its standard input ends; it still has the terminal
-    const child = spawn(command, { shell: true, stdio: ['ignore', 'pipe', 'pipe'] });
-    const ended = Promise.withResolvers<number | null>();
-    child.once('error', ended.reject).once('close', ended.resolve);
-    const timer = setTimeout(() => {
-      late = { command, atMs: performance.now() };
-      // not by its end, because a process that is left over can hold its output open
-      ended.reject(lateError());
-      endWithChildren(child.pid);
-      child.stdout.destroy();
-      child.stderr.destroy();
-    }, limitMs);
-    const [stdout, stderr] = [outputOf(child.stdout), outputOf(child.stderr)];
-    try {
-      const exitCode = await ended.promise;
-      if (exitCode !== 0) throw new Error(`the credential_process failed with exit code ${exitCode}: ${stderr().trim()}`);
-      return { stdout: stdout() };
-    } finally {
-      clearTimeout(timer);
-    }
-  }
-
-  const lateError = (): Error => new Error(`the credential_process gave no answer within ${limitMs} ms and was ended`);
-  // the SDK looks for another `exec` among its test data, and takes it through promisify
-  const exec = Object.assign(() => undefined, { [promisify.custom]: run });
-  Object.assign(externalDataInterceptor.getTokenRecord(), { exec });
-}
-
-/** Collects what a process writes, as much as credentials can need. Returns the function that reads it. */
-function outputOf(stream: Readable): () => string {
-  const chunks: Buffer[] = [];
-  let sizeBytes = 0;
-  stream.on('data', (chunk: Buffer) => {
-    sizeBytes += chunk.length;
-    if (sizeBytes <= OUTPUT_BYTES_MAX) chunks.push(chunk);
-  });
-  return () => Buffer.concat(chunks).toString();
-}
-
-/** Ends the shell and what it started. A process group would end them as well, but would take the terminal from the command. */
-function endWithChildren(pid: number | undefined): void {
-  if (pid === undefined) return;
-  for (const child of childrenOf(pid)) endWithChildren(child);
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch {
-    // it ended in the meantime
-  }
-}
-
-/** The children of a process, by Linux. Elsewhere only the shell is ended. */
-function childrenOf(pid: number): readonly number[] {
-  try {
-    return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number);
-  } catch {
-    return [];
-  }
+  return `${step}: ${isProviders ? '' : `${error.name}: `}${textOf(error.message)}`;
 }
 
 const NAMES: ReadonlySet<string> = new Set([
