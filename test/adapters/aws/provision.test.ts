@@ -3,9 +3,7 @@
  * refusals are tested with a fake (test/pipeline/provision) and by their texts.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { GetBucketNotificationConfigurationCommand, PutBucketNotificationConfigurationCommand } from '@aws-sdk/client-s3';
-import { GetQueueAttributesCommand } from '@aws-sdk/client-sqs';
-import { GetTopicAttributesCommand } from '@aws-sdk/client-sns';
+import { GetTopicAttributesCommand, ListSubscriptionsByTopicCommand } from '@aws-sdk/client-sns';
 import { readRecord } from '../../../src/pipeline/records/stored.ts';
 import { unwrap } from '../../../src/domain/events/envelope.ts';
 import { specifiedTransformer } from '../../support/audit-trail.ts';
@@ -21,33 +19,11 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
   });
   afterAll(() => aws.dispose());
 
-  /** A connected bucket, on which others have a queue's notification, and a bucket queue with somebody's statement. */
+  /** A connected bucket, and a bucket queue with somebody's statement. */
   async function startWorld() {
-    const theirs = await aws.createQueue();
     const { bucket, queue, provisioning, store } = await connectedBucket(aws);
     await addStatement(aws, queue);
-    const theirEntry = {
-      Id: 'theirs',
-      QueueArn: theirs.arn,
-      Events: ['s3:ObjectTagging:*' as const],
-      Filter: { Key: { FilterRules: [{ Name: 'prefix' as const, Value: 'a%20b/' }] } },
-    };
-    const NotificationConfiguration = { QueueConfigurations: [theirEntry] };
-    await aws.s3.send(new PutBucketNotificationConfigurationCommand({ Bucket: bucket, NotificationConfiguration }));
-    const policyOf = async (url: string): Promise<string | undefined> =>
-      (await aws.sqs.send(new GetQueueAttributesCommand({ QueueUrl: url, AttributeNames: ['Policy'] }))).Attributes?.['Policy'];
-    return {
-      bucket,
-      queue,
-      provisioning,
-      store,
-      /** What is not Tally's. */
-      foreign: async () => {
-        const configuration = await aws.s3.send(new GetBucketNotificationConfigurationCommand({ Bucket: bucket }));
-        const policy = JSON.parse((await policyOf(queue.url)) ?? '{"Statement":[]}') as { Statement: { Sid: string }[] };
-        return { queues: configuration.QueueConfigurations, statements: policy.Statement.filter(({ Sid }) => Sid === 'Theirs') };
-      },
-    };
+    return { bucket, queue, provisioning, store };
   }
 
   // each source, whole: flow/connections-story.test.ts
@@ -101,18 +77,22 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
     expect(found).toContainEqual({ kind: 'probe', topicArn: expect.stringMatching(/-events$/), sentAtMs: expect.any(Number) });
   });
 
-  it('is paused and resumed', async () => {
-    const { bucket, provisioning, foreign } = await startWorld();
-    const { plan } = await provisioning.plan({ bucket });
-    await provisioning.apply({ bucket }, { token: plan.token });
-    const signal = new AbortController().signal;
-    const before = await foreign();
-    expect(await provisioning.pause(bucket, signal)).toMatchObject({ state: 'paused' });
-    const paused = await aws.s3.send(new GetBucketNotificationConfigurationCommand({ Bucket: bucket }));
-    expect(paused.TopicConfigurations).toBeUndefined();
-    expect(await foreign()).toEqual(before);
-    expect(await provisioning.resume(bucket, signal)).toMatchObject({ state: 'applied' });
-    expect((await aws.s3.send(new GetBucketNotificationConfigurationCommand({ Bucket: bucket }))).TopicConfigurations).toHaveLength(1);
+  it('takes a subscription that is older than Tally as it is, and leaves it', async () => {
+    const { bucket, provisioning, queue } = await startWorld();
+    const topicArn = await aws.createTopic();
+    await aws.subscribe(topicArn, queue);
+    const subscriptions = async () =>
+      (await aws.sns.send(new ListSubscriptionsByTopicCommand({ TopicArn: topicArn }))).Subscriptions?.map(
+        ({ SubscriptionArn }) => SubscriptionArn,
+      );
+    const before = await subscriptions();
+    const asked = { bucket, source: 'topic', topic_arn: topicArn } as const;
+    const { plan } = await provisioning.plan(asked);
+    expect((await provisioning.apply(asked, { token: plan.token })).applied).toMatchObject({ state: 'applied' });
+    expect(await subscriptions()).toEqual(before);
+    const kept = await provisioning.remove(bucket, { keepAws: false });
+    expect(kept).toMatchObject([{ name: before?.[0], reason: expect.stringContaining('nothing says that Tally has made') }]);
+    expect(await subscriptions()).toEqual(before);
   });
 
   /** Test events may come before it, or together with it. */

@@ -4,7 +4,6 @@ import type { ObservedRule } from '../../../src/domain/provisioning/parts.ts';
 import { transformer } from '../../../src/pipeline/provision/sources/routed.ts';
 import { specifiedTransformer } from '../../support/audit-trail.ts';
 import { INSTALLATION, LETTERS_ARN, MARK, QUEUE_ARN, ROUTED_ARN, THEIR_TOPIC } from '../../support/fakes/aws-parts.ts';
-import { refs, removeRecord } from '../../../src/pipeline/records/stored.ts';
 import { allTo, startWorld, type World } from './world.ts';
 
 const ID = MARK;
@@ -54,25 +53,16 @@ describe('the source routed with the operator’s own topic', () => {
     expect(await world.connection()).toMatchObject({ topicArn: THEIR_TOPIC });
   });
 
-  it('leaves the topic when the bucket is removed, with the policy that it had', async () => {
+  it('leaves the topic with the policy that it had, when the last bucket that uses it is removed', async () => {
     const world = await startOwn();
     const before = policyOf(world);
     await world.agree();
-    expect(await world.remove()).toEqual([expect.objectContaining({ reason: expect.stringContaining('TALLY_TRAIL_ARN') })]);
-    expect(policyOf(world)).toEqual(before);
-    expect(world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.size).toBe(0);
-    expect(world.aws.parts.rules.size).toBe(0);
-  });
-
-  it('keeps the statement while another bucket uses the topic', async () => {
-    const world = await startOwn();
-    await world.agree();
     await world.agree({ bucket: 'videos', ...wish });
-    await world.remove();
+    expect(await world.remove()).toEqual([expect.objectContaining({ reason: expect.stringContaining('TALLY_TRAIL_ARN') })]);
     expect(policyOf(world).Statement.map(({ Sid }) => Sid)).toEqual(['Theirs', ID]);
-    await removeRecord(world.state, refs.bucket('photos').id);
     await world.remove('videos');
-    expect(policyOf(world).Statement.map(({ Sid }) => Sid)).toEqual(['Theirs']);
+    expect(policyOf(world)).toEqual(before);
+    expect([world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.size, world.aws.parts.rules.size]).toEqual([0, 0]);
   });
 
   it('adds no statement where one of the operator’s admits EventBridge, and one where that has a Condition, which SNS does not support', async () => {
@@ -135,22 +125,16 @@ describe('a topic that Tally did not make', () => {
     expect(await world.apply()).toMatchObject({ state: 'applied', changed: false });
   });
 
-  it('names who else reads it: its other subscribers, and those of the notification that leads to it', async () => {
-    const world = await startOwn(open);
-    world.notify([alarms]);
-    world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.set('their-endpoint', { arn: 's', isPending: false, isRaw: false });
-    expect(await foreignOf(world)).toMatchObject([
-      { kind: 'readers', arn: THEIR_TOPIC, before: { subscriptions: 1 } },
-      { kind: 'readers', arn: THEIR_TOPIC, before: { notification: 'alarms' } },
-    ]);
-  });
-
-  it('is asked about for every further bucket while others are subscribed to it, and for none while it has no other reader', async () => {
+  it('is asked about for every further bucket while it has other readers, by subscription or by a notification', async () => {
     const world = await startOwn();
     await world.agree();
     expect(await foreignOf(world, { bucket: 'videos', ...wish })).toEqual([]);
+    world.notify([alarms], { bucket: 'videos' });
     world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.set('their-endpoint', { arn: 's', isPending: false, isRaw: false });
-    expect(await foreignOf(world, { bucket: 'videos', ...wish })).toMatchObject([{ kind: 'readers' }]);
+    expect(await foreignOf(world, { bucket: 'videos', ...wish })).toMatchObject([
+      { kind: 'readers', arn: THEIR_TOPIC, before: { subscriptions: 1 } },
+      { kind: 'readers', arn: THEIR_TOPIC, before: { notification: 'alarms' } },
+    ]);
   });
 
   it('makes a plan outdated that was shown before its policy or its subscribers changed', async () => {
@@ -193,6 +177,7 @@ describe('a bucket that a person wired', () => {
     expect(world.aws.writes.toSorted()).toEqual(['setQueuePolicy', 'setQueuePolicy', 'subscribe']);
     expect(world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.has(QUEUE_ARN)).toBe(true);
     expect(world.aws.parts.queues.get(QUEUE_ARN)!.policy).toContain(THEIR_TOPIC);
+    expect(await world.codes()).toEqual([]);
     // it stays theirs without a word, in plans and in a second apply
     expect((await world.plan(wish)).changes).toEqual([]);
     expect(await world.apply(wish)).toMatchObject({ changed: false });
@@ -200,13 +185,6 @@ describe('a bucket that a person wired', () => {
     expect([...world.aws.parts.rules]).toEqual([['ops', rule]]);
     expect(policyOf(world)).toEqual(before);
     expect(world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.size).toBe(0);
-  });
-
-  it('is healthy whatever its rule lacks', async () => {
-    const world = await startOwn(open);
-    world.aws.parts.rules.set('ops', rule);
-    await world.apply({ ...wish, wired_by_hand: true });
-    expect(await world.codes()).toEqual([]);
   });
 
   it.each(['notification', 'eventbridge'] as const)(
