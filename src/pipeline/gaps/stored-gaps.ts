@@ -63,18 +63,13 @@ export async function isConnected(state: StateStore, bucket: string): Promise<bo
 
 /**
  * Stores on the bucket's record what the job holds back, or that it holds nothing back of what it has compared. Called before the job
- * stops or ends, so that no later job can begin without knowing of it. `knownOnly`: its process counts on after a person stopped it;
- * where nothing of its keys waits any more, a later job has settled that. Throws the store's fault.
+ * stops or ends, so that no later job can begin without knowing of it. Throws the store's fault.
  */
-export async function keepHeld(
-  state: StateStore,
-  job: JobRecord,
-  { knownOnly = false, ...held }: Omit<HeldBack, 'lastOrder'> & { readonly knownOnly?: boolean },
-): Promise<void> {
+export async function keepHeld(state: StateStore, job: JobRecord, held: Omit<HeldBack, 'lastOrder'>): Promise<void> {
   if (job.mode !== 'apply') return;
   await updateRecord(state, refs.bucket(job.bucket), (record) => {
-    const { waiting: before = [] } = record ?? {};
-    if (record === undefined || (knownOnly && !before.some(({ prefix }) => prefix === job.prefix))) return record;
+    if (record === undefined) return undefined;
+    const { waiting: before = [] } = record;
     const waiting = withHeld(before, job, { ...held, lastOrder: lastBeginOf(record) });
     if (waiting === before) return record;
     return waiting.length === 0 ? omit(record, 'waiting') : { ...record, waiting: [...waiting] };

@@ -59,10 +59,13 @@ export async function noteStop(state: StateStore, job: JobRecord, { kind, atMs }
   if (kind !== 'fail' || counts.held > 0 || hasDeleted) await keepHeld(state, job, { held: counts.held, isWhole: false, nowMs: atMs });
 }
 
-/** What the process of a job that a person has stopped has counted since its progress was stored. Throws the store's fault. */
+/**
+ * What the process of a job that a person has stopped has counted since its progress was stored. If a later job has settled that
+ * meanwhile, a person is asked once more than needed. Throws the store's fault.
+ */
 export async function noteLast(state: StateStore, job: JobRecord, atMs: number): Promise<void> {
   const { counts = noCounts } = job;
-  if (counts.held > 0) await keepHeld(state, job, { held: counts.held, isWhole: false, nowMs: atMs, knownOnly: true });
+  if (counts.held > 0) await keepHeld(state, job, { held: counts.held, isWhole: false, nowMs: atMs });
 }
 
 /** A part that waits for so long may wait forever: a key whose HEAD is denied, for example. */
