@@ -61,7 +61,7 @@ export async function noteStop(state: StateStore, job: JobRecord, { kind, atMs }
 
 /**
  * What the process of a job that a person has stopped has counted since its progress was stored. If a later job has settled that
- * meanwhile, a person is asked once more than needed. Throws the store's fault.
+ * meanwhile, Tally asks a person once more than needed. Throws the store's fault.
  */
 export async function noteLast(state: StateStore, job: JobRecord, atMs: number): Promise<void> {
   const { counts = noCounts } = job;
