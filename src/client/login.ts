@@ -4,6 +4,7 @@
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
+import { inTime } from '../domain/in-time.ts';
 import { printable } from '../domain/printable.ts';
 import { callerOf } from './caller.ts';
 import { ClientError } from './client-error.ts';
@@ -165,18 +166,11 @@ async function failureOf(opening: Promise<boolean>): Promise<undefined> {
 
 /** The first of them that ends, within the time of a login. */
 async function firstOf<Result>(works: readonly Promise<Result>[], signal: AbortSignal): Promise<Result> {
-  const ended = Promise.withResolvers<never>();
   const late = AbortSignal.timeout(LOGIN_TIMEOUT_MS);
-  const end = (): void => ended.reject(new ClientError('login.failed', 'the login was not finished in time: repeat the login'));
-  const abort = (): void => ended.reject(signal.reason);
-  late.addEventListener('abort', end, { once: true });
-  signal.addEventListener('abort', abort, { once: true });
-  if (signal.aborted) abort();
   try {
-    return await Promise.race([...works, ended.promise]);
-  } finally {
-    late.removeEventListener('abort', end);
-    signal.removeEventListener('abort', abort);
+    return await inTime(Promise.race(works), AbortSignal.any([signal, late]));
+  } catch (error) {
+    throw error === late.reason ? new ClientError('login.failed', 'the login was not finished in time: repeat the login') : error;
   }
 }
 
