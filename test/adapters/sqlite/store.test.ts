@@ -11,7 +11,7 @@ import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createSqliteConnection, openDatabase, sqliteFault } from '../../../src/adapters/sqlite/connection.ts';
 import { firstAfterPrefix } from '../../../src/domain/documents/key-order.ts';
-import { createSqliteObjects } from '../../../src/adapters/sqlite/objects.ts';
+import { createPurge, createSqliteObjects } from '../../../src/adapters/sqlite/objects.ts';
 import { createSqliteProbe } from '../../../src/adapters/sqlite/probe.ts';
 import { acquireServeLock } from '../../../src/adapters/sqlite/serve-lock.ts';
 import { createSqliteState } from '../../../src/adapters/sqlite/state.ts';
@@ -347,6 +347,26 @@ describe('a bucket of more documents than one transaction deletes', () => {
     await removal;
     expect(await keysFound(store)).toEqual(['new']);
     checkIntegrity();
+  });
+});
+
+describe('a purge', () => {
+  it.each([
+    ['a later tombstone', tombstone('a', 43)],
+    ['a live object of the very same clock', live('a', 42)],
+  ])('leaves %s that is written after the tombstones were read', async (_, later) => {
+    const store = await prepared();
+    await store.objects.write(writesOf([tombstone('a', 42), tombstone('b', 42)]));
+    const connection = createSqliteConnection(path);
+    const purge = createPurge(connection, {
+      async tombstones() {
+        await store.objects.write(writesOf([later]));
+        return ['a', 'b'].map((key) => ({ key, clock: 42 }));
+      },
+    });
+    expect(await purge('b', { deletedBeforeMs: Date.now(), limit: 10 })).toBe(1);
+    connection.close();
+    expect(await store.objects.getMany('b', ['a', 'b'])).toEqual([later, undefined]);
   });
 });
 

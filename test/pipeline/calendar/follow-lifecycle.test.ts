@@ -107,20 +107,23 @@ describe('lifecycle expirations that nobody tells', () => {
 
   it('are computed from rules where objects said nothing: prefix, size and age', async () => {
     const world = await setUp([
-      ruleOf({ prefix: 'logs/', expiresAfterDays: 30, sizeAbove: 10 }),
+      ruleOf({ prefix: 'logs/', expiresAfterDays: 30, sizeAbove: 10, sizeBelow: 20 }),
       ruleOf({ prefix: 'tmp/', expiresAtMs: 1 }),
       ruleOf({ prefix: 'off/', expiresAfterDays: 1, isEnabled: false }),
       ruleOf({ prefix: 'transition/' }),
     ]);
     await world.add('logs/old', 31, { size: 11 });
     await world.add('logs/small', 31, { size: 10 });
+    await world.add('logs/large', 31, { size: 20 });
+    await world.add('logs/less large', 31, { size: 19 });
+    await world.add('logs/unknown size', 31);
     await world.add('logs/young', 29, { size: 11 });
     await world.add('logs/unknown age', 'unknown', { size: 11 });
     await world.add('tmp/x', 0);
     await world.add('off/x', 99);
     await world.add('transition/x', 99);
     await world.check();
-    expect(world.observed().toSorted()).toEqual(['logs/old', 'logs/unknown age', 'tmp/x']);
+    expect(world.observed().toSorted()).toEqual(['logs/less large', 'logs/old', 'logs/unknown age', 'logs/unknown size', 'tmp/x']);
     expect(await world.record()).toEqual({ checkedAtMs: world.clock.nowMs(), rules: 'known', expiring: 2 });
   });
 
