@@ -281,7 +281,7 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
       // Bug: who reads what did not say that everyone reads everything, and offered people to disable themselves
       await follow(page, 'people');
       await page.getByText('Everyone who logs in reads everything').waitFor();
-      await page.getByRole('link', { name: 'root@example.com' }).waitFor();
+      await page.getByRole('rowheader', { name: 'root@example.com' }).waitFor();
       expect(await page.getByRole('button', { name: 'Disable root@example.com' }).count()).toBe(0);
       await follow(page, 'audit');
       await page.getByRole('rowheader', { name: 'revoked an API key' }).first().waitFor();
