@@ -130,7 +130,6 @@ export const connection = z
       .readonly()
       .optional()
       .describe('Once it is `applied`: what keeps its events from being known to arrive, although nothing is left to be made.'),
-    kept: keptParts.optional().describe('Once it is `applied`: what is left in AWS of the sources that the bucket had before, and why.'),
   })
   .meta({ id: 'Connection', description: 'How far the parts of a bucket in AWS are made.' });
 export type ConnectionView = z.infer<typeof connection>;

@@ -133,7 +133,7 @@ describe('tally iam-policy', () => {
     const of = (sid: string) => policy.Statement.find(({ Sid }) => Sid === sid);
     expect(of('NotifyTally')).toMatchObject({ Action: ['s3:PutBucketNotification'], Resource: 'arn:aws:s3:::photos' });
     const wired = ['tally-bucket-events', 'tally-dead-letters'].map((name) => `arn:aws:sqs:eu-central-1:123456789012:${name}`);
-    expect(of('ReadWiredQueues')).toMatchObject({ Resource: wired });
+    expect(of('ReadQueues')).toMatchObject({ Resource: wired });
     expect(of('FindTheDeadLetterQueue')).toMatchObject({ Resource: [wired[1]] });
     expect(JSON.stringify(policy)).not.toMatch(/events:|sqs:ReceiveMessage|s3:GetObject|sns:CreateTopic|sqs:SetQueueAttributes/);
     const setup = await createCliWorld({ env }).run('iam-policy --for setup');

@@ -51,15 +51,8 @@ export const permissions: readonly Permission[] = [
   },
   {
     sid: 'ReadQueues',
-    why: 'the backlog, the redrive policy and the doctor',
-    roles: ['daemon'],
-    actions: ['sqs:GetQueueAttributes'],
-    resource: 'queues',
-  },
-  {
-    sid: 'ReadWiredQueues',
-    why: 'the policies and redrive policies of the queues',
-    roles: ['connecting'],
+    why: 'the backlog, the policies and redrive policies, and the doctor',
+    roles: BOTH,
     actions: ['sqs:GetQueueAttributes'],
     resource: 'queues',
   },

@@ -65,9 +65,8 @@ export function createConnections({
     const { spec, applied } = await provisioning.apply(request, options, signal);
     if (applied.state !== 'applied') return appliedView(request.bucket, applied);
     await follow(spec, by, signal);
-    const kept = await provisioning.removeEarlier(spec.bucket, signal);
     await checkAgain(spec.bucket, signal);
-    return { ...appliedView(request.bucket, applied), ...(kept !== undefined && kept.length > 0 && { kept }) };
+    return appliedView(request.bucket, applied);
   }
 
   /** Events arrive also where what would repair the index is denied. The watch does not ask: a LIST costs twelve times another read. */

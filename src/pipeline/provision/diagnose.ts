@@ -33,9 +33,7 @@ export interface Diagnosed {
   readonly passesBoth: boolean;
 }
 
-/** Throws `connect.embedded` only. `known`: the record of its connection, if it was read just now. */
-export type Diagnose = (record: BucketRecord, signal?: AbortSignal, known?: ConnectionRecord) => Promise<Diagnosed>;
-
+/** What is wrong with the connection of a bucket. Throws `connect.embedded` only. `known`: the record of its connection, if it was read just now. */
 export async function diagnose(
   parts: DiagnoseParts,
   record: BucketRecord,

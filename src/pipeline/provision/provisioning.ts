@@ -1,4 +1,5 @@
 /** The operations about connections: what they read, and who may see what. They are wired here once. */
+import type { BucketRecord } from '../../domain/bucket.ts';
 import { docsPage } from '../../domain/doc-pages.ts';
 import type { ConnectionRecord, ConnectionSpec } from '../../domain/provisioning/connection.ts';
 import type { ConnectionRequest, Kept, Plan } from '../../domain/provisioning/plan.ts';
@@ -6,8 +7,8 @@ import { RequestError } from '../../domain/request-error.ts';
 import type { WithPorts } from '../ports/ports.ts';
 import type { Provisioner } from '../ports/provision.ts';
 import type { ObjectStorage } from '../ports/storage.ts';
-import { apply, refuse, resume, type Applied, type ApplyOptions } from './apply.ts';
-import { diagnose, type Diagnose } from './diagnose.ts';
+import { apply, refuse, resume, type ApplyOptions } from './apply.ts';
+import { diagnose } from './diagnose.ts';
 import { createUnderLease } from './loop.ts';
 import { sendProbe } from './probe.ts';
 import { forgetParts, pause, removeEarlier, removeParts } from './remove.ts';
@@ -22,37 +23,9 @@ interface ProvisionDependencies extends Omit<RequestParts, 'aws' | 'storage' | '
   readonly moreQueueUrls?: readonly string[];
 }
 
-interface Planned {
-  readonly plan: Plan;
-  readonly connection: ConnectionRecord | undefined;
-  /** Whether there is a record of the bucket. */
-  readonly isConnected: boolean;
-}
+export type Provisioning = ReturnType<typeof createProvisioning>;
 
-export interface Provisioning {
-  /** Reads AWS and says what would change. */
-  plan(request: ConnectionRequest, signal?: AbortSignal): Promise<Planned>;
-  /** Throws what would keep an apply from being made. Nothing is written or stored. */
-  check(request: ConnectionRequest, options: ApplyOptions, signal?: AbortSignal): Promise<void>;
-  /** One pass of an apply, and the spec that it was for. */
-  apply(
-    request: ConnectionRequest,
-    options: ApplyOptions,
-    signal?: AbortSignal,
-  ): Promise<{ readonly spec: ConnectionSpec; readonly applied: Applied }>;
-  pause(bucket: string, signal: AbortSignal): Promise<ConnectionRecord>;
-  resume(bucket: string, signal: AbortSignal): Promise<Applied>;
-  /** Takes away what Tally made, or with `keepAws` only forgets it. Undefined: nothing was made. */
-  remove(bucket: string, options: { readonly keepAws: boolean }, signal?: AbortSignal): Promise<readonly Kept[] | undefined>;
-  /** Takes away what is left of the sources that the bucket had before, once the gap of the change is closed, and returns what stays. */
-  removeEarlier(bucket: string, signal?: AbortSignal): Promise<readonly Kept[] | undefined>;
-  /** Publishes a probe through the bucket's topic, if that is Tally's and one is due. `isLost`: the last one did not arrive. */
-  probe(connection: ConnectionRecord, isLost: boolean, signal?: AbortSignal): Promise<void>;
-  /** What is wrong with the connection of a bucket. What cannot be read is a finding too. */
-  readonly diagnose: Diagnose;
-}
-
-export function createProvisioning(dependencies: ProvisionDependencies): Provisioning {
+export function createProvisioning(dependencies: ProvisionDependencies) {
   const { state, aws, clock } = dependencies;
 
   /** What a request asks for, of parts that are to be made. */
@@ -66,18 +39,22 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
   const parts = { state, clock, lookAt, underLease: createUnderLease({ state, clock }) };
 
   return {
-    async plan(request, signal) {
+    /** Reads AWS and says what would change, and whether there is a record of the bucket. */
+    async plan(request: ConnectionRequest, signal?: AbortSignal) {
       const { spec, connection, record } = await wanted(request, signal);
       const plan = diff(await lookAt(spec, signal));
       const makesRule = plan.changes.some(({ part, action }) => part === 'rule' && action === 'create');
       const notes = makesRule ? busNote(spec, await aws.ruleCount(spec, signal)) : [];
-      return { plan: { ...plan, findings: [...plan.findings, ...notes] }, connection, isConnected: record !== undefined };
+      const planned: Plan = { ...plan, findings: [...plan.findings, ...notes] };
+      return { plan: planned, connection, isConnected: record !== undefined };
     },
-    async check(request, options, signal) {
+    /** Throws what would keep an apply from being made. Nothing is written or stored. */
+    async check(request: ConnectionRequest, options: ApplyOptions, signal?: AbortSignal): Promise<void> {
       const { spec, connection } = await wanted(request, signal);
       refuse(diff(await lookAt(spec, signal)), connection, { ...options, asked: request });
     },
-    async apply(request, options, signal) {
+    /** One pass of an apply, and the spec that it was for. */
+    async apply(request: ConnectionRequest, options: ApplyOptions, signal?: AbortSignal) {
       const { spec, record } = await wanted(request, signal);
       if (record === undefined)
         throw new RequestError(
@@ -86,16 +63,19 @@ export function createProvisioning(dependencies: ProvisionDependencies): Provisi
         );
       return { spec, applied: await apply(parts, spec, { ...options, asked: request }, signal) };
     },
-    pause: (bucket, signal) => pause(parts, bucket, signal),
-    resume: (bucket, signal) => resume(parts, bucket, signal),
-    async remove(bucket, { keepAws }, signal) {
+    pause: (bucket: string, signal: AbortSignal) => pause(parts, bucket, signal),
+    resume: (bucket: string, signal: AbortSignal) => resume(parts, bucket, signal),
+    /** Takes away what Tally made, or with `keepAws` only forgets it. Undefined: nothing was made. */
+    async remove(bucket: string, { keepAws }: { readonly keepAws: boolean }, signal?: AbortSignal): Promise<readonly Kept[] | undefined> {
       if (!keepAws) return removeParts(parts, bucket, signal);
       await forgetParts(parts, bucket, signal);
       return undefined;
     },
-    removeEarlier: (bucket, signal) => removeEarlier(parts, bucket, signal),
-    probe: (connection, isLost, signal) => sendProbe({ state, clock, aws }, connection, isLost, signal),
-    diagnose: (record, signal, known) => diagnose({ ...dependencies, lookAt }, record, signal, known),
+    removeEarlier: (bucket: string, signal?: AbortSignal) => removeEarlier(parts, bucket, signal),
+    probe: (connection: ConnectionRecord, isLost: boolean, signal?: AbortSignal) =>
+      sendProbe({ state, clock, aws }, connection, isLost, signal),
+    diagnose: (record: BucketRecord, signal?: AbortSignal, known?: ConnectionRecord) =>
+      diagnose({ ...dependencies, lookAt }, record, signal, known),
   };
 }
 

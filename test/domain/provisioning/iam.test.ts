@@ -51,8 +51,10 @@ describe('the table of permissions', () => {
   });
 
   it('has every call of `tally setup` for who runs it, and no other', () => {
-    // it shares the list of a topic's subscriptions
-    expect([...new Set([...actionsIn(SETS_UP), 'sns:ListSubscriptionsByTopic'])].toSorted()).toEqual(actionsFor('setup').toSorted());
+    // what it shares with connections (topics.ts)
+    const attributes = ['GetTopic', 'SetTopic', 'GetSubscription', 'SetSubscription'].map((name) => `sns:${name}Attributes`);
+    const shared = [...attributes, 'sns:ListSubscriptionsByTopic', 'sns:Subscribe'];
+    expect([...new Set([...actionsIn(SETS_UP), ...shared])].toSorted()).toEqual(actionsFor('setup').toSorted());
   });
 
   it('has every read of a connection for the daemon, and no write but a probe of its own topics', () => {

@@ -1,15 +1,5 @@
 /** Reads and makes what all buckets share: queues, topics, and the subscriptions of the bucket queue to them. */
-import {
-  CreateTopicCommand,
-  GetSubscriptionAttributesCommand,
-  GetTopicAttributesCommand,
-  ListTagsForResourceCommand,
-  SetSubscriptionAttributesCommand,
-  SetTopicAttributesCommand,
-  SubscribeCommand,
-  TagResourceCommand,
-  type SNSClient,
-} from '@aws-sdk/client-sns';
+import { CreateTopicCommand, ListTagsForResourceCommand, TagResourceCommand, type SNSClient } from '@aws-sdk/client-sns';
 import {
   CreateQueueCommand,
   GetQueueAttributesCommand,
@@ -25,7 +15,7 @@ import { parseArn, tagList, tagsIn, type Arn } from '../../../domain/provisionin
 import { attributeTexts, type FoundPart, type SharedPart } from '../../../domain/provisioning/shared.ts';
 import type { SharedParts } from '../../../pipeline/ports/shared-parts.ts';
 import { ask, orAbsent } from './refusals.ts';
-import { subscriptionsOf } from './topics.ts';
+import { setSubscription, setTopic, subscribe, subscriptionAttributes, subscriptionsOf, topicAttributes } from './topics.ts';
 
 interface Dependencies {
   readonly reads: Pick<SharedParts, 'queueTags'>;
@@ -98,11 +88,10 @@ function topics(snsFor: Dependencies['snsFor']): Kind {
   return {
     async read(part, signal) {
       const [{ arn }, sns] = [part, snsFor(arnOf(part).region)];
-      const read = new GetTopicAttributesCommand({ TopicArn: arn });
-      const { Attributes = {} } = await ask('sns:GetTopicAttributes', arn, (options) => sns.send(read, options), signal);
+      const attributes = await topicAttributes(sns, arn, signal);
       const list = new ListTagsForResourceCommand({ ResourceArn: arn });
       const { Tags } = await ask('sns:ListTagsForResource', arn, (options) => sns.send(list, options), signal);
-      return { attributes: Attributes, tags: tagsIn(Tags) };
+      return { attributes, tags: tagsIn(Tags) };
     },
     async create(part, signal) {
       const { resource, region } = arnOf(part);
@@ -115,10 +104,7 @@ function topics(snsFor: Dependencies['snsFor']): Kind {
         const tag = new TagResourceCommand({ ResourceArn: arn, Tags: tagList(tags) });
         await ask('sns:TagResource', arn, (options) => sns.send(tag, options), signal);
       }
-      for (const [AttributeName, AttributeValue] of Object.entries(attributes)) {
-        const command = new SetTopicAttributesCommand({ TopicArn: arn, AttributeName, AttributeValue });
-        await ask('sns:SetTopicAttributes', arn, (options) => sns.send(command, options), signal);
-      }
+      await setTopic(sns, arn, attributes, signal);
     },
   };
 }
@@ -134,33 +120,15 @@ function subscriptions(snsFor: Dependencies['snsFor']): Kind {
     async read(part, signal) {
       const SubscriptionArn = await arnOfSubscription(part, signal);
       if (SubscriptionArn === undefined) throw Object.assign(new Error('there is no subscription'), { name: 'NotFound' });
-      const command = new GetSubscriptionAttributesCommand({ SubscriptionArn });
-      const sns = snsFor(arnOf(part).region);
-      const { Attributes = {} } = await ask(
-        'sns:GetSubscriptionAttributes',
-        SubscriptionArn,
-        (options) => sns.send(command, options),
-        signal,
-      );
-      return { attributes: Attributes, tags: {} };
+      return { attributes: await subscriptionAttributes(snsFor(arnOf(part).region), SubscriptionArn, signal), tags: {} };
     },
-    async create(part, signal) {
-      const command = new SubscribeCommand({
-        TopicArn: part.arn,
-        Protocol: 'sqs',
-        Endpoint: part.endpoint,
-        ReturnSubscriptionArn: true,
-        Attributes: attributeTexts(part),
-      });
-      await ask('sns:Subscribe', part.arn, (options) => snsFor(arnOf(part).region).send(command, options), signal);
+    create(part, signal) {
+      const { arn: topicArn, endpoint: queueArn = '' } = part;
+      return subscribe(snsFor(arnOf(part).region), { topicArn, queueArn, attributes: attributeTexts(part) }, signal);
     },
     async change(part, { attributes }, signal) {
-      const SubscriptionArn = await arnOfSubscription(part, signal);
-      for (const [AttributeName, AttributeValue] of Object.entries(attributes)) {
-        const command = new SetSubscriptionAttributesCommand({ SubscriptionArn, AttributeName, AttributeValue });
-        const sns = snsFor(arnOf(part).region);
-        await ask('sns:SetSubscriptionAttributes', part.arn, (options) => sns.send(command, options), signal);
-      }
+      const arn = await arnOfSubscription(part, signal);
+      await setSubscription(snsFor(arnOf(part).region), arn ?? part.arn, attributes, signal);
     },
   };
 }

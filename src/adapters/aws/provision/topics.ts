@@ -32,56 +32,75 @@ export function createSnsProvision({ clientFor, writerFor }: ClientsFor<SNSClien
   async function subscriptionOf(arn: string, signal?: AbortSignal): Promise<ObservedSubscription> {
     // SNS lists no ARN until it is confirmed
     if (!arn.startsWith('arn:')) return { isPending: true, isRaw: false };
-    const command = new GetSubscriptionAttributesCommand({ SubscriptionArn: arn });
-    const { Attributes = {} } = await ask('sns:GetSubscriptionAttributes', arn, (options) => clientOf(arn).send(command, options), signal);
-    return observed(arn, Attributes);
+    return observed(arn, await subscriptionAttributes(clientOf(arn), arn, signal));
   }
 
   async function topicOf(topicArn: string, queueArn: string, signal?: AbortSignal) {
-    const command = new GetTopicAttributesCommand({ TopicArn: topicArn });
-    const { Attributes = {} } = await ask(
-      'sns:GetTopicAttributes',
-      topicArn,
-      (options) => clientOf(topicArn).send(command, options),
-      signal,
-    );
+    const { Policy: policy } = await topicAttributes(clientOf(topicArn), topicArn, signal);
     const { found, others } = await subscriptionsOf(clientOf(topicArn), topicArn, queueArn, signal);
-    const { Policy: policy } = Attributes;
     const topic = { otherSubscriptions: others, ...(policy !== undefined && { policy }) };
     return { topic, subscription: found === undefined ? ('absent' as const) : await orAbsent(subscriptionOf(found, signal)) };
   }
 
   return {
     topicOf: (topicArn, queueArn, signal) => orAbsent(topicOf(topicArn, queueArn, signal)),
-    async setTopicPolicy(topicArn, policy, signal) {
-      const command = new SetTopicAttributesCommand({ TopicArn: topicArn, AttributeName: 'Policy', AttributeValue: policy });
-      await ask('sns:SetTopicAttributes', topicArn, (options) => writerOf(topicArn).send(command, options), signal);
-    },
+    setTopicPolicy: (topicArn, policy, signal) => setTopic(writerOf(topicArn), topicArn, { Policy: policy }, signal),
     async publish(topicArn, message, signal) {
       const command = new PublishCommand({ TopicArn: topicArn, Message: message });
       await ask('sns:Publish', topicArn, (options) => writerOf(topicArn).send(command, options), signal);
     },
-    async subscribe({ topicArn, queueArn, deadLetterArn }, signal) {
-      const command = new SubscribeCommand({
-        TopicArn: topicArn,
-        Protocol: 'sqs',
-        Endpoint: queueArn,
-        ReturnSubscriptionArn: true,
-        ...(deadLetterArn !== undefined && { Attributes: { RedrivePolicy: JSON.stringify({ deadLetterTargetArn: deadLetterArn }) } }),
-      });
-      await ask('sns:Subscribe', topicArn, (options) => writerOf(topicArn).send(command, options), signal);
+    subscribe({ topicArn, queueArn, deadLetterArn }, signal) {
+      const attributes: Attributes =
+        deadLetterArn === undefined ? {} : { RedrivePolicy: JSON.stringify({ deadLetterTargetArn: deadLetterArn }) };
+      return subscribe(writerOf(topicArn), { topicArn, queueArn, attributes }, signal);
     },
-    async setSubscription(arn, attributes, signal) {
-      for (const [AttributeName, AttributeValue] of Object.entries(attributes)) {
-        const command = new SetSubscriptionAttributesCommand({ SubscriptionArn: arn, AttributeName, AttributeValue });
-        await ask('sns:SetSubscriptionAttributes', arn, (options) => writerOf(arn).send(command, options), signal);
-      }
-    },
+    setSubscription: (arn, attributes, signal) => setSubscription(writerOf(arn), arn, attributes, signal),
     async unsubscribe(arn, signal) {
       const command = new UnsubscribeCommand({ SubscriptionArn: arn });
       await orAbsent(ask('sns:Unsubscribe', arn, (options) => writerOf(arn).send(command, options), signal));
     },
   };
+}
+
+type Attributes = Readonly<Record<string, string>>;
+
+export async function topicAttributes(client: SNSClient, TopicArn: string, signal?: AbortSignal): Promise<Attributes> {
+  const command = new GetTopicAttributesCommand({ TopicArn });
+  return (await ask('sns:GetTopicAttributes', TopicArn, (options) => client.send(command, options), signal)).Attributes ?? {};
+}
+
+export async function setTopic(client: SNSClient, TopicArn: string, attributes: Attributes, signal?: AbortSignal): Promise<void> {
+  for (const [AttributeName, AttributeValue] of Object.entries(attributes)) {
+    const command = new SetTopicAttributesCommand({ TopicArn, AttributeName, AttributeValue });
+    await ask('sns:SetTopicAttributes', TopicArn, (options) => client.send(command, options), signal);
+  }
+}
+
+export async function subscriptionAttributes(client: SNSClient, SubscriptionArn: string, signal?: AbortSignal): Promise<Attributes> {
+  const command = new GetSubscriptionAttributesCommand({ SubscriptionArn });
+  return (await ask('sns:GetSubscriptionAttributes', SubscriptionArn, (options) => client.send(command, options), signal)).Attributes ?? {};
+}
+
+export async function setSubscription(client: SNSClient, arn: string, attributes: Attributes, signal?: AbortSignal): Promise<void> {
+  for (const [AttributeName, AttributeValue] of Object.entries(attributes)) {
+    const command = new SetSubscriptionAttributesCommand({ SubscriptionArn: arn, AttributeName, AttributeValue });
+    await ask('sns:SetSubscriptionAttributes', arn, (options) => client.send(command, options), signal);
+  }
+}
+
+export async function subscribe(
+  client: SNSClient,
+  { topicArn, queueArn, attributes }: { readonly topicArn: string; readonly queueArn: string; readonly attributes: Attributes },
+  signal?: AbortSignal,
+): Promise<void> {
+  const command = new SubscribeCommand({
+    TopicArn: topicArn,
+    Protocol: 'sqs',
+    Endpoint: queueArn,
+    ReturnSubscriptionArn: true,
+    Attributes: attributes,
+  });
+  await ask('sns:Subscribe', topicArn, (options) => client.send(command, options), signal);
 }
 
 /** The subscription of the queue, and how many others there are. */
@@ -112,7 +131,7 @@ export async function subscriptionsOf(
 
 const PENDING = 'PendingConfirmation';
 
-function observed(arn: string, attributes: Readonly<Record<string, string>>): ObservedSubscription {
+function observed(arn: string, attributes: Attributes): ObservedSubscription {
   const { PendingConfirmation, RawMessageDelivery, FilterPolicy, RedrivePolicy } = attributes;
   const redrive = redriveSchema.safeParse(jsonOf(RedrivePolicy ?? ''));
   return {
