@@ -10,7 +10,7 @@ import { findingsOf } from '../support/panel/axe.ts';
 import { until } from '../support/servers/aws.ts';
 import { startDaemon, type Daemon } from '../support/servers/daemon.ts';
 import { startFront } from '../support/servers/front.ts';
-import { openPanel, settled } from '../support/worlds/panel.ts';
+import { follow, openPanel, settled } from '../support/worlds/panel.ts';
 
 /** Keys that break pages, addresses, shells and terminals. */
 const goldenKeys = [
@@ -86,8 +86,11 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
 
   it('shows the total and whether the index agrees, and Back returns to the search before', async () => {
     const { page, complaints } = await open();
-    await openPanel(page, daemon.controlUrl, '?page=search');
-    await page.getByLabel('Search for').fill('bucket:demo ext:pdf 0001');
+    await openPanel(page, daemon.controlUrl, '?page=overview');
+    // one click leads to the box, and its result is found without another
+    await follow(page, 'search');
+    await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('search-box');
+    await page.keyboard.type('bucket:demo ext:pdf 0001');
     await page.keyboard.press('Enter');
     await expect.poll(() => listed(page)).toEqual(['2026/invoices/0001.pdf']);
     await page.locator('.summary .dot').waitFor();

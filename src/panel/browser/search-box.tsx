@@ -1,5 +1,5 @@
 /** The one box: what is typed becomes the address once it is submitted. */
-import { useId, useState } from 'preact/hooks';
+import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { locationOf } from '../../domain/search/location.ts';
 import { parseQuery } from '../../domain/search/parse.ts';
 import { Text } from './parts.tsx';
@@ -36,6 +36,11 @@ interface BoxProps {
 
 export function SearchBox({ search, mistake, onAgain }: BoxProps) {
   const [typed, setTyped] = useState(search.query);
+  const box = useRef<HTMLTextAreaElement>(null);
+  // who comes to search types at once
+  useLayoutEffect(() => {
+    if (search.query === '' && !place.read().isReturn) box.current?.focus({ preventScroll: true });
+  }, []);
   const id = useId();
   function submit(event: Event): void {
     event.preventDefault();
@@ -49,6 +54,7 @@ export function SearchBox({ search, mistake, onAgain }: BoxProps) {
         <label class="box">
           <span class="unseen">Search for</span>
           <textarea
+            ref={box}
             id="search-box"
             rows={1}
             value={typed}
