@@ -4,14 +4,14 @@ import { homedir, hostname } from 'node:os';
 import { createInterface } from 'node:readline/promises';
 import { setFlagsFromString } from 'node:v8';
 import packageJson from '../package.json' with { type: 'json' };
-import { readTextFile } from './adapters/text-file.ts';
-import { systemClock } from './adapters/system-clock.ts';
-import type { Client, Registry } from './client/client.ts';
+import { readTextFile } from './process/text-file.ts';
+import { systemClock } from './process/system-clock.ts';
+import type { Client, Registry } from './cli/client/client.ts';
 import type { CliDependencies } from './cli/cli.ts';
 import { SettingsError, exitCodes } from './cli/errors.ts';
 import { runCli } from './cli/run-cli.ts';
 import { type Settings, localRegistry } from './settings/settings.ts';
-import { browserOf } from './client/login.ts';
+import { browserOf } from './cli/client/login.ts';
 
 let isServing = false;
 
@@ -30,9 +30,9 @@ const serve: CliDependencies['serve'] = async (settings, environment) => {
   isServing = true;
   // what is stored here names objects that not everyone on this machine may know: only the owner reads it, whatever the umask
   process.umask(process.umask() | PRIVATE_UMASK);
-  const { createApp } = await import('./app/serve.ts');
-  const { StartError } = await import('./app/listening.ts');
-  const { exitOnUncaught, runUntilStopped } = await import('./app/lifecycle.ts');
+  const { createApp } = await import('./serve.ts');
+  const { StartError } = await import('./serve/listening.ts');
+  const { exitOnUncaught, runUntilStopped } = await import('./serve/lifecycle.ts');
   setFlagsFromString(HEAP_GROWTH);
   exitOnUncaught({ exitNow, write: (line) => void process.stderr.write(line) });
   const app = createApp(settings, environment, (text) => void process.stdout.write(text));
@@ -61,9 +61,9 @@ async function confirm(question: string): Promise<boolean> {
 }
 
 async function openClient(): Promise<Client> {
-  const { createClient } = await import('./client/client.ts');
-  const { clientFolder } = await import('./client/store.ts');
-  const { isAnswered } = await import('./http/operator-socket.ts');
+  const { createClient } = await import('./cli/client/client.ts');
+  const { clientFolder } = await import('./cli/client/store.ts');
+  const { isAnswered } = await import('./registry/operator-socket.ts');
   return createClient({ folder: clientFolder(process.env, homeFolder()), isAnswered: (socket) => isAnswered(socket) });
 }
 
@@ -107,11 +107,11 @@ const exitCode = await runCli(process.argv.slice(2), {
   registryOf,
   openControl: async (settings) => {
     const registry = await registryOf(settings);
-    const { createRegistryOperations } = await import('./http/client/registry.ts');
+    const { createRegistryOperations } = await import('./cli/client/registry.ts');
     return createRegistryOperations(registry);
   },
   openSetup: async (settings, aws) => {
-    const { openSetup } = await import('./app/core.ts');
+    const { openSetup } = await import('./serve/core.ts');
     return openSetup(settings, aws);
   },
   readText: readTextFile,

@@ -4,8 +4,8 @@
  */
 import { writeFileSync } from 'node:fs';
 import packageJson from '../../package.json' with { type: 'json' };
-import { rows } from '../../src/api/contract.ts';
-import { openApiOf } from '../../src/api/openapi.ts';
+import { rows } from '../../src/registry/contract/contract.ts';
+import { openApiOf } from '../../src/registry/contract/openapi.ts';
 
 /** The present document, with a line for each thing, so that a change is read as one. */
 export function openApiDocument(): string {

@@ -39,7 +39,7 @@ export async function writeProgram(folder: string): Promise<void> {
   const { metafile } = await build({
     absWorkingDir: ROOT,
     // the thread that searches a SQLite index is started by its file's name, beside the chunks
-    entryPoints: { tally: 'src/tally.js', 'sqlite-reader': 'src/adapters/sqlite/reader.ts' },
+    entryPoints: { tally: 'src/tally.js', 'sqlite-reader': 'src/store/sqlite/reader.ts' },
     outdir: join(folder, PROGRAM),
     bundle: true,
     // what one command needs is not loaded by another one

@@ -25,8 +25,14 @@ const slow = [
   'wrong-clocks',
 ];
 /** Decisions on fakes: no server and no other process; where HTTP is what is tested, a listener of this process. */
-const unitIn = (folders: string): string => `test/${folders}/**/!(${['*-real', ...slow].join('|')}).test.ts`;
-const unit = [unitIn('{api,cli,domain,http,panel,pipeline,settings}'), 'test/config*.test.ts'];
+const unitIn = (folders: string): string => `test/${folders}/!(${['*-real', ...slow].join('|')}).test.ts`;
+// folders below cli, connect and store have the tests of adapters, and of files
+const unit = [
+  unitIn('{base,events,identity,indexer,observing,ordering,panel,records,registry,repair,search,settings}/**'),
+  unitIn('{cli,connect,store}'),
+  'test/aws/*.rules.test.ts',
+  'test/config*.test.ts',
+];
 /** The program as a process, and how it is deployed. */
 const flow = ['test/{deploy,flow}/**/*.test.ts'];
 // every file that is in no other lane, so that no file is left out
@@ -40,16 +46,16 @@ const root = new URL('../..', import.meta.url).pathname;
  * still alone at work when all others have ended, and those that wait for real time-outs run beside those that need a core.
  */
 const longestFirst = [
-  'test/pipeline/calendar/gap-years.test.ts',
+  'test/repair/gap-years.test.ts',
   'test/deploy/deploy.test.ts',
   'test/flow/fault-matrix.test.ts',
-  'test/app/openapi.test.ts',
-  'test/adapters/aws/iam-policy.test.ts',
+  'test/serve/openapi.test.ts',
+  'test/connect/aws/iam-policy.test.ts',
   'test/flow/kill.test.ts',
   'test/flow/gaps.test.ts',
-  'test/adapters/aws/provision.test.ts',
+  'test/connect/aws/provision.test.ts',
   'test/flow/outage.test.ts',
-  'test/adapters/opensearch/contract.test.ts',
+  'test/store/opensearch/contract.test.ts',
   'test/flow/panel-pages.test.ts',
   'test/docs/commands.test.ts',
   'test/flow/flood.test.ts',
@@ -63,7 +69,7 @@ const longestFirst = [
   'test/flow/browser-login.test.ts',
   'test/flow/panel-connect.test.ts',
   'test/flow/program.test.ts',
-  'test/pipeline/ingest/worker-matrix.test.ts',
+  'test/indexer/worker-matrix.test.ts',
 ].map((file) => root + file);
 for (const file of longestFirst)
   if (!existsSync(file)) throw new Error(`longestFirst names ${file}, which does not exist: remove it there`);
@@ -102,16 +108,16 @@ const lanes = [
 ];
 // tests that wait minutes for leases are a separate command: npm run test:long; it also plays whole what plays a part every day
 const whole = [
-  'adapters/aws/iam-policy',
-  'adapters/opensearch/contract',
-  'adapters/opensearch/secured',
-  'adapters/opensearch/signing',
-  'app/openapi',
+  'connect/aws/iam-policy',
+  'store/opensearch/contract',
+  'store/opensearch/secured',
+  'store/opensearch/signing',
+  'serve/openapi',
   'clients/python',
   'deploy/deploy',
-  'domain/documents/words',
-  'domain/ordering/ordering',
-  'domain/search/parse',
+  'ordering/words',
+  'ordering/ordering',
+  'search/parse',
   'flow/bad-input',
   'flow/fault-matrix',
   'flow/gaps',
@@ -119,26 +125,30 @@ const whole = [
   'flow/panel-pages',
   'flow/panel-search',
   'flow/panel-tour',
-  'http/control-plane-faults',
-  'http/reader-matrix',
-  'http/reader-matrix-real',
-  'pipeline/buckets/true-status',
-  'pipeline/calendar/gap-years',
-  'pipeline/compare/memory-real',
-  'pipeline/compare/random-reindexes',
-  'pipeline/compare/turn-controls',
-  'pipeline/identity/authenticate-key',
-  'pipeline/ingest/neighbours-after-fault',
-  'pipeline/provision/apply',
-  'pipeline/provision/elsewhere',
-  'pipeline/provision/foreign-writer',
-  'pipeline/reindex-jobs/crash',
-  'pipeline/reindex-jobs/large-buckets',
+  'registry/control-plane-faults',
+  'registry/reader-matrix',
+  'registry/reader-matrix-real',
+  'registry/true-status',
+  'repair/gap-years',
+  'repair/memory-real',
+  'repair/random-reindexes',
+  'repair/turn-controls',
+  'identity/authenticate-key',
+  'indexer/neighbours-after-fault',
+  'connect/apply',
+  'connect/elsewhere',
+  'connect/foreign-writer',
+  'repair/crash',
+  'repair/large-buckets',
 ].map((file) => `test/${file}.test.ts`);
 const long = [{ name: 'long', include: ['test/**/*.long.ts', ...whole], setupFiles: shared.setupFiles }];
 
 /** What a mutation run tests each mutant with (vitest.mutants.ts). */
-export const MUTANTS_TESTS = { include: [unitIn('{domain,pipeline/ingest}')], testTimeout: common.testTimeout, root };
+export const MUTANTS_TESTS = {
+  include: [unitIn('{base,connect,events,identity,indexer,ordering,records,repair,search,store}'), 'test/aws/*.rules.test.ts'],
+  testTimeout: common.testTimeout,
+  root,
+};
 
 export default defineConfig({
   test: {

@@ -1,4 +1,4 @@
-/** The tests of a mutation run (npm run test:mutants): the unit tests of what it changes, the domain and ingest. */
+/** The tests of a mutation run (npm run test:mutants): the unit tests of what it changes, what is pure and the indexer. */
 import { defineConfig } from 'vitest/config';
 import { MUTANTS_TESTS } from './vitest.config.ts';
 

@@ -1,8 +1,8 @@
 /** Arguments that several commands share. */
 import { InvalidArgumentError, Option, type Command } from 'commander';
-import type { RowCommand } from '../api/command.ts';
-import type { JsonSchema } from '../api/json-schema.ts';
-import { QUEUE_PREFIX, QUEUE_PREFIX_PATTERN } from '../domain/provisioning/shared.ts';
+import type { RowCommand } from '../registry/contract/command.ts';
+import type { JsonSchema } from '../registry/contract/json-schema.ts';
+import { QUEUE_PREFIX, QUEUE_PREFIX_PATTERN } from '../connect/shared.rules.ts';
 import { registryUrl } from '../settings/urls.ts';
 import { CommandError } from './errors.ts';
 

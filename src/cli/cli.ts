@@ -2,15 +2,15 @@
 import { awsEnvironment } from '../settings/aws.ts';
 import { parseProxy, type OuterEnvironment } from '../settings/proxy.ts';
 import { parseSettings, serveMistakes, type Settings, textOfFile, type ReadFile } from '../settings/settings.ts';
-import type { Operations } from '../api/contract.ts';
-import type { Client, Registry } from '../client/client.ts';
+import type { Operations } from '../registry/contract/contract.ts';
+import type { Client, Registry } from './client/client.ts';
 import type { Readable, Writable } from 'node:stream';
-import type { Setup } from '../pipeline/provision/setup.ts';
-import type { Clock } from '../pipeline/ports/clock.ts';
+import type { Setup } from '../connect/setup.ts';
+import type { Clock } from '../process/clock.ts';
 import { CommandError, SettingsError, exitCodes } from './errors.ts';
 import { createProgress, type Progress } from './progress.ts';
 import { jsonText, linesText } from './output.ts';
-import type { OpenBrowser } from '../client/login.ts';
+import type { OpenBrowser } from './client/login.ts';
 
 /** A destination of text: a standard stream, or a list in tests. */
 export interface Output {

@@ -1,10 +1,10 @@
 /** Plans as `tally bucket add` shows them, and the doctor of all buckets. */
 import type { Command } from 'commander';
-import type { Operations } from '../api/contract.ts';
-import { findingText, type Diagnosis, type PlanView } from '../api/connections.ts';
-import { addCommand, changesText, type ConnectionRequest } from '../domain/provisioning/plan.ts';
-import { printable } from '../domain/printable.ts';
-import { RequestError } from '../domain/request-error.ts';
+import type { Operations } from '../registry/contract/contract.ts';
+import { findingText, type Diagnosis, type PlanView } from '../registry/contract/connections.ts';
+import { addCommand, changesText, type ConnectionRequest } from '../connect/plan.rules.ts';
+import { printable } from '../base/printable.ts';
+import { RequestError } from '../base/request-error.ts';
 import { printing } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { fieldsText, linesText } from './output.ts';

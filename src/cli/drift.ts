@@ -1,13 +1,13 @@
 import type { Command } from 'commander';
-import { differenceKinds, type DifferenceKind, type Job, type JobCounts } from '../api/job.ts';
-import { costText, jobFields, kindTexts, sizesOf } from '../api/job-texts.ts';
-import { zeroCounts } from '../api/job-view.ts';
-import { printable } from '../domain/printable.ts';
-import { EXAMPLES_MAX } from '../domain/reindex/counts.ts';
+import { differenceKinds, type DifferenceKind, type Job, type JobCounts } from '../registry/contract/job.ts';
+import { costText, jobFields, kindTexts, sizesOf } from '../registry/contract/job-texts.ts';
+import { zeroCounts } from '../registry/contract/job-view.ts';
+import { printable } from '../base/printable.ts';
+import { EXAMPLES_MAX } from '../records/counts.ts';
 import { printing } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { fieldsText, tableText } from './output.ts';
-import { countText } from '../domain/texts.ts';
+import { countText } from '../base/texts.ts';
 import { exitCodeOf, leftText, waitForJob } from './jobs.ts';
 import { exitCodes } from './errors.ts';
 

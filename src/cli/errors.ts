@@ -1,11 +1,11 @@
 /** Turns an error into one report on stderr and one exit code. */
 import { CommanderError } from 'commander';
-import { ClientError } from '../client/client-error.ts';
-import { pageOfCode } from '../domain/doc-pages.ts';
-import { FaultError, faults } from '../domain/fault.ts';
-import { withoutPasswords } from '../domain/passwords.ts';
-import { RequestError } from '../domain/request-error.ts';
-import { statusOf, type Finding } from '../domain/provisioning/finding.ts';
+import { ClientError } from './client/client-error.ts';
+import { pageOfCode } from '../base/doc-pages.ts';
+import { FaultError, faults } from '../base/fault.ts';
+import { withoutPasswords } from '../base/passwords.ts';
+import { RequestError } from '../base/request-error.ts';
+import { statusOf, type Finding } from '../connect/finding.rules.ts';
 
 /** Exit codes. 64, 69 and 78 are EX_USAGE, EX_UNAVAILABLE and EX_CONFIG of sysexits.h; 130 is 128 + SIGINT, as in shells. */
 export const exitCodes = {

@@ -1,12 +1,12 @@
 import type { Command } from 'commander';
-import type { Explanation } from '../api/objects.ts';
-import type { StoredObject } from '../api/search.ts';
-import { msOfClock } from '../domain/ordering/clock.ts';
-import { printable } from '../domain/printable.ts';
+import type { Explanation } from '../registry/contract/objects.ts';
+import type { StoredObject } from '../registry/contract/search.ts';
+import { msOfClock } from '../ordering/clock.ts';
+import { printable } from '../base/printable.ts';
 import { printing } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { fieldsText, tableText, type Cell } from './output.ts';
-import { sizeText, timeText } from '../domain/texts.ts';
+import { sizeText, timeText } from '../base/texts.ts';
 
 interface ExplainOptions extends JsonOption {
   readonly verbose?: true;

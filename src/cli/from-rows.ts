@@ -1,18 +1,18 @@
 /** The commands that follow from rows of the contract: words, help, options, requests, `--json`, tables and confirmations. */
 import { Option, type Command } from 'commander';
-import type { Given, RowCommand } from '../api/command.ts';
-import { rowsOfControlPlane, type AnyCall, type ControlName, type PlacedRow } from '../api/contract.ts';
-import { jsonSchemaOf, type JsonSchema } from '../api/json-schema.ts';
-import type { AnyRequest, Row } from '../api/row.ts';
-import { requireSafeAddress } from '../client/addresses.ts';
+import type { Given, RowCommand } from '../registry/contract/command.ts';
+import { rowsOfControlPlane, type AnyCall, type ControlName, type PlacedRow } from '../registry/contract/contract.ts';
+import { jsonSchemaOf, type JsonSchema } from '../registry/contract/json-schema.ts';
+import type { AnyRequest, Row } from '../registry/contract/row.ts';
+import { requireSafeAddress } from './client/addresses.ts';
 import { helpText, moreText, optionName, optionOf, printing, schemaOf, withExamples } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { CommandError, exitCodeOfFindings } from './errors.ts';
 import { answerText, joinedText, jsonText, linesText, recordIn } from './output.ts';
 import { z } from 'zod';
-import { connection, type ConnectionView } from '../api/connections.ts';
-import { NOT_SHOWN_YET, untilApplied } from '../api/until-applied.ts';
-import { RequestError } from '../domain/request-error.ts';
+import { connection, type ConnectionView } from '../registry/contract/connections.ts';
+import { NOT_SHOWN_YET, untilApplied } from '../registry/contract/until-applied.ts';
+import { RequestError } from '../base/request-error.ts';
 
 /** The largest page of the API, so that all items need the fewest requests. */
 const PAGE = 1_000;

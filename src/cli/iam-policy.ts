@@ -1,10 +1,10 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { bucketSources, type BucketSource } from '../domain/bucket.ts';
-import { iamPolicy, type IamNames } from '../domain/provisioning/iam.ts';
-import { iamRoles, type IamRole } from '../domain/provisioning/permissions.ts';
+import { bucketSources, type BucketSource } from '../records/bucket.ts';
+import { iamPolicy, type IamNames } from '../connect/iam.rules.ts';
+import { iamRoles, type IamRole } from '../connect/permissions.rules.ts';
 import { queuePrefixOption, withExamples } from './arguments.ts';
-import { parseArn, partitionOf } from '../domain/provisioning/names.ts';
-import { lettersName, QUEUE_PREFIX, queueNames } from '../domain/provisioning/shared.ts';
+import { parseArn, partitionOf } from '../connect/names.rules.ts';
+import { lettersName, QUEUE_PREFIX, queueNames } from '../connect/shared.rules.ts';
 import type { Cli } from './cli.ts';
 import { jsonText } from './output.ts';
 import type { Settings } from '../settings/settings.ts';

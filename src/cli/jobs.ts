@@ -1,15 +1,15 @@
 /** `tally reindex`: a job at the command line. */
 import type { Command } from 'commander';
-import { shellWord } from '../domain/commands.ts';
-import type { Operations } from '../api/contract.ts';
-import type { Job } from '../api/job.ts';
-import { heldBack, jobAdvice, jobFields, stageOf } from '../api/job-texts.ts';
-import type { ReindexRequest } from '../api/jobs.ts';
+import { shellWord } from '../base/commands.ts';
+import type { Operations } from '../registry/contract/contract.ts';
+import type { Job } from '../registry/contract/job.ts';
+import { heldBack, jobAdvice, jobFields, stageOf } from '../registry/contract/job-texts.ts';
+import type { ReindexRequest } from '../registry/contract/jobs.ts';
 import { printing } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
-import { printable } from '../domain/printable.ts';
-import { hasEnded } from '../domain/reindex/job.ts';
-import { RequestError } from '../domain/request-error.ts';
+import { printable } from '../base/printable.ts';
+import { hasEnded } from '../records/job.ts';
+import { RequestError } from '../base/request-error.ts';
 import { addOptions } from './from-rows.ts';
 import { fieldsText } from './output.ts';
 import { messageOf, exitCodes } from './errors.ts';

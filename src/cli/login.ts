@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import type { Caller } from '../client/caller.ts';
-import { readsText } from '../domain/access/reading-texts.ts';
+import type { Caller } from './client/caller.ts';
+import { readsText } from '../registry/contract/reading-texts.ts';
 import { printing, withExamples } from './arguments.ts';
 import type { Cli, CliDependencies, JsonOption } from './cli.ts';
 import { fieldsText } from './output.ts';

@@ -1,7 +1,7 @@
 /** The progress of what a command waits for. It is plain ASCII without colours, which every terminal shows. */
-import type { Job } from '../api/job.ts';
-import { stageOf } from '../api/job-texts.ts';
-import { countText, durationText, percentText } from '../domain/texts.ts';
+import type { Job } from '../registry/contract/job.ts';
+import { stageOf } from '../registry/contract/job-texts.ts';
+import { countText, durationText, percentText } from '../base/texts.ts';
 
 /** What is known now. */
 interface Known {

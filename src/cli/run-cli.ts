@@ -22,8 +22,8 @@ import { addLoginCommands } from './login.ts';
 import { addSetupCommand } from './setup.ts';
 import { addSearchCommand, addUsageCommand } from './search.ts';
 import { addServeCommand, addMcpCommand } from './serve.ts';
-import { printable } from '../domain/printable.ts';
-import { RequestError } from '../domain/request-error.ts';
+import { printable } from '../base/printable.ts';
+import { RequestError } from '../base/request-error.ts';
 import { jsonText } from './output.ts';
 
 /** The width of help texts. It fits most terminals, and is used for pipes too. */

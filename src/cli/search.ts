@@ -1,15 +1,15 @@
-import { defined } from '../domain/defined.ts';
+import { defined } from '../base/defined.ts';
 import { Option, type Command, InvalidArgumentError } from 'commander';
-import type { Operations, OperationQuery } from '../api/contract.ts';
-import type { StoredObject } from '../api/search.ts';
+import type { Operations, OperationQuery } from '../registry/contract/contract.ts';
+import type { StoredObject } from '../registry/contract/search.ts';
 import { moreText, parameter, printing } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { addOptions } from './from-rows.ts';
-import { CSV_HEADING, csvLine } from '../domain/documents/csv.ts';
+import { CSV_HEADING, csvLine } from '../ordering/csv.ts';
 import { jsonText, tableText } from './output.ts';
-import { ageOfText, countText, sizeText } from '../domain/texts.ts';
-import { sizeOf } from '../domain/search/values.ts';
-import type { Grouping } from '../api/usage.ts';
+import { ageOfText, countText, sizeText } from '../base/texts.ts';
+import { sizeOf } from '../search/values.rules.ts';
+import type { Grouping } from '../registry/contract/usage.ts';
 
 type SearchQuery = OperationQuery<'searchObjects'>;
 

@@ -2,8 +2,8 @@ import { createInterface } from 'node:readline';
 import type { Command } from 'commander';
 import PQueue from 'p-queue';
 import { z } from 'zod';
-import { mcpRows } from '../api/mcp.ts';
-import { jsonOf } from '../domain/json.ts';
+import { mcpRows } from '../registry/contract/mcp.ts';
+import { jsonOf } from '../base/json.ts';
 import { withExamples } from './arguments.ts';
 import type { Cli, CliDependencies } from './cli.ts';
 import { exitCodes, messageOf } from './errors.ts';
@@ -41,7 +41,7 @@ export function addMcpCommand(program: Command, cli: Cli, { registryOf, streams 
     );
   withExamples(command, 'tally mcp', 'TALLY_API_KEY_FILE=key.txt tally mcp --registry https://registry.example.com').action(async () => {
     const registry = await registryOf(cli.settings());
-    const { askRegistry } = await import('../http/client/registry.ts');
+    const { askRegistry } = await import('./client/registry.ts');
     const row = { ...mcpRows['POST /mcp'], method: 'POST', path: '/mcp' } as const;
     const { stdin, stdout } = streams();
     const turns = new PQueue({ concurrency: AT_ONCE });

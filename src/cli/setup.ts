@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { shellWord } from '../domain/commands.ts';
-import { changesText } from '../domain/provisioning/plan.ts';
-import { nameOf, type PlannedPart, type SetupPlan } from '../pipeline/provision/setup.ts';
+import { shellWord } from '../base/commands.ts';
+import { changesText } from '../connect/plan.rules.ts';
+import { nameOf, type PlannedPart, type SetupPlan } from '../connect/setup.ts';
 import { queuePrefixOption, withExamples } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { linesText } from './output.ts';

@@ -2,13 +2,13 @@
  * What the panel knows of the contract besides its types: it is written into the script when the panel is built, so that the
  * script contains neither zod nor a second list of anything.
  */
-import { contract } from '../api/contract.ts';
-import { bucketStates } from '../domain/bucket-status.ts';
-import { bucketSources, enrichModes } from '../domain/bucket.ts';
-import { keyScopes } from '../domain/identity/actor.ts';
-import { EXPIRES_IN_DAYS_DEFAULT, EXPIRES_IN_DAYS_MAX } from '../domain/identity/api-key.ts';
-import { auditEvents } from '../domain/identity/audit.ts';
-import { refusalOf, type Scope } from '../domain/identity/authorise.ts';
+import { contract } from '../registry/contract/contract.ts';
+import { bucketStates } from '../records/bucket-status.ts';
+import { bucketSources, enrichModes } from '../records/bucket.ts';
+import { keyScopes } from '../base/actor.ts';
+import { EXPIRES_IN_DAYS_DEFAULT, EXPIRES_IN_DAYS_MAX } from '../identity/api-key.rules.ts';
+import { auditEvents } from '../base/audit.ts';
+import { refusalOf, type Scope } from '../identity/authorise.rules.ts';
 
 /** Who uses the panel: a person with a role, or a person on this machine while callers are not authenticated. */
 export const panelCallers = ['local', 'user', 'admin'] as const;

@@ -1,7 +1,7 @@
 /** The settings of identity: who may log in, where the registry is, and the audit. */
 import { BlockList, isIP } from 'node:net';
 import { z } from 'zod';
-import { allowedRuleOf, claimRuleOf, type LoginRules, isPublicIssuer } from '../domain/identity/login-rules.ts';
+import { allowedRuleOf, claimRuleOf, type LoginRules, isPublicIssuer } from '../identity/login-rules.rules.ts';
 import { flag, integer, itemsOf, optionalPath } from './fields.ts';
 import { originUrl } from './urls.ts';
 

@@ -10,8 +10,8 @@ import { s3Settings } from './aws.ts';
 import { identityMistakes, identitySettings, isLoopback } from './identity.ts';
 import { address, integer, itemsOf, optionalPath, optionalInteger, socketPath, flag } from './fields.ts';
 import { registryUrl, queueUrl, hasCredentials, indexUrl, isHttps, isServerless } from './urls.ts';
-import { BUCKET_NAME } from '../domain/bucket-name.ts';
-import { INSTALLATION } from '../domain/provisioning/names.ts';
+import { BUCKET_NAME } from '../base/bucket-name.ts';
+import { INSTALLATION } from '../connect/names.rules.ts';
 import { X509Certificate } from 'node:crypto';
 import { join } from 'node:path';
 

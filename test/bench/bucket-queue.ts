@@ -1,5 +1,5 @@
 /** The queues of a bench in fauxqs, as a user has them, and what they hold. */
-import type { SqsStore } from '../../src/adapters/embedded/fauxqs.ts';
+import type { SqsStore } from '../../src/demo/fauxqs.ts';
 
 type BucketQueue = ReturnType<SqsStore['createQueue']>;
 

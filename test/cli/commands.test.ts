@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { bucketAnswer, explanation, job, nastyKey, objectDocument, planAnswer, usage } from '../support/fakes/control.ts';
-import { RequestError } from '../../src/domain/request-error.ts';
+import { RequestError } from '../../src/base/request-error.ts';
 import { createCliWorld } from './world.ts';
 
 /** What a terminal would act on. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { UNPRINTABLE } from '../../src/domain/printable.ts';
-import { RequestError } from '../../src/domain/request-error.ts';
+import { UNPRINTABLE } from '../../src/base/printable.ts';
+import { RequestError } from '../../src/base/request-error.ts';
 import { bucketAnswer, planAnswer } from '../support/fakes/control.ts';
 import { createCliWorld } from './world.ts';
 

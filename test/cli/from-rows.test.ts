@@ -1,10 +1,10 @@
 /** What every command that is made from a row promises: its request, its output and its exit codes. Its help: run-cli.test.ts and docs/reference/cli.md. */
 import { describe, expect, it } from 'vitest';
-import type { RowCommand } from '../../src/api/command.ts';
-import { rowsOfControlPlane } from '../../src/api/contract.ts';
-import { FaultError } from '../../src/domain/fault.ts';
-import { UNPRINTABLE } from '../../src/domain/printable.ts';
-import { RequestError } from '../../src/domain/request-error.ts';
+import type { RowCommand } from '../../src/registry/contract/command.ts';
+import { rowsOfControlPlane } from '../../src/registry/contract/contract.ts';
+import { FaultError } from '../../src/base/fault.ts';
+import { UNPRINTABLE } from '../../src/base/printable.ts';
+import { RequestError } from '../../src/base/request-error.ts';
 import {
   anyApiKey,
   apiKey,

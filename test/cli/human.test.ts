@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { ageOfText, ageText, sizeText } from '../../src/domain/texts.ts';
+import { ageOfText, ageText, sizeText } from '../../src/base/texts.ts';
 
 it.each([
   [undefined, undefined],

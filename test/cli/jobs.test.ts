@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { FaultError } from '../../src/domain/fault.ts';
-import type { Job } from '../../src/api/job.ts';
-import { zeroCounts } from '../../src/api/job-view.ts';
-import { RequestError } from '../../src/domain/request-error.ts';
+import { FaultError } from '../../src/base/fault.ts';
+import type { Job } from '../../src/registry/contract/job.ts';
+import { zeroCounts } from '../../src/registry/contract/job-view.ts';
+import { RequestError } from '../../src/base/request-error.ts';
 import { job, runningJob } from '../support/fakes/control.ts';
 import { createCliWorld } from './world.ts';
 

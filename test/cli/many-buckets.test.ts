@@ -1,9 +1,9 @@
 import { Readable, PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import type { AddedBucket } from '../../src/api/buckets.ts';
+import type { AddedBucket } from '../../src/registry/contract/buckets.ts';
 import { countsKnown, createProgress } from '../../src/cli/progress.ts';
-import { FaultError } from '../../src/domain/fault.ts';
-import { RequestError } from '../../src/domain/request-error.ts';
+import { FaultError } from '../../src/base/fault.ts';
+import { RequestError } from '../../src/base/request-error.ts';
 import { bucketAnswer } from '../support/fakes/control.ts';
 import { createCliWorld } from './world.ts';
 

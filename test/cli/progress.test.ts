@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createProgress, jobKnown } from '../../src/cli/progress.ts';
-import type { Job } from '../../src/api/job.ts';
+import type { Job } from '../../src/registry/contract/job.ts';
 import { job, runningJob } from '../support/fakes/control.ts';
 
 const START_MS = Date.UTC(2026, 0, 2);

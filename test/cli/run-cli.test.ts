@@ -1,8 +1,8 @@
 import packageJson from '../../package.json' with { type: 'json' };
 import { describe, expect, it } from 'vitest';
 import { SettingsError } from '../../src/cli/errors.ts';
-import { FaultError } from '../../src/domain/fault.ts';
-import { RequestError } from '../../src/domain/request-error.ts';
+import { FaultError } from '../../src/base/fault.ts';
+import { RequestError } from '../../src/base/request-error.ts';
 import { createFakeControl } from '../support/fakes/control.ts';
 import { job } from '../support/fakes/control.ts';
 import { createCliWorld } from './world.ts';

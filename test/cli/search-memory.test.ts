@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
-import type { Operations } from '../../src/api/contract.ts';
+import type { Operations } from '../../src/registry/contract/contract.ts';
 import { createFakeControl, objectDocument } from '../support/fakes/control.ts';
 import { createCliWorld } from './world.ts';
 

@@ -2,7 +2,7 @@
 import { EventEmitter } from 'node:events';
 import { PassThrough } from 'node:stream';
 import type { CliDependencies } from '../../src/cli/cli.ts';
-import { createClient } from '../../src/client/client.ts';
+import { createClient } from '../../src/cli/client/client.ts';
 import { runCli } from '../../src/cli/run-cli.ts';
 import type { Settings } from '../../src/settings/settings.ts';
 import { createFakeControl } from '../support/fakes/control.ts';

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { parse } from 'yaml';
-import { never, unnamed, openClientWorld, type ClientWorld } from '../client/world.ts';
+import { never, unnamed, openClientWorld, type ClientWorld } from '../cli/client/world.ts';
 import { ROOT, textOf } from '../docs/pages.ts';
 import { createFakeControl } from '../support/fakes/control.ts';
 import { listenControlPlane } from '../support/servers/control-plane.ts';

@@ -1,10 +1,10 @@
 /** What both stores must keep of enriched documents, through the writer that the data path uses. */
 import { beforeAll, describe, expect, it, vi } from 'vitest';
-import { systemClock } from '../../src/adapters/system-clock.ts';
-import { plainDocument } from '../../src/domain/enrichment.ts';
-import { documentOf, type ObjectDocument, type PresentState } from '../../src/domain/documents/document.ts';
-import { withPlainFallback } from '../../src/pipeline/observing/enricher.ts';
-import { createBulkWriter, type WriteAnswer, type WriteDocument } from '../../src/pipeline/observing/bulk-writer.ts';
+import { systemClock } from '../../src/process/system-clock.ts';
+import { plainDocument } from '../../src/ordering/enrichment.ts';
+import { documentOf, type ObjectDocument, type PresentState } from '../../src/ordering/document.ts';
+import { withPlainFallback } from '../../src/observing/enricher.ts';
+import { createBulkWriter, type WriteAnswer, type WriteDocument } from '../../src/observing/bulk-writer.ts';
 import { createFakeTelemetry, type FakeTelemetry } from '../support/fakes/ports.ts';
 import { contractWorld, unique, type OpenStore } from './world.ts';
 import { createTestCircuits } from '../support/fakes/circuits.ts';

@@ -1,8 +1,8 @@
 /** The contract of ObjectMaintenance that both stores must pass. */
 import * as fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { ObjectDocument } from '../../src/domain/documents/document.ts';
-import type { Store } from '../../src/pipeline/ports/store.ts';
+import type { ObjectDocument } from '../../src/ordering/document.ts';
+import type { Store } from '../../src/store/store.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import { contractWorld, DAY_MS, iso, live, tombstone as tombstoneOf, unique, type OpenStore } from './world.ts';
 

@@ -5,17 +5,17 @@
  */
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { contract, OperationName } from '../../src/api/contract.ts';
-import type { Bucket } from '../../src/api/bucket.ts';
-import { usageBy } from '../../src/domain/search/groups.ts';
-import type { BucketPart, Readable } from '../../src/domain/access/readable.ts';
-import { statusForReaders } from '../../src/domain/bucket-status.ts';
-import { nameOf, type ObjectDocument } from '../../src/domain/documents/document.ts';
+import type { contract, OperationName } from '../../src/registry/contract/contract.ts';
+import type { Bucket } from '../../src/registry/contract/bucket.ts';
+import { usageBy } from '../../src/store/groups.rules.ts';
+import type { BucketPart, Readable } from '../../src/store/readable.rules.ts';
+import { statusForReaders } from '../../src/records/bucket-status.ts';
+import { nameOf, type ObjectDocument } from '../../src/ordering/document.ts';
 import { markSeenAt } from '../support/fakes/gap-records.ts';
-import type { DirtyMark } from '../../src/domain/gaps/dirty.ts';
-import { RequestError } from '../../src/domain/request-error.ts';
-import type { Store } from '../../src/pipeline/ports/store.ts';
-import { refs, updateRecord } from '../../src/pipeline/records/stored.ts';
+import type { DirtyMark } from '../../src/records/dirty.ts';
+import { RequestError } from '../../src/base/request-error.ts';
+import type { Store } from '../../src/store/store.ts';
+import { refs, updateRecord } from '../../src/store/stored.ts';
 import { recordOf } from '../support/fakes/bucket-record.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import type { BrowserAnswer } from '../support/identity/browser.ts';

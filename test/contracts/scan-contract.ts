@@ -1,9 +1,9 @@
 /** The contract of ObjectScan that every store must pass. */
 import * as fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { ObjectDocument } from '../../src/domain/documents/document.ts';
-import { compareKeys } from '../../src/domain/documents/key-order.ts';
-import type { Store } from '../../src/pipeline/ports/store.ts';
+import type { ObjectDocument } from '../../src/ordering/document.ts';
+import { compareKeys } from '../../src/base/key-order.ts';
+import type { Store } from '../../src/store/store.ts';
 import { contractWorld, keysOf, live, tombstone, unique, type OpenStore } from './world.ts';
 
 const awkward = [

@@ -1,18 +1,18 @@
 /** The contract of searches that both stores must pass: filters, patterns, orders and cursors, compared with the plainest model. */
 import * as fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { nameOf, type ObjectDocument } from '../../src/domain/documents/document.ts';
-import { queryWordsOf } from '../../src/domain/documents/words.ts';
-import { holds, sortFields, type Condition, type Test } from '../../src/domain/search/conditions.ts';
-import { parseQuery } from '../../src/domain/search/parse.ts';
-import { patternOf } from '../../src/domain/search/pattern.ts';
-import type { ObjectFilter } from '../../src/pipeline/ports/object-index.ts';
-import type { Store } from '../../src/pipeline/ports/store.ts';
+import { nameOf, type ObjectDocument } from '../../src/ordering/document.ts';
+import { queryWordsOf } from '../../src/ordering/words.ts';
+import { holds, sortFields, type Condition, type Test } from '../../src/store/conditions.rules.ts';
+import { parseQuery } from '../../src/search/parse.rules.ts';
+import { patternOf } from '../../src/store/pattern.rules.ts';
+import type { ObjectFilter } from '../../src/store/object-index.ts';
+import type { Store } from '../../src/store/store.ts';
 import { isLong } from '../support/breadth.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import { allPages, placesOf } from './search-pages.ts';
 import { contractWorld, DAY_MS, iso, keysOf, live as liveOf, tombstone as tombstoneOf, unique, type OpenStore } from './world.ts';
-import { filterOf } from '../../src/pipeline/control/search.ts';
+import { filterOf } from '../../src/search/search.ts';
 
 const NOON_MS = Date.UTC(2026, 8, 1, 12);
 const [ONE, TWO] = ['1', '2'].map((name) => unique(`search-${name}`)) as [string, string];

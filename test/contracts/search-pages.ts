@@ -1,7 +1,7 @@
 /** All pages of a search, as a reader goes through them. */
-import type { ObjectDocument } from '../../src/domain/documents/document.ts';
-import type { ObjectQuery } from '../../src/pipeline/ports/object-index.ts';
-import type { Store } from '../../src/pipeline/ports/store.ts';
+import type { ObjectDocument } from '../../src/ordering/document.ts';
+import type { ObjectQuery } from '../../src/store/object-index.ts';
+import type { Store } from '../../src/store/store.ts';
 
 export const placesOf = (found: readonly ObjectDocument[]): readonly string[] => found.map(({ bucket, key }) => `${bucket}/${key}`);
 

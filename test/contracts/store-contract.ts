@@ -1,12 +1,12 @@
 /** The contract of the ports that both stores must pass: one behaviour, whatever is behind it. */
 import * as fc from 'fast-check';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
-import type { ObjectDocument } from '../../src/domain/documents/document.ts';
-import { queryWordsOf } from '../../src/domain/documents/words.ts';
-import type { IndexWrite, IndexWriteAnswer, ObjectQuery } from '../../src/pipeline/ports/object-index.ts';
-import type { StateEntry } from '../../src/pipeline/ports/state.ts';
-import type { Store } from '../../src/pipeline/ports/store.ts';
-import type { StateKind } from '../../src/domain/state-kind.ts';
+import type { ObjectDocument } from '../../src/ordering/document.ts';
+import { queryWordsOf } from '../../src/ordering/words.ts';
+import type { IndexWrite, IndexWriteAnswer, ObjectQuery } from '../../src/store/object-index.ts';
+import type { StateEntry } from '../../src/store/state.ts';
+import type { Store } from '../../src/store/store.ts';
+import type { StateKind } from '../../src/records/state-kind.ts';
 import { codeOf, contractWorld, keysOf, live as liveOf, tombstone as tombstoneOf, unique, type OpenStore } from './world.ts';
 
 const awkwardKeys = [

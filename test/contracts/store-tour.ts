@@ -1,7 +1,7 @@
 /** Each operation of a store once, for another way to the same store (signed, by a user with a role): the contract says what each does. */
 import { randomBytes } from 'node:crypto';
 import { expect, it } from 'vitest';
-import { nameOf, type ObjectDocument } from '../../src/domain/documents/document.ts';
+import { nameOf, type ObjectDocument } from '../../src/ordering/document.ts';
 import { isLong } from '../support/breadth.ts';
 import { awkwardKeys } from '../support/event-fixtures.ts';
 import { auditRecord } from '../support/fakes/control.ts';

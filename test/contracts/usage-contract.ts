@@ -1,11 +1,11 @@
 /** The contract of sums that both stores must pass, compared with the plainest model. */
 import { beforeAll, describe, expect, it } from 'vitest';
-import { nameOf, type ObjectDocument } from '../../src/domain/documents/document.ts';
-import { queryWordsOf } from '../../src/domain/documents/words.ts';
-import { holds } from '../../src/domain/search/conditions.ts';
-import { usageBy } from '../../src/domain/search/groups.ts';
-import type { UsageQuery } from '../../src/pipeline/ports/object-usage.ts';
-import type { Store } from '../../src/pipeline/ports/store.ts';
+import { nameOf, type ObjectDocument } from '../../src/ordering/document.ts';
+import { queryWordsOf } from '../../src/ordering/words.ts';
+import { holds } from '../../src/store/conditions.rules.ts';
+import { usageBy } from '../../src/store/groups.rules.ts';
+import type { UsageQuery } from '../../src/store/object-usage.ts';
+import type { Store } from '../../src/store/store.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import { contractWorld, DAY_MS, iso, live as liveOf, tombstone, unique, type OpenStore } from './world.ts';
 

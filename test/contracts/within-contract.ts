@@ -1,15 +1,15 @@
 /** The contract of parts that both stores must pass: within them, every question has the answers of a list that has nothing else. */
 import * as fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { mergedParts, overlapping, PARTS_MAX, type BucketPart } from '../../src/domain/access/readable.ts';
-import { compareKeys } from '../../src/domain/documents/key-order.ts';
-import { nameOf, type ObjectDocument } from '../../src/domain/documents/document.ts';
-import { queryWordsOf } from '../../src/domain/documents/words.ts';
-import { usageBy } from '../../src/domain/search/groups.ts';
-import { holds, sortFields, type Test } from '../../src/domain/search/conditions.ts';
-import type { ObjectFilter } from '../../src/pipeline/ports/object-index.ts';
-import type { UsageQuery } from '../../src/pipeline/ports/object-usage.ts';
-import type { Store } from '../../src/pipeline/ports/store.ts';
+import { mergedParts, overlapping, PARTS_MAX, type BucketPart } from '../../src/store/readable.rules.ts';
+import { compareKeys } from '../../src/base/key-order.ts';
+import { nameOf, type ObjectDocument } from '../../src/ordering/document.ts';
+import { queryWordsOf } from '../../src/ordering/words.ts';
+import { usageBy } from '../../src/store/groups.rules.ts';
+import { holds, sortFields, type Test } from '../../src/store/conditions.rules.ts';
+import type { ObjectFilter } from '../../src/store/object-index.ts';
+import type { UsageQuery } from '../../src/store/object-usage.ts';
+import type { Store } from '../../src/store/store.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import { allPages, placesOf } from './search-pages.ts';
 import { contractWorld, DAY_MS, iso, unique, type OpenStore } from './world.ts';

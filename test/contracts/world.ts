@@ -1,9 +1,9 @@
 /** What the tests of a contract share: a store that is prepared before them, its documents, and what all of them do to it. */
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect } from 'vitest';
-import type { ObjectDocument } from '../../src/domain/documents/document.ts';
-import { faultOf } from '../../src/domain/fault.ts';
-import type { Store } from '../../src/pipeline/ports/store.ts';
+import type { ObjectDocument } from '../../src/ordering/document.ts';
+import { faultOf } from '../../src/base/fault.ts';
+import type { Store } from '../../src/store/store.ts';
 
 /** A store that nothing has prepared yet, on a place of its own (a fresh prefix, a fresh file). */
 export interface OpenStore {

@@ -89,7 +89,7 @@ describe('config/identity', () => {
   });
 });
 
-// http/caller.test.ts reads every form of the header
+// registry/caller.test.ts reads every form of the header
 describe('behind a proxy that appends to X-Forwarded-For', () => {
   /** The caller is on this machine too, but not one of the proxies. */
   const CALLER = '127.0.0.7';

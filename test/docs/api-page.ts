@@ -1,25 +1,25 @@
 /** docs/reference/api.md, made of the contract. */
-import { rows, type PlacedRow } from '../../src/api/contract.ts';
-import { accessRows } from '../../src/api/access.ts';
-import { keyRows } from '../../src/api/api-keys.ts';
-import { auditRows } from '../../src/api/audit.ts';
-import { bucketRows } from '../../src/api/buckets.ts';
-import { connectionRows } from '../../src/api/connections.ts';
-import { deadLetterRows } from '../../src/api/dead-letters.ts';
-import { eventRows } from '../../src/api/events.ts';
-import { gapRows } from '../../src/api/gaps.ts';
-import { jobRows } from '../../src/api/jobs.ts';
-import { loginRows } from '../../src/api/login.ts';
-import { mcpRows } from '../../src/api/mcp.ts';
-import { objectRows } from '../../src/api/objects.ts';
-import { panelRows } from '../../src/api/panel.ts';
-import { documentRows, healthRows } from '../../src/api/service.ts';
-import { usageRows } from '../../src/api/usage.ts';
-import { userRows } from '../../src/api/users.ts';
-import { jsonSchemaOf, type JsonSchema } from '../../src/api/json-schema.ts';
-import { authorisationErrors, bodyErrors, generalErrors, problemSchema, statusOf } from '../../src/api/problem.ts';
+import { rows, type PlacedRow } from '../../src/registry/contract/contract.ts';
+import { accessRows } from '../../src/registry/contract/access.ts';
+import { keyRows } from '../../src/registry/contract/api-keys.ts';
+import { auditRows } from '../../src/registry/contract/audit.ts';
+import { bucketRows } from '../../src/registry/contract/buckets.ts';
+import { connectionRows } from '../../src/registry/contract/connections.ts';
+import { deadLetterRows } from '../../src/registry/contract/dead-letters.ts';
+import { eventRows } from '../../src/registry/contract/events.ts';
+import { gapRows } from '../../src/registry/contract/gaps.ts';
+import { jobRows } from '../../src/registry/contract/jobs.ts';
+import { loginRows } from '../../src/registry/contract/login.ts';
+import { mcpRows } from '../../src/registry/contract/mcp.ts';
+import { objectRows } from '../../src/registry/contract/objects.ts';
+import { panelRows } from '../../src/registry/contract/panel.ts';
+import { documentRows, healthRows } from '../../src/registry/contract/service.ts';
+import { usageRows } from '../../src/registry/contract/usage.ts';
+import { userRows } from '../../src/registry/contract/users.ts';
+import { jsonSchemaOf, type JsonSchema } from '../../src/registry/contract/json-schema.ts';
+import { authorisationErrors, bodyErrors, generalErrors, problemSchema, statusOf } from '../../src/registry/contract/problem.ts';
 import { exampleRequest } from '../support/example-request.ts';
-import { scopeTexts } from '../../src/domain/identity/authorise.ts';
+import { scopeTexts } from '../../src/identity/authorise.rules.ts';
 
 /** The rows of each subject. */
 const subjects: Readonly<Record<string, Readonly<Record<string, object>>>> = {
@@ -66,7 +66,7 @@ function introduction(): string {
   const general = [...generalErrors, ...bodyErrors, ...authorisationErrors].map((code) => `| ${statusOf(code)} | \`${code}\` |`).sort();
   return `# The HTTP API
 
-<!-- Generated from src/api by \`npm run docs\`. Do not edit. -->
+<!-- Generated from src/registry/contract by \`npm run docs\`. Do not edit. -->
 
 The control plane serves the API at \`TALLY_HTTP_ADDRESS\` (127.0.0.1:8080 unless it is set).
 Requests and answers are JSON. Names are snake_case. Times are ISO 8601 in UTC with milliseconds. A field that is not

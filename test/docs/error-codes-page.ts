@@ -1,8 +1,8 @@
 /** docs/reference/error-codes.md, written from the catalogues of faults and of refused requests, and from the exit codes. */
-import { type JobAnswer, type FaultCircuit, faults, type FaultCode } from '../../src/domain/fault.ts';
-import { requestErrors } from '../../src/domain/request-error.ts';
-import { statusOf } from '../../src/api/problem.ts';
-import { docsPage, pagesIn } from '../../src/domain/doc-pages.ts';
+import { type JobAnswer, type FaultCircuit, faults, type FaultCode } from '../../src/base/fault.ts';
+import { requestErrors } from '../../src/base/request-error.ts';
+import { statusOf } from '../../src/registry/contract/problem.ts';
+import { docsPage, pagesIn } from '../../src/base/doc-pages.ts';
 import { findings } from './findings.ts';
 import { textOf } from './pages.ts';
 import { exitMeanings, exitCodes } from '../../src/cli/errors.ts';
@@ -36,8 +36,8 @@ const OF_REQUESTS = /^(?:issuer|registry|connect|audit)\./;
 /** The page. */
 export function errorCodesPage(): string {
   const causes = {
-    ...causesIn('src/domain/fault.ts'),
-    ...causesIn('src/domain/request-error.ts'),
+    ...causesIn('src/base/fault.ts'),
+    ...causesIn('src/base/request-error.ts'),
   };
   const causeOf = (code: string): string => {
     const cause = causes[code];

@@ -79,15 +79,15 @@ function termOf(file: string, text: string): number {
   return /^[A-Z]/.test(text) ? constantOf(file, text, 0) : Number(text.replaceAll('_', ''));
 }
 
-const KEYS = 'domain/identity/api-key.ts';
-const DIRTY = 'domain/gaps/dirty.ts';
-const SERVER = 'http/server.ts';
-const USUAL_INTERVAL = 'domain/usual-interval.ts';
-const tombstones = wordOf('domain/ordering/constants.ts', 'TOMBSTONE_LIFE_MS', 'd');
-const handedOverAfter = wordOf('pipeline/ingest/waiting.ts', 'HANDED_OVER_AFTER_MS', 'min');
-const sessionHours = of('domain/identity/session.ts', 'BROWSER_MS', 'h');
-const hiddenFrom = of('pipeline/ingest/waiting.ts', 'HIDDEN_MIN_S');
-const hiddenTo = figure(constantOf('pipeline/ingest/waiting.ts', 'HIDDEN_MAX_S', 0) / 60);
+const KEYS = 'identity/api-key.rules.ts';
+const DIRTY = 'records/dirty.ts';
+const SERVER = 'registry/server.ts';
+const USUAL_INTERVAL = 'records/usual-interval.ts';
+const tombstones = wordOf('ordering/constants.ts', 'TOMBSTONE_LIFE_MS', 'd');
+const handedOverAfter = wordOf('indexer/waiting.ts', 'HANDED_OVER_AFTER_MS', 'min');
+const sessionHours = of('identity/session.rules.ts', 'BROWSER_MS', 'h');
+const hiddenFrom = of('indexer/waiting.ts', 'HIDDEN_MIN_S');
+const hiddenTo = figure(constantOf('indexer/waiting.ts', 'HIDDEN_MAX_S', 0) / 60);
 const unusualSilence = wordOf(USUAL_INTERVAL, 'INTERVALS_MAX');
 
 /** By page. */
@@ -95,100 +95,100 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
   'README.md': [
     [
       'has deleted {} documents and {} % of the index',
-      of('domain/reindex/job-transitions.ts', 'DELETIONS_MIN'),
-      of('domain/reindex/job-transitions.ts', 'DELETIONS_SHARE', '%'),
+      of('repair/job-transitions.rules.ts', 'DELETIONS_MIN'),
+      of('repair/job-transitions.rules.ts', 'DELETIONS_SHARE', '%'),
     ],
   ],
   'docs/audit.md': [
-    ['for each key, operation, address and {} seconds', wordOf('pipeline/identity/audit-windows.ts', 'USES_MS', 's')],
-    ['with at most {} keys', of('pipeline/calendar/sweep-deletes.ts', 'KEYS_MAX')],
+    ['for each key, operation, address and {} seconds', wordOf('identity/audit-windows.ts', 'USES_MS', 's')],
+    ['with at most {} keys', of('repair/sweep-deletes.ts', 'KEYS_MAX')],
   ],
   'docs/concepts.md': [['It stays for {} days', tombstones]],
   'docs/guides/access.md': [
-    ['There may be {} grants', of('domain/access/policy.ts', 'GRANTS_MAX')],
-    ['at most {} separate parts', of('domain/access/readable.ts', 'PARTS_MAX')],
+    ['There may be {} grants', of('identity/grants/policy.rules.ts', 'GRANTS_MAX')],
+    ['at most {} separate parts', of('store/readable.rules.ts', 'PARTS_MAX')],
     ['`TALLY_KEYS_CLAIMS_DAYS` ({} by default)', setting('TALLY_KEYS_CLAIMS_DAYS')],
     [
       'at most {}, each with at most {} characters',
-      of('domain/identity/claims.ts', 'GROUPS_MAX'),
-      of('domain/access/grant.ts', 'GROUP_LENGTH_MAX'),
+      of('identity/claims.rules.ts', 'GROUPS_MAX'),
+      of('identity/grants/grant.rules.ts', 'GROUP_LENGTH_MAX'),
     ],
   ],
   'docs/guides/api-keys.md': [
     ['| name | 1 to {} printable', of(KEYS, 'KEY_NAME_LENGTH_MAX')],
     ['from 1 to {}; {} unless', of(KEYS, 'EXPIRES_IN_DAYS_MAX'), of(KEYS, 'EXPIRES_IN_DAYS_DEFAULT')],
     ['at most {} that are `ACTIVE`, and {} with', of(KEYS, 'KEYS_LIVE_MAX'), of(KEYS, 'KEYS_LISTED_MAX')],
-    ['| requests with a key | {} a second', of('pipeline/identity/authenticate-key.ts', 'REQUESTS_PER_S')],
+    ['| requests with a key | {} a second', of('identity/authenticate-key.ts', 'REQUESTS_PER_S')],
     ['can be revoked; {} days after their end', of(KEYS, 'KEPT_AFTER_EXPIRY_MS', 'd')],
     ['From {} days before a key ends', of(KEYS, 'EXPIRY_WARNING_MS', 'd')],
-    ['has not logged in for {} days, the key has no scope', of('domain/identity/key-scopes.ts', 'CLAIMED_ROLE_MAX_MS', 'd')],
+    ['has not logged in for {} days, the key has no scope', of('identity/key-scopes.rules.ts', 'CLAIMED_ROLE_MAX_MS', 'd')],
     ['the prefix, {} base62 digits', of(KEYS, 'RANDOM_DIGITS')],
     ['of {} random bytes, and {} base62 digits', of(KEYS, 'KEY_RANDOM_BYTES'), of(KEYS, 'CHECKSUM_DIGITS')],
     ['The fingerprint shows {} digits', of(KEYS, 'FINGERPRINT_DIGITS')],
   ],
   'docs/guides/connect.md': [['connect {} at a time', wordOf('cli/bucket.ts', 'AT_ONCE')]],
   'docs/guides/container.md': [
-    ['with `maxReceiveCount` {})', of('domain/provisioning/shared.ts', 'RECEIVES_WANTED')],
+    ['with `maxReceiveCount` {})', of('connect/shared.rules.ts', 'RECEIVES_WANTED')],
     ['`TALLY_SHUTDOWN_TIMEOUT_MS` ({} s)', setting('TALLY_SHUTDOWN_TIMEOUT_MS', 's')],
   ],
   'docs/guides/login.md': [
     ['as an administrator for {} hours', sessionHours],
-    ['for at most {} days. `tally admin dismiss` takes', of('domain/identity/user.ts', 'WAITS_MS', 'd')],
+    ['for at most {} days. `tally admin dismiss` takes', of('identity/user.rules.ts', 'WAITS_MS', 'd')],
     ['session of a program for {} hours', sessionHours],
     ['(1 to 90, by default {})', setting('TALLY_SESSION_DAYS')],
     ['is a cookie for {} hours', sessionHours],
   ],
   'docs/guides/mcp.md': [
-    ['at most {} items, and {} unless', of('http/tools.ts', 'LIMIT_MAX'), of('http/tools.ts', 'LIMIT_DEFAULT')],
-    ['the worst {} are shown', wordOf('http/tools.ts', 'BUCKETS_MAX')],
+    ['at most {} items, and {} unless', of('registry/tools.ts', 'LIMIT_MAX'), of('registry/tools.ts', 'LIMIT_DEFAULT')],
+    ['the worst {} are shown', wordOf('registry/tools.ts', 'BUCKETS_MAX')],
     ['A message has at most {} KiB', of(SERVER, 'BODY_BYTES_MAX', 'KiB')],
   ],
   'docs/guides/panel.md': [
     ['within the last {} days.', tombstones],
     ['{} rows are shown, and **More** adds as many.', of('panel/browser/results.tsx', 'PAGE')],
-    ['down to {} levels', of('domain/documents/document.ts', 'FOLDER_LEVELS')],
-    ['changes of the index within {} hours', of('pipeline/control/search.ts', 'SINCE_MS', 'h')],
+    ['down to {} levels', of('ordering/document.ts', 'FOLDER_LEVELS')],
+    ['changes of the index within {} hours', of('search/search.ts', 'SINCE_MS', 'h')],
   ],
   'docs/guides/search.md': [
-    ['counted up to {}.', of('pipeline/control/search.ts', 'TOTAL_MAX')],
-    ['at most {} clauses and {} values', of('domain/search/parse.ts', 'CLAUSES_MAX'), of('domain/search/parse.ts', 'VALUES_MAX')],
-    ['together at most {} parts', of('domain/search/conditions.ts', 'WEIGHT_MAX')],
-    ['{} to {} characters |', of('domain/search/pattern.ts', 'LITERAL_MIN'), of('domain/search/pattern.ts', 'TEXT_MAX')],
+    ['counted up to {}.', of('search/search.ts', 'TOTAL_MAX')],
+    ['at most {} clauses and {} values', of('search/parse.rules.ts', 'CLAUSES_MAX'), of('search/parse.rules.ts', 'VALUES_MAX')],
+    ['together at most {} parts', of('store/conditions.rules.ts', 'WEIGHT_MAX')],
+    ['{} to {} characters |', of('store/pattern.rules.ts', 'LITERAL_MIN'), of('store/pattern.rules.ts', 'TEXT_MAX')],
     [
       'at most {} `*`, {} `?` and {} bytes',
-      of('domain/search/pattern.ts', 'STARS_MAX'),
-      of('domain/search/pattern.ts', 'QUESTIONS_MAX'),
-      of('domain/search/pattern.ts', 'PATTERN_BYTES_MAX'),
+      of('store/pattern.rules.ts', 'STARS_MAX'),
+      of('store/pattern.rules.ts', 'QUESTIONS_MAX'),
+      of('store/pattern.rules.ts', 'PATTERN_BYTES_MAX'),
     ],
     ['of the last {} days. Only', tombstones],
-    ['counted down to {} levels', of('domain/documents/document.ts', 'FOLDER_LEVELS')],
-    ['One that takes longer than {} seconds', of('pipeline/control/search.ts', 'TIME_LIMIT_MS', 's')],
+    ['counted down to {} levels', of('ordering/document.ts', 'FOLDER_LEVELS')],
+    ['One that takes longer than {} seconds', of('search/search.ts', 'TIME_LIMIT_MS', 's')],
   ],
   'docs/guides/systemd.md': [['A stop takes up to {} s', setting('TALLY_SHUTDOWN_TIMEOUT_MS', 's')]],
   'docs/operate/backup-upgrade.md': [['`TALLY_SHUTDOWN_TIMEOUT_MS` ({} s)', setting('TALLY_SHUTDOWN_TIMEOUT_MS', 's')]],
   'docs/operate/dead-letters.md': [
-    ['and again at its {}th receive', of('domain/messages/outcome.ts', 'LAST_RECEIVE')],
-    ['queue permits {} or fewer', of('domain/messages/outcome.ts', 'LAST_RECEIVE')],
-    ['With {}, as `tally setup`', of('domain/provisioning/shared.ts', 'RECEIVES_WANTED')],
-    ['and every {} minutes (once a day', wordOf('pipeline/letters/watch.ts', 'READ_EVERY_MS', 'min')],
-    ['**More than {} letters**', of('pipeline/letters/browser.ts', 'LETTERS_MAX')],
+    ['and again at its {}th receive', of('events/outcome.ts', 'LAST_RECEIVE')],
+    ['queue permits {} or fewer', of('events/outcome.ts', 'LAST_RECEIVE')],
+    ['With {}, as `tally setup`', of('connect/shared.rules.ts', 'RECEIVES_WANTED')],
+    ['and every {} minutes (once a day', wordOf('repair/letter-watch.ts', 'READ_EVERY_MS', 'min')],
+    ['**More than {} letters**', of('repair/letter-browser.ts', 'LETTERS_MAX')],
   ],
   'docs/operate/reindex-gaps.md': [
-    ['may differ by {} s', figure((constantOf('domain/ordering/constants.ts', 'PLAUSIBLE_MS', 0) + 2_000) / 1_000)],
+    ['may differ by {} s', figure((constantOf('ordering/constants.ts', 'PLAUSIBLE_MS', 0) + 2_000) / 1_000)],
     ['every `TALLY_COMPARE_INTERVAL_DAYS` ({})', setting('TALLY_COMPARE_INTERVAL_DAYS')],
     [
       'may delete at most {} documents, or {} % of',
-      of('domain/reindex/job-transitions.ts', 'DELETIONS_MIN'),
-      of('domain/reindex/job-transitions.ts', 'DELETIONS_SHARE', '%'),
+      of('repair/job-transitions.rules.ts', 'DELETIONS_MIN'),
+      of('repair/job-transitions.rules.ts', 'DELETIONS_SHARE', '%'),
     ],
     [
       'more than {} objects of a bucket gone in a minute (or more than half of them and at least {})',
-      of('pipeline/observing/observer.ts', 'ABSENT_MAX'),
-      wordOf('pipeline/observing/observer.ts', 'HALF_FROM'),
+      of('observing/observer.ts', 'ABSENT_MAX'),
+      wordOf('observing/observer.ts', 'HALF_FROM'),
     ],
     ['could not be served for {} minutes: the', handedOverAfter],
     ['begins {} s after the last report, and {} minutes after', of(DIRTY, 'QUIET_MS', 's'), of(DIRTY, 'OPEN_MAX_MS', 'min')],
-    ['for the first time after {} % of', of('pipeline/gaps/expired-messages.ts', 'RETENTION_PART', '%')],
+    ['for the first time after {} % of', of('indexer/expired-messages.ts', 'RETENTION_PART', '%')],
     ['tombstones are removed after {} days', tombstones],
     [
       'takes the job within {} s, or it makes no progress for {} minutes',
@@ -196,57 +196,53 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
       wordOf('cli/jobs.ts', 'STALL_MS.running', 'min'),
     ],
     ['read it every {} s', of('cli/jobs.ts', 'LOOK_INTERVAL_MS', 's')],
-    ['becomes a warning after {} minutes', wordOf('pipeline/serving/readiness.ts', 'UNCLAIMED_MS', 'min')],
+    ['becomes a warning after {} minutes', wordOf('observing/readiness.ts', 'UNCLAIMED_MS', 'min')],
   ],
   'docs/operate/scaling.md': [['1,000 × {} s = 60,000', setting('TALLY_TARGET_LAG_S')]],
-  'docs/operate/sizing.md': [['receiving pauses at {} messages in flight', of('app/limits.ts', 'IN_FLIGHT_MAX')]],
+  'docs/operate/sizing.md': [['receiving pauses at {} messages in flight', of('serve/limits.ts', 'IN_FLIGHT_MAX')]],
   'docs/operate/troubleshooting.md': [
-    ['over {} requests a second with one API key', of('pipeline/identity/authenticate-key.ts', 'REQUESTS_PER_S')],
+    ['over {} requests a second with one API key', of('identity/authenticate-key.ts', 'REQUESTS_PER_S')],
     [
       'its message, for {} s, then twice as long each time, at most {} min',
-      of('domain/messages/outcome.ts', 'DEFER_MIN_S'),
-      figure(constantOf('domain/messages/outcome.ts', 'DEFER_MAX_S', 0) / 60),
+      of('events/outcome.ts', 'DEFER_MIN_S'),
+      figure(constantOf('events/outcome.ts', 'DEFER_MAX_S', 0) / 60),
     ],
     [
       'held up to {} hours, and a probe after {} s, then at most every {} s',
-      of('pipeline/ingest/held-set.ts', 'HOLD_MAX_MS', 'h'),
-      of('pipeline/serving/open-circuits.ts', 'PROBE_MIN_MS', 's'),
-      of('pipeline/serving/open-circuits.ts', 'PROBE_MAX_MS', 's'),
+      of('indexer/held-set.ts', 'HOLD_MAX_MS', 'h'),
+      of('observing/open-circuits.ts', 'PROBE_MIN_MS', 's'),
+      of('observing/open-circuits.ts', 'PROBE_MAX_MS', 's'),
     ],
-    ['held for up to {} s', of('app/limits.ts', 'HOLD_MAX_MS', 's')],
+    ['held for up to {} s', of('serve/limits.ts', 'HOLD_MAX_MS', 's')],
     ['in its queue for {} s to {} min', hiddenFrom, hiddenTo],
     ['could not be served for {} minutes becomes', handedOverAfter],
     ['no event has arrived for {} times as long', unusualSilence],
   ],
   'docs/reference/endpoints-proxies.md': [
-    ['each request gives up after {} s', of('adapters/aws/credentials.ts', 'LIMIT_MS', 's')],
-    ['the request gives up after {} s', of('adapters/aws/credentials.ts', 'LIMIT_MS', 's')],
-    [
-      'each of {} requests ends after {} s',
-      wordOf('adapters/aws/clients.ts', 'ATTEMPTS_MAX'),
-      of('adapters/aws/clients.ts', 'STS_TIMEOUT_MS', 's'),
-    ],
+    ['each request gives up after {} s', of('aws/credentials.ts', 'LIMIT_MS', 's')],
+    ['the request gives up after {} s', of('aws/credentials.ts', 'LIMIT_MS', 's')],
+    ['each of {} requests ends after {} s', wordOf('aws/clients.ts', 'ATTEMPTS_MAX'), of('aws/clients.ts', 'STS_TIMEOUT_MS', 's')],
   ],
   'docs/reference/sources.md': [
-    ['Workers notice a new one within {} seconds', of('pipeline/ingest/admission.ts', 'BUCKETS_AGE_MAX_MS', 's')],
+    ['Workers notice a new one within {} seconds', of('indexer/admission.ts', 'BUCKETS_AGE_MAX_MS', 's')],
     ['no event has arrived for {} times as long', unusualSilence],
     ['after {} more days the', of(USUAL_INTERVAL, 'DORMANT_MS', 'd')],
-    ['older than {} intervals', wordOf('domain/bucket-status.ts', 'OVERDUE_INTERVALS')],
-    ['applies to new events within {} seconds', of('domain/ordering/constants.ts', 'BUCKET_RECORD_AGE_MAX_MS', 's')],
+    ['older than {} intervals', wordOf('records/bucket-status.ts', 'OVERDUE_INTERVALS')],
+    ['applies to new events within {} seconds', of('ordering/constants.ts', 'BUCKET_RECORD_AGE_MAX_MS', 's')],
   ],
   'docs/security.md': [
     ['the end of the key ({} days at most)', of(KEYS, 'EXPIRES_IN_DAYS_MAX')],
-    ['{} requests a second; each use', of('pipeline/identity/authenticate-key.ts', 'REQUESTS_PER_S')],
+    ['{} requests a second; each use', of('identity/authenticate-key.ts', 'REQUESTS_PER_S')],
     ['{} days after it by default (`TALLY_SESSION_DAYS`)', setting('TALLY_SESSION_DAYS')],
     ['for {} hours after the login', sessionHours],
-    ['codes for {} s and once', of('domain/identity/login.ts', 'CODE_MS', 's')],
+    ['codes for {} s and once', of('identity/login.rules.ts', 'CODE_MS', 's')],
     ['ranges wider than /{} (IPv6: /{})', of('settings/identity.ts', 'PREFIX_MIN.ipv4'), of('settings/identity.ts', 'PREFIX_MIN.ipv6')],
     ['keep at most {} connections', of(SERVER, 'CONNECTIONS_MAX')],
     ['must arrive within {} s', of(SERVER, 'REQUEST_TIMEOUT_MS', 's')],
     [
       'At most {} searches run at the same time and {} wait',
-      of('http/control-plane.ts', 'CONCURRENCY'),
-      of('http/control-plane.ts', 'WAITING_MAX'),
+      of('registry/control-plane.ts', 'CONCURRENCY'),
+      of('registry/control-plane.ts', 'WAITING_MAX'),
     ],
   ],
 };

@@ -1,7 +1,7 @@
 /** docs/reference/fields.md describes every field of the index. */
 import { expect, it } from 'vitest';
 import { z } from 'zod';
-import { objectDocumentSchema } from '../../src/domain/documents/document.ts';
+import { objectDocumentSchema } from '../../src/ordering/document.ts';
 import { textOf } from './pages.ts';
 
 const PAGE = textOf('docs/reference/fields.md');

@@ -1,7 +1,7 @@
 /** What the findings of the doctor mean. Their texts with names, reasons and commands are made where they are found. */
 import { globSync } from 'node:fs';
-import { faults } from '../../src/domain/fault.ts';
-import { requestErrors } from '../../src/domain/request-error.ts';
+import { faults } from '../../src/base/fault.ts';
+import { requestErrors } from '../../src/base/request-error.ts';
 import { ROOT, textOf } from './pages.ts';
 
 const meanings: Readonly<Record<string, string>> = {

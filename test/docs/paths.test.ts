@@ -8,9 +8,9 @@
 import { existsSync, globSync } from 'node:fs';
 import { basename, dirname, join, normalize } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { pageOfCode } from '../../src/domain/doc-pages.ts';
-import { faults } from '../../src/domain/fault.ts';
-import { requestErrors } from '../../src/domain/request-error.ts';
+import { pageOfCode } from '../../src/base/doc-pages.ts';
+import { faults } from '../../src/base/fault.ts';
+import { requestErrors } from '../../src/base/request-error.ts';
 import { anchorsOf, linksOf, pages, proseOf, ROOT, shellBlocksOf, textOf } from './pages.ts';
 
 /** Words that look like a path of ours and are none. */

@@ -1,7 +1,7 @@
 /** What the pages and config/aws/daemon-policy.json say of permissions, from the table that `tally iam-policy` prints. */
-import { bucketSources } from '../../src/domain/bucket.ts';
-import { iamPolicy } from '../../src/domain/provisioning/iam.ts';
-import { permissions, type Resource } from '../../src/domain/provisioning/permissions.ts';
+import { bucketSources } from '../../src/records/bucket.ts';
+import { iamPolicy } from '../../src/connect/iam.rules.ts';
+import { permissions, type Resource } from '../../src/connect/permissions.rules.ts';
 import { textOf } from './pages.ts';
 import { withTable } from './tables.ts';
 

@@ -1,8 +1,8 @@
 /** Pages with a table that is written from the code, between two comments. Their other text is written by hand. */
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { seriesTable, type SeriesDefinition } from '../../src/pipeline/ports/series.ts';
-import { faults } from '../../src/domain/fault.ts';
+import { seriesTable, type SeriesDefinition } from '../../src/process/series.ts';
+import { faults } from '../../src/base/fault.ts';
 import { textOf } from './pages.ts';
 
 /** docs/reference/metrics.md with the table of metrics as the code has it. */

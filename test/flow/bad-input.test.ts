@@ -30,7 +30,7 @@ function inEnvelopes(body: string, envelopes: number): string {
     : inEnvelopes(JSON.stringify({ Type: 'Notification', TopicArn: 'arn:aws:sns:us-east-1:000000000000:t', Message: body }), envelopes - 1);
 }
 
-/** Bodies that can never be handled, with the fault that each is dead-lettered with: domain/events has each form of each fault. */
+/** Bodies that can never be handled, with the fault that each is dead-lettered with: events has each form of each fault. */
 function badBodies(bucket: string): readonly (readonly [fault: string, body: string])[] {
   const record = recordOf(bucket, 'bad');
   return [

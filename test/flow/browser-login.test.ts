@@ -1,14 +1,14 @@
 /**
  * People in Chromium, at a registry as a process with a real issuer: logins, their pages, and the panel of who has logged in.
- * http/login.test.ts has each way in which a login fails, and http/consent-script.test.ts what the consent page then shows.
+ * registry/login.test.ts has each way in which a login fails, and registry/consent-script.test.ts what the consent page then shows.
  */
-import { never, unnamed } from '../client/world.ts';
+import { never, unnamed } from '../cli/client/world.ts';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { createClient } from '../../src/client/client.ts';
+import { createClient } from '../../src/cli/client/client.ts';
 import { people, startRegistryWorld, type RegistryWorld } from '../support/identity/registry-world.ts';
 import { canBrowse, openWindow, startChromium, type Window } from '../support/identity/chromium.ts';
 import type { Person } from '../support/identity/provider.ts';

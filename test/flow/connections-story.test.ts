@@ -15,8 +15,8 @@ import {
 } from '@aws-sdk/client-cloudtrail';
 import { CreateBucketCommand, DeleteObjectsCommand, PutObjectTaggingCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ConnectionView } from '../../src/api/connections.ts';
-import type { Job } from '../../src/api/job.ts';
+import type { ConnectionView } from '../../src/registry/contract/connections.ts';
+import type { Job } from '../../src/registry/contract/job.ts';
 import { canRun } from '../docs/programs.ts';
 import { tellTrail, type Call } from '../support/audit-trail.ts';
 import { listBucket } from '../support/random/operations.ts';

@@ -1,4 +1,4 @@
-/** What documents say beyond their events. test/pipeline/observing/enrichment.test.ts has each case. */
+/** What documents say beyond their events. test/observing/enrichment.test.ts has each case. */
 import { PutObjectCommand } from '@aws-sdk/client-s3';
 import { expect, it } from 'vitest';
 import { until } from '../support/servers/aws.ts';

@@ -1,8 +1,8 @@
 import { PutBucketLifecycleConfigurationCommand, type LifecycleExpiration } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { BucketSource } from '../../src/domain/bucket.ts';
-import type { Gap } from '../../src/api/gaps.ts';
-import type { Job } from '../../src/api/job.ts';
+import type { BucketSource } from '../../src/records/bucket.ts';
+import type { Gap } from '../../src/registry/contract/gaps.ts';
+import type { Job } from '../../src/registry/contract/job.ts';
 import { documentedTransformer, routingPattern, tellTrail } from '../support/audit-trail.ts';
 import type { TestAws } from '../support/servers/aws.ts';
 import { createTestAws, until } from '../support/servers/aws.ts';

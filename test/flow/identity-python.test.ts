@@ -4,15 +4,15 @@ import { cpSync, mkdirSync, readdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createSqliteStore } from '../../src/adapters/sqlite/store.ts';
-import { updateRecord } from '../../src/pipeline/records/stored.ts';
+import { createSqliteStore } from '../../src/store/sqlite/store.ts';
+import { updateRecord } from '../../src/store/stored.ts';
 import { ROOT } from '../docs/pages.ts';
 import { canRun, findProgram, runProgram } from '../docs/programs.ts';
 import { noteNotRun } from '../support/not-run.ts';
 import { people, startDriver, startRegistryWorld, type PersonName, type RegistryWorld } from '../support/identity/registry-world.ts';
 import { get } from '../support/identity/browser.ts';
 import { openIndex, type TestIndex } from '../support/worlds/flow.ts';
-import { refs } from '../../src/pipeline/identity/refs.ts';
+import { refs } from '../../src/identity/refs.ts';
 
 const SUITE = 'the Python SDK at a real registry';
 const PYTHON = { name: 'python3', variable: 'TALLY_TEST_PYTHON' };

@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { HELD_MAX } from '../../src/app/limits.ts';
+import { HELD_MAX } from '../../src/serve/limits.ts';
 import { until } from '../support/servers/aws.ts';
 import type { Daemon } from '../support/servers/daemon.ts';
 import type { Interference } from '../support/servers/fault-proxy.ts';

@@ -1,5 +1,5 @@
 /** What takes a moment in the panel in Chromium: acts that are left or closed meanwhile, reads that overlap, and secrets. */
-import type { Job } from '../../src/api/job.ts';
+import type { Job } from '../../src/registry/contract/job.ts';
 import type { Browser, BrowserContextOptions } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { auditRecord, createFakeControl, runningJob } from '../support/fakes/control.ts';

@@ -1,9 +1,9 @@
 /** Connecting by the panel in Chromium: plans, applies that take a while, what is refused, the doctor, and texts that attack. */
 import type { Browser, BrowserContextOptions } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { Bucket } from '../../src/api/bucket.ts';
-import type { ConnectionView, Diagnosis, PlanView } from '../../src/api/connections.ts';
-import { RequestError } from '../../src/domain/request-error.ts';
+import type { Bucket } from '../../src/registry/contract/bucket.ts';
+import type { ConnectionView, Diagnosis, PlanView } from '../../src/registry/contract/connections.ts';
+import { RequestError } from '../../src/base/request-error.ts';
 import { bucketAnswer, planAnswer } from '../support/fakes/control.ts';
 import { canBrowse, createWindows, startChromium, type Window } from '../support/identity/chromium.ts';
 import { openPanel, startPanelWorld, type PanelWorld } from '../support/worlds/panel.ts';

@@ -1,8 +1,8 @@
 /** Ways through the panel in Chromium: history, keys, the clipboard, events, dialogs and errors. panel-pages.test.ts has every page. */
 import type { Browser, BrowserContextOptions } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { Job } from '../../src/api/job.ts';
-import { RequestError } from '../../src/domain/request-error.ts';
+import type { Job } from '../../src/registry/contract/job.ts';
+import { RequestError } from '../../src/base/request-error.ts';
 import { createFakeControl, objectDocument, runningJob } from '../support/fakes/control.ts';
 import { canBrowse, createWindows, startChromium, type Window } from '../support/identity/chromium.ts';
 import { startFront } from '../support/servers/front.ts';

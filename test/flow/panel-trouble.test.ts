@@ -1,8 +1,8 @@
 /** The panel in Chromium with ten buckets and trouble: what is wrong, since when, what Tally does about it, and what a person does. */
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { Bucket } from '../../src/api/bucket.ts';
-import { RequestError } from '../../src/domain/request-error.ts';
+import type { Bucket } from '../../src/registry/contract/bucket.ts';
+import { RequestError } from '../../src/base/request-error.ts';
 import { runningJob } from '../support/fakes/control.ts';
 import { canBrowse, createWindows, startChromium } from '../support/identity/chromium.ts';
 import { AXE_WINDOW, findingsOf } from '../support/panel/axe.ts';

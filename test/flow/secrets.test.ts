@@ -5,8 +5,8 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { randomSecret } from '../../src/pipeline/identity/random-texts.ts';
-import { issuerSecretsOf, loginNameIn } from '../../src/domain/identity/login.ts';
+import { randomSecret } from '../../src/identity/random-texts.ts';
+import { issuerSecretsOf, loginNameIn } from '../../src/identity/login.rules.ts';
 import { until } from '../support/servers/aws.ts';
 import { runTally, type Environment } from '../support/servers/daemon.ts';
 import { raw } from '../support/servers/opensearch.ts';

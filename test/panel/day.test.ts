@@ -1,9 +1,9 @@
 /** What the panel makes of a day's gaps and jobs: the strip, the line, and what a job is in words. */
 import { describe, expect, it } from 'vitest';
-import type { ShownBucket } from '../../src/api/bucket.ts';
-import type { Gap } from '../../src/api/gaps.ts';
-import type { Job } from '../../src/api/job.ts';
-import { zeroCounts } from '../../src/api/job-view.ts';
+import type { ShownBucket } from '../../src/registry/contract/bucket.ts';
+import type { Gap } from '../../src/registry/contract/gaps.ts';
+import type { Job } from '../../src/registry/contract/job.ts';
+import { zeroCounts } from '../../src/registry/contract/job-view.ts';
 import { endOf, leftText, requesterOf, spansOf, stateText, storyOf } from '../../src/panel/browser/day.ts';
 import { bucketAnswer, gap, job } from '../support/fakes/control.ts';
 

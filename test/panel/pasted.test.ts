@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { locationOf } from '../../src/domain/search/location.ts';
+import { locationOf } from '../../src/search/location.rules.ts';
 import { copiesOf } from '../../src/panel/browser/words.ts';
 
 describe('a pasted address', () => {

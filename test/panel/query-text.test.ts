@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseQuery } from '../../src/domain/search/parse.ts';
+import { parseQuery } from '../../src/search/parse.rules.ts';
 import { asksForDeleted, clauseOf, forDeleted, forLive, onlyValueIn, withClauses } from '../../src/panel/browser/query-text.ts';
 import { anyCharacter } from '../support/random/characters.ts';
 

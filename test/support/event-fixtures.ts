@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { unwrap } from '../../src/domain/events/envelope.ts';
-import type { ChangeRecord, RecordResult } from '../../src/domain/events/record.ts';
+import { unwrap } from '../../src/events/envelope.ts';
+import type { ChangeRecord, RecordResult } from '../../src/events/record.ts';
 
 export const fixtureNames = [
   'aws-eventbridge',

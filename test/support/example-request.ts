@@ -1,5 +1,5 @@
 /** The example of a row as it is sent. */
-import type { PlacedRow } from '../../src/api/contract.ts';
+import type { PlacedRow } from '../../src/registry/contract/contract.ts';
 
 export function exampleRequest({ path, example }: PlacedRow) {
   const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(example.params?.[name] ?? ''));

@@ -6,11 +6,11 @@ import {
   type Context,
   type ControlName,
   type Operations,
-} from '../../src/api/contract.ts';
-import { jobRows, type ReindexRequest } from '../../src/api/jobs.ts';
-import { objectRows } from '../../src/api/objects.ts';
-import { checkRequest } from '../../src/api/row.ts';
-import type { SearchRequest } from '../../src/pipeline/control/search.ts';
+} from '../../src/registry/contract/contract.ts';
+import { jobRows, type ReindexRequest } from '../../src/registry/contract/jobs.ts';
+import { objectRows } from '../../src/registry/contract/objects.ts';
+import { checkRequest } from '../../src/registry/contract/row.ts';
+import type { SearchRequest } from '../../src/search/search.ts';
 
 /** A request for a re-index. */
 export function reindexRequest({ bucket, ...body }: Partial<ReindexRequest> & { readonly bucket: string }): ReindexRequest {

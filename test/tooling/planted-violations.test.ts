@@ -7,34 +7,49 @@ import { beforeAll, expect, test } from 'vitest';
 
 const root = new URL('../..', import.meta.url).pathname;
 /** A file without any violation. */
-const FINE = 'src/domain/fine.ts';
+const FINE = 'src/base/fine.ts';
 
 /** A file that imports one value. */
 const importing = (name: string, from: string): string => `import { ${name} } from '${from}';\nexport const y = ${name};\n`;
 
 const planted: readonly (readonly [name: string, file: string, source: string, says: RegExp])[] = [
-  ['domain imports pipeline', 'src/domain/a.ts', importing('x', '../pipeline/ports/clock.ts'), /domain is pure/],
-  ['a folder of domain imports adapters', 'src/domain/events/a.ts', importing('x', '../../adapters/system-clock.ts'), /domain is pure/],
-  ['domain does I/O', 'src/domain/b.ts', importing('readFileSync', 'node:fs'), /no I\/O/],
-  ['domain reads the clock', 'src/domain/c.ts', 'export const y = Date.now();\n', /no-restricted-properties/],
-  ['domain draws random bytes', 'src/domain/random.ts', importing('randomBytes', 'node:crypto'), /random values are arguments/],
-  ['domain knows a vendor', 'src/domain/d.ts', importing('pino', 'pino'), /knows no vendor/],
-  ['domain imports the contract', 'src/domain/e.ts', importing('x', '../api/contract.ts'), /domain is pure/],
-  ['the contract imports the control plane', 'src/api/a.ts', importing('x', '../pipeline/control/operations.ts'), /domain and zod only/],
-  ['the contract knows a vendor', 'src/api/b.ts', importing('fastify', 'fastify'), /domain and zod only/],
-  ['pipeline imports an adapter', 'src/pipeline/ingest/a.ts', importing('x', '../../adapters/system-clock.ts'), /ports only/],
-  ['pipeline knows a vendor', 'src/pipeline/b.ts', importing('S3Client', '@aws-sdk/client-s3'), /knows no vendor/],
+  ['a rule imports work', 'src/repair/a.rules.ts', importing('x', './close-gaps.ts'), /it imports what is pure/],
+  ['a pure room imports the clock', 'src/records/a.ts', importing('x', '../process/clock.ts'), /it imports what is pure/],
+  ['a folder of a pure room imports an adapter', 'src/events/a/a.ts', importing('x', '../../aws/clients.ts'), /it imports what is pure/],
+  ['a rule does I/O', 'src/connect/b.rules.ts', importing('readFileSync', 'node:fs'), /no I\/O/],
+  ['a pure room does I/O', 'src/ordering/b.ts', importing('readFileSync', 'node:fs'), /no I\/O/],
+  ['a rule reads the clock', 'src/repair/c.rules.ts', 'export const y = Date.now();\n', /no-restricted-properties/],
+  ['a pure room reads the clock', 'src/base/c.ts', 'export const y = Date.now();\n', /no-restricted-properties/],
+  ['a rule draws random bytes', 'src/identity/random.rules.ts', importing('randomBytes', 'node:crypto'), /random values are arguments/],
+  ['a rule knows a vendor', 'src/search/d.rules.ts', importing('pino', 'pino'), /knows no vendor/],
+  ['a rule imports the contract', 'src/repair/e.rules.ts', importing('x', '../registry/contract/contract.ts'), /it imports what is pure/],
+  ['the contract imports work', 'src/registry/contract/a.ts', importing('x', '../../repair/close-gaps.ts'), /what is pure and zod only/],
+  ['the contract imports its server', 'src/registry/contract/c.ts', importing('x', '../server.ts'), /what is pure and zod only/],
+  ['the contract knows a vendor', 'src/registry/contract/b.ts', importing('fastify', 'fastify'), /what is pure and zod only/],
+  ['a room imports the composition', 'src/indexer/a.ts', importing('x', '../serve/core.ts'), /the edge of the process/],
+  ['a room imports the settings', 'src/repair/a.ts', importing('x', '../settings/settings.ts'), /the edge of the process/],
+  ['a room knows a vendor', 'src/indexer/b.ts', importing('S3Client', '@aws-sdk/client-s3'), /only adapters import/],
   [
-    'http knows the SDK of the tools',
-    'src/http/t.ts',
+    'the contract of a store knows a vendor',
+    'src/store/b.ts',
+    importing('Client', '@opensearch-project/opensearch'),
+    /only adapters import/,
+  ],
+  [
+    'the registry knows the SDK of the tools',
+    'src/registry/t.ts',
     importing('Server', '@modelcontextprotocol/sdk/server/index.js'),
     /only adapters import/,
   ],
-  ['an adapter imports the data path', 'src/adapters/aws/a.ts', importing('x', '../../pipeline/ingest/data-path.ts'), /ports only/],
-  ['an adapter imports http', 'src/adapters/b.ts', importing('x', '../http/server.ts'), /adapters implement ports/],
-  ['http imports an adapter', 'src/http/a.ts', importing('x', '../adapters/system-clock.ts'), /knows no adapter/],
+  ['an adapter imports a room above it', 'src/aws/a.ts', importing('x', '../indexer/data-path.ts'), /imports records and rules/],
+  ['a store imports a room above it', 'src/store/sqlite/a.ts', importing('x', '../../repair/close-gaps.ts'), /imports records and rules/],
   ['a command imports a vendor', 'src/cli/a.ts', importing('S3Client', '@aws-sdk/client-s3'), /only adapters import/],
-  ['the panel imports a value of the contract', 'src/panel/browser/a.ts', importing('x', '../../api/contract.ts'), /imports types only/],
+  [
+    'the panel imports a value of the contract',
+    'src/panel/browser/a.ts',
+    importing('x', '../../registry/contract/contract.ts'),
+    /imports types only/,
+  ],
   ['the panel imports zod', 'src/panel/browser/b.ts', importing('z', 'zod'), /has no zod/],
   [
     'the panel makes markup of a text',
@@ -42,10 +57,10 @@ const planted: readonly (readonly [name: string, file: string, source: string, s
     "export const y = (x: Element): void => {\n  x.innerHTML = 'x';\n};\n",
     /never markup/,
   ],
-  ['the environment is read outside main.ts', 'src/pipeline/c.ts', "export const y = process.env['X'];\n", /no-process-env/],
-  ['any', 'src/pipeline/d.ts', 'export const y: any = 1;\n', /no-explicit-any/],
-  ['a bare !', 'src/pipeline/e.ts', 'export const y = (x: string | undefined): number => x!.length;\n', /no-non-null-assertion/],
-  ['a default export', 'src/pipeline/f.ts', 'export default 1;\n', /no-default-export/],
+  ['the environment is read outside main.ts', 'src/indexer/c.ts', "export const y = process.env['X'];\n", /no-process-env/],
+  ['any', 'src/indexer/d.ts', 'export const y: any = 1;\n', /no-explicit-any/],
+  ['a bare !', 'src/indexer/e.ts', 'export const y = (x: string | undefined): number => x!.length;\n', /no-non-null-assertion/],
+  ['a default export', 'src/indexer/f.ts', 'export default 1;\n', /no-default-export/],
 ];
 
 /** What lint says of each file. One process looks at all: each takes longer to start than to look. */

@@ -1,6 +1,6 @@
 /** Calls of the API, typed by its contract. They are addressed relatively, so that they pass through any prefix of a proxy. */
-import type { contract } from '../../api/contract.ts';
-import type { AnswerOf, AnyRequest, RequestOf } from '../../api/row.ts';
+import type { contract } from '../../registry/contract/contract.ts';
+import type { AnswerOf, AnyRequest, RequestOf } from '../../registry/contract/row.ts';
 import { observed } from './observed.ts';
 
 export type Key = keyof typeof contract;

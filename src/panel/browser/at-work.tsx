@@ -1,7 +1,7 @@
 /** What goes on with buckets and what Tally does about it: the strip of a day, the day as a line, jobs and gaps. */
-import type { ShownBucket } from '../../api/bucket.ts';
-import type { Gap } from '../../api/gaps.ts';
-import type { Job } from '../../api/job.ts';
+import type { ShownBucket } from '../../registry/contract/bucket.ts';
+import type { Gap } from '../../registry/contract/gaps.ts';
+import type { Job } from '../../registry/contract/job.ts';
 import { call } from './api.ts';
 import { bucketColumn, byUrgency, ReindexButton, Sentence, Status, StatusAct } from './bucket-act.tsx';
 import {

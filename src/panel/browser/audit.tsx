@@ -1,5 +1,5 @@
 /** The audit: who did what, one row for each act. */
-import type { AuditEvent } from '../../domain/identity/audit.ts';
+import type { AuditEvent } from '../../base/audit.ts';
 import type { AnswerTo, RequestTo } from './api.ts';
 import { facts } from './facts.ts';
 import { Lines } from './findings.tsx';

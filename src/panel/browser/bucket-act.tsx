@@ -1,7 +1,7 @@
 /** Buckets with their status, and what a person does about it: a button, or a link to the page that has one. */
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
-import type { Bucket, ShownBucket } from '../../api/bucket.ts';
+import type { Bucket, ShownBucket } from '../../registry/contract/bucket.ts';
 import { call, type AnswerTo } from './api.ts';
 import { facts } from './facts.ts';
 import { Check, Field, FormDialog, Opener } from './form.tsx';

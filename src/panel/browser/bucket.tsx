@@ -1,8 +1,8 @@
 /** One bucket: how it stands and what it went through today, what it uses, what changed, and how it is connected. */
 import { useState } from 'preact/hooks';
-import type { Bucket, ShownBucket } from '../../api/bucket.ts';
-import type { Diagnosis } from '../../api/connections.ts';
-import { countText } from '../../domain/texts.ts';
+import type { Bucket, ShownBucket } from '../../registry/contract/bucket.ts';
+import type { Diagnosis } from '../../registry/contract/connections.ts';
+import { countText } from '../../base/texts.ts';
 import { call } from './api.ts';
 import { after, DayLine, useDay } from './at-work.tsx';
 import { ReindexButton, Status, useBucket } from './bucket-act.tsx';

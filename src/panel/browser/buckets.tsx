@@ -1,7 +1,7 @@
 /** All buckets, the worst first. */
 import { useState } from 'preact/hooks';
-import type { ShownBucket } from '../../api/bucket.ts';
-import { countText } from '../../domain/texts.ts';
+import type { ShownBucket } from '../../registry/contract/bucket.ts';
+import { countText } from '../../base/texts.ts';
 import { BucketTable, useDay } from './at-work.tsx';
 import { BUCKETS_MAX, useBuckets } from './bucket-act.tsx';
 import { Field } from './form.tsx';

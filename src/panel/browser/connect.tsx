@@ -6,7 +6,7 @@
  *               └──without AWS──► its page, or its first re-index
  */
 import { useState } from 'preact/hooks';
-import type { Bucket } from '../../api/bucket.ts';
+import type { Bucket } from '../../registry/contract/bucket.ts';
 import { call, type AnswerTo, type RequestTo } from './api.ts';
 import { facts } from './facts.ts';
 import { Check, Field, Form, Select } from './form.tsx';

@@ -1,8 +1,8 @@
 /** The last 24 hours of buckets, from their gaps and jobs: the strip of each bucket, and the day as a line. */
-import type { ShownBucket } from '../../api/bucket.ts';
-import type { Gap } from '../../api/gaps.ts';
-import type { Job } from '../../api/job.ts';
-import { countText, durationText, percentText } from '../../domain/texts.ts';
+import type { ShownBucket } from '../../registry/contract/bucket.ts';
+import type { Gap } from '../../registry/contract/gaps.ts';
+import type { Job } from '../../registry/contract/job.ts';
+import { countText, durationText, percentText } from '../../base/texts.ts';
 import { plainText } from './words.ts';
 
 export const DAY_MS = 86_400_000;

@@ -1,5 +1,5 @@
 /** Events a minute and their lag in the last 24 hours, as steps on an axis of exactly these hours: where nothing is known, nothing is drawn. */
-import { countText, durationText } from '../../domain/texts.ts';
+import { countText, durationText } from '../../base/texts.ts';
 import type { AnswerTo } from './api.ts';
 import { useAnswer } from './load.ts';
 import { Shown } from './parts.tsx';

@@ -1,6 +1,6 @@
 /** What the checks of a connection found: what is wrong, why it matters, and what to paste. */
-import type { Diagnosis } from '../../api/connections.ts';
-import { pagesIn } from '../../domain/doc-pages.ts';
+import type { Diagnosis } from '../../registry/contract/connections.ts';
+import { pagesIn } from '../../base/doc-pages.ts';
 import { Advice, CopyButton, Text } from './parts.tsx';
 
 type Finding = Diagnosis['findings'][number];

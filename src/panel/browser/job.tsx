@@ -1,7 +1,7 @@
 /** One job: how far it is, what it found, and what a person can do about it. */
 import { useState } from 'preact/hooks';
-import type { Job } from '../../api/job.ts';
-import { countText } from '../../domain/texts.ts';
+import type { Job } from '../../registry/contract/job.ts';
+import { countText } from '../../base/texts.ts';
 import { call } from './api.ts';
 import { JobBar } from './at-work.tsx';
 import { ReindexButton } from './bucket-act.tsx';

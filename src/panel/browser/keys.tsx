@@ -1,8 +1,8 @@
 /** API keys: those of the person, and for administrators those of all users. A secret is shown once. */
 import { useState } from 'preact/hooks';
-import type { AnyApiKey, ApiKey } from '../../api/api-keys.ts';
-import { printable } from '../../domain/printable.ts';
-import { durationText } from '../../domain/texts.ts';
+import type { AnyApiKey, ApiKey } from '../../registry/contract/api-keys.ts';
+import { printable } from '../../base/printable.ts';
+import { durationText } from '../../base/texts.ts';
 import { call, type AnswerTo } from './api.ts';
 import { facts } from './facts.ts';
 import { AskedAct, Check, Field, FormDialog, Opener } from './form.tsx';

@@ -1,6 +1,6 @@
 /** Dead letters: messages that Tally could not handle. */
-import type { DeadLetter } from '../../api/dead-letters.ts';
-import { countText } from '../../domain/texts.ts';
+import type { DeadLetter } from '../../registry/contract/dead-letters.ts';
+import { countText } from '../../base/texts.ts';
 import { call } from './api.ts';
 import { Lines } from './findings.tsx';
 import { AskedAct } from './form.tsx';

@@ -1,6 +1,6 @@
 /** One object: what the index holds, what S3 reports now, and why a search finds it or does not. */
 import type { ComponentChildren } from 'preact';
-import type { Explanation } from '../../api/objects.ts';
+import type { Explanation } from '../../registry/contract/objects.ts';
 import { ReindexButton } from './bucket-act.tsx';
 import { useAnswer } from './load.ts';
 import { Advice, CopyButton, type Detail, Details, Link, Shown, Size, Text, Time } from './parts.tsx';

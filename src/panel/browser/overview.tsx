@@ -1,7 +1,7 @@
 /** The page that stays open: how much is known to differ, what needs a person, what Tally is at, and the last day. */
 import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
-import { countText } from '../../domain/texts.ts';
+import { countText } from '../../base/texts.ts';
 import type { AnswerTo } from './api.ts';
 import { after, BucketTable, Gaps, Jobs, useDay } from './at-work.tsx';
 import { byUrgency, lookOf, Status, type StatusLook, Told, useBuckets } from './bucket-act.tsx';

@@ -1,9 +1,9 @@
 /** Small parts of every page. Every text that comes from outside passes through Text. */
 import type { ComponentChildren } from 'preact';
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { pagesIn } from '../../domain/doc-pages.ts';
-import { printable } from '../../domain/printable.ts';
-import { countText, momentOfText, sizeText } from '../../domain/texts.ts';
+import { pagesIn } from '../../base/doc-pages.ts';
+import { printable } from '../../base/printable.ts';
+import { countText, momentOfText, sizeText } from '../../base/texts.ts';
 import type { Problem } from './api.ts';
 import type { Loaded, Pages } from './load.ts';
 import { observed, useObserved } from './observed.ts';

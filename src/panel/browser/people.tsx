@@ -1,8 +1,8 @@
 /** People: the setting that overrides all grants, who may read what, who has logged in, and who becomes an administrator. */
-import type { GrantView } from '../../api/access.ts';
-import type { AppointmentAnswer, User } from '../../api/users.ts';
-import { readingReasons, readsText } from '../../domain/access/reading-texts.ts';
-import { printable } from '../../domain/printable.ts';
+import type { GrantView } from '../../registry/contract/access.ts';
+import type { AppointmentAnswer, User } from '../../registry/contract/users.ts';
+import { readingReasons, readsText } from '../../registry/contract/reading-texts.ts';
+import { printable } from '../../base/printable.ts';
 import { call } from './api.ts';
 import { Act, AskedAct, Field } from './form.tsx';
 import { useAnswer, usePages, type Pages } from './load.ts';

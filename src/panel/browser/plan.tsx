@@ -1,9 +1,9 @@
 /** A plan: what an apply would write in AWS, shown before it is applied, and followed until it is. */
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { ConnectionView, PlanView } from '../../api/connections.ts';
-import { NOT_SHOWN_YET, untilApplied } from '../../api/until-applied.ts';
-import { differenceOf } from '../../domain/difference.ts';
+import type { ConnectionView, PlanView } from '../../registry/contract/connections.ts';
+import { NOT_SHOWN_YET, untilApplied } from '../../registry/contract/until-applied.ts';
+import { differenceOf } from '../../base/difference.ts';
 import { Problem, type RequestTo } from './api.ts';
 import { facts } from './facts.ts';
 import { Findings, Lines } from './findings.tsx';
@@ -11,7 +11,7 @@ import { Act } from './form.tsx';
 import { useAnswer } from './load.ts';
 import { Details, Shown, Text } from './parts.tsx';
 import { go } from './place.ts';
-import { countText } from '../../domain/texts.ts';
+import { countText } from '../../base/texts.ts';
 
 /** What a bucket is to have in AWS, as the operations take it. */
 export type PlanRequest = Omit<NonNullable<RequestTo<'GET /v1/buckets/{bucket}/plan'>['query']>, 'wired_by_hand'>;

@@ -1,5 +1,5 @@
 /** The text of the one box: fields are read from it and written into it. Its clauses are those that the registry reads. */
-import { lexemesOf, type Lexeme } from '../../domain/search/lexer.ts';
+import { lexemesOf, type Lexeme } from '../../search/lexer.rules.ts';
 
 function lexemesIn(text: string): readonly Lexeme[] {
   const lexemes = lexemesOf(text);

@@ -1,7 +1,7 @@
 /** Where a person can go: the rail at the left, which a telephone opens over the page. */
 import { useEffect, useRef } from 'preact/hooks';
-import type { ApiKey } from '../../api/api-keys.ts';
-import { countText } from '../../domain/texts.ts';
+import type { ApiKey } from '../../registry/contract/api-keys.ts';
+import { countText } from '../../base/texts.ts';
 import { call, sessionEnded, type AnswerTo } from './api.ts';
 import { useBuckets } from './bucket-act.tsx';
 import { Act } from './form.tsx';

@@ -1,7 +1,7 @@
 /** The objects that a search finds, in the order that was chosen. */
-import type { StoredObject } from '../../api/search.ts';
-import type { SortField } from '../../domain/search/conditions.ts';
-import { countText } from '../../domain/texts.ts';
+import type { StoredObject } from '../../registry/contract/search.ts';
+import type { SortField } from '../../store/conditions.rules.ts';
+import { countText } from '../../base/texts.ts';
 import type { AnswerTo } from './api.ts';
 import { Status, useBuckets } from './bucket-act.tsx';
 import { usePages, type Pages } from './load.ts';

@@ -1,7 +1,7 @@
 /** The one box: what is typed becomes the address once it is submitted. */
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { locationOf } from '../../domain/search/location.ts';
-import { parseQuery } from '../../domain/search/parse.ts';
+import { locationOf } from '../../search/location.rules.ts';
+import { parseQuery } from '../../search/parse.rules.ts';
 import { Text } from './parts.tsx';
 import { go, hrefOf, place } from './place.ts';
 import { clauseOf, withClauses } from './query-text.ts';

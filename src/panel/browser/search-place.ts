@@ -1,6 +1,6 @@
 /** What a search is: all of it is in the address, and from there become the request and the command. */
-import { shellWord } from '../../domain/commands.ts';
-import type { SortField, SortOrder } from '../../domain/search/conditions.ts';
+import { shellWord } from '../../base/commands.ts';
+import type { SortField, SortOrder } from '../../store/conditions.rules.ts';
 import type { RequestTo } from './api.ts';
 import { hrefOf, type Choices } from './place.ts';
 import { asksForDeleted, clauseOf } from './query-text.ts';

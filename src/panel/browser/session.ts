@@ -1,5 +1,5 @@
 /** Who uses the page, and what they may do: a control that would be refused is not shown. */
-import type { SessionAnswer } from '../../api/login.ts';
+import type { SessionAnswer } from '../../registry/contract/login.ts';
 import type { PanelCaller } from '../facts.ts';
 import { addressOf, type Key } from './api.ts';
 import { facts } from './facts.ts';

@@ -6,8 +6,8 @@
  * The panel is a client of the API like any other. Every text of an answer is shown by `Text`, and never as markup.
  */
 import { useEffect } from 'preact/hooks';
-import type { SessionAnswer } from '../../api/login.ts';
-import { printable } from '../../domain/printable.ts';
+import type { SessionAnswer } from '../../registry/contract/login.ts';
+import { printable } from '../../base/printable.ts';
 import { call, isAway, returned, sessionEnded } from './api.ts';
 import { Sentence } from './bucket-act.tsx';
 import { useLoaded, type Loaded } from './load.ts';

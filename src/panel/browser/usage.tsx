@@ -1,5 +1,5 @@
 /** What a bucket uses: objects and bytes by folder, one level after another. */
-import { countText } from '../../domain/texts.ts';
+import { countText } from '../../base/texts.ts';
 import { call, type AnswerTo } from './api.ts';
 import { useLoaded } from './load.ts';
 import { type Column, Link, Shown, Size, Table, Text } from './parts.tsx';

@@ -1,6 +1,6 @@
 /** How texts from outside and keys are written, and what is copied of an object. */
-import { shellWord } from '../../domain/commands.ts';
-import { printable } from '../../domain/printable.ts';
+import { shellWord } from '../../base/commands.ts';
+import { printable } from '../../base/printable.ts';
 
 /** A text in which nothing is invisible, and which is not invisible as a whole: a key may be one space. */
 export function visibleText(text: string): string {

@@ -1,10 +1,10 @@
 /** The bench `access`: how long the two questions about grants, a login and the narrowing of a request take. */
-import { systemClock } from '../../../src/adapters/system-clock.ts';
-import type { Grant } from '../../../src/domain/access/grant.ts';
-import { createStoredGrants, createReadableBy } from '../../../src/pipeline/access/policy.ts';
-import { createAccessOperations } from '../../../src/pipeline/access/operations.ts';
-import { signIn } from '../../../src/pipeline/identity/users.ts';
-import type { StateStore } from '../../../src/pipeline/ports/state.ts';
+import { systemClock } from '../../../src/process/system-clock.ts';
+import type { Grant } from '../../../src/identity/grants/grant.rules.ts';
+import { createStoredGrants, createReadableBy } from '../../../src/identity/grants/policy.ts';
+import { createAccessOperations } from '../../../src/identity/grants/operations.ts';
+import { signIn } from '../../../src/identity/users.ts';
+import type { StateStore } from '../../../src/store/state.ts';
 import { createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { localActor, sessionActor } from '../../support/identity/actors.ts';
 import { commandOf, countOption, namesOption, OPENSEARCH_HELP } from '../bench-command.ts';

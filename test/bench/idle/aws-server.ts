@@ -3,7 +3,7 @@
  * versioning of buckets, and a count of all requests by service and operation. Its parent sends {@link AwsRequest}s, one after the
  * other, and gets one {@link AwsReply} for each, and one at the start.
  */
-import { createFauxqs } from '../../../src/adapters/embedded/fauxqs.ts';
+import { createFauxqs } from '../../../src/demo/fauxqs.ts';
 import { createBucketQueue } from '../bucket-queue.ts';
 import { messageWith } from '../../support/servers/queue-message.ts';
 import { benchObject, nativeMessage } from '../ingest/messages.ts';

@@ -4,15 +4,15 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import PQueue from 'p-queue';
-import { indexNames } from '../../../src/adapters/opensearch/names.ts';
-import { createOpenSearchStore } from '../../../src/adapters/opensearch/store.ts';
-import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
-import { systemClock } from '../../../src/adapters/system-clock.ts';
-import type { BucketRecord } from '../../../src/domain/bucket.ts';
-import type { ConnectionRecord } from '../../../src/domain/provisioning/connection.ts';
-import type { StateStore } from '../../../src/pipeline/ports/state.ts';
-import type { Store } from '../../../src/pipeline/ports/store.ts';
-import { readRecord, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { indexNames } from '../../../src/store/opensearch/names.ts';
+import { createOpenSearchStore } from '../../../src/store/opensearch/store.ts';
+import { createSqliteStore } from '../../../src/store/sqlite/store.ts';
+import { systemClock } from '../../../src/process/system-clock.ts';
+import type { BucketRecord } from '../../../src/records/bucket.ts';
+import type { ConnectionRecord } from '../../../src/connect/connection.rules.ts';
+import type { StateStore } from '../../../src/store/state.ts';
+import type { Store } from '../../../src/store/store.ts';
+import { readRecord, updateRecord } from '../../../src/store/stored.ts';
 import { MAIN, nodeOptions, ownVariables } from '../../support/servers/program.ts';
 import { startForked } from '../forked.ts';
 import { removeIndices } from '../opensearch.ts';
@@ -20,7 +20,7 @@ import { addBucket, ANY_PORT, servedAt, startProcess, type Environment, type Mea
 import type { AwsReply, AwsRequest } from './aws-server.ts';
 import { FAST_CLOCK, type FastClock } from './fast-clock.ts';
 import { startOpenSearchCounts } from './opensearch-counts.ts';
-import { refs } from '../../../src/pipeline/provision/refs.ts';
+import { refs } from '../../../src/connect/refs.ts';
 
 const WEEK_MS = 604_800_000;
 

@@ -1,9 +1,9 @@
 /** What a run left in its index, read through the product's own stores. */
-import { createOpenSearchStore } from '../../../src/adapters/opensearch/store.ts';
-import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
-import { systemClock } from '../../../src/adapters/system-clock.ts';
-import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
-import type { Store } from '../../../src/pipeline/ports/store.ts';
+import { createOpenSearchStore } from '../../../src/store/opensearch/store.ts';
+import { createSqliteStore } from '../../../src/store/sqlite/store.ts';
+import { systemClock } from '../../../src/process/system-clock.ts';
+import type { ObjectDocument } from '../../../src/ordering/document.ts';
+import type { Store } from '../../../src/store/store.ts';
 
 export interface BenchIndex {
   /** All live documents of the bucket, by key, at most one refresh behind. */

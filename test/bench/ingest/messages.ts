@@ -1,7 +1,7 @@
 /** Messages as they reach a bucket queue: S3's records in SNS envelopes, with everything that AWS puts around what matters. */
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { formEncoded } from '../../support/event-fixtures.ts';
-import { sequencerOf } from '../../../src/adapters/embedded/clock.ts';
+import { sequencerOf } from '../../../src/demo/clock.ts';
 
 /** One object that a message tells of. */
 export interface BenchObject {

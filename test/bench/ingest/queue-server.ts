@@ -2,7 +2,7 @@
  * The queue of the runs, as a process of its own: fauxqs on a free port of the loopback, filled directly rather than by
  * 50,000 requests. Its parent sends {@link QueueRequest}s, one after the other, and gets one {@link QueueReply} for each, and one at the start.
  */
-import { createFauxqs } from '../../../src/adapters/embedded/fauxqs.ts';
+import { createFauxqs } from '../../../src/demo/fauxqs.ts';
 import { createBucketQueue } from '../bucket-queue.ts';
 import { messageWith } from '../../support/servers/queue-message.ts';
 import { BUCKET, benchObject, nativeMessage, routedMessage } from './messages.ts';

@@ -5,11 +5,11 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createOpenSearchClient, type OpenSearchClient } from '../../../src/adapters/opensearch/client.ts';
-import { systemClock } from '../../../src/adapters/system-clock.ts';
-import { bulkAction, linesOf } from '../../../src/adapters/opensearch/bulk.ts';
-import { indexNames } from '../../../src/adapters/opensearch/names.ts';
-import { documentOf } from '../../../src/domain/documents/document.ts';
+import { createOpenSearchClient, type OpenSearchClient } from '../../../src/store/opensearch/client.ts';
+import { systemClock } from '../../../src/process/system-clock.ts';
+import { bulkAction, linesOf } from '../../../src/store/opensearch/bulk.ts';
+import { indexNames } from '../../../src/store/opensearch/names.ts';
+import { documentOf } from '../../../src/ordering/document.ts';
 import type { KeySpace } from '../../support/servers/listing/key-space.ts';
 
 export interface Load {

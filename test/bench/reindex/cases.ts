@@ -1,7 +1,7 @@
 /** The cases of the re-index benchmark, each measured on a fresh worker and checked for its result. */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Job, JobCounts } from '../../../src/api/job.ts';
-import type { EnrichMode } from '../../../src/domain/bucket.ts';
+import type { Job, JobCounts } from '../../../src/registry/contract/job.ts';
+import type { EnrichMode } from '../../../src/records/bucket.ts';
 import { createContents } from '../../support/servers/listing/contents.ts';
 import { applyDrift } from '../../support/servers/listing/drift.ts';
 import type { Drift } from '../../support/servers/listing/drift.ts';

@@ -2,9 +2,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { Option } from 'commander';
-import type { JobCounts } from '../../../src/api/job.ts';
-import { REINDEX_HEADS } from '../../../src/app/limits.ts';
-import type { EnrichMode } from '../../../src/domain/bucket.ts';
+import type { JobCounts } from '../../../src/registry/contract/job.ts';
+import { REINDEX_HEADS } from '../../../src/serve/limits.ts';
+import type { EnrichMode } from '../../../src/records/bucket.ts';
 import { createKeySpace, keyShapes } from '../../support/servers/listing/key-space.ts';
 import type { KeyShape } from '../../support/servers/listing/key-space.ts';
 import { commandOf, countOption, countsOption, namesOption, OPENSEARCH_HELP, openSearchUrl } from '../bench-command.ts';

@@ -1,6 +1,6 @@
 /** A `tally serve` under measurement. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { job as jobSchema, type Job } from '../../../src/api/job.ts';
+import { job as jobSchema, type Job } from '../../../src/registry/contract/job.ts';
 import { MAIN, nodeOptions, ownVariables } from '../../support/servers/program.ts';
 import { metricsOf } from '../../support/metrics.ts';
 import { ANY_PORT, servedAt, startProcess, until } from '../processes.ts';

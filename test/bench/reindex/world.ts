@@ -1,10 +1,10 @@
 /** What a re-index is measured in: the real OpenSearch, the listing server and the queues, each beside the workers. */
 import { createHash, randomBytes } from 'node:crypto';
-import { createFauxqs } from '../../../src/adapters/embedded/fauxqs.ts';
-import { indexNames } from '../../../src/adapters/opensearch/names.ts';
-import { createOpenSearchStore } from '../../../src/adapters/opensearch/store.ts';
-import { systemClock } from '../../../src/adapters/system-clock.ts';
-import { documentId } from '../../../src/domain/documents/document.ts';
+import { createFauxqs } from '../../../src/demo/fauxqs.ts';
+import { indexNames } from '../../../src/store/opensearch/names.ts';
+import { createOpenSearchStore } from '../../../src/store/opensearch/store.ts';
+import { systemClock } from '../../../src/process/system-clock.ts';
+import { documentId } from '../../../src/ordering/document.ts';
 import { forkListingServer } from '../../support/servers/listing/fork-listing-server.ts';
 import type { ForkedListingServer } from '../../support/servers/listing/fork-listing-server.ts';
 import { givenSettings } from '../bench-command.ts';

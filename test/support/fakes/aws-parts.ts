@@ -1,18 +1,18 @@
 /** The parts of AWS that a connection is made of, in memory, with AWS's own refusals. Each call can be interrupted. */
-import { FaultError } from '../../../src/domain/fault.ts';
-import { queueMissing, sharedParts } from '../../../src/domain/provisioning/shared.ts';
-import type { NotificationConfiguration, NotificationEntry } from '../../../src/domain/provisioning/notification.ts';
-import { markOf, prefixOf, ruleNameOf, type Owner, type Tags } from '../../../src/domain/provisioning/names.ts';
-import type { ObservedRule, ObservedSubscription, ObservedTrail } from '../../../src/domain/provisioning/parts.ts';
-import { parsePolicy } from '../../../src/domain/provisioning/policy.ts';
-import type { Selectors } from '../../../src/domain/provisioning/trail.ts';
-import type { ConnectionSpec } from '../../../src/domain/provisioning/connection.ts';
-import { RequestError } from '../../../src/domain/request-error.ts';
-import type { Clock } from '../../../src/pipeline/ports/clock.ts';
-import type { Provisioner } from '../../../src/pipeline/ports/provision.ts';
-import type { StateStore } from '../../../src/pipeline/ports/state.ts';
-import type { ObjectStorage } from '../../../src/pipeline/ports/storage.ts';
-import { createProvisioning, type Provisioning } from '../../../src/pipeline/provision/provisioning.ts';
+import { FaultError } from '../../../src/base/fault.ts';
+import { queueMissing, sharedParts } from '../../../src/connect/shared.rules.ts';
+import type { NotificationConfiguration, NotificationEntry } from '../../../src/connect/notification.rules.ts';
+import { markOf, prefixOf, ruleNameOf, type Owner, type Tags } from '../../../src/connect/names.rules.ts';
+import type { ObservedRule, ObservedSubscription, ObservedTrail } from '../../../src/connect/parts.rules.ts';
+import { parsePolicy } from '../../../src/connect/policy.rules.ts';
+import type { Selectors } from '../../../src/connect/trail.rules.ts';
+import type { ConnectionSpec } from '../../../src/connect/connection.rules.ts';
+import { RequestError } from '../../../src/base/request-error.ts';
+import type { Clock } from '../../../src/process/clock.ts';
+import type { Provisioner } from '../../../src/connect/reads-and-writes.ts';
+import type { StateStore } from '../../../src/store/state.ts';
+import type { ObjectStorage } from '../../../src/aws/storage.ts';
+import { createProvisioning, type Provisioning } from '../../../src/connect/provisioning.ts';
 
 export const ACCOUNT = '123456789012';
 export const REGION = 'us-east-1';

@@ -1,5 +1,5 @@
 /** Records of buckets. */
-import type { BucketRecord } from '../../../src/domain/bucket.ts';
+import type { BucketRecord } from '../../../src/records/bucket.ts';
 
 /** A bucket of which nothing is known but that it is connected. */
 export function recordOf(bucket: string, more: Partial<BucketRecord> = {}): BucketRecord {

@@ -1,6 +1,6 @@
 /** A control plane that notes down what it is asked, and answers what its tests need, or else the least that the row documents. */
-import type { AnyApiKey, ApiKey } from '../../../src/api/api-keys.ts';
-import type { Bucket } from '../../../src/api/bucket.ts';
+import type { AnyApiKey, ApiKey } from '../../../src/registry/contract/api-keys.ts';
+import type { Bucket } from '../../../src/registry/contract/bucket.ts';
 import { checkingRequests } from '../requests.ts';
 import {
   rowsOfControlPlane,
@@ -9,21 +9,21 @@ import {
   type Operations,
   type ControlName,
   type CheckedOperations,
-} from '../../../src/api/contract.ts';
-import type { PlanView } from '../../../src/api/connections.ts';
-import { jsonSchemaOf, type JsonSchema } from '../../../src/api/json-schema.ts';
-import type { AuditRecord } from '../../../src/domain/identity/audit.ts';
-import type { DeadLetter } from '../../../src/api/dead-letters.ts';
-import type { Gap } from '../../../src/api/gaps.ts';
-import type { Job } from '../../../src/api/job.ts';
-import { zeroCounts } from '../../../src/api/job-view.ts';
-import type { JobChange } from '../../../src/api/jobs.ts';
-import type { Explanation } from '../../../src/api/objects.ts';
-import type { Events } from '../../../src/api/events.ts';
-import type { Usage } from '../../../src/api/usage.ts';
-import type { StoredObject } from '../../../src/api/search.ts';
-import type { AnyRequest } from '../../../src/api/row.ts';
-import type { Person, User, UserChange } from '../../../src/api/users.ts';
+} from '../../../src/registry/contract/contract.ts';
+import type { PlanView } from '../../../src/registry/contract/connections.ts';
+import { jsonSchemaOf, type JsonSchema } from '../../../src/registry/contract/json-schema.ts';
+import type { AuditRecord } from '../../../src/base/audit.ts';
+import type { DeadLetter } from '../../../src/registry/contract/dead-letters.ts';
+import type { Gap } from '../../../src/registry/contract/gaps.ts';
+import type { Job } from '../../../src/registry/contract/job.ts';
+import { zeroCounts } from '../../../src/registry/contract/job-view.ts';
+import type { JobChange } from '../../../src/registry/contract/jobs.ts';
+import type { Explanation } from '../../../src/registry/contract/objects.ts';
+import type { Events } from '../../../src/registry/contract/events.ts';
+import type { Usage } from '../../../src/registry/contract/usage.ts';
+import type { StoredObject } from '../../../src/registry/contract/search.ts';
+import type { AnyRequest } from '../../../src/registry/contract/row.ts';
+import type { Person, User, UserChange } from '../../../src/registry/contract/users.ts';
 
 const AT = '2026-01-02T03:04:05.000Z';
 

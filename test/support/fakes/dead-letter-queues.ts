@@ -1,6 +1,6 @@
 /** What the watch of the queues knows of dead-letter queues, as a test says it. */
-import type { QueueAttributes, QueueClient } from '../../../src/pipeline/ports/queues.ts';
-import type { DeadLetterQueue, QueueWatch } from '../../../src/pipeline/queues/watch.ts';
+import type { QueueAttributes, QueueClient } from '../../../src/aws/queues.ts';
+import type { DeadLetterQueue, QueueWatch } from '../../../src/observing/queue-watch.ts';
 
 export interface FakeDeadLetterQueue {
   readonly queueUrl: string;

@@ -1,6 +1,6 @@
 /** The versions of the fake S3 as enrichment reads them: conditional HEADs and tags, and what can go wrong with them. */
-import type { ObjectState } from '../../../src/domain/documents/document.ts';
-import type { ObjectStorage } from '../../../src/pipeline/ports/storage.ts';
+import type { ObjectState } from '../../../src/ordering/document.ts';
+import type { ObjectStorage } from '../../../src/aws/storage.ts';
 
 interface Version {
   readonly versionId?: string;

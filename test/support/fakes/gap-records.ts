@@ -1,6 +1,6 @@
 /** Records of gaps and of jobs, as they are right after they were made. */
-import { markId, type DirtyMark } from '../../../src/domain/gaps/dirty.ts';
-import type { JobRecord } from '../../../src/domain/reindex/job.ts';
+import { markId, type DirtyMark } from '../../../src/records/dirty.ts';
+import type { JobRecord } from '../../../src/records/job.ts';
 
 /** The mark of the bucket photos, or of this key of it, that was seen and reported at this moment, once. */
 export function markSeenAt(atMs: number, more: Partial<DirtyMark> = {}): DirtyMark {

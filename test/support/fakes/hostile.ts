@@ -1,5 +1,5 @@
 /** Answers in which every text that someone else may have chosen is an attack. */
-import type { AnyOperation, CheckedOperations } from '../../../src/api/contract.ts';
+import type { AnyOperation, CheckedOperations } from '../../../src/registry/contract/contract.ts';
 
 /** Markup, an address that runs a script, a word wider than a telephone, a turned direction, a control character, and two lines. */
 export const HOSTILE = `"><img src=x onerror=alert(1)><script>alert(2)</script>javascript:alert(3)${'W'.repeat(80)}\u202egpj\u001b[2J\n'{{3}}`;

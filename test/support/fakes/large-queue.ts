@@ -2,9 +2,9 @@
  * SQS in memory for millions of messages: long polls, visibility time-outs, a redrive policy and the limit of messages in
  * flight. What a request costs does not depend on how many messages there are.
  */
-import type { Clock } from '../../../src/pipeline/ports/clock.ts';
+import type { Clock } from '../../../src/process/clock.ts';
 import { createRandom } from '../random/seeded.ts';
-import type { BatchFailure, QueueClient, QueueMessage } from '../../../src/pipeline/ports/queues.ts';
+import type { BatchFailure, QueueClient, QueueMessage } from '../../../src/aws/queues.ts';
 
 /** SQS delivers nothing while so many messages of a queue are in flight. */
 const SQS_IN_FLIGHT_MAX = 120_000;

@@ -1,11 +1,11 @@
 /** Whether documents match what a search asks, in the plainest form: what both stores must answer. */
-import type { BucketPart } from '../../../src/domain/access/readable.ts';
-import { documentWords, extensionsOf, type ObjectDocument } from '../../../src/domain/documents/document.ts';
-import { fold } from '../../../src/domain/documents/fold.ts';
-import { hasWords } from '../../../src/domain/documents/words.ts';
-import type { Condition, Test } from '../../../src/domain/search/conditions.ts';
-import type { Pattern } from '../../../src/domain/search/pattern.ts';
-import type { ObjectFilter } from '../../../src/pipeline/ports/object-index.ts';
+import type { BucketPart } from '../../../src/store/readable.rules.ts';
+import { documentWords, extensionsOf, type ObjectDocument } from '../../../src/ordering/document.ts';
+import { fold } from '../../../src/ordering/fold.ts';
+import { hasWords } from '../../../src/ordering/words.ts';
+import type { Condition, Test } from '../../../src/store/conditions.rules.ts';
+import type { Pattern } from '../../../src/store/pattern.rules.ts';
+import type { ObjectFilter } from '../../../src/store/object-index.ts';
 
 export function matchesFilter(document: ObjectDocument, filter: ObjectFilter): boolean {
   return (

@@ -1,10 +1,10 @@
 /** An in-memory {@link Store} for tests of the pipeline: the port's promises in the plainest form. */
-import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
-import type { IndexWrite, IndexWriteAnswer, ObjectIndex, ObjectQuery } from '../../../src/pipeline/ports/object-index.ts';
-import type { StateEntry, StateStore } from '../../../src/pipeline/ports/state.ts';
-import type { Store } from '../../../src/pipeline/ports/store.ts';
-import type { ObjectScan, ScannedDocument } from '../../../src/pipeline/ports/object-index.ts';
-import { FaultError } from '../../../src/domain/fault.ts';
+import type { ObjectDocument } from '../../../src/ordering/document.ts';
+import type { IndexWrite, IndexWriteAnswer, ObjectIndex, ObjectQuery } from '../../../src/store/object-index.ts';
+import type { StateEntry, StateStore } from '../../../src/store/state.ts';
+import type { Store } from '../../../src/store/store.ts';
+import type { ObjectScan, ScannedDocument } from '../../../src/store/object-index.ts';
+import { FaultError } from '../../../src/base/fault.ts';
 import { dueAmong } from './due.ts';
 import { createMemoryAudit } from './memory-audit.ts';
 import { isInOneOf, matchesFilter } from './matching.ts';

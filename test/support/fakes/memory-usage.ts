@@ -1,8 +1,8 @@
 /** The sums of the in-memory store, in the plainest form. */
-import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
-import { compareKeys } from '../../../src/domain/documents/key-order.ts';
-import { objectAges, objectSizes, orderedNames, type UsageBy } from '../../../src/domain/search/groups.ts';
-import type { SumUsage, UsageQuery } from '../../../src/pipeline/ports/object-usage.ts';
+import type { ObjectDocument } from '../../../src/ordering/document.ts';
+import { compareKeys } from '../../../src/base/key-order.ts';
+import { objectAges, objectSizes, orderedNames, type UsageBy } from '../../../src/store/groups.rules.ts';
+import type { SumUsage, UsageQuery } from '../../../src/store/object-usage.ts';
 import { matchesFilter } from './matching.ts';
 
 export function createMemoryUsage(buckets: ReadonlyMap<string, ReadonlyMap<string, ObjectDocument>>): SumUsage {

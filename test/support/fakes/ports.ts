@@ -1,15 +1,15 @@
 /** Fakes of our own ports: manual time, an S3 and queues in memory, telemetry that is only noted down. */
 import { setImmediate } from 'node:timers/promises';
-import type { Versioning } from '../../../src/domain/bucket.ts';
-import type { ObjectState, PresentState } from '../../../src/domain/documents/document.ts';
-import { FaultError, faultOf } from '../../../src/domain/fault.ts';
-import { compareKeys } from '../../../src/domain/documents/key-order.ts';
+import type { Versioning } from '../../../src/records/bucket.ts';
+import type { ObjectState, PresentState } from '../../../src/ordering/document.ts';
+import { FaultError, faultOf } from '../../../src/base/fault.ts';
+import { compareKeys } from '../../../src/base/key-order.ts';
 import { createFakeDetails, headOf, type FakeDetails } from './details.ts';
 import { createHeap } from '../heap.ts';
-import type { Clock } from '../../../src/pipeline/ports/clock.ts';
-import type { BucketListing, ObjectStorage } from '../../../src/pipeline/ports/storage.ts';
-import type { MetricName, Telemetry } from '../../../src/pipeline/ports/telemetry.ts';
-import type { MessageAttribute, QueueClient, QueueMessage } from '../../../src/pipeline/ports/queues.ts';
+import type { Clock } from '../../../src/process/clock.ts';
+import type { BucketListing, ObjectStorage } from '../../../src/aws/storage.ts';
+import type { MetricName, Telemetry } from '../../../src/process/telemetry.ts';
+import type { MessageAttribute, QueueClient, QueueMessage } from '../../../src/aws/queues.ts';
 
 /** 2026-01-02T03:04:05Z: a whole second, far from the epoch. */
 const START_MS = Date.UTC(2026, 0, 2, 3, 4, 5);

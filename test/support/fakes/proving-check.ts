@@ -1,7 +1,7 @@
 /** A check of the connection of a bucket that finds every part in order. */
-import type { WithPorts } from '../../../src/pipeline/ports/ports.ts';
-import { noteArrivals } from '../../../src/pipeline/gaps/connection-gaps.ts';
-import type { CheckConnection } from '../../../src/pipeline/provision/watch.ts';
+import type { WithPorts } from '../../../src/store/ports.ts';
+import { noteArrivals } from '../../../src/observing/connection-gaps.ts';
+import type { CheckConnection } from '../../../src/connect/watch.ts';
 
 export function createProvingCheck(parts: WithPorts<'state' | 'clock'>): CheckConnection {
   return async (record) => {

@@ -1,5 +1,5 @@
 /** A state store on which somebody else is quicker: for the compare-and-swap races. */
-import type { StateStore } from '../../../src/pipeline/ports/state.ts';
+import type { StateStore } from '../../../src/store/state.ts';
 
 /** Before the first `times` puts that `matches` accepts, `interfere` does what the other one does. */
 export function racingState(

@@ -1,6 +1,6 @@
 /** Actors of tests. */
-import type { Actor } from '../../../src/domain/identity/actor.ts';
-import type { UserRecord } from '../../../src/domain/identity/user.ts';
+import type { Actor } from '../../../src/base/actor.ts';
+import type { UserRecord } from '../../../src/identity/user.rules.ts';
 
 type SessionActor = Extract<Actor, { kind: 'session' }>;
 type KeyActor = Extract<Actor, { kind: 'api_key' }>;

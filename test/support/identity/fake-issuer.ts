@@ -1,7 +1,7 @@
 /** An issuer in memory: it states what the test says, if the answer is the one to its own request. */
-import type { Claims } from '../../../src/domain/identity/claims.ts';
-import { RequestError } from '../../../src/domain/request-error.ts';
-import type { Issuer, IssuerRequest } from '../../../src/pipeline/ports/issuer.ts';
+import type { Claims } from '../../../src/identity/claims.rules.ts';
+import { RequestError } from '../../../src/base/request-error.ts';
+import type { Issuer, IssuerRequest } from '../../../src/identity/issuer-port.ts';
 
 export const ISSUER = 'https://id.example.com';
 

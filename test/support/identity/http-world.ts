@@ -1,10 +1,10 @@
 /** A control plane with identity, on stores in memory and with an issuer in memory, and its callers of each kind. */
-import type { CheckedOperations } from '../../../src/api/contract.ts';
-import type { Actor, KeyScope } from '../../../src/domain/identity/actor.ts';
-import type { Store } from '../../../src/pipeline/ports/store.ts';
-import type { LoadFiles } from '../../../src/http/panel.ts';
-import type { FailedAttempts } from '../../../src/pipeline/identity/audit-windows.ts';
-import { createPeople } from '../../../src/pipeline/identity/people.ts';
+import type { CheckedOperations } from '../../../src/registry/contract/contract.ts';
+import type { Actor, KeyScope } from '../../../src/base/actor.ts';
+import type { Store } from '../../../src/store/store.ts';
+import type { LoadFiles } from '../../../src/registry/panel.ts';
+import type { FailedAttempts } from '../../../src/identity/audit-windows.ts';
+import { createPeople } from '../../../src/identity/people.ts';
 import { createFakeControl } from '../fakes/control.ts';
 import { listenControlPlane } from '../servers/control-plane.ts';
 import { get, type BrowserAnswer } from './browser.ts';

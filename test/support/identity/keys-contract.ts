@@ -1,9 +1,9 @@
 /** What holds between processes on one store, whichever store it is. The clock is virtual; only the store is real. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Store } from '../../../src/pipeline/ports/store.ts';
-import { readRecord } from '../../../src/pipeline/records/stored.ts';
+import type { Store } from '../../../src/store/store.ts';
+import { readRecord } from '../../../src/store/stored.ts';
 import { createKeyProcess, createKeyWorld, DAY_MS } from './keys.ts';
-import { refs } from '../../../src/pipeline/identity/refs.ts';
+import { refs } from '../../../src/identity/refs.ts';
 
 /** Two connections to one store, as two processes have them. */
 export interface TwoStores {

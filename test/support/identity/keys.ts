@@ -1,25 +1,25 @@
 /** Processes with API keys on one store: each has its own operations and its own memory of keys, and all share a virtual clock. */
-import type { Context, Operations } from '../../../src/api/contract.ts';
+import type { Context, Operations } from '../../../src/registry/contract/contract.ts';
 import { checkingRequests } from '../requests.ts';
-import type { Actor } from '../../../src/domain/identity/actor.ts';
-import type { ExpiryRule } from '../../../src/domain/identity/api-key.ts';
-import type { LoginRules } from '../../../src/domain/identity/login-rules.ts';
-import type { UserRecord } from '../../../src/domain/identity/user.ts';
-import { createCheckKey, createAuthenticateKey, createLiveKeys } from '../../../src/pipeline/identity/authenticate-key.ts';
-import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
+import type { Actor } from '../../../src/base/actor.ts';
+import type { ExpiryRule } from '../../../src/identity/api-key.rules.ts';
+import type { LoginRules } from '../../../src/identity/login-rules.rules.ts';
+import type { UserRecord } from '../../../src/identity/user.rules.ts';
+import { createCheckKey, createAuthenticateKey, createLiveKeys } from '../../../src/identity/authenticate-key.ts';
+import { createConnectBucket } from '../../../src/connect/connect.ts';
 import { operationsOn } from '../worlds/operations.ts';
-import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
-import { createFailedAttempts } from '../../../src/pipeline/identity/audit-windows.ts';
-import { createDeadLetters } from '../../../src/pipeline/letters/dead-letters.ts';
-import type { StateStore } from '../../../src/pipeline/ports/state.ts';
-import type { Store } from '../../../src/pipeline/ports/store.ts';
-import { updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { createGapReports } from '../../../src/observing/reports.ts';
+import { createFailedAttempts } from '../../../src/identity/audit-windows.ts';
+import { createDeadLetters } from '../../../src/repair/dead-letters.ts';
+import type { StateStore } from '../../../src/store/state.ts';
+import type { Store } from '../../../src/store/store.ts';
+import { updateRecord } from '../../../src/store/stored.ts';
 import { createFakeAws, provisioningOn } from '../fakes/aws-parts.ts';
 import { fakeDeadLetterQueues } from '../fakes/dead-letter-queues.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
 import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry, type FakeClock } from '../fakes/ports.ts';
 import { sessionActor } from './actors.ts';
-import { refs } from '../../../src/pipeline/identity/refs.ts';
+import { refs } from '../../../src/identity/refs.ts';
 
 export const DAY_MS = 86_400_000;
 

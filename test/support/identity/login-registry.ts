@@ -1,6 +1,6 @@
 /** A registry on 127.0.0.1 that speaks the part of the API that clients need for logins, for tests of clients. */
 import { createHash, randomBytes } from 'node:crypto';
-import { problemSchema } from '../../../src/api/problem.ts';
+import { problemSchema } from '../../../src/registry/contract/problem.ts';
 import { listenScripted, type ScriptedRequest } from '../servers/scripted.ts';
 
 /** What the registry shows of every key. */

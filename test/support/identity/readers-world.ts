@@ -2,9 +2,9 @@
  * A registry with grants: its control plane over HTTP with the operations of the program, on any store, and people who have logged in
  * at an issuer in memory.
  */
-import type { Claims } from '../../../src/domain/identity/claims.ts';
-import type { LoginRules } from '../../../src/domain/identity/login-rules.ts';
-import type { Store } from '../../../src/pipeline/ports/store.ts';
+import type { Claims } from '../../../src/identity/claims.rules.ts';
+import type { LoginRules } from '../../../src/identity/login-rules.rules.ts';
+import type { Store } from '../../../src/store/store.ts';
 import { listenControlPlane } from '../servers/control-plane.ts';
 import { localActor } from './actors.ts';
 import { get, type BrowserAnswer } from './browser.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import { challengeOf } from '../../../src/domain/identity/tokens.ts';
+import { challengeOf } from '../../../src/identity/tokens.rules.ts';
 import { runTally, startDaemon, type CommandResult, type Daemon, type Environment } from '../servers/daemon.ts';
 import { listenScripted } from '../servers/scripted.ts';
 import { get, type BrowserAnswer } from './browser.ts';

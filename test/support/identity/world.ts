@@ -1,17 +1,17 @@
 /** Users, sessions and logins on stores in memory, with an issuer in memory. */
-import type { Claims, Identity } from '../../../src/domain/identity/claims.ts';
-import { allowedRuleOf, claimRuleOf, type LoginRules } from '../../../src/domain/identity/login-rules.ts';
-import { challengeOf } from '../../../src/domain/identity/tokens.ts';
-import { createFailedAttempts } from '../../../src/pipeline/identity/audit-windows.ts';
-import { createLogins } from '../../../src/pipeline/identity/logins.ts';
-import { createSessions } from '../../../src/pipeline/identity/sessions.ts';
-import { readUser, signIn } from '../../../src/pipeline/identity/users.ts';
-import type { Store } from '../../../src/pipeline/ports/store.ts';
+import type { Claims, Identity } from '../../../src/identity/claims.rules.ts';
+import { allowedRuleOf, claimRuleOf, type LoginRules } from '../../../src/identity/login-rules.rules.ts';
+import { challengeOf } from '../../../src/identity/tokens.rules.ts';
+import { createFailedAttempts } from '../../../src/identity/audit-windows.ts';
+import { createLogins } from '../../../src/identity/logins.ts';
+import { createSessions } from '../../../src/identity/sessions.ts';
+import { readUser, signIn } from '../../../src/identity/users.ts';
+import type { Store } from '../../../src/store/store.ts';
 import { createMemoryAudit } from '../fakes/memory-audit.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
 import { createFakeClock, createFakeTelemetry } from '../fakes/ports.ts';
 import { createFakeIssuer, ISSUER } from './fake-issuer.ts';
-import type { LiveKeys } from '../../../src/pipeline/identity/authenticate-key.ts';
+import type { LiveKeys } from '../../../src/identity/authenticate-key.ts';
 
 export const PUBLIC_URL = 'https://tally.example.com';
 export const VERIFIER = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk';

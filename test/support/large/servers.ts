@@ -7,13 +7,13 @@
  * SQS: 15 ms for a request. A worker: a core of its own, 9 µs for each object of a listing, 4 µs for a scanned document, 8 µs for
  * one that is written.
  */
-import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
-import { documentOf } from '../../../src/domain/documents/document.ts';
-import type { IndexWrite, ObjectIndex, ObjectScan, ScannedDocument } from '../../../src/pipeline/ports/object-index.ts';
-import type { BucketListing } from '../../../src/pipeline/ports/storage.ts';
+import type { ObjectDocument } from '../../../src/ordering/document.ts';
+import { documentOf } from '../../../src/ordering/document.ts';
+import type { IndexWrite, ObjectIndex, ObjectScan, ScannedDocument } from '../../../src/store/object-index.ts';
+import type { BucketListing } from '../../../src/aws/storage.ts';
 import type { Random } from '../random/seeded.ts';
 import { createNumberSet, runsOf, type LargeObjects } from './objects.ts';
-import type { Clock } from '../../../src/pipeline/ports/clock.ts';
+import type { Clock } from '../../../src/process/clock.ts';
 import type { Cores } from './virtual-clock.ts';
 
 const S3 = { listMinMs: 80, listMaxMs: 150 };

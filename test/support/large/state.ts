@@ -1,8 +1,8 @@
 /** The state store of large re-indexes, in virtual time: what it answers, and when, is what OpenSearch does. */
 import { z } from 'zod';
-import type { StateEntry, StateStore } from '../../../src/pipeline/ports/state.ts';
-import type { StateKind } from '../../../src/domain/state-kind.ts';
-import type { Clock } from '../../../src/pipeline/ports/clock.ts';
+import type { StateEntry, StateStore } from '../../../src/store/state.ts';
+import type { StateKind } from '../../../src/records/state-kind.ts';
+import type { Clock } from '../../../src/process/clock.ts';
 
 const dueSchema = z.object({ dueAtMs: z.number().optional() });
 const STATE = { getMs: 2, swapMs: 3, listMs: 3, listedEntryMs: 0.02, refreshMs: 200 };

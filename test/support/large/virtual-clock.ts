@@ -1,7 +1,7 @@
 /** What passes on a virtual clock beside its sleeps: the delays of Node's timers, and the time of cores. */
 import { syncBuiltinESMExports } from 'node:module';
 import timers from 'node:timers/promises';
-import type { Clock } from '../../../src/pipeline/ports/clock.ts';
+import type { Clock } from '../../../src/process/clock.ts';
 
 const realSetTimeout = timers.setTimeout;
 let running = 0;

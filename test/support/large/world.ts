@@ -2,21 +2,21 @@
  * A re-index of a large bucket by one process, in virtual time. The code is the product's, from the request to the
  * job's end; what it asks of S3 and OpenSearch is answered from the numbers of the objects.
  */
-import { faultOf } from '../../../src/domain/fault.ts';
+import { faultOf } from '../../../src/base/fault.ts';
 import { endedJob, type EndedJob } from '../worlds/jobs.ts';
-import type { JobRecord } from '../../../src/domain/reindex/job.ts';
-import { hasEnded } from '../../../src/domain/reindex/job.ts';
-import { createSchedules } from '../../../src/pipeline/calendar/schedules.ts';
-import { createBackgroundWriter } from '../../../src/pipeline/compare/background-writer.ts';
-import { createReconcileTurn } from '../../../src/pipeline/compare/reconcile-turn.ts';
-import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
-import type { ObjectStorage } from '../../../src/pipeline/ports/storage.ts';
-import type { Telemetry } from '../../../src/pipeline/ports/telemetry.ts';
-import { readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
-import { createIndexLoad, measured } from '../../../src/pipeline/reindex-jobs/index-load.ts';
-import { PART_LIMITS } from '../../../src/pipeline/reindex-jobs/key-probes.ts';
-import { createReindexRole } from '../../../src/pipeline/reindex-jobs/role.ts';
-import { tidyJobs } from '../../../src/pipeline/reindex-jobs/job-ends.ts';
+import type { JobRecord } from '../../../src/records/job.ts';
+import { hasEnded } from '../../../src/records/job.ts';
+import { createSchedules } from '../../../src/repair/schedules.ts';
+import { createBackgroundWriter } from '../../../src/repair/background-writer.ts';
+import { createReconcileTurn } from '../../../src/repair/reconcile-turn.ts';
+import { createReindexJobs } from '../../../src/repair/job-requests.ts';
+import type { ObjectStorage } from '../../../src/aws/storage.ts';
+import type { Telemetry } from '../../../src/process/telemetry.ts';
+import { readRecord, refs, updateRecord } from '../../../src/store/stored.ts';
+import { createIndexLoad, measured } from '../../../src/repair/index-load.ts';
+import { PART_LIMITS } from '../../../src/repair/key-probes.ts';
+import { createReindexRole } from '../../../src/repair/jobs.ts';
+import { tidyJobs } from '../../../src/repair/job-ends.ts';
 import { recordOf } from '../fakes/bucket-record.ts';
 import { createTestCircuits } from '../fakes/circuits.ts';
 import { createRandom } from '../random/seeded.ts';

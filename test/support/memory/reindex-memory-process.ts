@@ -1,15 +1,15 @@
 /** Measures what a re-index keeps in memory, in a process of its own: `fork` it with `--expose-gc`, send a measurement, receive the result. */
-import { createAwsClients } from '../../../src/adapters/aws/clients.ts';
-import { createTelemetry } from '../../../src/adapters/telemetry.ts';
-import { createS3Listing } from '../../../src/adapters/aws/s3-listing.ts';
-import { systemClock } from '../../../src/adapters/system-clock.ts';
-import { compareKeys } from '../../../src/domain/documents/key-order.ts';
-import { documentOf, type ObjectDocument } from '../../../src/domain/documents/document.ts';
-import { addExamples } from '../../../src/domain/reindex/counts.ts';
-import { createBackgroundWriter } from '../../../src/pipeline/compare/background-writer.ts';
-import { createReconcileTurn, type ReconcileTurn } from '../../../src/pipeline/compare/reconcile-turn.ts';
-import type { ObjectIndex, ObjectScan } from '../../../src/pipeline/ports/object-index.ts';
-import type { ObjectStorage } from '../../../src/pipeline/ports/storage.ts';
+import { createAwsClients } from '../../../src/aws/clients.ts';
+import { createTelemetry } from '../../../src/process/metrics-and-log.ts';
+import { createS3Listing } from '../../../src/aws/s3-listing.ts';
+import { systemClock } from '../../../src/process/system-clock.ts';
+import { compareKeys } from '../../../src/base/key-order.ts';
+import { documentOf, type ObjectDocument } from '../../../src/ordering/document.ts';
+import { addExamples } from '../../../src/records/counts.ts';
+import { createBackgroundWriter } from '../../../src/repair/background-writer.ts';
+import { createReconcileTurn, type ReconcileTurn } from '../../../src/repair/reconcile-turn.ts';
+import type { ObjectIndex, ObjectScan } from '../../../src/store/object-index.ts';
+import type { ObjectStorage } from '../../../src/aws/storage.ts';
 import { createTestCircuits } from '../fakes/circuits.ts';
 import { createFakeStorage } from '../fakes/ports.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';

@@ -3,15 +3,15 @@
  * differences that a report found, running jobs, broken wiring, and one whose trouble of this morning is over. Everything is derived from the number of the bucket or the object, so that it is the
  * same each time; times count from the start of the process.
  */
-import type { Bucket } from '../../../src/api/bucket.ts';
-import type { CheckedOperations } from '../../../src/api/contract.ts';
-import type { Diagnosis } from '../../../src/api/connections.ts';
-import type { DeadLetter } from '../../../src/api/dead-letters.ts';
-import type { Gap } from '../../../src/api/gaps.ts';
-import type { Job } from '../../../src/api/job.ts';
-import { zeroCounts } from '../../../src/api/job-view.ts';
-import type { StoredObject } from '../../../src/api/search.ts';
-import { groupClause, type UsageBy } from '../../../src/domain/search/groups.ts';
+import type { Bucket } from '../../../src/registry/contract/bucket.ts';
+import type { CheckedOperations } from '../../../src/registry/contract/contract.ts';
+import type { Diagnosis } from '../../../src/registry/contract/connections.ts';
+import type { DeadLetter } from '../../../src/registry/contract/dead-letters.ts';
+import type { Gap } from '../../../src/registry/contract/gaps.ts';
+import type { Job } from '../../../src/registry/contract/job.ts';
+import { zeroCounts } from '../../../src/registry/contract/job-view.ts';
+import type { StoredObject } from '../../../src/registry/contract/search.ts';
+import { groupClause, type UsageBy } from '../../../src/store/groups.rules.ts';
 import { createFakeControl } from '../fakes/control.ts';
 
 const startedMs = Date.now();

@@ -2,9 +2,9 @@
  * Random histories of one bucket and its index before and during a re-index: what is there, what changes while it is
  * listed, and when the live path learns of it. Everything follows from the plan's seed.
  */
-import type { ObjectDocument, PresentState } from '../../../src/domain/documents/document.ts';
-import { documentOf } from '../../../src/domain/documents/document.ts';
-import type { ShownCounts } from '../../../src/domain/reindex/counts.ts';
+import type { ObjectDocument, PresentState } from '../../../src/ordering/document.ts';
+import { documentOf } from '../../../src/ordering/document.ts';
+import type { ShownCounts } from '../../../src/records/counts.ts';
 import { awkwardNames, stateOf } from '../servers/listing/key-space.ts';
 import type { ListedState } from '../servers/listing/key-space.ts';
 import { createRandom } from './seeded.ts';

@@ -24,8 +24,8 @@ import {
   SendMessageBatchCommand,
   SQSClient,
 } from '@aws-sdk/client-sqs';
-import type { AwsClients } from '../../../src/adapters/aws/clients.ts';
-import { createAwsClients } from '../../../src/adapters/aws/clients.ts';
+import type { AwsClients } from '../../../src/aws/clients.ts';
+import { createAwsClients } from '../../../src/aws/clients.ts';
 
 export interface TestQueue {
   readonly url: string;

@@ -1,5 +1,5 @@
 /** A control plane that listens on a port of its own: ready, with one metric, and without identity. */
-import { createControlPlane } from '../../../src/http/control-plane.ts';
+import { createControlPlane } from '../../../src/registry/control-plane.ts';
 import { createFakeTelemetry } from '../fakes/ports.ts';
 
 type Parts = Parameters<typeof createControlPlane>[0];

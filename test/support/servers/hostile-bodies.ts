@@ -1,5 +1,5 @@
 /** Bodies of the kinds that cost a receiver most, each as large as SQS allows. */
-import { sequencerOf } from '../../../src/adapters/embedded/clock.ts';
+import { sequencerOf } from '../../../src/demo/clock.ts';
 
 /** SQS's limit for a body, in bytes. */
 const BODY_BYTES_MAX = 1_048_576;

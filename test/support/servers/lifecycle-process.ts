@@ -1,5 +1,5 @@
 /** A process that fails where nobody catches it. */
-import { exitOnUncaught } from '../../../src/app/lifecycle.ts';
+import { exitOnUncaught } from '../../../src/serve/lifecycle.ts';
 
 exitOnUncaught({ exitNow: (code) => process.exit(code), write: (line) => void process.stderr.write(line) });
 const error = new Error('no connection to https://tally:secret@index:9200');

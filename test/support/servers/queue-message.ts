@@ -1,6 +1,6 @@
 /** What a test or a bench puts into a queue of fauxqs by itself. */
 import { createHash, randomUUID } from 'node:crypto';
-import type { SqsStore } from '../../../src/adapters/embedded/fauxqs.ts';
+import type { SqsStore } from '../../../src/demo/fauxqs.ts';
 
 /** A message that was sent now. */
 export function messageWith(body: string): Parameters<ReturnType<SqsStore['createQueue']>['enqueue']>[0] {

@@ -2,11 +2,11 @@
 import { ListTopicsCommand } from '@aws-sdk/client-sns';
 import { ListQueuesCommand } from '@aws-sdk/client-sqs';
 import { randomBytes } from 'node:crypto';
-import { createProvisioner } from '../../../src/adapters/aws/provision/provisioner.ts';
-import { createSharedParts } from '../../../src/adapters/aws/provision/shared-parts.ts';
-import { systemClock } from '../../../src/adapters/system-clock.ts';
-import { queueArns } from '../../../src/domain/provisioning/shared.ts';
-import { createSetup, type Setup, type SetupPlan } from '../../../src/pipeline/provision/setup.ts';
+import { createProvisioner } from '../../../src/connect/aws/provisioner.ts';
+import { createSharedParts } from '../../../src/connect/aws/shared-parts.ts';
+import { systemClock } from '../../../src/process/system-clock.ts';
+import { queueArns } from '../../../src/connect/shared.rules.ts';
+import { createSetup, type Setup, type SetupPlan } from '../../../src/connect/setup.ts';
 import type { TestAws } from './aws.ts';
 
 /** An emulator shows at once what it has made. */

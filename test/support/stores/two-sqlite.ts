@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createSqliteStore } from '../../../src/adapters/sqlite/store.ts';
+import { createSqliteStore } from '../../../src/store/sqlite/store.ts';
 import type { TwoStores } from '../identity/keys-contract.ts';
 
 export async function openTwoSqlite(): Promise<TwoStores> {

@@ -1,11 +1,11 @@
 /** A daemon at work: its bucket queue with a redrive queue, its index, and what tests ask of its control plane. */
 import { GetQueueAttributesCommand } from '@aws-sdk/client-sqs';
-import type { Bucket } from '../../../src/api/bucket.ts';
-import type { AddBucketRequest } from '../../../src/api/buckets.ts';
-import type { WholeDeadLetter } from '../../../src/api/dead-letters.ts';
-import type { Gap } from '../../../src/api/gaps.ts';
-import type { StoredObject } from '../../../src/api/search.ts';
-import type { Page } from '../../../src/pipeline/records/pages.ts';
+import type { Bucket } from '../../../src/registry/contract/bucket.ts';
+import type { AddBucketRequest } from '../../../src/registry/contract/buckets.ts';
+import type { WholeDeadLetter } from '../../../src/registry/contract/dead-letters.ts';
+import type { Gap } from '../../../src/registry/contract/gaps.ts';
+import type { StoredObject } from '../../../src/registry/contract/search.ts';
+import type { Page } from '../../../src/store/pages.ts';
 import type { TestAws } from '../servers/aws.ts';
 import { createTestAws, until } from '../servers/aws.ts';
 import { startDaemon } from '../servers/daemon.ts';

@@ -1,7 +1,7 @@
 /** The place of a job that a test lets begin now, stored in the record of its bucket as the product does with the floor. */
-import { lastBeginOf, nextBeginOf } from '../../../src/domain/reindex/covers.ts';
-import type { StateStore } from '../../../src/pipeline/ports/state.ts';
-import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { lastBeginOf, nextBeginOf } from '../../../src/records/covers.ts';
+import type { StateStore } from '../../../src/store/state.ts';
+import { refs, updateRecord } from '../../../src/store/stored.ts';
 
 export async function beginOrderNow(state: StateStore, bucket: string, nowMs: number): Promise<number> {
   const record = await updateRecord(

@@ -1,13 +1,13 @@
 /** A state store, gaps, jobs and the round that closes them, in manual time. */
-import { type BucketSource } from '../../../src/domain/bucket.ts';
-import type { Fault } from '../../../src/domain/fault.ts';
-import { markId, type GapReport } from '../../../src/domain/gaps/dirty.ts';
-import { jobSchema, type JobRecord } from '../../../src/domain/reindex/job.ts';
-import { createCloseGaps, type AskToRepair, type StartJob } from '../../../src/pipeline/calendar/close-gaps.ts';
-import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
-import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
-import type { StateStore } from '../../../src/pipeline/ports/state.ts';
-import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import { type BucketSource } from '../../../src/records/bucket.ts';
+import type { Fault } from '../../../src/base/fault.ts';
+import { markId, type GapReport } from '../../../src/records/dirty.ts';
+import { jobSchema, type JobRecord } from '../../../src/records/job.ts';
+import { createCloseGaps, type AskToRepair, type StartJob } from '../../../src/repair/close-gaps.ts';
+import { createReindexJobs } from '../../../src/repair/job-requests.ts';
+import { createGapReports } from '../../../src/observing/reports.ts';
+import type { StateStore } from '../../../src/store/state.ts';
+import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/store/stored.ts';
 import { recordOf } from '../fakes/bucket-record.ts';
 import { createFakeClock, createFakeTelemetry } from '../fakes/ports.ts';
 import { beginOrderNow } from './begin-order.ts';

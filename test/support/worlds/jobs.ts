@@ -1,20 +1,20 @@
 /** Re-index jobs over fakes of our ports: one bucket in an S3 in memory, its index, and as many workers as a test starts. Time moves only by `run`. */
 import { setImmediate } from 'node:timers/promises';
-import type { ReindexRequest } from '../../../src/api/jobs.ts';
-import { shownCounts, type ShownCounts } from '../../../src/domain/reindex/counts.ts';
-import type { Job } from '../../../src/api/job.ts';
-import { jobSchema, type JobRecord, type Part } from '../../../src/domain/reindex/job.ts';
-import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
-import { tidyJobs } from '../../../src/pipeline/reindex-jobs/job-ends.ts';
-import type { PartLimits } from '../../../src/pipeline/reindex-jobs/key-probes.ts';
-import { createReindexRole, type ReindexRole } from '../../../src/pipeline/reindex-jobs/role.ts';
-import type { Clock } from '../../../src/pipeline/ports/clock.ts';
-import type { StateStore } from '../../../src/pipeline/ports/state.ts';
-import type { Store } from '../../../src/pipeline/ports/store.ts';
-import type { ReconcileTurn } from '../../../src/pipeline/compare/reconcile-turn.ts';
-import { createReconcileTurn } from '../../../src/pipeline/compare/reconcile-turn.ts';
-import { createBackgroundWriter } from '../../../src/pipeline/compare/background-writer.ts';
-import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import type { ReindexRequest } from '../../../src/registry/contract/jobs.ts';
+import { shownCounts, type ShownCounts } from '../../../src/records/counts.ts';
+import type { Job } from '../../../src/registry/contract/job.ts';
+import { jobSchema, type JobRecord, type Part } from '../../../src/records/job.ts';
+import { createReindexJobs } from '../../../src/repair/job-requests.ts';
+import { tidyJobs } from '../../../src/repair/job-ends.ts';
+import type { PartLimits } from '../../../src/repair/key-probes.ts';
+import { createReindexRole, type ReindexRole } from '../../../src/repair/jobs.ts';
+import type { Clock } from '../../../src/process/clock.ts';
+import type { StateStore } from '../../../src/store/state.ts';
+import type { Store } from '../../../src/store/store.ts';
+import type { ReconcileTurn } from '../../../src/repair/reconcile-turn.ts';
+import { createReconcileTurn } from '../../../src/repair/reconcile-turn.ts';
+import { createBackgroundWriter } from '../../../src/repair/background-writer.ts';
+import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/store/stored.ts';
 import { withVirtualDelays } from '../large/virtual-clock.ts';
 import { createFakeClock, createFakeTelemetry } from '../fakes/ports.ts';
 import { laggingState } from '../fakes/lagging-state.ts';
@@ -23,8 +23,8 @@ import { createTestCircuits } from '../fakes/circuits.ts';
 import { bucketRecord, createFakeBucketS3 } from './reindex.ts';
 import { reindexRequest } from '../requests.ts';
 import { BUCKET, settled } from './ingest.ts';
-import { documentOf } from '../../../src/domain/documents/document.ts';
-import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
+import { documentOf } from '../../../src/ordering/document.ts';
+import { clockOfMs } from '../../../src/ordering/clock.ts';
 
 const STEP_MS = 100;
 

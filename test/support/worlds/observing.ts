@@ -1,12 +1,12 @@
 /** Observations of single objects with the writes that follow, over an index and an S3 in memory, with a clock that does not wait. */
-import type { BucketRecord, BucketSource } from '../../../src/domain/bucket.ts';
-import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
-import { clockOfMs } from '../../../src/domain/ordering/clock.ts';
-import { createObserveAgain } from '../../../src/pipeline/calendar/observe-again.ts';
-import { createBulkWriter } from '../../../src/pipeline/observing/bulk-writer.ts';
-import { createObserving } from '../../../src/pipeline/observing/observer.ts';
-import type { ObjectIndex } from '../../../src/pipeline/ports/object-index.ts';
-import { refs, updateRecord } from '../../../src/pipeline/records/stored.ts';
+import type { BucketRecord, BucketSource } from '../../../src/records/bucket.ts';
+import type { ObjectDocument } from '../../../src/ordering/document.ts';
+import { clockOfMs } from '../../../src/ordering/clock.ts';
+import { createObserveAgain } from '../../../src/repair/observe-again.ts';
+import { createBulkWriter } from '../../../src/observing/bulk-writer.ts';
+import { createObserving } from '../../../src/observing/observer.ts';
+import type { ObjectIndex } from '../../../src/store/object-index.ts';
+import { refs, updateRecord } from '../../../src/store/stored.ts';
 import { recordOf } from '../fakes/bucket-record.ts';
 import { createTestCircuits } from '../fakes/circuits.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';

@@ -1,9 +1,9 @@
 /** The operations on stores in memory. */
-import { createProcesses } from '../../../src/pipeline/buckets/processes.ts';
-import { createOperations } from '../../../src/pipeline/control/operations.ts';
-import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
-import type { Store } from '../../../src/pipeline/ports/store.ts';
-import { createCheckConnection } from '../../../src/pipeline/provision/watch.ts';
+import { createProcesses } from '../../../src/observing/processes.ts';
+import { createOperations } from '../../../src/registry/operations/operations.ts';
+import { createReindexJobs } from '../../../src/repair/job-requests.ts';
+import type { Store } from '../../../src/store/store.ts';
+import { createCheckConnection } from '../../../src/connect/watch.ts';
 
 type Subjects = Parameters<typeof createOperations>[0];
 type Given = 'clock' | 'telemetry' | 'storage' | 'gaps' | 'connectBucket' | 'deadLetters' | 'provisioning';

@@ -1,7 +1,7 @@
 /** A registry in this process with the panel and a control plane that answers with fixed answers. */
 import type { Page, Response } from 'playwright-core';
-import type { CheckedOperations } from '../../../src/api/contract.ts';
-import type { LoadFiles } from '../../../src/http/panel.ts';
+import type { CheckedOperations } from '../../../src/registry/contract/contract.ts';
+import type { LoadFiles } from '../../../src/registry/panel.ts';
 import { buildPanel } from '../../../src/panel/build.ts';
 import type { Window } from '../identity/chromium.ts';
 import { createFakeControl } from '../fakes/control.ts';

@@ -1,7 +1,7 @@
 /** The faults of the matrix of several workers, as the ports tell them: what the adapters make of the answers of real services. */
 import { isLong } from '../breadth.ts';
-import { FaultError, type FaultCode } from '../../../src/domain/fault.ts';
-import { refs } from '../../../src/pipeline/records/stored.ts';
+import { FaultError, type FaultCode } from '../../../src/base/fault.ts';
+import { refs } from '../../../src/store/stored.ts';
 import type { PortFault } from './worker-network.ts';
 import type { WorkerBucket } from './workers.ts';
 

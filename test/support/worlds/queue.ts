@@ -4,8 +4,8 @@
  * the test likes.
  */
 import { randomBytes } from 'node:crypto';
-import { sequencerOf } from '../../../src/adapters/embedded/clock.ts';
-import { createFauxqs } from '../../../src/adapters/embedded/fauxqs.ts';
+import { sequencerOf } from '../../../src/demo/clock.ts';
+import { createFauxqs } from '../../../src/demo/fauxqs.ts';
 import { formEncoded } from '../event-fixtures.ts';
 import type { Environment } from '../servers/daemon.ts';
 import { messageWith } from '../servers/queue-message.ts';

@@ -3,12 +3,12 @@
  * outlives the workers.
  */
 import { randomBytes } from 'node:crypto';
-import type { ObjectDocument } from '../../../src/domain/documents/document.ts';
-import { documentOf } from '../../../src/domain/documents/document.ts';
-import { hasEnded } from '../../../src/domain/reindex/job.ts';
-import type { Job } from '../../../src/api/job.ts';
-import type { Store } from '../../../src/pipeline/ports/store.ts';
-import type { ScannedDocument } from '../../../src/pipeline/ports/object-index.ts';
+import type { ObjectDocument } from '../../../src/ordering/document.ts';
+import { documentOf } from '../../../src/ordering/document.ts';
+import { hasEnded } from '../../../src/records/job.ts';
+import type { Job } from '../../../src/registry/contract/job.ts';
+import type { Store } from '../../../src/store/store.ts';
+import type { ScannedDocument } from '../../../src/store/object-index.ts';
 import { createTestAws, until } from '../servers/aws.ts';
 import { startDaemon } from '../servers/daemon.ts';
 import type { Daemon, Environment } from '../servers/daemon.ts';

@@ -1,11 +1,11 @@
 /** The network of one process of the workers world: what its requests meet, and what becomes of them once it was killed. */
-import { receiveBackoffMs } from '../../../src/adapters/aws/sqs-receiver.ts';
-import { FaultError, type FaultCode } from '../../../src/domain/fault.ts';
-import type { Clock } from '../../../src/pipeline/ports/clock.ts';
-import type { IndexWrite, IndexWriteAnswer } from '../../../src/pipeline/ports/object-index.ts';
-import type { QueueClient, QueueReceiver } from '../../../src/pipeline/ports/queues.ts';
-import type { BucketListing, ObjectStorage } from '../../../src/pipeline/ports/storage.ts';
-import type { Store } from '../../../src/pipeline/ports/store.ts';
+import { receiveBackoffMs } from '../../../src/aws/sqs-receiver.ts';
+import { FaultError, type FaultCode } from '../../../src/base/fault.ts';
+import type { Clock } from '../../../src/process/clock.ts';
+import type { IndexWrite, IndexWriteAnswer } from '../../../src/store/object-index.ts';
+import type { QueueClient, QueueReceiver } from '../../../src/aws/queues.ts';
+import type { BucketListing, ObjectStorage } from '../../../src/aws/storage.ts';
+import type { Store } from '../../../src/store/store.ts';
 import { guarded } from '../fakes/guarded.ts';
 import type { LargeQueue } from '../fakes/large-queue.ts';
 import type { FakeStorage } from '../fakes/ports.ts';

@@ -3,23 +3,23 @@
  * a network of its own that can fail. They share a queue, a store and an S3. A worker that is killed says nothing any more,
  * and what it had in hand comes back after its visibility time-out. A re-index process closes the gaps.
  */
-import { CLOSE_GAPS_NAME } from '../../../src/domain/calendar/schedule.ts';
-import type { FaultCode } from '../../../src/domain/fault.ts';
-import { markSchema, type DirtyMark } from '../../../src/domain/gaps/dirty.ts';
-import { createAskToRepair, createCloseGaps } from '../../../src/pipeline/calendar/close-gaps.ts';
-import { createSchedules } from '../../../src/pipeline/calendar/schedules.ts';
-import { createConnectBucket } from '../../../src/pipeline/buckets/connect.ts';
-import { createBackgroundWriter } from '../../../src/pipeline/compare/background-writer.ts';
-import { createReconcileTurn } from '../../../src/pipeline/compare/reconcile-turn.ts';
-import { createReindexJobs } from '../../../src/pipeline/control/reindex-jobs.ts';
-import { createHandover, createHandoverPermission } from '../../../src/pipeline/gaps/handover.ts';
-import { createGapReports } from '../../../src/pipeline/gaps/reports.ts';
-import { createIngestRole, type IngestLimits } from '../../../src/pipeline/ingest/role.ts';
-import type { Telemetry } from '../../../src/pipeline/ports/telemetry.ts';
-import { createQueueWatch } from '../../../src/pipeline/queues/watch.ts';
-import { PART_LIMITS } from '../../../src/pipeline/reindex-jobs/key-probes.ts';
-import { createReindexRole } from '../../../src/pipeline/reindex-jobs/role.ts';
-import { listAllRecords, removeRecord } from '../../../src/pipeline/records/stored.ts';
+import { CLOSE_GAPS_NAME } from '../../../src/records/schedule.ts';
+import type { FaultCode } from '../../../src/base/fault.ts';
+import { markSchema, type DirtyMark } from '../../../src/records/dirty.ts';
+import { createAskToRepair, createCloseGaps } from '../../../src/repair/close-gaps.ts';
+import { createSchedules } from '../../../src/repair/schedules.ts';
+import { createConnectBucket } from '../../../src/connect/connect.ts';
+import { createBackgroundWriter } from '../../../src/repair/background-writer.ts';
+import { createReconcileTurn } from '../../../src/repair/reconcile-turn.ts';
+import { createReindexJobs } from '../../../src/repair/job-requests.ts';
+import { createHandover, createHandoverPermission } from '../../../src/indexer/handover.ts';
+import { createGapReports } from '../../../src/observing/reports.ts';
+import { createIngestRole, type IngestLimits } from '../../../src/indexer/indexer.ts';
+import type { Telemetry } from '../../../src/process/telemetry.ts';
+import { createQueueWatch } from '../../../src/observing/queue-watch.ts';
+import { PART_LIMITS } from '../../../src/repair/key-probes.ts';
+import { createReindexRole } from '../../../src/repair/jobs.ts';
+import { listAllRecords, removeRecord } from '../../../src/store/stored.ts';
 import { circuitReported, createTestCircuits } from '../fakes/circuits.ts';
 import { createLargeQueue, type LargeMessage } from '../fakes/large-queue.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';

@@ -1,0 +1,77 @@
+/** Maps failed requests to S3 to faults. */
+import { type FaultCode, FaultError } from '../base/fault.ts';
+import { printable } from '../base/printable.ts';
+import type { BucketLocation } from './storage.ts';
+import { errorText } from './clients.ts';
+import { isCredentialsError } from './credentials.ts';
+
+/** The answer to one attempt of a request, before the SDK processes it. */
+export interface S3Answer {
+  readonly status: number;
+  /** The reason phrase of the status line. It is needed because an answer to HEAD has no body with an error code. */
+  readonly reasonPhrase: string;
+  /** Names are in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The time from before the attempt was sent until its headers arrived. */
+  readonly durationMs: number;
+}
+
+/** A failed request: the error that the SDK threw, and the answer if there was one. */
+export interface S3Refusal {
+  readonly error: unknown;
+  readonly answer: S3Answer | undefined;
+}
+
+/** The request, for a fault's reason. */
+export interface S3Question extends BucketLocation {
+  readonly operation: string;
+  readonly key?: string;
+}
+
+/** The fault of a failed request. */
+export function s3Fault(question: S3Question, refusal: S3Refusal): FaultError {
+  const code = codeOf(question, refusal);
+  const status = refusal.answer === undefined ? '' : ` ${refusal.answer.status}`;
+  const elsewhere = otherRegionOf(question, refusal.answer);
+  const reason = elsewhere === undefined ? errorText(refusal.error) : `the bucket is in ${elsewhere}, not in ${question.region}`;
+  return new FaultError(code, `${questionText(question)}:${status} ${reason}`, { cause: refusal.error });
+}
+
+/** The operation, bucket and key in one line without control characters. */
+export function questionText({ operation, bucket, key }: S3Question): string {
+  return `${operation} ${bucket}${key === undefined ? '' : ` ${printable(key)}`}`;
+}
+
+/** The bucket's region, if the answer contains it and it differs from the region of the request. S3 sends it with 301, 400 and 403. */
+export function otherRegionOf({ region }: S3Question, answer: S3Answer | undefined): string | undefined {
+  const named = answer?.headers['x-amz-bucket-region'];
+  return named !== undefined && named !== region ? named : undefined;
+}
+
+function codeOf(question: S3Question, { error, answer }: S3Refusal): FaultCode {
+  const name = error instanceof Error ? error.name : '';
+  // a proxy that changes the path of one key makes its signature wrong, and no other; wrong credentials fail every object
+  if (name === 'SignatureDoesNotMatch' && question.key !== undefined) return 'object.failed';
+  if (isCredentialsError(error)) return 's3.credentials';
+  // the name of the bucket or region cannot be part of an address
+  if (name === 'EndpointError') return 'bucket.missing';
+  if (answer === undefined) return 's3.unavailable';
+  if (name === 'NoSuchBucket' || isRedirect(answer.status) || otherRegionOf(question, answer) !== undefined) return 'bucket.missing';
+  return codeOfStatus(answer, name);
+}
+
+function isRedirect(status: number): boolean {
+  return status >= 300 && status < 400 && status !== 304;
+}
+
+function codeOfStatus({ status, reasonPhrase }: S3Answer, name: string): FaultCode {
+  if (status === 429 || name === 'SlowDown' || (status === 503 && /slow\s*down/i.test(reasonPhrase))) return 's3.throttled';
+  // RequestTimeout has status 400, and is as temporary as a 5xx
+  if (isServerTrouble(status) || status === 408 || name === 'RequestTimeout') return 's3.unavailable';
+  return status === 401 || status === 403 ? 'object.denied' : 'object.failed';
+}
+
+/** 501 is excluded because it is about the request, not about the state of S3. */
+function isServerTrouble(status: number): boolean {
+  return status >= 500 && status !== 501;
+}

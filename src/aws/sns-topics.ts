@@ -1,0 +1,23 @@
+/** Confirms the subscription of the bucket queue to a topic. A URL in a message is never fetched. */
+import { type SNSClient, ConfirmSubscriptionCommand } from '@aws-sdk/client-sns';
+import { FaultError } from '../base/fault.ts';
+import type { TopicClient } from './queues.ts';
+import { errorText } from './clients.ts';
+
+const TOPIC_ARN = /^arn:aws[a-z-]*:sns:([a-z]{2,5}(?:-[a-z]+)+-\d+):(\d{12}):[A-Za-z0-9_.-]{1,256}$/;
+
+export function createSnsTopics({ clientFor }: { readonly clientFor: (region: string) => SNSClient }): TopicClient {
+  return {
+    async confirm(topicArn, token, signal) {
+      const region = TOPIC_ARN.exec(topicArn)?.[1];
+      if (region === undefined) throw new FaultError('message.confirmation-failed', `${topicArn} is not the ARN of an SNS topic`);
+      try {
+        const command = new ConfirmSubscriptionCommand({ TopicArn: topicArn, Token: token });
+        await clientFor(region).send(command, { ...(signal && { abortSignal: signal }) });
+      } catch (error) {
+        signal?.throwIfAborted();
+        throw new FaultError('message.confirmation-failed', `ConfirmSubscription ${topicArn}: ${errorText(error)}`, { cause: error });
+      }
+    },
+  };
+}

@@ -1,0 +1,155 @@
+/** The client of a registry, as the command line uses it: login, logout, who the caller is, and the credential of requests. */
+import { FaultError } from '../../base/fault.ts';
+import { registryOrigin, catalogAddress } from './addresses.ts';
+import { callerOf, loginMissing, type Caller, keyToken } from './caller.ts';
+import { ClientError } from './client-error.ts';
+import { logIn, type LoginPorts } from './login.ts';
+import { send, endSession } from './send.ts';
+import { createStore, type Config, type StoredSession } from './store.ts';
+import { z } from 'zod';
+import { documentRows } from '../../registry/contract/service.ts';
+import { printable } from '../../base/printable.ts';
+
+/** A registry, and the token that authenticates requests to it; without one they are anonymous. */
+export interface Registry {
+  readonly url: string;
+  readonly token?: string | undefined;
+  /** The path of its Unix socket, if requests go through it. */
+  readonly socket?: string | undefined;
+  /** Where it was looked for, if nothing names it. */
+  readonly tried?: readonly string[];
+}
+
+/** What the environment and the options of a command say. */
+interface Given {
+  readonly registryUrl?: string | undefined;
+  readonly apiKey?: string | undefined;
+  /** Where a registry on this machine is. */
+  readonly local: LocalRegistry;
+}
+
+interface LocalRegistry {
+  /** Its Unix sockets, the nearest first. */
+  readonly sockets: readonly string[];
+  readonly url: string;
+}
+
+export interface Client {
+  /** Logs in at the catalog, by default the one of the last login, and stores the login. Returns who has logged in where. */
+  login(catalogUrl: string | undefined, ports: LoginPorts, signal: AbortSignal): Promise<Config & { readonly email: string }>;
+  /** Removes all stored credentials, and ends the session. Returns why the session may still live at the registry, if so. */
+  logout(signal: AbortSignal): Promise<string | undefined>;
+  /**
+   * Finds the registry: the one that is given, that of the stored credentials, or the one of this machine. The socket of a registry
+   * makes its caller the operator, so a request with an API key never goes there.
+   */
+  registryOf(given: Given): Promise<Registry>;
+  /** Asks the registry who the caller is. */
+  whoami(registry: Registry, signal: AbortSignal): Promise<Caller>;
+}
+
+interface ClientDependencies {
+  /** Where the credentials are; undefined for a user without a home. */
+  readonly folder: string | undefined;
+  /** Whether a process listens at the Unix socket. Default: none does. */
+  readonly isAnswered?: (socket: string) => Promise<boolean>;
+}
+
+export function createClient({ folder, isAnswered = async () => false }: ClientDependencies): Client {
+  const store = createStore(folder);
+
+  /** The stored credential for this registry, or for any. An API key precedes a login. */
+  function stored(url?: string): Registry | undefined {
+    const { session, api_key: key } = store.readCredentials();
+    const isFor = (found: { readonly registry_url: string }): boolean => url === undefined || found.registry_url === url;
+    if (key !== undefined && isFor(key)) return { url: key.registry_url, token: keyToken(key.secret) };
+    // the catalog has another registry now: that needs a new login
+    if (url === undefined && session !== undefined && store.readConfig()?.registry_url !== session.registry_url) return undefined;
+    return session !== undefined && isFor(session) ? { url: session.registry_url, token: session.token } : undefined;
+  }
+
+  async function end(session: StoredSession, signal: AbortSignal): Promise<void> {
+    const answer = await endSession(session, signal);
+    // 401: the session has ended already
+    if (!answer.ok && answer.status !== 401) throw new FaultError('registry.unknown-answer', `the registry answered ${answer.status}`);
+  }
+
+  return {
+    async login(catalogUrl, ports, signal) {
+      const known = catalogUrl ?? store.readConfig()?.catalog_url;
+      if (known === undefined)
+        throw new ClientError('address.invalid', 'name the catalog, which is stored for the next login: `tally login https://HOST`');
+      const config = await fetchConfig(known, signal);
+      const keep = (session: StoredSession): void => {
+        store.writeConfig(config);
+        // an API key that was stored is no longer used
+        store.writeCredentials({ session });
+      };
+      return { ...config, email: await logIn(config, { ...ports, keep }, signal) };
+    },
+    async logout(signal) {
+      try {
+        // files that others can read are a reason more to end what is in them
+        const { session } = store.readCredentials({ isOpenAllowed: true });
+        if (session !== undefined) await end(session, signal);
+        return undefined;
+      } catch (error) {
+        return error instanceof Error ? error.message : String(error);
+      } finally {
+        store.removeCredentials();
+      }
+    },
+    async registryOf({ registryUrl, apiKey, local }) {
+      if (apiKey !== undefined) {
+        const url = registryOrigin(registryUrl ?? local.url, 'the registry that receives an API key');
+        return { url, token: keyToken(apiKey) };
+      }
+      const known = stored(registryUrl);
+      if (known !== undefined) return known;
+      if (registryUrl !== undefined) return { url: registryUrl };
+      for (const socket of local.sockets) if (await isAnswered(socket)) return { url: local.url, socket };
+      return { url: local.url, tried: [...local.sockets, local.url] };
+    },
+    async whoami({ url, token, socket, tried }, signal) {
+      const address = new URL('/v1/session', url);
+      const answer = await send(address, { method: 'GET', token, socket, tried }, signal);
+      if (answer.status === 401 && token === undefined) throw loginMissing(address);
+      return callerOf(answer, address);
+    },
+  };
+}
+
+/** The document is static: an answer that takes longer does not come. */
+const TIMEOUT_MS = 15_000;
+const VERSION_LENGTH_MAX = 100;
+
+/** An earlier version answers no version, or another kind of it. */
+const document = documentRows['GET /config.json'].answer.pick({ registryUrl: true }).extend({ version: z.unknown() });
+
+/** Reads which registry the catalog has, without a credential. Throws `platform.too-old` and `address.invalid`. */
+async function fetchConfig(catalogUrl: string, signal: AbortSignal): Promise<Config> {
+  const catalog = catalogAddress(catalogUrl);
+  const address = new URL(`${catalog}/config.json`);
+  const answer = await send(address, { method: 'GET', timeoutMs: TIMEOUT_MS }, signal);
+  const parsed = document.safeParse(answer.json);
+  if (!answer.ok || !parsed.success) {
+    throw new FaultError(
+      'registry.unknown-answer',
+      `${address.href} answered ${answer.status} without a registryUrl: check the address of the catalog`,
+    );
+  }
+  requireVersion(parsed.data.version, catalog);
+  return { catalog_url: catalog, registry_url: registryOrigin(parsed.data.registryUrl, `the registryUrl of ${address.href}`) };
+}
+
+/** Throws `platform.too-old` below version 1.67. Versions are compared as numbers: 1.100 is later than 1.67. */
+export function requireVersion(version: unknown, address: string): void {
+  if (typeof version !== 'string')
+    throw new ClientError('platform.too-old', `${address} does not report its version: version 1.67 or higher is needed`);
+  const shown = printable(version, VERSION_LENGTH_MAX);
+  const [, major, minor] = /^v?(\d{1,9})\.(\d{1,9})(?!\d)/.exec(version) ?? [];
+  if (major === undefined)
+    throw new ClientError('platform.too-old', `${address} reports the version ${shown}, which is not a version number`);
+  if (Number(major) > 1 || (Number(major) === 1 && Number(minor) >= 67)) return;
+  throw new ClientError('platform.too-old', `${address} has version ${shown}: version 1.67 or higher is needed; upgrade the platform`);
+}

@@ -1,0 +1,92 @@
+/**
+ * The operations of a running registry, one function for all rows of the contract: what the command line
+ * uses. Problem documents become the errors that the operations threw, and answers are checked by their rows.
+ */
+import { z } from 'zod';
+import { operationsOf, type Operations, type PlacedRow } from '../../registry/contract/contract.ts';
+import { problemSchema } from '../../registry/contract/problem.ts';
+import type { AnyRequest } from '../../registry/contract/row.ts';
+import { loginMissing } from './caller.ts';
+import type { Registry } from './client.ts';
+import { send, type Incoming } from './send.ts';
+import { FaultError, isFaultCode } from '../../base/fault.ts';
+import { isRequestErrorCode, RequestError } from '../../base/request-error.ts';
+
+/** The operations of the control plane. They reject as {@link askRegistry} does. */
+export function createRegistryOperations(registry: Registry): Operations {
+  return operationsOf((row) => (request, context) => askRegistry(registry, row, request, context?.signal));
+}
+
+/**
+ * Sends the request of a row. Rejects with the registry's own RequestError or fault; with `login.missing` if the registry demands a
+ * credential and there is no token; with `registry.unreachable` if nothing answers in time, with `registry.unknown-answer` for an
+ * answer that no registry of this version sends, and with the signal's reason.
+ */
+export async function askRegistry(
+  { url, token, socket, tried }: Registry,
+  row: Pick<PlacedRow, 'method' | 'path' | 'scope' | 'answer' | 'emptyStatuses'>,
+  request: AnyRequest,
+  signal = new AbortController().signal,
+): Promise<unknown> {
+  const address = addressOf(url, row, request);
+  // what any caller may do is done without a credential, also when the stored one is no longer valid
+  const credential = row.scope === 'none' ? undefined : token;
+  const response = await send(address, { method: row.method, body: request.body, token: credential, socket, tried }, signal);
+  const what = `${row.method} ${address.pathname} at ${address.origin}`;
+  if (!response.ok) throw token === undefined ? anonymousErrorOf(response, what, address) : errorOf(response, what);
+  return answerIn(response, row, what);
+}
+
+function answerIn(
+  { status, json }: Incoming,
+  { answer, emptyStatuses = [] }: Pick<PlacedRow, 'answer' | 'emptyStatuses'>,
+  what: string,
+): unknown {
+  if (answer === undefined || emptyStatuses.includes(status)) return undefined;
+  const parsed = answer.safeParse(json);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  throw new FaultError(
+    'registry.unknown-answer',
+    `${what} answered ${status} with an unexpected body: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`,
+  );
+}
+
+const valueSchema = z.union([z.string(), z.number()]);
+const valuesSchema = z.record(z.string(), z.union([valueSchema, z.array(valueSchema).readonly()]).optional());
+
+function addressOf(url: string, { path }: Pick<PlacedRow, 'path'>, { params, query }: AnyRequest): URL {
+  const names = valuesSchema.parse(params ?? {});
+  const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => segmentOf(String(names[name] ?? '')));
+  const address = new URL(filled, url);
+  for (const [name, value] of Object.entries(valuesSchema.parse(query ?? {}))) {
+    for (const each of Array.isArray(value) ? value : [value]) if (each !== undefined) address.searchParams.append(name, String(each));
+  }
+  return address;
+}
+
+/** Encodes a name for a path. The URL parser removes dot segments, encoded or not, so they are refused. */
+function segmentOf(name: string): string {
+  if (/^\.{0,2}$/.test(name)) throw new RequestError('request.not-found', `nothing has the name ${JSON.stringify(name)}`);
+  return encodeURIComponent(name);
+}
+
+function anonymousErrorOf(response: Incoming, what: string, address: URL): Error {
+  return response.status === 401 ? loginMissing(address) : errorOf(response, what);
+}
+
+function errorOf({ status, json }: Incoming, what: string): Error {
+  const problem = problemSchema.safeParse(json);
+  if (!problem.success) return new FaultError('registry.unknown-answer', `${what} answered ${status} without a problem document`);
+  const { type: _type, title: _title, status: _status, detail, code, advice: _advice, ...extra } = problem.data;
+  if (isRequestErrorCode(code)) return new RequestError(code, detail, extraSchema.parse(extra));
+  if (isFaultCode(code)) return new FaultError(code, detail);
+  return new FaultError('registry.unknown-answer', `${what} answered ${status}: ${detail} (${code})`);
+}
+
+/** The further fields of a problem document, as far as a RequestError carries them. */
+const extraSchema = z.record(z.string(), z.unknown()).transform((fields) => {
+  const shown: Record<string, string | number> = {};
+  for (const [name, value] of Object.entries(fields)) if (typeof value === 'string' || typeof value === 'number') shown[name] = value;
+  return shown;
+});

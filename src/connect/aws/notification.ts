@@ -1,0 +1,106 @@
+/** Reads and writes the notification configuration of a bucket. LocalStack does not check ExpectedBucketOwner; AWS answers 403. */
+import { buffer } from 'node:stream/consumers';
+import {
+  GetBucketNotificationConfigurationCommand,
+  PutBucketNotificationConfigurationCommand,
+  type NotificationConfiguration as SdkNotification,
+  type S3Client,
+} from '@aws-sdk/client-s3';
+import { z } from 'zod';
+import { FaultError } from '../../base/fault.ts';
+import { sdkConfiguration } from '../notification.rules.ts';
+import { printable } from '../../base/printable.ts';
+import { RequestError, type RequestErrorCode } from '../../base/request-error.ts';
+import type { Clock } from '../../process/clock.ts';
+import type { At, Provisioner } from '../reads-and-writes.ts';
+import { createAsk, hasBody, isRepeated } from '../../aws/s3-ask.ts';
+import type { ClientsFor } from './refusals.ts';
+import { questionText, s3Fault, type S3Question, type S3Refusal } from '../../aws/s3-faults.ts';
+
+interface Dependencies extends ClientsFor<S3Client> {
+  readonly clock: Pick<Clock, 'monotonicMs'>;
+}
+
+/** What replaces a body that was read here, for the SDK to parse. */
+const READ_ALREADY = new TextEncoder().encode('<NotificationConfiguration/>');
+
+/** The SDK sends names of events as they are, also those that its types do not know. */
+const sdkNotification = z.custom<SdkNotification>((value) => typeof value === 'object');
+
+/** Creates both functions. They need s3:GetBucketNotification and s3:PutBucketNotification. */
+export function createS3Notification({
+  clientFor,
+  writerFor,
+  clock,
+}: Dependencies): Pick<Provisioner, 'notificationOf' | 'putNotification'> {
+  const asker = (clients: (at: At) => S3Client) => createAsk((region) => clients({ region }), clock);
+  return {
+    async notificationOf({ bucket, region, account }, signal) {
+      const question = { bucket, region, operation: 'GetBucketNotificationConfiguration' };
+      const command = new GetBucketNotificationConfigurationCommand({ Bucket: bucket, ExpectedBucketOwner: account });
+      let xml: string | undefined;
+      const reply = await asker(clientFor)(question, signal, {
+        send: (client, options) => client.send(command, options),
+        read: async (response) => {
+          if (!hasBody(response)) return;
+          xml = (await buffer(response.body)).toString('utf8');
+          Object.assign(response, { body: READ_ALREADY });
+        },
+      });
+      if (!reply.ok) throw readFault(question, reply, account);
+      if (xml === undefined || isRepeated(reply.answer)) {
+        throw new FaultError('connect.unavailable', `${questionText(question)}: the answer has no body, or comes from a cache`);
+      }
+      return xml;
+    },
+    async putNotification({ bucket, region, account }, configuration, { skipValidation }, signal) {
+      const question = { bucket, region, operation: 'PutBucketNotificationConfiguration' };
+      const command = new PutBucketNotificationConfigurationCommand({
+        Bucket: bucket,
+        ExpectedBucketOwner: account,
+        NotificationConfiguration: sdkNotification.parse(sdkConfiguration(configuration)),
+        ...(skipValidation && { SkipDestinationValidation: true }),
+      });
+      const reply = await asker(writerFor)(question, signal, { send: (client, options) => client.send(command, options) });
+      if (!reply.ok) throw writeFault(question, reply, account);
+    },
+  };
+}
+
+/** A text of AWS in a reason. */
+const TEXT_MAX = 500;
+
+function readFault(question: S3Question, refusal: S3Refusal, account: string): Error {
+  return denial(question, refusal, { account, action: 's3:GetBucketNotification' }) ?? s3Fault(question, refusal);
+}
+
+/** S3's own texts: the codes of these errors are too general. https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html */
+const REFUSALS: readonly (readonly [RequestErrorCode, RegExp])[] = [
+  ['connect.overlap', /Configurations overlap|Configuration is ambiguously defined/i],
+  ['connect.destination', /Unable to validate the following destination configurations/i],
+];
+
+function writeFault(question: S3Question, refusal: S3Refusal, account: string): Error {
+  const { error } = refusal;
+  const text = error instanceof Error ? error.message : '';
+  const [code] = REFUSALS.find(([, pattern]) => pattern.test(text)) ?? [];
+  if (code !== undefined) return new RequestError(code, `${questionText(question)}: ${printable(text, TEXT_MAX)}`);
+  if (error instanceof Error && error.name === 'OperationAborted') {
+    return new RequestError(
+      'connect.busy',
+      `${questionText(question)}: another change of the bucket is under way (${printable(text, TEXT_MAX)})`,
+    );
+  }
+  return denial(question, refusal, { account, action: 's3:PutBucketNotification' }) ?? s3Fault(question, refusal);
+}
+
+function denial(
+  question: S3Question,
+  refusal: S3Refusal,
+  { account, action }: { readonly account: string; readonly action: string },
+): Error | undefined {
+  const fault = s3Fault(question, refusal);
+  if (fault.code !== 'object.denied') return undefined;
+  const reason = `the permission ${action} is missing, or the bucket does not belong to the account ${account}`;
+  return new RequestError('connect.denied', `${questionText(question)} is denied: ${reason}`, { action });
+}

@@ -1,0 +1,42 @@
+/** What Tally reads and makes in AWS for a connection. */
+import type { SQSClient } from '@aws-sdk/client-sqs';
+import type { Clock } from '../../process/clock.ts';
+import type { Provisioner } from '../reads-and-writes.ts';
+import type { AwsClients } from '../../aws/clients.ts';
+import { createS3Notification } from './notification.ts';
+import { createSqsProvision, type QueuePlace } from './queues.ts';
+import type { ClientsFor } from './refusals.ts';
+import { createEventsProvision } from './rules.ts';
+import { createTrailProvision } from './trails.ts';
+import { createSnsProvision } from './topics.ts';
+
+type Clients = Pick<AwsClients, 'region' | 's3For' | 'snsFor' | 'sqsFor' | 'sqsIn' | 'eventsFor' | 'trailsFor' | 'once'>;
+
+interface Dependencies {
+  readonly aws: Clients;
+  /** The bucket queue; absent if the settings name none. */
+  readonly queueUrl: string | undefined;
+  readonly clock: Pick<Clock, 'monotonicMs'>;
+}
+
+/** Creates it. */
+export function createProvisioner({ aws, queueUrl, clock }: Dependencies): Provisioner {
+  const sqsAt = ({ sqsFor, sqsIn }: Pick<Clients, 'sqsFor' | 'sqsIn'>, { url, region = aws.region }: QueuePlace): SQSClient =>
+    url === undefined ? sqsIn(region) : sqsFor(url, region);
+  const clientsOf = <Client>(service: (clients: Clients['once']) => (region: string) => Client): ClientsFor<Client> => ({
+    clientFor: ({ region }) => service(aws)(region),
+    writerFor: ({ region }) => service(aws.once)(region),
+  });
+  return {
+    ...createS3Notification({ ...clientsOf(({ s3For }) => s3For), clock }),
+    ...createSnsProvision(clientsOf(({ snsFor }) => snsFor)),
+    ...createSqsProvision({
+      clientFor: (queue) => sqsAt(aws, queue),
+      writerFor: (queue) => sqsAt(aws.once, queue),
+      queueUrl,
+      region: aws.region,
+    }),
+    ...createEventsProvision(clientsOf(({ eventsFor }) => eventsFor)),
+    ...createTrailProvision(clientsOf(({ trailsFor }) => trailsFor)),
+  };
+}

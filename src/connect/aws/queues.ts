@@ -1,0 +1,147 @@
+/** Reads and writes the policies of queues. */
+import { defined } from '../../base/defined.ts';
+import {
+  GetQueueAttributesCommand,
+  GetQueueUrlCommand,
+  ListQueueTagsCommand,
+  SetQueueAttributesCommand,
+  type SQSClient,
+} from '@aws-sdk/client-sqs';
+import { z } from 'zod';
+import { FaultError } from '../../base/fault.ts';
+import { jsonOf } from '../../base/json.ts';
+import { parseArn, type Arn } from '../names.rules.ts';
+import type { ObservedQueue } from '../parts.rules.ts';
+import { queueMissing } from '../shared.rules.ts';
+import type { At, Provisioner } from '../reads-and-writes.ts';
+import { regionInQueueUrl } from '../../aws/queue-address.ts';
+import { ask, isMissing, orAbsent, type ClientsFor } from './refusals.ts';
+
+/** How a queue is reached. */
+export interface QueuePlace {
+  /** Absent: SQS of the region. */
+  readonly url?: string;
+  /** For a URL whose host contains none. */
+  readonly region?: string | undefined;
+}
+
+type KnownQueue = QueuePlace & { readonly url: string };
+
+interface Dependencies extends ClientsFor<SQSClient, QueuePlace> {
+  /** The URL of the bucket queue: other queues are looked for where it is. */
+  readonly queueUrl: string | undefined;
+  /** The region of queues whose URLs contain none. */
+  readonly region: string;
+}
+
+const countSchema = z.coerce.number().int().min(0).optional().catch(undefined);
+const numbersSchema = z.object({
+  MessageRetentionPeriod: countSchema,
+  ApproximateNumberOfMessages: countSchema,
+});
+const redriveSchema = z.object({ deadLetterTargetArn: z.string(), maxReceiveCount: z.coerce.number() });
+
+export function createSqsProvision({
+  clientFor,
+  writerFor,
+  queueUrl: bucketQueueUrl,
+  region: defaultRegion,
+}: Dependencies): Pick<Provisioner, 'queueAt' | 'queueTags' | 'queueUrlOf' | 'queueOf' | 'setQueuePolicy'> {
+  /** The URLs of queues by their ARNs. There are as many as queues in the settings, and their dead-letter queues. */
+  const urls = new Map<string, string>();
+  const regionOf = (queueUrl: string): string => regionInQueueUrl(queueUrl) ?? defaultRegion;
+
+  /** SQS itself where a queue is, for requests that take no URL of one. */
+  function serviceAt({ region }: At): QueuePlace {
+    const isNear = bucketQueueUrl !== undefined && regionOf(bucketQueueUrl) === region;
+    return { ...(isNear && { url: bucketQueueUrl }), region };
+  }
+
+  async function reach(queueArn: string, signal?: AbortSignal): Promise<KnownQueue> {
+    return { url: await urlOf(queueArn, signal), region: parseArn(queueArn)?.region };
+  }
+
+  async function urlOf(queueArn: string, signal?: AbortSignal): Promise<string> {
+    const known = urls.get(queueArn);
+    if (known !== undefined) return known;
+    const arn = queueIn(queueArn);
+    if (bucketQueueUrl === undefined) throw new FaultError('connect.unavailable', `${queueArn}: no bucket queue is set`);
+    // the URL of the bucket queue is known: the daemon need not be permitted to look for it
+    if (bucketQueueUrl.endsWith(`/${arn.account}/${arn.resource}`) && regionOf(bucketQueueUrl) === arn.region) return bucketQueueUrl;
+    const command = new GetQueueUrlCommand({ QueueName: arn.resource, QueueOwnerAWSAccountId: arn.account });
+    const client = clientFor(serviceAt(arn));
+    const { QueueUrl } = await ask('sqs:GetQueueUrl', queueArn, (options) => client.send(command, options), signal);
+    if (QueueUrl === undefined) throw new FaultError('connect.unavailable', `GetQueueUrl ${queueArn}: the answer has no URL`);
+    urls.set(queueArn, QueueUrl);
+    return QueueUrl;
+  }
+
+  /** The error of a queue that does not exist is AWS's. */
+  async function readQueue(queue: KnownQueue, signal?: AbortSignal): ReturnType<Provisioner['queueAt']> {
+    const { url: queueUrl } = queue;
+    const command = new GetQueueAttributesCommand({
+      QueueUrl: queueUrl,
+      AttributeNames: ['QueueArn', 'Policy', 'RedrivePolicy', 'MessageRetentionPeriod', 'ApproximateNumberOfMessages'],
+    });
+    const client = clientFor(queue);
+    const { Attributes = {} } = await ask('sqs:GetQueueAttributes', queueUrl, (options) => client.send(command, options), signal);
+    const { QueueArn, Policy, RedrivePolicy } = Attributes;
+    if (QueueArn === undefined) throw new FaultError('connect.unavailable', `GetQueueAttributes ${queueUrl}: the answer has no QueueArn`);
+    const redrive = redriveSchema.safeParse(jsonOf(RedrivePolicy ?? ''));
+    urls.set(QueueArn, queueUrl);
+    return {
+      arn: QueueArn,
+      ...(Policy !== undefined && { policy: Policy }),
+      ...(redrive.success && { maxReceiveCount: redrive.data.maxReceiveCount, deadLetterArn: redrive.data.deadLetterTargetArn }),
+      ...numbersOf(Attributes),
+    };
+  }
+
+  return {
+    queueAt: (queueUrl, signal) => found(`GetQueueAttributes ${queueUrl}`, queueUrl, readQueue({ url: queueUrl }, signal)),
+    async queueUrlOf(queueArn, signal) {
+      const queue = await orAbsent(urlOf(queueArn, signal).then((url) => ({ url })));
+      return queue === 'absent' ? undefined : queue.url;
+    },
+    async queueTags(queueUrl, signal) {
+      const command = new ListQueueTagsCommand({ QueueUrl: queueUrl });
+      const client = clientFor({ url: queueUrl });
+      const asked = ask('sqs:ListQueueTags', queueUrl, (options) => client.send(command, options), signal);
+      return (await found(`ListQueueTags ${queueUrl}`, queueUrl, asked)).Tags ?? {};
+    },
+    async queueOf(queueArn, signal) {
+      const observed = await orAbsent(reach(queueArn, signal).then((queue) => readQueue(queue, signal)));
+      // a queue that is made again may have another URL
+      if (observed === 'absent') urls.delete(queueArn);
+      return observed;
+    },
+    async setQueuePolicy(queueArn, policy, signal) {
+      const what = `SetQueueAttributes ${queueArn}`;
+      const queue = await found(what, queueArn, reach(queueArn, signal));
+      const command = new SetQueueAttributesCommand({ QueueUrl: queue.url, Attributes: { Policy: policy } });
+      const sent = ask('sqs:SetQueueAttributes', queueArn, (options) => writerFor(queue).send(command, options), signal);
+      await found(what, queue.url, sent);
+    },
+  };
+}
+
+function queueIn(queueArn: string): Arn {
+  const arn = parseArn(queueArn);
+  if (arn === undefined) throw new FaultError('connect.unavailable', `${queueArn} is not the ARN of a queue`);
+  return arn;
+}
+
+/** How long a queue keeps its messages and how many it holds, as far as the server says it. */
+function numbersOf(attributes: object): Pick<ObservedQueue, 'retentionS' | 'messages'> {
+  const { MessageRetentionPeriod: retentionS, ApproximateNumberOfMessages: messages } = numbersSchema.parse(attributes);
+  return defined({ retentionS, messages });
+}
+
+/** A queue of the settings, by its URL or ARN, that does not exist is an error. */
+async function found<Answer>(what: string, queue: string, answer: Promise<Answer>): Promise<Answer> {
+  try {
+    return await answer;
+  } catch (error) {
+    throw isMissing(error) ? queueMissing(what, parseArn(queue)?.region ?? regionInQueueUrl(queue)) : error;
+  }
+}

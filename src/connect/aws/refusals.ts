@@ -1,0 +1,119 @@
+/** Sends requests that read or make parts of a connection, and maps those that fail to errors. */
+import { FaultError } from '../../base/fault.ts';
+import { printable } from '../../base/printable.ts';
+import { RequestError } from '../../base/request-error.ts';
+import type { At } from '../reads-and-writes.ts';
+import { errorText } from '../../aws/clients.ts';
+import { isCredentialsError } from '../../aws/credentials.ts';
+
+/** The names by which the services say that a permission is missing: S3 and SQS, EventBridge, SNS. */
+const DENIED = new Set([
+  'AccessDenied',
+  'AccessDeniedException',
+  'AuthorizationError',
+  'AuthorizationErrorException',
+  'KMSAccessDeniedException',
+  'KmsAccessDenied',
+]);
+/** The names by which they say that something does not exist. */
+const MISSING = new Set([
+  'NotFound',
+  'NotFoundException',
+  'ResourceNotFoundException',
+  'QueueDoesNotExist',
+  'AWS.SimpleQueueService.NonExistentQueue',
+]);
+/**
+ * The names by which they say that a quota is used up: LimitExceededException of EventBridge, SubscriptionLimitExceeded
+ * and others of SNS, OverLimit of SQS, MaximumNumberOfTrailsExceededException of CloudTrail. Requests a second are another matter.
+ */
+const QUOTA = /^(?!Request|Bandwidth|Rate).*(?:LimitExceeded|OverLimit|NumberOfTrailsExceeded|LengthExceeded|QuotaExceeded)/;
+/** CloudTrail answers this for selectors beyond its limits as well. */
+const SELECTORS_REFUSED = 'InvalidEventSelectorsException';
+/** The quotas that a write can meet, by its permission. https://docs.aws.amazon.com/general/latest/gr/aws-service-information.html */
+const QUOTAS: Readonly<Record<string, string>> = {
+  'events:PutRule': 'an event bus has 300 rules, unless this quota was raised',
+  'events:PutTargets': 'a rule has 5 targets at most',
+  'sns:CreateTopic': 'an account has 100,000 standard topics in a region, and a topic 50 tags',
+  'sns:SetTopicAttributes': 'the policy of a topic has 30 KB at most',
+  'sns:Subscribe': 'a topic has 12,500,000 subscriptions, and an account 200 filter policies in a region',
+  'sns:SetSubscriptionAttributes': 'an account has 200 filter policies in a region',
+  'sqs:SetQueueAttributes': 'the policy of a queue has 8,192 bytes and 20 statements at most',
+  'cloudtrail:PutEventSelectors': 'a trail has 5 basic selectors with 250 resources in all, or 500 values in advanced selectors',
+};
+/** A text of AWS in a reason. */
+const TEXT_MAX = 500;
+
+/** Whether AWS answered that the thing does not exist. */
+export function isMissing(error: unknown): boolean {
+  return error instanceof Error && MISSING.has(error.name);
+}
+
+/** The clients of one service. */
+export interface ClientsFor<Client, Place = At> {
+  readonly clientFor: (at: Place) => Client;
+  /** Sends each request once. */
+  readonly writerFor: (at: Place) => Client;
+}
+
+interface RequestOptions {
+  readonly abortSignal?: AbortSignal;
+}
+
+/** The permission that a request needs, which has its name: `sns:CreateTopic`. */
+export type Action = `${'cloudtrail' | 'events' | 'sns' | 'sqs' | 'sts'}:${string}`;
+
+/** Sends a request about something. */
+export async function ask<Answer>(
+  action: Action,
+  about: string,
+  send: (options: RequestOptions) => Promise<Answer>,
+  signal?: AbortSignal,
+): Promise<Answer> {
+  try {
+    return await send(signal === undefined ? {} : { abortSignal: signal });
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw isMissing(error) ? error : refusalOf(action, about, error);
+  }
+}
+
+/** What a request answers; `absent` if AWS answered that what it is about does not exist. */
+export async function orAbsent<Answer>(answer: Promise<Answer>): Promise<Answer | 'absent'> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (isMissing(error)) return 'absent';
+    throw error;
+  }
+}
+
+/** The error of a failed request. */
+export function refusalOf(action: Action, about: string, error: unknown): Error {
+  if (error instanceof RequestError || error instanceof FaultError) return error;
+  const what = `${action.slice(action.indexOf(':') + 1)} ${about}`.trimEnd();
+  const reason = printable(errorText(error), TEXT_MAX);
+  // before the status: AWS answers 403 for credentials that have expired, too
+  if (isCredentialsError(error)) return new FaultError('connect.credentials', `${what}: ${reason}`, { cause: error });
+  if (isQuota(error)) return new FaultError('connect.quota', `${what}: ${reason}${quotaText(action)}`, { cause: error });
+  if (error instanceof Error && (DENIED.has(error.name) || statusOf(error) === 403)) {
+    return new RequestError('connect.denied', `${what} is denied: the permission ${action} is missing (${reason})`, { action });
+  }
+  return new FaultError('connect.unavailable', `${what}: ${reason}`, { cause: error });
+}
+
+function isQuota(error: unknown): boolean {
+  return error instanceof Error && (QUOTA.test(error.name) || error.name === SELECTORS_REFUSED);
+}
+
+function quotaText(action: string): string {
+  const quota = QUOTAS[action];
+  return quota === undefined ? '' : `. As far as Tally knows, ${quota}`;
+}
+
+function statusOf(error: Error): number | undefined {
+  if (!('$metadata' in error) || typeof error.$metadata !== 'object' || error.$metadata === null) return undefined;
+  return 'httpStatusCode' in error.$metadata && typeof error.$metadata.httpStatusCode === 'number'
+    ? error.$metadata.httpStatusCode
+    : undefined;
+}

@@ -1,0 +1,67 @@
+/** Reads trails of CloudTrail and their selectors, and writes selectors. */
+import {
+  DescribeTrailsCommand,
+  GetEventSelectorsCommand,
+  GetTrailStatusCommand,
+  PutEventSelectorsCommand,
+  type CloudTrailClient,
+  type PutEventSelectorsCommandInput,
+  type Trail,
+} from '@aws-sdk/client-cloudtrail';
+import { z } from 'zod';
+import { FaultError } from '../../base/fault.ts';
+import { parseArn } from '../names.rules.ts';
+import type { ObservedTrail } from '../parts.rules.ts';
+import { parseSelectors, selectorsInput } from '../trail.rules.ts';
+import type { Provisioner } from '../reads-and-writes.ts';
+import { ask, type ClientsFor } from './refusals.ts';
+
+/** What the plan has checked is sent as it is. */
+const inputSchema = z.custom<Pick<PutEventSelectorsCommandInput, 'EventSelectors' | 'AdvancedEventSelectors'>>(
+  (value) => typeof value === 'object',
+);
+
+/** Creates the functions. The SDK's client is loaded only when a trail is needed. */
+export function createTrailProvision({
+  clientFor,
+  writerFor,
+}: ClientsFor<Promise<CloudTrailClient>>): Pick<Provisioner, 'trailsOf' | 'putSelectors'> {
+  async function observe({ TrailARN: arn = '', HomeRegion = '', S3BucketName }: Trail, signal?: AbortSignal): Promise<ObservedTrail> {
+    // requests about a trail are answered completely in its home region only
+    const client = await clientFor({ region: HomeRegion });
+    const status = new GetTrailStatusCommand({ Name: arn });
+    const { IsLogging } = await ask('cloudtrail:GetTrailStatus', arn, (options) => client.send(status, options), signal);
+    const select = new GetEventSelectorsCommand({ TrailName: arn });
+    const selectors = await ask('cloudtrail:GetEventSelectors', arn, (options) => client.send(select, options), signal);
+    return {
+      arn,
+      homeRegion: HomeRegion,
+      isLogging: IsLogging === true,
+      ...(S3BucketName !== undefined && { logBucket: S3BucketName }),
+      selectors: parseSelectors(selectors),
+    };
+  }
+
+  return {
+    async trailsOf(at, which, signal) {
+      // trails of an organisation are listed in the accounts of its members as well
+      const region = ('arn' in which ? parseArn(which.arn)?.region : undefined) ?? at.region;
+      const client = await clientFor({ region });
+      const describe = new DescribeTrailsCommand({ includeShadowTrails: true });
+      const { trailList = [] } = await ask('cloudtrail:DescribeTrails', '', (options) => client.send(describe, options), signal);
+      const wanted = trailList.filter(({ TrailARN, S3BucketName }) =>
+        'arn' in which ? TrailARN === which.arn : S3BucketName === which.logBucket,
+      );
+      const observed: ObservedTrail[] = [];
+      for (const trail of wanted) observed.push(await observe(trail, signal));
+      return observed;
+    },
+    async putSelectors(trailArn, selectors, signal) {
+      const at = parseArn(trailArn);
+      if (at === undefined) throw new FaultError('connect.unavailable', `${trailArn} is not the ARN of a trail`);
+      const client = await writerFor(at);
+      const command = new PutEventSelectorsCommand({ TrailName: trailArn, ...inputSchema.parse(selectorsInput(selectors)) });
+      await ask('cloudtrail:PutEventSelectors', trailArn, (options) => client.send(command, options), signal);
+    },
+  };
+}

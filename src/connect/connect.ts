@@ -1,0 +1,240 @@
+/**
+ * Connects buckets: the events of a connected bucket are indexed. A bucket's record is stored only after its index was
+ * created, so a worker that reads the record can write documents; and after its first gap, since what the bucket holds
+ * already was never compared.
+ */
+import { defined } from '../base/defined.ts';
+import {
+  DIRECTORY_BUCKET,
+  isDirectoryBucket,
+  usableTopic,
+  type BucketRecord,
+  type BucketSource,
+  type EnrichMode,
+} from '../records/bucket.ts';
+import { dialects, isFormOf } from '../events/record.ts';
+import { lastBeginOf } from '../records/covers.ts';
+import { RequestError } from '../base/request-error.ts';
+import { indexIdOf, noteIndex } from './index-identity.ts';
+import { appliedWithinMs, openChangeGap, openNeverCompared, proveGap } from '../observing/connection-gaps.ts';
+import { absorbUnconnected, type GapReports } from '../observing/reports.ts';
+import type { ObjectIndex } from '../store/object-index.ts';
+import type { ObjectStorage } from '../aws/storage.ts';
+import { readRecord, refs, removeRecord, updateRecord } from '../store/stored.ts';
+import type { WithPorts } from '../store/ports.ts';
+
+/** A request to connect. What is absent stays as it is. */
+export interface ConnectRequest {
+  readonly bucket: string;
+  readonly source?: BucketSource;
+  readonly topic_arn?: string;
+  readonly enrich?: EnrichMode;
+  readonly bucket_account?: string;
+  /** Whether the first re-index of a new bucket starts without being requested. Default: true. */
+  readonly reindex?: boolean;
+  /** Whether a bucket that is connected already is refused. Default: false. */
+  readonly only_new?: boolean;
+}
+
+export interface ConnectBucket {
+  /**
+   * Connects the bucket, with an open gap for what it holds already. If the bucket is connected already, it changes source,
+   * topic and enrich as far as they are given, with an open gap if its events come by another way from then on, reads region and
+   * versioning again, and creates the parts of its index that are missing, with an open gap for what the index held. Throws `request.invalid`, S3's faults (`bucket.missing` if there is no such bucket) and the store's faults.
+   */
+  connect(request: ConnectRequest, by: string, signal?: AbortSignal): Promise<BucketRecord>;
+  /** Reads region and versioning again and stores them. Returns undefined if the bucket was disconnected in the meantime. */
+  refresh(bucket: string, signal?: AbortSignal): Promise<BucketRecord | undefined>;
+}
+
+interface ConnectDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
+  readonly objects: ObjectIndex;
+  readonly storage: ObjectStorage;
+  readonly gaps: GapReports;
+  /** The buckets are those of the embedded storage, which sends an event for each change. Default: false. */
+  readonly isEmbedded?: boolean;
+}
+
+/** Creates the functions that connect buckets. */
+export function createConnectBucket(dependencies: ConnectDependencies): ConnectBucket {
+  const { state, objects, storage, gaps, clock, telemetry, isEmbedded = false } = dependencies;
+
+  async function connect(request: ConnectRequest, by: string, signal?: AbortSignal): Promise<BucketRecord> {
+    const { bucket } = request;
+    const ref = refs.bucket(bucket);
+    const current = await readRecord(state, ref, signal);
+    refuse(request);
+    const account = request.bucket_account ?? current?.account;
+    const read = await readBucket({ bucket, account }, signal);
+    const atMs = read.checkedAtMs;
+    // of a bucket that was disconnected, and whose documents stay
+    const { waiting } = (await readRecord(state, refs.gapHistory(bucket), signal)) ?? {};
+    const kept = defined({ waiting });
+    const fresh: BucketRecord = { bucket, ...read, ...DEFAULTS, ...firstWay(request), ...kept, createdAtMs: atMs, createdBy: by };
+    const proof = isEmbedded ? { provenAtMs: atMs } : {};
+    const after = (stored: BucketRecord | undefined): BucketRecord => {
+      if (stored === undefined) return requireTopic({ ...changed(fresh, request), ...proof });
+      if (request.only_new === true) {
+        throw new RequestError(
+          'bucket.already-connected',
+          `${bucket} is connected already, and was not changed. Change its settings instead.`,
+        );
+      }
+      return requireTopic(changed(withRead(stored, read), request));
+    };
+    const planned = after(current);
+    await objects.createBucket(bucket, signal);
+    const indexId = await indexIdOf(dependencies, bucket, signal);
+    const firstGap = {
+      bucket,
+      enrich: planned.enrich,
+      seenAtMs: beforeFirstJob(read),
+      order: lastBeginOf(fresh),
+      isHeld: request.reindex === false,
+      isProven: isEmbedded,
+    };
+    if (current === undefined) await openNeverCompared(dependencies, firstGap, 'before');
+    else {
+      await noteIndex(dependencies, bucket, signal);
+      await reportChangesOf(current, planned);
+    }
+    const record = await updateRecord(state, ref, (stored) => (stored === undefined ? { ...after(stored), indexId } : after(stored)));
+    if (current === undefined) {
+      await openNeverCompared(dependencies, firstGap, 'after');
+      // another process connected it meanwhile, and has seen that its events arrive
+      if (record.provenAtMs !== undefined) await proveGap(dependencies, record);
+      telemetry.info('bucket connected', { bucket, by });
+      // its gap covers the events that were dropped before
+      await removeRecord(state, refs.unconnected(bucket).id);
+    }
+    await absorbUnconnected(dependencies, bucket);
+    return record;
+  }
+
+  /** Throws `request.invalid` for what cannot be connected. */
+  function refuse({ bucket, topic_arn: topicArn }: ConnectRequest): void {
+    if (isDirectoryBucket(bucket)) throw new RequestError('request.invalid', `bucket: ${bucket} ${DIRECTORY_BUCKET}`);
+    if (topicArn !== undefined) usableTopic(topicArn);
+  }
+
+  async function readBucket({ bucket, account }: Pick<BucketRecord, 'bucket' | 'account'>, signal?: AbortSignal): Promise<Reading> {
+    const region = await storage.regionOf(bucket, signal);
+    const sentMs = clock.nowMs();
+    const versioning = await storage.versioningOf({ bucket, region, account }, signal);
+    const s3AheadMs = versioning.status === 'unknown' ? undefined : versioning.observedAtMs - sentMs;
+    return { region, versioning, checkedAtMs: clock.nowMs(), ...(s3AheadMs !== undefined && { s3AheadMs }) };
+  }
+
+  /** Opens a gap where the change of a record, which is stored afterwards, shows that events were not delivered. */
+  async function reportLossOf(before: BucketRecord, after: BucketRecord): Promise<void> {
+    const { bucket } = after;
+    const seenAtMs = Math.max(clock.nowMs(), after.versioning.observedAtMs);
+    const report = (reason: string): Promise<void> => gaps.report({ bucket, kind: 'connection', reason, seenAtMs });
+    if (before.region !== after.region) await report(`the bucket was created again in ${after.region}`);
+  }
+
+  /** Opens the gaps of what a request changes in a connected bucket. */
+  async function reportChangesOf(before: BucketRecord, after: BucketRecord): Promise<void> {
+    if (isOtherWay(before, after))
+      await openChangeGap({ state, clock }, after, { isUrgent: true, unproven: after.provenAtMs === undefined ? 'events' : 'none' });
+    if (before.enrich !== 'tags' && after.enrich === 'tags') {
+      const seenAtMs = Math.max(clock.nowMs(), after.versioning.observedAtMs);
+      await gaps.report({ bucket: after.bucket, kind: 'tags', reason: NO_TAGS, seenAtMs, tags: true });
+    }
+    await reportLossOf(before, after);
+  }
+
+  return {
+    connect,
+    async refresh(bucket, signal) {
+      const before = await readRecord(state, refs.bucket(bucket), signal);
+      if (before === undefined) return undefined;
+      const read = await readBucket(before, signal);
+      await reportLossOf(before, withRead(before, read));
+      return updateRecord(state, refs.bucket(bucket), (current) => current && withRead(current, read));
+    },
+  };
+}
+
+const NO_TAGS = 'documents from before the bucket was enriched with tags have none';
+
+/** The settings of a bucket whose request names none. */
+const DEFAULTS = { source: 'notification', enrich: 'none', floor: 0 } as const;
+
+/** S3's clock has whole seconds, and the durations of two requests differ. */
+const CLOCK_SLACK_MS = 5_000;
+
+/**
+ * A time before which no job of this bucket began, and which the first job covers though it begins within the same second: by
+ * the clocks of S3 and of this machine, as what a job covers is.
+ */
+function beforeFirstJob({ versioning, checkedAtMs }: Reading): number {
+  const s3Ms = versioning.status === 'unknown' ? checkedAtMs : versioning.observedAtMs;
+  return Math.min(s3Ms, checkedAtMs) - CLOCK_SLACK_MS;
+}
+
+type Reading = Pick<BucketRecord, 'region' | 'versioning' | 'checkedAtMs' | 's3AheadMs'>;
+
+function withRead(record: BucketRecord, { region, versioning, ...read }: Reading): BucketRecord {
+  const { s3AheadMs: _, ...stored } = record;
+  return { ...stored, ...read, region, versioning: laterOf(stored.versioning, versioning) };
+}
+
+function changed(record: BucketRecord, request: ConnectRequest): BucketRecord {
+  const { source, enrich, bucket_account: account } = request;
+  const { topicArn: _, provenAtMs: __, connectionCheck: ___, arrived: ____, ...rest } = record;
+  const newTopicArn = topicAfter(record, request);
+  return {
+    ...rest,
+    ...knownOfWay(record, { source: source ?? record.source, topicArn: newTopicArn }),
+    ...defined({ source, topicArn: newTopicArn }),
+    ...defined({ enrich, account }),
+  };
+}
+
+interface Way {
+  readonly source: BucketSource;
+  readonly topicArn?: string | undefined;
+}
+
+/** The way of a new bucket: it has had no other one, by which events could still come. */
+function firstWay({ source, topic_arn: topicArn }: ConnectRequest): Partial<Way> {
+  return defined({ source, topicArn });
+}
+
+/** What arrived by another way proves nothing, and what was found of it says nothing. */
+function knownOfWay(record: BucketRecord, way: Way): Pick<BucketRecord, 'provenAtMs' | 'arrived' | 'connectionCheck' | 'waySinceMs'> {
+  const { provenAtMs, arrived, connectionCheck } = record;
+  if (isOtherWay(record, way)) return { waySinceMs: waySinceMs(record, way) };
+  return defined({ provenAtMs, arrived, connectionCheck });
+}
+
+/** By the clocks of S3 and this machine. Events of the same form may come by the way of before until AWS has applied the change. */
+function waySinceMs({ source, checkedAtMs, versioning }: BucketRecord, way: Way): number {
+  const isSameForm = dialects.some((dialect) => isFormOf(source, dialect) && isFormOf(way.source, dialect));
+  return Math.max(checkedAtMs, versioning.observedAtMs) + (isSameForm ? appliedWithinMs(way.source) : 0);
+}
+
+/** Whether its events come by another way. */
+function isOtherWay(before: BucketRecord, { source, topicArn }: Way): boolean {
+  return source !== before.source || (topicArn !== undefined && topicArn !== before.topicArn);
+}
+
+/** The topic of the bucket after a request. A topic belongs to its source: a new source without a topic must not keep the old one. */
+function topicAfter(
+  record: BucketRecord,
+  { source, topic_arn: topicArn }: Pick<ConnectRequest, 'source' | 'topic_arn'>,
+): string | undefined {
+  if (topicArn !== undefined) return topicArn;
+  return source === undefined || source === record.source ? record.topicArn : undefined;
+}
+
+function requireTopic(record: BucketRecord): BucketRecord {
+  if (record.source === 'topic') usableTopic(record.topicArn);
+  return record;
+}
+
+/** Keeps the later reading: `unknown` has the moment 0, and a slower reader may have sent its request earlier. */
+function laterOf(stored: BucketRecord['versioning'], read: BucketRecord['versioning']): BucketRecord['versioning'] {
+  return read.observedAtMs >= stored.observedAtMs ? read : stored;
+}

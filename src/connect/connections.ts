@@ -1,0 +1,204 @@
+/** The operations about connections, and the parts of other operations that change AWS. */
+import { defined } from '../base/defined.ts';
+import type { AddBucketRequest } from '../registry/contract/buckets.ts';
+import {
+  connectionView,
+  diagnosisView,
+  planView,
+  type ConnectionView,
+  type Diagnosis,
+  type PlanView,
+} from '../registry/contract/connections.ts';
+import { adviceAbout, FaultError, faultOf, isFaultCode, type FaultCode } from '../base/fault.ts';
+import type { Trouble } from '../records/process-record.ts';
+import type { ConnectionSpec } from './connection.rules.ts';
+import { broken, unprovenFindings, type Finding } from './finding.rules.ts';
+import type { ConnectionRequest } from './plan.rules.ts';
+import { troublesOf, type Processes } from '../observing/processes.ts';
+import type { BucketRecord } from '../records/bucket.ts';
+import { RequestError } from '../base/request-error.ts';
+import type { ConnectBucket } from './connect.ts';
+import { requireBucket } from '../observing/known-buckets.ts';
+import type { Applied, ApplyOptions } from './apply.ts';
+import type { Provisioning } from './provisioning.ts';
+import { desired } from './sources/sources.ts';
+import type { CheckConnection } from './watch.ts';
+import type { ObjectStorage } from '../aws/storage.ts';
+import { readRecord } from '../store/stored.ts';
+import type { WithPorts } from '../store/ports.ts';
+import { refs } from './refs.ts';
+
+interface ConnectionDependencies extends WithPorts<'state' | 'clock'> {
+  readonly provisioning: Provisioning;
+  readonly connectBucket: Pick<ConnectBucket, 'connect'>;
+  readonly checkConnection: CheckConnection;
+  readonly storage: Pick<ObjectStorage, 'firstKey'>;
+  readonly processes: Pick<Processes, 'troubles'>;
+}
+
+/** Flags of a query are texts. */
+type PlanFields = Omit<ConnectionRequest, 'bucket' | 'wired_by_hand'> & { readonly wired_by_hand?: 'true' | 'false' };
+
+export function createConnections({
+  state,
+  provisioning,
+  connectBucket,
+  checkConnection,
+  storage,
+  processes,
+  clock,
+}: ConnectionDependencies) {
+  /** The record follows what is applied: records are believed by their source. */
+  async function follow(spec: ConnectionSpec, by: string, signal: AbortSignal): Promise<void> {
+    const record = await readRecord(state, refs.bucket(spec.bucket), signal);
+    const topicArn = desired(spec).subscription?.topicArn;
+    if (record === undefined || isAsRequested(record, spec, topicArn)) return;
+    const { bucket, source, enrich, bucketAccount } = spec;
+    // S3 has just answered requests that name this account as the owner
+    await connectBucket.connect(
+      { bucket, source, enrich, bucket_account: bucketAccount, ...(topicArn !== undefined && { topic_arn: topicArn }) },
+      by,
+      signal,
+    );
+  }
+
+  /** What a check found before the apply is over. */
+  async function checkAgain(bucket: string, signal: AbortSignal): Promise<void> {
+    const record = await readRecord(state, refs.bucket(bucket), signal);
+    if (record !== undefined) await checkConnection(record, signal);
+  }
+
+  async function applyOnce(request: ConnectionRequest, options: ApplyOptions, by: string, signal: AbortSignal): Promise<ConnectionView> {
+    const { spec, applied } = await provisioning.apply(request, options, signal);
+    if (applied.state !== 'applied') return appliedView(request.bucket, applied);
+    await follow(spec, by, signal);
+    await checkAgain(spec.bucket, signal);
+    return appliedView(request.bucket, applied);
+  }
+
+  /** Events arrive also where what would repair the index is denied. The watch does not ask: a LIST costs twelve times another read. */
+  async function listingFindings({ bucket, region, account }: BucketRecord, signal: AbortSignal): Promise<readonly Finding[]> {
+    try {
+      await storage.firstKey({ bucket, region, account }, signal);
+      return [];
+    } catch (error) {
+      signal.throwIfAborted();
+      const { code, reason } = faultOf(error);
+      const what = `${bucket} cannot be listed: ${reason}`;
+      const found = broken(code, what, 'a re-index, which repairs the index, needs the list', adviceAbout(code, bucket));
+      return [isRefusal(code) ? found : { ...found, severity: 'unknown' }];
+    }
+  }
+
+  return {
+    /** Whether the bucket of a request has parts in AWS: those of the embedded storage have none. Throws what would keep them from being made. */
+    async check(body: AddBucketRequest, signal: AbortSignal): Promise<boolean> {
+      try {
+        await provisioning.check(requestOf(body), optionsOf(body), signal);
+        return true;
+      } catch (error) {
+        if (error instanceof RequestError && error.code === 'connect.embedded') return false;
+        throw error;
+      }
+    },
+    /** One pass of what a connected bucket has in AWS. */
+    apply: (body: AddBucketRequest, by: string, signal: AbortSignal): Promise<ConnectionView> =>
+      applyOnce(requestOf(body), optionsOf(body), by, signal).catch((error: unknown) =>
+        Promise.reject(connectedNotApplied(body.bucket, error)),
+      ),
+    async plan(bucket: string, { wired_by_hand: byHand, ...query }: PlanFields, signal: AbortSignal): Promise<PlanView> {
+      const { plan, connection, isConnected } = await provisioning.plan(
+        requestOf({ bucket, ...query, ...(byHand !== undefined && { wired_by_hand: byHand === 'true' }) }),
+        signal,
+      );
+      return planView(plan, { connected: isConnected, state: connection?.state ?? 'none' });
+    },
+    pause: async (bucket: string, signal: AbortSignal): Promise<ConnectionView> => connectionView(await provisioning.pause(bucket, signal)),
+    resume: async (bucket: string, signal: AbortSignal): Promise<ConnectionView> =>
+      appliedView(bucket, await provisioning.resume(bucket, signal)),
+    async diagnose(bucket: string, signal: AbortSignal): Promise<Diagnosis> {
+      const record = await requireBucket(state, bucket, signal);
+      const found = [
+        ...waitingFindings(record, troublesOf(await processes.troubles(), record, clock.nowMs()).waitsFor),
+        ...(await checkConnection(record, signal)),
+      ];
+      const unlisted = await listingFindings(record, signal);
+      const wrong = [...found, ...unlisted.filter(({ code }) => !found.some((known) => known.code === code))];
+      // the check may have proven it
+      const isByHand = (await readRecord(state, refs.connection(bucket), signal))?.byHand === true;
+      const facts = { found: wrong, isByHand, nowMs: clock.nowMs() };
+      const unproven = unprovenFindings(await requireBucket(state, bucket, signal), facts);
+      return diagnosisView(bucket, [...wrong, ...unproven]);
+    },
+    /**
+     * Makes the notification of the bucket again before its re-index, in one pass of an apply: a second one would last longer than
+     * the request may. Throws `job.repair-refused` for every other source, with nothing changed, `connect.busy` if the pass was too
+     * short, and what an apply throws.
+     */
+    async repair(bucket: string, by: string, signal: AbortSignal): Promise<void> {
+      const { source } = await requireBucket(state, bucket, signal);
+      if (source !== 'notification') {
+        const detail = `repair: the events of ${bucket} come by ${source}, and a notification would clash with that. Start the re-index without it.`;
+        throw new RequestError('job.repair-refused', detail);
+      }
+      const connection = await readRecord(state, refs.connection(bucket), signal);
+      if (connection?.byHand === true) {
+        const detail = `repair: the events of ${bucket} were wired by hand, and a notification would clash with that. Start the re-index without it.`;
+        throw new RequestError('job.repair-refused', detail);
+      }
+      const { state: reached } = await applyOnce({ bucket }, { isAgreed: connection !== undefined }, by, signal);
+      if (reached === 'applied') return;
+      throw new RequestError(
+        'connect.busy',
+        `AWS does not show the notification of ${bucket} yet, and no re-index has begun: repeat the request`,
+      );
+    },
+  };
+}
+
+/** What does not pass by itself. */
+function isRefusal(code: FaultCode): boolean {
+  return code === 'object.denied' || code === 'bucket.denied' || code === 'bucket.missing';
+}
+
+/** What keeps events that have arrived from the index: the watch of the connection does not see it. */
+function waitingFindings({ bucket }: BucketRecord, waitsFor: Trouble | undefined): readonly Finding[] {
+  // that a queue does not exist is found with its remedy by the look at the connection
+  if (waitsFor === undefined || waitsFor.code === 'queue.missing') return [];
+  const { code, reason } = waitsFor;
+  const fix = isFaultCode(code) ? adviceAbout(code, bucket) : `tally doctor ${bucket}`;
+  return [broken(code, `the events of ${bucket} wait: ${reason}`, 'what they say is in the index only after that', fix)];
+}
+
+function optionsOf({ plan, skip_destination_validation: skipValidation }: AddBucketRequest): ApplyOptions {
+  return defined({ token: plan, skipValidation });
+}
+
+function requestOf({ bucket, source, topic_arn, enrich, bucket_account, wired_by_hand }: ConnectionRequest): ConnectionRequest {
+  return { bucket, ...defined({ source, topic_arn, enrich, bucket_account, wired_by_hand }) };
+}
+
+/** The error with what holds all the same, and what to do: the bucket is connected, and its parts in AWS are not all made. */
+function connectedNotApplied(bucket: string, error: unknown): unknown {
+  // what is missing is the token, which the message has already: without it the command would be refused again
+  const isToken = error instanceof RequestError && error.code === 'connect.plan-needed';
+  const repeat = isToken ? '' : `repeat \`tally bucket add ${bucket}\` once the cause is gone, or `;
+  const state = `${bucket} is connected all the same, but its parts in AWS are not all made, so its events may not arrive: ${repeat}take it back with \`tally bucket remove ${bucket}\``;
+  if (error instanceof RequestError)
+    return new RequestError(error.code, `${error.message}. ${state}`, { ...error.extra, connected: bucket });
+  return error instanceof FaultError ? new FaultError(error.code, `${error.reason}. ${state}`) : error;
+}
+
+function appliedView(bucket: string, applied: Applied): ConnectionView {
+  if (applied.state === 'applied') {
+    const { connection, changed, unproven } = applied;
+    return { ...connectionView(connection), changed, ...(unproven.length > 0 && { unproven }) };
+  }
+  return { bucket, state: 'applying', waiting_for: applied.waitingFor, retry_after_ms: applied.retryAfterMs };
+}
+
+function isAsRequested(record: BucketRecord, spec: ConnectionSpec, topicArn: string | undefined): boolean {
+  return (
+    record.source === spec.source && record.enrich === spec.enrich && record.topicArn === topicArn && record.account === spec.bucketAccount
+  );
+}

@@ -1,0 +1,227 @@
+/** What is wrong with the connection of a bucket. It only reads, and what cannot be read is a finding too. */
+import type { BucketRecord } from '../records/bucket.ts';
+import { adviceAbout, FaultError, faultOf } from '../base/fault.ts';
+import { specOf, type ConnectionRecord, type ConnectionSpec } from './connection.rules.ts';
+import { broken, clockSkew, degraded, NOT_ENRICHED, removingFinding, type Finding } from './finding.rules.ts';
+import type { Change, Plan } from './plan.rules.ts';
+import { probeFindings } from './probe.rules.ts';
+import { passesBoth } from './overlap.rules.ts';
+import { RequestError } from '../base/request-error.ts';
+import type { WithPorts } from '../store/ports.ts';
+import type { ObjectStorage } from '../aws/storage.ts';
+import { readRecord } from '../store/stored.ts';
+import { refs } from './refs.ts';
+import { ownTopicOf } from './probe.ts';
+import { atQueue, readBucketQueue, requested, type RequestParts } from './requested.ts';
+import { queueIn } from './sources/look.ts';
+import { diff, type LookAt } from './sources/sources.ts';
+
+/** The findings of a trail that is only read. */
+const OF_TRAIL = /^connect\.trail-/;
+/** A pause is meant for the moment in which another notification is made. */
+const PAUSE_MAX_MS = 86_400_000;
+
+interface DiagnoseParts extends Omit<RequestParts, 'state' | 'storage'>, WithPorts<'state' | 'clock'> {
+  readonly storage: Pick<ObjectStorage, 'regionOf' | 'versioningOf' | 'firstKey' | 'readVersion' | 'readTags'>;
+  readonly moreQueueUrls?: readonly string[];
+  readonly lookAt: LookAt;
+}
+
+export interface Diagnosed {
+  readonly findings: readonly Finding[];
+  /** The notification configuration sends every created and removed event to the bucket's topic or queue. */
+  readonly passesBoth: boolean;
+}
+
+/** What is wrong with the connection of a bucket. Throws `connect.embedded` only. `known`: the record of its connection, if it was read just now. */
+export async function diagnose(
+  parts: DiagnoseParts,
+  record: BucketRecord,
+  signal?: AbortSignal,
+  known?: ConnectionRecord,
+): Promise<Diagnosed> {
+  const { isRead, findings, passesBoth: isWhole } = await readable(record, () => diagnoseConnection(parts, record, known, signal), signal);
+  // S3 would fail again, and be found twice
+  if (!isRead) return { findings, passesBoth: false };
+  const ofClock = await readable(record, () => diagnoseClock(parts, record, signal), signal);
+  return { findings: [...findings, ...ofClock.findings, ...(await diagnoseEnrichment(parts, record, signal))], passesBoth: isWhole };
+}
+
+/** What the read finds; a read that fails is a finding. */
+async function readable(
+  { bucket }: BucketRecord,
+  read: () => Promise<Diagnosed>,
+  signal: AbortSignal | undefined,
+): Promise<Diagnosed & { readonly isRead: boolean }> {
+  try {
+    return { isRead: true, ...(await read()) };
+  } catch (error) {
+    signal?.throwIfAborted();
+    if (error instanceof RequestError && error.code === 'connect.embedded') throw error;
+    return { isRead: false, ...only([unreadFinding(bucket, error)]) };
+  }
+}
+
+async function diagnoseConnection(
+  parts: DiagnoseParts,
+  { bucket, provenAtMs }: BucketRecord,
+  known: ConnectionRecord | undefined,
+  signal: AbortSignal | undefined,
+): Promise<Diagnosed> {
+  const { state, clock, lookAt } = parts;
+  const connection = known ?? (await readRecord(state, refs.connection(bucket), signal));
+  const rightful = connection === undefined ? [] : changingFindings(connection, clock.nowMs());
+  if (rightful.length > 0) return only(rightful);
+  // how a bucket is wired of which there is no record is not known, but that its events arrive is
+  const asked = { bucket, ...(provenAtMs !== undefined && { wired_by_hand: true }) };
+  const spec = connection === undefined ? (await requested(parts, asked, signal)).spec : await asReceived(parts, connection, signal);
+  const look = await lookAt(spec, signal);
+  const plan = diff(look);
+  if (connection === undefined) return only([...plan.findings, ...(provenAtMs === undefined ? notMade(plan) : [])]);
+  const topicArn = ownTopicOf(spec);
+  const probe = topicArn === undefined ? undefined : await readRecord(state, refs.probe(topicArn), signal);
+  const { notification } = look.observed;
+  return {
+    findings: [...wiredFindings(plan, provenAtMs), ...probeFindings(probe, queueIn(look.observed, spec.queueArn), clock.nowMs())],
+    passesBoth: notification.ok && passesBoth(spec, notification.configuration),
+  };
+}
+
+/** Of what a person has wired, an event that arrived says more than a trail that was read. */
+function wiredFindings(plan: Plan, provenAtMs: number | undefined): readonly Finding[] {
+  const isProven = plan.spec.byHand === true && provenAtMs !== undefined;
+  return [
+    ...plan.changes.map((change) => partFinding(plan, change)),
+    ...plan.findings.filter(({ code }) => !isProven || !OF_TRAIL.test(code)),
+  ];
+}
+
+/** Measured now: what the record holds may be from before a clock was set. An answer that waited long says less, so both ends are compared. */
+async function diagnoseClock(
+  { storage, clock }: DiagnoseParts,
+  { bucket, region, account }: BucketRecord,
+  signal?: AbortSignal,
+): Promise<Diagnosed> {
+  const sentAtMs = clock.nowMs();
+  const versioning = await storage.versioningOf({ bucket, region, account }, signal);
+  if (versioning.status === 'unknown') return only([]);
+  return only(clockSkew(bucket, { s3AtMs: versioning.observedAtMs, sentAtMs, answeredAtMs: clock.nowMs() }));
+}
+
+/** Asks for one object what enrichment reads. What does not answer, or cannot be listed, is found elsewhere. */
+async function diagnoseEnrichment(
+  { storage }: DiagnoseParts,
+  { bucket, region, account, enrich }: BucketRecord,
+  signal?: AbortSignal,
+): Promise<readonly Finding[]> {
+  if (enrich === 'none') return [];
+  const at = { bucket, region, account };
+  try {
+    const key = await storage.firstKey(at, signal).catch(() => undefined);
+    signal?.throwIfAborted();
+    if (key === undefined) return [];
+    await storage.readVersion(at, { key }, signal);
+    if (enrich === 'tags') await storage.readTags(at, { key }, signal);
+    return [];
+  } catch (error) {
+    signal?.throwIfAborted();
+    const { code, reason } = faultOf(error);
+    if (code !== 'object.denied') return [];
+    const why = 'searches by tags and metadata find less than there is. Once S3 answers, a re-index fills it in';
+    return [degraded(NOT_ENRICHED, `S3 refuses what enriches ${bucket}: ${reason}`, why, adviceAbout(code, bucket))];
+  }
+}
+
+/** The spec with the queue that the daemon receives from now: the settings may name another one than when it was applied. */
+async function asReceived(
+  { aws, queueUrl, moreQueueUrls = [] }: DiagnoseParts,
+  connection: ConnectionRecord,
+  signal?: AbortSignal,
+): Promise<ConnectionSpec> {
+  const spec = specOf(connection);
+  const queues = [];
+  for (const url of queueUrl === undefined ? [] : [queueUrl, ...moreQueueUrls]) {
+    const queue = await readBucketQueue(aws, url, signal);
+    if (queue.arn === spec.queueArn) return atQueue(spec, queue);
+    queues.push(queue);
+  }
+  const [first] = queues;
+  return first === undefined ? spec : atQueue(spec, first);
+}
+
+/** What each part is called, and what follows where it is not as it must be. */
+const PARTS: Readonly<Record<Change['part'], readonly [code: string, name: string, why: string]>> = {
+  policy: ['connect.policy', "Tally's statement in the policy of", 'what is published does not reach the queue'],
+  subscription: ['connect.subscription', 'the subscription', 'what is published to the topic does not reach Tally'],
+  rule: ['connect.rule', 'the rule', 'not every event of the bucket is sent as Tally reads it'],
+  trail: ['connect.trail', 'the bucket in the selectors of', 'the trail does not record the bucket, so the rule matches nothing'],
+  notification: ['connect.notification', "Tally's part in the notification configuration of", 'S3 does not send every event of the bucket'],
+};
+
+/** Each change that an apply would make now is a finding. A policy and a trail are there, and Tally's part is missing in them. */
+function partFinding(plan: Plan, { part, action, name, isOfLetters }: Change): Finding {
+  const [code, text, why] = PARTS[part];
+  const isMissing = action === 'create' || part === 'policy' || part === 'trail';
+  const what = `${text} ${name} ${isMissing ? 'is missing' : 'was changed'}`;
+  return healedBy(plan, (isOfLetters === true ? degraded : broken)(code, what, why, ''));
+}
+
+/** A bucket for which nothing was made yet has one finding instead of one for each part. */
+function notMade(plan: Plan): readonly Finding[] {
+  if (plan.changes.length === 0) return [];
+  const parts = plan.changes.map(({ part, name }) => `${part} ${name}`).join(', ');
+  const what = `nothing leads the events of ${plan.spec.bucket} to the bucket queue yet. To be made: ${parts}`;
+  return [healedBy(plan, broken('connect.not-made', what, 'no event of the bucket arrives until it is made', ''))];
+}
+
+/** A person must have seen what an apply touches of others, and only a plan shows that. */
+function healedBy({ spec: { bucket }, foreign }: Plan, finding: Finding): Finding {
+  return { ...finding, fix: `tally bucket add ${bucket}${foreign.length === 0 ? '' : ' --plan'}`, remedy: 'plan' };
+}
+
+function only(findings: readonly Finding[]): Diagnosed {
+  return { findings, passesBoth: false };
+}
+
+/** Parts that a removal or a pause takes away are missing rightfully. */
+function changingFindings(connection: ConnectionRecord, nowMs: number): readonly Finding[] {
+  if (connection.state === 'removing') return [removingFinding(connection.bucket)];
+  return connection.state === 'paused' ? [pausedFinding(connection, nowMs)] : [];
+}
+
+function pausedFinding({ bucket, pausedAtMs }: ConnectionRecord, nowMs: number): Finding {
+  const since = pausedAtMs === undefined ? '' : ` since ${new Date(pausedAtMs).toISOString()}`;
+  return {
+    code: 'connect.paused',
+    severity: pausedAtMs !== undefined && nowMs - pausedAtMs > PAUSE_MAX_MS ? 'broken' : 'degraded',
+    what: `the notification of ${bucket} is paused${since}`,
+    why: 'no events arrive until it is resumed',
+    fix: `tally bucket resume ${bucket}`,
+    blocks: false,
+    remedy: 'resume',
+  };
+}
+
+/** A read that failed says nothing about the connection. */
+function unreadFinding(bucket: string, error: unknown): Finding {
+  const isKnown = error instanceof RequestError || error instanceof FaultError;
+  const isQueueMissing = isKnown && error.code === 'connect.queue-missing';
+  const reason = error instanceof RequestError ? error.message : faultOf(error).reason;
+  return {
+    code: isKnown ? error.code : 'internal.unexpected',
+    severity: isQueueMissing ? 'broken' : 'unknown',
+    what: isQueueMissing ? reason : `the connection of ${bucket} could not be read: ${reason}`,
+    why: isQueueMissing ? 'what S3 reports is lost until it is there again' : 'whether events arrive is not known',
+    fix: remedyOf(bucket, error),
+    blocks: true,
+  };
+}
+
+/** Suggest another look only for what may pass; deleted things don't come back. */
+function remedyOf(bucket: string, error: unknown): string {
+  if (error instanceof RequestError && error.code === 'connect.denied') return 'tally iam-policy --for daemon';
+  if (error instanceof RequestError && error.code === 'connect.queue-missing')
+    return `${error.extra['create']} && tally bucket add ${bucket}`;
+  if (error instanceof FaultError && error.code === 'bucket.missing') return `tally bucket remove ${bucket}`;
+  return `tally doctor ${bucket}`;
+}

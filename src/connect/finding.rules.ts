@@ -1,0 +1,136 @@
+/** What checks find, how findings are made, and the checks of the clocks and of the proof. Ordering compares times of S3 with those of this machine. */
+import { unprovenText } from '../records/bucket-status.ts';
+import type { BucketRecord } from '../records/bucket.ts';
+import { FUTURE_MS } from '../ordering/constants.ts';
+
+/** The worst first. `broken`: events are lost, or wait. `unknown`: it could not be read. `degraded`: events arrive, but not all that could, or not safely. */
+export const severities = ['broken', 'unknown', 'degraded'] as const;
+export type Severity = (typeof severities)[number];
+/** `note`: nothing is wrong. */
+export const findingSeverities = [...severities, 'note'] as const;
+
+export interface Finding {
+  readonly code: string;
+  readonly severity: (typeof findingSeverities)[number];
+  readonly what: string;
+  readonly why: string;
+  /** A command or a statement to paste. */
+  readonly fix: string;
+  /** No apply can heal it. */
+  readonly blocks: boolean;
+  /** What does it besides the command: the plan of the bucket, or to resume its notification. */
+  readonly remedy?: 'plan' | 'resume';
+}
+
+export function broken(code: string, what: string, why: string, fix: string): Finding {
+  return { code, severity: 'broken', what, why, fix, blocks: false };
+}
+
+export function blocking(...finding: Parameters<typeof broken>): Finding {
+  return { ...broken(...finding), blocks: true };
+}
+
+/** Says what is missing or not safe, which no apply heals and which keeps none from going ahead. */
+export function degraded(...finding: Parameters<typeof broken>): Finding {
+  return { ...broken(...finding), severity: 'degraded' };
+}
+
+/** Says what a person should know, although nothing is wrong. */
+export function note(...finding: Parameters<typeof broken>): Finding {
+  return { ...broken(...finding), severity: 'note' };
+}
+
+/** Says what keeps Tally from making or checking something that may be in order. */
+export function unchecked(...finding: Parameters<typeof broken>): Finding {
+  return { ...blocking(...finding), severity: 'unknown' };
+}
+
+/** Says of a removal that was interrupted that it must be repeated. */
+export function removingFinding(bucket: string): Finding {
+  return broken(
+    'connect.removing',
+    `the removal of ${bucket} has not ended`,
+    'what sends its events may be gone already',
+    `tally bucket remove ${bucket}`,
+  );
+}
+
+/** Events arrive, but what enrichment reads is refused. */
+export const NOT_ENRICHED = 'connect.not-enriched';
+
+/** The worst severity of some findings; `ok` if there are none. */
+export function statusOf(findings: readonly Pick<Finding, 'severity'>[]): Severity | 'ok' {
+  return severities.find((severity) => findings.some((finding) => finding.severity === severity)) ?? 'ok';
+}
+
+/** It is about the machine that asked, not about the bucket. */
+export const CLOCK_SKEW = 'connect.clock-skew';
+
+interface ClockReading {
+  /** The time that S3's answer states. */
+  readonly s3AtMs: number;
+  /** When the request was sent and when its answer had arrived, by the clock of this machine. */
+  readonly sentAtMs: number;
+  readonly answeredAtMs: number;
+}
+
+export function differenceText(aheadMs: number): string {
+  return `${Math.round(Math.abs(aheadMs) / 1_000)} s ${aheadMs > 0 ? 'ahead of' : 'behind'}`;
+}
+
+/** Finds that S3's clock differs from that of this machine by more than what ordering takes for the same time. */
+export function clockSkew(bucket: string, { s3AtMs, sentAtMs, answeredAtMs }: ClockReading): readonly Finding[] {
+  const aheadMs = s3AtMs - answeredAtMs;
+  const behindMs = sentAtMs - s3AtMs;
+  const differMs = Math.max(aheadMs, behindMs);
+  if (differMs <= FUTURE_MS) return [];
+  const differs = differenceText(aheadMs > behindMs ? differMs : -differMs);
+  return [
+    degraded(
+      CLOCK_SKEW,
+      `the clock of S3, by which ${bucket} is compared, is ${differs} the clock of the machine that asked`,
+      'a gap is closed only by a re-index that began after it by both clocks, so gaps wait as long as they differ. Set the clock that is wrong',
+      'timedatectl status',
+    ),
+  ];
+}
+
+const UNREADABLE =
+  'a Deny in a policy of others (of the topic, the queue or the organisation), or a key whose policy does not let S3, SNS or EventBridge use it';
+
+interface UnprovenFacts {
+  /** What is wrong besides. */
+  readonly found: readonly Finding[];
+  /** A person has wired it. */
+  readonly isByHand: boolean;
+  readonly nowMs: number;
+}
+
+/** Names what has not arrived of a connection that is not proven yet, and the likely causes. */
+export function unprovenFindings(record: BucketRecord, { found, isByHand, nowMs }: UnprovenFacts): readonly Finding[] {
+  const { bucket, provenAtMs, arrived = [] } = record;
+  if (provenAtMs !== undefined) return [];
+  return [
+    {
+      code: 'connect.unproven',
+      severity: 'unknown',
+      what: `${bucket}: ${unprovenText(record, nowMs)}`,
+      why: whyOf({ isHalf: arrived.length > 0, isInPlace: isInPlace(found), isByHand }),
+      fix: `put an object into ${bucket} and delete it, then run \`tally explain ${bucket} KEY\``,
+      blocks: false,
+    },
+  ];
+}
+
+function isInPlace(found: readonly Finding[]): boolean {
+  const status = statusOf(found);
+  return status === 'ok' || status === 'degraded';
+}
+
+function whyOf(of: { readonly isHalf: boolean; readonly isInPlace: boolean; readonly isByHand: boolean }): string {
+  if (of.isHalf) return 'the way works. If the other kind never comes, an entry, a rule or a filter that Tally did not make leaves it out';
+  if (!of.isInPlace) return 'only an event proves that events arrive';
+  if (of.isByHand)
+    return `only an event proves what a person wired. If none arrives, see first that the notification, rule or trail is there and sends both kinds of events; other likely causes are ${UNREADABLE}`;
+  return `all that Tally can read is in place, and only an event proves that events arrive. If none does, the likely causes are ${UNREADABLE}`;
+}

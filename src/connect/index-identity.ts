@@ -1,0 +1,69 @@
+/**
+ * Notices that the index of a bucket is another one than before: it was deleted and made again, restored from a snapshot, or
+ * its alias was moved. The bucket's record names the index that was compared last. Whatever makes an index, a gap is stored
+ * before the record names it, so no crash leaves an index unnoticed that lacks documents.
+ */
+import type { BucketRecord } from '../records/bucket.ts';
+import { markId } from '../records/dirty.ts';
+import type { GapReports } from '../observing/reports.ts';
+import type { ObjectIndex } from '../store/object-index.ts';
+import type { StateStore } from '../store/state.ts';
+import { readRecord, refs, updateRecord } from '../store/stored.ts';
+import type { WithPorts } from '../store/ports.ts';
+import type { AllBuckets } from '../observing/known-buckets.ts';
+
+interface IdentityDependencies extends WithPorts<'state' | 'clock'> {
+  readonly objects: Pick<ObjectIndex, 'identities'>;
+  readonly gaps: Pick<GapReports, 'report'>;
+}
+
+/** What a record names where there is no index. */
+const MISSING = 'missing';
+
+/** What a new record names. Throws the store's fault. */
+export async function indexIdOf({ objects }: Pick<IdentityDependencies, 'objects'>, bucket: string, signal?: AbortSignal): Promise<string> {
+  const [id] = await objects.identities([bucket], signal);
+  return id ?? MISSING;
+}
+
+/** Compares the index of one bucket with the one that its record names. Opens a gap if it is another, then stores it. Throws the store's fault. */
+export async function noteIndex(dependencies: IdentityDependencies, bucket: string, signal?: AbortSignal): Promise<void> {
+  const { state, gaps, clock } = dependencies;
+  // the record first: if the bucket is connected again in between, its record names the newer index
+  const record = await readRecord(state, refs.bucket(bucket), signal);
+  if (record === undefined) return;
+  const indexId = await indexIdOf(dependencies, bucket, signal);
+  if (record.indexId === indexId) return;
+  if (!(await isFirstOf(state, record))) {
+    const nowMs = clock.nowMs();
+    const became = indexId === MISSING ? 'was found missing' : 'was found to be another one, so it may lack documents,';
+    const reason = `the index of the bucket ${became} at ${new Date(nowMs).toISOString()}`;
+    await gaps.report({ bucket, kind: 'index', reason, seenAtMs: nowMs }, signal);
+  }
+  await updateRecord(state, refs.bucket(bucket), (current) =>
+    current?.indexId === record.indexId ? current && { ...current, indexId } : current,
+  );
+}
+
+/** An imported record names no index, and its gap is open before it is stored. */
+async function isFirstOf(state: StateStore, { bucket, indexId }: BucketRecord): Promise<boolean> {
+  if (indexId !== undefined) return false;
+  return (await readRecord(state, refs.gap(markId(bucket)))) !== undefined;
+}
+
+/** Creates the comparison of all buckets with one request to the index. Throws the store's fault. */
+export function createWatchIndices(
+  dependencies: IdentityDependencies & { readonly allBuckets: AllBuckets },
+): (signal: AbortSignal) => Promise<void> {
+  const { objects, allBuckets } = dependencies;
+  return async function watchIndices(signal) {
+    const records = await allBuckets();
+    if (records.length === 0) return;
+    const found = await objects.identities(
+      records.map(({ bucket }) => bucket),
+      signal,
+    );
+    const changed = records.filter(({ indexId }, at) => indexId !== (found[at] ?? MISSING));
+    for (const { bucket } of changed) await noteIndex(dependencies, bucket, signal);
+  };
+}

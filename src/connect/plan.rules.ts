@@ -1,0 +1,125 @@
+/** Plans: the changes of AWS that connect a bucket or take its parts away, what they touch of others, and both as people read them. */
+import { shellWords } from '../base/commands.ts';
+import type { BucketSource, EnrichMode } from '../records/bucket.ts';
+import { differenceOf } from '../base/difference.ts';
+import type { ConnectionSpec } from './connection.rules.ts';
+import type { Finding } from './finding.rules.ts';
+import { selectorText } from './trail.rules.ts';
+
+export const partKinds = ['policy', 'subscription', 'rule', 'trail', 'notification'] as const;
+export const acts = ['create', 'change', 'remove'] as const;
+
+export const touchedKinds = ['destination', 'switch', 'subscription', 'topic-policy', 'readers', 'trail'] as const;
+
+/** What a change touches of others, as data: a person must have seen it before it is made. */
+export interface Touched {
+  readonly kind: (typeof touchedKinds)[number];
+  /** Of what belongs to others. */
+  readonly arn: string;
+  /** What is there. */
+  readonly before?: unknown;
+  /** What it becomes, or gets. */
+  readonly after: unknown;
+}
+
+/** One change, of what is there to what must be there, as documents. */
+export interface Change {
+  readonly part: (typeof partKinds)[number];
+  readonly action: (typeof acts)[number];
+  /** The ARN of what it writes to, or the name of the bucket. */
+  readonly name: string;
+  readonly before?: unknown;
+  readonly after?: unknown;
+  readonly touches: readonly Touched[];
+  /** Without it only what cannot be delivered is lost. */
+  readonly isOfLetters?: boolean;
+  /** Makes it, if everything is still as it was when it was planned. `waiting`: AWS does not show it yet. Throws `connect.changed-meanwhile`, and what AWS refuses. */
+  readonly make: (signal?: AbortSignal) => Promise<'waiting' | void>;
+}
+
+/** What stays although it is ours, and why. */
+export interface Kept {
+  readonly name: string;
+  readonly reason: string;
+}
+
+export interface Plan {
+  readonly spec: ConnectionSpec;
+  /** In the order in which they are made. */
+  readonly changes: readonly Change[];
+  /** What stands in the way, and what no apply heals. */
+  readonly findings: readonly Finding[];
+  /** What of others the changes touch: a person must agree to it. */
+  readonly foreign: readonly Touched[];
+  /** Identifies the spec together with everything that is not ours. */
+  readonly token: string;
+}
+
+/** What is touched, as people read it. */
+export function touchedText({ kind, arn, before, after }: Touched): string {
+  switch (kind) {
+    case 'destination':
+      return `${arn} gets an s3:TestEvent`;
+    case 'switch':
+      return 'all events of the bucket also go to EventBridge from then on';
+    case 'subscription':
+      return `the subscription ${arn} has ${JSON.stringify(before)}, which others have set, and gets ${JSON.stringify(after)}`;
+    case 'topic-policy':
+      return `the policy of ${arn}, which Tally did not make, gets ${JSON.stringify(after)}`;
+    case 'readers':
+      return `all readers of ${arn}, which has ${JSON.stringify(before)}, also get ${String(after)}`;
+    case 'trail':
+      return `all selectors of ${arn} are written again: ${Array.isArray(before) ? before.map(selectorText).join(', ') : ''}`;
+  }
+}
+
+const SIGNS: Readonly<Record<Change['action'], string>> = { create: '+', change: '~', remove: '-' };
+
+interface Shown {
+  readonly action: Change['action'];
+  readonly part: string;
+  readonly name: string;
+  readonly before?: unknown;
+  readonly after?: unknown;
+}
+
+/** Changes as people read them: what each writes to, and the difference below. */
+export function changesText(changes: readonly Shown[]): string {
+  return changes
+    .map(({ action, part, name, before, after }) =>
+      [`${SIGNS[action]} ${part} ${name}`, ...differenceOf(before, after).map((line) => `    ${line}`)].join('\n'),
+    )
+    .join('\n\n');
+}
+
+/** A request about a bucket. What is left out is that of its record. */
+export interface ConnectionRequest {
+  readonly bucket: string;
+  readonly source?: BucketSource;
+  readonly topic_arn?: string;
+  readonly enrich?: EnrichMode;
+  readonly bucket_account?: string;
+  /** Whether the notification, or the rule and what belongs to it, are a person's. */
+  readonly wired_by_hand?: boolean;
+}
+
+/** The command that shows the plan of a request, or makes it: then with the token that agrees to its plan, if that touches others. */
+export function addCommand(
+  asked: ConnectionRequest,
+  plan: 'show' | (Pick<Plan, 'token'> & { readonly foreign: readonly unknown[] }),
+): string {
+  const { bucket, source, topic_arn: topic, enrich, bucket_account: account, wired_by_hand: byHand } = asked;
+  const agreed = plan === 'show' ? ['--plan'] : plan.foreign.length === 0 ? [] : ['--agree', plan.token];
+  return shellWords(
+    'tally',
+    'bucket',
+    'add',
+    bucket,
+    ...(source === undefined ? [] : ['--source', source]),
+    ...(topic === undefined ? [] : ['--topic', topic]),
+    ...(enrich === undefined ? [] : ['--enrich', enrich]),
+    ...(account === undefined ? [] : ['--bucket-account', account]),
+    ...(byHand === true ? ['--wired-by-hand'] : []),
+    ...agreed,
+  );
+}

@@ -1,0 +1,35 @@
+/**
+ * The probe of a topic of Tally's, which the watch publishes each hour. It takes the way of the events from the topic on, so its
+ * arrival shows that the subscription, the policies, the keys and the queue still deliver.
+ *
+ *   sent ──arrived──► arrived ──an hour later──► sent
+ *     └──ten minutes, and the queue is empty──► lost ──one arrives──► arrived
+ */
+import type { ProbeRecord } from '../records/probe-record.ts';
+import { broken, type Finding } from './finding.rules.ts';
+import type { ObservedQueue } from './parts.rules.ts';
+
+const EVERY_MS = 3_600_000;
+/** SNS delivers within seconds, and tries again for some minutes. */
+const LOST_MS = 600_000;
+
+export const PROBE_LOST = 'connect.probe-lost';
+
+export function isProbeDue(last: ProbeRecord | undefined, nowMs: number): boolean {
+  return last === undefined || nowMs - last.sentAtMs >= (last.hasArrived ? EVERY_MS : LOST_MS);
+}
+
+/** A probe that has not arrived is lost only if the queue is empty: else it may wait there for a worker. */
+export function probeFindings(last: ProbeRecord | undefined, queue: ObservedQueue | undefined, nowMs: number): readonly Finding[] {
+  if (last === undefined || last.hasArrived) return [];
+  const { topicArn, sentAtMs } = last;
+  if (!last.isLost && (nowMs - sentAtMs < LOST_MS || queue?.messages !== 0)) return [];
+  return [
+    broken(
+      PROBE_LOST,
+      `what Tally published through ${topicArn} at ${new Date(sentAtMs).toISOString()} has not reached the bucket queue`,
+      'the parts are in place, and something denies the delivery: a Deny in the policy of the topic or the queue, or the policy of a key that does not let SNS use it',
+      `aws sns get-topic-attributes --topic-arn ${topicArn}`,
+    ),
+  ];
+}

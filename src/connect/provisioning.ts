@@ -1,0 +1,89 @@
+/** The operations about connections: what they read, and who may see what. They are wired here once. */
+import type { BucketRecord } from '../records/bucket.ts';
+import { docsPage } from '../base/doc-pages.ts';
+import type { ConnectionRecord, ConnectionSpec } from './connection.rules.ts';
+import type { ConnectionRequest, Kept, Plan } from './plan.rules.ts';
+import { RequestError } from '../base/request-error.ts';
+import type { WithPorts } from '../store/ports.ts';
+import type { Provisioner } from './reads-and-writes.ts';
+import type { ObjectStorage } from '../aws/storage.ts';
+import { apply, refuse, resume, type ApplyOptions } from './apply.ts';
+import { diagnose } from './diagnose.ts';
+import { createUnderLease } from './loop.ts';
+import { sendProbe } from './probe.ts';
+import { forgetParts, pause, removeEarlier, removeParts } from './remove.ts';
+import { requested, type Requested, type RequestParts } from './requested.ts';
+import { busNote } from './sources/eventbridge.ts';
+import { createLookAt, diff } from './sources/sources.ts';
+
+interface ProvisionDependencies extends Omit<RequestParts, 'aws' | 'storage' | 'state'>, WithPorts<'state' | 'clock'> {
+  readonly aws: Provisioner;
+  readonly storage: Pick<ObjectStorage, 'regionOf' | 'versioningOf' | 'firstKey' | 'readVersion' | 'readTags'>;
+  /** The other bucket queues of the settings. */
+  readonly moreQueueUrls?: readonly string[];
+}
+
+export type Provisioning = ReturnType<typeof createProvisioning>;
+
+export function createProvisioning(dependencies: ProvisionDependencies) {
+  const { state, aws, clock } = dependencies;
+
+  /** What a request asks for, of parts that are to be made. */
+  async function wanted(request: ConnectionRequest, signal?: AbortSignal): Promise<Requested> {
+    const found = await requested(dependencies, request, signal);
+    refuseOtherAccount(found.spec);
+    return found;
+  }
+
+  const lookAt = createLookAt({ state, aws, clock });
+  const parts = { state, clock, lookAt, underLease: createUnderLease({ state, clock }) };
+
+  return {
+    /** Reads AWS and says what would change, and whether there is a record of the bucket. */
+    async plan(request: ConnectionRequest, signal?: AbortSignal) {
+      const { spec, connection, record } = await wanted(request, signal);
+      const plan = diff(await lookAt(spec, signal));
+      const makesRule = plan.changes.some(({ part, action }) => part === 'rule' && action === 'create');
+      const notes = makesRule ? busNote(spec, await aws.ruleCount(spec, signal)) : [];
+      const planned: Plan = { ...plan, findings: [...plan.findings, ...notes] };
+      return { plan: planned, connection, isConnected: record !== undefined };
+    },
+    /** Throws what would keep an apply from being made. Nothing is written or stored. */
+    async check(request: ConnectionRequest, options: ApplyOptions, signal?: AbortSignal): Promise<void> {
+      const { spec, connection } = await wanted(request, signal);
+      refuse(diff(await lookAt(spec, signal)), connection, { ...options, asked: request });
+    },
+    /** One pass of an apply, and the spec that it was for. */
+    async apply(request: ConnectionRequest, options: ApplyOptions, signal?: AbortSignal) {
+      const { spec, record } = await wanted(request, signal);
+      if (record === undefined)
+        throw new RequestError(
+          'bucket.not-connected',
+          `${request.bucket} is not connected: connect it with \`tally bucket add ${request.bucket}\``,
+        );
+      return { spec, applied: await apply(parts, spec, { ...options, asked: request }, signal) };
+    },
+    pause: (bucket: string, signal: AbortSignal) => pause(parts, bucket, signal),
+    resume: (bucket: string, signal: AbortSignal) => resume(parts, bucket, signal),
+    /** Takes away what Tally made, or with `keepAws` only forgets it. Undefined: nothing was made. */
+    async remove(bucket: string, { keepAws }: { readonly keepAws: boolean }, signal?: AbortSignal): Promise<readonly Kept[] | undefined> {
+      if (!keepAws) return removeParts(parts, bucket, signal);
+      await forgetParts(parts, bucket, signal);
+      return undefined;
+    },
+    removeEarlier: (bucket: string, signal?: AbortSignal) => removeEarlier(parts, bucket, signal),
+    probe: (connection: ConnectionRecord, isLost: boolean, signal?: AbortSignal) =>
+      sendProbe({ state, clock, aws }, connection, isLost, signal),
+    diagnose: (record: BucketRecord, signal?: AbortSignal, known?: ConnectionRecord) =>
+      diagnose({ ...dependencies, lookAt }, record, signal, known),
+  };
+}
+
+/** Tally has no credentials for another account: its owner sends the events to a topic, and lets the bucket be read. */
+function refuseOtherAccount({ bucket, bucketAccount, account, source }: ConnectionSpec): void {
+  if (bucketAccount === account || source === 'topic') return;
+  throw new RequestError(
+    'connect.other-account',
+    `${bucket} belongs to the account ${bucketAccount}, and the bucket queue to ${account}. Let its owner send the events to a topic there, and connect it with \`tally bucket add ${bucket} --bucket-account ${bucketAccount} --source topic --topic ARN\` (${docsPage('docs/guides/connect.md#another-region-or-account')})`,
+  );
+}

@@ -1,0 +1,152 @@
+/** What a bucket is to have in AWS: what a request says, completed by what is stored and by what the bucket queue says about itself. */
+import { defined, omit } from '../base/defined.ts';
+import { DIRECTORY_BUCKET, isDirectoryBucket, refuseTopic, usableTopic, type BucketRecord, type BucketSource } from '../records/bucket.ts';
+import { isBucketName } from '../base/bucket-name.ts';
+import type { ConnectionRecord, ConnectionSpec } from './connection.rules.ts';
+import { NOBODY, ownerIn, parseArn, partitionOf, type Owner } from './names.rules.ts';
+import type { ConnectionRequest } from './plan.rules.ts';
+import { RequestError } from '../base/request-error.ts';
+import type { StateStore } from '../store/state.ts';
+import type { ObjectStorage } from '../aws/storage.ts';
+import { readRecord } from '../store/stored.ts';
+import { refs } from './refs.ts';
+import type { AwsReads } from './reads-and-writes.ts';
+import { routedTopic } from './sources/routed.ts';
+
+export interface RequestParts {
+  readonly state: StateStore;
+  readonly aws: Pick<AwsReads, 'queueAt' | 'queueTags'>;
+  readonly storage: Pick<ObjectStorage, 'regionOf'>;
+  /** The bucket queue; absent if the settings name none. */
+  readonly queueUrl: string | undefined;
+  readonly isEmbedded: boolean;
+  readonly trailArn?: string | undefined;
+  readonly trailBucket?: string | undefined;
+}
+
+export interface Requested {
+  readonly spec: ConnectionSpec;
+  readonly record: BucketRecord | undefined;
+  readonly connection: ConnectionRecord | undefined;
+}
+
+/** Throws `connect.embedded`, `connect.no-queue`, `request.invalid` for what cannot be, and what reading the queue and the region throws. */
+export async function requested(parts: RequestParts, request: ConnectionRequest, signal?: AbortSignal): Promise<Requested> {
+  const { state, storage } = parts;
+  const { bucket } = request;
+  refuseName(bucket);
+  const record = await readRecord(state, refs.bucket(bucket), signal);
+  const connection = await readRecord(state, refs.connection(bucket), signal);
+  const { place, owner, ...queues } = await bucketQueue(parts, signal);
+  const region = record?.region ?? (await storage.regionOf(bucket, signal));
+  refusePartition(bucket, region, queues.queueArn);
+  const choice = choiceOf(request, record, owner.installation);
+  const bucketAccount = request.bucket_account ?? connection?.bucketAccount ?? record?.account ?? place.account;
+  const spec = {
+    bucket,
+    ...place,
+    region,
+    bucketAccount,
+    ...owner,
+    ...choice,
+    ...(isByHand(request, choice, connection) && { byHand: true }),
+    ...queues,
+    ...trailNames(parts),
+  };
+  return { spec, record, connection };
+}
+
+/** The bucket queue, its dead-letter queue, and where they are. */
+async function bucketQueue({ aws, queueUrl, isEmbedded }: RequestParts, signal?: AbortSignal) {
+  if (isEmbedded) {
+    throw new RequestError('connect.embedded', 'the embedded bucket sends its events by itself: there is nothing to connect');
+  }
+  if (queueUrl === undefined) {
+    throw new RequestError('connect.no-queue', 'TALLY_QUEUE_URL is not set here, so there is no bucket queue to connect to');
+  }
+  const { arn: queueArn, deadLetterArn, owner } = await readBucketQueue(aws, queueUrl, signal);
+  const arn = parseArn(queueArn);
+  if (arn === undefined) throw new RequestError('connect.no-queue', `the bucket queue has the ARN ${queueArn}, which cannot be read`);
+  const place = { partition: arn.partition, account: arn.account };
+  return { place, owner, queueArn, ...defined({ deadLetterArn }) };
+}
+
+/** Nothing is delivered from one partition of AWS to another. */
+function refusePartition(bucket: string, region: string, queueArn: string): void {
+  const partition = partitionOf(region);
+  if (parseArn(queueArn)?.partition === partition) return;
+  throw new RequestError(
+    'connect.partition',
+    `${bucket} is in ${region}, of the partition ${partition} of AWS, and the bucket queue is ${queueArn}: nothing is delivered from one partition to another, so this bucket needs an installation of Tally with a queue there`,
+  );
+}
+
+function refuseName(bucket: string): void {
+  if (!isBucketName(bucket)) throw new RequestError('bucket.not-connected', 'the name is not the name of a bucket');
+  if (isDirectoryBucket(bucket)) throw new RequestError('connect.blocked', `${bucket} ${DIRECTORY_BUCKET}`);
+}
+
+function trailNames({ trailArn, trailBucket }: RequestParts): Pick<ConnectionSpec, 'trailArn' | 'trailBucket'> {
+  return { ...(trailArn !== undefined && { trailArn }), ...(trailBucket !== undefined && trailArn === undefined && { trailBucket }) };
+}
+
+/** What a person has wired stays theirs until a request says otherwise, or the source changes. */
+function isByHand({ wired_by_hand: asked }: ConnectionRequest, { source }: Choice, connection: ConnectionRecord | undefined): boolean {
+  return asked ?? (connection?.source === source && connection.byHand === true);
+}
+
+type Choice = Pick<ConnectionSpec, 'source' | 'topicArn' | 'enrich'>;
+
+function choiceOf(request: ConnectionRequest, record: BucketRecord | undefined, installation: string): Choice {
+  const source = request.source ?? record?.source ?? 'notification';
+  const enrich = request.enrich ?? record?.enrich ?? 'none';
+  const topicArn = request.topic_arn ?? storedTopic(record, source);
+  if (source === 'topic') return { source, enrich, topicArn: usableTopic(topicArn) };
+  if (source === 'routed') return { source, enrich, ...ownTopic(topicArn, installation) };
+  refuseTopic(source, request.topic_arn);
+  return { source, enrich };
+}
+
+/** Its policy has a statement with the Sid that the rule's would have, or belongs to another registry. */
+const OF_TALLY = /^tally-[0-9a-f]{8}-(?:events|routed)$/;
+
+function ownTopic(named: string | undefined, installation: string): Pick<ConnectionSpec, 'topicArn'> {
+  const topicArn = routedTopic(named, installation);
+  if (topicArn === undefined) return {};
+  if (OF_TALLY.test(parseArn(topicArn)?.resource ?? ''))
+    throw new RequestError(
+      'request.invalid',
+      'topic_arn: Tally makes this topic for itself or for another registry: name a topic of your own, or leave it out',
+    );
+  return { topicArn: usableTopic(topicArn) };
+}
+
+/** A topic belongs to its source. */
+function storedTopic(record: BucketRecord | undefined, source: BucketSource): string | undefined {
+  return record?.source === source ? record.topicArn : undefined;
+}
+
+/** The spec with another bucket queue. */
+export function atQueue(spec: ConnectionSpec, { arn, deadLetterArn, owner }: BucketQueue): ConnectionSpec {
+  const { partition, account } = parseArn(arn) ?? spec;
+  return { ...omit(spec, 'deadLetterArn'), partition, account, ...owner, queueArn: arn, ...defined({ deadLetterArn }) };
+}
+
+interface BucketQueue {
+  readonly arn: string;
+  /** Absent: its redrive policy names none, or the queue itself. */
+  readonly deadLetterArn?: string;
+  /** Whose its tags say that it is. */
+  readonly owner: Owner;
+}
+
+/** Reads the bucket queue with its dead-letter queue. Throws what reading it throws. */
+export async function readBucketQueue(
+  aws: Pick<AwsReads, 'queueAt' | 'queueTags'>,
+  queueUrl: string,
+  signal?: AbortSignal,
+): Promise<BucketQueue> {
+  const { arn, deadLetterArn } = await aws.queueAt(queueUrl, signal);
+  const owner = ownerIn(await aws.queueTags(queueUrl, signal)) ?? NOBODY;
+  return { arn, owner, ...(deadLetterArn !== arn && defined({ deadLetterArn })) };
+}

@@ -1,0 +1,190 @@
+/**
+ * The source `eventbridge`: the switch in the bucket's notification configuration (notification.ts), and the bucket's rule, which the
+ * source `routed` has too.
+ */
+import { defined, omit } from '../../base/defined.ts';
+import { jsonOf } from '../../base/json.ts';
+import { canonicalJson } from '../canonical.rules.ts';
+import type { ConnectionSpec } from '../connection.rules.ts';
+import { blocking, note, type Finding } from '../finding.rules.ts';
+import { isOwn, ownerText, ruleArnOf, ruleNameOf, tagsOf, topicArnOf } from '../names.rules.ts';
+import type { ObservedRule, ObservedTarget, Rule, Target } from '../parts.rules.ts';
+import type { Change, Kept, Touched } from '../plan.rules.ts';
+import { existing, isFar, nearLetters, queuesOf, through, type Check, type Desired, type Look } from './look.ts';
+
+const DETAIL_TYPES = [
+  'Object Created',
+  'Object Deleted',
+  'Object Restore Completed',
+  'Object Restore Expired',
+  'Object Storage Class Changed',
+  'Object Access Tier Changed',
+];
+
+/** A rule sends straight to a queue of the same region only. */
+export function desiredEventBridge(spec: ConnectionSpec): Desired {
+  const tagTypes = spec.enrich === 'tags' ? ['Object Tags Added', 'Object Tags Deleted'] : [];
+  const pattern = { source: ['aws.s3'], 'detail-type': [...DETAIL_TYPES, ...tagTypes], detail: { bucket: { name: [spec.bucket] } } };
+  const target: Target = isFar(spec)
+    ? { id: 'routed-topic', arn: topicArnOf(spec.installation, spec, 'routed') }
+    : { id: 'bucket-queue', arn: spec.queueArn };
+  const way = isFar(spec) ? through(spec, 'routed') : { queues: queuesOf(spec) };
+  return { ...way, eventBridge: true, rule: ruleOf(spec, pattern, target) };
+}
+
+/** The bucket's rule of its source. */
+export function ruleOf(spec: ConnectionSpec, pattern: object, target: Target): Rule {
+  const name = ruleNameOf(spec.installation, spec.bucket, spec.source);
+  return { name, arn: ruleArnOf(spec, name), pattern, target: { ...target, ...defined({ deadLetterArn: nearLetters(spec) }) } };
+}
+
+/** The rule with its target, which is written only where it differs. */
+export function ruleChanges(look: Look): readonly Change[] {
+  const { spec, desired, observed } = look;
+  const { rule } = desired;
+  const present = existing(observed.rule);
+  if (rule === undefined || isRuleForeign(look)) return [];
+  const target = present && targetIn(rule, present);
+  const differs = { rule: !isRuleRight(rule, present), target: !isTargetRight(rule.target, target) };
+  if (!differs.rule && !differs.target) return [];
+  const wanted = withLetters(rule, target);
+  return [
+    {
+      part: 'rule',
+      action: present === undefined ? 'create' : 'change',
+      name: rule.arn,
+      before: present && documentOf(present, target),
+      after: { EventPattern: rule.pattern, State: 'ENABLED', Target: wanted.target },
+      touches: spec.topicArn === undefined ? [] : readersOf(look, spec.topicArn),
+      isOfLetters: !differs.rule && isTargetRight(omit(rule.target, 'deadLetterArn'), target),
+      make: (signal) => makeRule(look, { wanted, present, differs }, signal),
+    },
+  ];
+}
+
+function documentOf({ pattern, isEnabled }: ObservedRule, target: ObservedTarget | undefined): object {
+  return { EventPattern: pattern, State: isEnabled ? 'ENABLED' : 'DISABLED', Target: target };
+}
+
+interface RuleChange {
+  readonly wanted: Rule;
+  readonly present: ObservedRule | undefined;
+  readonly differs: { readonly rule: boolean; readonly target: boolean };
+}
+
+/** A rule that others have changed since, or that has another owner by now, is planned again. */
+async function makeRule({ spec, tools: { aws } }: Look, { wanted, present, differs }: RuleChange, signal?: AbortSignal): Promise<void> {
+  let now = existing(await aws.ruleOf(spec, wanted.name, signal));
+  if (canonicalJson(now) !== canonicalJson(present)) return;
+  if (differs.rule) {
+    await aws.putRule(spec, wanted, tagsOf(spec, spec.bucket), signal);
+    now = existing(await aws.ruleOf(spec, wanted.name, signal));
+  }
+  const isShown = now !== undefined && isOwn(now.tags, spec);
+  const isAsBefore = canonicalJson(now && targetIn(wanted, now)) === canonicalJson(present && targetIn(wanted, present));
+  if (differs.target && isShown && isAsBefore) await aws.putTarget(spec, wanted, signal);
+}
+
+function isRuleRight(rule: Rule, present: ObservedRule | undefined): boolean {
+  return present?.isEnabled === true && samePattern(rule, present.pattern);
+}
+
+function samePattern(rule: Rule, pattern: string | undefined): boolean {
+  return pattern !== undefined && canonicalJson(jsonOf(pattern)) === canonicalJson(rule.pattern);
+}
+
+function targetIn(rule: Rule, { targets }: ObservedRule): ObservedTarget | undefined {
+  return targets.find(({ id }) => id === rule.target.id);
+}
+
+/** Whether the target is the rule's, without a role, and gets the event itself or what the transformer makes of it. Where no dead-letter queue is known, any one is right, and must stay. */
+function isTargetRight(wanted: Target, present: ObservedTarget | undefined): boolean {
+  if (present === undefined) return false;
+  const { arn, roleArn, deadLetterArn, transformer, hasOtherInput } = present;
+  const hasLetters = wanted.deadLetterArn === undefined || deadLetterArn === wanted.deadLetterArn;
+  const isInputRight = hasOtherInput === undefined && canonicalJson(transformer ?? {}) === canonicalJson(wanted.transformer ?? {});
+  return arn === wanted.arn && hasLetters && roleArn === undefined && isInputRight;
+}
+
+/** The rule with the dead-letter queue that its target has, where none is known: a write replaces a target as a whole. */
+function withLetters(rule: Rule, present: ObservedTarget | undefined): Rule {
+  const deadLetterArn = rule.target.deadLetterArn ?? present?.deadLetterArn;
+  return deadLetterArn === undefined ? rule : { ...rule, target: { ...rule.target, deadLetterArn } };
+}
+
+/** Who else reads the topic that was named: all subscribers get what the rule sends. */
+function readersOf({ spec, observed: { topic, notification } }: Look, arn: string): readonly Touched[] {
+  const subscriptions = existing(topic)?.otherSubscriptions ?? 0;
+  const entries = notification.ok ? notification.configuration.entries.filter((entry) => entry.arn === arn) : [];
+  const after = `the records of the rule of ${spec.bucket}`;
+  return [
+    ...(subscriptions === 0 ? [] : [{ kind: 'readers', arn, before: { subscriptions }, after } as const]),
+    ...entries.map(({ id }) => ({ kind: 'readers', arn, before: { notification: id }, after }) as const),
+  ];
+}
+
+/** The bucket's rule goes; what is another one's or was changed by others stays. */
+export function ruleRemoval({ spec, desired: { rule }, observed, tools: { aws } }: Look): Change | Kept | undefined {
+  const present = existing(observed.rule);
+  if (rule === undefined || present === undefined) return undefined;
+  if (!isOwn(present.tags, spec)) return { name: rule.name, reason: `it ${ownerText(present.tags)}` };
+  const targets = present.targets.filter((target) => target.id !== rule.target.id || !isTargetRight(rule.target, target));
+  // a rule without targets was left behind by a removal that was interrupted
+  if (targets.length > 0)
+    return { name: rule.name, reason: `it has the target ${targets.map(({ id }) => id).join(', ')}, which Tally did not make so` };
+  if (!samePattern(rule, present.pattern)) return { name: rule.name, reason: 'its pattern was changed by others' };
+  return {
+    part: 'rule',
+    action: 'remove',
+    name: rule.arn,
+    touches: [],
+    async make(signal) {
+      const now = existing(await aws.ruleOf(spec, rule.name, signal));
+      if (canonicalJson(now) === canonicalJson(present)) await aws.removeRule(spec, rule, signal);
+    },
+  };
+}
+
+/** The bucket's events go to EventBridge as long as it is on, and other rules may take them. S3 has no call for the switch alone. */
+export function keptSwitch({ spec: { bucket }, desired, observed: { notification } }: Look): Kept | undefined {
+  if (desired.eventBridge !== true || !notification.ok || !notification.configuration.eventBridge) return undefined;
+  const whole = `aws s3api get-bucket-notification-configuration --bucket ${bucket} | jq 'del(.EventBridgeConfiguration)' > ${bucket}.json`;
+  const back = `aws s3api put-bucket-notification-configuration --bucket ${bucket} --notification-configuration file://${bucket}.json`;
+  const reason = `rules of others may need it. If none does, write the configuration without it, which keeps what others have in it: ${whole} && ${back}`;
+  return { name: `the switch for EventBridge of ${bucket}`, reason };
+}
+
+/** Whether a rule has the name of the bucket's, and is another one's. */
+function isRuleForeign({ spec, observed }: Look): boolean {
+  const present = existing(observed.rule);
+  return present !== undefined && !isOwn(present.tags, spec);
+}
+
+export const ruleForeign: Check = (look) => {
+  const { rule } = look.desired;
+  if (rule === undefined || !isRuleForeign(look)) return undefined;
+  return blocking(
+    'connect.rule-foreign',
+    `the rule ${rule.arn} ${ownerText(existing(look.observed.rule)?.tags)}`,
+    'two installations have one name, so it is left as it is: a change would take the events away from its owner',
+    `aws events list-tags-for-resource --region ${look.spec.region} --resource-arn ${rule.arn}`,
+  );
+};
+
+/** AWS's quota, which it raises on request. */
+const RULES_MAX = 300;
+/** From here on a plan says so. */
+const RULES_NEAR = 280;
+
+/** What a plan says of a bus that is to get one more rule. */
+export function busNote({ bucket, region }: ConnectionSpec, count: number): readonly Finding[] {
+  if (count < RULES_NEAR) return [];
+  return [
+    note(
+      'connect.rules-near-limit',
+      `the default event bus of ${region} has ${count} rules, and ${bucket} needs one more`,
+      `a bus has ${RULES_MAX} rules unless AWS has raised the quota`,
+      `aws service-quotas get-service-quota --region ${region} --service-code events --quota-code L-244521F2`,
+    ),
+  ];
+}

@@ -1,0 +1,142 @@
+/** The source `notification`: an entry in the bucket's notification configuration, one document that has the switch for EventBridge too. */
+import type { EnrichMode } from '../../records/bucket.ts';
+import { shellWords } from '../../base/commands.ts';
+import { docsPage } from '../../base/doc-pages.ts';
+import { FaultError } from '../../base/fault.ts';
+import type { ConnectionSpec } from '../connection.rules.ts';
+import { blocking, unchecked } from '../finding.rules.ts';
+import { markOf, otherInstallationOf, topicArnOf } from '../names.rules.ts';
+import { entriesWithout, foreignEntries, sameEntries, sdkConfiguration, type NotificationConfiguration } from '../notification.rules.ts';
+import { completeTopic, overlapsOf } from '../overlap.rules.ts';
+import type { Change, Kept, Touched } from '../plan.rules.ts';
+import { createWriteNotification } from './write-notification.ts';
+import { ownedBucket, through, type Check, type Desired, type Look } from './look.ts';
+
+const EVENTS = ['s3:ObjectCreated:*', 's3:ObjectRemoved:*', 's3:LifecycleExpiration:*'];
+const STORAGE_EVENTS = ['s3:LifecycleTransition', 's3:ObjectRestore:*', 's3:IntelligentTiering'];
+
+/** The events that a bucket with this enrichment must send. */
+function eventsFor(enrich: EnrichMode): readonly string[] {
+  switch (enrich) {
+    case 'none':
+      return EVENTS;
+    case 'head':
+      return [...EVENTS, ...STORAGE_EVENTS];
+    case 'tags':
+      return [...EVENTS, ...STORAGE_EVENTS, 's3:ObjectTagging:*'];
+  }
+}
+
+export function desiredNotification(spec: ConnectionSpec): Desired {
+  const arn = topicArnOf(spec.installation, spec, 'events');
+  return {
+    ...through(spec, 'events'),
+    entry: { kind: 'topic', id: markOf(spec), arn, events: eventsFor(spec.enrich), filter: [] },
+  };
+}
+
+export function notificationChanges(look: Look): readonly Change[] {
+  const {
+    spec,
+    desired: { entry, eventBridge = false },
+    observed: { notification },
+  } = look;
+  if (!notification.ok) return [];
+  const before = notification.configuration;
+  const entries = entry === undefined ? before.entries : [...foreignEntries(before, spec), entry];
+  const after = { entries, eventBridge: before.eventBridge || eventBridge };
+  if (sameEntries(before.entries, after.entries) && before.eventBridge === after.eventBridge) return [];
+  const isThere = entry !== undefined && before.entries.some(({ id }) => id === entry.id);
+  return [changeOf(look, isThere ? 'change' : 'create', before, after)];
+}
+
+/** Only Tally's own configuration, and only in the form in which Tally made it, whatever the enrichment was then. */
+export function notificationRemoval(look: Look): Change | Kept | undefined {
+  const {
+    spec,
+    desired: { entry },
+    observed: { notification },
+  } = look;
+  if (entry === undefined) return undefined;
+  if (!notification.ok) return { name: spec.bucket, reason: notification.reason };
+  const before = notification.configuration;
+  const found = before.entries.find(({ id }) => id === entry.id);
+  if (found === undefined) return undefined;
+  if (found.arn !== entry.arn || found.filter.length > 0) return { name: `${spec.bucket} ${found.id}`, reason: 'it was changed by others' };
+  return changeOf(look, 'remove', before, { ...before, entries: entriesWithout(before, entry.id) });
+}
+
+function changeOf(
+  { spec, tools, skipValidation }: Look,
+  action: Change['action'],
+  before: NotificationConfiguration,
+  after: NotificationConfiguration,
+): Change {
+  const isRemoval = action === 'remove';
+  const write = { bucket: ownedBucket(spec), before, after, id: markOf(spec), skipValidation: skipValidation || isRemoval };
+  return {
+    part: 'notification',
+    action,
+    name: spec.bucket,
+    before: sdkConfiguration(before),
+    after: sdkConfiguration(after),
+    touches: isRemoval ? [] : touchedBy(spec, before, after),
+    async make(signal) {
+      try {
+        return (await createWriteNotification(tools)(write, signal)) === 'waiting' ? 'waiting' : undefined;
+      } catch (error) {
+        // a bucket that is gone has no configuration
+        if (isRemoval && error instanceof FaultError && error.code === 'bucket.missing') return undefined;
+        throw error;
+      }
+    },
+  };
+}
+
+/** What others write at the same moment would be lost, and rules of others may match all events of S3. */
+function touchedBy(spec: ConnectionSpec, before: NotificationConfiguration, after: NotificationConfiguration): readonly Touched[] {
+  const arn = `arn:${spec.partition}:s3:::${spec.bucket}`;
+  return [
+    ...foreignEntries(before, spec).map((entry) => ({ kind: 'destination', arn: entry.arn, after: 's3:TestEvent' }) as const),
+    ...(before.eventBridge === after.eventBridge ? [] : [{ kind: 'switch', arn, before: false, after: true } as const]),
+  ];
+}
+
+export const configurationUnknown: Check = ({ spec, observed: { notification } }) =>
+  notification.ok || spec.byHand === true
+    ? undefined
+    : unchecked(
+        'connect.unknown-configuration',
+        `the notification configuration of ${spec.bucket} contains something that this version does not know: ${notification.reason}`,
+        'a write replaces the whole configuration, and would delete what is not known',
+        `aws s3api get-bucket-notification-configuration --bucket ${spec.bucket}`,
+      );
+
+export const notificationOverlap: Check = ({ spec, desired: { entry }, observed: { notification } }) => {
+  if (!notification.ok || entry === undefined) return undefined;
+  const others = foreignEntries(notification.configuration, spec);
+  const overlaps = overlapsOf(entry, others);
+  const [first] = overlaps;
+  if (first === undefined) return undefined;
+  const isOfTally = otherInstallationOf(first.id, spec) !== undefined;
+  const named = overlaps.map(({ id, arn }) => `${id} (${arn})`).join(', ');
+  const topic = isOfTally ? undefined : completeTopic({ entries: others, eventBridge: false });
+  const other = topic === undefined ? ['--source', 'eventbridge'] : ['--source', 'topic', '--topic', topic];
+  const finding = blocking(
+    'connect.overlap',
+    isOfTally
+      ? `${spec.bucket} has the notification ${first.id} (${first.arn}) of another registry of Tally for the same events`
+      : `${spec.bucket} has notifications for the same events: ${named}`,
+    `S3 refuses overlapping configurations of one bucket.${isOfTally ? OF_TALLY : adviceAbout(first.kind === 'topic' || topic !== undefined)}`,
+    shellWords('tally', 'bucket', 'add', spec.bucket, ...other),
+  );
+  return { ...finding, remedy: 'plan' };
+};
+
+/** Another registry may be in use: nothing is printed that takes its events away. */
+const OF_TALLY = ` That registry may be in use, so it keeps its notification. What to do if it is not: ${docsPage('docs/guides/connect.md#what-others-have')}`;
+
+function adviceAbout(hasTopic: boolean): string {
+  const fanOut = hasTopic ? '' : ' A topic between the bucket and its destination serves both, with --source topic;';
+  return `${fanOut} --source routed leaves the notification configuration as it is`;
+}

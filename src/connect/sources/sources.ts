@@ -1,0 +1,171 @@
+/**
+ * The four sources: what a bucket must have by its source (`desired`), what is there (`read`), and what differs (`diff`, `removal`),
+ * of which each change knows how it is made. A plan, an apply, a removal and the doctor look by these alone, so they cannot disagree.
+ */
+import type { BucketSource } from '../../records/bucket.ts';
+import { defined } from '../../base/defined.ts';
+import { FaultError } from '../../base/fault.ts';
+import { fingerprintOf } from '../canonical.rules.ts';
+import { connectionSchema, type ConnectionSpec } from '../connection.rules.ts';
+import { parseArn } from '../names.rules.ts';
+import { canonicalEntry, foreignEntries, parseNotification } from '../notification.rules.ts';
+import type { Observed } from '../parts.rules.ts';
+import type { Change, Kept, Plan } from '../plan.rules.ts';
+import { foreignStatements, parsePolicy } from '../policy.rules.ts';
+import { queueMissing } from '../shared.rules.ts';
+import type { WithPorts } from '../../store/ports.ts';
+import type { StateStore } from '../../store/state.ts';
+import { listAllRecords } from '../../store/stored.ts';
+import { desiredEventBridge, keptSwitch, ruleChanges, ruleForeign, ruleRemoval } from './eventbridge.ts';
+import { existing, ownedBucket, type Check, type Desired, type Look, type Remains, type Tools } from './look.ts';
+import {
+  configurationUnknown,
+  desiredNotification,
+  notificationChanges,
+  notificationOverlap,
+  notificationRemoval,
+} from './notification.ts';
+import { desiredRouted, readTrails, theirSelectors, trailChanges, trailCheck, trailRemoval } from './routed.ts';
+import { queueFindings, sharedFindings } from './shared.ts';
+import { desiredTopic, namedTopicMissing, policyUnreadable, sidsOf, topicChanges, topicRemovals } from './topic.ts';
+
+const sources: Readonly<Record<BucketSource, (spec: ConnectionSpec) => Desired>> = {
+  notification: desiredNotification,
+  topic: desiredTopic,
+  eventbridge: desiredEventBridge,
+  routed: desiredRouted,
+};
+
+/** What the bucket must have. Of what a person wired it is the way from a topic that was named, and a supplied trail is read. */
+export function desired(spec: ConnectionSpec): Desired {
+  const whole = sources[spec.source](spec);
+  if (spec.byHand !== true) return whole;
+  const isTrailed = whole.isTrailed === true && spec.trailBucket !== undefined;
+  const { subscription, queues } = whole;
+  return spec.topicArn === undefined ? { queues: [], isTrailed } : { ...defined({ subscription }), queues, isTrailed };
+}
+
+interface ReadOptions {
+  /** A bucket that does not exist has an empty configuration, and such a queue is left out. */
+  readonly mayBeGone?: boolean;
+  readonly skipValidation?: boolean;
+}
+
+export type LookAt = (spec: ConnectionSpec, signal?: AbortSignal, options?: ReadOptions) => Promise<Look>;
+
+/** The configuration of a bucket without any. */
+const NONE = '<NotificationConfiguration/>';
+
+/** Creates the function that reads what a spec is about. It throws what the reads throw. */
+export function createLookAt({ state, ...tools }: WithPorts<'state'> & Tools): LookAt {
+  const { aws } = tools;
+  return async function lookAt(spec, signal, { mayBeGone = false, skipValidation = false } = {}) {
+    const wanted = desired(spec);
+    const reading = aws.notificationOf(ownedBucket(spec), signal);
+    // what a person has wired works without it
+    const xml = await (mayBeGone ? unlessGone(reading) : spec.byHand === true ? reading.catch(() => '') : reading);
+    const { subscription } = wanted;
+    const found = subscription && (await aws.topicOf(subscription.topicArn, subscription.queueArn, signal));
+    const rule = wanted.rule && (await aws.ruleOf(spec, wanted.rule.name, signal));
+    const observed: Observed = {
+      notification: { ...parseNotification(xml), xml },
+      queues: await readQueues(spec, wanted, mayBeGone, signal),
+      ...(found === 'absent' ? { topic: found, subscription: found } : found),
+      ...defined({ rule }),
+      ...(wanted.isTrailed === true && (await trailsOf(spec, signal))),
+    };
+    return { spec, desired: wanted, observed, tools, skipValidation };
+  };
+
+  async function readQueues(spec: ConnectionSpec, { queues }: Desired, mayBeGone: boolean, signal?: AbortSignal) {
+    const observed = [];
+    for (const arn of new Set([spec.queueArn, ...queues, spec.deadLetterArn ?? []].flat())) {
+      const queue = await aws.queueOf(arn, signal);
+      if (queue !== 'absent') observed.push(queue);
+      // a missing dead-letter queue is a finding: nothing that is in order depends on it
+      else if (!mayBeGone && arn === spec.queueArn) throw queueMissing(`GetQueueUrl ${arn}`, parseArn(arn)?.region);
+    }
+    return observed;
+  }
+
+  async function trailsOf(spec: ConnectionSpec, signal?: AbortSignal): Promise<Pick<Observed, 'trails' | 'selected'>> {
+    const trails = await readTrails(aws, spec, signal);
+    const basic = trails?.find(({ selectors }) => selectors?.kind === 'basic');
+    return defined({ trails, selected: basic && (await selectedIn(state, basic.arn)) });
+  }
+}
+
+/** The buckets whose records say that Tally put them into the trail: basic selectors have no names. */
+async function selectedIn(state: StateStore, trailArn: string): Promise<readonly string[]> {
+  const connections = await listAllRecords(state, 'connection', connectionSchema);
+  return connections.filter(({ made }) => made.includes(trailArn)).map(({ bucket }) => bucket);
+}
+
+async function unlessGone(reading: Promise<string>): Promise<string> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (error instanceof FaultError && error.code === 'bucket.missing') return NONE;
+    throw error;
+  }
+}
+
+/** In the order in which they are shown. */
+const checks: readonly Check[] = [configurationUnknown, policyUnreadable, ruleForeign, notificationOverlap, namedTopicMissing, trailCheck];
+
+/** What differs, in the order in which it is made: who may send and what receives comes before what sends. */
+export function diff(look: Look): Plan {
+  const changes = [...topicChanges(look), ...ruleChanges(look), ...trailChanges(look), ...notificationChanges(look)];
+  const findings = checks.flatMap((check) => check(look) ?? []);
+  return {
+    spec: look.spec,
+    changes,
+    findings: [...sharedFindings(look), ...findings, ...queueFindings(look)],
+    foreign: changes.flatMap(({ touches }) => touches),
+    token: tokenOf(look),
+  };
+}
+
+const NOTHING: Desired = { queues: [] };
+
+/**
+ * What a removal takes away, in its order: the notification or the rule first, so that nothing new is sent. What all buckets share
+ * stays, and so does what others have altered. Parts that do not exist any more are not listed.
+ */
+export function removal(look: Look, remains: Remains): { readonly changes: readonly Change[]; readonly kept: readonly Kept[] } {
+  const { still = NOTHING } = remains;
+  const isStill = (idOf: (of: Desired) => string | undefined): boolean => idOf(still) === idOf(look.desired);
+  const steps = [
+    isStill(({ entry }) => entry?.id) ? undefined : notificationRemoval(look),
+    isStill(({ rule }) => rule?.name) ? undefined : ruleRemoval(look),
+    still.eventBridge === true ? undefined : keptSwitch(look),
+    still.isTrailed === true ? undefined : trailRemoval(look),
+    ...topicRemovals(look, remains),
+  ];
+  return {
+    changes: steps.flatMap((step) => (step === undefined || 'reason' in step ? [] : [step])),
+    kept: steps.flatMap((step) => (step !== undefined && 'reason' in step ? [step] : [])),
+  };
+}
+
+/** The part of a token that is compared: 64 bits are far more than can be tried. */
+const TOKEN_LENGTH = 16;
+
+/** What our own apply writes is no part of it, so that it stays valid until everything is applied. */
+function tokenOf(look: Look): string {
+  const { spec, desired: wanted, observed } = look;
+  const { notification, queues } = observed;
+  const { all: sids } = sidsOf(spec);
+  const statementsIn = (policy: string | undefined) => foreignStatements(parsePolicy(policy) ?? { Statement: [] }, sids);
+  const topic = existing(observed.topic);
+  const isNamed = topic !== undefined && wanted.topic !== undefined && spec.topicArn !== undefined;
+  const theirs = {
+    entries: notification.ok ? foreignEntries(notification.configuration, spec).map(canonicalEntry) : notification.xml,
+    // the source eventbridge switches it on
+    eventBridge: notification.ok && spec.source !== 'eventbridge' && notification.configuration.eventBridge,
+    selectors: theirSelectors(look),
+    statements: queues.map(({ arn, policy }) => [arn, statementsIn(policy)]),
+    topic: isNamed ? { otherSubscriptions: topic.otherSubscriptions, statements: statementsIn(topic.policy) } : undefined,
+  };
+  return fingerprintOf({ spec, theirs }).slice(0, TOKEN_LENGTH);
+}

@@ -1,0 +1,281 @@
+/**
+ * The source `topic`, and the topic that was named for `routed`: the bucket's own subscription of the queue to it, and the statements
+ * that let what is published reach the queue. A policy is one document, of which what others have stays.
+ */
+import { jsonOf } from '../../base/json.ts';
+import { omit } from '../../base/defined.ts';
+import { canonicalJson } from '../canonical.rules.ts';
+import { subscriptionName, type ConnectionSpec } from '../connection.rules.ts';
+import { blocking, unchecked } from '../finding.rules.ts';
+import { markOf, otherInstallationOf, parseArn, snsPrincipals, type Owner } from '../names.rules.ts';
+import type { ObservedSubscription, Subscription } from '../parts.rules.ts';
+import type { Change, Kept, Touched } from '../plan.rules.ts';
+import {
+  canonicalStatement,
+  conditionValues,
+  foreignStatements,
+  parsePolicy,
+  policyText,
+  regionsOfSns,
+  sameStatements,
+  withoutStatements,
+  withStatements,
+  type Policy,
+  type Statement,
+} from '../policy.rules.ts';
+import { senderStatement } from '../shared.rules.ts';
+import { changedMeanwhile } from './write-notification.ts';
+import { existing, queueIn, subscribed, type Check, type Desired, type Look, type Remains } from './look.ts';
+
+export function desiredTopic(spec: ConnectionSpec): Desired {
+  return subscribed(spec, spec.topicArn ?? '');
+}
+
+/** The ids of our statements in the policies of queues and topics. */
+export function sidsOf(owner: Owner): { readonly named: string; readonly all: ReadonlySet<string> } {
+  const mark = markOf(owner);
+  const named = `${mark}-named`;
+  return { named, all: new Set([mark, `${mark}-topics`, `${mark}-rules`, named]) };
+}
+
+/** One statement lists all topics that were named, because a policy has at most 20, so what it allows already stays in it. */
+export function namedStatement(spec: ConnectionSpec, queueArn: string, { Statement: present }: Policy): Statement {
+  const { named: sid } = sidsOf(spec);
+  const earlier = present.find(({ Sid }) => Sid === sid);
+  const arns = [...conditionValues(earlier, 'ArnLike', 'aws:SourceArn'), spec.topicArn ?? ''];
+  const services = [...regionsOfSns(earlier), ...snsPrincipals(spec.region, parseArn(queueArn)?.region ?? spec.region)];
+  return senderStatement(sid, queueArn, [...new Set(services)], [...new Set(arns)]);
+}
+
+/** What Tally's own topics need is shared. */
+export function topicChanges(look: Look): readonly Change[] {
+  const { spec, desired, observed } = look;
+  const { subscription } = desired;
+  if (spec.topicArn === undefined || subscription === undefined) return [];
+  const ofTopic = topicPolicies(look);
+  const ofQueues = desired.queues.flatMap((arn) => {
+    const before = queueIn(observed, arn) && queuePolicy(look, arn);
+    return before === undefined
+      ? []
+      : policyChange(look, arn, { before, after: withStatements(before, [namedStatement(spec, arn, before)]) });
+  });
+  return [
+    ...(ofTopic === undefined ? [] : policyChange(look, spec.topicArn, ofTopic)),
+    ...ofQueues,
+    ...subscriptionChanges(look, subscription),
+  ];
+}
+
+/** The policy of a queue as it is; undefined if it cannot be read, and then nothing writes it. */
+export function queuePolicy({ observed }: Look, arn: string): Policy | undefined {
+  return parsePolicy(queueIn(observed, arn)?.policy);
+}
+
+/** The policy of the topic as it is, and as it must be; undefined if there is no such topic, or its policy cannot be read. */
+export function topicPolicies({ spec, desired: { topic }, observed }: Look): Policies | undefined {
+  const present = existing(observed.topic);
+  const before = present === undefined ? undefined : parsePolicy(present.policy);
+  if (topic === undefined || before === undefined) return undefined;
+  // an operator's statement that says the same is enough; another registry's goes with its last bucket
+  const theirs = before.Statement.filter(({ Sid = '' }) => Sid !== markOf(spec) && otherInstallationOf(Sid, spec) === undefined);
+  const isSaid = spec.topicArn !== undefined && theirs.some((each) => withoutSid(each) === withoutSid(topic.statement));
+  return { before, after: isSaid ? before : withStatements(before, [topic.statement]) };
+}
+
+function withoutSid(statement: Statement): string {
+  return canonicalStatement(omit(statement, 'Sid'));
+}
+
+interface Policies {
+  readonly before: Policy;
+  readonly after: Policy;
+}
+
+function policyChange(look: Look, arn: string, { before, after }: Policies, isRemoval = false): readonly Change[] {
+  const { spec, tools } = look;
+  if (sameStatements(before.Statement, after.Statement)) return [];
+  const isQueue = parseArn(arn)?.service === 'sqs';
+  const known = new Set(before.Statement.map(canonicalStatement));
+  const added = after.Statement.filter((statement) => !known.has(canonicalStatement(statement)));
+  return [
+    {
+      part: 'policy',
+      action: isRemoval ? 'remove' : before.Statement.length === 0 ? 'create' : 'change',
+      name: arn,
+      before,
+      after,
+      touches: isQueue || isRemoval ? [] : [{ kind: 'topic-policy', arn, after: added }],
+      isOfLetters: isQueue && arn !== spec.queueArn,
+      async make(signal) {
+        const readAgain = async (): Promise<Policy | undefined> => {
+          const found = isQueue ? await tools.aws.queueOf(arn, signal) : await tools.aws.topicOf(arn, spec.queueArn, signal);
+          return found === 'absent' ? parsePolicy(undefined) : parsePolicy('topic' in found ? found.topic.policy : found.policy);
+        };
+        const current = await readAgain();
+        if (current === undefined || !sameStatements(current.Statement, before.Statement)) return;
+        // SQS removes a policy that is empty
+        const text = after.Statement.length === 0 ? '' : policyText(after);
+        if (isQueue) await tools.aws.setQueuePolicy(arn, text, signal);
+        else await tools.aws.setTopicPolicy(arn, text, signal);
+        refuseChanged(spec, arn, before, await readAgain());
+      },
+    },
+  ];
+}
+
+/** A policy that is not to be seen yet, or has an unknown form, says nothing. */
+function refuseChanged(spec: ConnectionSpec, arn: string, before: Policy, now: Policy | undefined): void {
+  const { all: sids } = sidsOf(spec);
+  const wanted = foreignStatements(before, sids);
+  const theirs = now === undefined ? wanted : foreignStatements(now, sids);
+  if (sameStatements(theirs, wanted)) return;
+  throw changedMeanwhile({
+    bucket: spec.bucket,
+    what: `the policy of ${arn}`,
+    before: wanted,
+    now: theirs,
+    same: canonicalStatement,
+    name: ({ Sid }) => `the statement ${Sid ?? 'without a Sid'}`,
+  });
+}
+
+/** The redrive policy of a subscription without a dead-letter queue. */
+const NO_LETTERS = '{}';
+
+type Attributes = Readonly<Record<string, string>>;
+
+/** The attributes of a subscription that must change: as they are, and as they must be. */
+export function subscriptionAttributes(
+  present: ObservedSubscription,
+  wanted: Pick<Subscription, 'deadLetterArn'>,
+): readonly [before: Attributes, after: Attributes] {
+  const { filterPolicy, isRaw, deadLetterArn } = present;
+  const isFiltered = filterPolicy !== undefined && canonicalJson(jsonOf(filterPolicy)) !== '{}';
+  const hasWrongLetters = wanted.deadLetterArn !== undefined && deadLetterArn !== wanted.deadLetterArn;
+  const redrive = (arn: string | undefined): string => (arn === undefined ? NO_LETTERS : JSON.stringify({ deadLetterTargetArn: arn }));
+  const different = [
+    ...(isFiltered ? [['FilterPolicy', filterPolicy, '{}'] as const] : []),
+    ...(isRaw ? [['RawMessageDelivery', 'true', 'false'] as const] : []),
+    ...(hasWrongLetters ? [['RedrivePolicy', redrive(deadLetterArn), redrive(wanted.deadLetterArn)] as const] : []),
+  ];
+  return [
+    Object.fromEntries(different.map(([name, before]) => [name, before])),
+    Object.fromEntries(different.map(([name, , after]) => [name, after])),
+  ];
+}
+
+function subscriptionChanges({ observed, tools: { aws } }: Look, wanted: Subscription): readonly Change[] {
+  const present = existing(observed.subscription);
+  if (present === undefined || present.isPending || present.arn === undefined) {
+    const make: Change['make'] = (signal) => aws.subscribe(wanted, signal);
+    return [{ part: 'subscription', action: 'create', name: subscriptionName(wanted), after: wanted, touches: [], make }];
+  }
+  const { arn: name } = present;
+  const [before, after] = subscriptionAttributes(present, wanted);
+  if (Object.keys(after).length === 0) return [];
+  // what Tally does not set was set by others, on purpose perhaps
+  const touches = Object.entries(before).flatMap(([attribute, value]): Touched[] =>
+    value === NO_LETTERS
+      ? []
+      : [{ kind: 'subscription', arn: name, before: { [attribute]: value }, after: { [attribute]: after[attribute] } }],
+  );
+  const isOfLetters = before['FilterPolicy'] === undefined;
+  return [
+    {
+      part: 'subscription',
+      action: 'change',
+      name,
+      before,
+      after,
+      touches,
+      isOfLetters,
+      async make(signal) {
+        const found = await aws.topicOf(wanted.topicArn, wanted.queueArn, signal);
+        const now = found === 'absent' ? undefined : existing(found.subscription);
+        if (now?.arn !== name || canonicalJson(subscriptionAttributes(now, wanted)[0]) !== canonicalJson(before)) return;
+        await aws.setSubscription(name, after, signal);
+      },
+    },
+  ];
+}
+
+/** What a topic that was named has of Tally, as far as nothing else needs it. */
+export function topicRemovals(look: Look, { still, used, made }: Remains): readonly (Change | Kept)[] {
+  const { subscription } = look.desired;
+  if (subscription === undefined || look.spec.topicArn === undefined) return [];
+  const theirs = still?.subscription;
+  const needed = theirs === undefined ? used : new Set([...used, theirs.topicArn, subscriptionName(theirs)]);
+  const isTopicUsed = needed.has(subscription.topicArn);
+  const isLinkUsed = needed.has(subscriptionName(subscription));
+  const isUsed = (queueArn: string): boolean => (queueArn === subscription.queueArn ? isLinkUsed : isTopicUsed);
+  return [
+    ...(isLinkUsed ? [] : subscriptionRemoval(look, made.includes(subscriptionName(subscription)))),
+    ...(isTopicUsed ? [] : statementRemoval(look)),
+    ...look.desired.queues.flatMap((arn) => (isUsed(arn) ? [] : queueRemoval(look, arn, subscription.topicArn))),
+  ];
+}
+
+function subscriptionRemoval({ observed, tools: { aws } }: Look, isMade: boolean): readonly (Change | Kept)[] {
+  const { arn: name } = existing(observed.subscription) ?? {};
+  if (name === undefined) return [];
+  if (!isMade) return [{ name, reason: 'nothing says that Tally has made this subscription to a topic of others' }];
+  return [{ part: 'subscription', action: 'remove', name, touches: [], make: (signal) => aws.unsubscribe(name, signal) }];
+}
+
+/** Of a topic that was named only our statement goes. */
+function statementRemoval(look: Look): readonly (Change | Kept)[] {
+  const { spec, desired, observed } = look;
+  const before = parsePolicy(existing(observed.topic)?.policy);
+  if (desired.topic === undefined || before === undefined) return [];
+  const { arn } = desired.topic;
+  const after = withoutStatements(before, new Set([markOf(spec)]));
+  if (after.Statement.length > 0 || before.Statement.length === 0) return policyChange(look, arn, { before, after }, true);
+  return [{ name: arn, reason: `the statement ${markOf(spec)} is the only one of its policy, and a topic must have one` }];
+}
+
+/** The topic goes from the list of named ones in a queue's policy. */
+function queueRemoval(look: Look, queueArn: string, topicArn: string): readonly Change[] {
+  const { named: sid } = sidsOf(look.spec);
+  const before = queuePolicy(look, queueArn);
+  const statement = before?.Statement.find(({ Sid }) => Sid === sid);
+  if (before === undefined || statement === undefined) return [];
+  const [only, ...more] = conditionValues(statement, 'ArnLike', 'aws:SourceArn').filter((each) => each !== topicArn);
+  const rest = { ...statement, Condition: { ArnLike: { 'aws:SourceArn': more.length === 0 ? only : [only, ...more] } } };
+  const after = only === undefined ? withoutStatements(before, new Set([sid])) : withStatements(before, [rest]);
+  return policyChange(look, queueArn, { before, after }, true);
+}
+
+export const policyUnreadable: Check = ({ desired: { topic, queues }, observed }) => {
+  const policies = [
+    ...queues.map((arn) => ({ arn, policy: queueIn(observed, arn)?.policy })),
+    ...(topic === undefined ? [] : [{ arn: topic.arn, policy: existing(observed.topic)?.policy }]),
+  ];
+  const found = policies.find(({ policy }) => parsePolicy(policy) === undefined);
+  if (found === undefined) return undefined;
+  return unchecked(
+    'connect.policy-unreadable',
+    `the policy of ${found.arn} cannot be read`,
+    'a write replaces the whole policy, and would delete what is not known',
+    showPolicy(found.arn),
+  );
+};
+
+/** The command that shows the policy of a topic or queue. */
+function showPolicy(arn: string): string {
+  const { service, region = '', resource: name = '' } = parseArn(arn) ?? {};
+  return service === 'sns'
+    ? `aws sns get-topic-attributes --region ${region} --topic-arn ${arn} --query Attributes.Policy`
+    : `aws sqs get-queue-attributes --region ${region} --queue-url "$(aws sqs get-queue-url --region ${region} --queue-name ${name} --query QueueUrl --output text)" --attribute-names Policy`;
+}
+
+/** Tally does not make the topics of others. */
+export const namedTopicMissing: Check = ({ spec: { topicArn }, observed }) => {
+  if (observed.topic !== 'absent' || topicArn === undefined) return undefined;
+  const { region = '', resource = '' } = parseArn(topicArn) ?? {};
+  return blocking(
+    'connect.topic-missing',
+    `there is no topic ${topicArn}`,
+    'Tally subscribes the bucket queue to a topic of yours, and does not make it',
+    `aws sns create-topic --region ${region} --name ${resource}`,
+  );
+};

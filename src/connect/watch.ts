@@ -1,0 +1,180 @@
+/**
+ * Checks the connection of a bucket from time to time, and stores what it finds. It repairs nothing; only what is left of an earlier
+ * source goes, as the person wished who changed it.
+ */
+import type { BucketRecord } from '../records/bucket.ts';
+import { FaultError } from '../base/fault.ts';
+import { RequestError } from '../base/request-error.ts';
+import { printable } from '../base/printable.ts';
+import { CLOCK_SKEW, type Finding } from './finding.rules.ts';
+import { connectionSchema, type ConnectionRecord } from './connection.rules.ts';
+import { afterCheck, isBeingMade, isCheckDue, type AfterCheck } from './watch.rules.ts';
+import { troublesOf, type Processes } from '../observing/processes.ts';
+import type { DueOf, Visit } from '../observing/sweep.ts';
+import type { GapReports } from '../observing/reports.ts';
+import { PROBE_LOST } from './probe.rules.ts';
+import { listAllRecords, readRecord, updateRecord } from '../store/stored.ts';
+import { refs } from './refs.ts';
+import { forgetProof, noteArrivals, openChangeGap } from '../observing/connection-gaps.ts';
+import { markDirty } from '../observing/stored-gaps.ts';
+import type { Provisioning } from './provisioning.ts';
+import type { Telemetry } from '../process/telemetry.ts';
+import type { WithPorts } from '../store/ports.ts';
+
+/** As often as each bucket is checked. */
+const CLOCK_MS = 3_600_000;
+
+interface WatchDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
+  readonly provisioning: Pick<Provisioning, 'diagnose'>;
+  readonly gaps: Pick<GapReports, 'report'>;
+}
+
+/** Checks the connection of one bucket and stores what it found. Throws `connect.embedded` and the store's fault. `known`: its record, if it was read just now. */
+export type CheckConnection = (record: BucketRecord, signal?: AbortSignal, known?: ConnectionRecord) => Promise<readonly Finding[]>;
+
+/** Creates the check. What follows from it is stored first: a process that is killed in between opens the gap again. */
+export function createCheckConnection({ state, provisioning, gaps, clock, telemetry }: WatchDependencies): CheckConnection {
+  return async function checkConnection(record, signal, known) {
+    const { bucket } = record;
+    const connection = known ?? (await readRecord(state, refs.connection(bucket), signal));
+    const { findings: found, passesBoth } = await provisioning.diagnose(record, signal, connection);
+    const findings = found.filter((finding) => finding.code !== CLOCK_SKEW);
+    if (findings.length < found.length) reportClock(found);
+    const nowMs = clock.nowMs();
+    // parts are missing rightfully
+    if (isBeingMade(connection, nowMs)) return found;
+    const after = afterCheck(record.connectionCheck, {
+      findings,
+      passesBoth,
+      connection,
+      isProven: record.provenAtMs !== undefined,
+      nowMs,
+    });
+    await openGap(record, after, signal);
+    const { check } = after;
+    await updateRecord(state, refs.bucket(bucket), (current) =>
+      current?.source === record.source && current.topicArn === record.topicArn ? { ...current, connectionCheck: check } : undefined,
+    );
+    if (check.state !== record.connectionCheck?.state) report(bucket, check);
+    // what has arrived may be proof now that the configuration was read
+    if (passesBoth && record.provenAtMs === undefined) await noteArrivals({ state, clock }, record, []);
+    return found;
+  };
+
+  /** A clock that differs is most likely that of this machine. It says nothing about the bucket, which other machines check as well, so it is not stored. */
+  function reportClock(found: readonly Finding[]): void {
+    for (const { code, what, why } of found)
+      if (code === CLOCK_SKEW)
+        telemetry.warnOnce('the clock of S3 and that of this machine differ', code, { code, what, advice: why }, CLOCK_MS);
+  }
+
+  function report(bucket: string, { state: found, findings }: AfterCheck['check']): void {
+    const fields = { bucket, state: found, findings: findings.map(({ code, what }) => `${code}: ${printable(what)}`) };
+    if (found === 'ok') telemetry.info('the connection of the bucket is in order', fields);
+    else telemetry.warn('the connection of the bucket is not in order', fields);
+  }
+
+  async function openGap(record: BucketRecord, { check, gap, isReadable }: AfterCheck, signal?: AbortSignal): Promise<void> {
+    const { bucket } = record;
+    if (isReadable) await gaps.report({ bucket, kind: 'tags', reason: UNREAD, seenAtMs: check.atMs, tags: true }, signal);
+    switch (gap) {
+      case undefined:
+        return;
+      case 'lost': {
+        const reason = `the connection of the bucket is broken: ${check.findings.map(({ code }) => code).join(', ')}`;
+        await markDirty({ state, clock }, { bucket, kind: 'connection', reason, seenAtMs: check.atMs, unproven: 'wiring' });
+        return;
+      }
+      case 'restored':
+        await restored(record);
+    }
+  }
+
+  /** What proved the connection before it broke does not count any more. */
+  async function restored(record: BucketRecord): Promise<void> {
+    const { provenAtMs, connectionCheck } = record;
+    const isProven = provenAtMs !== undefined && provenAtMs >= (connectionCheck?.brokenSinceMs ?? 0);
+    const reason = 'the connection of the bucket was broken until now';
+    await openChangeGap({ state, clock }, record, { reason, unproven: isProven ? 'none' : 'events' });
+    if (!isProven) await forgetProof({ state, clock }, record.bucket);
+  }
+}
+
+const UNREAD = 'S3 refused until now what enrichment reads';
+
+interface DueDependencies extends WithPorts<'state' | 'clock'> {
+  readonly processes: Pick<Processes, 'troubles'>;
+}
+
+function newsOf(...[troubles, record, nowMs]: Parameters<typeof troublesOf>) {
+  const { waitsFor, unread } = troublesOf(troubles, record, nowMs);
+  return { isQueueMissing: waitsFor?.code === 'queue.missing', isUnread: unread !== undefined };
+}
+
+/** Creates the function that decides, by one list of all connections, which buckets are to be checked in a run. */
+export function createConnectionsDue({ state, clock, processes }: DueDependencies): DueOf {
+  return async () => {
+    const troubles = await processes.troubles();
+    const connections = new Map((await listAllRecords(state, 'connection', connectionSchema)).map((each) => [each.bucket, each]));
+    return (record) => isCheckDue(record, connections.get(record.bucket), clock.nowMs(), newsOf(troubles, record, clock.nowMs()));
+  };
+}
+
+/** Creates the visit of one bucket. Throws what AWS did not answer, once it is stored: other buckets of the region are visited later then. */
+export function createVisitConnection({
+  state,
+  clock,
+  processes,
+  checkConnection,
+  provisioning,
+  telemetry,
+}: DueDependencies & {
+  readonly provisioning: Pick<Provisioning, 'removeEarlier' | 'probe'>;
+  readonly telemetry: Pick<Telemetry, 'info' | 'warn'>;
+  readonly checkConnection: CheckConnection;
+}): Visit {
+  return async function visitConnection({ bucket }, signal) {
+    // the sweep may have read the bucket some minutes ago
+    const record = await readRecord(state, refs.bucket(bucket), signal);
+    const connection = await readRecord(state, refs.connection(bucket), signal);
+    if (record === undefined) return undefined;
+    const nowMs = clock.nowMs();
+    if (!isCheckDue(record, connection, nowMs, newsOf(await processes.troubles(), record, nowMs))) return undefined;
+    const findings = await checkConnection(record, signal, connection);
+    const unanswered = findings.find(({ code }) => code === 'connect.unavailable' || code === 's3.unavailable');
+    if (unanswered !== undefined) throw new FaultError('connect.unavailable', unanswered.what);
+    if (connection !== undefined) await followUp(connection, findings, signal);
+    return 0;
+  };
+
+  async function followUp(connection: ConnectionRecord, findings: readonly Finding[], signal: AbortSignal): Promise<void> {
+    const { bucket, state: reached, earlier = [] } = connection;
+    if (earlier.length > 0) await removeEarlier(bucket, signal);
+    if (reached === 'applied') await probe(connection, findings, signal);
+  }
+
+  async function probe(connection: ConnectionRecord, findings: readonly Finding[], signal: AbortSignal): Promise<void> {
+    try {
+      await provisioning.probe(
+        connection,
+        findings.some(({ code }) => code === PROBE_LOST),
+        signal,
+      );
+    } catch (error) {
+      if (!(error instanceof RequestError)) throw error;
+      telemetry.warn('the topic of the bucket is not probed', { bucket: connection.bucket, reason: printable(error.message) });
+    }
+  }
+
+  async function removeEarlier(bucket: string, signal: AbortSignal): Promise<void> {
+    try {
+      const kept = await provisioning.removeEarlier(bucket, signal);
+      if (kept !== undefined)
+        telemetry.info('the parts of the earlier source are taken away', { bucket, kept: kept.map(({ name }) => name) });
+    } catch (error) {
+      if (!(error instanceof RequestError)) throw error;
+      // another process changes connections, or this one may not: the next visit tries again
+      telemetry.warn('the parts of the earlier source are left over', { bucket, reason: printable(error.message) });
+    }
+  }
+}

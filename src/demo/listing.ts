@@ -1,0 +1,72 @@
+/**
+ * Corrects the order of listings. fauxqs 2.4.1 sorts keys by language rules but continues after a key by code units, so a
+ * listing of several pages leaves keys out and repeats others. S3 does both in the order of UTF-8 bytes.
+ */
+import { compareKeys } from '../base/key-order.ts';
+import type { S3Object, S3Store } from './fauxqs.ts';
+
+type Listing = ReturnType<S3Store['listObjects']>;
+type ListingOptions = NonNullable<Parameters<S3Store['listObjects']>[1]>;
+
+export interface SortedListing {
+  /** All objects of a bucket, sorted by the UTF-8 bytes of their keys. Throws if the bucket does not exist. */
+  objectsOf(bucket: string): readonly S3Object[];
+  /** Must be called after an object of the bucket has changed. */
+  changed(bucket: string): void;
+}
+
+/** Makes the store answer listings in S3's order. It keeps the sorted objects of each listed bucket until the bucket changes. */
+export function sortListings(store: S3Store): SortedListing {
+  const listAll = store.listObjects.bind(store);
+  const sorted = new Map<string, readonly S3Object[]>();
+
+  function objectsOf(bucket: string): readonly S3Object[] {
+    const known = store.hasBucket(bucket) ? sorted.get(bucket) : undefined;
+    if (known !== undefined) return known;
+    const { objects } = listAll(bucket, { maxKeys: Number.POSITIVE_INFINITY });
+    objects.sort((a, b) => compareKeys(a.key, b.key));
+    sorted.set(bucket, objects);
+    return objects;
+  }
+
+  store.listObjects = (bucket, options = {}) => pageOf(objectsOf(bucket), rangeOf(options));
+  return {
+    objectsOf,
+    changed: (bucket) => {
+      sorted.delete(bucket);
+    },
+  };
+}
+
+interface Range {
+  readonly prefix: string;
+  readonly delimiter: string;
+  readonly after: string;
+  readonly maxKeys: number;
+}
+
+function rangeOf(options: ListingOptions): Range {
+  const { prefix = '', delimiter = '', maxKeys = 1_000 } = options;
+  return { prefix, delimiter, maxKeys, after: options.startAfter ?? options.marker ?? '' };
+}
+
+function pageOf(objects: readonly S3Object[], { prefix, delimiter, after, maxKeys }: Range): Listing {
+  const page: S3Object[] = [];
+  const groups = new Set<string>();
+  for (const object of objects) {
+    if (!object.key.startsWith(prefix) || compareKeys(object.key, after) <= 0) continue;
+    const entry = entryOf(object.key, prefix, delimiter);
+    // a common prefix is listed once, on the page to which its first key belongs
+    if (groups.has(entry) || compareKeys(entry, after) <= 0) continue;
+    if (page.length + groups.size >= maxKeys) return { objects: page, commonPrefixes: [...groups], isTruncated: true };
+    if (entry === object.key) page.push(object);
+    else groups.add(entry);
+  }
+  return { objects: page, commonPrefixes: [...groups], isTruncated: false };
+}
+
+/** The key itself, or the common prefix that stands for it. */
+function entryOf(key: string, prefix: string, delimiter: string): string {
+  const end = delimiter === '' ? -1 : key.indexOf(delimiter, prefix.length);
+  return end === -1 ? key : key.slice(0, end + delimiter.length);
+}

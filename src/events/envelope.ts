@@ -1,0 +1,192 @@
+/**
+ * Envelopes: what surrounds the records in the body of a message. They are known by what they contain, because bridges leave
+ * out and add what they like:
+ *
+ *   Records, or an array   records, or bodies of any of these kinds
+ *   s3 or storage          S3's notification of one object, or the routing rule's synthetic record
+ *   detail                 EventBridge: S3's own event, or an audit-trail event; either may also come without its envelope
+ *   Event                  S3's test event
+ *   tallyProbe             what Tally publishes itself, to see that a topic delivers
+ *   Type, Message          SNS: a notification that contains any of these, or a confirmation
+ *   data, data_base64      a CloudEvent that contains any of these
+ *   Sns, body              what Lambda receives from a topic or a queue, and passes on
+ *   a text                 JSON that was encoded twice
+ */
+import { isBucketName } from '../base/bucket-name.ts';
+import type { Fault, FaultCode } from '../base/fault.ts';
+import { parseEventBridge } from './eventbridge.ts';
+import { isJsonObject, kindOf, quoted, textOf, type JsonObject } from './fields.ts';
+import { parseNative } from './native.ts';
+import { rejectedRecord, type RecordResult } from './record.ts';
+import { probeIn, type Probe } from './probe.ts';
+import { parseTrail } from './trail.ts';
+
+/** The result of reading a message's body. */
+export type Unwrapped =
+  /** One result per record, at least one, in the message's order; those that are rejected alike share one. `topicArn`: the topic that sent the message. */
+  | { readonly kind: 'records'; readonly records: readonly RecordResult[]; readonly topicArn?: string }
+  /** S3 sends it to test the destination when notifications are configured: no object changed. */
+  | { readonly kind: 'test-event'; readonly bucket?: string; readonly topicArn?: string }
+  /** What Tally published itself through one of its topics. */
+  | ({ readonly kind: 'probe' } & Probe)
+  | { readonly kind: 'subscription-confirmation'; readonly topicArn: string; readonly token: string }
+  | { readonly kind: 'unsubscribe-confirmation'; readonly topicArn: string }
+  /** The body as a whole cannot be read, and never will be. */
+  | { readonly kind: 'rejected'; readonly fault: Fault };
+
+/** Maximum number of envelopes around the records. One is usual; a relayed topic and a bridge add theirs. */
+const ENVELOPES_MAX = 8;
+
+/** A body has at most 1 MiB, and a record with an event name, a bucket and a key needs more than 52 bytes. */
+const RECORDS_MAX = 20_000;
+
+const TOPIC_ARN = /^arn:aws[a-z-]{0,20}:sns:[a-z0-9-]{1,40}:\d{12}:[A-Za-z0-9_-]{1,256}(?:\.fifo)?$/;
+/** SNS tokens have about 250 characters. */
+const TOKEN_LENGTH_MAX = 2_048;
+
+/** Reads the body of a message. It never throws: every text has a result. `isAws`: the store spells keys as AWS does. */
+export function unwrap(body: string, isAws = true): Unwrapped {
+  return unwrapText(body, { isAws, envelopes: 0 });
+}
+
+interface Depth {
+  readonly isAws: boolean;
+  readonly envelopes: number;
+}
+
+function unwrapText(text: string, depth: Depth): Unwrapped {
+  const parsed = parseJson(text);
+  if (parsed === undefined) return rejected('message.not-json', `${whatAt(depth)} is not JSON: ${quoted(text)}`);
+  return unwrapValue(parsed.value, depth);
+}
+
+function unwrapValue(value: unknown, depth: Depth): Unwrapped {
+  if (Array.isArray(value)) return unwrapRecords(value, depth);
+  if (typeof value === 'string') return unwrapContent(value, undefined, depth);
+  if (!isJsonObject(value)) return rejected('message.unknown-wrapper', `${whatAt(depth)} is ${kindOf(value)}, not an object`);
+  const records = isFilled(value.Records) ? undefined : parseRecord(value, depth.isAws);
+  if (records !== undefined) return { kind: 'records', records };
+  if (Object.hasOwn(value, 'Records')) return unwrapRecords(isJsonObject(value.Records) ? [value.Records] : value.Records, depth);
+  const probe = probeIn(value);
+  return probe === undefined ? unwrapEnvelope(value, depth) : { kind: 'probe', ...probe };
+}
+
+/** Whether Records can hold any. */
+function isFilled(records: unknown): boolean {
+  return isJsonObject(records) || (Array.isArray(records) && records.length > 0);
+}
+
+function unwrapEnvelope(value: JsonObject, depth: Depth): Unwrapped {
+  const { Event: event, Type: type, Bucket: bucket } = value;
+  if (event === 's3:TestEvent') return { kind: 'test-event', ...(isBucketName(textOf(bucket)) && { bucket: textOf(bucket) }) };
+  if (type === 'SubscriptionConfirmation' || type === 'UnsubscribeConfirmation') return unwrapConfirmation(value, type);
+  const content = value.Message ?? value.data ?? value.Sns ?? value.body ?? base64Of(value.data_base64);
+  if (content !== undefined) return unwrapContent(content, topicArnOf(value), depth);
+  return rejected('message.unknown-wrapper', `${whatAt(depth)} has neither Records nor a record nor a Message`);
+}
+
+function base64Of(text: unknown): string | undefined {
+  return typeof text === 'string' ? Buffer.from(text, 'base64').toString() : undefined;
+}
+
+function whatAt({ envelopes }: Depth): string {
+  return envelopes === 0 ? 'the body' : 'the content of the envelope';
+}
+
+function parseJson(text: string): { readonly value: unknown } | undefined {
+  try {
+    return { value: JSON.parse(text) };
+  } catch {
+    return undefined;
+  }
+}
+
+function unwrapRecords(records: unknown, depth: Depth): Unwrapped {
+  if (!Array.isArray(records)) return rejected('message.unknown-wrapper', `Records is ${kindOf(records)}, not an array`);
+  if (records.length === 0) return rejected('message.unknown-wrapper', 'there are no records');
+  if (records.length > RECORDS_MAX)
+    return rejected('message.unknown-wrapper', `there are ${records.length} records, too many to be events`);
+  // the usual message has one record, which shares its result with none
+  if (records.length === 1) return { kind: 'records', records: resultsOf(records[0], depth) };
+  const share = sharing();
+  return { kind: 'records', records: records.flatMap((record) => resultsOf(record, depth).map(share)) };
+}
+
+/**
+ * Gives the records of one body that are rejected alike (same code, dialect and bucket) the result of the first of them,
+ * because a body has room for 20,000 and their reasons would take twenty times its memory.
+ */
+function sharing(): (result: RecordResult) => RecordResult {
+  const known = new Map<string, RecordResult>();
+  return (result) => {
+    if (result.ok) return result;
+    const likeness = `${result.fault.code} ${result.dialect ?? ''} ${result.bucket ?? ''}`;
+    const first = known.get(likeness) ?? result;
+    known.set(likeness, first);
+    return first;
+  };
+}
+
+/** The results of one element of Records or of an array: a record, or a body with records. */
+function resultsOf(element: unknown, { isAws, envelopes }: Depth): readonly RecordResult[] {
+  if (!isJsonObject(element) && !Array.isArray(element))
+    return [rejectedRecord('record.invalid', `the record is ${kindOf(element)}, not an object`)];
+  const records = isJsonObject(element) ? parseRecord(element, isAws) : undefined;
+  if (records !== undefined) return records;
+  if (envelopes === ENVELOPES_MAX) return [rejectedRecord('record.invalid', 'the record is in too many envelopes')];
+  const unwrapped = unwrapValue(element, { isAws, envelopes: envelopes + 1 });
+  if (unwrapped.kind === 'records') return unwrapped.records;
+  return [rejectedRecord('record.invalid', unwrapped.kind === 'rejected' ? unwrapped.fault.reason : `the record is a ${unwrapped.kind}`)];
+}
+
+/** The results of a record in one of the dialects; undefined when it has the form of none. */
+function parseRecord(value: JsonObject, isAws: boolean): readonly RecordResult[] | undefined {
+  if (isJsonObject(value.s3) || isJsonObject(value.storage)) return parseNative(value, isAws);
+  const detail = isJsonObject(value.detail) ? value.detail : value;
+  const isTrail = isJsonObject(value.detail) && /^AWS .* via CloudTrail$/.test(textOf(value['detail-type']));
+  if (isTrail || isJsonObject(detail.requestParameters)) return parseTrail(value, isAws);
+  if (isJsonObject(detail.bucket) && isJsonObject(detail.object)) return parseEventBridge(value, isAws);
+  return undefined;
+}
+
+function unwrapConfirmation(envelope: JsonObject, type: 'SubscriptionConfirmation' | 'UnsubscribeConfirmation'): Unwrapped {
+  const topicArn = topicArnOf(envelope);
+  if (topicArn === undefined) return rejected('message.unknown-wrapper', `the TopicArn of the ${type} is ${quoted(envelope.TopicArn)}`);
+  if (type === 'UnsubscribeConfirmation') return { kind: 'unsubscribe-confirmation', topicArn };
+  const { Token: token } = envelope;
+  if (!isToken(token)) return rejected('message.unknown-wrapper', 'the SubscriptionConfirmation has no Token that SNS could have made');
+  return { kind: 'subscription-confirmation', topicArn, token };
+}
+
+/** Reads the content of an envelope, such as the Message of SNS or the data of a CloudEvent. */
+function unwrapContent(content: unknown, topicArn: string | undefined, { isAws, envelopes }: Depth): Unwrapped {
+  if (envelopes === ENVELOPES_MAX) return rejected('message.too-deep', `there are more than ${ENVELOPES_MAX} envelopes around the event`);
+  const depth = { isAws, envelopes: envelopes + 1 };
+  const unwrapped = typeof content === 'string' ? unwrapText(content, depth) : unwrapValue(content, depth);
+  if (unwrapped.kind !== 'records' && unwrapped.kind !== 'test-event') return unwrapped;
+  // the queue is subscribed to the outermost topic
+  const outermost = topicArn ?? unwrapped.topicArn;
+  const from = outermost === undefined ? unwrapped : { ...unwrapped, topicArn: outermost };
+  return from.kind === 'records' && from.records.some(isEventBridges) ? { ...from, records: from.records.map(throughTopic) } : from;
+}
+
+/** Marks EventBridge records in an envelope, which anyone who may publish to the topic can forge. Native notifications through a topic stay as they are: a topic is one of their sources. */
+function throughTopic(result: RecordResult): RecordResult {
+  return isEventBridges(result) ? { ...result, record: { ...result.record, throughTopic: true } } : result;
+}
+
+function isEventBridges(result: RecordResult): result is Extract<RecordResult, { ok: true }> {
+  return result.ok && result.record.dialect === 'eventbridge';
+}
+
+function topicArnOf({ TopicArn: topicArn }: JsonObject): string | undefined {
+  return typeof topicArn === 'string' && TOPIC_ARN.test(topicArn) ? topicArn : undefined;
+}
+
+function isToken(token: unknown): token is string {
+  return typeof token === 'string' && token !== '' && token.length <= TOKEN_LENGTH_MAX;
+}
+
+function rejected(code: FaultCode, reason: string): Unwrapped {
+  return { kind: 'rejected', fault: { code, reason } };
+}

@@ -1,0 +1,61 @@
+/**
+ * What proves that a bucket's events arrive. A connection is proven when an event of the bucket, or S3's test event, came by its
+ * source, and from its topic where it has one, after its last change. Where a person decides what is sent, created and removed
+ * events must both have come, unless Tally has read a configuration that sends all of either.
+ */
+import type { BucketRecord } from '../records/bucket.ts';
+import { isFormOf, type Change, type Dialect } from './record.ts';
+
+type Family = NonNullable<BucketRecord['arrived']>[number];
+
+/** An event that arrived, or S3's test event, which is `native` and `other`. */
+export interface Arrival {
+  readonly dialect: Dialect;
+  readonly family: Family;
+  /** The topic that sent it to the queue. */
+  readonly topicArn?: string | undefined;
+  /** The latest moment at which it can have happened. */
+  readonly happenedMs: number;
+}
+
+export function familyOf({ kind }: Change): Family {
+  switch (kind) {
+    case 'created':
+    case 'multipart-completed':
+      return 'created';
+    case 'deleted':
+    case 'marker-created':
+    case 'bulk-deleted':
+      return 'removed';
+    case 'lifecycle-expired':
+    case 'storage-changed':
+    case 'tagged':
+    case 'lost':
+    case 'unknown':
+    case 'ignored':
+      return 'other';
+  }
+}
+
+/** Whether it came by the bucket's present connection. */
+export function isByWay(
+  { source, topicArn, waySinceMs, createdAtMs }: Pick<BucketRecord, 'source' | 'topicArn' | 'waySinceMs' | 'createdAtMs'>,
+  arrival: Arrival,
+): boolean {
+  return (
+    isFormOf(source, arrival.dialect) &&
+    arrival.happenedMs >= (waySinceMs ?? createdAtMs) &&
+    (topicArn === undefined || topicArn === arrival.topicArn)
+  );
+}
+
+/** Whether what has arrived proves the connection. `isByHand`: a person has wired it. */
+export function isProvenBy(
+  { arrived = [], source, waySinceMs, createdAtMs, connectionCheck: check }: BucketRecord,
+  isByHand: boolean,
+): boolean {
+  if (arrived.length === 0) return false;
+  if (!isByHand && source !== 'topic') return true;
+  if (check?.passesBoth === true && check.atMs >= (waySinceMs ?? createdAtMs)) return true;
+  return arrived.includes('created') && arrived.includes('removed');
+}

@@ -1,0 +1,223 @@
+/**
+ * API keys: the secret and what is stored about it. A key moves through these states, by the clock at each reading:
+ *
+ *   ACTIVE ──its expiry passes──► EXPIRED ──90 days──► purged
+ *      │                             │
+ *      └──────────revoked────────────┴──► a revoked record, which no list shows ──90 days──► purged
+ *
+ * The secret exists only in the answer that creates it. A secret gives its id and its hash, and both are hashes of it, so no
+ * search finds a key by its secret and no store holds one.
+ */
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { z } from 'zod';
+import { hasSecret } from '../base/masked-secrets.ts';
+import { UNPRINTABLE } from '../base/printable.ts';
+import { keyScopes } from '../base/actor.ts';
+import { base62Of } from './tokens.rules.ts';
+
+const KEY_PREFIX = 'qk_';
+/** 32 random bytes: no number of guesses finds one. 62^43 is just above 2^256. */
+export const KEY_RANDOM_BYTES = 32;
+const RANDOM_DIGITS = 43;
+/** 62^6 is above 2^32. */
+const CHECKSUM_DIGITS = 6;
+/** 16 bytes of a hash: 62^22 is above 2^128. */
+const ID_BYTES = 16;
+const ID_DIGITS = 22;
+/** What a fingerprint shows of each end. 41 of the 49 characters stay unknown. */
+const FINGERPRINT_DIGITS = 4;
+
+const SECRET = /^qk_[0-9A-Za-z]{49}$/;
+const ID = /^k[0-9A-Za-z]{22}$/;
+
+const DAY_MS = 86_400_000;
+export const EXPIRES_IN_DAYS_MAX = 365;
+export const EXPIRES_IN_DAYS_DEFAULT = 90;
+export const KEY_NAME_LENGTH_MAX = 100;
+/** More than a person keeps track of; a script that forgets to revoke is stopped before it fills the store. */
+export const KEYS_LIVE_MAX = 50;
+/** EXPIRED keys stay listed for 90 days, so they are bounded with the live ones. A list of the keys of a user reads each of them. */
+export const KEYS_LISTED_MAX = 500;
+/** Revoked keys of a user whose records are kept, so that the audit can say that a secret is that of a revoked key. */
+export const KEYS_REVOKED_MAX = 50;
+const KEPT_AFTER_EXPIRY_MS = 90 * DAY_MS;
+/** How long before its expiry callers and operators are warned: time to replace a key in the next working week but one. */
+const EXPIRY_WARNING_MS = 14 * DAY_MS;
+
+export const keyStatuses = ['ACTIVE', 'EXPIRED'] as const;
+type KeyStatus = (typeof keyStatuses)[number];
+
+/** A key as stored. A record with a field that is not known is refused: the field may say what the key must not do. */
+export const keyRecordSchema = z.strictObject({
+  id: z.string(),
+  name: z.string(),
+  userId: z.string(),
+  /** The e-mail address of the owner when the key was created or last used. */
+  userEmail: z.string(),
+  fingerprint: z.string(),
+  secretHash: z.string(),
+  scopes: z.array(z.enum(keyScopes)).readonly(),
+  createdAtMs: z.number(),
+  expiresAtMs: z.number(),
+  /** Stored at most once a minute. */
+  lastUsedAtMs: z.number().optional(),
+  /** Set once: a revoked key never becomes valid again. */
+  revokedAtMs: z.number().optional(),
+});
+export type KeyRecord = z.infer<typeof keyRecordSchema>;
+
+/** Which keys a user has: what decides about the limits, by compare-and-swap. */
+export const userKeysSchema = z.object({
+  userId: z.string(),
+  /** In the order of their creation. */
+  keys: z.array(z.object({ id: z.string(), createdAtMs: z.number(), expiresAtMs: z.number() })).readonly(),
+  /** The revoked keys whose records are kept, the oldest revocation first. */
+  revoked: z.array(z.string()).readonly(),
+});
+export type UserKeys = z.infer<typeof userKeysSchema>;
+
+/** Creates a secret from 32 random bytes: `qk_`, 43 base62 digits, and 6 digits of checksum. */
+export function createSecret(random: Uint8Array): string {
+  const body = `${KEY_PREFIX}${base62Of(random, RANDOM_DIGITS)}`;
+  return `${body}${checksumOf(body)}`;
+}
+
+/** What a text is, as far as the text alone shows. `mistyped`: it has the form of a secret, and its checksum is another one. */
+type SecretForm = 'secret' | 'mistyped' | 'malformed';
+
+/** Judges a text. White space around it must be removed before. */
+export function formOf(text: string): SecretForm {
+  if (!SECRET.test(text)) return 'malformed';
+  return checksumOf(text.slice(0, -CHECKSUM_DIGITS)) === text.slice(-CHECKSUM_DIGITS) ? 'secret' : 'mistyped';
+}
+
+/** The id of the key with this secret. */
+export function keyIdOf(secret: string): string {
+  return `k${base62Of(hashOf('tally-key-id', secret).subarray(0, ID_BYTES), ID_DIGITS)}`;
+}
+
+/** Whether a text has the form of an id. Only such texts are looked up. */
+export function isKeyId(text: string): boolean {
+  return ID.test(text);
+}
+
+/** What is stored of a secret. A plain hash suffices: 256 random bits cannot be guessed, however fast the hash is. */
+export function secretHashOf(secret: string): string {
+  return hashOf('tally-key-secret', secret).toString('hex');
+}
+
+/** Whether the secret is that of the record. It takes the same time however much of the two is equal. */
+export function isSecretOf({ secretHash }: Pick<KeyRecord, 'secretHash'>, secret: string): boolean {
+  const stored = Buffer.from(secretHash, 'hex');
+  const given = hashOf('tally-key-secret', secret);
+  return stored.length === given.length && timingSafeEqual(stored, given);
+}
+
+/** The part of a secret that is safe to show: `qk_abcd…wxyz`. */
+export function fingerprintOf(secret: string): string {
+  const digits = secret.slice(KEY_PREFIX.length);
+  return `${KEY_PREFIX}${digits.slice(0, FINGERPRINT_DIGITS)}…${digits.slice(-FINGERPRINT_DIGITS)}`;
+}
+
+/**
+ * Whether a text can be the name of a key: 1 to 100 characters, not all of them blank, none of which is invisible or changes the
+ * reading direction. A text with a secret in it is none, because names are shown.
+ */
+export function isKeyName(text: string): boolean {
+  const length = Array.from(text).length;
+  return length >= 1 && length <= KEY_NAME_LENGTH_MAX && text.trim() !== '' && text.search(UNPRINTABLE) === -1 && !hasSecret(text);
+}
+
+interface NewKey {
+  readonly secret: string;
+  readonly name: string;
+  readonly userId: string;
+  readonly userEmail: string;
+  readonly scopes: KeyRecord['scopes'];
+  /** 1 to 365. */
+  readonly expiresInDays: number;
+  readonly nowMs: number;
+}
+
+/** The record of a new key. It contains the hash of the secret only. */
+export function keyRecordOf({ secret, name, userId, userEmail, scopes, expiresInDays, nowMs }: NewKey): KeyRecord {
+  return {
+    id: keyIdOf(secret),
+    name,
+    userId,
+    userEmail,
+    fingerprint: fingerprintOf(secret),
+    secretHash: secretHashOf(secret),
+    scopes,
+    createdAtMs: nowMs,
+    expiresAtMs: nowMs + expiresInDays * DAY_MS,
+  };
+}
+
+/** When keys end besides their own expiry. */
+export interface ExpiryRule {
+  /** What the owner has by claims, which are groups and the role of an administrator, does not count for keys after this many days without a login. */
+  readonly claimsDays?: number | undefined;
+  /** A key ends when its owner has not logged in for this many days; undefined: logins do not matter. */
+  readonly ownerLoginDays?: number | undefined;
+}
+
+/** When a key ends: at its expiry, or earlier if its owner has not logged in for as long as the rule says. */
+export function expiryOf(
+  { expiresAtMs }: Pick<KeyRecord, 'expiresAtMs'>,
+  lastLoginAtMs: number | undefined,
+  { ownerLoginDays }: ExpiryRule,
+): number {
+  if (ownerLoginDays === undefined) return expiresAtMs;
+  // an owner without a known login never logged in as far as Tally can say
+  return Math.min(expiresAtMs, (lastLoginAtMs ?? 0) + ownerLoginDays * DAY_MS);
+}
+
+/** Whether what the claims of the owner's last login stated still counts for keys. */
+export function claimsCount(rolesSeenAtMs: number, { claimsDays = Infinity }: ExpiryRule, nowMs: number): boolean {
+  return nowMs < rolesSeenAtMs + claimsDays * DAY_MS;
+}
+
+/** The status at a moment. At the moment of its expiry a key is EXPIRED. */
+export function statusAt(expiresAtMs: number, nowMs: number): KeyStatus {
+  return nowMs < expiresAtMs ? 'ACTIVE' : 'EXPIRED';
+}
+
+/** Whether a key that is ACTIVE now ends within 14 days. */
+export function endsSoon(expiresAtMs: number, nowMs: number): boolean {
+  return statusAt(expiresAtMs, nowMs) === 'ACTIVE' && expiresAtMs - nowMs <= EXPIRY_WARNING_MS;
+}
+
+/** Whether a record is removed: 90 days after its expiry, or after its revocation if that was earlier. */
+export function isPurged({ expiresAtMs, revokedAtMs = Infinity }: Pick<KeyRecord, 'expiresAtMs' | 'revokedAtMs'>, nowMs: number): boolean {
+  return nowMs >= Math.min(expiresAtMs, revokedAtMs) + KEPT_AFTER_EXPIRY_MS;
+}
+
+/**
+ * CRC-32 (ISO 3309, as in zip files) of the text before it. It finds every single wrong character and every exchange of two
+ * neighbours, and scanners for leaked secrets can compute it offline.
+ */
+function checksumOf(text: string): string {
+  let crc = 0xffff_ffff;
+  for (const byte of Buffer.from(text, 'latin1')) {
+    crc ^= byte;
+    for (let bit = 0; bit < 8; bit += 1) crc = (crc >>> 1) ^ (0xedb8_8320 & -(crc & 1));
+  }
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE((crc ^ 0xffff_ffff) >>> 0);
+  return base62Of(bytes, CHECKSUM_DIGITS);
+}
+
+/** A hash for one purpose: with another purpose the same secret has another hash. */
+function hashOf(purpose: string, secret: string): Buffer {
+  return createHash('sha256').update(purpose).update(secret).digest();
+}
+
+/** What is stored of a user's keys, without these. */
+export function withoutKeys(current: UserKeys, ids: ReadonlySet<string>): UserKeys {
+  return {
+    ...current,
+    keys: current.keys.filter(({ id }) => !ids.has(id)),
+    revoked: current.revoked.filter((id) => !ids.has(id)),
+  };
+}

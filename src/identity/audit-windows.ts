@@ -1,0 +1,210 @@
+/**
+ * Audit records of what happens often: one record for everything that is the same within a window, with the number of times.
+ *
+ *   counted ──► open window ──its time ends──► closed ──► stored, a few at the same time
+ *                   └── more than 10,000 windows are open: the oldest is closed earlier
+ *
+ * A process that is killed loses at most the windows that are open.
+ */
+import { FaultError } from '../base/fault.ts';
+import { randomUUID } from 'node:crypto';
+import type { Actor, KeyActor } from '../base/actor.ts';
+import type { AuditEvent, AuditParameters, AuditRecord } from '../base/audit.ts';
+import { inTime } from '../base/in-time.ts';
+import { newAuditRecord, storeAuditRecord } from '../store/audit-records.ts';
+import { addressGroupOf } from './address-group.rules.ts';
+import type { KeyRecord } from './api-key.rules.ts';
+import type { UserRecord } from './user.rules.ts';
+import type { WithPorts } from '../store/ports.ts';
+
+/** Some megabytes. */
+const WINDOWS_MAX = 10_000;
+/** Closed windows that wait for a slow store. Above them a record is in the log only. */
+const WAITING_MAX = 10_000;
+/** A small part of what the store takes, so that there is room for everything else. */
+const WRITES = 8;
+
+interface Happened {
+  readonly event: AuditEvent;
+  readonly outcome: AuditRecord['outcome'];
+  readonly actor: Actor;
+  readonly reason?: string;
+  readonly parameters: AuditParameters;
+}
+
+/** What ends with the process. */
+interface StoresWindows {
+  /** Stores the windows that have ended. Call it every second. */
+  storeEnded(): Promise<void>;
+  /** Stores everything, for the end of the process. Gives up when the signal is aborted; the records are in the log then. */
+  flush(signal: AbortSignal): Promise<void>;
+}
+
+interface AuditWindows extends StoresWindows {
+  /** Counts once more what has this name. Its first time opens a window, whose record has the facts of that time. */
+  readonly count: (name: string, happened: Happened) => void;
+}
+
+interface Window {
+  readonly happened: Happened;
+  readonly beganAtMs: number;
+  readonly endsAtMs: number;
+  count: number;
+}
+
+/** Creates windows of one length. */
+function createAuditWindows({ audit, clock, telemetry }: WithPorts<'audit' | 'clock' | 'telemetry'>, windowMs: number): AuditWindows {
+  /** In the order in which they began. */
+  const open = new Map<string, Window>();
+  const waiting: AuditRecord[] = [];
+  let writing: Promise<void> | undefined;
+
+  function close(name: string, { happened, beganAtMs, count }: Window): void {
+    open.delete(name);
+    const parameters = { ...happened.parameters, count };
+    const record = newAuditRecord({ ...happened, requestId: randomUUID(), atMs: beganAtMs, parameters });
+    if (waiting.length < WAITING_MAX) {
+      waiting.push(record);
+      return;
+    }
+    telemetry.audited(record);
+    telemetry.requestFailed(
+      'store an audit record',
+      new FaultError('index.overloaded', `${WAITING_MAX} records of ${happened.event} wait already`),
+    );
+  }
+
+  async function writeAll(): Promise<void> {
+    while (waiting.length > 0) {
+      await Promise.all(waiting.splice(0, WRITES).map((record) => storeAuditRecord({ audit, telemetry }, record)));
+    }
+  }
+
+  /** Only one writer runs at a time; what is closed meanwhile is written by it too. */
+  function write(): Promise<void> {
+    writing ??= writeAll().finally(() => {
+      writing = undefined;
+    });
+    return writing;
+  }
+
+  return {
+    count(name, happened) {
+      const nowMs = clock.monotonicMs();
+      const current = open.get(name);
+      if (current !== undefined && nowMs < current.endsAtMs) {
+        current.count += 1;
+        return;
+      }
+      if (current !== undefined) close(name, current);
+      const [oldest] = open.size >= WINDOWS_MAX ? open : [];
+      if (oldest !== undefined) close(...oldest);
+      open.set(name, { happened, beganAtMs: clock.nowMs(), endsAtMs: nowMs + windowMs, count: 1 });
+    },
+    async storeEnded() {
+      const nowMs = clock.monotonicMs();
+      for (const [name, window] of open) {
+        // the others began later
+        if (nowMs < window.endsAtMs) break;
+        close(name, window);
+      }
+      await write();
+    },
+    async flush(signal) {
+      for (const [name, window] of open) close(name, window);
+      await inTime(write(), signal).catch(() => {
+        for (const record of waiting.splice(0)) telemetry.audited(record);
+      });
+    },
+  };
+}
+
+/**
+ * Credentials and logins that failed. They are audited: one record for each address, person, reason and minute, with their
+ * number, because anyone can bring them about. Callers get one answer for all credentials; only the audit says what it was.
+ */
+
+const WINDOW_MS = 60_000;
+
+/** The key that a refused secret belongs to, or belonged to. */
+export type FailedKey = Pick<KeyRecord, 'id' | 'name' | 'fingerprint' | 'userId' | 'userEmail'> & {
+  /** Set if its owner has an address that is not verified. */
+  readonly isUnverified?: true;
+};
+
+interface FailedAttempt {
+  /** Where the request came from; undefined if that is not known. */
+  readonly address: string | undefined;
+  /** What was wrong. It must not contain the credential. */
+  readonly reason: string;
+  readonly key?: FailedKey | undefined;
+}
+
+interface FailedLogin extends Pick<FailedAttempt, 'address' | 'reason'> {
+  /** Absent: the issuer named no person. */
+  readonly who?: Pick<UserRecord, 'userId' | 'email' | 'emailVerified'> | undefined;
+}
+
+export interface FailedAttempts extends StoresWindows {
+  /** Notes a login that failed. `reason` must be one of few for each person. */
+  loginFailed(failure: FailedLogin): void;
+  /** Notes a credential that failed. */
+  failed(attempt: FailedAttempt): void;
+}
+
+const UNKNOWN = { userId: '', email: 'unknown', emailVerified: true } as const;
+
+interface FailedAttemptsDependencies extends WithPorts<'audit' | 'clock' | 'telemetry'> {
+  /** The name of this machine. */
+  readonly host: string;
+}
+
+export function createFailedAttempts({ host, ...dependencies }: FailedAttemptsDependencies): FailedAttempts {
+  const { count, ...windows } = createAuditWindows(dependencies, WINDOW_MS);
+  return {
+    ...windows,
+    loginFailed({ address, reason, who: { userId, email, emailVerified } = UNKNOWN }) {
+      const actor = {
+        ...({ kind: 'session', userId, email, role: 'user', sessionId: '' } as const),
+        ...(!emailVerified && { isUnverified: true as const }),
+        ...(address !== undefined && { address }),
+      };
+      const name = JSON.stringify(['login', addressGroupOf(address ?? ''), userId, reason]);
+      count(name, { event: 'LoginFailed', outcome: 'failed', reason, actor, parameters: {} });
+    },
+    failed({ address, reason, key }) {
+      const name = JSON.stringify([addressGroupOf(address ?? ''), reason, key?.id]);
+      const actor = {
+        ...(key === undefined ? { kind: 'local' as const, host } : holderOf(key)),
+        ...(address !== undefined && { address }),
+      };
+      count(name, { event: 'AuthenticationFailed', outcome: 'failed', reason, actor, parameters: {} });
+    },
+  };
+}
+
+/** The actor that stands in the audit for a caller who had the secret of a key. It has no rights. */
+export function holderOf({ id, name, fingerprint, userId, userEmail, isUnverified }: FailedKey): Actor {
+  const user = { userId, email: userEmail, ...(isUnverified && { isUnverified }), role: 'user' } as const;
+  return { kind: 'api_key', ...user, keyId: id, keyName: name, keyFingerprint: fingerprint, scopes: [] };
+}
+
+/** The audit of the uses of keys: one record for each key, operation, address and five seconds, with the number of uses. */
+
+const USES_MS = 5_000;
+
+export interface KeyUses extends StoresWindows {
+  /** Counts one use. */
+  used(actor: KeyActor & { readonly address?: string }, operation: string): void;
+}
+
+export function createKeyUses(dependencies: WithPorts<'audit' | 'clock' | 'telemetry'>): KeyUses {
+  const { count, ...windows } = createAuditWindows(dependencies, USES_MS);
+  return {
+    ...windows,
+    used(actor, operation) {
+      const name = JSON.stringify([actor.keyId, operation, actor.address]);
+      count(name, { event: 'ApiKeyUse', outcome: 'done', actor, parameters: { operation } });
+    },
+  };
+}

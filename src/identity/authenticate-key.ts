@@ -1,0 +1,290 @@
+/** Authentication with an API key: from the secret of a request to its actor. */
+import type { KeyActor } from '../base/actor.ts';
+import {
+  claimsCount,
+  endsSoon,
+  expiryOf,
+  formOf,
+  isSecretOf,
+  keyIdOf,
+  statusAt,
+  type ExpiryRule,
+  type KeyRecord,
+} from './api-key.rules.ts';
+import { effectiveScopes } from './key-scopes.rules.ts';
+import type { KnownUser, LoginRules } from './login-rules.rules.ts';
+import type { FailedAttempts, FailedKey } from './audit-windows.ts';
+import { updateRecord, readRecord } from '../store/stored.ts';
+import type { WithPorts } from '../store/ports.ts';
+import { LRUCache } from 'lru-cache';
+import { RequestError } from '../base/request-error.ts';
+import type { Clock } from '../process/clock.ts';
+import { inTime } from '../base/in-time.ts';
+import { readUser } from './users.ts';
+import { refs } from './refs.ts';
+
+/** Why a secret is refused. Callers are not told; the audit is. */
+type KeyRefusal = 'malformed' | 'mistyped' | 'unknown' | 'revoked' | 'expired' | 'owner-disabled' | 'owner-not-allowed' | 'owner-unknown';
+
+type KeyVerdict =
+  | { readonly kind: 'accepted'; readonly actor: KeyActor }
+  | {
+      readonly kind: 'refused';
+      readonly reason: KeyRefusal;
+      /** The key, if the secret is, or was, that of a key. */
+      readonly key?: FailedKey;
+    };
+
+interface KeyAuthDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
+  readonly liveKeys: Pick<LiveKeys, 'read'>;
+  readonly rule: ExpiryRule;
+}
+
+/** Judges secrets. White space around one does not matter. Rejects with the store's fault or the signal's reason. */
+type CheckKey = (secret: string, signal: AbortSignal) => Promise<KeyVerdict>;
+
+export function createCheckKey({ state, liveKeys, clock, telemetry, rule }: KeyAuthDependencies): CheckKey {
+  const notes = createKeyNotes({ state, clock, telemetry });
+
+  return async function checkKey(text, signal) {
+    const secret = text.trim();
+    const form = formOf(secret);
+    if (form !== 'secret') return { kind: 'refused', reason: form };
+    const live = await liveKeys.read(keyIdOf(secret), signal);
+    if (live === undefined || !isSecretOf(live.record, secret)) return { kind: 'refused', reason: 'unknown' };
+    const verdict = verdictOf(live, rule, clock.nowMs());
+    if (verdict.kind === 'refused') return verdict;
+    notes.used(live.record, verdict.actor);
+    return verdict;
+  };
+}
+
+/**
+ * Returns the actor of a secret; undefined if it is refused. `address`: where the request came from. Rejects as
+ * {@link CheckKey} does, and with `request.rate-limited`.
+ */
+export type AuthenticateKey = (secret: string, signal: AbortSignal, address?: string) => Promise<KeyActor | undefined>;
+
+interface AuthenticateDependencies extends KeyAuthDependencies {
+  readonly attempts: Pick<FailedAttempts, 'failed'>;
+}
+
+/** Creates the function. What is refused is counted and audited. */
+export function createAuthenticateKey({ attempts, ...dependencies }: AuthenticateDependencies): AuthenticateKey {
+  const checkKey = createCheckKey(dependencies);
+  const countRequest = createCounter(dependencies.clock, { windowMs: SECOND_MS, countMax: REQUESTS_PER_S });
+  return async function authenticateKey(secret, signal, address) {
+    const verdict = await checkKey(secret, signal);
+    if (verdict.kind === 'refused') {
+      attempts.failed({ address, reason: `API key ${verdict.reason}`, key: verdict.key });
+      return undefined;
+    }
+    const waitMs = countRequest(verdict.actor.keyId);
+    if (waitMs === undefined) return verdict.actor;
+    throw new RequestError(
+      'request.rate-limited',
+      `more than ${REQUESTS_PER_S} requests in a second came with this API key: send fewer, or use several keys`,
+      { retry_after_s: Math.max(1, Math.ceil(waitMs / SECOND_MS)) },
+    );
+  };
+}
+
+function verdictOf({ record, owner }: LiveKey, rule: ExpiryRule, nowMs: number): KeyVerdict {
+  const { id, name, fingerprint, userId, userEmail } = record;
+  const key = { id, name, fingerprint, userId, userEmail, ...(owner?.emailVerified === false && { isUnverified: true as const }) };
+  const refused = (reason: KeyRefusal): KeyVerdict => ({ kind: 'refused', reason, key });
+  if (record.revokedAtMs !== undefined) return refused('revoked');
+  if (owner === undefined) return refused('owner-unknown');
+  if (owner.disabledAtMs !== undefined) return refused('owner-disabled');
+  if (!owner.isAllowed) return refused('owner-not-allowed');
+  const expiresAtMs = expiryOf(record, owner.lastLoginAtMs, rule);
+  if (statusAt(expiresAtMs, nowMs) === 'EXPIRED') return refused('expired');
+  const counted = countedOwner(owner, rule, nowMs);
+  const actor = actorOf(record, counted.owner, { expiresAtMs, nowMs });
+  return { kind: 'accepted', actor: counted.hasLapsed ? { ...actor, claimsLapsed: true } : actor };
+}
+
+/** The owner with what counts of the issuer's statements at the last login. `hasLapsed`: something of them does not any more. */
+function countedOwner(owner: KnownUser, rule: ExpiryRule, nowMs: number): { readonly owner: KnownUser; readonly hasLapsed: boolean } {
+  if (claimsCount(owner.rolesSeenAtMs, rule, nowMs)) return { owner, hasLapsed: false };
+  const isAdminByRule = owner.roleSource === 'rule';
+  const hasLapsed = isAdminByRule || (owner.groups ?? []).length > 0;
+  return { owner: { ...owner, groups: undefined, ...(isAdminByRule && { role: 'user' as const }) }, hasLapsed };
+}
+
+function actorOf(
+  record: KeyRecord,
+  owner: KnownUser,
+  { expiresAtMs, nowMs }: { readonly expiresAtMs: number; readonly nowMs: number },
+): KeyActor {
+  const { scopes, withheld } = effectiveScopes(record.scopes, owner, nowMs);
+  return {
+    kind: 'api_key',
+    userId: record.userId,
+    email: owner.email,
+    ...(!owner.emailVerified && { isUnverified: true }),
+    role: owner.role,
+    ...(owner.groups && { groups: owner.groups }),
+    keyId: record.id,
+    keyName: record.name,
+    keyFingerprint: record.fingerprint,
+    scopes,
+    ...(Object.keys(withheld).length > 0 && { withheld }),
+    ...(endsSoon(expiresAtMs, nowMs) && { endsSoonAtMs: expiresAtMs }),
+  };
+}
+
+/** What is noted when a key is used: the time, in its record, and a warning in the log before it ends. No request waits for either. */
+
+/** A minute is exact enough to find unused keys, and a busy key costs one write in it, whatever the number of processes. */
+const USED_EVERY_MS = 60_000;
+/** Writes at the same time. A key above them is noted at its next use. */
+const WRITES_MAX = 100;
+/** Once a day is enough to be read, and does not fill the log. */
+const WARNED_EVERY_MS = 86_400_000;
+
+interface KeyNotes {
+  /** Notes that the key was used now. Never throws. */
+  used(record: KeyRecord, actor: KeyActor): void;
+}
+
+function createKeyNotes({ state, clock, telemetry }: WithPorts<'state' | 'clock' | 'telemetry'>): KeyNotes {
+  const writing = new Set<string>();
+  /** This process's own writes, because the record that callers have may be some seconds older. */
+  const isWrittenAlready = createCounter(clock, { windowMs: USED_EVERY_MS, countMax: 1 });
+  const isWarnedAlready = createCounter(clock, { windowMs: WARNED_EVERY_MS, countMax: 1 });
+
+  async function write(id: string, email: string): Promise<void> {
+    const nowMs = clock.nowMs();
+    await updateRecord(
+      state,
+      refs.apiKey(id),
+      (current) => {
+        if (current === undefined || current.revokedAtMs !== undefined || isRecent(current, nowMs)) return current;
+        return { ...current, lastUsedAtMs: nowMs, userEmail: email };
+      },
+      'soon',
+    );
+  }
+
+  function noteUse(record: KeyRecord, email: string): void {
+    const { id } = record;
+    if (isRecent(record, clock.nowMs()) || writing.has(id) || writing.size >= WRITES_MAX) return;
+    if (isWrittenAlready(id) !== undefined) return;
+    writing.add(id);
+    write(id, email)
+      .catch((error: unknown) => telemetry.requestFailed('store when an API key was last used', error))
+      .finally(() => writing.delete(id));
+  }
+
+  return {
+    used(record, { email, endsSoonAtMs }) {
+      noteUse(record, email);
+      if (endsSoonAtMs === undefined || isWarnedAlready(record.id) !== undefined) return;
+      telemetry.warn('an API key in use ends soon', {
+        name: record.name,
+        fingerprint: record.fingerprint,
+        owner: email,
+        expiresAt: new Date(endsSoonAtMs).toISOString(),
+        advice: 'Create a new key, switch to it, then revoke this one.',
+      });
+    },
+  };
+}
+
+function isRecent({ lastUsedAtMs = -Infinity }: KeyRecord, nowMs: number): boolean {
+  return nowMs - lastUsedAtMs < USED_EVERY_MS;
+}
+
+/**
+ * Limits against flooding. They count in this process only: N processes permit N times as much. Credentials that fail are not
+ * limited: no number of guesses finds 256 random bits, and a caller whose credential has ended must learn just that, however
+ * often it is sent and whatever the neighbours send.
+ */
+
+const SECOND_MS = 1_000;
+/** Far more than a script needs; a loop that runs away takes no more of the store than this. */
+const REQUESTS_PER_S = 100;
+/** A few megabytes at most. Above it the window that was counted in longest ago is forgotten. */
+const TABLE_MAX = 10_000;
+
+/** Counts one more of this name. Returns undefined if it is permitted, otherwise in how many ms the window ends. */
+type Counter = (name: string) => number | undefined;
+
+/** Creates a counter of events in windows, each of which permits `countMax`. The window of a name begins with its first event. */
+export function createCounter(
+  clock: Pick<Clock, 'monotonicMs'>,
+  { windowMs, countMax }: { readonly windowMs: number; readonly countMax: number },
+): Counter {
+  const windows = new LRUCache<string, { readonly endsAtMs: number; count: number }>({ max: TABLE_MAX });
+
+  return function count(name) {
+    const nowMs = clock.monotonicMs();
+    const current = windows.get(name);
+    if (current !== undefined && nowMs < current.endsAtMs) {
+      current.count += 1;
+      return current.count <= countMax ? undefined : current.endsAtMs - nowMs;
+    }
+    windows.set(name, { endsAtMs: nowMs + windowMs, count: 1 });
+    return undefined;
+  };
+}
+
+/**
+ * What is known about keys in use, with their owners: read from the store at most every 3.5 s for each key, so that an
+ * authentication usually costs no read, and a key that was revoked by another process is refused here within five seconds. What
+ * this process itself changes (a revocation, a login, a disabled user) it forgets, so that its next request reads it again.
+ */
+
+/** Revocations count within 5 s. The rest is for the request that has just begun. */
+const KNOWN_MS = 3_500;
+/** Keys in use at the same time: some 10 MB. Above it the one that was used longest ago is forgotten, and costs a read at its next use. */
+const KEYS_MAX = 10_000;
+
+interface LiveKey {
+  /** May be revoked or expired. */
+  readonly record: KeyRecord;
+  readonly owner: KnownUser | undefined;
+}
+
+export interface LiveKeys {
+  /** Returns the key with this id and its owner, no older than 3.5 s; undefined if there is none. Rejects with the store's fault or the signal's reason. */
+  read(id: string, signal: AbortSignal): Promise<LiveKey | undefined>;
+  /** A key has changed. */
+  forget(id: string): void;
+  /** A user has changed, and with it any number of keys. It happens rarely, and costs each key in use one read. */
+  forgetAll(): void;
+}
+
+/** Creates the functions. Ids of keys that do not exist are not remembered, so that guesses displace no key in use. */
+export function createLiveKeys({ state, rules, clock }: WithPorts<'state' | 'clock'> & { readonly rules: LoginRules }): LiveKeys {
+  /** A read is counted from its beginning, so what it returns is never older than it seems. */
+  const known = new LRUCache<string, { readonly sinceMs: number; readonly read: Promise<LiveKey | undefined> }>({ max: KEYS_MAX });
+
+  async function readKey(id: string): Promise<LiveKey | undefined> {
+    const record = await readRecord(state, refs.apiKey(id));
+    return record && { record, owner: await readUser({ state, rules }, record.userId) };
+  }
+
+  function remember(id: string): Promise<LiveKey | undefined> {
+    // it serves every request that comes meanwhile, so no caller that leaves ends it
+    const entry = { sinceMs: clock.monotonicMs(), read: readKey(id) };
+    known.set(id, entry);
+    const forget = (): void => {
+      if (known.get(id) === entry) known.delete(id);
+    };
+    entry.read.then((key) => key ?? forget(), forget);
+    return entry.read;
+  }
+
+  return {
+    async read(id, signal) {
+      signal.throwIfAborted();
+      const entry = known.get(id);
+      const isFresh = entry !== undefined && clock.monotonicMs() - entry.sinceMs < KNOWN_MS;
+      return inTime(isFresh ? entry.read : remember(id), signal);
+    },
+    forget: (id) => void known.delete(id),
+    forgetAll: () => known.clear(),
+  };
+}

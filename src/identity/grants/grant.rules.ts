@@ -1,0 +1,107 @@
+/**
+ * Grants: who may read which keys. They are only added together: there are no denials and no order, so what a person may read is
+ * the union of what the person, one of the person's groups, and everyone is granted.
+ */
+import { z } from 'zod';
+import { isBucketName } from '../../base/bucket-name.ts';
+import { hasSecret } from '../../base/masked-secrets.ts';
+import { mergedParts, PARTS_MAX, type BucketPart, type Readable } from '../../store/readable.rules.ts';
+
+/** RFC 5321. */
+const EMAIL_LENGTH_MAX = 254;
+const EMAIL = /^[\x21-\x3f\x41-\x7e]+@[A-Za-z0-9.-]+$/;
+/** As much of a group's name as is stored of the groups of a login. */
+const GROUP_LENGTH_MAX = 256;
+/** The longest key that S3 has. https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html */
+const KEY_BYTES_MAX = 1_024;
+
+/** A grant as stored: texts as people write them, in their one form. */
+export const grantSchema = z.object({
+  /** `user:EMAIL`, `group:VALUE` or `everyone`. */
+  who: z.string(),
+  /** `BUCKET`, `BUCKET/PREFIX`, or `*` for every bucket. */
+  where: z.string(),
+  grantedBy: z.string(),
+  createdAtMs: z.number(),
+});
+export type Grant = z.infer<typeof grantSchema>;
+
+/** The one form of who is granted something, or why the text names no one. */
+export function granteeOf(text: string): string | { readonly mistake: string } {
+  if (text === 'everyone') return text;
+  const [, kind, name = ''] = /^(user|group):(.+)$/su.exec(text) ?? [];
+  if (hasSecret(name)) return { mistake: 'must not contain an API key or a token, because it is shown' };
+  if (kind === 'user' && isEmail(name)) return `user:${name.toLowerCase()}`;
+  if (kind === 'group' && isGroupName(name)) return text;
+  return { mistake: `must be user:EMAIL, group:VALUE with at most ${GROUP_LENGTH_MAX} characters, or everyone` };
+}
+
+/** Half of a surrogate pair is not Unicode text, so no store would keep it as it is. */
+function isGroupName(text: string): boolean {
+  return text.length <= GROUP_LENGTH_MAX && text.isWellFormed() && !/\p{Cc}/u.test(text);
+}
+
+/** Whether a group of this name can be granted something. */
+export function isGroup(name: string): boolean {
+  return typeof granteeOf(`group:${name}`) === 'string';
+}
+
+function isEmail(text: string): boolean {
+  return EMAIL.test(text) && text.length <= EMAIL_LENGTH_MAX;
+}
+
+/** What is granted, or why the text names nothing. `everything`: every bucket. */
+export function partOf(text: string): BucketPart | 'everything' | { readonly mistake: string } {
+  if (text === '*') return 'everything';
+  const [bucket = '', ...rest] = text.split('/');
+  const prefix = rest.join('/');
+  if (!isBucketName(bucket)) return { mistake: 'must be BUCKET, BUCKET/PREFIX, or * for every bucket' };
+  if (!prefix.isWellFormed()) return { mistake: 'has a prefix with half of a surrogate pair, which is not Unicode text' };
+  if (Buffer.byteLength(prefix) > KEY_BYTES_MAX) return { mistake: `has a prefix of more than ${KEY_BYTES_MAX} bytes, which no key has` };
+  return { bucket, prefix };
+}
+
+/** The text of a part in its one form. */
+export function textOfPart(part: BucketPart | 'everything'): string {
+  if (part === 'everything') return '*';
+  return part.prefix === '' ? part.bucket : `${part.bucket}/${part.prefix}`;
+}
+
+/** Who is granted something, in its one form. */
+export const whoSchema = z.string().transform((text, context) => {
+  const grantee = granteeOf(text);
+  if (typeof grantee === 'string') return grantee;
+  context.addIssue(grantee.mistake);
+  return z.NEVER;
+});
+
+/** What is granted, in its one form. */
+export const whereSchema = z.string().transform((text, context) => {
+  const part = partOf(text);
+  if (part === 'everything' || !('mistake' in part)) return textOfPart(part);
+  context.addIssue(part.mistake);
+  return z.NEVER;
+});
+
+/** Whom grants are meant for. */
+export interface Reader {
+  readonly email: string;
+  readonly emailVerified: boolean;
+  readonly groups?: readonly string[] | undefined;
+}
+
+/** The grantees that mean this person. An address counts only if the issuer verified it. */
+export function granteesMeaning({ email, emailVerified, groups = [] }: Reader): readonly string[] {
+  return ['everyone', ...(emailVerified ? [`user:${email.toLowerCase()}`] : []), ...groups.map((group) => `group:${group}`)];
+}
+
+/** The union of what is granted. `tooMany`: more than PARTS_MAX remain after merging, and the person reads none of them. */
+export function unionOf(granted: readonly (BucketPart | 'everything')[]): { readonly readable: Readable; readonly tooMany: boolean } {
+  const parts: BucketPart[] = [];
+  for (const part of granted) {
+    if (part === 'everything') return { readable: 'everything', tooMany: false };
+    parts.push(part);
+  }
+  const merged = mergedParts(parts);
+  return merged.length > PARTS_MAX ? { readable: [], tooMany: true } : { readable: merged, tooMany: false };
+}

@@ -1,0 +1,180 @@
+/** What administrators do with grants, and the two questions: who may read this, and what may this person read. */
+import { grantView, type AccessView, type GrantView, type ReaderView } from '../../registry/contract/access.ts';
+import type { CheckedOperations } from '../../registry/contract/contract.ts';
+import type { OwnAccess } from '../../registry/contract/login.ts';
+import { granteesMeaning, partOf, textOfPart, type Grant, type Reader } from './grant.rules.ts';
+import type { Policy } from './policy.rules.ts';
+import { PARTS_MAX, type BucketPart, type Readable } from '../../store/readable.rules.ts';
+import { compareKeys } from '../../base/key-order.ts';
+import { decodeCursor } from '../../base/cursor.ts';
+import { nameOfActor, type Actor, type KeyActor, type SessionActor } from '../../base/actor.ts';
+import { knownUserOf, type KnownUser, type LoginRules } from '../login-rules.rules.ts';
+import { userRecordSchema } from '../user.rules.ts';
+import { RequestError } from '../../base/request-error.ts';
+import type { Audited } from '../audited.ts';
+import { readUser } from '../users.ts';
+import { readEntries, readPage } from '../../store/pages.ts';
+import type { StoredGrants, ReadableBy } from './policy.ts';
+import type { WithPorts } from '../../store/ports.ts';
+
+type AccessOperations = Pick<CheckedOperations, 'listGrants' | 'addGrant' | 'removeGrant' | 'listReaders' | 'getAccess'>;
+
+/** Resolves with what the caller may read. Throws the store's fault. */
+export type ReadOwnAccess = (actor: Actor, signal: AbortSignal) => Promise<OwnAccess>;
+
+interface AccessDependencies extends WithPorts<'state' | 'clock'> {
+  readonly grants: StoredGrants;
+  readonly rules: LoginRules;
+  readonly audited: Audited;
+  readonly everyoneReads: boolean;
+}
+
+export function createAccessOperations({ grants, state, rules, clock, audited, everyoneReads }: AccessDependencies): AccessOperations {
+  return {
+    async listGrants({ query: { who, where, limit, cursor } }, { signal }) {
+      const policy = await grants.current(signal);
+      const found = (where === undefined ? policy.grants : grantsAt(policy, where)).filter(
+        (grant) => who === undefined || grant.who === who,
+      );
+      const page = await readPage({
+        limit,
+        after: decodeCursor(cursor, 2),
+        fetch: async (count, after) =>
+          found.filter((grant) => after === undefined || isAfter(grant, after[0] ?? '', after[1] ?? '')).slice(0, count),
+        positionOf: (grant: Grant) => [grant.who, grant.where],
+      });
+      const readers = everyoneReads ? ('everyone' as const) : ('granted' as const);
+      return { ...page, items: page.items.map(grantView), readers };
+    },
+    addGrant: audited('GrantAdd', async ({ body: { who, where } }, { actor }): Promise<GrantView> => {
+      const added: Grant = { who, where, grantedBy: nameOfActor(actor), createdAtMs: clock.nowMs() };
+      let stored = added;
+      await grants.change((before) => {
+        const same = before.find((grant) => isSame(grant, added));
+        stored = same ?? added;
+        return same === undefined ? [...before, added] : before;
+      });
+      return grantView(stored);
+    }),
+    removeGrant: audited('GrantRemove', async ({ body: { who, where } }): Promise<GrantView> => {
+      let removed: Grant | undefined;
+      await grants.change((before) => {
+        removed = before.find((grant) => isSame(grant, { who, where }));
+        return removed === undefined ? before : before.filter((grant) => grant !== removed);
+      });
+      if (removed === undefined) {
+        throw new RequestError('grant.not-found', `${where} is not granted to ${who}; \`tally admin grants list\` shows what is`);
+      }
+      return grantView(removed);
+    }),
+    async listReaders({ query: { where, limit, cursor } }, { signal }) {
+      const policy = await grants.current(signal);
+      const at = grantsAt(policy, where);
+      const page = await readEntries(state, 'user', { limit, cursor }, signal);
+      const people = page.items
+        .flatMap(({ record }) => userRecordSchema.safeParse(record).data ?? [])
+        .map((user) => knownUserOf(rules, user));
+      const readers = people.filter(({ isAllowed }) => isAllowed).flatMap((user) => readerOf(user, policy, at));
+      return { items: readers, ...(page.next !== undefined && { next: page.next }) };
+    },
+    async getAccess({ params: { id } }, { signal }) {
+      const [policy, user] = await Promise.all([grants.current(signal), readUser({ state, rules }, id, signal)]);
+      if (user === undefined) throw new RequestError('user.not-found', `no user with the id ${id} has logged in`);
+      return accessOf(user, policy);
+    },
+  };
+
+  function readerOf(user: KnownUser, policy: Policy, at: readonly Grant[]): readonly ReaderView[] {
+    const grantees = new Set(granteesMeaning(personOf(user)));
+    const by = at.filter(({ who }) => grantees.has(who));
+    const reads = user.role === 'admin' || everyoneReads || (by.length > 0 && !policy.readableBy(personOf(user)).tooMany);
+    const { userId, email, role } = user;
+    return reads ? [{ user_id: userId, email, role, by: by.map(grantView) }] : [];
+  }
+
+  function accessOf(user: KnownUser, policy: Policy): AccessView {
+    const { readable, tooMany } = policy.readableBy(personOf(user));
+    const { userId, email, role, groups = [], groupsLeftOut = false } = user;
+    const because = role === 'admin' ? 'administrator' : everyoneReads ? 'readers' : tooMany ? 'too_many' : 'grants';
+    const reads = textsOf(because === 'administrator' || because === 'readers' ? 'everything' : readable);
+    return {
+      user_id: userId,
+      email,
+      role,
+      reads,
+      because,
+      grants: policy.grantsOf(personOf(user)).map(grantView),
+      groups,
+      groups_left_out: groupsLeftOut,
+    };
+  }
+}
+
+interface OwnAccessDependencies extends WithPorts<'state'> {
+  readonly grants: StoredGrants;
+  readonly rules: LoginRules;
+  readonly readableBy: ReadableBy;
+}
+
+/** What the caller may read. Throws the store's fault. */
+export async function ownAccess(parts: OwnAccessDependencies, actor: Actor, signal: AbortSignal): Promise<OwnAccess> {
+  const reads = textsOf(await parts.readableBy(actor, signal));
+  const advice = reads.length > 0 ? undefined : await adviceOf(parts, actor, signal);
+  return { reads, ...(advice !== undefined && { advice }) };
+}
+
+/** Why someone reads nothing, and whom to ask. */
+async function adviceOf(parts: OwnAccessDependencies, actor: Actor, signal: AbortSignal): Promise<string | undefined> {
+  if (actor.kind === 'local') return undefined;
+  const lapsed = lapsedText(actor);
+  if (lapsed !== undefined) return lapsed;
+  const [policy, user] = await Promise.all([parts.grants.current(signal), readUser(parts, actor.userId, signal)]);
+  if (user !== undefined && policy.readableBy(personOf(user)).tooMany) {
+    return `More than ${PARTS_MAX} separate parts are granted, so that you read nothing: ask an administrator of this registry to grant shorter prefixes.`;
+  }
+  if (user?.groupsLeftOut === true) {
+    return 'Nothing is granted to you, and the issuer left out groups of yours, because they are too many: ask an administrator of this registry to grant you something by your address, or to let the issuer state only the groups of this application.';
+  }
+  return 'Nothing is granted to you: ask an administrator of this registry for a grant.';
+}
+
+/** What a login gave that does not count any more. */
+function lapsedText(actor: SessionActor | KeyActor): string | undefined {
+  if (actor.kind === 'session') {
+    return actor.isRoleLapsed === true
+      ? 'Nothing is granted to you but the role admin, which the identity provider gave you at a login more than 12 hours ago: log in again.'
+      : undefined;
+  }
+  return actor.claimsLapsed === true
+    ? 'Nothing is granted to the address of the owner of this API key, and the groups and the role of the last login do not count any more, because it was too long ago: the owner must log in again.'
+    : undefined;
+}
+
+function textsOf(readable: Readable): readonly string[] {
+  return readable === 'everything' ? ['*'] : readable.map(textOfPart);
+}
+
+function personOf({ email, emailVerified, groups }: KnownUser): Reader {
+  return { email, emailVerified, groups };
+}
+
+function grantsAt(policy: Policy, where: string): readonly Grant[] {
+  const part = placeOf(where);
+  return part === 'everything' ? policy.grants : policy.grantsOn(part);
+}
+
+/** What a checked text names. */
+function placeOf(where: string): BucketPart | 'everything' {
+  const part = partOf(where);
+  if (part !== 'everything' && 'mistake' in part) throw new RequestError('request.invalid', `where: ${part.mistake}`);
+  return part;
+}
+
+function isSame(a: Pick<Grant, 'who' | 'where'>, b: Pick<Grant, 'who' | 'where'>): boolean {
+  return a.who === b.who && a.where === b.where;
+}
+
+/** Whether a grant is behind a position in the order of the policy. */
+function isAfter(grant: Grant, who: string, where: string): boolean {
+  return compareKeys(grant.who, who) > 0 || (grant.who === who && compareKeys(grant.where, where) > 0);
+}

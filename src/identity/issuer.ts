@@ -1,0 +1,302 @@
+/**
+ * The issuer by openid-client. Each login reads the discovery document and the keys again, because logins are rare and keys are
+ * rotated. The ID token is checked by its signature as well, although it comes from the issuer itself by TLS.
+ */
+import {
+  allowInsecureRequests,
+  authorizationCodeGrant,
+  AuthorizationResponseError,
+  buildAuthorizationUrl,
+  ClientSecretBasic,
+  ClientSecretPost,
+  clockTolerance,
+  Configuration,
+  customFetch,
+  discovery,
+  enableNonRepudiationChecks,
+  fetchUserInfo,
+  None,
+  ResponseBodyError,
+  WWWAuthenticateChallengeError,
+  type ClientAuth,
+} from 'openid-client';
+import { FaultError } from '../base/fault.ts';
+import type { Claims } from './claims.rules.ts';
+import { challengeOf } from './tokens.rules.ts';
+import { printable } from '../base/printable.ts';
+import { RequestError } from '../base/request-error.ts';
+import type { Clock } from '../process/clock.ts';
+import type { Issuer, IssuerRequest, Statement } from './issuer-port.ts';
+import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+
+/** A person waits for it. */
+const TIMEOUT_S = 10;
+/** Clocks of issuers differ by seconds; a minute is what most clients accept. */
+const CLOCK_TOLERANCE_S = 60;
+/** How long the address to which browsers are sent is remembered, so that no one can make the registry flood the issuer. */
+const DISCOVERY_MS = 5 * 60_000;
+const FROM_THE_FUTURE = 'the token of the issuer is not valid: its claim iat is more than a minute ahead of the clock of the registry';
+/** Enough of an error's text to recognise the problem. */
+const TEXT_LENGTH_MAX = 300;
+
+interface IssuerParts {
+  readonly issuer: string;
+  readonly clientId: string;
+  readonly clientSecret?: string | undefined;
+  readonly scopes: string;
+  readonly proxyEnv?: Readonly<Record<string, string>> | undefined;
+  readonly clock: Pick<Clock, 'nowMs' | 'monotonicMs'>;
+}
+
+/** Creates the issuer. Nothing is requested before the first login. */
+export function createIssuer({ issuer, clientId, clientSecret, scopes, proxyEnv, clock }: IssuerParts): Issuer {
+  const fetchIssuer = createFetchIssuer(proxyEnv);
+  let known: { readonly configuration: Configuration; readonly untilMs: number } | undefined;
+
+  /** Reads the discovery document. The settings permit http for loopback only. */
+  async function discover(signal: AbortSignal): Promise<Configuration> {
+    const insecure = issuer.startsWith('http:') ? [allowInsecureRequests] : [];
+    try {
+      const configuration = await discovery(new URL(issuer), clientId, { [clockTolerance]: CLOCK_TOLERANCE_S }, undefined, {
+        timeout: TIMEOUT_S,
+        execute: [...insecure, enableNonRepudiationChecks],
+        [customFetch]: (url, options) => fetchIssuer(url, options, signal),
+      });
+      return configuration;
+    } catch (error) {
+      signal.throwIfAborted();
+      throw unreachable(error);
+    }
+  }
+
+  /** The configuration with the way in which this issuer takes the secret: in a header (the default), or in the form. */
+  async function configure(signal: AbortSignal): Promise<Configuration> {
+    const first = await discover(signal);
+    const methods = first.serverMetadata().token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
+    const auth = clientAuthOf(clientSecret, methods);
+    const configuration = new Configuration(first.serverMetadata(), clientId, { [clockTolerance]: CLOCK_TOLERANCE_S }, auth);
+    if (issuer.startsWith('http:')) allowInsecureRequests(configuration);
+    enableNonRepudiationChecks(configuration);
+    configuration.timeout = TIMEOUT_S;
+    configuration[customFetch] = (url, options) => fetchIssuer(url, options, signal);
+    return configuration;
+  }
+
+  async function redeem(request: IssuerRequest, callbackUrl: URL, signal: AbortSignal): Promise<Statement> {
+    const configuration = await configure(signal);
+    try {
+      const tokens = await authorizationCodeGrant(configuration, callbackUrl, {
+        pkceCodeVerifier: request.verifier,
+        expectedNonce: request.nonce,
+        expectedState: request.state,
+        idTokenExpected: true,
+      });
+      const stated = tokens.claims();
+      if (stated === undefined || stated.sub === '') throw new RequestError('login.refused', 'the issuer sent no subject');
+      // openid-client compares the other times only; a token from the future would be one that outlives its login
+      if (stated.iat > clock.nowMs() / 1_000 + CLOCK_TOLERANCE_S) throw new RequestError('login.refused', FROM_THE_FUTURE);
+      const hasUserInfo = configuration.serverMetadata().userinfo_endpoint !== undefined;
+      const further = hasUserInfo ? await fetchUserInfo(configuration, tokens.access_token, stated.sub) : {};
+      return { issuer: stated.iss, claims: claimsOf(stated, further) };
+    } catch (error) {
+      signal.throwIfAborted();
+      throw refusedOr(error);
+    }
+  }
+
+  return {
+    redeem,
+    async authorizationUrl({ redirectUri, state, nonce, verifier }, signal) {
+      if (known === undefined || clock.monotonicMs() >= known.untilMs) {
+        known = { configuration: await discover(signal), untilMs: clock.monotonicMs() + DISCOVERY_MS };
+      }
+      const parameters = { redirect_uri: redirectUri, scope: scopes, state, nonce, code_challenge: challengeOf(verifier) };
+      return buildAuthorizationUrl(known.configuration, { ...parameters, code_challenge_method: 'S256' }).href;
+    },
+  };
+}
+
+function clientAuthOf(secret: string | undefined, methods: readonly string[]): ClientAuth {
+  if (secret === undefined) return None();
+  return !methods.includes('client_secret_basic') && methods.includes('client_secret_post')
+    ? ClientSecretPost(secret)
+    : ClientSecretBasic(secret);
+}
+
+/** The claims of the token and those that the issuer states besides. An address and whether it is verified come from the same place. */
+function claimsOf(token: Claims, further: Claims): Claims {
+  const { email, email_verified, ...rest } = further;
+  const isAbout =
+    email !== undefined && (token['email'] === undefined || (token['email'] === email && token['email_verified'] === undefined));
+  if (!isAbout) return { ...rest, ...token };
+  // what the token says about an address that it does not name is not about this one, and does not count as silence either
+  const unsaid = token['email_verified'] === undefined ? undefined : null;
+  return { ...rest, ...token, email, email_verified: email_verified ?? unsaid };
+}
+
+function unreachable(error: unknown): Error {
+  return (
+    faultIn(error) ?? new FaultError('issuer.unreachable', `the discovery document cannot be used: ${textOf(error)}`, { cause: error })
+  );
+}
+
+/** What went wrong at the issuer, with this registry, or with the login. Texts of the issuer are shown without what could act on a terminal. */
+function refusedOr(error: unknown): Error {
+  if (error instanceof RequestError) return error;
+  if (error instanceof AuthorizationResponseError) {
+    // the browser brought it: anyone can write such an answer, so none of its words is repeated but those of the standards
+    return refused(
+      `the issuer refused the login: ${ANSWERS.has(error.error) ? error.error : 'an error that OpenID Connect does not define'}`,
+    );
+  }
+  if (error instanceof ResponseBodyError) {
+    if (error.error === 'invalid_grant') return refused(`the issuer does not accept its code any more: ${describe(error)}`);
+    return new FaultError('issuer.refused', `the issuer refused the registry: ${describe(error)}`, { cause: error });
+  }
+  if (error instanceof WWWAuthenticateChallengeError) {
+    const reasons = error.cause.flatMap(({ parameters }) => parameters.error ?? []);
+    const text = printable([`status ${error.status}`, ...reasons].join(', '), TEXT_LENGTH_MAX);
+    return new FaultError('issuer.refused', `the issuer refused the registry: ${text}`, { cause: error });
+  }
+  const clocks = isAboutTime(error) ? '. Compare the clock of the registry with that of the issuer' : '';
+  return faultIn(error) ?? refused(`the token of the issuer is not valid: ${textOf(error)}${clocks}`);
+}
+
+/** Whether a time that a token states does not fit the clock of this machine. */
+function isAboutTime(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  return ('code' in error && error.code === 'OAUTH_JWT_TIMESTAMP_CHECK_FAILED') || isAboutTime(error.cause);
+}
+
+/** The errors of RFC 6749, 4.1.2.1, and of OpenID Connect Core, 3.1.2.6. */
+const ANSWERS: ReadonlySet<string> = new Set([
+  'access_denied',
+  'account_selection_required',
+  'consent_required',
+  'interaction_required',
+  'invalid_request',
+  'invalid_request_object',
+  'invalid_request_uri',
+  'invalid_scope',
+  'login_required',
+  'registration_not_supported',
+  'request_not_supported',
+  'request_uri_not_supported',
+  'server_error',
+  'temporarily_unavailable',
+  'unauthorized_client',
+  'unsupported_response_type',
+]);
+
+function refused(text: string): RequestError {
+  return new RequestError('login.refused', text);
+}
+
+function describe({ error, error_description: text }: { readonly error: string; readonly error_description?: string }): string {
+  return printable(text === undefined ? error : `${error} (in the words of the issuer: ${text})`, TEXT_LENGTH_MAX);
+}
+
+/** Codes of openid-client for an issuer that did not answer as one. */
+const UNREACHABLE: ReadonlySet<unknown> = new Set([
+  'OAUTH_TIMEOUT',
+  'OAUTH_ABORT',
+  'OAUTH_RESPONSE_IS_NOT_CONFORM',
+  'OAUTH_RESPONSE_IS_NOT_JSON',
+]);
+
+/** openid-client wraps the faults of our fetch. */
+function faultIn(error: unknown): FaultError | undefined {
+  if (error instanceof FaultError) return error;
+  if (!(error instanceof Error)) return undefined;
+  if ('code' in error && UNREACHABLE.has(error.code)) {
+    return new FaultError('issuer.unreachable', `the issuer did not answer as expected: ${textOf(error)}`, { cause: error });
+  }
+  return faultIn(error.cause);
+}
+
+/** The text of the innermost error, which names the claim or the answer; it does not repeat values. */
+function textOf(error: unknown): string {
+  if (!(error instanceof Error)) return printable(String(error), TEXT_LENGTH_MAX);
+  if (error.cause instanceof Error) return textOf(error.cause);
+  const status = error.cause instanceof Response ? ` (status ${error.cause.status})` : '';
+  return printable(error.message, TEXT_LENGTH_MAX) + status;
+}
+
+/** Requests to the issuer: through the proxy of the environment, without redirects, and with bounded answers. */
+
+/** Discovery documents, key sets and tokens have some kilobytes; tokens with many groups some hundred. */
+const ANSWER_BYTES_MAX = 1_048_576;
+
+interface FetchOptions {
+  readonly body?: unknown;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly method: string;
+  readonly signal?: AbortSignal | null | undefined;
+}
+
+/** Sends a request. Throws `issuer.unreachable`. */
+type FetchIssuer = (url: string, options: FetchOptions, signal: AbortSignal) => Promise<Response>;
+
+function createFetchIssuer(proxyEnv: Readonly<Record<string, string>> | undefined): FetchIssuer {
+  const options = proxyEnv === undefined ? {} : { proxyEnv };
+  const agents = { 'http:': new HttpAgent(options), 'https:': new HttpsAgent(options) };
+  return async function fetchIssuer(url, { body, headers, method, signal }, ended) {
+    const { protocol } = new URL(url);
+    const send = protocol === 'https:' ? httpsRequest : httpRequest;
+    const signals = AbortSignal.any([ended, ...(signal === undefined || signal === null ? [] : [signal])]);
+    try {
+      const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+        const sent = send(
+          url,
+          { method, headers, signal: signals, agent: protocol === 'https:' ? agents['https:'] : agents['http:'] },
+          resolve,
+        );
+        sent.on('error', reject);
+        sent.end(formOf(body));
+      });
+      return await responseOf(answer);
+    } catch (error) {
+      ended.throwIfAborted();
+      if (error instanceof FaultError) throw error;
+      throw new FaultError('issuer.unreachable', `${method} ${originOf(url)}: ${reasonOf(error)}`, { cause: error });
+    }
+  };
+}
+
+/** openid-client sends forms only. */
+function formOf(body: unknown): string | undefined {
+  return body instanceof URLSearchParams || typeof body === 'string' ? String(body) : undefined;
+}
+
+async function responseOf(answer: IncomingMessage): Promise<Response> {
+  const chunks: Uint8Array[] = [];
+  let sizeBytes = 0;
+  for await (const chunk of answer) {
+    if (!(chunk instanceof Uint8Array)) continue;
+    sizeBytes += chunk.byteLength;
+    if (sizeBytes > ANSWER_BYTES_MAX) {
+      answer.destroy();
+      throw new FaultError('issuer.unreachable', `the issuer sent more than ${ANSWER_BYTES_MAX} bytes`);
+    }
+    chunks.push(chunk);
+  }
+  const headers = new Headers();
+  for (const [name, values = []] of Object.entries(answer.headersDistinct)) for (const value of values) headers.append(name, value);
+  const status = answer.statusCode ?? 500;
+  // such a response cannot have a body
+  const body = [204, 205, 304].includes(status) ? null : Buffer.concat(chunks);
+  return new Response(body, { status, headers });
+}
+
+/** Without the query, which may hold secrets. */
+function originOf(url: string): string {
+  const { origin, pathname } = new URL(url);
+  return `${origin}${pathname}`;
+}
+
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error.name === 'TimeoutError' || error.name === 'AbortError') return 'no answer in time';
+  return 'code' in error && typeof error.code === 'string' ? error.code : error.message;
+}

@@ -1,0 +1,343 @@
+/**
+ * Logins, step by step; identity/login.rules.ts draws the states. Each step may run in another process: what it needs is in
+ * the cookie of the browser, in the record that the issuer's answer leaves, or in the code of the client.
+ *
+ *   begin ──► the issuer ──► its answer ──► user (users.ts), rules ──► session (sessions.ts) ──► cookie, or code for a client
+ *
+ * An API key needs no login: authenticate-key.ts makes its caller. What a caller may do follows from the scope of each operation
+ * (identity/authorise.rules.ts), and what a caller may read from the grants (identity/grants/policy.ts).
+ */
+import { identityOf, type Identity } from './claims.rules.ts';
+import { FaultError } from '../base/fault.ts';
+import {
+  beginLogin,
+  begunLoginOf,
+  codeOf,
+  consentTokenOf,
+  isLoginOver,
+  issuerSecretsOf,
+  loginIdOf,
+  loginNameIn,
+  type BegunLogin,
+  type LoginRecord,
+  type LoginRequest,
+  judgeCode,
+  loginIdOfCode,
+  type Redemption,
+} from './login.rules.ts';
+import { matchedRules, notAllowedReason, refusedText, type KnownUser } from './login-rules.rules.ts';
+import { isSameText, tokenHashOf } from './tokens.rules.ts';
+import { userIdOf, type UserRecord } from './user.rules.ts';
+import { RequestError } from '../base/request-error.ts';
+import type { Issuer, IssuerRequest, Statement } from './issuer-port.ts';
+import { readRecord, updateRecord } from '../store/stored.ts';
+import { randomName, randomSecret } from './random-texts.ts';
+import type { FailedAttempts } from './audit-windows.ts';
+import type { Sessions, StartedSession } from './sessions.ts';
+import { readUser, signIn, type SignInParts } from './users.ts';
+import type { WithPorts } from '../store/ports.ts';
+import { refs } from './refs.ts';
+import type { SessionActor } from '../base/actor.ts';
+import type { AuditParameters } from '../base/audit.ts';
+import { newAuditRecord, storeAuditRecord } from '../store/audit-records.ts';
+
+/** Where a request came from, and its id in the audit. */
+export interface Origin {
+  readonly address?: string | undefined;
+  readonly requestId: string;
+}
+
+/** Where a login continues after the issuer answered. */
+export type Answered =
+  /** The consent page is shown. */
+  | { readonly kind: 'asking' }
+  /** The browser is logged in. */
+  | { readonly kind: 'browser'; readonly cookie: string; readonly returnTo: string }
+  /** The login ended. `redirect`: the client that waits for it is there. */
+  | { readonly kind: 'failed'; readonly error: unknown; readonly redirect: string | undefined };
+
+/** What the consent page shows, and the token that it sends back. */
+export interface Consent {
+  readonly email: string;
+  /** Whether the issuer vouches for the address. */
+  readonly emailVerified: boolean;
+  readonly userId: string;
+  readonly flow: LoginRecord['flow'];
+  readonly machine: string | undefined;
+  readonly token: string;
+}
+
+/** Where the code goes: to the address of the client, or to the person. Neither, if the person refused and no client waits. */
+interface Decision {
+  readonly redirect?: string;
+  readonly code?: string;
+}
+
+export interface Logins {
+  /** Begins a login, and stores nothing. `cookie` and `location` are for the browser. Throws `request.invalid` and `issuer.unreachable`. */
+  begin(request: LoginRequest, signal: AbortSignal): Promise<{ readonly cookie: string; readonly location: string }>;
+  /** Takes the browser's return from the issuer. Throws `login.expired` if this browser has not begun such a login. */
+  answered(cookie: string, query: string, origin: Origin, signal: AbortSignal): Promise<Answered>;
+  /** What the consent page shows. Throws `login.expired`. */
+  consent(cookie: string, signal: AbortSignal): Promise<Consent>;
+  /** Takes the person's decision. Throws `login.expired`. */
+  decide(cookie: string, decision: { readonly token: string; readonly allow: boolean }, origin: Origin): Promise<Decision>;
+  /** Resolves with the session for a code. Throws `login.invalid-grant`. */
+  redeem(redemption: Redemption, origin: Origin): Promise<StartedSession>;
+  /** Ends the caller's session. */
+  logOut(actor: SessionActor, origin: Origin): Promise<void>;
+  /** The secret that all processes of the registry share; the first to ask for it stores it. Throws the store's fault. */
+  sharedKey(): Promise<string>;
+}
+
+interface LoginDependencies extends SignInParts, WithPorts<'audit' | 'telemetry'> {
+  readonly issuer: Issuer;
+  readonly sessions: Pick<Sessions, 'start' | 'end'>;
+  /** Where failures are counted: anyone can make them. */
+  readonly attempts: Pick<FailedAttempts, 'loginFailed'>;
+  /** The address of the registry, as browsers reach it. */
+  readonly publicUrl: () => string;
+}
+
+/** The path to which the issuer sends the browser back. */
+const CALLBACK_PATH = '/login/callback';
+
+const expired = (): RequestError =>
+  new RequestError('login.expired', 'this login has ended, or was begun in another browser: begin it again (a login lasts 10 minutes)');
+
+/** Creates the logins. */
+export function createLogins(dependencies: LoginDependencies): Logins {
+  const { state, clock, issuer, sessions, rules, attempts, publicUrl } = dependencies;
+
+  const requestOf = (name: string, key: string): IssuerRequest => ({
+    ...issuerSecretsOf(name, key),
+    redirectUri: `${publicUrl()}${CALLBACK_PATH}`,
+  });
+
+  async function sharedKey(): Promise<string> {
+    const { key } = await updateRecord(state, refs.loginKey, (current) => current ?? { key: randomSecret() }, 'soon');
+    return key;
+  }
+
+  /** The login of the cookie, if the issuer has not answered it yet. */
+  async function findBegun(cookie: string, key: string, signal: AbortSignal): Promise<BegunLogin> {
+    const login = begunLoginOf(cookie, key, clock.nowMs());
+    if (login === undefined || (await readRecord(state, refs.login(login.begun.id), signal)) !== undefined) throw expired();
+    return login;
+  }
+
+  /** Stores what the issuer's answer made of a login. Throws `login.expired` if another request was faster. */
+  async function storeAnswered(record: LoginRecord): Promise<void> {
+    const stored = await updateRecord(state, refs.login(record.id), (current) => (current === undefined ? record : undefined), 'soon');
+    if (stored === undefined) throw expired();
+  }
+
+  /** The stored login of the cookie, if it is at this stage. */
+  async function find(cookie: string, stage: LoginRecord['stage'], signal?: AbortSignal): Promise<LoginRecord> {
+    const id = loginIdOf(loginNameIn(cookie));
+    const record = id === undefined ? undefined : await readRecord(state, refs.login(id), signal);
+    if (record?.stage !== stage || isLoginOver(record, clock.nowMs())) throw expired();
+    return record;
+  }
+
+  /** Moves a login to its next stage. Throws `login.expired` if another request was faster. */
+  async function move(record: LoginRecord, next: Partial<LoginRecord>): Promise<void> {
+    const moved = await updateRecord(
+      state,
+      refs.login(record.id),
+      (current) => (current?.stage === record.stage ? { ...current, ...next } : undefined),
+      'soon',
+    );
+    if (moved === undefined) throw expired();
+  }
+
+  /** The answer to the client that began the login, with the address of this registry, so that clients of several never mix them up (RFC 9207). */
+  function redirectOf({ redirectUri, clientState }: BegunLogin['begun'], answer: Readonly<Record<string, string>>): string | undefined {
+    if (redirectUri === undefined) return undefined;
+    const url = new URL(redirectUri);
+    for (const [field, value] of Object.entries({ ...answer, state: clientState ?? '', iss: publicUrl() }))
+      url.searchParams.set(field, value);
+    return url.href;
+  }
+
+  /** The user whom the issuer states. Throws `login.refused` for a person who may not log in. */
+  async function signedIn({ issuer: tokenIssuer, claims }: Statement, seen: (identity: Identity) => void): Promise<UserRecord> {
+    const identity = identityOf(claims, { issuer: tokenIssuer, trustEmail: rules.trustsEmail === true });
+    seen(identity);
+    const refusal = notAllowedReason(rules, { ...identity, matched: matchedRules(rules, claims) });
+    if (refusal !== undefined) throw new RequestError('login.refused', refusedText(identity, refusal));
+    const user = await signIn(dependencies, identity, claims);
+    if (user.disabledAtMs === undefined) return user;
+    throw new RequestError('login.refused', `${user.email} is disabled. Ask an administrator of this registry`);
+  }
+
+  /** A login that failed leaves nothing: the issuer's code was used, and the browser forgets its cookie. */
+  function fail(begun: BegunLogin['begun'], error: unknown, origin: Origin, who: Identity | undefined): Answered {
+    const reason = reasonOf(error);
+    attempts.loginFailed({
+      address: origin.address,
+      reason: reason.split(' (in the words of the issuer')[0] ?? '',
+      who: who && { ...who, userId: userIdOf(who.issuer, who.subject) },
+    });
+    return { kind: 'failed', error, redirect: redirectOf(begun, { error: 'access_denied', error_description: reason }) };
+  }
+
+  return {
+    sharedKey,
+    async begin(request, signal) {
+      const key = await sharedKey();
+      const name = randomSecret();
+      const cookie = beginLogin(request, name, key, clock.nowMs());
+      if (cookie === undefined) throw new RequestError('request.invalid', 'state: is too long for the cookie of a login');
+      return { cookie, location: await issuer.authorizationUrl(requestOf(name, key), signal) };
+    },
+    async answered(cookie, query, origin, signal) {
+      const key = await sharedKey();
+      const { name, begun } = await findBegun(cookie, key, signal);
+      const request = requestOf(name, key);
+      const callback = new URL(`${request.redirectUri}${query}`);
+      // another browser's answer must not log this one in (RFC 6819, 4.4.1.8)
+      if (!isSameText(callback.searchParams.get('state') ?? '', request.state)) throw expired();
+      let identity: Identity | undefined;
+      try {
+        const statement = await issuer.redeem(request, callback, signal);
+        const user = await signedIn(statement, (seen) => (identity = seen));
+        // its record stays until the login is over, so that no answer counts twice
+        await storeAnswered({ ...begun, stage: begun.flow === 'browser' ? 'redeemed' : 'asking', userId: user.userId });
+        if (begun.flow !== 'browser') return { kind: 'asking' };
+        const { token } = await sessions.start('browser', user);
+        await auditUser(dependencies, 'Login', user, { origin, parameters: loginFacts(user) });
+        return { kind: 'browser', cookie: token, returnTo: begun.returnTo ?? '/' };
+      } catch (error) {
+        if (!isFinal(error)) throw error;
+        return fail(begun, error, origin, identity);
+      }
+    },
+    async consent(cookie, signal) {
+      const { flow, machine, userId = '' } = await find(cookie, 'asking', signal);
+      const user = await readUser(dependencies, userId, signal);
+      if (user === undefined) throw expired();
+      return { email: user.email, emailVerified: user.emailVerified, userId, flow, machine, token: consentTokenOf(loginNameIn(cookie)) };
+    },
+    async decide(cookie, { token, allow }, origin) {
+      const record = await find(cookie, 'asking');
+      if (!isSameText(token, consentTokenOf(loginNameIn(cookie)))) throw expired();
+      if (!allow) {
+        const user = await readUser(dependencies, record.userId ?? '');
+        await move(record, { stage: 'redeemed' });
+        attempts.loginFailed({ address: origin.address, reason: 'the person refused the access on the consent page', who: user });
+        const redirect = redirectOf(record, { error: 'access_denied', error_description: 'it was refused in the browser' });
+        return redirect === undefined ? {} : { redirect };
+      }
+      const code = codeOf(record, randomName());
+      await move(record, { stage: 'allowed', codeHash: tokenHashOf(code), codeAtMs: clock.nowMs() });
+      const redirect = redirectOf(record, { code });
+      return redirect === undefined ? { code } : { redirect };
+    },
+    redeem: (redemption, origin) => redeemCode(dependencies, redemption, origin),
+    async logOut(actor, origin) {
+      await sessions.end(actor.sessionId);
+      await auditUser(dependencies, 'Logout', actor, { origin });
+    },
+  };
+}
+
+/** Whether the login itself failed. Faults of Tally's own store are answered as for every request, and the browser may try again. */
+function isFinal(error: unknown): boolean {
+  if (error instanceof RequestError) return error.code === 'login.refused';
+  return error instanceof FaultError && (error.code === 'issuer.unreachable' || error.code === 'issuer.refused');
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : 'the login failed';
+}
+
+type Verdict = ReturnType<typeof judgeCode>;
+
+const codeReasons: Readonly<Record<Verdict, string>> = {
+  ok: 'the user is disabled, or no rule of TALLY_OIDC_ALLOWED applies any more',
+  unknown: 'the code ended while it was redeemed',
+  spoilt: 'the code was redeemed with another verifier or redirect URI than those of the login, so it is not valid any more',
+  replayed: 'the code was redeemed a second time, so the session of the first time was ended',
+};
+
+/** The one answer to every code that is not valid, so that it shows nothing about why. */
+function invalidGrant(): RequestError {
+  return new RequestError('login.invalid-grant', 'the code is not valid (any more): log in again', { error: 'invalid_grant' });
+}
+
+async function redeemCode(parts: LoginDependencies, redemption: Redemption, origin: Origin): Promise<StartedSession> {
+  const id = loginIdOfCode(redemption.code);
+  const record = id === undefined ? undefined : await readRecord(parts.state, refs.login(id));
+  const user = record === undefined ? undefined : await readUser(parts, record.userId ?? '');
+  if (record === undefined || user === undefined) throw invalidGrant();
+  const { session, verdict } = await sessionOf(parts, record, user, redemption);
+  if (session === undefined) {
+    parts.attempts.loginFailed({ address: origin.address, reason: codeReasons[verdict], who: user });
+    throw invalidGrant();
+  }
+  const { machine } = record;
+  await auditUser(parts, 'Login', user, { origin, parameters: { ...loginFacts(user), ...(machine !== undefined && { machine }) } });
+  return session;
+}
+
+/** Redeems a code: the session is stored first, so that a second redemption finds what it must end. */
+async function sessionOf(
+  parts: LoginDependencies,
+  record: LoginRecord,
+  user: KnownUser,
+  redemption: Redemption,
+): Promise<{ readonly session: StartedSession | undefined; readonly verdict: Verdict }> {
+  const { sessions, clock } = parts;
+  const before = judgeCode(record, redemption, clock.nowMs());
+  if (before === 'unknown') throw invalidGrant();
+  const session = before === 'ok' && user.isAllowed ? await sessions.start('client', user, record.machine) : undefined;
+  const { verdict, former } = await useUp(parts, record.id, redemption, session?.id);
+  if (verdict === 'ok') return { session, verdict };
+  if (session !== undefined) await sessions.end(session.id);
+  if (former !== undefined) await sessions.end(former);
+  return { session: undefined, verdict };
+}
+
+/** Uses a code up, whether or not it came with the right verifier. `former`: the session that it was redeemed for before. */
+async function useUp(
+  { state, clock }: LoginDependencies,
+  loginId: string,
+  redemption: Redemption,
+  sessionId: string | undefined,
+): Promise<{ readonly verdict: Verdict; readonly former: string | undefined }> {
+  const judged: { verdict: Verdict; former: string | undefined } = { verdict: 'unknown', former: undefined };
+  await updateRecord(
+    state,
+    refs.login(loginId),
+    (current) => {
+      judged.verdict = current === undefined ? 'unknown' : judgeCode(current, redemption, clock.nowMs());
+      judged.former = current?.sessionId;
+      if (current === undefined || !['ok', 'spoilt'].includes(judged.verdict)) return undefined;
+      return { ...current, stage: 'redeemed' as const, ...(judged.verdict === 'ok' && sessionId !== undefined && { sessionId }) };
+    },
+    'soon',
+  );
+  return judged;
+}
+
+/** What the audit record of a login names. */
+function loginFacts({ role, groupsLeftOut }: Pick<KnownUser, 'role' | 'groupsLeftOut'>): AuditParameters {
+  return { role, ...(groupsLeftOut === true && { groups_left_out: true }) };
+}
+
+/** A user as stored, or as the actor of a session. */
+type AuditedUser = Pick<SessionActor, 'userId' | 'email' | 'role' | 'isUnverified'> & Partial<Pick<UserRecord, 'emailVerified'>>;
+
+/** Records in the audit what a user has done. Never rejects. */
+async function auditUser(
+  parts: LoginDependencies,
+  event: 'Login' | 'Logout',
+  { userId, email, role, isUnverified, emailVerified }: AuditedUser,
+  { origin: { address, requestId }, parameters = {} }: { readonly origin: Origin; readonly parameters?: AuditParameters },
+): Promise<void> {
+  const marks = (isUnverified === true || emailVerified === false) && ({ isUnverified: true } as const);
+  const actor = { kind: 'session', userId, email, ...marks, role, sessionId: '', ...(address !== undefined && { address }) } as const;
+  const record = newAuditRecord({ event, actor, requestId, outcome: 'done', atMs: parts.clock.nowMs(), parameters });
+  await storeAuditRecord(parts, record);
+}

@@ -1,0 +1,177 @@
+/** What administrators do about users: list, disable, enable, and appoint and dismiss other administrators. */
+import {
+  appointmentView,
+  userView,
+  type Person,
+  type User,
+  type UserChange,
+  type UsersAnswer,
+  type UsersRequest,
+} from '../registry/contract/users.ts';
+import { isOfIssuer, knownUserOf, roleOf, type KnownUser } from './login-rules.rules.ts';
+import {
+  userRecordSchema,
+  type UserRecord,
+  appointeesOf,
+  appointmentNameOf,
+  appointmentSchema,
+  isAppointmentOver,
+  newAppointment,
+  type Appointee,
+} from './user.rules.ts';
+import { RequestError } from '../base/request-error.ts';
+import { readEntries } from '../store/pages.ts';
+import { listAllRecords, parseEntry, readRecord, removeRecord, updateRecord } from '../store/stored.ts';
+import { takeAppointments, type SignInParts } from './users.ts';
+import { omit } from '../base/defined.ts';
+import { refs } from './refs.ts';
+
+export interface People {
+  /** Lists the users, with the appointments that wait on the first page. */
+  list(request: UsersRequest, signal: AbortSignal): Promise<UsersAnswer>;
+  /**
+   * Disables or enables a user, or gives a person a role: an appointment counts at once if the person is known to the issuer's
+   * logins, otherwise from the next login on. Throws `user.not-found`; `user.last-administrator` for the last enabled
+   * administrator, whatever made that one; and `user.role-by-rule` if only the settings can take the role away.
+   */
+  change(person: string, wanted: UserChange, by: string): Promise<Person>;
+}
+
+export function createPeople(parts: SignInParts): People {
+  const { state, clock, rules, liveKeys } = parts;
+
+  async function store(userId: string, next: (user: UserRecord) => UserRecord): Promise<UserRecord> {
+    const stored = await updateRecord(state, refs.user(userId), (user) => (user === undefined ? undefined : next(user)));
+    liveKeys?.forgetAll();
+    return stored ?? refuse(userId);
+  }
+
+  const shown = (user: UserRecord): User => userView(knownUserOf(rules, user));
+
+  /** The users of the issuer whose sessions and keys are accepted. */
+  async function allowedUsers(): Promise<readonly KnownUser[]> {
+    const users = (await listAllRecords(state, 'user', userRecordSchema)).filter((user) => isOfIssuer(rules, user));
+    return users.map((user) => knownUserOf(rules, user)).filter(({ isAllowed }) => isAllowed);
+  }
+
+  /** Of people who have logged in: those whom a setting names and who have not cannot enable anyone yet. */
+  async function enabledAdmins(): Promise<readonly UserRecord[]> {
+    return (await allowedUsers()).filter(({ role }) => role === 'admin');
+  }
+
+  /** The user whom an appointment means; of several with one verified address the one who logged in last, because the others may have had it before. */
+  async function userOf(appointee: Appointee): Promise<UserRecord | undefined> {
+    // the users of a former issuer are not meant, and only the settings tell them apart
+    if (rules.issuer === undefined) return undefined;
+    const name = appointmentNameOf(appointee);
+    const meant = (await allowedUsers()).filter((user) => appointeesOf(user).some((each) => appointmentNameOf(each) === name));
+    return meant.toSorted((a, b) => b.lastLoginAtMs - a.lastLoginAtMs)[0];
+  }
+
+  /**
+   * Takes what makes an administrator from a user. Administrators who do so to each other at the same moment: each of them sees
+   * afterwards what the other has done, and gives it back.
+   */
+  async function take(userId: string, change: (user: UserRecord) => UserRecord): Promise<User> {
+    const admins = await enabledAdmins();
+    const [last] = admins.length === 1 ? admins : [];
+    if (last?.userId === userId) throw lastAdministrator(last);
+    let before: UserRecord | undefined;
+    const after = await store(userId, (user) => change((before = user)));
+    if (before !== undefined && admins.some((admin) => admin.userId === userId) && (await enabledAdmins()).length === 0) {
+      const { role, roleSource, appointedBy } = before;
+      await store(userId, (user) => ({ ...omit(user, 'disabledAtMs'), role, roleSource, appointedBy }));
+      throw lastAdministrator(after);
+    }
+    return shown(after);
+  }
+
+  const disabled = (user: UserRecord): UserRecord =>
+    user.disabledAtMs === undefined ? { ...user, disabledAtMs: clock.nowMs(), disabledCount: (user.disabledCount ?? 0) + 1 } : user;
+
+  /** Without an appointment. Throws `user.role-by-rule` for an administrator whom the settings name as well. */
+  function dismissed(user: UserRecord): UserRecord {
+    const byRules = roleOf(rules, knownUserOf(rules, user), false);
+    if (byRules.role === 'admin') {
+      throw new RequestError(
+        'user.role-by-rule',
+        `TALLY_OIDC_ADMIN_CLAIM or TALLY_OIDC_ADMIN_EMAILS makes ${user.email} an administrator: change the setting or the claim, or disable the user`,
+      );
+    }
+    return { ...omit(user, 'appointedBy'), ...byRules };
+  }
+
+  async function appoint(appointee: Appointee, by: string): Promise<Person> {
+    const record = newAppointment(appointee, by, clock.nowMs());
+    // it waits before the users are read, so that a person who logs in at this moment receives it too
+    await updateRecord(state, refs.appointment(appointmentNameOf(appointee)), () => record);
+    const user = await userOf(appointee);
+    const appointed = user && (await takeAppointments(parts, user.userId));
+    return appointed?.roleSource === 'appointment' ? { user: shown(appointed) } : { waiting: appointmentView(record) };
+  }
+
+  /** Removes the appointments that wait for the person; false if there is none. */
+  async function withdraw(appointees: readonly Appointee[]): Promise<boolean> {
+    const waiting = await Promise.all(
+      appointees.map(async (appointee) => {
+        const ref = refs.appointment(appointmentNameOf(appointee));
+        const record = await readRecord(state, ref);
+        if (record === undefined || isAppointmentOver(record, clock.nowMs())) return false;
+        await removeRecord(state, ref.id);
+        return true;
+      }),
+    );
+    return waiting.includes(true);
+  }
+
+  async function dismiss(person: string): Promise<Person> {
+    const appointee = appointeeOf(person);
+    const user = appointee === undefined ? await readRecord(state, refs.user(person)) : await userOf(appointee);
+    const isWithdrawn = await withdraw([
+      ...(appointee === undefined ? [] : [appointee]),
+      ...(user === undefined ? [] : appointeesOf(user)),
+    ]);
+    if (user !== undefined) return { user: await take(user.userId, dismissed) };
+    return isWithdrawn ? {} : refuse(person);
+  }
+
+  return {
+    async list(request, signal) {
+      const { items, ...rest } = await readEntries(state, 'user', request, signal);
+      const appointments = request.cursor === undefined ? await listAllRecords(state, 'appointment', appointmentSchema) : [];
+      return {
+        ...rest,
+        items: items.map((entry) => shown(parseEntry(entry, userRecordSchema))),
+        waiting: appointments.filter((record) => !isAppointmentOver(record, clock.nowMs())).map(appointmentView),
+      };
+    },
+    async change(person, wanted, by) {
+      if ('role' in wanted) {
+        if (wanted.role === 'user') return dismiss(person);
+        const appointee = appointeeOf(person) ?? { sub: ((await readRecord(state, refs.user(person))) ?? refuse(person)).subject };
+        return appoint(appointee, by);
+      }
+      return { user: wanted.disabled ? await take(person, disabled) : shown(await store(person, (user) => omit(user, 'disabledAtMs'))) };
+    },
+  };
+}
+
+/** Whom an address or `sub:` and a subject mean; undefined for the id of a user. */
+function appointeeOf(person: string): Appointee | undefined {
+  if (person.startsWith('sub:')) return { sub: person.slice('sub:'.length) };
+  return person.includes('@') ? { email: person } : undefined;
+}
+
+function refuse(person: string): never {
+  throw new RequestError(
+    'user.not-found',
+    `no user is ${person}, and no appointment waits for such a person: \`tally admin users list\` shows all users by their ids, and who is appointed`,
+  );
+}
+
+function lastAdministrator({ email }: Pick<User, 'email'>): RequestError {
+  return new RequestError(
+    'user.last-administrator',
+    `${email} is the last administrator who has logged in: let another one log in first, whom \`tally admin appoint EMAIL\`, TALLY_OIDC_ADMIN_EMAILS or TALLY_OIDC_ADMIN_CLAIM appoints`,
+  );
+}

@@ -1,0 +1,97 @@
+/**
+ * Sessions: what a login leaves behind. A session has one random token, of which its record holds a hash. It ends by its age,
+ * by a logout, or with what its user may do; nothing renews it.
+ */
+import { z } from 'zod';
+import { roles, type Role } from '../base/actor.ts';
+import { isSameText, recordNameOf, tokenHashOf, tokenPrefixes, type TokenKind } from './tokens.rules.ts';
+import type { UserRecord } from './user.rules.ts';
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+/** A browser's session ends after this time: about a working day. */
+export const BROWSER_MS = 12 * HOUR_MS;
+/** How long a login proves the role that the issuer's claims gave: as long as in a browser. */
+const CLAIMED_ROLE_MS = BROWSER_MS;
+
+export const sessionRecordSchema = z.object({
+  /** It follows from the token. */
+  id: z.string(),
+  userId: z.string(),
+  /** `client`: a program sends the token. `browser`: it is a cookie. */
+  kind: z.enum(['client', 'browser']),
+  /** The name of the machine, as the client sent it. */
+  machine: z.string().optional(),
+  /** The role at the login. A browser whose user has another role by now must log in again. */
+  role: z.enum(roles),
+  /** How often the user had been disabled at the login. */
+  disabledCount: z.number().optional(),
+  createdAtMs: z.number(),
+  endsAtMs: z.number(),
+  tokenHash: z.string(),
+});
+export type SessionRecord = z.infer<typeof sessionRecordSchema>;
+
+interface NewSession {
+  readonly kind: TokenKind;
+  /** 43 random digits. */
+  readonly secret: string;
+  readonly user: Pick<UserRecord, 'userId' | 'role' | 'disabledCount'>;
+  readonly machine?: string | undefined;
+  readonly nowMs: number;
+  /** How long sessions last at most, in days. */
+  readonly days: number;
+}
+
+/** A session from now on, and its token. */
+export function newSession({ kind, secret, user: { userId, role, disabledCount }, machine, nowMs, days }: NewSession): {
+  readonly record: SessionRecord;
+  readonly token: string;
+} {
+  const token = `${tokenPrefixes[kind]}${secret}`;
+  const record = {
+    id: recordNameOf('session', token),
+    userId,
+    kind,
+    ...(machine !== undefined && { machine }),
+    role,
+    ...(disabledCount !== undefined && { disabledCount }),
+    createdAtMs: nowMs,
+    endsAtMs: nowMs + (kind === 'browser' ? BROWSER_MS : days * DAY_MS),
+    tokenHash: tokenHashOf(token),
+  };
+  return { record, token };
+}
+
+/** Whether the token is that of the session. It takes the same time however much of the two is equal. */
+export function isTokenOf({ tokenHash }: Pick<SessionRecord, 'tokenHash'>, token: string): boolean {
+  return isSameText(tokenHash, tokenHashOf(token));
+}
+
+/** Whether the session has ended by its age: at the end that was fixed at the login, or earlier if sessions last fewer days by now. */
+export function isSessionOver(
+  { createdAtMs, endsAtMs }: Pick<SessionRecord, 'createdAtMs' | 'endsAtMs'>,
+  days: number,
+  nowMs: number,
+): boolean {
+  return nowMs >= Math.min(endsAtMs, createdAtMs + days * DAY_MS);
+}
+
+/** Whether the user was not disabled since the login: a thief who had the session then does not get it back. */
+export function isOfSameTime(session: Pick<SessionRecord, 'disabledCount'>, user: Pick<UserRecord, 'disabledCount'>): boolean {
+  return (session.disabledCount ?? 0) === (user.disabledCount ?? 0);
+}
+
+/**
+ * The role of the session now. `isLapsed`: the role admin comes from what the issuer stated, and the login is 12 hours old, so
+ * that the session is that of a user until the next login.
+ */
+export function roleOfSession(
+  { createdAtMs }: Pick<SessionRecord, 'createdAtMs'>,
+  { role, roleSource }: Pick<UserRecord, 'role' | 'roleSource'>,
+  nowMs: number,
+): { readonly role: Role; readonly isLapsed: boolean } {
+  const isLapsed = roleSource === 'rule' && nowMs >= createdAtMs + CLAIMED_ROLE_MS;
+  return { role: isLapsed ? 'user' : role, isLapsed };
+}

@@ -1,0 +1,106 @@
+/** Users: people who have logged in, by the issuer and the subject that it names. Appointments: who becomes an administrator at the next login. */
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { roles } from '../base/actor.ts';
+import { base62Of } from './tokens.rules.ts';
+
+/** 16 bytes of a hash: 62^22 is above 2^128. */
+const ID_BYTES = 16;
+const ID_DIGITS = 22;
+
+/** Where the role of a user comes from. */
+export const roleSources = ['appointment', 'rule', 'none'] as const;
+export type RoleSource = (typeof roleSources)[number];
+
+/** A user as stored. */
+export const userRecordSchema = z.object({
+  userId: z.string(),
+  issuer: z.string(),
+  /** TALLY_OIDC_ISSUER at the last login: discovery may lead from it to an issuer of another name. */
+  issuerSetting: z.string().optional(),
+  /** The claim `sub`. */
+  subject: z.string(),
+  /** The e-mail address, or `sub@issuer-host` where the issuer names none. */
+  email: z.string(),
+  emailVerified: z.boolean(),
+  /** Set if the issuer said at the last login that the address is not verified. */
+  emailDenied: z.literal(true).optional(),
+  /** Set if the issuer said nothing about it at the last login, so that it counts as verified only while TALLY_OIDC_TRUST_EMAIL is set. */
+  emailTrusted: z.literal(true).optional(),
+  role: z.enum(roles),
+  roleSource: z.enum(roleSources),
+  /** Who appointed the user. */
+  appointedBy: z.string().optional(),
+  /** The rules on claims, as the settings write them, that the claims of the last login satisfied. */
+  matched: z.array(z.string()).readonly(),
+  /** The groups that the claims of the last login stated. */
+  groups: z.array(z.string()).readonly().optional(),
+  /** Set if the issuer sent a link in place of the groups, or more than are stored. */
+  groupsLeftOut: z.literal(true).optional(),
+  createdAtMs: z.number(),
+  /** When the claims were last read from the issuer. */
+  rolesSeenAtMs: z.number(),
+  lastLoginAtMs: z.number(),
+  /** Set while the user is disabled. */
+  disabledAtMs: z.number().optional(),
+  /** How often the user was disabled; absent: never. A session counts only while it is as it was at the login. */
+  disabledCount: z.number().optional(),
+});
+export type UserRecord = z.infer<typeof userRecordSchema>;
+
+/** The id of a user. The same subject of another issuer is another user. */
+export function userIdOf(issuer: string, subject: string): string {
+  const hash = createHash('sha256').update('tally-user').update(issuer).update('\0').update(subject).digest();
+  return base62Of(hash.subarray(0, ID_BYTES), ID_DIGITS);
+}
+
+const DAY_MS = 86_400_000;
+/** Long enough for a colleague who is away until Monday; a forgotten appointment does not wait for the next owner of an address. */
+const WAITS_MS = 7 * DAY_MS;
+const NAME_BYTES = 16;
+const NAME_DIGITS = 22;
+
+export const appointmentSchema = z.object({
+  /** The verified e-mail address in lower case, or the subject: one of them. */
+  email: z.string().optional(),
+  subject: z.string().optional(),
+  appointedBy: z.string(),
+  createdAtMs: z.number(),
+  expiresAtMs: z.number(),
+  /** The first user whom it meant. It counts for no other one from then on. */
+  boundTo: z.string().optional(),
+});
+export type Appointment = z.infer<typeof appointmentSchema>;
+
+/** Who is meant: an e-mail address that the issuer verified, or the subject that it names. */
+export type Appointee = { readonly email: string } | { readonly sub: string };
+
+/** The name under which the appointment is stored. A hash, because a subject may be longer than an id. */
+export function appointmentNameOf(appointee: Appointee): string {
+  const text = 'email' in appointee ? `email:${appointee.email.toLowerCase()}` : `sub:${appointee.sub}`;
+  return base62Of(createHash('sha256').update('tally-appointment').update(text).digest().subarray(0, NAME_BYTES), NAME_DIGITS);
+}
+
+/** An appointment from now on. */
+export function newAppointment(appointee: Appointee, appointedBy: string, nowMs: number): Appointment {
+  const who = 'email' in appointee ? { email: appointee.email.toLowerCase() } : { subject: appointee.sub };
+  return { ...who, appointedBy, createdAtMs: nowMs, expiresAtMs: nowMs + WAITS_MS };
+}
+
+/** Whether the appointment counts no longer. */
+export function isAppointmentOver({ expiresAtMs }: Pick<Appointment, 'expiresAtMs'>, nowMs: number): boolean {
+  return nowMs >= expiresAtMs;
+}
+
+/** The appointments that may be meant for a user. An address counts only if the issuer verified it. */
+export function appointeesOf({
+  email,
+  emailVerified,
+  subject,
+}: {
+  readonly email: string;
+  readonly emailVerified: boolean;
+  readonly subject: string;
+}): readonly Appointee[] {
+  return [{ sub: subject }, ...(emailVerified ? [{ email }] : [])];
+}

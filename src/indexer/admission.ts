@@ -1,0 +1,124 @@
+/** Decides when messages are received: not during back-pressure or an outage, and not while no bucket is connected. */
+import { faultOf } from '../base/fault.ts';
+import type { Circuits } from '../observing/circuits.ts';
+import type { HeldSet } from './held-set.ts';
+import type { StateStore } from '../store/state.ts';
+import type { LabelsOf } from '../process/telemetry.ts';
+import type { QueueWatch } from '../observing/queue-watch.ts';
+import type { WithPorts } from '../store/ports.ts';
+
+/** How soon a condition that holds receiving back is checked again. */
+const CHECK_AGAIN_MS = 200;
+/** How long the answer whether any bucket is connected is used; the store is read at most this often. */
+const BUCKETS_AGE_MAX_MS = 5_000;
+
+/** As often as the index store is probed at last. */
+const TRIAL_MS = 15_000;
+
+export type ReceivingState = LabelsOf<'tally_receiving'>['state'];
+
+export interface Admission {
+  /** Resolves when a receive may begin; rejects with the signal's reason. */
+  admit(signal: AbortSignal): Promise<void>;
+  /** Why the last receive was held back, or failed; else `on`. */
+  readonly state: ReceivingState;
+  /** For how long receives have been held back; 0: they are not. */
+  readonly heldBackMs: () => number;
+}
+
+interface AdmissionDependencies extends WithPorts<'clock' | 'telemetry'> {
+  readonly circuits: Pick<Circuits, 'openOf' | 'clusterFailed' | 'cluster'>;
+  readonly held: HeldSet;
+  readonly queueWatch: QueueWatch;
+  readonly store: StateStore;
+  readonly inFlightMax: number;
+  /** Whether the last receive of a queue failed. */
+  readonly isFailing: () => boolean;
+}
+
+/** Creates the admission. */
+export function createAdmission(dependencies: AdmissionDependencies): Admission {
+  const { circuits, held, queueWatch, store, clock, telemetry, inFlightMax, isFailing } = dependencies;
+  /** Undefined until the first receive, so that the first state is always reported. */
+  let state: ReceivingState | undefined;
+  let buckets: { readonly any: boolean; readonly atMs: number } | undefined;
+  let reading: Promise<boolean> | undefined;
+  /** The store could not say whether a bucket is connected. */
+  let isUnknown = false;
+  let trialAtMs = 0;
+  /** Since when receives are held back, by the monotonic clock. */
+  let heldBackSinceMs: number | undefined;
+
+  /** Only the index store as a whole holds receiving back: whatever else fails, other buckets' messages must be received. */
+  function isPaused(): boolean {
+    return circuits.openOf(['cluster']) !== undefined;
+  }
+
+  async function decide(): Promise<ReceivingState> {
+    if (isPaused() && !isTrialDue()) return 'paused';
+    if (held.isFull) return 'held-full';
+    if (queueWatch.inFlight > inFlightMax) return 'in-flight-cap';
+    if (!(await anyBucket())) return isPaused() || isUnknown ? 'paused' : 'no-bucket';
+    // the store may have failed, or another poller taken the trial, while this one waited
+    if (isPaused() && !takeTrial()) return 'paused';
+    return 'on';
+  }
+
+  /** Whether any bucket is connected. Nothing is received without one: with a mistyped index prefix the queue would be drained for nothing. */
+  async function anyBucket(): Promise<boolean> {
+    if (buckets !== undefined && clock.monotonicMs() - buckets.atMs < BUCKETS_AGE_MAX_MS) return buckets.any;
+    reading ??= readAny().finally(() => {
+      reading = undefined;
+    });
+    return reading;
+  }
+
+  async function readAny(): Promise<boolean> {
+    try {
+      const any = (await store.list('bucket', { limit: 1 })).length > 0;
+      buckets = { any, atMs: clock.monotonicMs() };
+      isUnknown = false;
+      return any;
+    } catch (error) {
+      circuits.clusterFailed(faultOf(error));
+      isUnknown = true;
+      return false;
+    }
+  }
+
+  /** Where the indices opened the circuit, one batch is received now and then: their trials are records, and all of them may be hidden. */
+  function isTrialDue(): boolean {
+    return circuits.cluster().isOpenByIndices && clock.monotonicMs() >= trialAtMs;
+  }
+
+  /** Whether this receive is the trial. Only a receive that follows may take it. */
+  function takeTrial(): boolean {
+    if (!isTrialDue()) return false;
+    trialAtMs = clock.monotonicMs() + TRIAL_MS;
+    return true;
+  }
+
+  function report(next: ReceivingState): void {
+    if (next === state) return;
+    state = next;
+    telemetry.setCounts('tally_receiving', [{ state }]);
+    telemetry.info('the state of receiving changed', { state });
+  }
+
+  return {
+    async admit(signal) {
+      for (;;) {
+        signal.throwIfAborted();
+        const decided = await decide();
+        report(decided === 'on' && isFailing() ? 'failing' : decided);
+        heldBackSinceMs = decided === 'on' && !isPaused() ? undefined : (heldBackSinceMs ?? clock.monotonicMs());
+        if (decided === 'on') return;
+        await clock.sleep(CHECK_AGAIN_MS, signal);
+      }
+    },
+    get state() {
+      return state ?? 'on';
+    },
+    heldBackMs: () => (heldBackSinceMs === undefined ? 0 : clock.monotonicMs() - heldBackSinceMs),
+  };
+}

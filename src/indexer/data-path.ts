@@ -1,0 +1,249 @@
+/**
+ * The data path, on one screen:
+ *
+ *   messages → unwrap → records → (hint → write | observe | gap) → outcomes → settlement → delete | hide | dead letter
+ *
+ * The records of one message, and the messages of one batch, never wait for each other. A poller receives the next batch
+ * while this one is written. Only when the held set has no more room does it wait until the batch's fast messages (exact
+ * events) are settled, which is the back-pressure; slow messages stay in the held set.
+ */
+import { LRUCache } from 'lru-cache';
+import type { Unwrapped } from '../events/envelope.ts';
+import type { ChangeRecord, Dialect, RecordResult } from '../events/record.ts';
+import { type Fault, FaultError, faultOf } from '../base/fault.ts';
+import { deferDelayS, settlementOf, UNREAD, type Loss, type Outcome, type Settlement } from '../events/outcome.ts';
+import { bucketsOfUnread } from '../observing/losses.ts';
+import type { FinishRecord } from './finish-record.ts';
+import type { GapReports } from '../observing/reports.ts';
+import type { HeldSet, InHand } from './held-set.ts';
+import type { HiddenMessages } from './hidden-messages.ts';
+import { labelOf } from '../process/series.ts';
+import type { Telemetry } from '../process/telemetry.ts';
+import type { QueueMessage } from '../aws/queues.ts';
+import type { FinishServiceMessage } from './service-messages.ts';
+import type { Settler } from './settler.ts';
+import type { EventCounter } from './event-hours.ts';
+import type { Waiting } from './waiting.ts';
+import type { Weights } from './weights.ts';
+import type { Handover } from './handover.ts';
+import type { WithPorts } from '../store/ports.ts';
+
+/** Sends the message to the dead-letter queue, with its fault and the positions of the records that failed. Resolves when SQS has accepted it. */
+export type SendDeadLetter = (message: QueueMessage, fault: Fault, records: readonly number[]) => Promise<void>;
+
+/** Handles received messages up to their settlement. Resolves when the poller may receive again; never rejects. */
+export type HandleMessages = (messages: readonly QueueMessage[]) => Promise<void>;
+
+/** How many letters are remembered that could not be sent. */
+const UNSENT_MAX = 10_000;
+
+interface DataPathDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
+  readonly held: HeldSet;
+  readonly weights: Weights;
+  readonly settler: Settler;
+  readonly finishRecord: FinishRecord;
+  readonly finishServiceMessage: FinishServiceMessage;
+  readonly sendDeadLetter: SendDeadLetter;
+  readonly gaps: GapReports;
+  readonly waiting: Waiting;
+  readonly handover: Handover;
+  readonly bucketQueueUrls: readonly string[];
+  readonly hiddenMessages: Pick<HiddenMessages, 'hidden' | 'settled'>;
+  readonly counter: Pick<EventCounter, 'event'>;
+}
+
+type Letter = Extract<Settlement, { kind: 'dead-letter' }>;
+type Records = Extract<Unwrapped, { kind: 'records' }>;
+type RejectedRecord = Extract<RecordResult, { ok: false }>;
+
+/** Creates the data path. */
+export function createDataPath(dependencies: DataPathDependencies): HandleMessages {
+  const { held, settler, finishRecord, finishServiceMessage, sendDeadLetter, gaps, waiting, handover, weights } = dependencies;
+  const { hiddenMessages, clock, telemetry, counter } = dependencies;
+  /** By the message: its gaps are stored, and stand for all of it when it comes again. */
+  const unsent = new LRUCache<string, Letter>({ max: UNSENT_MAX });
+
+  return async function handleMessages(messages) {
+    const agesMs = messages.map(({ sentAtMs }) => clock.nowMs() - sentAtMs);
+    telemetry.set('tally_queue_oldest_message_age_seconds', Math.max(0, ...agesMs) / 1_000);
+    for (const message of messages) settler.hold(message);
+    const done = held.run(messages, finishMessage);
+    // waiting for each batch would leave the queue idle while the store works, and the store idle while messages are received
+    if (!held.hasRoom) await done;
+  };
+
+  async function finishMessage(hand: InHand): Promise<void> {
+    const { message, isLastReceive, lastReceive } = hand;
+    const { receiveCount } = message;
+    try {
+      // it may have ended its process each time
+      const unwrapped = receiveCount > lastReceive ? undefined : await weights.read(message.body, hand.weight, hand.signal);
+      let isSettled = false;
+      while (!isSettled) {
+        const settlement =
+          unwrapped === undefined
+            ? (unsent.get(message.messageId) ?? UNREAD)
+            : settlementOf(await outcomesOf(unwrapped, hand), { receiveCount, isLastReceive });
+        isSettled = await settle(hand, unwrapped === undefined || unwrapped.kind === 'records' ? settlement : ofWholeBody(settlement));
+      }
+    } catch (error) {
+      await giveBack(hand, error);
+    }
+  }
+
+  function outcomesOf(unwrapped: Unwrapped, hand: InHand): Promise<readonly Outcome[]> {
+    if (unwrapped.kind === 'records') return outcomesOfAll(unwrapped, hand);
+    if (unwrapped.kind === 'rejected') return Promise.resolve([{ kind: 'rejected', fault: unwrapped.fault }]);
+    return finishServiceMessage(unwrapped, hand).then((outcome) => [outcome]);
+  }
+
+  async function outcomesOfAll({ records, topicArn }: Records, hand: InHand): Promise<readonly Outcome[]> {
+    const [first, ...others] = records;
+    // the usual message has one record and needs no join
+    if (first?.ok === true && others.length === 0) return [await outcomeOf(first.record, hand, topicArn)];
+    const rejected = new Map<RejectedRecord, Outcome>();
+    const outcomes: (Outcome | undefined)[] = records.map((result) => (result.ok ? undefined : unreadable(result, rejected, hand)));
+    await Promise.all(
+      records.flatMap((result, index) =>
+        result.ok ? [outcomeOf(result.record, hand, topicArn).then((each) => (outcomes[index] = each))] : [],
+      ),
+    );
+    return outcomes.filter((outcome) => outcome !== undefined);
+  }
+
+  async function outcomeOf(record: ChangeRecord, hand: InHand, topicArn: string | undefined): Promise<Outcome> {
+    const outcome = await finishRecord(record, hand, topicArn);
+    reportOutcome(telemetry, record, outcome, hand);
+    const lagMs =
+      isFirstWrite(outcome, hand) && record.eventTimeMs !== undefined ? Math.max(0, clock.nowMs() - record.eventTimeMs) : undefined;
+    if (lagMs !== undefined) telemetry.observe('tally_event_lag_seconds', lagMs / 1_000);
+    if (isFirstOfBucket(outcome, hand)) counter.event(lagMs);
+    return outcome;
+  }
+
+  /** Records that were rejected alike are one result, and get one outcome: a body of 1 MiB has room for 20,000 of them. */
+  function unreadable(result: RejectedRecord, known: Map<RejectedRecord, Outcome>, hand: InHand): Outcome {
+    const { fault, bucket, dialect } = result;
+    const outcome = known.get(result) ?? { kind: 'rejected', fault, ...(bucket !== undefined && { bucket }) };
+    reportOutcome(telemetry, { dialect: dialect ?? 'unknown', bucket }, outcome, hand);
+    known.set(result, outcome);
+    return outcome;
+  }
+
+  /** Carries out the settlement. Returns false if the message stays in hand and is to be decided again. */
+  async function settle(hand: InHand, settlement: Settlement): Promise<boolean> {
+    switch (settlement.kind) {
+      case 'delete':
+        settled(hand, 'delete', await settler.remove(hand.message));
+        return true;
+      case 'defer':
+        hiddenMessages.hidden(hand.message.messageId, settlement.buckets, settlement);
+        settled(hand, 'defer', await settler.hide(hand.message, settlement.delayS));
+        return true;
+      case 'wait':
+        if (hand.isLastReceive) return waitInHand(hand, settlement.delayS);
+        settled(hand, 'wait', await settler.hide(hand.message, settlement.delayS));
+        return true;
+      case 'dead-letter':
+        return deadLetter(hand, settlement);
+    }
+  }
+
+  /** Waits here until a provisional answer is due: a message that is hidden at its last receive would be given up when it comes again. */
+  async function waitInHand(hand: InHand, delayS: number): Promise<boolean> {
+    hand.turnSlow();
+    await clock.sleep(delayS * 1_000, hand.signal);
+    return false;
+  }
+
+  /**
+   * Stores the gaps, then sends the letter, then deletes the message, so a crash in between repeats steps and loses nothing. Without a
+   * dead-letter queue the message comes again until its retention ends.
+   */
+  async function deadLetter(hand: InHand, letter: Letter): Promise<boolean> {
+    hand.turnSlow();
+    const { messageId } = hand.message;
+    try {
+      const losses = unsent.has(messageId) ? [] : await lossesOf(letter, hand, dependencies);
+      for (const loss of losses) await reportLoss(loss, letter.fault, hand);
+      unsent.set(messageId, { ...letter, losses: [] });
+      await sendDeadLetter(hand.message, letter.fault, letter.records);
+      unsent.delete(messageId);
+    } catch (error) {
+      return keepUnsent(hand, faultOf(error));
+    }
+    settled(hand, 'dead-letter', await settler.remove(hand.message));
+    return true;
+  }
+
+  async function reportLoss({ bucket, key, change = 'other' }: Loss, { code }: Fault, { message: { sentAtMs } }: InHand): Promise<void> {
+    // an object that failed alone is observed again by itself, without a re-index of its whole bucket
+    if (key !== undefined) return handover.handOver({ bucket, key, change, sentAtMs, eventTimeMs: undefined, reason: code });
+    const reason = `dead letter: ${code}`;
+    // never before the event by SQS's clock: if this machine's clock is slow, an earlier reconcile would close the gap
+    await gaps.report({ bucket, kind: 'loss', reason, seenAtMs: Math.max(clock.nowMs(), sentAtMs) });
+  }
+
+  async function keepUnsent(hand: InHand, fault: Fault): Promise<boolean> {
+    if (await waiting.afterStoreFault(fault, hand)) return false;
+    telemetry.requestFailed('send a dead letter', new FaultError(fault.code, fault.reason));
+    settled(hand, 'defer', await settler.hide(hand.message, deferDelayS(hand.message.receiveCount)));
+    return true;
+  }
+
+  /** Returns the message to its queue, because the process stops or an unexpected error occurred. */
+  async function giveBack(hand: InHand, error: unknown): Promise<void> {
+    const isStop = hand.signal.aborted;
+    if (!isStop) telemetry.requestFailed('ingest a message', error);
+    const isDone = await settler.hide(hand.message, isStop ? 0 : deferDelayS(hand.message.receiveCount));
+    settled(hand, 'give-back', isDone);
+  }
+
+  /** A message whose settlement SQS did not take comes again, and is counted when it is settled then. */
+  function settled({ message }: InHand, kind: Settlement['kind'] | 'give-back', isDone: boolean): void {
+    if (isDone) telemetry.count('tally_messages_total', 1, { settlement: kind });
+    if (isDone && (kind === 'delete' || kind === 'dead-letter' || kind === 'wait')) hiddenMessages.settled(message.messageId);
+  }
+}
+
+async function lossesOf(
+  { losses }: Letter,
+  { message: { body, queueUrl } }: InHand,
+  parts: Pick<DataPathDependencies, 'state' | 'clock' | 'bucketQueueUrls'>,
+): Promise<readonly Loss[]> {
+  return losses === 'unread' ? (await bucketsOfUnread(body, [queueUrl], parts)).map((bucket) => ({ bucket })) : losses;
+}
+
+/** Names no record in the dead letter, because the body as a whole failed. */
+function ofWholeBody(settlement: Settlement): Settlement {
+  return settlement.kind === 'dead-letter' ? { ...settlement, records: [] } : settlement;
+}
+
+/** Whether a search finds the change from now on for the first time. Later receives settle or repeat a write. */
+function isFirstWrite(outcome: Outcome, { message }: InHand): boolean {
+  return message.receiveCount === 1 && (outcome.kind === 'written' || outcome.kind === 'provisional');
+}
+
+/** Whether this is an event of a connected bucket that was not received before. */
+function isFirstOfBucket(outcome: Outcome, { message }: InHand): boolean {
+  return message.receiveCount === 1 && outcome.kind !== 'ignored' && outcome.kind !== 'unconnected';
+}
+
+interface EndedRecord {
+  /** `unknown`: the record was so broken that its dialect could not be recognised. */
+  readonly dialect: Dialect | 'unknown';
+  readonly bucket?: string | undefined;
+  readonly key?: string;
+  readonly eventName?: string;
+}
+
+function reportOutcome(
+  telemetry: Telemetry,
+  { dialect, bucket, key, eventName = '' }: EndedRecord,
+  outcome: Outcome,
+  { message: { messageId } }: InHand,
+): void {
+  telemetry.count('tally_records_total', 1, { dialect, outcome: labelOf(outcome.kind) });
+  const fault = 'fault' in outcome ? outcome.fault.code : undefined;
+  telemetry.debug('record ended', { messageId, bucket, key, dialect, eventName, outcome: outcome.kind, fault });
+}

@@ -1,0 +1,216 @@
+/**
+ * The ingest role: joins the parts of the data path, and starts and stops them.
+ *
+ *   stopped ──start──► receiving ──stop──► draining ──────────────────► idle
+ *                                          (nothing is received, and a    │ deadline: what is left
+ *                                          message that waits is given    ▼ is aborted and given back
+ *                                          back to its queue)           stopped
+ */
+import type { Circuits } from '../observing/circuits.ts';
+import type { Handover } from './handover.ts';
+import { createAdmission, type Admission } from './admission.ts';
+import { createEventBuckets, createBucketRecordCache, type RefreshBucket } from './event-buckets.ts';
+import { createBulkWriter, type BulkLimits } from '../observing/bulk-writer.ts';
+import type { Receiving } from '../observing/processes.ts';
+import { createObserving } from '../observing/observer.ts';
+import { withPlainFallback } from '../observing/enricher.ts';
+import { createFinishRecord } from './finish-record.ts';
+import { createExpiredMessages } from './expired-messages.ts';
+import { createReportUnconnected, type GapReports } from '../observing/reports.ts';
+import { createHeldSet } from './held-set.ts';
+import { createHiddenMessages } from './hidden-messages.ts';
+import { createDataPath, type SendDeadLetter } from './data-path.ts';
+import { createLastEvents } from './last-events.ts';
+import type { ObjectStorage } from '../aws/storage.ts';
+import type { Store } from '../store/store.ts';
+import type { QueueClient, QueueReceiver, TopicClient } from '../aws/queues.ts';
+import { endedBy, endedWithin } from '../process/async.ts';
+import { createLiveLoad } from '../observing/live-load.ts';
+import { createLastFailure } from '../observing/last-failure.ts';
+import type { QueueWatch } from '../observing/queue-watch.ts';
+import { createFinishServiceMessage } from './service-messages.ts';
+import { createSettler } from './settler.ts';
+import type { EventCounter } from './event-hours.ts';
+import { createWaiting } from './waiting.ts';
+import { createWeights } from './weights.ts';
+import type { Fault } from '../base/fault.ts';
+import type { WithPorts } from '../store/ports.ts';
+
+/** How long the running long polls may take to end before they are aborted: an aborted poll can hide a message until its visibility timeout. */
+const POLL_GRACE_MS = 500;
+/** How long messages wait until a loss that they show is stored, far less than their visibility. What could not be stored is tried again. */
+const NOTING_MAX_MS = 5_000;
+/** After the deadline: how long the aborted work may take to end, and then how long giving the remaining messages back may take. */
+const ABORTED_GRACE_MS = 500;
+
+/** Under load receiving is held back again and again for some seconds: that keeps nothing from the index for long. */
+const HELD_BACK_MS = 60_000;
+
+export interface IngestLimits {
+  readonly bulk: BulkLimits;
+  readonly headConcurrency: number;
+  readonly heldMax: number;
+  /** The largest weight of the messages in hand (weights.ts). */
+  readonly weightMaxBytes: number;
+  readonly holdMaxMs: number;
+  readonly inFlightMax: number;
+  readonly visibilityS: number;
+}
+
+export interface IngestParts extends WithPorts<'clock' | 'telemetry'> {
+  readonly store: Store;
+  readonly storage: ObjectStorage;
+  readonly queues: QueueClient;
+  readonly receiver: QueueReceiver;
+  readonly topics: TopicClient;
+  readonly circuits: Circuits;
+  readonly handover: Handover;
+  readonly queueWatch: QueueWatch;
+  readonly bucketQueueUrls: readonly string[];
+  readonly connect: RefreshBucket;
+  readonly gaps: GapReports;
+  readonly sendDeadLetter: SendDeadLetter;
+  readonly counter: Pick<EventCounter, 'event'>;
+  /** Whether the store spells keys as AWS does. Another one may spell them in another way, and then a key is looked for in both. */
+  readonly isAws: boolean;
+  readonly limits: IngestLimits;
+}
+
+export interface IngestRole {
+  start(): void;
+  /** Stops receiving, then finishes or gives back every message in hand, at most one second after the deadline. */
+  stop(deadline: AbortSignal): Promise<void>;
+  readonly admission: Pick<Admission, 'state'>;
+  /** Whether the live path is under load: re-index yields to it then. */
+  readonly isBusy: () => boolean;
+  /** How many messages were deleted since the start. */
+  readonly settledTotal: number;
+  /** Stores when each bucket's last event arrived. Throws the store's fault. */
+  storeLastEvents(): Promise<void>;
+  /** What this role knows of what it does not receive, and of what it has hidden. */
+  readonly receiving: Receiving;
+  /** Why the last receive of a queue, or the last settlement there, failed; undefined if none did. */
+  queueFault(): Fault | undefined;
+}
+
+/** Joins the parts. Nothing runs before start(). This role aborts `stopping` when it stops, which ends the waits of messages in hand. */
+export function createIngestRole(parts: IngestParts, stopping: AbortController): IngestRole {
+  const { store, storage, queues, receiver, clock, telemetry, circuits, handover, queueWatch, connect, gaps, limits } = parts;
+  const aborting = new AbortController();
+  const lastReceive = (queueUrl: string): number => queueWatch.lastReceive(queueUrl);
+  const weights = createWeights(limits.weightMaxBytes, parts.isAws);
+  const load = createLiveLoad({ clock, telemetry, heldMax: limits.heldMax, bulkConcurrency: limits.bulk.concurrency });
+  const held = createHeldSet({ ...limits, weights, clock, load, lastReceive, stopping: stopping.signal });
+  const settler = createSettler({ queues, clock, telemetry, visibilityS: limits.visibilityS });
+  const write = withPlainFallback(
+    createBulkWriter({ objects: store.objects, clock, telemetry, circuits, limits: limits.bulk, load }),
+    telemetry,
+  );
+  const stopped = aborting.signal;
+  const { observe, enricher } = createObserving({
+    storage,
+    index: store,
+    write,
+    clock,
+    telemetry,
+    circuits,
+    concurrency: limits.headConcurrency,
+    stopped,
+    load,
+  });
+  const bucketRecords = createBucketRecordCache({ state: store.state, clock });
+  const reportUnconnected = createReportUnconnected({ state: store.state, clock, telemetry, gaps });
+  const buckets = createEventBuckets({
+    records: bucketRecords,
+    state: store.state,
+    clock,
+    connect,
+    reportUnconnected,
+    telemetry,
+  });
+  const waiting = createWaiting({ ...limits, circuits, handover, queueWatch, clock, telemetry });
+  const lastEvents = createLastEvents({ state: store.state, clock });
+  const finishRecord = createFinishRecord({ buckets, write, observe, enricher, gaps, circuits, lastEvents, waiting, clock });
+  const finishServiceMessage = createFinishServiceMessage({
+    state: store.state,
+    topics: parts.topics,
+    gaps,
+    waiting,
+    clock,
+    telemetry,
+  });
+  const hiddenMessages = createHiddenMessages(clock);
+  const handleMessages = createDataPath({
+    ...parts,
+    state: store.state,
+    hiddenMessages,
+    held,
+    weights,
+    settler,
+    finishRecord,
+    finishServiceMessage,
+    waiting,
+  });
+  const receiving = createLastFailure(clock);
+  const admission = createAdmission({
+    circuits,
+    held,
+    queueWatch,
+    clock,
+    telemetry,
+    store: store.state,
+    inFlightMax: limits.inFlightMax,
+    isFailing: () => receiving.current() !== undefined,
+  });
+  const retentionMs = (queueUrl: string): number | undefined => queueWatch.retentionMs(queueUrl);
+  const expired = createExpiredMessages({ ...parts, state: store.state, retentionMs });
+
+  return {
+    start() {
+      receiver.start({
+        admit: (signal) => admission.admit(signal),
+        roomForLarge: (signal) => held.room(signal),
+        async handle(messages) {
+          const noted = expired.received(messages);
+          if (noted !== undefined) await endedWithin(clock, NOTING_MAX_MS, noted);
+          await handleMessages(messages);
+        },
+        polled(queueUrl) {
+          receiving.succeeded(queueUrl);
+          expired.polled(queueUrl);
+        },
+        failed(fault, queueUrl) {
+          telemetry.requestFailed('receive messages', fault);
+          receiving.failed(queueUrl, fault);
+        },
+      });
+    },
+    async stop(deadline) {
+      await receiver.stop(POLL_GRACE_MS);
+      stopping.abort(new Error('the process stops'));
+      if (!(await endedBy(held.idle(), deadline))) {
+        aborting.abort(new Error('the stop’s deadline has passed'));
+        await endedWithin(clock, ABORTED_GRACE_MS, held.idle());
+        await endedWithin(clock, ABORTED_GRACE_MS, settler.giveBackAll());
+      }
+      settler.close();
+    },
+    admission,
+    isBusy: load.isBusy,
+    storeLastEvents: () => lastEvents.store(),
+    get settledTotal() {
+      return settler.removedTotal;
+    },
+    receiving: {
+      notReceiving(queueUrl) {
+        const fault = receiving.current(queueUrl);
+        if (fault !== undefined) return { fault, forMs: receiving.forMs(queueUrl) };
+        const [state, forMs] = [admission.state, admission.heldBackMs()];
+        const reason = `this process holds receiving back: ${state}`;
+        return forMs >= HELD_BACK_MS ? { fault: { code: 'queue.not-received', reason }, forMs } : undefined;
+      },
+      hidden: () => hiddenMessages.all(),
+    },
+    queueFault: () => receiving.current() ?? settler.fault(),
+  };
+}

@@ -1,0 +1,107 @@
+/**
+ * When the last event of each bucket arrived, from which queue, and how long events wait there. It is kept in memory and
+ * stored now and then: it is shown to people, and the report of a loss uses it, which includes a bucket whose queue is not known.
+ */
+import { happenedByMs, withEventQueue, type BucketRecord, type EventQueue } from '../records/bucket.ts';
+import { usualIntervalAfter } from '../records/usual-interval.ts';
+import { FUTURE_MS } from '../ordering/constants.ts';
+import type { ChangeRecord } from '../events/record.ts';
+import { familyOf, isByWay, type Arrival } from '../events/proof.ts';
+import { noteArrivals } from '../observing/connection-gaps.ts';
+import { refs, updateRecord } from '../store/stored.ts';
+import type { WithPorts } from '../store/ports.ts';
+
+export interface LastEvents {
+  /** Notes that an event of a connected bucket arrived from this queue, to which it was sent at `sentAtMs`, through this topic. It only writes to memory. */
+  seen(
+    record: Pick<ChangeRecord, 'bucket' | 'dialect' | 'change' | 'eventTimeMs'>,
+    message: { readonly queueUrl: string; readonly sentAtMs: number },
+    topicArn?: string,
+  ): void;
+  /**
+   * Stores the notes since the last call; those of one bucket at most once a minute. Those of a bucket that fails remain for the next call, and the others are stored all the
+   * same; throws the first fault then.
+   */
+  store(): Promise<void>;
+}
+
+/** Rarely enough to be no load. The first event of a bucket is shown at once. */
+const STORED_EVERY_MS = 60_000;
+/** A shorter wait is not told from the difference of two clocks, and from messages that were received before. */
+const WAITED_MIN_MS = 10_000;
+
+/** Kinds of arrivals of one bucket: forms, families and topics. Others may write any topic into a message. */
+const ARRIVALS_MAX = 32;
+
+interface Note {
+  atMs: number;
+  /** The shortest wait of all: in a queue that is not behind, some event has waited for almost nothing. */
+  waitedMs: number;
+  /** The last one of each kind. */
+  readonly arrivals: Map<string, Arrival>;
+}
+
+/** Creates the memory, which has at most one note for each connected bucket and queue. */
+export function createLastEvents({ state, clock }: WithPorts<'state' | 'clock'>): LastEvents {
+  const noted = new Map<string, Map<string, Note>>();
+  const storedMs = new Map<string, number>();
+
+  async function storeOf(bucket: string, queue: EventQueue, arrivals: Note['arrivals']): Promise<void> {
+    const stored = await updateRecord(state, refs.bucket(bucket), (current) => current && noting(current, queue, clock.nowMs()));
+    if (stored === undefined) return;
+    // what happened before belongs to an earlier life of the bucket, or came by another way
+    const families = [...arrivals.values()].filter((arrival) => isByWay(stored, arrival)).map(({ family }) => family);
+    if (families.length > 0) await noteArrivals({ state, clock }, stored, families);
+  }
+
+  async function storeQueues(bucket: string, queues: Map<string, Note>): Promise<void> {
+    for (const [queueUrl, { atMs, waitedMs, arrivals }] of queues) {
+      await storeOf(bucket, { queueUrl, atMs, ...(waitedMs >= WAITED_MIN_MS && { waitedMs }) }, arrivals);
+      if (queues.get(queueUrl)?.atMs === atMs) queues.delete(queueUrl);
+    }
+  }
+
+  return {
+    seen({ bucket, dialect, change, eventTimeMs }, { queueUrl, sentAtMs }, topicArn) {
+      const atMs = clock.nowMs();
+      const arrival = { dialect, family: familyOf(change), topicArn, happenedMs: happenedByMs({ sentAtMs, eventTimeMs }) };
+      const queues = noted.get(bucket) ?? new Map<string, Note>();
+      const note = queues.get(queueUrl) ?? { atMs, waitedMs: atMs - sentAtMs, arrivals: new Map<string, Arrival>() };
+      note.atMs = atMs;
+      note.waitedMs = Math.min(note.waitedMs, atMs - sentAtMs);
+      noteArrival(note.arrivals, arrival);
+      if (!queues.has(queueUrl)) noted.set(bucket, queues.set(queueUrl, note));
+    },
+    async store() {
+      const faults: unknown[] = [];
+      for (const [bucket, queues] of noted) {
+        const nowMs = clock.monotonicMs();
+        if (nowMs - (storedMs.get(bucket) ?? -Infinity) < STORED_EVERY_MS) continue;
+        await storeQueues(bucket, queues).catch((error: unknown) => faults.push(error));
+        if (queues.size > 0) continue;
+        noted.delete(bucket);
+        storedMs.set(bucket, nowMs);
+      }
+      if (faults.length > 0) throw faults[0];
+    },
+  };
+}
+
+function noteArrival(arrivals: Note['arrivals'], arrival: Arrival): void {
+  const kind = `${arrival.dialect} ${arrival.family} ${arrival.topicArn ?? ''}`;
+  const happenedMs = arrivals.get(kind)?.happenedMs ?? -Infinity;
+  if (arrival.happenedMs > happenedMs && (arrivals.has(kind) || arrivals.size < ARRIVALS_MAX)) arrivals.set(kind, arrival);
+}
+
+function noting(record: BucketRecord, queue: EventQueue, nowMs: number): BucketRecord {
+  // a time that is still to come was noted by a clock that was fast
+  const beforeMs = record.lastEventAtMs === undefined || record.lastEventAtMs > nowMs + FUTURE_MS ? undefined : record.lastEventAtMs;
+  const eventQueues = record.eventQueues?.filter(({ atMs }) => atMs <= nowMs + FUTURE_MS);
+  const lastEventAtMs = Math.max(queue.atMs, beforeMs ?? 0);
+  return {
+    ...record,
+    lastEventAtMs,
+    rhythm: usualIntervalAfter(record.rhythm, { atMs: lastEventAtMs, beforeMs }),
+    eventQueues: withEventQueue(eventQueues, queue),
+  };
+}

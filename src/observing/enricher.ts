@@ -1,0 +1,307 @@
+/**
+ * Enrichment: reads the metadata and tags that a bucket's record asks for and that events do not contain. It never holds back
+ * what is known: what S3 refuses, what is late and what belongs to another object is left out and counted.
+ *
+ *   exact event   of a lasting version: HEAD of the version, then its tags
+ *                 else: the present tags, then HEAD with If-Match, which proves whose tags they were
+ *   observation   of a lasting version: its tags
+ *                 else: the present tags, then another HEAD, which must see the same object
+ */
+import type { BucketRecord } from '../records/bucket.ts';
+import type { ObjectState, PresentState } from '../ordering/document.ts';
+import {
+  asAskedFor,
+  enrichedState,
+  enrichmentOf,
+  isEnriched,
+  isLastingVersion,
+  isSameObject,
+  plainDocument,
+  type EnrichRequestKind,
+  type EnrichResult,
+} from '../ordering/enrichment.ts';
+import { circuitOf, faultOf, faults, isFaultCode, type Fault, type FaultCode } from '../base/fault.ts';
+import type { ObjectStorage } from '../aws/storage.ts';
+import type { Telemetry } from '../process/telemetry.ts';
+import { enrichmentCircuits, type Circuits } from './circuits.ts';
+import type { Permit } from './waiting-line.ts';
+import type { HeadQueue } from './head-queue.ts';
+import type { WriteAnswer, WriteDocument, WriteRequest } from './bulk-writer.ts';
+import type { WithPorts } from '../store/ports.ts';
+
+/** The part of an answer's or a decision's life (30 s) that is left for the write: enrichment takes at most 10 s, and nothing expires because of it. */
+const WRITE_TIME_MS = 20_000;
+const LATE = new Error('the time for enrichment is over');
+const PAUSED = { result: 'paused' } as const;
+const LISTED = { result: 'listed' } as const;
+const LISTED_FAULT: Fault = { code: 'object.denied', reason: 'S3 refuses HEAD requests, and only lists the objects' };
+const NOT_ASKED_FOR = { result: 'ok' } as const;
+const LATE_ANSWER: Fault = { code: 's3.unavailable', reason: 'S3 did not answer within the time for enrichment' };
+
+export interface EnrichRequest<State extends ObjectState> {
+  readonly bucket: Pick<BucketRecord, 'bucket' | 'region' | 'account' | 'enrich'>;
+  readonly key: string;
+  readonly state: State;
+  /** When the write of this decision or answer expires, by the monotonic clock (rule 9). */
+  readonly expiresAtMs: number;
+}
+
+/** How the reading of an object's tags ended. */
+export type TagsRead = { readonly result: 'ok' } | Refusal;
+
+export interface Enricher {
+  /** Returns the state of an exact event with what S3 adds for that version. Waits for a slot of the HEAD queue. Never rejects. */
+  ofEvent(request: EnrichRequest<PresentState>): Promise<PresentState>;
+  /**
+   * Returns the state that was observed, as far as the bucket asks for it, with the tags, and how they were read: `ok` if the bucket
+   * does not ask for them. The caller has a slot of the HEAD queue. Never rejects.
+   */
+  ofObservation(request: EnrichRequest<ObjectState>): Promise<{ readonly state: ObjectState; readonly tags: TagsRead }>;
+}
+
+export interface EnricherDependencies extends WithPorts<'clock' | 'telemetry'> {
+  readonly storage: Pick<ObjectStorage, 'readVersion' | 'readTags'>;
+  readonly heads: HeadQueue;
+  readonly circuits: Pick<Circuits, 'take' | 'storageAnswered' | 'enrichmentAnswered' | 'openOf'>;
+  /** Aborted at the deadline of the stop; running requests count as late then. */
+  readonly stopped: AbortSignal;
+}
+
+type Refusal = { readonly result: Exclude<EnrichResult, 'ok'>; readonly reason?: string };
+type Reading<Value> = { readonly result: 'ok'; readonly value: Value } | Refusal;
+type Tags = NonNullable<PresentState['tags']>;
+
+/** A request with the permit that it has in open circuits. */
+type Permitted<Request> = Request & { readonly permit: Permit };
+
+/** Creates the enricher. */
+export function createEnricher(dependencies: EnricherDependencies): Enricher {
+  const { storage, heads, circuits, clock, telemetry, stopped } = dependencies;
+
+  async function ofEvent(request: EnrichRequest<PresentState>): Promise<PresentState> {
+    // a request of enrichment is a trial as well; while S3 does not answer, the document is written without it and does not wait
+    const permit = circuits.take({ ids: enrichmentCircuits(request.bucket), isNewKey: false });
+    if (permit === undefined) return withoutReading(request, PAUSED);
+    return withinTime(request, async (signal) => {
+      let begun: Promise<PresentState> | undefined;
+      const begin = (): Promise<PresentState> => (begun = readEvent({ ...request, permit }, signal));
+      // no slot was free in time; a reading that has begun ends by the same signal
+      return heads.run(request.bucket, begin, signal).catch(() => begun ?? withoutReading(request, { result: 'late' }));
+    }).finally(() => permit.leave());
+  }
+
+  async function ofObservation(request: EnrichRequest<ObjectState>): ReturnType<Enricher['ofObservation']> {
+    const { bucket, state } = request;
+    if (!state.present) return { state, tags: NOT_ASKED_FOR };
+    const asked = { ...request, state: asAskedFor(bucket.enrich, state) };
+    if (bucket.enrich === 'none') return { state: asked.state, tags: NOT_ASKED_FOR };
+    // a HEAD always has the user metadata, a listing never has: this state is from a listing, because S3 refused the HEAD, and would refuse another
+    if (state.userMetadata === undefined) {
+      circuits.enrichmentAnswered(bucket.bucket, LISTED_FAULT);
+      return { state: withoutReading(asked, LISTED), tags: bucket.enrich === 'tags' ? LISTED : NOT_ASKED_FOR };
+    }
+    report(bucket, 'head', { result: 'ok' });
+    circuits.enrichmentAnswered(bucket.bucket);
+    if (bucket.enrich === 'head') return { state: asked.state, tags: NOT_ASKED_FOR };
+    const permit = circuits.take({ ids: enrichmentCircuits(bucket), isNewKey: false });
+    const tags = permit === undefined ? PAUSED : await observedTagsInTime({ ...asked, permit });
+    return { state: withTags(asked, tags), tags };
+  }
+
+  function observedTagsInTime(request: Permitted<EnrichRequest<PresentState>>): Promise<Reading<Tags>> {
+    return withinTime(request, (signal) => readObservedTags(request, signal)).finally(() => request.permit.leave());
+  }
+
+  /** Runs the work with a signal that is aborted when the time for enrichment is over. */
+  async function withinTime<Result>(
+    { expiresAtMs }: EnrichRequest<ObjectState>,
+    work: (signal: AbortSignal) => Promise<Result>,
+  ): Promise<Result> {
+    const limit = new AbortController();
+    const ended = new AbortController();
+    const leftMs = expiresAtMs - WRITE_TIME_MS - clock.monotonicMs();
+    if (leftMs <= 0) limit.abort(LATE);
+    else
+      clock.sleep(leftMs, ended.signal).then(
+        () => limit.abort(LATE),
+        () => undefined,
+      );
+    try {
+      return await work(AbortSignal.any([stopped, limit.signal]));
+    } finally {
+      ended.abort(LATE);
+    }
+  }
+
+  async function readEvent(request: Permitted<EnrichRequest<PresentState>>, signal: AbortSignal): Promise<PresentState> {
+    const { bucket, state } = request;
+    const asksTags = bucket.enrich === 'tags';
+    const before = asksTags && !isLastingVersion(state.versionId) ? await readTags(request, signal) : undefined;
+    const head = await readHead(request, signal);
+    report(bucket, 'head', head);
+    const enriched = head.result === 'ok' ? { ...request, state: head.value } : request;
+    if (!asksTags) return enriched.state;
+    if (before === undefined) return withTags(enriched, await readTags(request, signal));
+    // only the HEAD proves that the tags belong to the event's object
+    return withTags(enriched, head.result === 'ok' ? before : head);
+  }
+
+  async function readObservedTags(request: Permitted<EnrichRequest<PresentState>>, signal: AbortSignal): Promise<Reading<Tags>> {
+    const { bucket, key, state } = request;
+    const { versionId, etag } = state;
+    const tags = await readTags(request, signal);
+    if (tags.result !== 'ok' || isLastingVersion(versionId)) return tags;
+    const version = { key, ...(versionId !== undefined && { versionId }), ...(etag !== undefined && { etag }) };
+    const again = await reading(request, signal, () => storage.readVersion(bucket, version, signal));
+    if (again.result !== 'ok') return again;
+    return isSameObject(state, again.value) ? tags : { result: 'gone' };
+  }
+
+  function readHead(request: Permitted<EnrichRequest<PresentState>>, signal: AbortSignal): Promise<Reading<PresentState>> {
+    const { bucket, key, state } = request;
+    const { versionId, etag } = state;
+    const condition = isLastingVersion(versionId) || etag === undefined ? {} : { etag };
+    const version = { key, ...condition, ...(versionId !== undefined && { versionId }) };
+    return reading(request, signal, async () => {
+      const seen = await storage.readVersion(bucket, version, signal);
+      return seen === 'gone' ? seen : (enrichedState(state, seen) ?? 'gone');
+    });
+  }
+
+  function readTags(request: Permitted<EnrichRequest<PresentState>>, signal: AbortSignal): Promise<Reading<Tags>> {
+    const { bucket, key } = request;
+    const { versionId } = request.state;
+    const version = { key, ...(versionId !== undefined && { versionId }) };
+    return reading(request, signal, () => storage.readTags(bucket, version, signal));
+  }
+
+  async function reading<Value extends object>(
+    { bucket, key, permit }: Permitted<Pick<EnrichRequest<ObjectState>, 'bucket' | 'key'>>,
+    signal: AbortSignal,
+    ask: () => Promise<Value | 'gone'>,
+  ): Promise<Reading<Value>> {
+    if (signal.aborted) return { result: 'late' };
+    // the circuit opened while this request waited, and the request is not its trial
+    if (permit.ids.length === 0 && circuits.openOf(enrichmentCircuits(bucket)) !== undefined) return { result: 'paused' };
+    const sentAtMs = clock.monotonicMs();
+    try {
+      const value = await ask();
+      circuits.storageAnswered(bucket, { key, sentAtMs, enriches: true });
+      circuits.enrichmentAnswered(bucket.bucket);
+      return value === 'gone' ? { result: 'gone' } : { result: 'ok', value };
+    } catch (error) {
+      const fault = signal.aborted ? LATE_ANSWER : faultOf(error);
+      if (!stopped.aborted) noteFault(circuits, bucket, { key, sentAtMs, fault });
+      return signal.aborted ? { result: 'late' } : { result: fault.code, reason: fault.reason };
+    }
+  }
+
+  function withTags({ bucket, state }: EnrichRequest<PresentState>, tags: Reading<Tags>): PresentState {
+    report(bucket, 'tags', tags);
+    return tags.result === 'ok' ? { ...state, tags: tags.value } : state;
+  }
+
+  /** Reports that nothing of what the bucket asks for was read, and returns the state as it was. */
+  function withoutReading<State>({ bucket, state }: EnrichRequest<ObjectState> & { readonly state: State }, refusal: Refusal): State {
+    report(bucket, 'head', refusal);
+    if (bucket.enrich === 'tags') report(bucket, 'tags', refusal);
+    return state;
+  }
+
+  function report({ bucket }: EnrichRequest<ObjectState>['bucket'], enrich: EnrichRequestKind, how: TagsRead): void {
+    reportEnriched(telemetry, { bucket, enrich, ...how });
+  }
+
+  return { ofEvent, ofObservation };
+}
+
+function noteFault(
+  circuits: EnricherDependencies['circuits'],
+  bucket: EnrichRequest<ObjectState>['bucket'],
+  request: { readonly key: string; readonly sentAtMs: number; readonly fault: Fault },
+): void {
+  const { code } = request.fault;
+  // the refusal of one object says nothing about the bucket: an observation would list it instead
+  if (circuitOf(code) !== 'object') circuits.storageAnswered(bucket, { ...request, enriches: true });
+  else if (code === 'object.denied') circuits.enrichmentAnswered(bucket.bucket, request.fault);
+}
+
+/** How one step of enriching one live document ended. */
+interface EnrichFact {
+  readonly bucket: string;
+  readonly enrich: EnrichRequestKind;
+  readonly result: EnrichResult;
+  /** The reason of a fault. It may contain the key. */
+  readonly reason?: string | undefined;
+}
+
+/** Counts a step of enrichment, and warns if the document is written without what it would have added. */
+function reportEnriched(telemetry: Telemetry, { bucket, enrich, result, reason }: EnrichFact): void {
+  telemetry.count('tally_enrich_total', 1, { enrich, result });
+  // an object that was overwritten or deleted since has an event that reports it
+  if (result === 'ok' || result === 'gone') return;
+  const advice = isFaultCode(result) ? { advice: faults[result].advice } : {};
+  const fields = { bucket, enrich, result, reason, ...advice };
+  telemetry.warnOnce('documents are written without enrichment', `${bucket} ${enrich} ${result}`, fields);
+}
+
+// ── documents that the index refuses because of their enrichment ───────────────────────────────────────────────────
+
+/**
+ * The faults of a field that the index does not accept: because of its value, or because the mapping does not contain
+ * it. A refused document of an index that has accepted no other for a while looks like a mistake in the index's configuration.
+ */
+const REFUSALS: ReadonlySet<FaultCode> = new Set(['index.rejected', 'bucket.index-misconfigured']);
+
+/** Wraps the writer: an enriched document that the index refuses because of a field is counted and written without enrichment. */
+export function withPlainFallback(write: WriteDocument, telemetry: Telemetry): WriteDocument {
+  async function writeEnriched(request: WriteRequest): Promise<WriteAnswer> {
+    const answer = await write(request);
+    const refusal = refusalOf(answer);
+    if (refusal === undefined) return answer;
+    reportRefusal(telemetry, request, refusal);
+    return write(plain(request));
+  }
+
+  return (request) => (isEnriched(request.document) ? writeEnriched(request) : write(request));
+}
+
+type WriteDocuments = (writes: readonly WriteRequest[], signal?: AbortSignal) => Promise<readonly WriteAnswer[]>;
+
+/** Wraps a writer of many documents in the same way. The refused ones are written again together. */
+export function withPlainFallbacks(writeAll: WriteDocuments, telemetry: Telemetry): WriteDocuments {
+  return async function writeAllOrPlain(writes, signal) {
+    const answers = [...(await writeAll(writes, signal))];
+    const refused = writes.flatMap((request, index) => {
+      const refusal = refusalOf(answers[index]);
+      return refusal === undefined || !isEnriched(request.document) ? [] : [{ request, index, refusal }];
+    });
+    if (refused.length === 0) return answers;
+    for (const { request, refusal } of refused) reportRefusal(telemetry, request, refusal);
+    const again = await writeAll(
+      refused.map(({ request }) => plain(request)),
+      signal,
+    );
+    refused.forEach(({ index }, at) => {
+      const answer = again[at];
+      if (answer !== undefined) answers[index] = answer;
+    });
+    return answers;
+  };
+}
+
+/** Why the index refused a field of the document; undefined for any other answer. */
+function refusalOf(answer: WriteAnswer | undefined): Fault | undefined {
+  return answer?.kind === 'fault' && REFUSALS.has(answer.fault.code) ? answer.fault : undefined;
+}
+
+function reportRefusal(telemetry: Telemetry, { document }: WriteRequest, { code, reason }: Fault): void {
+  const { bucket, tags } = document;
+  reportEnriched(telemetry, { bucket, enrich: 'head', result: code, reason });
+  if (tags !== undefined) reportEnriched(telemetry, { bucket, enrich: 'tags', result: code, reason });
+}
+
+function plain(request: WriteRequest): WriteRequest {
+  const { document, known } = request;
+  return { ...request, document: known === undefined ? plainDocument(document) : { ...plainDocument(document), ...enrichmentOf(known) } };
+}

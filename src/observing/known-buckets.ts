@@ -1,0 +1,64 @@
+/** The records of the connected buckets: of one that must be connected, and of all. */
+import { readsSome, type Readable } from '../store/readable.rules.ts';
+import { isBucketName } from '../base/bucket-name.ts';
+import { bucketRecordSchema, type BucketRecord } from '../records/bucket.ts';
+import { RequestError } from '../base/request-error.ts';
+import type { WithPorts } from '../store/ports.ts';
+import type { StateStore } from '../store/state.ts';
+import { listAllRecords, readRecord, refs } from '../store/stored.ts';
+
+/** Returns the record of a connected bucket. Throws `bucket.not-connected`. */
+export async function requireBucket(state: StateStore, bucket: string, signal?: AbortSignal): Promise<BucketRecord> {
+  // text that is not a bucket name might not be a valid id either
+  const record = isBucketName(bucket) ? await readRecord(state, refs.bucket(bucket), signal) : undefined;
+  if (record === undefined) throw notConnected(bucket);
+  return record;
+}
+
+/** The same for a caller who may read some of the bucket. For anyone else it does not exist. */
+export async function requireReadable(
+  state: StateStore,
+  { bucket, readable }: { readonly bucket: string; readonly readable: Readable },
+  signal?: AbortSignal,
+): Promise<BucketRecord> {
+  if (!readsSome(readable, bucket)) throw notConnected(bucket);
+  return requireBucket(state, bucket, signal);
+}
+
+/** The error for a request about a bucket that is not connected. */
+export function notConnected(bucket: string): RequestError {
+  return new RequestError(
+    'bucket.not-connected',
+    `${bucket.slice(0, 255)} is not connected; \`tally bucket list\` shows the buckets that are`,
+  );
+}
+
+/**
+ * Lists all bucket records in id order, for the metrics and the sweeps, which look at every bucket again and again. What decides about
+ * a bucket reads its record by id. Throws the store's fault.
+ */
+export type AllBuckets = () => Promise<readonly BucketRecord[]>;
+
+/** Those who ask within this time share one list: less than the 15 s of those who ask most often, so that each of their reads is a newer one. */
+const SHARED_MS = 14_000;
+
+/** Lists all bucket records now. */
+export function listBuckets(state: StateStore): ReturnType<AllBuckets> {
+  return listAllRecords(state, 'bucket', bucketRecordSchema);
+}
+
+/** Creates the function, once for the process. */
+export function createAllBuckets({ state, clock }: WithPorts<'state' | 'clock'>): AllBuckets {
+  let shared: { readonly sinceMs: number; readonly list: ReturnType<AllBuckets> } | undefined;
+  return function allBuckets() {
+    const nowMs = clock.monotonicMs();
+    if (shared !== undefined && nowMs - shared.sinceMs < SHARED_MS) return shared.list;
+    const list = listBuckets(state);
+    const own = { sinceMs: nowMs, list };
+    shared = own;
+    list.catch(() => {
+      if (shared === own) shared = undefined;
+    });
+    return list;
+  };
+}

@@ -1,0 +1,193 @@
+/**
+ * Readiness: whether this process can perform its roles now, check by check. Each read runs the checks, so it follows their
+ * state. What is noted for a check comes after it: work that no worker claims.
+ */
+import { adviceWhileServing, type Fault, circuitOf, faultOf } from '../base/fault.ts';
+import { isDue } from '../records/claims.ts';
+import type { JobRecord } from '../records/job.ts';
+import type { Clock } from '../process/clock.ts';
+import type { AuditStore } from '../store/audit.ts';
+import type { ObjectIndex } from '../store/object-index.ts';
+import type { WithPorts } from '../store/ports.ts';
+
+export type RoleName = 'ingest' | 'reindex' | 'http';
+
+export interface ReadinessCheck {
+  /** `unknown`: what the check would say could not be looked at. */
+  readonly status: 'ok' | 'failed' | 'warning' | 'unknown';
+  readonly code?: string;
+  /** What happened, to which thing. */
+  readonly detail?: string;
+  /** What to do about it. */
+  readonly advice?: string;
+}
+
+export interface ReadinessReport {
+  readonly ready: boolean;
+  readonly roles: Readonly<Partial<Record<RoleName, { readonly ready: boolean }>>>;
+  readonly checks: Readonly<Record<string, ReadinessCheck>>;
+}
+
+export interface Readiness {
+  read(): ReadinessReport;
+}
+
+/** A check, and the roles that cannot work while it fails. */
+export interface CheckSource {
+  readonly name: string;
+  readonly neededBy: readonly RoleName[];
+  readonly check: () => ReadinessCheck;
+}
+
+export const OK: ReadinessCheck = { status: 'ok' };
+
+/** Returns the check of a part with its present fault, if there is one. */
+export function checkOfFault(fault: Fault | undefined): ReadinessCheck {
+  return fault === undefined ? OK : { status: 'failed', code: fault.code, detail: fault.reason, advice: adviceWhileServing(fault.code) };
+}
+
+/** The check of what was not looked at since this time, or never (undefined). */
+export function unknownSince(sinceMs: number | undefined, reason: string): ReadinessCheck {
+  const since = sinceMs === undefined ? 'not known yet' : `not known since ${new Date(sinceMs).toISOString()}`;
+  return { status: 'unknown', detail: `${since}: ${reason}` };
+}
+
+/** Looks are half a minute apart, and a look may wait for some answers that take 15 s each. */
+const LOOK_AGE_MAX_MS = 120_000;
+
+export interface LastLook {
+  /** What was looked at is known now. */
+  readonly looked: () => void;
+  /** The check's answer while the last look is too old, or was never; undefined while it counts. */
+  readonly unknown: () => ReadinessCheck | undefined;
+}
+
+/** Creates the memory of a check that repeats its look at something; it has not looked yet. `at` names that for people. */
+export function createLastLook(clock: Pick<Clock, 'nowMs' | 'monotonicMs'>, at: string): LastLook {
+  let last: { readonly nowMs: number; readonly monotonicMs: number } | undefined;
+  return {
+    looked() {
+      last = { nowMs: clock.nowMs(), monotonicMs: clock.monotonicMs() };
+    },
+    unknown() {
+      if (last !== undefined && clock.monotonicMs() - last.monotonicMs <= LOOK_AGE_MAX_MS) return undefined;
+      return unknownSince(last?.nowMs, `this process has not looked at ${at}; the log says why, if that fails`);
+    },
+  };
+}
+
+/** Creates the readiness of a process with these roles. */
+export function createReadiness(roles: readonly RoleName[], sources: readonly CheckSource[]): Readiness {
+  return {
+    read() {
+      const results = sources.map((source) => ({ ...source, result: source.check() }));
+      const isReady = (role: RoleName): boolean =>
+        results.every(({ neededBy, result }) => result.status !== 'failed' || !neededBy.includes(role));
+      return {
+        ready: roles.every(isReady),
+        roles: Object.fromEntries(roles.map((role) => [role, { ready: isReady(role) }])),
+        checks: Object.fromEntries(results.map(({ name, result }) => [name, result])),
+      };
+    },
+  };
+}
+
+// ── work that no worker claims ─────────────────────────────────────────────────────────────────────────────────────
+
+/** Work is claimed within seconds of its time, after a fault of the store within a minute, and after its worker died within two. */
+const UNCLAIMED_MS = 180_000;
+
+export interface UnclaimedJobs {
+  /** Notes the jobs, and the schedules, as they are stored now. */
+  see(jobs: readonly Pick<JobRecord, 'id' | 'dueAtMs'>[]): void;
+  readonly check: () => ReadinessCheck;
+}
+
+/**
+ * Creates the check; nothing has been seen yet. Work was stored by another process, whose clock may differ: so what counts is for how
+ * long this process has seen it due at the same time. Each claim moves that time.
+ */
+export function createUnclaimedJobs(clock: Pick<Clock, 'nowMs' | 'monotonicMs'>): UnclaimedJobs {
+  const look = createLastLook(clock, 'the stored jobs');
+  let isLeft = false;
+  /** When what is due was first seen so, on this process's monotonic clock. There are as many as there are open jobs. */
+  let seen: ReadonlyMap<string, number> = new Map();
+  return {
+    see(jobs) {
+      const atMs = clock.monotonicMs();
+      const due = jobs.filter((job) => isDue(job, clock.nowMs())).map(({ id, dueAtMs }) => `${id} ${dueAtMs}`);
+      seen = new Map(due.map((job) => [job, seen.get(job) ?? atMs]));
+      isLeft = due.some((job) => atMs - (seen.get(job) ?? atMs) > UNCLAIMED_MS);
+      look.looked();
+    },
+    check: () => look.unknown() ?? (isLeft ? UNCLAIMED : OK),
+  };
+}
+
+const UNCLAIMED: ReadinessCheck = {
+  status: 'warning',
+  code: 'no-worker',
+  detail: 'no worker has taken what is due for the role reindex: jobs wait, gaps stay open, and connections are not checked',
+  advice: 'Check that a process with the role reindex runs, and its /readyz (TALLY_ROLES).',
+};
+
+/**
+ * Whether the role http can do what each of its requests needs of the index store: search the objects, and store audit records. The probe of
+ * the store shows neither: a role of OpenSearch may lack one of these rights only, and one index may be blocked.
+ */
+
+interface AccessDependencies extends WithPorts<'clock' | 'telemetry'> {
+  readonly objects: Pick<ObjectIndex, 'count'>;
+  readonly audit: Pick<AuditStore, 'probe'>;
+}
+
+export interface StoreAccess {
+  /** Asks for both; to be repeated. Throws the fault of a store that does not answer, which says nothing about rights. */
+  readonly look: (signal: AbortSignal) => Promise<void>;
+  readonly checks: readonly CheckSource[];
+}
+
+/** No object has this key, so that each shard answers at once. */
+const NO_OBJECT = { key: '' };
+
+/** It names no bucket, since anyone who reaches the health listener can read it; the log does. */
+const OF_ONE = 'the index of a bucket cannot be searched, so searches of all buckets fail; those of other buckets are answered';
+
+export function createStoreAccess({ objects, audit, clock, telemetry }: AccessDependencies): StoreAccess {
+  const lastLook = createLastLook(clock, 'what searches and acts need of the index store');
+  let searching: Fault | undefined;
+  let recording: Fault | undefined;
+
+  async function refusal(operation: string, request: Promise<unknown>, signal: AbortSignal): Promise<Fault | undefined> {
+    try {
+      await request;
+      return undefined;
+    } catch (error) {
+      signal.throwIfAborted();
+      const fault = faultOf(error);
+      if (fault.code === 'index.unreachable' || fault.code === 'index.overloaded') throw error;
+      telemetry.requestFailed(operation, error);
+      return fault;
+    }
+  }
+
+  return {
+    async look(signal) {
+      searching = await refusal('search all buckets', objects.count(NO_OBJECT, 0, signal), signal);
+      recording = await refusal('store an audit record', audit.probe(clock.nowMs(), signal), signal);
+      lastLook.looked();
+    },
+    checks: [
+      {
+        name: 'search',
+        neededBy: ['http'],
+        check() {
+          const check = lastLook.unknown() ?? checkOfFault(searching);
+          const isOfOne = check.status === 'failed' && searching !== undefined && circuitOf(searching.code) === 'index';
+          return isOfOne ? { ...check, status: 'warning', detail: OF_ONE } : check;
+        },
+      },
+      { name: 'audit', neededBy: ['http'], check: () => lastLook.unknown() ?? checkOfFault(recording) },
+    ],
+  };
+}

@@ -1,0 +1,126 @@
+/**
+ * A sweep visits each connected bucket once. A fault of one bucket is reported, and the others are visited all the same. A run
+ * that takes long ends after a visit, and each begins with another bucket, by chance: no bucket keeps the same ones from their
+ * turn. The buckets of a region that does not answer are visited last.
+ */
+import type { BucketRecord } from '../records/bucket.ts';
+import { faultOf, type FaultCode } from '../base/fault.ts';
+import type { BucketLocation } from '../aws/storage.ts';
+import type { LabelsOf } from '../process/telemetry.ts';
+import type { WithPorts } from '../store/ports.ts';
+import { listBuckets, type AllBuckets } from './known-buckets.ts';
+
+/** Visits one bucket. Resolves with the objects checked or tombstones purged; undefined when nothing was due, which is not reported. */
+export type Visit = (bucket: BucketRecord, signal: AbortSignal) => Promise<number | undefined>;
+
+/**
+ * Reads what a run needs to know of all buckets, in lists, and resolves with whether a bucket is to be visited. The number of
+ * requests of a run in which nothing is due must not grow with the number of buckets.
+ */
+export type DueOf = (signal: AbortSignal) => Promise<(bucket: BucketRecord) => boolean>;
+
+/** How long one visit may take, if there is much to do. The next visit continues. */
+export const VISIT_MAX_MS = 300_000;
+
+/** The jobs of the calendar that visit every bucket. */
+export type Sweep = LabelsOf<'tally_sweeps_total'>['sweep'];
+
+interface SweepDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
+  /** Default: each run lists them. */
+  readonly allBuckets?: AllBuckets;
+  /** A run begins no visit after this time, so that the last one ends before the run is aborted. */
+  readonly runMaxMs: number;
+  /** From 0 to 1, 1 excluded. Default: Math.random. */
+  readonly random?: () => number;
+}
+
+/** Creates the sweep. Without `dueOf` each bucket is visited. It throws the store's fault when the buckets cannot be listed. */
+export function createSweep(
+  { state, clock, telemetry, runMaxMs, allBuckets = () => listBuckets(state), random = Math.random }: SweepDependencies,
+  sweep: Sweep,
+  visit: Visit,
+  dueOf: DueOf = () => Promise.resolve(() => true),
+): (signal: AbortSignal) => Promise<void> {
+  async function visitOne(bucket: BucketRecord, regions: RegionNotes, signal: AbortSignal): Promise<void> {
+    try {
+      const objects = await visit(bucket, signal);
+      if (objects !== undefined) regions.visited(bucket);
+      if (objects !== undefined) reportEnd(bucket.bucket, 'ok', objects);
+    } catch (error) {
+      signal.throwIfAborted();
+      const { code } = faultOf(error);
+      regions.visited(bucket, code);
+      reportEnd(bucket.bucket, code, 0);
+      telemetry.requestFailed(`sweep: ${sweep}`, error);
+    }
+  }
+
+  /** `objects`: how many objects the sweep read, or how many tombstones it purged. */
+  function reportEnd(bucket: string, result: 'ok' | FaultCode, objects: number): void {
+    telemetry.count('tally_sweeps_total', 1, { sweep, result });
+    if (result !== 'ok' || objects > 0) telemetry.info('sweep ended', { sweep, bucket, result, objects });
+  }
+
+  return async function sweepBuckets(signal) {
+    const untilMs = clock.monotonicMs() + runMaxMs;
+    const isDue = await dueOf(signal);
+    const buckets = (await allBuckets()).filter(isDue);
+    const from = Math.floor(random() * buckets.length);
+    const regions = createRegionNotes();
+    await visitInTurn([...buckets.slice(from), ...buckets.slice(0, from)], 1, async (bucket, isPutOff) => {
+      signal.throwIfAborted();
+      if (clock.monotonicMs() >= untilMs) return 'done';
+      if (!isPutOff && regions.hangs(bucket)) return 'later';
+      await visitOne(bucket, regions, signal);
+      return 'done';
+    });
+  };
+}
+
+// ── buckets in turn, so that those that hang do not delay the others: when three buckets of a region had no answer in a round, its
+// other buckets come after those of all other regions. The next round asks the region again ───────────────────────────
+
+/** Three buckets are no chance: each of them may have waited for its time-out. */
+const UNANSWERED_MAX = 3;
+
+/** What a visit found: it is done, or the bucket is to be visited after the others. `later` is not allowed at the second visit. */
+export type Turn = 'done' | 'later';
+
+/** Visits each item, `atOnce` side by side, and then once more those that were put off. Rejects with what a visit throws. */
+export async function visitInTurn<Item>(
+  items: readonly Item[],
+  atOnce: number,
+  visit: (item: Item, isPutOff: boolean) => Promise<Turn>,
+): Promise<void> {
+  const putOff: Item[] = [];
+  await sideBySide(items, atOnce, async (item) => void ((await visit(item, false)) === 'later' && putOff.push(item)));
+  await sideBySide(putOff, atOnce, async (item) => void (await visit(item, true)));
+}
+
+async function sideBySide<Item>(items: readonly Item[], atOnce: number, visit: (item: Item) => Promise<void>): Promise<void> {
+  const left = items.values();
+  async function visitNext(): Promise<void> {
+    for (const item of left) await visit(item);
+  }
+  await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, visitNext));
+}
+
+/** What the visits of one round show about the regions. */
+export interface RegionNotes {
+  /** Whether the region did not answer for several buckets, and for none since. */
+  hangs(bucket: Pick<BucketLocation, 'region'>): boolean;
+  /** Notes how a visit ended that needed S3. Any answer, even a refusal, shows that the region works. */
+  visited(bucket: Pick<BucketLocation, 'region'>, fault?: FaultCode): void;
+}
+
+/** Creates the notes of one round. */
+export function createRegionNotes(): RegionNotes {
+  const unanswered = new Map<string, number>();
+  return {
+    hangs: ({ region }) => (unanswered.get(region) ?? 0) >= UNANSWERED_MAX,
+    visited({ region }, fault) {
+      if (fault === 's3.unavailable' || fault === 'connect.unavailable') unanswered.set(region, (unanswered.get(region) ?? 0) + 1);
+      else unanswered.delete(region);
+    },
+  };
+}

@@ -1,0 +1,42 @@
+/** Results as CSV (RFC 4180, lines end with a line feed). Tags and user metadata are JSON. */
+import { printable } from '../base/printable.ts';
+import type { ObjectDocument } from './document.ts';
+
+const COLUMNS = [
+  'bucket',
+  'key',
+  'size',
+  'last_modified',
+  'storage_class',
+  'etag',
+  'content_type',
+  'version_id',
+  'deleted_at',
+  'tags',
+  'user_metadata',
+] as const satisfies readonly (keyof ObjectDocument)[];
+
+export const CSV_HEADING = COLUMNS.join(',');
+
+/** A spreadsheet computes a cell that begins with one of these; some do so for the wide forms as well. */
+const FORMULA = /^[=+\-@\uff1d\uff0b\uff0d\uff20]/;
+
+/**
+ * One result. Unless `raw`, characters that a terminal would act on are escaped, and a cell that a spreadsheet would compute
+ * begins with an apostrophe.
+ */
+export function csvLine(document: ObjectDocument, raw: boolean): string {
+  return COLUMNS.map((column) => cellOf(document[column], raw)).join(',');
+}
+
+function cellOf(value: string | number | Readonly<Record<string, string>> | undefined, raw: boolean): string {
+  if (value === undefined) return '';
+  const plain = typeof value === 'object' ? JSON.stringify(value) : String(value);
+  const text = raw || typeof value === 'number' ? plain : safe(plain);
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+function safe(text: string): string {
+  const shown = printable(text);
+  return FORMULA.test(shown) ? `'${shown}` : shown;
+}

@@ -1,0 +1,264 @@
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { cachingLatest } from '../base/latest.ts';
+import { fold } from './fold.ts';
+import { wordsAndFold, wordsOf } from './words.ts';
+
+/** User metadata or tags, by name. This is not a z.record because that drops the name `__proto__`. */
+export const textsSchema = z.custom<Readonly<Record<string, string>>>(
+  (value) => typeof value === 'object' && value !== null && Object.values(value).every((text) => typeof text === 'string'),
+);
+type Texts = z.infer<typeof textsSchema>;
+
+/** Where the content of a document comes from. */
+export type DocumentSource = 'native' | 'eventbridge' | 'routed' | 'listing' | 'check';
+
+/** The state of one key according to S3, or to an event that states the result. A value that was not given is absent, never guessed. */
+export type ObjectState = PresentState | AbsentState;
+
+export interface PresentState {
+  readonly present: true;
+  readonly etag?: string;
+  readonly sizeBytes?: number;
+  readonly versionId?: string;
+  readonly lastModifiedMs?: number;
+  /** False when lastModifiedMs is an event's time rather than S3's own LastModified. */
+  readonly lastModifiedExact?: boolean;
+  readonly storageClass?: string;
+  /** When a lifecycle rule will expire the object (`x-amz-expiration`). */
+  readonly expiresAtMs?: number;
+  readonly contentType?: string;
+  /** Names without `x-amz-meta-`. Empty: the object has none. */
+  readonly userMetadata?: Texts;
+  /** Empty: the object has none. */
+  readonly tags?: Texts;
+}
+
+export interface AbsentState {
+  readonly present: false;
+}
+
+/** The event that led to a write, for the document's event_name and event_time. */
+export interface Cause {
+  readonly eventName?: string;
+  readonly eventTimeMs?: number;
+}
+
+/** The document of one key, with the field names of the store. Stores keep these fields and return them unchanged. */
+export interface ObjectDocument {
+  readonly bucket: string;
+  readonly key: string;
+  /** The part after the last slash. This field and all down to `expires_at` occur in live documents only. */
+  readonly name?: string;
+  /** Lower-case, without the dot; absent when the name has no extension. */
+  readonly extension?: string;
+  readonly size?: number;
+  /** Without quotes. */
+  readonly etag?: string;
+  readonly version_id?: string;
+  readonly last_modified?: string;
+  readonly last_modified_exact?: boolean;
+  readonly storage_class?: string;
+  readonly content_type?: string;
+  readonly user_metadata?: Texts;
+  readonly tags?: Texts;
+  readonly expires_at?: string;
+  readonly deleted: boolean;
+  readonly deleted_at?: string;
+  /** Microseconds since the epoch; the store's external version. */
+  readonly clock: number;
+  /** False while the content is provisional. */
+  readonly settled: boolean;
+  readonly source: DocumentSource;
+  readonly event_name?: string;
+  readonly event_time?: string;
+  readonly indexed_at: string;
+}
+
+const text = z.string().exactOptional();
+const texts = textsSchema.exactOptional();
+
+/** A document as stores keep it and the control plane returns it. */
+export const objectDocumentSchema = z.object({
+  bucket: z.string(),
+  key: z.string(),
+  name: text,
+  extension: text,
+  size: z.number().exactOptional(),
+  etag: text,
+  version_id: text,
+  last_modified: text,
+  last_modified_exact: z.boolean().exactOptional(),
+  storage_class: text,
+  content_type: text,
+  user_metadata: texts,
+  tags: texts,
+  expires_at: text,
+  deleted: z.boolean(),
+  deleted_at: text,
+  clock: z.number(),
+  settled: z.boolean(),
+  source: z.enum(['native', 'eventbridge', 'routed', 'listing', 'check']),
+  event_name: text,
+  event_time: text,
+  indexed_at: z.string(),
+}) satisfies z.ZodType<ObjectDocument>;
+
+/** The largest `_id` that OpenSearch accepts, in UTF-8 bytes; a longer one fails the whole bulk request. */
+const ID_BYTES_MAX = 512;
+
+/** The id of a key's document: `k:` + key where that fits 512 bytes, else `h:` + its SHA-256 in base64url. */
+export function documentId(key: string): string {
+  const plain = `k:${key}`;
+  // a UTF-16 unit takes at most 3 UTF-8 bytes, so most keys are short enough without counting
+  if (plain.length * 3 <= ID_BYTES_MAX || Buffer.byteLength(plain) <= ID_BYTES_MAX) return plain;
+  return `h:${createHash('sha256').update(key).digest('base64url')}`;
+}
+
+export interface DocumentFacts {
+  readonly bucket: string;
+  readonly key: string;
+  readonly state: ObjectState;
+  readonly clock: number;
+  readonly settled: boolean;
+  readonly source: DocumentSource;
+  readonly cause: Cause;
+  /** When an absent key was observed, or reported by an event, to be absent. */
+  readonly stateAtMs: number;
+  readonly nowMs: number;
+}
+
+type Writable<Document> = { -readonly [Field in keyof Document]: Document[Field] };
+
+/** Builds the document for the key's state: a live document, or a tombstone without object fields. */
+export function documentOf(facts: DocumentFacts): ObjectDocument {
+  const { bucket, key, state, clock, settled, source, cause, nowMs } = facts;
+  const document: Writable<ObjectDocument> = { bucket, key, deleted: !state.present, clock, settled, source, indexed_at: isoOfNow(nowMs) };
+  if (cause.eventName !== undefined) document.event_name = cause.eventName;
+  if (cause.eventTimeMs !== undefined) document.event_time = isoOfEvent(cause.eventTimeMs);
+  if (state.present) addLiveFields(document, state);
+  else document.deleted_at = isoOf(facts.stateAtMs);
+  return document;
+}
+
+/** Adds the fields one by one: spreading optional fields took a tenth of the memory that a re-index allocates. */
+function addLiveFields(document: Writable<ObjectDocument>, state: PresentState): void {
+  const { name, extension } = nameOf(document.key);
+  document.name = name;
+  if (extension !== undefined) document.extension = extension;
+  if (state.sizeBytes !== undefined) document.size = state.sizeBytes;
+  if (state.etag !== undefined) document.etag = state.etag;
+  if (state.versionId !== undefined) document.version_id = state.versionId;
+  if (state.lastModifiedMs !== undefined) {
+    document.last_modified = isoOfEvent(state.lastModifiedMs);
+    document.last_modified_exact = state.lastModifiedExact ?? true;
+  }
+  if (state.storageClass !== undefined) document.storage_class = state.storageClass;
+  if (state.expiresAtMs !== undefined) document.expires_at = isoOf(state.expiresAtMs);
+  addUserFields(document, state);
+}
+
+/** Adds the fields that the bucket's users can write freely. */
+function addUserFields(document: Writable<ObjectDocument>, { contentType, userMetadata, tags }: PresentState): void {
+  if (contentType !== undefined) document.content_type = contentType;
+  if (userMetadata !== undefined) document.user_metadata = userMetadata;
+  if (tags !== undefined) document.tags = tags;
+}
+
+/** Longer ones are parts of names and no types. */
+const EXTENSION_LENGTH_MAX = 32;
+
+/** The last path segment of a key (for `dir/` this is `dir/`), and its extension: 1–32 characters after the last dot, in lower case. */
+export function nameOf(key: string): { readonly name: string; readonly extension?: string } {
+  const path = key.endsWith('/') ? key.slice(0, -1) : key;
+  const name = key.slice(path.lastIndexOf('/') + 1);
+  const dot = name.lastIndexOf('.');
+  const extension = name.slice(dot + 1).toLowerCase();
+  if (dot <= 0 || extension === '' || extension.length > EXTENSION_LENGTH_MAX || extension.endsWith('/')) return { name };
+  return { name, extension };
+}
+
+/**
+ * Whether two documents have the same content of the object (rule 12: a tie with *other* content is not an order).
+ * Fields that enrichment or a HEAD adds to those of an event do not count as a difference.
+ */
+export function sameContent(a: ObjectDocument, b: ObjectDocument): boolean {
+  return a.deleted === b.deleted && a.etag === b.etag && a.size === b.size && a.version_id === b.version_id;
+}
+
+/** The words that a search finds the document by, in the form that both stores use. */
+export function documentWords(document: ObjectDocument): readonly string[] {
+  return document.deleted ? [] : wordsOf(document.key);
+}
+
+/** Folders below this level have no field, so that they are not counted one by one. */
+export const FOLDER_LEVELS = 8;
+type FolderField = `d${1 | 2 | 3 | 4 | 5 | 6 | 7 | 8}`;
+const folderFields: readonly FolderField[] = ['d1', 'd2', 'd3', 'd4', 'd5', 'd6', 'd7', 'd8'];
+
+/** What searches read and answers do not contain. All of it follows from the key; tombstones have `words` and `folded` only. */
+interface SearchFields extends Readonly<Partial<Record<FolderField, string>>> {
+  readonly words: readonly string[];
+  readonly folded: string;
+  /** The last extension of the name and the last two: `gz` and `tar.gz`. */
+  readonly extensions?: readonly string[];
+}
+
+/** The search fields of a document. */
+export function searchFieldsOf(document: ObjectDocument): SearchFields {
+  const { key, deleted } = document;
+  if (deleted) return { words: [], folded: fold(key) };
+  const fields: Writable<SearchFields> = { ...wordsAndFold(key) };
+  if (document.extension !== undefined) fields.extensions = extensionsOf(key, document.extension);
+  let slash = key.indexOf('/');
+  for (const field of folderFields) {
+    if (slash < 0) break;
+    fields[field] = key.slice(0, slash + 1);
+    slash = key.indexOf('/', slash + 1);
+  }
+  return fields;
+}
+
+/** The extension of a key's name, and its last two where they are an extension as well. */
+export function extensionsOf(key: string, extension: string): readonly string[] {
+  // not by the length of the extension, which its lower case may change
+  const last = key.lastIndexOf('.');
+  const dot = key.lastIndexOf('.', last - 1);
+  const second = key.slice(dot + 1, last);
+  // a name may begin with a dot, which begins no extension
+  const isPart = dot > 0 && key[dot - 1] !== '/' && second !== '' && second.length <= EXTENSION_LENGTH_MAX && !second.includes('/');
+  return isPart ? [extension, `${second.toLowerCase()}.${extension}`] : [extension];
+}
+
+const DAY_MS = 86_400_000;
+/** The days of thirty years. The memory is cleared when it is reached. */
+const DAYS_MAX = 11_000;
+/** The texts of days up to the `T`, by their number. */
+const dayTexts = new Map<number, string>();
+const twoDigits = Array.from({ length: 60 }, (_, number) => String(number).padStart(2, '0'));
+/** The parts of a text after the day, made before: each sign that is added to a text of more than twelve costs V8 an object. */
+const minuteTexts = Array.from({ length: 1_440 }, (_, minute) => `${twoDigits[Math.floor(minute / 60)]}:${twoDigits[minute % 60]}:`);
+const secondTexts = twoDigits.map((seconds) => `${seconds}.`);
+const millisecondTexts = Array.from({ length: 1_000 }, (_, number) => `${String(number).padStart(3, '0')}Z`);
+
+/** The text of Date's toISOString, which takes five times as long: it is made for each object of a first index. Throws as that does. */
+export function isoOf(ms: number): string {
+  const whole = Math.trunc(ms);
+  const day = Math.floor(whole / DAY_MS);
+  const left = whole - day * DAY_MS;
+  const minute = minuteTexts[Math.floor(left / 60_000)];
+  const second = secondTexts[Math.floor(left / 1_000) % 60];
+  return `${dayTexts.get(day) ?? dayText(day)}${minute}${second}${millisecondTexts[left % 1_000]}`;
+}
+
+function dayText(day: number): string {
+  const whole = new Date(day * DAY_MS).toISOString();
+  if (dayTexts.size >= DAYS_MAX) dayTexts.clear();
+  const dayOnly = whole.slice(0, whole.indexOf('T') + 1);
+  dayTexts.set(day, dayOnly);
+  return dayOnly;
+}
+
+// the event's time is often the object's time too, and many documents are made within one millisecond
+const isoOfEvent = cachingLatest(isoOf);
+const isoOfNow = cachingLatest(isoOf);

@@ -1,0 +1,205 @@
+/** The words of a key. They are made here for both stores, so that both find the same objects. */
+import { RequestError } from '../base/request-error.ts';
+import { fold, foldNormalised, isAscii, normalised } from './fold.ts';
+
+/** Longer words are cut to this many code points: searches need no more, and a term must stay far below OpenSearch's 32,766 bytes. */
+const WORD_LENGTH_MAX = 64;
+
+/**
+ * Borders inside a run of letters and digits: lower→UPPER and letter↔digit. The pattern looks for the digit first: a look
+ * back over the marks at each of them would take a time that grows with the square of their number.
+ */
+const BORDER = /(?<=\p{Ll})(?=\p{Lu})|(?=\p{N})(?<=\p{L}\p{M}*)|(?<=\p{N})(?=\p{L})/u;
+const SEPARATORS = /[^\p{L}\p{M}\p{N}]+/u;
+const BEGINS_WITH_DIGIT = /^\p{N}/u;
+const ZEROS = /^0+(?=\p{N})/u;
+
+/** The kinds of ASCII characters, by code. */
+const SEPARATOR = 0;
+const LOWER = 1;
+const UPPER = 2;
+const DIGIT = 3;
+/** The code of 0. */
+const ZERO = 0x30;
+const kinds = Uint8Array.from({ length: 128 }, (_, code) => {
+  const character = String.fromCharCode(code);
+  if (/[a-z]/.test(character)) return LOWER;
+  if (/[A-Z]/.test(character)) return UPPER;
+  return /[0-9]/.test(character) ? DIGIT : SEPARATOR;
+});
+
+/** A longest stretch of letters and digits as its pieces, folded: `iPhone15` is i, phone and 15. */
+type Run = readonly string[];
+
+/**
+ * The words by which a key is found. A key is split at every character that is not a letter or digit; each run between is split
+ * at lower→UPPER and letter↔digit borders. The words are these pieces, digits also without leading zeros, and for a run of
+ * several pieces also each longest stretch of letters in it, and the whole run. They are folded and unique. The time and
+ * the words together are linear in the length of the key.
+ */
+export function wordsOf(text: string): readonly string[] {
+  return isAscii(text) ? asciiWords(text, text.toLowerCase()) : unicodeWords(text);
+}
+
+/** The words of a key, and its folded form. */
+export function wordsAndFold(text: string): { readonly words: readonly string[]; readonly folded: string } {
+  if (!isAscii(text)) return { words: unicodeWords(text), folded: fold(text) };
+  const folded = text.toLowerCase();
+  return { words: asciiWords(text, folded), folded };
+}
+
+/** The same words of ASCII text, without a look at the tables of Unicode and without lists of pieces; most keys are ASCII. */
+function asciiWords(text: string, folded: string): readonly string[] {
+  const words: string[] = [];
+  const source = { text, folded };
+  for (let at = 0; at < text.length; at += 1) {
+    if (kindAt(text, at) === SEPARATOR) continue;
+    const begin = at;
+    while (kindAt(text, at) !== SEPARATOR) at += 1;
+    addAsciiRun(words, source, begin, at);
+  }
+  return uniqueOf(words);
+}
+
+/** Adds the words of one run. */
+function addAsciiRun(words: string[], source: { readonly text: string; readonly folded: string }, begin: number, end: number): void {
+  let piece = begin;
+  let letters = begin;
+  for (let at = begin + 1; at <= end; at += 1) {
+    const before = kindAt(source.text, at - 1);
+    const kind = kindAt(source.text, at);
+    if (!isBorder(before, kind)) continue;
+    words.push(source.folded.slice(piece, Math.min(at, piece + WORD_LENGTH_MAX)));
+    if (before === DIGIT) {
+      addWithoutZeros(words, source.folded, piece, at);
+      letters = at;
+    } else if (letters < piece && (kind === DIGIT || kind === SEPARATOR)) {
+      words.push(source.folded.slice(letters, Math.min(at, letters + WORD_LENGTH_MAX)));
+    }
+    if (at === end && begin < piece) words.push(source.folded.slice(begin, Math.min(end, begin + WORD_LENGTH_MAX)));
+    piece = at;
+  }
+}
+
+function addWithoutZeros(words: string[], folded: string, begin: number, end: number): void {
+  let from = begin;
+  while (from < end - 1 && folded.charCodeAt(from) === ZERO) from += 1;
+  if (from > begin) words.push(folded.slice(from, Math.min(end, from + WORD_LENGTH_MAX)));
+}
+
+/** The kind of the character at a place. What is behind the end is a separator. */
+function kindAt(text: string, at: number): number {
+  // a look at the table with the NaN that charCodeAt returns there would make all looks slow
+  return at < text.length ? (kinds[text.charCodeAt(at)] ?? SEPARATOR) : SEPARATOR;
+}
+
+/** Whether a piece begins or ends between characters of these kinds. */
+function isBorder(before: number, kind: number): boolean {
+  return before !== kind && !(before === UPPER && kind === LOWER);
+}
+
+/** Of as many words as most keys have, looking through them is faster than a set. */
+const FEW = 24;
+
+function uniqueOf(words: readonly string[]): readonly string[] {
+  return words.length > FEW ? [...new Set(words)] : words.filter((word, at) => words.indexOf(word) === at);
+}
+
+function unicodeWords(text: string): readonly string[] {
+  const words: string[] = [];
+  for (const run of runsOf(text)) addRun(words, run);
+  return uniqueOf(words);
+}
+
+function addRun(words: string[], run: Run): void {
+  let letters: string[] = [];
+  for (const [at, piece] of run.entries()) {
+    words.push(cut(piece));
+    if (isDigits(piece)) {
+      words.push(cut(piece.replace(ZEROS, '')));
+      letters = [];
+    } else {
+      letters.push(piece);
+      const next = run[at + 1];
+      if (next === undefined || isDigits(next)) words.push(cut(letters.join('')));
+    }
+  }
+  words.push(cut(run.join('')));
+}
+
+function isDigits(piece: string): boolean {
+  return BEGINS_WITH_DIGIT.test(piece);
+}
+
+/** One way in which a run of a query can occur: all these words, the last one as the beginning of a word where `prefix` is given. */
+export interface WordForm {
+  readonly whole: readonly string[];
+  readonly prefix?: string;
+}
+
+/** The words of a query. Of each entry one form must occur: its pieces, or the whole run as one word. */
+export type QueryWords = readonly (readonly WordForm[])[];
+
+/** More runs are refused: each becomes up to ten clauses of a request, and OpenSearch takes 1,024. */
+const QUERY_RUNS_MAX = 64;
+/** More pieces of one run are not looked for one by one, for the same reason; the whole run is looked for. */
+const PIECES_MAX = 8;
+
+/**
+ * Parses the words of a query; null when it contains no word (then nothing can match). The last one may be the beginning of a
+ * word, unless `whole` is true. Throws `request.invalid` for more than 64 of them.
+ */
+export function queryWordsOf(q: string, whole = false): QueryWords | null {
+  const runs = runsOf(q);
+  const last = runs.pop();
+  if (last === undefined) return null;
+  const unique = new Map(runs.map((run) => [run.join(' '), run]));
+  if (unique.size >= QUERY_RUNS_MAX) throw new RequestError('request.invalid', `a query has at most ${QUERY_RUNS_MAX} words`);
+  return [...[...unique.values()].map(wholeForms), whole ? wholeForms(last) : prefixForms(last)];
+}
+
+/** Whether the words of a key are what a query looks for. */
+export function hasWords(words: readonly string[], query: QueryWords): boolean {
+  return query.every((forms) => forms.some((form) => hasForm(words, form)));
+}
+
+function hasForm(words: readonly string[], { whole, prefix }: WordForm): boolean {
+  if (!whole.every((word) => words.includes(word))) return false;
+  return prefix === undefined || words.some((word) => word.startsWith(prefix));
+}
+
+function wholeForms(run: Run): readonly WordForm[] {
+  const joined = { whole: [cut(run.join(''))] };
+  return run.length === 1 || run.length > PIECES_MAX ? [joined] : [{ whole: piecesOf(run) }, joined];
+}
+
+function prefixForms(run: Run): readonly WordForm[] {
+  const joined = { whole: [], prefix: cut(run.join('')) };
+  if (run.length === 1 || run.length > PIECES_MAX) return [joined];
+  return [{ whole: piecesOf(run.slice(0, -1)), prefix: cut(run.at(-1) ?? '') }, joined];
+}
+
+function piecesOf(run: Run): readonly string[] {
+  return [...new Set(run.map(cut))];
+}
+
+function runsOf(text: string): Run[] {
+  return normalised(text)
+    .split(SEPARATORS)
+    .map((run) =>
+      run
+        .split(BORDER)
+        .map(foldNormalised)
+        .filter((piece) => piece !== ''),
+    )
+    .filter((run) => run.length > 0);
+}
+
+/** Cut by code points, because half of a surrogate pair cannot be encoded as UTF-8. */
+function cut(word: string): string {
+  return word.length <= WORD_LENGTH_MAX
+    ? word
+    : Array.from(word.slice(0, 2 * WORD_LENGTH_MAX))
+        .slice(0, WORD_LENGTH_MAX)
+        .join('');
+}

@@ -1,0 +1,283 @@
+/** Every metric in one table. The metrics are registered from it (process/metrics-and-log.ts), its types are those of {@link Telemetry}, and docs/reference/metrics.md shows it. */
+import { watchedStates } from '../records/bucket.ts';
+import { bucketStates } from '../records/bucket-status.ts';
+import { enrichResults, enrichRequestKinds } from '../ordering/enrichment.ts';
+import { dialects } from '../events/record.ts';
+import { circuitOf, faults, isFaultCode } from '../base/fault.ts';
+import { outcomeKinds } from '../events/outcome.ts';
+import { jobStates } from '../records/job.ts';
+
+export interface SeriesDefinition {
+  readonly type: 'counter' | 'gauge' | 'histogram';
+  readonly unit: string;
+  /** The closed set of each label's values: every series exists at 0 from the start. Names of buckets are never among them: who reaches the health listener need not know them. Absent: the metric is one series. */
+  readonly labels?: Readonly<Record<string, readonly string[]>>;
+  readonly help: string;
+  /** A useful alert, if there is one. */
+  readonly alert?: string;
+  /** The upper bounds of a histogram's buckets, in its unit. */
+  readonly buckets?: readonly number[];
+  /** A gauge with this shows the greatest value that it was set to in this time, and 0 if it was not set. */
+  readonly greatestOfMs?: number;
+  /** A gauge with this is read elsewhere: a series that was not set for so long, or never, is absent, since an old number would be taken for the present one. */
+  readonly knownForMs?: number;
+}
+
+const faultCodes = Object.keys(faults).filter(isFaultCode);
+const headFaults = faultCodes.filter((code) => /^(s3|object|listing|bucket\.(missing|denied)|internal)/.test(code));
+const indexFaults = faultCodes.filter((code) => code.includes('index'));
+/** What the circuit of the cluster can open with: faults of the cluster, and those of an index where all indices fail together. */
+const pausingFaults = faultCodes.filter((code) => ['cluster', 'index'].includes(circuitOf(code)) || code === 'internal.unexpected');
+
+/** The label value of an outcome or an answer. A superseded write is `stale`: the store refused it because it holds something newer, or the same. */
+export function labelOf<Kind extends string>(kind: Kind): Exclude<Kind, 'superseded'> | 'stale' {
+  return isOther(kind) ? kind : 'stale';
+}
+
+function isOther<Kind extends string>(kind: Kind): kind is Exclude<Kind, 'superseded'> {
+  return kind !== 'superseded';
+}
+
+/** As long as a check of the readiness takes its last look for the present. The queues and the state are read every 15 s. */
+const KNOWN_FOR_MS = 120_000;
+
+/** The duration of one request in seconds, from that of a fast store nearby to the longest time-out. */
+const requestBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+
+export const seriesTable = {
+  // ── the data path ──
+  tally_records_total: {
+    type: 'counter',
+    unit: 'records',
+    labels: { dialect: [...dialects, 'unknown'], outcome: outcomeKinds.map((kind) => labelOf(kind)) },
+    help: 'Counts the records that ended, by dialect and outcome. A deferred or provisional record is counted again when its message is received again.',
+    alert: 'rate of outcome="rejected" > 0 for 10 min',
+  },
+  tally_event_lag_seconds: {
+    type: 'histogram',
+    unit: 'seconds',
+    buckets: [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800, 3_600],
+    help: 'Measures the time from an event until its first write was acknowledged, even if that write is provisional. Only messages at their first receive are measured.',
+    alert: 'p95 > your target for 10 min',
+  },
+  tally_messages_total: {
+    type: 'counter',
+    unit: 'messages',
+    labels: { settlement: ['delete', 'defer', 'wait', 'dead-letter', 'give-back'] },
+    help: 'Counts the messages that were settled, by settlement.',
+  },
+  tally_service_messages_total: {
+    type: 'counter',
+    unit: 'messages',
+    labels: { kind: ['test-event', 'probe', 'subscription-confirmation', 'unsubscribe-confirmation'] },
+    help: 'Counts the messages about the wiring of the queue: S3 test events and SNS confirmations.',
+    alert: 'kind="unsubscribe-confirmation" increases',
+  },
+  tally_dead_letters_total: {
+    type: 'counter',
+    unit: 'messages',
+    labels: { fault: faultCodes },
+    help: 'Counts the messages that were sent to the dead-letter queue, by fault.',
+    alert: 'increase > 0',
+  },
+  tally_unconnected_records_total: {
+    type: 'counter',
+    unit: 'records',
+    help: 'Counts the records of buckets that are not connected.',
+    alert: 'increase > 0 where all buckets should be connected',
+  },
+  tally_bulk_requests_total: {
+    type: 'counter',
+    unit: 'requests',
+    labels: { result: ['ok', ...indexFaults, 'internal.unexpected'] },
+    help: 'Counts the bulk requests, by result.',
+  },
+  tally_bulk_actions_total: {
+    type: 'counter',
+    unit: 'actions',
+    labels: { answer: ['written', 'stale', 'equal', 'expired', 'fault'] },
+    help: 'Counts the actions of bulk requests, by answer. An expired action was too old to be sent.',
+  },
+  tally_bulk_duration_seconds: {
+    type: 'histogram',
+    unit: 'seconds',
+    buckets: requestBuckets,
+    help: 'Measures the duration of bulk requests.',
+    alert: 'p95 > 5 s for 10 min',
+  },
+  tally_bulk_size_bytes: {
+    type: 'histogram',
+    unit: 'bytes',
+    buckets: [1_024, 16_384, 131_072, 524_288, 1_048_576, 5_242_880],
+    help: 'Measures the estimated size of bulk requests.',
+  },
+  tally_bulk_in_flight_requests: { type: 'gauge', unit: 'requests', help: 'Shows how many bulk requests are in flight.' },
+  tally_bulk_queued_actions: { type: 'gauge', unit: 'actions', help: 'Shows how many actions wait for a bulk request.' },
+  tally_head_requests_total: {
+    type: 'counter',
+    unit: 'requests',
+    labels: { result: ['present', 'absent', ...headFaults] },
+    help: 'Counts the HEAD requests for objects in S3, by result.',
+    alert: 'rate of result="object.denied" > 0',
+  },
+  tally_head_duration_seconds: {
+    type: 'histogram',
+    unit: 'seconds',
+    buckets: requestBuckets,
+    help: 'Measures the duration of HEAD requests for objects in S3.',
+  },
+  tally_enrich_total: {
+    type: 'counter',
+    unit: 'documents',
+    labels: { enrich: enrichRequestKinds, result: [...enrichResults, ...headFaults, 'index.rejected'] },
+    help: 'Counts the live documents that were to be enriched, by what was to be read and the result. Documents with any result but ok are written without it.',
+    alert: 'rate of result="object.denied" or "index.rejected" > 0 for 10 min',
+  },
+  tally_head_in_flight_requests: {
+    type: 'gauge',
+    unit: 'requests',
+    help: 'Shows how many requests about single objects (HEAD, tags) are in flight.',
+  },
+  tally_head_queued_requests: {
+    type: 'gauge',
+    unit: 'requests',
+    help: 'Shows how many requests about single objects (HEAD, tags) wait to be sent.',
+  },
+  tally_held_messages: {
+    type: 'gauge',
+    unit: 'messages',
+    help: 'Shows how many messages are held while they wait for a HEAD request, for enrichment, for the time of their settle or for the end of an outage.',
+  },
+  // ── queues and gaps ──
+  tally_queue_messages: {
+    type: 'gauge',
+    knownForMs: KNOWN_FOR_MS,
+    unit: 'messages',
+    labels: { queue: ['bucket', 'dead-letter'], state: ['visible', 'in-flight', 'delayed'] },
+    help: 'Shows how many messages are in the queues. SQS reports approximate numbers, which are read every 15 s.',
+    alert: 'queue="dead-letter",state="visible" > 0; queue="bucket",state="in-flight" > 80000',
+  },
+  tally_queue_oldest_message_age_seconds: {
+    type: 'gauge',
+    unit: 'seconds',
+    greatestOfMs: 15_000,
+    help: 'Shows the age of the oldest message that was received in the last 15 s, or 0 if none was received.',
+    alert: '> your target for 10 min',
+  },
+  tally_workers_wanted: {
+    type: 'gauge',
+    knownForMs: KNOWN_FOR_MS,
+    unit: 'workers',
+    help: 'Shows how many workers would drain the backlog within TALLY_TARGET_LAG_S at the rate measured by this worker.',
+  },
+  tally_gaps_open: {
+    type: 'gauge',
+    knownForMs: KNOWN_FOR_MS,
+    unit: 'gaps',
+    help: 'Shows how many gaps are open. `tally gaps` shows their buckets, why they are open, and what happens next.',
+  },
+  tally_gaps_oldest_age_seconds: {
+    type: 'gauge',
+    knownForMs: KNOWN_FOR_MS,
+    unit: 'seconds',
+    help: 'Shows how long ago the first change of the oldest open gap was; 0 if none is open.',
+    alert: '> 26 h (two repairs of a large bucket keep a distance of up to a day)',
+  },
+  // ── re-index ──
+  tally_jobs: {
+    type: 'gauge',
+    knownForMs: KNOWN_FOR_MS,
+    unit: 'jobs',
+    labels: { state: jobStates },
+    help: 'Shows how many re-index jobs are stored, by state.',
+    alert: 'state="failed" increases',
+  },
+  tally_reindex_turns_total: {
+    type: 'counter',
+    unit: 'turns',
+    labels: { result: ['on', 'done', 'lost', ...faultCodes] },
+    help: 'Counts the turns of parts of jobs that ended: on (there is more to do), done, lost to another process, or with a fault.',
+    alert: 'rate of a result that is a fault > 0 for 30 min',
+  },
+  tally_reindex_parts: { type: 'gauge', unit: 'parts', help: 'Shows how many parts of jobs this process compares now.' },
+  // ── the calendar ──
+  tally_buckets: {
+    type: 'gauge',
+    knownForMs: KNOWN_FOR_MS,
+    unit: 'buckets',
+    labels: { status: bucketStates },
+    help: 'Shows how many connected buckets have this status, of several the worst: the same that `tally bucket list` shows. ok: nothing is known to the contrary, events are known to arrive, and the whole was compared.',
+    alert: 'a status other than ok that lasts',
+  },
+  tally_compared_oldest_age_seconds: {
+    type: 'gauge',
+    knownForMs: KNOWN_FOR_MS,
+    unit: 'seconds',
+    help: 'Shows how long ago the whole of a bucket was last compared with its index, for the bucket that was compared least recently; of one that was never compared, since it was connected.',
+    alert: '> 15 days',
+  },
+  tally_connection_state: {
+    type: 'gauge',
+    knownForMs: KNOWN_FOR_MS,
+    unit: 'buckets',
+    labels: { state: watchedStates },
+    help: 'Shows how many connected buckets have a connection in this state, as the hourly watch found it last: ok, degraded, broken (events are lost), unknown (it could not be read), or paused on request.',
+    alert: 'state="broken" > 0; state="unknown" > 0 for 6 h',
+  },
+  tally_notification_pause_age_seconds: {
+    type: 'gauge',
+    knownForMs: KNOWN_FOR_MS,
+    unit: 'seconds',
+    help: 'Shows how long the notification of a bucket has been paused, for the longest pause; 0 if none is paused.',
+    alert: '> 24 h',
+  },
+  tally_sweeps_total: {
+    type: 'counter',
+    unit: 'sweeps',
+    labels: { sweep: ['unsettled', 'lifecycle', 'tombstones', 'full', 'connections'], result: ['ok', ...faultCodes] },
+    help: 'Counts the sweeps of one bucket that ended: of unsettled documents, of expected expirations (lifecycle), of old tombstones; full counts the weekly re-index jobs that were begun; connections counts the checks of the wiring of a bucket.',
+    alert: 'rate of a result that is a fault > 0 for 6 h',
+  },
+  // ── the state of the process ──
+  tally_paused: {
+    type: 'gauge',
+    unit: '0 or 1',
+    labels: { fault: pausingFaults },
+    help: 'Is 1 while receiving is paused because of this fault of the index store as a whole. No fault of S3 pauses it.',
+    alert: '> 0 for 5 min',
+  },
+  tally_parked_buckets: {
+    type: 'gauge',
+    unit: 'buckets',
+    help: 'Shows how many buckets have records that wait because the bucket or its index does not answer. A bucket with both counts once.',
+    alert: '> 10 for 10 min',
+  },
+  tally_circuit_open: {
+    type: 'gauge',
+    unit: 'circuits',
+    labels: { system: ['index', 's3'], level: ['whole', 'bucket'] },
+    help: 'Shows how many circuits are open: of the index store or of S3, and whether the whole of it (S3: of a region) or one bucket’s part does not answer. Records that need it wait.',
+    alert: '> 0 for 10 min',
+  },
+  tally_folded_total: {
+    type: 'counter',
+    unit: 'records',
+    labels: { fault: faultCodes },
+    help: 'Counts the records that could not be served for ten minutes and became part of an open gap, which a re-index repairs, by the fault that kept them from being served.',
+    alert: 'increase > 0',
+  },
+  tally_receiving: {
+    type: 'gauge',
+    unit: '0 or 1',
+    labels: { state: ['on', 'failing', 'held-full', 'in-flight-cap', 'paused', 'no-bucket'] },
+    help: 'Is 1 for the present state of receiving: on, failing (SQS refuses it or does not answer), or the reason why it is held back. All states are 0 until the first receive, and without the role ingest.',
+    alert: 'a state other than "on" == 1 for 10 min',
+  },
+  tally_ready: {
+    type: 'gauge',
+    unit: '0 or 1',
+    labels: { role: ['ingest', 'reindex', 'http'] },
+    help: 'Is 1 while this process can perform the role.',
+    alert: '== 0 for 5 min for a role that it has',
+  },
+} as const satisfies Record<string, SeriesDefinition>;

@@ -1,0 +1,394 @@
+/**
+ * The one status of a bucket: how far its index can be relied on, from everything that is known. Whatever shows a status (the
+ * list, the API, the panel, `explain`, the metrics) shows this one, so that nothing is healthy in one place and not in another.
+ * `ok` means: nothing is known to the contrary, its events are known to arrive, and all of it was compared.
+ */
+import type { BucketRecord } from './bucket.ts';
+import { isUnusuallyLong } from './usual-interval.ts';
+import { dueAtMs, isHeld, nextOf, whyOf, type DirtyMark } from './dirty.ts';
+import { countOf, outermost } from './waiting-deletes.ts';
+import type { Trouble } from './process-record.ts';
+
+/** The worst first: a bucket has the first of them that is true of it. */
+export const bucketStates = [
+  /** Events are being lost: something that they pass is missing in AWS. */
+  'events_lost',
+  /** Its notification was taken away on request. */
+  'paused',
+  /** S3 or the index does not answer for it, or no worker receives its events. */
+  'waiting',
+  /** A job held deletions back, and a person decides. */
+  'deletions_held',
+  /** A report found differences, a person declined deletions, the index refuses documents, or S3 refuses what enrichment reads. */
+  'differs',
+  /** No event has arrived by its connection since that was changed last. */
+  'events_unproven',
+  /** No compare of the whole bucket has ended. */
+  'never_compared',
+  /** Changes may be missing. */
+  'gap_open',
+  /** No event has arrived for several times as long as it usually takes. */
+  'quiet',
+  /** The last whole compare is older than two intervals. */
+  'overdue',
+  /** Events arrive, but not all that could, or not safely. */
+  'degraded',
+  /** Its connection could not be read. */
+  'unchecked',
+  'ok',
+] as const;
+export type BucketState = (typeof bucketStates)[number];
+
+/** `bad`: the index differs, or does so with each further change. `warning`: it may differ, or may soon. */
+export const bucketSeverities = ['bad', 'warning', 'ok'] as const;
+export type BucketSeverity = (typeof bucketSeverities)[number];
+
+/** What a person does about it. */
+export const bucketActs = ['doctor', 'plan', 'resume', 'reindex', 'jobs'] as const;
+export type BucketAct = (typeof bucketActs)[number];
+
+export interface BucketStatus {
+  readonly state: BucketState;
+  readonly severity: BucketSeverity;
+  /** One sentence without its full stop. */
+  readonly sentence: string;
+  /** Since when it is so; absent: it is not known, or the state is `ok`. */
+  readonly sinceMs?: number;
+  /** Absent: nothing is to be done, or Tally is at it. */
+  readonly act?: BucketAct;
+  /** The job that the act is about. */
+  readonly jobId?: string;
+  /** How many objects the sentence says to differ; absent: none, or their number is not known. */
+  readonly differing?: number;
+  /** How many gaps it has. */
+  readonly gaps: number;
+}
+
+export interface StatusFacts {
+  readonly record: BucketRecord;
+  /** What its events wait for. */
+  readonly waitsFor: Trouble | undefined;
+  /** Why its documents are written without what its enrichment adds. */
+  readonly unread: Trouble | undefined;
+  readonly gaps: readonly DirtyMark[];
+  readonly nowMs: number;
+  /** From one scheduled compare of the whole bucket to the next; 0: none is scheduled. */
+  readonly compareIntervalMs: number;
+}
+
+/** A compare that is due may wait for its turn, and for a bucket that refuses. */
+const OVERDUE_INTERVALS = 2;
+
+type Rule = (facts: StatusFacts) => Omit<BucketStatus, 'severity' | 'gaps'> | undefined;
+
+/** The status of the bucket. */
+export function bucketStatus(facts: StatusFacts): BucketStatus {
+  const gaps = facts.gaps.length;
+  for (const rule of rules) {
+    const found = rule(facts);
+    if (found !== undefined) return { ...found, severity: severityOf(found.state), gaps };
+  }
+  const { record, nowMs } = facts;
+  const compared = record.lastComparedAtMs === undefined ? '' : `; compared ${ageText(nowMs - record.lastComparedAtMs)} ago`;
+  return { state: 'ok', severity: 'ok', sentence: `No known difference${compared}`, gaps };
+}
+
+/**
+ * The status as readers of a part of the bucket are shown it. The sentence, the time and the act of administrators name keys, other
+ * buckets and parts of AWS that such a reader may not see.
+ */
+export function statusForReaders({ state, severity, gaps }: BucketStatus): BucketStatus {
+  return { state, severity, sentence: readerSentences[state], gaps };
+}
+
+const readerSentences: Readonly<Record<BucketState, string>> = {
+  events_lost: 'Its events do not arrive, so changes are missing',
+  paused: 'Its notification is paused, so no event arrives',
+  waiting: 'Its events wait, so the newest changes are missing',
+  deletions_held: 'Objects may be found that are deleted already',
+  differs: 'Some of it is known to differ from S3',
+  events_unproven: 'It is not known yet whether its events arrive',
+  never_compared: 'It was never compared with S3 as a whole',
+  gap_open: 'Changes may be missing',
+  quiet: 'No event has arrived for longer than usual',
+  overdue: 'It was not compared with S3 as a whole for long',
+  degraded: 'Its connection is degraded',
+  unchecked: 'Its connection could not be checked',
+  ok: 'No known difference',
+};
+
+function severityOf(state: BucketState): BucketSeverity {
+  switch (state) {
+    case 'events_lost':
+    case 'paused':
+    case 'waiting':
+    case 'deletions_held':
+    case 'differs':
+    case 'events_unproven':
+      return 'bad';
+    case 'never_compared':
+    case 'gap_open':
+    case 'quiet':
+    case 'overdue':
+    case 'degraded':
+    case 'unchecked':
+      return 'warning';
+    case 'ok':
+      return 'ok';
+  }
+}
+
+/** The command that does what the act says. */
+export function commandOfAct(act: BucketAct, bucket: string, jobId?: string): string {
+  switch (act) {
+    case 'doctor':
+      return `tally doctor ${bucket}`;
+    case 'plan':
+      return `tally bucket add ${bucket} --plan`;
+    case 'resume':
+      return `tally bucket resume ${bucket}`;
+    case 'reindex':
+      return `tally reindex ${bucket}`;
+    case 'jobs':
+      return jobId === undefined ? `tally jobs --bucket ${bucket}` : `tally jobs ${jobId}`;
+  }
+}
+
+/** In the order of `bucketStates`. */
+const rules: readonly Rule[] = [
+  ({ waitsFor }) =>
+    waitsFor?.code === 'queue.missing'
+      ? { state: 'events_lost', sentence: `Its events are being lost: ${waitsFor.reason}`, sinceMs: waitsFor.sinceMs, act: 'doctor' }
+      : undefined,
+  ({ record: { connectionCheck: check, provenAtMs } }) =>
+    check?.brokenSinceMs === undefined || check.state === 'paused' || provenAtMs === undefined
+      ? undefined
+      : { state: 'events_lost', sentence: `Its events are being lost${whatOf(check)}`, sinceMs: check.brokenSinceMs, act: 'doctor' },
+  ({ record: { connectionCheck: check } }) =>
+    check?.state === 'paused'
+      ? { state: 'paused', sentence: 'Its notification is paused, so no event arrives', sinceMs: check.sinceMs, act: 'resume' }
+      : undefined,
+  ({ waitsFor }) =>
+    waitsFor && {
+      state: 'waiting',
+      sentence: `Its events wait: ${waitsFor.code}: ${waitsFor.reason}`,
+      sinceMs: waitsFor.sinceMs,
+      act: 'doctor',
+    },
+  heldRule,
+  declinedRule,
+  differsRule,
+  ({ record: { refused } }) =>
+    refused && {
+      state: 'differs',
+      sentence: `${countText(refused.count, 'object')} cannot be found, because the index refuses ${refused.count === 1 ? 'its document' : 'their documents'}`,
+      sinceMs: refused.atMs,
+      act: 'jobs',
+      jobId: refused.jobId,
+      differing: refused.count,
+    },
+  unreadRule,
+  unprovenRule,
+  neverComparedRule,
+  gapRule,
+  quietRule,
+  overdueRule,
+  ({ record: { connectionCheck: check } }) =>
+    check?.state === 'degraded'
+      ? { state: 'degraded', sentence: `Its connection is degraded${whatOf(check)}`, sinceMs: check.sinceMs, act: 'doctor' }
+      : undefined,
+  ({ record: { connectionCheck: check } }) =>
+    check?.state === 'unknown'
+      ? { state: 'unchecked', sentence: `Its connection could not be checked${whatOf(check)}`, sinceMs: check.sinceMs, act: 'doctor' }
+      : undefined,
+];
+
+function heldRule({ record: { bucket, waiting = [] } }: StatusFacts): ReturnType<Rule> {
+  const asked = waiting.filter(({ declinedAtMs }) => declinedAtMs === undefined);
+  const [first] = outermost(asked);
+  if (first === undefined) return undefined;
+  const { jobId } = first;
+  const count = countOf(asked);
+  const next =
+    jobId === undefined
+      ? `run \`${commandOfAct('reindex', bucket)}\`, whose job counts them again and asks you`
+      : `look at the bucket, and if it is as intended, run \`tally jobs allow ${jobId}\``;
+  return {
+    state: 'deletions_held',
+    sentence: `${countText(count, 'deletion')} ${count === 1 ? 'waits' : 'wait'} for you: ${next}`,
+    sinceMs: Math.min(...asked.map(({ sinceMs }) => sinceMs)),
+    ...actOfJob(jobId),
+    differing: count,
+  };
+}
+
+/** They wait all the same: the next compare asks again. */
+function declinedRule({ record: { waiting = [] } }: StatusFacts): ReturnType<Rule> {
+  const [first] = outermost(waiting);
+  if (first === undefined) return undefined;
+  const count = countOf(waiting);
+  return {
+    state: 'differs',
+    sentence: `${areText(count)} not in S3, because you declined to delete ${count === 1 ? 'its document' : 'their documents'}`,
+    sinceMs: Math.min(...waiting.map(({ sinceMs }) => sinceMs)),
+    ...actOfJob(first.jobId),
+    differing: count,
+  };
+}
+
+function actOfJob(jobId: string | undefined): Pick<BucketStatus, 'act' | 'jobId'> {
+  return jobId === undefined ? { act: 'reindex' } : { act: 'jobs', jobId };
+}
+
+function differsRule({ gaps, nowMs }: StatusFacts): ReturnType<Rule> {
+  const [found] = gaps
+    .flatMap((mark) => (mark.differences ?? []).map((each) => ({ ...each, mark, differing: each.missing + each.stale + each.phantom })))
+    .toSorted((a, b) => b.differing - a.differing);
+  if (found === undefined) return undefined;
+  const { missing, stale, phantom, atMs, mark, differing } = found;
+  const parts = [
+    ...(missing > 0 ? [`${areText(missing)} missing`] : []),
+    ...(stale > 0 ? [`${areText(stale)} outdated`] : []),
+    ...(phantom > 0 ? [`${areText(phantom)} not in S3`] : []),
+  ];
+  return {
+    state: 'differs',
+    sentence: `${parts.join(', ')} since the report of ${momentText(atMs, nowMs)}: ${nextText(mark, nowMs)}`,
+    sinceMs: atMs,
+    differing,
+    ...actOf(mark),
+  };
+}
+
+/** Searches by tags and metadata find less than there is. */
+function unreadRule({ unread, record: { connectionCheck: check, unenriched, enrich } }: StatusFacts): ReturnType<Rule> {
+  if (enrich === 'none') return undefined;
+  const lack = `what enrich ${enrich} asks for`;
+  const found = check?.unread ?? unread;
+  if (found !== undefined)
+    return { state: 'differs', sentence: `Documents lack ${lack}: ${found.reason}`, sinceMs: found.sinceMs, act: 'doctor' };
+  return (
+    unenriched && {
+      state: 'differs',
+      sentence: `${countText(unenriched.count, 'document')} ${unenriched.count === 1 ? 'lacks' : 'lack'} ${lack}, because S3 refused it to the last re-index that filled it in`,
+      sinceMs: unenriched.atMs,
+      act: 'doctor',
+    }
+  );
+}
+
+function unprovenRule({ record, nowMs }: StatusFacts): ReturnType<Rule> {
+  const { provenAtMs, createdAtMs, connectionCheck: check } = record;
+  if (provenAtMs !== undefined) return undefined;
+  const none = unprovenText(record, nowMs);
+  const isMissing = check?.state === 'broken';
+  return {
+    state: 'events_unproven',
+    sentence: `${none}${check === undefined ? '' : whatOf(check)}`,
+    sinceMs: createdAtMs,
+    act: isMissing ? 'plan' : 'doctor',
+  };
+}
+
+/** What has not arrived by the bucket's present connection. */
+export function unprovenText({ source, waySinceMs, lastEventAtMs, arrived = [] }: BucketRecord, nowMs: number): string {
+  if (arrived.length > 0) {
+    const missing = [...(arrived.includes('created') ? [] : ['a created object']), ...(arrived.includes('removed') ? [] : ['a deletion'])];
+    return `Events have arrived, but none of ${missing.join(' or ')} yet`;
+  }
+  const by = lastEventAtMs === undefined ? '' : ` by its source ${source}`;
+  const since = waySinceMs === undefined ? 'it was connected' : momentText(Math.min(waySinceMs, nowMs), nowMs);
+  return `No event has arrived${by} since ${since}`;
+}
+
+function neverComparedRule({ record: { lastComparedAtMs, createdAtMs }, gaps, nowMs }: StatusFacts): ReturnType<Rule> {
+  if (lastComparedAtMs !== undefined) return undefined;
+  const whole = gaps.find(({ prefix }) => prefix === undefined);
+  return {
+    state: 'never_compared',
+    sentence: `All of it was never compared${whole === undefined ? '' : `: ${nextText(whole, nowMs)}`}`,
+    sinceMs: createdAtMs,
+    ...(whole === undefined ? { act: 'reindex' } : actOf(whole)),
+  };
+}
+
+function gapRule({ gaps, nowMs }: StatusFacts): ReturnType<Rule> {
+  const [worst] = gaps.toSorted((a, b) => a.sinceMs - b.sinceMs);
+  if (worst === undefined) return undefined;
+  const others = gaps.length === 1 ? '' : `, and ${countText(gaps.length - 1, 'other gap')}`;
+  return {
+    state: 'gap_open',
+    sentence: `Changes may be missing (${whyOf(worst)}${others}): ${nextText(worst, nowMs)}`,
+    sinceMs: worst.sinceMs,
+    ...actOf(worst),
+  };
+}
+
+function quietRule({ record: { lastEventAtMs, rhythm: usual }, nowMs }: StatusFacts): ReturnType<Rule> {
+  if (lastEventAtMs === undefined || usual === undefined) return undefined;
+  const silenceMs = nowMs - lastEventAtMs;
+  if (!isUnusuallyLong(silenceMs, usual, lastEventAtMs)) return undefined;
+  return {
+    state: 'quiet',
+    sentence: `No event has arrived for ${ageText(silenceMs)}; usually one does within ${ageText(usual.usualIntervalMs)}`,
+    sinceMs: lastEventAtMs,
+    act: 'doctor',
+  };
+}
+
+function overdueRule({ record: { lastComparedAtMs = 0 }, nowMs, compareIntervalMs }: StatusFacts): ReturnType<Rule> {
+  const ageMs = nowMs - lastComparedAtMs;
+  if (compareIntervalMs === 0 || ageMs <= OVERDUE_INTERVALS * compareIntervalMs) return undefined;
+  return { state: 'overdue', sentence: `All of it was last compared ${ageText(ageMs)} ago`, sinceMs: lastComparedAtMs, act: 'reindex' };
+}
+
+/** What a person does about a gap; nothing, while a job repairs it or begins by itself. */
+function actOf(mark: DirtyMark): Pick<BucketStatus, 'act' | 'jobId'> {
+  const { jobId, stuck, compared, refusedSinceMs, failures } = mark;
+  if (jobId !== undefined) return stuck === undefined ? {} : { act: 'jobs', jobId };
+  if (isHeld(mark)) return { act: 'reindex' };
+  if (compared === true || refusedSinceMs !== undefined) return { act: 'doctor' };
+  return failures > 0 ? { act: 'jobs' } : {};
+}
+
+/** What happens next to the gap, and in what time. */
+function nextText(mark: DirtyMark, nowMs: number): string {
+  const dueMs = dueAtMs(mark, nowMs);
+  return Number.isFinite(dueMs) && dueMs > nowMs ? `${nextOf(mark)} (in ${ageText(dueMs - nowMs)})` : nextOf(mark);
+}
+
+function whatOf({ findings }: { readonly findings: readonly { readonly what: string }[] }): string {
+  const [first] = findings;
+  return first === undefined ? '' : `: ${first.what}`;
+}
+
+function numberText(value: number): string {
+  return value.toLocaleString('en');
+}
+
+function countText(count: number, name: string): string {
+  return `${numberText(count)} ${name}${count === 1 ? '' : 's'}`;
+}
+
+function areText(count: number): string {
+  return `${countText(count, 'object')} ${count === 1 ? 'is' : 'are'}`;
+}
+
+/** 14:02 UTC, with the day unless that is today. */
+function momentText(atMs: number, nowMs: number): string {
+  const [day = '', time = ''] = new Date(atMs).toISOString().split('T');
+  const today = new Date(nowMs).toISOString().slice(0, day.length);
+  return `${day === today ? '' : `${day} `}${time.slice(0, 5)} UTC`;
+}
+
+const STEPS = [
+  [86_400_000, 'day'],
+  [3_600_000, 'hour'],
+  [60_000, 'minute'],
+  [1_000, 'second'],
+] as const;
+
+function ageText(ageMs: number): string {
+  const [lengthMs, unit] = STEPS.find(([each]) => ageMs >= each) ?? [1_000, 'second'];
+  return countText(Math.max(0, Math.floor(ageMs / lengthMs)), unit);
+}

@@ -1,0 +1,485 @@
+/**
+ * Dirty marks: something of a bucket may be missing since then. Users see each as a *gap*. A bucket has one mark, and one beside it
+ * for each key that failed alone.
+ *
+ *   clean ──report──► dirty ──quiet for a minute, or reported for ten──► a job repairs it ──it covers every report──► closed
+ *                      ▲                                                    │
+ *                      └── reported since the job began, or the job failed ─┘
+ *
+ * It is closed by a job that ended, began after the last report (by `order`) and saw every change up to `lastSeenMs`; by nothing
+ * else. A mark whose bucket is not known to send its events, or is known not to, is not closed at all until it is.
+ */
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { waitingDeletesSchema, type BucketRecord, type EnrichMode } from './bucket.ts';
+import { shellWords } from '../base/commands.ts';
+import { defined, omit } from '../base/defined.ts';
+import type { JobRecord } from './job.ts';
+import { waitMs } from './claims.ts';
+
+export const markKinds = [
+  /** What the bucket held before it was connected was never compared. */
+  'new',
+  /** A trail reported a DeleteObjects call, which names no keys. */
+  'bulk-delete',
+  /** More objects should have expired than can be checked one by one. */
+  'lifecycle',
+  /** Events could not be served, and their messages were deleted. */
+  'handed-over',
+  'handed-over-deletes',
+  /** Events were or may be lost. */
+  'loss',
+  /** The way of the events was changed, was broken, or was not known to work. */
+  'connection',
+  /** The bucket's index was replaced. */
+  'index',
+  /** A report found differences. */
+  'drift',
+  /** Documents may lack the tags that they should have. */
+  'tags',
+] as const;
+export type MarkKind = (typeof markKinds)[number];
+
+/** What is reported consists of deletions: a job's deletion limit would keep it from ever being repaired. */
+const announcing: ReadonlySet<MarkKind> = new Set(['bulk-delete', 'lifecycle', 'handed-over-deletes'] as const);
+
+/** Changes of tags may be among what was lost. A record that is handed over says so itself, and a report compares no tags. */
+const mayMissTags: ReadonlySet<MarkKind> = new Set(['new', 'loss', 'connection', 'index', 'tags'] as const);
+
+const reasonSchema = z.object({
+  kind: z.enum(markKinds),
+  count: z.number(),
+  lastMs: z.number(),
+  /** The latest, in a few words: `dead letter: record.key-missing`. */
+  example: z.string(),
+});
+
+const differencesSchema = z.object({
+  jobId: z.string(),
+  atMs: z.number(),
+  prefix: z.string(),
+  missing: z.number(),
+  stale: z.number(),
+  phantom: z.number(),
+});
+export type Differences = z.infer<typeof differencesSchema>;
+
+export const markSchema = z.object({
+  id: z.string(),
+  bucket: z.string(),
+  /** Only the keys with this prefix; absent: the whole bucket. */
+  prefix: z.string().optional(),
+  /** The time of the first change that may be missing. */
+  sinceMs: z.number(),
+  /** The time up to which changes may be missing, by the clocks of AWS and of the processes that reported. It may lie ahead. */
+  lastSeenMs: z.number(),
+  /** When it was reported first, or since the last job that did not close it, and last: by the clocks of the processes that did. */
+  firstReportedAtMs: z.number(),
+  reportedAtMs: z.number(),
+  /** The latest beginning of a job of the bucket when it was last reported (src/records/covers.ts). */
+  order: z.number(),
+  reasons: z.array(reasonSchema),
+  /** `announced`: every reason announces deletions, so the job has no deletion limit. */
+  deletes: z.enum(['announced', 'limited']),
+  /** Only a job that reads the tags of every object closes it. */
+  readTags: z.literal(true).optional(),
+  /** The bucket was connected without a first index, or a person stopped this job, which was to delete what the mark announces. */
+  held: z.object({ jobId: z.string().optional(), why: z.string() }).optional(),
+  /** No job closes it: the bucket's events are not known to arrive, or its wiring is known to be broken. */
+  unproven: z.enum(['events', 'wiring']).optional(),
+  /** Beside `unproven`: a job has repaired what was reported, and no other begins until the mark is reported again. */
+  compared: z.literal(true).optional(),
+  /** A first index, or the compare after a change that a person made: it keeps no distance from other repairs until a job covers it. */
+  urgent: z.object({ order: z.number(), lastSeenMs: z.number() }).optional(),
+  /** The job that repairs it now, and why it cannot continue. */
+  jobId: z.string().optional(),
+  stuck: z.string().optional(),
+  /** How many jobs in a row failed to repair it. */
+  failures: z.number(),
+  /** No job begins before, and why. `isAhead`: one that does would not close the mark either; what is reported later does not wait for it. */
+  waits: z.object({ untilMs: z.number(), why: z.string(), isAhead: z.literal(true).optional() }).optional(),
+  /** Since when the bucket or its index refuses what a job needs. */
+  refusedSinceMs: z.number().optional(),
+  /** What reports found and no job has repaired since. */
+  differences: z.array(differencesSchema).optional(),
+});
+export type DirtyMark = z.infer<typeof markSchema>;
+
+/** What is kept of the closed marks of a bucket: to be shown, and for the bucket's next life if its documents stay. */
+export const markHistorySchema = z.object({
+  bucket: z.string(),
+  closed: z.array(
+    markSchema
+      .pick({ id: true, prefix: true, sinceMs: true, lastSeenMs: true, reasons: true })
+      .extend({ closedAtMs: z.number(), jobId: z.string() }),
+  ),
+  /** Deletions that wait for a person, of a bucket that was disconnected and whose documents stay. */
+  waiting: waitingDeletesSchema.optional(),
+});
+export type MarkHistory = z.infer<typeof markHistorySchema>;
+
+/** What is listed: a mark, or what is kept of one that was closed. */
+export type ListedGap = DirtyMark | (MarkHistory['closed'][number] & { readonly bucket: string });
+
+const HISTORY_MS = 30 * 86_400_000;
+const HISTORY_MAX = 1_000;
+
+/** The history after this mark was closed, which another process may have noted. The oldest come first. */
+export function withClosed(
+  history: MarkHistory | undefined,
+  { id, bucket, prefix, sinceMs, lastSeenMs, reasons }: DirtyMark,
+  { jobId, nowMs }: { readonly jobId: string; readonly nowMs: number },
+): MarkHistory {
+  if (history?.closed.some((each) => each.id === id && each.jobId === jobId) === true) return history;
+  const kept = keptOf(history, nowMs);
+  // no two have the same time, by which they are listed
+  const closedAtMs = Math.max(nowMs, (kept.at(-1)?.closedAtMs ?? 0) + 1);
+  const closed = [...kept, { id, ...defined({ prefix }), sinceMs, lastSeenMs, reasons: [...reasons], closedAtMs, jobId }];
+  return { ...history, bucket, closed: closed.slice(-HISTORY_MAX) };
+}
+
+/** What was closed within the last 30 days. */
+export function keptOf(history: MarkHistory | undefined, nowMs: number): MarkHistory['closed'] {
+  return (history?.closed ?? []).filter(({ closedAtMs }) => nowMs - closedAtMs < HISTORY_MS);
+}
+
+/** The id of the bucket's mark, or of the one for this key. */
+export function markId(bucket: string, key?: string): string {
+  return key === undefined ? `gap:${bucket}:bucket` : `gap:${bucket}:key:${createHash('sha256').update(key).digest('hex').slice(0, 16)}`;
+}
+
+// ── reports ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** That something of a bucket may be missing. */
+export interface GapReport {
+  readonly bucket: string;
+  /** Only of this key. */
+  readonly key?: string;
+  readonly kind: MarkKind;
+  /** In a few words. */
+  readonly reason: string;
+  /** Changes up to this time may be missing. */
+  readonly seenAtMs: number;
+  /** The time of the first of them. Default: the same. */
+  readonly firstSeenMs?: number;
+  /** Default: 1. */
+  readonly count?: number;
+  /** Changes of tags are among them. */
+  readonly tags?: true;
+  /** `none`: the events are known to arrive from now on. */
+  readonly unproven?: NonNullable<DirtyMark['unproven']> | 'none';
+  readonly waits?: DirtyMark['waits'];
+  readonly isUrgent?: boolean;
+  readonly held?: DirtyMark['held'];
+  readonly differences?: Differences;
+}
+
+type Repaired = NonNullable<BucketRecord['repaired']>;
+
+/** What is known of the bucket, from a record that was read after the loss was noticed. */
+export interface ReportFacts {
+  /** By the clock of the process that reports. */
+  readonly nowMs: number;
+  readonly order: number;
+  readonly enrich: EnrichMode;
+  readonly repaired: Repaired | undefined;
+}
+
+/** Prefixes of reports that are remembered; of more, the oldest are forgotten. */
+const DIFFERENCES_MAX = 20;
+
+/** The mark after a report. What is undefined of it is not stored. */
+export function withReport(current: DirtyMark | undefined, report: GapReport, facts: ReportFacts): DirtyMark {
+  const { kind, seenAtMs, firstSeenMs = seenAtMs } = report;
+  const base = omit(current ?? fresh(report, facts), 'compared');
+  return {
+    ...base,
+    sinceMs: Math.min(base.sinceMs, firstSeenMs),
+    lastSeenMs: Math.max(base.lastSeenMs, seenAtMs),
+    reportedAtMs: Math.max(base.reportedAtMs, facts.nowMs),
+    order: Math.max(base.order, facts.order),
+    reasons: withReason(base.reasons, report),
+    deletes: announcing.has(kind) ? base.deletes : 'limited',
+    ...wantsOf(base, report, facts),
+    ...planOf(base, report, facts),
+  };
+}
+
+/** What its job must do, and what keeps it open. */
+function wantsOf(
+  base: DirtyMark,
+  { kind, tags, unproven = base.unproven, held = base.held, differences: found }: GapReport,
+  { enrich }: ReportFacts,
+) {
+  const isOfTags = base.readTags === true || tags === true || (enrich === 'tags' && mayMissTags.has(kind));
+  return {
+    readTags: isOfTags ? (true as const) : undefined,
+    unproven: unproven === 'none' ? undefined : unproven,
+    held,
+    differences: found === undefined ? base.differences : withDifferences(base.differences, found),
+  };
+}
+
+function fresh({ bucket, key, seenAtMs }: GapReport, { nowMs, order }: ReportFacts): DirtyMark {
+  const times = { sinceMs: seenAtMs, lastSeenMs: seenAtMs, firstReportedAtMs: nowMs, reportedAtMs: nowMs };
+  return { id: markId(bucket, key), bucket, ...defined({ prefix: key }), ...times, order, reasons: [], deletes: 'announced', failures: 0 };
+}
+
+function withReason(reasons: DirtyMark['reasons'], { kind, reason, seenAtMs, count = 1 }: GapReport): DirtyMark['reasons'] {
+  const before = reasons.find((each) => each.kind === kind);
+  const lastMs = Math.max(seenAtMs, before?.lastMs ?? 0);
+  return [{ kind, count: count + (before?.count ?? 0), lastMs, example: reason }, ...reasons.filter((each) => each !== before)];
+}
+
+/** What an urgent report waits for is all that its mark waits for: neither for distance, nor because a job failed. */
+function planOf(base: DirtyMark, report: GapReport, { nowMs, order, repaired }: ReportFacts): Pick<DirtyMark, 'urgent' | 'waits'> {
+  if (report.isUrgent === true) return { urgent: { order, lastSeenMs: report.seenAtMs }, waits: report.waits };
+  const before = base.waits?.isAhead === true ? undefined : base.waits;
+  return { waits: laterOf(before, report.waits, base.urgent === undefined ? distanceOf(base, repaired, nowMs) : undefined) };
+}
+
+function laterOf(...waits: readonly DirtyMark['waits'][]): DirtyMark['waits'] {
+  return waits.reduce((later, each) => ((each?.untilMs ?? 0) > (later?.untilMs ?? 0) ? each : later), undefined);
+}
+
+/** Those of the keys of a report replace what an earlier report of them found. */
+function withDifferences(known: DirtyMark['differences'] = [], found: Differences): DirtyMark['differences'] {
+  return [...known.filter(({ prefix }) => !prefix.startsWith(found.prefix)), found].slice(-DIFFERENCES_MAX);
+}
+
+/** The mark after a report that found no difference in its keys. It stays: only a job that waits for late events closes it. */
+export function withoutDifferences(mark: DirtyMark, isOver: (found: Differences) => boolean): DirtyMark {
+  const left = mark.differences?.filter((found) => !isOver(found));
+  return left === undefined || left.length === mark.differences?.length ? mark : { ...mark, differences: left };
+}
+
+// ── when a job begins ──────────────────────────────────────────────────────────────────────────────────────────────
+
+/** A job begins after no report for this long, so that a burst of deletes needs only one. */
+const QUIET_MS = 60_000;
+/** The longest wait for quiet: reports may never pause. */
+const OPEN_MAX_MS = 600_000;
+/** S3 refuses requests whose time is more than 15 min off, so the clocks of two processes that work differ by at most 30 min. */
+const CLOCKS_DIFFER_MS = 1_800_000;
+/** The longest wait. A time that lies further ahead was stored by a wrong clock, and counts as over. */
+const WAIT_MAX_MS = 30 * 86_400_000;
+const DAY_MS = 86_400_000;
+
+/** Whether no job begins for the mark by itself. What was lost beside deletions that a person stopped is repaired all the same: that job deletes nothing. */
+export function isHeld({ held, deletes }: DirtyMark): boolean {
+  return held !== undefined && (held.jobId === undefined || deletes === 'announced');
+}
+
+/** Whether no job repairs the mark now, and one begins by itself. */
+export function isPlanned(mark: DirtyMark): boolean {
+  return !isHeld(mark) && mark.compared !== true && mark.jobId === undefined;
+}
+
+/** When a job begins for a planned mark, by the clock of who asks; Infinity for any other. */
+export function dueAtMs(mark: DirtyMark, nowMs: number): number {
+  const { reportedAtMs, firstReportedAtMs, waits } = mark;
+  if (!isPlanned(mark)) return Infinity;
+  const quietAtMs = Math.min(reportedAtMs + QUIET_MS, firstReportedAtMs + OPEN_MAX_MS);
+  return Math.max(plausible(quietAtMs, OPEN_MAX_MS + CLOCKS_DIFFER_MS, nowMs), plausible(waits?.untilMs ?? 0, WAIT_MAX_MS, nowMs));
+}
+
+function plausible(atMs: number, aheadMaxMs: number, nowMs: number): number {
+  return atMs > nowMs + aheadMaxMs ? nowMs : atMs;
+}
+
+/**
+ * How long the next automatic repair of a bucket keeps away from the last one, which compared for t: 20 t, so that repairs take a
+ * twentieth of one process; but no longer than a day, or 3 t for one that takes hours.
+ */
+function distanceMs(comparingMs: number): number {
+  return Math.min(20 * comparingMs, Math.max(DAY_MS, 3 * comparingMs), WAIT_MAX_MS);
+}
+
+function distanceOf({ prefix }: Pick<DirtyMark, 'prefix'>, repaired: Repaired | undefined, nowMs: number): DirtyMark['waits'] {
+  if (prefix !== undefined || repaired === undefined) return undefined;
+  const untilMs = Math.min(repaired.atMs, nowMs) + distanceMs(repaired.comparingMs);
+  if (untilMs <= nowMs) return undefined;
+  return { untilMs, why: `the last repair of the bucket compared for ${Math.ceil(repaired.comparingMs / 1_000)} s, so the next one waits` };
+}
+
+// ── what the jobs of the bucket mean for the mark ──────────────────────────────────────────────────────────────────
+
+/** What a mark needs to know of a job. */
+export type RepairJob = Pick<
+  JobRecord,
+  | 'id'
+  | 'bucket'
+  | 'mode'
+  | 'prefix'
+  | 'state'
+  | 'now'
+  | 'tags'
+  | 'requestedBy'
+  | 'startedAtMs'
+  | 'beginOrder'
+  | 'coversBeforeMs'
+  | 'error'
+  | 'counts'
+  | 'waits'
+  | 'parts'
+>;
+
+/** Whether the job compares what the mark stands for: it applies, it waits for late events, and it reads tags if the mark needs that. */
+function repairs(job: RepairJob, { prefix = '', readTags }: DirtyMark): boolean {
+  return job.mode === 'apply' && job.now !== true && prefix.startsWith(job.prefix) && (readTags !== true || job.tags === true);
+}
+
+/** Whether the job began after this, by the order of reports and by the clocks of S3 and its worker. */
+function beganAfter({ beginOrder = 0, coversBeforeMs = 0 }: RepairJob, { order, lastSeenMs }: Pick<DirtyMark, 'order' | 'lastSeenMs'>) {
+  return beginOrder > order && coversBeforeMs > lastSeenMs;
+}
+
+export interface Look {
+  /** The job that the mark names; undefined: its record is gone. */
+  readonly named: RepairJob | undefined;
+  /** The latest job of the bucket that applies. */
+  readonly latest: RepairJob | undefined;
+  readonly nowMs: number;
+  readonly repaired: Repaired | undefined;
+}
+
+/** The mark after a look at its job, or if it names none, at the bucket's latest one. Returns the same object if nothing has changed. */
+export function afterLook(mark: DirtyMark, look: Look): DirtyMark | { readonly closedBy: string } {
+  if (mark.jobId === undefined) return afterOther(mark, look);
+  const looked = afterNamed(mark, mark.jobId, look);
+  return looked === mark || 'closedBy' in looked || look.latest?.id === mark.jobId ? looked : afterOther(looked, look);
+}
+
+function afterNamed(mark: DirtyMark, jobId: string, look: Look): ReturnType<typeof afterLook> {
+  const { named: job, nowMs } = look;
+  if (job === undefined) return failedOf(mark, `${jobId} no longer exists`, nowMs);
+  const { error } = job;
+  switch (job.state) {
+    case 'queued':
+    case 'running':
+      return withStuck(mark, job);
+    case 'paused':
+    case 'cancelled':
+      if (mark.deletes === 'announced') return stoppedOf(mark, job);
+      return failedOf(mark, `${jobId} was ${job.state}, so another job follows`, nowMs);
+    case 'failed':
+      return failedOf(mark, `${jobId} failed: ${error === undefined ? 'the reason is unknown' : `${error.code}: ${error.reason}`}`, nowMs);
+    case 'done':
+      return afterDone(mark, job, look);
+  }
+}
+
+/** The mark with what keeps its job from continuing. */
+function withStuck(mark: DirtyMark, { waits, parts = [] }: RepairJob): DirtyMark {
+  const fault = waits ?? parts.find((part) => part.fault !== undefined)?.fault;
+  const stuck = fault && `${fault.code}: ${fault.reason}`;
+  return stuck === mark.stuck ? mark : { ...omit(mark, 'stuck'), ...defined({ stuck }) };
+}
+
+/** The mark that is due while a job occupies its bucket which does not repair it. Returns the same object if it says so already. */
+export function occupiedOf(mark: DirtyMark, { id }: Pick<RepairJob, 'id'>, nowMs: number): DirtyMark {
+  const why = `a re-index begins once ${id} has ended, which occupies the bucket`;
+  return dueAtMs(mark, nowMs) > nowMs || mark.waits?.why === why ? mark : { ...mark, waits: { untilMs: nowMs, why } };
+}
+
+/** A job that was started for another reason repairs the mark too. */
+function afterOther(mark: DirtyMark, look: Look): ReturnType<typeof afterLook> {
+  const { latest: job } = look;
+  if (job === undefined || mark.compared === true || !repairs(job, mark)) return mark;
+  if (job.state === 'queued' || job.state === 'running') return withJob(mark, job);
+  return job.state === 'done' && beganAfter(job, mark) ? afterDone(mark, job, look) : mark;
+}
+
+/** The mark while this job repairs it. A job that a person starts ends what held it, unless it is held because of its deletions: about those the job asks. */
+export function withJob(mark: DirtyMark, { id, requestedBy }: Pick<RepairJob, 'id' | 'requestedBy'>): DirtyMark {
+  const isOurs = requestedBy === 'gap' || requestedBy === 'schedule';
+  return { ...omit(mark, 'stuck', 'refusedSinceMs', ...(isOurs || mark.held?.jobId !== undefined ? [] : (['held'] as const))), jobId: id };
+}
+
+function afterDone(found: DirtyMark, job: RepairJob, { nowMs, repaired }: Look): ReturnType<typeof afterLook> {
+  if (!repairs(job, found)) return { ...omit(found, 'jobId'), failures: 0 };
+  const { coversBeforeMs = 0 } = job;
+  const mark = withoutDifferences(found, (differences) => isRepaired(differences, job));
+  const isUrgentStill = mark.urgent !== undefined && !beganAfter(job, mark.urgent);
+  const rest = { ...omit(mark, 'jobId', 'held', 'waits', 'refusedSinceMs', ...(isUrgentStill ? [] : (['urgent'] as const))), failures: 0 };
+  if (beganAfter(job, mark)) return mark.unproven === undefined ? { closedBy: job.id } : { ...rest, compared: true };
+  // what was reported before the job began is repaired, and what is left waits for quiet again
+  const firstReportedAtMs = Math.max(mark.firstReportedAtMs, Math.min(coversBeforeMs, nowMs));
+  const waits = laterOf(aheadOf(mark, job, nowMs), isUrgentStill ? undefined : distanceOf(mark, repaired, nowMs));
+  return { ...rest, firstReportedAtMs, ...defined({ waits }) };
+}
+
+/** Whether the job has compared what a report found, and held nothing back. */
+function isRepaired({ prefix, atMs }: Differences, { prefix: compared, coversBeforeMs = 0, counts }: RepairJob): boolean {
+  return prefix.startsWith(compared) && coversBeforeMs > atMs && (counts?.held ?? 0) === 0;
+}
+
+/** AWS applies a changed trail for 20 minutes: what lies further ahead has a time by a wrong clock. */
+const AHEAD_USUAL_MS = 25 * 60_000;
+
+/** A job that begins before `lastSeenMs`, by the clocks of the last one, would close the mark as little. Once a day one begins all the same. */
+function aheadOf({ bucket, lastSeenMs }: DirtyMark, { startedAtMs, coversBeforeMs = 0 }: RepairJob, nowMs: number): DirtyMark['waits'] {
+  const aheadMs = lastSeenMs - (coversBeforeMs + nowMs - (startedAtMs ?? nowMs));
+  if (aheadMs <= 0) return undefined;
+  const seconds = Math.ceil(aheadMs / 1_000);
+  const clocks = `: a clock is wrong, and \`${shellWords('tally', 'doctor', bucket)}\` compares them`;
+  const why = `changes may be missing for another ${seconds} s${aheadMs > AHEAD_USUAL_MS ? clocks : ', until a change in AWS has taken effect'}`;
+  return { untilMs: nowMs + Math.min(aheadMs + 1_000, DAY_MS), why, isAhead: true };
+}
+
+/** After a failure the mark waits one minute, then two, four …, at most six hours: four attempts a day. */
+const RETRY_MIN_MS = 60_000;
+const RETRY_MAX_MS = 21_600_000;
+
+/** The mark after a job that did not repair it, or could not be started. */
+export function failedOf(mark: DirtyMark, why: string, nowMs: number): DirtyMark {
+  const waitsMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** Math.min(mark.failures, 30));
+  return { ...omit(mark, 'jobId'), failures: mark.failures + 1, waits: { untilMs: nowMs + waitsMs, why } };
+}
+
+/** The mark for which no job can begin, because the bucket or its index refuses. It counts no failure: Tally asks again soon, later less often. */
+export function refusedOf(mark: DirtyMark, why: string, nowMs: number): DirtyMark {
+  const refusedSinceMs = mark.refusedSinceMs ?? nowMs;
+  return { ...mark, refusedSinceMs, waits: { untilMs: nowMs + Math.max(RETRY_MIN_MS, waitMs(refusedSinceMs, nowMs)), why } };
+}
+
+/** Nothing deletes what the mark announces until a person decides: the consent of a job is not that of another one. */
+function stoppedOf(mark: DirtyMark, { id, state }: RepairJob): DirtyMark {
+  const { bucket, prefix } = mark;
+  const ofPrefix = prefix === undefined ? [] : ['--prefix', prefix];
+  const reindex = shellWords('tally', 'reindex', bucket, ...ofPrefix);
+  const [what, act] =
+    state === 'paused'
+      ? ['paused', `\`tally jobs resume ${id}\`, or \`${reindex}\`, which counts them and asks you`]
+      : ['cancelled', `\`${reindex}\`, which counts them and asks you`];
+  const why = `${id} was ${what}, so nothing deletes what the gap stands for: look at the bucket, and if it is as intended, run ${act}`;
+  return { ...omit(mark, 'jobId', 'waits', 'refusedSinceMs'), failures: 0, held: { jobId: id, why } };
+}
+
+/** What happens next, in a few words; when, says `dueAtMs`. */
+export function nextOf(mark: DirtyMark): string {
+  const { jobId, stuck, held, compared, unproven, waits } = mark;
+  if (jobId !== undefined) return stuck === undefined ? `${jobId} repairs it` : `${jobId} repairs it, and waits: ${stuck}`;
+  if (held !== undefined && isHeld(mark)) return `it waits for you: ${held.why}`;
+  if (compared === true) return unproven === 'wiring' ? AFTER_WIRING : AFTER_PROOF;
+  return waits === undefined ? 'a re-index begins' : waits.why;
+}
+
+const AFTER_PROOF = 'a re-index follows once events of the bucket are known to arrive';
+const AFTER_WIRING = 'a re-index follows once the wiring of the bucket is in order again';
+
+/** Why there is a mark, the latest reason first. */
+export function whyOf({ reasons }: Pick<DirtyMark, 'reasons'>): string {
+  return reasons.map(({ example, count }) => (count === 1 ? example : `${example} (${count.toLocaleString('en')} times)`)).join('; ');
+}
+
+// ── consent ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/**
+ * Whether what this job finds to delete was announced: Tally began it for the bucket's mark, which announces deletions and nothing
+ * else. A mark of a single key announces one delete, and lifts no limit.
+ */
+export function announcesAllOf({ requestedBy, prefix }: Pick<RepairJob, 'requestedBy' | 'prefix'>, marks: readonly DirtyMark[]): boolean {
+  const mark = marks.find((each) => each.prefix === undefined);
+  return requestedBy === 'gap' && prefix === '' && mark?.deletes === 'announced';
+}

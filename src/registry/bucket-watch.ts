@@ -1,0 +1,87 @@
+/** Reports open gaps, jobs, the states of connections and the status of each bucket for the metrics, and reads region and versioning of each bucket again once a day. */
+import PQueue from 'p-queue';
+import { CLOSE_GAPS_NAME } from '../records/schedule.ts';
+import { jobSchema } from '../records/job.ts';
+import type { UnclaimedJobs } from '../observing/readiness.ts';
+import type { ConnectBucket } from '../connect/connect.ts';
+import { repeat } from '../process/repeat.ts';
+import { listAllRecords, readRecord, refs } from '../store/stored.ts';
+import type { Processes } from '../observing/processes.ts';
+import { allGaps } from '../observing/stored-gaps.ts';
+import { statusesOf } from '../observing/bucket-statuses.ts';
+import type { WithPorts } from '../store/ports.ts';
+import type { AllBuckets } from '../observing/known-buckets.ts';
+
+/** As often as the queues are read. */
+const METRICS_INTERVAL_MS = 15_000;
+const BUCKETS_INTERVAL_MS = 600_000;
+const BUCKET_CHECK_AGE_MS = 86_400_000;
+/** Each check is two requests, and one that hangs takes 40 s: 300 buckets that hang are tried within a quarter of an hour. */
+const CHECKS_AT_ONCE = 16;
+
+interface StateWatchDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
+  readonly allBuckets: AllBuckets;
+  /** Reads region and versioning of a bucket again. */
+  readonly connect: Pick<ConnectBucket, 'refresh'>;
+  readonly processes: Pick<Processes, 'troubles'>;
+  readonly compareIntervalMs: number;
+  /** Sees the jobs each time that they are listed. */
+  readonly unclaimed: Pick<UnclaimedJobs, 'see'>;
+}
+
+/** Starts the reports and the reads; they end when the signal is aborted. */
+export function watchState(dependencies: StateWatchDependencies, signal: AbortSignal): void {
+  const { state, allBuckets, clock, telemetry, connect, processes, compareIntervalMs, unclaimed } = dependencies;
+
+  async function reportCounts(): Promise<void> {
+    const gaps = await allGaps(state);
+    telemetry.set('tally_gaps_open', gaps.length);
+    const gapAgesMs = gaps.map(({ sinceMs }) => clock.nowMs() - sinceMs);
+    telemetry.set('tally_gaps_oldest_age_seconds', Math.max(0, ...gapAgesMs) / 1_000);
+    const buckets = await allBuckets();
+    const checks = buckets.flatMap(({ connectionCheck }) => connectionCheck ?? []);
+    const pauses = checks.filter(({ state: found }) => found === 'paused').map(({ sinceMs }) => clock.nowMs() - sinceMs);
+    telemetry.setCounts('tally_connection_state', checks);
+    telemetry.set('tally_notification_pause_age_seconds', Math.max(0, ...pauses) / 1_000);
+    const nowMs = clock.nowMs();
+    const statuses = statusesOf(buckets, { troubles: await processes.troubles(), gaps, nowMs, compareIntervalMs });
+    telemetry.setCounts(
+      'tally_buckets',
+      statuses.map((status) => ({ status: status.state })),
+    );
+    const comparedAgesMs = buckets.map(({ lastComparedAtMs, createdAtMs }) => nowMs - (lastComparedAtMs ?? createdAtMs));
+    telemetry.set('tally_compared_oldest_age_seconds', Math.max(0, ...comparedAgesMs) / 1_000);
+    const jobs = await listAllRecords(state, 'job', jobSchema);
+    telemetry.setCounts('tally_jobs', jobs);
+    // it is due several times a minute, whether there are jobs or not
+    const { dueAtMs = 0 } = (await readRecord(state, refs.schedule(CLOSE_GAPS_NAME))) ?? {};
+    unclaimed.see([...jobs, { id: CLOSE_GAPS_NAME, dueAtMs }]);
+  }
+
+  async function checkBuckets(): Promise<void> {
+    const buckets = await allBuckets();
+    const due = buckets.filter(({ checkedAtMs }) => clock.nowMs() - checkedAtMs > BUCKET_CHECK_AGE_MS);
+    // those that hang must not delay the others
+    const turns = new PQueue({ concurrency: CHECKS_AT_ONCE });
+    await turns.addAll(
+      due.map(
+        ({ bucket }) =>
+          () =>
+            checkBucket(bucket),
+      ),
+    );
+  }
+
+  /** Reads one bucket. A bucket that is missing or denied must not prevent the reads of the others. */
+  async function checkBucket(bucket: string): Promise<void> {
+    try {
+      await connect.refresh(bucket, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      telemetry.requestFailed('check a bucket', error);
+    }
+  }
+
+  repeat({ clock, telemetry }, { name: 'count gaps and jobs', intervalMs: METRICS_INTERVAL_MS, isAtOnce: true, signal }, reportCounts);
+  repeat({ clock, telemetry }, { name: 'check the buckets', intervalMs: BUCKETS_INTERVAL_MS, signal }, checkBuckets);
+}

@@ -1,0 +1,189 @@
+/** Callers: who sends a request, and whether the operation is permitted to them. */
+import { hostname } from 'node:os';
+import type { FastifyRequest } from 'fastify';
+import type { PlacedRow } from './contract/contract.ts';
+import type { Actor } from '../base/actor.ts';
+import { AUTHENTICATION_FAILED, refusalOf, type Refusal } from '../identity/authorise.rules.ts';
+import { tokenPrefixes } from '../identity/tokens.rules.ts';
+import { RequestError } from '../base/request-error.ts';
+import type { AuthenticateKey } from '../identity/authenticate-key.ts';
+import type { KeyUses, FailedAttempts } from '../identity/audit-windows.ts';
+import type { Sessions } from '../identity/sessions.ts';
+import { requireOwnPage } from './guard.ts';
+import { BlockList, isIP, type Socket } from 'node:net';
+
+/** What callers are known by. */
+export interface CallerParts {
+  readonly sessions: Pick<Sessions, 'check'>;
+  /** Default: no key is valid. */
+  readonly authenticateKey?: AuthenticateKey | undefined;
+  /** Where tokens that are refused are counted; keys count themselves. */
+  readonly attempts?: Pick<FailedAttempts, 'failed'> | undefined;
+  /** Where uses of API keys are counted. */
+  readonly keyUses?: Pick<KeyUses, 'used'> | undefined;
+  /** The reverse proxies, as CIDRs. */
+  readonly trustedProxies: readonly string[];
+  /** The address of the registry, as browsers reach it. */
+  readonly publicUrl: () => string;
+}
+
+export interface Callers {
+  /**
+   * Finds out who sends the request, and throws unless the operation is permitted to them: `authentication.failed`,
+   * `authorization.denied` or `session.required`; `request.invalid` and `request.forbidden-origin` for a cookie that is sent as
+   * it must not be. The use of an API key is counted.
+   */
+  admit(request: FastifyRequest, row: Pick<PlacedRow, 'scope' | 'bearerOnly' | 'operation'>): Promise<void>;
+  /** Who sent a request, also one that is not permitted. Without authentication it is a program on this machine, whose user is not known. */
+  actorOf(request: FastifyRequest): Actor;
+  /** Where the request came from. */
+  readonly addressOf: AddressOf;
+}
+
+/** Reading a session and its user takes milliseconds; a store that hangs must not hold the request for longer than an operation. */
+const READ_MAX_MS = 30_000;
+
+/** Creates the callers. Without `parts` callers are not authenticated. `isOperators`: whether a connection came through the Unix socket. */
+export function createCallers(parts: CallerParts | undefined, isOperators: (socket: Socket) => boolean = () => false): Callers {
+  const addressOf = createAddressOf(parts?.trustedProxies ?? []);
+  const known = new WeakMap<FastifyRequest, Actor>();
+  const authenticate = parts === undefined ? undefined : createAuthenticate({ ...parts, addressOf });
+
+  function located(actor: Actor, request: FastifyRequest): Actor {
+    const address = addressOf(request);
+    return address === undefined ? actor : { ...actor, address };
+  }
+
+  async function actorBehind(request: FastifyRequest, bearerOnly: boolean): Promise<Actor | undefined> {
+    if (request.headers.authorization === undefined && isOperators(request.raw.socket)) return { ...localActor(), isOperator: true };
+    return authenticate === undefined ? anonymous(request) : authenticate(request, bearerOnly, AbortSignal.timeout(READ_MAX_MS));
+  }
+
+  return {
+    addressOf,
+    async admit(request, { scope, bearerOnly, operation }) {
+      // any caller may call it, so a credential that has ended does not matter
+      if (scope === 'none') return;
+      const found = await actorBehind(request, bearerOnly === true);
+      const actor = found && located(found, request);
+      if (actor !== undefined) known.set(request, actor);
+      const refusal = refusalOf(scope, actor);
+      if (refusal !== undefined) throw errorOf(refusal);
+      if (actor?.kind === 'api_key') parts?.keyUses?.used(actor, operation);
+    },
+    actorOf: (request) => known.get(request) ?? located(localActor(), request),
+  };
+}
+
+function localActor() {
+  return { kind: 'local', host: hostname() } as const;
+}
+
+/** Without identity: a program on this machine. Undefined if it sends a credential, which this registry cannot check. */
+function anonymous({ headers }: FastifyRequest): Actor | undefined {
+  return headers.authorization === undefined ? localActor() : undefined;
+}
+
+function errorOf({ code, detail }: Refusal): RequestError {
+  return new RequestError(code, detail);
+}
+
+/** Finds who sends a request; undefined: the request has no credential. Throws for one that is not valid. */
+function createAuthenticate({ sessions, authenticateKey, attempts, publicUrl, addressOf }: CallerParts & Pick<Callers, 'addressOf'>) {
+  async function byBearer(request: FastifyRequest, header: string, signal: AbortSignal): Promise<Actor | undefined> {
+    const token = /^Bearer\s+(\S+)\s*$/i.exec(header)?.[1] ?? '';
+    const address = addressOf(request);
+    if (!token.startsWith(tokenPrefixes.client)) return authenticateKey?.(token, signal, address);
+    const checked = await sessions.check('client', token, signal);
+    if (typeof checked !== 'string') return checked;
+    attempts?.failed({ address, reason: `session token ${checked}` });
+    return undefined;
+  }
+
+  return async function authenticate(request: FastifyRequest, bearerOnly: boolean, signal: AbortSignal): Promise<Actor | undefined> {
+    const { authorization, cookie: header } = request.headers;
+    const cookie = cookieIn(header, cookieNamesOf(publicUrl()).session);
+    if (authorization !== undefined && cookie !== undefined) {
+      throw new RequestError('request.invalid', 'the request has a bearer token and the cookie of a session: send one of them');
+    }
+    if (authorization !== undefined) {
+      const actor = await byBearer(request, authorization, signal);
+      if (actor === undefined) throw errorOf(AUTHENTICATION_FAILED);
+      return actor;
+    }
+    if (cookie === undefined || bearerOnly) return undefined;
+    requireOwnPage(request, publicUrl());
+    // a cookie that has ended is no attempt: browsers keep sending it until the next login
+    const checked = await sessions.check('browser', cookie, signal);
+    return typeof checked === 'string' ? undefined : checked;
+  };
+}
+
+/** Where a request came from, also through reverse proxies. */
+
+/** The address of the caller; undefined if the connection has ended. */
+type AddressOf = (request: Pick<FastifyRequest, 'socket' | 'headers'>) => string | undefined;
+
+/**
+ * Creates the function. `trusted`: the proxies, as CIDRs. If the connection comes from one of them, the caller is the right-most
+ * address of X-Forwarded-For that is not one of them: what stands further left was written by the caller, and may be anything.
+ */
+export function createAddressOf(trusted: readonly string[]): AddressOf {
+  const proxies = new BlockList();
+  for (const cidr of trusted) {
+    const [address = '', length = ''] = cidr.split('/');
+    proxies.addSubnet(address, Number(length), isIP(address) === 6 ? 'ipv6' : 'ipv4');
+  }
+  const isProxy = (address: string): boolean => proxies.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4');
+
+  return function addressOf({ socket, headers }) {
+    const peer = socket.remoteAddress === undefined ? undefined : plainAddress(socket.remoteAddress);
+    if (peer === undefined || !isProxy(peer)) return peer;
+    let caller = peer;
+    for (const hop of hopsOf(headers['x-forwarded-for']).toReversed()) {
+      // a proxy that we trust wrote it, so a text that is not an address is a mistake of its settings: the proxy is known at least
+      if (isIP(hop) === 0) return caller;
+      caller = hop;
+      if (!isProxy(hop)) return hop;
+    }
+    return caller;
+  };
+}
+
+/** Several headers count as one list (RFC 9110, 5.3). */
+function hopsOf(header: string | readonly string[] | undefined): readonly string[] {
+  const text = typeof header === 'string' ? header : (header ?? []).join(',');
+  return text.split(',').map((hop) => plainAddress(withoutPort(hop.trim())));
+}
+
+/** Some proxies add the port: 192.0.2.1:4711, [2001:db8::1]:4711. */
+function withoutPort(hop: string): string {
+  return /^\[([^\]]*)\](?::\d+)?$/.exec(hop)?.[1] ?? /^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(hop)?.[1] ?? hop;
+}
+
+/** A listener on IPv6 shows an IPv4 address as ::ffff:127.0.0.1. */
+function plainAddress(address: string): string {
+  return address.replace(/^::ffff:(?=\d+\.)/i, '');
+}
+
+export function cookieNamesOf(publicUrl: string): { readonly session: string; readonly login: string } {
+  const { protocol, port } = new URL(publicUrl);
+  if (protocol === 'https:') return { session: '__Host-tally', login: '__Host-tally-login' };
+  return { session: `tally-${port || '80'}`, login: `tally-login-${port || '80'}` };
+}
+
+/** The Set-Cookie header of a cookie. Lax: the browser sends it when the issuer sends the browser back, and not with requests of other sites. */
+export function cookieOf(publicUrl: string, name: string, value: string, maxAgeMs: number): string {
+  const secure = publicUrl.startsWith('https:') ? '; Secure' : '';
+  return `${name}=${value}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${Math.floor(maxAgeMs / 1_000)}${secure}`;
+}
+
+/** The value of a cookie; undefined if the request has none, or several of that name, of which another site set one. */
+export function cookieIn(header: string | undefined, name: string): string | undefined {
+  const values = (header ?? '')
+    .split(';')
+    .map((pair) => pair.trim())
+    .filter((pair) => pair.startsWith(`${name}=`))
+    .map((pair) => pair.slice(name.length + 1));
+  return values.length === 1 ? values[0] : undefined;
+}

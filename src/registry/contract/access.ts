@@ -1,0 +1,209 @@
+/** Access: who may read which keys. */
+import { z } from 'zod';
+import { whereSchema, whoSchema, type Grant } from '../../identity/grants/grant.rules.ts';
+import { roles } from '../../base/actor.ts';
+import { columnsOf } from './command.ts';
+import { readingReasons, readsText } from './reading-texts.ts';
+import { cursor, id, limit, must, pageOf, time, timeOf } from './fields.ts';
+import type { Row, RowKey } from './row.ts';
+
+/** An address has at most 254 characters (RFC 5321); of a group's name as many are stored as of the groups of a login. */
+const WHO =
+  /^(?:everyone|user:[!-?A-~]{1,64}@[A-Za-z0-9.-]{1,189}|group:(?:[ -~\u00a0-\ud7ff\ue000-\uffff]|[\ud800-\udbff][\udc00-\udfff]){1,256})$/;
+/** A prefix has at most the 1,024 bytes of a key. */
+const WHERE = /^(?:\*|[a-zA-Z0-9][a-zA-Z0-9._-]{1,253}[a-zA-Z0-9]{1}(?:\/[\s\S]{0,1024})?)$/;
+
+const who = z
+  .string(must('must be text'))
+  .regex(WHO, 'must be user:EMAIL, group:VALUE with at most 256 characters, or everyone')
+  .pipe(whoSchema)
+  .describe(
+    '`user:EMAIL`, whom the issuer must have verified, `group:VALUE`, a value of the claim TALLY_OIDC_GROUPS_CLAIM, or `everyone`.',
+  );
+
+const where = z
+  .string(must('must be text'))
+  .regex(WHERE, 'must be BUCKET, BUCKET/PREFIX, or * for every bucket')
+  .pipe(whereSchema)
+  .describe(
+    '`BUCKET`, `BUCKET/PREFIX`, or `*` for every bucket. A prefix may end within a name: `logs/a` is the beginning of `logs/ab/x`.',
+  );
+
+const grant = z
+  .object({
+    who: z.string().describe('Who may read.'),
+    where: z.string().describe('What may be read.'),
+    granted_by: z.string().describe('Who granted it.'),
+    created_at: time.describe('When.'),
+  })
+  .meta({ id: 'Grant', description: 'Somebody may read the keys of a bucket, or those with a prefix.' });
+export type GrantView = z.infer<typeof grant>;
+
+const body = z.strictObject({ who, where }, must('must be {"who": "…", "where": "…"}'));
+
+const reader = z
+  .object({
+    user_id: z.string(),
+    email: z.string(),
+    role: z.enum(roles).describe('Administrators read everything.'),
+    by: z.array(grant).readonly().describe('The grants by which the person reads something of it; none for administrators.'),
+  })
+  .meta({ id: 'Reader', description: 'A person who may read something of a bucket.' });
+export type ReaderView = z.infer<typeof reader>;
+
+const access = z
+  .object({
+    user_id: z.string(),
+    email: z.string(),
+    role: z.enum(roles),
+    reads: z.array(z.string()).readonly().describe('What the person may read, merged: `BUCKET`, `BUCKET/PREFIX`, or `*` for everything.'),
+    because: z
+      .enum(['administrator', 'readers', 'grants', 'too_many'])
+      .describe(
+        '`readers`: TALLY_READERS is everyone. `too_many`: more than 300 separate parts are granted, so that the person reads nothing; grant shorter prefixes.',
+      ),
+    grants: z.array(grant).readonly().describe('The grants that mean the person.'),
+    groups: z.array(z.string()).readonly().describe('The groups that the issuer stated at the last login.'),
+    groups_left_out: z
+      .boolean()
+      .describe(
+        'Whether the issuer sent a link in place of the groups, because they are too many, or more than 1,000: let it state only the groups of this application.',
+      ),
+  })
+  .meta({ id: 'Access', description: 'What a person may read, and why.' });
+export type AccessView = z.infer<typeof access>;
+
+const EXAMPLE = { who: 'group:analysts', where: 'photos/2026/' };
+
+const grantColumns = columnsOf<GrantView>({ WHO: 'who', WHERE: 'where', 'GRANTED BY': 'granted_by', SINCE: 'created_at' });
+
+/** A prefix that ends within a name means more than the folder that its author may have thought of. */
+function prefixHints({ where: part }: GrantView): readonly string[] {
+  const [, prefix = ''] = /^[^/]*\/([^]*)$/.exec(part) ?? [];
+  if (/[*?]/.test(prefix)) return [`${part} is compared letter by letter: * and ? stand for themselves`];
+  if (prefix === '' || prefix.endsWith('/')) return [];
+  return [`${part} does not end in a slash: it is the beginning of every key that continues it, such as ${part}2/x`];
+}
+
+function placeText({ where: part }: GrantView): string {
+  return part === '*' ? 'every bucket' : part;
+}
+
+export const accessRows = {
+  'GET /v1/admin/grants': {
+    operation: 'listGrants',
+    summary: 'Lists the grants: who may read which keys.',
+    scope: 'admin',
+    query: z.strictObject({
+      who: who.exactOptional().describe('Only grants to this one.'),
+      where: where.exactOptional().describe('Only grants by which something of this part may be read.'),
+      limit,
+      cursor: cursor.exactOptional(),
+    }),
+    answer: pageOf(grant).extend({
+      readers: z
+        .enum(['everyone', 'granted'])
+        .describe('The setting TALLY_READERS. `everyone`: every user reads everything, whatever is granted.'),
+    }),
+    status: 200,
+    errors: [],
+    example: { query: { limit: 20 } },
+    cli: {
+      words: 'admin grants list',
+      columns: grantColumns,
+      none: 'Nothing is granted here. To grant something, run `tally admin grants add WHO WHERE`.',
+      hints: ({ readers }: { readonly readers: string }) =>
+        readers === 'everyone' ? ['TALLY_READERS is everyone: every user reads everything, whatever is granted'] : [],
+      examples: ['tally admin grants list', 'tally admin grants list --where photos/2026/'],
+    },
+  },
+  'POST /v1/admin/grants': {
+    operation: 'addGrant',
+    summary: 'Lets someone read the keys of a bucket, or those with a prefix.',
+    description:
+      'Grants are only added together: what a person may read is the union of all that mean the person. It counts from the next request on. Granting the same again changes nothing.',
+    scope: 'people',
+    body,
+    answer: grant,
+    status: 201,
+    errors: ['grant.limit', 'state.conflict', 'audit.unavailable'],
+    example: { body: EXAMPLE },
+    cli: {
+      words: 'admin grants add <who> <where>',
+      text: (done: GrantView) => `${done.who} may read ${placeText(done)}.`,
+      hints: prefixHints,
+      examples: ['tally admin grants add group:analysts photos/2026/'],
+    },
+  },
+  'POST /v1/admin/grants/remove': {
+    operation: 'removeGrant',
+    summary: 'Removes a grant.',
+    description: 'That counts from the next request on. What another grant gives, or the role of an administrator, stays.',
+    scope: 'people',
+    body,
+    answer: grant,
+    status: 200,
+    errors: ['grant.not-found', 'state.conflict', 'audit.unavailable'],
+    example: { body: EXAMPLE },
+    cli: {
+      words: 'admin grants remove <who> <where>',
+      text: (done: GrantView) => `${done.who} may not read ${placeText(done)} by this grant any more.`,
+      examples: ['tally admin grants remove group:analysts photos/2026/'],
+    },
+  },
+  'GET /v1/admin/readers': {
+    operation: 'listReaders',
+    summary: 'Lists the people who may read something of a bucket, and by which grants.',
+    description:
+      'A page may have fewer items than its limit, even none, although there is a next page. People who have never logged in are not known: the list of grants names them.',
+    scope: 'people',
+    query: z.strictObject({ where, limit, cursor: cursor.exactOptional() }),
+    answer: pageOf(reader),
+    status: 200,
+    errors: [],
+    example: { query: { where: 'photos/2026/', limit: 20 } },
+    cli: {
+      words: 'admin access',
+      summary: 'Shows who may read something of a bucket, or what one person may read, and by which grants.',
+      columns: columnsOf<ReaderView>({
+        ID: 'user_id',
+        EMAIL: 'email',
+        ROLE: 'role',
+        BY: ({ by }) => by.map((each) => `${each.who} ${each.where}`).join(', '),
+      }),
+      none: ({ where: part, cursor: from }, { next }: { readonly next?: string }) =>
+        `No one who has logged in may read anything of ${String(part)}${from === undefined && next === undefined ? '' : ' on this page'}.`,
+      examples: ['tally admin access --where photos/2026/'],
+    },
+  },
+  'GET /v1/admin/users/{id}/access': {
+    operation: 'getAccess',
+    summary: 'Shows what a person may read, and by which grants.',
+    scope: 'people',
+    params: z.object({ id: id.describe('The id of the user, as the list of users has it.') }),
+    answer: access,
+    status: 200,
+    errors: ['user.not-found'],
+    example: { params: { id: '0aB1cD2eF3gH4iJ5kL6mN7' } },
+    cli: {
+      words: 'admin access',
+      options: { id: 'user' },
+      columns: columnsOf<AccessView>({
+        email: 'email',
+        role: 'role',
+        reads: ({ reads }) => readsText(reads),
+        because: ({ because }) => readingReasons[because],
+        groups: ({ groups }) => groups.join(', '),
+        'groups left out': ({ groups_left_out: isLeftOut }) =>
+          isLeftOut ? 'the issuer sent more than it may: let it state only the groups of this application' : undefined,
+      }),
+      also: { grants: grantColumns },
+      examples: ['tally admin access --user 0aB1cD2eF3gH4iJ5kL6mN7'],
+    },
+  },
+} as const satisfies Record<RowKey, Row>;
+
+/** Converts a stored grant to its form in the API. */
+export function grantView({ who: grantee, where: part, grantedBy, createdAtMs }: Grant): GrantView {
+  return { who: grantee, where: part, granted_by: grantedBy, created_at: timeOf(createdAtMs) };
+}

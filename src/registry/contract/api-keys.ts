@@ -1,0 +1,313 @@
+/** API keys: those of the caller, and those of all users for administrators. */
+import { z } from 'zod';
+import { keyScopes } from '../../base/actor.ts';
+import {
+  EXPIRES_IN_DAYS_DEFAULT,
+  EXPIRES_IN_DAYS_MAX,
+  expiryOf,
+  isKeyName,
+  KEY_NAME_LENGTH_MAX,
+  keyStatuses,
+  statusAt,
+  type ExpiryRule,
+  type KeyRecord,
+} from '../../identity/api-key.rules.ts';
+import type { KnownUser } from '../../identity/login-rules.rules.ts';
+import { columnsOf } from './command.ts';
+import { cursor, emailText, id, limit, moment, must, pageOf, textOf, time, timeOf } from './fields.ts';
+import type { Row, RowKey } from './row.ts';
+
+export const apiKey = z
+  .object({
+    id: z.string().describe('The id, for get and revoke.'),
+    name: z.string().describe('The name given at creation.'),
+    user_email: z.string().describe('The e-mail address of the owner.'),
+    fingerprint: z.string().describe('The beginning and the end of the secret, such as `qk_abcd…wxyz`: safe to show, and a filter.'),
+    status: z.enum(keyStatuses).describe('By the clock at this moment. `ACTIVE`: the key can authenticate. `EXPIRED`: it has ended.'),
+    created_at: time.describe('When it was created.'),
+    expires_at: time.describe('When it ends.'),
+    last_used_at: time.nullable().describe('When it was last used, to the minute; null: never.'),
+    scopes: z.array(z.enum(keyScopes)).readonly().describe('What it may do, as far as its owner may do it.'),
+  })
+  .meta({ id: 'ApiKey', description: 'An API key. It never contains the secret.' });
+export type ApiKey = z.infer<typeof apiKey>;
+
+export const anyApiKey = apiKey
+  .extend({
+    user_id: z.string().describe('The id of the owner. It stays when the address changes, and tells two owners with one address apart.'),
+    user_email_verified: z.boolean().describe('Whether the issuer vouches for the address of the owner.'),
+    owner_disabled: z
+      .boolean()
+      .describe(
+        'Whether the owner is disabled, is let in by no rule of `TALLY_OIDC_ALLOWED`, or is no user of `TALLY_OIDC_ISSUER` who has logged in. Then the key is refused.',
+      ),
+  })
+  .meta({ id: 'AnyApiKey', description: 'An API key of any user, as administrators see it.' });
+export type AnyApiKey = z.infer<typeof anyApiKey>;
+
+const createdKey = z.object({
+  key: apiKey.describe('The key.'),
+  secret: z.string().describe('The secret. No later answer contains it.'),
+});
+
+const NAME_MISTAKE = `must have 1 to ${KEY_NAME_LENGTH_MAX} printable characters, not only blanks, without control and bidi characters and without an API key`;
+const DAYS_MISTAKE = `must be a whole number from 1 to ${EXPIRES_IN_DAYS_MAX}`;
+const STATUS_MISTAKE = `must be one of ${keyStatuses.join(', ')}`;
+const SCOPES_MISTAKE = `must be a list of ${keyScopes.join(', ')}`;
+/** There are three; one that is named twice counts once. */
+const SCOPES_MAX = 10;
+/** A secret has 52 characters. The rest is for white space around it. */
+const SECRET_LENGTH_MAX = 1_000;
+
+const newKey = z.strictObject(
+  {
+    name: z
+      .string(must(NAME_MISTAKE))
+      .refine(isKeyName, NAME_MISTAKE)
+      .meta({ minLength: 1, maxLength: KEY_NAME_LENGTH_MAX })
+      .describe('What the key is for, such as `nightly export, production, 2026-11`.'),
+    expires_in_days: z
+      .int(must(DAYS_MISTAKE))
+      .min(1, DAYS_MISTAKE)
+      .max(EXPIRES_IN_DAYS_MAX, DAYS_MISTAKE)
+      .default(EXPIRES_IN_DAYS_DEFAULT)
+      .describe('After how many days the key ends.'),
+    scopes: z
+      .array(z.enum(keyScopes, must(SCOPES_MISTAKE)), must(SCOPES_MISTAKE))
+      .min(1, SCOPES_MISTAKE)
+      .max(SCOPES_MAX, SCOPES_MISTAKE)
+      .readonly()
+      .exactOptional()
+      .describe('What the key may do; `read` is always among it. Absent: what you may do, without `admin`.'),
+  },
+  must('must be an object'),
+);
+
+const status = z.enum(keyStatuses, must(STATUS_MISTAKE)).exactOptional().describe('Only keys with this status.');
+const params = z.object({ id: id.describe('The id of the key, as the list has it.') });
+
+/** A fingerprint has 12 characters. */
+const FINGERPRINT_LENGTH_MAX = 100;
+const EXAMPLE_ID = 'k0123456789abcdefghijAB';
+
+const keyFields = columnsOf<ApiKey>({
+  id: 'id',
+  name: 'name',
+  owner: 'user_email',
+  fingerprint: 'fingerprint',
+  status: 'status',
+  created: 'created_at',
+  expires: 'expires_at',
+  last_used: (key) => key.last_used_at ?? 'never',
+  scopes: (key) => key.scopes.join(', '),
+});
+const keyColumns = columnsOf<ApiKey>({
+  ID: 'id',
+  NAME: 'name',
+  FINGERPRINT: 'fingerprint',
+  STATUS: 'status',
+  CREATED: 'created_at',
+  EXPIRES: 'expires_at',
+  'LAST USED': (key) => key.last_used_at ?? 'never',
+  SCOPES: (key) => key.scopes.join(','),
+});
+
+function ownerText({ user_email: email, user_email_verified: isVerified }: AnyApiKey): string {
+  return isVerified ? email : `${email} (not verified)`;
+}
+
+/** What a person learns when a key was revoked. */
+const KEY_REVOKED = 'Revoked. Every process refuses the key within 5 s.';
+const NONE = 'There are no such API keys here.';
+
+export const keyRows = {
+  'POST /v1/api-keys': {
+    operation: 'createApiKey',
+    summary: 'Creates an API key of the caller, and answers its secret once.',
+    description:
+      'It needs an interactive login: neither an API key nor a local command can create a key. A user has at most 50 keys that are `ACTIVE`. The secret cannot be read later; a lost one needs a new key.',
+    scope: 'session',
+    body: newKey,
+    answer: createdKey,
+    status: 201,
+    errors: ['session.required', 'authorization.denied', 'api-key.limit', 'audit.unavailable'],
+    example: { body: { name: 'nightly export, production, 2026-11', expires_in_days: 90 } },
+    cli: {
+      words: 'keys create <name>',
+      summary: 'Creates an API key, whose secret is printed once.',
+      description: 'The secret cannot be shown again. It needs a login; an API key cannot create another one.',
+      options: { expires_in_days: 'days', scopes: 'scope' },
+      columns: { secret: 'secret' },
+      also: { key: keyFields },
+      hints: () => ['Store the secret now: it cannot be shown again.'],
+      examples: ['tally keys create "nightly export, production, 2026-11" --days 60 --scope read'],
+    },
+  },
+  'GET /v1/api-keys': {
+    operation: 'listApiKeys',
+    summary: 'Lists the API keys of the caller, the newest first.',
+    description: 'Filters compare exactly, and combine. Revoked keys are not listed.',
+    scope: 'self',
+    query: z.strictObject({
+      name: textOf(KEY_NAME_LENGTH_MAX, 1).exactOptional().describe('Only keys with this name.'),
+      fingerprint: textOf(FINGERPRINT_LENGTH_MAX, 1).exactOptional().describe('Only the key with this fingerprint.'),
+      status,
+      limit,
+      cursor: cursor.exactOptional(),
+    }),
+    answer: pageOf(apiKey),
+    status: 200,
+    errors: ['session.required'],
+    example: { query: { status: 'ACTIVE' } },
+    cli: { words: 'keys list', columns: keyColumns, none: NONE, examples: ['tally keys list --status EXPIRED'] },
+  },
+  'GET /v1/api-keys/{id}': {
+    operation: 'getApiKey',
+    summary: 'Shows one API key of the caller.',
+    scope: 'self',
+    params,
+    answer: apiKey,
+    status: 200,
+    errors: ['api-key.not-found', 'session.required'],
+    example: { params: { id: EXAMPLE_ID } },
+    cli: { words: 'keys get <id>', columns: keyFields, examples: [`tally keys get ${EXAMPLE_ID}`] },
+  },
+  'DELETE /v1/api-keys/{id}': {
+    operation: 'revokeApiKey',
+    summary: 'Revokes an API key of the caller.',
+    description:
+      'The process that answers refuses the key at once, and every other one within 5 s. A request with an API key can revoke that key only.',
+    scope: 'self',
+    params,
+    status: 204,
+    errors: ['api-key.not-found', 'session.required', 'authorization.denied', 'audit.unavailable'],
+    example: { params: { id: EXAMPLE_ID } },
+    cli: {
+      words: 'keys revoke [id]',
+      summary: 'Revokes one of your API keys, or any key by its secret.',
+      description:
+        'The latter takes a file with the secret and no login, and prints the same whether or not there was such a key. Every process refuses a revoked key within 5 s, and it cannot be made valid again.',
+      text: () => KEY_REVOKED,
+      examples: [`tally keys revoke ${EXAMPLE_ID}`],
+    },
+  },
+  'POST /v1/api-keys/revoke': {
+    operation: 'revokeApiKeyBySecret',
+    summary: 'Revokes the API key with this secret, which anyone who has it may do.',
+    description: 'For secrets that have leaked. The answer is the same whether or not there was such a key.',
+    scope: 'none',
+    body: z.strictObject(
+      { secret: textOf(SECRET_LENGTH_MAX, 1).describe('The secret. White space around it does not matter.') },
+      must('must be an object'),
+    ),
+    status: 204,
+    errors: ['audit.unavailable'],
+    example: { body: { secret: `qk_${'0'.repeat(49)}` } },
+    cli: {
+      words: 'keys revoke [id]',
+      options: { secret: 'secret-file' },
+      text: () => 'If this was the secret of an API key, the key is revoked now. Every process refuses it within 5 s.',
+      examples: ['tally keys revoke --secret-file leaked.txt --registry URL'],
+    },
+  },
+  'GET /v1/admin/api-keys': {
+    operation: 'listAllApiKeys',
+    summary: 'Lists the API keys of all users, in the order of their ids.',
+    description: 'Filters compare exactly, and combine.',
+    scope: 'admin',
+    query: z.strictObject({
+      email: emailText.exactOptional().describe('Only keys of the user with this e-mail address.'),
+      key_name: textOf(KEY_NAME_LENGTH_MAX, 1).exactOptional().describe('Only keys with this name.'),
+      status,
+      unused_since: moment
+        .exactOptional()
+        .describe('Only keys that were last used before this day (2026-11-21) or time, or were created before it and never used.'),
+      limit,
+      cursor: cursor.exactOptional(),
+    }),
+    answer: pageOf(anyApiKey),
+    status: 200,
+    errors: [],
+    example: { query: { status: 'ACTIVE', unused_since: '2026-08-01' } },
+    cli: {
+      words: 'admin keys list',
+      options: { key_name: 'name' },
+      columns: {
+        ...keyColumns,
+        OWNER: (key: AnyApiKey) => `${ownerText(key)}${key.owner_disabled ? ' (disabled)' : ''}`,
+        'OWNER ID': 'user_id',
+      },
+      none: NONE,
+      examples: ['tally admin keys list --email bob@example.com', 'tally admin keys list --status ACTIVE --unused-since 2026-08-01'],
+    },
+  },
+  'GET /v1/admin/api-keys/{id}': {
+    operation: 'getAnyApiKey',
+    summary: 'Shows one API key of any user.',
+    scope: 'admin',
+    params,
+    answer: anyApiKey,
+    status: 200,
+    errors: ['api-key.not-found'],
+    example: { params: { id: EXAMPLE_ID } },
+    cli: {
+      words: 'admin keys get <id>',
+      columns: {
+        ...keyFields,
+        owner: ownerText,
+        owner_id: 'user_id',
+        owner_disabled: (key: AnyApiKey) => (key.owner_disabled ? 'yes' : 'no'),
+      },
+      examples: [`tally admin keys get ${EXAMPLE_ID}`],
+    },
+  },
+  'DELETE /v1/admin/api-keys/{id}': {
+    operation: 'revokeAnyApiKey',
+    summary: 'Revokes an API key of any user.',
+    description: 'The process that answers refuses the key at once, and every other one within 5 s.',
+    scope: 'admin',
+    params,
+    status: 204,
+    errors: ['api-key.not-found', 'audit.unavailable'],
+    example: { params: { id: EXAMPLE_ID } },
+    cli: {
+      words: 'admin keys revoke <id>',
+      text: () => KEY_REVOKED,
+      examples: [`tally admin keys revoke ${EXAMPLE_ID}`],
+    },
+  },
+} as const satisfies Record<RowKey, Row>;
+export type KeysRequest = z.output<(typeof keyRows)['GET /v1/api-keys']['query']>;
+export type AllKeysRequest = z.output<(typeof keyRows)['GET /v1/admin/api-keys']['query']>;
+
+interface KeyFacts {
+  readonly owner: Pick<KnownUser, 'lastLoginAtMs' | 'isAllowed' | 'emailVerified'> | undefined;
+  readonly rule: ExpiryRule;
+  readonly nowMs: number;
+}
+
+/** Converts a key to its form in the API. */
+export function keyView(record: KeyRecord, { owner, rule, nowMs }: KeyFacts): ApiKey {
+  const expiresAtMs = expiryOf(record, owner?.lastLoginAtMs, rule);
+  return {
+    id: record.id,
+    name: record.name,
+    user_email: record.userEmail,
+    fingerprint: record.fingerprint,
+    status: statusAt(expiresAtMs, nowMs),
+    created_at: timeOf(record.createdAtMs),
+    expires_at: timeOf(expiresAtMs),
+    last_used_at: record.lastUsedAtMs === undefined ? null : timeOf(record.lastUsedAtMs),
+    scopes: record.scopes,
+  };
+}
+
+/** Converts a key to its form for administrators. */
+export function anyKeyView(record: KeyRecord, facts: KeyFacts): AnyApiKey {
+  return {
+    ...keyView(record, facts),
+    user_id: record.userId,
+    user_email_verified: facts.owner?.emailVerified === true,
+    owner_disabled: facts.owner?.isAllowed !== true,
+  };
+}

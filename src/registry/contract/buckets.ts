@@ -1,0 +1,250 @@
+/** Buckets: connecting, listing and disconnecting them. */
+import { readsAll, type Readable } from '../../store/readable.rules.ts';
+import { z } from 'zod';
+import type { BucketRecord, UnconnectedRecord } from '../../records/bucket.ts';
+import { commandOfAct, type BucketStatus } from '../../records/bucket-status.ts';
+import {
+  activity,
+  bucket,
+  bucketColumns,
+  bucketHints,
+  shownBucket,
+  unconnectedBucket,
+  type Bucket,
+  type ShownBucket,
+  type UnconnectedBucket,
+} from './bucket.ts';
+import { ageOfText } from '../../base/texts.ts';
+import { columnsOf } from './command.ts';
+import { APPLY_ERRORS, BY_HAND, connection, flagText, keptHints, keptParts, requestFields, SKIP_VALIDATION } from './connections.ts';
+import { AWS_REFUSALS, bucketName, cursor, limit, must, pageOf, textOf, timeOf, timeOfMaybe } from './fields.ts';
+import type { Row, RowKey } from './row.ts';
+
+const addedBucket = bucket.extend({
+  connection: connection
+    .optional()
+    .describe('How far its parts in AWS are made. Absent: the storage is the embedded one, which needs none.'),
+  changed: z
+    .boolean()
+    .describe('Whether this request connected the bucket, or changed how it is connected. `connection` says whether it changed AWS.'),
+  job_id: z.string().optional().describe('The first re-index, if this request started it.'),
+  advice: z
+    .string()
+    .optional()
+    .describe(
+      'What to do next, if `enrich` asks for more than before: the command that fills it in for documents that are indexed already.',
+    ),
+});
+export type AddedBucket = z.infer<typeof addedBucket>;
+
+export const addBucketBody = z
+  .strictObject(
+    {
+      bucket: bucketName,
+      ...requestFields,
+      reindex: z
+        .boolean(must('must be true or false'))
+        .exactOptional()
+        .describe(
+          'Whether to index what the bucket holds already. Default: true. If false, the gap of the new bucket stays open until a re-index is requested.',
+        ),
+      only_new: z
+        .boolean(must('must be true or false'))
+        .exactOptional()
+        .describe(
+          'Whether a bucket that is connected already is refused, with `bucket.already-connected`, instead of changed. Default: false.',
+        ),
+      plan: textOf(64, 1)
+        .exactOptional()
+        .describe('The `token` of a plan. Without it the bucket is connected only if that touches nothing of others.'),
+      skip_destination_validation: SKIP_VALIDATION,
+      wired_by_hand: z.boolean(must('must be true or false')).exactOptional().describe(BY_HAND),
+    },
+    must('must be an object'),
+  )
+  .describe('The bucket. What is left out stays as it is if the bucket is connected already.');
+export type AddBucketRequest = z.output<typeof addBucketBody>;
+
+const removedBucket = z.object({
+  bucket: z.string(),
+  kept: keptParts,
+});
+
+const params = z.object({ bucket: bucketName });
+
+export const bucketRows = {
+  'GET /v1/buckets': {
+    operation: 'listBuckets',
+    summary: 'Lists the connected buckets, and those whose events arrive although they are not connected.',
+    scope: 'read',
+    query: z.strictObject({ limit, cursor: cursor.exactOptional() }),
+    answer: pageOf(shownBucket).extend({
+      unconnected: z
+        .array(unconnectedBucket)
+        .readonly()
+        .describe('Buckets whose events arrive although they are not connected: at most 1,000, and only with the first page.'),
+      activity: activity.optional().describe('Only with the first page, and for administrators.'),
+    }),
+    status: 200,
+    tool: {
+      name: 'list_buckets',
+      title: 'List buckets',
+      description:
+        'Lists the connected buckets that you may read, each with how far its index can be relied on, and the buckets whose events arrive although they are not connected. Objects of other buckets are never found.',
+    },
+    errors: [],
+    example: { query: { limit: 100 } },
+    cli: {
+      words: 'bucket list',
+      columns: bucketColumns,
+      also: {
+        unconnected: columnsOf<UnconnectedBucket>({
+          'NOT CONNECTED': 'bucket',
+          EVENTS: 'count',
+          FIRST: (seen, nowMs) => ageOfText(seen.first_seen_at, nowMs),
+          LAST: (seen, nowMs) => ageOfText(seen.last_seen_at, nowMs),
+        }),
+      },
+      none: 'No bucket is connected. To connect one: `tally bucket add NAME`',
+      hints: bucketHints,
+      examples: ['tally bucket list'],
+    },
+  },
+  'POST /v1/buckets': {
+    operation: 'addBucket',
+    summary: 'Connects a bucket, or changes how it is connected.',
+    description:
+      'Tally makes in AWS what the bucket needs, as far as that takes at most 20 s: while `connection` has the state `applying`, send the request again after its `retry_after_ms`. It may be repeated after any failure, and writes nothing that is there already. What is refused is not stored. Objects that the bucket holds already are indexed by its first re-index, which this request starts. A bucket that is connected already gets the given changes and no re-index; its region and versioning are read again. A change of source or topic opens a gap, and the earlier parts stay until the new ones are proven.',
+    scope: 'admin',
+    body: addBucketBody,
+    answer: addedBucket,
+    status: 201,
+    errors: [
+      'bucket.already-connected',
+      'bucket.missing',
+      'object.denied',
+      's3.unavailable',
+      's3.throttled',
+      's3.credentials',
+      'state.conflict',
+      'audit.unavailable',
+      ...APPLY_ERRORS,
+    ],
+    example: { body: { bucket: 'photos', source: 'notification' } },
+  },
+  'GET /v1/buckets/{bucket}': {
+    operation: 'getBucket',
+    summary: 'Shows one connected bucket.',
+    scope: 'read',
+    params,
+    answer: shownBucket,
+    status: 200,
+    tool: {
+      name: 'index_agreement',
+      title: 'Check the agreement of an index',
+      description:
+        'Says how far the index of a bucket can be relied on: as of when it agrees with S3, how far events are behind, and which parts may lack changes.',
+    },
+    errors: ['bucket.not-connected'],
+    example: { params: { bucket: 'photos' } },
+  },
+  'DELETE /v1/buckets/{bucket}': {
+    operation: 'removeBucket',
+    summary: 'Disconnects a bucket and deletes its documents from the index.',
+    description:
+      'What Tally made in AWS for the bucket is taken away first. The bucket itself and its objects are never touched. A re-index of the bucket is cancelled. The request may be repeated after any failure.',
+    scope: 'admin',
+    params,
+    query: z.strictObject({
+      keep_aws: flagText.describe('Whether what Tally made in AWS stays. Default: false.'),
+      keep_documents: flagText.describe('Whether the documents stay in the index. Default: false.'),
+    }),
+    answer: removedBucket,
+    status: 200,
+    errors: ['bucket.not-connected', ...AWS_REFUSALS, 'connect.busy', 'connect.removing', 'connect.changed-meanwhile', 'audit.unavailable'],
+    example: { params: { bucket: 'photos' } },
+    cli: {
+      words: 'bucket remove <bucket>',
+      summary: 'Disconnects a bucket.',
+      description:
+        'What Tally made for it in AWS is taken away first, and its documents are deleted from the index. The bucket itself and its objects are never touched. The command may be repeated after any failure.',
+      confirm: ({ bucket: name, keep_aws: keepsAws, keep_documents: keepsDocuments }) =>
+        keepsDocuments === 'true'
+          ? undefined
+          : `This deletes all documents of ${String(name)} from the index${keepsAws === 'true' ? '' : ', and takes away what Tally made for it in AWS'}`,
+      text: ({ bucket: name }: { readonly bucket: string }, { keep_documents: keepsDocuments }) =>
+        `${name} is disconnected, and its documents ${keepsDocuments === 'true' ? 'stay in' : 'are deleted from'} the index.`,
+      hints: keptHints,
+      examples: ['tally bucket remove photos --yes'],
+    },
+  },
+} as const satisfies Record<RowKey, Row>;
+
+export type BucketsRequest = z.output<(typeof bucketRows)['GET /v1/buckets']['query']>;
+
+/** Converts a stored bucket to its form in the API. */
+export function bucketView(record: BucketRecord, status: BucketStatus): Bucket {
+  const { versioning, lifecycle, connectionCheck } = record;
+  return {
+    bucket: record.bucket,
+    region: record.region,
+    source: record.source,
+    topic_arn: record.topicArn,
+    account: record.account,
+    // 0 means that the time is unknown
+    versioning: { status: versioning.status, observed_at: versioning.observedAtMs === 0 ? undefined : timeOf(versioning.observedAtMs) },
+    enrich: record.enrich,
+    floor: record.floor,
+    status: statusView(status, record.bucket),
+    gaps: status.gaps,
+    created_at: timeOf(record.createdAtMs),
+    created_by: record.createdBy,
+    checked_at: timeOf(record.checkedAtMs),
+    last_event_at: timeOfMaybe(record.lastEventAtMs),
+    usual_interval_ms: record.rhythm?.usualIntervalMs || undefined,
+    last_compared_at: timeOfMaybe(record.lastComparedAtMs),
+    wiring: connectionCheck && {
+      state: connectionCheck.state,
+      since: timeOf(connectionCheck.sinceMs),
+      checked_at: timeOf(connectionCheck.atMs),
+      findings: connectionCheck.findings,
+    },
+    lifecycle: lifecycle && { checked_at: timeOf(lifecycle.checkedAtMs), rules: lifecycle.rules, expiring: lifecycle.expiring },
+  };
+}
+
+/**
+ * A bucket as readers see it, who are no administrators: how far its index can be relied on. When the last event came, and when
+ * all was last compared, is about keys of the whole bucket.
+ */
+export function readerView(record: BucketRecord, status: BucketStatus, readable: Readable): ShownBucket {
+  const { bucket: name, last_event_at, last_compared_at, status: shown, gaps } = bucketView(record, status);
+  const { act: _, ...sentence } = shown;
+  const ofWhole = readsAll(readable, { bucket: name, prefix: '' }) ? { last_event_at, last_compared_at } : {};
+  return { bucket: name, status: sentence, gaps, ...ofWhole };
+}
+
+/** What to do about documents that were indexed before their bucket asked for this enrichment. */
+export function fillAdvice({ bucket: name, enrich }: Pick<BucketRecord, 'bucket' | 'enrich'>): string {
+  return `documents that are indexed already lack what enrich ${enrich} asks for; to fill it in, run \`tally reindex ${name} --fill\``;
+}
+
+/** Converts a status to its form in the API. */
+export function statusView(
+  { state, severity, sentence, sinceMs, act, jobId, differing }: Omit<BucketStatus, 'gaps'>,
+  name: string,
+): Bucket['status'] {
+  return {
+    state,
+    severity,
+    sentence,
+    since: timeOfMaybe(sinceMs),
+    act: act && { kind: act, command: commandOfAct(act, name, jobId), job_id: jobId },
+    differing,
+  };
+}
+
+/** Converts the record of a bucket that is not connected to its form in the API. */
+export function unconnectedView({ bucket: name, count: events, firstSeenMs, lastSeenMs }: UnconnectedRecord): UnconnectedBucket {
+  return { bucket: name, count: events, first_seen_at: timeOf(firstSeenMs), last_seen_at: timeOf(lastSeenMs) };
+}

@@ -1,0 +1,143 @@
+/** Converts a stored job to its form in the API. */
+import type { BucketRecord } from '../../records/bucket.ts';
+import { defined } from '../../base/defined.ts';
+import {
+  noCounts,
+  shownCounts,
+  type DifferenceExamples,
+  type ExampleKind as StoredExampleKind,
+  type ReconcileCounts,
+} from '../../records/counts.ts';
+import { hasEnded, type JobFault, type JobRecord } from '../../records/job.ts';
+import { stoppedAfter } from '../../repair/parts.rules.ts';
+import { timeOf, timeOfMaybe } from './fields.ts';
+import { exampleKinds, type DifferenceShown, type ExampleKind, type Job, type JobCounts } from './job.ts';
+
+/**
+ * The price of a request for S3 Standard in us-east-1, in US dollars (https://aws.amazon.com/s3/pricing/, read November
+ * 2026). Other regions and storage classes differ by about ten per cent, so costs are estimates.
+ */
+const LIST_USD = 0.005 / 1_000;
+const HEAD_USD = 0.0004 / 1_000;
+
+/** The job as it is shown to users. `waiting`: the deletions of its bucket that wait for a person. */
+export function jobView(job: JobRecord, { nowMs, waiting = [] }: { readonly nowMs: number } & Pick<BucketRecord, 'waiting'>): Job {
+  const { deletions, examples, startedAtMs, comparingAtMs } = job;
+  return {
+    id: job.id,
+    bucket: job.bucket,
+    prefix: job.prefix,
+    mode: job.mode,
+    requested_by: job.requestedBy,
+    state: job.state,
+    created_at: timeOf(job.createdAtMs),
+    started_at: timeOfMaybe(startedAtMs),
+    finished_at: timeOfMaybe(job.finishedAtMs),
+    fill: job.fill,
+    now: job.now,
+    phase: startedAtMs === undefined ? undefined : comparingAtMs === undefined ? 'waiting' : 'comparing',
+    waits_until: timeOfMaybe(job.waitUntilMs),
+    covers_before: timeOfMaybe(job.coversBeforeMs),
+    paused_ms: job.pausedMs,
+    deletions: deletions && { limit: deletions.limit, reserved: deletions.reserved },
+    allow_deletes: job.allowDeletes,
+    waiting: waitingOf(job, waiting),
+    comparing_at: timeOfMaybe(comparingAtMs),
+    examples: examples && examplesView(examples),
+    error: job.error,
+    ...(hasEnded(job) ? {} : placeOf(job)),
+    ...(comparingAtMs !== undefined && job.counts !== undefined && measuresOf(job, job.counts, nowMs)),
+  };
+}
+
+/** Not while the job runs: it may hold back more. */
+function waitingOf({ id, state }: JobRecord, all: NonNullable<BucketRecord['waiting']>): Job['waiting'] {
+  const found = all.find(({ jobId, count }) => jobId === id && count > 0);
+  if (found === undefined || state === 'queued' || state === 'running') return undefined;
+  return { deletions: found.count, declined_at: timeOfMaybe(found.declinedAtMs) };
+}
+
+/** How far a job that has not ended is, and what keeps it from going on. */
+function placeOf({ parts = [], waits }: JobRecord): Pick<Job, 'cursor' | 'last_fault'> {
+  const fault: JobFault | undefined = waits ?? parts.find((part) => part.fault !== undefined)?.fault;
+  const cursor = stoppedAfter({ parts }) ?? '';
+  return {
+    cursor: cursor === '' ? undefined : cursor,
+    last_fault: fault && { code: fault.code, reason: fault.reason, ...defined({ after: fault.after }) },
+  };
+}
+
+function measuresOf(job: JobRecord, counts: ReconcileCounts, nowMs: number): Partial<Job> {
+  return {
+    counts: countsView(counts),
+    progress: progressOf(job, counts),
+    objects_per_s: rateOf(job, counts, nowMs),
+    cost_usd: counts.listRequests * LIST_USD + counts.headRequests * HEAD_USD,
+  };
+}
+
+/** A job that is still running never shows a progress of 1. */
+const PROGRESS_MAX_RUNNING = 0.99;
+
+/**
+ * The share of the documents at the job's start that were scanned. The number of keys that the index lacks is unknown:
+ * once more objects were listed than there were documents, there is no progress value.
+ */
+function progressOf({ state, documentsAtStart = 0 }: JobRecord, { listed, scanned }: ReconcileCounts): number | undefined {
+  if (state === 'done') return 1;
+  if (documentsAtStart === 0 || listed > documentsAtStart) return undefined;
+  return Math.min(PROGRESS_MAX_RUNNING, scanned / documentsAtStart);
+}
+
+function rateOf(
+  { comparingAtMs = 0, finishedAtMs, pausedAtMs, pausedMs = 0 }: JobRecord,
+  { listed }: ReconcileCounts,
+  nowMs: number,
+): number | undefined {
+  const elapsedMs = (finishedAtMs ?? pausedAtMs ?? nowMs) - comparingAtMs - pausedMs;
+  return elapsedMs > 0 ? (listed * 1_000) / elapsedMs : undefined;
+}
+
+function countsView(counts: ReconcileCounts): JobCounts {
+  const stored = shownCounts(counts);
+  return {
+    listed: stored.listed,
+    scanned: stored.scanned,
+    equal: stored.equal + stored.incomplete,
+    lacking_optional_fields: stored.incomplete,
+    lacking_enrichment: stored.unenriched,
+    missing: stored.missing,
+    stale: stored.stale,
+    phantom: stored.phantom,
+    in_flight: stored.inFlight,
+    written: stored.written,
+    tombstones: stored.tombstones,
+    held: stored.held,
+    refused: stored.refused,
+    bytes_listed: stored.bytesListed,
+    list_requests: stored.listRequests,
+    head_requests: stored.headRequests,
+  };
+}
+
+/** The counts of a job that has not compared anything. */
+export const zeroCounts: JobCounts = countsView(noCounts);
+
+function examplesView(stored: DifferenceExamples): Job['examples'] {
+  const shown: { [Kind in ExampleKind]?: readonly DifferenceShown[] } = {};
+  for (const kind of exampleKinds) {
+    const alike = stored[storedNames[kind]];
+    if (alike !== undefined) shown[kind] = alike;
+  }
+  return shown;
+}
+
+const storedNames = {
+  missing: 'missing',
+  stale: 'stale',
+  phantom: 'phantom',
+  lacking_optional_fields: 'incomplete',
+  in_flight: 'inFlight',
+  lacking_enrichment: 'unenriched',
+  refused: 'refused',
+} as const satisfies Record<ExampleKind, StoredExampleKind>;

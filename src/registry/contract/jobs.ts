@@ -1,0 +1,194 @@
+/** Re-index jobs and drift reports: starting, following, pausing, resuming and cancelling them, and deciding about the deletions that they held back. */
+import { z } from 'zod';
+import { jobModes } from '../../records/job.ts';
+import { ageOfText, percentText } from '../../base/texts.ts';
+import { columnsOf } from './command.ts';
+import { AWS_REFUSALS, bucketName, cursor, id, keyPrefix, limit, must, pageOf } from './fields.ts';
+import { job, type Job } from './job.ts';
+import { jobAdvice, jobFields, stateText } from './job-texts.ts';
+import type { Row, RowKey } from './row.ts';
+
+const flag = z.boolean(must('must be true or false')).default(false);
+
+const reindexBody = z
+  .strictObject(
+    {
+      prefix: keyPrefix.default('').describe('Only keys that begin with this.'),
+      mode: z
+        .enum(jobModes, must(`must be one of ${jobModes.join(', ')}`))
+        .default('apply')
+        .describe('`apply` writes the differences, `report` only counts them.'),
+      fill: flag.describe(
+        'Write documents that lack a field that a listing gives, or the enrichment of the bucket, too. Enrichment takes a HEAD for each of them; with tags, a HEAD and a request for the tags of every object.',
+      ),
+      now: flag.describe('Do not wait for late events. Such a job closes no gap.'),
+      repair: flag.describe('Make the notification of the bucket in AWS again first. Only for the source notification.'),
+    },
+    must('must be an object'),
+  )
+  .prefault({});
+export type ReindexRequest = z.output<typeof reindexBody> & { readonly bucket: string };
+
+/** What a caller wants of a job. */
+const changeBody = z
+  .union(
+    [
+      z.strictObject({
+        state: z
+          .enum(['paused', 'running', 'cancelled'])
+          .describe(
+            'Pauses a job that is queued or running: it stops after the page that it is comparing, and continues from there once it is resumed (`running`). Or cancels a job that has not ended.',
+          ),
+      }),
+      z.strictObject({
+        deletions: z
+          .enum(['allowed', 'declined'])
+          .describe(
+            'What becomes of the deletions that the job held back. `allowed`: a new job, which is the answer, may make as many. `declined`: the documents stay, and the status of the bucket is `differs`, until another job finds them again.',
+          ),
+      }),
+    ],
+    must('must be {"state": "paused"}, "running" or "cancelled"; or {"deletions": "allowed"} or "declined"'),
+  )
+  .describe('What is wanted of the job.');
+export type JobChange = z.output<typeof changeBody>;
+
+const jobColumns = columnsOf<Job>({
+  ID: 'id',
+  STATE: stateText,
+  DONE: (shown) => percentText(shown.progress),
+  MODE: 'mode',
+  AGE: (shown, nowMs) => ageOfText(shown.created_at, nowMs),
+  BUCKET: 'bucket',
+  PREFIX: ({ prefix }) => (prefix === '' ? undefined : prefix),
+});
+
+const params = z.object({ id: id.describe('The id of the job.') });
+const JOB = { params: { id: 'job-0mk3x1a2b-0123456789ab' } };
+
+export const jobRows = {
+  'POST /v1/buckets/{bucket}/reindex': {
+    operation: 'startReindex',
+    summary: 'Starts a re-index or a drift report of the bucket.',
+    description: 'Searches work throughout, and the bucket is never written to. One job with the mode apply runs per bucket.',
+    scope: 'operate',
+    params: z.object({ bucket: bucketName }),
+    body: reindexBody,
+    answer: job,
+    status: 202,
+    errors: [
+      'bucket.not-connected',
+      'job.conflict',
+      'job.limit',
+      'job.repair-refused',
+      'state.conflict',
+      'audit.unavailable',
+      ...AWS_REFUSALS,
+      'connect.overlap',
+      'connect.blocked',
+      'connect.plan-needed',
+      'connect.paused',
+      'connect.changed-meanwhile',
+      'connect.busy',
+    ],
+    example: { params: { bucket: 'photos' }, body: { prefix: '2026/', mode: 'report' } },
+  },
+  'GET /v1/jobs': {
+    operation: 'listJobs',
+    summary: 'Lists re-index jobs, the newest first.',
+    description: 'Those that have not ended come before all others. Examples are left out.',
+    scope: 'monitor',
+    query: z.strictObject({
+      bucket: bucketName.exactOptional().describe('Only jobs of this bucket.'),
+      limit,
+      cursor: cursor.exactOptional(),
+    }),
+    answer: pageOf(job),
+    status: 200,
+    errors: [],
+    example: { query: { bucket: 'photos', limit: 10 } },
+    cli: {
+      words: 'jobs [id]',
+      summary: 'Lists re-index jobs, the newest first, or one job.',
+      columns: jobColumns,
+      none: 'There are no jobs.',
+      examples: ['tally jobs', 'tally jobs --bucket photos'],
+    },
+  },
+  'GET /v1/jobs/{id}': {
+    operation: 'getJob',
+    summary: 'Shows one re-index job.',
+    scope: 'monitor',
+    params,
+    answer: job,
+    status: 200,
+    errors: ['job.not-found'],
+    example: JOB,
+    cli: { words: 'jobs [id]', columns: jobFields, hints: jobAdvice, examples: [`tally jobs ${JOB.params.id}`] },
+  },
+  'PATCH /v1/jobs/{id}': {
+    operation: 'changeJob',
+    summary: 'Pauses, resumes or cancels a job, or decides about the deletions that it held back.',
+    description: 'What it has written stays.',
+    scope: 'operate',
+    params,
+    body: changeBody,
+    answer: job,
+    status: 200,
+    errors: [
+      'job.not-found',
+      'job.not-pausable',
+      'job.not-resumable',
+      'job.not-cancellable',
+      'job.nothing-waits',
+      'job.limit',
+      'bucket.not-connected',
+      'job.conflict',
+      'state.conflict',
+      'audit.unavailable',
+    ],
+    example: { ...JOB, body: { state: 'paused' } },
+    cli: [
+      {
+        words: 'jobs cancel <id>',
+        summary: 'Cancels a job.',
+        description: 'What it has written stays.',
+        fixed: { state: 'cancelled' },
+        columns: jobFields,
+        examples: [`tally jobs cancel ${JOB.params.id}`],
+      },
+      {
+        words: 'jobs pause <id>',
+        summary: 'Pauses a job.',
+        description: 'It stops after the page that it is comparing, and continues from there when it is resumed.',
+        fixed: { state: 'paused' },
+        columns: jobFields,
+        examples: [`tally jobs pause ${JOB.params.id}`],
+      },
+      {
+        words: 'jobs resume <id>',
+        summary: 'Resumes a paused job.',
+        fixed: { state: 'running' },
+        columns: jobFields,
+        examples: [`tally jobs resume ${JOB.params.id}`],
+      },
+      {
+        words: 'jobs allow <id>',
+        summary: 'Allows the deletions that a job held back.',
+        description: 'It starts a new job, which deletes as many documents and no more. Look at the bucket first.',
+        fixed: { deletions: 'allowed' },
+        columns: jobFields,
+        examples: [`tally jobs allow ${JOB.params.id}`],
+      },
+      {
+        words: 'jobs decline <id>',
+        summary: 'Declines the deletions that a job held back.',
+        description: 'The documents stay, and the bucket is known to differ. The next job that finds them asks again.',
+        fixed: { deletions: 'declined' },
+        columns: jobFields,
+        examples: [`tally jobs decline ${JOB.params.id}`],
+      },
+    ],
+  },
+} as const satisfies Record<RowKey, Row>;
+export type JobsRequest = z.output<(typeof jobRows)['GET /v1/jobs']['query']>;

@@ -1,0 +1,110 @@
+/** A row of the contract, which describes one operation, and the types that are derived from it. */
+import { z } from 'zod';
+import type { FaultCode } from '../../base/fault.ts';
+import type { Scope } from '../../identity/authorise.rules.ts';
+import type { RowCommand } from './command.ts';
+import { RequestError, type RequestErrorCode } from '../../base/request-error.ts';
+
+export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
+
+/** `{name}` stands for a parameter. */
+export type RowKey = `${Method} /${string}`;
+
+export interface Row {
+  /** The operationId of OpenAPI, and the name by which programs call it. */
+  readonly operation: string;
+  /** One sentence. */
+  readonly summary: string;
+  /** Further facts for callers. */
+  readonly description?: string;
+  /** Who may call it. */
+  readonly scope: Scope;
+  /** Set if the cookie of a session is no credential here: the caller sends a bearer token. */
+  readonly bearerOnly?: true;
+  readonly params?: z.ZodObject;
+  readonly query?: z.ZodObject;
+  readonly body?: z.ZodType;
+  /** The body of the response; absent: it has none. */
+  readonly answer?: z.ZodType;
+  readonly status: number;
+  /** Other statuses that are not errors, with what they mean. */
+  readonly otherStatuses?: Readonly<Record<number, string>>;
+  /** Those of the other statuses whose answers have no body. */
+  readonly emptyStatuses?: readonly number[];
+  /** The media type of the response. Default: application/json. */
+  readonly media?: string;
+  /** Set if programs that act for people have it as a tool, which only reads. */
+  readonly tool?: { readonly name: string; readonly title: string; readonly description: string };
+  /** Set if it reads much of the index: `search`, of which a few run at a time, or `sum`, which reads all that matches and runs alone. */
+  readonly heavy?: 'search' | 'sum';
+  /** Its command, or several that each give a part of the request. */
+  readonly cli?: RowCommand | readonly RowCommand[];
+  /** The error codes that this operation can return besides those of every operation. */
+  readonly errors: readonly (RequestErrorCode | FaultCode)[];
+  /** A request that a control plane with the bucket `photos` can answer. */
+  readonly example: ExampleRequest;
+}
+
+export interface ExampleRequest {
+  readonly params?: Readonly<Record<string, string>>;
+  readonly query?: Readonly<Record<string, string | number>>;
+  readonly body?: unknown;
+}
+
+type Optional<Name extends string, Value> = undefined extends Value
+  ? { readonly [Key in Name]?: Exclude<Value, undefined> }
+  : object extends Value
+    ? { readonly [Key in Name]?: Value }
+    : { readonly [Key in Name]: Value };
+
+/** A request as a caller sends it. Fields with a default may be left out. */
+export type RequestOf<R> = (R extends { readonly params: infer P extends z.ZodType } ? { readonly params: z.input<P> } : object) &
+  (R extends { readonly query: infer Q extends z.ZodType } ? Optional<'query', z.input<Q>> : object) &
+  (R extends { readonly body: infer B extends z.ZodType } ? Optional<'body', z.input<B>> : object);
+
+/** A request after it was checked, with every default filled in. */
+export type CheckedOf<R> = (R extends { readonly params: infer P extends z.ZodType } ? { readonly params: z.output<P> } : object) &
+  (R extends { readonly query: infer Q extends z.ZodType } ? { readonly query: z.output<Q> } : object) &
+  (R extends { readonly body: infer B extends z.ZodType } ? { readonly body: z.output<B> } : object);
+
+export type AnswerOf<R> = R extends { readonly answer: infer A extends z.ZodType } ? z.output<A> : void;
+
+/** A request of any operation. */
+export interface AnyRequest {
+  readonly params?: unknown;
+  readonly query?: unknown;
+  readonly body?: unknown;
+}
+
+const nothing = z.strictObject({});
+/** The body of an operation without one. Some clients send {} or null then. */
+const noBody = z.strictObject({}, { error: 'this operation takes no body' }).optional();
+
+/**
+ * The request as its row documents it, with every default. Throws `request.not-found` for parameters of the path that
+ * cannot be a name, and one `request.invalid` with all mistakes of query and body.
+ */
+export function checkRequest(row: Pick<Row, 'params' | 'query' | 'body'>, request: AnyRequest): AnyRequest {
+  const params = (row.params ?? nothing).safeParse(request.params ?? {});
+  if (!params.success) throw new RequestError('request.not-found', namelessText(params.error));
+  const query = (row.query ?? nothing).safeParse(request.query ?? {});
+  const body = (row.body ?? noBody).safeParse(request.body ?? undefined);
+  if (query.success && body.success) return { params: params.data, query: query.data, body: body.data };
+  // a value may break two rules that have one message
+  const mistakes = new Set([...mistakesOf(query, 'parameter'), ...mistakesOf(body, 'field')]);
+  throw new RequestError('request.invalid', [...mistakes].join('; '));
+}
+
+function namelessText({ issues }: z.ZodError): string {
+  return issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('; ');
+}
+
+const NAME_LENGTH_MAX = 64;
+
+function mistakesOf({ error }: z.ZodSafeParseResult<unknown>, what: 'parameter' | 'field'): readonly string[] {
+  return (error?.issues ?? []).flatMap((issue) => {
+    if (issue.code === 'unrecognized_keys') return issue.keys.map((name) => `${name.slice(0, NAME_LENGTH_MAX)}: there is no such ${what}`);
+    const place = issue.path.map(String).join('.');
+    return [`${place === '' ? 'body' : place}: ${issue.message}`];
+  });
+}

@@ -1,0 +1,162 @@
+/** What a search takes and answers. */
+import { z } from 'zod';
+import { objectDocumentSchema, textsSchema, type ObjectDocument } from '../../ordering/document.ts';
+import { sortFields, sortOrders } from '../../store/conditions.rules.ts';
+import { bucketStatus } from './bucket.ts';
+import {
+  bucketName,
+  clock,
+  count,
+  cursor,
+  flag,
+  keyPrefix,
+  limit,
+  moment,
+  must,
+  objectKey,
+  pageOf,
+  repeated,
+  textOf,
+  time,
+} from './fields.ts';
+
+const texts = textsSchema.meta({ type: 'object', additionalProperties: { type: 'string' } });
+
+/** A document of the index, in the form in which it is stored. */
+export const storedObject = objectDocumentSchema
+  .extend({
+    bucket: z.string().describe('The bucket.'),
+    key: z.string().describe('The key.'),
+    name: z.string().exactOptional().describe('The part of the key after the last slash.'),
+    extension: z.string().exactOptional().describe('The extension of the name, in lower case and without the dot.'),
+    size: z.number().exactOptional().describe('The size in bytes.'),
+    etag: z.string().exactOptional().describe('The etag, without quotes.'),
+    version_id: z.string().exactOptional().describe('The version id, where S3 named one.'),
+    last_modified: time.exactOptional().describe('When it was last modified.'),
+    last_modified_exact: z.boolean().exactOptional().describe('False: last_modified is the time of an event, not the LastModified of S3.'),
+    storage_class: z.string().exactOptional().describe('The storage class.'),
+    content_type: z.string().exactOptional().describe('The content type; enriched buckets only.'),
+    user_metadata: texts.exactOptional().describe('User metadata by name, without x-amz-meta-; enriched buckets only.'),
+    tags: texts.exactOptional().describe('Tags by name; buckets that are enriched with tags only.'),
+    expires_at: time.exactOptional().describe('When a lifecycle rule is going to expire it.'),
+    deleted: z.boolean().describe('True: a tombstone. Searches never find one.'),
+    deleted_at: time.exactOptional().describe('When Tally saw that the object was gone; tombstones only.'),
+    clock: clock.describe('The clock of the last write, in microseconds since 1970.'),
+    settled: z.boolean().describe('False: the answer is provisional and is checked again.'),
+    source: objectDocumentSchema.shape.source.describe('What the last write came from.'),
+    event_name: z.string().exactOptional().describe('The name of the event that led to the last write.'),
+    event_time: time.exactOptional().describe('The time of that event.'),
+    indexed_at: time.describe('When the document was written.'),
+  })
+  .meta({ id: 'StoredObject', description: 'What the index holds for one key. Fields that S3 did not report are absent.' });
+export type StoredObject = ObjectDocument;
+
+/** Longer than the longest key, whose characters may each be escaped. */
+const QUERY_LENGTH_MAX = 4_096;
+/** A tag has a name of 128 and a value of 256 characters; user metadata is at most 2 KiB. */
+const PAIR_LENGTH_MAX = 2_200;
+const PAIRS_MAX = 16;
+
+const size = z.int(must('must be a whole number of bytes')).min(0, 'must be at least 0');
+const pair = textOf(PAIR_LENGTH_MAX, 1);
+const oneOf = (values: readonly string[]) => must(`must be one of ${values.join(', ')}`);
+
+/** What narrows a search. */
+export const filterFields = {
+  query: textOf(QUERY_LENGTH_MAX)
+    .exactOptional()
+    .describe('All filters in one text, in the grammar of docs/guides/search.md: `report ext:pdf size>1G modified<7d -"draft"`.'),
+  tz: textOf(64, 1).exactOptional().describe('The time zone of dates without one: Europe/Berlin, +02:00. Default: UTC.'),
+  bucket: bucketName.exactOptional().describe('Only objects of this connected bucket.'),
+  key: objectKey.exactOptional().describe('Only the object with this key.'),
+  prefix: keyPrefix.exactOptional().describe('Only keys that begin with this.'),
+  q: textOf(1_024)
+    .exactOptional()
+    .describe(
+      'Words of the key, in place of `query`. Each must match; the last one may be the beginning of a word. Empty: all objects. What else `query` takes is refused here.',
+    ),
+  contains: textOf(1_024, 1)
+    .exactOptional()
+    .describe('Only keys that contain this text, whatever its case and accents; 3 to 256 characters.'),
+  match: textOf(256, 1)
+    .exactOptional()
+    .describe(
+      'Only keys that this pattern describes: `*` is any run of characters, `?` one character. Without a slash it may begin after any slash. At least 3 characters in a row, or a prefix beside it; at most 8 `*` and 8 `?`.',
+    ),
+  extension: textOf(66, 1).exactOptional().describe('Only names with this extension, with or without the dot: `gz`, `tar.gz`.'),
+  size_min: size.exactOptional().describe('Only objects of at least this many bytes.'),
+  size_max: size.exactOptional().describe('Only objects of at most this many bytes.'),
+  modified_after: moment.exactOptional().describe('Only objects that were last modified at or after this moment.'),
+  modified_before: moment.exactOptional().describe('Only objects that were last modified before this moment.'),
+  content_type: textOf(255, 1).exactOptional().describe('Only this content type, or `image/*`; enriched buckets only.'),
+  storage_class: textOf(64, 1).exactOptional().describe('Only this storage class.'),
+  etag: textOf(128, 1).exactOptional().describe('Only this etag, without quotes.'),
+  tag: repeated(pair, PAIRS_MAX)
+    .exactOptional()
+    .describe('NAME=VALUE: only objects with this tag; NAME: with any value. Each of several must match. `=` in a name is `%3D`.'),
+  meta: repeated(pair, PAIRS_MAX)
+    .exactOptional()
+    .describe('NAME=VALUE: only objects with this user metadata, without x-amz-meta-; NAME: with any value. Each of several must match.'),
+  deleted: flag
+    .exactOptional()
+    .describe('`true`: deleted objects, of the last seven days, by bucket, key, prefix, contains and match only.'),
+  deleted_after: moment.exactOptional().describe('Only objects that were deleted at or after this moment.'),
+  deleted_before: moment.exactOptional().describe('Only objects that were deleted before this moment.'),
+} as const;
+
+export const searchQuery = z.strictObject({
+  ...filterFields,
+  sort: z
+    .enum(sortFields, oneOf(sortFields))
+    .exactOptional()
+    .describe('The order: by bucket and key (the default), or by this field, then by bucket and key. An absent value counts as −1.'),
+  order: z.enum(sortOrders, oneOf(sortOrders)).exactOptional().describe('Ascending (the default) or descending.'),
+  as_of: flag.exactOptional().describe('`true`: the answer shows how far the index of each bucket that the search names can be relied on.'),
+  total: flag.exactOptional().describe('`true`: the answer has the number of all results.'),
+  limit,
+  cursor: cursor.exactOptional(),
+});
+
+export const asOf = z
+  .object({
+    bucket: bucketName,
+    status: bucketStatus,
+    last_event_at: time
+      .exactOptional()
+      .describe('When its last event arrived, to the minute. Absent for callers who may not read all of the bucket.'),
+    last_compared_at: time
+      .exactOptional()
+      .describe('When a compare of the whole bucket has last ended. Absent: never, or the caller may not read all of the bucket.'),
+    behind_ms: z
+      .number()
+      .exactOptional()
+      .describe(
+        'How long the events that arrived within the last three minutes had waited in the queue at least. Absent: less than 10 s, or none arrived, or the caller may not read all of the bucket.',
+      ),
+    gaps: count.describe('How many of its gaps are not closed.'),
+    gap_prefixes: z.array(z.string()).readonly().describe('The prefixes of up to three of them; empty: the whole bucket.'),
+  })
+  .meta({ id: 'AsOf', description: 'How far the index of a bucket can be relied on.' });
+
+export const clause = z
+  .object({
+    field: z.string().describe('The field, or what a text is: words, contains, match; object for an address.'),
+    negated: z.boolean(),
+    operator: z.string().exactOptional().describe('Of comparisons: >, >=, <, <= or =.'),
+    values: z.array(z.string()).readonly().describe('One of them must fit. Sizes are in bytes, times in UTC.'),
+    text: z.string().describe('What was written.'),
+    position: count.describe('Where it begins in the query, in UTF-16 units from 0.'),
+  })
+  .meta({ id: 'Clause', description: 'One clause of a query as it was understood, with absolute values.' });
+
+export const searchAnswer = pageOf(storedObject).extend({
+  understood: z.array(clause).readonly().exactOptional().describe('The clauses of `query`.'),
+  as_of: z.array(asOf).readonly().exactOptional().describe('With as_of=true; of at most 8 buckets.'),
+  total: z
+    .object({
+      value: count.describe('How many objects match; at most 10,000 are counted.'),
+      exact: z.boolean().describe('False: there are more.'),
+    })
+    .exactOptional()
+    .describe('With total=true.'),
+});

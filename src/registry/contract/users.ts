@@ -1,0 +1,196 @@
+/** Users: people who have logged in, and who is an administrator. */
+import { z } from 'zod';
+import { roles } from '../../base/actor.ts';
+import { hasSecret } from '../../base/masked-secrets.ts';
+import { roleSources, type UserRecord, type Appointment } from '../../identity/user.rules.ts';
+import { columnsOf, type Given } from './command.ts';
+import { cursor, limit, must, pageOf, time, timeOf, timeOfMaybe } from './fields.ts';
+import type { Row, RowKey } from './row.ts';
+
+export const user = z
+  .object({
+    id: z.string().describe('The id.'),
+    email: z.string().describe('The e-mail address, or the subject and the host of the issuer.'),
+    email_verified: z.boolean().describe('Whether the issuer vouches for the address.'),
+    role: z.enum(roles).describe('`admin` includes what a `user` may do.'),
+    role_source: z
+      .enum(roleSources)
+      .describe('Where the role comes from: `appointment`, a `rule` of the settings about claims or addresses, or `none` for users.'),
+    appointed_by: z.string().optional().describe('Who appointed the user, of an administrator by appointment.'),
+    issuer: z.string().describe('The issuer at which the user logs in.'),
+    sub: z.string().describe('The subject: how the issuer names the user.'),
+    created_at: time.describe('The first login.'),
+    last_login_at: time.describe('The last login.'),
+    roles_seen_at: time.describe('When the issuer last stated the claims that the role follows from.'),
+    disabled_at: time.optional().describe('Since when the user is disabled; absent: the user is not.'),
+  })
+  .meta({ id: 'User', description: 'A person who has logged in.' });
+export type User = z.infer<typeof user>;
+
+/** An id, an address, or a subject: 128 bits in base62, RFC 5321's address, and OpenID Connect's subject. */
+const PERSON = /^(?:[0-9A-Za-z]{22}|[\x21-\x3f\x41-\x7e]{1,64}@[A-Za-z0-9.-]{1,189}|sub:[\x21-\x7e]{1,255})$/;
+
+const params = z.object({
+  id: z
+    .string(must('must be text'))
+    .regex(PERSON, 'must be the id of a user, an e-mail address, or sub: with a subject')
+    .refine((text) => !hasSecret(text), 'must not contain an API key or a token, because it is shown')
+    .describe('The id of a user. For a role also the e-mail address, which the issuer must have verified, or `sub:` with the subject.'),
+});
+
+const EXAMPLE_ID = '0aB1cD2eF3gH4iJ5kL6mN7';
+
+const changeBody = z
+  .union(
+    [
+      z.strictObject({ disabled: z.boolean().describe('Whether the user is refused.') }),
+      z.strictObject({ role: z.enum(roles).describe('`admin` appoints the person, `user` takes an appointment back.') }),
+    ],
+    must('must be {"disabled": true}, {"disabled": false}, {"role": "admin"} or {"role": "user"}'),
+  )
+  .describe('What is wanted: one of them.');
+export type UserChange = z.output<typeof changeBody>;
+
+const appointment = z
+  .object({
+    email: z.string().optional().describe('The address in lower case.'),
+    sub: z.string().optional().describe('The subject.'),
+    appointed_by: z.string().describe('Who made it.'),
+    created_at: time.describe('When it was made.'),
+    expires_at: time.describe('It ends then, unless the person has logged in before.'),
+  })
+  .meta({ id: 'Appointment', description: 'Makes an administrator of a person at the first login.' });
+export type AppointmentAnswer = z.infer<typeof appointment>;
+
+const person = z
+  .object({
+    user: user.optional().describe('The user as it is now; absent: no such person has logged in, or is let in.'),
+    waiting: appointment.optional().describe('The appointment that waits for a login of the person.'),
+  })
+  .meta({ id: 'Person', description: 'What a person is after a change.' });
+export type Person = z.infer<typeof person>;
+
+function reasonText({ role_source: source, appointed_by: by }: User): string | undefined {
+  if (source === 'none') return undefined;
+  return by === undefined ? source : `${source} by ${by}`;
+}
+
+/** The person as the command has named it, or as it is known. */
+function nameIn({ user: known }: Person, { id }: Given): string {
+  return known?.email ?? String(id);
+}
+
+function appointedText(changed: Person, given: Given): string {
+  const name = nameIn(changed, given);
+  return changed.waiting === undefined
+    ? `${name} is an administrator now. In a browser it counts from the next login on.`
+    : `${name} becomes an administrator at the next login, if it is before ${changed.waiting.expires_at}.`;
+}
+
+export const userRows = {
+  'GET /v1/admin/users': {
+    operation: 'listUsers',
+    summary: 'Lists the people who have logged in, and who becomes an administrator at the first login.',
+    scope: 'people',
+    query: z.strictObject({ limit, cursor: cursor.exactOptional() }),
+    answer: pageOf(user).extend({
+      waiting: z.array(appointment).readonly().describe('The appointments that wait for a login; on the first page.'),
+    }),
+    status: 200,
+    errors: [],
+    example: { query: { limit: 20 } },
+    cli: {
+      words: 'admin users list',
+      columns: columnsOf<User>({
+        ID: 'id',
+        EMAIL: (of) => (of.email_verified ? of.email : `${of.email} (not verified)`),
+        ROLE: 'role',
+        'BECAUSE OF': reasonText,
+        'LAST LOGIN': 'last_login_at',
+        DISABLED: 'disabled_at',
+      }),
+      also: {
+        waiting: columnsOf<AppointmentAnswer>({
+          'ADMINISTRATOR AT THE FIRST LOGIN': ({ email, sub = '' }) => email ?? `sub:${sub}`,
+          'APPOINTED BY': 'appointed_by',
+          SINCE: 'created_at',
+          ENDS: 'expires_at',
+        }),
+      },
+      none: 'No one has logged in.',
+      examples: ['tally admin users list'],
+    },
+  },
+  'PATCH /v1/admin/users/{id}': {
+    operation: 'changeUser',
+    summary: 'Disables or enables a user, or changes the role of a person.',
+    description:
+      'Sessions of a disabled user are refused at once, and API keys at once by the process that answers and within 5 s by every other one. A person who has logged in with the verified address, or with the subject, is an administrator at once; a browser must log in again. For anyone else the appointment waits for the first login, for at most 7 days. A role that a rule of the settings gives stays. The last administrator who has logged in can be neither disabled nor dismissed. An API key cannot do this.',
+    scope: 'people',
+    params,
+    body: changeBody,
+    answer: person,
+    status: 200,
+    errors: ['user.not-found', 'user.role-by-rule', 'user.last-administrator', 'audit.unavailable'],
+    example: { params: { id: 'alice@example.com' }, body: { role: 'admin' } },
+    cli: [
+      {
+        words: 'admin appoint <id>',
+        summary: 'Makes a person an administrator.',
+        description:
+          'A person who has logged in is one at once. For anyone else the appointment waits for the first login, for at most 7 days.',
+        fixed: { role: 'admin' },
+        text: appointedText,
+        examples: ['tally admin appoint alice@example.com', 'tally admin appoint sub:248289761001'],
+      },
+      {
+        words: 'admin dismiss <id>',
+        summary: 'Takes back that a person is appointed an administrator.',
+        fixed: { role: 'user' },
+        text: (changed: Person, given) => `${nameIn(changed, given)} is no administrator, and does not become one at a login.`,
+        examples: ['tally admin dismiss alice@example.com'],
+      },
+      {
+        words: 'admin users disable <id>',
+        summary: 'Disables a user.',
+        description: 'The user cannot log in, and sessions and API keys of the user are refused within 5 s.',
+        fixed: { disabled: true },
+        text: (changed: Person, given) => `${nameIn(changed, given)} is disabled.`,
+        examples: [`tally admin users disable ${EXAMPLE_ID}`],
+      },
+      {
+        words: 'admin users enable <id>',
+        summary: 'Enables a user who is disabled.',
+        description: 'The user must log in again.',
+        fixed: { disabled: false },
+        text: (changed: Person, given) => `${nameIn(changed, given)} is enabled.`,
+        examples: [`tally admin users enable ${EXAMPLE_ID}`],
+      },
+    ],
+  },
+} as const satisfies Record<RowKey, Row>;
+export type UsersRequest = z.output<(typeof userRows)['GET /v1/admin/users']['query']>;
+export type UsersAnswer = z.output<(typeof userRows)['GET /v1/admin/users']['answer']>;
+
+/** Converts a stored user to its form in the API. */
+export function userView(record: UserRecord): User {
+  return {
+    id: record.userId,
+    email: record.email,
+    email_verified: record.emailVerified,
+    role: record.role,
+    role_source: record.roleSource,
+    appointed_by: record.roleSource === 'appointment' ? record.appointedBy : undefined,
+    issuer: record.issuer,
+    sub: record.subject,
+    created_at: timeOf(record.createdAtMs),
+    last_login_at: timeOf(record.lastLoginAtMs),
+    roles_seen_at: timeOf(record.rolesSeenAtMs),
+    disabled_at: timeOfMaybe(record.disabledAtMs),
+  };
+}
+
+/** Converts a stored appointment to its form in the API. */
+export function appointmentView({ email: address, subject, appointedBy, createdAtMs, expiresAtMs }: Appointment): AppointmentAnswer {
+  return { email: address, sub: subject, appointed_by: appointedBy, created_at: timeOf(createdAtMs), expires_at: timeOf(expiresAtMs) };
+}

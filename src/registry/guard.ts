@@ -1,0 +1,181 @@
+/** Checks against web pages: a page of another site can make a browser send requests to the registry. While callers are not authenticated, these checks are the only protection. */
+import type { FastifyRequest } from 'fastify';
+import { RequestError } from '../base/request-error.ts';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { addressGroupOf } from '../identity/address-group.rules.ts';
+
+/** The host names of this machine. Any port is allowed, because a tunnel may come from another port. */
+const LOOPBACK_HOST = /^(?:127\.0\.0\.1|localhost|\[::1\])(?::\d{1,5})?$/i;
+
+/**
+ * Throws `request.forbidden-origin` unless the Host header names loopback, which stops DNS rebinding: a foreign name that
+ * resolves to this machine, so that a page of it may read the answers.
+ */
+export function requireLocalHost({ headers }: Pick<FastifyRequest, 'headers'>): void {
+  if (LOOPBACK_HOST.test(headers.host ?? '')) return;
+  throw new RequestError(
+    'request.forbidden-origin',
+    'the Host header must be 127.0.0.1, localhost or [::1]: this address serves this machine only',
+  );
+}
+
+/**
+ * Throws `request.forbidden-origin` unless {@link requireLocalHost} is satisfied and the request comes from a program or from
+ * a page of the same host and port. Programs send neither Origin nor Sec-Fetch-Site; browsers send them with every request
+ * that matters.
+ */
+export function requireLocalCaller(request: FastifyRequest): void {
+  const { headers } = request;
+  const host = headers.host ?? '';
+  requireLocalHost(request);
+  if (isForAnyPage(request)) return;
+  if (headers.origin !== undefined && !isOriginOf(headers.origin, host)) {
+    throw new RequestError('request.forbidden-origin', 'requests from web pages of other origins are refused');
+  }
+  const site = headers['sec-fetch-site'];
+  if (site !== undefined && site !== 'same-origin' && site !== 'none') {
+    throw new RequestError('request.forbidden-origin', 'cross-site requests are refused');
+  }
+}
+
+/** The document that any page may read, so that clients of a catalog find the registry. */
+export function isForAnyPage({ routeOptions }: Pick<FastifyRequest, 'routeOptions'>): boolean {
+  return routeOptions.url === '/config.json';
+}
+
+/**
+ * Throws `request.forbidden-origin` for a request of a page of another site than the registry's own. Browsers may come from
+ * other sites to look at a page (the issuer sends them back to the callback), and programs send neither header.
+ */
+export function requireOwnSite({ headers, method }: FastifyRequest, publicUrl: string): void {
+  const isVisit = method === 'GET' && headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document';
+  if (headers.origin !== undefined && headers.origin.toLowerCase() !== new URL(publicUrl).origin) {
+    throw new RequestError('request.forbidden-origin', 'requests from web pages of other origins are refused');
+  }
+  const site = headers['sec-fetch-site'];
+  if (site !== undefined && site !== 'same-origin' && site !== 'none' && !isVisit) {
+    throw new RequestError('request.forbidden-origin', 'cross-site requests are refused');
+  }
+}
+
+/**
+ * Throws `request.forbidden-origin` for a request by cookie that may change something, unless a script of the registry's own
+ * page sent it: with the header X-Tally-CSRF, which forms cannot send, and from the same origin as the browser states it.
+ */
+export function requireOwnPage({ headers, method }: FastifyRequest, publicUrl: string): void {
+  if (method === 'GET' || method === 'HEAD') return;
+  const isSame = headers['sec-fetch-site'] === 'same-origin' || headers.origin?.toLowerCase() === new URL(publicUrl).origin;
+  const isJson = /^application\/json\s*(;|$)/i.test(headers['content-type'] ?? '');
+  if (isSame && headers['x-tally-csrf'] !== undefined && (isJson || headers['content-type'] === undefined)) return;
+  throw new RequestError(
+    'request.forbidden-origin',
+    'a request by cookie must come from a page of the registry itself, with the header X-Tally-CSRF and a JSON body',
+  );
+}
+
+/** The headers that decide who may do what. Node keeps the first of several, and a proxy in front may have judged another one. */
+const ONCE: ReadonlySet<string> = new Set(['host', 'authorization', 'origin', 'sec-fetch-site', 'x-tally-csrf', 'content-type']);
+
+/** Throws `request.invalid` for a request that has one of these headers more than once. */
+export function requireSingleHeaders({ raw: { rawHeaders } }: Pick<FastifyRequest, 'raw'>): void {
+  const names = rawHeaders.filter((_, at) => at % 2 === 0).map((name) => name.toLowerCase());
+  const twice = names.find((name, at) => ONCE.has(name) && names.indexOf(name) !== at);
+  if (twice !== undefined) throw new RequestError('request.invalid', `the header ${twice} must not be given more than once`);
+}
+
+/** The headers that reverse proxies add: the standard one (RFC 7239), those in use before it, and the one of HTTP itself. */
+const OF_PROXIES = new Set(['forwarded', 'via', 'x-real-ip']);
+
+/**
+ * Throws `request.forwarded` for a request that came through a reverse proxy. The caller of a proxy on this machine is not on
+ * this machine, and a proxy with its usual settings would offer the control plane, which does not know its callers, to them.
+ */
+export function requireDirectCaller({ headers }: FastifyRequest): void {
+  const header = Object.keys(headers).find((name) => OF_PROXIES.has(name) || name.startsWith('x-forwarded-'));
+  if (header === undefined) return;
+  throw new RequestError(
+    'request.forwarded',
+    `the request came through a reverse proxy (header ${header}), and the control plane does not know its callers: use a tunnel (ssh -L, kubectl port-forward)`,
+  );
+}
+
+/**
+ * Throws `request.unsupported-media-type` for a body that is not JSON (the form of a foreign page can send other types
+ * without a preflight request) and `request.invalid` for a GET with a body.
+ */
+export function requireJsonBody({ headers, method, raw }: FastifyRequest): void {
+  const type = headers['content-type'];
+  if (method === 'GET' || method === 'HEAD') {
+    if (hasBody(raw)) throw new RequestError('request.invalid', `a ${method} request takes no body`);
+    return;
+  }
+  if (type === undefined ? !hasBody(raw) : /^application\/json\s*(;|$)/i.test(type)) return;
+  throw new RequestError('request.unsupported-media-type', 'the body must be application/json');
+}
+
+function isOriginOf(origin: string, host: string): boolean {
+  return [`http://${host.toLowerCase()}`, `https://${host.toLowerCase()}`].includes(origin.toLowerCase());
+}
+
+/**
+ * Bounds the connections of a listener, so that those that say little never keep others out. A connection is served from the
+ * moment at which a request has arrived in full, body included, until its answer is complete; otherwise it waits. A client that
+ * sends headers and no body, or that does not read what it asked for, waits as much as one that says nothing.
+ */
+
+interface Connection {
+  readonly network: string;
+  /** The requests that are not over; a client may send several before it reads an answer. */
+  readonly exchanges: Map<IncomingMessage, ServerResponse>;
+}
+
+/**
+ * Closes a waiting connection when there are more than `connectionsMax`: of the network that has most of them, the one on which
+ * nothing began or ended for longest. So a network takes the room of another only if it has fewer connections than that; behind
+ * a reverse proxy, where all come from one address, the oldest goes. If none waits, the newest connection is closed.
+ */
+export function boundConnections(server: Server, connectionsMax: number): void {
+  /** In the order in which something last began or ended on them. */
+  const connections = new Map<Socket, Connection>();
+
+  function moveToEnd(socket: Socket): void {
+    const connection = connections.get(socket);
+    if (connection === undefined) return;
+    connections.delete(socket);
+    connections.set(socket, connection);
+  }
+
+  function makeRoom(): void {
+    const waiting = [...connections].filter(([, connection]) => !isServed(connection));
+    const counts = new Map<string, number>();
+    for (const [, { network }] of waiting) counts.set(network, (counts.get(network) ?? 0) + 1);
+    const most = Math.max(...counts.values());
+    const [oldest] = waiting.find(([, { network }]) => counts.get(network) === most) ?? [];
+    oldest?.destroy();
+  }
+
+  server.on('connection', (socket: Socket) => {
+    connections.set(socket, { network: addressGroupOf(socket.remoteAddress ?? ''), exchanges: new Map() });
+    socket.once('close', () => connections.delete(socket));
+    if (connections.size > connectionsMax) makeRoom();
+  });
+  server.on('request', (request, response) => {
+    const { socket } = request;
+    connections.get(socket)?.exchanges.set(request, response);
+    moveToEnd(socket);
+    response.once('close', () => {
+      connections.get(socket)?.exchanges.delete(request);
+      moveToEnd(socket);
+    });
+  });
+}
+
+function isServed({ exchanges }: Connection): boolean {
+  return [...exchanges].some(([request, response]) => request.complete && !response.writableEnded);
+}
+
+/** Whether a body follows the headers. */
+function hasBody({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}

@@ -1,0 +1,90 @@
+/** Connects a bucket on request, or changes how it is connected, and starts the first re-index of one that is new. */
+import type { AddBucketRequest } from '../contract/buckets.ts';
+import type { ConnectionView } from '../contract/connections.ts';
+import { asksForMore, refuseTopic, type BucketRecord } from '../../records/bucket.ts';
+import { omit } from '../../base/defined.ts';
+import { RequestError } from '../../base/request-error.ts';
+import type { ConnectBucket } from '../../connect/connect.ts';
+import { readRecord } from '../../store/stored.ts';
+import type { createConnections } from '../../connect/connections.ts';
+import type { ReindexJobs } from '../../repair/job-requests.ts';
+import { requireBucket } from '../../observing/known-buckets.ts';
+import type { WithPorts } from '../../store/ports.ts';
+import { refs } from '../../connect/refs.ts';
+
+interface AddBucketDependencies extends WithPorts<'state' | 'telemetry'> {
+  readonly connectBucket: Pick<ConnectBucket, 'connect'>;
+  readonly connections: Pick<ReturnType<typeof createConnections>, 'check' | 'apply'>;
+  readonly jobs: Pick<ReindexJobs, 'request'>;
+}
+
+interface Added {
+  readonly record: BucketRecord;
+  /** How far its parts in AWS are made. Absent: it needs none. */
+  readonly connection: ConnectionView | undefined;
+  /** It is new, or it is connected in another way than before. */
+  readonly isChanged: boolean;
+  /** The first re-index, if one was started. */
+  readonly jobId: string | undefined;
+  /** The bucket asks for more enrichment than before, which the documents lack that are indexed already. */
+  readonly isFillWanted: boolean;
+}
+
+/**
+ * Connects a bucket: its index, its mark and its record, then its parts in AWS, then its first re-index. What is refused stores
+ * nothing. Throws as ConnectBucket.connect() and an apply do.
+ */
+export async function addBucket(parts: AddBucketDependencies, request: AddBucketRequest, by: string, signal: AbortSignal): Promise<Added> {
+  const { state, connectBucket, connections } = parts;
+  const { bucket } = request;
+  const before = await readRecord(state, refs.bucket(bucket), signal);
+  refuseTopic(sourceOf(request, before), request.topic_arn);
+  // it is refused as it is: nothing need be read for that
+  const isRefused = before !== undefined && request.only_new === true;
+  const hasParts = !isRefused && (await connections.check(request, signal));
+  // the record of a connected bucket follows when the parts of another source are made: until then the earlier ones deliver
+  await connectBucket.connect(before !== undefined && hasParts ? omit(request, 'source', 'topic_arn') : request, by, signal);
+  const connection = hasParts ? await connections.apply(request, by, signal) : undefined;
+  const record = await requireBucket(state, bucket, signal);
+  if (before !== undefined)
+    return {
+      record,
+      connection,
+      isChanged: !isSameWay(before, record),
+      jobId: undefined,
+      isFillWanted: asksForMore(before.enrich, record.enrich),
+    };
+  const jobId = request.reindex === false ? undefined : await startFirst(parts, { bucket, now: hasParts }, by, signal);
+  return { record, connection, isChanged: true, jobId, isFillWanted: false };
+}
+
+/**
+ * The bucket is connected and has its gap, so a job that cannot start now is started by the calendar. While AWS applies its parts
+ * no job can prove anything, so the first one does not wait: the bucket is searchable at once, and the job of its gap follows when
+ * the change has taken effect.
+ */
+async function startFirst(
+  { jobs, telemetry }: AddBucketDependencies,
+  request: { readonly bucket: string; readonly now: boolean },
+  by: string,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  try {
+    const job = await jobs.request({ ...request, prefix: '', mode: 'apply', fill: false }, by, signal);
+    return job.id;
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof RequestError)) telemetry.requestFailed('start the first re-index', error);
+    return undefined;
+  }
+}
+
+function sourceOf({ source }: AddBucketRequest, before: BucketRecord | undefined): BucketRecord['source'] {
+  return source ?? before?.source ?? 'notification';
+}
+
+function isSameWay(before: BucketRecord, after: BucketRecord): boolean {
+  const settings = ({ region, source, topicArn, enrich, account }: BucketRecord): string =>
+    JSON.stringify([region, source, topicArn, enrich, account]);
+  return settings(before) === settings(after);
+}

@@ -1,0 +1,302 @@
+/**
+ * The operations of the control plane: one function for each row of the contract.
+ *
+ *   request ──► server.ts (guards, bounds) ──► control-plane.ts (the row: who calls, is it permitted, is it well-formed)
+ *           ──► the operation here, audited where it changes something ──► its answer, shown as the row says
+ *
+ * An operation of more than a few lines is a file beside this one. Parts that the data path uses too (connecting, dead letters) are
+ * created outside.
+ */
+import type { Bucket, ShownBucket, Activity } from '../contract/bucket.ts';
+import { bucketView, fillAdvice, readerView, unconnectedView } from '../contract/buckets.ts';
+import type { CheckedOperations } from '../contract/contract.ts';
+import { deadLetterView } from '../contract/dead-letters.ts';
+import { gapView } from '../contract/gaps.ts';
+import type { Job } from '../contract/job.ts';
+import type { JobChange } from '../contract/jobs.ts';
+import type { UserChange } from '../contract/users.ts';
+import type { Readable } from '../../store/readable.rules.ts';
+import type { BucketRecord } from '../../records/bucket.ts';
+import type { BucketStatus } from '../../records/bucket-status.ts';
+import type { AuditEvent } from '../../base/audit.ts';
+import { nameOfActor, type Actor } from '../../base/actor.ts';
+import type { ExpiryRule } from '../../identity/api-key.rules.ts';
+import { RequestError } from '../../base/request-error.ts';
+import { createStoredGrants, createReadableBy, seesAll, type ReadableBy } from '../../identity/grants/policy.ts';
+import { createAccessOperations, ownAccess, type ReadOwnAccess } from '../../identity/grants/operations.ts';
+import { createListBuckets } from './buckets.ts';
+import { requireBucket, requireReadable } from '../../observing/known-buckets.ts';
+import type { ConnectBucket } from '../../connect/connect.ts';
+import type { Processes } from '../../observing/processes.ts';
+import { createBucketStatuses, type BucketStatuses } from '../../observing/bucket-statuses.ts';
+import type { GapReports } from '../../observing/reports.ts';
+import { createListGaps } from './gaps.ts';
+import { createAudited, listAudit } from '../../identity/audited.ts';
+import { createKeyOperations } from '../../identity/key-operations.ts';
+import type { LoginRules } from '../../identity/login-rules.rules.ts';
+import { createPeople } from '../../identity/people.ts';
+import type { DeadLetters } from '../../repair/dead-letters.ts';
+import type { ObjectStorage } from '../../aws/storage.ts';
+import type { StateStore } from '../../store/state.ts';
+import type { Store } from '../../store/store.ts';
+import { readRecord, refs, listAllRecords } from '../../store/stored.ts';
+import type { Provisioning } from '../../connect/provisioning.ts';
+import type { CheckConnection } from '../../connect/watch.ts';
+import { addBucket } from './add-bucket.ts';
+import { createConnections } from '../../connect/connections.ts';
+import { disconnectBucket } from './disconnect-bucket.ts';
+import { explain } from '../../search/explain.ts';
+import type { ReindexJobs } from '../../repair/job-requests.ts';
+import { listChanges, createSearch, getUsage } from '../../search/search.ts';
+import { getEvents } from './events.ts';
+import { z } from 'zod';
+import { hasEnded, jobSchema } from '../../records/job.ts';
+import type { WithPorts } from '../../store/ports.ts';
+import type { LiveKeys } from '../../identity/authenticate-key.ts';
+
+interface Subjects extends Pick<Store, 'objects' | 'state' | 'audit' | 'usage'>, WithPorts<'clock' | 'telemetry'> {
+  readonly storage: ObjectStorage;
+  readonly jobs: ReindexJobs;
+  readonly gaps: GapReports;
+  readonly connectBucket: ConnectBucket;
+  readonly checkConnection: CheckConnection;
+  readonly deadLetters: Omit<DeadLetters, 'send'>;
+  readonly provisioning: Provisioning;
+  readonly processes: Pick<Processes, 'troubles'>;
+  /** What the settings say about the issuer and about administrators, and when API keys end besides their own expiry. */
+  readonly keys: { readonly liveKeys: Pick<LiveKeys, 'forget' | 'forgetAll'>; readonly rules: LoginRules; readonly rule: ExpiryRule };
+  /** From one scheduled compare of a whole bucket to the next; 0: none is scheduled. */
+  readonly compareIntervalMs: number;
+  /** Whether every user reads everything, as TALLY_READERS says. */
+  readonly everyoneReads: boolean;
+}
+
+type ReadOperations = Pick<CheckedOperations, 'searchObjects' | 'listChanges' | 'getUsage' | 'explainObject' | 'listBuckets' | 'getBucket'>;
+type LetterOperations = Pick<CheckedOperations, 'listDeadLetters' | 'getDeadLetter' | 'replayDeadLetters' | 'discardDeadLetters'>;
+type PeopleOperations = Pick<CheckedOperations, 'listUsers' | 'changeUser'>;
+
+/** Creates the operations. They throw RequestError for mistakes that the caller can correct, and faults. Every operation that changes something is audited. */
+export function createOperations(subjects: Subjects): CheckedOperations & { readonly ownAccess: ReadOwnAccess } {
+  const { state, jobs, deadLetters, provisioning } = subjects;
+  const audited = createAudited(subjects);
+  const grants = createStoredGrants(subjects);
+  const readableBy = createReadableBy({ ...subjects, grants });
+  const statuses = createBucketStatuses(subjects);
+  const connections = createConnections(subjects);
+  const listGaps = createListGaps(subjects);
+  const identity = { ...subjects, ...subjects.keys, audited, grants, readableBy };
+  const viewOf = async (bucket: string, signal: AbortSignal) => {
+    const record = await requireBucket(state, bucket, signal);
+    return bucketView(record, await statuses.of(record, 'everything', signal));
+  };
+  const connectEvent = async (bucket: string, signal: AbortSignal) =>
+    (await readRecord(state, refs.bucket(bucket), signal)) === undefined ? 'BucketConnect' : 'BucketChange';
+  return {
+    ...readOperations({ ...subjects, statuses, readableBy }),
+    addBucket: audited(
+      ({ body }, signal) => connectEvent(body.bucket, signal),
+      async ({ body }, { actor, signal }) => {
+        const added = await addBucket({ ...subjects, connections }, body, nameOfActor(actor), signal);
+        const { record, connection, jobId, isChanged, isFillWanted } = added;
+        return {
+          connection,
+          ...(await viewOf(record.bucket, signal)),
+          changed: isChanged,
+          job_id: jobId,
+          advice: isFillWanted ? fillAdvice(record) : undefined,
+        };
+      },
+      ({ job_id }) => ({ job_id }),
+    ),
+    removeBucket: audited('BucketRemove', async ({ params: { bucket }, query }, { signal }) => {
+      const kept = await provisioning.remove(bucket, { keepAws: query.keep_aws === 'true' }, signal);
+      await disconnectBucket(subjects, bucket, signal, { keepDocuments: query.keep_documents === 'true' }).catch((error: unknown) => {
+        // its record was removed by an earlier request, which left the parts in AWS
+        if (kept === undefined || !(error instanceof RequestError && error.code === 'bucket.not-connected')) throw error;
+      });
+      return { bucket, kept: kept ?? [] };
+    }),
+    planBucket: ({ params, query }, { signal }) => connections.plan(params.bucket, query, signal),
+    changeNotification: audited(
+      async ({ body }) => (body.paused ? 'BucketPause' : 'BucketResume'),
+      ({ params: { bucket }, body }, { signal }) => (body.paused ? connections.pause(bucket, signal) : connections.resume(bucket, signal)),
+    ),
+    diagnoseBucket: ({ params }, { signal }) => connections.diagnose(params.bucket, signal),
+    getEvents: (_, { signal }) => getEvents(subjects, signal),
+    async listGaps({ query }, { signal }) {
+      const { items, ...rest } = await listGaps(query, signal);
+      return { ...rest, items: items.map((gap) => gapView(gap, subjects.clock.nowMs())) };
+    },
+    startReindex: audited(
+      'ReindexStart',
+      async ({ params, body: { repair, ...body } }, { actor, signal }) => {
+        const by = nameOfActor(actor);
+        if (repair) await connections.repair(params.bucket, by, signal);
+        return jobs.request({ ...params, ...body }, by, signal);
+      },
+      ({ id }) => ({ job_id: id }),
+    ),
+    listJobs: ({ query }) => jobs.list(query),
+    getJob: ({ params }, { signal }) => jobs.get(params.id, signal),
+    changeJob: audited(
+      async ({ body }) => jobEvents['state' in body ? body.state : body.deletions],
+      ({ params, body }, { actor, signal }) => changedJob(jobs, { ...params, body, by: nameOfActor(actor) }, signal),
+      ({ id }) => ({ job_id: id }),
+    ),
+    ...letterOperations(deadLetters, audited),
+    ...createKeyOperations(identity),
+    listAudit: ({ query }, { signal }) => listAudit(subjects.audit, query, signal),
+    ...createAccessOperations(identity),
+    ownAccess: (actor, signal) => ownAccess(identity, actor, signal),
+    ...peopleOperations(createPeople(identity), audited),
+  };
+}
+
+const jobEvents = {
+  paused: 'ReindexPause',
+  running: 'ReindexResume',
+  cancelled: 'ReindexCancel',
+  allowed: 'ReindexAllow',
+  declined: 'ReindexDecline',
+} as const satisfies Readonly<Record<string, AuditEvent>>;
+
+interface WantedChange {
+  readonly id: string;
+  readonly body: JobChange;
+  readonly by: string;
+}
+
+function changedJob(jobs: ReindexJobs, { id, body, by }: WantedChange, signal: AbortSignal): Promise<Job> {
+  switch ('state' in body ? body.state : body.deletions) {
+    case 'paused':
+      return jobs.pause(id, signal);
+    case 'running':
+      return jobs.resume(id, signal);
+    case 'cancelled':
+      return jobs.cancel(id, signal);
+    case 'allowed':
+      return jobs.allow(id, by, signal);
+    case 'declined':
+      return jobs.decline(id, signal);
+  }
+}
+
+interface ReadParts extends Subjects {
+  readonly statuses: BucketStatuses;
+  readonly readableBy: ReadableBy;
+}
+
+/** What everyone who may read anything asks: answers are of what the caller may read. */
+function readOperations(parts: ReadParts): ReadOperations {
+  const { state, statuses, readableBy } = parts;
+  const search = createSearch(parts);
+  const listBuckets = createListBuckets(parts);
+  return {
+    async searchObjects({ query }, { actor, signal }) {
+      const { as_of: asOf, ...found } = await search(query, await readableBy(actor, signal), signal);
+      return { ...found, ...(asOf && { as_of: asOf.map((each) => ({ ...each, status: statusFor(actor, each.status) })) }) };
+    },
+    listChanges: async ({ query }, { actor, signal }) => ({
+      items: await listChanges(parts, query, await readableBy(actor, signal), signal),
+    }),
+    getUsage: async ({ query }, { actor, signal }) => getUsage(parts, query, await readableBy(actor, signal), signal),
+    async explainObject({ params, query }, { actor, signal }) {
+      const explanation = await explain(parts, { ...params, key: query.key, readable: await readableBy(actor, signal) }, signal);
+      return { ...explanation, bucket_status: statusFor(actor, explanation.bucket_status) };
+    },
+    async listBuckets({ query }, { actor, signal }) {
+      const readable = await readableBy(actor, signal);
+      const isWhole = seesAll(actor) && query.cursor === undefined;
+      const [{ connected, unconnected, next }, seen] = await Promise.all([
+        listBuckets(query, readable, signal),
+        isWhole ? activityOf(parts) : undefined,
+      ]);
+      return {
+        items: connected.map(({ record, status }) => shownTo(actor, readable, record, status)),
+        unconnected: seesAll(actor) ? unconnected.map(unconnectedView) : [],
+        activity: seen,
+        next,
+      };
+    },
+    async getBucket({ params: { bucket } }, { actor, signal }) {
+      const readable = await readableBy(actor, signal);
+      const record = await requireReadable(state, { bucket, readable }, signal);
+      return shownTo(actor, readable, record, await statuses.of(record, readable, signal));
+    },
+  };
+}
+
+/** A status as this caller may see it: what a person does about it is for administrators. */
+function statusFor(actor: Actor, { act, ...status }: Bucket['status']): Bucket['status'] {
+  return seesAll(actor) ? { ...status, act } : status;
+}
+
+/** A bucket as this caller may see it. */
+function shownTo(actor: Actor, readable: Readable, record: BucketRecord, status: BucketStatus): ShownBucket {
+  return seesAll(actor) ? bucketView(record, status) : readerView(record, status, readable);
+}
+
+/** What people do with dead letters. */
+function letterOperations(deadLetters: Subjects['deadLetters'], audited: ReturnType<typeof createAudited>): LetterOperations {
+  return {
+    listDeadLetters: async ({ query }, { signal }) => ({ items: (await deadLetters.list(query.limit, signal)).map(deadLetterView) }),
+    getDeadLetter: async ({ params }, { signal }) => {
+      const letter = await deadLetters.show(params.id, signal);
+      return { ...deadLetterView(letter), body: letter.body };
+    },
+    replayDeadLetters: audited(
+      'DeadLettersReplay',
+      async ({ body }, { signal }) => {
+        const { count, remaining } = await deadLetters.replay(body, signal);
+        return { replayed: count, remaining };
+      },
+      (answer) => answer,
+    ),
+    discardDeadLetters: audited(
+      'DeadLettersDiscard',
+      async ({ body }, { signal }) => {
+        const { count, remaining } = await deadLetters.discard(body, signal);
+        return { discarded: count, remaining };
+      },
+      (answer) => answer,
+    ),
+  };
+}
+
+function userEventOf(wanted: UserChange): AuditEvent {
+  if ('role' in wanted) return wanted.role === 'admin' ? 'UserGrant' : 'UserGrantWithdraw';
+  return wanted.disabled ? 'UserDisable' : 'UserEnable';
+}
+
+/** What administrators do with the users. */
+function peopleOperations(people: ReturnType<typeof createPeople>, audited: ReturnType<typeof createAudited>): PeopleOperations {
+  return {
+    listUsers: ({ query }, { signal }) => people.list(query, signal),
+    changeUser: audited(
+      async ({ body }) => userEventOf(body),
+      ({ params, body }, { actor }) => people.change(params.id, body, nameOfActor(actor)),
+      ({ user }) => (user === undefined ? {} : { email: user.email }),
+    ),
+  };
+}
+
+/** A job has much else, and thousands may be stored. */
+const stateOfJob = z.object({ state: jobSchema.shape.state });
+
+/**
+ * What is at work and what waits besides the buckets themselves, in numbers, from what is known or read in one request. Throws the
+ * store's fault.
+ */
+export async function activityOf({
+  state,
+  deadLetters,
+}: {
+  readonly state: StateStore;
+  readonly deadLetters: Pick<DeadLetters, 'known'>;
+}): Promise<Activity> {
+  const jobs = await listAllRecords(state, 'job', stateOfJob);
+  return {
+    jobs: jobs.filter((job) => !hasEnded(job)).length,
+    dead_letters: deadLetters.known(),
+  };
+}

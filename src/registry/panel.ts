@@ -1,0 +1,119 @@
+/** Serves the panel's files, compressed, with the policy under which browsers run them. */
+import { createHash } from 'node:crypto';
+import { extname } from 'node:path';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { PanelName } from './contract/contract.ts';
+import { RequestError } from '../base/request-error.ts';
+import type { Handler } from './routes.ts';
+
+/** Loads files by name: index.html, and a script and a style sheet whose names change with their content. */
+export type LoadFiles = () => Promise<ReadonlyMap<string, Uint8Array>>;
+
+/** Of a listener that has no panel. */
+export async function noPanel(): Promise<never> {
+  throw new RequestError('panel.not-built', 'this listener has no panel');
+}
+
+interface ServedFile {
+  readonly plain: Uint8Array;
+  readonly zipped: Uint8Array;
+  readonly etag: string;
+}
+
+const PAGE = 'index.html';
+
+const types: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+  '.webp': 'image/webp',
+};
+
+/**
+ * Only the panel's own files run, and no text becomes markup or script (Trusted Types; the panel makes no policy). Pictures as
+ * data: the marks of check boxes in its style sheet.
+ */
+const panelHeaders = {
+  'content-security-policy': [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "connect-src 'self'",
+    "img-src 'self' data:",
+    "form-action 'self'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+  ].join('; '),
+  'cross-origin-opener-policy': 'same-origin',
+  'x-frame-options': 'DENY',
+};
+
+const compress = promisify(gzip);
+
+async function compressed(files: ReadonlyMap<string, Uint8Array>): Promise<ReadonlyMap<string, ServedFile>> {
+  const entries = [...files].map(async ([name, plain]) => {
+    const etag = `"${createHash('sha256').update(plain).digest('base64url')}"`;
+    return [name, { plain, zipped: await compress(plain, { level: 9 }), etag }] as const;
+  });
+  return new Map(await Promise.all(entries));
+}
+
+type Send = (name: string, request: FastifyRequest, reply: FastifyReply, cacheControl: string) => Promise<FastifyReply>;
+
+/** Creates the function that sends a file. The files are loaded at the first request, and again at the next one if that fails. */
+function createSend(load: LoadFiles, notFound: string): Send {
+  let loading: Promise<ReadonlyMap<string, ServedFile>> | undefined;
+  async function files(): Promise<ReadonlyMap<string, ServedFile>> {
+    loading ??= load().then(compressed);
+    try {
+      return await loading;
+    } catch (error) {
+      loading = undefined;
+      throw error;
+    }
+  }
+
+  return async function send(name, request, reply, cacheControl) {
+    const file = (await files()).get(name);
+    if (file === undefined) throw new RequestError('request.not-found', notFound);
+    const { plain, zipped, etag } = file;
+    void reply.headers({ ...panelHeaders, etag, vary: 'accept-encoding', 'cache-control': cacheControl });
+    if (request.headers['if-none-match'] === etag) return reply.code(304).send();
+    void reply.type(types[extname(name)] ?? 'application/octet-stream');
+    if (!/\bgzip\b/.test(request.headers['accept-encoding'] ?? '')) return reply.send(plain);
+    return reply.header('content-encoding', 'gzip').send(zipped);
+  };
+}
+
+/** Browsers ask each time whether the file has changed. */
+const CHECKED = 'no-cache';
+/** The name of the file changes with its content. */
+const KEPT = 'public, max-age=31536000, immutable';
+
+/** Creates the handlers of the panel. */
+export function createPanelHandlers(load: LoadFiles): Readonly<Record<PanelName, Handler>> {
+  const send = createSend(load, 'the panel has no such file: load /panel/ again');
+  // relative, because a proxy may have put a prefix before the path; with the query, which says what is shown
+  const redirect: Handler = ({ url }, reply) => redirected(reply, `panel/${/\?.*/.exec(url)?.[0] ?? ''}`);
+  return {
+    openPanel: redirect,
+    findPanel: redirect,
+    getPanel: (request, reply) => send(PAGE, request, reply, CHECKED),
+    getPanelFile: (request, reply) => send(paramOf(request, 'file'), request, reply, KEPT),
+  };
+}
+
+async function redirected(reply: FastifyReply, location: string): Promise<FastifyReply> {
+  return reply.code(302).header('location', location).send();
+}
+
+function paramOf({ params }: FastifyRequest, name: string): string {
+  return typeof params === 'object' && params !== null && name in params
+    ? String(Object.getOwnPropertyDescriptor(params, name)?.value)
+    : '';
+}

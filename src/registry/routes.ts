@@ -1,0 +1,41 @@
+/** Creates the routes, all of them from rows of the contract. */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { PlacedRow } from './contract/contract.ts';
+import { numericFields } from './contract/json-schema.ts';
+import { checkRequest, type AnyRequest } from './contract/row.ts';
+
+export type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>;
+
+/** Adds a route for each row. `admit` throws for callers who may not use it, before the body is read. */
+export function addRoutes<Name extends string>(
+  app: FastifyInstance,
+  rows: readonly PlacedRow<Name>[],
+  handlerOf: (row: PlacedRow<Name>) => Handler,
+  admit: (request: FastifyRequest, row: PlacedRow<Name>) => Promise<void> = async () => undefined,
+): void {
+  for (const row of rows) {
+    app.route({
+      method: row.method,
+      url: row.path.replaceAll(/\{(\w+)\}/g, ':$1'),
+      onRequest: (request) => admit(request, row),
+      handler: handlerOf(row),
+    });
+  }
+}
+
+/** Creates the function that reads a request as its row documents it. It throws as {@link checkRequest} does. */
+export function requestReader(row: PlacedRow): (request: FastifyRequest) => AnyRequest {
+  const numbers = numericFields(row.query);
+  return ({ params, query, body }) => checkRequest(row, { params, query: withNumbers(query, numbers), body });
+}
+
+/** Converts the texts of a URL to numbers. A text that is not a whole number stays unchanged, and the check refuses it. */
+function withNumbers(query: unknown, numbers: ReadonlySet<string>): unknown {
+  if (typeof query !== 'object' || query === null || numbers.size === 0) return query;
+  return Object.fromEntries(
+    Object.entries(query).map(([name, value]: [string, unknown]) => [
+      name,
+      numbers.has(name) && typeof value === 'string' && /^-?\d{1,15}$/.test(value) ? Number(value) : value,
+    ]),
+  );
+}

@@ -1,0 +1,243 @@
+/**
+ * Takes a held job to where it compares. Each transition is one compare-and-swap, and everything before it can be repeated; so a
+ * crash in between does no harm.
+ *
+ *   queued ── floor stored in the bucket's record ──► waiting ── Q later by S3's clock ──► index refreshed, documents counted,
+ *   parts cut ──► comparing
+ *
+ * S3's clock decides whether the wait is over, never this machine's: the end must hold for all processes.
+ */
+import { FaultError, faultOf, type Fault } from '../base/fault.ts';
+import { PLAUSIBLE_MS, RECONCILE_WAIT_MS } from '../ordering/constants.ts';
+import { waitMs, WITHOUT_PROGRESS_MAX } from '../records/claims.ts';
+import { coversBefore, lastBeginOf, nextBeginOf } from '../records/covers.ts';
+import { addCounts, noCounts } from '../records/counts.ts';
+import { phaseOf, tombstoneLimit } from './job-transitions.rules.ts';
+import type { JobRecord } from '../records/job.ts';
+import { answerAtStart, waitingToStart } from './parts.rules.ts';
+import { RequestError } from '../base/request-error.ts';
+import { FOLLOW_MS_MAX, LISTING_PAGE } from './page-feeds.ts';
+import { areDeletesAnnounced, isAnyHeld } from '../observing/stored-gaps.ts';
+import type { ObjectScan } from '../store/object-index.ts';
+import type { WithPorts } from '../store/ports.ts';
+import type { BucketListing, BucketLocation, ListingPage } from '../aws/storage.ts';
+import { readRecord, refs, updateRecord } from '../store/stored.ts';
+import type { HeldJob } from './job-lease.ts';
+import { cancelJob, failJob, noteStop } from './job-ends.ts';
+import { cutKeys, probeIndex, probeListing, type PartLimits } from './key-probes.ts';
+import { occupyBucket } from './occupancy.ts';
+
+/** What rule 8 adds to W, since S3 states whole seconds and its clocks differ. */
+const FLOOR_SLACK_MS = 3_000;
+/** The Date header states whole seconds, so the moment may be this much later. */
+const DATE_STEP_MS = 1_000;
+/** Twice the default number of listings: those that end first have others left. A part that takes longer is cut later. */
+const CUTS_MAX = 16;
+
+/**
+ * At 100 ms for each LIST they list 40,000 keys a second, more than an index of a few cores writes. They differ in size: while the
+ * index has work to spare, they are cut further.
+ */
+const LISTED_CUTS = 4;
+/** LIST requests of these three cuts, each of which takes up to 17. */
+const CUT_REQUESTS_MAX = 50;
+/** Until the next attempt at a beginning that failed because of the job itself. */
+const RETRY_MS = 10_000;
+
+export interface BeginDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
+  readonly listing: BucketListing;
+  readonly scan: ObjectScan;
+  readonly limits: PartLimits;
+}
+
+/** What a job begins with. `first`: the first page of its listing that has keys, or the last page. */
+interface Begin {
+  readonly first: ListingPage;
+  readonly location: BucketLocation;
+}
+
+interface Cuts {
+  readonly cuts: readonly string[];
+  readonly requests: number;
+}
+
+/** `begun`: the job compares. `over`: it is paused, cancelled or lost. Else when the next attempt is due. */
+type BeginEnd = 'begun' | 'over' | { readonly againMs: number };
+
+/** Creates the function that takes a held job as far as it comes now. After a fault the job has been given back, or has failed. Resolves with whether it compares; if not, it was given back. Throws the store's fault only, and the signal's reason. */
+export function createBeginJob(dependencies: BeginDependencies): (held: HeldJob, signal: AbortSignal) => Promise<boolean> {
+  const { state, clock, telemetry, listing, scan } = dependencies;
+
+  async function beginJob(held: HeldJob, signal: AbortSignal): Promise<boolean> {
+    try {
+      const end = await advance(held, signal);
+      if (end === 'begun') return true;
+      if (end !== 'over') await held.release(clock.nowMs() + end.againMs, (job) => ({ ...job, fruitless: 0 }));
+      else await held.release(clock.nowMs());
+    } catch (error) {
+      signal.throwIfAborted();
+      telemetry.requestFailed('start a re-index job', error);
+      const { code, reason } = faultOf(error);
+      await afterFault(held, { code, reason });
+    }
+    return false;
+  }
+
+  async function afterFault(held: HeldJob, fault: Fault): Promise<void> {
+    const { fruitless = 0 } = held.job;
+    const nowMs = clock.nowMs();
+    switch (answerAtStart(fault.code, held.job)) {
+      case 'wait': {
+        const { waits } = waitingToStart(held.job, fault, nowMs);
+        return held.release(nowMs + waitMs(waits.sinceMs, nowMs), (job) => waitingToStart(job, fault, nowMs));
+      }
+      case 'retry':
+        if (fruitless + 1 < WITHOUT_PROGRESS_MAX) return held.release(nowMs + RETRY_MS, (job) => ({ ...job, fruitless: fruitless + 1 }));
+        break;
+      case 'fail':
+    }
+    await failJob(dependencies, held, fault);
+  }
+
+  async function advance(held: HeldJob, signal: AbortSignal): Promise<BeginEnd> {
+    const { job } = held;
+    if (!(await mayRun(held))) return 'over';
+    const bucket = await readRecord(state, refs.bucket(job.bucket), signal);
+    if (bucket === undefined) {
+      await cancelJob(dependencies, held);
+      return 'over';
+    }
+    const phase = phaseOf(job);
+    if (phase === 'comparing') return 'begun';
+    if (phase === 'queued' && job.mode === 'apply' && job.now !== true) {
+      const [startedMs, sentMs] = [clock.monotonicMs(), clock.nowMs()];
+      return wait(held, { first: await listing.page(bucket, firstOf(job, 0), signal), startedMs, sentMs });
+    }
+    const waitUntilMs = phase === 'waiting' ? (job.waitUntilMs ?? 0) : 0;
+    const first = await listing.page(bucket, firstOf(job, FOLLOW_MS_MAX), signal);
+    const leftMs = waitUntilMs - first.observedAtMs;
+    return leftMs > 0 ? { againMs: leftMs } : begin(held, { first, location: bucket }, signal);
+  }
+
+  /** An apply job that its bucket's record does not name occupies its bucket now, or is paused if another job does. */
+  async function mayRun(held: HeldJob): Promise<boolean> {
+    const { id, bucket, mode } = held.job;
+    if (mode === 'report') return true;
+    const record = await readRecord(state, refs.bucket(bucket));
+    if (record === undefined || record.applyJobId === id) return true;
+    try {
+      // without the wait for lists: the request for a new job occupies its bucket at the same moment, and it is what waits
+      await occupyBucket(state, held.job, 'soon');
+      return true;
+    } catch (error) {
+      if (!(error instanceof RequestError)) throw error;
+      const pause = { kind: 'pause', atMs: clock.nowMs() } as const;
+      await noteStop(state, held.job, pause);
+      await held.transition(pause);
+      return false;
+    }
+  }
+
+  /** Rule 8. The floor is stored first, with the place of this beginning, so that every waiting job has one. */
+  async function wait(
+    held: HeldJob,
+    look: { readonly first: ListingPage; readonly startedMs: number; readonly sentMs: number },
+  ): Promise<BeginEnd> {
+    const { observedAtMs, answeredAtMs = observedAtMs } = look.first;
+    const floor = (answeredAtMs + PLAUSIBLE_MS + FLOOR_SLACK_MS) * 1_000;
+    const bucket = await updateRecord(
+      state,
+      refs.bucket(held.job.bucket),
+      (current) => current && { ...current, floor: Math.max(current.floor, floor), lastBeginOrder: nextBeginOf(current, clock.nowMs()) },
+    );
+    if (bucket === undefined) return { againMs: 0 };
+    // the latest moment, by S3's clock, at which the floor was stored
+    const storedMs = answeredAtMs + DATE_STEP_MS + Math.ceil(clock.monotonicMs() - look.startedMs);
+    const waitUntilMs = storedMs + RECONCILE_WAIT_MS;
+    const coversBeforeMs = coversBefore({ observedAtMs, sentMs: look.sentMs });
+    const beginOrder = lastBeginOf(bucket);
+    const isStored = await held.transition({ kind: 'wait', atMs: clock.nowMs(), coversBeforeMs, beginOrder, waitUntilMs }, (job) => ({
+      ...job,
+      counts: addCounts(job.counts ?? noCounts, { listRequests: 1 }),
+    }));
+    return isStored ? { againMs: RECONCILE_WAIT_MS } : 'over';
+  }
+
+  async function begin(held: HeldJob, { first, location }: Begin, signal: AbortSignal): Promise<BeginEnd> {
+    const { job } = held;
+    const { bucket, prefix } = job;
+    await scan.refresh(bucket, signal);
+    const documentsAtStart = await scan.countLive(bucket, prefix, signal);
+    const { cuts, requests: ofCuts } = await cutsOf(dependencies, job, { first, location, documentsAtStart }, signal);
+    const isDoubtful = first.objects.length === 0 && documentsAtStart > 0;
+    const { isEmpty: isEmptyBucket, requests: ofBucket } = isDoubtful
+      ? await lookAtBucket(dependencies, job, location, signal)
+      : { isEmpty: false, requests: 0 };
+    const areAnnounced = await areDeletesAnnounced(state, job);
+    const { allowDeletes } = job;
+    const limit = tombstoneLimit({ documentsAtStart, isEmptyBucket, areAnnounced, allowDeletes, isAnyHeld: await isAnyHeld(state, job) });
+    const isBegun = await held.transition({
+      kind: 'compare',
+      atMs: clock.nowMs(),
+      documentsAtStart,
+      cuts,
+      ...(limit !== undefined && { tombstonesMax: limit }),
+      listRequests: (first.requests ?? 1) + ofBucket + ofCuts,
+    });
+    return isBegun ? 'begun' : 'over';
+  }
+
+  return beginJob;
+}
+
+/** Where the first parts end, and the number of LIST requests that finding it took. */
+async function cutsOf(
+  { scan, listing, limits }: BeginDependencies,
+  { bucket, prefix }: JobRecord,
+  { first, location, documentsAtStart }: Begin & { readonly documentsAtStart: number },
+  signal: AbortSignal,
+): Promise<Cuts> {
+  // a power of two, because keys are cut by halving: then the parts are of like size and end together
+  const parts = 2 ** Math.floor(Math.log2(Math.min(CUTS_MAX, documentsAtStart / limits.partDocumentsMin)));
+  if (parts > 1) {
+    const probe = probeIndex({ scan, bucket, prefix, keysMin: Math.min(LISTING_PAGE, limits.partDocumentsMin) }, signal);
+    return { cuts: await cutKeys({ cursor: '' }, parts, probe), requests: 0 };
+  }
+  const keys = first.isTruncated ? first.objects.length : 0;
+  const isUnknown = keys >= limits.cutKeysMin && keys > documentsAtStart;
+  return isUnknown ? cutsOfListing({ listing, location, prefix, keysMin: limits.cutKeysMin }, signal) : { cuts: [], requests: 0 };
+}
+
+/** Whether the whole bucket is empty. A prefix without objects is ordinary, but an empty bucket needs a person's consent. */
+async function lookAtBucket(
+  { listing }: BeginDependencies,
+  { prefix }: JobRecord,
+  location: BucketLocation,
+  signal: AbortSignal,
+): Promise<{ readonly isEmpty: boolean; readonly requests: number }> {
+  if (prefix === '') return { isEmpty: true, requests: 0 };
+  try {
+    const { objects, requests = 1 } = await listing.page(location, { prefix: '', after: '', limit: 1 }, signal);
+    return { isEmpty: objects.length === 0, requests };
+  } catch (error) {
+    // the policy may allow this prefix only: what cannot be seen counts as empty
+    if (error instanceof FaultError && error.code === 'object.denied') return { isEmpty: true, requests: 1 };
+    throw error;
+  }
+}
+
+/** The first page of the job's listing. */
+function firstOf({ prefix }: Pick<JobRecord, 'prefix'>, followMsMax: number): Parameters<BucketListing['page']>[1] {
+  return { prefix, after: '', limit: LISTING_PAGE, followMsMax };
+}
+
+/** The cuts of a bucket of which one whole page shows more keys than the index has documents. A fault of the listing leaves it whole: the turn reports such faults. */
+async function cutsOfListing(part: Omit<Parameters<typeof probeListing>[0], 'isWanted'>, signal: AbortSignal): Promise<Cuts> {
+  const probe = probeListing({ ...part, isWanted: () => probe.requests() < CUT_REQUESTS_MAX }, signal);
+  try {
+    return { cuts: await cutKeys({ cursor: '' }, LISTED_CUTS, probe), requests: probe.requests() };
+  } catch (error) {
+    if (!(error instanceof FaultError)) throw error;
+    return { cuts: [], requests: probe.requests() };
+  }
+}

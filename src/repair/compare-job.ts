@@ -1,0 +1,457 @@
+/**
+ * Compares a held job: its parts in turns of 30 s, up to as many at the same time as the process has slots, until all are compared or
+ * the job is given back.
+ *
+ *   parts ─► turns ─► parts, counts and examples in one swap of the job's record every five seconds, which is what the next
+ *     ▲        │      process has if this one dies
+ *     └─ cut ──┘
+ *
+ * A part is cut while its turn runs: between two slices its end is moved to the boundary, and the keys behind it become separate
+ * parts. All of it is in one record, so no key is ever in two parts or in none.
+ */
+import PQueue from 'p-queue';
+import type { BucketRecord } from '../records/bucket.ts';
+import { defined, omit } from '../base/defined.ts';
+import { compareKeys } from '../base/key-order.ts';
+import { FaultError, faultOf, type Fault, type FaultCode } from '../base/fault.ts';
+import { addCounts, addExamples, noCounts, type DifferenceExamples, type ReconcileCounts } from '../records/counts.ts';
+import { givenBackTo, phaseOf, reserved } from './job-transitions.rules.ts';
+import type { JobFault, JobRecord, Part } from '../records/job.ts';
+import {
+  afterTurn,
+  cutPart,
+  hasProgress,
+  isGivenUp,
+  isPartDue,
+  nextPartDueMs,
+  withWork,
+  type TurnEnd,
+  type TurnProgress,
+} from './parts.rules.ts';
+import { FOLLOW_MS_MAX } from './page-feeds.ts';
+import type { ReconcileTurn } from './reconcile-turn.ts';
+import type { Tombstones } from './settle-slice.ts';
+import type { ObjectScan } from '../store/object-index.ts';
+import type { WithPorts } from '../store/ports.ts';
+import type { BucketListing } from '../aws/storage.ts';
+import { readRecord, refs } from '../store/stored.ts';
+import { cancelJob, failJob, finishJob, noteLast, noteStuck } from './job-ends.ts';
+import type { HeldJob } from './job-lease.ts';
+import { cutKeys, probeListing, type PartLimits } from './key-probes.ts';
+import type { Slots, SlotTurn } from './slots.ts';
+
+/** Turns are short, so that jobs share the slots, yet long enough that beginning and ending them costs little. */
+const TURN_MS_MAX = 30_000;
+/** Every request of a turn has its own time-out. This one ends a turn that hangs nevertheless. */
+const TURN_STUCK_MS = FOLLOW_MS_MAX + 180_000;
+/** The first progress is stored within a second, so that a first index is seen to run. The counts of a process that dies lack what it wrote since the last. */
+const PROGRESS_FIRST_MS = 1_000;
+const PROGRESS_MS = 5_000;
+/** The most parts of one job: one that is cut further than its process has slots gains nothing. With the longest keys they fill 200 kB of the record. */
+const PARTS_MAX = 64;
+/** Parts that wait for a denied key alone: each asks again and again, so behind a few of them the job waits. */
+const DENIED_MAX = 8;
+/** LIST requests of one search for boundaries. Eight parts take about fifty; the bound ends a search among keys that are hard to cut. */
+const CUT_REQUESTS_MAX = 100;
+
+export interface CompareDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
+  readonly listing: BucketListing;
+  readonly scan: Pick<ObjectScan, 'refresh'>;
+  readonly turn: ReconcileTurn;
+  readonly slots: Slots;
+  readonly limits: PartLimits;
+}
+
+export interface CompareSignals {
+  /** Turns end at their next page, and the job is given back. */
+  readonly stopping: AbortSignal;
+  /** Turns are aborted. */
+  readonly aborting: AbortSignal;
+}
+
+/** A part while its job is held. */
+interface LivePart {
+  part: Part;
+  /** What the turn that runs has done; undefined between turns and before its first slice. */
+  progress: TurnProgress | undefined;
+  /** Boundaries that were found behind the turn; `applied` is called with whether the part was cut there. */
+  cuts?: { readonly boundaries: readonly string[]; readonly applied: (isCut: boolean) => void };
+  /** The search for boundaries. */
+  search?: Promise<readonly string[]>;
+}
+
+/** What was done since the job was claimed. */
+interface Hold {
+  readonly held: HeldJob;
+  readonly claimed: JobRecord;
+  live: readonly LivePart[];
+  /** Of the turns that have ended. */
+  counts: ReconcileCounts;
+  examples: DifferenceExamples;
+  hasProgress: boolean;
+  /** Whether anything of it is not stored. */
+  isDirty: boolean;
+  /** Begins turns of the parts that are due and have none. Called where a turn has ended, and where there are more parts. */
+  readonly beginDue: () => void;
+  /** Whether turns end at their next page. */
+  readonly shouldEnd: () => boolean;
+}
+
+/** Compares the job until it ends, is paused or is given back; it is never held afterwards. Throws the store's fault and the signal's reason; then the job is given back as far as the store answers. */
+export async function compareJob(dependencies: CompareDependencies, held: HeldJob, signals: CompareSignals): Promise<void> {
+  const run = createRun(dependencies, held, signals);
+  const end = await run.turns();
+  const { clock } = dependencies;
+  if (end === 'disconnected') return cancelJob(dependencies, held, run.prepare);
+  if (end !== undefined) return failJob(dependencies, held, end, run.prepare);
+  if (isOver(held)) await noteLast(dependencies.state, run.prepare(held.job), clock.nowMs());
+  const dueAtMs = signals.stopping.aborted ? clock.nowMs() : nextPartDueMs(run.parts(), clock.nowMs());
+  if (dueAtMs !== undefined || isOver(held)) return held.release(dueAtMs ?? clock.nowMs(), run.prepare);
+  return finishJob(dependencies, held, run.prepare);
+}
+
+/** One hold of a job from its parts as they are stored. */
+function createRun(dependencies: CompareDependencies, held: HeldJob, { stopping, aborting }: CompareSignals) {
+  const { state, clock, telemetry, slots } = dependencies;
+  let early: JobFault | 'disconnected' | undefined;
+  /** Aborted when no turn may begin: the turns that run end at their next page. */
+  const ending = new AbortController();
+  const hold: Hold = {
+    held,
+    claimed: held.job,
+    live: (held.job.parts ?? []).map(livePart),
+    counts: noCounts,
+    examples: {},
+    hasProgress: false,
+    isDirty: false,
+    beginDue,
+    shouldEnd: () => ending.signal.aborted || stopping.aborted || isOver(held),
+  };
+  const { shouldEnd } = hold;
+  const working = new Map<LivePart, Promise<void>>();
+  const tombstones = createDeletionLimit(held);
+  const cuts = createCuts(dependencies, hold);
+
+  /** The job with everything that was compared since it was claimed. */
+  function prepare(job: JobRecord): JobRecord {
+    const running = hold.live.flatMap(({ progress }) => progress ?? []);
+    return withWork(job, hold.claimed, {
+      parts: hold.live.map((each) => partNow(each, clock.nowMs())),
+      counts: running.reduce((sum, progress) => addCounts(sum, progress.counts), hold.counts),
+      examples: running.reduce((sum, progress) => addExamples(sum, progress.examples), hold.examples),
+      hasProgress: hold.hasProgress,
+    });
+  }
+
+  async function store(): Promise<void> {
+    hold.isDirty = false;
+    await held.change(prepare).catch(() => {
+      hold.isDirty = true;
+    });
+  }
+
+  /** Stores the progress again and again, and sees what became of the job meanwhile. */
+  async function keepProgress(ended: AbortSignal): Promise<void> {
+    for (let delayMs = PROGRESS_FIRST_MS; ; delayMs = PROGRESS_MS) {
+      await clock.sleep(delayMs, ended);
+      if (hold.isDirty) await store();
+      if (shouldEnd()) endTurns();
+    }
+  }
+
+  function endTurns(): void {
+    ending.abort(new Error('the job is given back'));
+  }
+
+  /** Runs turns until none runs and none may begin. Resolves with why the job ends early, if it does. */
+  async function turns(): Promise<typeof early> {
+    const ended = new AbortController();
+    const over = AbortSignal.any([stopping, held.lost]);
+    over.addEventListener('abort', endTurns, { once: true });
+    if (over.aborted) endTurns();
+    // rejects when the turns have ended, which is not a failure
+    keepProgress(ended.signal).catch(() => undefined);
+    try {
+      beginDue();
+      while (working.size > 0) await Promise.race(working.values());
+      return early;
+    } finally {
+      endTurns();
+      await Promise.allSettled(working.values());
+      over.removeEventListener('abort', endTurns);
+      ended.abort(new Error('the turns have ended'));
+      await tombstones.giveBackRest();
+    }
+  }
+
+  function beginDue(): void {
+    for (const each of hold.live) {
+      if (shouldEnd() || working.has(each) || !isPartDue(each.part, clock.nowMs())) continue;
+      const work = workOn(each).finally(() => {
+        working.delete(each);
+        beginDue();
+      });
+      // of several that fail, the first is thrown
+      work.catch(() => undefined);
+      working.set(each, work);
+    }
+  }
+
+  async function workOn(each: LivePart): Promise<void> {
+    const { id, counts } = hold.claimed;
+    const isNew = (): boolean => (counts === undefined || counts.listed + counts.scanned === 0) && !hold.hasProgress;
+    await slots
+      .run({ id, isNew }, (slot) => turnOf(each, slot), ending.signal)
+      .catch((error: unknown) => {
+        // it waited for its turn, or its turn was aborted
+        if (!ending.signal.aborted && !aborting.aborted) throw error;
+      });
+  }
+
+  async function turnOf(each: LivePart, slot: SlotTurn): Promise<void> {
+    if (shouldEnd()) return;
+    const bucket = await bucketOf();
+    if (bucket === undefined) return endTurns();
+    const startedMs = clock.monotonicMs();
+    const cutting = new AbortController();
+    slot.cuttable((parts) => cuts.find(each, { bucket, parts }, AbortSignal.any([cutting.signal, aborting])));
+    const end = await endOf(dependencies, hold, each, { bucket, tombstones, applyCuts: cuts.apply, aborting });
+    cutting.abort(new Error('the turn has ended'));
+    await each.search;
+    cuts.apply(each, end.cursor, end.done);
+    fold(hold, each, end, clock.nowMs());
+    telemetry.count('tally_reindex_turns_total', 1, { result: held.lost.aborted ? 'lost' : outcomeOf(end) });
+    const durationMs = Math.round(clock.monotonicMs() - startedMs);
+    telemetry.debug('turn of a re-index job ended', { mode: held.job.mode, durationMs, listed: end.counts.listed });
+    if (end.fault !== undefined) await afterFault(each, end.fault);
+    if (slots.areCrowded()) endTurns();
+  }
+
+  async function afterFault({ part }: LivePart, { code, reason }: Fault): Promise<void> {
+    telemetry.requestFailed('compare a part of a re-index job', new FaultError(code, reason));
+    // people see at once what keeps the job from going on
+    if (!isGivenUp(part)) {
+      await noteStuck(state, held.job, { fault: part.fault, nowMs: clock.nowMs() }).catch((error: unknown) =>
+        telemetry.requestFailed('report a re-index job that waits', error),
+      );
+      return store();
+    }
+    early ??= { code, reason, after: part.cursor };
+    endTurns();
+  }
+
+  /** The bucket's record as it is now; undefined if the job may not continue: the bucket was disconnected, or another apply job occupies it. */
+  async function bucketOf(): Promise<BucketRecord | undefined> {
+    const { id, bucket: name, mode } = held.job;
+    const bucket = await readRecord(state, refs.bucket(name));
+    if (bucket === undefined) early ??= 'disconnected';
+    return mode === 'report' || bucket?.applyJobId === id ? bucket : undefined;
+  }
+
+  return { turns, prepare, parts: () => hold.live.map(({ part }) => part) };
+}
+
+/** Whether the job is lost, or does not compare now. */
+function isOver(held: HeldJob): boolean {
+  return held.lost.aborted || phaseOf(held.job) !== 'comparing';
+}
+
+function partNow({ part, progress }: LivePart, nowMs: number): Part {
+  return progress === undefined ? part : afterTurn(part, progress, nowMs);
+}
+
+/** Adds an ended turn to what was done since the job was claimed. */
+function fold(hold: Hold, each: LivePart, end: TurnEnd, nowMs: number): void {
+  hold.counts = addCounts(hold.counts, end.counts);
+  hold.examples = addExamples(hold.examples, end.examples);
+  hold.hasProgress ||= hasProgress(each.part, end);
+  hold.isDirty = true;
+  each.progress = undefined;
+  if (end.done) hold.live = hold.live.filter((other) => other !== each);
+  else each.part = afterTurn(each.part, end, nowMs);
+  if (
+    end.denied !== undefined &&
+    isBehind(each.part, end.denied) &&
+    hold.live.filter(({ part }) => part.fault !== undefined).length <= DENIED_MAX
+  )
+    setAside(hold, each, end.denied);
+}
+
+/** Whether keys of the part lie behind this one. */
+function isBehind({ to }: Part, key: string): boolean {
+  return to === undefined || compareKeys(to, key) > 0;
+}
+
+/** The part waits up to the key that S3 refuses, and what is behind it becomes a part that does not. */
+function setAside(hold: Hold, each: LivePart, denied: string): void {
+  const [waiting = each.part, ...behind] = cutPart(each.part, [denied]);
+  each.part = waiting;
+  hold.live = [...hold.live, ...behind.map(livePart)];
+}
+
+interface TurnParts {
+  readonly bucket: BucketRecord;
+  readonly tombstones: Tombstones;
+  readonly applyCuts: (each: LivePart, through: string, isDone: boolean) => void;
+  readonly aborting: AbortSignal;
+}
+
+/** Runs the turn of a part, and says how it ended. Never rejects. */
+async function endOf(
+  { clock, turn }: CompareDependencies,
+  hold: Hold,
+  each: LivePart,
+  { bucket, tombstones, applyCuts, aborting }: TurnParts,
+): Promise<TurnEnd> {
+  const { held, claimed } = hold;
+  const { part } = each;
+  const { cursor, readsFirst = false } = part;
+  const { prefix, mode, fill = false, tags = false } = claimed;
+  const stuck = new AbortController();
+  const ended = new AbortController();
+  clock.sleep(TURN_STUCK_MS, ended.signal).then(
+    () => stuck.abort(new FaultError('internal.unexpected', `the turn did not end within ${TURN_STUCK_MS} ms`)),
+    () => undefined,
+  );
+  try {
+    const end = await turn(
+      { bucket, prefix, after: cursor, ...defined({ upTo: part.to }), mode, readsFirst, fill, tags },
+      {
+        tombstones,
+        shouldEnd: (through) => {
+          applyCuts(each, through, false);
+          return hold.shouldEnd();
+        },
+        upTo: () => each.part.to,
+        durationMaxMs: TURN_MS_MAX,
+        progressed: (progress) => {
+          each.progress = progress;
+          hold.hasProgress ||= hasProgress(part, progress);
+          hold.isDirty = true;
+        },
+      },
+      AbortSignal.any([aborting, held.lost, stuck.signal]),
+    );
+    // a job that does not compare now is granted no tombstones, whatever the state of its part
+    return isOver(held) ? omit(end, 'fault', 'denied') : end;
+  } catch (error) {
+    const sofar = { cursor, counts: noCounts, examples: {}, ...each.progress, done: false };
+    // it hung or threw, which is treated like any other fault of its part
+    return aborting.aborted || held.lost.aborted ? sofar : { ...sofar, fault: faultOf(error) };
+  } finally {
+    ended.abort(new Error('the turn has ended'));
+  }
+}
+
+/** Creates the functions that cut the parts of a held job. */
+function createCuts({ listing, limits, telemetry, clock }: CompareDependencies, hold: Hold) {
+  interface Wanted {
+    readonly bucket: BucketRecord;
+    /** How many parts are wanted of it. */
+    readonly parts: number;
+  }
+
+  /** Searches boundaries behind a turn that runs; they are applied between two of its slices. Resolves with whether any was. */
+  async function find(each: LivePart, wanted: Wanted, signal: AbortSignal): Promise<boolean> {
+    const parts = Math.min(wanted.parts, 1 + PARTS_MAX - hold.live.length);
+    const now = partNow(each, clock.nowMs());
+    if (parts < 2) return false;
+    each.search = search(now, { ...wanted, parts }, signal);
+    const boundaries = await each.search;
+    if (boundaries.length === 0 || signal.aborted) return false;
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    each.cuts = { boundaries, applied: resolve };
+    return promise;
+  }
+
+  /** A fault of the listing ends the search silently: the turn reports such faults. Never rejects. */
+  async function search({ cursor, to }: Part, { bucket, parts }: Wanted, signal: AbortSignal): Promise<readonly string[]> {
+    const isWanted = (): boolean => !signal.aborted && !hold.shouldEnd() && probe.requests() < CUT_REQUESTS_MAX;
+    const { prefix } = hold.claimed;
+    const probe = probeListing({ listing, location: bucket, prefix, keysMin: limits.cutKeysMin, isWanted }, signal);
+    try {
+      return await cutKeys({ cursor, to }, parts, probe);
+    } catch (error) {
+      if (!(error instanceof FaultError) && !signal.aborted) telemetry.requestFailed('cut a part of a re-index job', error);
+      return [];
+    } finally {
+      hold.counts = addCounts(hold.counts, { listRequests: probe.requests() });
+    }
+  }
+
+  /** Cuts the part at the boundaries that its turn has not reached: nothing behind the key `through` is being settled. */
+  function apply(each: LivePart, through: string, isDone: boolean): void {
+    const { cuts, part } = each;
+    if (cuts === undefined) return;
+    delete each.cuts;
+    const left = isDone ? [] : cuts.boundaries.filter((boundary) => compareKeys(boundary, through) > 0);
+    const [first, ...behind] = cutPart(part, left.slice(0, PARTS_MAX - hold.live.length));
+    if (first !== undefined) each.part = first;
+    hold.live = [...hold.live, ...behind.map(livePart)];
+    hold.isDirty ||= behind.length > 0;
+    hold.beginDue();
+    cuts.applied(behind.length > 0);
+  }
+
+  return { find, apply };
+}
+
+function livePart(part: Part): LivePart {
+  return { part, progress: undefined };
+}
+
+function outcomeOf({ done, fault }: TurnEnd): 'done' | 'on' | FaultCode {
+  if (fault !== undefined) return fault.code;
+  return done ? 'done' : 'on';
+}
+
+/**
+ * The deletion limit of a held job. Tombstones are reserved in its record before they are written. Those that the index did not take are
+ * used for others, and given back when the job is; what a process has reserved that dies is lost.
+ */
+export function createDeletionLimit(held: Pick<HeldJob, 'job' | 'change'>): Tombstones & {
+  /** Gives back the unused reservations, once no turn runs; they stay reserved if the store fails. Never rejects. */
+  readonly giveBackRest: () => Promise<void>;
+} {
+  /** Tombstones reserved and not used. */
+  let spare = 0;
+  let isMet = false;
+  /** One at a time: each looks at what the one before it has left. */
+  const reservations = new PQueue({ concurrency: 1 });
+
+  async function reserve(count: number): Promise<number> {
+    if (count > spare) spare += await reserveMore(count - spare);
+    const granted = Math.min(count, spare);
+    spare -= granted;
+    isMet = granted < count;
+    return granted;
+  }
+
+  async function reserveMore(wanted: number): Promise<number> {
+    let granted = 0;
+    let isComparing = false;
+    const isHeld = await held.change((job) => {
+      const reservation = reserved(job, wanted);
+      ({ granted } = reservation);
+      isComparing = phaseOf(job) === 'comparing';
+      return reservation.job;
+    });
+    if (!isHeld || !isComparing) throw new Error('the job does not compare now');
+    return granted;
+  }
+
+  return {
+    reserve: (count) => reservations.add(() => reserve(count)),
+    giveBack(count) {
+      spare += count;
+    },
+    isUsedUp: () => isMet && spare === 0,
+    async giveBackRest() {
+      const [unused, known] = [spare, held.job.deletions?.reserved];
+      spare = 0;
+      // once: a swap whose answer was lost may have been stored
+      const next = (job: JobRecord): JobRecord => (job.deletions?.reserved === known ? givenBackTo(job, unused) : job);
+      if (unused > 0) await held.change(next).catch(() => undefined);
+    },
+  };
+}

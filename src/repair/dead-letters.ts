@@ -1,0 +1,281 @@
+/** Dead letters: ingest sends them with their reason; people list them, send them back or discard them. */
+import {
+  deadLetterAttributes,
+  isTallys,
+  letterNotes,
+  letterReason,
+  MESSAGE_BYTES_MAX,
+  ownAttributes,
+  type LetterNotes,
+} from '../events/dead-letter.ts';
+import { FaultError, faultOf, faults, type Fault } from '../base/fault.ts';
+import { RequestError } from '../base/request-error.ts';
+import type { GapReports } from '../observing/reports.ts';
+import { bucketsOfUnread, createLossReports } from '../observing/losses.ts';
+import { createLetterBrowser, type BrowseLetters, type Visit } from './letter-browser.ts';
+import type { Clock } from '../process/clock.ts';
+import type { QueueClient, QueueMessage } from '../aws/queues.ts';
+import type { DeadLetterQueue, QueueWatch } from '../observing/queue-watch.ts';
+import { readRecord, refs } from '../store/stored.ts';
+import { createLastFailure } from '../observing/last-failure.ts';
+import type { WithPorts } from '../store/ports.ts';
+
+/** A short poll shows some servers of SQS only: after this many in a row that showed new letters alone, all that was there was seen. */
+const NEW_ONLY_MAX = 3;
+
+/** A letter as people see it. */
+interface Letter {
+  readonly id: string;
+  readonly sentAtMs: number;
+  readonly sizeBytes: number;
+  /** What Tally knew about the message. */
+  readonly notes: LetterNotes;
+}
+
+/** The named letters, or all that are there. */
+type LetterChoice = { readonly ids: readonly string[] } | { readonly all: true };
+
+/** Each function reads at most 1,000 letters of each dead-letter queue a call, and throws `dead-letter.no-queue` if none is known. */
+export interface DeadLetters {
+  /**
+   * Sends the message's body to the dead-letter queue, with the fault and the positions of the records that failed. Resolves
+   * when SQS has accepted it. Throws `queue.unreachable` if it cannot be sent, `queue.no-dead-letter` if no dead-letter
+   * queue is known, and `message.too-large` if the dead-letter queue does not accept a body of this size.
+   */
+  readonly send: (message: QueueMessage, fault: Fault, records: readonly number[]) => Promise<void>;
+  /** Why the last letter could not be sent; undefined if it was. */
+  readonly sendFault: () => Fault | undefined;
+  /** The one reader of dead-letter queues in this process: readings through it do not hide letters from each other. */
+  readonly browse: BrowseLetters;
+  /** How many letters there are, about, as their queues were last read; undefined until then. Asks nothing. */
+  known(): number | undefined;
+  /** Returns up to `limit` letters and removes none. */
+  list(limit: number, signal?: AbortSignal): Promise<readonly Letter[]>;
+  /** Returns one letter with its body. Throws `dead-letter.not-found`. */
+  show(id: string, signal?: AbortSignal): Promise<Letter & { readonly body: string }>;
+  /**
+   * Sends the original bodies of the chosen letters back to the bucket queue, then removes the letters. A letter that came after the
+   * act began is none of them: it may be one that was sent back and failed again. Throws `dead-letter.not-found`, which names those that are not there, once the others are done.
+   */
+  replay(choice: LetterChoice, signal?: AbortSignal): Promise<LettersTaken>;
+  /**
+   * Removes the chosen letters. A letter that SQS moved, and that no worker has reported yet, first opens the gaps of what it may be
+   * about. Throws as replay does.
+   */
+  discard(choice: LetterChoice, signal?: AbortSignal): Promise<LettersTaken>;
+}
+
+/** What an act did. `remaining`: how many letters the queues hold afterwards, about, as SQS counts them. */
+export interface LettersTaken {
+  readonly count: number;
+  readonly remaining: number;
+}
+
+interface DeadLetterDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
+  readonly queues: QueueClient;
+  readonly gaps: Pick<GapReports, 'report'>;
+  readonly queueWatch: Pick<QueueWatch, 'deadLetterQueues' | 'deadLetterQueueOf'>;
+  /** The queues that letters may be sent back to. The first receives letters whose origin is unknown. */
+  readonly bucketQueueUrls: readonly string[];
+}
+
+/** Does something with letters of one queue. Returns those that are done. */
+type Act = (letters: readonly QueueMessage[]) => Promise<readonly QueueMessage[]>;
+
+/** Creates the functions on dead letters. */
+export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLetters {
+  const { queues, clock, telemetry, queueWatch } = dependencies;
+  /** Why letters cannot be sent, by their queue. */
+  const sending = createLastFailure(clock);
+  const browse = createLetterBrowser(dependencies);
+
+  const send: DeadLetters['send'] = async (message, fault, records) => {
+    const queue = queueWatch.deadLetterQueueOf(message.queueUrl);
+    if (queue === undefined) throw new FaultError('queue.no-dead-letter', `no dead-letter queue is known for ${message.queueUrl}`);
+    refuseUnfit(message, queue);
+    const { body, attributes: own, messageId } = message;
+    const firstReceived = new Date(message.firstReceivedAtMs).toISOString();
+    const context = { queue: message.queueUrl, messageId, firstReceived, records: [...records] };
+    const attributes = deadLetterAttributes({ body, attributes: own, fault, context }, bytesMaxOf(queue));
+    try {
+      await queues.send(queue.queueUrl, { body, attributes });
+      sending.succeeded(queue.queueUrl);
+    } catch (error) {
+      sending.failed(queue.queueUrl, faultOf(error));
+      throw error;
+    }
+    telemetry.count('tally_dead_letters_total', 1, { fault: fault.code });
+    // never its body
+    telemetry.error('message dead-lettered', {
+      code: fault.code,
+      reason: letterReason(fault),
+      messageId,
+      advice: faults[fault.code].advice,
+    });
+  };
+
+  const list: DeadLetters['list'] = async (limit, signal) => {
+    const letters = new Map<string, Letter>();
+    await look(async (batch) => {
+      for (const letter of batch.map(describe)) letters.set(letter.id, letter);
+      return { gone: [], isEnough: letters.size >= limit };
+    }, signal);
+    return [...letters.values()].slice(0, limit);
+  };
+
+  const show: DeadLetters['show'] = async (id, signal) => {
+    let found: QueueMessage | undefined;
+    await look(async (batch) => {
+      found ??= batch.find(({ messageId }) => messageId === id);
+      return { gone: [], isEnough: found !== undefined };
+    }, signal);
+    if (found === undefined) throw notFound([id]);
+    return { ...describe(found), body: found.body };
+  };
+
+  /** Acts on the named letters, or on all that were there when the act began. `act` returns those of its letters that are done. */
+  async function take(choice: LetterChoice, act: Act, signal?: AbortSignal): Promise<LettersTaken> {
+    const wanted = 'all' in choice ? undefined : new Set(choice.ids);
+    if (wanted?.size === 0) return { count: 0, remaining: await remaining(signal) };
+    const wasThere = createWasThere(clock);
+    let newOnly = 0;
+    let count = 0;
+    await look(async (batch) => {
+      const present = wasThere(batch);
+      const chosen = batch.filter((letter) => wanted?.delete(letter.messageId) ?? present(letter));
+      const done = chosen.length === 0 ? [] : await act(chosen);
+      count += done.length;
+      newOnly = chosen.length === 0 ? newOnly + 1 : 0;
+      return { gone: done, isEnough: wanted === undefined ? newOnly >= NEW_ONLY_MAX : wanted.size === 0 };
+    }, signal);
+    if (wanted !== undefined && wanted.size > 0) throw notFound([...wanted], count);
+    return { count, remaining: await remaining(signal) };
+  }
+
+  async function remaining(signal: AbortSignal | undefined): Promise<number> {
+    const all = await Promise.all(queueWatch.deadLetterQueues().map(({ queueUrl }) => queues.attributes(queueUrl, signal)));
+    return all.reduce((sum, { visible, inFlight }) => sum + visible + inFlight, 0);
+  }
+
+  /** Reads the dead-letter queues one after the other until the visitor has seen enough. */
+  async function look(visit: Visit, signal: AbortSignal | undefined): Promise<void> {
+    const all = queueWatch.deadLetterQueues();
+    if (all.length === 0)
+      throw new RequestError(
+        'dead-letter.no-queue',
+        'no dead-letter queue is known: set TALLY_DEAD_LETTER_QUEUE_URL, or give the bucket queue a redrive policy',
+      );
+    for (const { queueUrl } of all) if (await browse(queueUrl, visit, signal)) return;
+  }
+
+  /** The letter is deleted only after its body was sent, so a crash in between repeats an event, which is harmless. */
+  async function sendBack(letters: readonly QueueMessage[]): Promise<readonly QueueMessage[]> {
+    const answers = await Promise.allSettled(letters.map(sendOneBack));
+    const sent = letters.filter((_, index) => answers[index]?.status === 'fulfilled');
+    await remove(sent);
+    const failed = answers.find((answer) => answer.status === 'rejected');
+    if (failed !== undefined) throw failed.reason;
+    return sent;
+  }
+
+  async function sendOneBack(letter: QueueMessage): Promise<void> {
+    const { context } = letterNotes(letter.attributes);
+    const origin = dependencies.bucketQueueUrls.find((queueUrl) => queueUrl === context?.queue);
+    const queueUrl = origin ?? sourcesOf(letter, queueWatch)[0] ?? dependencies.bucketQueueUrls[0];
+    if (queueUrl === undefined)
+      throw new RequestError('dead-letter.no-queue', 'no bucket queue is known to send letters back to: set TALLY_QUEUE_URL');
+    await queues.send(queueUrl, { body: letter.body, attributes: ownAttributes(letter.attributes) });
+  }
+
+  async function remove(letters: readonly QueueMessage[]): Promise<readonly QueueMessage[]> {
+    // all letters of one visit are from the same queue
+    const queueUrl = letters[0]?.queueUrl;
+    if (queueUrl === undefined) return [];
+    const handles = letters.map(({ receiptHandle }) => receiptHandle);
+    const failures = await queues.deleteBatch(queueUrl, handles);
+    for (const { code } of failures) telemetry.warn('SQS did not delete a dead letter', { code });
+    return letters.filter(({ receiptHandle }) => failures.every((failure) => failure.receiptHandle !== receiptHandle));
+  }
+
+  return {
+    send,
+    sendFault: () => sending.current(),
+    browse,
+    known() {
+      const read = queueWatch.deadLetterQueues().filter(({ attributes }) => attributes !== undefined);
+      return read.length === 0 ? undefined : read.reduce((sum, queue) => sum + lettersIn(queue), 0);
+    },
+    list,
+    show,
+    replay: (choice, signal) => take(choice, sendBack, signal),
+    discard(choice, signal) {
+      const reportLosses = createLossReports(dependencies);
+      // a crash in between leaves a gap too many, never one too few
+      const discard: Act = async (letters) => {
+        for (const letter of letters) await reportLosses(await unreportedOf(letter, dependencies), letter);
+        return remove(letters);
+      };
+      return take(choice, discard, signal);
+    },
+  };
+}
+
+/**
+ * Tells the letters that were in their queue when this was called from those that came later, by SQS's clock: a message that is
+ * received for the first time says what time it is there. Before one has, every letter counts as having been there.
+ */
+function createWasThere(clock: Pick<Clock, 'monotonicMs'>) {
+  const beganAtMs = clock.monotonicMs();
+  /** How far SQS's clock is ahead of the monotonic one. */
+  let aheadMs: number | undefined;
+  return (batch: readonly QueueMessage[]): ((letter: QueueMessage) => boolean) => {
+    const first = batch.find(({ receiveCount }) => receiveCount === 1);
+    if (first !== undefined) aheadMs ??= first.firstReceivedAtMs - first.receivedAtMonotonicMs;
+    return ({ sentAtMs }) => aheadMs === undefined || sentAtMs <= beganAtMs + aheadMs;
+  };
+}
+
+function bytesMaxOf({ attributes }: DeadLetterQueue): number {
+  return Math.min(MESSAGE_BYTES_MAX, attributes?.messageBytesMax ?? Infinity);
+}
+
+/** How many letters the queue holds, hidden ones included, as last read. */
+function lettersIn({ attributes }: DeadLetterQueue): number {
+  return (attributes?.visible ?? 0) + (attributes?.inFlight ?? 0);
+}
+
+/** Throws for a message that SQS would not accept in the dead-letter queue. */
+function refuseUnfit({ messageId, queueUrl, body }: QueueMessage, queue: DeadLetterQueue): void {
+  const sizeBytes = Buffer.byteLength(body);
+  const bytesMax = bytesMaxOf(queue);
+  if (sizeBytes <= bytesMax) return;
+  throw new FaultError(
+    'message.too-large',
+    `message ${messageId} of ${queueUrl} has ${sizeBytes} bytes, but its dead-letter queue ${queue.queueUrl} accepts ${bytesMax} at most`,
+  );
+}
+
+function describe({ messageId: id, sentAtMs, body, attributes }: QueueMessage): Letter {
+  return { id, sentAtMs, sizeBytes: Buffer.byteLength(body), notes: letterNotes(attributes) };
+}
+
+/** The bucket queues from which SQS moves messages to the letter's queue. */
+function sourcesOf(letter: QueueMessage, queueWatch: DeadLetterDependencies['queueWatch']): readonly string[] {
+  return queueWatch.deadLetterQueues().find(({ queueUrl }) => queueUrl === letter.queueUrl)?.bucketQueueUrls ?? [];
+}
+
+/** The buckets that the letter may be about, if no gap is stored for it yet. */
+async function unreportedOf(letter: QueueMessage, dependencies: DeadLetterDependencies): Promise<readonly string[]> {
+  if (isTallys(letter.attributes)) return [];
+  const record = await readRecord(dependencies.state, refs.queue(letter.queueUrl));
+  if (record?.moved?.includes(letter.messageId) === true) return [];
+  return bucketsOfUnread(letter.body, sourcesOf(letter, dependencies.queueWatch), dependencies);
+}
+
+function notFound(ids: readonly string[], others = 0): RequestError {
+  const names = ids.slice(0, 5).map((id) => id.slice(0, 128));
+  return new RequestError(
+    'dead-letter.not-found',
+    `these letters are not in the dead-letter queue, or another reader has received them: ${names.join(', ')}${others === 0 ? '' : `; the others (${others}) are done`}`,
+  );
+}

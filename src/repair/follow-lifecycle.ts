@@ -1,0 +1,167 @@
+/**
+ * Follows lifecycle expirations for sources that send no event for them. Once a day, objects that should have expired are
+ * checked until S3 has deleted them, which may be days late: a few objects one by one, those with a time of expiration first, then
+ * those of each rule. If they are too many, the bucket is marked, and a re-index finds them.
+ */
+import { reportsExpirations, type BucketRecord } from '../records/bucket.ts';
+import { expiredUntilMs, expiringRules, headsWorthIt, mayHaveTags, type LifecycleRule } from '../aws/lifecycle.rules.ts';
+import type { ObjectDocument } from '../ordering/document.ts';
+import { faultOf } from '../base/fault.ts';
+import { clockOfMs } from '../ordering/clock.ts';
+import { MARGIN_MS } from '../ordering/constants.ts';
+import type { Condition, Test } from '../store/conditions.rules.ts';
+import { isAnyHeld } from '../observing/stored-gaps.ts';
+import type { GapReports } from '../observing/reports.ts';
+import type { ObjectIndex, ObjectMaintenance, ObjectScan } from '../store/object-index.ts';
+import type { BucketLifecycle } from '../aws/storage.ts';
+import { refs, updateRecord } from '../store/stored.ts';
+import type { ObserveAgain } from './observe-again.ts';
+import { VISIT_MAX_MS, type Visit } from '../observing/sweep.ts';
+import type { WithPorts } from '../store/ports.ts';
+
+const CHECK_INTERVAL_MS = 86_400_000;
+/** How long a bucket waits after a failed check, so that an outage does not cause requests every minute. */
+const RETRY_MS = 900_000;
+const PAGE_DOCUMENTS = 100;
+/** Documents that a check reads: at 50 ms a page they take less than a minute, so that later buckets soon have their turn. */
+const DOCUMENTS_MAX = 100_000;
+
+interface LifecycleDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
+  readonly objects: Pick<ObjectIndex, 'search'>;
+  readonly maintenance: Pick<ObjectMaintenance, 'expiring'>;
+  readonly scan: Pick<ObjectScan, 'countLive'>;
+  readonly lifecycle: BucketLifecycle;
+  readonly observeAgain: ObserveAgain;
+  readonly gaps: Pick<GapReports, 'report'>;
+}
+
+/** A check of one bucket. */
+interface Check {
+  readonly bucket: BucketRecord;
+  /** Documents with a clock at or above this one were checked just now, by this check or for an event. */
+  readonly freshClock: number;
+  readonly signal: AbortSignal;
+  readonly isOver: () => boolean;
+  /** How many documents it may still read. */
+  documentsLeft: number;
+  /** How many objects it may still observe one by one. */
+  headsLeft: number;
+  /** How many it has observed. */
+  observed: number;
+}
+
+/** A step of a check: the page of documents after a key, in key order. */
+type Step = (after: string) => Promise<{ readonly documents: readonly ObjectDocument[]; readonly next?: string | undefined }>;
+
+/** Creates the visit of one bucket, which checks it once a day. No check runs while deletions of the bucket wait for a person. */
+export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit {
+  const { state, objects, maintenance, scan, lifecycle, observeAgain, gaps, clock, telemetry } = dependencies;
+  /** When a bucket may be checked again after a failure (monotonic). */
+  const retryAtMs = new Map<string, number>();
+
+  return async function visitLifecycle(record, signal) {
+    const { bucket } = record;
+    if (!isDue(record)) return undefined;
+    // what is checked may be among the documents that a person decides about
+    if (await isAnyHeld(state, record)) return undefined;
+    retryAtMs.set(bucket, clock.monotonicMs() + RETRY_MS);
+    const rules = await rulesOf(record, signal);
+    const expiring = expiringRules(rules ?? []);
+    const check = checkOf(record, headsWorthIt(await scan.countLive(bucket, '', signal)), signal);
+    for (const step of [datedStep(check), ...expiring.map((rule) => ruleStep(check, rule))]) {
+      if (await follow(check, step)) continue;
+      await gaps.report({ bucket, kind: 'lifecycle', reason: TOO_MANY, seenAtMs: clock.nowMs() });
+      break;
+    }
+    const found = { checkedAtMs: clock.nowMs(), rules: rules === undefined ? 'unknown' : 'known', expiring: expiring.length } as const;
+    await updateRecord(state, refs.bucket(bucket), (current) => current && { ...current, lifecycle: found });
+    retryAtMs.delete(bucket);
+    return check.observed;
+  };
+
+  function checkOf(bucket: BucketRecord, headsLeft: number, signal: AbortSignal): Check {
+    const untilMs = clock.monotonicMs() + VISIT_MAX_MS;
+    // a check writes at D − M; the second M allows for its duration, and for the difference between this machine's clock and S3's
+    const freshClock = clockOfMs(clock.nowMs() - 2 * MARGIN_MS);
+    const isOver = (): boolean => signal.aborted || clock.monotonicMs() >= untilMs;
+    return { bucket, freshClock, signal, isOver, documentsLeft: DOCUMENTS_MAX, headsLeft, observed: 0 };
+  }
+
+  function isDue({ bucket, source, lifecycle: last }: BucketRecord): boolean {
+    if (reportsExpirations(source) || (retryAtMs.get(bucket) ?? 0) > clock.monotonicMs()) return false;
+    return last === undefined || Math.abs(clock.nowMs() - last.checkedAtMs) >= CHECK_INTERVAL_MS;
+  }
+
+  /** The bucket's lifecycle rules; undefined if S3 denies reading them. */
+  async function rulesOf(bucket: BucketRecord, signal: AbortSignal): Promise<readonly LifecycleRule[] | undefined> {
+    try {
+      return await lifecycle.rulesOf(bucket, signal);
+    } catch (error) {
+      if (faultOf(error).code !== 'lifecycle.denied') throw error;
+      telemetry.requestFailed('read the lifecycle rules of a bucket', error);
+      return undefined;
+    }
+  }
+
+  /** Documents that contain the time of their expiration. */
+  function datedStep(check: Check): Step {
+    const beforeMs = clock.nowMs();
+    return async (after) => {
+      const documents = await maintenance.expiring(check.bucket.bucket, { beforeMs, after, limit: PAGE_DOCUMENTS }, check.signal);
+      return { documents, next: nextOf(documents) };
+    };
+  }
+
+  /** Documents that are old enough to expire under the rule. Those with a past expiration time are of the first step. */
+  function ruleStep(check: Check, rule: LifecycleRule): Step {
+    const nowMs = clock.nowMs();
+    const modifiedUntilMs = expiredUntilMs(rule, nowMs);
+    const { prefix } = rule;
+    return async (after) => {
+      // nothing can have expired yet
+      if (modifiedUntilMs === undefined) return { documents: [] };
+      const { bucket } = check.bucket;
+      const position = after === '' ? {} : { after: { bucket, key: after } };
+      const where = [mayBeOf(rule, modifiedUntilMs)];
+      const found = await objects.search({ bucket, prefix, where, ...position, limit: PAGE_DOCUMENTS }, check.signal);
+      const isOpen = (document: ObjectDocument): boolean =>
+        document.clock < check.freshClock && mayHaveTags(rule, document) && !isPast(document.expires_at, nowMs);
+      return { documents: found.filter(isOpen), next: nextOf(found) };
+    };
+  }
+
+  /** Checks page after page. Resolves with whether all were: not where listing is cheaper, or the check has reached its bound. */
+  async function follow(check: Check, pages: Step): Promise<boolean> {
+    for (let after: string | undefined = ''; after !== undefined;) {
+      check.signal.throwIfAborted();
+      if (check.isOver() || check.documentsLeft <= 0) return false;
+      const { documents, next } = await pages(after);
+      check.documentsLeft -= PAGE_DOCUMENTS;
+      if (documents.length > check.headsLeft) return false;
+      const count = await observeAgain(check.bucket, documents, check.isOver);
+      check.headsLeft -= count;
+      check.observed += count;
+      if (count < documents.length) return false;
+      after = next;
+    }
+    return true;
+  }
+}
+
+function nextOf(documents: readonly ObjectDocument[]): string | undefined {
+  return documents.length < PAGE_DOCUMENTS ? undefined : documents.at(-1)?.key;
+}
+
+/** What is known neither to be too young for the rule nor of a size that it leaves alone. */
+function mayBeOf({ sizeAbove, sizeBelow }: LifecycleRule, modifiedUntilMs: number): Condition {
+  const tests: Test[] = [{ kind: 'modified', from: modifiedUntilMs + 1 }];
+  if (sizeAbove !== undefined) tests.push({ kind: 'size', max: sizeAbove });
+  if (sizeBelow !== undefined) tests.push({ kind: 'size', min: sizeBelow });
+  return { anyOf: tests, negated: true };
+}
+
+const TOO_MANY = 'more objects should have expired than can be checked one by one';
+
+function isPast(text: string | undefined, nowMs: number): boolean {
+  return text !== undefined && Date.parse(text) < nowMs;
+}

@@ -1,0 +1,109 @@
+import PQueue from 'p-queue';
+import type { BucketRecord } from '../records/bucket.ts';
+import type { ObjectState } from '../ordering/document.ts';
+import type { EnrichResult } from '../ordering/enrichment.ts';
+import { circuitOf, FaultError, faultOf, isFaultCode } from '../base/fault.ts';
+import { ANSWER_LIFE_MS } from '../ordering/constants.ts';
+import { createEnricher, type EnricherDependencies, type TagsRead } from '../observing/enricher.ts';
+import { reportHead, type HeadResult } from '../observing/head-queue.ts';
+import type { ObjectStorage, ObservedState } from '../aws/storage.ts';
+import type { Circuits } from '../observing/circuits.ts';
+import type { WithPorts } from '../store/ports.ts';
+
+/** What a HEAD saw, and until when it may be written (monotonic, rule 9), counted from before the request. */
+export interface HeadAnswer extends ObservedState {
+  readonly expiresAtMs: number;
+}
+
+/** Sends a HEAD for one key and enriches the answer as its bucket requires. Throws S3's fault, or the signal's reason. */
+export type Head = (
+  request: {
+    readonly bucket: BucketRecord;
+    readonly key: string;
+    /** When an answer without the object's tags is a fault. */
+    readonly tags: TagsNeed;
+    /** Called when the request is sent. */
+    readonly onRequest: () => void;
+  },
+  signal: AbortSignal,
+) => Promise<HeadAnswer>;
+
+/**
+ * When tags that could not be read are a fault. `required`: always, unless S3 does not permit to read them. `wanted`: not if only
+ * this object is concerned, which is answered without its tags. `optional`: never.
+ */
+export type TagsNeed = 'required' | 'wanted' | 'optional';
+
+interface HeadsDependencies extends WithPorts<'clock' | 'telemetry'> {
+  readonly storage: ObjectStorage;
+  readonly circuits: Circuits;
+  /** The number of HEADs that run at the same time over all turns of the process. The rest of the capacity is for the live path. */
+  readonly concurrency: number;
+}
+
+/** Creates the HEADs of re-index. They are bounded in number and counted like the live path's. */
+export function createHeads({ storage, clock, telemetry, circuits, concurrency }: HeadsDependencies): Head {
+  const heads = new PQueue({ concurrency });
+  const parts: Omit<EnricherDependencies, 'circuits'> = {
+    storage,
+    heads: { run: (_, task) => task(), report: () => undefined },
+    clock,
+    telemetry,
+    // never aborted: one enrichment takes 10 s at most, so a stop waits no longer for it
+    stopped: new AbortController().signal,
+  };
+  const enricher = createEnricher({ ...parts, circuits });
+  const enricherOfAll = createEnricher({ ...parts, circuits: NO_CIRCUITS });
+
+  return async function head({ bucket, key, tags, onRequest }, signal) {
+    return heads.add(
+      async () => {
+        onRequest();
+        // counted from here and not from the call: the last of hundreds of HEADs would be too old before it was sent
+        const startedMs = clock.monotonicMs();
+        const expiresAtMs = startedMs + ANSWER_LIFE_MS;
+        const sent = (result: HeadResult): void => reportHead(telemetry, clock.monotonicMs() - startedMs, result);
+        try {
+          const seen = await storage.readState(bucket, key, signal);
+          sent(seen.state.present ? 'present' : 'absent');
+          circuits.storageAnswered(bucket, { key, sentAtMs: startedMs });
+          const request = { bucket, key, state: seen.state, expiresAtMs };
+          if (tags === 'optional') return { ...seen, state: (await enricher.ofObservation(request)).state, expiresAtMs };
+          return { ...seen, state: withTags(await enricherOfAll.ofObservation(request), key, tags), expiresAtMs };
+        } catch (error) {
+          signal.throwIfAborted();
+          const fault = faultOf(error);
+          sent(fault.code);
+          circuits.storageAnswered(bucket, { key, sentAtMs: startedMs, fault });
+          throw error;
+        }
+      },
+      { signal },
+    );
+  };
+}
+
+/** Every answer counts here, so no request is left out. */
+const NO_CIRCUITS: EnricherDependencies['circuits'] = {
+  take: () => ({ ids: [], leave: () => undefined }),
+  openOf: () => undefined,
+  storageAnswered: () => undefined,
+  enrichmentAnswered: () => undefined,
+};
+
+/**
+ * The state with the tags that S3 has now. Without the permission to read them it has none, as a document written for an event
+ * has none. Throws what else kept them from being read, as far as they are needed.
+ */
+function withTags({ state, tags }: { readonly state: ObjectState; readonly tags: TagsRead }, key: string, need: TagsNeed): ObjectState {
+  if (tags.result === 'ok' || tags.result === 'listed' || tags.result === 'object.denied') return state;
+  if (need === 'wanted' && isOfObject(tags.result)) return state;
+  if (tags.result === 'gone') throw new FaultError('object.failed', `${key} changed while its tags were read`);
+  const { result, reason = `the tags of ${key} could not be read in time` } = tags;
+  throw new FaultError(isFaultCode(result) ? result : 's3.unavailable', reason);
+}
+
+/** Whether the result is about this object alone: it changed meanwhile, or S3 refuses its tags. */
+function isOfObject(result: EnrichResult): boolean {
+  return result === 'gone' || (isFaultCode(result) && circuitOf(result) === 'object');
+}

@@ -1,0 +1,238 @@
+/**
+ * How a job ends: it is done when all of its keys are compared and searches find what it wrote,
+ * failed after a fault, or cancelled when its bucket is disconnected. What is kept of it is stored
+ * before the swap that ends it, so nothing is forgotten if the process dies in between. Ended jobs are removed after a while.
+ */
+import { bucketRecordSchema } from '../records/bucket.ts';
+import { defined, omit } from '../base/defined.ts';
+import { faults } from '../base/fault.ts';
+import { markId, withoutDifferences, type Differences } from '../records/dirty.ts';
+import { noCounts, type ReconcileCounts } from '../records/counts.ts';
+import { afterTransition, mayTransition, type JobTransition } from './job-transitions.rules.ts';
+import { hasEnded, jobSchema, type JobFault, type JobRecord, type Part } from '../records/job.ts';
+import { keepHeld, markDirty } from '../observing/stored-gaps.ts';
+import type { ObjectScan } from '../store/object-index.ts';
+import type { WithPorts } from '../store/ports.ts';
+import type { StateStore } from '../store/state.ts';
+import type { Telemetry } from '../process/telemetry.ts';
+import { listAllRecords, readRecord, refs, removeRecord, updateRecord } from '../store/stored.ts';
+import type { HeldJob } from './job-lease.ts';
+
+type EndsDependencies = WithPorts<'state' | 'clock' | 'telemetry'>;
+type FinishDependencies = EndsDependencies & { readonly scan: Pick<ObjectScan, 'refresh'> };
+
+/** The job with everything that this process has compared and not stored yet. */
+type Prepare = (job: JobRecord) => JobRecord;
+const asStored: Prepare = (job) => job;
+
+/**
+ * Carries out one transition of a job that this process does not hold. Resolves with the record after it, `refused` if the job's phase
+ * does not allow it, or undefined if there is no such job. Throws the store's fault.
+ */
+export async function transitionJob(state: StateStore, id: string, transition: JobTransition): Promise<JobRecord | 'refused' | undefined> {
+  const found = await readRecord(state, refs.job(id));
+  if (found === undefined) return undefined;
+  if (!mayTransition(found, transition.kind)) return 'refused';
+  await noteStop(state, found, transition);
+  let isRefused = false;
+  const job = await updateRecord(state, refs.job(id), (current) => {
+    const next = current === undefined ? undefined : afterTransition(current, transition);
+    isRefused = next === 'refused';
+    return next === 'refused' ? undefined : next;
+  });
+  if (!isRefused) return job;
+  // it has compared everything in between, and says what it holds back
+  const ended = await readRecord(state, refs.job(id));
+  if (ended?.state === 'done') await keepHeld(state, ended, { held: ended.counts?.held ?? 0, isWhole: true, nowMs: transition.atMs });
+  return 'refused';
+}
+
+/**
+ * Stores what the job holds back and has found so far, before a transition that stops it. A person who stops a job wants nothing of its keys
+ * deleted; one that fails is followed by another, which has no further limit if this one has used its own.
+ */
+export async function noteStop(state: StateStore, job: JobRecord, { kind, atMs }: Pick<JobTransition, 'kind' | 'atMs'>): Promise<void> {
+  if (kind !== 'pause' && kind !== 'cancel' && kind !== 'fail') return;
+  const { counts = noCounts, deletions } = job;
+  await noteEarlyReport(state, job, { atMs, counts });
+  const hasDeleted = deletions?.limit !== undefined && deletions.reserved > 0;
+  if (kind !== 'fail' || counts.held > 0 || hasDeleted) await keepHeld(state, job, { held: counts.held, isWhole: false, nowMs: atMs });
+}
+
+/**
+ * What the process of a job that a person has stopped has counted since its progress was stored. If a later job has settled that
+ * meanwhile, Tally asks a person once more than needed. Throws the store's fault.
+ */
+export async function noteLast(state: StateStore, job: JobRecord, atMs: number): Promise<void> {
+  const { counts = noCounts } = job;
+  if (counts.held > 0) await keepHeld(state, job, { held: counts.held, isWhole: false, nowMs: atMs });
+}
+
+/** A part that waits for so long may wait forever: a key whose HEAD is denied, for example. */
+const STUCK_MS = 600_000;
+
+/** Marks the bucket of a job that has waited for long, unless it is marked: the status must not be green over keys that are not compared. Throws the store's fault. */
+export async function noteStuck(
+  state: StateStore,
+  { id, bucket, mode }: JobRecord,
+  { fault, nowMs }: { readonly fault: Part['fault']; readonly nowMs: number },
+): Promise<void> {
+  if (mode !== 'apply' || fault === undefined || nowMs - fault.sinceMs < STUCK_MS) return;
+  const reason = `${id} waits: ${fault.code}: ${fault.reason}`;
+  const clock = { nowMs: () => nowMs };
+  await markDirty({ state, clock }, { bucket, kind: 'drift', reason, seenAtMs: nowMs }, (mark) => mark !== undefined);
+}
+
+/** Ends a held job as failed, unless it is paused or has ended, and gives it back. Throws the store's fault. */
+export async function failJob(dependencies: EndsDependencies, held: HeldJob, error: JobFault, prepare = asStored): Promise<void> {
+  return endEarly(dependencies, held, { kind: 'fail', atMs: dependencies.clock.nowMs(), error }, prepare);
+}
+
+/** Ends a held job as cancelled, because its bucket is no longer connected. Throws the store's fault. */
+export async function cancelJob(dependencies: EndsDependencies, held: HeldJob, prepare = asStored): Promise<void> {
+  return endEarly(dependencies, held, { kind: 'cancel', atMs: dependencies.clock.nowMs() }, prepare);
+}
+
+async function endEarly({ state, telemetry }: EndsDependencies, held: HeldJob, transition: JobTransition, prepare: Prepare): Promise<void> {
+  if (mayTransition(held.job, transition.kind)) await noteStop(state, prepare(held.job), transition);
+  if (await held.transition(transition, prepare)) reportJobEnd(telemetry, held.job);
+  await held.release(transition.atMs, prepare);
+}
+
+/** Ends a held job that has compared everything, and gives it back. Throws the store's fault. */
+export async function finishJob(dependencies: FinishDependencies, held: HeldJob, prepare: Prepare): Promise<void> {
+  const atMs = dependencies.clock.nowMs();
+  // a process that stood still may have lost the job to another one, which has finished it
+  if (mayTransition(held.job, 'finish') && (await held.change(prepare))) {
+    await noteEnd(dependencies, prepare(held.job), atMs);
+    if (await held.transition({ kind: 'finish', atMs }, prepare)) reportJobEnd(dependencies.telemetry, held.job);
+  }
+  await held.release(atMs, prepare);
+}
+
+/** What is stored before anything shows that the job has compared everything. */
+async function noteEnd({ state, scan, telemetry }: FinishDependencies, job: JobRecord, atMs: number): Promise<void> {
+  const { counts = noCounts } = job;
+  const { held } = counts;
+  await keepHeld(state, job, { held, isWhole: true, nowMs: atMs });
+  if (held > 0) telemetry.warn('deletions wait for a person', { bucket: job.bucket, jobId: job.id, deletions: held });
+  // callers that waited for the job search next
+  if (job.mode === 'apply') await scan.refresh(job.bucket);
+  // before the job ends, so that the bucket has its date and its gap once the job is done
+  await noteCompared(state, job, { atMs, counts });
+}
+
+/** Logs the end of a job. */
+export function reportJobEnd(telemetry: Telemetry, { id, bucket, mode, requestedBy, state, counts, error }: JobRecord): void {
+  const fields = { id, bucket, mode, requestedBy, state, counts };
+  if (error === undefined) telemetry.info('job ended', fields);
+  else telemetry.error('job ended', { ...fields, ...error, advice: faults[error.code].advice });
+}
+
+/** How long a job is kept after it has ended. */
+const KEPT_MS = 30 * 86_400_000;
+/** How many ended jobs are kept at most, since every process lists all jobs every few seconds. */
+const KEPT_MAX = 1_000;
+
+/** Removes ended jobs that are too old or too many, the oldest first, but none whose deletions wait for a person. Throws the store's fault; the next run continues. */
+export async function tidyJobs({ state, clock }: WithPorts<'state' | 'clock'>): Promise<void> {
+  const jobs = await listAllRecords(state, 'job', jobSchema);
+  const buckets = await listAllRecords(state, 'bucket', bucketRecordSchema);
+  // a person answers what they held back by their names
+  const asking = new Set(buckets.flatMap(({ waiting = [] }) => waiting.flatMap(({ count, jobId }) => (count > 0 ? [jobId] : []))));
+  const ended = jobs.filter((job) => hasEnded(job) && !asking.has(job.id)).toSorted((a, b) => endedAtMs(a) - endedAtMs(b));
+  const tooMany = ended.length - KEPT_MAX;
+  const gone = ended.filter((job, index) => index < tooMany || clock.nowMs() - endedAtMs(job) > KEPT_MS);
+  for (const { id } of gone) await removeRecord(state, refs.job(id).id);
+}
+
+function endedAtMs(job: JobRecord): number {
+  return job.finishedAtMs ?? job.createdAtMs;
+}
+
+// ── what is kept of a job: when the whole bucket was compared, and repaired, what the index refused, and the differences that a report
+// found, for which the bucket is marked until a re-index covers them ─────────────────────────────────────────────────
+
+interface Compared {
+  readonly atMs: number;
+  readonly counts: ReconcileCounts;
+}
+
+/** Stores what is kept. Called before the job ends, and may be repeated. Throws the store's fault. */
+export async function noteCompared(state: StateStore, job: JobRecord, compared: Compared): Promise<void> {
+  const { atMs, counts } = compared;
+  const isWhole = job.prefix === '';
+  if (job.mode === 'report') {
+    await noteReport(state, job, compared);
+    if (isWhole) await updateRecord(state, refs.bucket(job.bucket), (bucket) => bucket && { ...bucket, lastComparedAtMs: atMs });
+    return;
+  }
+  if (isWhole) await noteUnenriched(state, job, compared);
+  if (isWhole && job.requestedBy === 'gap') await noteRepaired(state, job, compared);
+  const certifies = isWhole && job.now !== true && counts.held === 0;
+  await updateRecord(state, refs.bucket(job.bucket), (bucket) => {
+    if (bucket === undefined) return undefined;
+    const refused = counts.refused === 0 ? undefined : { jobId: job.id, count: counts.refused, atMs };
+    if (certifies) return { ...omit(bucket, 'refused'), lastComparedAtMs: atMs, ...defined({ refused }) };
+    // what the index refused of some keys is known of the bucket, until a compare of all of it
+    return counts.refused > (bucket.refused?.count ?? 0) ? { ...bucket, ...defined({ refused }) } : undefined;
+  });
+}
+
+/** What S3 refused to enrich. A job that was not to fill it in says only whether anything is left. */
+async function noteUnenriched(state: StateStore, { id: jobId, bucket, fill, tags }: JobRecord, { atMs, counts }: Compared): Promise<void> {
+  const count = counts.unenriched;
+  await updateRecord(state, refs.bucket(bucket), (record) => {
+    if (count > 0 && (fill === true || tags === true)) return record && { ...record, unenriched: { jobId, count, atMs } };
+    if (record?.unenriched === undefined || count > 0) return undefined;
+    const { unenriched: _, ...rest } = record;
+    return rest;
+  });
+}
+
+/** What a report has found that ends early: less than all, so nothing is forgotten. Throws the store's fault. */
+async function noteEarlyReport(state: StateStore, job: JobRecord, compared: Compared): Promise<void> {
+  const { missing, stale, phantom } = compared.counts;
+  if (job.mode === 'report' && missing + stale + phantom > 0) await noteReport(state, job, compared);
+}
+
+/** The next repair keeps a distance from this one; but not from a first index, nor from the compare after a change that a person made. */
+async function noteRepaired(state: StateStore, { bucket }: JobRecord, { atMs, counts }: Compared): Promise<void> {
+  if ((await readRecord(state, refs.gap(markId(bucket))))?.urgent !== undefined) return;
+  await updateRecord(state, refs.bucket(bucket), (record) => record && { ...record, repaired: { atMs, comparingMs: processMs(counts) } });
+}
+
+/** What one process does in a millisecond (measured on two cores beside its OpenSearch). */
+const COMPARED = 50;
+const HEADS = 2;
+const WRITTEN = 25;
+
+/** How long one process takes for this work: clocks that differ and an outage in between say nothing about that. */
+function processMs({ listed, scanned, headRequests, written }: ReconcileCounts): number {
+  return Math.ceil(Math.max(listed, scanned) / COMPARED + headRequests / HEADS + written / WRITTEN);
+}
+
+/** A report that was paused says more once it has ended. */
+function isSame(found: Differences, counts: ReconcileCounts): boolean {
+  return found.missing === counts.missing && found.stale === counts.stale && found.phantom === counts.phantom;
+}
+
+/** In-flight differences are left out: live events handle them. */
+async function noteReport(state: StateStore, { id: jobId, bucket, prefix }: JobRecord, { atMs, counts }: Compared): Promise<void> {
+  const { missing, stale, phantom } = counts;
+  if (missing + stale + phantom === 0) {
+    await updateRecord(
+      state,
+      refs.gap(markId(bucket)),
+      (mark) => mark && withoutDifferences(mark, (found) => found.prefix.startsWith(prefix)),
+    );
+    return;
+  }
+  const differences = { jobId, atMs, prefix, missing, stale, phantom };
+  const report = { bucket, kind: 'drift', reason: `the report ${jobId} found differences`, seenAtMs: atMs, differences } as const;
+  await markDirty(
+    { state, clock: { nowMs: () => atMs } },
+    report,
+    (mark) => mark?.differences?.some((found) => found.jobId === jobId && isSame(found, counts)) === true,
+  );
+}

@@ -1,0 +1,110 @@
+/**
+ * The lease of a job: one process works on it. Claiming, renewing and giving back are compare-and-swaps of the job's record, as is
+ * everything that the holder stores in it. Other writers (pause, resume, cancel) change the same record, so a swap that conflicts
+ * is made again to what is stored then (src/store/lease.ts), while its lease is the holder's own.
+ */
+import { randomBytes } from 'node:crypto';
+import { asleep, claimOf, heldBy, leaseName, WATCH_MS, type Claim } from '../records/claims.ts';
+import { hasEnded, jobSchema, type JobRecord } from '../records/job.ts';
+import { afterTransition, type JobTransition } from './job-transitions.rules.ts';
+import type { Listed, StateEntry } from '../store/state.ts';
+import { createWatch, holdRecord } from '../store/lease.ts';
+import { keepingUnknown, parseEntry, refs } from '../store/stored.ts';
+import type { WithPorts } from '../store/ports.ts';
+
+export interface HeldJob {
+  /** The record as last stored or read by this process. */
+  readonly job: JobRecord;
+  /** Aborted when the job is lost. */
+  readonly lost: AbortSignal;
+  /**
+   * Stores what `next` returns, and renews the lease; nothing is stored if that is the same job. False: the job is lost, and nothing
+   * was stored. Throws the store's fault; then the change may or may not be stored. `next` may be called twice. Lists show it within a second, or
+   * at once with `listed: 'now'`.
+   */
+  change(next: (job: JobRecord) => JobRecord, listed?: Listed): Promise<boolean>;
+  /** Carries out one transition, of the job as `prepare` returns it. False: the job is lost, or its phase does not allow it. Throws as change() does. */
+  transition(transition: JobTransition, prepare?: (job: JobRecord) => JobRecord): Promise<boolean>;
+  /** Gives the job back with its last change; it is due at that time, unless it is paused or has ended. Then nothing renews the lease any more. Throws as change() does. */
+  release(dueAtMs: number, next?: (job: JobRecord) => JobRecord): Promise<void>;
+}
+
+/** A held job, or why it could not be claimed; `poisonous` with its record. */
+export type JobClaim =
+  | { readonly kind: 'taken'; readonly held: HeldJob }
+  | { readonly kind: Exclude<Claim['kind'], 'taken' | 'poisonous'> }
+  | { readonly kind: 'poisonous'; readonly job: JobRecord };
+
+interface LeaseDependencies extends WithPorts<'state' | 'clock'> {
+  /** A name that no other process has or had. */
+  readonly worker: string;
+}
+
+/** Creates the function that claims jobs for one process, which remembers the leases that it watches. It throws the store's fault. */
+export function createClaimJob({ state, clock, worker }: LeaseDependencies): (jobId: string) => Promise<JobClaim> {
+  const watchedMs = createWatch(clock);
+
+  /** By the steady clock: a wall clock that is wrong or set neither blocks a job nor takes it from a process that lives. */
+  function isOver(id: string, job: JobRecord): boolean {
+    const name = leaseName(job);
+    return name !== undefined && watchedMs(id, name) >= WATCH_MS;
+  }
+
+  return async function claimJob(jobId) {
+    const { id, kind } = refs.job(jobId);
+    const entry = await state.get(id);
+    if (entry === undefined) return { kind: 'early' };
+    const job = parseEntry(entry, jobSchema);
+    const nowMs = clock.nowMs();
+    const claim = claimOf(job, nowMs, isOver(id, job));
+    if (claim.kind === 'poisonous') return { kind: 'poisonous', job };
+    if (claim.kind !== 'taken') return { kind: claim.kind };
+    // unique for this lease: a process that stood still for a minute may take its own job again
+    const holder = `${worker}/${randomBytes(4).toString('hex')}`;
+    const taken = { ...job, fruitless: claim.fruitless, ...heldBy(holder, nowMs) };
+    const atMs = clock.monotonicMs();
+    const stored = await state.put({ id, kind, record: keepingUnknown(entry, jobSchema, taken), listed: 'soon' }, entry.version);
+    // another process was faster, or the job was changed
+    if (stored === 'conflict') return { kind: 'leased' };
+    return { kind: 'taken', held: holdJob({ state, clock, worker: holder }, stored, atMs) };
+  };
+}
+
+/** Holds the job whose lease was stored in `entry` at `atMs` (monotonic) or later. */
+function holdJob({ state, clock, worker }: LeaseDependencies, entry: StateEntry, atMs: number): HeldJob {
+  const held = holdRecord<JobRecord>({ state, clock }, entry, atMs, {
+    read: (found) => parseEntry(found, jobSchema),
+    isOurs: ({ lease }) => lease?.worker === worker,
+    renewed: (job) => (job.lease === undefined || job.dueAtMs === undefined ? job : { ...job, ...heldBy(worker, clock.nowMs()) }),
+    written: (job, before) => keepingUnknown(before, jobSchema, job),
+  });
+  const { lost, change } = held;
+  held.keep();
+  return {
+    get job() {
+      return held.record();
+    },
+    lost,
+    change,
+    async transition(transition, prepare = (found) => found) {
+      let isAllowed = false;
+      const isHeld = await change(
+        (found) => {
+          const next = afterTransition(prepare(found), transition);
+          isAllowed = next !== 'refused';
+          return next === 'refused' ? found : next;
+          // comparing begins without the wait for lists
+        },
+        transition.kind === 'compare' ? 'soon' : 'now',
+      );
+      return isHeld && isAllowed;
+    },
+    async release(dueAtMs, next = (found) => found) {
+      await held.release();
+      await change((found) => {
+        const { state: phase } = found;
+        return { ...asleep(next(found)), ...(!hasEnded(found) && phase !== 'paused' && { dueAtMs }) };
+      });
+    },
+  };
+}

@@ -1,0 +1,248 @@
+/** Stores requests for re-index jobs, shows, pauses, resumes and cancels them, and stores what a person decides about the deletions that one held back. */
+import { randomBytes } from 'node:crypto';
+import type { Job } from '../registry/contract/job.ts';
+import { jobView } from '../registry/contract/job-view.ts';
+import type { JobsRequest, ReindexRequest } from '../registry/contract/jobs.ts';
+import { markId } from '../records/dirty.ts';
+import type { WaitingDeletes } from '../records/waiting-deletes.ts';
+import { bucketRecordSchema } from '../records/bucket.ts';
+import { decodeCursor } from '../base/cursor.ts';
+import { omit } from '../base/defined.ts';
+import { mayTransition, type JobTransition } from './job-transitions.rules.ts';
+import { hasEnded, jobSchema, type JobRecord } from '../records/job.ts';
+import { RequestError } from '../base/request-error.ts';
+import { listAllRecords, readRecord, refs, removeRecord, updateRecord } from '../store/stored.ts';
+import type { StateStore } from '../store/state.ts';
+import { reportJobEnd, transitionJob } from './job-ends.ts';
+import { needsConsent } from '../observing/stored-gaps.ts';
+import { occupyBucket, refuseIfOccupied } from './occupancy.ts';
+import { requireBucket } from '../observing/known-buckets.ts';
+import { readPage, type Page } from '../store/pages.ts';
+import type { WithPorts } from '../store/ports.ts';
+
+const JOB_ID = /^job-[0-9a-z]{9}-[0-9a-f]{12}$/;
+/** The most jobs that are stored, including a thousand ended ones. The metrics read all of them every few seconds. */
+const JOBS_MAX = 2_000;
+
+/** A job that Tally itself requests. */
+interface OwnRequest {
+  readonly bucket: string;
+  readonly prefix: string;
+  readonly mode: JobRecord['mode'];
+  readonly requestedBy: 'gap' | 'schedule';
+  /** Whether the tags of all objects are read again. */
+  readonly tags?: boolean;
+}
+
+export interface ReindexJobs {
+  /**
+   * Throws `job.conflict` (with `job_id`) while the bucket has an apply job, `job.limit` and `bucket.not-connected`. A repair
+   * comes before it.
+   */
+  request(request: Omit<ReindexRequest, 'repair'> & { readonly repair?: boolean }, by: string, signal?: AbortSignal): Promise<Job>;
+  get(id: string, signal?: AbortSignal): Promise<Job>;
+  /** Those that have not ended first, each the newest first, without their examples. */
+  list(request: JobsRequest): Promise<Page<Job>>;
+  /** Throws `job.not-cancellable` when it has ended. */
+  cancel(id: string, signal?: AbortSignal): Promise<Job>;
+  /** Throws `job.not-pausable` when it is neither queued nor running. */
+  pause(id: string, signal?: AbortSignal): Promise<Job>;
+  /** Throws `job.not-resumable` if the job is not paused, and `job.conflict` if another apply job now occupies the bucket. */
+  resume(id: string, signal?: AbortSignal): Promise<Job>;
+  /** Starts a job that may make as many deletions as this one held back, and no more. Throws `job.nothing-waits`, and as request() does. */
+  allow(id: string, by: string, signal?: AbortSignal): Promise<Job>;
+  /** The documents stay whose deletion the job held back, until another job finds them. Throws `job.nothing-waits`. */
+  decline(id: string, signal?: AbortSignal): Promise<Job>;
+  /** Requests a job for Tally's own work. Throws as request() does. */
+  start(request: OwnRequest, signal?: AbortSignal): Promise<JobRecord>;
+  /** Cancels all jobs of a bucket that have not ended. */
+  cancelOf(bucket: string): Promise<void>;
+}
+
+interface JobsDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
+  /** Called when a job has something to do, or when this one was stored, for the role in this process. Default: the next look of a process finds it. */
+  readonly jobIsDue?: (jobId?: string) => void;
+}
+
+/** Creates the operations of jobs. */
+export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => undefined }: JobsDependencies): ReindexJobs {
+  async function store(job: JobRecord, signal?: AbortSignal): Promise<JobRecord> {
+    await requireBucket(state, job.bucket, signal);
+    if ((await state.count('job', signal)) >= JOBS_MAX)
+      throw new RequestError('job.limit', `${JOBS_MAX} jobs are stored, which is the limit: wait until some have ended, or cancel some`);
+    if (job.mode === 'apply') await refuseIfOccupied(state, job);
+    // the record of the bucket, which is stored next, waits until lists show both
+    const isApply = job.mode === 'apply';
+    await updateRecord(state, refs.job(job.id), () => job, isApply ? 'soon' : 'now');
+    // it may begin meanwhile: a worker that begins it looks whether it occupies its bucket
+    jobIsDue(job.id);
+    if (isApply) await occupyOr(job, () => removeRecord(state, refs.job(job.id).id));
+    return job;
+  }
+
+  async function occupyOr(job: JobRecord, undo: () => Promise<unknown>): Promise<void> {
+    try {
+      await occupyBucket(state, job);
+    } catch (error) {
+      await undo();
+      throw error;
+    }
+  }
+
+  async function find(id: string, signal?: AbortSignal): Promise<JobRecord> {
+    const job = JOB_ID.test(id) ? await readRecord(state, refs.job(id), signal) : undefined;
+    if (job === undefined) throw notFound(id);
+    return job;
+  }
+
+  /** As it is shown, by the bucket's record as it is now. */
+  async function shown(job: JobRecord, signal?: AbortSignal): Promise<Job> {
+    const bucket = await readRecord(state, refs.bucket(job.bucket), signal);
+    return jobView(job, { nowMs: clock.nowMs(), waiting: bucket?.waiting });
+  }
+
+  /** Throws `job.not-found`, and the refusal. */
+  async function transition(id: string, change: JobTransition, refusal: (job: JobRecord) => RequestError): Promise<JobRecord> {
+    const job = await transitionJob(state, id, change);
+    if (job === undefined) throw notFound(id);
+    if (job === 'refused') throw refusal(await find(id));
+    return job;
+  }
+
+  async function resumeApply(before: JobRecord, resumed: JobRecord): Promise<void> {
+    await occupyOr(resumed, () =>
+      updateRecord(state, refs.job(resumed.id), (current) => {
+        if (current === undefined || current.state !== resumed.state) return current;
+        const { pausedAtMs, pausedMs } = before;
+        // a process may have begun the job, or deleted documents, in between
+        const deletions = current.deletions && { ...(before.deletions ?? current.deletions), reserved: current.deletions.reserved };
+        return { ...omit(current, 'dueAtMs'), state: 'paused' as const, pausedAtMs, pausedMs, deletions };
+      }),
+    );
+  }
+
+  async function request(
+    { fill, now, ...wanted }: Pick<JobRecord, 'bucket' | 'prefix' | 'mode' | 'fill' | 'now' | 'allowDeletes'>,
+    by: string,
+    signal?: AbortSignal,
+  ): Promise<Job> {
+    const isWhole = wanted.mode === 'apply' && now !== true;
+    const tags = isWhole && (await areTagsMissed(state, wanted.bucket, signal));
+    const wishes = { ...wanted, ...(tags && { tags }), ...(fill === true && { fill }), ...(now === true && { now }) };
+    return shown(await store(jobOf(wishes, by, clock.nowMs()), signal));
+  }
+
+  /** The deletions of the job that wait for a person. */
+  async function waitingOf({ id, bucket }: JobRecord): Promise<WaitingDeletes | undefined> {
+    const { waiting = [] } = (await readRecord(state, refs.bucket(bucket))) ?? {};
+    return waiting.find(({ jobId: counted }) => counted === id);
+  }
+
+  /** The same, if there are any. Throws `job.nothing-waits`. */
+  async function requireWaiting(job: JobRecord): Promise<WaitingDeletes> {
+    const found = await waitingOf(job);
+    if (found === undefined || found.count === 0) throw nothingWaits(job.id);
+    return found;
+  }
+
+  return {
+    request: (wanted, by, signal) => request(omit(wanted, 'repair'), by, signal),
+    start: ({ requestedBy, ...wishes }, signal) => store(jobOf(wishes, requestedBy, clock.nowMs()), signal),
+    get: async (id, signal) => shown(await find(id, signal), signal),
+    list: (wanted) => listJobs(state, wanted, clock.nowMs()),
+    async cancel(id, signal) {
+      await find(id, signal);
+      const refusal = (job: JobRecord): RequestError => new RequestError('job.not-cancellable', `${id} is already ${job.state}`);
+      // the process that works on it loses it, and what it has written since its progress was stored is not counted
+      const job = await transition(id, { kind: 'cancel', atMs: clock.nowMs() }, refusal);
+      reportJobEnd(telemetry, job);
+      return shown(job);
+    },
+    async pause(id, signal) {
+      await find(id, signal);
+      const refusal = (job: JobRecord): RequestError => new RequestError('job.not-pausable', `${id} is already ${job.state}`);
+      return shown(await transition(id, { kind: 'pause', atMs: clock.nowMs() }, refusal));
+    },
+    async resume(id, signal) {
+      const before = await find(id, signal);
+      if (!mayTransition(before, 'resume')) throw notPaused(before);
+      if (before.mode === 'apply') await refuseIfOccupied(state, before);
+      const waits = { isHeld: await needsConsent(state, before), isSettled: (await waitingOf(before)) === undefined };
+      const job = await transition(id, { kind: 'resume', atMs: clock.nowMs(), ...waits }, notPaused);
+      if (job.mode === 'apply') await resumeApply(before, job);
+      jobIsDue();
+      return shown(job);
+    },
+    async allow(id, by, signal) {
+      const job = await find(id, signal);
+      const { prefix, count } = await requireWaiting(job);
+      return request({ bucket: job.bucket, prefix, mode: 'apply', allowDeletes: count }, by, signal);
+    },
+    async decline(id, signal) {
+      const job = await find(id, signal);
+      await requireWaiting(job);
+      const decline = (each: WaitingDeletes) => (each.jobId === id ? { ...each, declinedAtMs: clock.nowMs() } : each);
+      await updateRecord(
+        state,
+        refs.bucket(job.bucket),
+        (record) => record && { ...record, ...(record.waiting && { waiting: record.waiting.map(decline) }) },
+      );
+      return shown(job);
+    },
+    async cancelOf(bucket) {
+      const jobs = (await listAllRecords(state, 'job', jobSchema)).filter((job) => job.bucket === bucket && !hasEnded(job));
+      for (const { id } of jobs) await transitionJob(state, id, { kind: 'cancel', atMs: clock.nowMs() });
+    },
+  };
+}
+
+async function listJobs(state: StateStore, { bucket, limit, cursor }: JobsRequest, nowMs: number): Promise<Page<Job>> {
+  const all = await listAllRecords(state, 'job', jobSchema);
+  const wanted = all.filter((job) => bucket === undefined || job.bucket === bucket).toSorted((a, b) => (placeOf(a) < placeOf(b) ? 1 : -1));
+  const { items, ...rest } = await readPage({
+    limit,
+    after: decodeCursor(cursor, 1),
+    fetch: async (count, after) => wanted.filter((job) => placeOf(job) < (after?.[0] ?? '2')).slice(0, count),
+    positionOf: (job) => [placeOf(job)],
+  });
+  const buckets = await listAllRecords(state, 'bucket', bucketRecordSchema);
+  const waiting = buckets.flatMap((each) => each.waiting ?? []);
+  // examples have up to 140 keys each
+  return { ...rest, items: items.map((job) => jobView(omit(job, 'examples'), { nowMs, waiting })) };
+}
+
+function jobOf(
+  wishes: Pick<JobRecord, 'bucket' | 'prefix' | 'mode' | 'fill' | 'tags' | 'now' | 'allowDeletes'>,
+  requestedBy: string,
+  createdAtMs: number,
+): JobRecord {
+  return { id: jobId(createdAtMs), ...wishes, requestedBy, state: 'queued', createdAtMs, dueAtMs: createdAtMs };
+}
+
+/** The place of a job in the list, which comes from the last to the first. */
+function placeOf(job: JobRecord): string {
+  return `${hasEnded(job) ? 0 : 1} ${job.id}`;
+}
+
+/** Sorts by creation: nine base-36 digits of milliseconds reach beyond the year 5000. */
+function jobId(createdAtMs: number): string {
+  return `job-${createdAtMs.toString(36).padStart(9, '0')}-${randomBytes(6).toString('hex')}`;
+}
+
+function notFound(id: string): RequestError {
+  return new RequestError('job.not-found', `there is no job ${id.slice(0, 64)}: \`tally jobs\` lists those that are kept`);
+}
+
+function notPaused({ id, state }: JobRecord): RequestError {
+  return new RequestError('job.not-resumable', `${id} is ${state}: only a paused job can be resumed`);
+}
+
+function nothingWaits(id: string): RequestError {
+  const detail = `no deletions of ${id.slice(0, 64)} wait for a person: another job may have compared them since (\`tally bucket list\`)`;
+  return new RequestError('job.nothing-waits', detail);
+}
+
+/** Whether only a job that reads all tags closes the bucket's gap: one without them would have to be followed by another. */
+async function areTagsMissed(state: StateStore, bucket: string, signal?: AbortSignal): Promise<boolean> {
+  return (await readRecord(state, refs.gap(markId(bucket)), signal))?.readTags === true;
+}

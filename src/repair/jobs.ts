@@ -1,0 +1,212 @@
+/**
+ * The reindex role: looks in the state index for jobs that are due, claims some, and works on them until it is stopped.
+ *
+ *   stopped ──start──► looking ──stop──► draining (turns end at their next page) ──► idle │ deadline: turns aborted
+ *
+ * A process whose slots are all in use leaves a job to others for some seconds, and takes it then, however many it holds: jobs take
+ * turns (slots.ts).
+ */
+import { faultOf, FaultError, type Fault } from '../base/fault.ts';
+import { DUE_AHEAD_MAX_MS, FAULT_WAIT_MS } from '../records/claims.ts';
+import { endedWithoutProgress } from './parts.rules.ts';
+import { FOLLOW_MS_MAX } from './page-feeds.ts';
+import type { ReconcileTurn } from './reconcile-turn.ts';
+import type { WithPorts } from '../store/ports.ts';
+import type { BucketListing } from '../aws/storage.ts';
+import type { Store } from '../store/store.ts';
+import { refs } from '../store/stored.ts';
+import { endedBy, withDeadline } from '../process/async.ts';
+import type { Circuits } from '../observing/circuits.ts';
+import { createLastFailure } from '../observing/last-failure.ts';
+import { repeat } from '../process/repeat.ts';
+import { createBeginJob } from './begin-job.ts';
+import { compareJob } from './compare-job.ts';
+import { reportJobEnd, transitionJob } from './job-ends.ts';
+import { createClaimJob, type HeldJob } from './job-lease.ts';
+import type { PartLimits } from './key-probes.ts';
+import { createSlots } from './slots.ts';
+
+/** How long aborted turns have after the deadline to give their jobs back. */
+const ABORTED_GRACE_MS = 500;
+/** From one look to the next while a job is open anywhere: one that another process gave back is found this soon. */
+const LOOK_MS = 2_000;
+/** The same while no job is open: six requests a minute, and a job of another process begins this soon. */
+const LOOK_IDLE_MS = 10_000;
+/** How often a process that does not look, because its index is out, checks whether it may. */
+const ADMIT_CHECK_MS = 1_000;
+/** Looks differ by up to this share, so that the processes of a fleet that was started at one moment do not look at the same one. */
+const JITTER = 0.2;
+/** After this process has made something due it looks at once, and once more when the state index has surely refreshed (every 200 ms). */
+const LOOK_SOON_MS: readonly number[] = [0, 250];
+/** The share of what it found that a process claims at one look, and when it looks for more: buckets spread over processes. */
+const SHARE = 1 / 4;
+const SHARE_MS = 250;
+/** A process without a free slot leaves a job to others for so long: they look at least this often. */
+const OTHERS_FIRST_MS = 5_000;
+/** The most jobs that one look finds. */
+const FOUND_MAX = 32;
+const FILL_CHECK_MS = 500;
+/** Every request before comparing has its own time-out. A beginning that hangs nevertheless is given up after this time. */
+const BEGIN_STUCK_MS = FOLLOW_MS_MAX + 600_000;
+
+/** The looks, in the log. */
+const LOOKING = 'look for re-index work';
+
+export interface ReindexParts extends WithPorts<'clock' | 'telemetry'> {
+  readonly store: Pick<Store, 'state' | 'scan'>;
+  readonly listing: BucketListing;
+  readonly turn: ReconcileTurn;
+  readonly circuits: Pick<Circuits, 'openOf'>;
+  /** Whether the index is so slow that more turns at the same time would only wait longer. Default: it never is. */
+  readonly indexIsSlow?: () => boolean;
+  /** A name that no other process has or had. */
+  readonly worker: string;
+  readonly limits: PartLimits & { readonly listings: number };
+  /** From 0 to 1, 1 excluded. Default: Math.random. */
+  readonly random?: () => number;
+}
+
+export interface ReindexRole {
+  start(): void;
+  /** Looks at once: this process has made a job due. One that it has stored, whose id is given, it begins without a look, which would not find it yet. */
+  readonly wake: (jobId?: string) => void;
+  /** Stops looking and ends all turns; aborts those that still run at the deadline. Resolves within a second of it. */
+  stop(deadline: AbortSignal): Promise<void>;
+  /** The fault of the last look; undefined if it succeeded. */
+  lookFault(): Fault | undefined;
+}
+
+/** Creates the role from its parts; nothing runs before start(). */
+export function createReindexRole(parts: ReindexParts): ReindexRole {
+  const { store, circuits, clock, telemetry, limits, indexIsSlow = () => false, random = Math.random } = parts;
+  const { state, scan } = store;
+  const stopping = new AbortController();
+  const aborting = new AbortController();
+  const slots = createSlots({ clock, telemetry, slotsMax: limits.listings, indexIsSlow });
+  const work = { ...parts, state, scan, slots };
+  const claimJob = createClaimJob(work);
+  const beginJob = createBeginJob(work);
+  const lastLook = createLastFailure(clock);
+  /** The jobs that this process claims or holds. */
+  const jobs = new Map<string, Promise<void>>();
+  let looking: Promise<void> = Promise.resolve();
+  /** The looks that follow soon. */
+  let soon: readonly number[] = [];
+  let sleeping = new AbortController();
+
+  const isIndexOut = (): boolean => circuits.openOf(['cluster']) !== undefined;
+
+  function wake(jobId?: string): void {
+    soon = LOOK_SOON_MS;
+    sleeping.abort(new Error('something is due'));
+    if (jobId !== undefined && !isIndexOut()) void take(jobId);
+  }
+
+  /** Claims the job and works on it. Resolves with whether it was claimed. */
+  async function take(jobId: string): Promise<boolean> {
+    if (jobs.has(jobId) || stopping.signal.aborted) return false;
+    const claimed = Promise.withResolvers<boolean>();
+    const ended = claimAndWork(jobId, claimed.resolve)
+      .catch((error: unknown) => report('work on a re-index job', error))
+      .finally(() => {
+        jobs.delete(jobId);
+        claimed.resolve(false);
+      });
+    jobs.set(jobId, ended);
+    return claimed.promise;
+  }
+
+  async function claimAndWork(jobId: string, claimed: (isClaimed: boolean) => void): Promise<void> {
+    const claim = await claimJob(jobId);
+    if (claim.kind === 'poisonous') {
+      const failed = await transitionJob(state, jobId, { kind: 'fail', atMs: clock.nowMs(), error: endedWithoutProgress(claim.job) });
+      if (failed !== undefined && failed !== 'refused') reportJobEnd(telemetry, failed);
+    }
+    if (claim.kind !== 'taken') return;
+    claimed(true);
+    const { held } = claim;
+    try {
+      await workOn(held);
+    } catch (error) {
+      report('work on a re-index job', error);
+    } finally {
+      // where it was not given back: the store failed, or the process stops
+      await held.release(clock.nowMs() + (stopping.signal.aborted ? 0 : FAULT_WAIT_MS)).catch(() => undefined);
+      // it may be due again at once
+      sleeping.abort(new Error('a job was given back'));
+    }
+  }
+
+  async function workOn(held: HeldJob): Promise<void> {
+    const late = (): Error => new FaultError('internal.unexpected', `the job did not begin within ${BEGIN_STUCK_MS} ms`);
+    const signal = AbortSignal.any([aborting.signal, held.lost]);
+    const isBegun = await withDeadline(clock, { maxMs: BEGIN_STUCK_MS, late }, (own) => beginJob(held, own), signal);
+    if (isBegun) await compareJob(work, held, { stopping: stopping.signal, aborting: aborting.signal });
+  }
+
+  /** Looks, and claims a share of what it finds. Resolves with the time until the next look. */
+  async function look(signal: AbortSignal): Promise<number> {
+    soon = soon.slice(1);
+    try {
+      const aheadMs = slots.hasFree() ? 0 : OTHERS_FIRST_MS;
+      const when = { nowMs: clock.nowMs() - aheadMs, aheadMaxMs: DUE_AHEAD_MAX_MS + aheadMs, limit: FOUND_MAX };
+      const { found, isAnyOpen } = await state.due(when, signal);
+      lastLook.succeeded(LOOKING);
+      const ids = found.map((id) => id.slice(refs.job('').id.length)).filter((id) => !jobs.has(id));
+      const claimed = await takeSome(ids, Math.ceil(ids.length * SHARE));
+      if (claimed > 0 && claimed < ids.length && soon.length === 0) soon = [SHARE_MS];
+      return soon[0] ?? (isAnyOpen ? LOOK_MS : LOOK_IDLE_MS) * (1 + JITTER * (2 * random() - 1));
+    } catch (error) {
+      signal.throwIfAborted();
+      report(LOOKING, error);
+      lastLook.failed(LOOKING, faultOf(error));
+      return LOOK_MS;
+    }
+  }
+
+  /** Tries the jobs in their order until `wanted` were claimed. Resolves with how many were. */
+  async function takeSome(ids: readonly string[], wanted: number): Promise<number> {
+    let claimed = 0;
+    for (const id of ids) {
+      if (claimed >= wanted) break;
+      if (await take(id)) claimed += 1;
+    }
+    return claimed;
+  }
+
+  function report(operation: string, error: unknown): void {
+    if (!aborting.signal.aborted) telemetry.requestFailed(operation, error);
+  }
+
+  async function keepLooking(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      sleeping = new AbortController();
+      const nextMs = isIndexOut() ? ADMIT_CHECK_MS : await look(signal);
+      await clock.sleep(nextMs, AbortSignal.any([signal, sleeping.signal])).catch(() => signal.throwIfAborted());
+    }
+  }
+
+  /** Resolves when this process holds no job. */
+  async function idle(): Promise<void> {
+    while (jobs.size > 0) await Promise.all(jobs.values());
+  }
+
+  return {
+    start() {
+      const { signal } = stopping;
+      repeat({ clock, telemetry }, { name: 'fill the slots of re-index', intervalMs: FILL_CHECK_MS, signal }, async () => slots.fill());
+      looking = keepLooking(signal).catch((error: unknown) => {
+        if (!signal.aborted) report(LOOKING, error);
+      });
+    },
+    wake,
+    async stop(deadline) {
+      stopping.abort(new Error('the process is stopping'));
+      await endedBy(looking, deadline);
+      await endedBy(idle(), deadline);
+      aborting.abort(new Error('the deadline of the stop has passed'));
+      await endedBy(idle(), AbortSignal.timeout(ABORTED_GRACE_MS));
+    },
+    lookFault: () => lastLook.current(),
+  };
+}

@@ -1,0 +1,361 @@
+/**
+ * One turn of a reconcile on one part of a job: it compares the listing with the scan, slice by slice, in bounded memory.
+ *
+ *   listing pages ─┐
+ *                  ├─► slices ─► settled, a few at a time ─► committed in key order: the cursor advances
+ *   scan pages ────┘
+ *
+ * A slice is committed when all of its compared keys have ended. The next turn repeats what a turn has not committed, and finds
+ * it equal. Nothing is concluded about keys that no listing page covers.
+ */
+import type { BucketRecord } from '../records/bucket.ts';
+import { defined } from '../base/defined.ts';
+import { compareKeys } from '../base/key-order.ts';
+import { faultOf, type Fault } from '../base/fault.ts';
+import { compareSides, type ComparedKey, type Slice } from '../ordering/agreement.ts';
+import type { JobMode } from '../records/job.ts';
+import type { TurnEnd, TurnProgress } from './parts.rules.ts';
+import { withPlainFallbacks } from '../observing/enricher.ts';
+import type { QuestionProof } from './question-proof.ts';
+import type { ObjectIndex, ObjectScan } from '../store/object-index.ts';
+import type { BucketListing, ObjectStorage } from '../aws/storage.ts';
+import type { Circuits } from '../observing/circuits.ts';
+import type { WriteAll } from './background-writer.ts';
+import { createHeads } from './heads.ts';
+import { createListingFeed, createScanFeed, type FeedPage, type ScanFeed } from './page-feeds.ts';
+import {
+  createSettleSlice,
+  fillsEnrichment,
+  readsTags,
+  writesFromHead,
+  type SettleSlice,
+  type SliceEnd,
+  type SliceWork,
+  type Tombstones,
+} from './settle-slice.ts';
+import { createTurnProgress, type SliceSides } from './turn-progress.ts';
+import type { WithPorts } from '../store/ports.ts';
+
+export interface TurnRequest {
+  readonly bucket: BucketRecord;
+  readonly prefix: string;
+  /** The part's cursor: exclusive. */
+  readonly after: string;
+  /** Whether the last turn has written keys after the cursor. All keys are read before they are written then: those are counted, and the scan may not show them yet. */
+  readonly readsFirst?: boolean;
+  /** Inclusive; absent: to the end. */
+  readonly upTo?: string;
+  /** `report` writes nothing. */
+  readonly mode: JobMode;
+  /** Whether to write documents that only lack a field which the listing contains, or the enrichment of their bucket. */
+  readonly fill: boolean;
+  /** Whether to read the tags of every object, where the bucket's documents have tags. */
+  readonly tags: boolean;
+}
+
+export interface TurnControls {
+  readonly tombstones: Tombstones;
+  /** Called between slices, with the key up to which the turn will have compared if it ends there. True ends it: a pause, a stop or a lost lease. */
+  readonly shouldEnd: (through: string) => boolean;
+  /** The end of the part, read for each slice, since a cut may shorten the part. */
+  readonly upTo: () => string | undefined;
+  readonly durationMaxMs: number;
+  /** Called after each slice and each write with what the turn has done so far. Any of these may be stored. */
+  readonly progressed?: (progress: TurnProgress) => void;
+}
+
+/** Runs one turn. Rejects only with the signal's reason. */
+export type ReconcileTurn = (request: TurnRequest, controls: TurnControls, signal: AbortSignal) => Promise<TurnEnd>;
+
+interface TurnDependencies extends WithPorts<'clock' | 'telemetry'> {
+  readonly objects: ObjectIndex;
+  readonly scan: ObjectScan;
+  readonly listing: BucketListing;
+  readonly storage: ObjectStorage;
+  readonly writeAll: WriteAll;
+  readonly circuits: Circuits;
+  /** Absent: the proof of no bucket is questioned. */
+  readonly questionProof?: QuestionProof;
+  /** The number of HEADs that run at the same time over all turns of the process. Default 48: fewer than the live path's default. */
+  readonly headConcurrency?: number;
+}
+
+const HEADS_MAX = 48;
+/**
+ * The number of slices that all turns settle at the same time, so that pages are compared while bulk requests are in flight.
+ * Each holds a listing page in memory and its documents: one and a half times the default number of bulk requests, so that the
+ * next one is ready when one is answered. The turns share them: four turns or more have one each, and a single one has enough to
+ * keep the index busy. Of slices with HEADs a turn settles two,
+ * so that few HEADs are sent before the tombstones are reserved.
+ */
+const SETTLING = { ofAll: 6, ofTurn: 6, withHeads: 2 };
+/**
+ * The number of slices of a report that are settled at the same time: one with a difference waits five seconds, so that a part
+ * in which every page has one is compared at 3,200 keys a second.
+ */
+const SETTLING_MAX_REPORT = 16;
+/** With more denials in one slice than these, S3 refuses a prefix or the bucket, and what follows waits too: it would meet the same. */
+const DENIED_MAX = 2;
+const EXPIRED: Fault = {
+  code: 'index.overloaded',
+  reason: 'the index or S3 was so slow that the answers of S3 expired before they could be written',
+};
+
+/** Creates the turn function, once for the process: all turns share its HEAD concurrency and the number of slices being settled. */
+export function createReconcileTurn(dependencies: TurnDependencies): ReconcileTurn {
+  const head = createHeads({ ...dependencies, concurrency: dependencies.headConcurrency ?? HEADS_MAX });
+  const writeAll = withPlainFallbacks(dependencies.writeAll, dependencies.telemetry);
+  const settle = createSettleSlice({ ...dependencies, writeAll, head });
+
+  let turns = 0;
+  const settlingMax = (): number => Math.max(1, Math.min(SETTLING.ofTurn, Math.floor(SETTLING.ofAll / turns)));
+
+  return async function reconcileTurn(request, controls, signal) {
+    signal.throwIfAborted();
+    const turn = createTurn({ ...dependencies, settle, settlingMax }, request, { controls, signal });
+    turns += 1;
+    const end = await turn.run().finally(() => void (turns -= 1));
+    signal.throwIfAborted();
+    const result = turn.progress();
+    switch (end.kind) {
+      case 'done':
+        return { ...result, done: true };
+      case 'fault':
+        return { ...result, done: false, fault: end.fault, ...defined({ denied: end.denied }) };
+      case 'ended':
+        return { ...result, done: false };
+      case 'expired':
+        // without progress, which the next turn must not try for at once
+        return { ...result, done: false, ...(result.cursor === request.after && { fault: EXPIRED }) };
+    }
+  };
+}
+
+/** `expired`: answers of S3 became too old to be written, because the store is slow. */
+type Ended = { readonly kind: 'done' | 'ended' | 'expired' } | { readonly kind: 'fault'; readonly fault: Fault; readonly denied?: string };
+
+/** A slice that is being settled. */
+interface Settling extends SliceSides, Pick<ComparedSlice, 'heads'> {
+  readonly settled: Promise<SliceEnd>;
+  hasEnded: boolean;
+}
+
+function createTurn(
+  parts: TurnDependencies & { readonly settle: SettleSlice; readonly settlingMax: () => number },
+  request: TurnRequest,
+  { controls, signal }: { readonly controls: TurnControls; readonly signal: AbortSignal },
+) {
+  const { clock, settle, settlingMax } = parts;
+  const { tombstones } = controls;
+  const progress = createTurnProgress(request.after, controls.progressed);
+  const deadlineMs = clock.monotonicMs() + controls.durationMaxMs;
+  const nextSlice = createNextSlice(request, partEnd);
+
+  /** Compares from the cursor on. Slices that are not committed at its end are dropped, and the next turn repeats them. */
+  async function run(): Promise<Ended> {
+    const ending = new AbortController();
+    const settling: Settling[] = [];
+    try {
+      return await reconcileFromCursor(settling, AbortSignal.any([signal, ending.signal]));
+    } catch (error) {
+      return await afterFault(settling, faultOf(error));
+    } finally {
+      ending.abort(new Error('the turn has ended'));
+      await Promise.allSettled(settling.map(({ settled }) => settled));
+    }
+  }
+
+  async function reconcileFromCursor(settling: Settling[], runSignal: AbortSignal): Promise<Ended> {
+    const { bucket, prefix } = request;
+    const after = progress.cursor;
+    const pages = { isPartEnd, onRequests: progress.listRequested };
+    const nextPage = createListingFeed({ ...parts, ...pages, location: bucket, prefix, after, signal: runSignal });
+    const scan = createScanFeed({ ...parts, bucket: bucket.bucket, prefix, after, upTo: partEnd(), signal: runSignal });
+
+    for (let page = await nextPage(); page !== undefined; page = isOutOfTime() ? undefined : await nextPage()) {
+      const end = await comparePage(page, scan, { settling, runSignal });
+      // nothing behind a slice is committed that is not
+      if (end !== undefined) return end.kind === 'expired' || end.kind === 'fault' ? end : drained(settling, end);
+    }
+    return drained(settling, { kind: 'ended' });
+  }
+
+  /** Of each page that was waited for a slice is compared: pages without keys before it may have taken longer than a turn. */
+  const isOutOfTime = (): boolean => clock.monotonicMs() >= deadlineMs;
+
+  /** Undefined: every slice of the page is being settled or committed, and the part contains more keys. */
+  async function comparePage(
+    page: FeedPage,
+    scan: ScanFeed,
+    { settling, runSignal }: { readonly settling: Settling[]; readonly runSignal: AbortSignal },
+  ): Promise<Ended | undefined> {
+    const { observedAtMs, expiresAtMs } = page;
+    for (let listedFrom = 0, isWhole = false; !isWhole;) {
+      const isTold = controls.shouldEnd(settling.at(-1)?.through ?? progress.cursor);
+      if (isTold || (listedFrom > 0 && isOutOfTime())) return { kind: 'ended' };
+      const slice = await nextSlice(page, listedFrom, scan);
+      const { headRequested, written } = progress;
+      const work = {
+        ...request,
+        tombstones,
+        headRequested,
+        written,
+        comparedKeys: slice.comparedKeys,
+        observedAtMs,
+        expiresAtMs,
+        // this turn may find what an earlier one wrote, before the scan shows it
+        writesUnread: request.readsFirst !== true,
+      };
+      settling.push(beingSettled(slice, settle(work, runSignal)));
+      ({ listedTo: listedFrom, isWhole } = slice);
+      const end = await makeRoom(settling);
+      if (end !== undefined) return end;
+    }
+    return isPartEnd(page.through) ? { kind: 'done' } : undefined;
+  }
+
+  /** Commits the slices that have ended, so that people see what is counted, and further ones until there is room for the next. */
+  async function makeRoom(settling: Settling[]): Promise<Ended | undefined> {
+    const max = (): number => (request.mode === 'report' ? SETTLING_MAX_REPORT : roomFor(settling, settlingMax()));
+    while (settling.length >= max() || settling[0]?.hasEnded === true) {
+      const end = await commitFirst(settling);
+      if (end !== undefined) return end;
+    }
+    return undefined;
+  }
+
+  /** Whether the part contains no key after this one; undefined is the end of the listing. */
+  function isPartEnd(through: string | undefined): boolean {
+    return nearerEnd(through, partEnd()) === partEnd();
+  }
+
+  function partEnd(): string | undefined {
+    return controls.upTo() ?? request.upTo;
+  }
+
+  /** Undefined: the slice is committed. */
+  async function commitFirst(settling: Settling[]): Promise<Ended | undefined> {
+    const [first] = settling;
+    if (first === undefined) return undefined;
+    const end = await first.settled;
+    settling.shift();
+    switch (end.kind) {
+      case 'expired':
+        return end;
+      case 'denied':
+        return { kind: 'fault', fault: end.fault, ...defined({ denied: end.keys.length <= DENIED_MAX ? end.keys.at(-1) : undefined }) };
+      case 'ended':
+        progress.commit(first, end.endings);
+        return undefined;
+    }
+  }
+
+  async function drained(settling: Settling[], end: Ended): Promise<Ended> {
+    while (settling.length > 0) {
+      const early = await commitFirst(settling);
+      if (early !== undefined) return early;
+    }
+    return end;
+  }
+
+  /** Commits the slices before the fault. */
+  async function afterFault(settling: Settling[], fault: Fault): Promise<Ended> {
+    try {
+      return await drained(settling, { kind: 'fault', fault });
+    } catch (error) {
+      return { kind: 'fault', fault: faultOf(error) };
+    }
+  }
+
+  return { run, progress: progress.sofar };
+}
+
+/** How many slices of a job that writes may be settled at the same time. */
+function roomFor(settling: readonly Settling[], settlingMax: number): number {
+  return settling.some(({ heads }) => heads > 0) ? Math.min(SETTLING.withHeads, settlingMax) : settlingMax;
+}
+
+function beingSettled(compared: ComparedSlice, settled: Promise<SliceEnd>): Settling {
+  const { listed, scanned, through, heads } = compared;
+  const entry: Settling = { listed, scanned, through, heads, settled, hasEnded: false };
+  const hasEnded = (): void => void (entry.hasEnded = true);
+  // awaited in key order: by then an earlier slice may have ended the turn
+  settled.then(hasEnded, hasEnded);
+  return entry;
+}
+
+// ── the slices of a listing page: as much of it as is settled together ────────────────────────────────────────────────
+
+/** What decides which compared keys need a HEAD. */
+type SliceRequest = Pick<SliceWork, 'bucket' | 'mode' | 'fill' | 'tags'>;
+
+/** A slice that has been compared. */
+interface ComparedSlice extends SliceSides, Pick<Slice, 'comparedKeys' | 'listedTo' | 'isWhole'> {
+  /** How many of its compared keys may need a HEAD. */
+  readonly heads: number;
+}
+
+/** Compares a listing page from its object number `listedFrom` on, up to its end or to as many HEADs as one slice may need. Throws the store's fault. */
+type NextSlice = (page: FeedPage, listedFrom: number, scan: ScanFeed) => Promise<ComparedSlice>;
+
+/** HEADs of one slice, which must end before its listing writes expire: at 100 ms each and 2 at a time, they take 5 s. */
+const SLICE_HEADS_MAX = 100;
+
+/** Creates the function. `partEnd` is the last key of the part, read again each time; undefined: the end of all keys. */
+function createNextSlice(request: SliceRequest, partEnd: () => string | undefined): NextSlice {
+  const findsEqual = readsTags(request);
+  const needsHead = (comparedKey: ComparedKey): boolean => mayNeedHead(comparedKey, request);
+
+  /** Compares as much of the page as the current page of the scan shows. */
+  async function comparePart(page: FeedPage, rest: { readonly listedFrom: number; readonly headsMax: number }, scan: ScanFeed) {
+    await scan.fill();
+    const through = nearerEnd(page.through, partEnd());
+    const { documents, at: documentsFrom, isEnd: isDocumentsEnd } = scan;
+    const sides = { ...rest, listed: page.objects, documents, documentsFrom, isDocumentsEnd, through };
+    const slice = compareSides({ ...sides, findsEqual, enrich: request.bucket.enrich, needsHead });
+    scan.at = slice.documentsTo;
+    return {
+      ...slice,
+      listed: page.objects.slice(rest.listedFrom, slice.listedTo),
+      scanned: documents.slice(documentsFrom, slice.documentsTo),
+      through: slice.isWhole ? (through ?? slice.lastKey) : slice.lastKey,
+      heads: slice.comparedKeys.filter(needsHead).length,
+    };
+  }
+
+  return async function nextSlice(page, listedFrom, scan) {
+    let slice: ComparedSlice = await comparePart(page, { listedFrom, headsMax: SLICE_HEADS_MAX }, scan);
+    // what two pages of the scan show of one page of the listing is one slice: each with a difference costs a read and a bulk request
+    while (!slice.isWhole && slice.heads < SLICE_HEADS_MAX) {
+      const rest = { listedFrom: slice.listedTo, headsMax: SLICE_HEADS_MAX - slice.heads };
+      slice = joined(slice, await comparePart(page, rest, scan));
+    }
+    return slice;
+  };
+}
+
+/** Two slices as one; the second continues where the first ends. */
+function joined(first: ComparedSlice, second: ComparedSlice): ComparedSlice {
+  return {
+    listed: [...first.listed, ...second.listed],
+    scanned: [...first.scanned, ...second.scanned],
+    comparedKeys: [...first.comparedKeys, ...second.comparedKeys],
+    heads: first.heads + second.heads,
+    through: second.through ?? first.through,
+    listedTo: second.listedTo,
+    isWhole: second.isWhole,
+  };
+}
+
+/** Whether the compared key may need a HEAD. */
+function mayNeedHead({ kind, unenriched }: ComparedKey, request: SliceRequest): boolean {
+  if (readsTags(request) || kind === 'phantom') return true;
+  if (kind === 'missing' || kind === 'stale') return writesFromHead(request);
+  return unenriched !== undefined && fillsEnrichment(request);
+}
+
+/** The end that comes first; undefined is the end of all keys. */
+function nearerEnd(a: string | undefined, b: string | undefined): string | undefined {
+  if (a === undefined || b === undefined) return a ?? b;
+  return compareKeys(a, b) <= 0 ? a : b;
+}

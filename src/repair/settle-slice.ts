@@ -1,0 +1,530 @@
+/**
+ * Settles the compared keys of one slice:
+ *
+ *   missing, not enriched ──────────────────────► listing write, unread
+ *   stored documents read (realtime) ─► agree │ listing write │ HEAD ─► agrees │ tombstone (reserved) or live write
+ *     ▲                                              │                                      │
+ *     └───── refused: the store holds something newer, or the same clock ◄──────────────────┘
+ *
+ * A report reads and sends HEADs, but writes nothing. A provisional write stores `settled: false`; the sweep of unsettled
+ * documents checks it again, so nothing is remembered here.
+ */
+import type { BucketRecord } from '../records/bucket.ts';
+import type { ObjectDocument, PresentState, ObjectState } from '../ordering/document.ts';
+import { lackingEnrichment, type EnrichmentField } from '../ordering/enrichment.ts';
+import { FaultError, jobAnswerOf, type Fault, type FaultCode } from '../base/fault.ts';
+import { compareStored, type ComparedKey, type Comparison } from '../ordering/agreement.ts';
+import type { DifferenceKind } from '../records/counts.ts';
+import type { JobMode } from '../records/job.ts';
+import {
+  clockOfListing,
+  decideListed,
+  decideSeen,
+  describesObject,
+  rewrittenDocument,
+  withListedClass,
+  type ListedDecision,
+} from './decide.rules.ts';
+import type { ObservedWrite } from '../ordering/observation.ts';
+import type { WriteAnswer, WriteRequest } from '../observing/bulk-writer.ts';
+import type { Clock } from '../process/clock.ts';
+import type { QuestionProof } from './question-proof.ts';
+import type { ObjectIndex } from '../store/object-index.ts';
+import type { WriteAll } from './background-writer.ts';
+import type { Head, HeadAnswer, TagsNeed } from './heads.ts';
+
+/** How one compared key ended. */
+export interface Ending {
+  readonly key: string;
+  /** `gone`: neither side has the key any more. */
+  readonly kind: DifferenceKind | 'equal' | 'gone';
+  readonly fields: readonly string[];
+  /** Whether the bucket's listing has the key. */
+  readonly isListed: boolean;
+  /** What the document lacks of the enrichment of its bucket. */
+  readonly unenriched?: readonly string[];
+  /** When the object was changed that is missing or outdated, as far as it says so. */
+  readonly changedAtMs?: number;
+  /** `held`: the deletion limit does not allow the tombstone. `refused`: the index never takes the document. */
+  readonly effect?: 'document' | 'tombstone' | 'held' | 'refused';
+  /** Why the index refused the document. */
+  readonly reason?: string;
+}
+
+export type SliceEnd =
+  | { readonly kind: 'ended'; readonly endings: readonly Ending[] }
+  /** Answers became too old to be written (rule 9): the page must be listed again. */
+  | { readonly kind: 'expired' }
+  /** S3 refuses the HEAD of these keys. All others have ended. */
+  | { readonly kind: 'denied'; readonly keys: readonly string[]; readonly fault: Fault };
+
+export interface SliceWork {
+  readonly bucket: BucketRecord;
+  readonly mode: JobMode;
+  readonly fill: boolean;
+  /** Whether the tags of every object are read. */
+  readonly tags: boolean;
+  /** In key order. */
+  readonly comparedKeys: readonly ComparedKey[];
+  /** The time of the listing page (D). */
+  readonly observedAtMs: number;
+  readonly expiresAtMs: number;
+  /** Whether missing objects may be written without reading what is stored. Not if this turn, or the one before, may have written them a moment ago, so that they are not counted twice. */
+  readonly writesUnread: boolean;
+  readonly tombstones: Tombstones;
+  /** Called for each HEAD. */
+  readonly headRequested: () => void;
+  /** Called with the endings whose writes the store has accepted, as soon as it has, whatever becomes of the slice. */
+  readonly written: (endings: readonly Ending[]) => void;
+}
+
+/** The job's allowance of tombstones. */
+export interface Tombstones {
+  /** Resolves with how many of `count` tombstones may be written; the deletion limit holds the others back. Throws while the job does not compare, and the store's fault. */
+  reserve(count: number): Promise<number>;
+  /** Takes back tombstones that were granted and not written. */
+  giveBack(count: number): void;
+  /** Whether the deletion limit has held tombstones back, so that it holds all further ones back. */
+  isUsedUp(): boolean;
+}
+
+export type SettleSlice = (work: SliceWork, signal: AbortSignal) => Promise<SliceEnd>;
+
+/**
+ * A key whose write was refused in each of these rounds is being written by the live path right now, each time with something
+ * newer than the last read here. It is counted as in flight and left to the live path.
+ */
+const ROUNDS_MAX = 5;
+
+/**
+ * How long a report waits for events that are still on their way, once for each slice with a difference. Events usually arrive
+ * within seconds. No field tells how old a difference is: a delete leaves no time, LastModified of a multipart upload is that
+ * of its beginning, and a version that is present again keeps its old one.
+ */
+const LIVE_LAG_MS = 5_000;
+
+/** A write that a compared key requires, and how the key ends if the store accepts it. */
+interface PlannedWrite {
+  readonly comparedKey: ComparedKey;
+  readonly ending: Ending;
+  readonly request: WriteRequest;
+}
+
+/** What the job's deletion limit leaves of the writes. */
+interface Allowed {
+  readonly planned: readonly PlannedWrite[];
+  readonly held: readonly Ending[];
+}
+
+/** What a compared key requires: nothing more, or a write. `denied`: only a HEAD could tell, which S3 refuses. */
+type Plan = { readonly end: Ending } | { readonly write: PlannedWrite } | { readonly denied: Fault; readonly key: string };
+
+/** A compared key that a HEAD decides. `found`: what the listing alone showed. `agreed`: how it ends if the tags agree too. */
+interface HeadPlan {
+  readonly head: ReadFinding;
+  readonly found?: Ending;
+  readonly agreed?: Ending;
+}
+
+type Agreeing = Extract<ListedDecision, { readonly kind: 'equal' | 'incomplete' }>;
+
+/** Creates the function that settles slices. It throws the first fault that keeps a compared key from its end. */
+export function createSettleSlice({
+  objects,
+  writeAll,
+  head,
+  clock,
+  questionProof = () => undefined,
+}: {
+  readonly objects: ObjectIndex;
+  readonly writeAll: WriteAll;
+  readonly head: Head;
+  readonly clock: Clock;
+  readonly questionProof?: QuestionProof | undefined;
+}): SettleSlice {
+  return async function settleSlice(work, signal) {
+    const endings = work.comparedKeys.filter((comparedKey) => !needsPlan(comparedKey, work)).map(endingAsFound);
+    let open: readonly ComparedKey[] = work.comparedKeys.filter((comparedKey) => needsPlan(comparedKey, work));
+    let isExpired = false;
+    for (let round = 1; open.length > 0 && round <= ROUNDS_MAX; round += 1) {
+      // what was refused is read, whatever it is
+      const current = round === 1 ? work : { ...work, writesUnread: false };
+      const plans = work.mode === 'report' ? await patientPlansOf(open, current, signal) : await plansOf(open, current, signal);
+      const { planned, ended, denied } = sorted(plans);
+      const allowed = await allowedOf(planned, work);
+      const answered = await write(allowed.planned, work, signal);
+      if (answered.isListingExpired) return { kind: 'expired' };
+      const [first] = denied;
+      if (first !== undefined) return { kind: 'denied', keys: denied.map(({ key }) => key), fault: first.denied };
+      endings.push(...allowed.held, ...ended, ...answered.endings);
+      open = answered.refused;
+      isExpired = answered.isHeadExpired;
+    }
+    if (open.length > 0 && isExpired) return { kind: 'expired' };
+    endings.push(...open.map((comparedKey) => endingOf(comparedKey, 'inFlight')));
+    for (const atMs of changesIn(endings)) questionProof(work.bucket, atMs);
+    return { kind: 'ended', endings };
+  };
+
+  /** What is stored now requires of each compared key, in their order; of those that are written unread, nothing is read. */
+  async function firstPlansOf(
+    comparedKeys: readonly ComparedKey[],
+    work: SliceWork,
+    signal: AbortSignal,
+  ): Promise<readonly (Plan | HeadPlan)[]> {
+    const keys = comparedKeys.filter((comparedKey) => !isUnread(comparedKey, work)).map(({ key }) => key);
+    const documents = keys.length === 0 ? [] : await objects.getMany(work.bucket.bucket, keys, signal);
+    const stored = documents.values();
+    return comparedKeys.map((comparedKey) =>
+      isUnread(comparedKey, work) ? planUnread(comparedKey, work) : planOf({ comparedKey, stored: stored.next().value }, work),
+    );
+  }
+
+  /** Plans each compared key against what is stored now, and what S3 says where that must decide. */
+  async function plansOf(comparedKeys: readonly ComparedKey[], work: SliceWork, signal: AbortSignal): Promise<readonly Plan[]> {
+    const plans = await firstPlansOf(comparedKeys, work, signal);
+    // only for those that need a HEAD: a promise for each compared key would cost more than its plan
+    const heads = await Promise.all(plans.filter((plan) => 'head' in plan).map((plan) => planByHead(plan, work, signal)));
+    return plans.map((plan) => ('head' in plan ? heads.shift() : plan)).filter((plan) => plan !== undefined);
+  }
+
+  /** Plans of a report. A change of a moment ago is not drift while its event may still be on its way, so every difference is read twice. */
+  async function patientPlansOf(comparedKeys: readonly ComparedKey[], work: SliceWork, signal: AbortSignal): Promise<readonly Plan[]> {
+    const plans = await firstPlansOf(comparedKeys, work, signal);
+    const differing = comparedKeys.filter((_, index) => isDrift(plans[index]));
+    if (differing.length > 0) await clock.sleep(LIVE_LAG_MS, signal);
+    const again = [...(await plansOf(differing, work, signal))];
+    return plans.flatMap((plan) => {
+      const last = isDrift(plan) ? again.shift() : plan;
+      return last === undefined || 'head' in last ? [] : [last];
+    });
+  }
+
+  function planOf(at: ReadFinding, work: SliceWork): Plan | HeadPlan {
+    const { comparedKey, stored } = at;
+    const decision = decideListed(comparedKey.state, stored, clockOfListing(work.observedAtMs));
+    switch (decision.kind) {
+      case 'gone':
+        return { end: endingOf(comparedKey, 'gone') };
+      case 'equal':
+      case 'incomplete':
+        return planAgreeing(at, decision, work);
+      case 'missing':
+      case 'stale': {
+        const ending = endingOf(comparedKey, decision.kind, decision.fields);
+        return writesFromHead(work) ? { head: at, found: ending } : planByListing(at, work, { ending });
+      }
+      case 'phantom':
+        // its HEAD would be for nothing, and there may be millions
+        return work.mode === 'apply' && work.tombstones.isUsedUp()
+          ? { end: { ...endingOf(comparedKey, 'phantom'), effect: 'held' } }
+          : { head: at };
+      case 'inFlight':
+        return work.mode === 'report' ? { end: endingOf(comparedKey, 'inFlight', decision.fields) } : { head: at };
+    }
+  }
+
+  function planAgreeing(at: ReadFinding, { kind, fields, isInexact, isNewer }: Agreeing, work: SliceWork): Plan | HeadPlan {
+    const unenriched = lackingOf(work, at.stored);
+    const ending = { ...endingOf(at.comparedKey, kind, fields), ...(unenriched.length > 0 && { unenriched }) };
+    if (readsTags(work) || (fillsEnrichment(work) && unenriched.length > 0)) return { head: at, agreed: ending };
+    const isWanted = isInexact || (work.fill && kind === 'incomplete');
+    return isWanted && !isNewer ? planByListing(at, work, { ending }) : { end: ending };
+  }
+
+  /**
+   * The write of an object for which the scan shows no document. The store accepts it over a tombstone, or a document that was
+   * written since the scan, only if its clock is lower (rule 6). An equal clock is refused as a higher one is, and read then.
+   */
+  function planUnread(comparedKey: ComparedKey, work: SliceWork): Plan {
+    return planByListing({ comparedKey, stored: undefined }, work, { ending: endingOf(comparedKey, 'missing'), equalClock: 'refuse' });
+  }
+
+  function planByListing(read: ReadFinding, work: SliceWork, { ending, equalClock = 'accept' }: ListedWish): Plan {
+    const { state } = read.comparedKey;
+    return work.mode === 'report' || state === undefined
+      ? { end: ending }
+      : { write: writeOfListing(read, { work, state, ending, equalClock, nowMs: clock.nowMs() }) };
+  }
+
+  /** Confirms a phantom, or reads an object whose document is as new as the listing or contains more than a listing does. */
+  async function planByHead({ head: read, found, agreed }: HeadPlan, work: SliceWork, signal: AbortSignal): Promise<Plan> {
+    const { comparedKey, stored } = read;
+    const request = { bucket: work.bucket, key: comparedKey.key, tags: needOfTags(work), onRequest: work.headRequested };
+    const answer = await answerOrDenial(head(request, signal));
+    if ('denied' in answer) return { ...answer, key: comparedKey.key };
+    const seen = withListedClass(answer, comparedKey.state);
+    const isFilled = fillsIn(work, seen.state, stored);
+    const ofTags = tagsEnding(comparedKey, compareStored(seen.state, stored), { work, isFilled });
+    const decision = decideSeen(seen.state, stored, seen.observedAtMs, ofTags !== undefined || isFilled);
+    if (decision.kind === 'agrees') return { end: agreedEnding(read, seen.state, { agreed, work }) };
+    const ending = found ?? ofTags ?? (isFilled ? agreed : undefined) ?? endingOfSeen(comparedKey, seen.state);
+    if (work.mode === 'report') return { end: ending };
+    const isOnlyFilled = ending === agreed;
+    return { write: writeOfHead(read, { work, seen, plan: decision.plan, ending, nowMs: clock.nowMs(), isOnlyFilled }) };
+  }
+
+  async function write(planned: readonly PlannedWrite[], { tombstones, written }: SliceWork, signal: AbortSignal): Promise<Written> {
+    const requests = planned.map(({ request }) => request);
+    const answers = await writeAll(requests, signal);
+    const accepted = planned.filter((_, index) => answers[index]?.kind === 'written');
+    written(accepted.map(({ ending }) => ending));
+    const result = writtenOf(planned, answers);
+    // not after a fault: the store may have applied what it did not answer
+    tombstones.giveBack(planned.filter(isTombstone).length - accepted.filter(isTombstone).length);
+    return result;
+  }
+}
+
+/** Reserves the tombstones among the writes; resolves with the writes that are allowed, and with the endings of those that are held back. */
+async function allowedOf(planned: readonly PlannedWrite[], { tombstones }: SliceWork): Promise<Allowed> {
+  const wanted = planned.filter(isTombstone);
+  if (wanted.length === 0) return { planned, held: [] };
+  const granted = await tombstones.reserve(wanted.length);
+  if (granted === wanted.length) return { planned, held: [] };
+  const held = new Set(wanted.slice(granted));
+  return {
+    planned: planned.filter((each) => !held.has(each)),
+    held: [...held].map(({ ending }) => ({ ...ending, effect: 'held' })),
+  };
+}
+
+/** Whether the write deletes a document, if the store accepts it. */
+function isTombstone({ ending }: PlannedWrite): boolean {
+  return ending.effect === 'tombstone';
+}
+
+/** One object whose HEAD is denied must not keep the others of its slice from being written. Throws any other fault. */
+async function answerOrDenial(head: ReturnType<Head>): Promise<HeadAnswer | { readonly denied: Fault }> {
+  try {
+    return await head;
+  } catch (error) {
+    if (!(error instanceof FaultError) || jobAnswerOf(error.code) !== 'skip') throw error;
+    return { denied: { code: error.code, reason: error.reason } };
+  }
+}
+
+/** The writes, the endings and the denials among the plans. By a loop, as below: flatMap() takes longer for each compared key of a first index than its plan. */
+function sorted(plans: readonly Plan[]) {
+  const planned: PlannedWrite[] = [];
+  const ended: Ending[] = [];
+  const denied: Extract<Plan, { readonly key: string }>[] = [];
+  for (const plan of plans) {
+    if ('write' in plan) planned.push(plan.write);
+    else if ('end' in plan) ended.push(plan.end);
+    else denied.push(plan);
+  }
+  return { planned, ended, denied };
+}
+
+/** What became of the writes. Throws the first fault that is not about one document alone. */
+function writtenOf(planned: readonly PlannedWrite[], answers: readonly WriteAnswer[]): Written {
+  const endings: Ending[] = [];
+  for (const [index, { ending }] of planned.entries()) {
+    const answer = answers[index];
+    const fault = faultIn(answer);
+    if (fault !== undefined && fault.code !== REJECTED) throw new FaultError(fault.code, fault.reason);
+    if (answer?.kind === 'written') endings.push(ending);
+    else if (fault !== undefined) endings.push({ ...ending, effect: 'refused', reason: fault.reason });
+  }
+  const refused = planned.filter((_, index) => answers[index]?.kind !== 'written' && answers[index]?.kind !== 'fault');
+  const isExpired = (source: 'listing' | 'check'): boolean =>
+    planned.some(({ request }, index) => request.document.source === source && answers[index]?.kind === 'expired');
+  return {
+    endings,
+    refused: refused.map(({ comparedKey }) => comparedKey),
+    isListingExpired: isExpired('listing'),
+    isHeadExpired: isExpired('check'),
+  };
+}
+
+/** An error of one document, which its index will never take. It must not keep the other keys of the bucket from being compared. */
+const REJECTED: FaultCode = 'index.rejected';
+
+function faultIn(answer: WriteAnswer | undefined): Fault | undefined {
+  return answer?.kind === 'fault' ? answer.fault : undefined;
+}
+
+interface Written {
+  readonly endings: readonly Ending[];
+  /** To be planned again: the store holds something newer, or what was seen became too old to be written. */
+  readonly refused: readonly ComparedKey[];
+  /** The listing page is too old to be written from. */
+  readonly isListingExpired: boolean;
+  readonly isHeadExpired: boolean;
+}
+
+/** Whether the compared key is written without reading what is stored: a listing says as much of a missing object as its document will contain. */
+function isUnread({ kind }: ComparedKey, work: SliceWork): boolean {
+  return work.writesUnread && kind === 'missing' && work.mode === 'apply' && !writesFromHead(work);
+}
+
+interface ReadFinding {
+  readonly comparedKey: ComparedKey;
+  readonly stored: ObjectDocument | undefined;
+}
+
+/** How a compared key ends if its write from the listing is accepted, and what happens to the write at an equal clock. */
+interface ListedWish {
+  readonly ending: Ending;
+  readonly equalClock?: WriteRequest['equalClock'];
+}
+
+interface ListedFacts extends Required<ListedWish> {
+  readonly work: SliceWork;
+  readonly state: PresentState;
+  readonly nowMs: number;
+}
+
+function writeOfListing({ comparedKey, stored }: ReadFinding, { work, state, ending, equalClock, nowMs }: ListedFacts): PlannedWrite {
+  const { observedAtMs, expiresAtMs } = work;
+  const { bucket } = work.bucket;
+  const clock = clockOfListing(observedAtMs);
+  const { key } = comparedKey;
+  const document = rewrittenDocument({ bucket, key, state, stored, clock, settled: true, source: 'listing', observedAtMs, nowMs });
+  return { comparedKey, request: { document, equalClock, expiresAtMs }, ending: { ...ending, effect: 'document' } };
+}
+
+interface SeenFacts {
+  readonly work: SliceWork;
+  readonly seen: HeadAnswer;
+  readonly plan: ObservedWrite;
+  readonly ending: Ending;
+  readonly nowMs: number;
+  /** Nothing is known to differ: enrichment is added that the document lacked. */
+  readonly isOnlyFilled: boolean;
+}
+
+function writeOfHead({ comparedKey, stored }: ReadFinding, { work, seen, plan, ending, nowMs, isOnlyFilled }: SeenFacts): PlannedWrite {
+  const { clock, settled, equalClock } = plan;
+  const at = { bucket: work.bucket.bucket, key: comparedKey.key, clock, observedAtMs: seen.observedAtMs, nowMs };
+  const document = rewrittenDocument({ ...at, state: seen.state, stored, settled, source: 'check' });
+  const effect = seen.state.present ? 'document' : 'tombstone';
+  const known = isOnlyFilled && stored !== undefined && describesObject(seen.state, stored) ? stored : undefined;
+  return {
+    comparedKey,
+    request: { document, equalClock, expiresAtMs: seen.expiresAtMs, ...(known !== undefined && { known }) },
+    ending: { ...filledIn(ending, document, work), effect },
+  };
+}
+
+/** How a compared key ends whose HEAD agrees with its document. An object whose tags S3 refuses may have others than its document. */
+function agreedEnding(
+  { comparedKey }: ReadFinding,
+  seen: ObjectState,
+  { agreed, work }: { readonly agreed: Ending | undefined; readonly work: SliceWork },
+): Ending {
+  if (agreed === undefined) return endingOf(comparedKey, comparedKey.state === undefined ? 'gone' : 'inFlight');
+  const areTagsRefused = readsTags(work) && seen.present && seen.tags === undefined;
+  return areTagsRefused ? { ...agreed, unenriched: ['tags'] } : agreed;
+}
+
+/** What is filled in is not lacking any longer. */
+function filledIn({ unenriched, ...ending }: Ending, document: ObjectDocument, work: SliceWork): Ending {
+  const lacking = unenriched === undefined ? [] : lackingOf(work, document);
+  return lacking.length > 0 ? { ...ending, unenriched: lacking } : ending;
+}
+
+/** Whether a report has found a difference, which for a phantom only a HEAD can confirm. */
+function isDrift(plan: Plan | HeadPlan | undefined): boolean {
+  if (plan === undefined || 'write' in plan) return false;
+  return !('end' in plan) || plan.end.kind === 'missing' || plan.end.kind === 'stale';
+}
+
+/** A document that only lacks fields, or has an inexact LastModified, is planned only if it is going to be written. */
+function needsPlan({ kind, isInexact, unenriched }: ComparedKey, work: SliceWork): boolean {
+  switch (kind) {
+    case 'missing':
+    case 'phantom':
+    case 'stale':
+      return true;
+    case 'equal':
+    case 'incomplete':
+      if (readsTags(work) || (unenriched !== undefined && fillsEnrichment(work))) return true;
+      return work.mode === 'apply' && (isInexact || (work.fill && kind === 'incomplete'));
+  }
+}
+
+/** The ending of a compared key of which nothing more is read. */
+function endingAsFound(comparedKey: ComparedKey): Ending {
+  const { unenriched } = comparedKey;
+  return unenriched === undefined ? endingOf(comparedKey, comparedKey.kind) : { ...endingOf(comparedKey, comparedKey.kind), unenriched };
+}
+
+/** The ending of a compared key that turned out to be of this kind. */
+function endingOf({ key, fields, state }: ComparedKey, kind: Ending['kind'], decided: readonly string[] = fields): Ending {
+  const changedAtMs = changeOf(state, kind, decided);
+  return { key, kind, fields: decided, isListed: state !== undefined, ...(changedAtMs !== undefined && { changedAtMs }) };
+}
+
+/** When the objects were changed of which the index lacked the change. Of a document that it refuses, nothing follows. */
+function changesIn(endings: readonly Ending[]): readonly number[] {
+  return endings.flatMap(({ changedAtMs, effect }) => (changedAtMs === undefined || effect === 'refused' ? [] : [changedAtMs]));
+}
+
+/** LastModified of a multipart upload is that of its beginning, and a storage class changes without it. */
+function changeOf(state: PresentState | undefined, kind: Ending['kind'], fields: readonly string[]): number | undefined {
+  const isChanged = kind === 'missing' || (kind === 'stale' && fields.includes('etag'));
+  return isChanged && !MULTIPART.test(state?.etag ?? '') ? state?.lastModifiedMs : undefined;
+}
+
+const MULTIPART = /^"?[0-9a-f]{32}-\d+"?$/;
+
+/** The ending of a key on which S3 and the stored document differ. */
+function endingOfSeen(comparedKey: ComparedKey, seen: ObjectState): Ending {
+  return endingOf(comparedKey, comparedKey.state === undefined && !seen.present ? 'phantom' : 'inFlight');
+}
+
+/**
+ * How the compared key ends if its document has other tags than the object, or lacks them and they are not filled in; undefined if
+ * they agree or were not wanted.
+ */
+function tagsEnding(
+  comparedKey: ComparedKey,
+  { kind, fields }: Comparison,
+  { work, isFilled }: { readonly work: SliceWork; readonly isFilled: boolean },
+): Ending | undefined {
+  if (!readsTags(work) || !fields.includes('tags') || (isFilled && kind === 'incomplete')) return undefined;
+  return endingOf(comparedKey, kind, ['tags']);
+}
+
+// ── what is read from S3 besides the listing, because documents of the bucket contain more than a listing does ──────────
+
+type Wishes = Pick<SliceWork, 'bucket' | 'mode' | 'tags' | 'fill'>;
+
+/** Whether new and changed objects are written from a HEAD: in buckets whose documents contain more than a listing does. */
+export function writesFromHead({ bucket, mode }: Pick<Wishes, 'bucket' | 'mode'>): boolean {
+  return mode === 'apply' && bucket.enrich !== 'none';
+}
+
+/**
+ * Whether the tags of every object are read, also of those that agree with their documents. A job that fills in reads them
+ * too: tags that a document has may be of a time before its bucket asked for tags again.
+ */
+export function readsTags({ bucket, mode, tags, fill }: Wishes): boolean {
+  return mode === 'apply' && (tags || fill) && bucket.enrich === 'tags';
+}
+
+/** Whether a HEAD is sent for each object whose document lacks enrichment. */
+export function fillsEnrichment({ bucket, mode, fill }: Pick<Wishes, 'bucket' | 'mode' | 'fill'>): boolean {
+  return mode === 'apply' && fill && bucket.enrich !== 'none';
+}
+
+/** How much the tags of an object are needed: they may be the reason for its HEAD. */
+function needOfTags(work: Wishes): TagsNeed {
+  if (!readsTags(work)) return 'optional';
+  return work.tags ? 'required' : 'wanted';
+}
+
+/** What the stored document lacks of the enrichment of its bucket; nothing if there is no live document. */
+function lackingOf({ bucket }: Pick<Wishes, 'bucket'>, stored: ObjectDocument | undefined): readonly EnrichmentField[] {
+  return stored === undefined || stored.deleted ? [] : lackingEnrichment(bucket.enrich, stored);
+}
+
+/** Whether what was seen adds what the stored document lacks, of its enrichment or of its other fields, and that the work is to fill in. */
+function fillsIn(work: Wishes, seen: ObjectState, stored: ObjectDocument | undefined): boolean {
+  if (!fillsEnrichment(work) || !seen.present || stored === undefined || stored.deleted) return false;
+  const { userMetadata, tags } = seen;
+  const read = { user_metadata: userMetadata, tags };
+  return lackingOf(work, stored).some((field) => read[field] !== undefined) || compareStored(seen, stored).kind === 'incomplete';
+}

@@ -1,0 +1,149 @@
+/**
+ * The progress of a turn: its cursor, counts and examples. The cursor advances slice by slice in key order. What is written is
+ * counted at once, so it counts as well if its slice is never committed: the next comparison finds these keys equal.
+ */
+import { detached } from '../ordering/detached.ts';
+import { compareKeys } from '../base/key-order.ts';
+import {
+  addCounts,
+  addExamples,
+  EXAMPLES_MAX,
+  noCounts,
+  type DifferenceExample,
+  type DifferenceExamples,
+  type ExampleKind,
+  type ReconcileCounts,
+} from '../records/counts.ts';
+import type { TurnProgress } from './parts.rules.ts';
+import type { ListedObject } from '../aws/storage.ts';
+import type { Ending, SliceWork } from './settle-slice.ts';
+
+/** What one slice compared. */
+export interface SliceSides {
+  readonly listed: readonly ListedObject[];
+  readonly scanned: readonly { readonly key: string }[];
+  /** Both sides are compared up to this key, inclusive; undefined: nothing was compared. */
+  readonly through: string | undefined;
+}
+
+export interface ProgressKeeper extends Pick<SliceWork, 'headRequested' | 'written'> {
+  readonly cursor: string;
+  readonly listRequested: (count: number) => void;
+  /** Counts a slice that has ended and advances the cursor behind it. Slices are committed in key order. */
+  commit(slice: SliceSides, endings: readonly Ending[]): void;
+  readonly sofar: () => TurnProgress;
+}
+
+/** The longest reason of a refused document that is kept: a hundred of them fit into a state record. */
+const REASON_MAX = 300;
+
+/** Creates the progress of a turn that begins after the key `after`. */
+export function createTurnProgress(after: string, progressed: (progress: TurnProgress) => void = () => undefined): ProgressKeeper {
+  let cursor = after;
+  let counts: ReconcileCounts = noCounts;
+  let examples: DifferenceExamples = {};
+  /** Requests are counted when they are sent, even if their slice is never committed. */
+  let requests = { listRequests: 0, headRequests: 0 };
+  /** How many keys were written whose slices are not committed. */
+  let ahead = 0;
+
+  function moveTo(key: string | undefined): void {
+    if (key !== undefined && compareKeys(key, cursor) > 0) cursor = detached(key);
+  }
+
+  function add(endings: readonly Ending[]): void {
+    counts = addCounts(counts, countsOf(endings));
+    examples = addExamples(examples, examplesOf(endings, examples));
+  }
+
+  function sofar(): TurnProgress {
+    return {
+      cursor,
+      ...(ahead > 0 && { readsFirst: true }),
+      counts: addCounts(counts, requests),
+      examples,
+    };
+  }
+
+  return {
+    get cursor() {
+      return cursor;
+    },
+    headRequested: () => {
+      requests = { ...requests, headRequests: requests.headRequests + 1 };
+    },
+    listRequested: (count) => {
+      requests = { ...requests, listRequests: requests.listRequests + count };
+    },
+    written(endings) {
+      if (endings.length === 0) return;
+      ahead += endings.length;
+      add(endings);
+      progressed(sofar());
+    },
+    commit({ listed, scanned, through }, endings) {
+      const unwritten = endings.filter((ending) => !isWritten(ending));
+      ahead -= endings.length - unwritten.length;
+      add(unwritten);
+      counts = addCounts(counts, {
+        listed: listed.length,
+        bytesListed: listed.reduce((sum, { state }) => sum + (state.sizeBytes ?? 0), 0),
+        // deleted documents are counted already, since they are not scanned again
+        scanned: scanned.length - endings.filter(isPhantomDeleted).length,
+      });
+      moveTo(through);
+      progressed(sofar());
+    },
+    sofar,
+  };
+}
+
+/** Whether the ending is counted when the index has taken it, and not with its slice. */
+function isWritten({ effect }: Ending): boolean {
+  return effect === 'document' || effect === 'tombstone';
+}
+
+function isPhantomDeleted({ effect, isListed }: Ending): boolean {
+  return effect === 'tombstone' && !isListed;
+}
+
+/** What these endings count, whatever slice they are of. By a loop: a first index has an ending for each key. */
+function countsOf(endings: readonly Ending[]): Partial<ReconcileCounts> {
+  let [differed, unenriched, scanned] = [0, 0, 0];
+  const ends = { equal: 0, gone: 0, incomplete: 0, missing: 0, stale: 0, phantom: 0, inFlight: 0 };
+  const effects = { document: 0, tombstone: 0, held: 0, refused: 0 };
+  for (const ending of endings) {
+    ends[ending.kind] += 1;
+    if (ending.isListed && ending.kind !== 'equal') differed += 1;
+    if (ending.unenriched !== undefined) unenriched += 1;
+    if (ending.effect !== undefined) effects[ending.effect] += 1;
+    if (isPhantomDeleted(ending)) scanned += 1;
+  }
+  const { equal: _, gone: __, ...differences } = ends;
+  const { document: written, tombstone: tombstones, held, refused } = effects;
+  return { ...differences, differed, unenriched, scanned, written, tombstones, held, refused };
+}
+
+/** The first examples in key order, as many as there is room for beside `earlier`. Their keys are copies, because they are kept longer than their pages. */
+function examplesOf(endings: readonly Ending[], earlier: DifferenceExamples = {}): DifferenceExamples {
+  const examples: { -readonly [Kind in keyof DifferenceExamples]: DifferenceExample[] } = {};
+  const hasRoom = (kind: ExampleKind): boolean => (earlier[kind]?.length ?? 0) + (examples[kind]?.length ?? 0) < EXAMPLES_MAX;
+  const add = (kind: ExampleKind, { key, ...example }: DifferenceExample): void => {
+    if (hasRoom(kind)) (examples[kind] ??= []).push({ key: detached(key), ...example });
+  };
+  const isExample = ({ kind, effect, unenriched }: Ending): boolean =>
+    (kind !== 'equal' && kind !== 'gone' && hasRoom(kind)) ||
+    (unenriched !== undefined && hasRoom('unenriched')) ||
+    (effect === 'refused' && hasRoom('refused'));
+  for (const ending of endings.filter(isExample).toSorted((a, b) => compareKeys(a.key, b.key))) {
+    const { kind, key, effect, reason, unenriched } = ending;
+    if (kind !== 'equal' && kind !== 'gone') add(kind, exampleOf(ending));
+    if (unenriched !== undefined) add('unenriched', { key, fields: [...unenriched] });
+    if (effect === 'refused') add('refused', { key, ...(reason !== undefined && { reason: reason.slice(0, REASON_MAX) }) });
+  }
+  return examples;
+}
+
+function exampleOf({ key, fields }: Ending): DifferenceExample {
+  return { key, ...(fields.length > 0 && { fields: [...fields] }) };
+}

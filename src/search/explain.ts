@@ -1,0 +1,74 @@
+/** Explains one key: reads it from the index and from S3 now, and compares the two. */
+import { statusView } from '../registry/contract/buckets.ts';
+import { storageViewOf, type Explanation } from '../registry/contract/objects.ts';
+import { readsKey, type Readable } from '../store/readable.rules.ts';
+import type { BucketRecord } from '../records/bucket.ts';
+import { explanationOf, type StorageAnswer } from './explanation.rules.ts';
+import { FaultError } from '../base/fault.ts';
+import { requireReadable } from '../observing/known-buckets.ts';
+import { printable } from '../base/printable.ts';
+import { RequestError } from '../base/request-error.ts';
+import type { BucketStatuses } from '../observing/bucket-statuses.ts';
+import type { ObjectIndex } from '../store/object-index.ts';
+import type { StateStore } from '../store/state.ts';
+import type { ObjectStorage } from '../aws/storage.ts';
+
+interface ExplainDependencies {
+  readonly state: StateStore;
+  readonly objects: ObjectIndex;
+  readonly storage: ObjectStorage;
+  readonly statuses: Pick<BucketStatuses, 'of'>;
+}
+
+/** As much of a key as an error repeats. */
+const SHOWN_MAX = 1_024;
+
+function isAbsent(answer: StorageAnswer): boolean {
+  return 'state' in answer && !answer.state.present;
+}
+
+/** The one answer for a key that may not be read and for one that was never there. */
+function notFound(bucket: string, key: string): RequestError {
+  return new RequestError('object.not-found', `${bucket} has no object ${printable(key, SHOWN_MAX)} that you may read`);
+}
+
+/** Explains the key to this caller. A fault of S3 is part of the answer. Throws the index's faults and `bucket.not-connected`. */
+export async function explain(
+  { state, objects, storage, statuses }: ExplainDependencies,
+  { bucket, key, readable }: { readonly bucket: string; readonly key: string; readonly readable: Readable },
+  signal?: AbortSignal,
+): Promise<Explanation> {
+  const record = await requireReadable(state, { bucket, readable }, signal);
+  // before anything is read: what takes time shows that something is there
+  if (!readsKey(readable, bucket, key)) throw notFound(bucket, key);
+  const [[document], answer, status] = await Promise.all([
+    objects.getMany(bucket, [key], signal),
+    stateOf(storage, record, key, signal),
+    statuses.of(record, readable, signal),
+  ]);
+  if (readable !== 'everything' && document === undefined && isAbsent(answer)) throw notFound(bucket, key);
+  const { agrees, sentence, observationClock } = explanationOf({ bucket: record, status, document, storage: answer });
+  return {
+    bucket,
+    key,
+    ...(document !== undefined && { index: document }),
+    storage: storageViewOf(answer),
+    clocks: {
+      ...(document !== undefined && { document: document.clock }),
+      floor: record.floor,
+      ...(observationClock !== undefined && { observation: observationClock }),
+    },
+    agrees,
+    sentence,
+    bucket_status: statusView(status, bucket),
+  };
+}
+
+async function stateOf(storage: ObjectStorage, record: BucketRecord, key: string, signal: AbortSignal | undefined): Promise<StorageAnswer> {
+  try {
+    return await storage.readState(record, key, signal);
+  } catch (error) {
+    if (error instanceof FaultError) return { fault: { code: error.code, reason: error.reason } };
+    throw error;
+  }
+}

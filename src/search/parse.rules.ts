@@ -1,0 +1,325 @@
+/**
+ * The grammar of the one box. Clauses are joined by AND; `-` before a clause negates it; commas separate values of which one
+ * must fit.
+ *
+ *   query    = address | { clause }
+ *   clause   = [ "-" ] ( text { "," text } | field ":" value { "," value } | field compare value )
+ *   text     = word | pattern with * or ? | "exact part"
+ *   field    = bucket prefix ext type class tag meta key etag is, before a colon
+ *   compare  = size, modified, deleted > >= < <= =      (spaces may stand around it)
+ *   address  = s3://… | arn:aws:s3:::… | https://…   (alone: it opens that object)
+ *
+ * A name before a colon that is not a field is a mistake and never a word. Quotes make it text, and `*` and `?` in it no
+ * pattern. AND, OR and NOT in capitals are mistakes as well, because other searches take them for operators.
+ *
+ * The parameters of a request become clauses here as well, so that each means the same as its clause.
+ */
+import { queryWordsOf } from '../ordering/words.ts';
+import type { Condition, Test } from '../store/conditions.rules.ts';
+import { fieldNames, isCompared, isFieldName, nearestField, type FieldName, fieldTest } from './fields.rules.ts';
+import { lexemesOf, type Lexeme, type Mistake, type Operator, type Value } from './lexer.rules.ts';
+import { isAddress, locationOf } from './location.rules.ts';
+import { containedText, isPattern, patternOf } from '../store/pattern.rules.ts';
+import { comparedTests } from './values.rules.ts';
+
+/** One clause as it was understood, with absolute values. */
+export interface Clause {
+  /** The field, or what a text is: words, contains or match; `object`: an address. */
+  readonly field: FieldName | 'words' | 'contains' | 'match' | 'object';
+  readonly negated: boolean;
+  /** Of comparisons only. */
+  readonly operator?: Exclude<Operator, ':'>;
+  /** One of them must fit. Sizes are in bytes and times in UTC. */
+  readonly values: readonly string[];
+  /** What was written, and where: UTF-16 units from 0. */
+  readonly text: string;
+  readonly position: number;
+}
+
+/** A query that was understood. */
+export interface ParsedQuery {
+  readonly conditions: readonly Condition[];
+  readonly clauses: readonly Clause[];
+  /** It asks for deleted objects. */
+  readonly deleted: boolean;
+  /** An age in it depends on the moment of the query. */
+  readonly relative: boolean;
+}
+
+interface ParseOptions {
+  /** The moment from which ages are counted. */
+  readonly nowMs: number;
+  /** The zone of dates without one: a name that isTimeZone accepts. */
+  readonly timeZone: string;
+  /** Clauses that stand beside the text. */
+  readonly parameters?: readonly Parameter[];
+}
+
+/** A parameter as the clause that it means. */
+export interface Parameter extends Pick<Lexeme, 'field'> {
+  readonly parameter: string;
+  readonly value: Omit<Value, 'position'>;
+}
+
+/** More clauses or values are refused: each becomes a clause of a request, and OpenSearch takes 1,024. */
+const CLAUSES_MAX = 32;
+const VALUES_MAX = 64;
+
+/** What one clause contributes. */
+interface Part {
+  readonly conditions: readonly Condition[];
+  readonly clause: Clause;
+  /** It is that of a parameter, and not of the text. */
+  readonly parameter?: string;
+  readonly deleted?: boolean;
+  readonly relative?: boolean;
+}
+
+/** Parses the text of the box, and the parameters beside it. Returns the first mistake otherwise. */
+export function parseQuery(text: string, { parameters = [], ...options }: ParseOptions): ParsedQuery | Mistake {
+  const address = isAddress(text.trim()) ? addressPart(text) : undefined;
+  if (address !== undefined && 'message' in address) return address;
+  const lexemes = address === undefined ? checkedLexemesOf(text) : [];
+  if ('message' in lexemes) return lexemes;
+  const all: readonly (Lexeme & Partial<Parameter>)[] = [...parameters.map(lexemeOf), ...lexemes];
+  const hasPrefix = isInFolder(address) || all.some(isPrefix);
+  const parts = partsOf(all, { ...options, source: text, hasPrefix, lastWords: lexemes.findLast(hasWords) });
+  return 'message' in parts ? parts : queryOf([...parts, address ?? []].flat());
+}
+
+function checkedLexemesOf(text: string): readonly Lexeme[] | Mistake {
+  const lexemes = lexemesOf(text);
+  return 'message' in lexemes ? lexemes : (excessOf(lexemes) ?? splitValueOf(lexemes) ?? lexemes);
+}
+
+function partsOf(lexemes: readonly (Lexeme & Partial<Parameter>)[], context: Context): readonly Part[] | Mistake {
+  const parts: Part[] = [];
+  for (const lexeme of lexemes) {
+    const { parameter } = lexeme;
+    const part = { ...partOf(lexeme, context), ...(parameter !== undefined && { parameter }) };
+    if ('message' in part) return part;
+    parts.push(part);
+  }
+  return parts;
+}
+
+function queryOf(parts: readonly Part[]): ParsedQuery | Mistake {
+  const deleted = parts.some((part) => part.deleted === true);
+  const mistake = deleted ? mistakeWithDeleted(parts) : undefined;
+  if (mistake !== undefined) return mistake;
+  return {
+    conditions: parts.flatMap(({ conditions }) => conditions),
+    clauses: parts.flatMap(({ clause, parameter }) => (parameter === undefined ? clause : [])),
+    deleted,
+    relative: parts.some(({ relative }) => relative === true),
+  };
+}
+
+interface Context extends ParseOptions {
+  readonly source: string;
+  /** Some clause asks for a prefix, so that patterns may be short. */
+  readonly hasPrefix: boolean;
+  /** The last clause of words, whose last word may be the beginning of one. */
+  readonly lastWords: Lexeme | undefined;
+}
+
+function lexemeOf({ parameter, field, value }: Parameter): Lexeme & Partial<Parameter> {
+  return { parameter, position: 0, end: 0, negated: false, ...(field !== undefined && { field }), values: [{ ...value, position: 0 }] };
+}
+
+function isInFolder(address: Part | undefined): boolean {
+  return address?.conditions.some(({ anyOf }) => anyOf[0]?.kind === 'prefix') === true;
+}
+
+function addressPart(text: string): Part | Mistake {
+  const position = text.length - text.trimStart().length;
+  const address = text.trim();
+  const location = locationOf(address);
+  if (location === undefined) {
+    return { position, message: 'this address names no bucket: write s3://BUCKET/KEY, or put it in quotes to search for the text' };
+  }
+  const { bucket, key } = location;
+  const isFolder = key === '' || key.endsWith('/');
+  const place: readonly Test[] = key === '' ? [] : [{ kind: isFolder ? 'prefix' : 'key', value: key }];
+  const tests: readonly Test[] = [{ kind: 'bucket', value: bucket }, ...place];
+  return {
+    conditions: tests.map((test) => ({ anyOf: [test], negated: false })),
+    clause: { field: 'object', negated: false, values: [bucket, key], text: address, position },
+  };
+}
+
+function excessOf(lexemes: readonly Lexeme[]): Mistake | undefined {
+  const clause = lexemes[CLAUSES_MAX];
+  if (clause !== undefined) return { position: clause.position, message: `a query has at most ${CLAUSES_MAX} clauses` };
+  const value = lexemes.flatMap(({ values }) => values)[VALUES_MAX];
+  return value && { position: value.position, message: `a query has at most ${VALUES_MAX} values` };
+}
+
+/** A word behind a key is the rest of one with a space, and a unit behind a size or an age belongs to it. */
+function splitValueOf(lexemes: readonly Lexeme[]): Mistake | undefined {
+  const mistakes = lexemes.map(({ field, negated, values: [value] }, at) => {
+    const word = wordOf(lexemes[at + 1]);
+    if (field === undefined || value === undefined || value.quoted || word === undefined) return undefined;
+    const { name, operator } = field;
+    const { text, position } = word;
+    if (name === 'key' && operator === ':' && !negated)
+      return { position, message: `a key with spaces is written in quotes: key:"${value.text} ${text}"` };
+    if (!isCompared(name) || !UNIT.test(`${value.text} ${text}`)) return undefined;
+    return { position, message: `the unit belongs to its number: ${name}${operator}${value.text}${text}` };
+  });
+  return mistakes.find((mistake) => mistake !== undefined);
+}
+
+const UNIT = /^[\d.]+ (?:[kmgtp](?:i?b)?|b|s|min|h|d|w|y)$/i;
+
+function wordOf(lexeme: Lexeme | undefined): Value | undefined {
+  return lexeme !== undefined && hasWords(lexeme) ? lexeme.values[0] : undefined;
+}
+
+function isPrefix({ field, negated, values }: Lexeme): boolean {
+  return field?.name === 'prefix' && !negated && values.every(({ text }) => text !== '');
+}
+
+function hasWords({ field, negated, values }: Lexeme): boolean {
+  return field === undefined && !negated && values.some(({ text, quoted }) => !quoted && !isPattern(text));
+}
+
+function partOf(lexeme: Lexeme, context: Context): Part | Mistake {
+  const { field, position } = lexeme;
+  if (field === undefined) return textPart(lexeme, context);
+  const { name, operator } = field;
+  if (!isFieldName(name)) return unknownField(lexeme, name);
+  if (name === 'is') return statePart(lexeme, operator, context);
+  if (name === 'key' && operator === '>=') return fromPart(lexeme, context);
+  if (isCompared(name) === (operator === ':')) {
+    const instead = isCompared(name) ? `compare it: ${name}${EXAMPLES[name]}` : `write ${name}: and a value, or put the text in quotes`;
+    return { position, message: `${name}${operator} is not possible: ${instead}` };
+  }
+  return isCompared(name) ? comparedPart(lexeme, name, context) : valuesPart(lexeme, name, context);
+}
+
+const FIELDS = fieldNames.join(', ');
+
+const EXAMPLES: Readonly<Partial<Record<FieldName, string>>> = { size: '>1G', modified: '<7d', deleted: '<24h' };
+
+function unknownField({ position, negated }: Lexeme, name: string): Mistake {
+  const nearest = nearestField(name);
+  const shown = name.slice(0, 32);
+  const meant = nearest === undefined ? '' : `; did you mean ${nearest}${isCompared(nearest) ? (EXAMPLES[nearest] ?? '') : ':'}?`;
+  return {
+    position: negated ? position + 1 : position,
+    message: `there is no field ${shown}${meant === '' ? `; the fields are ${FIELDS}, and a tag is written tag:${shown}=VALUE.` : meant} Put the text in quotes to search for it`,
+  };
+}
+
+function clauseOf({ position, end, negated }: Lexeme, { source }: Context, clause: Pick<Clause, 'field' | 'values' | 'operator'>): Clause {
+  return { ...clause, negated, text: source.slice(position, end), position };
+}
+
+function textPart(lexeme: Lexeme, context: Context): Part | Mistake {
+  const tests: Test[] = [];
+  for (const value of lexeme.values) {
+    const test = textTest(value, lexeme, context);
+    if ('message' in test) return test;
+    tests.push(test);
+  }
+  const kind = tests[0]?.kind;
+  const field = kind === 'contains' || kind === 'match' ? kind : 'words';
+  const values = lexeme.values.map(({ text }) => text);
+  return { conditions: [{ anyOf: tests, negated: lexeme.negated }], clause: clauseOf(lexeme, context, { field, values }) };
+}
+
+function textTest(
+  { text, quoted, position, isPattern: isMade = isPattern(text) }: Value,
+  lexeme: Lexeme,
+  { hasPrefix, lastWords }: Context,
+): Test | Mistake {
+  if (quoted) {
+    const contained = containedText(text);
+    return 'mistake' in contained ? { position, message: contained.mistake } : { kind: 'contains', ...contained };
+  }
+  if (isMade) {
+    const pattern = patternOf(text, hasPrefix);
+    return 'mistake' in pattern ? { position, message: pattern.mistake } : { kind: 'match', pattern };
+  }
+  const instead = foreignOperators.get(text);
+  if (instead !== undefined) return { position, message: `${text} is not an operator here: ${instead}` };
+  const words = queryWordsOf(text, lexeme !== lastWords);
+  if (words === null) return { position, message: 'this has no letters or digits: put it in quotes, with at least three characters' };
+  return { kind: 'words', words };
+}
+
+/** Operators of other searches, and what to write here. */
+export const foreignOperators: ReadonlyMap<string, string> = new Map([
+  ['OR', 'separate alternatives by commas (report,invoice), or write or in small letters to search for the word'],
+  ['AND', 'all clauses must fit anyway; write and in small letters to search for the word'],
+  ['NOT', 'put - before a clause (-draft), or write not in small letters to search for the word'],
+]);
+
+function valuesPart(lexeme: Lexeme, name: FieldName, context: Context): Part | Mistake {
+  const tests: Test[] = [];
+  for (const value of lexeme.values) {
+    const { position, text, quoted } = value;
+    const opened = quoted || (name !== 'tag' && name !== 'meta') ? undefined : /^([^=]+=)"/.exec(text)?.[1];
+    if (opened !== undefined) return { position, message: `the quotes stand around all of it: ${name}:"${opened}VALUE"` };
+    const test = fieldTest(name, value);
+    if ('mistake' in test) return { position, message: test.mistake };
+    tests.push(test);
+  }
+  const values = lexeme.values.map(({ text }) => text);
+  return { conditions: [{ anyOf: tests, negated: lexeme.negated }], clause: clauseOf(lexeme, context, { field: name, values }) };
+}
+
+function comparedPart(lexeme: Lexeme, name: FieldName, context: Context): Part | Mistake {
+  const [value, second] = lexeme.values;
+  const { position, negated, field } = lexeme;
+  if (value === undefined || second !== undefined || field === undefined) {
+    return { position: second?.position ?? position, message: `${name} is compared with one value` };
+  }
+  const compared = comparedTests(name, { operator: field.operator, text: value.text }, context);
+  if ('mistake' in compared) return { position: value.position, message: compared.mistake };
+  const { test, operator, absolute, relative } = compared;
+  const isDeleted = name === 'deleted';
+  if (isDeleted && negated) return { position, message: 'deleted cannot be negated: turn the comparison round' };
+  return {
+    conditions: [{ anyOf: [test], negated }],
+    clause: clauseOf(lexeme, context, { field: name, operator, values: [absolute] }),
+    deleted: isDeleted,
+    relative,
+  };
+}
+
+/** `key>=TEXT`: a list that begins at a key. */
+function fromPart(lexeme: Lexeme, context: Context): Part | Mistake {
+  const { position, negated, values } = lexeme;
+  const [value, second] = values;
+  if (value === undefined || value.text === '' || second !== undefined) return { position, message: 'key>= needs one key' };
+  return {
+    conditions: [{ anyOf: [{ kind: 'from', value: value.text }], negated }],
+    clause: clauseOf(lexeme, context, { field: 'key', operator: '>=', values: [value.text] }),
+  };
+}
+
+/** `is:deleted`, which is the only state: all other searches are for live objects. */
+function statePart(lexeme: Lexeme, operator: Operator, context: Context): Part | Mistake {
+  const { position, negated, values } = lexeme;
+  if (operator !== ':' || values.length !== 1 || values[0]?.text !== 'deleted') {
+    return { position: values[0]?.position ?? position, message: 'is: has one value, deleted' };
+  }
+  if (negated) return { position, message: 'without is:deleted a search finds live objects only: remove this clause' };
+  return { conditions: [], clause: clauseOf(lexeme, context, { field: 'is', values: ['deleted'] }), deleted: true };
+}
+
+/** What tombstones can be searched by: they have a key and no fields of an object. */
+const ofTombstones: ReadonlySet<Clause['field']> = new Set(['bucket', 'key', 'prefix', 'contains', 'match', 'is', 'deleted', 'object']);
+
+function mistakeWithDeleted(parts: readonly Part[]): Mistake | undefined {
+  const wrong = parts.find(({ clause: { field } }) => !ofTombstones.has(field));
+  if (wrong === undefined) return undefined;
+  const { clause, parameter } = wrong;
+  return {
+    position: clause.position,
+    message: `deleted objects can be searched by bucket, key, prefix, "exact part" and pattern only, not by ${clause.field}`,
+    ...(parameter !== undefined && { parameter }),
+  };
+}

@@ -1,0 +1,287 @@
+/** The parts of a serving process, and what `tally setup` has of them. */
+import { hostname } from 'node:os';
+import { chainCredentials, createAwsClients } from '../aws/clients.ts';
+import type { CredentialsProvider } from '../aws/credentials.ts';
+import { regionInQueueUrl } from '../aws/queue-address.ts';
+import { readSharedConfig, type SharedConfig } from '../aws/shared-config.ts';
+import type { Embedded } from '../demo/server.ts';
+import { createProvisioner } from '../connect/aws/provisioner.ts';
+import { createSharedParts } from '../connect/aws/shared-parts.ts';
+import { createS3Listing } from '../aws/s3-listing.ts';
+import { createS3Storage } from '../aws/s3-storage.ts';
+import { createSnsTopics } from '../aws/sns-topics.ts';
+import { createSqliteStore } from '../store/sqlite/store.ts';
+import { createSqsClient } from '../aws/sqs-client.ts';
+import { systemClock } from '../process/system-clock.ts';
+import type { IndexLocation } from '../settings/urls.ts';
+import type { AwsEnvironment } from '../settings/aws.ts';
+import { loginRulesOf } from '../settings/identity.ts';
+import { withoutProxyFor, type OuterEnvironment, type ProxyVariables } from '../settings/proxy.ts';
+import { HEADS, REINDEX_HEADS, S3_TIMEOUT_MS, SWEEP_HEADS } from './limits.ts';
+import { type Settings, embeddedIndexPath } from '../settings/settings.ts';
+import { isAwsEndpoint } from '../connect/names.rules.ts';
+import { createProcesses } from '../observing/processes.ts';
+import { createConnectBucket } from '../connect/connect.ts';
+import { createReindexJobs } from '../repair/job-requests.ts';
+import { createOperations } from '../registry/operations/operations.ts';
+import { createDeadLetters } from '../repair/dead-letters.ts';
+import { createGapReports } from '../observing/reports.ts';
+import type { Store } from '../store/store.ts';
+import type { Telemetry } from '../process/telemetry.ts';
+import { createSetup, type Setup } from '../connect/setup.ts';
+import { createProvisioning } from '../connect/provisioning.ts';
+import { createCheckConnection } from '../connect/watch.ts';
+import { createCircuits, type Circuits } from '../observing/circuits.ts';
+import { createFailedAttempts, createKeyUses } from '../identity/audit-windows.ts';
+import { createAuthenticateKey, createLiveKeys } from '../identity/authenticate-key.ts';
+import { createFarLetters } from '../connect/far-letters.ts';
+import { createQueueWatch } from '../observing/queue-watch.ts';
+import { createAllBuckets } from '../observing/known-buckets.ts';
+
+/** How this process reaches the AWS services. */
+export interface AwsAddresses {
+  readonly region: string;
+  readonly endpoints: AwsEnvironment['endpoints'];
+  readonly credentials: CredentialsProvider | { readonly accessKeyId: string; readonly secretAccessKey: string };
+  readonly forcePathStyle: boolean;
+  /** Absent: requests use no proxy. */
+  readonly proxyEnv?: ProxyVariables | undefined;
+}
+
+const EMBEDDED_KEY = 'embedded';
+
+/** The region where neither a variable nor the profile nor a queue names one: that of the embedded server too. */
+export const REGION_DEFAULT = 'us-east-1';
+
+/** The shared parts, each created once. */
+export type Core = Awaited<ReturnType<typeof createCore>>;
+
+/** The URLs of the queues, from the settings or the embedded server. */
+export interface Queues {
+  readonly bucket: readonly string[];
+  readonly deadLetter: string | undefined;
+}
+
+/** The location of the index: the setting, or else the file of the embedded mode. */
+export function indexLocation(settings: Settings): IndexLocation {
+  return settings.TALLY_INDEX_URL ?? { product: 'sqlite', path: embeddedIndexPath(settings) };
+}
+
+/** The AWS addresses from the SDK's own variables, else from the profile; or those of the embedded server. */
+export async function awsAddresses(
+  settings: Settings,
+  environment: OuterEnvironment,
+  ownEndpoint: string | undefined,
+): Promise<AwsAddresses> {
+  if (ownEndpoint !== undefined) {
+    return {
+      region: environment.region ?? REGION_DEFAULT,
+      endpoints: { sqs: ownEndpoint, sns: ownEndpoint, s3: ownEndpoint },
+      // fauxqs does not check signatures, but the SDK cannot sign without credentials
+      credentials: { accessKeyId: EMBEDDED_KEY, secretAccessKey: EMBEDDED_KEY },
+      forcePathStyle: true,
+      proxyEnv: withoutProxyFor(new URL(ownEndpoint).hostname, environment.proxy),
+    };
+  }
+  const shared = await readSharedConfig();
+  const [queueUrl] = settings.TALLY_QUEUE_URL;
+  const queueRegion = queueUrl === undefined ? undefined : regionInQueueUrl(queueUrl);
+  const region = environment.region ?? shared.region ?? queueRegion ?? REGION_DEFAULT;
+  const endpoints = endpointsOf(environment, shared);
+  return {
+    region,
+    endpoints,
+    credentials: chainCredentials({ region, proxyEnv: environment.proxy }),
+    forcePathStyle: settings.TALLY_S3_FORCE_PATH_STYLE ?? endpoints.s3 !== undefined,
+    proxyEnv: environment.proxy,
+  };
+}
+
+function endpointsOf({ endpoints, ignoresEndpoints }: AwsEnvironment, shared: SharedConfig): AwsEnvironment['endpoints'] {
+  if (ignoresEndpoints ?? shared.ignoresEndpoints) return {};
+  const { sqs, sns, s3, events, trails } = shared.endpoints;
+  return {
+    sqs: endpoints.sqs ?? sqs,
+    sns: endpoints.sns ?? sns,
+    s3: endpoints.s3 ?? s3,
+    events: endpoints.events ?? events,
+    trails: endpoints.trails ?? trails,
+  };
+}
+
+/** The queues of the embedded server if there is one, else those of the settings. */
+export function queuesOf(settings: Settings, embedded?: Embedded): Queues {
+  if (embedded !== undefined) return { bucket: [embedded.queueUrl], deadLetter: embedded.deadLetterQueueUrl };
+  return { bucket: settings.TALLY_QUEUE_URL, deadLetter: settings.TALLY_DEAD_LETTER_QUEUE_URL };
+}
+
+/** Creates the shared parts. Connections are made and data is read only when a part is used. */
+export async function createCore(settings: Settings, addresses: AwsAddresses, queueUrls: Queues, telemetry: Telemetry) {
+  const clock = systemClock;
+  const store = await createStore(settings, addresses, telemetry);
+  const clientOptions = {
+    ...addresses,
+    s3: {
+      forcePathStyle: addresses.forcePathStyle,
+      timeoutMs: S3_TIMEOUT_MS,
+      connectionsMax: s3Connections(settings),
+    },
+    sqs: { receivesMax: settings.TALLY_INGEST_POLLERS * Math.max(1, queueUrls.bucket.length), waitS: settings.TALLY_INGEST_WAIT_S },
+  };
+  const aws = createAwsClients(clientOptions);
+  const bucketQueueUrls = queueUrls.bucket;
+  const storage = createS3Storage({ clientFor: aws.s3For, region: addresses.region, clock });
+  const queues = createSqsClient({ clientFor: aws.sqsFor, clock });
+  const ports = { ...store, clock, telemetry, storage, queues, bucketQueueUrls };
+  const stopping = new AbortController();
+  const probeCluster = createProbeCluster(store, () => circuits.openOf(['cluster']) !== undefined);
+  const circuits: Circuits = createCircuits({ clock, telemetry, probeCluster, stopped: stopping.signal });
+  const [queueUrl, ...moreQueueUrls] = bucketQueueUrls;
+  const isEmbedded = isEmbeddedServer(addresses);
+  const provisioner = createProvisioner({ aws, queueUrl, clock });
+  const allBuckets = createAllBuckets(ports);
+  const farLetters = isEmbedded || queueUrl === undefined ? undefined : createFarLetters({ allBuckets, aws: provisioner, queueUrl, clock });
+  const queueWatch = createQueueWatch({ ...ports, deadLetterQueueUrl: queueUrls.deadLetter, farLetters });
+  const gaps = createGapReports(ports);
+  const topics = createSnsTopics({ clientFor: aws.snsFor });
+  const connectBucket = createConnectBucket({ ...ports, gaps, isEmbedded });
+  const deadLetters = createDeadLetters({ ...ports, gaps, queueWatch });
+  const provisioning = createProvisioning({
+    ...ports,
+    aws: provisioner,
+    queueUrl,
+    moreQueueUrls,
+    trailArn: settings.TALLY_TRAIL_ARN,
+    trailBucket: settings.TALLY_TRAIL_BUCKET,
+    isEmbedded,
+  });
+  let wake: (jobId?: string) => void = () => undefined;
+  const subjects = {
+    gaps,
+    connectBucket,
+    deadLetters,
+    jobs: createReindexJobs({ ...ports, jobIsDue: (jobId) => wake(jobId) }),
+    processes: createProcesses(ports),
+    checkConnection: createCheckConnection({ ...ports, provisioning, gaps }),
+    keys: createKeys(store, settings, telemetry),
+    compareIntervalMs: settings.TALLY_COMPARE_INTERVAL_DAYS * 86_400_000,
+  };
+  const everyoneReads = settings.TALLY_READERS === 'everyone';
+  return {
+    ...ports,
+    ...subjects,
+    settings,
+    store,
+    stopping,
+    probeCluster,
+    circuits,
+    aws,
+    /** Whether the store spells keys in events as AWS does: AWS itself, and the embedded server. */
+    isAws: isEmbedded || isAwsEndpoint(addresses.endpoints.s3),
+    queueWatch,
+    allBuckets,
+    topics,
+    listing: createS3Listing({ clientFor: aws.s3For, clock }),
+    operations: createOperations({ ...ports, ...subjects, provisioning, everyoneReads }),
+    /** Undefined where nothing in AWS leads to a bucket queue: in the embedded mode, and without a bucket queue. */
+    provisioning: isEmbedded || queueUrl === undefined ? undefined : provisioning,
+    /** Names what is called when this process has stored a job, or a change of one, that has something to do. */
+    onJobDue(next: typeof wake) {
+      wake = next;
+    },
+    async close() {
+      aws.close();
+      await store.close();
+    },
+  };
+}
+
+/** How callers are known: the rules of logins, and API keys. */
+function createKeys({ state, audit }: Store, settings: Settings, telemetry: Telemetry) {
+  const clock = systemClock;
+  const rules = loginRulesOf(settings);
+  const rule = { ownerLoginDays: settings.TALLY_KEYS_OWNER_LOGIN_DAYS, claimsDays: settings.TALLY_KEYS_CLAIMS_DAYS };
+  const liveKeys = createLiveKeys({ state, rules, clock });
+  // shared by everything that checks credentials
+  const attempts = createFailedAttempts({ audit, clock, telemetry, host: hostname() });
+  const keyUses = createKeyUses({ audit, clock, telemetry });
+  return {
+    rules,
+    rule,
+    liveKeys,
+    attempts,
+    keyUses,
+    authenticateKey: createAuthenticateKey({ state, liveKeys, clock, telemetry, rule, attempts }),
+    /** Stores the windows of the audit that have ended. Call it every second. */
+    storeEnded: async (): Promise<void> => void (await Promise.all([keyUses.storeEnded(), attempts.storeEnded()])),
+    /** Stores all of them, for the end of the process. */
+    flush: async (signal: AbortSignal): Promise<void> => void (await Promise.all([keyUses.flush(signal), attempts.flush(signal)])),
+  };
+}
+
+/**
+ * After an outage searches must work as well: receiving needs them, and would be paused again at once. And the store may be another
+ * one, such as a restored snapshot: what it lacks is made before work resumes. That is never the state index, without which the
+ * probe fails: an empty one would take its place in a restore, and hide that all is lost.
+ */
+function createProbeCluster({ objects, state, setup }: Store, isOutage: () => boolean): (signal: AbortSignal) => Promise<void> {
+  return async function probeCluster(signal) {
+    await objects.probe(signal);
+    if (!isOutage()) return;
+    await state.list('bucket', { limit: 1 }, signal);
+    await setup.prepare(signal);
+  };
+}
+
+/** Whether AWS is the embedded server, whose credentials are these. */
+function isEmbeddedServer({ credentials }: AwsAddresses): boolean {
+  return typeof credentials !== 'function' && credentials.accessKeyId === EMBEDDED_KEY;
+}
+
+/** The number of S3 connections. Each kind of request has its share, so that a HEAD for a live event never waits for a listing. */
+function s3Connections({ TALLY_ROLES: roles, TALLY_REINDEX_LISTINGS: listings }: Settings): number {
+  return HEADS + (roles.includes('reindex') ? listings + REINDEX_HEADS + SWEEP_HEADS : 0);
+}
+
+async function createStore(settings: Settings, { region, credentials, proxyEnv }: AwsAddresses, telemetry: Telemetry): Promise<Store> {
+  const index = indexLocation(settings);
+  switch (index.product) {
+    case 'sqlite':
+      return createSqliteStore(index.path);
+    case 'opensearch': {
+      // the client of OpenSearch is loaded only when needed: its 550 modules take a fifth of the start time
+      const { createOpenSearchStore } = await import('../store/opensearch/store.ts');
+      return createOpenSearchStore({
+        urls: index.nodes,
+        caFile: settings.TALLY_INDEX_CA_FILE,
+        // the embedded server's credentials are for it alone
+        signing:
+          settings.TALLY_INDEX_AUTH === 'sigv4'
+            ? { region, credentials: typeof credentials === 'function' ? credentials : chainCredentials({ region, proxyEnv }) }
+            : undefined,
+        proxyEnv,
+        prefix: settings.TALLY_INDEX_PREFIX,
+        shards: settings.TALLY_INDEX_SHARDS,
+        replicas: settings.TALLY_INDEX_REPLICAS,
+        clock: systemClock,
+        telemetry,
+      });
+    }
+  }
+}
+
+/** Opens what plans and makes the parts that all buckets share, with the bucket queue in the region of the environment. */
+export async function openSetup(settings: Settings, environment: OuterEnvironment): Promise<{ readonly setup: Setup; close(): void }> {
+  const addresses = await awsAddresses(settings, environment, undefined);
+  const { region } = addresses;
+  const aws = createAwsClients({
+    ...addresses,
+    s3: { forcePathStyle: addresses.forcePathStyle, timeoutMs: S3_TIMEOUT_MS, connectionsMax: 1 },
+    sqs: { receivesMax: 1, waitS: settings.TALLY_INGEST_WAIT_S },
+  });
+  const [url] = settings.TALLY_QUEUE_URL;
+  const reads = createProvisioner({ aws, queueUrl: url, clock: systemClock });
+  const parts = createSharedParts({ ...aws.once, reads, identity: () => aws.identityIn(region) });
+  const present = url === undefined ? undefined : { url, region: regionInQueueUrl(url) ?? region };
+  return { setup: createSetup({ aws: parts, clock: systemClock, region, present }), close: () => aws.close() };
+}

@@ -1,0 +1,187 @@
+/** The roles ingest and reindex of `tally serve`. Their parts are created and connected here. */
+import {
+  BULK_BYTES,
+  REINDEX_BULK_CONCURRENCY,
+  REINDEX_HEADS,
+  BULK_ACTIONS,
+  BULK_CONCURRENCY,
+  BULK_LINGER_MS,
+  HEADS,
+  HELD_HEAP_SHARE,
+  HELD_MAX,
+  HOLD_MAX_MS,
+  IN_FLIGHT_MAX,
+  SWEEP_HEADS,
+} from './limits.ts';
+import type { Core } from './core.ts';
+import { createQuestionProof } from '../repair/question-proof.ts';
+import { createSchedules, type Schedule } from '../repair/schedules.ts';
+import { createIndexLoad, measured } from '../repair/index-load.ts';
+import { PART_LIMITS } from '../repair/key-probes.ts';
+import { createReindexRole, type ReindexRole } from '../repair/jobs.ts';
+import { tidyJobs } from '../repair/job-ends.ts';
+import { checkOfFault, type CheckSource } from '../observing/readiness.ts';
+import { createBackgroundWriter } from '../repair/background-writer.ts';
+import { LISTING_PAGE } from '../repair/page-feeds.ts';
+import { createReconcileTurn } from '../repair/reconcile-turn.ts';
+import { getHeapStatistics } from 'node:v8';
+import { createSqsReceiver } from '../aws/sqs-receiver.ts';
+import type { IngestParts } from '../indexer/indexer.ts';
+import { createS3Lifecycle } from '../aws/s3-lifecycle.ts';
+import { processActor } from '../process/process-actor.ts';
+import { CLOSE_GAPS_NAME } from '../records/schedule.ts';
+import { createWatchIndices } from '../connect/index-identity.ts';
+import { createAskToRepair, createCloseGaps, type StartJob } from '../repair/close-gaps.ts';
+import { createVisitLifecycle } from '../repair/follow-lifecycle.ts';
+import { createObserveAgain } from '../repair/observe-again.ts';
+import { createPurgeAudit, createVisitTombstones } from '../repair/purges.ts';
+import { createPurgeApiKeys, createPurgeLogins } from '../identity/purges.ts';
+import { createSweepDeletes } from '../repair/sweep-deletes.ts';
+import { createVisitFull } from '../repair/sweep-full.ts';
+import { createSweep, type DueOf, type Sweep, type Visit } from '../observing/sweep.ts';
+import { createUnsettledDue, createVisitUnsettled } from '../repair/sweep-unsettled.ts';
+import { createBulkWriter } from '../observing/bulk-writer.ts';
+import { createObserving } from '../observing/observer.ts';
+import { withPlainFallback } from '../observing/enricher.ts';
+import { createConnectionsDue, createVisitConnection } from '../connect/watch.ts';
+
+/** The role reindex, with the scheduled work; nothing runs before start(). Without the role there is nothing to run. */
+export function createReindexing(core: Core, worker: string, liveIsBusy: () => boolean) {
+  if (!core.settings.TALLY_ROLES.includes('reindex')) return { checks: [], start() {}, async stop() {} };
+  const role = createRole(core, worker, liveIsBusy);
+  const work: CheckSource = { name: 'reindex-work', neededBy: ['reindex'], check: () => checkOfFault(role.lookFault()) };
+  return {
+    checks: [work],
+    /** Begins to look for work, and runs the scheduled work until the signal is aborted. */
+    start(signal: AbortSignal): void {
+      role.start();
+      core.onJobDue(role.wake);
+      startCalendar(core, signal);
+    },
+    stop: (deadline: AbortSignal): Promise<void> => role.stop(deadline),
+  };
+}
+
+/** `worker`: the name of this process. `liveIsBusy`: whether its live events have work waiting. */
+function createRole(core: Core, worker: string, liveIsBusy: () => boolean): ReindexRole {
+  const load = createIndexLoad(core.clock, REINDEX_BULK_CONCURRENCY);
+  const parts = { ...core, ...measured(load, core.store) };
+  const writeAll = createBackgroundWriter({
+    ...parts,
+    limits: {
+      // what one page of a listing differs in is one request
+      actionsMax: LISTING_PAGE,
+      bytesMax: BULK_BYTES,
+      concurrency: REINDEX_BULK_CONCURRENCY,
+    },
+    liveIsBusy,
+  });
+  const turn = createReconcileTurn({ ...parts, writeAll, questionProof: createQuestionProof(core), headConcurrency: REINDEX_HEADS });
+  const limits = { ...PART_LIMITS, listings: core.settings.TALLY_REINDEX_LISTINGS };
+  return createReindexRole({ ...core, turn, indexIsSlow: load.isSlow, worker, limits });
+}
+
+/** Creates the parts of the ingest role, with its limits. */
+export function ingestParts(core: Core, parts: Pick<IngestParts, 'handover' | 'counter'>): IngestParts {
+  const { settings, bucketQueueUrls, clock } = core;
+  const receiver = createSqsReceiver({
+    clientFor: core.aws.sqsReceivingFor,
+    queueUrls: bucketQueueUrls,
+    pollers: settings.TALLY_INGEST_POLLERS,
+    waitS: settings.TALLY_INGEST_WAIT_S,
+    visibilityS: settings.TALLY_INGEST_VISIBILITY_S,
+    clock,
+  });
+  return {
+    ...core,
+    ...parts,
+    connect: core.connectBucket,
+    receiver,
+    sendDeadLetter: core.deadLetters.send,
+    limits: {
+      bulk: { actionsMax: BULK_ACTIONS, bytesMax: BULK_BYTES, lingerMs: BULK_LINGER_MS, concurrency: BULK_CONCURRENCY },
+      headConcurrency: HEADS,
+      heldMax: HELD_MAX,
+      weightMaxBytes: getHeapStatistics().heap_size_limit * HELD_HEAP_SHARE,
+      holdMaxMs: HOLD_MAX_MS,
+      inFlightMax: IN_FLIGHT_MAX,
+      visibilityS: settings.TALLY_INGEST_VISIBILITY_S,
+    },
+  };
+}
+
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60 * SECOND_MS;
+const HOUR_MS = 60 * MINUTE_MS;
+
+/** One process removes old jobs. */
+const TIDY: Schedule = { name: 'tidy-jobs', intervalMs: MINUTE_MS, runMaxMs: 2 * MINUTE_MS };
+/** 15 s are frequent enough, because a gap first waits for a quiet minute. */
+const CLOSE_GAPS: Schedule = { name: CLOSE_GAPS_NAME, intervalMs: 15 * SECOND_MS, runMaxMs: 2 * MINUTE_MS };
+const UNSETTLED: Schedule = { name: 'sweep-unsettled', intervalMs: 5 * MINUTE_MS, runMaxMs: 4 * MINUTE_MS };
+const TOMBSTONES: Schedule = { name: 'purge-tombstones', intervalMs: HOUR_MS, runMaxMs: HOUR_MS };
+/** Looks for buckets whose daily check is due. A newly connected bucket is checked within about a minute. */
+const LIFECYCLE: Schedule = { name: 'follow-lifecycle', intervalMs: MINUTE_MS, runMaxMs: HOUR_MS };
+const AUDIT: Schedule = { name: 'purge-audit', intervalMs: HOUR_MS, runMaxMs: HOUR_MS };
+/** Keys end by the day, so their records may live some hours longer. */
+const API_KEYS: Schedule = { name: 'purge-api-keys', intervalMs: 6 * HOUR_MS, runMaxMs: HOUR_MS };
+/** As long as a login lasts, so that logins that no one finished are few. */
+const LOGINS: Schedule = { name: 'purge-logins', intervalMs: 10 * MINUTE_MS, runMaxMs: 10 * MINUTE_MS };
+/** Looks for buckets whose hourly check is due, or whose connection was changed some seconds ago. */
+const CONNECTIONS: Schedule = { name: 'watch-connections', intervalMs: 15 * SECOND_MS, runMaxMs: 10 * MINUTE_MS };
+/** One request for all buckets. */
+const INDICES: Schedule = { name: 'watch-indices', intervalMs: MINUTE_MS, runMaxMs: 2 * MINUTE_MS };
+/** Looks for buckets whose scheduled compare is due. */
+const FULL: Schedule = { name: 'sweep-full', intervalMs: 10 * MINUTE_MS, runMaxMs: 2 * MINUTE_MS };
+
+/** Of its longest time, the share in which a run of a sweep may begin visits. The rest is for the visit that began last. */
+const RUN_SHARE = 3 / 4;
+
+function startCalendar(core: Core, signal: AbortSignal): void {
+  const { settings, circuits } = core;
+  const schedules = createSchedules(core);
+  const observeAgain = createObserveAgain(observerOf(core));
+  const sweep = (schedule: Schedule, name: Sweep, visit: Visit, dueOf?: DueOf): void => {
+    const run = createSweep({ ...core, runMaxMs: schedule.runMaxMs * RUN_SHARE }, name, visit, dueOf);
+    schedules.every(schedule, run, signal);
+  };
+
+  schedules.every(TIDY, () => tidyJobs(core), signal);
+  sweep(UNSETTLED, 'unsettled', createVisitUnsettled({ ...core, observeAgain }), createUnsettledDue(core));
+  sweep(TOMBSTONES, 'tombstones', createVisitTombstones(core));
+  const retentionDays = settings.TALLY_AUDIT_RETENTION_DAYS;
+  schedules.every(AUDIT, createPurgeAudit({ ...core, retentionDays }), signal);
+  schedules.every(API_KEYS, createPurgeApiKeys(core), signal);
+  schedules.every(LOGINS, createPurgeLogins(core), signal);
+  schedules.every(INDICES, createWatchIndices(core), signal);
+  const lifecycle = createS3Lifecycle({ clientFor: core.aws.s3For, clock: core.clock });
+  sweep(LIFECYCLE, 'lifecycle', createVisitLifecycle({ ...core, lifecycle, observeAgain }));
+  const { provisioning } = core;
+  if (provisioning !== undefined)
+    sweep(CONNECTIONS, 'connections', createVisitConnection({ ...core, provisioning }), createConnectionsDue(core));
+  const startJob: StartJob = (request, each) => core.jobs.start(request, each);
+  const askToRepair = createAskToRepair(core);
+  const { isFailing } = circuits;
+  const closeGaps = createCloseGaps({ ...core, startJob, askToRepair, isFailing });
+  schedules.every(CLOSE_GAPS, closeGaps, signal);
+  const intervalMs = core.compareIntervalMs;
+  sweep(FULL, 'full', createVisitFull({ ...core, startJob, intervalMs }));
+}
+
+/** An observer like that of live events, with a separate HEAD limit and a separate writer that sends one bulk request at a time, so that live events have priority. */
+function observerOf(core: Core) {
+  const deletes = createSweepDeletes({ ...core, actor: processActor() });
+  const write = createBulkWriter({
+    ...core,
+    objects: deletes.objects,
+    limits: { actionsMax: BULK_ACTIONS, bytesMax: BULK_BYTES, lingerMs: BULK_LINGER_MS, concurrency: 1 },
+  });
+  const { observe } = createObserving({
+    ...core,
+    index: core.store,
+    write: withPlainFallback(write, core.telemetry),
+    concurrency: SWEEP_HEADS,
+    stopped: core.stopping.signal,
+  });
+  return deletes.watching(observe);
+}

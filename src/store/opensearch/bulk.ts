@@ -1,0 +1,245 @@
+/**
+ * Writes documents by bulk requests: builds their lines, sends them, and reads the answer to each item. One action that
+ * OpenSearch cannot parse makes a whole request fail, so such an action must not be built here: ids come from documentId(), the
+ * lines are serialised here, and a clock that is not a valid version is refused before it is sent.
+ */
+import { z } from 'zod';
+import { documentId, searchFieldsOf } from '../../ordering/document.ts';
+import { cachingLatest } from '../../base/latest.ts';
+import type { Clock } from '../../process/clock.ts';
+import { FaultError, faultOf } from '../../base/fault.ts';
+import type { IndexWrite, IndexWriteAnswer, ObjectIndex } from '../object-index.ts';
+import type { OpenSearchAnswer, OpenSearchClient } from './client.ts';
+import { bodyOf, itemFault, parseAnswer, requestFault, storeErrorSchema } from './faults.ts';
+import type { IndexNames } from './names.ts';
+import { wildcardText } from './query.ts';
+
+interface BulkWriteDependencies {
+  readonly client: OpenSearchClient;
+  readonly names: IndexNames;
+  readonly clock: Pick<Clock, 'monotonicMs'>;
+}
+
+/** Creates the write of documents, as the port describes it. */
+export function createBulkWrite({ client, names, clock }: BulkWriteDependencies): ObjectIndex['write'] {
+  const sendActions = createActionSender(client);
+  const judgeRejections = createRejectionJudge(clock);
+
+  return async function writeDocuments(writes, signal) {
+    signal?.throwIfAborted();
+    const prepared = writes.map((write) => bulkAction(write, names));
+    const actions = prepared.filter((action) => 'write' in action);
+    const verdicts = judgeRejections(actions, await sendActions(actions, signal));
+    if (actions.length === writes.length && verdicts.every(({ kind }) => kind === 'written')) return verdicts.map(answerOf);
+    const undecided = actions.filter((_, at) => verdicts[at]?.kind === 'undecided');
+    const decided = await decide(client, undecided, signal);
+    const answers = new Map(actions.map((action, at) => [action, decided.get(action) ?? answerOf(verdicts[at])]));
+    return prepared.map((action) => ('write' in action ? (answers.get(action) ?? unanswered) : action));
+  };
+}
+
+const unanswered: IndexWriteAnswer = { kind: 'fault', code: 'internal.unexpected', reason: 'the answer contains no result for this write' };
+
+function answerOf(verdict: BulkVerdict | undefined): IndexWriteAnswer {
+  return verdict === undefined || verdict.kind === 'undecided' ? unanswered : verdict;
+}
+
+/**
+ * Sends actions as one request. It halves the request as long as it is too large for the server (413) or the server cannot
+ * parse it (400, which should be impossible; halving limits the failure to one action). An index without its primary shard
+ * delays the answer by at most the time-out of 5 s.
+ */
+function createActionSender(client: OpenSearchClient) {
+  const query = { require_alias: true, timeout: '5s', filter_path: BULK_FILTER };
+
+  return async function sendActions(actions: readonly BulkAction[], signal?: AbortSignal): Promise<readonly BulkVerdict[]> {
+    if (actions.length === 0) return [];
+    const lines = actions.map(linesOf).join('');
+    // a repeat at the same clock is accepted, or answered `equal` with the content that is stored
+    const answer = await client.send({ method: 'POST', path: '/_bulk', repeatable: true, query, lines }, signal);
+    if (answer.status === 200) return bulkVerdicts(actions, answer.body);
+    if (answer.status !== 413 && answer.status !== 400) throw requestFault(answer);
+    if (actions.length === 1) return [refusedAlone(answer)];
+    const middle = Math.ceil(actions.length / 2);
+    const first = await sendActions(actions.slice(0, middle), signal);
+    const second = await sendActions(actions.slice(middle), signal).catch((error: unknown) => {
+      if (!(error instanceof FaultError)) throw error;
+      // the first half is written, so its answers must not be lost when the second half fails
+      return actions.slice(middle).map(() => ({ kind: 'fault' as const, ...faultOf(error) }));
+    });
+    return [...first, ...second];
+  };
+}
+
+function refusedAlone(answer: OpenSearchAnswer): IndexWriteAnswer {
+  if (answer.status === 413)
+    return { kind: 'fault', code: 'index.rejected', reason: '413: the document is larger than the server accepts' };
+  return { kind: 'fault', code: 'internal.unexpected', reason: requestFault(answer).reason };
+}
+
+const versionsSchema = z.object({ docs: z.array(z.object({ _version: z.number().optional() })) });
+
+/** Decides the undecided actions by reading the stored clocks. */
+async function decide(
+  client: OpenSearchClient,
+  actions: readonly BulkAction[],
+  signal: AbortSignal | undefined,
+): Promise<Map<BulkAction, IndexWriteAnswer>> {
+  if (actions.length === 0) return new Map();
+  const docs = actions.map(({ alias, id }) => ({ _index: alias, _id: id, _source: false }));
+  const answer = await client.send({ method: 'POST', path: '/_mget', body: { docs } }, signal);
+  const versions = parseAnswer(versionsSchema, bodyOf(answer)).docs;
+  return new Map(
+    actions.map((action, at) => {
+      const stored = versions[at]?._version;
+      const { clock } = action.write.document;
+      // the write was refused, but no document with such a clock is stored now: it was removed meanwhile, so the write may be tried again
+      return [action, stored === undefined || stored < clock ? unanswered : clockVerdict(stored, clock)];
+    }),
+  );
+}
+
+// ── the lines of a request, and the answer to each item ────────────────────────────────────────────────────────────
+
+/** A write that can be sent. Its lines are built when it is sent, so that they are not kept in memory until the answer. */
+export interface BulkAction {
+  readonly write: IndexWrite;
+  readonly alias: string;
+  readonly id: string;
+}
+
+/** `undecided`: the write was refused because of its clock, and the answer does not show whether the stored clock is equal or higher. */
+export type BulkVerdict = IndexWriteAnswer | { readonly kind: 'undecided' };
+
+/** The action of a write, or the fault if the write cannot be sent. */
+export function bulkAction(write: IndexWrite, names: IndexNames): BulkAction | (IndexWriteAnswer & { readonly kind: 'fault' }) {
+  const { document } = write;
+  if (!Number.isSafeInteger(document.clock) || document.clock < 0) {
+    return { kind: 'fault', code: 'index.rejected', reason: `clock ${document.clock} is not a whole number of microseconds` };
+  }
+  return { write, alias: names.objectsAlias(document.bucket), id: documentId(document.key) };
+}
+
+/** The action line and the document line of an action, each with a newline. */
+export function linesOf({ write: { document, equalClock }, alias, id }: BulkAction): string {
+  const action = `${actionBegin(alias)}${JSON.stringify(id)}${actionEnds[equalClock](document.clock)}`;
+  // a copy of the document with its search fields would cost as much as the rest of the line
+  const fields = searchFieldsOf(document);
+  const searched = fields.folded.includes('\0') ? { ...fields, folded: wildcardText(fields.folded) } : fields;
+  return `${action}\n${JSON.stringify(document).slice(0, -1)},${JSON.stringify(searched).slice(1)}\n`;
+}
+
+/** The parts of an action line around its id. Many documents in a row have the same: those of one page of a listing have one clock. */
+const actionBegin = cachingLatest((alias: string) => `{"index":{"_index":"${alias}","_id":`);
+const actionEnds = {
+  accept: cachingLatest((clock: number) => `,"version":${clock},"version_type":"external_gte"}}`),
+  refuse: cachingLatest((clock: number) => `,"version":${clock},"version_type":"external"}}`),
+} satisfies Record<IndexWrite['equalClock'], unknown>;
+
+/** What {@link bulkVerdicts} reads of an answer. */
+const BULK_FILTER = 'items.*.status,items.*.result,items.*.error.type,items.*.error.reason';
+
+const itemSchema = z.object({
+  index: z.object({ status: z.number(), result: z.string().optional(), error: storeErrorSchema.optional() }),
+});
+const answerSchema = z.object({ items: z.array(itemSchema) });
+
+/** Reads the answer (HTTP 200) to a request with these actions, in their order. Throws `index.unreachable` if it has an unexpected shape. */
+export function bulkVerdicts(actions: readonly BulkAction[], body: unknown): readonly BulkVerdict[] {
+  // the schema takes as long as reading the JSON
+  if (sayWritten(body, actions.length)) return actions.map(() => WRITTEN);
+  const { items } = parseAnswer(answerSchema, body);
+  if (items.length !== actions.length) parseAnswer(z.array(z.unknown()).length(actions.length), items);
+  return items.map((item, at) => verdictOf(actions[at], item));
+}
+
+function verdictOf(action: BulkAction | undefined, { index: { status, result, error } }: z.infer<typeof itemSchema>): BulkVerdict {
+  // a pipeline with a drop processor answers 200 with the result `noop`, without any error
+  if (result === 'created' || result === 'updated') return WRITTEN;
+  if (action !== undefined && error?.type === 'version_conflict_engine_exception') return conflictVerdict(action.write, error.reason ?? '');
+  return { kind: 'fault', ...itemFault(status, error ?? { type: `result ${result ?? 'missing'}`, reason: 'the write had no effect' }) };
+}
+
+const WRITTEN: BulkVerdict = { kind: 'written' };
+
+/** Whether the answer has this many items, and each says that its document was written, as almost all do. Any other answer passes the schema. */
+function sayWritten(body: unknown, count: number): boolean {
+  if (!isRecord(body) || !Array.isArray(body['items']) || body['items'].length !== count) return false;
+  return body['items'].every((item: unknown) => isRecord(item) && isWritten(item['index']));
+}
+
+function isWritten(index: unknown): boolean {
+  return isRecord(index) && typeof index['status'] === 'number' && (index['result'] === 'created' || index['result'] === 'updated');
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null;
+}
+
+/** Matches the end of the reason, because it begins with the id, and a key can contain any text. */
+const CURRENT_VERSION = /current version \[(\d+)\] is higher (?:or equal to|than) the one provided \[\d+\]$/;
+
+function conflictVerdict({ document, equalClock }: IndexWrite, reason: string): BulkVerdict {
+  // external_gte refuses lower clocks only
+  if (equalClock === 'accept') return { kind: 'superseded' };
+  const current = CURRENT_VERSION.exec(reason)?.[1];
+  return current === undefined ? { kind: 'undecided' } : clockVerdict(Number(current), document.clock);
+}
+
+/** The answer to a refused write of `clock` if the store contains the clock `stored`. */
+function clockVerdict(stored: number, clock: number): IndexWriteAnswer {
+  return { kind: stored === clock ? 'equal' : 'superseded' };
+}
+
+// ── whether a refused document is at fault, or its index ───────────────────────────────────────────────────────────
+
+/** How long an accepted document shows that its index accepts documents. */
+const ACCEPTING_MS = 60_000;
+/** Documents that may be refused in a row while the index counts as accepting: after a change for the worse no more than these are dead-lettered. */
+const REFUSED_IN_A_ROW_MAX = 3;
+
+/**
+ * Creates the judge of the verdicts of each request. A pipeline or a foreign mapping can make an index refuse every document
+ * with the errors of a bad document, so an error about a document counts only while its index accepts others. It turns `index.rejected` into `bucket.index-misconfigured` where
+ * nothing shows that the index accepts other documents: none in this request, and none within a minute or more than three
+ * refused since. It remembers one entry per index.
+ */
+export function createRejectionJudge(clock: Pick<Clock, 'monotonicMs'>) {
+  const witnesses = new Map<string, { acceptedAtMs: number; refusedSince: number }>();
+
+  function isAccepting(alias: string, nowMs: number): boolean {
+    const witness = witnesses.get(alias);
+    if (witness === undefined || nowMs - witness.acceptedAtMs >= ACCEPTING_MS) return false;
+    return witness.refusedSince <= REFUSED_IN_A_ROW_MAX;
+  }
+
+  return function judge(actions: readonly BulkAction[], verdicts: readonly BulkVerdict[]): readonly BulkVerdict[] {
+    const nowMs = clock.monotonicMs();
+    const acceptedIn = acceptedAliases(actions, verdicts);
+    for (const alias of acceptedIn) witnesses.set(alias, { acceptedAtMs: nowMs, refusedSince: 0 });
+    if (!verdicts.some(isRejection)) return verdicts;
+    return verdicts.map((verdict, at) => {
+      const alias = actions[at]?.alias ?? '';
+      if (!isRejection(verdict) || acceptedIn.has(alias)) return verdict;
+      const witness = witnesses.get(alias);
+      if (witness !== undefined) witness.refusedSince += 1;
+      return isAccepting(alias, nowMs) ? verdict : { ...verdict, code: 'bucket.index-misconfigured' };
+    });
+  };
+}
+
+/** By a loop: almost all requests are about one index, and this is done for each document of a first index. */
+function acceptedAliases(actions: readonly BulkAction[], verdicts: readonly BulkVerdict[]): ReadonlySet<string> {
+  const aliases = new Set<string>();
+  let last: string | undefined;
+  for (const [at, { alias }] of actions.entries()) {
+    if (alias === last || verdicts[at]?.kind !== 'written') continue;
+    aliases.add(alias);
+    last = alias;
+  }
+  return aliases;
+}
+
+function isRejection(verdict: BulkVerdict): verdict is Extract<BulkVerdict, { readonly kind: 'fault' }> {
+  return verdict.kind === 'fault' && verdict.code === 'index.rejected';
+}

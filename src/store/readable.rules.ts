@@ -1,0 +1,73 @@
+/**
+ * What a person may read: parts of buckets. Grants are only ever added together, so what several of them give is the union of
+ * their parts; it is kept merged, so that no part contains another one.
+ */
+import { compareKeys } from '../base/key-order.ts';
+
+/** The keys of a bucket that begin with a prefix, by UTF-8 bytes; the empty prefix is the whole bucket. */
+export interface BucketPart {
+  readonly bucket: string;
+  readonly prefix: string;
+}
+
+/** `everything`: every bucket, those of tomorrow included. Parts are in the order of bucket and prefix, and none contains another. */
+export type Readable = 'everything' | readonly BucketPart[];
+
+/**
+ * The most parts that one person reads after merging. A query of OpenSearch may have 1,024 clauses, and each part needs up to
+ * two; the rest is for the search itself.
+ */
+export const PARTS_MAX = 300;
+
+/** Whether one prefix begins with the other, so that one part contains the other or they are the same. */
+export function intersects(a: string, b: string): boolean {
+  return a.startsWith(b) || b.startsWith(a);
+}
+
+/** The union of parts. */
+export function mergedParts(parts: readonly BucketPart[]): readonly BucketPart[] {
+  const merged: BucketPart[] = [];
+  for (const part of parts.toSorted((a, b) => compareKeys(a.bucket, b.bucket) || compareKeys(a.prefix, b.prefix))) {
+    const last = merged.at(-1);
+    // a prefix is directly before what begins with it
+    if (last === undefined || last.bucket !== part.bucket || !part.prefix.startsWith(last.prefix)) merged.push(part);
+  }
+  return merged;
+}
+
+/** What of these parts is in one bucket, or in all, below a prefix. */
+export function overlapping(
+  parts: readonly BucketPart[],
+  { bucket, prefix = '' }: { readonly bucket?: string | undefined; readonly prefix?: string | undefined },
+): readonly BucketPart[] {
+  return parts
+    .filter((part) => (bucket === undefined || part.bucket === bucket) && intersects(part.prefix, prefix))
+    .map((part) => ({ bucket: part.bucket, prefix: longer(part.prefix, prefix) }));
+}
+
+/** Whether any key of the bucket may be read. */
+export function readsSome(readable: Readable, bucket: string): boolean {
+  return readable === 'everything' || readable.some((part) => part.bucket === bucket);
+}
+
+/** Whether something that is known of keys with a prefix, of all keys without one, is about keys that may be read. */
+export function touches(
+  readable: Readable,
+  { bucket, prefix = '' }: { readonly bucket: string; readonly prefix?: string | undefined },
+): boolean {
+  return readable === 'everything' || overlapping(readable, { bucket, prefix }).length > 0;
+}
+
+/** Whether every key with the prefix may be read. */
+export function readsAll(readable: Readable, { bucket, prefix }: BucketPart): boolean {
+  return readable === 'everything' || readable.some((part) => part.bucket === bucket && prefix.startsWith(part.prefix));
+}
+
+/** Whether the key may be read. A key is read where all keys that begin with it are, or a prefix of it is granted. */
+export function readsKey(readable: Readable, bucket: string, key: string): boolean {
+  return readsAll(readable, { bucket, prefix: key });
+}
+
+function longer(a: string, b: string): string {
+  return a.length >= b.length ? a : b;
+}

@@ -1,0 +1,167 @@
+/** What a search asks, as conditions of SQL. Values are bound, never written into the text. */
+import type { SQLInputValue } from 'node:sqlite';
+import type { BucketPart } from '../readable.rules.ts';
+import { fold, isAscii } from '../../ordering/fold.ts';
+import { firstAfterPrefix } from '../../base/key-order.ts';
+import type { QueryWords, WordForm } from '../../ordering/words.ts';
+import type { Condition, Test } from '../conditions.rules.ts';
+import type { Pattern } from '../pattern.rules.ts';
+import { timeText } from '../../base/texts.ts';
+
+/** One condition of a statement, and the values that it binds. */
+export interface SqlCondition {
+  readonly sql: string;
+  readonly values: readonly SQLInputValue[];
+}
+
+/** Whether the folded key is like a pattern. */
+const FOLDED_LIKE = String.raw`(ifnull(folded, key) LIKE ? ESCAPE '\')`;
+
+/** Whether a row is in one of the parts, which are in order and do not overlap: a search among them, not one test for each. */
+export function withinSql(parts: readonly BucketPart[]): SqlCondition {
+  const [first] = parts;
+  if (first === undefined) return { sql: '0', values: [] };
+  if (parts.length === 1) {
+    const { sql, values } = prefixSql(first.prefix);
+    return { sql: `(bucket = ? AND ${sql})`, values: [first.bucket, ...values] };
+  }
+  const [left, right] = [parts.slice(0, parts.length / 2), parts.slice(parts.length / 2)];
+  const { bucket, prefix } = right[0] ?? first;
+  const [before, from] = [withinSql(left), withinSql(right)];
+  return {
+    sql: `iif((bucket, key) < (?, ?), ${before.sql}, ${from.sql})`,
+    values: [bucket, prefix, ...before.values, ...from.values],
+  };
+}
+
+/** The condition in SQL. A comparison with an absent value is null: the test fails, which WHERE does by itself unless it is negated. */
+export function conditionSql({ anyOf, negated }: Condition): SqlCondition {
+  const tests = anyOf.map(testSql);
+  const sql = tests.map((test) => test.sql).join(' OR ');
+  return { sql: negated ? `NOT ifnull(${sql}, 0)` : `(${sql})`, values: tests.flatMap(({ values }) => values) };
+}
+
+function testSql(test: Test): SqlCondition {
+  switch (test.kind) {
+    case 'words':
+      return { sql: 'tally_has_words(key, ?)', values: [JSON.stringify(test.words)] };
+    case 'contains':
+      return foldedLike([{ wild: '*' }, { literal: test.text }, { wild: '*' }]);
+    case 'match':
+      return patternSql(test.pattern);
+    case 'bucket':
+    case 'key':
+      return { sql: `${test.kind} = ?`, values: [test.value] };
+    case 'from':
+      return { sql: 'key >= ?', values: [test.value] };
+    case 'prefix':
+      return prefixSql(test.value);
+    case 'etag':
+      return { sql: `json_extract(document, '$.etag') = ?`, values: [test.value] };
+    case 'class':
+      return { sql: 'class = ?', values: [test.value] };
+    case 'extension':
+      return extensionSql(test.value);
+    case 'type':
+      return typeSql(test.value, test.family);
+    case 'tag':
+    case 'meta':
+      return pairSql(test.kind === 'tag' ? 'tags' : 'user_metadata', test);
+    case 'size':
+      return rangeSql('size', { from: test.min, to: test.max, toOperator: '<=' });
+    case 'modified':
+      return rangeSql('modified', { from: test.from, to: test.before, toOperator: '<' });
+    case 'deleted':
+      // texts of ISO 8601 sort as their times
+      return rangeSql('deleted_at', { from: timeText(test.from), to: timeText(test.before), toOperator: '<' });
+  }
+}
+
+function prefixSql(prefix: string): SqlCondition {
+  const end = firstAfterPrefix(prefix);
+  return end === undefined ? { sql: 'key >= ?', values: [prefix] } : { sql: '(key >= ? AND key < ?)', values: [prefix, end] };
+}
+
+function patternSql({ parts, anywhere }: Pattern): SqlCondition {
+  const [first] = parts;
+  const whole = foldedLike(parts);
+  if (!anywhere || (first !== undefined && 'wild' in first && first.wild === '*')) return whole;
+  const below = foldedLike([{ wild: '*' }, { literal: '/' }, ...parts]);
+  return { sql: `(${whole.sql} OR ${below.sql})`, values: [...whole.values, ...below.values] };
+}
+
+/**
+ * LIKE stops at a NUL, and reads U+FFFE and U+FFFF as U+FFFD. Others stand for them, which are no characters either and which no
+ * program writes.
+ */
+const STAND_INS: Readonly<Record<string, string>> = { '\0': '\u{1fffe}', '\ufffe': '\u{2fffe}', '\uffff': '\u{2ffff}' };
+
+function withStandIns(text: string): string {
+  return text.replaceAll(/[\0\ufffe\uffff]/g, (character) => STAND_INS[character] ?? character);
+}
+
+/** The column `folded` of a key: what LIKE reads instead of it; null: LIKE reads the key itself, since it folds ASCII. */
+export function foldedColumn(key: string): string | null {
+  return isAscii(key) && !key.includes('\0') ? null : withStandIns(fold(key));
+}
+
+/** LIKE compares whole texts. */
+function foldedLike(parts: Pattern['parts']): SqlCondition {
+  const like = parts.map((part) => ('wild' in part ? LIKE_WILD[part.wild] : part.literal.replaceAll(/[%_\\]/g, String.raw`\$&`)));
+  return { sql: FOLDED_LIKE, values: [withStandIns(like.join(''))] };
+}
+
+const LIKE_WILD = { '*': '%', '?': '_' } as const;
+
+function extensionSql(value: string): SqlCondition {
+  const last = value.slice(value.indexOf('.') + 1);
+  if (last === value) return { sql: 'extension = ?', values: [value] };
+  return { sql: '(extension = ? AND tally_has_extension(key, ?))', values: [last, value] };
+}
+
+function typeSql(value: string, family: boolean): SqlCondition {
+  const type = `json_extract(document, '$.content_type')`;
+  return family ? { sql: `substr(${type}, 1, length(?)) = ?`, values: [value, value] } : { sql: `${type} = ?`, values: [value] };
+}
+
+/** The pair is compared as NAME=VALUE, as in OpenSearch. */
+function pairSql(field: 'tags' | 'user_metadata', { name, value }: { readonly name: string; readonly value?: string }): SqlCondition {
+  const pair = `pair.key || '=' || pair.atom`;
+  return {
+    sql: `EXISTS (SELECT 1 FROM json_each(document, '$.${field}') AS pair WHERE ${value === undefined ? `instr(${pair}, ?) = 1` : `${pair} = ?`})`,
+    values: [`${name}=${value ?? ''}`],
+  };
+}
+
+function rangeSql(
+  expression: string,
+  {
+    from,
+    to,
+    toOperator,
+  }: { readonly from: SQLInputValue | undefined; readonly to: SQLInputValue | undefined; readonly toOperator: '<' | '<=' },
+): SqlCondition {
+  const bounds = [
+    ...(from === undefined ? [] : [{ sql: `${expression} >= ?`, value: from }]),
+    ...(to === undefined ? [] : [{ sql: `${expression} ${toOperator} ?`, value: to }]),
+  ];
+  return {
+    sql: `(${bounds.map(({ sql }) => sql).join(' AND ') || `${expression} IS NOT NULL`})`,
+    values: bounds.map(({ value }) => value),
+  };
+}
+
+/** The FTS5 query for documents that contain one form of each run. Words are letters and digits, so they contain no quotes. */
+export function matchOf(words: QueryWords): string {
+  return words.map((forms) => `(${forms.map(formOf).join(' OR ')})`).join(' AND ');
+}
+
+function formOf({ whole, prefix }: WordForm): string {
+  const terms = [...whole.map((word) => `"${word}"`), ...(prefix === undefined ? [] : [`"${prefix}"*`])];
+  return `(${terms.join(' AND ')})`;
+}
+
+/** The condition that a key has these words. */
+export function wordConditions({ words }: { readonly words?: QueryWords }): readonly SqlCondition[] {
+  return words === undefined ? [] : [conditionSql({ anyOf: [{ kind: 'words', words }], negated: false })];
+}

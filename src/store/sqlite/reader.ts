@@ -1,0 +1,59 @@
+/**
+ * The thread that reads a SQLite index. In WAL mode its connection neither waits for the writer nor keeps it waiting. reads.ts
+ * starts it.
+ */
+import { parentPort, workerData } from 'node:worker_threads';
+import { z } from 'zod';
+import { FaultError } from '../../base/fault.ts';
+import { latestChanges } from './changes.ts';
+import { createSqliteConnection, type SqliteReads } from './connection.ts';
+import { ENDED } from './functions.ts';
+import type { Question, Questions, ReaderAnswer, ReaderRequest } from './reads.ts';
+import { expiringDocuments, oldTombstones, scanObjects, unsettledBuckets, unsettledDocuments } from './scan.ts';
+import { countObjects, searchObjects } from './search.ts';
+import { sumUsage } from './usage.ts';
+
+const answers: { readonly [Name in keyof Questions]: (reads: SqliteReads, ...asked: Questions[Name]) => Promise<unknown> } = {
+  search: searchObjects,
+  count: countObjects,
+  changes: latestChanges,
+  usage: sumUsage,
+  scan: scanObjects,
+  unsettled: unsettledDocuments,
+  unsettledBuckets,
+  expiring: expiringDocuments,
+  tombstones: oldTombstones,
+};
+
+/** Of the request whose statement runs. */
+let running: ReaderRequest | undefined;
+const isOver = (request: ReaderRequest | undefined): boolean => request !== undefined && Atomics.load(request.ended, 0) === 1;
+
+const connection = createSqliteConnection(z.string().parse(workerData), 'ro', () => isOver(running));
+
+/** The connection for one request: the statements of several take turns. */
+function readsOf(request: ReaderRequest): SqliteReads {
+  return {
+    use(work) {
+      running = request;
+      if (isOver(request)) throw new Error(ENDED);
+      return connection.use(work);
+    },
+  };
+}
+
+function read<Name extends keyof Questions>(reads: SqliteReads, { name, asked }: Question<Name>): Promise<unknown> {
+  return answers[name](reads, ...asked);
+}
+
+async function answer(request: ReaderRequest): Promise<ReaderAnswer<unknown>> {
+  const { id } = request;
+  try {
+    return { id, value: await read(readsOf(request), request.question) };
+  } catch (error) {
+    // an error that is copied to another thread loses its class
+    return { id, failure: error instanceof FaultError ? { code: error.code, reason: error.reason } : { error } };
+  }
+}
+
+parentPort?.on('message', (request: ReaderRequest) => void answer(request).then((answered) => parentPort?.postMessage(answered)));

@@ -1,0 +1,90 @@
+/** Pages of documents in the order of their keys (collation BINARY, which is that of UTF-8 bytes): what a reconcile compares, and what the calendar asks for. */
+import { setImmediate as letOthersRun } from 'node:timers/promises';
+import type { SQLInputValue } from 'node:sqlite';
+import { z } from 'zod';
+import { isoOf, type ObjectDocument } from '../../ordering/document.ts';
+import type { ObjectMaintenance, ObjectScan, ScannedDocument } from '../object-index.ts';
+import type { SqliteReads } from './connection.ts';
+import { documentOfRow, scannedOfRow } from './document.ts';
+import { unlessEnded } from './functions.ts';
+import { boundsOf, fromKey, keyConditions, sqlOf, untilKey, valuesOf } from './ranges.ts';
+
+/** Rows that are read at a time: some 5 ms. */
+const CHUNK = 1_000;
+
+type Range = Parameters<ObjectScan['scan']>[1];
+
+/** The live documents of a range. */
+export async function scanObjects(
+  reads: SqliteReads,
+  bucket: string,
+  { prefix, after, upTo, limit }: Range,
+): Promise<readonly ScannedDocument[]> {
+  const documents: ScannedDocument[] = [];
+  const bounds = untilKey(boundsOf({ prefix }), upTo, '<=');
+  for (let from = after; ;) {
+    const wanted = Math.min(CHUNK, limit - documents.length);
+    const conditions = [{ sql: 'bucket = ?', values: [bucket] }, ...keyConditions({}, fromKey(bounds, from, '>'))];
+    const sql = `SELECT document FROM objects INDEXED BY objects_facts WHERE deleted = 0 AND ${sqlOf(conditions)} ORDER BY key LIMIT ?`;
+    const rows = reads.use(({ statement }) => statement(sql).all(...valuesOf(conditions), wanted));
+    documents.push(...rows.map(scannedOfRow));
+    if (rows.length < wanted || documents.length === limit) return documents;
+    from = documents.at(-1)?.key ?? from;
+    await letOthersRun();
+  }
+}
+
+// INDEXED BY fixes the plan, because the planner has no statistics. The condition of the index must be repeated exactly.
+const UNSETTLED = 'objects INDEXED BY objects_unsettled WHERE settled = 0 AND clock < ?';
+const EXPIRING = 'objects INDEXED BY objects_expiring WHERE deleted = 0 AND expires_at IS NOT NULL AND expires_at < ?';
+const TOMBSTONES = 'objects INDEXED BY objects_tombstones WHERE deleted = 1 AND deleted_at < ?';
+
+export async function unsettledDocuments(
+  reads: SqliteReads,
+  bucket: string,
+  { clockBelow, ...page }: Parameters<ObjectMaintenance['unsettled']>[1],
+): Promise<readonly ObjectDocument[]> {
+  return rowsOf(reads, `SELECT document FROM ${UNSETTLED}`, { bucket, value: clockBelow, ...page }).map(documentOfRow);
+}
+
+const bucketSchema = z.object({ bucket: z.string() });
+
+export async function unsettledBuckets(reads: SqliteReads, clockBelow: number): Promise<ReadonlySet<string>> {
+  const sql = `SELECT DISTINCT bucket FROM ${UNSETTLED} AND ${unlessEnded('id')}`;
+  return new Set(reads.use(({ statement }) => statement(sql).all(clockBelow)).map((row) => bucketSchema.parse(row).bucket));
+}
+
+export async function expiringDocuments(
+  reads: SqliteReads,
+  bucket: string,
+  { beforeMs, ...page }: Parameters<ObjectMaintenance['expiring']>[1],
+): Promise<readonly ObjectDocument[]> {
+  return rowsOf(reads, `SELECT document FROM ${EXPIRING}`, { bucket, value: isoOf(beforeMs), ...page }).map(documentOfRow);
+}
+
+const tombstoneSchema = z.object({ key: z.string(), clock: z.number() });
+
+/** The tombstones that are old enough to be purged. */
+export async function oldTombstones(
+  reads: SqliteReads,
+  bucket: string,
+  { deletedBeforeMs, limit }: Parameters<ObjectMaintenance['purge']>[1],
+): Promise<readonly z.infer<typeof tombstoneSchema>[]> {
+  const page = { bucket, value: isoOf(deletedBeforeMs), after: '', limit };
+  return rowsOf(reads, `SELECT key, clock FROM ${TOMBSTONES}`, page).map((row) => tombstoneSchema.parse(row));
+}
+
+interface Page {
+  readonly bucket: string;
+  /** With which the rows are compared. */
+  readonly value: SQLInputValue;
+  readonly after: string;
+  readonly limit: number;
+}
+
+function rowsOf(reads: SqliteReads, select: string, { bucket, value, after, limit }: Page): readonly unknown[] {
+  // a bucket that is not created has no documents, even if an interrupted removal left some
+  const created = 'bucket = (SELECT name FROM buckets WHERE name = ?)';
+  const sql = `${select} AND ${created} AND key > ? AND ${unlessEnded('id')} ORDER BY key LIMIT ?`;
+  return reads.use(({ statement }) => statement(sql).all(value, bucket, after, limit));
+}

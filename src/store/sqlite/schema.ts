@@ -1,0 +1,111 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { z } from 'zod';
+import { FaultError } from '../../base/fault.ts';
+
+/** Marks a SQLite file as Tally's (`tlly`): a file of another program is never written to. https://www.sqlite.org/pragma.html#pragma_application_id */
+const APPLICATION_ID = 0x74_6c_6c_79;
+
+/** The number of the schema, in PRAGMA user_version. It is raised with each change of the tables or of the records in them. */
+const SCHEMA_VERSION = 2;
+
+/**
+ * - TEXT compares by its UTF-8 bytes (collation BINARY): the order of S3's listings.
+ * - `buckets.id` is random, and another each time that a bucket is created.
+ * - `document` is the document as JSON; the other columns are those that searches and decisions use.
+ * - `object_words` contains the words of live documents, by objects.id. For the tokenizer `ascii`, words consist of ASCII
+ *   letters and digits and all characters beyond ASCII, and only A–Z are folded. Tally's words are in lower case and
+ *   contain only letters and digits, so it neither splits nor changes them. (`unicode61` folds ς into σ, for example.)
+ * - `objects_facts` is the only index of all rows: a second one by key would cost every write half as much again. What keeps a key in one
+ *   row is that a write looks for it in its own transaction (objects.ts). Live objects are apart from tombstones, so that a search
+ *   reads none of these.
+ * - `size`, `modified`, `class` and `built` repeat fields of the document, times in milliseconds, so that `objects_facts` has
+ *   all that searches filter, sort and sum by; `settled`, `expires_at` and `deleted_at` are what the calendar asks for. They are columns
+ *   and not expressions of the document, which every index would read again at each write.
+ * - `folded` is the folded form of a key that is not ASCII (or has a NUL). LIKE folds ASCII itself, and a call to this process for
+ *   each key takes twenty times as long.
+ * - The ids of `audit` begin with the moment; its other columns are those that queries filter by.
+ */
+const SCHEMA = `
+  CREATE TABLE buckets (name TEXT PRIMARY KEY, id TEXT NOT NULL) STRICT, WITHOUT ROWID;
+  CREATE TABLE objects (
+    id INTEGER PRIMARY KEY,
+    bucket TEXT NOT NULL,
+    key TEXT NOT NULL,
+    clock INTEGER NOT NULL,
+    deleted INTEGER NOT NULL,
+    extension TEXT,
+    size INTEGER,
+    modified INTEGER,
+    class TEXT,
+    built INTEGER NOT NULL,
+    folded TEXT,
+    settled INTEGER NOT NULL,
+    expires_at TEXT,
+    deleted_at TEXT,
+    document TEXT NOT NULL
+  ) STRICT;
+  CREATE INDEX objects_facts ON objects (bucket, deleted, key, folded, size, modified, class, extension, built, clock);
+  CREATE INDEX objects_unsettled ON objects (bucket, key, clock) WHERE settled = 0;
+  CREATE INDEX objects_expiring ON objects (bucket, key, expires_at) WHERE deleted = 0 AND expires_at IS NOT NULL;
+  CREATE INDEX objects_tombstones ON objects (bucket, key, deleted_at, clock) WHERE deleted = 1;
+  CREATE VIRTUAL TABLE object_words USING fts5(words, content='', contentless_delete=1, detail=none, tokenize='ascii');
+  CREATE TABLE state (
+    id TEXT PRIMARY KEY,
+    kind TEXT NOT NULL,
+    record TEXT NOT NULL,
+    version TEXT NOT NULL,
+    due_at_ms INTEGER AS (CAST(json_extract(record, '$.dueAtMs') AS INTEGER)) VIRTUAL
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX state_kind ON state (kind, id);
+  CREATE INDEX state_due ON state (kind, due_at_ms) WHERE due_at_ms IS NOT NULL;
+  CREATE TABLE probe (id INTEGER PRIMARY KEY CHECK (id = 1), writes INTEGER NOT NULL) STRICT;
+  INSERT INTO probe (id, writes) VALUES (1, 0);
+  CREATE TABLE audit (
+    id TEXT PRIMARY KEY,
+    eventname TEXT NOT NULL,
+    email TEXT NOT NULL,
+    key_name TEXT,
+    key_fingerprint TEXT,
+    record TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+`;
+
+const markSchema = z.object({ application_id: z.number(), user_version: z.number(), tables: z.number() });
+
+/**
+ * Whether the file has the schema. Throws `index.older` and `index.newer` for a file of another version of Tally, and `index.damaged`
+ * for a database of another program.
+ */
+export function hasSchema(database: DatabaseSync): boolean {
+  const { application_id, user_version, tables } = markSchema.parse(
+    database
+      .prepare(
+        `SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) AS tables
+         FROM pragma_application_id, pragma_user_version`,
+      )
+      .get(),
+  );
+  const fresh = application_id === 0 && user_version === 0 && tables === 0;
+  if (!fresh && application_id !== APPLICATION_ID) {
+    throw new FaultError('index.damaged', `${database.location() ?? 'the file'} is a database of another program`);
+  }
+  if (fresh || user_version === SCHEMA_VERSION) return !fresh;
+  throw new FaultError(
+    user_version > SCHEMA_VERSION ? 'index.newer' : 'index.older',
+    `${database.location() ?? 'the file'} has schema ${user_version}, and this version of Tally reads schema ${SCHEMA_VERSION}`,
+  );
+}
+
+/** Gives a new file the schema, in one transaction. Several processes may call it at the same time. */
+export function createSchema(database: DatabaseSync): void {
+  database.exec('BEGIN IMMEDIATE');
+  try {
+    // read again under the write lock, because another process may have been faster
+    if (!hasSchema(database)) database.exec(SCHEMA);
+    database.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION}`);
+    database.exec('COMMIT');
+  } catch (error) {
+    if (database.isTransaction) database.exec('ROLLBACK');
+    throw error;
+  }
+}

@@ -1,0 +1,249 @@
+/**
+ * Searches. They read ranges of an index in short synchronous calls, between which the event loop runs. With words that few
+ * documents have, these are read instead.
+ */
+import { z } from 'zod';
+import { compareKeys } from '../../base/key-order.ts';
+import type { ObjectDocument } from '../../ordering/document.ts';
+import type { QueryWords } from '../../ordering/words.ts';
+import type { SortField } from '../conditions.rules.ts';
+import type { ObjectFilter, ObjectQuery } from '../object-index.ts';
+import { matchOf, withinSql, wordConditions, type SqlCondition } from './conditions.ts';
+import type { SqliteReads, SqliteSession } from './connection.ts';
+import { DOCUMENT_BY_KEY, documentOfRow } from './document.ts';
+import { unlessEnded } from './functions.ts';
+import { boundsOf, bucketsOf, chunksOf, indexOf, keyConditions, otherConditions, sqlOf, valuesOf, type KeyRange } from './ranges.ts';
+
+/**
+ * With more documents that have the words, the first keys are looked for in the order of keys: to read and to sort the documents
+ * takes a microsecond for each.
+ */
+const COMMON = 10_000;
+/** The rows of the index that are read so before the documents with the words are: less than what these take. */
+const COMMON_ROWS_MAX = 20_000;
+
+const foundSchema = z.object({ bucket: z.string(), key: z.string(), value: z.union([z.number(), z.string()]) });
+const countSchema = z.object({ count: z.number() });
+type Found = z.infer<typeof foundSchema> & {
+  /** The row with the document. */
+  row?: unknown;
+};
+
+/** The documents that match, in the order of the query. */
+export async function searchObjects(connection: SqliteReads, query: ObjectQuery): Promise<readonly ObjectDocument[]> {
+  const { by } = orderOf(query);
+  const found: Found[] = [];
+  await eachPart(connection, {
+    query,
+    read({ sql, values }) {
+      connection.use((session) =>
+        // a document that is written after its place was read may match no longer, or have another place
+        session.snapshot(() => {
+          const rows = session.statement(sql).all(...values);
+          found.push(...rows.map((row) => foundSchema.parse(row)));
+          keepFirst(found, query);
+          readRows(session, found);
+        }),
+      );
+      return by === 'key' && found.length >= query.limit;
+    },
+    worst: () => (by === 'key' ? undefined : found[query.limit - 1]?.value),
+  });
+  return found.map(({ row }) => documentOfRow(row));
+}
+
+/** How many documents match; `max` + 1 if there are more. */
+export async function countObjects(connection: SqliteReads, filter: ObjectFilter, max: number): Promise<number> {
+  let count = 0;
+  await eachPart(connection, {
+    query: { ...filter, limit: max + 1 },
+    read({ sql, values }) {
+      const row = connection.use(({ statement }) => statement(`SELECT count(*) AS count FROM (${sql})`).get(...values));
+      count += countSchema.parse(row).count;
+      return count > max;
+    },
+    worst: () => undefined,
+  });
+  return Math.min(count, max + 1);
+}
+
+function orderOf({ sort = { by: 'key', order: 'asc' } }: Pick<ObjectQuery, 'sort'>): NonNullable<ObjectQuery['sort']> {
+  return sort;
+}
+
+/** Sorts what was found, and keeps as many as the query wants. */
+function keepFirst(found: Found[], query: ObjectQuery): void {
+  const { by, order } = orderOf(query);
+  const turn = order === 'asc' ? 1 : -1;
+  if (by === 'key') found.sort((a, b) => turn * comparePlaces(a, b));
+  else found.sort((a, b) => turn * compareValues(a.value, b.value) || comparePlaces(a, b));
+  found.length = Math.min(found.length, query.limit);
+}
+
+function comparePlaces(a: Omit<Found, 'value'>, b: Omit<Found, 'value'>): number {
+  return compareKeys(a.bucket, b.bucket) || compareKeys(a.key, b.key);
+}
+
+/** Both are numbers, or both are texts of ASCII. */
+function compareValues(a: number | string, b: number | string): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
+}
+
+/** The expression by which rows are sorted. The empty text sorts before every time. */
+const VALUES: Readonly<Record<SortField, string>> = {
+  key: `0`,
+  size: 'ifnull(size, -1)',
+  last_modified: 'ifnull(modified, -1)',
+  deleted_at: "ifnull(deleted_at, '')",
+};
+
+interface Matching {
+  readonly query: ObjectQuery;
+  /** Reads the places of a part. Returns whether no more are needed. */
+  readonly read: (statement: SqlCondition) => boolean;
+  /** The value of the last place of a page that is full: a row behind it needs no sorting. */
+  readonly worst: () => Found['value'] | undefined;
+}
+
+/** Reads the places of matching documents in parts, each with at most `limit` rows: the first ones in the order of the query. */
+async function eachPart(connection: SqliteReads, matching: Matching): Promise<void> {
+  const { query } = matching;
+  const words = wordsToFind(query);
+  if (words === undefined) return eachRange(connection, matching);
+  if (orderOf(query).by === 'key' && isCommon(connection, words)) return firstRanges(connection, { ...matching, words });
+  matching.read(wordsStatement(query, words));
+}
+
+async function eachRange(connection: SqliteReads, { query, read, worst }: Matching): Promise<void> {
+  const descending = isDescending(query);
+  for (const bucket of bucketsOf(connection, query, descending)) {
+    const source = { filter: query, descending };
+    for await (const range of chunksOf(connection, { bucket, source, after: afterKeyOf(query, bucket) })) {
+      if (read(rangeStatement(query, range, worst()))) return;
+    }
+  }
+}
+
+/** Reads some ranges in the order of keys, and the documents with the words behind these. */
+async function firstRanges(
+  connection: SqliteReads,
+  { query, read, worst, words }: Matching & { readonly words: QueryWords },
+): Promise<void> {
+  const descending = isDescending(query);
+  const source = { filter: query, descending };
+  let rows = 0;
+  for (const bucket of bucketsOf(connection, query, descending)) {
+    for await (const range of chunksOf(connection, { bucket, source, after: afterKeyOf(query, bucket) })) {
+      if (read(rangeStatement(query, range, worst()))) return;
+      rows += range.rows;
+      if (rows >= COMMON_ROWS_MAX && range.last !== undefined) {
+        read(wordsStatement({ ...query, after: { bucket, key: range.last } }, words));
+        return;
+      }
+    }
+  }
+}
+
+/** The words by which an index finds documents; tombstones have none. */
+function wordsToFind({ words, deleted = false }: ObjectQuery): QueryWords | undefined {
+  return deleted ? undefined : words;
+}
+
+/** Whether many documents have the words. */
+function isCommon(connection: SqliteReads, words: QueryWords): boolean {
+  const sql = `SELECT 1 FROM object_words WHERE object_words MATCH ? AND ${unlessEnded('rowid')} LIMIT 1 OFFSET ?`;
+  return connection.use(({ statement }) => statement(sql).get(matchOf(words), COMMON) !== undefined);
+}
+
+function isDescending(query: ObjectQuery): boolean {
+  const { by, order } = orderOf(query);
+  return by === 'key' && order === 'desc';
+}
+
+/** The key after which a bucket continues in the order of keys. */
+function afterKeyOf(query: ObjectQuery, bucket: string): string | undefined {
+  return orderOf(query).by === 'key' && query.after?.bucket === bucket ? query.after.key : undefined;
+}
+
+function rangeStatement(query: ObjectQuery, { conditions }: KeyRange, worst: Found['value'] | undefined): SqlCondition {
+  // the words last: they are found in the key itself, which takes longer than any other test
+  const all = [
+    ...conditions,
+    ...otherConditions(query),
+    ...afterConditions(query),
+    ...untilConditions(query, worst),
+    ...wordConditions(query),
+  ];
+  return {
+    sql: `SELECT bucket, key, ${valueOf(query)} AS value FROM ${indexOf(query)} AND ${sqlOf(all)} ORDER BY ${orderSql(query)} LIMIT ?`,
+    values: [...valuesOf(all), query.limit],
+  };
+}
+
+/** CROSS JOIN fixes the plan: without statistics, the planner would read a whole bucket for a rare word. */
+function wordsStatement(query: ObjectQuery, words: QueryWords): SqlCondition {
+  const isKnown = { sql: 'bucket IN (SELECT name FROM buckets WHERE ?1 IS NULL OR name = ?1)', values: [query.bucket ?? null] };
+  const all = [
+    isKnown,
+    { sql: `object_words MATCH ? AND ${unlessEnded('objects.id')}`, values: [matchOf(words)] },
+    ...keyConditions(query, boundsOf(query)),
+    ...(query.within === undefined ? [] : [withinSql(query.within)]),
+    ...otherConditions(query),
+    ...afterConditions(query),
+    ...afterPlace(query),
+  ];
+  return {
+    sql: `SELECT bucket, key, ${valueOf(query)} AS value FROM object_words CROSS JOIN objects ON objects.id = object_words.rowid
+      WHERE deleted = 0 AND ${sqlOf(all)} ORDER BY ${orderSql(query)} LIMIT ?`,
+    values: [...valuesOf(all), query.limit],
+  };
+}
+
+function valueOf(query: ObjectQuery): string {
+  return VALUES[orderOf(query).by];
+}
+
+function orderSql(query: ObjectQuery): string {
+  const { by, order } = orderOf(query);
+  return by === 'key' ? `bucket ${order}, key ${order}` : `value ${order}, bucket, key`;
+}
+
+/** After the position of a query that is sorted by a value. */
+function afterConditions(query: ObjectQuery): readonly SqlCondition[] {
+  const { by, order } = orderOf(query);
+  if (query.after === undefined || by === 'key') return [];
+  const { value = -1, bucket, key } = query.after;
+  const expression = VALUES[by];
+  const bound = by === 'deleted_at' ? timeText(value) : value;
+  const beyond = order === 'asc' ? '>' : '<';
+  return [
+    {
+      sql: `(${expression} ${beyond} ? OR (${expression} = ? AND (bucket, key) > (?, ?)))`,
+      values: [bound, bound, bucket, key],
+    },
+  ];
+}
+
+/** Not behind the last place of a page that is full. */
+function untilConditions(query: ObjectQuery, worst: Found['value'] | undefined): readonly SqlCondition[] {
+  if (worst === undefined) return [];
+  return [{ sql: `${valueOf(query)} ${orderOf(query).order === 'asc' ? '<=' : '>='} ?`, values: [worst] }];
+}
+
+function timeText(ms: number): string {
+  return ms < 0 ? '' : new Date(ms).toISOString();
+}
+
+/** After the position of a query that is sorted by bucket and key. */
+function afterPlace(query: ObjectQuery): readonly SqlCondition[] {
+  const { by, order } = orderOf(query);
+  if (query.after === undefined || by !== 'key') return [];
+  return [{ sql: `(bucket, key) ${order === 'asc' ? '>' : '<'} (?, ?)`, values: [query.after.bucket, query.after.key] }];
+}
+
+/** Reads the documents of the places that have none yet. */
+function readRows({ statement }: SqliteSession, found: readonly Found[]): void {
+  const byKey = statement(DOCUMENT_BY_KEY);
+  for (const place of found) place.row ??= byKey.get(place.bucket, place.key);
+}

@@ -1,0 +1,190 @@
+/** Typed access to the stored records: the ids and the schema of each kind, reads, and changes by compare-and-swap. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import { bucketRecordSchema, unconnectedSchema } from '../records/bucket.ts';
+import { processRecordSchema } from '../records/process-record.ts';
+import { queueRecordId, queueRecordSchema } from '../records/queue-record.ts';
+import { probeRecordSchema } from '../records/probe-record.ts';
+import { FaultError } from '../base/fault.ts';
+import { markHistorySchema, markSchema } from '../records/dirty.ts';
+import { jobSchema } from '../records/job.ts';
+import { scheduleSchema } from '../records/schedule.ts';
+import { eventHourSchema } from '../records/event-hours.ts';
+import type { Listed, StateEntry, StateStore } from './state.ts';
+import type { StateKind } from '../records/state-kind.ts';
+
+/** Each lost round means that another change was stored, so ten lost rounds in a row hardly happen with fewer than hundreds of workers. */
+const ATTEMPTS_MAX = 10;
+const BACKOFF_MIN_MS = 10;
+const BACKOFF_MAX_MS = 500;
+/** The most entries that one request lists. */
+const LIST_MAX = 1_000;
+
+/** The id, kind and schema of one record. */
+export interface RecordRef<Schema extends z.ZodObject> {
+  readonly id: string;
+  readonly kind: StateKind;
+  readonly schema: Schema;
+}
+
+/** The beginning of the ids of an hour's records. Times have as many digits until the year 2286, so that ids sort by them. */
+export function eventHourIdOf(ms: number): string {
+  return `event-hour:${ms}`;
+}
+
+/** The beginning of the ids of a bucket's gaps; without a bucket, of all. */
+export function gapIdsOf(bucket?: string): string {
+  return bucket === undefined ? 'gap:' : `gap:${bucket}:`;
+}
+
+/** The beginning of the id of a bucket's closed gaps; without a bucket, of all. */
+export function gapHistoryIdsOf(bucket?: string): string {
+  return bucket === undefined ? 'gap-history:' : `gap-history:${bucket}:`;
+}
+
+/** The reference to a record of each kind that several subjects share. The records of logins, users, API keys and grants are in identity/refs.ts, those of connections in connect/refs.ts. */
+export const refs = {
+  bucket: (bucket: string) => ({ id: `bucket:${bucket}`, kind: 'bucket', schema: bucketRecordSchema }) as const,
+  unconnected: (bucket: string) => ({ id: `unconnected:${bucket}`, kind: 'unconnected', schema: unconnectedSchema }) as const,
+  gap: (id: string) => ({ id, kind: 'gap', schema: markSchema }) as const,
+  gapHistory: (bucket: string) => ({ id: `${gapHistoryIdsOf(bucket)}closed`, kind: 'gap-history', schema: markHistorySchema }) as const,
+  job: (jobId: string) => ({ id: `job:${jobId}`, kind: 'job', schema: jobSchema }) as const,
+  process: (worker: string) => ({ id: `process:${worker}`, kind: 'process', schema: processRecordSchema }) as const,
+  schedule: (name: string) => ({ id: `schedule:${name}`, kind: 'schedule', schema: scheduleSchema }) as const,
+  eventHour: (hourMs: number, worker: string) =>
+    ({ id: `${eventHourIdOf(hourMs)}:${worker}`, kind: 'event-hour', schema: eventHourSchema }) as const,
+  probe: (topicArn: string) => ({ id: `probe:${topicArn}`, kind: 'probe', schema: probeRecordSchema }) as const,
+  queue: (queueUrl: string) => ({ id: queueRecordId(queueUrl), kind: 'queue', schema: queueRecordSchema }) as const,
+};
+
+/** Reads the record; undefined if it is not stored. Throws the store's fault, and `record.newer` for a record that does not match its schema. */
+export async function readRecord<Schema extends z.ZodObject>(
+  state: StateStore,
+  ref: Pick<RecordRef<Schema>, 'id' | 'schema'>,
+  signal?: AbortSignal,
+): Promise<z.infer<Schema> | undefined> {
+  const entry = await state.get(ref.id, signal);
+  return entry === undefined ? undefined : parseEntry(entry, ref.schema);
+}
+
+/**
+ * Stores the record that `change` returns, and resolves with it. Nothing is written if `change` returns undefined or the
+ * same object that it was given. `change` may be called again with a newer record, and may throw. Fields that a newer
+ * version of Tally stored are kept. `listed: 'soon'` does not wait until lists show the record (see StateStore.put). Throws the
+ * store's fault, `record.contended` after ten lost rounds (at most 4 s), and `internal.unexpected` for a record that could not be
+ * read again.
+ */
+export async function updateRecord<Schema extends z.ZodObject, Next extends z.infer<Schema> | undefined>(
+  state: StateStore,
+  ref: RecordRef<Schema>,
+  change: (current: z.infer<Schema> | undefined) => Next,
+  listed: Listed = 'now',
+): Promise<Next> {
+  return retryConflicts(ref.id, async () => {
+    const entry = await state.get(ref.id);
+    const current = entry === undefined ? undefined : parseEntry(entry, ref.schema);
+    const next = change(current);
+    if (next === undefined || next === current) return { done: next };
+    const record = keepingUnknown(entry, ref.schema, next, ref.id);
+    const stored = await state.put({ id: ref.id, kind: ref.kind, record, listed }, entry?.version ?? null);
+    return stored === 'conflict' ? 'conflict' : { done: next };
+  });
+}
+
+/** Deletes the record if it is stored, whatever it contains by then. Throws as updateRecord does. */
+export async function removeRecord(state: StateStore, id: string): Promise<void> {
+  await retryConflicts(id, async () => {
+    const entry = await state.get(id);
+    if (entry !== undefined && (await state.remove(id, entry.version)) === 'conflict') return 'conflict';
+    return { done: undefined };
+  });
+}
+
+/**
+ * Lists all records of a kind in id order. Only for kinds whose number is bounded (buckets, gaps, unconnected names). A record
+ * that cannot be read is left out: a newer version wrote it, and it must not hide the others.
+ */
+export async function listAllRecords<Schema extends z.ZodObject>(
+  state: StateStore,
+  kind: StateKind,
+  schema: Schema,
+): Promise<readonly z.infer<Schema>[]> {
+  return (await listAllEntries(state, kind)).flatMap((entry) => {
+    const parsed = schema.safeParse(entry.record);
+    return parsed.success ? [parsed.data] : [];
+  });
+}
+
+/** Lists the ids of all records of a kind in id order, those of records that this version cannot read included. */
+export async function listAllIds(state: StateStore, kind: StateKind): Promise<readonly string[]> {
+  const all: string[] = [];
+  for (;;) {
+    const ids = await state.ids(kind, { limit: LIST_MAX, after: all.at(-1) });
+    all.push(...ids);
+    if (ids.length < LIST_MAX) return all;
+  }
+}
+
+export async function listAllEntries(state: StateStore, kind: StateKind): Promise<readonly StateEntry[]> {
+  return (await Array.fromAsync(pagesOf(state, kind))).flat();
+}
+
+interface Walk {
+  /** Only entries whose ids begin with this. */
+  readonly prefix?: string;
+  /** Only entries after this id. */
+  readonly after?: string | undefined;
+  /** The most entries of one page; 1 to 1,000. */
+  readonly limit?: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Reads the entries of a kind page by page, in id order. What has been read may be removed meanwhile. */
+export async function* pagesOf(
+  state: Pick<StateStore, 'list'>,
+  kind: StateKind,
+  { prefix = '', after = prefix, limit = LIST_MAX, signal }: Walk = {},
+): AsyncGenerator<readonly StateEntry[], void> {
+  for (let last = after === '' ? undefined : after, isWhole = true; isWhole;) {
+    const entries = await state.list(kind, { after: last, limit }, signal);
+    const found = entries.filter(({ id }) => id.startsWith(prefix));
+    yield found;
+    isWhole = found.length === limit;
+    last = found.at(-1)?.id;
+  }
+}
+
+/** Parses a stored record. Throws `record.newer` if it does not match the schema. */
+export function parseEntry<Schema extends z.ZodObject>(entry: StateEntry, schema: Schema): z.infer<Schema> {
+  const parsed = schema.safeParse(entry.record);
+  if (parsed.success) return parsed.data;
+  throw new FaultError('record.newer', `the stored record ${entry.id} does not match its schema: ${z.prettifyError(parsed.error)}`);
+}
+
+/**
+ * The next record plus the stored fields that its schema does not contain: an older worker must not remove what a newer one stored.
+ * Throws `internal.unexpected` for a record that could not be read again, such as one with an infinite number: JSON has none.
+ */
+export function keepingUnknown<Schema extends z.ZodObject>(
+  entry: StateEntry | undefined,
+  schema: Schema,
+  next: z.infer<Schema>,
+  id = entry?.id,
+): Record<string, unknown> {
+  const again = schema.safeParse(JSON.parse(JSON.stringify(next)));
+  if (!again.success) {
+    const reason = `the record ${id} was not stored, because it could not be read again: ${z.prettifyError(again.error)}`;
+    throw new FaultError('internal.unexpected', reason);
+  }
+  if (typeof entry?.record !== 'object' || entry.record === null) return next;
+  return { ...Object.fromEntries(Object.entries(entry.record).filter(([name]) => !(name in schema.shape))), ...next };
+}
+
+async function retryConflicts<Result>(id: string, attempt: () => Promise<{ readonly done: Result } | 'conflict'>): Promise<Result> {
+  for (let round = 0; round < ATTEMPTS_MAX; round += 1) {
+    const result = await attempt();
+    if (result !== 'conflict') return result.done;
+    await sleep(Math.random() * Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** round));
+  }
+  throw new FaultError('record.contended', `other writers changed the record ${id} ${ATTEMPTS_MAX} times in a row`);
+}

@@ -1,0 +1,54 @@
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { printable } from '../../src/base/printable.ts';
+import { growthOf } from '../support/growth.ts';
+import { anyCharacter } from '../support/random/characters.ts';
+
+describe('printable', () => {
+  test.each([
+    ['plain text, ünï and 😀 as they are', 'plain, ünï, 😀', 'plain, ünï, 😀'],
+    ['a newline', 'a\nb', String.raw`a\u{a}b`],
+    ['a terminal’s escape', '\u001b[2J', String.raw`\u{1b}[2J`],
+    ['DEL and a C1 control', '\u007f\u009b', String.raw`\u{7f}\u{9b}`],
+    ['bidi marks', '\u200e\u200f\u061c', String.raw`\u{200e}\u{200f}\u{61c}`],
+    ['bidi embeddings and overrides', '\u202a\u202e', String.raw`\u{202a}\u{202e}`],
+    ['bidi isolates', '\u2066\u2069', String.raw`\u{2066}\u{2069}`],
+    ['line and paragraph separators', '\u2028\u2029', String.raw`\u{2028}\u{2029}`],
+    ['zero-width spaces, joiners and marks', '\u200b\u200c\u200d\u2060\ufeff', String.raw`\u{200b}\u{200c}\u{200d}\u{2060}\u{feff}`],
+    ['invisible fillers, hyphens and tags', '\u00ad\u3164\u{e0041}', String.raw`\u{ad}\u{3164}\u{e0041}`],
+    ['the choice of a picture as it is', '❤\ufe0f', '❤\ufe0f'],
+    ['half a surrogate pair', 'a\ud800b', String.raw`a\u{d800}b`],
+  ])('shows %s', (_, text, shown) => {
+    expect(printable(text)).toBe(shown);
+  });
+
+  test('cuts what is longer and says so', () => {
+    expect(printable('abcdef', 6)).toBe('abcdef');
+    expect(printable('abcdefg', 6)).toBe('abcdef…');
+  });
+
+  test('never cuts a character in half', () => {
+    expect(printable('a😀b', 2)).toBe('a…');
+    expect(printable('a😀b', 3)).toBe('a😀…');
+  });
+
+  test('takes a time that is linear in the length', () => {
+    fc.assert(
+      fc.property(
+        fc.string({ unit: fc.constantFrom('a', '\n', '\u200b', '\ud800', '😀', '\ufe0f'), minLength: 1, maxLength: 4 }),
+        (unit) => {
+          expect(growthOf(printable, unit)).toBeLessThanOrEqual(15);
+        },
+      ),
+      { numRuns: 10 },
+    );
+  });
+
+  test('is one harmless line, whatever the text', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: anyCharacter }), fc.nat(20), (text, maxLength) => {
+        expect(printable(text, maxLength)).toMatch(/^[^\p{Cc}\p{Cf}\p{Cs}\p{Bidi_Control}\u2028\u2029]*$/u);
+      }),
+    );
+  });
+});

@@ -1,0 +1,130 @@
+/** The credential of commands, as processes. `tally login` and `tally logout`: flow/browser-login.test.ts. */
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ROOT } from '../../docs/pages.ts';
+import { createFakeControl } from '../../support/fakes/control.ts';
+import { listenControlPlane } from '../../support/servers/control-plane.ts';
+import { runProgram, type ProgramEnd } from '../../docs/programs.ts';
+import { openClientWorld, type ClientWorld } from './world.ts';
+
+const SECRET = 'qk_0123456789';
+const FAILED = 'Authentication failed. Check your credentials or API key.';
+
+let world: ClientWorld;
+
+beforeEach(async () => {
+  world = await openClientWorld();
+});
+
+afterEach(() => world.close());
+
+async function tally(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<ProgramEnd> {
+  const { PATH, NODE_COMPILE_CACHE } = process.env;
+  const given = { PATH, NODE_COMPILE_CACHE, HOME: world.home, XDG_CONFIG_HOME: world.home, ...env };
+  return runProgram(process.execPath, [join(ROOT, 'src/tally.js'), ...args], { env: given, cwd: world.home });
+}
+
+describe('the command line', () => {
+  it('sends an API key to the registry that the command names, and shows it nowhere', async () => {
+    const { registry } = world;
+    registry.keys.add(SECRET);
+    const env = { TALLY_API_KEY: ` ${SECRET} ` };
+    const whoami = await tally(['whoami', '--registry', registry.url], env);
+    expect([whoami.code, whoami.stdout]).toEqual([
+      0,
+      expect.stringMatching(/photos\/2026\/[^]*api_key[^]*nightly \(qk_0123…6789\)[^]*2027-02-20/),
+    ]);
+    const shown = await tally(['whoami', '--registry', registry.url, '--json'], env);
+    expect(JSON.parse(shown.stdout)).toMatchObject({ key: { fingerprint: 'qk_0123…6789', last_used_at: null } });
+    expect((await tally(['search', 'cat', '--registry', registry.url], env)).code).toBe(0);
+    expect(new Set(registry.credentialsSent())).toEqual(new Set([`Bearer ${SECRET}`]));
+    const config = await tally(['config'], env);
+    expect(config.stdout).toContain('TALLY_API_KEY=***\n');
+    expect(config.stdout).not.toContain(SECRET);
+  });
+
+  it('reports a wrong key, a text that is not a key, and an address without https', async () => {
+    const wrong = await tally(['search', 'cat', '--registry', world.registry.url], { TALLY_API_KEY: SECRET });
+    expect(wrong).toMatchObject({
+      code: 1,
+      stderr: 'tally: Authentication failed. Check your credentials or API key. (authentication.failed)\n',
+    });
+    world.registry.received.length = 0;
+    const none = await tally(['search', 'cat', '--registry', world.registry.url], { TALLY_API_KEY: 'abc' });
+    expect([none.code, none.stderr]).toEqual([78, "tally: TALLY_API_KEY: API key must start with 'qk_' prefix\n"]);
+    // the registry that is named is the catalog of a login that names none
+    const named = await tally(['login', '--registry', 'http://127.0.0.1:1']);
+    expect([named.code, named.stderr]).toEqual([69, expect.stringContaining('http://127.0.0.1:1')]);
+    const unnamed = await tally(['login']);
+    expect([unnamed.code, unnamed.stderr]).toEqual([64, expect.stringContaining('name the catalog')]);
+    const plain = await tally(['search', 'cat', '--registry', 'http://registry.example.com'], { TALLY_API_KEY: SECRET });
+    expect([plain.code, plain.stderr]).toEqual([64, expect.stringContaining('must use https')]);
+    expect(world.registry.received).toEqual([]);
+  });
+
+  it('speaks to the registry that is named, else to that of the login, else to the socket, else to the address of this machine', async () => {
+    const operator = createFakeControl();
+    const loopback = createFakeControl();
+    const plane = await listenControlPlane({ operations: loopback.checked });
+    const beside = await listenControlPlane({ operations: operator.checked });
+    const socket = join(world.home, 'tally.sock');
+    const here = { TALLY_SOCKET: socket, TALLY_HTTP_ADDRESS: new URL(plane.url).host };
+    /** How many requests each has received. */
+    const received = () => [world.registry.received.length, operator.asked.length, loopback.asked.length];
+    const list = async (env: Readonly<Record<string, string>> = {}) => {
+      const { code, stderr } = await tally(['bucket', 'list', '--json'], { ...here, ...env });
+      return [code, stderr, ...received()];
+    };
+    try {
+      expect(await list()).toEqual([0, '', 0, 0, 1]);
+      await beside.listenAtSocket(socket);
+      expect(await list()).toEqual([0, '', 0, 1, 1]);
+      expect(operator.contexts.at(-1)?.actor).toMatchObject({ isOperator: true });
+      // a key that is wrong is refused: the socket, which needs none, is no way around that
+      const refused = `tally: ${FAILED} (authentication.failed)\n`;
+      expect(await list({ TALLY_API_KEY: 'qk_bogus' })).toEqual([1, expect.stringContaining('authentication.failed'), 0, 1, 1]);
+      expect((await tally(['whoami'], { ...here, TALLY_API_KEY: 'qk_bogus' })).stderr).toBe(refused);
+      await world.logIn();
+      world.registry.received.length = 0;
+      await list();
+      expect(received()).toEqual([1, 1, 1]);
+      await list({ TALLY_REGISTRY_URL: 'http://127.0.0.1:1' });
+      expect(received()).toEqual([1, 1, 1]);
+    } finally {
+      await Promise.all([plane.close(), beside.close()]);
+    }
+  });
+
+  it('names the addresses that it tried where no registry answers, and how to start one', async () => {
+    const socket = join(world.home, 'tally.sock');
+    const ended = await tally(['bucket', 'list'], { TALLY_SOCKET: socket, TALLY_HTTP_ADDRESS: '127.0.0.1:1' });
+    expect(ended.code).toBe(69);
+    expect(ended.stderr).toContain(`no registry answers at ${socket}, http://127.0.0.1:1: start one with`);
+  });
+
+  it('Fix: a registry without an issuer refuses a key', async () => {
+    const plane = await listenControlPlane({ operations: createFakeControl().checked });
+    try {
+      for (const command of [['whoami'], ['bucket', 'list'], ['search', 'cat'], ['keys', 'list']]) {
+        const ended = await tally([...command, '--registry', plane.url], { TALLY_API_KEY: 'qk_bogus' });
+        expect([ended.code, ended.stderr]).toEqual([1, `tally: ${FAILED} (authentication.failed)\n`]);
+      }
+      expect((await tally(['whoami', '--registry', plane.url])).code).toBe(0);
+    } finally {
+      await plane.close();
+    }
+  });
+
+  it('never reads SERVICE_ variables', async () => {
+    world.registry.keys.add(SECRET);
+    const env = { SERVICE_API_KEY: SECRET, SERVICE_REGISTRY_URL: world.registry.url };
+    expect((await tally(['whoami'], { ...env, TALLY_SOCKET: 'none', TALLY_HTTP_ADDRESS: '127.0.0.1:1' })).code).toBe(69);
+    const { url } = world.registry;
+    const search = await tally(['search', 'cat', '--registry', url], env);
+    expect([search.code, search.stderr]).toEqual([
+      1,
+      `tally: not logged in at ${url}: run \`tally login ${url}\`, or set TALLY_API_KEY_FILE\n`,
+    ]);
+    expect(world.registry.credentialsSent()).toEqual([]);
+  });
+});

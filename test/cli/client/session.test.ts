@@ -1,0 +1,200 @@
+/** The stored login: several processes, logout, and files that cannot be trusted. */
+import { chmodSync, chownSync, existsSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Caller, keyToken } from '../../../src/cli/client/caller.ts';
+import { createClient } from '../../../src/cli/client/client.ts';
+import { never, unnamed, openClientWorld, type ClientWorld } from './world.ts';
+import { noteNotRun } from '../../support/not-run.ts';
+
+const FAILED = 'Authentication failed. Check your credentials or API key.';
+
+let world: ClientWorld;
+
+beforeEach(async () => {
+  world = await openClientWorld();
+  await world.logIn();
+  world.registry.received.length = 0;
+});
+
+afterEach(() => world.close());
+
+/** As a new process does it. */
+async function whoami(): Promise<Caller> {
+  const client = createClient({ folder: world.folder });
+  return client.whoami(await client.registryOf(unnamed), never);
+}
+
+describe('a login', () => {
+  it('is shared by ten processes, which send the one token and need no lock', async () => {
+    const kinds = await Promise.all(Array.from({ length: 10 }, async () => (await whoami()).kind));
+    expect(kinds).toEqual(Array.from({ length: 10 }, () => 'session'));
+    expect(world.registry.places()).toEqual(Array.from({ length: 10 }, () => 'GET /v1/session'));
+    expect(new Set(world.registry.credentialsSent())).toEqual(new Set([`Bearer ${world.session().token}`]));
+    expect(readdirSync(world.folder).toSorted()).toEqual(['config.json', 'credentials.json']);
+  });
+
+  it('that is refused ends with the one message, and stays stored', async () => {
+    const before = world.textOf(world.file);
+    world.registry.endSessions();
+    await expect(whoami()).rejects.toMatchObject({ code: 'authentication.failed', message: FAILED });
+    expect(world.textOf(world.file)).toBe(before);
+  });
+
+  it('that replaces another one is used by each process that begins afterwards', async () => {
+    world.registry.endSessions();
+    await world.logIn();
+    expect((await whoami()).kind).toBe('session');
+  });
+});
+
+describe('a credential', () => {
+  it('is sent to its registry only', async () => {
+    const other = await openClientWorld();
+    try {
+      const registry = await world.client.registryOf({ ...unnamed, registryUrl: other.registry.url });
+      expect(registry).toEqual({ url: other.registry.url });
+      const { url } = other.registry;
+      await expect(world.client.whoami({ url }, never)).rejects.toThrow(`not logged in at ${url}: run \`tally login ${url}\``);
+      expect(other.registry.credentialsSent()).toEqual([]);
+    } finally {
+      await other.close();
+    }
+  });
+
+  it('is not used once the catalog has another registry', async () => {
+    world.store.writeConfig({ catalog_url: world.registry.url, registry_url: 'https://other.example.com' });
+    expect((await world.client.registryOf(unnamed)).token).toBeUndefined();
+  });
+
+  it('follows no redirect', async () => {
+    const other = await openClientWorld();
+    try {
+      for (const status of [301, 302, 303, 307, 308]) {
+        world.registry.canned.set('GET /v1/session', { status, headers: { location: `${other.registry.url}/v1/session` } });
+        await expect(whoami()).rejects.toMatchObject({ code: 'registry.unreachable' });
+      }
+      expect(other.registry.received).toEqual([]);
+    } finally {
+      await other.close();
+    }
+  });
+
+  it('that is an API key precedes the login, and is sent by https only', async () => {
+    const secret = 'qk_0123456789';
+    world.registry.keys.add(secret);
+    const registry = await world.client.registryOf({ ...unnamed, registryUrl: world.registry.url, apiKey: ` ${secret}\n` });
+    expect((await world.client.whoami(registry, never)).kind).toBe('api_key');
+    await expect(world.client.registryOf({ ...unnamed, registryUrl: 'http://registry.example.com', apiKey: secret })).rejects.toThrow(
+      'must use https',
+    );
+    expect(() => keyToken('qk_a\nb')).toThrow(FAILED);
+  });
+
+  it('that the Python SDK stored is an API key precedes the login', async () => {
+    const secret = 'qk_0123456789';
+    world.registry.keys.add(secret);
+    const addresses = { registry_url: world.registry.url, catalog_url: world.registry.url };
+    world.store.writeCredentials({ session: world.session(), api_key: { ...addresses, secret } });
+    expect((await whoami()).kind).toBe('api_key');
+  });
+});
+
+describe('a logout', () => {
+  it('ends the session and removes everything', async () => {
+    writeFileSync(join(world.folder, '.credentials.json.1.left'), 'half');
+    expect(await world.client.logout(never)).toBeUndefined();
+    expect(world.registry.sessions()).toBe(0);
+    expect(readdirSync(world.folder)).toEqual(['config.json']);
+  });
+
+  it.each([0o600, 0o644])('of a session that has ended already has no complaint, with files of mode %o', async (mode) => {
+    chmodSync(world.file, mode);
+    world.registry.endSessions();
+    expect(await world.client.logout(never)).toBeUndefined();
+    expect(existsSync(world.file)).toBe(false);
+  });
+
+  it('removes everything here even if the registry cannot be reached', async () => {
+    await world.registry.close();
+    expect(await world.client.logout(never)).toContain('cannot be reached');
+    expect(existsSync(world.file)).toBe(false);
+  });
+
+  it('ends and removes credentials that others can read', async () => {
+    chmodSync(world.file, 0o644);
+    expect(await world.client.logout(never)).toBeUndefined();
+    expect(existsSync(world.file)).toBe(false);
+    expect(world.registry.sessions()).toBe(0);
+  });
+
+  it('removes credentials that others can replace without sending them', async () => {
+    chmodSync(world.file, 0o666);
+    expect(await world.client.logout(never)).toContain('is open to other users');
+    expect(existsSync(world.file)).toBe(false);
+    expect(world.registry.received).toEqual([]);
+  });
+
+  it('without a login does nothing', async () => {
+    await world.client.logout(never);
+    world.registry.received.length = 0;
+    expect(await world.client.logout(never)).toBeUndefined();
+    expect(world.registry.received).toEqual([]);
+  });
+});
+
+const isRoot = process.geteuid?.() === 0;
+if (!isRoot) noteNotRun('stored credentials of another user', 'root');
+
+describe('stored credentials', () => {
+  async function refused(pattern: RegExp): Promise<void> {
+    await expect(world.client.registryOf(unnamed)).rejects.toThrow(pattern);
+    await expect(whoami()).rejects.toMatchObject({ code: 'credentials.unusable' });
+    expect(world.registry.credentialsSent()).toEqual([]);
+  }
+
+  it.each([0o640, 0o604, 0o620, 0o660])('with the mode %o are refused', async (mode) => {
+    chmodSync(world.file, mode);
+    await refused(/credentials\.json is open to other users: .* chmod 600 /);
+  });
+
+  it('in a folder that others can read are refused', async () => {
+    chmodSync(world.folder, 0o755);
+    await refused(/tally is open to other users: .* chmod 700 /);
+  });
+
+  it.skipIf(!isRoot)('of another user are refused', async () => {
+    chownSync(world.file, 12_345, 0);
+    await refused(/belongs to another user/);
+  });
+
+  it('that are a link are refused', async () => {
+    renameSync(world.file, join(world.home, 'real.json'));
+    symlinkSync(join(world.home, 'real.json'), world.file);
+    await refused(/cannot be read \(ELOOP\)/);
+  });
+
+  it.each(['', '{', '[]', '{"format":1,"session":{}}', '{"format":1,"api_key":{"secret":5}}'])(
+    'that are damaged are refused: %s',
+    async (text) => {
+      writeFileSync(world.file, text);
+      await refused(/is not as Tally writes it/);
+    },
+  );
+
+  it('of a later format, of a large file, and for an address without https are refused', async () => {
+    const right = world.textOf(world.file);
+    writeFileSync(world.file, '{"format":2}');
+    await refused(/another version of Tally/);
+    writeFileSync(world.file, ' '.repeat(70_000));
+    await refused(/not a file of Tally/);
+    writeFileSync(world.file, right.replaceAll(world.registry.url, 'http://example.com'));
+    await refused(/is not as Tally writes it/);
+  });
+
+  it('need a folder that can be written', async () => {
+    rmSync(world.folder, { recursive: true });
+    writeFileSync(world.folder, '');
+    await expect(world.logIn()).rejects.toMatchObject({ code: 'credentials.unusable' });
+  });
+});

@@ -1,0 +1,396 @@
+import { describe, expect, it } from 'vitest';
+import { bucketStatus } from '../../src/records/bucket-status.ts';
+import { fingerprintOf } from '../../src/connect/canonical.rules.ts';
+import type { BucketSource } from '../../src/records/bucket.ts';
+import { entriesWithout } from '../../src/connect/notification.rules.ts';
+import { foreignStatements, parsePolicy } from '../../src/connect/policy.rules.ts';
+import { RequestError } from '../../src/base/request-error.ts';
+import { sidsOf } from '../../src/connect/sources/topic.ts';
+import { INSTALLATION, MARK, QUEUE_ARN, REGISTRY, ROUTED_ARN, THEIR_TOPIC, TOPIC_ARN } from '../support/fakes/aws-parts.ts';
+import { isLong } from '../support/breadth.ts';
+import { LEASE_MS } from '../../src/store/lease.ts';
+import { readRecord, refs } from '../../src/store/stored.ts';
+import { allTo, interruptAt, startWorld, THEIR_QUEUE, theirs, requests, type World } from './world.ts';
+
+const ID = MARK;
+/** What is not Tally's, as it is now. */
+function foreignOf({ aws, notified }: World) {
+  return {
+    entries: entriesWithout(notified(), ID),
+    statements: [...aws.parts.queues.values()].map(({ policy }) =>
+      foreignStatements(parsePolicy(policy)!, sidsOf({ installation: INSTALLATION, registry: REGISTRY }).all),
+    ),
+    topic: aws.parts.topics.get(THEIR_TOPIC)?.policy,
+  };
+}
+
+/** SNS has not confirmed the subscription yet. */
+function alterPending({ aws }: World): void {
+  aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.set(QUEUE_ARN, { isPending: true, isRaw: false });
+}
+
+const byTopic = { source: 'topic', topic_arn: THEIR_TOPIC } as const;
+
+/** A bucket of which others use much; for the source topic, it sends everything to their topic. */
+async function startPopulated(source: BucketSource): Promise<World> {
+  const world = await startWorld();
+  world.populate();
+  if (source === 'topic') world.notify([...theirs, allTo(THEIR_TOPIC)], { eventBridge: true });
+  return world;
+}
+
+describe.each(requests)('an apply for the source %s', (source, wish) => {
+  it('makes everything once, keeps what others made, and continues wherever it was killed, to the same end', async () => {
+    const whole = await startPopulated(source);
+    const before = foreignOf(whole);
+    let calls = 0;
+    whole.aws.before = () => void (calls += 1);
+    expect(await whole.agree(wish)).toMatchObject({ state: 'applied' });
+    whole.aws.before = () => undefined;
+    const [made, writes] = [fingerprintOf(whole.aws.snapshot()), whole.aws.writes.length];
+    expect(foreignOf(whole)).toEqual(before);
+    const { changes, findings } = await whole.plan(wish);
+    expect([changes, findings.filter(({ severity }) => severity === 'broken')]).toEqual([[], []]);
+    expect(await whole.apply(wish)).toMatchObject({ state: 'applied' });
+    expect(whole.aws.writes).toHaveLength(writes);
+    expect(calls).toBeGreaterThan(10);
+    // after a call AWS is as it is before the next one
+    for (const hook of ['before', 'after'] as const) {
+      for (let at = hook === 'after' && !isLong ? calls : 1; at <= calls; at += 1) {
+        const world = await startPopulated(source);
+        const plan = await world.plan(wish);
+        const end = await world.killed([hook, at], () => world.apply(wish, { token: plan.token }));
+        if (end === undefined) continue;
+        expect({ at, hook, ...end }).toMatchObject({ state: 'applied' });
+        expect(fingerprintOf(world.aws.snapshot())).toBe(made);
+        expect(await world.gap()).toMatchObject({ reasons: [{ kind: 'connection' }] });
+      }
+    }
+  });
+
+  it('is taken away to what was there before, wherever that is killed', async () => {
+    const world = await startPopulated(source);
+    const before = fingerprintOf(world.aws.snapshot());
+    await world.agree(wish);
+    for (let at = 1; at <= 90; at += 1) {
+      world.aws[at % 2 === 0 ? 'before' : 'after'] = interruptAt(at);
+      const done = await world.remove().catch(() => 'killed');
+      world.aws.before = () => undefined;
+      world.aws.after = () => undefined;
+      if (done !== 'killed') break;
+      await world.clock.advance(LEASE_MS);
+    }
+    expect(await world.connection()).toBeUndefined();
+    expect(fingerprintOf(world.aws.snapshot())).toEqual(before);
+  });
+});
+
+describe('an apply', () => {
+  it('opens one gap, which ends six minutes after the change, or twenty with a trail', async () => {
+    for (const [wish, minutes] of [
+      [{}, 6],
+      [{ source: 'routed' }, 20],
+    ] as const) {
+      const world = await startWorld();
+      const nowMs = world.clock.nowMs();
+      await world.apply(wish);
+      const lastSeenMs = nowMs + minutes * 60_000;
+      expect(await world.gap()).toMatchObject({ lastSeenMs, waits: { untilMs: lastSeenMs + 60_000 }, reasons: [{ count: 1 }] });
+    }
+  });
+
+  it('needs the token of a plan where it touches others, and not where it does not', async () => {
+    const populated = await startPopulated('notification');
+    const { plan } = await populated.provisioning.plan({ bucket: 'photos' });
+    expect(plan.foreign).toMatchObject([
+      { kind: 'destination', arn: THEIR_QUEUE },
+      { kind: 'destination', arn: expect.stringContaining('function:scan') as string },
+    ]);
+    const extra = { token: plan.token, plan: expect.stringMatching(/^\+ notification photos$/m) };
+    const refusal = { code: 'connect.plan-needed', extra, message: expect.stringContaining(plan.token) };
+    await expect(populated.apply()).rejects.toMatchObject(refusal);
+    expect(populated.aws.writes).toEqual([]);
+    // another wish than the stored one is named by its options
+    const { plan: other } = await populated.provisioning.plan({ bucket: 'photos', source: 'notification', enrich: 'head' });
+    await expect(populated.apply({ source: 'notification', enrich: 'head' })).rejects.toMatchObject({
+      message: expect.stringMatching(
+        `\`tally bucket add photos --source notification --enrich head --plan\`, then agree to it with \`tally bucket add photos --source notification --enrich head --agree ${other.token}\``,
+      ),
+    });
+    const alone = await startWorld();
+    expect(await alone.apply()).toMatchObject({ state: 'applied' });
+  });
+
+  it('refuses a token if anything of others has changed since, or the wish is another one', async () => {
+    const world = await startPopulated('notification');
+    const plan = await world.plan();
+    await expect(world.apply({ enrich: 'head' }, { token: plan.token })).rejects.toMatchObject({ code: 'connect.plan-outdated' });
+    world.notify(theirs.slice(1), { eventBridge: true });
+    await expect(world.apply({}, { token: plan.token })).rejects.toMatchObject({ code: 'connect.plan-outdated' });
+    world.notify(theirs, { eventBridge: true });
+    const queue = world.aws.parts.queues.get(QUEUE_ARN)!;
+    queue.policy = queue.policy!.replace('"sqs:SendMessage"', '"sqs:*"');
+    await expect(world.apply({}, { token: plan.token })).rejects.toMatchObject({ code: 'connect.plan-outdated' });
+    expect(world.aws.writes).toEqual([]);
+  });
+
+  it('without a permission names it', async () => {
+    const world = await startWorld();
+    world.aws.before = (call) => {
+      if (call === 'putRule') throw new RequestError('connect.denied', 'PutRule is denied', { action: 'events:PutRule' });
+    };
+    await expect(world.agree({ source: 'routed' })).rejects.toMatchObject({ code: 'connect.denied', extra: { action: 'events:PutRule' } });
+  });
+
+  it('writes nothing where S3 has something that this version does not know', async () => {
+    const world = await startWorld();
+    world.aws.parts.notifications.set('photos', '<NotificationConfiguration><New/></NotificationConfiguration>');
+    const refusal = { code: 'connect.unknown-configuration', message: expect.stringContaining('<New>') };
+    await expect(world.apply()).rejects.toMatchObject(refusal);
+    expect(world.aws.writes).toEqual([]);
+  });
+
+  it('names an overlap before it writes anything, and what fits', async () => {
+    const world = await startWorld();
+    const filter = [{ name: 'suffix', value: '.csv' }];
+    world.notify([{ kind: 'queue', id: 'jobs', arn: THEIR_QUEUE, events: ['s3:ObjectCreated:Put'], filter }]);
+    await expect(world.apply()).rejects.toMatchObject({
+      code: 'connect.overlap',
+      message: expect.stringMatching(/jobs.*their-queue.*--source eventbridge/),
+    });
+    world.notify([allTo(THEIR_TOPIC)]);
+    await expect(world.apply()).rejects.toMatchObject({
+      code: 'connect.overlap',
+      message: expect.stringContaining(`--source topic --topic ${THEIR_TOPIC}`),
+    });
+    expect(world.aws.writes).toEqual([]);
+  });
+
+  it('names what it saw before and after its PUT where others are missing, and prints nothing that writes', async () => {
+    const world = await startPopulated('notification');
+    world.aws.after = (call) => {
+      if (call === 'putNotification') world.aws.parts.notifications.set('photos', { entries: [], eventBridge: true });
+    };
+    const refusal = {
+      code: 'connect.changed-meanwhile',
+      extra: {
+        before: expect.stringContaining('thumbnails'),
+        now: '',
+        command: 'tally bucket add photos --plan',
+      },
+    };
+    const error = await world.agree().catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject(refusal);
+    expect(String(error)).toContain(`seen before and not after: thumbnails (${THEIR_QUEUE})`);
+    expect(String(error)).not.toContain('put-bucket-notification');
+  });
+
+  it('says so when the statements of others are gone after its write of a policy', async () => {
+    const world = await startPopulated('topic');
+    world.aws.after = (call) => {
+      if (call === 'setQueuePolicy') world.aws.parts.queues.get(QUEUE_ARN)!.policy = JSON.stringify({ Statement: [] });
+    };
+    await expect(world.agree(byTopic)).rejects.toMatchObject({
+      code: 'connect.changed-meanwhile',
+      message: expect.stringContaining('Theirs'),
+    });
+  });
+
+  it('waits before it makes a part again that AWS does not show yet', async () => {
+    const world = await startPopulated('topic');
+    world.aws.after = (call) => {
+      if (call === 'subscribe') alterPending(world);
+    };
+    expect(await world.apply(byTopic)).toMatchObject({ state: 'applying' });
+    expect(world.aws.writes.filter((call) => call === 'subscribe').length).toBeLessThanOrEqual(10);
+  });
+
+  it('repeats a PUT that S3 refuses for the moment, and not one that it refuses for good', async () => {
+    const world = await startWorld();
+    const putNotification = world.aws.putNotification.bind(world.aws);
+    let refusals = 0;
+    const refuse = (code: 'connect.busy' | 'connect.destination' | 'connect.overlap', times: number): void => {
+      refusals = 0;
+      world.aws.putNotification = async (...args) => {
+        refusals += 1;
+        if (refusals <= times) throw new RequestError(code, 'refused');
+        return putNotification(...args);
+      };
+    };
+    refuse('connect.overlap', 1);
+    await expect(world.apply()).rejects.toMatchObject({ code: 'connect.overlap' });
+    expect(refusals).toBe(1);
+    refuse('connect.busy', 3);
+    expect(await world.apply()).toMatchObject({ state: 'applied' });
+    expect(refusals).toBe(4);
+  });
+
+  it('waits for another one, and takes over from one that was killed, however fast its clock was', async () => {
+    const world = await startWorld();
+    const record = { claim: { holder: 'another', renewals: 0 }, expiresAtMs: world.clock.nowMs() + 86_400_000 };
+    await world.state.put({ id: 'lease:connection:photos', kind: 'lock', record }, null);
+    expect(await world.apply()).toMatchObject({ state: 'applying', waitingFor: expect.stringContaining('another') });
+    expect(world.aws.writes).toEqual([]);
+    await world.clock.advance(LEASE_MS);
+    expect(await world.apply()).toMatchObject({ state: 'applied' });
+    expect(await world.state.get('lease:connection:photos')).toBeUndefined();
+  });
+
+  it('of two at once makes everything once', async () => {
+    const world = await startWorld();
+    const both = await Promise.all([world.apply(), world.apply()]);
+    expect(both.map(({ state }) => state).sort()).toEqual(['applied', 'applying']);
+    expect(world.aws.writes).toEqual(['putNotification']);
+    expect(await world.apply()).toMatchObject({ state: 'applied' });
+  });
+
+  it('makes the policies before the subscription, and the rule before EventBridge is on', async () => {
+    const world = await startWorld();
+    await world.agree({ source: 'eventbridge' });
+    expect(world.aws.writes).toEqual(['putRule', 'putTarget', 'putNotification']);
+    const named = await startPopulated('topic');
+    await named.agree(byTopic);
+    expect(named.aws.writes).toEqual(['setQueuePolicy', 'setQueuePolicy', 'subscribe']);
+  });
+});
+
+describe('a removal', () => {
+  it('names what somebody has altered, and leaves it', async () => {
+    const world = await startWorld();
+    await world.apply();
+    const altered = { ...allTo(TOPIC_ARN), id: ID, filter: [{ name: 'prefix', value: 'x' }] };
+    world.notify([altered]);
+    expect(await world.remove()).toEqual([{ name: `photos ${ID}`, reason: expect.stringContaining('changed') }]);
+    expect(world.aws.parts.notifications.get('photos')).toMatchObject({ entries: [altered] });
+  });
+
+  // Bug: a proven bucket stayed ok. Fix: its check says so before anything goes
+  it.each([1, undefined])('that was interrupted is in the status of the bucket, proven at %s, until it has ended', async (provenAtMs) => {
+    const world = await startWorld();
+    await world.apply();
+    const check = { state: 'ok', atMs: world.clock.nowMs(), sinceMs: 0, findings: [] } as const;
+    await world.setBucket({
+      connectionCheck: { ...check, findings: [] },
+      lastComparedAtMs: world.clock.nowMs(),
+      ...(provenAtMs && { provenAtMs }),
+    });
+    await world.closeGap();
+    const status = async () => {
+      const facts = { waitsFor: undefined, unread: undefined, gaps: [], nowMs: world.clock.nowMs(), compareIntervalMs: 0 };
+      return bucketStatus({ record: (await readRecord(world.state, refs.bucket('photos')))!, ...facts });
+    };
+    world.aws.after = interruptAt(1, (call) => call === 'putNotification');
+    await expect(world.remove()).rejects.toThrow('killed');
+    world.aws.after = () => undefined;
+    expect(await status()).toMatchObject({ severity: 'bad', sentence: expect.stringContaining('the removal of photos has not ended') });
+    expect(await world.diagnose()).toMatchObject([{ code: 'connect.removing', fix: 'tally bucket remove photos' }]);
+    await world.clock.advance(LEASE_MS);
+    await world.remove().catch(() => undefined);
+    await world.clock.advance(LEASE_MS);
+    await world.remove();
+    expect(await world.connection()).toBeUndefined();
+  });
+
+  it('does not mind that the bucket is gone', async () => {
+    const world = await startWorld();
+    await world.apply();
+    world.aws.parts.notifications.delete('photos');
+    expect(await world.remove()).toEqual([]);
+  });
+});
+
+describe('a change of the source', () => {
+  it('keeps the earlier parts until its gap is closed, and then takes away exactly them', async () => {
+    const world = await startPopulated('notification');
+    const before = foreignOf(world);
+    await world.agree();
+    await world.agree({ source: 'eventbridge' });
+    expect(JSON.stringify(world.aws.parts.notifications.get('photos'))).toContain(ID);
+    expect(await world.connection()).toMatchObject({ source: 'eventbridge', earlier: [{ source: 'notification' }] });
+    expect(await world.removeEarlier()).toBeUndefined();
+    expect(JSON.stringify(world.aws.parts.notifications.get('photos'))).toContain(ID);
+    await world.closeGap();
+    expect(await world.removeEarlier()).toEqual([]);
+    expect(await world.connection()).toMatchObject({ source: 'eventbridge' });
+    expect(JSON.stringify(world.aws.parts.notifications.get('photos'))).not.toContain(ID);
+    expect((await world.plan({ source: 'eventbridge' })).changes).toEqual([]);
+    expect(foreignOf(world)).toEqual(before);
+  });
+
+  it('to and fro leaves nothing over, and a removal takes away the parts of every source', async () => {
+    const world = await startPopulated('notification');
+    const before = fingerprintOf(world.aws.snapshot());
+    for (const wish of [{}, { source: 'routed' }, { source: 'eventbridge' }, {}] as const) await world.agree(wish);
+    expect((await world.connection())?.earlier).toMatchObject([{ source: 'routed' }, { source: 'eventbridge' }]);
+    await world.remove();
+    expect(fingerprintOf(world.aws.snapshot())).toEqual(before);
+  });
+});
+
+describe('a pause', () => {
+  it('takes exactly ours away, stays whatever is applied, and is undone by resume alone', async () => {
+    const world = await startPopulated('notification');
+    await world.agree();
+    const applied = world.aws.snapshot();
+    expect(await world.pause()).toMatchObject({ state: 'paused' });
+    expect(world.aws.parts.notifications.get('photos')).toEqual({ entries: theirs, eventBridge: true });
+    await expect(world.agree()).rejects.toMatchObject({ code: 'connect.paused' });
+    const writes = world.aws.writes.length;
+    await world.pause();
+    expect(world.aws.writes).toHaveLength(writes);
+    await world.clock.advance(3_600_000);
+    expect(await world.resume()).toMatchObject({ state: 'applied' });
+    expect(world.aws.snapshot()).toEqual(applied);
+    expect(await world.connection()).not.toHaveProperty('pausedAtMs');
+    expect((await world.gap())?.lastSeenMs).toBe(world.clock.nowMs() + 360_000);
+    await expect(world.resume()).rejects.toMatchObject({ code: 'connect.not-paused' });
+  });
+
+  it('is completed by the next one wherever it was killed', async () => {
+    for (const hook of ['before', 'after'] as const) {
+      for (let at = 1; at <= 8; at += 1) {
+        const world = await startPopulated('notification');
+        await world.agree();
+        await world.killed([hook, at], world.pause);
+        expect(await world.pause()).toMatchObject({ state: 'paused' });
+        expect(world.aws.parts.notifications.get('photos')).toEqual({ entries: theirs, eventBridge: true });
+      }
+    }
+  });
+
+  it('is the only thing that resume ends: an apply that is under way needs its own plan', async () => {
+    const world = await startPopulated('notification');
+    const plan = await world.plan();
+    world.aws.before = interruptAt(1, (call) => call === 'putNotification');
+    await expect(world.apply({}, { token: plan.token })).rejects.toThrow('killed');
+    expect(await world.connection()).toMatchObject({ state: 'applying' });
+    await expect(world.resume()).rejects.toMatchObject({ code: 'connect.not-paused' });
+  });
+
+  it('is refused for the other sources, and where nothing was made', async () => {
+    const world = await startWorld();
+    await expect(world.pause()).rejects.toMatchObject({ code: 'connect.not-applied' });
+    await world.agree({ source: 'eventbridge' });
+    await expect(world.pause()).rejects.toMatchObject({ code: 'connect.blocked' });
+  });
+});
+
+describe('a plan', () => {
+  it.each<readonly ['notification' | 'routed' | 'eventbridge' | 'topic', (parts: World['aws']['parts']) => void]>([
+    ['notification', ({ topics }) => void topics.delete(TOPIC_ARN)],
+    ['notification', ({ topics }) => topics.get(TOPIC_ARN)!.subscriptions.clear()],
+    ['routed', ({ topics }) => void (topics.get(ROUTED_ARN)!.policy = '{"Statement":[]}')],
+    ['eventbridge', ({ queues }) => void (queues.get(QUEUE_ARN)!.policy = '')],
+    ['topic', ({ queues }) => void delete queues.get(QUEUE_ARN)!.tags],
+  ])('for the source %s stops where a shared part is missing, with one sentence that names `tally setup`', async (source, breaks) => {
+    const world = await startPopulated(source);
+    breaks(world.aws.parts);
+    const error: unknown = await world.agree({ source, ...(source === 'topic' && byTopic) }).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({
+      code: 'connect.blocked',
+      extra: { finding: 'connect.not-set-up' },
+      message: expect.stringContaining('tally setup --apply'),
+    });
+    expect(world.aws.writes).toEqual([]);
+  });
+});

@@ -1,0 +1,106 @@
+/**
+ * Connections on LocalStack. It enforces no policies, accepts overlapping configurations and ignores ExpectedBucketOwner, so AWS's
+ * refusals are tested with a fake (test/connect) and by their texts.
+ */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { GetTopicAttributesCommand, ListSubscriptionsByTopicCommand } from '@aws-sdk/client-sns';
+import { readRecord } from '../../../src/store/stored.ts';
+import { unwrap } from '../../../src/events/envelope.ts';
+import { specifiedTransformer } from '../../support/audit-trail.ts';
+import { createTestAws, until, type TestAws } from '../../support/servers/aws.ts';
+import { awsEndpoint } from '../../support/servers/found.ts';
+import { addStatement, connectedBucket } from './connected.ts';
+import { refs } from '../../../src/connect/refs.ts';
+
+describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
+  let aws: TestAws;
+  beforeAll(() => {
+    aws = createTestAws(awsEndpoint()!);
+  });
+  afterAll(() => aws.dispose());
+
+  /** A connected bucket, and a bucket queue with somebody's statement. */
+  async function startWorld() {
+    const { bucket, queue, provisioning, store } = await connectedBucket(aws);
+    await addStatement(aws, queue);
+    return { bucket, queue, provisioning, store };
+  }
+
+  // each source, whole: flow/connections-story.test.ts
+  it.each(['made by Tally', 'made by hand'])('is made for routed with somebody’s own topic, and a rule %s', async (how) => {
+    const { bucket, provisioning, queue, store } = await startWorld();
+    const topicArn = await aws.createTopic();
+    const policyOf = async () => (await aws.sns.send(new GetTopicAttributesCommand({ TopicArn: topicArn }))).Attributes?.['Policy'];
+    const before = JSON.parse((await policyOf())!) as object;
+    const { paths, template } = specifiedTransformer;
+    const requestParameters = { bucketName: [bucket] };
+    const pattern = { source: ['aws.s3'], detail: { eventSource: ['s3.amazonaws.com'], requestParameters } };
+    const byHand = how === 'made by hand';
+    if (byHand) await aws.createRule({ pattern, targetArn: topicArn, transformer: { paths: { ...paths }, template } });
+    const wish = { bucket, source: 'routed', topic_arn: topicArn, wired_by_hand: byHand } as const;
+    const { plan } = await provisioning.plan(wish);
+    const parts = new Set(plan.changes.map(({ part }) => part));
+    expect(parts.has('rule')).toBe(!byHand);
+    expect((await provisioning.apply(wish, { token: plan.token })).applied).toMatchObject({ state: 'applied' });
+    expect((await provisioning.plan(wish)).plan.changes).toEqual([]);
+    const record = (await readRecord(store.state, refs.bucket(bucket)))!;
+    const codes = (await provisioning.diagnose({ ...record, source: 'routed', topicArn })).findings.map(({ code }) => code);
+    expect(codes).toEqual(byHand ? [] : ['connect.trail-unchecked']);
+    await aws.putEvents([
+      {
+        source: 'aws.s3',
+        detailType: 'AWS API Call via CloudTrail',
+        detail: {
+          eventSource: 's3.amazonaws.com',
+          eventName: 'PutObject',
+          eventTime: '2026-07-01T10:00:00Z',
+          requestParameters: { bucketName: bucket, key: 'a.txt' },
+        },
+      },
+    ]);
+    await eventArrives(queue.url);
+    await provisioning.remove(bucket, { keepAws: false });
+    expect(JSON.parse((await policyOf())!)).toEqual(before);
+  });
+
+  it('is probed through its topic, and the probe arrives', async () => {
+    const { bucket, provisioning, queue, store } = await startWorld();
+    const { plan } = await provisioning.plan({ bucket });
+    await provisioning.apply({ bucket }, { token: plan.token });
+    const connection = (await readRecord(store.state, refs.connection(bucket)))!;
+    await provisioning.probe(connection, false);
+    const found: unknown[] = [];
+    await until('the probe has come', async () => {
+      found.push(...(await aws.takeBodies(queue.url, 1)).map((body) => unwrap(body)));
+      return found.some((each) => JSON.stringify(each).includes('"probe"'));
+    });
+    expect(found).toContainEqual({ kind: 'probe', topicArn: expect.stringMatching(/-events$/), sentAtMs: expect.any(Number) });
+  });
+
+  it('takes a subscription that is older than Tally as it is, and leaves it', async () => {
+    const { bucket, provisioning, queue } = await startWorld();
+    const topicArn = await aws.createTopic();
+    await aws.subscribe(topicArn, queue);
+    const subscriptions = async () =>
+      (await aws.sns.send(new ListSubscriptionsByTopicCommand({ TopicArn: topicArn }))).Subscriptions?.map(
+        ({ SubscriptionArn }) => SubscriptionArn,
+      );
+    const before = await subscriptions();
+    const asked = { bucket, source: 'topic', topic_arn: topicArn } as const;
+    const { plan } = await provisioning.plan(asked);
+    expect((await provisioning.apply(asked, { token: plan.token })).applied).toMatchObject({ state: 'applied' });
+    expect(await subscriptions()).toEqual(before);
+    const kept = await provisioning.remove(bucket, { keepAws: false });
+    expect(kept).toMatchObject([{ name: before?.[0], reason: expect.stringContaining('nothing says that Tally has made') }]);
+    expect(await subscriptions()).toEqual(before);
+  });
+
+  /** Test events may come before it, or together with it. */
+  async function eventArrives(queueUrl: string): Promise<void> {
+    const kinds: string[] = [];
+    await until('the event of the object has come', async () => {
+      kinds.push(...(await aws.takeBodies(queueUrl, 1)).map((body) => unwrap(body).kind));
+      return kinds.includes('records');
+    });
+  }
+});

@@ -1,0 +1,138 @@
+/** What AWS refuses about a connection, by the services' own protocols on loopback. */
+import { EventBridgeClient } from '@aws-sdk/client-eventbridge';
+import { SNSClient } from '@aws-sdk/client-sns';
+import { SQSClient } from '@aws-sdk/client-sqs';
+import { describe, expect, it } from 'vitest';
+import { createSqsProvision } from '../../../src/connect/aws/queues.ts';
+import { ask, refusalOf, type Action } from '../../../src/connect/aws/refusals.ts';
+import { createEventsProvision } from '../../../src/connect/aws/rules.ts';
+import { createSnsProvision } from '../../../src/connect/aws/topics.ts';
+import { desired } from '../../../src/connect/sources/sources.ts';
+import { ACCOUNT, INSTALLATION, LETTERS_ARN, QUEUE_ARN, QUEUE_URL, REGION, REGISTRY, TOPIC_ARN } from '../../support/fakes/aws-parts.ts';
+import { startScripted } from '../../support/servers/scripted.ts';
+
+/** What speaks to a service that gives every request this answer. */
+async function startService(status: number, type: string, body: string) {
+  const { url: endpoint } = await startScripted(() => ({ status, headers: { 'content-type': type }, body }));
+  const config = { region: REGION, endpoint, credentials: { accessKeyId: 'a', secretAccessKey: 'b' }, maxAttempts: 1 };
+  const topics = () => new SNSClient(config);
+  const queues = () => new SQSClient({ ...config, useQueueUrlAsEndpoint: false });
+  const rules = async () => new EventBridgeClient(config);
+  return {
+    topics: createSnsProvision({ clientFor: topics, writerFor: topics }),
+    queues: createSqsProvision({ clientFor: queues, writerFor: queues, queueUrl: QUEUE_URL, region: REGION }),
+    rules: createEventsProvision({ clientFor: rules, writerFor: rules }),
+  };
+}
+
+const xml = (code: string, message: string): string =>
+  `<ErrorResponse xmlns="http://sns.amazonaws.com/doc/2010-03-31/"><Error><Type>Sender</Type><Code>${code}</Code><Message>${message}</Message></Error><RequestId>1</RequestId></ErrorResponse>`;
+const json = (type: string, message: string): string => JSON.stringify({ __type: type, message });
+
+const { rule } = desired({
+  bucket: 'photos',
+  partition: 'aws',
+  region: REGION,
+  account: ACCOUNT,
+  bucketAccount: ACCOUNT,
+  installation: INSTALLATION,
+  registry: REGISTRY,
+  source: 'eventbridge',
+  enrich: 'none',
+  queueArn: QUEUE_ARN,
+  deadLetterArn: LETTERS_ARN,
+});
+
+describe('a request about a connection that AWS refuses', () => {
+  it('for its credentials is no missing permission, whatever protocol the service speaks', async () => {
+    const { topics } = await startService(403, 'text/xml', xml('ExpiredToken', 'The security token included in the request is expired'));
+    await expect(topics.topicOf(TOPIC_ARN, QUEUE_ARN)).rejects.toMatchObject({
+      code: 'connect.credentials',
+      reason: expect.stringMatching(new RegExp(`^GetTopicAttributes ${TOPIC_ARN}: ExpiredToken`)),
+    });
+    const { queues, rules } = await startService(403, 'application/x-amz-json-1.1', json('UnrecognizedClientException', 'expired'));
+    await expect(queues.queueOf(QUEUE_ARN)).rejects.toMatchObject({ code: 'connect.credentials' });
+    await expect(rules.ruleOf({ region: REGION }, 'rule')).rejects.toMatchObject({ code: 'connect.credentials' });
+  });
+
+  const codeOf = (action: Action, name: string): unknown =>
+    Object.entries(refusalOf(action, 'what', Object.assign(new Error('no'), { name }))).find(([field]) => field === 'code')?.[1];
+
+  it.each(['ExpiredTokenException', 'InvalidClientTokenId', 'RequestExpired', 'SignatureDoesNotMatch', 'InvalidSignatureException'])(
+    'with %s is one for its credentials',
+    (name) => {
+      expect(codeOf('sns:Subscribe', name)).toBe('connect.credentials');
+    },
+  );
+
+  it('because a role cannot be assumed is no missing permission of that role', () => {
+    const error = Object.assign(new Error('the role x cannot be assumed: AccessDenied'), { name: 'CredentialsProviderError' });
+    expect(refusalOf('events:PutRule', 'r', error)).toMatchObject({ code: 'connect.credentials' });
+  });
+
+  it('because a permission is missing names it', async () => {
+    const { topics } = await startService(403, 'text/xml', xml('AuthorizationError', 'not authorized'));
+    await expect(topics.topicOf(TOPIC_ARN, QUEUE_ARN)).rejects.toMatchObject({
+      code: 'connect.denied',
+      message: expect.stringMatching(
+        new RegExp(`^GetTopicAttributes ${TOPIC_ARN} is denied: the permission sns:GetTopicAttributes is missing`),
+      ),
+      extra: { action: 'sns:GetTopicAttributes' },
+    });
+  });
+
+  it('because the bus is full names the quota, and does not advise to repeat', async () => {
+    const { rules } = await startService(
+      400,
+      'application/x-amz-json-1.1',
+      json('LimitExceededException', 'The requested resource exceeds'),
+    );
+    await expect(rules.putRule({ region: REGION }, rule!, {})).rejects.toMatchObject({
+      code: 'connect.quota',
+      reason: expect.stringContaining('an event bus has 300 rules'),
+    });
+  });
+
+  it('in an entry of an answer that is none of a refusal is the same', async () => {
+    const failed = (ErrorCode: string) => JSON.stringify({ FailedEntryCount: 1, FailedEntries: [{ ErrorCode, ErrorMessage: 'no' }] });
+    const full = await startService(200, 'application/x-amz-json-1.1', failed('LimitExceededException'));
+    await expect(full.rules.putTarget({ region: REGION }, rule!)).rejects.toMatchObject({
+      code: 'connect.quota',
+      reason: expect.stringContaining('5 targets'),
+    });
+    const other = await startService(200, 'application/x-amz-json-1.1', failed('ConcurrentModificationException'));
+    await expect(other.rules.putTarget({ region: REGION }, rule!)).rejects.toMatchObject({ code: 'connect.unavailable' });
+  });
+
+  it.each([
+    ['sns:Subscribe', 'SubscriptionLimitExceeded'],
+    ['sns:Subscribe', 'SubscriptionLimitExceededException'],
+    ['sns:CreateTopic', 'TopicLimitExceeded'],
+    ['sns:SetSubscriptionAttributes', 'FilterPolicyLimitExceeded'],
+    ['sqs:SetQueueAttributes', 'OverLimit'],
+    ['cloudtrail:PutEventSelectors', 'InvalidEventSelectorsException'],
+    ['cloudtrail:DescribeTrails', 'MaximumNumberOfTrailsExceededException'],
+    ['events:PutRule', 'LimitExceededException'],
+  ] as const)('because a quota of %s is used up (%s) says so', (action, name) => {
+    expect(codeOf(action, name)).toBe('connect.quota');
+  });
+
+  it('ends with the signal of its caller, and with its reason', async () => {
+    const end = new AbortController();
+    const sent = ask(
+      'sns:Subscribe',
+      TOPIC_ARN,
+      async ({ abortSignal }) => {
+        end.abort(new Error('enough'));
+        if (abortSignal?.aborted === true) throw new Error('aborted');
+      },
+      end.signal,
+    );
+    await expect(sent).rejects.toThrow('enough');
+  });
+
+  it('because there are too many requests a second may be repeated', () => {
+    for (const name of ['ThrottlingException', 'Throttled', 'RequestLimitExceeded', 'TooManyRequestsException'])
+      expect(codeOf('sns:Subscribe', name)).toBe('connect.unavailable');
+  });
+});

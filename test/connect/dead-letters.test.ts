@@ -1,0 +1,47 @@
+/** The dead-letter queue of a connection, when the redrive policy of the bucket queue is lost or wrong: the doctor names the setup, which heals it. */
+import { expect, it } from 'vitest';
+import type { BucketSource } from '../../src/records/bucket.ts';
+import { LETTERS_ARN, QUEUE_ARN } from '../support/fakes/aws-parts.ts';
+import { startWorld, type World } from './world.ts';
+
+async function applied(source: BucketSource): Promise<World> {
+  const world = await startWorld();
+  await world.setBucket({ source });
+  await world.agree({ source });
+  return world;
+}
+
+const queueIn = (world: World) => world.aws.parts.queues.get(QUEUE_ARN)!;
+const targetOf = (world: World) => [...world.aws.parts.rules.values()][0]!.targets[0]!;
+
+it.each<readonly [string, (world: World) => void]>([
+  [`${QUEUE_ARN} has no redrive policy`, (world) => void delete queueIn(world).maxReceiveCount],
+  [`${QUEUE_ARN} is its own dead-letter queue`, (world) => void (queueIn(world).deadLetterArn = QUEUE_ARN)],
+  [
+    `there is no queue ${LETTERS_ARN}, which is the dead-letter queue of ${QUEUE_ARN}`,
+    ({ aws }) => void aws.parts.queues.delete(LETTERS_ARN),
+  ],
+])('%s: it is found, and an apply goes ahead', async (what, breaks) => {
+  const world = await applied('eventbridge');
+  breaks(world);
+  const found = (await world.diagnose()).find(({ code }) => code === 'connect.redrive');
+  expect(found).toMatchObject({ severity: 'degraded', what, fix: 'tally setup --apply' });
+  const before = world.aws.snapshot();
+  expect(await world.agree({ source: 'eventbridge' })).toMatchObject({ state: 'applied' });
+  expect(world.aws.snapshot()).toEqual(before);
+});
+
+it('the target of a rule keeps its dead-letter queue where none is known, also when it is written for another reason', async () => {
+  const world = await applied('eventbridge');
+  delete queueIn(world).maxReceiveCount;
+  const [[name, rule] = []] = [...world.aws.parts.rules];
+  world.aws.parts.rules.set(name!, { ...rule!, targets: [{ ...rule!.targets[0]!, roleArn: 'arn:aws:iam::123456789012:role/x' }] });
+  await world.agree({ source: 'eventbridge' });
+  expect(targetOf(world)).toMatchObject({ deadLetterArn: LETTERS_ARN });
+  expect(targetOf(world)).not.toHaveProperty('roleArn');
+  // nothing is made with an empty name either
+  const fresh = await startWorld();
+  delete queueIn(fresh).maxReceiveCount;
+  await fresh.agree({ source: 'eventbridge' });
+  expect(targetOf(fresh)).not.toHaveProperty('deadLetterArn');
+});

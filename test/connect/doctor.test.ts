@@ -1,0 +1,255 @@
+import { describe, expect, it } from 'vitest';
+import { FaultError } from '../../src/base/fault.ts';
+import { RequestError } from '../../src/base/request-error.ts';
+import { LETTERS_ARN, MARK, QUEUE_ARN, ROUTED_ARN, TOPIC_ARN } from '../support/fakes/aws-parts.ts';
+import { startWorld, THEIR_QUEUE, theirs, type World } from './world.ts';
+
+const ID = MARK;
+
+const subscriptionOf = (world: World, topicArn = TOPIC_ARN) => world.aws.parts.topics.get(topicArn)!.subscriptions;
+
+function alterSubscription(world: World, change: object, topicArn = TOPIC_ARN): void {
+  subscriptionOf(world, topicArn).set(QUEUE_ARN, { ...subscriptionOf(world, topicArn).get(QUEUE_ARN)!, ...change });
+}
+
+function alterRule(world: World, change: object): void {
+  const [[name, rule] = []] = [...world.aws.parts.rules];
+  world.aws.parts.rules.set(name!, { ...rule!, ...change });
+}
+
+function alterTarget(world: World, change: object): void {
+  const [[, rule] = []] = [...world.aws.parts.rules];
+  alterRule(world, { targets: rule!.targets.map((target) => ({ ...target, ...change })) });
+}
+
+function alterEntry(world: World, change: object): void {
+  const { entries, ...now } = world.notified();
+  world.notify(
+    entries.map((entry) => ({ ...entry, ...change })),
+    now,
+  );
+}
+
+function setPolicy(world: World, arn: string, alter: (statement: Record<string, unknown>) => unknown): void {
+  const holder = world.aws.parts.queues.get(arn) ?? world.aws.parts.topics.get(arn)!;
+  const policy = JSON.parse(holder.policy!) as { Statement: Record<string, unknown>[] };
+  holder.policy = JSON.stringify({ ...policy, Statement: policy.Statement.flatMap((each) => alter(each) ?? []) });
+}
+
+const isOurs = ({ Sid }: Record<string, unknown>): boolean => String(Sid).startsWith(ID);
+
+/** A way in which a set-up breaks, for the source that has such a part. */
+type Broken = readonly [source: 'notification' | 'eventbridge' | 'routed', code: string, breaks: (world: World) => void];
+
+/** What the command that is printed repairs. */
+const healable: readonly Broken[] = [
+  ['notification', 'connect.notification', (world) => world.notify([])],
+  ['notification', 'connect.notification', (world) => alterEntry(world, { events: ['s3:ObjectCreated:*'] })],
+  ['eventbridge', 'connect.notification', (world) => world.notify([])],
+  ['eventbridge', 'connect.rule', ({ aws }) => aws.parts.rules.clear()],
+  ['eventbridge', 'connect.rule', (world) => alterRule(world, { isEnabled: false })],
+  ['eventbridge', 'connect.rule', (world) => alterRule(world, { pattern: '{"source":["aws.s3"],"detail-type":["Object Created"]}' })],
+  ['eventbridge', 'connect.rule', (world) => alterRule(world, { targets: [] })],
+  ['eventbridge', 'connect.rule', (world) => alterTarget(world, { arn: THEIR_QUEUE })],
+  ['eventbridge', 'connect.rule', (world) => alterTarget(world, { hasOtherInput: true })],
+  ['eventbridge', 'connect.rule', (world) => alterTarget(world, { roleArn: 'arn:aws:iam::123456789012:role/x' })],
+  ['routed', 'connect.rule', (world) => alterTarget(world, { transformer: undefined })],
+  ['routed', 'connect.rule', (world) => alterRule(world, { pattern: '{"source":["aws.s3"],"detail":{"eventName":["PutObject"]}}' })],
+];
+
+/** The same, of which only what cannot be delivered is lost. */
+const ofLetters: readonly Broken[] = [['eventbridge', 'connect.rule', (world) => alterTarget(world, { deadLetterArn: undefined })]];
+
+/** What a person must repair, by what is printed. */
+const others: readonly Broken[] = [
+  ['notification', 'connect.not-set-up', ({ aws }) => aws.parts.topics.delete(TOPIC_ARN)],
+  ['notification', 'connect.not-set-up', (world) => setPolicy(world, TOPIC_ARN, (each) => (isOurs(each) ? undefined : each))],
+  ['notification', 'connect.not-set-up', (world) => subscriptionOf(world).clear()],
+  ['notification', 'connect.not-set-up', (world) => subscriptionOf(world).set(QUEUE_ARN, { isPending: true, isRaw: false })],
+  ['notification', 'connect.not-set-up', (world) => alterSubscription(world, { filterPolicy: '{"a":["b"]}' })],
+  ['notification', 'connect.not-set-up', ({ aws }) => delete aws.parts.queues.get(QUEUE_ARN)!.policy],
+  ['notification', 'connect.not-set-up', (world) => setPolicy(world, QUEUE_ARN, (each) => ({ ...each, Effect: 'Deny' }))],
+  ['routed', 'connect.not-set-up', (world) => setPolicy(world, ROUTED_ARN, (each) => (isOurs(each) ? { ...each, Condition: {} } : each))],
+  ['notification', 'connect.not-set-up', (world) => alterSubscription(world, { isRaw: true })],
+  ['notification', 'connect.letters-not-set-up', (world) => alterSubscription(world, { deadLetterArn: undefined })],
+  ['notification', 'connect.letters-not-set-up', ({ aws }) => delete aws.parts.queues.get(LETTERS_ARN)!.policy],
+  ['notification', 'connect.unknown-configuration', ({ aws }) => aws.parts.notifications.set('photos', '<New/>')],
+  ['notification', 'connect.redrive', ({ aws }) => (aws.parts.queues.get(QUEUE_ARN)!.maxReceiveCount = 3)],
+  ['notification', 'connect.queue-retention', ({ aws }) => (aws.parts.queues.get(QUEUE_ARN)!.retentionS = 345_599)],
+];
+
+async function applied(source: Broken[0]): Promise<World> {
+  const world = await startWorld();
+  await world.agree({ source });
+  await world.setBucket({ source });
+  return world;
+}
+
+describe('the doctor', () => {
+  it.each(['notification', 'eventbridge'] as const)('finds nothing after an apply for %s', async (source) => {
+    expect(await (await applied(source)).diagnose()).toEqual([]);
+  });
+
+  it('names the selector of the trail for routed, which Tally does not read', async () => {
+    const findings = await (await applied('routed')).diagnose();
+    expect(findings).toMatchObject([
+      { code: 'connect.trail-unchecked', severity: 'note', fix: expect.stringContaining('arn:aws:s3:::photos/') },
+    ]);
+  });
+
+  it.each([...healable.map((each) => [...each, 'broken'] as const), ...ofLetters.map((each) => [...each, 'degraded'] as const)])(
+    '%s: %s is healed by what it prints',
+    async (source, code, breaks, severity) => {
+      const world = await applied(source);
+      breaks(world);
+      const found = (await world.diagnose()).find((finding) => finding.code === code);
+      const { foreign } = await world.plan();
+      expect(found).toMatchObject({
+        severity,
+        // an apply without the token of a plan touches nothing of others
+        fix: foreign.length === 0 ? 'tally bucket add photos' : 'tally bucket add photos --plan',
+        blocks: false,
+        what: expect.stringMatching(/.{10}/),
+        why: expect.stringMatching(/.{10}/),
+      });
+      expect(await world.agree({ source })).toMatchObject({ state: 'applied' });
+      expect(await world.codes()).toEqual([]);
+    },
+  );
+
+  it.each(others)('%s: %s is found, with something to paste', async (source, code, breaks) => {
+    const world = await applied(source);
+    breaks(world);
+    const found = (await world.diagnose()).find((finding) => finding.code === code);
+    expect(found).toMatchObject({
+      code,
+      fix: expect.stringMatching(/.{5}/),
+      what: expect.stringMatching(/.{10}/),
+      why: expect.stringMatching(/.{10}/),
+    });
+  });
+
+  it.each([
+    [{}, 'connect.not-made'],
+    [{ provenAtMs: 1 }, undefined],
+  ])('says of a bucket that nothing was made for it, unless its events arrive: %j', async (change, code) => {
+    const world = await startWorld();
+    const [found, ...more] = await world.diagnose(change);
+    expect(more).toEqual([]);
+    expect(found?.code).toBe(code);
+    if (found !== undefined) expect(found).toMatchObject({ severity: 'broken', fix: 'tally bucket add photos' });
+  });
+
+  it('says of a pause since when it lasts', async () => {
+    const world = await applied('notification');
+    await world.pause();
+    expect(await world.diagnose()).toMatchObject([
+      { code: 'connect.paused', what: expect.stringContaining('2026-'), fix: 'tally bucket resume photos' },
+    ]);
+  });
+
+  it.each([
+    [new RequestError('connect.denied', 'sns:GetTopicAttributes is missing'), 'connect.denied', 'tally iam-policy --for daemon'],
+    [new FaultError('connect.unavailable', 'no answer'), 'connect.unavailable', 'tally doctor photos'],
+    [new FaultError('bucket.missing', 'gone'), 'bucket.missing', 'tally bucket remove photos'],
+  ])('says of what it may not read that it is not known: %s', async (error, code, fix) => {
+    const world = await applied('notification');
+    world.aws.before = (call) => {
+      if (call === 'topicOf') throw error;
+    };
+    expect(await world.diagnose()).toMatchObject([{ code, severity: 'unknown', fix }]);
+  });
+
+  it.each(['head', 'tags'] as const)('Fix: asks for one object what enrich %s reads, and says that S3 refuses it', async (enrich) => {
+    const world = await applied('notification');
+    const { storage } = world;
+    storage.put('photos', 'k', {});
+    expect(await world.diagnose({ enrich })).toEqual([]);
+    const denied = () => Promise.reject(new FaultError('object.denied', 'HEAD photos/k: 403'));
+    if (enrich === 'head') storage.readVersion = denied;
+    else storage.readTags = denied;
+    expect(await world.diagnose({ enrich })).toMatchObject([
+      {
+        code: 'connect.not-enriched',
+        severity: 'degraded',
+        what: 'S3 refuses what enriches photos: HEAD photos/k: 403',
+        fix: expect.stringContaining('s3:GetObject'),
+      },
+    ]);
+    expect(await world.diagnose({ enrich: 'none' })).toEqual([]);
+  });
+
+  it('says how to create a bucket queue that was deleted, which no further look brings back', async () => {
+    const world = await applied('notification');
+    world.aws.parts.queues.delete(QUEUE_ARN);
+    expect(await world.diagnose()).toMatchObject([
+      {
+        code: 'connect.queue-missing',
+        what: expect.stringContaining('the queue does not exist'),
+        severity: 'broken',
+        fix: 'tally setup --apply && tally bucket add photos',
+      },
+    ]);
+  });
+
+  it('says to plan, and not to apply, where a person must agree to what an apply touches', async () => {
+    const world = await startWorld();
+    world.populate();
+    await world.agree();
+    world.notify(theirs, { eventBridge: true });
+    expect(await world.diagnose()).toMatchObject([{ code: 'connect.notification', fix: 'tally bucket add photos --plan' }]);
+  });
+
+  it.each([
+    ['ahead of', 61_500],
+    ['behind', -62_500],
+  ])('compares the clock of S3, which is a minute %s that of this machine, and finds nothing once it is right', async (differs, byMs) => {
+    const world = await applied('notification');
+    const before = { ...world.storage };
+    let s3AheadMs = byMs;
+    world.storage.versioningOf = async (location, signal) => {
+      const answer = await before.versioningOf(location, signal);
+      return { ...answer, observedAtMs: answer.observedAtMs + s3AheadMs };
+    };
+    expect(await world.diagnose()).toMatchObject([
+      {
+        code: 'connect.clock-skew',
+        severity: 'degraded',
+        what: expect.stringMatching(new RegExp(`is \\d+ s ${differs} the clock`)),
+        blocks: false,
+      },
+    ]);
+    // a difference within a minute is that of two requests
+    s3AheadMs = Math.sign(byMs) * 58_000;
+    expect(await world.diagnose()).toEqual([]);
+  });
+
+  it('does not blame the clock of S3 for an answer that came late', async () => {
+    const world = await applied('notification');
+    const before = { ...world.storage };
+    world.storage.versioningOf = async (location, signal) => {
+      const answer = await before.versioningOf(location, signal);
+      await world.clock.advance(90_000);
+      return answer;
+    };
+    expect(await world.diagnose()).toEqual([]);
+  });
+
+  it('finds what is broken though the clock of S3 cannot be read', async () => {
+    const world = await applied('notification');
+    world.notify([]);
+    world.storage.versioningOf = () => Promise.reject(new FaultError('s3.unavailable', 'no answer'));
+    expect(await world.codes()).toEqual(['connect.notification', 's3.unavailable']);
+  });
+
+  it('names a policy that cannot be written before what an apply would heal', async () => {
+    const world = await startWorld();
+    await world.apply();
+    world.aws.parts.queues.get(QUEUE_ARN)!.policy = '';
+    world.aws.parts.queues.get(LETTERS_ARN)!.policy = '{"Statement":"?"}';
+    expect(await world.diagnose()).toContainEqual(expect.objectContaining({ code: 'connect.policy-unreadable', blocks: true }));
+    const writes = world.aws.writes.length;
+    await expect(world.apply()).rejects.toMatchObject({ code: 'connect.blocked' });
+    expect(world.aws.writes).toHaveLength(writes);
+  });
+});

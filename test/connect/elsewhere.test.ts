@@ -1,0 +1,95 @@
+/** Buckets of another region or account than the bucket queue. */
+import { describe, expect, it } from 'vitest';
+import { fingerprintOf } from '../../src/connect/canonical.rules.ts';
+import { prefixOf, snsPrincipals } from '../../src/connect/names.rules.ts';
+import { ACCOUNT, INSTALLATION, QUEUE_ARN, REGION } from '../support/fakes/aws-parts.ts';
+import { allTo, startWorld, type World } from './world.ts';
+
+const FAR = 'af-south-1';
+const OTHER = '999999999999';
+const FAR_LETTERS = `arn:aws:sqs:${FAR}:${ACCOUNT}:tally-${INSTALLATION}-dead-letters`;
+const topicOf = (use: string): string => `arn:aws:sns:${FAR}:${ACCOUNT}:tally-${INSTALLATION}-${use}`;
+
+const sources = ['notification', 'eventbridge', 'routed'] as const;
+
+/** The one rule of Tally. */
+function ourRule({ aws }: World) {
+  return [...aws.parts.rules].find(([name]) => name.startsWith(prefixOf(INSTALLATION)))?.[1];
+}
+
+describe.each(sources)('a bucket of another region, source %s', (source) => {
+  it('comes through the topics that a setup has made there, and is taken away to what was there', async () => {
+    const world = await startWorld({ photos: { region: FAR } });
+    world.populate();
+    const before = fingerprintOf(world.aws.snapshot());
+    expect(await world.agree({ source })).toMatchObject({ state: 'applied' });
+    const plan = await world.plan({ source });
+    expect(plan.changes).toEqual([]);
+    expect(plan.findings.map(({ code }) => code)).toEqual(source === 'routed' ? ['connect.trail-unchecked'] : []);
+    const target = { id: 'routed-topic', arn: topicOf('routed'), deadLetterArn: FAR_LETTERS };
+    if (source === 'notification') expect(world.notified().entries).toContainEqual(expect.objectContaining({ arn: topicOf('events') }));
+    else expect(ourRule(world)?.targets).toMatchObject([target]);
+    expect(world.aws.parts.queues.get(QUEUE_ARN)?.policy).toContain(`sns.${FAR}.amazonaws.com`);
+    await world.setBucket({ source });
+    expect(await world.codes()).toEqual([]);
+    await world.remove();
+    expect(fingerprintOf(world.aws.snapshot())).toBe(before);
+  });
+
+  it('is refused with the command for its region where nothing was set up there', async () => {
+    const world = await startWorld({ photos: { region: FAR } });
+    for (const use of ['events', 'routed']) world.aws.parts.topics.delete(topicOf(use));
+    await expect(world.agree({ source })).rejects.toMatchObject({
+      code: 'connect.blocked',
+      message: expect.stringContaining(`\`tally setup --region ${FAR} --apply\``),
+    });
+    expect(world.aws.writes).toEqual([]);
+  });
+});
+
+it('a region without its dead-letter queue is a finding, and keeps no apply from going ahead', async () => {
+  const world = await startWorld({ photos: { region: FAR } });
+  world.aws.parts.queues.delete(FAR_LETTERS);
+  expect(await world.apply()).toMatchObject({ state: 'applied' });
+  expect(await world.diagnose()).toMatchObject([
+    { code: 'connect.letters-not-set-up', severity: 'degraded', fix: `tally setup --region ${FAR} --apply` },
+  ]);
+});
+
+describe('a bucket of another account', () => {
+  it('comes by a topic that its owner made, and Tally makes nothing there but the subscription', async () => {
+    const world = await startWorld({ photos: { account: OTHER } });
+    for (const source of sources) {
+      await expect(world.provisioning.plan({ bucket: 'photos', source })).rejects.toMatchObject({ code: 'connect.other-account' });
+      await expect(world.apply({ source })).rejects.toMatchObject({ code: 'connect.other-account' });
+    }
+    expect(world.aws.writes).toEqual([]);
+    const topicArn = `arn:aws:sns:${REGION}:${OTHER}:changes`;
+    world.aws.parts.topics.set(topicArn, { policy: '{"Statement":[]}', subscriptions: new Map() });
+    world.notify([allTo(topicArn)]);
+    expect(await world.apply({ source: 'topic', topic_arn: topicArn })).toMatchObject({ state: 'applied' });
+    expect(new Set(world.aws.writes)).toEqual(new Set(['setQueuePolicy', 'subscribe']));
+    expect(world.aws.parts.queues.get(QUEUE_ARN)?.policy).toContain(topicArn);
+    expect(await world.codes({ source: 'topic', topicArn })).toEqual([]);
+    await world.remove();
+    expect(world.aws.parts.topics.get(topicArn)?.subscriptions.size).toBe(0);
+    expect(world.aws.parts.queues.get(QUEUE_ARN)?.policy ?? '').not.toContain(OTHER);
+  });
+});
+
+it.each([
+  [REGION, 'eu-west-1', []],
+  [FAR, FAR, []],
+  [FAR, REGION, [FAR]],
+  [REGION, FAR, [FAR]],
+  [FAR, 'eu-south-1', ['eu-south-1', FAR]],
+])('SNS of %s calls a queue of %s by the regions that must be enabled first', (topicRegion, queueRegion, named) => {
+  expect(snsPrincipals(topicRegion, queueRegion)).toEqual(['sns.amazonaws.com', ...named.map((region) => `sns.${region}.amazonaws.com`)]);
+});
+
+it('a bucket of another partition of AWS is refused, and so is a directory bucket, which sends no events', async () => {
+  const world = await startWorld({ photos: { region: 'cn-north-1' } });
+  await expect(world.plan()).rejects.toMatchObject({ code: 'connect.partition' });
+  const refusal = { code: 'connect.blocked', message: expect.stringContaining('directory bucket') };
+  await expect(world.plan({ bucket: 'photos--use1-az4--x-s3' })).rejects.toMatchObject(refusal);
+});

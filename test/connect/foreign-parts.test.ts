@@ -1,0 +1,162 @@
+/** What others made beside Tally's parts: it stays, and it is named where it stands in the way. */
+import { describe, expect, it } from 'vitest';
+import { refs, removeRecord } from '../../src/store/stored.ts';
+import { LETTERS_ARN, QUEUE_ARN, THEIR_TOPIC } from '../support/fakes/aws-parts.ts';
+import { allTo, interruptAt, startWorld, THEIR_QUEUE, type World } from './world.ts';
+
+/** A subscription that a person made. */
+const theirs = { arn: `${THEIR_TOPIC}:by-hand`, isPending: false, isRaw: false, deadLetterArn: LETTERS_ARN };
+const byTopic = { source: 'topic', topic_arn: THEIR_TOPIC } as const;
+
+/** These buckets send everything to the topic of others. */
+async function startWithTopic(...buckets: readonly string[]): Promise<World> {
+  const world = await startWorld();
+  world.populate();
+  for (const bucket of buckets) world.notify([allTo(THEIR_TOPIC)], { bucket });
+  return world;
+}
+
+const subscriptions = ({ aws }: World) => [...aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.keys()];
+
+/** As the registry disconnects a bucket: its record goes after its parts. */
+async function disconnect(world: World, bucket: string) {
+  const kept = await world.remove(bucket);
+  await removeRecord(world.state, refs.bucket(bucket).id);
+  return kept;
+}
+
+describe('the switch by which a bucket sends its events to EventBridge', () => {
+  it('stays, and a removal names it as long as it is on', async () => {
+    const world = await startWorld();
+    world.populate();
+    await world.agree({ source: 'eventbridge' });
+    await world.agree({ source: 'eventbridge', bucket: 'videos' });
+    const left = [
+      {
+        name: 'the switch for EventBridge of photos',
+        reason: expect.stringContaining("jq 'del(.EventBridgeConfiguration)' > photos.json"),
+      },
+    ];
+    expect(await disconnect(world, 'photos')).toEqual(left);
+    expect(world.aws.parts.notifications.get('photos')).toMatchObject({ eventBridge: true });
+    world.notify([], { bucket: 'videos' });
+    expect(await disconnect(world, 'videos')).toEqual([]);
+  });
+});
+
+describe('the subscription of the bucket queue to a topic of others', () => {
+  it('stays if a person made it before, and is named', async () => {
+    const world = await startWithTopic('photos', 'videos');
+    world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.set(QUEUE_ARN, theirs);
+    await world.agree(byTopic);
+    await world.agree({ ...byTopic, bucket: 'videos' });
+    await disconnect(world, 'photos');
+    expect(await disconnect(world, 'videos')).toEqual([
+      { name: theirs.arn, reason: expect.stringContaining('nothing says that Tally has made this subscription') },
+    ]);
+    expect(subscriptions(world)).toEqual([QUEUE_ARN]);
+  });
+
+  it.each([
+    ['photos', 'videos'],
+    ['videos', 'photos'],
+  ] as const)('goes with the last bucket if Tally made it, when %s is removed before %s', async (first, last) => {
+    const world = await startWithTopic('photos', 'videos');
+    await world.agree(byTopic);
+    await world.agree({ ...byTopic, bucket: 'videos' });
+    expect(await disconnect(world, first)).toEqual([]);
+    expect(subscriptions(world)).toEqual([QUEUE_ARN]);
+    expect(await disconnect(world, last)).toEqual([]);
+    expect(subscriptions(world)).toEqual([]);
+  });
+
+  it("is Tally's if the one that a person had made was gone", async () => {
+    const world = await startWithTopic('photos');
+    world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.set(QUEUE_ARN, theirs);
+    await world.agree(byTopic);
+    world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.clear();
+    await world.agree(byTopic);
+    expect(await disconnect(world, 'photos')).toEqual([]);
+    expect(subscriptions(world)).toEqual([]);
+  });
+});
+
+describe('a subscription of the bucket queue', () => {
+  it('goes if an apply was killed right after it had made it', async () => {
+    const world = await startWithTopic('photos');
+    world.aws.after = interruptAt(1, (call) => call === 'subscribe');
+    await expect(world.agree(byTopic)).rejects.toThrow('killed');
+    world.aws.after = () => undefined;
+    expect(await world.remove()).toEqual([]);
+    expect(subscriptions(world)).toEqual([]);
+  });
+
+  it.each([
+    ['FilterPolicy', { filterPolicy: '{"a":["b"]}' }],
+    ['RawMessageDelivery', { isRaw: true }],
+    ['RedrivePolicy', { deadLetterArn: THEIR_QUEUE }],
+  ])('whose %s others have set is changed only where a person has seen it', async (name, change) => {
+    const world = await startWithTopic('photos');
+    await world.apply(byTopic);
+    await world.setBucket({ source: 'topic', topicArn: THEIR_TOPIC });
+    const { subscriptions: all } = world.aws.parts.topics.get(THEIR_TOPIC)!;
+    all.set(QUEUE_ARN, { ...all.get(QUEUE_ARN)!, ...change });
+    const before = world.aws.snapshot();
+    const plan = await world.plan();
+    expect(plan.foreign).toMatchObject([{ kind: 'subscription', before: { [name]: expect.any(String) as string } }]);
+    await expect(world.apply()).rejects.toMatchObject({ code: 'connect.plan-needed' });
+    expect(world.aws.snapshot()).toEqual(before);
+    expect((await world.diagnose()).map(({ fix }) => fix)).toEqual(['tally bucket add photos --plan']);
+    expect(await world.agree()).toMatchObject({ state: 'applied' });
+    expect(all.get(QUEUE_ARN)).toMatchObject({ isRaw: false, deadLetterArn: LETTERS_ARN });
+  });
+
+  it('gets its missing dead-letter queue without a question', async () => {
+    const world = await startWithTopic('photos');
+    await world.apply(byTopic);
+    await world.setBucket({ source: 'topic', topicArn: THEIR_TOPIC });
+    const { subscriptions: all } = world.aws.parts.topics.get(THEIR_TOPIC)!;
+    const { deadLetterArn: _, ...without } = all.get(QUEUE_ARN)!;
+    all.set(QUEUE_ARN, without);
+    expect(await world.apply()).toMatchObject({ state: 'applied' });
+    expect(all.get(QUEUE_ARN)).toMatchObject({ deadLetterArn: LETTERS_ARN });
+  });
+
+  it('stays for a bucket that a person wired to the same topic, and goes where the other one names another topic', async () => {
+    for (const [topic_arn, stays] of [
+      [THEIR_TOPIC, true],
+      [`${THEIR_TOPIC}-2`, false],
+    ] as const) {
+      const world = await startWithTopic('photos', 'videos');
+      world.aws.parts.topics.set(`${THEIR_TOPIC}-2`, { policy: '{"Statement":[]}', subscriptions: new Map() });
+      await world.agree(byTopic);
+      await world.agree({ bucket: 'videos', source: 'topic', topic_arn, wired_by_hand: true });
+      expect(await world.remove()).toEqual([]);
+      expect(subscriptions(world)).toEqual(stays ? [QUEUE_ARN] : []);
+      expect(world.aws.parts.queues.get(QUEUE_ARN)!.policy?.includes(`${THEIR_TOPIC}"`)).toBe(stays);
+    }
+  });
+});
+
+describe('a removal that leaves the parts in AWS', () => {
+  it('waits for whoever changes connections now, who would store the record again', async () => {
+    const world = await startWorld();
+    await world.apply();
+    const held = { claim: { holder: 'another process', renewals: 0 } };
+    const lock = await world.state.put({ id: 'lease:connection:photos', kind: 'lock', record: held }, null);
+    if (lock === 'conflict') throw new Error('the lock is held');
+    await expect(world.remove('photos', { keepAws: true })).rejects.toMatchObject({ code: 'connect.busy' });
+    expect(await world.connection()).toMatchObject({ state: 'applied' });
+    await world.state.remove('lease:connection:photos', lock.version);
+    const before = world.aws.snapshot();
+    await world.remove('photos', { keepAws: true });
+    expect(await world.connection()).toBeUndefined();
+    expect(world.aws.snapshot()).toEqual(before);
+  });
+
+  it('needs no lock where nothing was made', async () => {
+    const world = await startWorld();
+    await world.state.put({ id: 'lease:connection:photos', kind: 'lock', record: { claim: { holder: 'x', renewals: 0 } } }, null);
+    await expect(world.remove('photos', { keepAws: true })).resolves.toBeUndefined();
+  });
+});

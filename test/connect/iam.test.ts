@@ -1,0 +1,129 @@
+import { globSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { bucketSources } from '../../src/records/bucket.ts';
+import { iamPolicy } from '../../src/connect/iam.rules.ts';
+import { permissions, type IamRole } from '../../src/connect/permissions.rules.ts';
+
+const ROOT = new URL('../..', import.meta.url).pathname;
+
+const names = {
+  partition: 'aws',
+  region: 'us-east-1',
+  account: '123456789012',
+  bucketQueues: ['arn:aws:sqs:us-east-1:123456789012:a'],
+  letterQueues: ['arn:aws:sqs:us-east-1:123456789012:letters'],
+  bucket: 'photos',
+  installation: '0a1b2c3d',
+};
+const inChina = {
+  ...names,
+  partition: 'aws-cn',
+  region: 'cn-north-1',
+  bucketQueues: ['arn:aws-cn:sqs:cn-north-1:123456789012:a'],
+  letterQueues: [],
+};
+
+const SETS_UP = 'src/connect/aws/shared-parts.ts';
+
+/** The actions that a file names with each of its calls. */
+function actionsIn(file: string): readonly string[] {
+  const text = readFileSync(`${ROOT}/${file}`, 'utf8');
+  return [...text.matchAll(/'((?:s3|sns|sqs|events|cloudtrail|kms):\w+)'/g)].map(([, action = '']) => action);
+}
+
+/** Those of connections. */
+const called = new Set(
+  globSync('src/connect/aws/*.ts', { cwd: ROOT })
+    // refusals.ts names quotas
+    .filter((file) => file !== SETS_UP && !file.endsWith('/refusals.ts'))
+    .flatMap(actionsIn),
+);
+const actionsFor = (role: IamRole): readonly string[] =>
+  permissions.filter(({ roles }) => roles.includes(role)).flatMap(({ actions }) => actions);
+
+describe('the table of permissions', () => {
+  it('has every call that makes or reads a connection, and no other for the person who connects', () => {
+    // the daemon alone publishes probes
+    expect([...called].filter((action) => !actionsFor('connecting').includes(action))).toEqual(['sns:Publish']);
+    // HeadBucket, and the tags that PutRule takes
+    const others = new Set(['s3:ListBucket', 's3:GetBucketVersioning', 'events:TagResource']);
+    expect(actionsFor('connecting').filter((action) => !called.has(action) && !others.has(action))).toEqual([]);
+  });
+
+  it('has every call of `tally setup` for who runs it, and no other', () => {
+    // what it shares with connections (topics.ts)
+    const attributes = ['GetTopic', 'SetTopic', 'GetSubscription', 'SetSubscription'].map((name) => `sns:${name}Attributes`);
+    const shared = [...attributes, 'sns:ListSubscriptionsByTopic', 'sns:Subscribe'];
+    expect([...new Set([...actionsIn(SETS_UP), ...shared])].toSorted()).toEqual(actionsFor('setup').toSorted());
+  });
+
+  it('has every read of a connection for the daemon, and no write but a probe of its own topics', () => {
+    const isRead = (action: string): boolean => /:(?:Get|List|Describe)/.test(action);
+    expect([...called].filter((action) => isRead(action) && !actionsFor('daemon').includes(action))).toEqual([]);
+    expect(actionsFor('daemon').filter((action) => /:(?:Put|Set|Create|Subscribe|Unsubscribe|Tag|Remove)/.test(action))).toEqual([]);
+  });
+
+  it('permits the statement for EventBridge in a topic of others that is named for routed, and reads of it', () => {
+    const topic = 'arn:aws:sns:us-east-1:123456789012:ops';
+    const policy = iamPolicy('connecting', ['routed'], { ...names, topicArns: [topic] });
+    expect(policy).toMatchObject({
+      Statement: expect.arrayContaining([
+        expect.objectContaining({ Action: ['sns:SetTopicAttributes'], Resource: [topic] }),
+        expect.objectContaining({ Sid: 'ReadTopics', Resource: expect.arrayContaining([topic]) }),
+        expect.objectContaining({ Sid: 'SubscribeTheQueue', Resource: expect.arrayContaining([topic]) }),
+      ]),
+    });
+    expect(JSON.stringify(iamPolicy('connecting', ['routed'], names))).not.toContain('AdmitEventBridge');
+  });
+
+  it('permits no writes to the topics of others, although the source topic reads them', () => {
+    const writingOf = (role: IamRole) => {
+      const { Statement } = iamPolicy(role, bucketSources, names) as { Statement: { Action: string[]; Resource: string | string[] }[] };
+      return Statement.filter(({ Action }) => Action.some((action) => /^sns:(?:Set|Delete|Create)Topic/.test(action)));
+    };
+    expect(writingOf('connecting')).toEqual([]);
+    expect(writingOf('setup').map(({ Resource }) => Resource)).toEqual(['arn:aws:sns:us-east-1:123456789012:tally-0a1b2c3d-*']);
+  });
+
+  it('names the topics of the source topic where they are given, those of other accounts included', () => {
+    const theirs = 'arn:aws:sns:us-east-1:999999999999:changes';
+    const resourcesOf = (sources: Parameters<typeof iamPolicy>[1], topicArns?: readonly string[]): readonly unknown[] => {
+      const { Statement } = iamPolicy('connecting', sources, { ...names, topicArns }) as {
+        Statement: { Sid: string; Resource: unknown }[];
+      };
+      return Statement.filter(({ Sid }) => Sid === 'SubscribeTheQueue').map(({ Resource }) => Resource);
+    };
+    const own = 'arn:aws:sns:us-east-1:123456789012:tally-0a1b2c3d-*';
+    expect(resourcesOf(['topic'])).toEqual(['arn:aws:sns:us-east-1:123456789012:*']);
+    expect(resourcesOf(['topic'], [theirs])).toEqual([[theirs]]);
+    expect(resourcesOf(bucketSources, [theirs])).toEqual([[own, theirs]]);
+    expect(resourcesOf(['notification'], [theirs])).toEqual([]);
+  });
+
+  it('permits the daemon the key of its queues by way of SQS only', () => {
+    const keyArn = 'arn:aws-cn:kms:cn-north-1:123456789012:key/1';
+    expect(JSON.stringify(iamPolicy('daemon', bucketSources, inChina))).not.toContain('kms:');
+    expect(iamPolicy('daemon', bucketSources, { ...inChina, keyArn })).toMatchObject({
+      Statement: expect.arrayContaining([
+        {
+          Sid: 'UseTheKeyOfTheQueues',
+          Effect: 'Allow',
+          Action: ['kms:Decrypt', 'kms:GenerateDataKey'],
+          Resource: keyArn,
+          Condition: { StringEquals: { 'kms:ViaService': 'sqs.cn-north-1.amazonaws.com.cn' } },
+        },
+      ]),
+    });
+  });
+
+  it('makes policies in which each statement has a separate name, and only what the source needs', () => {
+    for (const role of ['daemon', 'connecting', 'setup'] as const) {
+      for (const source of bucketSources) {
+        const { Statement } = iamPolicy(role, [source], inChina) as { Statement: { Sid: string; Resource: string | string[] }[] };
+        expect(new Set(Statement.map(({ Sid }) => Sid)).size).toBe(Statement.length);
+        for (const resource of Statement.flatMap(({ Resource }) => Resource)) expect(resource).toMatch(/^arn:aws-cn:|^\*$/);
+        expect(JSON.stringify(Statement).includes('events:')).toBe(role !== 'setup' && (source === 'eventbridge' || source === 'routed'));
+      }
+    }
+  });
+});

@@ -1,0 +1,122 @@
+/**
+ * Two installations with one name, as TALLY_INSTALLATION gives it to the setup of two queues: production, and staging with its own
+ * store and queue. Their names are the same, and the ids of their registries are not.
+ */
+import { describe, expect, it } from 'vitest';
+import { advancedSelector, withSelector } from '../../src/connect/trail.rules.ts';
+import { refs, updateRecord } from '../../src/store/stored.ts';
+import { ACCOUNT, INSTALLATION, provisioningOn, REGION, REGISTRY, ruleName } from '../support/fakes/aws-parts.ts';
+import { createMemoryStore } from '../support/fakes/memory-store.ts';
+import { createFakeStorage } from '../support/fakes/ports.ts';
+import { newRecord, startWorld, trail } from './world.ts';
+
+const STAGING = 'b'.repeat(32);
+const STAGING_QUEUE = `arn:aws:sqs:${REGION}:${ACCOUNT}:staging-events`;
+const STAGING_URL = `https://sqs.${REGION}.amazonaws.com/${ACCOUNT}/staging-events`;
+const TRAIL = trail.arn;
+
+type Source = 'notification' | 'eventbridge' | 'routed';
+
+async function startBoth() {
+  const production = await startWorld({ trailArn: TRAIL });
+  const { aws, clock } = production;
+  aws.parts.trails.set(TRAIL, { ...trail, selectors: { kind: 'basic', list: [{ ReadWriteType: 'All' }] } });
+  aws.parts.queues.set(STAGING_QUEUE, {
+    maxReceiveCount: 100,
+    tags: { 'tally:installation': INSTALLATION, 'tally:registry': STAGING },
+  });
+  const store = createMemoryStore();
+  const storage = createFakeStorage(clock);
+  storage.createBucket('photos', { region: REGION });
+  await updateRecord(store.state, refs.bucket('photos'), () => newRecord('photos', clock.nowMs()));
+  const staging = provisioningOn(aws, { state: store.state, storage, clock, trailArn: TRAIL, queueUrl: STAGING_URL });
+  return { production, staging, aws };
+}
+
+describe.each(['notification', 'eventbridge', 'routed'] as const)(
+  'a second installation with the name of the first, and %s',
+  (source: Source) => {
+    it('touches nothing of it: the queue of the second is not where the topics lead, and a rule has another owner', async () => {
+      const { production, staging, aws } = await startBoth();
+      await production.agree({ source });
+      const before = aws.snapshot();
+      const { plan } = await staging.plan({ bucket: 'photos', source });
+      expect(plan.spec).toMatchObject({ registry: STAGING, installation: INSTALLATION });
+      expect(plan.findings.filter(({ blocks }) => blocks).map(({ code }) => code)).toContain('connect.not-set-up');
+      if (source !== 'notification') expect(plan.findings.map(({ code }) => code)).toContain('connect.rule-foreign');
+      await expect(staging.apply({ bucket: 'photos', source }, { token: plan.token })).rejects.toMatchObject({ code: 'connect.blocked' });
+      expect(await staging.remove('photos', { keepAws: false })).toBeUndefined();
+      expect(aws.snapshot()).toEqual(before);
+      const { plan: own } = await production.provisioning.plan({ bucket: 'photos', source });
+      expect([own.changes, own.findings.filter(({ blocks }) => blocks)]).toEqual([[], []]);
+    });
+  },
+);
+
+it('refuses a rule that has no owner at all', async () => {
+  const { production, aws } = await startBoth();
+  aws.parts.rules.set(ruleName('eventbridge'), {
+    pattern: '{}',
+    isEnabled: true,
+    targets: [{ id: 'bucket-queue', arn: STAGING_QUEUE }],
+    tags: {},
+  });
+  const before = aws.snapshot();
+  await expect(production.agree({ source: 'eventbridge' })).rejects.toMatchObject({
+    code: 'connect.blocked',
+    message: expect.stringContaining('has no tag tally:registry'),
+    extra: { finding: 'connect.rule-foreign' },
+  });
+  expect(aws.snapshot()).toEqual(before);
+});
+
+it('a rule that became another registry’s stays when the bucket is removed, and is named', async () => {
+  const { production, aws } = await startBoth();
+  await production.agree({ source: 'routed' });
+  const rule = { ...aws.parts.rules.get(ruleName('routed'))!, tags: { 'tally:registry': STAGING } };
+  aws.parts.rules.set(ruleName('routed'), rule);
+  const kept = await production.provisioning.remove('photos', { keepAws: false });
+  expect(kept).toContainEqual(expect.objectContaining({ reason: expect.stringContaining(STAGING) }));
+  expect(aws.parts.rules.get(ruleName('routed'))).toEqual(rule);
+});
+
+describe('what has no tags', () => {
+  it('is the other one’s notification, which a plan names and leaves', async () => {
+    const { production, staging, aws } = await startBoth();
+    await production.agree();
+    const { plan } = await staging.plan({ bucket: 'photos' });
+    const mark = `tally-${INSTALLATION}-${REGISTRY.slice(0, 8)}`;
+    expect(plan.findings).toContainEqual(expect.objectContaining({ code: 'connect.overlap', what: expect.stringContaining(mark) }));
+    expect(JSON.stringify(aws.parts.notifications.get('photos'))).toContain(mark);
+  });
+
+  it('is a selector: an advanced one names its registry, and a basic one is removed only by the registry that wrote it', async () => {
+    const wish = { bucket: 'photos', partition: 'aws', registry: REGISTRY };
+    expect(advancedSelector(wish).Name).toBe(`tally ${REGISTRY.slice(0, 8)} photos`);
+    const both = withSelector(withSelector({ kind: 'advanced', list: [] }, wish), { ...wish, registry: STAGING });
+    expect(both.list).toHaveLength(2);
+    const { production, aws } = await startBoth();
+    const found = aws.parts.trails.get(TRAIL)!;
+    // as another registry has written it
+    const selectors = withSelector({ kind: 'basic', list: [{ ReadWriteType: 'All' }] }, wish);
+    aws.parts.trails.set(TRAIL, { ...found, selectors });
+    await production.agree({ source: 'routed' });
+    const kept = await production.provisioning.remove('photos', { keepAws: false });
+    expect(kept).toEqual([]);
+    expect(aws.parts.trails.get(TRAIL)!.selectors).toEqual(selectors);
+  });
+});
+
+it('a rule whose tags AWS shows late is waited for by the apply that has made it', async () => {
+  const { production, aws } = await startBoth();
+  const ruleOf = aws.ruleOf.bind(aws);
+  let untagged = 0;
+  aws.ruleOf = async (...args) => {
+    const found = await ruleOf(...args);
+    if (found === 'absent' || untagged > 0) return found;
+    untagged += 1;
+    return { ...found, tags: {} };
+  };
+  expect(await production.agree({ source: 'eventbridge' })).toMatchObject({ state: 'applied' });
+  expect(untagged).toBe(1);
+});

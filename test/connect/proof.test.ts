@@ -1,0 +1,220 @@
+/** What proves that the events of a bucket arrive: an event, or S3's test event, that came by its source after the last change. Nothing that was only read does. */
+import { describe, expect, it } from 'vitest';
+import { bucketStatus } from '../../src/records/bucket-status.ts';
+import { probeText } from '../../src/events/probe.ts';
+import { RequestError } from '../../src/base/request-error.ts';
+import { noteArrivals } from '../../src/observing/connection-gaps.ts';
+import { createGapReports } from '../../src/observing/reports.ts';
+import { createCheckConnection } from '../../src/connect/watch.ts';
+import { readRecord, refs, updateRecord } from '../../src/store/stored.ts';
+import { QUEUE_ARN, THEIR_TOPIC, TOPIC_ARN } from '../support/fakes/aws-parts.ts';
+import { createFakeTelemetry } from '../support/fakes/ports.ts';
+import { requests, startWorld } from './world.ts';
+
+async function startProven() {
+  const world = await startWorld();
+  world.populate();
+  const { state, clock, provisioning } = world;
+  const telemetry = createFakeTelemetry();
+  const gaps = createGapReports({ state, clock, telemetry });
+  const checkConnection = createCheckConnection({ state, provisioning, gaps, clock, telemetry });
+  const record = async () => (await readRecord(state, refs.bucket('photos')))!;
+  return {
+    ...world,
+    check: async () => checkConnection(await record()),
+    isProven: async () => (await record()).provenAtMs !== undefined,
+    sentence: async () => {
+      const facts = { waitsFor: undefined, unread: undefined, gaps: [], nowMs: clock.nowMs(), compareIntervalMs: 0 };
+      return bucketStatus({ record: await record(), ...facts }).sentence;
+    },
+    waySinceMs: async () => (await record()).waySinceMs ?? 0,
+    /** As at the first event. */
+    arrive: async (...families: readonly ('created' | 'removed' | 'other')[]) =>
+      noteArrivals({ state, clock }, await record(), families.length === 0 ? ['other'] : families),
+  };
+}
+
+it.each(requests)('%s: parts that are all in order prove nothing, and a gap stands until an event has arrived', async (source, wish) => {
+  const world = await startProven();
+  if (source === 'topic')
+    world.notify([{ kind: 'topic', id: 'all', arn: wish.topic_arn!, events: ['s3:ObjectCreated:*', 's3:ObjectRemoved:*'], filter: [] }]);
+  await world.agree(wish);
+  await world.setBucket({ source, ...(wish.topic_arn !== undefined && { topicArn: wish.topic_arn }) });
+  await world.check();
+  expect(await world.isProven()).toBe(false);
+  expect(await world.gap()).toMatchObject({ unproven: 'events' });
+  await world.arrive();
+  expect(await world.isProven()).toBe(true);
+  expect(await world.gap()).not.toHaveProperty('unproven');
+});
+
+it('what arrived before a change proves nothing after it, and an apply that changes nothing keeps the proof', async () => {
+  const world = await startProven();
+  await world.agree();
+  await world.arrive();
+  const before = await world.waySinceMs();
+  await world.clock.advance(60_000);
+  expect(await world.apply()).toMatchObject({ state: 'applied', changed: false });
+  expect(await world.isProven()).toBe(true);
+  expect(await world.waySinceMs()).toBe(before);
+  world.notify([]);
+  await world.closeGap();
+  expect(await world.apply()).toMatchObject({ state: 'applied', changed: true });
+  expect(await world.isProven()).toBe(false);
+  expect(await world.waySinceMs()).toBeGreaterThan(before);
+  expect(await world.gap()).toMatchObject({ unproven: 'events' });
+});
+
+it('a test event that S3 sends while the notification is written counts, although the apply has not ended', async () => {
+  const world = await startProven();
+  world.aws.after = (call) => {
+    if (call === 'putNotification') void world.arrive();
+  };
+  await world.agree();
+  expect(await world.isProven()).toBe(true);
+  expect(await world.gap()).not.toHaveProperty('unproven');
+});
+
+describe('a topic of others', () => {
+  const entry = { kind: 'topic', id: 'all', arn: THEIR_TOPIC, filter: [] } as const;
+  const created = [{ ...entry, events: ['s3:ObjectCreated:*'] }];
+
+  async function startTopic() {
+    const world = await startProven();
+    world.notify(created);
+    await world.agree({ source: 'topic', topic_arn: THEIR_TOPIC });
+    await world.setBucket({ source: 'topic', topicArn: THEIR_TOPIC });
+    await world.check();
+    await world.arrive('created');
+    return world;
+  }
+
+  it('that passes creations only is not proven by them, and the status names what has not come', async () => {
+    const world = await startTopic();
+    expect(await world.isProven()).toBe(false);
+    expect(await world.sentence()).toMatch(/^Events have arrived, but none of a deletion yet/);
+    expect(await world.gap()).toMatchObject({ unproven: 'events' });
+    await world.arrive('removed');
+    expect(await world.isProven()).toBe(true);
+    expect(await world.gap()).not.toHaveProperty('unproven');
+  });
+
+  it('is proven by one event once its configuration was read that sends all', async () => {
+    const world = await startTopic();
+    world.notify([{ ...entry, events: ['s3:ObjectCreated:*', 's3:ObjectRemoved:*'] }]);
+    await world.check();
+    expect(await world.isProven()).toBe(true);
+  });
+
+  it('with a filter sends not all', async () => {
+    const world = await startTopic();
+    const events = ['s3:ObjectCreated:*', 's3:ObjectRemoved:*'];
+    world.notify([{ ...entry, events, filter: [{ name: 'prefix', value: 'a/' }] }]);
+    await world.check();
+    expect(await world.isProven()).toBe(false);
+  });
+});
+
+it('what a person wired by a rule is proven by a created and a removed event', async () => {
+  const world = await startProven();
+  await world.agree({ source: 'eventbridge', wired_by_hand: true });
+  await world.setBucket({ source: 'eventbridge' });
+  await world.check();
+  await world.arrive('removed');
+  expect(await world.isProven()).toBe(false);
+  await world.arrive('created');
+  expect(await world.isProven()).toBe(true);
+});
+
+it('a connection that was broken is not proven by what came before, but by an event after it', async () => {
+  const world = await startProven();
+  await world.agree();
+  await world.arrive();
+  await world.check();
+  const { entries, ...rest } = world.notified();
+  world.notify([], rest);
+  await world.clock.advance(60_000);
+  await world.check();
+  expect(await world.gap()).toMatchObject({ unproven: 'wiring' });
+  expect(await world.sentence()).toMatch(/^Its events are being lost/);
+  world.notify(entries, rest);
+  await world.clock.advance(60_000);
+  await world.check();
+  expect(await world.isProven()).toBe(false);
+  expect(await world.gap()).toMatchObject({ unproven: 'events' });
+  await world.arrive();
+  expect(await world.isProven()).toBe(true);
+});
+
+describe('the probe of a topic of Tally', () => {
+  const HOUR_MS = 3_600_000;
+
+  async function startProbed() {
+    const world = await startProven();
+    await world.agree();
+    await world.arrive();
+    world.aws.parts.queues.get(QUEUE_ARN)!.messages = 0;
+    const probe = async () => {
+      const findings = await world.check();
+      await world.provisioning.probe(
+        (await world.connection())!,
+        findings.some(({ code }) => code === 'connect.probe-lost'),
+      );
+    };
+    const last = async () => (await readRecord(world.state, refs.probe(TOPIC_ARN)))!;
+    const arrives = async () =>
+      updateRecord(world.state, refs.probe(TOPIC_ARN), (record) => record && { ...record, hasArrived: true, isLost: false });
+    return { ...world, probe, last, arrives, published: () => world.aws.parts.published.length };
+  }
+
+  it('is published once an hour, whatever the number of buckets', async () => {
+    const world = await startProbed();
+    await world.probe();
+    expect(world.aws.parts.published).toEqual([{ topicArn: TOPIC_ARN, message: probeText(pickProbe(await world.last())) }]);
+    await world.arrives();
+    await world.probe();
+    await world.clock.advance(HOUR_MS - 1);
+    await world.probe();
+    expect(world.published()).toBe(1);
+    await world.clock.advance(1);
+    await world.probe();
+    expect(world.published()).toBe(2);
+  });
+
+  // a key policy that stops delivery after the proof, which no read shows
+  it('that does not arrive shows that events are lost, until one arrives', async () => {
+    const world = await startProbed();
+    await world.probe();
+    await world.clock.advance(599_999);
+    expect(await world.codes()).toEqual([]);
+    await world.clock.advance(1);
+    await world.probe();
+    expect(await world.codes()).toEqual(['connect.probe-lost']);
+    expect(await world.gap()).toMatchObject({ unproven: 'wiring' });
+    expect(await world.sentence()).toMatch(/^Its events are being lost/);
+    // another one is under way
+    expect(world.published()).toBe(2);
+    await world.arrives();
+    expect(await world.codes()).toEqual([]);
+  });
+
+  it('is not called lost while messages wait in the queue', async () => {
+    const world = await startProbed();
+    await world.probe();
+    await world.clock.advance(HOUR_MS);
+    world.aws.parts.queues.get(QUEUE_ARN)!.messages = 1;
+    expect(await world.codes()).toEqual([]);
+  });
+
+  it('that may not be published says nothing', async () => {
+    const world = await startProbed();
+    world.aws.before = (call) => {
+      if (call === 'publish') throw new RequestError('connect.denied', 'sns:Publish is missing');
+    };
+    await expect(world.probe()).rejects.toMatchObject({ code: 'connect.denied' });
+    await world.clock.advance(HOUR_MS);
+    expect(await world.codes()).toEqual([]);
+  });
+});
+
+const pickProbe = ({ topicArn, sentAtMs }: { readonly topicArn: string; readonly sentAtMs: number }) => ({ topicArn, sentAtMs });

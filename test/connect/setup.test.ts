@@ -1,0 +1,180 @@
+import { describe, expect, it } from 'vitest';
+import { newOwner, tagsOf } from '../../src/connect/names.rules.ts';
+import { attributeTexts, queueArns, sharedParts, type FoundPart, type SharedPart } from '../../src/connect/shared.rules.ts';
+import { createSetup, nameOf } from '../../src/connect/setup.ts';
+import { createFakeClock } from '../support/fakes/ports.ts';
+
+const home = { partition: 'aws', region: 'eu-central-1', account: '123456789012' };
+const { bucket: BUCKET_ARN } = queueArns('tally', home);
+const owner = newOwner(BUCKET_ARN);
+const urlOf = (arn: string): string => `https://sqs.eu-central-1.amazonaws.com/123456789012/${arn.split(':').at(-1) ?? ''}`;
+const all = sharedParts(owner, { queues: queueArns('tally', home), home, region: home.region });
+const [letters, bucket] = all as readonly [SharedPart, SharedPart];
+
+/** An account whose new parts are seen after some reads, and whose calls can be interrupted. */
+function createWorld({ hidden = 0, present }: { readonly hidden?: number; readonly present?: string } = {}) {
+  const parts = new Map<string, FoundPart>();
+  const written: string[] = [];
+  let unseen = 0;
+  let writesLeft = Infinity;
+  const write = (part: SharedPart, found: FoundPart): void => {
+    writesLeft -= 1;
+    if (writesLeft < 0) throw new Error('killed');
+    written.push(nameOf(part));
+    unseen = hidden;
+    parts.set(nameOf(part), part.kind === 'queue' ? { url: urlOf(part.arn), ...found } : found);
+  };
+  const setup = createSetup({
+    aws: {
+      account: async () => home.account,
+      queueTags: async (url) => [...parts.values()].find((each) => each.url === url)?.tags ?? {},
+      async read(part) {
+        if (written.at(-1) === nameOf(part) && unseen > 0) {
+          unseen -= 1;
+          return 'absent';
+        }
+        return parts.get(nameOf(part)) ?? 'absent';
+      },
+      create: async (part) => write(part, { attributes: attributeTexts(part), tags: part.tags }),
+      async change(part, to) {
+        const { attributes, tags } = parts.get(nameOf(part))!;
+        write(part, { attributes: { ...attributes, ...to.attributes }, tags: { ...tags, ...to.tags } });
+      },
+    },
+    clock: createFakeClock({ autoAdvance: true }),
+    region: home.region,
+    present: present === undefined ? undefined : { url: present, region: home.region },
+  });
+  return { setup, parts, written, interruptAfter: (writes: number) => void (writesLeft = writes) };
+}
+
+const tally = { prefix: 'tally' };
+
+describe('what all buckets share', () => {
+  it('is planned without a write, made once in its order, and not made twice', async () => {
+    const { setup, written } = createWorld({ hidden: 3 });
+    expect(new Set((await setup.plan(tally)).parts.map(({ state }) => state))).toEqual(new Set(['absent']));
+    expect(written).toEqual([]);
+    const applied = await setup.apply(tally);
+    expect(written).toEqual(all.map(nameOf));
+    expect(applied).toMatchObject({
+      installation: owner.installation,
+      settings: { AWS_REGION: home.region, TALLY_QUEUE_URL: urlOf(bucket.arn), TALLY_DEAD_LETTER_QUEUE_URL: urlOf(letters.arn) },
+    });
+    const { made, ...rest } = applied;
+    expect(made).toEqual(written);
+    expect(await setup.apply(tally)).toEqual(rest);
+    expect(written).toHaveLength(all.length);
+  });
+
+  it('is the same wherever an earlier run was killed', async () => {
+    for (let writes = 0; writes <= all.length; writes += 1) {
+      const world = createWorld();
+      world.interruptAfter(writes);
+      await world.setup.apply(tally).catch(() => undefined);
+      world.interruptAfter(Infinity);
+      await world.setup.apply(tally);
+      expect(world.written).toEqual(all.map(nameOf));
+    }
+  });
+
+  it('is healed where something was made otherwise: what others set stays', async () => {
+    const { setup, parts } = createWorld();
+    const theirs = { Sid: 'theirs', Effect: 'Allow', Principal: '*', Action: 'sqs:SendMessage', Resource: bucket.arn };
+    const attributes = { Policy: JSON.stringify({ Version: '2012-10-17', Statement: [theirs] }), DelaySeconds: '900', KmsMasterKeyId: 'k' };
+    parts.set(nameOf(bucket), { url: urlOf(bucket.arn), attributes, tags: { team: 'search' } });
+    const planned = await setup.plan(tally);
+    expect(planned.parts[1]).toMatchObject({ state: 'different' });
+    expect(planned.parts[1]?.differences).toContainEqual({ attribute: 'DelaySeconds', found: '900', wanted: '0' });
+    expect(planned.settings).toBeUndefined();
+    const applied = await setup.apply(tally);
+    expect(new Set(applied.parts.map(({ state }) => state))).toEqual(new Set(['as-planned']));
+    expect(parts.get(nameOf(bucket))).toMatchObject({
+      attributes: { Policy: expect.stringContaining('"theirs"'), KmsMasterKeyId: 'k', DelaySeconds: '0' },
+      tags: { team: 'search', ...tagsOf(owner) },
+    });
+  });
+
+  it('keeps what others write while it is being made', async () => {
+    const { setup, parts } = createWorld();
+    const queueWith = (...Statement: readonly object[]): FoundPart => ({
+      url: urlOf(bucket.arn),
+      attributes: { Policy: JSON.stringify({ Version: '2012-10-17', Statement }) },
+      tags: {},
+    });
+    const set = parts.set.bind(parts);
+    set(nameOf(bucket), queueWith());
+    // the dead-letter queue is made first
+    parts.set = (name, part) => {
+      if (name === nameOf(letters)) set(nameOf(bucket), queueWith({ Sid: 'theirs', Effect: 'Deny', Principal: '*', Action: 'sqs:*' }));
+      return set(name, part);
+    };
+    await setup.apply(tally);
+    const { Policy = '' } = parts.get(nameOf(bucket))!.attributes;
+    expect(JSON.parse(Policy)).toMatchObject({
+      Statement: expect.arrayContaining([expect.objectContaining({ Sid: 'theirs' })]) as unknown,
+    });
+  });
+
+  it('is made for a further region beside what is there, with the same owner', async () => {
+    const { setup, written } = createWorld();
+    await setup.apply(tally);
+    const applied = await setup.apply({ ...tally, region: 'eu-west-1' });
+    expect(written.slice(all.length)).toEqual(applied.made);
+    expect(applied.made?.every((name) => name.includes(`eu-west-1:${home.account}:tally-${owner.installation}-`))).toBe(true);
+    expect(applied.made).toHaveLength(5);
+    await expect(setup.plan({ ...tally, region: 'cn-north-1' })).rejects.toMatchObject({ code: 'connect.partition' });
+  });
+});
+
+describe('the installation', () => {
+  it('has the name that TALLY_INSTALLATION gives to a new one, and keeps it', async () => {
+    const { setup } = createWorld();
+    expect(await setup.apply({ ...tally, installation: '0a1b2c3d' })).toMatchObject({ installation: '0a1b2c3d' });
+    expect(await setup.plan(tally)).toMatchObject({ installation: '0a1b2c3d' });
+    await expect(setup.plan({ ...tally, installation: 'ffffffff' })).rejects.toMatchObject({ code: 'connect.blocked' });
+  });
+
+  it('goes to the queue that is to replace the one of the settings, whose parts stay', async () => {
+    const { setup, parts } = createWorld({ present: urlOf(bucket.arn) });
+    await setup.apply({});
+    const before = structuredClone([...parts]);
+    const moved = await setup.apply({ prefix: 'other' });
+    expect(moved.installation).toBe(owner.installation);
+    const { bucket: other } = queueArns('other', home);
+    expect(parts.get(`queue ${other}`)?.tags).toEqual(tagsOf(owner));
+    // topics lead to both queues
+    expect(moved.made?.filter((name) => name.startsWith('topic '))).toEqual([]);
+    expect(moved.made?.filter((name) => name.startsWith('subscription '))).toHaveLength(2);
+    for (const [name, part] of before) expect(parts.get(name)).toEqual(part);
+  });
+
+  it('is that of the queue of the settings, whatever its name and that of its dead-letter queue', async () => {
+    const [arn, theirs] = ['events', 'their-letters'].map((name) => bucket.arn.replace('tally-bucket-events', name));
+    const { setup, parts } = createWorld({ present: urlOf(arn!) });
+    const RedrivePolicy = JSON.stringify({ deadLetterTargetArn: theirs, maxReceiveCount: 3 });
+    parts.set(`queue ${arn}`, { url: urlOf(arn!), attributes: { RedrivePolicy }, tags: {} });
+    const { settings } = await setup.apply({});
+    expect(settings).toMatchObject({ TALLY_QUEUE_URL: urlOf(arn!), TALLY_DEAD_LETTER_QUEUE_URL: urlOf(theirs!) });
+    expect(JSON.parse(parts.get(`queue ${arn}`)!.attributes['RedrivePolicy']!)).toEqual({
+      deadLetterTargetArn: theirs,
+      maxReceiveCount: 100,
+    });
+    const alone = createWorld({ present: urlOf(arn!) });
+    await alone.setup.apply({});
+    expect([...alone.parts.keys()].slice(0, 2)).toEqual([`queue ${arn!.replace('events', 'events-dead-letters')}`, `queue ${arn}`]);
+  });
+
+  it('with the name of another one is refused before anything is made, and nothing of the other is touched', async () => {
+    const { setup, parts, written } = createWorld();
+    await setup.apply({ ...tally, installation: '0a1b2c3d' });
+    const [before, writes] = [structuredClone([...parts]), written.length];
+    const error: unknown = await setup.apply({ prefix: 'staging', installation: '0a1b2c3d' }).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({
+      code: 'connect.blocked',
+      message: expect.stringMatching(/tally-0a1b2c3d-events belongs to another registry/),
+    });
+    expect([...parts]).toEqual(before);
+    expect(written).toHaveLength(writes);
+  });
+});

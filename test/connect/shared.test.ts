@@ -1,0 +1,83 @@
+import { describe, expect, it } from 'vitest';
+import { newOwner } from '../../src/connect/names.rules.ts';
+import { attributeTexts, differencesOf, missingTags, sharedParts, type SharedPart } from '../../src/connect/shared.rules.ts';
+import { INSTALLATION, LETTERS_ARN, QUEUE_ARN, REGION, REGISTRY, spec } from '../support/fakes/aws-parts.ts';
+
+const owner = { installation: INSTALLATION, registry: REGISTRY };
+const home = { partition: 'aws', region: REGION, account: spec.account };
+const partsIn = (region: string): readonly SharedPart[] =>
+  sharedParts(owner, { queues: { bucket: QUEUE_ARN, letters: LETTERS_ARN }, home, region });
+const [letters, bucket, events, subscription] = partsIn(REGION) as readonly [SharedPart, SharedPart, SharedPart, SharedPart];
+
+const foundAs = (part: SharedPart, attributes: Readonly<Record<string, string>> = {}) => ({
+  attributes: { ...attributeTexts(part), ...attributes },
+  tags: part.tags,
+});
+const changed = (attributes: Readonly<Record<string, string>>, part = bucket) => differencesOf(part, foundAs(part, attributes));
+
+describe('the parts that all buckets share', () => {
+  it('are two queues and two topics with their subscriptions, and a dead-letter queue more in another region', () => {
+    const kinds = (region: string) => partsIn(region).map(({ kind, arn }) => `${kind} ${arn.split(':').slice(3).join(':')}`);
+    const topics = (region: string) =>
+      ['events', 'routed'].flatMap((use) =>
+        ['topic', 'subscription'].map((kind) => `${kind} ${region}:${spec.account}:tally-${INSTALLATION}-${use}`),
+      );
+    const queues = [LETTERS_ARN, QUEUE_ARN].map((arn) => `queue ${arn.split(':').slice(3).join(':')}`);
+    expect(kinds(REGION)).toEqual([...queues, ...topics(REGION)]);
+    const far = `queue eu-west-1:${spec.account}:tally-${INSTALLATION}-dead-letters`;
+    expect(kinds('eu-west-1')).toEqual([...queues, far, ...topics('eu-west-1')]);
+  });
+
+  it('redrive to the dead-letter queue of their region', () => {
+    const lettersOf = (region: string) => partsIn(region).map(({ attributes }) => JSON.stringify(attributes['RedrivePolicy'] ?? ''));
+    expect(lettersOf(REGION).filter((text) => text.includes(LETTERS_ARN))).toHaveLength(3);
+    expect(lettersOf('eu-west-1').filter((text) => text.includes(`tally-${INSTALLATION}-dead-letters`))).toHaveLength(2);
+  });
+
+  it('have one owner, which follows from the queue: two runs, and the Terraform module, give the same one', () => {
+    expect(newOwner(QUEUE_ARN)).toEqual(newOwner(QUEUE_ARN));
+    expect(newOwner(QUEUE_ARN, INSTALLATION)).toEqual({ installation: INSTALLATION, registry: newOwner(QUEUE_ARN).registry });
+    expect(newOwner(LETTERS_ARN).registry).not.toBe(newOwner(QUEUE_ARN).registry);
+    expect(missingTags(bucket, { attributes: {}, tags: {} })).toEqual(bucket.tags);
+    expect(missingTags(bucket, foundAs(bucket))).toEqual({});
+  });
+});
+
+describe('a part that exists', () => {
+  it('is as planned in whatever form AWS answers', () => {
+    for (const part of partsIn(REGION)) expect(differencesOf(part, foundAs(part))).toEqual([]);
+    const RedrivePolicy = JSON.stringify({ maxReceiveCount: '100', deadLetterTargetArn: LETTERS_ARN });
+    expect(changed({ RedrivePolicy, ApproximateNumberOfMessages: '7' })).toEqual([]);
+    // a key of the user's own encrypts as well
+    expect(changed({ SqsManagedSseEnabled: 'false', KmsMasterKeyId: 'alias/tally' })).toEqual([]);
+    // SNS names no attribute that was never set
+    const { RawMessageDelivery: _, FilterPolicy: __, ...rest } = attributeTexts(subscription);
+    expect(differencesOf(subscription, { attributes: rest, tags: {} })).toEqual([]);
+  });
+
+  it.each([bucket, events])('may have statements of others besides the planned ones: $kind', (part) => {
+    const policy = JSON.parse(attributeTexts(part)['Policy'] ?? '') as { Statement: object[] };
+    const theirs = { Sid: 'Theirs', Effect: 'Allow', Principal: { AWS: '*' }, Action: 'sqs:SendMessage', Resource: '*' };
+    expect(changed({ Policy: JSON.stringify({ ...policy, Statement: [theirs, ...policy.Statement] }) }, part)).toEqual([]);
+    // the value that adds the planned ones keeps them
+    const [difference] = changed({ Policy: JSON.stringify({ ...policy, Statement: [theirs] }) }, part);
+    const after = JSON.parse(difference?.wanted ?? '') as { Statement: object[] };
+    expect(after.Statement).toEqual([theirs, ...policy.Statement]);
+  });
+
+  it('keeps the names of SNS of other regions, which another setup has added', () => {
+    const far = partsIn('af-south-1')[1]!;
+    expect(attributeTexts(far)['Policy']).toContain('sns.af-south-1.amazonaws.com');
+    expect(changed({ Policy: attributeTexts(far)['Policy']! })).toEqual([]);
+    expect(differencesOf(far, foundAs(bucket))).toMatchObject([{ attribute: 'Policy' }]);
+  });
+
+  it.each([letters, bucket].flatMap((part) => Object.keys(attributeTexts(part)).map((attribute) => [part.arn, attribute, part] as const)))(
+    '%s differs by %s alone',
+    (_, attribute, part) => {
+      const { [attribute]: wanted, ...without } = attributeTexts(part);
+      expect(differencesOf(part, { attributes: without, tags: {} })).toEqual([{ attribute, wanted }]);
+      expect(changed({ [attribute]: '1' }, part)).toMatchObject([{ attribute, found: '1' }]);
+    },
+  );
+});

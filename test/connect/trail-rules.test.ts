@@ -1,0 +1,93 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  advancedSelector,
+  foreignSelectors,
+  parseSelectors,
+  recordsBucket,
+  withoutSelector,
+  withSelector,
+  type Selectors,
+} from '../../src/connect/trail.rules.ts';
+import { REGISTRY } from '../support/fakes/aws-parts.ts';
+
+const photos = { bucket: 'photos', partition: 'aws', registry: REGISTRY, selected: ['photos'] };
+const field = fc.record({
+  Field: fc.constantFrom('eventCategory', 'resources.ARN', 'eventName'),
+  Equals: fc.array(fc.string({ maxLength: 5 }), { maxLength: 3 }),
+});
+const advanced = fc.record({
+  Name: fc.constantFrom('theirs', 'audit', `tally ${REGISTRY.slice(0, 8)} videos`),
+  FieldSelectors: fc.array(field, { maxLength: 3 }),
+});
+const basic = fc.record({
+  ReadWriteType: fc.constantFrom('All', 'ReadOnly', 'WriteOnly'),
+  IncludeManagementEvents: fc.boolean(),
+  DataResources: fc.array(
+    fc.record({
+      Type: fc.constant('AWS::S3::Object'),
+      Values: fc.array(fc.constantFrom('arn:aws:s3:::videos/', 'arn:aws:s3:::photo'), { maxLength: 3 }),
+    }),
+    { maxLength: 2 },
+  ),
+});
+const selectors: fc.Arbitrary<Selectors> = fc.oneof(
+  fc.record({ kind: fc.constant('advanced' as const), list: fc.array(advanced, { minLength: 1, maxLength: 4 }) }),
+  fc.record({ kind: fc.constant('basic' as const), list: fc.array(basic, { maxLength: 4 }) }),
+);
+
+describe('the selectors of a trail', () => {
+  it('keep those of others and their kind, when ours is added and when it is taken away', () => {
+    fc.assert(
+      fc.property(selectors, (before) => {
+        const after = withSelector(before, photos);
+        expect(after.kind).toBe(before.kind);
+        expect(foreignSelectors(after, photos)).toEqual(before.list);
+        expect(recordsBucket(after, photos)).toBe(true);
+        expect(withSelector(after, photos)).toEqual(after);
+        expect(withoutSelector(after, photos)).toEqual(before);
+        expect(withoutSelector(before, photos)).toBeUndefined();
+      }),
+    );
+  });
+
+  it('are read as CloudTrail answers them, and not in another form', () => {
+    expect(parseSelectors({ EventSelectors: [{ ReadWriteType: 'All', New: 1 }] })).toEqual({
+      kind: 'basic',
+      list: [{ ReadWriteType: 'All', New: 1 }],
+    });
+    expect(parseSelectors({ EventSelectors: [], AdvancedEventSelectors: [advancedSelector(photos)] })).toEqual({
+      kind: 'advanced',
+      list: [advancedSelector(photos)],
+    });
+    expect(parseSelectors({})).toEqual({ kind: 'basic', list: [] });
+    expect(parseSelectors({ AdvancedEventSelectors: [{ Name: 'x' }] })).toBeUndefined();
+  });
+
+  const basicOf = (value: string, ReadWriteType = 'All', Type = 'AWS::S3::Object'): Selectors => ({
+    kind: 'basic',
+    list: [{ ReadWriteType, DataResources: [{ Type, Values: [value] }] }],
+  });
+  type FieldSelector = ReturnType<typeof advancedSelector>['FieldSelectors'][number];
+  const advancedOf = (...FieldSelectors: FieldSelector[]): Selectors => ({ kind: 'advanced', list: [{ FieldSelectors }] });
+  const data = { Field: 'eventCategory', Equals: ['Data'] };
+
+  it.each<[string, Selectors, boolean]>([
+    ['all buckets, basic', basicOf('arn:aws:s3'), true],
+    ['all buckets by a prefix', basicOf('arn:aws:s3:::', 'WriteOnly'), true],
+    ['reads only', basicOf('arn:aws:s3', 'ReadOnly'), false],
+    ['a folder of the bucket', basicOf('arn:aws:s3:::photos/a/'), false],
+    ['functions', basicOf('arn:aws:s3', 'All', 'AWS::Lambda::Function'), false],
+    ['all objects, advanced', advancedOf(data, { Field: 'resources.type', Equals: ['AWS::S3::Object'] }), true],
+    ['management events', advancedOf({ Field: 'eventCategory', Equals: ['Management'] }), false],
+    [
+      'fewer operations',
+      advancedOf(...advancedSelector(photos).FieldSelectors.slice(0, 4), { Field: 'eventName', Equals: ['PutObject'] }),
+      false,
+    ],
+    ['all but some', advancedOf(data, { Field: 'resources.ARN', NotStartsWith: ['arn:aws:s3:::photos/'] }), false],
+    ['another bucket with the same beginning', { kind: 'advanced', list: [advancedSelector({ ...photos, bucket: 'photos-2' })] }, false],
+  ])('record the bucket or not: %s', (_, found, records) => {
+    expect(recordsBucket(found, photos)).toBe(records);
+  });
+});

@@ -1,0 +1,193 @@
+import { describe, expect, it } from 'vitest';
+import { dueAtMs, markId } from '../../src/records/dirty.ts';
+import { FaultError } from '../../src/base/fault.ts';
+import { RequestError } from '../../src/base/request-error.ts';
+import { createSweep } from '../../src/observing/sweep.ts';
+import { createGapReports } from '../../src/observing/reports.ts';
+import { createProcesses } from '../../src/observing/processes.ts';
+import { createCheckConnection, createVisitConnection } from '../../src/connect/watch.ts';
+import { readRecord, refs, removeRecord } from '../../src/store/stored.ts';
+import { QUEUE_ARN, TOPIC_ARN } from '../support/fakes/aws-parts.ts';
+import { createFakeTelemetry } from '../support/fakes/ports.ts';
+import { startWorld } from './world.ts';
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+async function startWatched() {
+  const world = await startWorld();
+  const telemetry = createFakeTelemetry();
+  const { state, clock, provisioning } = world;
+  const gaps = createGapReports({ state, clock: { ...clock, sleep: async () => undefined }, telemetry });
+  const checkConnection = createCheckConnection({ state, provisioning, gaps, clock, telemetry });
+  const visit = createVisitConnection({
+    state,
+    clock,
+    telemetry,
+    processes: createProcesses({ state, clock }),
+    provisioning,
+    checkConnection,
+  });
+  const sweep = createSweep({ state, clock, telemetry, runMaxMs: HOUR_MS }, 'connections', visit);
+  return {
+    ...world,
+    telemetry,
+    checkConnection,
+    watch: (): Promise<void> => sweep(new AbortController().signal),
+    check: async (bucket = 'photos') => (await readRecord(state, refs.bucket(bucket)))?.connectionCheck,
+    /** As after its re-index. */
+    closeGap: (bucket = 'photos') => removeRecord(state, markId(bucket)),
+  };
+}
+
+it('tells the sweep of a check that AWS did not answer, so that other buckets of the region are visited later', async () => {
+  const { state, clock, telemetry, provisioning } = await startWatched();
+  const finding = { code: 'connect.unavailable', severity: 'unknown', what: 'no answer', why: '', fix: '', blocks: true } as const;
+  const record = await readRecord(state, refs.bucket('photos'));
+  const visit = (findings: readonly (typeof finding)[]) =>
+    createVisitConnection({
+      state,
+      clock,
+      telemetry,
+      provisioning,
+      processes: createProcesses({ state, clock }),
+      checkConnection: async () => findings,
+    });
+  await expect(visit([finding])(record!, new AbortController().signal)).rejects.toMatchObject({ code: 'connect.unavailable' });
+  expect(await visit([])(record!, new AbortController().signal)).toBe(0);
+});
+
+describe('the watch of the connections', () => {
+  it('takes away what is left of an earlier source once the gap of the change is closed, and leaves it while it may not', async () => {
+    const world = await startWatched();
+    await world.agree();
+    await world.agree({ source: 'eventbridge' });
+    await world.setBucket({ source: 'eventbridge' });
+    const entries = () => world.notified().entries.length;
+    await world.clock.advance(HOUR_MS);
+    await world.watch();
+    expect(entries()).toBe(1);
+    await world.closeGap();
+    world.aws.before = (call) => {
+      if (call === 'putNotification') throw new RequestError('connect.denied', 'not permitted');
+    };
+    await world.clock.advance(HOUR_MS);
+    await world.watch();
+    expect(entries()).toBe(1);
+    expect(world.telemetry.logged('the parts of the earlier source are left over')).toMatchObject([
+      { bucket: 'photos', reason: 'not permitted' },
+    ]);
+    world.aws.before = () => undefined;
+    await world.clock.advance(HOUR_MS);
+    await world.watch();
+    expect(entries()).toBe(0);
+    expect(await world.codes({ source: 'eventbridge' })).toEqual([]);
+  });
+
+  it('never writes, whatever it finds, and checks again every hour', async () => {
+    const world = await startWatched();
+    await world.apply();
+    const [made, parts] = [world.aws.writes.length, world.aws.snapshot()];
+    await world.clock.advance(60_000);
+    await world.watch();
+    expect(await world.check()).toMatchObject({ state: 'ok' });
+    world.aws.parts.notifications.set('photos', { entries: [], eventBridge: false });
+    await world.clock.advance(HOUR_MS - 60_000);
+    await world.watch();
+    expect(await world.check()).toMatchObject({ state: 'ok' });
+    await world.clock.advance(60_000);
+    await world.watch();
+    expect(await world.check()).toMatchObject({ state: 'broken', findings: [{ code: 'connect.notification' }] });
+    expect(world.aws.writes).toHaveLength(made);
+    expect(world.aws.snapshot()).not.toEqual(parts);
+  });
+
+  it('opens a gap for a broken connection that no job closes, until it is in order again by the hand of others', async () => {
+    const world = await startWatched();
+    await world.apply();
+    await world.clock.advance(60_000);
+    await world.watch();
+    await world.closeGap();
+    const { subscriptions } = world.aws.parts.topics.get(TOPIC_ARN)!;
+    const subscription = subscriptions.get(QUEUE_ARN)!;
+    subscriptions.clear();
+    await world.clock.advance(HOUR_MS);
+    await world.watch();
+    const broken = {
+      unproven: 'wiring',
+      reasons: [{ example: expect.stringContaining('connect.not-set-up') as string, count: 1 }],
+    };
+    expect(await world.gap()).toMatchObject(broken);
+    await world.clock.advance(HOUR_MS);
+    await world.watch();
+    expect(await world.gap()).toMatchObject(broken);
+    subscriptions.set(QUEUE_ARN, subscription);
+    await world.clock.advance(HOUR_MS);
+    await world.watch();
+    const restored = await world.gap();
+    // the configuration takes effect some minutes after it was restored
+    expect(restored).toMatchObject({ lastSeenMs: world.clock.nowMs() + 360_000 });
+    // no event has arrived by then
+    expect(restored).toMatchObject({ unproven: 'events' });
+    expect(dueAtMs(restored!, world.clock.nowMs())).toBe(world.clock.nowMs() + 420_000);
+    const states = (what: string) =>
+      world.telemetry.logged(`the connection of the bucket is ${what}`).map(({ bucket, state }) => [bucket, state]);
+    expect(states('in order')).toEqual([
+      ['photos', 'ok'],
+      ['photos', 'ok'],
+    ]);
+    expect(states('not in order')).toEqual([
+      ['videos', 'broken'],
+      ['photos', 'broken'],
+    ]);
+  });
+
+  it('opens no gap for what may not be read, and none for a bucket that is paused', async () => {
+    const world = await startWatched();
+    await world.apply();
+    await world.closeGap();
+    world.aws.before = (call) => {
+      if (call === 'queueOf') throw new FaultError('connect.unavailable', 'denied');
+    };
+    await world.clock.advance(HOUR_MS);
+    await world.watch();
+    expect(await world.check()).toMatchObject({ state: 'unknown', findings: [{ code: 'connect.unavailable' }] });
+    world.aws.before = () => undefined;
+    await world.pause();
+    // at once: a pause is not found by reading
+    await world.watch();
+    expect(await world.check()).toMatchObject({ state: 'paused', sinceMs: world.clock.nowMs() });
+    expect(await world.gap()).toBeUndefined();
+  });
+
+  it('answers that the clock of this machine is wrong, and does not store it of a bucket that is in order', async () => {
+    const world = await startWatched();
+    await world.apply();
+    const before = { ...world.storage };
+    world.storage.versioningOf = async (location, signal) => {
+      const answer = await before.versioningOf(location, signal);
+      return { ...answer, observedAtMs: answer.observedAtMs + HOUR_MS };
+    };
+    await world.clock.advance(60_000);
+    await world.watch();
+    expect(await world.check()).toMatchObject({ state: 'ok', findings: [] });
+    const record = await readRecord(world.state, refs.bucket('photos'));
+    expect(await world.checkConnection(record!)).toMatchObject([{ code: 'connect.clock-skew' }]);
+    const said = world.telemetry.recorded('warnOnce').find(([message]) => message === 'the clock of S3 and that of this machine differ');
+    expect(said).toMatchObject([expect.any(String), 'connect.clock-skew', { code: 'connect.clock-skew' }, HOUR_MS]);
+  });
+
+  it('finds that a pause has lasted for more than a day', async () => {
+    const world = await startWatched();
+    await world.apply();
+    await world.pause();
+    const severity = async () => {
+      const record = await readRecord(world.state, refs.bucket('photos'));
+      return (await world.provisioning.diagnose(record!)).findings.map((finding) => [finding.code, finding.severity]);
+    };
+    await world.clock.advance(DAY_MS);
+    expect(await severity()).toEqual([['connect.paused', 'degraded']]);
+    await world.clock.advance(1);
+    expect(await severity()).toEqual([['connect.paused', 'broken']]);
+  });
+});

@@ -1,0 +1,461 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import {
+  AbortMultipartUploadCommand,
+  CompleteMultipartUploadCommand,
+  CopyObjectCommand,
+  CreateBucketCommand,
+  CreateMultipartUploadCommand,
+  DeleteObjectCommand,
+  DeleteObjectsCommand,
+  GetBucketVersioningCommand,
+  GetObjectCommand,
+  GetObjectTaggingCommand,
+  HeadBucketCommand,
+  HeadObjectCommand,
+  ListObjectsV2Command,
+  PutObjectCommand,
+  PutObjectTaggingCommand,
+  S3Client,
+  UploadPartCommand,
+} from '@aws-sdk/client-s3';
+import {
+  CreateTopicCommand,
+  DeleteTopicCommand,
+  ListSubscriptionsByTopicCommand,
+  SNSClient,
+  SubscribeCommand,
+  UnsubscribeCommand,
+} from '@aws-sdk/client-sns';
+import {
+  ChangeMessageVisibilityCommand,
+  DeleteMessageBatchCommand,
+  GetQueueAttributesCommand,
+  GetQueueUrlCommand,
+  ReceiveMessageCommand,
+  SQSClient,
+} from '@aws-sdk/client-sqs';
+import type { Message } from '@aws-sdk/client-sqs';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { z } from 'zod';
+import { EmbeddedStartError, startEmbedded } from '../../src/demo/server.ts';
+import type { Embedded } from '../../src/demo/server.ts';
+import { sequencerClock } from '../../src/ordering/hint.ts';
+import { recordOf } from '../support/event-fixtures.ts';
+import type { Clock } from '../../src/process/clock.ts';
+
+const run = promisify(execFile);
+const CREDENTIALS = { accessKeyId: 'test', secretAccessKey: 'test' };
+const KEYS = ['a b', 'a+b', '100%', 'a%20b', 'ünï', '😀', '\uFFFD', `q"'\\q`, 'a//b', 'trailing/', 'é', 'e\u0301', 'B', 'a', '..'];
+
+const envelopeSchema = z.object({ Type: z.literal('Notification'), TopicArn: z.string(), Message: z.string() });
+const notificationSchema = z.object({ Records: z.array(z.looseObject({ eventName: z.string(), eventTime: z.string() })).length(1) });
+
+interface Told {
+  readonly eventName: string;
+  readonly eventTimeMs: number;
+  readonly bucket: string;
+  readonly key: string;
+  readonly etag?: string | undefined;
+  readonly sizeBytes?: number | undefined;
+  readonly clock: number;
+  readonly sentAtMs: number;
+}
+
+let dataDir: string;
+let offsetMs: number;
+let embedded: Embedded;
+let s3: S3Client;
+let sqs: SQSClient;
+
+const clock: Clock = {
+  nowMs: () => Date.now() + offsetMs,
+  monotonicMs: () => performance.now(),
+  steadyMs: () => performance.now(),
+  // a fiftieth: one second between attempts is long for a test
+  sleep: (delayMs, signal) => sleep(delayMs / 50, undefined, { signal }),
+};
+
+async function start(port = 0): Promise<void> {
+  embedded = await startEmbedded({ host: '127.0.0.1', port, dataDir, region: 'eu-west-1', bucket: 'demo', clock, log: { warn: () => {} } });
+  s3 = new S3Client({ ...settings(), forcePathStyle: true });
+  sqs = new SQSClient(settings());
+}
+
+const settings = () => ({ endpoint: embedded.endpoint, region: 'eu-west-1', credentials: CREDENTIALS });
+
+function newSns(): SNSClient {
+  const sns = new SNSClient(settings());
+  onTestFinished(() => sns.destroy());
+  return sns;
+}
+
+async function stop(): Promise<void> {
+  s3.destroy();
+  sqs.destroy();
+  await embedded.stop();
+}
+
+beforeEach(async () => {
+  dataDir = await mkdtemp(join(tmpdir(), 'tally-embedded-'));
+  offsetMs = 0;
+  await start();
+});
+
+afterEach(async () => {
+  await stop();
+  await rm(dataDir, { recursive: true, force: true });
+});
+
+async function receive(WaitTimeSeconds: number, QueueUrl = embedded.queueUrl): Promise<readonly Message[]> {
+  const { Messages } = await sqs.send(
+    new ReceiveMessageCommand({ QueueUrl, WaitTimeSeconds, MaxNumberOfMessages: 10, MessageSystemAttributeNames: ['All'] }),
+  );
+  return Messages ?? [];
+}
+
+/** Receives and deletes `count` notifications, in the order of the queue, as the pipeline reads them. */
+async function told(count: number): Promise<readonly Told[]> {
+  const messages: Message[] = [];
+  while (messages.length < count) {
+    const more = await receive(20);
+    if (more.length === 0) break;
+    messages.push(...more);
+    const Entries = more.map(({ MessageId, ReceiptHandle }) => ({ Id: MessageId, ReceiptHandle }));
+    await sqs.send(new DeleteMessageBatchCommand({ QueueUrl: embedded.queueUrl, Entries }));
+  }
+  expect(messages).toHaveLength(count);
+  return messages.map(toldBy);
+}
+
+function toldBy(message: Message): Told {
+  const envelope = envelopeSchema.parse(JSON.parse(message.Body ?? ''));
+  expect(envelope.TopicArn).toBe(embedded.topicArn);
+  const { Records } = notificationSchema.parse(JSON.parse(envelope.Message));
+  const record = recordOf({ Records });
+  const sequencer = record.sequencer ?? '';
+  expect(sequencer).toMatch(/^00[0-9A-F]{16}$/);
+  return {
+    eventName: record.eventName,
+    eventTimeMs: Date.parse(Records[0]!.eventTime),
+    bucket: record.bucket,
+    key: record.key,
+    etag: record.etag,
+    sizeBytes: record.sizeBytes,
+    clock: sequencerClock(sequencer) ?? 0,
+    sentAtMs: Number(message.Attributes?.SentTimestamp),
+  };
+}
+
+const put = (Key: string, Body = 'hello', Bucket = 'demo') => s3.send(new PutObjectCommand({ Bucket, Key, Body }));
+async function get(Key: string): Promise<string | undefined> {
+  const { Body } = await s3.send(new GetObjectCommand({ Bucket: 'demo', Key }));
+  return Body?.transformToString();
+}
+const remove = (Key: string) => s3.send(new DeleteObjectCommand({ Bucket: 'demo', Key }));
+
+async function upload(Key: string, parts: readonly Uint8Array[]): Promise<void> {
+  const { UploadId } = await s3.send(new CreateMultipartUploadCommand({ Bucket: 'demo', Key }));
+  const Parts: { ETag: string | undefined; PartNumber: number }[] = [];
+  for (const [index, Body] of parts.entries()) {
+    const PartNumber = index + 1;
+    const { ETag } = await s3.send(new UploadPartCommand({ Bucket: 'demo', Key, UploadId, PartNumber, Body }));
+    Parts.push({ ETag, PartNumber });
+  }
+  await s3.send(new CompleteMultipartUploadCommand({ Bucket: 'demo', Key, UploadId, MultipartUpload: { Parts } }));
+}
+
+function expectIncreasing(events: readonly Told[]): void {
+  const clocks = events.map((event) => event.clock);
+  expect(clocks).toEqual([...new Set(clocks)].sort((a, b) => a - b));
+}
+
+describe('notifications', () => {
+  test('each kind of change in any bucket arrives as the notification that S3 would send, in order', async () => {
+    await put('a.txt');
+    await s3.send(new CopyObjectCommand({ Bucket: 'demo', Key: 'b.txt', CopySource: 'demo/a.txt' }));
+    await remove('a.txt');
+    await upload('big.bin', [Buffer.alloc(5 * 1024 * 1024), Buffer.from('end')]);
+    const form = new FormData();
+    form.set('key', 'posted.txt');
+    form.set('file', new Blob(['hello']));
+    await fetch(`${embedded.endpoint}/demo`, { method: 'POST', body: form });
+    // in chunks, with a checksum behind them
+    const Body = Readable.from([Buffer.from('abc'), Buffer.from('def')]);
+    await s3.send(new PutObjectCommand({ Bucket: 'demo', Key: 'stream', Body, ContentLength: 6, ChecksumAlgorithm: 'SHA256' }));
+    await s3.send(new CreateBucketCommand({ Bucket: 'later' }));
+    await put('x', 'hello', 'later');
+
+    const events = await told(7);
+    const etag = '5d41402abc4b2a76b9719d911017c592';
+    expect(events).toMatchObject([
+      { eventName: 'ObjectCreated:Put', bucket: 'demo', key: 'a.txt', etag, sizeBytes: 5 },
+      { eventName: 'ObjectCreated:Copy', bucket: 'demo', key: 'b.txt', etag, sizeBytes: 5 },
+      { eventName: 'ObjectRemoved:Delete', bucket: 'demo', key: 'a.txt', etag: undefined, sizeBytes: undefined },
+      {
+        eventName: 'ObjectCreated:CompleteMultipartUpload',
+        key: 'big.bin',
+        etag: expect.stringMatching(/^[0-9a-f]{32}-2$/),
+        sizeBytes: 5_242_883,
+      },
+      { eventName: 'ObjectCreated:Post', key: 'posted.txt', etag, sizeBytes: 5 },
+      { key: 'stream', sizeBytes: 6, etag: 'e80b5017098950fc58aad83c8c14978e' },
+      { bucket: 'later', key: 'x' },
+    ]);
+    expectIncreasing(events);
+    for (const event of events) expect(Math.abs(event.clock / 1_000 - event.eventTimeMs)).toBeLessThan(2);
+  });
+
+  test('a multi-object delete tells of each key that existed, a delete of a missing key of none', async () => {
+    await put('a');
+    await put('b');
+    await remove('missing');
+    const Objects = [{ Key: 'a' }, { Key: 'missing' }, { Key: 'b' }];
+    await s3.send(new DeleteObjectsCommand({ Bucket: 'demo', Delete: { Objects } }));
+    await put('end');
+    expect((await told(5)).map(({ eventName, key }) => [eventName, key])).toEqual([
+      ['ObjectCreated:Put', 'a'],
+      ['ObjectCreated:Put', 'b'],
+      ['ObjectRemoved:Delete', 'a'],
+      ['ObjectRemoved:Delete', 'b'],
+      ['ObjectCreated:Put', 'end'],
+    ]);
+  });
+
+  test('awkward keys are told, stored and listed as they are', async () => {
+    for (const key of KEYS) await put(key, key);
+    expect((await told(KEYS.length)).map(({ key }) => key)).toEqual(KEYS);
+    for (const key of KEYS) expect(await get(key)).toBe(key);
+  });
+
+  test('changes that could not be published are told when they can be again, as the keys then are', async () => {
+    await put('gone');
+    await told(1);
+    const sns = newSns();
+    const { topicArn: TopicArn } = embedded;
+    await sns.send(new DeleteTopicCommand({ TopicArn }));
+    await put('a', '1');
+    await put('a', '22');
+    await remove('gone');
+    await sns.send(new CreateTopicCommand({ Name: 'tally-bucket-events' }));
+    const Endpoint = 'arn:aws:sqs:eu-west-1:000000000000:tally-bucket-events';
+    await sns.send(new SubscribeCommand({ TopicArn, Protocol: 'sqs', Endpoint }));
+    await put('b', '333');
+    const events = await told(3);
+    expectIncreasing(events);
+    // b may come before or after the next attempt
+    const byKey = events.toSorted((x, y) => x.key.localeCompare(y.key));
+    expect(byKey.map(({ eventName, key, sizeBytes }) => [eventName, key, sizeBytes])).toEqual([
+      ['ObjectCreated:Put', 'a', 2],
+      ['ObjectCreated:Put', 'b', 3],
+      ['ObjectRemoved:Delete', 'gone', undefined],
+    ]);
+  });
+
+  test('Fix: a change that no queue is subscribed to is told once one is', async () => {
+    const sns = newSns();
+    const { topicArn: TopicArn } = embedded;
+    const { Subscriptions } = await sns.send(new ListSubscriptionsByTopicCommand({ TopicArn }));
+    const [{ SubscriptionArn, Endpoint } = {}] = Subscriptions ?? [];
+    await sns.send(new UnsubscribeCommand({ SubscriptionArn }));
+    await put('unheard');
+    await sns.send(new SubscribeCommand({ TopicArn, Protocol: 'sqs', Endpoint }));
+    expect(await told(1)).toMatchObject([{ eventName: 'ObjectCreated:Put', key: 'unheard' }]);
+  });
+
+  test('a rename in a directory bucket tells of both keys', async () => {
+    const Type = '<CreateBucketConfiguration><Bucket><Type>Directory</Type></Bucket></CreateBucketConfiguration>';
+    await fetch(`${embedded.endpoint}/folders`, { method: 'PUT', body: Type });
+    await put('from', 'hello', 'folders');
+    const headers = { 'x-amz-rename-source': 'from' };
+    await fetch(`${embedded.endpoint}/folders/to?renameObject`, { method: 'PUT', headers });
+    expect((await told(3)).map(({ eventName, key, sizeBytes }) => [eventName, key, sizeBytes])).toEqual([
+      ['ObjectCreated:Put', 'from', 5],
+      ['ObjectRemoved:Delete', 'from', undefined],
+      ['ObjectCreated:Copy', 'to', 5],
+    ]);
+  });
+
+  test('an upload begun before a restart tells of its completion', async () => {
+    const target = { Bucket: 'demo', Key: 'slow' };
+    const { UploadId } = await s3.send(new CreateMultipartUploadCommand(target));
+    const { ETag } = await s3.send(new UploadPartCommand({ ...target, UploadId, PartNumber: 1, Body: 'part' }));
+    const aborted = await s3.send(new CreateMultipartUploadCommand({ Bucket: 'demo', Key: 'aborted' }));
+    await stop();
+    await start();
+    await s3.send(new AbortMultipartUploadCommand({ Bucket: 'demo', Key: 'aborted', UploadId: aborted.UploadId }));
+    await s3.send(new CompleteMultipartUploadCommand({ ...target, UploadId, MultipartUpload: { Parts: [{ ETag, PartNumber: 1 }] } }));
+    expect(await told(1)).toMatchObject([{ eventName: 'ObjectCreated:CompleteMultipartUpload', bucket: 'demo', key: 'slow' }]);
+  });
+});
+
+describe('time', () => {
+  test('sequencers increase over restarts and when the clock is set back, and SentTimestamp and Date go with them', async () => {
+    await put('1');
+    offsetMs = -3_600_000;
+    await put('2');
+    await stop();
+    await start();
+    await put('3');
+    const events = await told(3);
+    expectIncreasing(events);
+    for (const event of events) expect(event.sentAtMs).toBeGreaterThanOrEqual(event.eventTimeMs);
+    const answer = await fetch(`${embedded.endpoint}/demo/3`, { method: 'HEAD' });
+    expect(Date.parse(answer.headers.get('date') ?? '')).toBeGreaterThanOrEqual(Math.floor(events[2]!.eventTimeMs / 1_000) * 1_000);
+  });
+
+  test('what was reserved and never given is not given after a crash either', async () => {
+    const crashed = await readFile(join(dataDir, 'embedded', 'clock'), 'utf8').catch(() => '');
+    expect(crashed).toBe('');
+    await put('1');
+    const mark = Number(await readFile(join(dataDir, 'embedded', 'clock'), 'utf8'));
+    await stop();
+    await writeFile(join(dataDir, 'embedded', 'clock'), `${mark}\n`);
+    offsetMs = -1_000;
+    await start();
+    await put('2');
+    const [first, second] = await told(2);
+    expect(first!.clock).toBeLessThanOrEqual(mark);
+    expect(second!.clock).toBeGreaterThan(mark);
+  });
+});
+
+describe('what ingest asks of S3', () => {
+  test('HEAD says the Date, HeadBucket the region, GetBucketVersioning that it never was', async () => {
+    await put('a');
+    const answer = await fetch(`${embedded.endpoint}/demo/a`, { method: 'HEAD' });
+    expect(answer.status).toBe(200);
+    expect(Date.parse(answer.headers.get('date') ?? '')).not.toBeNaN();
+    expect(await s3.send(new HeadBucketCommand({ Bucket: 'demo' }))).toMatchObject({ BucketRegion: 'eu-west-1' });
+    await expect(s3.send(new HeadBucketCommand({ Bucket: 'nothing' }))).rejects.toMatchObject({ $metadata: { httpStatusCode: 404 } });
+    await expect(s3.send(new HeadObjectCommand({ Bucket: 'demo', Key: 'nothing' }))).rejects.toMatchObject({
+      $metadata: { httpStatusCode: 404 },
+    });
+    const versioning = await s3.send(new GetBucketVersioningCommand({ Bucket: 'demo' }));
+    expect(versioning.Status).toBeUndefined();
+  });
+
+  test('a listing of many pages has every key once, in the order of UTF-8 bytes', async () => {
+    for (const key of KEYS) await put(key);
+    const keys: string[] = [];
+    let ContinuationToken: string | undefined;
+    do {
+      const page: { Contents?: { Key?: string | undefined }[] | undefined; NextContinuationToken?: string | undefined } = await s3.send(
+        new ListObjectsV2Command({ Bucket: 'demo', MaxKeys: 2, ContinuationToken }),
+      );
+      keys.push(...(page.Contents ?? []).map(({ Key }) => Key ?? ''));
+      ContinuationToken = page.NextContinuationToken;
+    } while (ContinuationToken !== undefined);
+    const expected = KEYS.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+    expect(keys).toEqual(expected);
+  });
+
+  test('a listing with a delimiter names each folder once', async () => {
+    for (const key of ['a/1', 'a/2', 'b', 'c/1', 'c/d/2']) await put(key);
+    const folders = await s3.send(new ListObjectsV2Command({ Bucket: 'demo', Delimiter: '/' }));
+    expect(folders.CommonPrefixes).toEqual([{ Prefix: 'a/' }, { Prefix: 'c/' }]);
+    expect(folders.Contents?.map(({ Key }) => Key)).toEqual(['b']);
+    const inside = await s3.send(new ListObjectsV2Command({ Bucket: 'demo', Delimiter: '/', Prefix: 'c/' }));
+    expect(inside.CommonPrefixes).toEqual([{ Prefix: 'c/d/' }]);
+    expect(inside.Contents?.map(({ Key }) => Key)).toEqual(['c/1']);
+  });
+
+  test('what fauxqs does not know is refused and leaves the object alone, which is not taken for its tags', async () => {
+    const tagging = '<Tagging><TagSet><Tag><Key>k</Key><Value>v</Value></Tag></TagSet></Tagging>';
+    await put('a', tagging);
+    const [target, refusal] = [{ Bucket: 'demo', Key: 'a' }, { name: 'NotImplemented' }];
+    const Tagging = { TagSet: [{ Key: 'k', Value: 'v' }] };
+    await expect(s3.send(new PutObjectTaggingCommand({ ...target, Tagging }))).rejects.toMatchObject(refusal);
+    await expect(s3.send(new GetObjectTaggingCommand(target))).rejects.toMatchObject(refusal);
+    expect(await get('a')).toBe(tagging);
+  });
+});
+
+test('curl puts, gets and deletes without a signature', async () => {
+  const files = { full: join(dataDir, 'full'), empty: join(dataDir, 'empty') };
+  await writeFile(files.full, 'hello');
+  await writeFile(files.empty, '');
+  const url = `${embedded.endpoint}/demo`;
+  const curl = async (...parameters: string[]) => (await run('curl', ['-sS', '--fail', ...parameters])).stdout;
+  await curl('-T', files.full, `${url}/full`);
+  await curl('-T', files.empty, `${url}/empty`);
+  await curl('-X', 'PUT', '--data-binary', `@${files.full}`, `${url}/data`);
+  expect(await curl(`${url}/full`)).toBe('hello');
+  expect(await curl(`${url}/data`)).toBe('hello');
+  await curl('-X', 'DELETE', `${url}/full`);
+  expect((await told(4)).map(({ eventName, key, sizeBytes }) => [eventName, key, sizeBytes])).toEqual([
+    ['ObjectCreated:Put', 'full', 5],
+    ['ObjectCreated:Put', 'empty', 0],
+    ['ObjectCreated:Put', 'data', 5],
+    ['ObjectRemoved:Delete', 'full', undefined],
+  ]);
+});
+
+describe('queues', () => {
+  test('a message that is given back, or was held at a stop, is there again, with its receive count', async () => {
+    await put('a');
+    const [message] = await receive(20);
+    const { queueUrl: QueueUrl } = embedded;
+    await sqs.send(new ChangeMessageVisibilityCommand({ QueueUrl, ReceiptHandle: message!.ReceiptHandle, VisibilityTimeout: 0 }));
+    const again = (count: string) => [{ MessageId: message!.MessageId, Attributes: { ApproximateReceiveCount: count } }];
+    expect(await receive(0)).toMatchObject(again('2'));
+    await stop();
+    await start();
+    expect(await receive(20)).toMatchObject(again('3'));
+  });
+
+  test('the bucket queue gives messages up to the dead-letter queue after 100 receives', async () => {
+    const { Attributes } = await sqs.send(
+      new GetQueueAttributesCommand({ QueueUrl: embedded.queueUrl, AttributeNames: ['RedrivePolicy'] }),
+    );
+    expect(JSON.parse(Attributes?.RedrivePolicy ?? '')).toEqual({
+      deadLetterTargetArn: 'arn:aws:sqs:eu-west-1:000000000000:tally-dead-letters',
+      maxReceiveCount: 100,
+    });
+    for (const url of [embedded.queueUrl, embedded.deadLetterQueueUrl]) {
+      const QueueName = url.split('/').at(-1);
+      expect(await sqs.send(new GetQueueUrlCommand({ QueueName }))).toMatchObject({ QueueUrl: url });
+    }
+  });
+});
+
+describe('start and stop', () => {
+  test('objects, untold messages and queues survive a restart, at the address of the new process', async () => {
+    await put('a', 'kept');
+    await s3.send(new CreateBucketCommand({ Bucket: 'other' }));
+    await stop();
+    await start();
+    expect(await get('a')).toBe('kept');
+    await s3.send(new HeadBucketCommand({ Bucket: 'other' }));
+    expect(embedded.queueUrl.startsWith(embedded.endpoint)).toBe(true);
+    const { QueueUrl } = await sqs.send(new GetQueueUrlCommand({ QueueName: 'tally-bucket-events' }));
+    expect(QueueUrl).toBe(embedded.queueUrl);
+    expect(await told(1)).toMatchObject([{ key: 'a' }]);
+  });
+
+  test('a taken port and an unusable data folder are errors that name the setting, and leave the data alone', async () => {
+    const options = { host: '127.0.0.1', port: 0, dataDir, region: 'us-east-1', bucket: 'demo', clock, log: { warn: () => {} } };
+    const { host, port } = new URL(embedded.endpoint);
+    const failure = startEmbedded({ ...options, port: Number(port) });
+    await expect(failure).rejects.toThrow(EmbeddedStartError);
+    await expect(failure).rejects.toThrow(`${host} is in use already: set TALLY_EMBEDDED_ADDRESS to another HOST:PORT`);
+    await writeFile(join(dataDir, 'file'), '');
+    await expect(startEmbedded({ ...options, dataDir: join(dataDir, 'file') })).rejects.toThrow(/TALLY_EMBEDDED_DATA/);
+  });
+
+  test('a stop ends a hanging long poll and idle connections', async () => {
+    const polling = receive(20).then(
+      (messages) => messages.length,
+      () => 'cut off',
+    );
+    await s3.send(new HeadBucketCommand({ Bucket: 'demo' }));
+    await stop();
+    expect([0, 'cut off']).toContain(await polling);
+    await start();
+  });
+});

@@ -1,0 +1,179 @@
+import { readdirSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { unwrap } from '../../src/events/envelope.ts';
+import { fixtureNames, messagesOf, resultsOf } from '../support/event-fixtures.ts';
+
+const KEY = `dir/a b+c ü&=%20"q'(~*)/日本.txt`;
+const PHOTO = 'photos/été 1+1.jpg';
+
+type Row = readonly [operation: string, eventName: string, change: string, key: string];
+
+/** Each message's records as rows; the keys of one DeleteObjects come in any order. */
+function rowsOf(name: Parameters<typeof messagesOf>[0]): readonly Row[] {
+  return messagesOf(name)
+    .filter(({ body }) => unwrap(body).kind !== 'test-event')
+    .flatMap(({ operation, body }) =>
+      resultsOf(body).map((result): Row => {
+        if (!result.ok) throw new Error(JSON.stringify(result));
+        const { eventName, change, key } = result.record;
+        const words = Object.entries(change).flatMap(([name_, value]) => (value === true ? name_ : value === false ? [] : String(value)));
+        return [operation, eventName, words.join(' '), key];
+      }),
+    )
+    .toSorted((a, b) => (a[0] === 'DeleteObjects' && b[0] === 'DeleteObjects' ? a[3].localeCompare(b[3]) : 0));
+}
+
+const notification = [
+  ['PutObject', 'ObjectCreated:Put', 'created', KEY],
+  ['PutObject of an empty object', 'ObjectCreated:Put', 'created', 'dir/'],
+  ['CopyObject', 'ObjectCreated:Copy', 'created copied', 'copy 😀'],
+  ['CompleteMultipartUpload', 'ObjectCreated:CompleteMultipartUpload', 'multipart-completed', 'multi'],
+  ['PutObjectTagging', 'ObjectTagging:Put', 'tagged', KEY],
+] as const;
+const eventBridge = [
+  ['PutObject', 'Object Created', 'created', KEY],
+  ['PutObject of an empty object', 'Object Created', 'created', 'dir/'],
+  ['CopyObject', 'Object Created', 'created copied', 'copy 😀'],
+  ['CompleteMultipartUpload', 'Object Created', 'multipart-completed', 'multi'],
+  ['PutObjectTagging', 'Object Tags Added', 'tagged', KEY],
+] as const;
+const deleted = (eventName: string): Row[] => [
+  ['DeleteObject', eventName, 'deleted', KEY],
+  ['DeleteObjects', eventName, 'deleted', 'dir/'],
+  ['DeleteObjects', eventName, 'deleted', 'multi'],
+];
+const marked = (markerName: string, deleteName: string): Row[] => [
+  ['DeleteObject', markerName, 'marker-created', KEY],
+  ['DeleteObject of a version', deleteName, 'deleted', KEY],
+  ['DeleteObjects', markerName, 'marker-created', 'dir/'],
+  ['DeleteObjects', markerName, 'marker-created', 'multi'],
+];
+const trail: Row[] = [
+  ['PutObject', 'PutObject', 'created', KEY],
+  ['PutObject', 'PutObject', 'created', 'plain.txt'],
+  ['CopyObject', 'CopyObject', 'created copied', 'b c'],
+  ['CompleteMultipartUpload', 'CompleteMultipartUpload', 'multipart-completed', 'multi'],
+  ['DeleteObject', 'DeleteObject', 'marker-created', 'plain.txt'],
+  ['DeleteObject', 'DeleteObject', 'deleted', 'plain.txt'],
+  ['DeleteObject', 'DeleteObject', 'marker-created', 'plain.txt'],
+  ['DeleteObjects', 'DeleteObjects', 'bulk-deleted', ''],
+  ['DeleteObject AccessDenied', 'DeleteObject', 'ignored failed-call', ''],
+  ['GetObject', 'GetObject', 'ignored no-effect', ''],
+];
+
+describe('what LocalStack was recorded to send is read as what was done', () => {
+  test.each([
+    ['localstack-notification-unversioned', [...notification, ...deleted('ObjectRemoved:Delete')]],
+    ['localstack-notification-versioned', [...notification, ...marked('ObjectRemoved:DeleteMarkerCreated', 'ObjectRemoved:Delete')]],
+    ['localstack-topic', [...notification, ...deleted('ObjectRemoved:Delete')]],
+    ['localstack-eventbridge-unversioned', [...eventBridge, ...deleted('Object Deleted')]],
+    ['localstack-eventbridge-versioned', [...eventBridge, ...marked('Object Deleted', 'Object Deleted')]],
+    ['localstack-routed', trail],
+    ['localstack-trail', trail],
+  ] as const)('%s', (name, rows) => {
+    expect(rowsOf(name)).toEqual(rows);
+  });
+});
+
+describe('what AWS documents is read as what was done', () => {
+  const routed: Row[] = [
+    ['PutObject', 'PutObject', 'created', PHOTO],
+    ['PutObject, versioned', 'PutObject', 'created', PHOTO],
+    ['CopyObject', 'CopyObject', 'created copied', PHOTO],
+    ['CompleteMultipartUpload', 'CompleteMultipartUpload', 'multipart-completed', PHOTO],
+    ['DeleteObject', 'DeleteObject', 'deleted', PHOTO],
+    ['DeleteObject, versioned', 'DeleteObject', 'marker-created', PHOTO],
+    ['DeleteObjects', 'DeleteObjects', 'bulk-deleted', ''],
+  ];
+
+  test.each([
+    [
+      'aws-notification',
+      [
+        ['PutObject', 'ObjectCreated:Put', 'created', PHOTO],
+        ['POST form', 'ObjectCreated:Post', 'created', PHOTO],
+        ['CopyObject', 'ObjectCreated:Copy', 'created copied', PHOTO],
+        ['CompleteMultipartUpload', 'ObjectCreated:CompleteMultipartUpload', 'multipart-completed', PHOTO],
+        ['DeleteObject', 'ObjectRemoved:Delete', 'deleted', PHOTO],
+        ['DeleteObject, versioned', 'ObjectRemoved:DeleteMarkerCreated', 'marker-created', PHOTO],
+        ['Lifecycle expiration', 'LifecycleExpiration:Delete', 'lifecycle-expired', 'expiration/delete'],
+        ['Lifecycle expiration, versioned', 'LifecycleExpiration:DeleteMarkerCreated', 'lifecycle-expired', 'expiration/delete'],
+        ['Lifecycle transition', 'LifecycleTransition', 'storage-changed', PHOTO],
+        ['Archived by Intelligent-Tiering', 'IntelligentTiering', 'storage-changed', PHOTO],
+        ['RestoreObject completed', 'ObjectRestore:Completed', 'storage-changed', PHOTO],
+        ['PutObjectTagging', 'ObjectTagging:Put', 'tagged', PHOTO],
+        ['PutObjectAcl', 'ObjectAcl:Put', 'ignored no-effect', ''],
+        ['Replication failed', 'Replication:OperationFailedReplication', 'ignored no-effect', ''],
+        ['Object lost', 'ReducedRedundancyLostObject', 'lost', PHOTO],
+      ],
+    ],
+    [
+      'aws-eventbridge',
+      [
+        ['PutObject', 'Object Created', 'created', PHOTO],
+        ['POST form', 'Object Created', 'created', PHOTO],
+        ['CopyObject', 'Object Created', 'created copied', PHOTO],
+        ['CompleteMultipartUpload', 'Object Created', 'multipart-completed', PHOTO],
+        ['DeleteObject', 'Object Deleted', 'deleted', PHOTO],
+        ['DeleteObject, versioned', 'Object Deleted', 'marker-created', PHOTO],
+        ['Lifecycle expiration', 'Object Deleted', 'lifecycle-expired', PHOTO],
+        ['Archived by Intelligent-Tiering', 'Object Access Tier Changed', 'storage-changed', PHOTO],
+        ['Lifecycle transition', 'Object Storage Class Changed', 'storage-changed', PHOTO],
+        ['RestoreObject', 'Object Restore Initiated', 'storage-changed', PHOTO],
+        ['RestoreObject expired', 'Object Restore Expired', 'storage-changed', PHOTO],
+        ['PutObjectTagging', 'Object Tags Added', 'tagged', PHOTO],
+        ['PutObjectAcl', 'Object ACL Updated', 'ignored no-effect', ''],
+      ],
+    ],
+    [
+      'aws-trail',
+      [
+        ['PutObject, versioned', 'PutObject', 'created', PHOTO],
+        ['PutObject', 'PutObject', 'created', PHOTO],
+        ['CopyObject', 'CopyObject', 'created copied', PHOTO],
+        ['CompleteMultipartUpload', 'CompleteMultipartUpload', 'multipart-completed', PHOTO],
+        ['DeleteObject', 'DeleteObject', 'deleted', PHOTO],
+        ['DeleteObject, versioned', 'DeleteObject', 'marker-created', PHOTO],
+        ['DeleteObjects', 'DeleteObjects', 'bulk-deleted', ''],
+        ['DeleteObject, denied', 'DeleteObject', 'ignored failed-call', ''],
+        ['RenameObject', 'RenameObject', 'created', 'new name'],
+        ['RenameObject', 'RenameObject', 'deleted', 'old name++'],
+        ['GetObject', 'GetObject', 'ignored no-effect', ''],
+        ['ListBuckets', 'ListBuckets', 'ignored no-effect', ''],
+      ],
+    ],
+    ['aws-routed', [...routed, ...routed]],
+  ] as const)('%s', (name, rows) => {
+    expect(rowsOf(name)).toEqual(rows);
+  });
+});
+
+describe('every fixture says where it comes from', () => {
+  test.each(fixtureNames)('%s', (name) => {
+    for (const { operation, provenance } of messagesOf(name)) {
+      expect({ operation, provenance }).toEqual({
+        operation,
+        provenance: {
+          store: expect.stringMatching(/./),
+          version: expect.stringMatching(/./),
+          kind: expect.stringMatching(/^(captured|documented|made-up)$/),
+          note: expect.stringMatching(/./),
+        },
+      });
+    }
+  });
+
+  test('and every file is read', () => {
+    const files = readdirSync(new URL('../fixtures/events/', import.meta.url));
+    expect(files).toEqual(fixtureNames.map((name) => `${name}.json`));
+  });
+});
+
+test.each(messagesOf('other-stores').map(({ operation, provenance: { store }, body, keys }) => [store, operation, keys, body] as const))(
+  'what %s sends of “%s” is read, with its key as the store spells it (%s)',
+  (_, __, ___, body) => {
+    const results = resultsOf(body, false);
+    expect(results.length).toBeGreaterThan(0);
+    for (const result of results) expect(result).toMatchObject({ ok: true, record: { bucket: 'media' } });
+  },
+);

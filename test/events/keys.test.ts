@@ -1,0 +1,82 @@
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { decodeFormKey, isKey, keysOf } from '../../src/events/fields.ts';
+import { formEncoded } from '../support/event-fixtures.ts';
+import { anyCharacter } from '../support/random/characters.ts';
+
+describe('a form-encoded key', () => {
+  test.each([
+    ['a+b', 'a b'],
+    ['a%20b', 'a b'],
+    ['a%2Bb', 'a+b'],
+    ['a%2520b', 'a%20b'],
+    ['%C3%BCn%c3%af', 'ünï'],
+    ['%F0%9F%98%80', '😀'],
+    ['plain-._~*.txt', 'plain-._~*.txt'],
+    ['ünï', 'ünï'],
+  ])('%s means %s', (text, key) => {
+    expect(decodeFormKey(text)).toBe(key);
+  });
+
+  test.each([
+    ['a bare percent sign', '100%'],
+    ['half an escape', 'a+b%2'],
+    ['bytes that are no UTF-8', 'a+%FF'],
+    ['an overlong form', '%C0%AF'],
+    ['an encoded surrogate', '%ED%A0%80'],
+  ])('with %s is taken as it stands, and not certain', (_, text) => {
+    expect(decodeFormKey(text)).toBeUndefined();
+    for (const spelling of ['form', 'either'] as const) expect(keysOf(text, spelling)).toEqual({ keys: [text], isCertain: false });
+  });
+
+  test('round-trips any key', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: anyCharacter }), (key) => {
+        expect(decodeFormKey(formEncoded(key))).toBe(key);
+      }),
+    );
+  });
+});
+
+describe('a key that is spelled in an unknown way', () => {
+  test.each([
+    ['plain/key', ['plain/key'], true],
+    ['a b', ['a b'], true],
+    ['a+b', ['a b', 'a+b'], false],
+    ['a%2Fb', ['a/b', 'a%2Fb'], false],
+    // one of the two is too long for a key
+    ['%C3%BC'.repeat(512), ['ü'.repeat(512)], false],
+    ['', [], true],
+  ])('%s may mean %j', (text, keys, isCertain) => {
+    expect(keysOf(text, 'either')).toEqual({ keys, isCertain });
+  });
+
+  test('is that key in one of its two spellings', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: anyCharacter, minLength: 1, maxLength: 100 }), (key) => {
+        expect(keysOf(key, 'either').keys).toContain(key);
+        expect(keysOf(formEncoded(key), 'either').keys).toContain(key);
+        expect(keysOf(key, 'raw')).toEqual({ keys: [key], isCertain: true });
+        expect(keysOf(formEncoded(key), 'form')).toEqual({ keys: [key], isCertain: true });
+      }),
+    );
+  });
+});
+
+describe('what can be a key', () => {
+  test.each([
+    ['nothing', ''],
+    ['1,025 bytes of ASCII', 'x'.repeat(1_025)],
+    ['half a surrogate pair', 'a\ud800'],
+  ])('%s cannot', (_, text) => {
+    expect(isKey(text)).toBe(false);
+  });
+
+  test('is decided by bytes', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: anyCharacter, minLength: 1, maxLength: 1_100, size: 'max' }), (text) => {
+        expect(isKey(text)).toBe(Buffer.byteLength(text) <= 1_024);
+      }),
+    );
+  });
+});

@@ -1,0 +1,205 @@
+import { crc32 } from 'node:zlib';
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  createSecret,
+  endsSoon,
+  expiryOf,
+  fingerprintOf,
+  formOf,
+  isKeyId,
+  isKeyName,
+  isPurged,
+  isSecretOf,
+  keyIdOf,
+  keyRecordOf,
+  secretHashOf,
+  statusAt,
+} from '../../src/identity/api-key.rules.ts';
+import { newKeySecret } from '../../src/identity/random-texts.ts';
+
+const DAY_MS = 86_400_000;
+const NOW_MS = Date.UTC(2026, 10, 22);
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+
+const randoms = fc.uint8Array({ minLength: 32, maxLength: 32 });
+const secrets = randoms.map((random) => createSecret(random));
+
+describe('the secret of an API key', () => {
+  it('has the published form, whatever its random bytes are', () => {
+    fc.assert(
+      fc.property(secrets, (secret) => {
+        expect(secret).toMatch(/^qk_[0-9A-Za-z]{49}$/);
+        expect(formOf(secret)).toBe('secret');
+      }),
+    );
+    for (const byte of [0, 255]) expect(formOf(createSecret(new Uint8Array(32).fill(byte)))).toBe('secret');
+  });
+
+  it('ends in the CRC-32 of what is before it, as scanners compute it', () => {
+    fc.assert(
+      fc.property(secrets, (secret) => {
+        let number = crc32(secret.slice(0, 46));
+        let digits = '';
+        for (let digit = 0; digit < 6; digit += 1) {
+          digits = `${BASE62[number % 62]}${digits}`;
+          number = Math.floor(number / 62);
+        }
+        expect(secret.slice(46)).toBe(digits);
+      }),
+    );
+  });
+
+  it('contains all of its random bytes', () => {
+    fc.assert(
+      fc.property(randoms, (random) => {
+        let number = 0n;
+        for (const digit of createSecret(random).slice(3, 46)) number = number * 62n + BigInt(BASE62.indexOf(digit));
+        expect(number.toString(16).padStart(64, '0')).toBe(Buffer.from(random).toString('hex'));
+      }),
+    );
+  });
+
+  it('is another one each time', () => {
+    expect(new Set(Array.from({ length: 100 }, () => newKeySecret())).size).toBe(100);
+  });
+
+  it('is recognised as mistyped when one character is wrong or two neighbours are exchanged', () => {
+    fc.assert(
+      fc.property(secrets, fc.integer({ min: 3, max: 51 }), fc.constantFrom(...BASE62.split('')), (secret, at, digit) => {
+        fc.pre(secret[at] !== digit);
+        expect(formOf(`${secret.slice(0, at)}${digit}${secret.slice(at + 1)}`)).toBe('mistyped');
+      }),
+    );
+    fc.assert(
+      fc.property(secrets, fc.integer({ min: 3, max: 50 }), (secret, at) => {
+        const [first = '', second = ''] = secret.slice(at, at + 2);
+        fc.pre(first !== second);
+        expect(formOf(`${secret.slice(0, at)}${second}${first}${secret.slice(at + 2)}`)).toBe('mistyped');
+      }),
+    );
+  });
+
+  it.each([
+    ['nothing', ''],
+    ['another prefix', `sk_${'0'.repeat(49)}`],
+    ['a prefix in capitals', `QK_${'0'.repeat(49)}`],
+    ['too short', `qk_${'0'.repeat(48)}`],
+    ['too long', `qk_${'0'.repeat(50)}`],
+    ['a sign', `qk_${'0'.repeat(48)}-`],
+    ['a line break at its end', `qk_${'0'.repeat(49)}\n`],
+    ['a letter that looks alike', `qk_${'0'.repeat(48)}а`],
+  ])('is malformed with %s', (_, text) => {
+    expect(formOf(text)).toBe('malformed');
+  });
+
+  it('is never accepted because of its length alone', () => {
+    fc.assert(fc.property(fc.string(), (text) => formOf(text) !== 'secret'));
+  });
+});
+
+describe('what is stored of a secret', () => {
+  it('is an id, a hash and a fingerprint, none of which contains it', () => {
+    fc.assert(
+      fc.property(secrets, secrets, (secret, other) => {
+        const record = keyRecordOf({
+          secret,
+          name: 'ci',
+          userId: 'u',
+          userEmail: 'bob@example.com',
+          scopes: ['read'],
+          expiresInDays: 90,
+          nowMs: NOW_MS,
+        });
+        expect(record.id).toMatch(/^k[0-9A-Za-z]{22}$/);
+        expect(isKeyId(record.id)).toBe(true);
+        expect(keyIdOf(secret)).toBe(record.id);
+        expect(isSecretOf(record, secret)).toBe(true);
+        expect(record.expiresAtMs - record.createdAtMs).toBe(90 * DAY_MS);
+        const stored = JSON.stringify(record);
+        // of the secret, only the four characters at each end
+        for (let at = 3; at + 5 <= secret.length; at += 1) expect(stored).not.toContain(secret.slice(at, at + 5));
+        fc.pre(other !== secret);
+        expect(isSecretOf(record, other)).toBe(false);
+        expect(keyIdOf(other)).not.toBe(record.id);
+      }),
+    );
+  });
+
+  it('fits no secret if the stored hash is broken', () => {
+    const secret = newKeySecret();
+    for (const secretHash of ['', 'zz', secretHashOf(secret).slice(2), `${secretHashOf(secret)}00`]) {
+      expect(isSecretOf({ secretHash }, secret)).toBe(false);
+    }
+  });
+
+  it('shows the ends of the secret as its fingerprint', () => {
+    const secret = newKeySecret();
+    expect(fingerprintOf(secret)).toBe(`qk_${secret.slice(3, 7)}…${secret.slice(-4)}`);
+  });
+
+  it.each(['', 'k', `k${'0'.repeat(21)}`, `k${'0'.repeat(23)}`, `j${'0'.repeat(22)}`, `k${'0'.repeat(21)}/`, `k${'0'.repeat(22)}\n`])(
+    'has no id like %j',
+    (text) => {
+      expect(isKeyId(text)).toBe(false);
+    },
+  );
+});
+
+describe('the name of a key', () => {
+  it.each(['a', 'nightly export, production, 2026-11', 'Größe 😀', 'x'.repeat(100), '😀'.repeat(100), ' a ', 'qk_abcd…wxyz'])(
+    'may be %j',
+    (name) => {
+      expect(isKeyName(name)).toBe(true);
+    },
+  );
+
+  it.each([
+    '',
+    'x'.repeat(101),
+    '😀'.repeat(101),
+    'a\nb',
+    'a\u0000',
+    '\u001b[2J',
+    'a\u202eb',
+    'a\u2066b',
+    'a\u200bb',
+    '\ud800',
+    'a\u0085b',
+    ' ',
+    '\u00a0\u3000',
+    newKeySecret(),
+    `ci ${newKeySecret()} 2026`,
+    `qs_${'0'.repeat(65)}`,
+  ])('is not %j', (name) => {
+    expect(isKeyName(name)).toBe(false);
+  });
+});
+
+describe('the status of a key', () => {
+  it('is EXPIRED from the moment of its expiry on', () => {
+    expect([-1, 0, 1].map((offsetMs) => statusAt(NOW_MS, NOW_MS + offsetMs))).toEqual(['ACTIVE', 'EXPIRED', 'EXPIRED']);
+  });
+
+  it('follows the last login of its owner only where a rule says so', () => {
+    const record = { expiresAtMs: NOW_MS + 90 * DAY_MS };
+    expect(expiryOf(record, NOW_MS, {})).toBe(record.expiresAtMs);
+    expect(expiryOf(record, NOW_MS, { ownerLoginDays: undefined })).toBe(record.expiresAtMs);
+    expect(expiryOf(record, NOW_MS, { ownerLoginDays: 30 })).toBe(NOW_MS + 30 * DAY_MS);
+    expect(expiryOf(record, NOW_MS, { ownerLoginDays: 120 })).toBe(record.expiresAtMs);
+    expect(statusAt(expiryOf(record, undefined, { ownerLoginDays: 30 }), NOW_MS)).toBe('EXPIRED');
+  });
+
+  it('warns in the last 14 days, and not after the end', () => {
+    const endsIn = (ms: number) => endsSoon(NOW_MS + ms, NOW_MS);
+    expect([14 * DAY_MS + 1, 14 * DAY_MS, 1, 0, -1].map(endsIn)).toEqual([false, true, true, false, false]);
+  });
+
+  it('is kept for 90 days after its end or its revocation', () => {
+    const expiresAtMs = NOW_MS;
+    expect(isPurged({ expiresAtMs }, NOW_MS + 90 * DAY_MS - 1)).toBe(false);
+    expect(isPurged({ expiresAtMs }, NOW_MS + 90 * DAY_MS)).toBe(true);
+    expect(isPurged({ expiresAtMs, revokedAtMs: NOW_MS - 10 * DAY_MS }, NOW_MS + 80 * DAY_MS)).toBe(true);
+    expect(isPurged({ expiresAtMs, revokedAtMs: NOW_MS + 10 * DAY_MS }, NOW_MS + 90 * DAY_MS)).toBe(true);
+  });
+});

@@ -1,0 +1,561 @@
+import { describe, expect, it } from 'vitest';
+import { FaultError } from '../../src/base/fault.ts';
+import { challengeOf } from '../../src/identity/tokens.rules.ts';
+import { userIdOf } from '../../src/identity/user.rules.ts';
+import { RequestError } from '../../src/base/request-error.ts';
+import { createPeople } from '../../src/identity/people.ts';
+import { createPurgeLogins } from '../../src/identity/purges.ts';
+import type { Store } from '../../src/store/store.ts';
+import { laggingState } from '../support/fakes/lagging-state.ts';
+import { createMemoryStore } from '../support/fakes/memory-store.ts';
+import { ISSUER } from '../support/identity/fake-issuer.ts';
+import {
+  CLIENT,
+  createIdentityWorld,
+  logIn,
+  ORIGIN,
+  PUBLIC_URL,
+  queryOf,
+  REDIRECT,
+  VERIFIER,
+  type IdentityWorld,
+} from '../support/identity/world.ts';
+
+const signal = new AbortController().signal;
+const invalidGrant = { code: 'login.invalid-grant', extra: { error: 'invalid_grant' } };
+const expired = { code: 'login.expired' };
+const eventsOf = async (world: IdentityWorld) =>
+  (await world.audited()).map(({ eventname, outcome, reason }) => [eventname, outcome, reason ?? '']);
+const peopleOf = ({ store: { state }, clock, rules }: IdentityWorld) => createPeople({ state, clock, rules });
+const aliceId = userIdOf(ISSUER, 's-alice');
+
+/** A store whose lists never show what is not written for them, as OpenSearch's do for up to a second. */
+function laggingStore(): Store {
+  const store = createMemoryStore();
+  return { ...store, state: laggingState(store.state, { monotonicMs: () => 0 }, 1_000) };
+}
+
+/** Up to the consent page. */
+async function ask(world: IdentityWorld, request: Parameters<IdentityWorld['logins']['begin']>[0] = CLIENT) {
+  const { cookie: name, location } = await world.logins.begin(request, signal);
+  const answered = await world.logins.answered(name, queryOf(world.issuer.answerTo(location)), ORIGIN, signal);
+  return { name, location, answered };
+}
+
+/** Up to the code. */
+async function allow(world: IdentityWorld, request: Parameters<IdentityWorld['logins']['begin']>[0] = CLIENT) {
+  const { name } = await ask(world, request);
+  const { token } = await world.logins.consent(name, signal);
+  const { redirect, code } = await world.logins.decide(name, { token, allow: true }, ORIGIN);
+  return { name, redirect, code: code ?? new URL(redirect ?? 'x:').searchParams.get('code') ?? '' };
+}
+
+describe('a login', () => {
+  it('leads through any number of processes to a session, and is audited', async () => {
+    const world = createIdentityWorld();
+    const { token, redirect } = await logIn(world);
+    expect(redirect.startsWith(`${REDIRECT}?`)).toBe(true);
+    expect(Object.fromEntries(new URL(redirect).searchParams)).toMatchObject({ state: 'mine', iss: PUBLIC_URL });
+    expect(await world.sessions.check('client', token, signal)).toMatchObject({
+      kind: 'session',
+      userId: aliceId,
+      email: 'alice@example.com',
+      role: 'user',
+    });
+    expect(world.audit.records).toMatchObject([
+      {
+        eventname: 'Login',
+        outcome: 'done',
+        sourceipaddress: '192.0.2.1',
+        useridentity: { email: 'alice@example.com', sessionContext: { auth: { type: 'session' } } },
+        parameters: { role: 'user', machine: 'laptop' },
+      },
+    ]);
+  });
+
+  it('leaves no secret in the store, in the audit and in what is reported', async () => {
+    const world = createIdentityWorld();
+    const { token, name, code, consent } = await logIn(world);
+    const written = await world.written();
+    const { state, nonce, verifier } = world.issuer.requests[0]!;
+    for (const secret of [token.slice(3), name, code.slice(22), consent, VERIFIER, state, nonce, verifier]) {
+      expect(written).not.toContain(secret);
+    }
+    expect(written).toContain('alice@example.com');
+  });
+
+  it('without a browser on the machine has a code that a person copies', async () => {
+    const world = createIdentityWorld();
+    const { redirect, code } = await allow(world, { flow: 'paste', challenge: challengeOf(VERIFIER) });
+    expect(redirect).toBeUndefined();
+    expect(await world.logins.redeem({ code, verifier: VERIFIER }, ORIGIN)).toMatchObject({ token: expect.stringMatching(/^qs_/) });
+  });
+
+  it('of a page gives the browser a cookie, and a changed role ends it', async () => {
+    const world = createIdentityWorld();
+    const { answered } = await ask(world, { flow: 'browser', returnTo: '/jobs' });
+    if (answered.kind !== 'browser') throw new Error(answered.kind);
+    expect(answered.returnTo).toBe('/jobs');
+    expect(await world.sessions.check('browser', answered.cookie, signal)).toMatchObject({ role: 'user', email: 'alice@example.com' });
+    await peopleOf(world).change('alice@example.com', { role: 'admin' }, 'root');
+    expect(await world.sessions.check('browser', answered.cookie, signal)).toBe('of a user with another role');
+    expect(await eventsOf(world)).toEqual([['Login', 'done', '']]);
+  });
+
+  it('of another browser is refused: its answer, its page and its decision', async () => {
+    const world = createIdentityWorld();
+    const mine = await world.logins.begin(CLIENT, signal);
+    const theirs = await world.logins.begin(CLIENT, signal);
+    const answer = queryOf(world.issuer.answerTo(theirs.location));
+    await expect(world.logins.answered(mine.cookie, answer, ORIGIN, signal)).rejects.toMatchObject(expired);
+    await expect(world.logins.answered('x'.repeat(43), answer, ORIGIN, signal)).rejects.toMatchObject(expired);
+    await world.logins.answered(theirs.cookie, answer, ORIGIN, signal);
+    const { token, ...shown } = await world.logins.consent(theirs.cookie, signal);
+    expect(shown).toMatchObject({ email: 'alice@example.com', machine: 'laptop', flow: 'client' });
+    await expect(world.logins.consent(mine.cookie, signal)).rejects.toMatchObject(expired);
+    await expect(world.logins.decide(mine.cookie, { token, allow: true }, ORIGIN)).rejects.toMatchObject(expired);
+    await expect(world.logins.decide(theirs.cookie, { token: 'guessed', allow: true }, ORIGIN)).rejects.toMatchObject(expired);
+    // nothing was spoilt by that
+    expect(await world.logins.decide(theirs.cookie, { token, allow: true }, ORIGIN)).toHaveProperty('redirect');
+  });
+
+  it('Fix: that has only begun is stored nowhere, so that no number of them holds up anyone', async () => {
+    const world = createIdentityWorld();
+    for (let each = 0; each < 400; each += 1) await world.logins.begin(CLIENT, signal);
+    const { cookie, location } = await world.logins.begin(CLIENT, signal);
+    expect(await world.store.state.count('login')).toBe(0);
+    // all processes share one key, whichever of them made it
+    expect(await world.store.state.count('login-key')).toBe(1);
+    expect(await world.process().answered(cookie, queryOf(world.issuer.answerTo(location)), ORIGIN, signal)).toEqual({ kind: 'asking' });
+  });
+
+  it.each([CLIENT, { flow: 'browser', returnTo: '/' } as const])(
+    'takes each answer once, also of two at the same moment: %j',
+    async (request) => {
+      const world = createIdentityWorld();
+      const { cookie, location } = await world.logins.begin(request, signal);
+      const answer = () => world.process().answered(cookie, queryOf(world.issuer.answerTo(location)), ORIGIN, signal);
+      const both = await Promise.allSettled([answer(), answer()]);
+      expect(both.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
+      await expect(answer()).rejects.toMatchObject(expired);
+    },
+  );
+
+  it('that the person refuses leads back to the client, and gives no code', async () => {
+    const world = createIdentityWorld();
+    const { name } = await ask(world);
+    const { token } = await world.logins.consent(name, signal);
+    const { redirect = '' } = await world.logins.decide(name, { token, allow: false }, ORIGIN);
+    expect(Object.fromEntries(new URL(redirect).searchParams)).toMatchObject({ error: 'access_denied', state: 'mine', iss: PUBLIC_URL });
+    await expect(world.logins.consent(name, signal)).rejects.toMatchObject(expired);
+    expect(await eventsOf(world)).toEqual([['LoginFailed', 'failed', expect.stringContaining('refused')]]);
+  });
+});
+
+describe('a person', () => {
+  it.each([
+    [{ sub: 's', email: 'eve@elsewhere.example', email_verified: true }, 'eve@elsewhere.example may not log in'],
+    [
+      { sub: 's', email: 'alice@example.com', email_verified: false },
+      'alice@example.com (not verified) may not log in here: the issuer says that this address is not verified',
+    ],
+    [{ sub: 's', email: 'alice@example.com' }, 'not verified'],
+    [{ sub: 's' }, 's@id.example.com (not verified)'],
+  ])('with %j has no session, no user record, and learns why', async (claims, text) => {
+    const world = createIdentityWorld();
+    world.issuer.personIs(claims);
+    const { answered } = await ask(world);
+    expect(answered).toMatchObject({ kind: 'failed', error: { code: 'login.refused', message: expect.stringContaining(text) } });
+    if (answered.kind !== 'failed') throw new Error(answered.kind);
+    expect(new URL(answered.redirect ?? '').searchParams.get('error_description')).toContain(text);
+    expect(await world.store.state.count('user')).toBe(0);
+    expect(await world.store.state.count('session')).toBe(0);
+    expect(await eventsOf(world)).toEqual([['LoginFailed', 'failed', expect.stringContaining(text)]]);
+  });
+
+  it('who is disabled cannot log in or use a session; enabled again, a new login works', async () => {
+    const world = createIdentityWorld();
+    const { token } = await logIn(world);
+    const { answered } = await ask(world, { flow: 'browser', returnTo: '/' });
+    const { code } = await allow(world);
+    const haveEnded = async () => {
+      const cookie = answered.kind === 'browser' ? answered.cookie : '';
+      const checks = [world.sessions.check('client', token, signal), world.sessions.check('browser', cookie, signal)];
+      expect(new Set(await Promise.all(checks))).toEqual(new Set(['of a user who may not log in']));
+    };
+    await peopleOf(world).change(aliceId, { disabled: true }, 'root');
+    await peopleOf(world).change(aliceId, { disabled: true }, 'root');
+    await haveEnded();
+    await expect(world.logins.redeem({ code, verifier: VERIFIER, redirectUri: REDIRECT }, ORIGIN)).rejects.toMatchObject(invalidGrant);
+    expect((await ask(world)).answered).toMatchObject({
+      kind: 'failed',
+      error: { code: 'login.refused', message: expect.stringContaining('disabled') },
+    });
+    await peopleOf(world).change(aliceId, { disabled: false }, 'root');
+    // no session of before comes back
+    await haveEnded();
+    expect(await world.sessions.check('client', (await logIn(world)).token, signal)).toMatchObject({ userId: aliceId });
+  });
+
+  it('whom no rule lets in any more is refused at the next request, and let in again with the rule', async () => {
+    const world = createIdentityWorld();
+    const { token } = await logIn(world);
+    const { code } = await allow(world);
+    world.rule({ allowed: ['domain=other.example'] });
+    expect(await world.sessions.check('client', token, signal)).toBe('of a user who may not log in');
+    await expect(world.logins.redeem({ code, verifier: VERIFIER, redirectUri: REDIRECT }, ORIGIN)).rejects.toMatchObject(invalidGrant);
+    expect((await eventsOf(world)).at(-1)).toEqual(['LoginFailed', 'failed', expect.stringContaining('no rule')]);
+    world.rule({});
+    expect(await world.sessions.check('client', token, signal)).toMatchObject({ userId: aliceId });
+  });
+
+  it('is let in by a claim, whose value is not stored', async () => {
+    const world = createIdentityWorld({ allowed: ['claim:teams=tally'], adminClaim: 'teams=root' });
+    world.issuer.personIs({ sub: 's-alice', teams: ['tally', 'root', 'very-private-team'] });
+    const { token } = await logIn(world);
+    expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'admin' });
+    expect(await world.written()).not.toContain('very-private-team');
+    world.rule({ allowed: ['claim:teams=tally'] });
+    expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'user' });
+  });
+});
+
+it('Fix: a person who is refused again and again leaves one record for each address, reason and minute', async () => {
+  const world = createIdentityWorld();
+  for (const sub of ['s-eve', 's-mallory']) {
+    world.issuer.personIs({ sub, email: `${sub}@elsewhere.example`, email_verified: true });
+    for (let attempt = 0; attempt < 50; attempt += 1) expect((await ask(world)).answered.kind).toBe('failed');
+  }
+  expect((await world.audited()).map(({ useridentity: { email, userId }, parameters }) => [email, userId, parameters])).toEqual([
+    ['s-eve@elsewhere.example', userIdOf(ISSUER, 's-eve'), { count: 50 }],
+    ['s-mallory@elsewhere.example', userIdOf(ISSUER, 's-mallory'), { count: 50 }],
+  ]);
+});
+
+describe('an issuer', () => {
+  it.each([
+    [new RequestError('login.refused', 'the token of the issuer is not valid: nonce'), 'nonce'],
+    [new FaultError('issuer.unreachable', 'connect ECONNREFUSED'), 'ECONNREFUSED'],
+    [new FaultError('issuer.refused', 'invalid_client'), 'invalid_client'],
+  ])('that does not vouch for the person ends the login: %s', async (error, text) => {
+    const world = createIdentityWorld();
+    world.issuer.failWith(error);
+    const { answered, name } = await ask(world);
+    expect(answered).toMatchObject({ kind: 'failed', error, redirect: expect.stringContaining('access_denied') });
+    expect(await eventsOf(world)).toEqual([['LoginFailed', 'failed', expect.stringContaining(text)]]);
+    await expect(world.logins.consent(name, signal)).rejects.toMatchObject(expired);
+  });
+});
+
+describe('a code', () => {
+  it('that is redeemed twice ends its session', async () => {
+    const world = createIdentityWorld();
+    const { token, code } = await logIn(world);
+    await expect(world.logins.redeem({ code, verifier: VERIFIER, redirectUri: REDIRECT }, ORIGIN)).rejects.toMatchObject(invalidGrant);
+    expect(await world.sessions.check('client', token, signal)).toBe('not valid');
+    expect((await eventsOf(world)).at(-1)).toEqual(['LoginFailed', 'failed', expect.stringContaining('second time')]);
+  });
+
+  it('that two processes redeem at the same moment gives at most one session, which the other ends', async () => {
+    const world = createIdentityWorld();
+    const { code } = await allow(world);
+    const redeem = () => world.process().redeem({ code, verifier: VERIFIER, redirectUri: REDIRECT }, ORIGIN);
+    const results = await Promise.allSettled([redeem(), redeem(), redeem()]);
+    const tokens = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+    expect(tokens.length).toBeLessThanOrEqual(1);
+    for (const { token } of tokens) expect(await world.sessions.check('client', token, signal)).toBe('not valid');
+    expect(await world.store.state.count('session')).toBe(0);
+  });
+
+  it.each([
+    ['verifier', { verifier: 'w'.repeat(43) }],
+    ['redirect', { redirectUri: 'http://127.0.0.1:1/callback' }],
+  ])('with another %s is spoilt for everyone', async (_, wrong) => {
+    const world = createIdentityWorld();
+    const { code } = await allow(world);
+    const right = { code, verifier: VERIFIER, redirectUri: REDIRECT };
+    await expect(world.logins.redeem({ ...right, ...wrong }, ORIGIN)).rejects.toMatchObject(invalidGrant);
+    await expect(world.logins.redeem(right, ORIGIN)).rejects.toMatchObject(invalidGrant);
+    expect(await world.store.state.count('session')).toBe(0);
+    expect((await eventsOf(world))[0]).toEqual(['LoginFailed', 'failed', expect.stringContaining('another verifier')]);
+  });
+
+  it('ends after a minute; an unknown one says the same', async () => {
+    const world = createIdentityWorld();
+    const { code } = await allow(world);
+    await world.clock.advance(60_000);
+    const outcomes = await Promise.allSettled(
+      [code, 'x'.repeat(44), '', `${code.slice(0, 22)}${'0'.repeat(22)}`].map((each) =>
+        world.logins.redeem({ code: each, verifier: VERIFIER, redirectUri: REDIRECT }, ORIGIN),
+      ),
+    );
+    expect(new Set(outcomes.map((outcome) => (outcome.status === 'rejected' ? String(outcome.reason) : 'redeemed'))).size).toBe(1);
+    expect(await eventsOf(world)).toEqual([]);
+  });
+});
+
+describe('a grant', () => {
+  it('makes the first administrator at the next login, once', async () => {
+    const world = createIdentityWorld();
+    await peopleOf(world).change('Alice@Example.com', { role: 'admin' }, 'root@build-1');
+    const { token } = await logIn(world);
+    expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'admin' });
+    expect(await world.users.get(aliceId)).toMatchObject({ roleSource: 'appointment' });
+    expect(await world.store.state.count('appointment')).toBe(0);
+    // it stays at later logins
+    expect(await world.sessions.check('client', (await logIn(world)).token, signal)).toMatchObject({ role: 'admin' });
+  });
+
+  it.each(['sub:s-alice', 'Alice@example.com'])('to a known user %j counts at the next request, and does not wait', async (grantee) => {
+    const world = createIdentityWorld();
+    const { token } = await logIn(world);
+    expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'user' });
+    expect(await peopleOf(world).change(grantee, { role: 'admin' }, 'root@build-1')).toMatchObject({ user: { id: aliceId } });
+    expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'admin' });
+    expect(await world.store.state.count('appointment')).toBe(0);
+  });
+
+  it('to a person who has just logged in does not wait either, although lists of the store are a second behind', async () => {
+    const world = createIdentityWorld({ store: laggingStore() });
+    const { token } = await logIn(world);
+    expect(await peopleOf(world).change('alice@example.com', { role: 'admin' }, 'root')).toMatchObject({ user: { id: aliceId } });
+    expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'admin' });
+  });
+
+  it('to an address waits if its user logs in without it at this moment', async () => {
+    const world = createIdentityWorld({ allowed: ['any'], allowsUnverified: true });
+    const { token } = await logIn(world);
+    world.issuer.personIs({ sub: 's-alice', email: 'alice@example.com', email_verified: false });
+    const { state } = world.store;
+    const list: typeof state.list = async (...asked) => {
+      const found = await state.list(...asked);
+      await logIn(world);
+      return found;
+    };
+    const people = createPeople({ state: { ...state, list }, clock: world.clock, rules: world.rules });
+    expect((await people.change('alice@example.com', { role: 'admin' }, 'root')).user).toBeUndefined();
+    expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'user' });
+    expect(await world.store.state.count('appointment')).toBe(1);
+  });
+
+  it('to an address that several people had is for the one who logged in last', async () => {
+    const world = createIdentityWorld();
+    await logIn(world);
+    await world.clock.advance(1_000);
+    world.issuer.personIs({ sub: 's-later', email: 'alice@example.com', email_verified: true });
+    await logIn(world);
+    const later = userIdOf(ISSUER, 's-later');
+    expect(await peopleOf(world).change('alice@example.com', { role: 'admin' }, 'root')).toMatchObject({ user: { id: later } });
+    expect([(await world.users.get(aliceId))?.role, (await world.users.get(later))?.role]).toEqual(['user', 'admin']);
+  });
+
+  it('waits if the known user is disabled, is not verified or is one of another issuer', async () => {
+    const world = createIdentityWorld({ allowed: ['any'], allowsUnverified: true });
+    const people = peopleOf(world);
+    await logIn(world);
+    await people.change(aliceId, { disabled: true }, 'root');
+    expect(await people.change('sub:s-alice', { role: 'admin' }, 'root')).not.toHaveProperty('user');
+    // a refused login uses it up neither
+    await ask(world);
+    expect(await world.users.get(aliceId)).toMatchObject({ role: 'user' });
+    world.issuer.personIs({ sub: 's-eve', email: 'eve@example.com', email_verified: false });
+    await logIn(world);
+    expect(await people.change('eve@example.com', { role: 'admin' }, 'root')).not.toHaveProperty('user');
+    const old = { issuer: 'https://old.example.com', subject: 's-old', email: 'old@example.com', emailVerified: true };
+    world.rule({ allowed: ['any'], issuerOfRules: 'https://old.example.com' });
+    await world.users.signedIn(old, {});
+    world.rule({ allowed: ['any'] });
+    expect(await people.change('old@example.com', { role: 'admin' }, 'root')).not.toHaveProperty('user');
+    expect(await world.store.state.count('appointment')).toBe(3);
+    await people.change(aliceId, { disabled: false }, 'root');
+    world.issuer.personIs({ sub: 's-alice', email: 'alice@example.com', email_verified: true });
+    await logIn(world);
+    expect(await world.users.get(aliceId)).toMatchObject({ role: 'admin' });
+  });
+});
+
+describe('the last administrator', () => {
+  const refusal = { code: 'user.last-administrator', message: expect.stringMatching(/alice@example.com.*TALLY_OIDC_ADMIN_EMAILS/) };
+
+  async function worldWithAdmin(options: Parameters<typeof createIdentityWorld>[0] = {}) {
+    const world = createIdentityWorld(options);
+    if (Object.keys(options).length === 0) await peopleOf(world).change('sub:s-alice', { role: 'admin' }, 'root');
+    await logIn(world);
+    return world;
+  }
+
+  it.each([
+    ['a grant', {}],
+    ['an address', { adminEmails: ['alice@example.com', 'root@example.com'] }],
+    ['a claim', { adminClaim: 'email=alice@example.com' }],
+  ])('Fix: by %s cannot be disabled before another one has logged in', async (_, options) => {
+    const world = await worldWithAdmin(options);
+    await expect(peopleOf(world).change(aliceId, { disabled: true }, 'root')).rejects.toMatchObject(refusal);
+    expect(await world.users.get(aliceId)).not.toHaveProperty('disabledAtMs');
+    world.rule({ ...options, adminEmails: ['alice@example.com', 'root@example.com'] });
+    world.issuer.personIs({ sub: 's-root', email: 'root@example.com', email_verified: true });
+    await logIn(world);
+    expect(await peopleOf(world).change(aliceId, { disabled: true }, 'root')).toHaveProperty('user.disabled_at');
+    await expect(peopleOf(world).change(userIdOf(ISSUER, 's-root'), { disabled: true }, 'root')).rejects.toMatchObject({
+      code: 'user.last-administrator',
+    });
+  });
+
+  it('stays also where lists of the store are a second behind its login', async () => {
+    const world = await worldWithAdmin({ store: laggingStore(), adminEmails: ['alice@example.com'] });
+    await expect(peopleOf(world).change(aliceId, { disabled: true }, 'root')).rejects.toMatchObject(refusal);
+    expect(await world.users.get(aliceId)).not.toHaveProperty('disabledAtMs');
+  });
+
+  it('is not the last one while another is enabled', async () => {
+    const world = await worldWithAdmin();
+    await peopleOf(world).change('sub:s-bob', { role: 'admin' }, 'root');
+    world.issuer.personIs({ sub: 's-bob', email: 'bob@example.com', email_verified: true });
+    await logIn(world);
+    await peopleOf(world).change(aliceId, { disabled: true }, 'root');
+    await expect(peopleOf(world).change(userIdOf(ISSUER, 's-bob'), { disabled: true }, 'root')).rejects.toMatchObject({
+      code: 'user.last-administrator',
+    });
+  });
+});
+
+describe('the role user', () => {
+  async function withAdmins(rules: Parameters<typeof createIdentityWorld>[0] = {}) {
+    const world = createIdentityWorld({ allowed: ['any'], ...rules });
+    const people = peopleOf(world);
+    for (const sub of ['s-bob', 's-alice']) {
+      await people.change(`sub:${sub}`, { role: 'admin' }, 'root');
+      world.issuer.personIs({ sub, email: `${sub.slice(2)}@example.com`, email_verified: true });
+      await logIn(world);
+    }
+    return { world, people };
+  }
+
+  it.each([
+    ['id', aliceId],
+    ['address', 'Alice@example.com'],
+    ['subject', 'sub:s-alice'],
+  ])('by %s takes an appointment back at once, and for later logins', async (_, person) => {
+    const { world, people } = await withAdmins();
+    const { token } = await logIn(world);
+    expect((await people.list({ limit: 10 }, signal)).items.find(({ id }) => id === aliceId)).toMatchObject({
+      role: 'admin',
+      role_source: 'appointment',
+      appointed_by: 'root',
+    });
+    const { user } = await people.change(person, { role: 'user' }, 'bob');
+    expect(user).toMatchObject({ id: aliceId, role: 'user', role_source: 'none' });
+    expect(user?.appointed_by).toBeUndefined();
+    expect(await world.sessions.check('client', token, signal)).toMatchObject({ role: 'user' });
+    expect(await world.sessions.check('client', (await logIn(world)).token, signal)).toMatchObject({ role: 'user' });
+  });
+
+  it('is refused to the last administrator, and two who dismiss each other do not leave the registry without one', async () => {
+    const { world, people } = await withAdmins();
+    const bobId = userIdOf(ISSUER, 's-bob');
+    const results = await Promise.allSettled([aliceId, bobId].map((id) => people.change(id, { role: 'user' }, 'root')));
+    expect(results).toContainEqual({ status: 'rejected', reason: expect.objectContaining({ code: 'user.last-administrator' }) });
+    const isAdmin = async (id: string) => (await world.users.get(id))?.role === 'admin';
+    expect([await isAdmin(aliceId), await isAdmin(bobId)]).toContain(true);
+    const last = (await isAdmin(aliceId)) ? aliceId : bobId;
+    const other = last === aliceId ? bobId : aliceId;
+    if (await isAdmin(other)) await people.change(other, { role: 'user' }, 'root');
+    await expect(people.change(last, { role: 'user' }, 'root')).rejects.toMatchObject({ code: 'user.last-administrator' });
+  });
+
+  it('is refused while a rule of the settings makes the administrator', async () => {
+    const { people } = await withAdmins({ adminEmails: ['alice@example.com'] });
+    await expect(people.change(aliceId, { role: 'user' }, 'root')).rejects.toMatchObject({ code: 'user.role-by-rule' });
+  });
+
+  it('of a user who is none changes nothing, and takes back what waits while the user is disabled', async () => {
+    const { world, people } = await withAdmins();
+    world.issuer.personIs({ sub: 's-carol', email: 'carol@example.com', email_verified: true });
+    await logIn(world);
+    const carolId = userIdOf(ISSUER, 's-carol');
+    await people.change(carolId, { disabled: true }, 'root');
+    expect(await people.change(carolId, { role: 'admin' }, 'root')).toMatchObject({ waiting: { sub: 's-carol' } });
+    expect((await people.change(carolId, { role: 'user' }, 'root')).user).toMatchObject({ role: 'user' });
+    await people.change(carolId, { disabled: false }, 'root');
+    await logIn(world);
+    expect(await world.users.get(carolId)).toMatchObject({ role: 'user' });
+  });
+});
+
+describe('a grant that waits', () => {
+  it('is listed until it is used, is withdrawn or ends', async () => {
+    const world = createIdentityWorld();
+    const people = peopleOf(world);
+    const waiting = async () => (await people.list({ limit: 100 }, signal)).waiting.map(({ email, sub }) => email ?? sub ?? '').toSorted();
+    await people.change('Bob@Example.com', { role: 'admin' }, 'root');
+    await people.change('sub:s-alice', { role: 'admin' }, 'root');
+    await people.change('sub:s-carol', { role: 'admin' }, 'root');
+    expect(await waiting()).toEqual(['bob@example.com', 's-alice', 's-carol']);
+    await logIn(world);
+    expect(await waiting()).toEqual(['bob@example.com', 's-carol']);
+    expect(await people.change('BOB@example.com', { role: 'user' }, 'root')).toEqual({});
+    expect(await waiting()).toEqual(['s-carol']);
+    await world.clock.advance(7 * 86_400_000);
+    expect(await waiting()).toEqual([]);
+    await expect(people.change('sub:s-carol', { role: 'user' }, 'root')).rejects.toMatchObject({ code: 'user.not-found' });
+    world.issuer.personIs({ sub: 's-carol', email: 'carol@example.com', email_verified: true });
+    await logIn(world);
+    expect(await world.users.get(userIdOf(ISSUER, 's-carol'))).toMatchObject({ role: 'user' });
+  });
+
+  it('makes no administrator after it was withdrawn, and another grant does', async () => {
+    const world = createIdentityWorld();
+    const people = peopleOf(world);
+    await people.change('sub:s-alice', { role: 'admin' }, 'root');
+    await people.change('sub:s-bob', { role: 'admin' }, 'root');
+    await people.change('sub:s-alice', { role: 'user' }, 'root');
+    await expect(people.change('sub:s-alice', { role: 'user' }, 'root')).rejects.toMatchObject({
+      code: 'user.not-found',
+      message: expect.stringContaining('s-alice'),
+    });
+    await logIn(world);
+    expect(await world.users.get(aliceId)).toMatchObject({ role: 'user' });
+    world.issuer.personIs({ sub: 's-bob', email: 'bob@example.com', email_verified: true });
+    await logIn(world);
+    expect(await world.users.get(userIdOf(ISSUER, 's-bob'))).toMatchObject({ role: 'admin' });
+  });
+});
+
+it('users are listed in pages, and who waits for a login on the first', async () => {
+  const world = createIdentityWorld();
+  const people = peopleOf(world);
+  for (const name of ['a', 'b', 'c']) {
+    world.issuer.personIs({ sub: name, email: `${name}@example.com`, email_verified: true });
+    await logIn(world);
+    await people.change(`sub:later-${name}`, { role: 'admin' }, 'root');
+  }
+  const first = await people.list({ limit: 2 }, signal);
+  const second = await people.list({ limit: 2, cursor: first.next! }, signal);
+  const found = [...first.items, ...second.items].map(({ email }) => email);
+  expect([first.items.length, new Set(found).size, second.next]).toEqual([2, 3, undefined]);
+  expect(new Set(first.waiting.map(({ sub }) => sub))).toEqual(new Set(['later-a', 'later-b', 'later-c']));
+  expect(second.waiting).toEqual([]);
+  await expect(people.change('nobody', { disabled: true }, 'root')).rejects.toMatchObject({ code: 'user.not-found' });
+});
+
+it('what has ended by its age is removed, and nothing else', async () => {
+  const world = createIdentityWorld();
+  const { state } = world.store;
+  const purge = createPurgeLogins({ state, clock: world.clock });
+  const counts = async () => Promise.all((['login', 'session', 'appointment', 'user'] as const).map((kind) => state.count(kind)));
+  await logIn(world);
+  await ask(world, { flow: 'browser', returnTo: '/' });
+  await world.logins.begin(CLIENT, signal);
+  await peopleOf(world).change('sub:x', { role: 'admin' }, 'root');
+  await purge(signal);
+  expect(await counts()).toEqual([2, 2, 1, 1]);
+  await world.clock.advance(600_000);
+  await purge(signal);
+  expect(await counts()).toEqual([0, 2, 1, 1]);
+  await world.clock.advance(43_200_000);
+  await purge(signal);
+  expect(await counts()).toEqual([0, 1, 1, 1]);
+  await world.clock.advance(7 * 86_400_000);
+  await purge(signal);
+  expect(await counts()).toEqual([0, 0, 0, 1]);
+});

@@ -1,0 +1,161 @@
+import { describe, expect, it } from 'vitest';
+import { FaultError, faultOf } from '../../src/base/fault.ts';
+import { createAdmission } from '../../src/indexer/admission.ts';
+import { createTestCircuits } from '../support/fakes/circuits.ts';
+import type { HeldSet } from '../../src/indexer/held-set.ts';
+import type { QueueWatch } from '../../src/observing/queue-watch.ts';
+import { guarded } from '../support/fakes/guarded.ts';
+import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
+import { createBreakableStore, settled } from '../support/worlds/ingest.ts';
+
+async function setUp(options: { readonly connected?: boolean } = {}) {
+  const clock = createFakeClock();
+  const telemetry = createFakeTelemetry();
+  const store = createBreakableStore();
+  const stopping = new AbortController();
+  const circuits = createTestCircuits({ clock, telemetry, stopped: stopping.signal, probeCluster: () => store.objects.probe() });
+  const conditions = { isFull: false, inFlight: 0, isFailing: false };
+  const held = {
+    get isFull() {
+      return conditions.isFull;
+    },
+  } as HeldSet;
+  const queueWatch = {
+    get inFlight() {
+      return conditions.inFlight;
+    },
+  } as QueueWatch;
+  let lists = 0;
+  const state = guarded(store.state, () => (lists += 1), ['list']);
+  const connect = () => store.plainState.put({ id: 'bucket:b', kind: 'bucket', record: {} }, null);
+  if (options.connected !== false) await connect();
+  const admission = createAdmission({
+    circuits,
+    held,
+    queueWatch,
+    store: state,
+    clock,
+    telemetry,
+    inFlightMax: 1e3,
+    isFailing: () => conditions.isFailing,
+  });
+  const admitted: string[] = [];
+  return {
+    clock,
+    telemetry,
+    store,
+    circuits,
+    conditions,
+    connect,
+    admission,
+    admitted,
+    lists: () => lists,
+    admit: (name: string, signal = new AbortController().signal) =>
+      void admission.admit(signal).then(
+        () => admitted.push(name),
+        () => admitted.push(`${name} aborted`),
+      ),
+    run: async (forMs: number) => {
+      await clock.advance(forMs);
+      await settled();
+    },
+    recorded: () => telemetry.logged('the state of receiving changed').map(({ state: each }) => each),
+  };
+}
+
+describe('a receive', () => {
+  it('begins at once when nothing is against it, and that is said from the first', async () => {
+    const world = await setUp();
+    world.admit('a');
+    await settled();
+    expect(world.admitted).toEqual(['a']);
+    expect(world.admission.state).toBe('on');
+    expect(world.recorded()).toEqual(['on']);
+    world.admit('b');
+    await settled();
+    expect(world.recorded()).toEqual(['on']);
+  });
+
+  it.each<[string, (world: Awaited<ReturnType<typeof setUp>>, isOn: boolean) => void]>([
+    ['held-full', ({ conditions }, isOn) => void (conditions.isFull = isOn)],
+    ['in-flight-cap', ({ conditions }, isOn) => void (conditions.inFlight = isOn ? 1_001 : 1_000)],
+  ])('waits while it is %s, says so once, and begins when that is over', async (state, turn) => {
+    const world = await setUp();
+    turn(world, true);
+    world.admit('a');
+    world.admit('b');
+    await world.run(60_000);
+    expect(world.admitted).toEqual([]);
+    expect(world.recorded()).toEqual([state]);
+    turn(world, false);
+    await world.run(200);
+    expect(world.admitted).toEqual(['a', 'b']);
+    expect(world.recorded()).toEqual([state, 'on']);
+  });
+
+  it('waits while the index store does not answer', async () => {
+    const world = await setUp();
+    const gone = new FaultError('index.unreachable', 'gone');
+    world.store.broken.all = gone;
+    world.circuits.clusterFailed(gone, { isLasting: true });
+    world.admit('a');
+    await world.run(30_000);
+    expect(world.recorded()).toEqual(['paused']);
+    expect(world.lists()).toBe(0);
+    world.store.broken.all = undefined;
+    await world.run(15_200);
+    expect(world.admitted).toEqual(['a']);
+  });
+
+  it('is the trial of an outage by indices only if it begins: what holds it back leaves the trial to the next', async () => {
+    const world = await setUp();
+    const red = new FaultError('bucket.index-unavailable', 'red');
+    world.conditions.isFull = true;
+    world.circuits.indexFailed('a', faultOf(red), { sentAtMs: 0, isWhole: true });
+    world.circuits.indexFailed('b', faultOf(red), { sentAtMs: 0, isWhole: true });
+    world.admit('a');
+    world.admit('b');
+    await world.run(1_000);
+    expect(world.admitted).toEqual([]);
+    world.conditions.isFull = false;
+    await world.run(200);
+    expect(world.admitted).toEqual(['a']);
+    await world.run(15_200);
+    expect(world.admitted).toEqual(['a', 'b']);
+  });
+
+  it('does not begin while no bucket is connected; the store is asked every five seconds', async () => {
+    const world = await setUp({ connected: false });
+    world.admit('a');
+    world.admit('b');
+    await world.run(60_000);
+    expect(world.admitted).toEqual([]);
+    expect(world.recorded()).toEqual(['no-bucket']);
+    expect(world.lists()).toBeLessThanOrEqual(13);
+    await world.connect();
+    await world.run(5_200);
+    expect(world.admitted).toEqual(['a', 'b']);
+  });
+
+  it('waits when the store cannot say whether there is a bucket', async () => {
+    const world = await setUp();
+    world.store.broken.all = new FaultError('index.state-missing', 'no state index');
+    world.admit('a');
+    await world.run(20_000);
+    expect(world.circuits.openOf(['cluster'])).toMatchObject({ fault: { code: 'index.state-missing' } });
+    expect(world.recorded()).toEqual(['paused']);
+    world.store.broken.all = undefined;
+    await world.run(15_200);
+    expect(world.admitted).toEqual(['a']);
+  });
+
+  it('that waits ends when receiving stops', async () => {
+    const world = await setUp({ connected: false });
+    const stopping = new AbortController();
+    world.admit('a', stopping.signal);
+    await world.run(1_000);
+    stopping.abort();
+    await settled();
+    expect(world.admitted).toEqual(['a aborted']);
+  });
+});

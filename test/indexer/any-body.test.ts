@@ -1,0 +1,269 @@
+/**
+ * A record that names a connected bucket and a key is at worst a HEAD request: never a dead letter, never forgotten. Bodies
+ * of all stores and bridges, in every wrapper, with fields left out, mistyped and renamed, go through the whole data path.
+ */
+import * as fc from 'fast-check';
+import { expect, it } from 'vitest';
+import type { BucketSource } from '../../src/records/bucket.ts';
+import { fixtureNames, formEncoded, inEnvelope, messagesOf } from '../support/event-fixtures.ts';
+import { BUCKET, createIngestWorld, nativeRecord, sequencerAt, type IngestWorld } from '../support/worlds/ingest.ts';
+
+/** Names that are known to change nothing of a document; repeated here, because the list is the promise. */
+const WITHOUT_EFFECT = [
+  /^(s3:)?ObjectAcl:Put$/,
+  /^(s3:)?ObjectAnnotation:/,
+  /^(s3:)?ObjectAccessed:/,
+  /^(s3:)?ObjectCreated:(PutRetention|PutLegalHold)$/,
+  /^(s3:)?Replication:Operation/,
+  /^(s3:)?ObjectTagging:/,
+  /^Object (ACL Updated|Tags Added|Tags Deleted)$/,
+  /^(Get|Head|List)[A-Z]/,
+  /^(PutObjectTagging|DeleteObjectTagging)$/,
+  /^PutObject(Acl|Retention|LegalHold)$/,
+];
+
+type Json = Record<string, unknown>;
+const isJson = (value: unknown): value is Json => typeof value === 'object' && value !== null;
+
+/** Where a record names its bucket and its key. */
+interface Site {
+  readonly bucket: Json;
+  readonly bucketField: string;
+  readonly object: Json;
+  /** What S3 itself would do to the key here. */
+  readonly isForm: boolean;
+  /** The objects around the record's own fields, outermost first. */
+  readonly around: readonly Json[];
+}
+
+interface Sample {
+  readonly operation: string;
+  readonly body: unknown;
+  readonly eventName: string;
+  readonly isForm: boolean | undefined;
+}
+
+function siteOf(value: unknown, around: readonly Json[] = []): Site | undefined {
+  if (!isJson(value)) return undefined;
+  const { bucket, object, requestParameters } = value;
+  const here = { around: [...around, value] };
+  if (isJson(bucket) && isJson(object) && typeof object['key'] === 'string') {
+    const record = around.at(-1) ?? value;
+    const isForm = 'eventSource' in record || 'eventVersion' in record;
+    return { ...here, bucket, bucketField: 'name', object, isForm };
+  }
+  if (isJson(requestParameters) && typeof requestParameters['key'] === 'string')
+    return { ...here, bucket: requestParameters, bucketField: 'bucketName', object: requestParameters, isForm: false };
+  for (const child of Object.values(value)) {
+    const site = siteOf(child, here.around);
+    if (site !== undefined) return site;
+  }
+  return undefined;
+}
+
+/** What an SNS envelope contains, however deep. */
+function opened(body: unknown): unknown {
+  return isJson(body) && typeof body['Message'] === 'string' && body['Message'].startsWith('{')
+    ? opened(JSON.parse(body['Message']))
+    : body;
+}
+
+function nameOf({ around }: Site): string {
+  const names = around.flatMap(({ eventName, 'detail-type': type }) => [eventName, type].filter((each) => typeof each === 'string'));
+  return names.at(-1) ?? '';
+}
+
+function samplesOf(): readonly Sample[] {
+  return fixtureNames.flatMap((name) =>
+    messagesOf(name).flatMap(({ operation, body: text, keys }) => {
+      const body = opened(JSON.parse(text));
+      const site = siteOf(body);
+      // a DeleteObjects names no key, and becomes a gap
+      return site === undefined || site.object['key'] === ''
+        ? []
+        : [{ operation, body, eventName: nameOf(site), isForm: keys === undefined ? undefined : keys === 'form' }];
+    }),
+  );
+}
+
+// ── what is done to a body ─────────────────────────────────────────────────────────────────────────────────────────
+
+const strange = fc.constantFrom<unknown>(null, '', 7, -1, 1.5, true, [], {}, ['x'], { x: 1 }, '\ud800', 'x'.repeat(2_000));
+
+type Damage =
+  | { readonly kind: 'leave-out'; readonly at: number }
+  | { readonly kind: 'mistype'; readonly at: number; readonly value: unknown }
+  | { readonly kind: 'rename'; readonly at: number };
+
+const damage: fc.Arbitrary<Damage> = fc.oneof(
+  fc.record({ kind: fc.constant('leave-out' as const), at: fc.nat() }),
+  fc.record({ kind: fc.constant('mistype' as const), at: fc.nat(), value: strange }),
+  fc.record({ kind: fc.constant('rename' as const), at: fc.nat() }),
+);
+
+/** All fields but those that lead to the bucket's name and the key. */
+function fieldsOf(site: Site): readonly (readonly [Json, string])[] {
+  const kept = new Set<unknown>([...site.around, site.bucket, site.object]);
+  const owners = [...new Set([...site.around, site.bucket, site.object])];
+  return owners.flatMap((owner) =>
+    Object.keys(owner).flatMap((field) => {
+      const leads =
+        (owner === site.bucket && field === site.bucketField) || (owner === site.object && (field === 'key' || field === 'renameSource'));
+      return leads || kept.has(owner[field]) || Array.isArray(owner) ? [] : [[owner, field] as const];
+    }),
+  );
+}
+
+/** A text of another kind is a lie, not a field that cannot be read. */
+function mistyped(field: string, value: unknown): unknown {
+  return ['eTag', 'etag', 'versionId', 'version-id', 'x-amz-version-id', 'errorCode', 'Message'].includes(field) &&
+    typeof value === 'string'
+    ? 7
+    : value;
+}
+
+function suffer(site: Site, damages: readonly Damage[]): void {
+  for (const each of damages) {
+    const fields = fieldsOf(site);
+    const [owner, field] = fields[each.at % Math.max(1, fields.length)] ?? [];
+    if (owner === undefined || field === undefined) return;
+    const old = owner[field];
+    if (each.kind === 'mistype') owner[field] = mistyped(field, each.value);
+    else Reflect.deleteProperty(owner, field);
+    if (each.kind === 'rename') owner[`${field}X`] = old;
+  }
+}
+
+const wrappers: Readonly<Record<string, (body: unknown) => unknown>> = {
+  'as it is': (body) => body,
+  'in SNS': (body) => inEnvelope(body),
+  'in SNS twice': (body) => inEnvelope(inEnvelope(body)),
+  'in SNS without a type': (body) => ({ ...inEnvelope(body), Type: undefined }),
+  'a message that is no text': (body) => ({ ...inEnvelope(body), Message: body }),
+  'without Records': (body) => (isJson(body) && Array.isArray(body['Records']) ? body['Records'][0] : body),
+  'Records without an array': (body) => (isJson(body) && Array.isArray(body['Records']) ? { Records: body['Records'][0] } : body),
+  'an array of records': (body) => (isJson(body) && Array.isArray(body['Records']) ? body['Records'] : [body]),
+  'an array of bodies': (body) => [body],
+  'only the detail': (body) => (isJson(body) && isJson(body['detail']) ? body['detail'] : body),
+  'a CloudEvent': (body) => ({ specversion: '1.0', id: '1', source: 'aws:s3', type: 'com.amazonaws.s3', data: body }),
+  'a CloudEvent with text': (body) => ({
+    specversion: '1.0',
+    id: '1',
+    source: 'aws:s3',
+    type: 'com.amazonaws.s3',
+    data: JSON.stringify(body),
+  }),
+  'what Lambda receives': (body) => ({ Records: [{ eventSource: 'aws:sqs', body: JSON.stringify(body) }] }),
+  'encoded twice': (body) => JSON.stringify(body),
+  'a CloudEvent with bytes': (body) => ({ specversion: '1.0', data_base64: Buffer.from(JSON.stringify(body)).toString('base64') }),
+  'what SNS gives to a function': (body) => ({ Records: [{ EventSource: 'aws:sns', EventVersion: '1.0', Sns: inEnvelope(body) }] }),
+  'without Records, which are null': (body) =>
+    isJson(body) && Array.isArray(body['Records']) ? { ...body['Records'][0], Records: null } : body,
+  'without Records, which are empty': (body) =>
+    isJson(body) && Array.isArray(body['Records']) ? { ...body['Records'][0], Records: [] } : body,
+  'a CloudEvent in SNS': (body) => inEnvelope({ specversion: '1.0', data: body }),
+};
+
+// ── the world ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+const KEYS = ['plain', 'dir/a b', 'a+b', '100%', 'a%20b', 'a%2Bb c', 'ünï+😀', '%ff'];
+
+interface Case {
+  readonly sample: Sample;
+  readonly wrapper: string;
+  readonly key: string;
+  readonly damages: readonly Damage[];
+  /** How this store spells keys, where the store is not AWS. */
+  readonly isForm: boolean;
+}
+
+const samples = samplesOf();
+const anyCase: fc.Arbitrary<Case> = fc.record({
+  sample: fc.constantFrom(...samples),
+  wrapper: fc.constantFrom(...Object.keys(wrappers)),
+  key: fc.constantFrom(...KEYS),
+  damages: fc.array(damage, { maxLength: 4 }),
+  isForm: fc.boolean(),
+});
+
+const isWithoutEffect = ({ eventName }: Sample): boolean => WITHOUT_EFFECT.some((each) => each.test(eventName));
+
+/** The body that tells the change of a key, before anything is done to it. */
+function told(
+  world: IngestWorld,
+  { sample, key, isForm }: Case,
+  of: { readonly isAws: boolean; readonly state: unknown },
+): { readonly body: unknown; readonly site: Site } {
+  const body = structuredClone(sample.body);
+  const site = siteOf(body)!;
+  const nowMs = world.clock.nowMs();
+  site.bucket[site.bucketField] = BUCKET;
+  const spelled = sample.isForm ?? (of.isAws ? site.isForm : isForm);
+  site.object['key'] = spelled ? formEncoded(key) : key;
+  const { etag, sizeBytes } = of.state as { readonly etag?: string; readonly sizeBytes?: number };
+  const facts: Json = { eTag: etag, etag, size: sizeBytes, sequencer: sequencerAt(nowMs) };
+  for (const [field, value] of Object.entries(facts)) {
+    // an identifier that the store makes is only replaced where it is one of S3's
+    if (typeof site.object[field] === typeof value && !(field === 'size' && typeof site.object[field] === 'string'))
+      site.object[field] = value;
+  }
+  for (const field of ['versionId', 'version-id']) Reflect.deleteProperty(site.object, field);
+  for (const around of site.around)
+    for (const field of ['eventTime', 'time']) if (field in around) around[field] = new Date(nowMs).toISOString();
+  return { body, site };
+}
+
+async function happen(world: IngestWorld, each: Case, isAws: boolean): Promise<void> {
+  const isIdle = isWithoutEffect(each.sample) || /denied/i.test(each.sample.operation);
+  const isDelete = /Delete|Removed|expir|lost/i.test(each.sample.operation + each.sample.eventName);
+  let state: unknown = {};
+  if (!isIdle && isDelete) world.storage.delete(BUCKET, each.key);
+  if (!isIdle && !isDelete) state = world.storage.put(BUCKET, each.key);
+  const { body, site } = told(world, each, { isAws, state });
+  suffer(site, each.damages);
+  await world.sendBody(JSON.stringify(wrappers[each.wrapper]!(body)));
+}
+
+async function expectAgreement(world: IngestWorld, key: string): Promise<void> {
+  const { state } = await world.storage.readState({ bucket: BUCKET, region: 'us-east-1' }, key);
+  const document = await world.document(key);
+  const indexed = document === undefined || document.deleted ? undefined : { etag: document.etag, size: document.size };
+  expect({ key, indexed }).toEqual({ key, indexed: state.present ? { etag: state.etag, size: state.sizeBytes } : undefined });
+}
+
+it('any record that names a bucket and a key leads to an index that equals the bucket, and to no dead letter', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(anyCase, { minLength: 1, maxLength: 40, size: 'max' }),
+      fc.constantFrom<BucketSource>('notification', 'topic', 'eventbridge', 'routed'),
+      fc.boolean(),
+      async (cases, source, isAws) => {
+        const world = await createIngestWorld({ bucket: { source }, isAws });
+        try {
+          for (const key of KEYS)
+            await world.send(nativeRecord(key, { eventTimeMs: world.clock.nowMs(), object: world.storage.put(BUCKET, key) }));
+          await world.run(120_000);
+          for (const each of cases) {
+            // an unknown store may spell a key as AWS would spell another: then both are looked at, so none is a lie
+            if (isAws && each.sample.isForm === false) continue;
+            const before = world.outcomes().length;
+            await happen(world, each, isAws);
+            await world.run(300);
+            const mayBeIgnored = isWithoutEffect(each.sample) || /denied/i.test(each.sample.operation);
+            expect({ each, isIgnored: !mayBeIgnored && world.outcomes().slice(before).includes('ignored') }).toEqual({
+              each,
+              isIgnored: false,
+            });
+          }
+          await world.run(120_000);
+          expect(world.letters().map(({ body, attributes }) => [body, attributes])).toEqual([]);
+          expect(world.messages()).toEqual([]);
+          for (const key of KEYS) await expectAgreement(world, key);
+        } finally {
+          world.stopping.abort(new Error('the test is over'));
+        }
+      },
+    ),
+    { numRuns: 40 },
+  );
+}, 120_000);

@@ -1,0 +1,159 @@
+import { setImmediate } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { FaultError } from '../../src/base/fault.ts';
+import { markId, markSchema } from '../../src/records/dirty.ts';
+import { createHandover, type HandedOverRecord } from '../../src/indexer/handover.ts';
+import type { StateEntry, StateStore } from '../../src/store/state.ts';
+import { listAllRecords, readRecord, refs, removeRecord, updateRecord } from '../../src/store/stored.ts';
+import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
+import { guarded } from '../support/fakes/guarded.ts';
+import { createMemoryStore } from '../support/fakes/memory-store.ts';
+import { bucketRecord } from '../support/worlds/reindex.ts';
+
+const permission = { isPermitted: true };
+
+async function setUp(wrap: (state: StateStore) => StateStore = (state) => state) {
+  const { state } = createMemoryStore();
+  const puts: string[] = [];
+  const noting = guarded(state, (_, [entry]) => puts.push((entry as StateEntry).id), ['put']);
+  const clock = createFakeClock();
+  const telemetry = createFakeTelemetry();
+  for (const bucket of ['photos', 'videos']) await updateRecord(state, refs.bucket(bucket), () => ({ ...bucketRecord, bucket }));
+  const handover = createHandover({ state: wrap(noting), clock, telemetry, permission });
+  const record = (more: Partial<HandedOverRecord> = {}): HandedOverRecord => {
+    const nowMs = clock.nowMs();
+    return { bucket: 'photos', change: 'other', sentAtMs: nowMs, eventTimeMs: nowMs, reason: 's3.unavailable', ...more };
+  };
+  const gap = (key?: string) => readRecord(state, refs.gap(markId('photos', key)));
+  return { state, clock, telemetry, handover, puts, record, gap, gaps: () => listAllRecords(state, 'gap', markSchema) };
+}
+
+/** Whether the promise is still pending after all that can run now has run. */
+const isPending = (promise: Promise<unknown>): Promise<boolean> => Promise.race([promise.then(() => false), setImmediate(true)]);
+
+describe('a record that is handed over', () => {
+  it('has an open gap that was last seen after its change', async () => {
+    const { handover, record, gap, clock } = await setUp();
+    await handover.handOver(record());
+    expect(await gap()).toMatchObject({
+      reasons: [{ kind: 'handed-over', example: 'could not be served: s3.unavailable', count: 1 }],
+      sinceMs: clock.nowMs(),
+      lastSeenMs: clock.nowMs() + 10_000,
+    });
+    expect(await gap()).not.toHaveProperty('readTags');
+  });
+
+  it('costs no write if its change was before what is stored', async () => {
+    const world = await setUp();
+    await world.handover.handOver(world.record());
+    for (let count = 0; count < 10_000; count += 1) await world.handover.handOver(world.record());
+    expect(world.puts).toEqual([markId('photos')]);
+    await world.clock.advance(9_500);
+    await world.handover.handOver(world.record());
+    expect(world.puts).toHaveLength(2);
+    expect(await world.gap()).toMatchObject({ reasons: [{ count: 2 }], lastSeenMs: world.clock.nowMs() + 10_000 });
+  });
+
+  it('waits for the next write if its change is later than what is stored, as on a machine whose clock is slow', async () => {
+    const world = await setUp();
+    await world.handover.handOver(world.record());
+    const sentAtMs = world.clock.nowMs() + 600_000;
+    const handedOver = world.handover.handOver(world.record({ sentAtMs, eventTimeMs: undefined }));
+    expect(await isPending(handedOver)).toBe(true);
+    await world.clock.advance(5_000);
+    await handedOver;
+    expect(await world.gap()).toMatchObject({ lastSeenMs: sentAtMs + 10_000, reasons: [{ count: 2 }] });
+  });
+
+  it('with an event time that is not plausible does not keep its gap open until then', async () => {
+    const { handover, record, gap, clock } = await setUp();
+    await handover.handOver(record({ eventTimeMs: clock.nowMs() + 86_400_000 }));
+    expect(await gap()).toMatchObject({ lastSeenMs: clock.nowMs() + 70_000 });
+  });
+
+  it('opens a gap again that was closed, with its own moment', async () => {
+    const world = await setUp();
+    await world.handover.handOver(world.record());
+    await removeRecord(world.state, markId('photos'));
+    await world.clock.advance(55_000);
+    const sinceMs = world.clock.nowMs();
+    await world.handover.handOver(world.record());
+    expect(await world.gap()).toMatchObject({ sinceMs, reasons: [{ count: 1 }] });
+  });
+
+  it('that is no deletion is stored before it is counted on, though a deletion was', async () => {
+    const world = await setUp();
+    await world.handover.handOver(world.record({ change: 'delete' }));
+    expect(await world.gap()).toMatchObject({ deletes: 'announced' });
+    await world.handover.handOver(world.record());
+    expect(await world.gap()).toMatchObject({ deletes: 'limited' });
+  });
+
+  it('that reports tags marks the bucket again after its gap was closed and opened for something else', async () => {
+    const world = await setUp();
+    await world.handover.handOver(world.record({ change: 'tags' }));
+    await removeRecord(world.state, markId('photos'));
+    await world.clock.advance(20_000);
+    await world.handover.handOver(world.record());
+    expect(await world.gap()).not.toHaveProperty('readTags');
+    const handedOver = world.handover.handOver(world.record({ change: 'tags' }));
+    await world.clock.advance(5_000);
+    await handedOver;
+    expect(await world.gap()).toMatchObject({ readTags: true });
+  });
+
+  it('needs only that its bucket has a record, not that this version can read it', async () => {
+    const world = await setUp();
+    const entry = await world.state.get('bucket:photos');
+    await world.state.put({ id: 'bucket:photos', kind: 'bucket', record: { source: 'of a newer version' } }, entry?.version ?? null);
+    await world.handover.handOver(world.record());
+    expect(await world.gap()).toBeDefined();
+  });
+
+  it('of a bucket that is not connected is dropped, and the next one after it is connected is not', async () => {
+    const world = await setUp();
+    await world.handover.handOver(world.record({ bucket: 'elsewhere' }));
+    expect(await world.gaps()).toEqual([]);
+    await updateRecord(world.state, refs.bucket('elsewhere'), () => ({ ...bucketRecord, bucket: 'elsewhere' }));
+    const handedOver = world.handover.handOver(world.record({ bucket: 'elsewhere' }));
+    await world.clock.advance(5_000);
+    await handedOver;
+    expect(await world.gaps()).toMatchObject([{ bucket: 'elsewhere' }]);
+  });
+
+  it('is not handed over if the store refuses the gap, while those of another bucket are', async () => {
+    const fault = new FaultError('index.unreachable', 'gone');
+    const world = await setUp((state) => ({
+      ...state,
+      put: (entry, expected, signal) => (entry.id === markId('photos') ? Promise.reject(fault) : state.put(entry, expected, signal)),
+    }));
+    const refused = world.handover.handOver(world.record());
+    await world.handover.handOver(world.record({ bucket: 'videos' }));
+    await expect(refused).rejects.toBe(fault);
+    const again = world.handover.handOver(world.record());
+    const answer = Promise.allSettled([again]);
+    await world.clock.advance(5_000);
+    expect(await answer).toMatchObject([{ status: 'rejected' }]);
+  });
+});
+
+describe('an object that fails alone', () => {
+  it('shares the gap of the whole bucket once a hundred others have one', async () => {
+    const { handover, record, gaps } = await setUp();
+    for (let number = 0; number < 100; number += 1) await handover.handOver(record({ key: `key-${number}` }));
+    await handover.handOver(record({ key: 'one-too-many' }));
+    await handover.handOver(record({ key: 'key-7' }));
+    const all = await gaps();
+    expect(all).toHaveLength(101);
+    expect(all.filter(({ prefix }) => prefix === undefined)).toMatchObject([{ reasons: [{ count: 1 }] }]);
+  });
+
+  it('has a gap again once those of others are closed', async () => {
+    const { handover, record, gaps, gap, clock, state } = await setUp();
+    for (let number = 0; number < 100; number += 1) await handover.handOver(record({ key: `key-${number}` }));
+    for (const { id } of await gaps()) await removeRecord(state, id);
+    await clock.advance(60_000);
+    await handover.handOver(record({ key: 'later' }));
+    expect(await gap('later')).toBeDefined();
+  });
+});

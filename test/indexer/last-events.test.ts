@@ -1,0 +1,229 @@
+import { describe, expect, it, test } from 'vitest';
+import type { BucketRecord } from '../../src/records/bucket.ts';
+import { changes, type Change, type ChangeRecord } from '../../src/events/record.ts';
+import type { DirtyMark } from '../../src/records/dirty.ts';
+import { markSeenAt } from '../support/fakes/gap-records.ts';
+import { createLastEvents } from '../../src/indexer/last-events.ts';
+import { readRecord, refs } from '../../src/store/stored.ts';
+import { recordOf } from '../support/fakes/bucket-record.ts';
+import { createFakeClock } from '../support/fakes/ports.ts';
+import { createMemoryStore } from '../support/fakes/memory-store.ts';
+
+const DAY_MS = 86_400_000;
+
+const photos = recordOf('photos');
+
+const native = (bucket: string) => ({ bucket, dialect: 'native', change: changes.created }) as const;
+
+test('the last event of a bucket is stored once for many, never earlier than it was, and not for one that is gone', async () => {
+  const { state } = createMemoryStore();
+  const clock = createFakeClock();
+  const entry = await state.put({ id: 'bucket:photos', kind: 'bucket', record: photos }, null);
+  const lastEvents = createLastEvents({ state, clock });
+  lastEvents.seen(native('photos'), { queueUrl: 'http://q/one', sentAtMs: clock.nowMs() });
+  await clock.advance(1_000);
+  lastEvents.seen(native('photos'), { queueUrl: 'http://q/one', sentAtMs: clock.nowMs() });
+  lastEvents.seen(native('gone'), { queueUrl: 'http://q/one', sentAtMs: clock.nowMs() });
+  await lastEvents.store();
+  const stored = await state.get('bucket:photos');
+  expect(stored?.record).toEqual({
+    ...photos,
+    lastEventAtMs: clock.nowMs(),
+    rhythm: { sinceMs: clock.nowMs(), usualIntervalMs: 0 },
+    eventQueues: [{ queueUrl: 'http://q/one', atMs: clock.nowMs() }],
+    provenAtMs: clock.nowMs(),
+  });
+  expect(await state.get('bucket:gone')).toBeUndefined();
+
+  // nothing new: nothing is written
+  await lastEvents.store();
+  expect((await state.get('bucket:photos'))?.version).toBe(stored?.version);
+  expect(stored?.version).not.toBe(entry === 'conflict' ? '' : entry.version);
+});
+
+test('the queue of the last event is stored beside the queues of the last thirty days', async () => {
+  const { state } = createMemoryStore();
+  const clock = createFakeClock();
+  const firstMs = clock.nowMs();
+  await state.put({ id: 'bucket:photos', kind: 'bucket', record: photos }, null);
+  const lastEvents = createLastEvents({ state, clock });
+  const queuesAfter = async (waitMs: number, queueUrl: string): Promise<unknown> => {
+    await clock.advance(waitMs);
+    lastEvents.seen(native('photos'), { queueUrl, sentAtMs: clock.nowMs() });
+    await lastEvents.store();
+    return (await readRecord(state, refs.bucket('photos')))?.eventQueues;
+  };
+  await queuesAfter(0, 'http://q/one');
+  expect(await queuesAfter(20 * DAY_MS, 'http://q/two')).toEqual([
+    { queueUrl: 'http://q/one', atMs: firstMs },
+    { queueUrl: 'http://q/two', atMs: firstMs + 20 * DAY_MS },
+  ]);
+  expect(await queuesAfter(11 * DAY_MS, 'http://q/two')).toEqual([{ queueUrl: 'http://q/two', atMs: firstMs + 31 * DAY_MS }]);
+});
+
+test('how long events wait in a queue is stored where all of them have waited', async () => {
+  const { state } = createMemoryStore();
+  const clock = createFakeClock();
+  await state.put({ id: 'bucket:photos', kind: 'bucket', record: photos }, null);
+  const lastEvents = createLastEvents({ state, clock });
+  const queuesAfter = async (...waitsMs: readonly number[]): Promise<unknown> => {
+    await clock.advance(60_000);
+    for (const waitMs of waitsMs) lastEvents.seen(native('photos'), { queueUrl: 'http://q/one', sentAtMs: clock.nowMs() - waitMs });
+    await lastEvents.store();
+    return (await readRecord(state, refs.bucket('photos')))?.eventQueues;
+  };
+  expect(await queuesAfter(190_000, 180_000, 185_000)).toEqual([{ queueUrl: 'http://q/one', atMs: clock.nowMs(), waitedMs: 180_000 }]);
+  // a redelivery among others
+  expect(await queuesAfter(190_000, 20)).toEqual([{ queueUrl: 'http://q/one', atMs: clock.nowMs() }]);
+});
+
+test('Fix: a bucket whose record cannot be stored does not keep the others from being stored', async () => {
+  const { state } = createMemoryStore();
+  const clock = createFakeClock();
+  await state.put({ id: 'bucket:broken', kind: 'bucket', record: { bucket: 'broken' } }, null);
+  await state.put({ id: 'bucket:photos', kind: 'bucket', record: photos }, null);
+  const lastEvents = createLastEvents({ state, clock });
+  for (const bucket of ['broken', 'photos']) lastEvents.seen(native(bucket), { queueUrl: 'http://q/one', sentAtMs: clock.nowMs() });
+  await expect(lastEvents.store()).rejects.toMatchObject({ code: 'record.newer' });
+  expect(await readRecord(state, refs.bucket('photos'))).toMatchObject({ lastEventAtMs: clock.nowMs() });
+  // what was not stored is stored once it can be
+  const entry = await state.get('bucket:broken');
+  await state.put({ id: 'bucket:broken', kind: 'bucket', record: { ...photos, bucket: 'broken' } }, entry?.version ?? null);
+  await lastEvents.store();
+  expect(await readRecord(state, refs.bucket('broken'))).toMatchObject({ lastEventAtMs: clock.nowMs() });
+});
+
+it('Fix: is not after the present once a clock that was fast is right again, nor is what is usual learnt from it', async () => {
+  const { state } = createMemoryStore();
+  const clock = createFakeClock();
+  const ahead = { queueUrl: 'http://q/one', atMs: clock.nowMs() + 3 * 3_600_000 };
+  const rhythm = { sinceMs: 0, usualIntervalMs: 60_000 };
+  const record = { ...photos, lastEventAtMs: ahead.atMs, eventQueues: [ahead], rhythm };
+  await state.put({ id: 'bucket:photos', kind: 'bucket', record }, null);
+  const lastEvents = createLastEvents({ state, clock });
+  lastEvents.seen(native('photos'), { queueUrl: ahead.queueUrl, sentAtMs: clock.nowMs() });
+  await lastEvents.store();
+  expect(await readRecord(state, refs.bucket('photos'))).toMatchObject({
+    lastEventAtMs: clock.nowMs(),
+    eventQueues: [{ atMs: clock.nowMs() }],
+    rhythm,
+  });
+});
+
+it('Fix: is stored at once for the first event, and later ones once a minute', async () => {
+  const { state } = createMemoryStore();
+  const clock = createFakeClock();
+  await state.put({ id: 'bucket:photos', kind: 'bucket', record: photos }, null);
+  const lastEvents = createLastEvents({ state, clock });
+  const times: (number | undefined)[] = [];
+  const firstMs = clock.nowMs();
+  for (let count = 0; count < 7; count += 1) {
+    lastEvents.seen(native('photos'), { queueUrl: 'http://q/one', sentAtMs: clock.nowMs() });
+    await lastEvents.store();
+    times.push((await readRecord(state, refs.bucket('photos')))?.lastEventAtMs);
+    await clock.advance(10_000);
+  }
+  expect(times).toEqual([...Array.from({ length: 6 }, () => firstMs), firstMs + 60_000]);
+});
+
+describe('an event', () => {
+  const WAY_MS = 1_800_000_000_000;
+  type Way = Pick<BucketRecord, 'source'> & Partial<BucketRecord>;
+  type Event = Pick<ChangeRecord, 'dialect' | 'eventTimeMs'> & {
+    readonly sentAtMs: number;
+    readonly topicArn?: string;
+    readonly change?: Change;
+  };
+  const changed: Way = { source: 'eventbridge', waySinceMs: WAY_MS };
+  const TOPIC = 'arn:aws:sns:eu-west-1:123456789012:events';
+  const ofTopic: Way = { source: 'notification', topicArn: TOPIC };
+  const checked = { state: 'ok' as const, sinceMs: 0, findings: [], passesBoth: true as const };
+
+  async function after(way: Way, events: readonly Event[], gap?: Partial<DirtyMark>) {
+    const { state } = createMemoryStore();
+    const clock = createFakeClock();
+    const unproven = markSeenAt(0, { unproven: 'events' });
+    await state.put({ id: 'bucket:photos', kind: 'bucket', record: { ...photos, ...way } }, null);
+    if (gap !== undefined) await state.put({ id: unproven.id, kind: 'gap', record: { ...unproven, ...gap } }, null);
+    const lastEvents = createLastEvents({ state, clock });
+    for (const { sentAtMs, topicArn, ...event } of events)
+      lastEvents.seen({ ...native('photos'), ...event }, { queueUrl: 'http://q/one', sentAtMs }, topicArn);
+    await lastEvents.store();
+    const record = await readRecord(state, refs.bucket('photos'));
+    return { isProven: record?.provenAtMs !== undefined, gap: await readRecord(state, refs.gap(unproven.id)) };
+  }
+
+  it.each<[string, boolean, Way, readonly Event[]]>([
+    ['by the new way proves it', true, changed, [{ dialect: 'eventbridge', sentAtMs: WAY_MS }]],
+    [
+      'among many by the old way proves it',
+      true,
+      changed,
+      [
+        { dialect: 'native', sentAtMs: WAY_MS + 9 },
+        { dialect: 'eventbridge', sentAtMs: WAY_MS + 5 },
+        { dialect: 'native', sentAtMs: WAY_MS + 9 },
+      ],
+    ],
+    ['that was sent before the way was changed does not prove it', false, changed, [{ dialect: 'eventbridge', sentAtMs: WAY_MS - 1 }]],
+    ['in the form of the old way does not prove it', false, changed, [{ dialect: 'native', sentAtMs: WAY_MS + 60_000 }]],
+    ['of a trail does not prove a notification', false, { source: 'notification' }, [{ dialect: 'trail', sentAtMs: WAY_MS }]],
+    ['of a transformer proves a routed source', true, { source: 'routed' }, [{ dialect: 'synthetic', sentAtMs: WAY_MS }]],
+    ['of S3 through the topic of the bucket proves it', true, ofTopic, [{ dialect: 'native', sentAtMs: WAY_MS, topicArn: TOPIC }]],
+    ['through another topic does not prove it', false, ofTopic, [{ dialect: 'native', sentAtMs: WAY_MS, topicArn: `${TOPIC}-2` }]],
+    ['through no topic does not prove it', false, ofTopic, [{ dialect: 'native', sentAtMs: WAY_MS }]],
+    ['of a created object alone does not prove a topic of others', false, { source: 'topic' }, [{ dialect: 'native', sentAtMs: WAY_MS }]],
+    [
+      'of a created object and one of a removed object prove a topic of others',
+      true,
+      { source: 'topic' },
+      [
+        { dialect: 'native', sentAtMs: WAY_MS },
+        { dialect: 'native', sentAtMs: WAY_MS, change: changes.markerCreated },
+      ],
+    ],
+    [
+      'proves a topic of others whose configuration was read and sends all',
+      true,
+      { source: 'topic', waySinceMs: WAY_MS, connectionCheck: { ...checked, atMs: WAY_MS } },
+      [{ dialect: 'native', sentAtMs: WAY_MS }],
+    ],
+    [
+      'does not prove one whose configuration was read before the change',
+      false,
+      { source: 'topic', waySinceMs: WAY_MS, connectionCheck: { ...checked, atMs: WAY_MS - 1 } },
+      [{ dialect: 'native', sentAtMs: WAY_MS }],
+    ],
+    [
+      'whose time has no milliseconds proves it',
+      true,
+      changed,
+      [{ dialect: 'eventbridge', sentAtMs: WAY_MS + 700, eventTimeMs: WAY_MS - 999 }],
+    ],
+    [
+      'that a dead letter brings back does not prove it',
+      false,
+      changed,
+      [{ dialect: 'eventbridge', sentAtMs: WAY_MS + 60_000, eventTimeMs: WAY_MS - 60_000 }],
+    ],
+  ])('%s', async (_, isProven, way, events) => {
+    const found = await after(way, events, {});
+    expect(found.isProven).toBe(isProven);
+    expect(found.gap?.unproven).toBe(isProven ? undefined : 'events');
+  });
+
+  it.each<[string, Partial<DirtyMark> | undefined]>([
+    ['has no gap', undefined],
+    // the proof of an earlier way was stored while the way was changed
+    ['has a gap that waits for no proof', { unproven: undefined }],
+  ])('Fix: that proves the way of a bucket which %s leaves a gap', async (_, gap) => {
+    const found = await after({ source: 'eventbridge' }, [{ dialect: 'eventbridge', sentAtMs: WAY_MS }], gap);
+    const example = 'until now it was not known whether the events of the bucket arrive';
+    expect(found).toMatchObject({ isProven: true, gap: { reasons: expect.arrayContaining([expect.objectContaining({ example })]) } });
+  });
+
+  it('proves nothing while the wiring of its bucket is known to be broken', async () => {
+    const found = await after({ source: 'eventbridge' }, [{ dialect: 'eventbridge', sentAtMs: WAY_MS }], { unproven: 'wiring' });
+    expect(found.gap?.unproven).toBe('wiring');
+  });
+});

@@ -1,0 +1,160 @@
+/**
+ * A bucket that does not answer, beside one that did not answer at times either and does now, on the virtual clock. The circuit of
+ * their endpoint opens, and no new event of the neighbour comes that could close it: what waits must do so itself.
+ */
+import { expect, it } from 'vitest';
+import { FaultError } from '../../src/base/fault.ts';
+import { isLong } from '../support/breadth.ts';
+import { createRandom } from '../support/random/seeded.ts';
+import { syntheticRecord } from '../support/worlds/ingest.ts';
+import { FAULTY, NEAR } from '../support/worlds/port-faults.ts';
+import type { PortFault } from '../support/worlds/worker-network.ts';
+import { createWorkersWorld } from '../support/worlds/workers.ts';
+
+const SECOND_MS = 1_000;
+/** Two attempts of two seconds. */
+const HANGS_MS = 4_000;
+const ROUNDS = 20;
+/** What a killed worker had in hand is received again after a minute; then a trial comes soon, or the object was deferred once. */
+const SERVED_MS = 70 * SECOND_MS;
+const WORLDS = isLong ? 60 : 15;
+
+/** What a neighbour's inexact event takes while a bucket beside it hangs: its own trial, after another that hangs and after it was hidden once. */
+const BESIDE_MS = 60 * SECOND_MS;
+
+/** Every request for the bucket hangs, and for a time two in five of the neighbour's. Others take up to `slowMs`. */
+function hanging(random: ReturnType<typeof createRandom>): PortFault {
+  const nearForMs = random.integer(0, 15) * SECOND_MS;
+  const slowMs = random.integer(1, 3_000);
+  let beganAtMs: number | undefined;
+  return {
+    async s3({ bucket }, clock) {
+      beganAtMs ??= clock.nowMs();
+      const isNearHanging = clock.nowMs() - beganAtMs < nearForMs && random.integer(1, 5) <= 2;
+      if (bucket !== FAULTY.bucket && !isNearHanging) return clock.sleep(random.integer(1, slowMs));
+      await clock.sleep(HANGS_MS);
+      throw new FaultError('s3.unavailable', 'a fault of the test');
+    },
+  };
+}
+
+/** Sends inexact events of both buckets, kills the worker, and sends more. Returns how long the neighbour's took; Infinity if one is left. */
+async function play(seed: number): Promise<{ readonly longestMs: number; readonly opened: readonly string[] }> {
+  const random = createRandom(seed);
+  const sentAtMs = new Map<string, number>();
+  let longestMs = 0;
+  const world = await createWorkersWorld({
+    workers: 1,
+    pollers: 4,
+    buckets: [FAULTY, NEAR],
+    indexed(bucket, key) {
+      if (bucket !== NEAR.bucket) return;
+      longestMs = Math.max(longestMs, world.clock.nowMs() - (sentAtMs.get(key) ?? Infinity));
+      sentAtMs.delete(key);
+    },
+  });
+  const fault = (): void => {
+    for (const network of [...world.networks, world.repairNetwork]) network.fault = hanging(random);
+  };
+  let count = 0;
+  const send = async (rounds: number): Promise<void> => {
+    for (let round = 0; round < rounds; round += 1) {
+      count += 1;
+      const key = `inexact-${count}`;
+      sentAtMs.set(key, world.clock.nowMs());
+      for (const { bucket } of [FAULTY, NEAR]) {
+        world.storage.put(bucket, key);
+        world.send('inexact', syntheticRecord(key, { bucket, eventTimeMs: world.clock.nowMs() }));
+      }
+      await world.run(SECOND_MS / 2);
+    }
+  };
+
+  fault();
+  await send(ROUNDS);
+  await world.run(60 * SECOND_MS);
+  await send(1);
+  await world.restart('kill');
+  fault();
+  await send(ROUNDS);
+  await world.run(400 * SECOND_MS);
+  world.end();
+  return { longestMs: sentAtMs.size > 0 ? Infinity : longestMs, opened: [...world.opened] };
+}
+
+it('Fix: a bucket that does not answer fails no trial of its endpoint, so that a neighbour is served as soon as it answers', async () => {
+  const opened = new Set<string>();
+  const late: string[] = [];
+  for (let seed = 1; seed <= WORLDS; seed += 1) {
+    const played = await play(seed);
+    for (const circuit of played.opened) opened.add(circuit);
+    if (played.longestMs > SERVED_MS) late.push(`${seed}: ${played.longestMs / SECOND_MS} s`);
+  }
+  expect([...opened].sort()).toEqual(expect.arrayContaining([`bucket ${FAULTY.bucket}`, `endpoint ${NEAR.region}`]));
+  expect(late).toEqual([]);
+});
+
+interface Flood {
+  readonly buckets: number;
+  readonly perS: number;
+  readonly hangsMs?: number;
+  /** From one event of the neighbour to the next. */
+  readonly nearEveryS: number;
+  readonly forS: number;
+}
+
+/** Inexact events of buckets that hang for the whole time-out, beside those of a neighbour that answers. Returns how long the neighbour's took. */
+async function playFlood({ buckets, perS, hangsMs = 5 * HANGS_MS, nearEveryS, forS }: Flood): Promise<readonly number[]> {
+  const faulty = Array.from({ length: buckets }, (_, index) => ({ bucket: `faulty-${index}`, region: NEAR.region }));
+  const sentAtMs = new Map<string, number>();
+  const tookMs: number[] = [];
+  const world = await createWorkersWorld({
+    workers: 1,
+    buckets: [...faulty, NEAR],
+    indexed(bucket, key) {
+      const atMs = bucket === NEAR.bucket ? sentAtMs.get(key) : undefined;
+      if (atMs !== undefined && sentAtMs.delete(key)) tookMs.push(world.clock.nowMs() - atMs);
+    },
+  });
+  for (const network of world.networks)
+    network.fault = {
+      async s3({ bucket }, clock) {
+        if (bucket === NEAR.bucket) return;
+        await clock.sleep(hangsMs);
+        throw new FaultError('s3.unavailable', 'a fault of the test');
+      },
+    };
+  let count = 0;
+  const sendInexact = (bucket: string): void => {
+    count += 1;
+    const key = `inexact-${count}`;
+    world.storage.put(bucket, key);
+    if (bucket === NEAR.bucket) sentAtMs.set(key, world.clock.nowMs());
+    world.send('inexact', syntheticRecord(key, { bucket, eventTimeMs: world.clock.nowMs() }));
+  };
+  for (let second = 0; second < forS; second += 1) {
+    for (const { bucket } of faulty)
+      for (let sent = Math.floor(second * perS); sent < Math.floor((second + 1) * perS); sent += 1) sendInexact(bucket);
+    if (second % nearEveryS === nearEveryS - 1) sendInexact(NEAR.bucket);
+    await world.run(SECOND_MS);
+  }
+  await world.run(2 * BESIDE_MS);
+  world.end();
+  return [...tookMs, ...[...sentAtMs].map(() => Infinity)];
+}
+
+it.each<Flood & { readonly name: string }>([
+  {
+    name: 'HEAD requests that waited for their turn when their circuit opened are not sent',
+    buckets: 1,
+    perS: 50,
+    nearEveryS: 1,
+    forS: 60,
+  },
+  { name: 'a bucket that has not failed goes first', buckets: 6, perS: 0.1, nearEveryS: 40, forS: 300 },
+  { name: 'their attempts take no trial of the endpoint', buckets: 6, perS: 15, hangsMs: 20, nearEveryS: 7, forS: 60 },
+])('Fix: buckets that hang do not keep a neighbour waiting: $name', async (flood) => {
+  const tookMs = await playFlood(flood);
+  expect(tookMs.length).toBeGreaterThan(5);
+  expect(Math.max(...tookMs)).toBeLessThanOrEqual(BESIDE_MS);
+});

@@ -1,0 +1,288 @@
+import { describe, expect, it } from 'vitest';
+import { FaultError } from '../../src/base/fault.ts';
+import { circuitsReported } from '../support/fakes/circuits.ts';
+import { refs } from '../../src/store/stored.ts';
+import { BUCKET, createIngestWorld, QUEUE, nativeRecord, syntheticRecord, type IngestWorld } from '../support/worlds/ingest.ts';
+
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60_000;
+const OTHER = 'other';
+const s3Down = new FaultError('s3.unavailable', '503');
+const denied = new FaultError('object.denied', 'no permission');
+
+function routedPut(world: IngestWorld, key: string, bucket = BUCKET) {
+  world.storage.put(bucket, key);
+  return syntheticRecord(key, { bucket, eventTimeMs: world.clock.nowMs() });
+}
+
+const twoBuckets = (options: Parameters<typeof createIngestWorld>[0] = {}) => createIngestWorld({ ...options, buckets: [BUCKET, OTHER] });
+const opened = (world: IngestWorld) => circuitsReported(world.telemetry, 'opened');
+const receives = (world: IngestWorld) => world.messages().map(({ receiveCount }) => receiveCount);
+
+/** Sends an exact and an inexact event of the healthy neighbour, and expects both in the index within five seconds. */
+async function expectHealthy(world: IngestWorld, name: string, bucket = OTHER): Promise<void> {
+  await world.send(world.put(`exact-${name}`, { bucket }));
+  await world.send(routedPut(world, `inexact-${name}`, bucket));
+  await world.run(5 * SECOND_MS);
+  expect(await world.document(`exact-${name}`, bucket)).toBeDefined();
+  expect(await world.document(`inexact-${name}`, bucket)).toBeDefined();
+}
+
+describe('one object that S3 always answers with an error', () => {
+  it('is observed by LIST from its third receive on', async () => {
+    const world = await createIngestWorld();
+    world.storage.headless.add('poison');
+    await world.send(routedPut(world, 'poison'));
+    await world.run(MINUTE_MS);
+    expect(await world.document('poison')).toBeUndefined();
+    await world.run(5 * MINUTE_MS);
+    expect(await world.document('poison')).toMatchObject({ settled: true });
+    expect(world.letters()).toEqual([]);
+    expect(world.messages()).toEqual([]);
+  });
+
+  it('does not keep the circuit of its bucket open: the first other key closes it', async () => {
+    const world = await createIngestWorld();
+    const poisons = Array.from({ length: 8 }, (_, index) => `poison-${index}`);
+    world.storageHooks.afterHead = async (key) => {
+      if (key.startsWith('poison')) throw s3Down;
+    };
+    for (const key of poisons) await world.send(routedPut(world, key));
+    await world.run(SECOND_MS);
+    expect(opened(world)).toContain(`bucket ${BUCKET}`);
+    await world.send(routedPut(world, 'well'));
+    await world.run(2 * SECOND_MS);
+    expect(await world.document('well')).toBeDefined();
+  });
+});
+
+describe('a bucket that S3 does not serve', () => {
+  const fail = (world: IngestWorld): void => world.storage.failWith(s3Down, { bucket: BUCKET });
+
+  it.each([0, -86_400_000, 86_400_000])(
+    'for ten minutes has its records handed over to a re-index, with at most seven receives and no letter, and is asked no more (clock %i ms ahead)',
+    async (skewMs) => {
+      const world = await createIngestWorld({ skewMs, limits: { heldMax: 20 } });
+      fail(world);
+      for (let count = 0; count < 30; count += 1) await world.send(routedPut(world, `k-${count}`));
+      await world.send(world.remove('gone', { sequencer: null }));
+      await world.run(9 * MINUTE_MS);
+      expect(world.handedOver).toEqual([]);
+      expect(Math.max(...receives(world))).toBeLessThanOrEqual(7);
+      await world.run(7 * MINUTE_MS);
+      expect(world.handedOver).toHaveLength(31);
+      expect(world.handedOver.filter(({ change }) => change === 'delete')).toHaveLength(1);
+      expect([world.messages(), world.letters()]).toEqual([[], []]);
+      expect(new Set(world.outcomes())).toEqual(new Set(['deferred', 'gap']));
+      const observed = world.storage.observed.length;
+      await world.run(30 * MINUTE_MS);
+      expect(world.storage.observed).toHaveLength(observed);
+    },
+  );
+
+  it('is waited for where handover is not permitted, and at the last receive in hand', async () => {
+    const world = await createIngestWorld({ handsOver: false, maxReceiveCount: 6 });
+    fail(world);
+    for (let count = 0; count < 6; count += 1) await world.send(routedPut(world, `k-${count}`));
+    await world.run(60 * MINUTE_MS);
+    expect(world.letters()).toEqual([]);
+    expect(world.messages()).toHaveLength(6);
+    world.storage.failWith(undefined);
+    await world.run(6 * MINUTE_MS);
+    expect(world.messages()).toEqual([]);
+    expect(world.letters()).toEqual([]);
+  });
+
+  it('has a quarter of the held set at most, so that others have room', async () => {
+    const world = await twoBuckets({ limits: { heldMax: 40 } });
+    fail(world);
+    for (let count = 0; count < 100; count += 1) await world.send(routedPut(world, `k-${count}`));
+    await world.run(10 * SECOND_MS);
+    expect(world.telemetry.values('tally_held_messages').at(-1)).toBeLessThanOrEqual(10);
+    await expectHealthy(world, 'beside');
+  });
+
+  it.each([
+    ['and three of them a half', { heldMax: 40 }, 20],
+    ['by its weight', { heldMax: 1_000, weightMaxBytes: 100_000 }, 9],
+  ])('has so little of the held set, %s', async (_what, limits, heldMax) => {
+    const buckets = ['a-bucket', 'b-bucket', 'c-bucket'];
+    const world = await createIngestWorld({ buckets, limits });
+    world.storage.failWith(s3Down);
+    for (let count = 0; count < 50; count += 1) {
+      for (const bucket of buckets) await world.send(syntheticRecord(`k-${count}`, { bucket, eventTimeMs: world.clock.nowMs() }));
+    }
+    await world.run(10 * SECOND_MS);
+    expect(world.telemetry.values('tally_held_messages').at(-1)).toBeGreaterThan(0);
+    expect(world.telemetry.values('tally_held_messages').at(-1)).toBeLessThanOrEqual(heldMax);
+  });
+
+  it('that was created again in another region is found there', async () => {
+    const world = await createIngestWorld();
+    world.storageHooks.beforeHead = ({ region }) => {
+      if (region !== 'eu-central-1') throw new FaultError('bucket.missing', 'the bucket is in eu-central-1');
+    };
+    world.storage.createBucket(BUCKET, { region: 'eu-central-1' });
+    await world.send(routedPut(world, 'k'));
+    await world.run(3 * MINUTE_MS);
+    expect(await world.document('k')).toBeDefined();
+    expect((await world.bucketRecord())?.region).toBe('eu-central-1');
+  });
+
+  it('is decided anew after the wait: a HEAD from before it is never written', async () => {
+    const world = await createIngestWorld();
+    fail(world);
+    for (let count = 0; count < 6; count += 1) await world.send(routedPut(world, `k-${count}`));
+    await world.run(10 * SECOND_MS);
+    world.storage.put(BUCKET, 'k-5', { etag: 'latest' });
+    world.storage.failWith(undefined);
+    await world.run(5 * MINUTE_MS);
+    expect(await world.document('k-5')).toMatchObject({ etag: 'latest' });
+  });
+});
+
+it('what is received while failing indices hold the circuit of the index store open is given back for other workers a few times, and then held: it costs few receives, and nothing becomes a letter', async () => {
+  const world = await twoBuckets();
+  await expectHealthy(world, 'before');
+  for (const bucket of [BUCKET, OTHER]) world.store.broken.buckets.set(bucket, 'bucket.index-denied');
+  for (let count = 0; count < 30; count += 1) {
+    await world.send(world.put(`k-${count}`), world.put(`k-${count}`, { bucket: OTHER }));
+    await world.run(SECOND_MS);
+  }
+  expect(opened(world)).toContain('cluster');
+  await world.run(4 * MINUTE_MS);
+  // the first has waited for a minute, and so have those that were received with it
+  const given = world
+    .messages()
+    .filter(({ visibleAtMs }) => visibleAtMs > world.clock.nowMs() + MINUTE_MS || visibleAtMs <= world.clock.nowMs());
+  expect(given.length).toBeGreaterThanOrEqual(15);
+  await world.run(120 * MINUTE_MS);
+  expect(Math.max(...receives(world))).toBeLessThanOrEqual(5);
+  world.store.broken.buckets.clear();
+  await world.run(6 * MINUTE_MS);
+  expect(await world.document('k-29')).toBeDefined();
+  expect(await world.document('k-29', OTHER)).toBeDefined();
+  expect(world.messages()).toEqual([]);
+  expect(world.letters()).toEqual([]);
+});
+
+it('what was received half as often as is permitted while failing indices hold the circuit of the index store open is handed over, before restarts or other failures make it a letter', async () => {
+  const world = await twoBuckets();
+  for (const bucket of [BUCKET, OTHER]) world.store.broken.buckets.set(bucket, 'bucket.index-denied');
+  for (let count = 0; count < 5; count += 1) await world.send(world.put(`k-${count}`), world.put(`k-${count}`, { bucket: OTHER }));
+  await world.run(5 * SECOND_MS);
+  expect(opened(world)).toContain('cluster');
+  await world.send(world.put('often'));
+  // by workers that were killed
+  for (let count = 0; count < 10; count += 1) await world.queues.receive(QUEUE, { visibilityS: 0, max: 10 });
+  await world.run(30 * SECOND_MS);
+  expect(world.handedOver).toHaveLength(1);
+  expect(world.letters()).toEqual([]);
+});
+
+it('an attempt that has the place of one circuit and fails by its object leaves its message to wait alone, and does not ask again without a pause', async () => {
+  const world = await createIngestWorld();
+  const fault = { code: 'bucket.index-blocked', reason: 'as scripted' } as const;
+  world.circuits.indexFailed(BUCKET, fault, { sentAtMs: world.clock.monotonicMs(), isWhole: true });
+  let heads = 0;
+  world.storageHooks.afterHead = async () => {
+    heads += 1;
+    await world.clock.sleep(10);
+    throw denied;
+  };
+  await world.send(routedPut(world, 'poison'));
+  await world.run(25 * SECOND_MS);
+  expect(heads).toBeLessThanOrEqual(2);
+});
+
+it('the index store that pushes one read of a record back is asked again, and nobody else waits', async () => {
+  const world = await createIngestWorld();
+  const { state } = world.store;
+  const get: typeof state.get = state.get.bind(state);
+  let pushesBack = true;
+  Object.assign(state, {
+    get: async (...args: Parameters<typeof get>) => {
+      if (pushesBack && args[0] === refs.bucket(BUCKET).id) {
+        pushesBack = false;
+        throw new FaultError('index.overloaded', '429');
+      }
+      return get(...args);
+    },
+  });
+  await world.send(world.put('k'));
+  await world.run(2 * SECOND_MS);
+  expect(await world.document('k')).toBeDefined();
+  expect(opened(world)).toEqual([]);
+});
+
+it('a prefix that is denied does not keep the other keys of its bucket from being served, and none of them is handed over', async () => {
+  const world = await createIngestWorld({ limits: { heldMax: 1_000 } });
+  world.storageHooks.afterHead = async (key) => {
+    if (key.startsWith('denied/')) throw denied;
+  };
+  for (let minute = 0; minute < 20; minute += 1) {
+    for (let count = 0; count < 15; count += 1) await world.send(routedPut(world, `denied/${minute}-${count}`));
+    await world.send(routedPut(world, `well-${minute}`));
+    await world.run(MINUTE_MS);
+  }
+  const well = await Promise.all(Array.from({ length: 19 }, (_, minute) => world.document(`well-${minute}`)));
+  expect(well.map((each) => each !== undefined)).not.toContain(false);
+});
+
+it('an outage of the index store for longer than a message may be held gives it back to its queue, and it is written by a later receive', async () => {
+  const world = await createIngestWorld();
+  world.store.broken.all = new FaultError('index.unreachable', 'gone');
+  await world.send(world.put('k'));
+  await world.run(10 * SECOND_MS);
+  await world.clock.advance(11 * 3_600_000);
+  await world.run(10 * SECOND_MS);
+  expect(world.queues.settlements.filter(({ kind }) => kind === 0)).toHaveLength(1);
+  expect(receives(world)).toEqual([1]);
+  world.store.broken.all = undefined;
+  await world.run(30 * SECOND_MS);
+  expect(await world.document('k')).toBeDefined();
+  expect(world.outcomes()).toEqual(['deferred', 'written']);
+  expect(world.letters()).toEqual([]);
+});
+
+it('after an outage of the index store of an hour, what waited for it is not handed over because S3 or an index fails for seconds', async () => {
+  const world = await createIngestWorld();
+  await world.send(world.put('known'));
+  await world.run(SECOND_MS);
+  world.store.broken.all = new FaultError('index.unreachable', 'gone');
+  for (let count = 0; count < 6; count += 1) await world.send(world.put(`k-${count}`));
+  await world.run(60 * MINUTE_MS);
+  world.store.broken.all = undefined;
+  world.store.broken.buckets.set(BUCKET, 'bucket.index-unavailable');
+  await world.run(30 * SECOND_MS);
+  world.store.broken.buckets.clear();
+  await world.run(6 * MINUTE_MS);
+  expect(world.handedOver).toEqual([]);
+  expect(await world.document('k-5')).toBeDefined();
+});
+
+it('a write that fails each request that it is in is deferred alone after a few attempts', async () => {
+  const world = await twoBuckets();
+  world.store.broken.beforeWrite = async (writes) => {
+    if (writes.some(({ document }) => document.key === 'poison')) throw new FaultError('index.unreachable', '502');
+  };
+  await world.send(world.put('poison'));
+  for (let count = 0; count < 60; count += 1) {
+    await world.send(world.put(`k-${count}`, { bucket: OTHER }));
+    await world.run(500);
+  }
+  expect(world.settlements()).toContain('defer');
+  expect(await world.document('k-59', OTHER)).toBeDefined();
+});
+
+it('a message of which one record waits and another is done keeps both', async () => {
+  const world = await twoBuckets();
+  world.storage.failWith(denied, { bucket: BUCKET });
+  for (let count = 0; count < 6; count += 1) await world.send(routedPut(world, `open-${count}`));
+  await world.run(SECOND_MS);
+  await world.send(routedPut(world, 'k'), nativeRecord('n', { bucket: OTHER, eventTimeMs: world.clock.nowMs() }));
+  await world.run(20 * MINUTE_MS);
+  expect(await world.document('n', OTHER)).toBeDefined();
+  expect(world.messages()).toEqual([]);
+  expect(world.letters()).toEqual([]);
+});

@@ -1,0 +1,439 @@
+import { describe, expect, it } from 'vitest';
+import type { BucketRecord } from '../../src/records/bucket.ts';
+import type { PresentState } from '../../src/ordering/document.ts';
+import { clockOfMs } from '../../src/ordering/clock.ts';
+import { FaultError, type FaultCode } from '../../src/base/fault.ts';
+import { BUCKET, createIngestWorld, nativeRecord, settled, syntheticRecord, type IngestWorld } from '../support/worlds/ingest.ts';
+
+const details = { contentType: 'text/plain', userMetadata: { author: 'me' }, storageClass: 'GLACIER' };
+const tags = { 'cost.center': '42' };
+/** What a HEAD adds. */
+const enrichedFields = { content_type: 'text/plain', user_metadata: { author: 'me' }, storage_class: 'GLACIER' };
+
+function worldOf(
+  enrich: BucketRecord['enrich'],
+  versioning: BucketRecord['versioning']['status'] = 'never',
+  bucket: Partial<BucketRecord> = {},
+) {
+  return createIngestWorld({ bucket: { enrich, versioning: { status: versioning, observedAtMs: 0 }, ...bucket } });
+}
+
+/** An object with all that can be read of it, put now, and the event that tells it. */
+function put(world: IngestWorld, key: string, state: Partial<PresentState> = {}) {
+  const object = world.storage.put(BUCKET, key, { ...details, tags, ...state });
+  return nativeRecord(key, { eventTimeMs: world.clock.nowMs(), object });
+}
+
+/** The same, of which only the routing rule tells. */
+function routedPut(world: IngestWorld, key: string, state: Partial<PresentState> = {}) {
+  world.storage.put(BUCKET, key, { ...details, tags, ...state });
+  return syntheticRecord(key, { eventTimeMs: world.clock.nowMs() });
+}
+
+/** The fields of a document that enrichment gave it. */
+const addedTo = async (world: IngestWorld, key: string): Promise<object> => {
+  const { content_type, user_metadata, storage_class, tags: written } = (await world.document(key))!;
+  return JSON.parse(JSON.stringify({ content_type, user_metadata, storage_class, tags: written })) as object;
+};
+
+/** As the SDK does: what is not answered ends with its signal. */
+const untilAborted = (signal: AbortSignal | undefined) =>
+  new Promise<never>((_, reject) => {
+    signal?.addEventListener('abort', () => reject(new Error('aborted')));
+  });
+
+const results = (world: IngestWorld) => world.telemetry.labels('tally_enrich_total').map(({ enrich, result }) => `${enrich} ${result}`);
+
+it('Fix: that S3 refuses what enriches a bucket is known until it answers, and holds no event', async () => {
+  const world = await worldOf('tags');
+  world.storage.hooks.before = () => Promise.reject(new FaultError('object.denied', 'HEAD: 403'));
+  await world.send(put(world, 'k'));
+  await world.run(700);
+  expect(world.circuits.waitedFor()).toMatchObject([{ level: 'enrichment', name: BUCKET, fault: { code: 'object.denied' } }]);
+  expect(world.outcomes()).toEqual(['written']);
+  world.storage.hooks.before = undefined;
+  await world.send(put(world, 'l'));
+  await world.run(700);
+  expect(world.circuits.waitedFor()).toEqual([]);
+});
+
+describe('an exact event', () => {
+  it('of a bucket that asks for nothing is not enriched, and holds its poller as ever', async () => {
+    const world = await worldOf('none');
+    // the bucket's record is looked up once
+    await world.send(put(world, 'first'));
+    await world.run(200);
+    const held = world.telemetry.values('tally_held_messages').length;
+    await world.send(put(world, 'k'));
+    await world.run(200);
+    expect(world.storage.asked).toEqual([]);
+    expect(await world.document('k')).not.toHaveProperty('content_type');
+    expect(world.telemetry.values('tally_held_messages')).toHaveLength(held);
+    expect(results(world)).toEqual([]);
+  });
+
+  it('says what a HEAD with its etag adds, at the event’s own clock, and the tags that were read before the HEAD that tells whose they are', async () => {
+    const world = await worldOf('tags');
+    const atMs = world.clock.nowMs();
+    await world.send(put(world, 'k', { expiresAtMs: atMs + 1 }));
+    await world.run(700);
+    const document = await world.document('k');
+    expect(document).toMatchObject({ ...enrichedFields, tags, clock: clockOfMs(atMs), settled: true, source: 'native', etag: 'etag-1' });
+    expect(document).toMatchObject({ last_modified: new Date(atMs).toISOString(), last_modified_exact: true });
+    expect(document).toHaveProperty('expires_at');
+    expect(world.storage.asked).toEqual([`TAGS ${BUCKET}/k`, `HEAD ${BUCKET}/k`]);
+    expect(results(world)).toEqual(['head ok', 'tags ok']);
+    expect([world.outcomes(), world.settlements()]).toEqual([['written'], ['delete']]);
+  });
+
+  it('of a bucket with versions is read by its version, though it is no longer the present one', async () => {
+    const world = await worldOf('tags', 'enabled');
+    const first = put(world, 'k', { contentType: 'first', tags: { number: '1' } });
+    world.storage.put(BUCKET, 'k', { contentType: 'second', tags: { number: '2' } });
+    await world.send(first);
+    await world.run(200);
+    expect(await world.document('k')).toMatchObject({ content_type: 'first', tags: { number: '1' }, version_id: 'v1' });
+    expect(world.storage.asked).toEqual([`HEAD ${BUCKET}/k@v1`, `TAGS ${BUCKET}/k@v1`]);
+  });
+});
+
+describe('an exact event whose object S3 no longer has', () => {
+  it('is written plain, and the event of what replaced it is enriched', async () => {
+    const world = await worldOf('tags');
+    const first = put(world, 'k');
+    await world.run(1_000);
+    const second = put(world, 'k', { contentType: 'second' });
+    await world.send(first);
+    await world.run(200);
+    const plain = await world.document('k');
+    expect(plain).toMatchObject({ etag: 'etag-1', last_modified_exact: false });
+    expect(await addedTo(world, 'k')).toEqual({});
+    expect(results(world)).toEqual(['head gone', 'tags gone']);
+    await world.send(second);
+    await world.run(200);
+    expect(await world.document('k')).toMatchObject({ etag: 'etag-2', content_type: 'second', tags });
+    expect(world.storage.observed).toEqual([]);
+  });
+
+  it('between the request for its tags and the HEAD has neither the one’s tags nor the other’s', async () => {
+    const world = await worldOf('tags');
+    const record = put(world, 'k');
+    world.storage.hooks.before = async (request, key) => {
+      if (request === 'HEAD') world.storage.put(BUCKET, key, { tags: { other: 'yes' } });
+    };
+    await world.send(record);
+    await world.run(200);
+    expect(await world.document('k')).not.toHaveProperty('tags');
+    expect(results(world)).toEqual(['head gone', 'tags gone']);
+  });
+
+  it('but the same bytes put later, is not said to be that one', async () => {
+    const world = await worldOf('head');
+    const record = put(world, 'k');
+    await world.run(20_000);
+    world.storage.put(BUCKET, 'k', { etag: 'etag-1', contentType: 'later' });
+    await world.send(record);
+    await world.run(200);
+    expect(await world.document('k')).not.toHaveProperty('content_type');
+    expect(results(world)).toEqual(['head gone']);
+  });
+});
+
+describe('a refusal', () => {
+  it.each<{ of: string; versioning?: 'enabled'; code?: FaultCode; adds: object; found: readonly string[] }>([
+    { of: 'HEAD TAGS', adds: {}, found: ['head object.denied', 'tags object.denied'] },
+    // the first refusal opens the circuit, and the second request is not sent
+    { of: 'HEAD TAGS', code: 's3.credentials', adds: {}, found: ['head paused', 'tags paused'] },
+    { of: 'TAGS', versioning: 'enabled', adds: enrichedFields, found: ['head ok', 'tags object.denied'] },
+    // tags are those of a version that S3 named, and of no other
+    { of: 'HEAD', versioning: 'enabled', adds: { tags }, found: ['head object.denied', 'tags ok'] },
+    { of: 'HEAD', adds: {}, found: ['head object.denied', 'tags object.denied'] },
+  ])(
+    'of $of ($code $versioning) leaves what the other one said, and makes nothing wait',
+    async ({ of, versioning, code = 'object.denied', adds, found }) => {
+      const world = await worldOf('tags', versioning);
+      world.storage.hooks.before = async (request) => {
+        if (of.includes(request)) throw new FaultError(code, 'as scripted');
+      };
+      await world.send(put(world, 'k'));
+      await world.run(200);
+      expect(await addedTo(world, 'k')).toEqual(adds);
+      expect(await world.document('k')).toMatchObject({ etag: 'etag-1', settled: true, last_modified_exact: found[0] === 'head ok' });
+      expect(results(world)).toEqual(found);
+      const warned = found.map((each) => each.split(' ')).filter(([, result]) => result !== 'ok');
+      expect(world.telemetry.logged('documents are written without enrichment')).toMatchObject(
+        warned.map(([enrich, result]) => ({ bucket: BUCKET, enrich, result })),
+      );
+      expect([world.outcomes(), world.settlements()]).toEqual([['written'], ['delete']]);
+      expect([world.role.admission.state, await world.gaps()]).toEqual(['on', []]);
+    },
+  );
+
+  it('by the index, of what enrichment added, leaves the document plain', async () => {
+    const world = await worldOf('tags');
+    world.store.broken.beforeWrite = async (writes) => {
+      if (writes.some(({ document }) => document.tags !== undefined)) world.store.broken.buckets.set(BUCKET, 'index.rejected');
+      else world.store.broken.buckets.delete(BUCKET);
+    };
+    await world.send(put(world, 'k'));
+    await world.run(200);
+    expect(await world.document('k')).toMatchObject({ etag: 'etag-1' });
+    expect(await world.document('k')).not.toHaveProperty('tags');
+    expect(results(world)).toEqual(['head ok', 'tags ok', 'head index.rejected', 'tags index.rejected']);
+    expect([world.outcomes(), world.letters()]).toEqual([['written'], []]);
+  });
+});
+
+const MINUTE_MS = 60_000;
+
+describe('an S3 that does not answer', () => {
+  const never = () => new Promise<never>(() => {});
+
+  it('holds an event for ten seconds, then it is written plain, and holds up no message of another bucket', async () => {
+    const world = await createIngestWorld({ buckets: [BUCKET, 'other'] });
+    await world.changeBucket(BUCKET, { enrich: 'head' });
+    world.storage.hooks.before = (_request, _key, signal) => untilAborted(signal);
+    for (let count = 0; count < 4; count += 1) await world.send(put(world, `slow-${count}`));
+    await world.send(world.put('fast', { bucket: 'other' }));
+    await world.run(500);
+    expect(await world.document('fast', 'other')).toBeDefined();
+    await world.run(9_400);
+    expect(await world.document('slow-0')).toBeUndefined();
+    await world.run(500);
+    expect(await world.document('slow-0')).toMatchObject({ etag: 'etag-1', last_modified_exact: false });
+    expect(new Set(results(world))).toEqual(new Set(['head late']));
+    expect(new Set(world.outcomes())).toEqual(new Set(['written']));
+  });
+
+  it('holds no longer an event that waits for a place among the HEADs', async () => {
+    const world = await createIngestWorld({ limits: { headConcurrency: 1 }, buckets: [BUCKET, 'other'] });
+    await world.changeBucket(BUCKET, { enrich: 'tags' });
+    world.storageHooks.afterHead = never;
+    await world.send(world.put('observed', { bucket: 'other', eventName: 'ObjectRestore:Completed' }));
+    await world.run(200);
+    await world.send(put(world, 'k'));
+    await world.run(9_900);
+    expect(await world.document('k')).toBeUndefined();
+    await world.run(500);
+    expect(await world.document('k')).toBeDefined();
+    expect(results(world)).toEqual(['head late', 'tags late']);
+    expect(world.storage.asked).toEqual([]);
+  });
+
+  it('is asked seldom after five failures: the bucket’s events are written plain at once, until it answers', async () => {
+    const world = await worldOf('head');
+    world.storage.hooks.before = (_request, _key, signal) => untilAborted(signal);
+    for (let count = 0; count < 5; count += 1) await world.send(put(world, `first-${count}`));
+    await world.run(10_500);
+    await world.send(put(world, 'second'));
+    await world.run(200);
+    expect(await world.document('second')).toBeDefined();
+    expect(results(world).slice(5)).toEqual(['head paused']);
+    world.storage.hooks.before = undefined;
+    await world.run(5_000);
+    await world.send(put(world, 'third'));
+    await world.run(200);
+    await world.send(put(world, 'fourth'));
+    await world.run(200);
+    expect(results(world).slice(6)).toEqual(['head ok', 'head ok']);
+    expect(await world.document('fourth')).toMatchObject(enrichedFields);
+  });
+
+  it('is asked no more for what waits already: after five failures the rest is written plain, and waits for no place', async () => {
+    const world = await createIngestWorld({ limits: { headConcurrency: 1 }, buckets: [BUCKET, 'other'] });
+    await world.changeBucket(BUCKET, { enrich: 'head' });
+    world.storage.hooks.before = () => Promise.reject(new FaultError('s3.unavailable', '503'));
+    for (let count = 0; count < 20; count += 1) await world.send(put(world, `k${count}`));
+    await world.run(500);
+    expect(world.storage.asked).toHaveLength(5);
+    // in whichever order: those that come while the fifth fails are told before it
+    expect(results(world).toSorted()).toEqual([
+      ...Array.from({ length: 15 }, () => 'head paused'),
+      ...Array.from({ length: 5 }, () => 'head s3.unavailable'),
+    ]);
+    world.storageHooks.afterHead = never;
+    await world.send(world.put('observed', { bucket: 'other', eventName: 'ObjectRestore:Completed' }));
+    await world.run(200);
+    await world.send(put(world, 'later'));
+    await world.run(200);
+    expect(await world.document('later')).toBeDefined();
+  });
+});
+
+it('an enriched decision has the life of any decision: with the time that its enrichment took it is not sent after 30 s, but decided anew', async () => {
+  const world = await createIngestWorld({ limits: { bulk: { actionsMax: 1, bytesMax: 5e6, lingerMs: 20, concurrency: 1 } } });
+  await world.changeBucket(BUCKET, { enrich: 'head' });
+  await world.run(10_050);
+  const answering = Promise.withResolvers<void>();
+  world.storage.hooks.before = () => answering.promise;
+  await world.send(put(world, 'k'));
+  await world.run(9_000);
+  // from here on the one bulk request hangs
+  const writing = Promise.withResolvers<void>();
+  world.store.broken.beforeWrite = () => writing.promise;
+  await world.connectBucket('other');
+  await world.send(world.put('hangs', { bucket: 'other' }));
+  await world.run(100);
+  answering.resolve();
+  await world.run(21_500);
+  expect(world.storage.asked).toHaveLength(1);
+  world.store.broken.beforeWrite = undefined;
+  writing.resolve();
+  await world.run(500);
+  expect(world.telemetry.labels('tally_bulk_actions_total')).toContainEqual({ answer: 'expired' });
+  expect(world.storage.asked).toHaveLength(2);
+  expect(await world.document('k')).toMatchObject(enrichedFields);
+});
+
+describe('an event that is received again', () => {
+  async function twice(first: 'refused' | 'answered', second: 'refused' | 'answered') {
+    const world = await worldOf('tags');
+    const set = (how: 'refused' | 'answered'): void => {
+      world.storage.hooks.before = how === 'answered' ? undefined : () => Promise.reject(new FaultError('object.denied', 'no'));
+    };
+    const record = put(world, 'k');
+    set(first);
+    await world.send(record);
+    await world.run(200);
+    const document = await world.document('k');
+    set(second);
+    await world.send(record);
+    await world.run(200);
+    await settled();
+    expect(world.outcomes()).toEqual(['written', 'superseded']);
+    expect(world.storage.observed).toEqual([]);
+    expect(await world.document('k')).toEqual(document);
+    return document;
+  }
+
+  it('and is plain now is a repeat, no tie: nothing that was read before is lost', async () => {
+    expect(await twice('answered', 'refused')).toMatchObject({ ...enrichedFields, tags });
+  });
+
+  it('and is enriched now is a repeat too', async () => {
+    expect(await twice('refused', 'answered')).not.toHaveProperty('tags');
+    expect(await twice('answered', 'answered')).toMatchObject({ tags });
+  });
+});
+
+describe('an observation', () => {
+  const routed = { source: 'routed' } as const;
+
+  it('writes what users wrote beside the object only where its bucket asks for it', async () => {
+    for (const [enrich, said] of [
+      ['none', { storage_class: 'GLACIER' }],
+      ['head', enrichedFields],
+      ['tags', { ...enrichedFields, tags }],
+    ] as const) {
+      const world = await worldOf(enrich, 'never', routed);
+      await world.send(routedPut(world, 'k'));
+      await world.run(200);
+      expect(await addedTo(world, 'k')).toEqual(said);
+      expect(world.storage.observed).toEqual([`${BUCKET}/k`]);
+      expect(world.outcomes()).toEqual(['provisional']);
+    }
+  });
+
+  it('reads the tags of the version that it saw, where there are versions', async () => {
+    const world = await worldOf('tags', 'enabled', routed);
+    const record = routedPut(world, 'k');
+    world.storage.hooks.before = async () => void world.storage.put(BUCKET, 'k', { tags: { other: 'yes' } });
+    await world.send(record);
+    await world.run(200);
+    expect(await world.document('k')).toMatchObject({ version_id: 'v1', tags });
+    expect(world.storage.asked).toEqual([`TAGS ${BUCKET}/k@v1`]);
+    expect(results(world)).toEqual(['head ok', 'tags ok']);
+  });
+
+  it('sends another HEAD request after it read the tags, where there are none: tags of another object are not taken', async () => {
+    const world = await worldOf('tags', 'never', routed);
+    await world.send(routedPut(world, 'same'));
+    await world.run(200);
+    expect(world.storage.asked).toEqual([`TAGS ${BUCKET}/same`, `HEAD ${BUCKET}/same`]);
+    for (const replaced of [{ etag: 'other' }, { etag: 'etag-9', lastModifiedMs: 5 }]) {
+      const record = routedPut(world, 'k', { etag: 'etag-9', sizeBytes: 1 });
+      world.storage.hooks.before = async (request, key) => {
+        if (request === 'TAGS') world.storage.put(BUCKET, key, { sizeBytes: 1, tags: { other: 'yes' }, ...replaced });
+      };
+      await world.send(record);
+      await world.run(200);
+      expect(await world.document('k')).toMatchObject({ etag: 'etag-9', content_type: 'text/plain' });
+      expect(await world.document('k')).not.toHaveProperty('tags');
+      expect(results(world).slice(-2)).toEqual(['head ok', 'tags gone']);
+    }
+  });
+
+  it('of what is gone asks for nothing more', async () => {
+    const world = await worldOf('tags', 'never', routed);
+    await world.send(world.remove('k'));
+    await world.run(200);
+    expect(await world.document('k')).toMatchObject({ deleted: true });
+    expect([world.storage.asked, results(world)]).toEqual([[], []]);
+  });
+
+  it('by a listing, which says nothing of this, is written plain', async () => {
+    const world = await worldOf('tags', 'never', routed);
+    const record = syntheticRecord('k', { eventTimeMs: world.clock.nowMs() });
+    // a HEAD would say which user metadata there is
+    world.storage.put(BUCKET, 'k', { userMetadata: undefined! });
+    await world.send(record);
+    await world.run(200);
+    expect(await world.document('k')).toMatchObject({ deleted: false });
+    expect(results(world)).toEqual(['head listed', 'tags listed']);
+    expect(world.storage.asked).toEqual([]);
+    expect(world.circuits.waitedFor()).toMatchObject([{ level: 'enrichment', name: BUCKET, fault: { code: 'object.denied' } }]);
+    world.storage.put(BUCKET, 'k');
+    await world.send(syntheticRecord('k', { eventTimeMs: world.clock.nowMs() }));
+    await world.run(200);
+    expect(world.circuits.waitedFor()).toEqual([]);
+  });
+
+  it.each<[string, (request: string, key: string, signal: AbortSignal | undefined) => Promise<never>, string]>([
+    ['are refused', () => Promise.reject(new FaultError('s3.unavailable', '503')), 's3.unavailable'],
+    ['do not come within ten seconds', (_request, _key, signal) => untilAborted(signal), 'late'],
+  ])('whose tags %s is written without them, and after five failures they are not asked for', async (_, before, result) => {
+    const world = await worldOf('tags', 'never', routed);
+    world.storage.hooks.before = before;
+    for (let count = 0; count < 5; count += 1) await world.send(routedPut(world, `k${count}`));
+    if (result === 'late') await world.run(9_900);
+    expect(await world.document('k0')).toBeUndefined();
+    await world.run(500);
+    expect(await addedTo(world, 'k0')).toEqual(enrichedFields);
+    expect(new Set(results(world))).toEqual(new Set(['head ok', `tags ${result}`]));
+    const asked = world.storage.asked.length;
+    await world.send(routedPut(world, 'k'));
+    await world.run(200);
+    expect(results(world).slice(-2)).toEqual(['head ok', 'tags paused']);
+    expect(world.storage.asked).toHaveLength(asked);
+    expect([new Set(world.outcomes()), world.role.admission.state]).toEqual([new Set(['provisional']), 'on']);
+  });
+});
+
+describe('an event of tags', () => {
+  const tagged = (world: IngestWorld) =>
+    nativeRecord('k', { eventName: 'ObjectTagging:Put', eventTimeMs: world.clock.nowMs(), sequencer: null });
+
+  it('brings the document’s tags up to date, at once and for good', async () => {
+    const world = await createIngestWorld({ bucket: { enrich: 'tags' } });
+    const object = world.storage.put(BUCKET, 'k', { ...details, tags });
+    await world.send(nativeRecord('k', { eventTimeMs: world.clock.nowMs(), object }));
+    await world.run(1_000);
+    expect(await world.document('k')).toMatchObject({ tags });
+    world.storage.put(BUCKET, 'k', { ...object, tags: { changed: 'yes' } });
+    await world.send(tagged(world));
+    await world.run(200);
+    expect(await world.document('k')).toMatchObject({ etag: 'etag-1', tags: { changed: 'yes' }, settled: false });
+    await world.run(MINUTE_MS);
+    expect(await world.document('k')).toMatchObject({ etag: 'etag-1', tags: { changed: 'yes' }, settled: true });
+    expect(world.outcomes()).toEqual(['written', 'provisional', 'written']);
+  });
+
+  it('is ignored where the bucket does not ask for them', async () => {
+    const world = await worldOf('head');
+    world.storage.put(BUCKET, 'k');
+    await world.send(tagged(world));
+    await world.run(200);
+    expect(world.outcomes()).toEqual(['ignored']);
+    expect([world.storage.observed, world.storage.asked]).toEqual([[], []]);
+  });
+});

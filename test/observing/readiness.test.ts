@@ -1,0 +1,46 @@
+import { describe, expect, it } from 'vitest';
+import { faults } from '../../src/base/fault.ts';
+import { checkOfFault, createReadiness, OK, type CheckSource, type ReadinessCheck } from '../../src/observing/readiness.ts';
+
+const failed: ReadinessCheck = { status: 'failed', code: 'index.unreachable' };
+
+function source(name: string, neededBy: CheckSource['neededBy'], check: ReadinessCheck): CheckSource {
+  return { name, neededBy, check: () => check };
+}
+
+describe('readiness', () => {
+  it('is there while every check passes, and shows each', () => {
+    const report = createReadiness(['ingest', 'http'], [source('index', ['ingest', 'http'], OK), source('queue', ['ingest'], OK)]).read();
+    expect(report).toEqual({
+      ready: true,
+      roles: { ingest: { ready: true }, http: { ready: true } },
+      checks: { index: { status: 'ok' }, queue: { status: 'ok' } },
+    });
+  });
+
+  it('is lost by the roles that need what fails, and by the process as a whole', () => {
+    const report = createReadiness(
+      ['ingest', 'http'],
+      [source('index', ['ingest', 'http'], OK), source('queue', ['ingest'], failed)],
+    ).read();
+    expect(report).toMatchObject({ ready: false, roles: { ingest: { ready: false }, http: { ready: true } }, checks: { queue: failed } });
+  });
+
+  it('is not lost by a warning, nor by a check that only roles of other processes need', () => {
+    const warning = { status: 'warning', code: 'queue.no-dead-letter' } as const;
+    const sources = [source('dead-letter-queue', ['ingest'], warning), source('queue', ['reindex'], failed)];
+    const report = createReadiness(['ingest'], sources).read();
+    expect(report).toMatchObject({ ready: true, roles: { ingest: { ready: true } }, checks: { 'dead-letter-queue': warning } });
+    expect(Object.keys(report.roles)).toEqual(['ingest']);
+  });
+
+  it('says of a fault what happened and what to do', () => {
+    expect(checkOfFault(undefined)).toBe(OK);
+    expect(checkOfFault({ code: 'index.denied', reason: '401 security_exception' })).toEqual({
+      status: 'failed',
+      code: 'index.denied',
+      detail: '401 security_exception',
+      advice: faults['index.denied'].advice,
+    });
+  });
+});

@@ -1,0 +1,291 @@
+import { describe, expect, it } from 'vitest';
+import { deadLetterView } from '../../src/registry/contract/dead-letters.ts';
+import { FaultError } from '../../src/base/fault.ts';
+import { createGapReports } from '../../src/observing/reports.ts';
+import { createDeadLetters } from '../../src/repair/dead-letters.ts';
+import type { QueueMessage } from '../../src/aws/queues.ts';
+import { fakeDeadLetterQueues } from '../support/fakes/dead-letter-queues.ts';
+import { createFakeClock, createFakeQueues, createFakeTelemetry } from '../support/fakes/ports.ts';
+import { createMemoryStore } from '../support/fakes/memory-store.ts';
+
+const DLQ = 'http://queues/dead';
+const FIRST = 'http://queues/first';
+const SECOND = 'http://queues/second';
+const fault = { code: 'record.key-missing', reason: 'record 2 names no key' } as const;
+
+function setUp(queueWatch = fakeDeadLetterQueues({ queueUrl: DLQ, of: [FIRST, SECOND] })) {
+  const clock = createFakeClock();
+  const queues = createFakeQueues(clock);
+  const telemetry = createFakeTelemetry();
+  const { state } = createMemoryStore();
+  const gaps = createGapReports({ state, clock, telemetry });
+  const dependencies = { queues, state, gaps, clock, telemetry, queueWatch, bucketQueueUrls: [FIRST, SECOND] };
+  return { ...dependencies, letters: createDeadLetters(dependencies) };
+}
+
+type World = ReturnType<typeof setUp>;
+
+/** A message as a worker has it in hand. */
+async function received({ queues }: World, body: string, change: Partial<QueueMessage> = {}): Promise<QueueMessage> {
+  const queueUrl = change.queueUrl ?? FIRST;
+  await queues.send(queueUrl, { body, attributes: change.attributes ?? {} });
+  const [message] = await queues.receive(queueUrl, { visibilityS: 60, max: 10 });
+  const { receiptHandle } = message!;
+  await queues.deleteBatch(queueUrl, [receiptHandle]);
+  return { ...message!, ...change };
+}
+
+/** Sends `count` letters and returns their ids. */
+async function dead(world: World, count: number, change: Partial<QueueMessage> = {}): Promise<string[]> {
+  for (let index = 0; index < count; index += 1) await world.letters.send(await received(world, `body-${index}`, change), fault, [index]);
+  return world.queues.messages(DLQ).map(({ messageId }) => messageId);
+}
+
+const visibleBodies = ({ queues, clock }: World, queueUrl: string) =>
+  queues
+    .messages(queueUrl)
+    .filter(({ visibleAtMs }) => visibleAtMs <= clock.nowMs())
+    .map(({ body }) => body);
+
+describe('a dead letter', () => {
+  it('that could not be sent is said until one is', async () => {
+    const world = setUp();
+    const message = await received(world, 'bad');
+    const before = { ...world.queues };
+    world.queues.send = () => Promise.reject(new FaultError('queue.unreachable', 'denied'));
+    await expect(world.letters.send(message, fault, [0])).rejects.toThrow('denied');
+    expect(world.letters.sendFault()).toEqual({ code: 'queue.unreachable', reason: 'denied' });
+    world.queues.send = (...letter) => before.send(...letter);
+    await world.letters.send(message, fault, [0]);
+    expect(world.letters.sendFault()).toBeUndefined();
+  });
+
+  it('carries the body as it was, and why', async () => {
+    const world = setUp();
+    const message = await received(world, '{"a":1}', { attributes: { trace: { dataType: 'String', stringValue: 't' } } });
+    await world.letters.send(message, fault, [1, 4]);
+    const [letter] = await world.letters.list(100);
+    expect(deadLetterView(letter!)).toEqual({
+      id: world.queues.messages(DLQ)[0]?.messageId,
+      sent_at: new Date(world.clock.nowMs()).toISOString(),
+      fault: fault.code,
+      reason: fault.reason,
+      context: {
+        queue: FIRST,
+        message_id: message.messageId,
+        first_received_at: new Date(message.firstReceivedAtMs).toISOString(),
+        records: [1, 4],
+      },
+      size_bytes: 7,
+    });
+    expect(world.queues.messages(DLQ)[0]).toMatchObject({ body: '{"a":1}', attributes: { trace: { stringValue: 't' } } });
+    expect(world.telemetry.logged('message dead-lettered')).toMatchObject([
+      { code: fault.code, reason: fault.reason, messageId: message.messageId },
+    ]);
+    expect(world.telemetry.labels('tally_dead_letters_total')).toEqual([{ fault: fault.code }]);
+  });
+
+  it.each([
+    [1_048_576, {}],
+    [262_144, { messageBytesMax: 262_144 }],
+  ])(
+    'whose queue takes no more than its body of %i bytes goes alone, and is sent back to the queue of SQS’s',
+    async (bytes, attributes) => {
+      const world = setUp(fakeDeadLetterQueues({ queueUrl: DLQ, of: [SECOND], attributes }));
+      const body = 'x'.repeat(bytes);
+      await world.letters.send(await received(world, body, { queueUrl: SECOND }), fault, [0]);
+      expect(world.queues.messages(DLQ)).toMatchObject([{ body, attributes: {} }]);
+      expect(await world.letters.replay({ all: true })).toMatchObject({ count: 1 });
+      expect(world.queues.messages(SECOND)).toHaveLength(1);
+    },
+  );
+
+  it('whose queue does not even take the body is not sent, and the fault says how much it takes', async () => {
+    const world = setUp(fakeDeadLetterQueues({ queueUrl: DLQ, of: [FIRST], attributes: { messageBytesMax: 262_144 } }));
+    const sent = world.letters.send(await received(world, 'x'.repeat(262_145)), fault, [0]);
+    await expect(sent).rejects.toMatchObject({ code: 'message.too-large', reason: expect.stringContaining('262144') });
+    expect(world.queues.messages(DLQ)).toEqual([]);
+  });
+
+  it('without a known queue is queue.no-dead-letter, and all else is refused', async () => {
+    const world = setUp(fakeDeadLetterQueues());
+    const { letters } = world;
+    await expect(letters.send(await received(world, 'a'), fault, [])).rejects.toMatchObject({ code: 'queue.no-dead-letter' });
+    for (const refused of [letters.list(100), letters.show('a'), letters.replay({ all: true }), letters.discard({ ids: ['a'] })]) {
+      await expect(refused).rejects.toMatchObject({ code: 'dead-letter.no-queue' });
+    }
+  });
+});
+
+describe('looking at dead letters', () => {
+  it('shows each once and gives all back at once', async () => {
+    const world = setUp();
+    const ids = await dead(world, 25);
+    expect((await world.letters.list(100)).map(({ id }) => id)).toEqual(ids);
+    expect(visibleBodies(world, DLQ)).toHaveLength(25);
+    expect(await world.letters.list(3)).toHaveLength(3);
+    expect(visibleBodies(world, DLQ)).toHaveLength(25);
+  });
+
+  it('ends at 1,000 letters', async () => {
+    const world = setUp();
+    for (let index = 0; index < 1_010; index += 1) await world.queues.send(DLQ, { body: 'a', attributes: {} });
+    expect(await world.letters.list(1_000)).toHaveLength(1_000);
+    expect(await world.letters.discard({ all: true })).toEqual({ count: 1_000, remaining: 10 });
+    expect(await world.letters.discard({ all: true })).toEqual({ count: 10, remaining: 0 });
+  });
+
+  it('goes on over an empty answer, which SQS gives now and then', async () => {
+    const world = setUp();
+    await dead(world, 12);
+    let calls = 0;
+    const receive: typeof world.queues.receive = async (...args) => {
+      calls += 1;
+      return calls % 2 === 1 ? [] : world.queues.receive(...args);
+    };
+    const letters = createDeadLetters({ ...world, queues: { ...world.queues, receive } });
+    expect(await letters.list(100)).toHaveLength(12);
+  });
+
+  it('ends although letters come back in the middle of it', async () => {
+    const world = setUp();
+    await dead(world, 15);
+    const receive: typeof world.queues.receive = async (...args) => {
+      await world.clock.advance(31_000);
+      return world.queues.receive(...args);
+    };
+    const letters = createDeadLetters({ ...world, queues: { ...world.queues, receive } });
+    expect(new Set((await letters.list(100)).map(({ id }) => id)).size).toBeGreaterThanOrEqual(10);
+    expect(visibleBodies(world, DLQ)).toHaveLength(15);
+  });
+
+  it('shows letters that SQS itself moved, and those with foreign attributes', async () => {
+    const world = setUp();
+    await world.queues.send(DLQ, { body: 'é', attributes: {} });
+    await world.queues.send(DLQ, { body: 'b', attributes: { 'tally-context': { dataType: 'String', stringValue: '[' } } });
+    const letters = (await world.letters.list(100)).map(deadLetterView);
+    expect(letters.map((letter) => letter.size_bytes)).toEqual([2, 1]);
+    for (const letter of letters) expect(Object.keys(JSON.parse(JSON.stringify(letter))).sort()).toEqual(['id', 'sent_at', 'size_bytes']);
+  });
+
+  it('shows one with its body', async () => {
+    const world = setUp();
+    const ids = await dead(world, 3);
+    expect(await world.letters.show(ids[1]!)).toMatchObject({ id: ids[1], body: 'body-1', notes: { fault: fault.code } });
+    await expect(world.letters.show('message-none')).rejects.toMatchObject({ code: 'dead-letter.not-found' });
+    expect(visibleBodies(world, DLQ)).toHaveLength(3);
+  });
+});
+
+describe('several dead-letter queues', () => {
+  const OTHER = 'http://queues/other-dead';
+  const both = () => setUp(fakeDeadLetterQueues({ queueUrl: DLQ, of: [FIRST] }, { queueUrl: OTHER, of: [SECOND] }));
+
+  it('have each the letters of its own bucket queue, and are listed and discarded together', async () => {
+    const world = both();
+    await world.letters.send(await received(world, 'one'), fault, [0]);
+    await world.letters.send(await received(world, 'two', { queueUrl: SECOND }), fault, [0]);
+    expect([DLQ, OTHER].map((url) => visibleBodies(world, url))).toEqual([['one'], ['two']]);
+    const [first, second] = await world.letters.list(100);
+    expect(await world.letters.list(1)).toHaveLength(1);
+    expect(await world.letters.show(second!.id)).toMatchObject({ body: 'two' });
+    expect(await world.letters.show(first!.id)).toMatchObject({ body: 'one' });
+    expect(await world.letters.discard({ ids: [second!.id] })).toMatchObject({ count: 1 });
+    expect(await world.letters.discard({ all: true })).toMatchObject({ count: 1 });
+    expect([DLQ, OTHER].map((url) => visibleBodies(world, url))).toEqual([[], []]);
+  });
+
+  it('have the letters that SQS moved sent back where SQS took them from', async () => {
+    const world = both();
+    await world.queues.send(OTHER, { body: 'moved by SQS', attributes: {} });
+    expect(await world.letters.replay({ all: true })).toMatchObject({ count: 1 });
+    expect(visibleBodies(world, SECOND)).toEqual(['moved by SQS']);
+  });
+});
+
+describe('replaying dead letters', () => {
+  it('sends the bodies back where they came from, with their own attributes, and removes the letters', async () => {
+    const world = setUp();
+    const attributes = { trace: { dataType: 'String', stringValue: 't' } };
+    await dead(world, 12, { queueUrl: SECOND, attributes });
+    expect(await world.letters.replay({ all: true })).toMatchObject({ count: 12 });
+    expect(world.queues.messages(DLQ)).toEqual([]);
+    expect(visibleBodies(world, SECOND)).toEqual(Array.from({ length: 12 }, (_, index) => `body-${index}`));
+    expect(world.queues.messages(SECOND)[0]?.attributes).toEqual(attributes);
+  });
+
+  it('sends to the first bucket queue what came from a queue that is not ours', async () => {
+    const world = setUp();
+    await dead(world, 1, { queueUrl: 'http://evil/queue' });
+    await world.queues.send(DLQ, { body: 'moved by SQS', attributes: {} });
+    expect(await world.letters.replay({ all: true })).toMatchObject({ count: 2 });
+    expect(visibleBodies(world, FIRST)).toEqual(['body-0', 'moved by SQS']);
+    expect(world.queues.messages('http://evil/queue')).toEqual([]);
+  });
+
+  it('Fix: takes only those named, gives the others back, and names those that are not there', async () => {
+    const world = setUp();
+    const ids = await dead(world, 15);
+    const refusal = { code: 'dead-letter.not-found', message: expect.stringMatching(/: message-none; the others \(2\) are done$/) };
+    await expect(world.letters.replay({ ids: [ids[12]!, ids[3]!, 'message-none'] })).rejects.toMatchObject(refusal);
+    expect(visibleBodies(world, FIRST).toSorted()).toEqual(['body-12', 'body-3']);
+    expect(visibleBodies(world, DLQ)).toHaveLength(13);
+    expect(await world.letters.replay({ ids: [] })).toMatchObject({ count: 0 });
+  });
+
+  it.each([0, -3_600_000, 3_600_000])(
+    'Fix: sends each letter back once, though all fail again at once, with a clock that is %i ms wrong',
+    async (skewMs) => {
+      const world = setUp();
+      await dead(world, 3);
+      const send = world.queues.send.bind(world.queues);
+      const nowMs = (): number => world.clock.nowMs() + skewMs;
+      const letters = createDeadLetters({
+        ...world,
+        clock: { ...world.clock, nowMs },
+        queues: {
+          ...world.queues,
+          async send(queueUrl, message) {
+            // a worker meanwhile: what is sent back becomes a letter again
+            await world.clock.advance(1_000);
+            return send(queueUrl === FIRST ? DLQ : queueUrl, message);
+          },
+        },
+      });
+      expect(await letters.replay({ all: true })).toEqual({ count: 3, remaining: 3 });
+      expect(visibleBodies(world, DLQ).toSorted()).toEqual(['body-0', 'body-1', 'body-2']);
+    },
+  );
+
+  it('keeps a letter whose body could not be sent', async () => {
+    const world = setUp();
+    await dead(world, 2);
+    await dead(world, 2, { queueUrl: SECOND });
+    world.queues.failSends(FIRST);
+    await expect(world.letters.replay({ all: true })).rejects.toMatchObject({ code: 'queue.unreachable' });
+    expect(visibleBodies(world, SECOND)).toHaveLength(2);
+    expect(visibleBodies(world, DLQ)).toHaveLength(2);
+  });
+});
+
+describe('discarding dead letters', () => {
+  it('removes all or those named', async () => {
+    const world = setUp();
+    const ids = await dead(world, 12);
+    expect(await world.letters.discard({ ids: [ids[0]!, ids[11]!] })).toMatchObject({ count: 2 });
+    expect(await world.letters.discard({ all: true })).toEqual({ count: 10, remaining: 0 });
+    expect(world.queues.messages(DLQ)).toEqual([]);
+    expect(world.queues.messages(FIRST)).toEqual([]);
+  });
+
+  it('does not count what could not be deleted', async () => {
+    const world = setUp();
+    await dead(world, 2);
+    const deleteBatch = async (_: string, handles: readonly string[]) => [
+      { receiptHandle: handles[0]!, code: 'Expired', senderFault: true },
+    ];
+    const letters = createDeadLetters({ ...world, queues: { ...world.queues, deleteBatch } });
+    expect(await letters.discard({ all: true })).toMatchObject({ count: 1 });
+    expect(world.telemetry.recorded('warn')).toHaveLength(1);
+  });
+});

@@ -1,0 +1,143 @@
+import { describe, expect, it } from 'vitest';
+import { documentOf, type ObjectDocument, type ObjectState, type PresentState } from '../../src/ordering/document.ts';
+import { clockOfMs } from '../../src/ordering/clock.ts';
+import { MARGIN_MS, SETTLE_MS } from '../../src/ordering/constants.ts';
+import { clockOfListing, decideListed, decideSeen, rewrittenDocument } from '../../src/repair/decide.rules.ts';
+
+const D = Date.UTC(2026, 0, 2, 3, 4, 5);
+const AT_MS = D - 3_600_000;
+const state: PresentState = { present: true, etag: 'abc', sizeBytes: 7, lastModifiedMs: AT_MS, storageClass: 'STANDARD' };
+const clock = clockOfListing(D);
+
+/** A document of the state, written at a clock. */
+function stored(says: ObjectState, at: number, more: Partial<ObjectDocument> = {}): ObjectDocument {
+  const facts = {
+    bucket: 'b',
+    key: 'k',
+    state: says,
+    clock: at,
+    settled: true,
+    source: 'native',
+    cause: {},
+    stateAtMs: AT_MS,
+    nowMs: AT_MS,
+  } as const;
+  return { ...documentOf(facts), ...more };
+}
+
+describe('what a listing means', () => {
+  it('is written at D − M', () => {
+    expect(clock).toBe(clockOfMs(D - MARGIN_MS));
+  });
+
+  const old = clock - 1;
+  it.each<[string, PresentState | undefined, ObjectDocument | undefined, string]>([
+    ['a key without a document', state, undefined, 'missing'],
+    ['a key with an older tombstone', state, stored({ present: false }, old), 'missing'],
+    ['a key with a tombstone of its own clock', state, stored({ present: false }, clock), 'inFlight'],
+    ['an older document that differs', state, stored({ ...state, etag: 'x' }, old), 'stale'],
+    ['a document of its own clock that differs', state, stored({ ...state, etag: 'x' }, clock), 'inFlight'],
+    ['an older document that says the same', state, stored(state, old), 'equal'],
+    ['a newer document that says the same', state, stored(state, clock + 1), 'equal'],
+    ['a document that lacks a field', state, stored({ present: true, etag: 'abc' }, old), 'incomplete'],
+    ['no key, and an older document', undefined, stored(state, old), 'phantom'],
+    ['no key, and a document of its own clock', undefined, stored(state, clock), 'inFlight'],
+    ['no key, and a tombstone', undefined, stored({ present: false }, clock + 1), 'gone'],
+    ['no key, and nothing', undefined, undefined, 'gone'],
+  ])('for %s', (_what, listed, document, kind) => {
+    expect(decideListed(listed, document, clock).kind).toBe(kind);
+  });
+});
+
+describe('what a HEAD means', () => {
+  const at = clockOfMs(D - 3_600_000);
+
+  it('agrees with a document that says the same, and with a tombstone of an absent key', () => {
+    expect(decideSeen(state, stored(state, at), D)).toEqual({ kind: 'agrees' });
+    expect(decideSeen({ present: false }, stored({ present: false }, at), D)).toEqual({ kind: 'agrees' });
+    expect(decideSeen({ present: false }, undefined, D)).toEqual({ kind: 'agrees' });
+  });
+
+  it('is written at D − M over a document that is old enough', () => {
+    const write = { kind: 'write', plan: { clock, settled: true, equalClock: 'accept' } };
+    expect(decideSeen({ present: false }, stored(state, at), D)).toMatchObject(write);
+    expect(decideSeen(state, stored({ ...state, etag: 'x' }, at), D)).toMatchObject(write);
+    expect(decideSeen(state, stored({ present: false }, clockOfMs(D - MARGIN_MS - SETTLE_MS)), D)).toMatchObject(write);
+  });
+
+  it('is written provisionally, at the document’s own clock, over a younger one', () => {
+    const young = clockOfMs(D - MARGIN_MS - SETTLE_MS + 1);
+    expect(decideSeen({ present: false }, stored(state, young), D)).toMatchObject({
+      kind: 'write',
+      plan: { clock: young, settled: false, equalClock: 'accept' },
+    });
+  });
+});
+
+describe('the document that is written', () => {
+  const known: Partial<ObjectDocument> = {
+    version_id: 'v1',
+    content_type: 'text/plain',
+    user_metadata: { a: 'b' },
+    tags: { c: 'd' },
+    expires_at: '2027-01-01T00:00:00.000Z',
+    event_name: 'ObjectCreated:Put',
+    event_time: '2026-01-01T00:00:00.000Z',
+  };
+  const facts = { bucket: 'b', key: 'k', state, clock, settled: true, source: 'listing', observedAtMs: D, nowMs: D } as const;
+
+  it('says what the listing says, that it is exact, and where it is from', () => {
+    expect(rewrittenDocument({ ...facts, stored: undefined })).toEqual({
+      bucket: 'b',
+      key: 'k',
+      name: 'k',
+      etag: 'abc',
+      size: 7,
+      last_modified: new Date(AT_MS).toISOString(),
+      last_modified_exact: true,
+      storage_class: 'STANDARD',
+      deleted: false,
+      clock,
+      settled: true,
+      source: 'listing',
+      indexed_at: new Date(D).toISOString(),
+    });
+  });
+
+  it.each<[string, Partial<PresentState>]>([
+    ['its LastModified was an event’s time', { lastModifiedMs: AT_MS + 900, lastModifiedExact: false }],
+    ['its storage class changed', { storageClass: 'GLACIER' }],
+    ['nothing differs', {}],
+  ])('keeps what neither listing nor HEAD tells of the same object: %s', (_what, change) => {
+    const document = rewrittenDocument({ ...facts, stored: stored({ ...state, ...change }, 1, known) });
+    expect(document).toMatchObject({
+      ...known,
+      etag: 'abc',
+      last_modified: new Date(AT_MS).toISOString(),
+      storage_class: 'STANDARD',
+      clock,
+    });
+  });
+
+  it.each<[string, ObjectDocument]>([
+    ['its etag differs', stored({ ...state, etag: 'x' }, 1, known)],
+    ['its size differs', stored({ ...state, sizeBytes: 8 }, 1, known)],
+    ['it was written anew', stored({ ...state, lastModifiedMs: AT_MS - 60_000 }, 1, known)],
+    ['it was deleted', stored({ present: false }, 1, { event_name: 'ObjectRemoved:Delete' })],
+  ])('keeps nothing of another object: %s', (_what, before) => {
+    expect(rewrittenDocument({ ...facts, stored: before })).toEqual(rewrittenDocument({ ...facts, stored: undefined }));
+  });
+
+  it('is a tombstone without object fields for an absent key', () => {
+    expect(rewrittenDocument({ ...facts, state: { present: false }, source: 'check', stored: stored(state, 1, known) })).toEqual({
+      bucket: 'b',
+      key: 'k',
+      deleted: true,
+      deleted_at: new Date(D).toISOString(),
+      clock,
+      settled: true,
+      source: 'check',
+      indexed_at: new Date(D).toISOString(),
+    });
+  });
+});

@@ -1,0 +1,197 @@
+import { describe, expect, it } from 'vitest';
+import { fill } from '../support/worlds/jobs-fill.ts';
+import { createJobsWorld } from '../support/worlds/jobs.ts';
+import { FaultError } from '../../src/base/fault.ts';
+import { BUCKET } from '../support/worlds/ingest.ts';
+
+describe('what goes wrong', () => {
+  it('what a bucket refuses makes a running job wait, however long it lasts, which deletes nothing and keeps its place', async () => {
+    const code = 'bucket.missing';
+    const world = await createJobsWorld();
+    await fill(world, { both: 60, index: 60 });
+    world.s3.pageSize = 20;
+    let isBroken = true;
+    world.s3.onPage = (_page, { after }) => {
+      if (isBroken && after !== '') throw new FaultError(code, 'said S3');
+    };
+    world.startWorker();
+    const { id } = await world.request({ now: true });
+    await world.run(30_000);
+    const compared = (await world.parts(id)).map(({ cursor }) => cursor);
+    const pages = world.s3.pages.length;
+    await world.run(600_000);
+    // two pages each time: soon at first, then once a minute
+    expect(world.s3.pages.length - pages).toBeLessThan(2 * 14);
+    expect(await world.jobs.get(id)).toMatchObject({ state: 'running', last_fault: { code, reason: 'said S3' } });
+    expect((await world.parts(id)).map(({ cursor }) => cursor)).toEqual(compared);
+    expect((await world.found()).filter((key) => key.startsWith('index'))).toHaveLength(60);
+    isBroken = false;
+    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { listed: 60, tombstones: 60 } });
+  });
+
+  it('what a bucket refuses fails a job that a person requested before it begins', async () => {
+    const code = 'object.denied';
+    const world = await createJobsWorld();
+    world.s3.onPage = () => {
+      throw new FaultError(code, 'said S3');
+    };
+    world.startWorker();
+    expect(await world.ended((await world.request()).id)).toMatchObject({ state: 'failed', error: { code } });
+  });
+
+  it('a job that a gap requested waits where it cannot begin, shows why, and begins when it can', async () => {
+    const world = await createJobsWorld();
+    await fill(world, { bucket: 5 });
+    let isBroken = true;
+    world.s3.onPage = () => {
+      if (isBroken) throw new FaultError('bucket.missing', 'said S3');
+    };
+    world.startWorker();
+    const { id } = await world.jobs.start({ bucket: BUCKET, prefix: '', mode: 'apply', requestedBy: 'gap' });
+    await world.run(600_000);
+    expect(await world.jobs.get(id)).toMatchObject({ state: 'queued', last_fault: { code: 'bucket.missing', reason: 'said S3' } });
+    expect(world.s3.pages.length).toBeLessThan(15);
+    isBroken = false;
+    const done = await world.ended(id);
+    expect(done).toMatchObject({ state: 'done', counts: { missing: 5 } });
+    expect(done).not.toHaveProperty('waits');
+  });
+
+  it('Fix: an object whose HEAD S3 refuses keeps no other from being compared, and is compared once S3 answers', async () => {
+    const world = await createJobsWorld();
+    await fill(world, { both: 50, index: 30 });
+    await fill(world, { both: 50, bucket: 50, index: 30 }, 'z/');
+    world.s3.pageSize = 20;
+    const denied = new Set(['index-00003', 'z/index-00007']);
+    world.s3.onHead = (key) => {
+      if (denied.has(key)) throw new FaultError('object.denied', 'the bucket policy');
+    };
+    world.startWorker({ listings: 1 });
+    const { id } = await world.request({ now: true });
+    await world.run(600_000);
+    expect(await world.jobs.get(id)).toMatchObject({ state: 'running', last_fault: { code: 'object.denied', after: expect.any(String) } });
+    expect(await world.found()).toEqual([...world.inBucket(), ...denied].toSorted());
+    const parts = await world.parts(id);
+    expect(parts.map(({ to }) => to)).toEqual([...denied]);
+    denied.clear();
+    // each is counted once
+    const counts = { listed: 150, missing: 50, phantom: 60, written: 50, tombstones: 60 };
+    expect(await world.ended(id)).toMatchObject({ state: 'done', counts });
+    expect(await world.found()).toEqual(world.inBucket());
+  });
+
+  it('a prefix whose HEADs S3 refuses keeps what is behind it waiting, and is asked about seldom', async () => {
+    const world = await createJobsWorld();
+    await fill(world, { index: 300 }, 'secret/');
+    await fill(world, { bucket: 5 }, 'z/');
+    world.s3.onHead = () => {
+      throw new FaultError('object.denied', 'the bucket policy');
+    };
+    world.startWorker();
+    const { id } = await world.request({ now: true });
+    await world.run(600_000);
+    expect(await world.parts(id)).toHaveLength(1);
+    expect(world.s3.heads.length).toBeLessThan(2 * 100 * 14);
+    world.s3.onHead = () => {};
+    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { written: 5, tombstones: 300 } });
+  });
+
+  it('answers of S3 that always come too late are waited out and not repeated in a loop', async () => {
+    const world = await createJobsWorld();
+    await fill(world, { bucket: 5 });
+    let isSlow = true;
+    world.s3.onPage = async () => {
+      if (isSlow) await world.clock.sleep(31_000);
+    };
+    world.startWorker();
+    const { id } = await world.request({ now: true });
+    await world.run(1_800_000);
+    expect(await world.jobs.get(id)).toMatchObject({ state: 'running', last_fault: { code: 'index.overloaded' } });
+    // one page in each turn that takes 31 s and in each pass that follows it, and then a wait of a minute
+    expect(world.s3.pages.length).toBeLessThan(60);
+    isSlow = false;
+    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { listed: 5, written: 5 } });
+  });
+
+  it('a listing that is out of order fails the job after three tries, naming the key, and deletes nothing', async () => {
+    const world = await createJobsWorld();
+    await fill(world, { index: 60, both: 60 });
+    world.s3.pageSize = 20;
+    world.s3.onPage = (_page, { after }) => {
+      if (after > 'both-00030') throw new FaultError('listing.disorder', 'b before a');
+    };
+    world.startWorker();
+    const done = await world.ended((await world.request({ now: true })).id);
+    expect(done).toMatchObject({ state: 'failed', error: { code: 'listing.disorder', after: 'both-00039' } });
+    expect((await world.found()).filter((key) => key.startsWith('index'))).toHaveLength(60);
+    expect(world.telemetry.logged('job ended')).toHaveLength(1);
+  });
+
+  it('a part at which process after process dies fails its job after three of them', async () => {
+    const world = await createJobsWorld();
+    await fill(world, { bucket: 5 });
+    const { id } = await world.request({ now: true });
+    let deaths = 0;
+    for (let count = 0; count < 5; count += 1) {
+      const doomed = world.startWorker({
+        name: `doomed-${count}`,
+        turn: () => {
+          deaths += 1;
+          doomed.kill();
+          return new Promise(() => {});
+        },
+      });
+    }
+    const failed = await world.ended(id);
+    expect(failed).toMatchObject({ state: 'failed', error: { code: 'internal.unexpected', after: '' } });
+    expect(deaths).toBe(3);
+  });
+
+  it('a turn that never ends is ended, and fails its job after three', async () => {
+    const world = await createJobsWorld();
+    await fill(world, { bucket: 5 });
+    world.startWorker({
+      turn: (_request, _controls, signal) =>
+        new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error))),
+    });
+    expect(await world.ended((await world.request({ now: true })).id)).toMatchObject({
+      state: 'failed',
+      error: { code: 'internal.unexpected' },
+    });
+  });
+
+  it('a beginning at which process after process dies fails its job after three of them', async () => {
+    const world = await createJobsWorld();
+    const { id } = await world.request({ now: true });
+    const deaths: string[] = [];
+    for (let count = 0; count < 5; count += 1) {
+      const doomed = world.startWorker({ name: `doomed-${count}` });
+      world.s3.onPage = () => {
+        deaths.push(`doomed-${count}`);
+        doomed.kill();
+        return new Promise(() => {});
+      };
+      // one at a time: nothing else would tell whose request it is
+      for (let seconds = 0; seconds < 300 && deaths.length === count && (await world.job(id))?.state === 'queued'; seconds += 1)
+        await world.run(1_000);
+    }
+    expect(await world.job(id)).toMatchObject({
+      state: 'failed',
+      error: { code: 'internal.unexpected', reason: '3 processes in a row ended while they worked on this job' },
+    });
+    expect(deaths).toEqual(['doomed-0', 'doomed-1', 'doomed-2']);
+  });
+
+  it('a beginning that fails because of the job is tried three times, some seconds apart', async () => {
+    const world = await createJobsWorld();
+    world.s3.onPage = () => {
+      throw new FaultError('listing.disorder', 'b before a');
+    };
+    world.startWorker();
+    const { id } = await world.request({ now: true });
+    await world.run(15_000);
+    expect(await world.job(id)).toMatchObject({ state: 'queued', fruitless: 2 });
+    expect(await world.ended(id)).toMatchObject({ state: 'failed', error: { code: 'listing.disorder' } });
+    expect(world.s3.pages.length).toBe(3);
+  });
+});

@@ -1,0 +1,391 @@
+/** Deletions that wait for a person, in the whole machinery of jobs and gaps: nothing but that person's consent deletes them, and nothing hides them. */
+import { describe, expect, it } from 'vitest';
+import { FaultError } from '../../src/base/fault.ts';
+import { markSchema, nextOf, type GapReport } from '../../src/records/dirty.ts';
+import { closeGapsOf } from '../support/worlds/gaps.ts';
+import { createConnectBucket } from '../../src/connect/connect.ts';
+import { disconnectBucket } from '../../src/registry/operations/disconnect-bucket.ts';
+import { createGapReports } from '../../src/observing/reports.ts';
+import { listAllRecords, readRecord, refs } from '../../src/store/stored.ts';
+import { BUCKET } from '../support/worlds/ingest.ts';
+import { fill, slowPages } from '../support/worlds/jobs-fill.ts';
+import { createJobsWorld } from '../support/worlds/jobs.ts';
+
+const MINUTE_MS = 60_000;
+const never = new AbortController().signal;
+
+/** A bucket of five objects and `index` documents without one, of which the deletion limit of a job deletes a thousand. */
+async function createWorld(index = 1_205) {
+  const world = await createJobsWorld();
+  const { state, clock, telemetry } = world;
+  await fill(world, { both: 5, index });
+  const reports = createGapReports({ state, clock, telemetry });
+  const closeGaps = closeGapsOf(world);
+  world.startWorker();
+
+  /** Lets the calendar work for this long. */
+  async function calm(forMs: number): Promise<void> {
+    for (let doneMs = 0; doneMs < forMs; doneMs += 15_000) {
+      await world.during(closeGaps(never));
+      await world.run(15_000);
+    }
+    await world.during(closeGaps(never));
+  }
+
+  return {
+    ...world,
+    calm,
+    /** Lets the world run for this long, and with it the calendar if `isCalendar`. */
+    async run(forMs: number, isCalendar = false) {
+      if (isCalendar) await world.during(closeGaps(never));
+      await world.run(forMs);
+    },
+    /** The bucket is disconnected, and connected again; its documents stay. */
+    async reconnect() {
+      const { store, jobs, s3 } = world;
+      const parts = { state, objects: store.objects, jobs, gaps: reports, clock };
+      await world.during(disconnectBucket(parts, BUCKET, never, { keepDocuments: true }));
+      const versioning = { status: 'never', observedAtMs: 0 } as const;
+      const storage = { ...s3, regionOf: async () => 'us-east-1', versioningOf: async () => versioning };
+      const connecting = createConnectBucket({ state, objects: store.objects, storage, gaps: reports, clock, telemetry });
+      await world.during(connecting.connect({ bucket: BUCKET }, 'alice'));
+    },
+    async tell(kind: GapReport['kind'], more: Partial<GapReport> = {}) {
+      await world.during(reports.report({ bucket: BUCKET, kind, reason: 'test', seenAtMs: clock.nowMs(), ...more }));
+    },
+    gaps: () => listAllRecords(state, 'gap', markSchema),
+    /** How many deletions wait for a person, by prefix. */
+    waiting: async () => ((await readRecord(state, refs.bucket(BUCKET)))?.waiting ?? []).map(({ prefix, count }) => [prefix, count]),
+    lastJob: async () => (await world.allJobs()).at(-1),
+    left: async () => (await world.found()).length - 5,
+  };
+}
+
+/** A loss gap whose job has deleted a thousand and holds 205 back. */
+async function createHeldWorld() {
+  const world = await createWorld();
+  await world.tell('loss');
+  await world.calm(5 * MINUTE_MS);
+  expect(await world.gaps()).toEqual([]);
+  expect(await world.waiting()).toEqual([['', 205]]);
+  expect(await world.left()).toBe(205);
+  return world;
+}
+
+describe('deletions that wait for a person', () => {
+  it('wait in the job of a bulk delete that names no keys, which closes its own gap and adds to what waits', async () => {
+    const world = await createHeldWorld();
+    // the keys of the bulk delete
+    await fill(world, { index: 1_100 }, 'bulk/');
+    expect(await world.left()).toBe(1_305);
+    await world.tell('bulk-delete');
+    await world.calm(5 * MINUTE_MS);
+    expect(await world.lastJob()).toMatchObject({ state: 'done', counts: { tombstones: 0, held: 1_305 } });
+    expect(await world.gaps()).toEqual([]);
+    expect(await world.waiting()).toEqual([['', 1_305]]);
+    expect(await world.left()).toBe(1_305);
+  });
+
+  it('wait in the jobs of every kind of gap, also of a key', async () => {
+    const world = await createHeldWorld();
+    for (const [kind, more] of [
+      ['loss', {}],
+      ['lifecycle', {}],
+      ['handed-over', { tags: true }],
+      ['handed-over-deletes', { key: 'index' }],
+    ] as const) {
+      await world.tell(kind, more);
+      await world.calm(5 * MINUTE_MS);
+      expect(await world.gaps()).toEqual([]);
+      expect(await world.left()).toBe(205);
+    }
+    expect(await world.waiting()).toContainEqual(['', 205]);
+  });
+
+  it('wait in a scheduled sweep, and in a re-index that a person starts, with and without the wait', async () => {
+    const world = await createHeldWorld();
+    // as the weekly sweep starts it
+    const sweep = await world.jobs.start({ bucket: BUCKET, prefix: '', mode: 'apply', requestedBy: 'schedule' });
+    const ids = [sweep.id];
+    for (const now of [true, false]) {
+      expect(await world.ended(ids.at(-1) ?? '')).toMatchObject({ state: 'done', deletions: { limit: 0 }, counts: { held: 205 } });
+      expect(await world.left()).toBe(205);
+      ids.push((await world.request({ now })).id);
+    }
+  });
+
+  it('wait in a job that was paused before they were held back, and is resumed', async () => {
+    for (const isAnnounced of [false, true]) {
+      const world = await createWorld();
+      if (isAnnounced) await world.tell('bulk-delete');
+      const own = { bucket: BUCKET, prefix: '', mode: 'apply', requestedBy: 'gap' } as const;
+      const { id } = await world.jobs.start(own);
+      slowPages(world, 20_000);
+      while ((await world.job(id))?.comparingAtMs === undefined) await world.run(100);
+      await world.jobs.pause(id);
+      world.s3.onPage = async () => {};
+      expect(await world.left()).toBe(1_205);
+      const other = await world.request({ now: true });
+      expect(await world.ended(other.id)).toMatchObject({ state: 'done', counts: { held: 1_205 } });
+      await world.jobs.resume(id);
+      expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { held: 1_205 } });
+      expect(await world.left()).toBe(1_205);
+    }
+  });
+
+  it('are deleted when a person allows it, no more than that, whatever is gone from the bucket meanwhile', async () => {
+    const world = await createHeldWorld();
+    const { id } = (await world.lastJob())!;
+    world.s3.objects.delete('both-00000');
+    const allowed = await world.jobs.allow(id, 'alice');
+    expect(await world.ended(allowed.id)).toMatchObject({ state: 'done', counts: { tombstones: 205, held: 1 } });
+    await world.calm(MINUTE_MS);
+    expect(await world.waiting()).toEqual([['', 1]]);
+    expect(await world.ended((await world.jobs.allow(allowed.id, 'alice')).id)).toMatchObject({ state: 'done', counts: { held: 0 } });
+    expect(await world.waiting()).toEqual([]);
+    expect(await world.found()).toEqual(world.inBucket());
+  });
+
+  it('wait across a reconnect of their bucket, if its documents stay', async () => {
+    const world = await createHeldWorld();
+    const { id } = (await world.lastJob())!;
+    await world.reconnect();
+    expect(await world.waiting()).toEqual([['', 205]]);
+    await world.calm(20 * MINUTE_MS);
+    expect(await world.lastJob()).toMatchObject({ state: 'done', deletions: { limit: 0 }, counts: { held: 205 } });
+    expect(await world.left()).toBe(205);
+    // nobody is asked any more about the job of the bucket's earlier life
+    await expect(world.jobs.allow(id, 'alice')).rejects.toMatchObject({ code: 'job.nothing-waits' });
+    expect(await world.ended((await world.jobs.allow((await world.lastJob())?.id ?? '', 'alice')).id)).toMatchObject({
+      counts: { held: 0 },
+    });
+    expect(await world.waiting()).toEqual([]);
+    expect(await world.left()).toBe(0);
+  });
+
+  it('Fix: wait across a reconnect too where a person had stopped the job that was to make them', async () => {
+    const world = await createWorld(50);
+    await world.tell('bulk-delete');
+    await world.calm(MINUTE_MS);
+    const { id } = (await world.lastJob())!;
+    await world.jobs.cancel(id);
+    await world.calm(MINUTE_MS);
+    await world.reconnect();
+    await world.calm(20 * MINUTE_MS);
+    expect(await world.lastJob()).toMatchObject({ state: 'done', deletions: { limit: 0 }, counts: { held: 50 } });
+    expect(await world.waiting()).toEqual([['', 50]]);
+    expect(await world.left()).toBe(50);
+  });
+
+  it('are forgotten when their objects are back', async () => {
+    const world = await createHeldWorld();
+    for (const key of await world.found()) await world.has(key, 'both');
+    await world.tell('loss');
+    await world.calm(5 * MINUTE_MS);
+    expect(await world.waiting()).toEqual([]);
+    expect(await world.left()).toBe(205);
+  });
+});
+
+describe('a job that is over before all is compared', () => {
+  /** A job that has deleted a thousand and holds 205 back, and is not at its end. */
+  async function createBusyWorld(kind: 'loss' | undefined) {
+    const world = await createWorld();
+    await fill(world, { both: 100 }, 'z/');
+    slowPages(world, 2_000, 10);
+    if (kind === undefined) await world.request();
+    else await world.tell(kind);
+    while ((await world.lastJob())?.counts?.held !== 205) await world.run(100, kind !== undefined);
+    return { ...world, id: (await world.lastJob())!.id };
+  }
+
+  it.each(['loss', undefined] as const)('Fix: leaves what it held back when a person pauses it (mark: %s)', async (kind) => {
+    const world = await createBusyWorld(kind);
+    await world.jobs.pause(world.id);
+    expect(await world.waiting()).toEqual([['', 205]]);
+    world.s3.onPage = async () => {};
+    await world.calm(10 * MINUTE_MS);
+    expect(await world.left()).toBe(100 + 205);
+    expect(await world.waiting()).toEqual([['', 205]]);
+  });
+
+  it('Fix: leaves also what its process has held back since its progress was stored', async () => {
+    const world = await createWorld();
+    await fill(world, { both: 1_000 }, 'z/');
+    slowPages(world, 200, 20);
+    const { id } = await world.request({ now: true });
+    while ((await world.lastJob())?.deletions?.reserved !== 1_000) await world.run(100);
+    await world.run(200);
+    await world.jobs.pause(id);
+    const [[, stored] = []] = await world.waiting();
+    expect(stored).toBeLessThan(205);
+    await world.run(30_000);
+    expect(await world.waiting()).toEqual([['', 205]]);
+  });
+
+  it('Fix: lets no successor delete more when a person cancels it within a second of its limit', async () => {
+    const world = await createWorld();
+    await fill(world, { both: 1_000 }, 'z/');
+    slowPages(world, 200, 20);
+    await world.tell('loss');
+    while ((await world.lastJob())?.deletions?.reserved !== 1_000) await world.run(100, true);
+    await world.run(200);
+    await world.jobs.cancel((await world.lastJob())!.id);
+    world.s3.onPage = async () => {};
+    await world.calm(10 * MINUTE_MS);
+    expect(await world.left()).toBe(1_000 + 205);
+    expect(await world.waiting()).toEqual([['', 205]]);
+  });
+
+  it('Fix: has no second limit by its successor, however often it is stopped', async () => {
+    const world = await createWorld(0);
+    for (let number = 0; number < 20; number += 1) await fill(world, { both: 5, index: 100 }, `${String(number).padStart(2, '0')}/`);
+    slowPages(world, 2_000, 10);
+    await world.tell('loss');
+    for (const act of ['cancel', 'pause'] as const) {
+      const before = (await world.lastJob())?.id;
+      while ((await world.lastJob())?.id === before || ((await world.lastJob())?.counts?.phantom ?? 0) < 300) await world.run(500, true);
+      await world.jobs[act]((await world.lastJob())!.id);
+    }
+    world.s3.onPage = async () => {};
+    await world.calm(20 * MINUTE_MS);
+    expect(await world.left()).toBeGreaterThanOrEqual(100 + 1_000);
+    expect(await world.waiting()).toEqual([['', (await world.left()) - 100]]);
+  });
+
+  it('Fix: has no second limit by its successor where it failed', async () => {
+    const world = await createWorld(600);
+    await fill(world, { both: 100 }, 'z/');
+    world.s3.pageSize = 10;
+    world.s3.onPage = (_page, { after }) => {
+      if (after.startsWith('z/')) throw new FaultError('listing.disorder', 'b after a');
+    };
+    await world.tell('loss');
+    while ((await world.lastJob())?.state !== 'failed') await world.run(1_000, true);
+    expect(await world.left()).toBe(100);
+    await fill(world, { index: 900 }, 'later/');
+    world.s3.onPage = async () => {};
+    await world.calm(20 * MINUTE_MS);
+    expect([await world.left(), await world.waiting()]).toEqual([1_000, [['', 900]]]);
+  });
+
+  it('Fix: leaves what it held back across a reconnect, and no reconnect brings back what was settled since', async () => {
+    const world = await createBusyWorld(undefined);
+    await world.reconnect();
+    expect(await world.waiting()).toEqual([['', 205]]);
+    world.s3.onPage = async () => {};
+    await world.calm(20 * MINUTE_MS);
+    expect(await world.left()).toBe(100 + 205);
+    await world.ended((await world.jobs.allow((await world.lastJob())!.id, 'alice')).id);
+    expect(await world.waiting()).toEqual([]);
+    await world.reconnect();
+    expect(await world.waiting()).toEqual([]);
+  });
+
+  it('Fix: does not overrule a newer one when it is resumed', async () => {
+    const world = await createBusyWorld(undefined);
+    await world.jobs.pause(world.id);
+    world.s3.onPage = async () => {};
+    await world.ended((await world.jobs.allow(world.id, 'alice')).id);
+    expect([await world.left(), await world.waiting()]).toEqual([100, []]);
+    await world.jobs.resume(world.id);
+    await world.ended(world.id);
+    expect(await world.waiting()).toEqual([]);
+  });
+
+  it('Fix: brings nothing back by a refused act once it has ended', async () => {
+    const world = await createHeldWorld();
+    const { id } = (await world.lastJob())!;
+    await world.ended((await world.jobs.allow(id, 'alice')).id);
+    await expect(world.jobs.cancel(id)).rejects.toMatchObject({ code: 'job.not-cancellable' });
+    await expect(world.jobs.pause(id)).rejects.toMatchObject({ code: 'job.not-pausable' });
+    expect(await world.waiting()).toEqual([]);
+  });
+
+  it('Fix: leaves what a report found when a person pauses it, and once it ends, all of that', async () => {
+    const world = await createWorld(0);
+    await fill(world, { bucket: 5 });
+    await fill(world, { both: 100 }, 'm/');
+    await fill(world, { bucket: 7 }, 'z/');
+    slowPages(world, 2_000, 10);
+    const { id } = await world.request({ mode: 'report' });
+    while (((await world.jobs.get(id)).counts?.missing ?? 0) < 5) await world.run(500);
+    await world.jobs.pause(id);
+    const found = async () => (await world.gaps()).flatMap(({ differences = [] }) => differences.map(({ missing }) => missing));
+    expect(await found()).toEqual([5]);
+    world.s3.onPage = async () => {};
+    await world.jobs.resume(id);
+    await world.ended(id);
+    expect(await found()).toEqual([12]);
+  });
+
+  it('leaves what it held back, but never less than was known', async () => {
+    const world = await createWorld(2_205);
+    await world.tell('loss');
+    await world.calm(5 * MINUTE_MS);
+    expect(await world.waiting()).toEqual([['', 1_205]]);
+    await fill(world, { both: 50 }, 'z/');
+    slowPages(world, 2_000, 10);
+    const { id } = await world.request({ now: true });
+    while (((await world.jobs.get(id)).counts?.held ?? 0) === 0) await world.run(100);
+    await world.jobs.cancel(id);
+    expect(await world.waiting()).toEqual([['', 1_205]]);
+  });
+});
+
+describe('a gap whose repair does not continue', () => {
+  const next = async (world: Awaited<ReturnType<typeof createWorld>>) => (await world.gaps()).map(nextOf);
+
+  it('Fix: says what its job waits for', async () => {
+    const world = await createWorld(0);
+    await fill(world, { index: 1 }, 'secret/');
+    world.s3.onHead = (key) => {
+      if (key.startsWith('secret/')) throw new FaultError('object.denied', 'the bucket policy');
+    };
+    await world.tell('loss');
+    await world.calm(10 * MINUTE_MS);
+    const { id } = (await world.lastJob())!;
+    expect(await next(world)).toEqual([`${id} repairs it, and waits: object.denied: the bucket policy`]);
+    world.s3.onHead = () => {};
+    await world.calm(10 * MINUTE_MS);
+    expect(await world.gaps()).toEqual([]);
+  });
+
+  it('Fix: is there also where only the job of a person waits', async () => {
+    const world = await createWorld(0);
+    await fill(world, { index: 1 }, 'secret/');
+    world.s3.onHead = (key) => {
+      if (key.startsWith('secret/')) throw new FaultError('object.denied', 'the bucket policy');
+    };
+    const { id } = await world.request();
+    await world.calm(20 * MINUTE_MS);
+    expect(await next(world)).toEqual([`${id} repairs it, and waits: object.denied: the bucket policy`]);
+    world.s3.onHead = () => {};
+    await world.calm(20 * MINUTE_MS);
+    expect(await world.gaps()).toEqual([]);
+  });
+
+  it('Fix: names the job that occupies the bucket', async () => {
+    const world = await createWorld(0);
+    await fill(world, { both: 100 }, 'big/');
+    slowPages(world, 20_000, 5);
+    const { id } = await world.request({ prefix: 'big/', now: true });
+    await world.tell('loss');
+    await world.calm(3 * MINUTE_MS);
+    expect(await next(world)).toEqual([`a re-index begins once ${id} has ended, which occupies the bucket`]);
+    world.s3.onPage = async () => {};
+    await world.calm(10 * MINUTE_MS);
+    expect(await world.gaps()).toEqual([]);
+  });
+});
+
+describe('an honest bulk delete of thousands', () => {
+  it('is repaired without a person where nothing waits', async () => {
+    const world = await createWorld(5_000);
+    await world.tell('bulk-delete');
+    await world.calm(5 * MINUTE_MS);
+    expect(await world.gaps()).toEqual([]);
+    expect(await world.waiting()).toEqual([]);
+    expect(await world.left()).toBe(0);
+  });
+});

@@ -1,0 +1,158 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  afterTransition,
+  givenBackTo,
+  mayTransition,
+  phaseOf,
+  reserved,
+  tombstoneLimit,
+  type JobTransition,
+} from '../../src/repair/job-transitions.rules.ts';
+import { hasEnded, jobSchema, occupiesBucket, type JobRecord } from '../../src/records/job.ts';
+
+const queued: JobRecord = { id: 'job', bucket: 'b', prefix: '', mode: 'apply', requestedBy: 'test', state: 'queued', createdAtMs: 1 };
+const wait = { kind: 'wait', atMs: 2, coversBeforeMs: 1, beginOrder: 1, waitUntilMs: 60_001 } as const;
+const compare = { kind: 'compare', atMs: 3, documentsAtStart: 10, cuts: ['m'], tombstonesMax: 5, listRequests: 1 } as const;
+const error = { code: 'bucket.missing', reason: 'gone' } as const;
+
+const steps: Record<JobTransition['kind'], JobTransition> = {
+  wait,
+  compare,
+  pause: { kind: 'pause', atMs: 4 },
+  resume: { kind: 'resume', atMs: 5 },
+  cancel: { kind: 'cancel', atMs: 6 },
+  finish: { kind: 'finish', atMs: 6 },
+  fail: { kind: 'fail', atMs: 6, error },
+};
+
+function after(job: JobRecord, ...kinds: readonly JobTransition['kind'][]): JobRecord {
+  return kinds.reduce((current, kind) => {
+    const next = afterTransition(current, steps[kind]);
+    if (next === 'refused') throw new Error(`${kind} is refused of ${phaseOf(current)}`);
+    return next;
+  }, job);
+}
+
+describe('a job', () => {
+  it('goes from its request over the wait and the comparison to its end', () => {
+    const done = after(queued, 'wait', 'compare', 'finish');
+    expect(done).toMatchObject({ state: 'done', startedAtMs: 2, comparingAtMs: 3, finishedAtMs: 6, coversBeforeMs: 1 });
+    expect(done.deletions).toEqual({ limit: 5, reserved: 0 });
+  });
+
+  it('that has nothing to wait for compares at once, and covers nothing', () => {
+    expect(after(queued, 'compare')).toMatchObject({ state: 'running', startedAtMs: 3 });
+    expect(after(queued, 'compare').coversBeforeMs).toBeUndefined();
+  });
+
+  it('has the parts that were cut, and none once it has ended', () => {
+    const comparing = after(queued, 'compare');
+    expect(comparing.parts).toEqual([{ cursor: '', to: 'm' }, { cursor: 'm' }]);
+    for (const end of ['finish', 'cancel', 'fail'] as const) expect(after(comparing, end)).not.toHaveProperty('parts');
+  });
+
+  it('keeps the lease while it is paused, so that its process stores what it compared last, and is free when it is resumed', () => {
+    const held = { ...after(queued, 'compare'), lease: { worker: 'w' }, dueAtMs: 9 };
+    const paused = after(held, 'pause');
+    expect([paused.lease, paused.dueAtMs]).toEqual([{ worker: 'w' }, undefined]);
+    expect(after(paused, 'resume')).toMatchObject({ dueAtMs: 5, fruitless: 0 });
+    expect(after(paused, 'resume')).not.toHaveProperty('lease');
+    for (const end of ['finish', 'cancel', 'fail'] as const) {
+      const ended = after(held, end);
+      expect([ended.lease, ended.dueAtMs]).toEqual([undefined, undefined]);
+    }
+  });
+
+  it('is resumed where it was paused', () => {
+    expect(phaseOf(after(queued, 'pause', 'resume'))).toBe('queued');
+    expect(phaseOf(after(queued, 'wait', 'pause', 'resume'))).toBe('waiting');
+    expect(phaseOf(after(queued, 'wait', 'compare', 'pause', 'resume'))).toBe('comparing');
+  });
+
+  it('is not ended by a turn that comes to its end while it is paused', () => {
+    const paused = after(queued, 'compare', 'pause');
+    expect(afterTransition(paused, steps.finish)).toBe('refused');
+    expect(afterTransition(paused, steps.fail)).toBe('refused');
+  });
+
+  it('never changes after its end', () => {
+    for (const ended of [after(queued, 'cancel'), after(queued, 'fail'), after(queued, 'compare', 'finish')]) {
+      for (const step of Object.values(steps)) expect(afterTransition(ended, step)).toBe('refused');
+    }
+  });
+
+  it('stays a record that can be stored, and frees its bucket exactly when it is paused or over, whatever happens to it', () => {
+    const sequence = fc.array(fc.constantFrom(...Object.values(steps)), { maxLength: 12 });
+    fc.assert(
+      fc.property(sequence, (all) => {
+        let job = queued;
+        for (const step of all) {
+          const next = afterTransition(job, step);
+          expect(mayTransition(job, step.kind)).toBe(next !== 'refused');
+          if (next === 'refused') continue;
+          job = next;
+          expect(jobSchema.parse(job)).toEqual(job);
+          expect(occupiesBucket(job)).toBe(job.state === 'queued' || job.state === 'running');
+          expect(job.finishedAtMs !== undefined).toBe(hasEnded(job));
+        }
+      }),
+    );
+  });
+});
+
+describe('the deletion limit', () => {
+  const comparing = after(queued, 'compare');
+
+  it('grants what is left, and nothing more', () => {
+    const first = reserved(comparing, 3);
+    expect(first.granted).toBe(3);
+    const second = reserved(first.job, 3);
+    expect(second.granted).toBe(2);
+    expect(reserved(second.job, 1)).toEqual({ job: second.job, granted: 0 });
+  });
+
+  it('takes back what was not used', () => {
+    expect(givenBackTo(reserved(comparing, 3).job, 2).deletions).toEqual({ limit: 5, reserved: 1 });
+    const unlimited: JobRecord = { ...comparing, deletions: { reserved: 0 } };
+    expect(givenBackTo(unlimited, 99)).toBe(unlimited);
+  });
+
+  it('grants nothing to a job that does not compare now, and nothing to a report', () => {
+    for (const job of [queued, after(queued, 'wait'), after(comparing, 'pause'), after(comparing, 'cancel')]) {
+      expect(reserved(job, 1).granted).toBe(0);
+    }
+    expect(reserved(after({ ...queued, mode: 'report' }, 'compare'), 1).granted).toBe(0);
+  });
+
+  it('allows a thousand or a tenth, anything to a gap of deletes, nothing where the bucket is empty, and what was allowed', () => {
+    const facts = { documentsAtStart: 100, isEmptyBucket: false, areAnnounced: false, isAnyHeld: false, allowDeletes: undefined };
+    expect(tombstoneLimit(facts)).toBe(1_000);
+    expect(tombstoneLimit({ ...facts, documentsAtStart: 123_456 })).toBe(12_345);
+    expect(tombstoneLimit({ ...facts, allowDeletes: 5 })).toBe(5);
+    expect(tombstoneLimit({ ...facts, areAnnounced: true })).toBeUndefined();
+    expect(tombstoneLimit({ ...facts, areAnnounced: true, isEmptyBucket: true })).toBe(0);
+    expect(tombstoneLimit({ ...facts, isEmptyBucket: true, allowDeletes: 100 })).toBe(100);
+  });
+
+  it('allows nothing but what is allowed now, while deletions wait for a person', () => {
+    const facts = { documentsAtStart: 123_456, isEmptyBucket: false, areAnnounced: false, isAnyHeld: true, allowDeletes: undefined };
+    expect(tombstoneLimit(facts)).toBe(0);
+    expect(tombstoneLimit({ ...facts, areAnnounced: true })).toBe(0);
+    expect(tombstoneLimit({ ...facts, areAnnounced: true, allowDeletes: 7 })).toBe(7);
+  });
+
+  it('that is resumed while deletions wait for a person keeps no limit of its own', () => {
+    for (const deletions of [{ reserved: 3 }, { limit: 1_000, reserved: 3 }])
+      for (const [allowed, left] of [
+        [{}, 0],
+        [{ allowDeletes: 10 }, 7],
+      ] as const) {
+        const resumed = afterTransition(
+          { ...comparing, ...allowed, state: 'paused', deletions },
+          { kind: 'resume', atMs: 9, isHeld: true },
+        );
+        expect(resumed === 'refused' ? undefined : reserved(resumed, 100).granted).toBe(left);
+      }
+  });
+});

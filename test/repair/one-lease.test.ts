@@ -1,0 +1,218 @@
+/** A job is one lease in one process: whoever believes to hold it and does not, writes nothing more. */
+import { describe, expect, it } from 'vitest';
+import { FaultError } from '../../src/base/fault.ts';
+import type { Clock } from '../../src/process/clock.ts';
+import { createClaimJob } from '../../src/repair/job-lease.ts';
+import { refs, updateRecord } from '../../src/store/stored.ts';
+import { BUCKET } from '../support/worlds/ingest.ts';
+import { fill, slowPages } from '../support/worlds/jobs-fill.ts';
+import { createJobsWorld, type JobsWorld, type Tap } from '../support/worlds/jobs.ts';
+
+/** A process that can be suspended: nothing of it goes on meanwhile, while the world's time does. */
+function createSuspendable(world: JobsWorld) {
+  let resumed: PromiseWithResolvers<void> | undefined;
+  const waits = async (): Promise<void> => {
+    await resumed?.promise;
+  };
+  const calls: string[] = [];
+  const clock: Clock = {
+    ...world.clock,
+    async sleep(delayMs, signal) {
+      await world.clock.sleep(delayMs, signal);
+      await waits();
+    },
+  };
+  const tap: Tap = async (call, moment) => {
+    if (moment === 'before') calls.push(call);
+    await waits();
+  };
+  return {
+    calls,
+    worker: world.startWorker({ name: 'suspended', clock, tap }),
+    suspend: (): void => void (resumed = Promise.withResolvers()),
+    resume: (): void => resumed?.resolve(),
+  };
+}
+
+describe('a process that is suspended while another one finishes its job', () => {
+  it.each(['apply', 'report'] as const)('writes nothing when it is resumed (%s)', async (mode) => {
+    const world = await createJobsWorld();
+    await fill(world, { both: 60, bucket: 60, index: 60 });
+    slowPages(world, 2_000, 10);
+    const first = createSuspendable(world);
+    const { id } = await world.request({ now: true, mode });
+    await world.run(7_000);
+    expect((await world.job(id))?.lease?.worker).toMatch(/^suspended\//);
+    first.suspend();
+    await world.run(1_000);
+    world.startWorker({ name: 'heir' });
+    const done = await world.ended(id);
+    expect(done).toMatchObject({ state: 'done', counts: { listed: 120 } });
+    const [before, bucket] = [await world.found(), await world.bucketRecord()];
+    first.calls.length = 0;
+    first.resume();
+    await world.run(120_000);
+    expect(first.calls.filter((call) => call === 'objects.write')).toEqual([]);
+    expect(await world.job(id)).toEqual((await world.allJobs()).find((job) => job.id === id));
+    expect(await world.job(id)).toMatchObject({ state: 'done', finishedAtMs: done.finishedAtMs, counts: { listed: 120 } });
+    expect(await world.found()).toEqual(before);
+    expect((await world.bucketRecord())?.lastComparedAtMs).toBe(bucket?.lastComparedAtMs);
+  });
+
+  it('deletes no more than was consented to', async () => {
+    const world = await createJobsWorld();
+    await fill(world, { both: 5, index: 1_300 });
+    slowPages(world, 2_000, 10);
+    const first = createSuspendable(world);
+    const { id } = await world.request({ now: true });
+    await world.run(3_000);
+    first.suspend();
+    await world.run(1_000);
+    world.startWorker({ name: 'heir' });
+    expect(await world.ended(id)).toMatchObject({ state: 'done', deletions: { limit: 1_000 } });
+    first.resume();
+    await world.run(120_000);
+    expect(1_305 - (await world.found()).length).toBeLessThanOrEqual(1_000);
+  });
+});
+
+describe('two processes that both believe they hold a job', () => {
+  it('never come about while the first one lives', async () => {
+    const world = await createJobsWorld();
+    const { id } = await world.request({ mode: 'report' });
+    const first = await createClaimJob({ ...world, worker: 'a' })(id);
+    const claim = createClaimJob({ ...world, worker: 'b' });
+    for (let seconds = 0; seconds < 300; seconds += 5) {
+      await world.run(5_000);
+      expect((await claim(id)).kind).not.toBe('taken');
+    }
+    if (first.kind === 'taken') await first.held.release(0);
+    expect((await claim(id)).kind).toBe('taken');
+  });
+
+  it('are one: a change of the other stores nothing, and tells it that the job is lost', async () => {
+    const world = await createJobsWorld();
+    const { id } = await world.request({ mode: 'report' });
+    const { state, clock } = world;
+    let isOut = false;
+    const broken = {
+      ...state,
+      put: (...args: Parameters<typeof state.put>) =>
+        isOut ? Promise.reject(new FaultError('index.unreachable', 'no answer')) : state.put(...args),
+    };
+    const first = await createClaimJob({ state: broken, clock, worker: 'a' })(id);
+    if (first.kind !== 'taken') throw new Error(first.kind);
+    isOut = true;
+    const claim = createClaimJob({ state, clock, worker: 'b' });
+    await clock.advance(21_000);
+    expect((await claim(id)).kind).toBe('leased');
+    await clock.advance(61_000);
+    const second = await claim(id);
+    if (second.kind !== 'taken') throw new Error(second.kind);
+    expect(second.held.job.fruitless).toBe(1);
+    isOut = false;
+    expect(first.held.lost.aborted).toBe(true);
+    expect(await first.held.change((job) => ({ ...job, prefix: 'stolen/' }))).toBe(false);
+    await first.held.release(0);
+    expect(await world.job(id)).toMatchObject({ prefix: '', lease: { worker: expect.stringMatching(/^b\//) } });
+    // a lease that is given up twice is given up once
+    await second.held.release(5);
+    const third = await claim(id);
+    if (third.kind !== 'taken') throw new Error(third.kind);
+    await second.held.release(7);
+    expect(await world.job(id)).toMatchObject({ lease: third.held.job.lease });
+    await third.held.release(9);
+  });
+
+  it('do not take what a person did for a lost lease', async () => {
+    const world = await createJobsWorld();
+    const { id } = await world.request({ mode: 'report' });
+    const claimed = await createClaimJob({ ...world, worker: 'a' })(id);
+    if (claimed.kind !== 'taken') throw new Error(claimed.kind);
+    const { held } = claimed;
+    await world.jobs.pause(id);
+    expect(await held.change((job) => ({ ...job, fruitless: 2 }))).toBe(true);
+    expect(held.job).toMatchObject({ state: 'paused', fruitless: 2 });
+    await held.release(1);
+    const paused = await world.job(id);
+    expect(paused).toMatchObject({ state: 'paused' });
+    expect([paused?.lease, paused?.dueAtMs]).toEqual([undefined, undefined]);
+  });
+});
+
+it('a job that runs although its bucket names another one is set aside with its next turn', async () => {
+  const world = await createJobsWorld();
+  await fill(world, { both: 1_000 });
+  slowPages(world, 1_000, 20);
+  world.startWorker({ listings: 1 });
+  const { id } = await world.request({ now: true });
+  await world.run(5_000);
+  const other = 'job-zzzzzzzzz-000000000000';
+  const { dueAtMs: _, lease: __, ...record } = (await world.job(id))!;
+  await updateRecord(world.state, refs.job(other), () => ({ ...record, id: other, state: 'queued' as const }));
+  await updateRecord(world.state, refs.bucket(BUCKET), (bucket) => bucket && { ...bucket, applyJobId: other });
+  expect(await world.ended(id)).toMatchObject({ state: 'paused' });
+  expect((await world.job(id))?.counts?.listed).toBeLessThan(1_000);
+});
+
+describe('a lease without progress', () => {
+  it('fails the job the third time, and names the key after which it stopped', async () => {
+    const world = await createJobsWorld();
+    await fill(world, { both: 100 });
+    world.s3.pageSize = 10;
+    let deaths = 0;
+    for (const name of ['a', 'b', 'c', 'd', 'e', 'f', 'g']) world.startWorker({ name });
+    world.s3.onPage = async ({ objects }, { after }) => {
+      // looks for where to cut have one key
+      if (after < 'both-00039' || objects.length < 10) return world.clock.sleep(3_000);
+      deaths += 1;
+      for (const job of await world.allJobs()) world.kill(job.lease?.worker.split('/')[0] ?? '');
+      await new Promise(() => {});
+    };
+    const { id } = await world.request({ now: true });
+    const failed = await world.ended(id);
+    expect(failed).toMatchObject({
+      state: 'failed',
+      error: { code: 'internal.unexpected', after: expect.stringMatching(/^both-000[123]9$/) },
+    });
+    expect(deaths).toBeGreaterThanOrEqual(3);
+    expect(deaths).toBeLessThanOrEqual(6);
+  });
+
+  it('is none that was given back', async () => {
+    const world = await createJobsWorld();
+    await fill(world, { both: 100 });
+    slowPages(world, 60_000, 10);
+    const { id } = await world.request({ now: true });
+    for (let stops = 0; stops < 5; stops += 1) {
+      const worker = world.startWorker();
+      await world.run(12_000);
+      await worker.stop(AbortSignal.abort());
+      expect(await world.job(id)).toMatchObject({ fruitless: 0 });
+    }
+    slowPages(world, 10, 10);
+    world.startWorker();
+    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { listed: 100 } });
+  });
+});
+
+describe('the jobs of one process', () => {
+  it('spread over processes, each in one of them', async () => {
+    const world = await createJobsWorld();
+    for (let small = 0; small < 8; small += 1) for (let key = 0; key < 30; key += 1) await world.has(`part-${small}/${key}`, 'both');
+    slowPages(world, 2_000, 2);
+    const ids: string[] = [];
+    for (let small = 0; small < 8; small += 1) ids.push((await world.request({ mode: 'report', prefix: `part-${small}/` })).id);
+    for (const name of ['a', 'b']) world.startWorker({ name, listings: 4 });
+    const holders = new Map<string, Set<string>>();
+    for (let second = 0; second < 20; second += 1) {
+      await world.run(1_000);
+      for (const { id, lease } of await world.allJobs())
+        if (lease !== undefined) holders.set(id, (holders.get(id) ?? new Set()).add(lease.worker));
+    }
+    const names = new Set([...holders.values()].flatMap((each) => [...each].map((name) => name.split('/')[0])));
+    expect(names).toEqual(new Set(['a', 'b']));
+    for (const each of holders.values()) expect(each.size).toBe(1);
+    for (const id of ids) expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { listed: 30 } });
+  });
+});

@@ -1,0 +1,245 @@
+/** The parts of a job: how its keys are cut, first and while they are compared. */
+import { describe, expect, it } from 'vitest';
+import { FaultError } from '../../src/base/fault.ts';
+import { createJobsWorld, type JobsWorld } from '../support/worlds/jobs.ts';
+
+const OBJECTS = 600;
+const LIMITS = { partDocumentsMin: OBJECTS * 2, cutKeysMin: 25 };
+
+async function bucketOf(objects: number, options: Parameters<typeof createJobsWorld>[0] = {}, where: 'bucket' | 'both' = 'bucket') {
+  const world = await createJobsWorld({ limits: LIMITS, ...options });
+  for (let number = 0; number < objects; number += 1) await world.has(`key-${String(number).padStart(5, '0')}`, where);
+  world.s3.pageSize = 50;
+  world.s3.onPage = ({ objects: listed }) => world.clock.sleep(listed.length > 1 ? 500 : 20);
+  return world;
+}
+
+/** Runs until the condition holds, for a minute at most. */
+async function runUntil(world: JobsWorld, holds: () => Promise<boolean>): Promise<void> {
+  for (let step = 0; step < 600 && !(await holds()); step += 1) await world.run(100);
+  expect(await holds()).toBe(true);
+}
+
+/** No key is in two parts or in none. */
+function expectTiled(parts: Awaited<ReturnType<JobsWorld['parts']>>): void {
+  for (const [at, { to }] of parts.slice(0, -1).entries()) expect(to! <= parts[at + 1]!.cursor).toBe(true);
+  expect(parts.at(-1)?.to).toBeUndefined();
+}
+
+describe('the parts of a first index', () => {
+  it('are cut by the listing before the first turn, lose no key and double none', async () => {
+    const world = await bucketOf(OBJECTS);
+    world.startWorker();
+    const { id } = await world.request({ now: true });
+    await runUntil(world, async () => (await world.parts(id)).length > 0);
+    const parts = await world.parts(id);
+    expect(parts).toHaveLength(4);
+    expect(parts.map(({ cursor }) => cursor)).toEqual(['', ...parts.slice(0, -1).map(({ to }) => to)]);
+    const done = await world.ended(id);
+    expect(done).toMatchObject({ state: 'done', counts: { listed: OBJECTS, missing: OBJECTS, written: OBJECTS } });
+    expect(done.counts?.listRequests).toBe(world.s3.pages.length);
+    expect(await world.found()).toEqual(world.inBucket());
+  });
+
+  it('begin in the process that stored the job before any list shows it', async () => {
+    const world = await bucketOf(20, { listLagMs: 60_000 });
+    world.startWorker();
+    const { id } = await world.request({ now: true });
+    await world.run(2_000);
+    expect(await world.job(id)).toMatchObject({ state: 'done', counts: { written: 20 } });
+  });
+
+  it('are one if a page shows all keys, without a request more', async () => {
+    const world = await bucketOf(20);
+    world.startWorker();
+    const done = await world.ended((await world.request({ now: true })).id);
+    expect(done).toMatchObject({ state: 'done', counts: { written: 20, listRequests: 2 } });
+  });
+
+  it('are one if the listing fails while they are searched, and all is written', async () => {
+    const world = await bucketOf(OBJECTS);
+    world.s3.onPage = () => {
+      if (world.s3.pages.length >= 3 && world.s3.pages.length < 12) throw new FaultError('s3.throttled', 'SlowDown');
+    };
+    world.startWorker();
+    const done = await world.ended((await world.request({ now: true })).id);
+    expect(done).toMatchObject({ state: 'done', counts: { written: OBJECTS } });
+    expect(await world.found()).toEqual(world.inBucket());
+  });
+
+  it('are not cut by the listing if the index has as many documents as a page has keys', async () => {
+    const world = await bucketOf(OBJECTS);
+    for (let number = 0; number < 50; number += 1) await world.has(`key-${String(number).padStart(5, '0')}`, 'both');
+    world.startWorker();
+    const { id } = await world.request({ now: true });
+    await runUntil(world, async () => (await world.parts(id)).length > 0);
+    expect(await world.parts(id)).toHaveLength(1);
+  });
+});
+
+describe('the parts of a job', () => {
+  const ALL = { listed: OBJECTS, equal: OBJECTS, scanned: OBJECTS };
+
+  it('are cut in advance by what the index knows', async () => {
+    const world = await bucketOf(OBJECTS, { limits: { partDocumentsMin: 60, cutKeysMin: 1_000 } }, 'both');
+    world.s3.pageSize = 10;
+    world.startWorker();
+    const { id } = await world.request({ now: true });
+    await world.run(1_000);
+    const parts = await world.parts(id);
+    expect(parts.length).toBeGreaterThan(4);
+    expectTiled(parts);
+    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: ALL });
+  });
+
+  it('are cut while a slot is free, as often as it pays, and each key is compared once', async () => {
+    const world = await bucketOf(OBJECTS, {}, 'both');
+    world.s3.pageSize = 10;
+    world.startWorker({ listings: 5 });
+    const { id } = await world.request({ now: true });
+    await world.run(6_500);
+    const parts = await world.parts(id);
+    expect(parts.length).toBe(5);
+    expectTiled(parts);
+    const { comparingAtMs = 0, finishedAtMs = Infinity, ...done } = await world.ended(id);
+    expect(done).toMatchObject({ state: 'done', counts: ALL });
+    // half a minute of listing by one alone
+    expect(finishedAtMs - comparingAtMs).toBeLessThan(20_000);
+    expect(done.counts?.listRequests).toBe(world.s3.pages.length);
+  });
+
+  it('go on after an index that could not be reached, each from where it was', async () => {
+    const world = await bucketOf(OBJECTS, {}, 'both');
+    world.s3.pageSize = 10;
+    world.s3.onPage = ({ objects }) => world.clock.sleep(objects.length > 1 ? 2_000 : 20);
+    let isDown = false;
+    const down = async (): Promise<void> => {
+      if (isDown) throw new FaultError('index.unreachable', 'no answer');
+    };
+    world.startWorker({ listings: 2, tap: (_call, moment) => (moment === 'before' ? down() : undefined) });
+    const { id } = await world.request({ now: true });
+    for (let outage = 0; outage < 3; outage += 1) {
+      await world.run(20_000);
+      isDown = true;
+      await world.run(100_000);
+      isDown = false;
+    }
+    const done = await world.ended(id);
+    expect(done).toMatchObject({ state: 'done', counts: { listed: OBJECTS } });
+    // what was not stored when the lease was lost is compared again
+    expect(done.counts?.equal).toBe(OBJECTS);
+  });
+
+  it('are two at the same time while the index is slow, and other jobs begin all the same', async () => {
+    const world = await bucketOf(OBJECTS);
+    let [turning, most] = [0, 0];
+    world.s3.onPage = async ({ objects }) => {
+      if (objects.length < 2) return;
+      turning += 1;
+      most = Math.max(most, turning);
+      await world.clock.sleep(5_000);
+      turning -= 1;
+    };
+    world.startWorker({ indexIsSlow: () => true });
+    const { id } = await world.request({ now: true });
+    await world.run(10_000);
+    // each turn asks for one page ahead
+    expect(most).toBeLessThanOrEqual(4);
+    const report = await world.request({ mode: 'report' });
+    await runUntil(world, async () => ((await world.job(report.id))?.counts?.listed ?? 0) > 0);
+    expect((await world.job(id))?.state).toBe('running');
+    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { written: OBJECTS } });
+  });
+
+  it('are compared while the request waits until lists show the job', async () => {
+    const { createMemoryStore } = await import('../support/fakes/memory-store.ts');
+    const memory = createMemoryStore();
+    const shown = Promise.withResolvers<void>();
+    let waits = false;
+    const put: typeof memory.state.put = async (entry, ...rest) => {
+      if (waits && entry.kind === 'bucket' && entry.listed !== 'soon') await shown.promise;
+      return memory.state.put(entry, ...rest);
+    };
+    const world = await bucketOf(OBJECTS, { store: { ...memory, state: { ...memory.state, put } } });
+    waits = true;
+    world.startWorker();
+    const requested = world.request({ now: true });
+    await runUntil(world, async () => ((await world.allJobs())[0]?.parts ?? []).length > 0);
+    shown.resolve();
+    const { id } = await requested;
+    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { written: OBJECTS } });
+  });
+});
+
+describe('a stop', () => {
+  it('ends the turns at their next page and gives the job back, so that the next process goes on at once', async () => {
+    const world = await bucketOf(OBJECTS, { limits: { partDocumentsMin: 200, cutKeysMin: 1_000 } }, 'both');
+    world.s3.pageSize = 10;
+    const first = world.startWorker({ name: 'first' });
+    const { id } = await world.request({ now: true });
+    await world.run(5_000);
+    const stoppingAtMs = world.clock.nowMs();
+    await first.stop();
+    expect(world.clock.nowMs() - stoppingAtMs).toBeLessThan(3_000);
+    const given = await world.job(id);
+    expect([given?.lease, given?.fruitless]).toEqual([undefined, 0]);
+    expect(given?.counts?.listed).toBeGreaterThan(0);
+    world.startWorker({ name: 'second' });
+    await world.run(1_000);
+    expect((await world.job(id))?.lease?.worker).toMatch(/^second\//);
+    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { listed: OBJECTS, equal: OBJECTS, scanned: OBJECTS } });
+  });
+
+  it('breaks off at its deadline what does not end, and gives the job back all the same', async () => {
+    const world = await bucketOf(OBJECTS, {}, 'both');
+    const first = world.startWorker({
+      name: 'first',
+      turn: (_request, _controls, signal) =>
+        new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true })),
+    });
+    const { id } = await world.request({ now: true });
+    await world.run(2_000);
+    expect((await world.job(id))?.lease?.worker).toMatch(/^first\//);
+    await first.stop(AbortSignal.abort());
+    const given = await world.job(id);
+    expect([given?.lease, given?.fruitless]).toEqual([undefined, 0]);
+    expect(given?.dueAtMs).toBeLessThanOrEqual(world.clock.nowMs());
+    world.startWorker({ name: 'second' });
+    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { listed: OBJECTS } });
+  });
+
+  it('Fix: that came while a job was claimed keeps it from being worked on', async () => {
+    const world = await createJobsWorld();
+    const calls: string[] = [];
+    let isStopped = false;
+    const worker = world.startWorker({
+      tap: async (call, moment) => {
+        if (isStopped) calls.push(call);
+        if (moment === 'before') await world.clock.sleep(1_000);
+      },
+    });
+    await world.run(1_000);
+    await world.request({ mode: 'report' });
+    await worker.stop();
+    isStopped = true;
+    await world.run(60_000);
+    expect(calls).toEqual([]);
+  });
+});
+
+it('the beginning of a job that hangs is given up after a while', async () => {
+  const world = await bucketOf(OBJECTS, {}, 'both');
+  let isFirst = true;
+  world.s3.onPage = async () => {
+    if (isFirst)
+      await new Promise(() => {
+        isFirst = false;
+      });
+  };
+  world.startWorker();
+  const { id } = await world.request({ now: true });
+  await world.run(30_000);
+  expect(isFirst).toBe(false);
+  expect(await world.job(id)).toMatchObject({ state: 'queued', lease: {} });
+  expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { listed: OBJECTS } });
+});

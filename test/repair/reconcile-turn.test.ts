@@ -1,0 +1,372 @@
+import { describe, expect, it } from 'vitest';
+import { FaultError } from '../../src/base/fault.ts';
+import { clockOfMs } from '../../src/ordering/clock.ts';
+import { ANSWER_LIFE_MS, MARGIN_MS } from '../../src/ordering/constants.ts';
+import { bucketRecord, createReindexWorld, missingBucket } from '../support/worlds/reindex.ts';
+
+const present = { present: true, etag: 'e', sizeBytes: 5 } as const;
+
+/** D − M of what is answered at this moment. */
+function listingClock({ clock }: Awaited<ReturnType<typeof createReindexWorld>>): number {
+  return clockOfMs(clock.nowMs() - MARGIN_MS);
+}
+
+describe('a turn that applies', () => {
+  it('writes what is missing and stale, and makes tombstones of phantoms, so that the index ends equal', async () => {
+    const world = await createReindexWorld();
+    const same = world.put('same', { sizeBytes: 5 });
+    world.put('missing');
+    world.put('stale', { sizeBytes: 5 });
+    await world.index('same', same);
+    await world.index('stale', { ...same, etag: 'old' });
+    await world.index('phantom', same);
+    const result = await world.run();
+    expect(result).toMatchObject({
+      done: true,
+      counts: { listed: 3, scanned: 3, equal: 1, missing: 1, stale: 1, phantom: 1, inFlight: 0, written: 2, tombstones: 1 },
+      examples: { missing: [{ key: 'missing' }], stale: [{ key: 'stale', fields: ['etag'] }], phantom: [{ key: 'phantom' }] },
+    });
+    expect(result.counts).toMatchObject({ listRequests: 1, headRequests: 1, bytesListed: 17 });
+    expect(await world.found()).toEqual(world.bucketHolds());
+    expect(world.s3.heads).toEqual(['phantom']);
+  });
+
+  it.each(['apply', 'report'] as const)('asks about each change whose time is known: %s', async (mode) => {
+    const world = await createReindexWorld();
+    const at = (lastModifiedMs: number, more = {}) => ({ lastModifiedMs, ...more });
+    world.put('missing', at(1_000_000));
+    const stale = world.put('stale', at(2_000_000));
+    await world.index('stale', { ...stale, etag: 'old' });
+    // moved by a lifecycle rule, uploaded in parts, and deleted
+    const moved = world.put('moved', at(3_000_000, { storageClass: 'GLACIER' }));
+    await world.index('moved', { ...moved, storageClass: 'STANDARD' });
+    world.put('parts', at(4_000_000, { etag: `${'0'.repeat(32)}-2` }));
+    await world.index('phantom', present);
+    const running = world.run({ mode });
+    await world.clock.advance(10_000);
+    await running;
+    expect(world.questioned.toSorted((a, b) => a - b)).toEqual([1_000_000, 2_000_000]);
+  });
+
+  it('writes from the listing at D − M, and tombstones at D − M of their HEAD', async () => {
+    const world = await createReindexWorld();
+    world.put('a', { etag: 'abc', sizeBytes: 0, storageClass: 'GLACIER' });
+    await world.index('b', present);
+    await world.run();
+    expect(await world.stored('a')).toMatchObject({
+      etag: 'abc',
+      size: 0,
+      storage_class: 'GLACIER',
+      last_modified_exact: true,
+      settled: true,
+      source: 'listing',
+      clock: listingClock(world),
+    });
+    expect(await world.stored('b')).toMatchObject({ deleted: true, settled: true, source: 'check', clock: listingClock(world) });
+  });
+
+  it('keeps to its prefix and range', async () => {
+    const world = await createReindexWorld();
+    for (const key of ['p/a', 'p/b', 'p/c', 'q']) world.put(key);
+    for (const key of ['o', 'p/aa', 'p/bb', 'p/d', 'r']) await world.index(key, present);
+    const result = await world.run({ prefix: 'p/', after: 'p/a', upTo: 'p/bb' });
+    expect(result).toMatchObject({ done: true, cursor: 'p/bb', counts: { listed: 1, scanned: 2, missing: 1, phantom: 2 } });
+    expect((await world.found()).map((each) => each.split(' ')[0])).toEqual(['o', 'p/b', 'p/d', 'r']);
+  });
+
+  it('asks for the objects of an enriched bucket, whose documents say more than a listing does', async () => {
+    const world = await createReindexWorld();
+    const same = world.put('same', { sizeBytes: 5 });
+    world.put('missing', { contentType: 'text/plain', userMetadata: { owner: 'me' } });
+    world.put('stale', { etag: 'new', userMetadata: {} });
+    await world.index('same', same);
+    await world.index('stale', { ...same, etag: 'old' });
+    const result = await world.run({ bucket: { ...bucketRecord, enrich: 'head' } });
+    expect(result.counts).toMatchObject({ equal: 1, missing: 1, stale: 1, inFlight: 0, written: 2, headRequests: 2 });
+    expect(await world.stored('missing')).toMatchObject({ content_type: 'text/plain', user_metadata: { owner: 'me' }, source: 'check' });
+    expect(await world.found()).toEqual(world.bucketHolds());
+  });
+
+  it('rejects with the signal’s reason', async () => {
+    const world = await createReindexWorld();
+    const stop = new AbortController();
+    world.s3.onPage = () => stop.abort(new Error('stopping'));
+    await expect(world.run({}, {}, stop.signal)).rejects.toThrow('stopping');
+  });
+});
+
+describe('a report', () => {
+  it('tells the same and writes nothing', async () => {
+    const world = await createReindexWorld();
+    const same = world.put('same', { sizeBytes: 5 });
+    world.put('missing');
+    world.put('stale');
+    await world.index('same', same);
+    const stale = await world.index('stale', { ...same, etag: 'old' });
+    const phantom = await world.index('phantom', same);
+    const inexact = await world.index('z', { ...same, lastModifiedExact: false });
+    world.put('z', { ...same, lastModifiedMs: (same.lastModifiedMs ?? 0) + 2_000 });
+    const running = world.run({ mode: 'report', fill: true });
+    await world.clock.advance(5_000);
+    const result = await running;
+    expect(result.counts).toMatchObject({
+      listed: 4,
+      equal: 2,
+      missing: 1,
+      stale: 1,
+      phantom: 1,
+      written: 0,
+      tombstones: 0,
+      headRequests: 1,
+    });
+    expect(await world.stored('missing')).toBeUndefined();
+    for (const document of [stale, phantom, inexact]) expect(await world.stored(document.key)).toEqual(document);
+    expect(world.reserved).toEqual([]);
+  });
+
+  it('counts no difference that the live path has not come to yet, and asks no HEAD about it', async () => {
+    const world = await createReindexWorld();
+    world.put('changed');
+    await world.index('changed', present, { ageMs: 1_000 });
+    await world.index('created', present, { ageMs: 1_000 });
+    world.put('deleted');
+    await world.index('deleted', { present: false }, { ageMs: 1_000 });
+    const { counts } = await world.run({ mode: 'report' });
+    expect(counts).toMatchObject({ listed: 2, inFlight: 3, stale: 0, missing: 0, phantom: 0, headRequests: 0 });
+  });
+});
+
+describe('a report on objects written a moment ago', () => {
+  it('waits for nothing where bucket and index agree', async () => {
+    const world = await createReindexWorld();
+    await world.index('same', world.put('same'));
+    await world.index('deleted', present, { ageMs: 1_000 });
+    expect((await world.run({ mode: 'report' })).counts).toMatchObject({ equal: 1, inFlight: 1, missing: 0, phantom: 0 });
+    expect(world.clock.monotonicMs()).toBe(0);
+  });
+});
+
+describe('a document as new as the listing', () => {
+  it('is not written over by it, but observed, and written provisionally for the sweep to settle', async () => {
+    const world = await createReindexWorld();
+    world.put('a', { etag: 'new' });
+    const before = await world.index('a', present, { ageMs: 1_000 });
+    const { counts } = await world.run();
+    expect(counts).toMatchObject({ inFlight: 1, stale: 0, written: 1, headRequests: 1 });
+    expect(await world.stored('a')).toMatchObject({ etag: 'new', clock: before.clock, settled: false, source: 'check' });
+  });
+
+  it('is left alone where the HEAD agrees with it', async () => {
+    const world = await createReindexWorld();
+    world.put('a', { etag: 'old' });
+    const written = await world.index('a', { ...present, etag: 'new' }, { ageMs: 1_000 });
+    world.s3.onHead = (key) => void world.put(key, { etag: 'new', sizeBytes: 5 });
+    expect((await world.run()).counts).toMatchObject({ inFlight: 1, written: 0 });
+    expect(await world.stored('a')).toEqual(written);
+  });
+
+  it('that was written between read and write is read again', async () => {
+    const world = await createReindexWorld();
+    world.put('a', { etag: 'listed' });
+    await world.index('a', present);
+    let isFirst = true;
+    world.hooks.beforeWrite = async () => {
+      if (!isFirst) return;
+      isFirst = false;
+      const newer = world.put('a', { etag: 'newer' });
+      await world.index('a', newer, { ageMs: 0 });
+    };
+    expect((await world.run()).counts).toMatchObject({ stale: 0, inFlight: 1, written: 0, headRequests: 1 });
+    expect(await world.found()).toEqual(['a newer']);
+  });
+
+  it('that keeps changing is left to the live path in the end', async () => {
+    const world = await createReindexWorld();
+    world.put('a', { etag: 'listed' });
+    await world.index('a', present);
+    world.hooks.beforeWrite = async () => {
+      await world.clock.advance(1_000);
+      await world.index('a', { ...present, etag: `live ${world.clock.nowMs()}` }, { ageMs: 0 });
+    };
+    expect(await world.run()).toMatchObject({ done: true, counts: { inFlight: 1, written: 0 } });
+  });
+});
+
+describe('a phantom', () => {
+  it('that is there after all is not deleted', async () => {
+    const world = await createReindexWorld();
+    await world.index('a', present);
+    world.s3.onHead = (key) => void world.put(key, { etag: 'e', sizeBytes: 5 });
+    expect((await world.run()).counts).toMatchObject({ phantom: 0, tombstones: 0, headRequests: 1 });
+    expect(await world.found()).toEqual(['a e']);
+  });
+
+  it('that came back with other content is written as the HEAD says', async () => {
+    const world = await createReindexWorld();
+    await world.index('a', present);
+    world.s3.onHead = (key) => void world.put(key, { etag: 'new' });
+    expect((await world.run()).counts).toMatchObject({ phantom: 0, inFlight: 1, written: 1, tombstones: 0 });
+    expect(await world.found()).toEqual(['a new']);
+  });
+
+  it('is confirmed however many there are between two listed keys, and scanned page by page', async () => {
+    const world = await createReindexWorld();
+    for (let index = 0; index < 2_500; index += 1) await world.index(`k${String(index).padStart(5, '0')}`, present);
+    world.put('z', { etag: 'e' });
+    expect(await world.run()).toMatchObject({
+      done: true,
+      counts: { listed: 1, scanned: 2_500, missing: 1, phantom: 2_500 },
+    });
+    expect(await world.found()).toEqual(['z e']);
+  });
+
+  it('whose HEAD fails holds back only what comes after it', async () => {
+    const world = await createReindexWorld();
+    for (let index = 0; index < 250; index += 1) await world.index(`k${String(index).padStart(3, '0')}`, present);
+    world.s3.onHead = (key) => {
+      if (key === 'k150') throw new FaultError('s3.throttled', 'SlowDown');
+    };
+    expect(await world.run({ upTo: 'z' })).toMatchObject({
+      done: false,
+      cursor: 'k099',
+      fault: { code: 's3.throttled' },
+      counts: { phantom: 100 },
+    });
+    expect((await world.found())[0]).toBe('k100 e');
+  });
+});
+
+describe('a listing that fails', () => {
+  it.each(['listing.disorder', 's3.throttled'] as const)(
+    'with %s deletes nothing from there on, and keeps what was compared before',
+    async (code) => {
+      const world = await createReindexWorld();
+      world.s3.pageSize = 2;
+      for (const key of ['a', 'b', 'c', 'd']) world.put(key, { etag: 'e' });
+      for (const key of ['aa', 'bb', 'z']) await world.index(key, present);
+      world.s3.onPage = (_page, { after }) => {
+        if (after !== '') throw new FaultError(code, 'as scripted');
+      };
+      const result = await world.run();
+      expect(result).toMatchObject({
+        done: false,
+        cursor: 'b',
+        fault: { code },
+        counts: { listed: 2, missing: 2, phantom: 1, tombstones: 1 },
+      });
+      expect(await world.found()).toEqual(['a e', 'b e', 'bb e', 'z e']);
+    },
+  );
+
+  it('because the bucket is gone deletes nothing', async () => {
+    const world = await createReindexWorld();
+    await world.index('a', present);
+    world.s3.onPage = missingBucket;
+    expect(await world.run()).toMatchObject({ done: false, cursor: '', fault: { code: 'bucket.missing' }, counts: { phantom: 0 } });
+    expect(await world.found()).toEqual(['a e']);
+  });
+});
+
+describe('a store that fails', () => {
+  it('leaves the cursor before what is not durable', async () => {
+    const world = await createReindexWorld();
+    world.s3.pageSize = 2;
+    for (const key of ['a', 'b', 'c', 'd']) world.put(key, { etag: 'e' });
+    world.hooks.beforeWrite = (writes) => {
+      if (writes.some(({ document }) => document.key === 'd')) throw new FaultError('index.blocked', 'flood stage');
+    };
+    const result = await world.run();
+    expect(result).toMatchObject({
+      done: false,
+      cursor: 'b',
+      fault: { code: 'index.blocked' },
+      counts: { listed: 2, missing: 2, written: 2 },
+    });
+    world.hooks.beforeWrite = () => {};
+    expect(await world.run({ after: result.cursor })).toMatchObject({ done: true, counts: { listed: 2 } });
+    expect(await world.found()).toEqual(world.bucketHolds());
+  });
+
+  it('observes again where it is the observation that became too old', async () => {
+    const world = await createReindexWorld();
+    await world.index('a', present);
+    let isFirst = true;
+    world.s3.onHead = async () => {
+      if (isFirst) await world.clock.advance(ANSWER_LIFE_MS);
+      isFirst = false;
+    };
+    const result = await world.run({}, { durationMaxMs: 1_000_000 });
+    expect(result).toMatchObject({ done: true, counts: { phantom: 1, tombstones: 1, headRequests: 2, listRequests: 1 } });
+  });
+
+  it('counts the life of an observation from when it was asked, not from when it had to wait for its place', async () => {
+    const world = await createReindexWorld();
+    for (let index = 0; index < 60; index += 1) await world.index(`k${index}`, present);
+    // 16 at once, each taking 9 s: the last begin when the first would have expired
+    world.s3.onHead = () => world.clock.sleep(9_000);
+    const running = world.run({}, { durationMaxMs: 1_000_000 });
+    await world.clock.advance(60_000);
+    expect(await running).toMatchObject({
+      done: true,
+      counts: { tombstones: 60, headRequests: expect.toSatisfy((count: number) => count < 100) as number },
+    });
+  });
+
+  it('ends with a fault where a page became too old to be written, and the next turn lists it again', async () => {
+    const world = await createReindexWorld();
+    world.put('a');
+    let isSlow = true;
+    world.s3.onPage = async () => {
+      if (isSlow) await world.clock.advance(ANSWER_LIFE_MS);
+    };
+    const result = await world.run();
+    expect(result).toMatchObject({ done: false, cursor: '', fault: { code: 'index.overloaded' } });
+    isSlow = false;
+    expect(await world.run()).toMatchObject({ done: true, counts: { missing: 1, written: 1 } });
+  });
+});
+
+describe('a document that only lacks something', () => {
+  it('is counted as incomplete and left alone, without being read again', async () => {
+    const world = await createReindexWorld();
+    const { storageClass: _, ...rest } = world.put('a');
+    const before = await world.index('a', rest);
+    world.hooks.beforeRead = () => Promise.reject(new Error('read again'));
+    const result = await world.run();
+    expect(result).toMatchObject({
+      counts: { listed: 1, incomplete: 1, written: 0 },
+      examples: { incomplete: [{ key: 'a', fields: ['storage_class'] }] },
+    });
+    expect(await world.store.scan.scan('b', { prefix: '', after: '', limit: 1 })).toMatchObject([{ clock: before.clock }]);
+  });
+
+  it('is completed where that is asked for', async () => {
+    const world = await createReindexWorld();
+    const { storageClass: _, ...rest } = world.put('a', { storageClass: 'GLACIER' });
+    await world.index('a', rest, { version_id: 'v1' });
+    expect((await world.run({ fill: true })).counts).toMatchObject({ incomplete: 1, written: 1 });
+    expect(await world.stored('a')).toMatchObject({ storage_class: 'GLACIER', version_id: 'v1', source: 'listing' });
+  });
+
+  it('but the true LastModified is given it in passing, once', async () => {
+    const world = await createReindexWorld();
+    const listed = world.put('a');
+    const told = { ...listed, lastModifiedMs: (listed.lastModifiedMs ?? 0) + 1_500, lastModifiedExact: false };
+    await world.index('a', told, { event_name: 'ObjectCreated:Put' });
+    expect((await world.run()).counts).toMatchObject({ equal: 1, stale: 0, written: 1 });
+    expect(await world.stored('a')).toMatchObject({
+      last_modified_exact: true,
+      event_name: 'ObjectCreated:Put',
+      clock: listingClock(world),
+    });
+    expect((await world.run()).counts).toMatchObject({ equal: 1, written: 0 });
+  });
+
+  it('unless it is newer than the listing', async () => {
+    const world = await createReindexWorld();
+    const listed = world.put('a');
+    const before = await world.index('a', { ...listed, lastModifiedExact: false }, { ageMs: 1_000 });
+    expect((await world.run()).counts).toMatchObject({ equal: 1, inFlight: 0, written: 0 });
+    expect(await world.stored('a')).toEqual(before);
+  });
+});

@@ -1,0 +1,257 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { createSchedules, type Schedule, type Schedules } from '../../src/repair/schedules.ts';
+import type { Clock } from '../../src/process/clock.ts';
+import type { StateStore } from '../../src/store/state.ts';
+import { LEASE_MS, RENEW_MS } from '../../src/store/lease.ts';
+import { readRecord, refs } from '../../src/store/stored.ts';
+import { createFakeClock, createFakeTelemetry, type FakeClock } from '../support/fakes/ports.ts';
+import { createMemoryStore } from '../support/fakes/memory-store.ts';
+
+const MINUTE_MS = 60_000;
+const purge: Schedule = { name: 'purge', intervalMs: 60 * MINUTE_MS, runMaxMs: 10 * MINUTE_MS };
+const never = new AbortController().signal;
+
+interface World {
+  readonly state: StateStore;
+  readonly clock: FakeClock;
+  readonly telemetry: ReturnType<typeof createFakeTelemetry>;
+  /** The schedules of one more process, whose wall clock is off by so much. One that was killed sleeps for ever. */
+  readonly worker: (skewMs?: number) => Schedules & { kill(): void };
+}
+
+function setUp(): World {
+  const { state } = createMemoryStore();
+  const clock = createFakeClock();
+  const telemetry = createFakeTelemetry();
+  return {
+    state,
+    clock,
+    telemetry,
+    worker(skewMs = 0) {
+      let isKilled = false;
+      const its: Clock = {
+        ...clock,
+        nowMs: () => clock.nowMs() + skewMs,
+        async sleep(delayMs, signal) {
+          await clock.sleep(delayMs, signal);
+          if (isKilled) await new Promise(() => {});
+        },
+      };
+      const kill = (): void => void (isKilled = true);
+      return { ...createSchedules({ state, clock: its, telemetry }), kill };
+    },
+  };
+}
+
+/** Work that runs until it is let go or aborted, and notes what happens. */
+function createWork() {
+  const runs: { readonly end: (error?: Error) => void; readonly signal: AbortSignal }[] = [];
+  const work = (signal: AbortSignal): Promise<void> =>
+    new Promise((resolve, reject) => {
+      runs.push({ signal, end: (error) => (error === undefined ? resolve() : reject(error)) });
+      signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+    });
+  return { runs, work };
+}
+
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+const recordOf = (state: StateStore) => readRecord(state, refs.schedule('purge'));
+
+describe('schedules', () => {
+  it('run what never ran at once, and then once an interval', async () => {
+    const { clock, worker } = setUp();
+    const schedules = worker();
+    const ran: boolean[] = [];
+    for (const waitMs of [0, 1, 59 * MINUTE_MS, MINUTE_MS]) {
+      await clock.advance(waitMs);
+      ran.push(await schedules.runIfDue(purge, async () => {}, never));
+    }
+    expect(ran).toEqual([true, false, false, true]);
+  });
+
+  it('read their record when it is due, and not before', async () => {
+    const { state, clock, telemetry } = setUp();
+    const readAtMs: number[] = [];
+    const get: StateStore['get'] = (...args) => {
+      readAtMs.push(clock.monotonicMs());
+      return state.get(...args);
+    };
+    const stopping = new AbortController();
+    const fromMs = clock.monotonicMs();
+    const ranAtMs: number[] = [];
+    createSchedules({ state: { ...state, get }, clock, telemetry }).every(
+      purge,
+      async () => void ranAtMs.push(clock.monotonicMs() - fromMs),
+      stopping.signal,
+    );
+    for (let minutes = 0; minutes < 150; minutes += 1) {
+      await clock.advance(MINUTE_MS);
+      await settled();
+    }
+    stopping.abort(new Error('over'));
+    expect(ranAtMs.map((atMs) => atMs / MINUTE_MS)).toEqual([1, 61, 121]);
+    // each run reads it once
+    expect(readAtMs).toHaveLength(3);
+  });
+
+  it('let exactly one of many workers run what all find due at one moment', async () => {
+    const { clock, worker } = setUp();
+    const workers = Array.from({ length: 20 }, () => worker());
+    for (let round = 0; round < 3; round += 1) {
+      const { runs, work } = createWork();
+      const looks = workers.map((each) => each.runIfDue(purge, work, never));
+      await settled();
+      expect(runs).toHaveLength(1);
+      runs[0]?.end();
+      expect((await Promise.all(looks)).filter(Boolean)).toHaveLength(1);
+      await clock.advance(purge.intervalMs);
+    }
+  });
+
+  it('abort work that takes too long, and give its claim back', async () => {
+    const { state, clock, telemetry, worker } = setUp();
+    const { runs, work } = createWork();
+    const run = worker().runIfDue(purge, work, never);
+    await settled();
+    await clock.advance(purge.runMaxMs);
+    expect(runs[0]?.signal.aborted).toBe(true);
+    expect(await run).toBe(true);
+    expect((await recordOf(state))?.claim).toBeUndefined();
+    expect(telemetry.recorded('requestFailed')).toHaveLength(1);
+  });
+
+  it('pass to another process when work goes on after it was aborted', async () => {
+    const { clock, worker } = setUp();
+    void worker().runIfDue(purge, () => new Promise(() => {}), never);
+    await settled();
+    const heir = worker();
+    const ranAtMs: number[] = [];
+    for (let minutes = 0; minutes < 15; minutes += 1) {
+      if (await heir.runIfDue(purge, async () => {}, never)) ranAtMs.push(minutes * MINUTE_MS);
+      await clock.advance(MINUTE_MS);
+    }
+    expect(ranAtMs).toEqual([purge.runMaxMs + MINUTE_MS]);
+  });
+
+  it('abort work whose claim another process has taken, and leave the record to that one', async () => {
+    const { state, clock, telemetry, worker } = setUp();
+    let isCut = false;
+    const cutOff: StateStore = { ...state, put: (...args) => (isCut ? Promise.reject(new Error('cut off')) : state.put(...args)) };
+    const lost = createWork();
+    const run = createSchedules({ state: cutOff, clock, telemetry })
+      .runIfDue(purge, lost.work, never)
+      .catch(() => undefined);
+    await settled();
+    isCut = true;
+    const [heir, heirWork] = [worker(), createWork()];
+    expect(await heir.runIfDue(purge, heirWork.work, never)).toBe(false);
+    await clock.advance(LEASE_MS);
+    isCut = false;
+    const taken = heir.runIfDue(purge, heirWork.work, never);
+    await settled();
+    await clock.advance(RENEW_MS);
+    expect(lost.runs[0]?.signal.aborted).toBe(true);
+    await run;
+    expect((await recordOf(state))?.claim).toBeDefined();
+    heirWork.runs[0]?.end();
+    expect(await taken).toBe(true);
+    expect((await recordOf(state))?.claim).toBeUndefined();
+  });
+
+  it('tell a failure, and try again soon', async () => {
+    const { clock, telemetry, worker } = setUp();
+    const schedules = worker();
+    await schedules.runIfDue(purge, async () => Promise.reject(new Error('no luck')), never);
+    expect(telemetry.recorded('requestFailed')).toEqual([['purge', 'internal.unexpected', 'Error: no luck']]);
+    expect(await schedules.runIfDue(purge, async () => {}, never)).toBe(false);
+    await clock.advance(MINUTE_MS);
+    expect(await schedules.runIfDue(purge, async () => {}, never)).toBe(true);
+  });
+
+  it('leave what a stop cut short to the next worker, at once', async () => {
+    const { telemetry, worker } = setUp();
+    const stopping = new AbortController();
+    const run = worker().runIfDue(purge, createWork().work, stopping.signal);
+    await settled();
+    stopping.abort(new Error('the process stops'));
+    await run;
+    expect(telemetry.recorded('requestFailed')).toEqual([]);
+    expect(await worker().runIfDue(purge, async () => {}, never)).toBe(true);
+  });
+
+  it('do not begin twice in one process', async () => {
+    const { worker } = setUp();
+    const schedules = worker();
+    const { runs, work } = createWork();
+    const both = [schedules.runIfDue(purge, work, never), schedules.runIfDue(purge, work, never)];
+    await settled();
+    runs[0]?.end();
+    expect(await Promise.all(both)).toEqual([true, false]);
+    expect(runs).toHaveLength(1);
+  });
+
+  it('go on looking after the store failed', async () => {
+    const { state, clock, telemetry } = setUp();
+    let isDown = true;
+    const failing: StateStore = { ...state, get: (...args) => (isDown ? Promise.reject(new Error('down')) : state.get(...args)) };
+    const schedules = createSchedules({ state: failing, clock, telemetry });
+    const stopping = new AbortController();
+    let runs = 0;
+    schedules.every(
+      purge,
+      async () => {
+        runs += 1;
+      },
+      stopping.signal,
+    );
+    await clock.advance(5 * MINUTE_MS);
+    isDown = false;
+    await clock.advance(5 * MINUTE_MS);
+    stopping.abort();
+    expect(runs).toBe(1);
+  });
+
+  it('never overlap and never end, whatever the workers’ clocks, deaths and pauses between looks', async () => {
+    const step = fc.record({
+      worker: fc.nat({ max: 3 }),
+      waitMs: fc.integer({ min: 1, max: 20 * MINUTE_MS }),
+      // of the longest run
+      runsFor: fc.constantFrom<number | 'dies'>(0.1, 0.5, 0.9, 'dies'),
+    });
+    const skews = fc.array(fc.integer({ min: -14 * MINUTE_MS, max: 14 * MINUTE_MS }), { minLength: 4, maxLength: 4 });
+    await fc.assert(
+      fc.asyncProperty(skews, fc.array(step, { minLength: 1, maxLength: 40 }), async (offsets, steps) => {
+        const { clock, worker } = setUp();
+        const workers = offsets.map((skewMs) => worker(skewMs));
+        const busyUntilMs: number[] = [];
+        let overlaps = 0;
+        for (const { worker: at, waitMs, runsFor } of steps) {
+          const begin = clock.monotonicMs();
+          const run = workers[at]?.runIfDue(
+            purge,
+            (signal) => {
+              overlaps += busyUntilMs.filter((untilMs) => untilMs > begin).length;
+              busyUntilMs.push(begin + (runsFor === 'dies' ? LEASE_MS : runsFor * purge.runMaxMs));
+              if (runsFor !== 'dies') return clock.sleep(runsFor * purge.runMaxMs, signal);
+              // a dead worker's claim ends by itself
+              workers[at]?.kill();
+              workers[at] = worker(offsets[at]);
+              return new Promise(() => {});
+            },
+            never,
+          );
+          run?.catch(() => undefined);
+          await clock.advance(waitMs);
+        }
+        let late = false;
+        for (let minutes = 0; minutes < 300 && !late; minutes += 1) {
+          late = (await workers[0]?.runIfDue(purge, async () => {}, never)) ?? false;
+          await clock.advance(MINUTE_MS);
+        }
+        expect({ late, overlaps }).toEqual({ late: true, overlaps: 0 });
+      }),
+      { numRuns: 200 },
+    );
+  });
+});

@@ -1,0 +1,238 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { encodeCursor } from '../../src/base/cursor.ts';
+import { documentOf } from '../../src/ordering/document.ts';
+import { createSearch, type Search, type SearchRequest } from '../../src/search/search.ts';
+import { refs, updateRecord } from '../../src/store/stored.ts';
+import { searchRequest } from '../support/requests.ts';
+import { bucketRecord } from '../support/worlds/reindex.ts';
+import { createFakeClock } from '../support/fakes/ports.ts';
+import { compareUtf8, createMemoryStore } from '../support/fakes/memory-store.ts';
+import { anyCharacter } from '../support/random/characters.ts';
+
+const noTroubles = { processes: { troubles: async () => [] }, compareIntervalMs: 0 };
+
+async function searchOver(
+  keys: readonly { readonly bucket: string; readonly key: string; readonly deleted?: boolean }[],
+): Promise<(request: Partial<SearchRequest>) => ReturnType<Search>> {
+  const { objects, state: records } = createMemoryStore();
+  for (const bucket of ['one', 'two', 'two-b', 'three'])
+    await updateRecord(records, refs.bucket(bucket), () => ({ ...bucketRecord, bucket }));
+  for (const { bucket, key, deleted = false } of keys) {
+    await objects.createBucket(bucket);
+    const state = deleted ? ({ present: false } as const) : ({ present: true, sizeBytes: 1 } as const);
+    const document = documentOf({ bucket, key, state, clock: 1, settled: true, source: 'native', cause: {}, stateAtMs: 0, nowMs: 0 });
+    await objects.write([{ document, equalClock: 'accept' }]);
+  }
+  const search = createSearch({ objects, state: records, clock: createFakeClock(), ...noTroubles });
+  return (request) => search(searchRequest(request), 'everything');
+}
+
+async function allPages(
+  search: Awaited<ReturnType<typeof searchOver>>,
+  request: Partial<SearchRequest>,
+): Promise<{ readonly found: string[]; readonly pages: number }> {
+  const found: string[] = [];
+  let cursor: string | undefined;
+  let pages = 0;
+  do {
+    const page = await search({ ...request, ...(cursor !== undefined && { cursor }) });
+    found.push(...page.items.map(({ bucket, key }) => `${bucket}/${key}`));
+    cursor = page.next;
+    pages += 1;
+  } while (cursor !== undefined);
+  return { found, pages };
+}
+
+const keys = [
+  { bucket: 'one', key: 'reports/2024/Final Report.PDF' },
+  { bucket: 'one', key: 'reports/2025/draft.txt' },
+  { bucket: 'one', key: 'gone.pdf', deleted: true },
+  { bucket: 'two', key: 'photos/CaféTerrace.jpg' },
+];
+
+describe('search', () => {
+  it.each<[Partial<SearchRequest>, string[]]>([
+    [{}, ['reports/2024/Final Report.PDF', 'reports/2025/draft.txt', 'photos/CaféTerrace.jpg']],
+    [{ bucket: 'two' }, ['photos/CaféTerrace.jpg']],
+    [{ bucket: 'three' }, []],
+    [{ key: 'reports/2025/draft.txt' }, ['reports/2025/draft.txt']],
+    [{ prefix: 'reports/2024/' }, ['reports/2024/Final Report.PDF']],
+    [{ prefix: '', bucket: 'two' }, ['photos/CaféTerrace.jpg']],
+    [{ extension: '.PDF' }, ['reports/2024/Final Report.PDF']],
+    [{ extension: 'txt' }, ['reports/2025/draft.txt']],
+    [{ q: 'cafe terr' }, ['photos/CaféTerrace.jpg']],
+    [{ q: 'report fin' }, ['reports/2024/Final Report.PDF']],
+    [{ q: 'gone' }, []],
+    [{ match: 'DRAFT.txt' }, ['reports/2025/draft.txt']],
+    [{ prefix: 'reports/', match: '*.t*' }, ['reports/2025/draft.txt']],
+    [{ prefix: 'reports/', query: '*.t*' }, ['reports/2025/draft.txt']],
+    [{ query: 'prefix:reports/', match: '*.t*' }, ['reports/2025/draft.txt']],
+    [{ query: 's3://one/reports/', match: '*.t*' }, ['reports/2025/draft.txt']],
+    [{ query: 'is:deleted', key: 'gone.pdf' }, ['gone.pdf']],
+    [{ query: 'key:gone.pdf', deleted: 'true' }, ['gone.pdf']],
+    [{ q: '' }, ['reports/2024/Final Report.PDF', 'reports/2025/draft.txt', 'photos/CaféTerrace.jpg']],
+    [{ contains: 'AL REP' }, ['reports/2024/Final Report.PDF']],
+    [{ match: '*rep*t.???' }, ['reports/2024/Final Report.PDF', 'reports/2025/draft.txt']],
+    [{ query: 'report fin' }, ['reports/2024/Final Report.PDF']],
+    [{ query: 'prefix:reports/ -ext:pdf' }, ['reports/2025/draft.txt']],
+    [{ query: 'bucket:one,two ext:pdf,jpg size<1k' }, ['reports/2024/Final Report.PDF', 'photos/CaféTerrace.jpg']],
+    [{ query: 'is:deleted' }, ['gone.pdf']],
+    [{ query: 's3://two/photos/CaféTerrace.jpg' }, ['photos/CaféTerrace.jpg']],
+    [{ query: 's3://one/reports/' }, ['reports/2024/Final Report.PDF', 'reports/2025/draft.txt']],
+    [{ deleted: 'true', bucket: 'one', contains: 'GONE' }, ['gone.pdf']],
+    [{ size_min: 1, size_max: 1, bucket: 'two' }, ['photos/CaféTerrace.jpg']],
+    [{ size_min: 2 }, []],
+    [{ sort: 'key', order: 'desc', bucket: 'one' }, ['reports/2025/draft.txt', 'reports/2024/Final Report.PDF']],
+  ])('%j finds %j', async (request, expected) => {
+    const search = await searchOver(keys);
+    expect((await search(request)).items.map(({ key }) => key)).toEqual(expected);
+  });
+
+  it('refuses more words, texts and patterns than OpenSearch takes', async () => {
+    const search = await searchOver(keys);
+    const pieces = (from: number, count: number): string =>
+      Array.from({ length: count }, (_, at) => `a${(from + at) % 10}b${((from + at) / 10) | 0}c3d4`).join('-');
+    const text = (letter: string): string => `"${letter.repeat(250)}"`;
+    const tooLong = { code: 'request.invalid', message: expect.stringContaining('too long together') };
+    for (const request of [
+      { query: `${pieces(0, 60)} ${pieces(60, 60)} ${pieces(120, 60)}` },
+      { query: `${text('a')},${text('b')} ${text('c')} -${text('d')} abc*` },
+      { q: pieces(0, 60), contains: 'a'.repeat(256), match: 'b'.repeat(250) },
+      { match: `*${'\ufdfa'.repeat(84)}` },
+    ]) {
+      await expect(search(request)).rejects.toMatchObject(tooLong);
+    }
+    await search({ query: `${text('a')} ${text('b')} ${text('c')}` });
+    await search({ query: pieces(0, 60) });
+  });
+
+  it('refuses cursors with moments that no page answered', async () => {
+    const search = await searchOver(keys);
+    const cursors: readonly (readonly [Partial<SearchRequest>, readonly string[]])[] = [
+      [{ sort: 'last_modified' }, ['last_modified', 'asc', '9000000000000000', 'one', 'a', '']],
+      [{ sort: 'size' }, ['size', 'asc', '1', 'one', 'a', '9000000000000000']],
+      [{ sort: 'size' }, ['size', 'asc', '1e3', 'one', 'a', '']],
+    ];
+    for (const [request, parts] of cursors)
+      await expect(search({ ...request, cursor: encodeCursor(parts) })).rejects.toMatchObject({ code: 'request.invalid' });
+    expect(await search({ sort: 'size', cursor: encodeCursor(['size', 'asc', '9007199254740991', 'one', 'a', '']) })).toEqual({
+      items: [],
+    });
+    // an age that is counted from a moment of a cursor
+    const far = encodeCursor(['key', 'asc', '', 'one', 'a', '8640000000000000']);
+    expect(await search({ query: 'modified<999999y', cursor: far })).toMatchObject({ items: [] });
+  });
+
+  it('names a next page only if there is one', async () => {
+    const search = await searchOver(keys);
+    expect(await search({ limit: 3 })).not.toHaveProperty('next');
+    expect(await search({ limit: 2 })).toHaveProperty('next');
+    expect(await allPages(search, { limit: 1 })).toMatchObject({ pages: 3 });
+  });
+
+  it.each([1_000, 1_001])('knows at the largest limit whether there is more than %i', async (count) => {
+    const search = await searchOver(Array.from({ length: count }, (_, index) => ({ bucket: 'one', key: `key-${index}` })));
+    const { found, pages } = await allPages(search, { limit: 1_000 });
+    expect(found).toHaveLength(count);
+    expect(pages).toBe(count > 1_000 ? 2 : 1);
+  });
+
+  it('shows each object exactly once over its pages, in UTF-8 order of bucket and key', async () => {
+    const object = fc.record({
+      bucket: fc.constantFrom('one', 'two', 'two-b'),
+      key: fc.string({ unit: anyCharacter, minLength: 1, maxLength: 6 }),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(object, { maxLength: 30 }), fc.integer({ min: 1, max: 7 }), async (objects, limit) => {
+        const unique = [...new Map(objects.map((each) => [JSON.stringify(each), each])).values()];
+        const search = await searchOver(unique);
+        const sorted = unique.toSorted((a, b) => compareUtf8(a.bucket, b.bucket) || compareUtf8(a.key, b.key));
+        expect((await allPages(search, { limit })).found).toEqual(sorted.map(({ bucket, key }) => `${bucket}/${key}`));
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  it.each<[Partial<SearchRequest>, string]>([
+    [{ query: 'a', q: 'b' }, 'query: not beside q'],
+    [{ query: 'cat extn:pdf' }, 'query: at character 5: there is no field extn; did you mean ext:?'],
+    [{ query: 'a', tz: 'Mars' }, 'tz: must be a time zone'],
+    [{ contains: 'ab' }, 'contains: a text needs at least 3 characters'],
+    [{ match: 'a*b' }, 'match: a pattern needs 3 characters in a row'],
+    [{ extension: 'a.b.c' }, 'extension: '],
+    [{ tag: '=abc' }, 'tag: write NAME for any value, or NAME=VALUE'],
+    [{ tag: ['a=b', 'owner=*'] }, 'tag: this takes no pattern: write tag:NAME for any value'],
+    [{ extension: '*.pdf' }, 'extension: this takes no pattern: write *.pdf alone'],
+    [{ storage_class: 'GLACIER*' }, 'storage_class: this takes no pattern'],
+    [{ modified_after: '2026-02-30' }, 'modified_after: '],
+    [{ deleted: 'true', q: 'a' }, 'deleted objects have no words'],
+    [{ deleted: 'true', extension: 'pdf' }, 'extension: deleted objects can be searched by'],
+    [{ deleted: 'true', query: 'ext:pdf' }, 'query: at character 1: deleted objects can be searched by'],
+    [{ q: ' /–/ ' }, 'q: this has no letters or digits'],
+    [{ q: 'ext:pdf' }, 'q: takes words only'],
+    [{ q: '*.pdf' }, 'q: takes words only'],
+    [{ q: 'cat OR dog' }, 'q: takes words only'],
+    [{ q: 'report -draft' }, 'q: takes words only'],
+    [{ q: '"al rep"' }, 'q: takes words only'],
+    [{ deleted: 'false', query: 'is:deleted' }, 'deleted: the query asks for deleted objects'],
+    [{ sort: 'deleted_at' }, 'sort: deleted_at only with deleted=true'],
+    [{ deleted: 'true', sort: 'size' }, 'sort: deleted objects have no size'],
+  ])('refuses %j: %s', async (request, message) => {
+    const search = await searchOver(keys);
+    await expect(search(request)).rejects.toMatchObject({ code: 'request.invalid', message: expect.stringContaining(message) });
+  });
+
+  it('counts what matches', async () => {
+    const search = await searchOver(keys);
+    expect(await search({ total: 'true', limit: 1 })).toMatchObject({ total: { value: 3, exact: true } });
+  });
+
+  it('names what it understood, with absolute values', async () => {
+    const search = await searchOver(keys);
+    expect((await search({ query: 'report size>1k' })).understood).toEqual([
+      { field: 'words', negated: false, values: ['report'], text: 'report', position: 0 },
+      { field: 'size', negated: false, operator: '>', values: ['1024'], text: 'size>1k', position: 7 },
+    ]);
+  });
+
+  it.each(['key', 'size', 'last_modified'] as const)('refuses the cursor of another order: sort=%s', async (sort) => {
+    const search = await searchOver(keys);
+    const { next } = await search({ sort, order: 'desc', limit: 1 });
+    await expect(search({ sort, order: 'asc', cursor: next! })).rejects.toMatchObject({
+      code: 'request.invalid',
+      message: expect.stringContaining('another order'),
+    });
+  });
+
+  it.each([{ cursor: 'nonsense' }, { cursor: 'nonsense', q: '' }])('refuses a cursor that no page answered: %j', async (request) => {
+    const search = await searchOver([]);
+    await expect(search(request)).rejects.toMatchObject({ code: 'request.invalid', message: expect.stringContaining('cursor: ') });
+  });
+
+  it('refuses what a bucket is not enriched with, rather than that no object has it', async () => {
+    const { objects, state } = createMemoryStore();
+    const enriched = { none: 'none', head: 'head', tags: 'tags' } as const;
+    for (const [bucket, enrich] of Object.entries(enriched))
+      await updateRecord(state, refs.bucket(bucket), () => ({ ...bucketRecord, bucket, enrich }));
+    const search = createSearch({ objects, state, clock: createFakeClock(), ...noTroubles });
+    const answerOf = (query: string, ...readable: readonly string[]): Promise<string> =>
+      search(searchRequest({ query }), readable.length === 0 ? 'everything' : readable.map((bucket) => ({ bucket, prefix: '' }))).then(
+        () => 'found',
+        (error: Error) => error.message.slice(0, 50),
+      );
+    expect(await answerOf('-tag:owner')).toBe('head is not enriched with tags, so the index canno');
+    expect(await answerOf('tag:owner bucket:tags,head')).toContain('head is not');
+    expect(await answerOf('tag:owner bucket:tags')).toBe('found');
+    expect(await answerOf('type:image/* -bucket:none')).toBe('found');
+    expect(await answerOf('meta:a')).toContain('none is not enriched with metadata');
+    expect(await answerOf('meta:a', 'head', 'tags')).toBe('found');
+    expect(await answerOf('meta:a', 'none')).toContain('none is not');
+    expect(await answerOf('class:GLACIER')).toBe('found');
+  });
+
+  it('says that a bucket is not connected, rather than that it holds nothing', async () => {
+    const search = await searchOver([]);
+    await expect(search({ bucket: 'typo' })).rejects.toMatchObject({ code: 'bucket.not-connected' });
+  });
+});

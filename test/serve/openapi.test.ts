@@ -1,0 +1,133 @@
+/**
+ * The OpenAPI document and the registry agree: schemathesis sends requests of every operation, valid and invalid ones, to the
+ * program with identity on SQLite, and finds no 5xx and no answer that the document does not have.
+ */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { canRun, findProgram, runProgram } from '../docs/programs.ts';
+import { isLong } from '../support/breadth.ts';
+import { startRegistryWorld, type RegistryWorld } from '../support/identity/registry-world.ts';
+
+const SCHEMATHESIS = { name: 'schemathesis', variable: 'TALLY_TEST_SCHEMATHESIS' };
+
+const CHECKS = [
+  'not_a_server_error',
+  'status_code_conformance',
+  'content_type_conformance',
+  'response_headers_conformance',
+  'response_schema_conformance',
+];
+/** A long run has a number of examples. */
+const LONG_EXAMPLES = process.env['TALLY_TEST_OPENAPI_EXAMPLES'];
+/** Of each operation, besides the example of the document and the limits of each field: one caller's show what is answered to any. */
+const THOROUGH: Tries = { phases: 'examples,coverage,fuzzing', examples: Number(LONG_EXAMPLES ?? (isLong ? 3 : 1)) };
+/** Whom most is refused to, whatever is sent. */
+const BRIEF: Tries = LONG_EXAMPLES === undefined ? { phases: 'examples,fuzzing', examples: 1 } : THOROUGH;
+
+interface Tries {
+  readonly phases: string;
+  readonly examples: number;
+}
+/** With what is tried, and where its token comes from. */
+type Caller = readonly [caller: string, tries: Tries, tokenOf: () => Promise<string | undefined>];
+/** They end the session of the caller, or remove what the others need: they are tried last. */
+const LAST = ['logOut', 'removeBucket'];
+
+describe.skipIf(!canRun('the OpenAPI document against a running registry', [SCHEMATHESIS]))('the answers of a registry', () => {
+  let world: RegistryWorld;
+  let document: string;
+
+  beforeAll(async () => {
+    world = await startRegistryWorld();
+    document = join(world.folder, 'openapi.json');
+    await writeFile(document, JSON.stringify(withoutDefault(JSON.parse((await world.send('GET', '/openapi.json')).text))));
+    const { token } = await world.logIn('root');
+    // the bucket of the examples, with an object
+    for (const path of ['photos', 'photos/cats/tom.jpg']) {
+      expect((await fetch(`${world.daemon.embeddedUrl}/${path}`, { method: 'PUT', body: path === 'photos' ? null : 'miau' })).status).toBe(
+        200,
+      );
+    }
+    const connected = await world.send('POST', '/v1/buckets', { token, body: { bucket: 'photos' } });
+    expect(connected.status, connected.text).toBe(201);
+  });
+  afterAll(() => world?.close());
+
+  const SESSION = 'the session of an administrator';
+  /** May do what the session may. */
+  const KEY_OF_ADMIN: Caller = [
+    'the API key of an administrator',
+    THOROUGH,
+    async () => keyOf((await world.logIn('root')).token, { scopes: ['read', 'operate', 'admin'] }),
+  ];
+  /** Authorisation is one table, which registry/authorisation.test.ts tries whole: each day one caller stands for all. */
+  const others: readonly Caller[] = [
+    ['anonymous', BRIEF, async () => undefined],
+    ['the API key of a user', BRIEF, async () => keyOf((await world.logIn('alice')).token, {})],
+  ];
+  const callers: readonly Caller[] = [
+    ...(isLong ? others : []),
+    ...(LONG_EXAMPLES === undefined ? [] : [KEY_OF_ADMIN]),
+    [SESSION, THOROUGH, async () => (await world.logIn('root')).token],
+  ];
+
+  async function keyOf(token: string, body: object): Promise<string> {
+    const created = await world.send('POST', '/v1/api-keys', { token, body: { name: 'schemathesis', ...body } });
+    expect(created.status, created.text).toBe(201);
+    return (JSON.parse(created.text) as { readonly secret: string }).secret;
+  }
+
+  async function run(token: string | undefined, { phases, examples }: Tries, operations: readonly string[]): Promise<string> {
+    const { code, stdout, stderr } = await runProgram(
+      findProgram(SCHEMATHESIS) ?? '',
+      [
+        'run',
+        document,
+        `--url=${world.daemon.controlUrl}`,
+        `--checks=${CHECKS.join(',')}`,
+        `--phases=${phases}`,
+        `--max-examples=${examples}`,
+        // the same requests each time
+        '--seed=1',
+        '--generation-deterministic',
+        '--no-shrink',
+        // credentials are those of the caller; an answer that redirects is an answer
+        '--generation-with-security-parameters=false',
+        '--max-redirects=0',
+        // a key may send 100 requests a second
+        '--rate-limit=90/s',
+        // in seconds: the default of ten is not enough beside other tests
+        '--request-timeout=120',
+        '--continue-on-failure',
+        '--warnings=off',
+        '--no-color',
+        ...(token === undefined ? [] : [`--header=Authorization: Bearer ${token}`]),
+        ...operations,
+      ],
+      { cwd: world.folder, env: process.env },
+    );
+    expect(code, `${stdout}\n${stderr}`).toBe(0);
+    return stdout;
+  }
+
+  it.each(callers)('are those of its OpenAPI document: %s', async (caller, tries, tokenOf) => {
+    const token = await tokenOf();
+    const last = (option: string): readonly string[] => LAST.map((operation) => `--${option}-operation-id=${operation}`);
+    // without a token they end and remove nothing
+    const told = await run(token, tries, token === undefined ? [] : last('exclude'));
+    // every operation was tried
+    expect(told).toMatch(/\d{3,} generated/);
+    if (caller === SESSION) await run(token, tries, last('include'));
+    expect(JSON.stringify(world.daemon.log)).not.toContain('internal.unexpected');
+  });
+});
+
+/** The document without the answers that stand for every status: each status must be listed. */
+function withoutDefault(document: {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, { responses: Record<string, unknown> }>>>>;
+}) {
+  for (const operations of Object.values(document.paths))
+    for (const { responses } of Object.values(operations)) delete responses['default'];
+  return document;
+}

@@ -1,0 +1,432 @@
+import definition from '../../../config/opensearch/objects.json' with { type: 'json' };
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { ObjectDocument } from '../../../src/ordering/document.ts';
+import { faultOf } from '../../../src/base/fault.ts';
+import { queryWordsOf } from '../../../src/ordering/words.ts';
+import type { IndexWrite, IndexWriteAnswer } from '../../../src/store/object-index.ts';
+import type { Store } from '../../../src/store/store.ts';
+import { live } from '../../contracts/world.ts';
+import type { Interference, Proxy, TestStore } from '../../support/servers/opensearch.ts';
+import { openTestStore, raw, serverUrl, startProxy } from '../../support/servers/opensearch.ts';
+import { opensearchUrl } from '../../support/servers/found.ts';
+
+let made = 0;
+function unique(name: string): string {
+  made += 1;
+  return `${name}-${made}`;
+}
+
+const accept = (document: ObjectDocument): IndexWrite => ({ document, equalClock: 'accept' });
+const refuse = (document: ObjectDocument): IndexWrite => ({ document, equalClock: 'refuse' });
+const ends = (answers: readonly IndexWriteAnswer[]): string[] =>
+  answers.map((answer) => (answer.kind === 'fault' ? answer.code : answer.kind));
+const faultCode = (promise: Promise<unknown>): Promise<string> =>
+  promise.then(
+    () => 'no fault',
+    (error: unknown) => faultOf(error).code,
+  );
+
+describe.skipIf(opensearchUrl() === undefined)('the OpenSearch store', () => {
+  let opened: TestStore;
+  let store: Store;
+  let prefix: string;
+  let proxy: Proxy | undefined;
+
+  beforeAll(async () => {
+    opened = openTestStore();
+    ({ store, prefix } = opened);
+    await store.setup.prepare();
+  });
+  afterAll(() => opened?.dispose());
+  afterEach(async () => {
+    await proxy?.close();
+    proxy = undefined;
+  });
+
+  /** The same installation behind a proxy. */
+  async function behind(interfere: Interference, options: { readonly requestTimeoutMs?: number } = {}): Promise<Store> {
+    proxy = await startProxy(interfere);
+    return opened.another({ urls: [proxy.url], ...options });
+  }
+
+  async function newBucket(): Promise<string> {
+    const bucket = unique('bucket');
+    await store.objects.createBucket(bucket);
+    return bucket;
+  }
+
+  async function settings(index: string, values: Record<string, unknown>): Promise<void> {
+    expect(await raw('PUT', `/${prefix}-${index}/_settings`, values)).toMatchObject({ status: 200 });
+  }
+
+  describe('one index out of order', () => {
+    const write = async (bucket: string, document: Partial<ObjectDocument> = {}): Promise<string[]> => {
+      const neighbour = await newBucket();
+      return ends(
+        await store.objects.write([accept(live(neighbour, 'a')), accept(live(bucket, 'a', document)), accept(live(neighbour, 'b'))]),
+      );
+    };
+
+    it.each(['write', 'read_only', 'read_only_allow_delete'])('with the block %s makes its own bucket wait only', async (block) => {
+      const bucket = await newBucket();
+      await settings(`objects-${bucket}`, { [`index.blocks.${block}`]: true });
+      expect(await write(bucket)).toEqual(['written', 'bucket.index-blocked', 'written']);
+      expect(await faultCode(store.objects.probe())).toBe('no fault');
+      // what stops a disk from running full says so
+      const reason = expect.stringContaining(block === 'read_only_allow_delete' ? 'flood-stage' : '');
+      await expect(store.objects.probeBucket(bucket)).rejects.toMatchObject({ code: 'bucket.index-blocked', reason });
+      await settings(`objects-${bucket}`, { [`index.blocks.${block}`]: null });
+      expect(await faultCode(store.objects.probeBucket(bucket))).toBe('no fault');
+      expect(await write(bucket)).toEqual(['written', 'written', 'written']);
+    });
+
+    it('closed makes its own bucket wait only, and leaves searches of the others alone', async () => {
+      const bucket = await newBucket();
+      const other = await newBucket();
+      await store.objects.write([accept(live(other, 'a'))]);
+      await opened.refresh();
+      await raw('POST', `/${prefix}-objects-${bucket}/_close`);
+      expect(await write(bucket)).toEqual(['written', 'bucket.index-blocked', 'written']);
+      expect(await faultCode(store.objects.probeBucket(bucket))).toBe('bucket.index-blocked');
+      expect(await faultCode(store.objects.getMany(bucket, ['a']))).toBe('bucket.index-blocked');
+      expect(await faultCode(store.objects.search({ bucket, limit: 1 }))).toBe('bucket.index-blocked');
+      expect(await store.objects.search({ bucket: other, limit: 1 })).toEqual([live(other, 'a')]);
+      // all buckets: an answer that lacks one of them would be no answer
+      expect(await faultCode(store.objects.search({ limit: 1 }))).toBe('bucket.index-blocked');
+      await store.objects.removeBucket(bucket);
+      expect(await faultCode(store.objects.search({ limit: 1 }))).toBe('no fault');
+    });
+
+    it('without its primary makes its own bucket wait only, after five seconds', async () => {
+      const bucket = unique('unassigned');
+      await raw('PUT', `/${prefix}-objects-${bucket}?wait_for_active_shards=0`, {
+        settings: { number_of_replicas: 0, 'index.routing.allocation.require._name': 'nowhere' },
+        aliases: { [`${prefix}-write-${bucket}`]: {} },
+      });
+      expect(await write(bucket)).toEqual(['written', 'bucket.index-unavailable', 'written']);
+      expect(await faultCode(store.objects.getMany(bucket, ['a']))).toBe('bucket.index-unavailable');
+      expect(await faultCode(store.objects.search({ bucket, limit: 1 }))).toBe('bucket.index-unavailable');
+      await store.objects.removeBucket(bucket);
+    });
+
+    it('whose mapping lacks a field is misconfigured, not a reason to reject', async () => {
+      const bucket = unique('lacking');
+      await raw('PUT', `/${prefix}-objects-${bucket}`, { mappings: definition.mappings, aliases: { [`${prefix}-write-${bucket}`]: {} } });
+      // what it lacks is what a newer version would write
+      const newer: ObjectDocument & { readonly invented: string } = { ...live(bucket, 'a'), invented: 'tomorrow' };
+      expect(ends(await store.objects.write([accept(newer), accept(live(bucket, 'b'))]))).toEqual([
+        'bucket.index-misconfigured',
+        'written',
+      ]);
+      await store.objects.removeBucket(bucket);
+    });
+
+    it('never created is missing, and no write creates it', async () => {
+      expect(await write('never')).toEqual(['written', 'bucket.index-missing', 'written']);
+      expect(await raw('GET', `/_cat/indices/${prefix}-*never*?format=json`)).toMatchObject({ body: [] });
+    });
+
+    /** Puts a copy behind the aliases of a bucket, as after a restore under another name. */
+    async function replaceByCopy(bucket: string): Promise<void> {
+      const index = `${prefix}-objects-${bucket}-copy`;
+      const add = [`${prefix}-write-${bucket}`, `${prefix}-objects`].map((alias) => ({ add: { index, alias } }));
+      await raw('PUT', `/${index}`, definition);
+      await raw('POST', '/_aliases', { actions: [...add, { remove_index: { index: `${prefix}-objects-${bucket}` } }] });
+    }
+
+    it.each(['is gone', 'is kept'])(
+      'Fix: is no second one behind the alias when a copy has replaced it and the first %s',
+      async (first) => {
+        const bucket = await newBucket();
+        await replaceByCopy(bucket);
+        if (first === 'is kept') await raw('PUT', `/${prefix}-objects-${bucket}`);
+        await store.objects.createBucket(bucket);
+        expect(ends(await store.objects.write([accept(live(bucket, 'a'))]))).toEqual(['written']);
+      },
+    );
+
+    it('Fix: is deleted under the name of the copy that replaced it behind its alias, and no other index is', async () => {
+      const bucket = await newBucket();
+      const foreign = `${prefix}x-foreign`;
+      await replaceByCopy(bucket);
+      await store.objects.write([accept(live(bucket, 'a'))]);
+      await raw('PUT', `/${foreign}`, { aliases: { [`${prefix}-write-${bucket}`]: {} } });
+      await store.objects.removeBucket(bucket);
+      await opened.refresh();
+      expect(await raw('GET', `/_cat/indices/${prefix}-objects-${bucket}*?format=json`)).toMatchObject({ body: [] });
+      expect(await raw('GET', `/${foreign}`)).toMatchObject({ status: 200 });
+      await raw('DELETE', `/${foreign}`);
+      expect(await store.objects.search({ bucket, limit: 1 })).toEqual([]);
+      await store.objects.createBucket(bucket);
+      expect(ends(await store.objects.write([accept(live(bucket, 'b'))]))).toEqual(['written']);
+    });
+
+    it('gets back an alias that it lost when its bucket is created again', async () => {
+      const bucket = await newBucket();
+      await raw('DELETE', `/${prefix}-objects-${bucket}/_alias/*`);
+      expect(await write(bucket)).toEqual(['written', 'bucket.index-missing', 'written']);
+      await store.objects.createBucket(bucket);
+      expect(await write(bucket)).toEqual(['written', 'written', 'written']);
+      await opened.refresh();
+      expect(await store.objects.search({ bucket, limit: 10 })).toHaveLength(1);
+      expect((await store.objects.search({ limit: 1_000 })).filter((document) => document.bucket === bucket)).toHaveLength(1);
+    });
+  });
+
+  describe('one document that OpenSearch does not take', () => {
+    it('for its clock or its overlong id would fail the whole request, and never gets that far', async () => {
+      const bucket = await newBucket();
+      const documents = [
+        live(bucket, 'a'),
+        live(bucket, 'k'.repeat(4_000)),
+        live(bucket, 'b', { clock: -1 }),
+        live(bucket, 'c', { clock: 2 ** 63 }),
+        live(bucket, '\ud83d'),
+        live(bucket, '\u0000'),
+        live(bucket, '"}\n{"delete":{}}'),
+        live(bucket, 'd'),
+      ];
+      expect(ends(await store.objects.write(documents.map(accept)))).toEqual([
+        'written',
+        'written',
+        'index.rejected',
+        'index.rejected',
+        'written',
+        'written',
+        'written',
+        'written',
+      ]);
+    });
+  });
+
+  it('keeps the words of a document to itself', async () => {
+    const bucket = await newBucket();
+    await store.objects.write([accept(live(bucket, 'a/Report2024.pdf'))]);
+    await opened.refresh();
+    expect(await raw('POST', `/${prefix}-write-${bucket}/_search`, {})).toMatchObject({
+      body: { hits: { hits: [{ _id: 'k:a/Report2024.pdf', _source: { words: ['a', 'report', '2024', 'report2024', 'pdf'] } }] } },
+    });
+    const words = queryWordsOf('report');
+    const [found] = await store.objects.search({ bucket, limit: 1, ...(words !== null && { words }) });
+    expect(found).toStrictEqual(live(bucket, 'a/Report2024.pdf'));
+    expect((await store.objects.getMany(bucket, ['a/Report2024.pdf']))[0]).toStrictEqual(live(bucket, 'a/Report2024.pdf'));
+  });
+
+  it('reads a document whose metadata is named __proto__, and pollutes nothing', async () => {
+    const bucket = await newBucket();
+    const user_metadata = JSON.parse('{"__proto__":"x","constructor":"y","a":"z"}') as Record<string, string>;
+    expect(ends(await store.objects.write([accept(live(bucket, 'k', { user_metadata }))]))).toEqual(['written']);
+    const [found] = await store.objects.getMany(bucket, ['k']);
+    expect(found?.user_metadata).toMatchObject({ constructor: 'y', a: 'z' });
+    expect(Object.getPrototypeOf(found?.user_metadata)).toBe(Object.prototype);
+  });
+
+  describe('a refusal that does not tell the stored clock', () => {
+    it('is decided by asking for it', async () => {
+      const bucket = await newBucket();
+      await store.objects.write([live(bucket, 'equal', { clock: 10 }), live(bucket, 'newer', { clock: 11 })].map(accept));
+      const vague = await behind(async ({ path }, forward) => {
+        const answer = await forward();
+        const told = path.startsWith('/_bulk') ? answer.body?.replaceAll(/current version[^"]*/g, 'too old') : answer.body;
+        return { ...answer, ...(told !== undefined && { body: told }) };
+      });
+      const writes = [
+        refuse(live(bucket, 'equal', { clock: 10 })),
+        refuse(live(bucket, 'new', { clock: 10 })),
+        refuse(live(bucket, 'newer', { clock: 10 })),
+        accept(live(bucket, 'newer', { clock: 10 })),
+      ];
+      expect(ends(await vague.objects.write(writes))).toEqual(['equal', 'written', 'superseded', 'superseded']);
+    });
+  });
+
+  describe('a request as a whole', () => {
+    const error = (type: string, reason: string) => JSON.stringify({ error: { type, reason, root_cause: [] } });
+    // recorded from OpenSearch 3.6; the shared server cannot be brought to answer so
+    it.each([
+      [429, error('rejected_execution_exception', 'rejected execution of coordinating operation […]'), 'index.overloaded'],
+      [502, '<html>Bad Gateway</html>', 'index.unreachable'],
+      [200, '{"took":1', 'index.unreachable'],
+      [200, '<html>Welcome</html>', 'index.unreachable'],
+    ])('answered %i %s throws its fault, and so do state and probe', async (status, body, code) => {
+      const contentType = body.startsWith('{') ? 'application/json' : 'text/html';
+      const broken = await behind(() => ({ status, body, contentType }));
+      expect(await faultCode(broken.objects.write([accept(live('b', 'k'))]))).toBe(code);
+      expect(await faultCode(broken.objects.probe())).toBe(code);
+      expect(await faultCode(broken.state.get('x'))).toBe(code);
+      expect(await faultCode(broken.state.put({ id: 'x', kind: 'lock', record: {} }, null))).toBe(code);
+      expect(await faultCode(broken.objects.search({ limit: 1 }))).toBe(code);
+      // one request each: whether to try again is not decided here
+      expect(proxy?.requests).toHaveLength(5);
+    });
+
+    it('that is too large is halved until it fits; a single write that does not fit is rejected', async () => {
+      const bucket = await newBucket();
+      const small = await behind(async ({ path, body }, forward) =>
+        path.startsWith('/_bulk') && body.length > 5_000 ? { status: 413, body: '' } : forward(),
+      );
+      const documents = Array.from({ length: 40 }, (_, at) => live(bucket, `k${at}`, at === 17 ? { etag: 'x'.repeat(6_000) } : {}));
+      const answers = ends(await small.objects.write(documents.map(accept)));
+      expect(answers).toEqual(documents.map((_, at) => (at === 17 ? 'index.rejected' : 'written')));
+      const stored = await store.objects.getMany(
+        bucket,
+        documents.map(({ key }) => key),
+      );
+      expect(stored).toEqual(documents.map((document, at) => (at === 17 ? undefined : document)));
+    });
+
+    it('for another index that finds no room is a fault of that bucket alone, and one that exists needs none', async () => {
+      const reason = 'Validation Failed: 1: this action would add [2] total shards, but this cluster currently has [1000]/[1000] maximum';
+      const full = await behind(({ method }, forward) =>
+        method === 'PUT' ? { status: 400, body: error('validation_exception', reason) } : forward(),
+      );
+      const bucket = await newBucket();
+      expect(await faultCode(full.objects.createBucket(bucket))).toBe('no fault');
+      expect(await faultCode(full.objects.createBucket(`${bucket}-another`))).toBe('bucket.index-limit');
+      expect(await faultCode(full.objects.probe())).toBe('no fault');
+    });
+
+    it('whose second half fails keeps the answers of the first', async () => {
+      const bucket = await newBucket();
+      let sent = 0;
+      const failing = await behind((_, forward) => {
+        sent += 1;
+        if (sent === 1) return { status: 413, body: '' };
+        return sent === 2 ? forward() : { status: 503, body: '' };
+      });
+      const writes = ['a', 'b', 'c'].map((key) => accept(live(bucket, key)));
+      expect(ends(await failing.objects.write(writes))).toEqual(['written', 'written', 'index.unreachable']);
+    });
+
+    it('that the server cannot parse is halved down to the one write that it cannot', async () => {
+      const bucket = await newBucket();
+      const strict = await behind(async ({ body }, forward) =>
+        body.includes('unspeakable') ? { status: 400, body: error('action_request_validation_exception', 'made up') } : forward(),
+      );
+      const writes = ['a', 'b', 'unspeakable', 'd'].map((key) => accept(live(bucket, key)));
+      expect(ends(await strict.objects.write(writes))).toEqual(['written', 'written', 'internal.unexpected', 'written']);
+    });
+  });
+
+  describe('a server that does not answer', () => {
+    it('is unreachable when nothing listens', async () => {
+      const absent = opened.another({ urls: ['http://127.0.0.1:1'] });
+      expect(await faultCode(absent.objects.write([accept(live('b', 'k'))]))).toBe('index.unreachable');
+      expect(await faultCode(absent.objects.probe())).toBe('index.unreachable');
+      expect(await faultCode(absent.setup.prepare())).toBe('index.unreachable');
+    });
+
+    it('is unreachable after the time-out, which is three times as long for what changes the cluster', async () => {
+      const missing = { status: 404, body: JSON.stringify({ error: { type: 'index_not_found_exception' }, status: 404 }) };
+      const silent = await behind(({ path }) => (path.includes('-write-silent') ? missing : 'hang'), { requestTimeoutMs: 200 });
+      const created = silent.objects.createBucket('silent-bucket');
+      await expect(silent.objects.probe()).rejects.toMatchObject({ reason: expect.stringContaining('no answer within 200 ms') });
+      await expect(created).rejects.toMatchObject({
+        code: 'index.unreachable',
+        reason: expect.stringContaining('no answer within 600 ms'),
+      });
+    });
+
+    it('is left at once when the signal is aborted, with its reason', async () => {
+      const asked = Promise.withResolvers<void>();
+      const silent = await behind(() => {
+        asked.resolve();
+        return 'hang';
+      });
+      const controller = new AbortController();
+      const written = silent.objects.write([accept(live('b', 'k'))], controller.signal);
+      await asked.promise;
+      const reason = new Error('stopping');
+      controller.abort(reason);
+      await expect(written).rejects.toBe(reason);
+    });
+
+    it('is used again, on the same store, as soon as it answers', async () => {
+      let up = false;
+      const bucket = await newBucket();
+      const flapping = await behind((_, forward) => (up ? forward() : { status: 503, body: '' }));
+      for (let round = 0; round < 3; round += 1) expect(await faultCode(flapping.objects.probe())).toBe('index.unreachable');
+      up = true;
+      expect(await faultCode(flapping.objects.probe())).toBe('no fault');
+      expect(ends(await flapping.objects.write([accept(live(bucket, 'k'))]))).toEqual(['written']);
+    });
+  });
+
+  describe('credentials in the URL', () => {
+    it('are sent, decoded, and never told', async () => {
+      proxy = await startProxy(() => ({ status: 401, body: 'Unauthorized', contentType: 'text/plain' }));
+      const url = proxy.url.replace('http://', 'http://us%40er:pa%2Fss%3A@');
+      const told: unknown[] = [];
+      const secured = opened.another({ urls: [url] });
+      await secured.objects.probe().catch((error: unknown) => told.push(error));
+      expect(proxy.requests[0]?.headers['authorization']).toBe(`Basic ${Buffer.from('us@er:pa/ss:').toString('base64')}`);
+      await proxy.close();
+      await secured.objects.probe().catch((error: unknown) => told.push(error));
+      expect(told.map((error) => faultOf(error).code)).toEqual(['index.denied', 'index.unreachable']);
+      const { inspect } = await import('node:util');
+      for (const error of told) expect(inspect(error, { depth: 20, showHidden: true })).not.toMatch(/pa(\/|%2F)ss|Basic /);
+    });
+
+    it('may differ by node, and a URL may have a path', async () => {
+      proxy = await startProxy(() => ({ status: 503, body: '' }));
+      const [first, second] = ['a', 'b'].map((name) => `${proxy?.url.replace('http://', `http://${name}:p@`)}/${name}`);
+      const two = opened.another({ urls: [first ?? '', second ?? '', second ?? ''] });
+      for (let round = 0; round < 4; round += 1) await two.objects.probe().catch(() => undefined);
+      const seen = new Set(proxy.requests.map(({ path, headers }) => `${path.slice(0, 3)} ${String(headers['authorization'])}`));
+      expect([...seen].sort()).toEqual(['a', 'b'].map((name) => `/${name}/ Basic ${Buffer.from(`${name}:p`).toString('base64')}`));
+    });
+  });
+
+  describe('state', () => {
+    it('blocked stops everybody, and so says the probe', async () => {
+      const blocked = openTestStore();
+      await blocked.store.setup.prepare();
+      const put = () => faultCode(blocked.store.state.put({ id: 'lock:x', kind: 'lock', record: {} }, null));
+      for (const block of ['write', 'read_only_allow_delete']) {
+        await raw('PUT', `/${blocked.prefix}-state/_settings`, { [`index.blocks.${block}`]: true });
+        expect(await put()).toBe('index.blocked');
+        expect(await faultCode(blocked.store.objects.probe())).toBe('index.blocked');
+        await raw('PUT', `/${blocked.prefix}-state/_settings`, { [`index.blocks.${block}`]: null });
+      }
+      expect(await put()).toBe('no fault');
+      await blocked.dispose();
+    });
+
+    it('that somebody deleted is missing, to every question, and does not come back by itself', async () => {
+      const lost = openTestStore();
+      await lost.store.setup.prepare();
+      await raw('DELETE', `/${lost.prefix}-state-1`);
+      const { state, objects } = lost.store;
+      expect(await faultCode(state.get('a'))).toBe('index.state-missing');
+      expect(await faultCode(state.put({ id: 'a', kind: 'lock', record: {} }, null))).toBe('index.state-missing');
+      expect(await faultCode(state.put({ id: 'a', kind: 'lock', record: {} }, '0:1'))).toBe('index.state-missing');
+      expect(await faultCode(state.remove('a', '0:1'))).toBe('index.state-missing');
+      expect(await faultCode(state.list('lock', { limit: 1 }))).toBe('index.state-missing');
+      expect(await faultCode(state.count('lock'))).toBe('index.state-missing');
+      expect(await faultCode(objects.probe())).toBe('index.state-missing');
+      expect(await raw('GET', `/_cat/indices/${lost.prefix}-*?format=json`)).toMatchObject({ body: [] });
+      await lost.dispose();
+    });
+
+    it('takes no version of another store for one of its own', async () => {
+      await store.state.put({ id: 'lock:foreign', kind: 'lock', record: {} }, null);
+      expect(await store.state.put({ id: 'lock:foreign', kind: 'lock', record: {} }, '17')).toBe('conflict');
+      expect(await store.state.remove('lock:foreign', '17')).toBe('conflict');
+      expect(await store.state.remove('lock:nothing', '17')).toBe('removed');
+    });
+
+    it('keeps ids apart that a path would confuse', async () => {
+      const ids = ['.', '..', '../x', 'a/b', '%2e', '_search', '?q', '#', ' '];
+      for (const id of ids) expect(await store.state.put({ id, kind: 'schedule', record: { id } }, null)).toMatchObject({ id });
+      for (const id of ids) expect(await store.state.get(id)).toMatchObject({ id, record: { id } });
+    });
+  });
+
+  it('makes no request before it is asked to, and can be closed twice', async () => {
+    proxy = await startProxy(() => ({ status: 200 }));
+    const idle = opened.another({ urls: [proxy.url, serverUrl()] });
+    await idle.close();
+    await idle.close();
+    expect(proxy.requests).toEqual([]);
+  });
+});

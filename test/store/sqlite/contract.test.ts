@@ -1,0 +1,34 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createSqliteStore } from '../../../src/store/sqlite/store.ts';
+import { auditContract } from '../../contracts/audit-contract.ts';
+import { enrichmentContract } from '../../contracts/enrichment-contract.ts';
+import { maintenanceContract } from '../../contracts/maintenance-contract.ts';
+import { scanContract } from '../../contracts/scan-contract.ts';
+import { searchContract } from '../../contracts/search-contract.ts';
+import { usageContract } from '../../contracts/usage-contract.ts';
+import { withinContract } from '../../contracts/within-contract.ts';
+import { storeContract } from '../../contracts/store-contract.ts';
+import type { OpenStore } from '../../contracts/world.ts';
+
+async function openSqliteStore(): Promise<OpenStore> {
+  const folder = await mkdtemp(join(tmpdir(), 'tally-sqlite-'));
+  const store = createSqliteStore(join(folder, 'index.sqlite'));
+  return {
+    store,
+    async dispose() {
+      await store.close();
+      await rm(folder, { recursive: true });
+    },
+  };
+}
+
+storeContract('SQLite', openSqliteStore);
+auditContract('SQLite', openSqliteStore);
+scanContract('SQLite', openSqliteStore);
+searchContract('SQLite', openSqliteStore);
+usageContract('SQLite', openSqliteStore);
+maintenanceContract('SQLite', openSqliteStore);
+enrichmentContract('SQLite', { open: openSqliteStore, takesAnyLength: true });
+withinContract('SQLite', openSqliteStore, 100);
