@@ -50,19 +50,23 @@ async function drawn(page: Page): Promise<void> {
   await page.locator('.chart svg').last().waitFor();
 }
 
+async function narrowed(page: Page): Promise<void> {
+  await page.locator('.facets').waitFor();
+}
+
 const pictures: readonly Picture[] = [
   { name: 'overview', query: '', act: drawn },
   { name: 'overview-dark', query: '', options: dark(LARGE), act: drawn },
   { name: 'buckets', query: '?page=buckets' },
-  { name: 'search', query: FOUND },
-  { name: 'search-dark', query: FOUND, options: dark(LARGE) },
+  { name: 'search', query: FOUND, act: narrowed },
+  { name: 'search-dark', query: FOUND, options: dark(LARGE), act: narrowed },
   { name: 'object', query: FOUND, act: openRow },
   { name: 'bucket', query: BUCKET },
   { name: 'reindex', query: '?page=bucket&bucket=acme-data-lake', act: press('Re-Index and Repair') },
   { name: 'job', query: JOB },
   { name: 'letters', query: '?page=letters' },
   { name: 'small', query: '', options: SMALL, act: drawn },
-  { name: 'small-dark', query: FOUND, options: dark(SMALL) },
+  { name: 'small-dark', query: FOUND, options: dark(SMALL), act: narrowed },
 ];
 
 const world = await startPanelWorld({ operations: troubledOperations() });
