@@ -63,7 +63,7 @@ describe.skipIf(!awsEndpoint() || !canBrowse('the story of connecting in Chromiu
     await settings.getByLabel('Topic identifier').fill(topic);
     await settings.getByRole('button', { name: 'Show the plan' }).click();
     await settings.getByText(`Topic identifier: none → ${topic}`).waitFor();
-    await settings.getByRole('button', { name: 'Save without changing AWS' }).click();
+    await settings.getByRole('button', { name: 'I have wired it myself' }).click();
     await page.getByText('The settings are saved.').waitFor();
     expect(await world.bucketRecord(bucket)).toMatchObject({ source: 'routed', topic_arn: topic });
 
