@@ -4,7 +4,7 @@ import type { Job } from '../registry/contract/job.ts';
 import { jobView } from '../registry/contract/job-view.ts';
 import type { JobsRequest, ReindexRequest } from '../registry/contract/jobs.ts';
 import { markId } from '../records/dirty.ts';
-import type { WaitingDeletes } from '../records/waiting-deletes.ts';
+import { keysOverlap, type WaitingDeletes } from '../records/waiting-deletes.ts';
 import { bucketRecordSchema } from '../records/bucket.ts';
 import { decodeCursor } from '../base/cursor.ts';
 import { omit } from '../base/defined.ts';
@@ -51,7 +51,10 @@ export interface ReindexJobs {
   resume(id: string, signal?: AbortSignal): Promise<Job>;
   /** Starts a job that may make as many deletions as this one held back, and no more. Throws `job.nothing-waits`, and as request() does. */
   allow(id: string, by: string, signal?: AbortSignal): Promise<Job>;
-  /** The documents stay whose deletion the job held back, until another job finds them. Throws `job.nothing-waits`. */
+  /**
+   * The documents stay whose deletion the job held back, until another job finds them; a job that was allowed to delete some of them, and
+   * has not ended, is cancelled. Throws `job.nothing-waits`.
+   */
   decline(id: string, signal?: AbortSignal): Promise<Job>;
   /** Requests a job for Tally's own work. Throws as request() does. */
   start(request: OwnRequest, signal?: AbortSignal): Promise<JobRecord>;
@@ -145,6 +148,14 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
     return found;
   }
 
+  async function cancelEach(bucket: string, isMeant: (job: JobRecord) => boolean): Promise<void> {
+    const jobs = await listAllRecords(state, 'job', jobSchema);
+    for (const job of jobs.filter((each) => each.bucket === bucket && !hasEnded(each) && isMeant(each))) {
+      const cancelled = await transitionJob(state, job.id, { kind: 'cancel', atMs: clock.nowMs() });
+      if (cancelled !== undefined && cancelled !== 'refused') reportJobEnd(telemetry, cancelled);
+    }
+  }
+
   return {
     request: (wanted, by, signal) => request(omit(wanted, 'repair'), by, signal),
     start: ({ requestedBy, ...wishes }, signal) => store(jobOf(wishes, requestedBy, clock.nowMs()), signal),
@@ -180,19 +191,19 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
     },
     async decline(id, signal) {
       const job = await find(id, signal);
-      await requireWaiting(job);
-      const decline = (each: WaitingDeletes) => (each.jobId === id ? { ...each, declinedAtMs: clock.nowMs() } : each);
-      await updateRecord(
-        state,
-        refs.bucket(job.bucket),
-        (record) => record && { ...record, ...(record.waiting && { waiting: record.waiting.map(decline) }) },
-      );
+      const { prefix } = await requireWaiting(job);
+      // first: until then such a job deletes, and what it stores as it stops comes before the decision
+      await cancelEach(job.bucket, (each) => each.allowDeletes !== undefined && keysOverlap(each.prefix, prefix));
+      // by their prefix: the job that was stopped may have counted them since. If it has made them, none wait
+      const isMeant = (each: WaitingDeletes): boolean => each.prefix === prefix && each.count > 0;
+      const declined = await updateRecord(state, refs.bucket(job.bucket), (record) => {
+        if (record?.waiting?.some(isMeant) !== true) return undefined;
+        return { ...record, waiting: record.waiting.map((each) => (isMeant(each) ? { ...each, declinedAtMs: clock.nowMs() } : each)) };
+      });
+      if (declined?.waiting?.some(isMeant) !== true) throw nothingWaits(id);
       return shown(job);
     },
-    async cancelOf(bucket) {
-      const jobs = (await listAllRecords(state, 'job', jobSchema)).filter((job) => job.bucket === bucket && !hasEnded(job));
-      for (const { id } of jobs) await transitionJob(state, id, { kind: 'cancel', atMs: clock.nowMs() });
-    },
+    cancelOf: (bucket) => cancelEach(bucket, () => true),
   };
 }
 

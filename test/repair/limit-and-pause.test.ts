@@ -80,6 +80,68 @@ describe('the deletion limit', () => {
     expect(job?.counts?.tombstones).toBeGreaterThan(0);
   });
 
+  describe('when a person declines after all what was allowed', () => {
+    async function allowed() {
+      const world = await createJobsWorld();
+      await fill(world, { index: 50 });
+      world.startWorker();
+      const { id } = await world.request({ now: true });
+      await world.ended(id);
+      return { world, id, job: await world.jobs.allow(id, 'alice') };
+    }
+
+    it.each(['at once', 'while it sends HEADs', 'while it is paused'])('cancels the job %s, and all documents stay', async (when) => {
+      const { world, id, job } = await allowed();
+      const decline = () => world.jobs.decline(id);
+      let answer: ReturnType<typeof decline> | undefined;
+      if (when === 'while it sends HEADs') world.s3.onHead = async () => void (await (answer ??= decline()));
+      else {
+        if (when === 'while it is paused') await world.jobs.pause(job.id);
+        answer = decline();
+        await answer;
+        await expect(world.jobs.resume(job.id)).rejects.toMatchObject({ code: 'job.not-resumable' });
+      }
+      expect(await world.ended(job.id)).toMatchObject({ state: 'cancelled' });
+      expect(await answer).toMatchObject({ id, waiting: { deletions: 50, declined_at: expect.any(String) } });
+      await world.run(120_000);
+      expect(await world.found()).toHaveLength(50);
+      expect((await world.bucketRecord())?.waiting).toMatchObject([{ count: 50, jobId: id, declinedAtMs: expect.any(Number) }]);
+    });
+
+    it('cancels what was allowed to jobs of keys around and within these, and no other job', async () => {
+      const { world, id, job } = await allowed();
+      await world.jobs.pause(job.id);
+      await fill(world, { index: 2 }, 'a/');
+      const inner = await world.request({ prefix: 'a/', now: true });
+      await world.ended(inner.id);
+      const ordinary = await world.request();
+      await world.jobs.pause(ordinary.id);
+      await world.jobs.decline(inner.id);
+      expect([await world.job(job.id), await world.job(ordinary.id)]).toMatchObject([{ state: 'cancelled' }, { state: 'paused' }]);
+      const within = await world.jobs.allow(inner.id, 'alice');
+      await world.jobs.decline(id);
+      expect(await world.ended(within.id)).toMatchObject({ state: 'cancelled' });
+    });
+
+    it('says so if the job has made them', async () => {
+      const { world, id, job } = await allowed();
+      const { state } = world;
+      let isRead = false;
+      const late: typeof state = {
+        ...state,
+        async list(...args) {
+          const found = await state.list(...args);
+          if (!isRead) await world.ended(job.id);
+          isRead = true;
+          return found;
+        },
+      };
+      const jobs = createReindexJobs({ state: late, clock: world.clock, telemetry: createFakeTelemetry() });
+      await expect(jobs.decline(id)).rejects.toMatchObject({ code: 'job.nothing-waits' });
+      expect(await world.found()).toEqual([]);
+    });
+  });
+
   it.each([
     ['knows no limit for a job that closes a gap of deletes', 1, 1],
     ['knows one for it where the bucket is empty', 0, 1_100],

@@ -145,7 +145,7 @@ function HeldActs({ job, onChanged }: ActsProps) {
   const decide = (deletions: 'allowed' | 'declined') => call('PATCH /v1/jobs/{id}', { params: { id: job.id }, body: { deletions } });
   async function decline(): Promise<void> {
     await decide('declined');
-    announce('The documents stay. The next job that finds them asks again.');
+    announce('The documents stay, and a job that was allowed to delete them is cancelled. The next job that finds them asks again.');
     onChanged();
   }
   const count = countText(heldBack(job), 'document');

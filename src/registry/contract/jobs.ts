@@ -44,7 +44,7 @@ const changeBody = z
         deletions: z
           .enum(['allowed', 'declined'])
           .describe(
-            'What becomes of the deletions that the job held back. `allowed`: a new job, which is the answer, may make as many. `declined`: the documents stay, and the status of the bucket is `differs`, until another job finds them again.',
+            'What becomes of the deletions that the job held back. `allowed`: a new job, which is the answer, may make as many. `declined`: the documents stay, and the status of the bucket is `differs`, until another job finds them again; a job that was allowed to delete them is cancelled.',
           ),
       }),
     ],
@@ -183,7 +183,8 @@ export const jobRows = {
       {
         words: 'jobs decline <id>',
         summary: 'Declines the deletions that a job held back.',
-        description: 'The documents stay, and the bucket is known to differ. The next job that finds them asks again.',
+        description:
+          'The documents stay, and the bucket is known to differ; a job that was allowed to delete them is cancelled. The next job that finds them asks again.',
         fixed: { deletions: 'declined' },
         columns: jobFields,
         examples: [`tally jobs decline ${JOB.params.id}`],
