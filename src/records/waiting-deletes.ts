@@ -7,8 +7,7 @@
  * follows: its keys wait as well, with a count of 0 until a job that compares them says how many there are.
  *
  *   held back ──allowed──► a new job with that limit ──it holds nothing back──► removed
- *      ▲  │                  │ declined: it is cancelled
- *      │  └────declined──────┴──► the index is known to differ
+ *      ▲  └────declined, also later: that job is cancelled──► the index is known to differ
  *      └── another job holds deletions of these keys back ──┘
  */
 import type { WaitingDeletes as All } from './bucket.ts';

@@ -183,8 +183,7 @@ export const jobRows = {
       {
         words: 'jobs decline <id>',
         summary: 'Declines the deletions that a job held back.',
-        description:
-          'The documents stay, and the bucket is known to differ; a job that was allowed to delete them is cancelled. The next job that finds them asks again.',
+        description: 'The documents stay, and a job that was allowed to delete them is cancelled. The next job that finds them asks again.',
         fixed: { deletions: 'declined' },
         columns: jobFields,
         examples: [`tally jobs decline ${JOB.params.id}`],
