@@ -192,15 +192,19 @@ const DIFFERENCES_MAX = 20;
 export function withReport(current: DirtyMark | undefined, report: GapReport, facts: ReportFacts): DirtyMark {
   const { kind, seenAtMs, firstSeenMs = seenAtMs } = report;
   const base = omit(current ?? fresh(report, facts), 'compared');
+  const wants = wantsOf(base, report, facts);
+  // what an earlier report found may be repaired since, while its mark stayed
+  const isOfReports = [...base.reasons, report].every((each) => each.kind === 'drift');
+  const before = isOfReports ? (wants.differences ?? []).map(({ atMs }) => atMs) : [base.sinceMs];
   return {
     ...base,
-    sinceMs: Math.min(base.sinceMs, firstSeenMs),
+    sinceMs: Math.min(firstSeenMs, ...before),
     lastSeenMs: Math.max(base.lastSeenMs, seenAtMs),
     reportedAtMs: Math.max(base.reportedAtMs, facts.nowMs),
     order: Math.max(base.order, facts.order),
     reasons: withReason(base.reasons, report),
     deletes: announcing.has(kind) ? base.deletes : 'limited',
-    ...wantsOf(base, report, facts),
+    ...wants,
     ...planOf(base, report, facts),
   };
 }
@@ -226,9 +230,10 @@ function fresh({ bucket, key, seenAtMs }: GapReport, { nowMs, order }: ReportFac
 }
 
 function withReason(reasons: DirtyMark['reasons'], { kind, reason, seenAtMs, count = 1 }: GapReport): DirtyMark['reasons'] {
-  const before = reasons.find((each) => each.kind === kind);
+  // a report says all that it found
+  const before = kind === 'drift' ? undefined : reasons.find((each) => each.kind === kind);
   const lastMs = Math.max(seenAtMs, before?.lastMs ?? 0);
-  return [{ kind, count: count + (before?.count ?? 0), lastMs, example: reason }, ...reasons.filter((each) => each !== before)];
+  return [{ kind, count: count + (before?.count ?? 0), lastMs, example: reason }, ...reasons.filter((each) => each.kind !== kind)];
 }
 
 /** What an urgent report waits for is all that its mark waits for: neither for distance, nor because a job failed. */

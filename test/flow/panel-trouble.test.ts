@@ -110,12 +110,10 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
     ]);
     expect(await you.nth(1).innerText()).toMatch(/Check its connection\s+3 h ago$/);
     await you.nth(4).getByText('Tally could not handle 2 messages').waitFor();
-    // a sentence that names keys is one line
-    expect((await you.nth(1).locator('.line').boundingBox())?.height).toBeLessThan(24);
     const atIt = page.getByRole('region', { name: 'Tally is at it' });
     await atIt.getByText('running, 43 %').waitFor();
     await atIt.getByText('left', { exact: false }).first().waitFor();
-    await atIt.getByRole('row').filter({ hasText: 'acme-reports' }).getByText('a re-index begins in').waitFor();
+    await atIt.getByRole('row').filter({ hasText: 'acme-reports' }).getByText('a re-index begins (in').waitFor();
     await page.getByText('Tally itself: not ready (ingest)').click();
     await page.getByRole('region', { name: 'Checks' }).getByText('Start it.').waitFor();
   });
@@ -213,10 +211,9 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
     expect(await page.getByRole('alert').count()).toBe(0);
   });
 
-  it('says of a job that failed that it did, in a line, and who asked for it', async () => {
+  it('says of a job that failed that it did, why, and who asked for it', async () => {
     const page = await open('?page=activity&bucket=acme-partner-drop');
     const row = page.getByRole('region', { name: 'Ended jobs' }).getByRole('row').nth(1);
     expect(await row.innerText()).toMatch(/re-index failed: object\.denied: S3 denies .*Tally, for a gap/s);
-    expect((await row.boundingBox())?.height).toBeLessThan(60);
   });
 });

@@ -4,7 +4,7 @@ import type { ShownBucket } from '../../src/registry/contract/bucket.ts';
 import type { Gap } from '../../src/registry/contract/gaps.ts';
 import type { Job } from '../../src/registry/contract/job.ts';
 import { zeroCounts } from '../../src/registry/contract/job-view.ts';
-import { endOf, leftText, requesterOf, spansOf, stateText, storyOf } from '../../src/panel/browser/day.ts';
+import { endOf, leftText, requesterOf, spansOf, standingOf, stateText, storyOf } from '../../src/panel/browser/day.ts';
 import { bucketAnswer, gap, job } from '../support/fakes/control.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 24, 16, 30);
@@ -19,6 +19,25 @@ const found = { ...zeroCounts, missing: 37, stale: 12 };
 
 const looks = (bucket: ShownBucket, gaps: readonly Gap[] = [], jobs: readonly Job[] = []) =>
   spansOf(bucket, { gaps, jobs }, NOW_MS).map(({ look, from, to }) => [look, from * 24, to * 24]);
+
+describe('where buckets stand', () => {
+  const differs = { ...compared, status: { state: 'differs', severity: 'bad', sentence: 's' } } as const;
+  const asks = { ...differs, bucket: 'asks', status: { ...differs.status, act: { kind: 'reindex', command: 'c' } } } as const;
+
+  it('Bug: is said of each that is not green also in the moments around its job, which another answer has', () => {
+    const { you, tally } = standingOf([compared, asks, differs], undefined);
+    expect([you, tally]).toEqual([[asks], [differs]]);
+    const after = standingOf([differs], { gaps: [{ ...gap, state: 'open', job_id: 'job-2' }], jobs: [repair] });
+    expect(after).toEqual({ you: [], tally: [differs], jobs: [] });
+  });
+
+  it('is said by a job that runs, unless it only reports', () => {
+    const runs: Job = { ...repair, state: 'running', bucket: differs.bucket };
+    expect(standingOf([differs], { gaps: [], jobs: [runs] })).toEqual({ you: [], tally: [], jobs: [runs] });
+    expect(standingOf([differs], { gaps: [], jobs: [{ ...runs, mode: 'report' }] }).tally).toEqual([differs]);
+    expect(standingOf([differs], { gaps: [], jobs: [{ ...runs, state: 'paused' }] })).toEqual({ you: [], tally: [differs], jobs: [] });
+  });
+});
 
 describe('the strip of a day', () => {
   it('is green only since the bucket was connected, and only if all of it was compared', () => {

@@ -90,7 +90,19 @@ describe('reports of one bucket', () => {
       reported({ kind: 'drift', differences: found(jobId, prefix) }, current);
     const both = drift(drift(undefined, 'a', 'a/'), 'b', 'b/');
     expect(both.differences?.map(({ jobId }) => jobId)).toEqual(['a', 'b']);
-    expect(drift(both, 'whole', '').differences?.map(({ jobId }) => jobId)).toEqual(['whole']);
+    const whole = drift(both, 'whole', '');
+    expect(whole.differences?.map(({ jobId }) => jobId)).toEqual(['whole']);
+    expect(whole.reasons.map(({ count }) => count)).toEqual([1]);
+  });
+
+  it('Bug: are as old as what reports found that is still there, if there is nothing else', () => {
+    const found = (prefix: string, atMs: number) => ({ jobId: 'j', prefix, atMs, missing: 1, stale: 0, phantom: 0 });
+    const drift = (current: DirtyMark | undefined, prefix: string, atMs: number) =>
+      reported({ kind: 'drift', seenAtMs: atMs, differences: found(prefix, atMs) }, current);
+    const first = drift(undefined, 'a/', SEEN_MS);
+    expect(drift(first, 'b/', SEEN_MS + 5).sinceMs).toBe(SEEN_MS);
+    expect(drift(first, '', SEEN_MS + 5).sinceMs).toBe(SEEN_MS + 5);
+    expect(drift(reported({}, first), '', SEEN_MS + 5).sinceMs).toBe(SEEN_MS);
   });
 });
 

@@ -3,7 +3,7 @@ import type { ShownBucket } from '../../registry/contract/bucket.ts';
 import type { Gap } from '../../registry/contract/gaps.ts';
 import type { Job } from '../../registry/contract/job.ts';
 import { call } from './api.ts';
-import { bucketColumn, byUrgency, ReindexButton, Sentence, Status, StatusAct } from './bucket-act.tsx';
+import { bucketColumn, byUrgency, EVERY_MS, ReindexButton, Status, StatusAct } from './bucket-act.tsx';
 import {
   DAY_MS,
   dayOf,
@@ -22,8 +22,6 @@ import { useLoaded, type Loaded } from './load.ts';
 import { type Column, Link, Table, Text, Time } from './parts.tsx';
 import { may } from './session.ts';
 
-/** A person who watches a job has its page, which is read more often. */
-const EVERY_MS = 10_000;
 /** Those that have not ended come first; more that have ended are on the page of their bucket. */
 const JOBS_MAX = 100;
 const GAPS_MAX = 1_000;
@@ -177,7 +175,7 @@ const jobColumns: readonly Column<Job>[] = [
     'row',
   ],
   ['State', (job) => (hasEnded(job) ? <End of={job} /> : <JobBar job={job} />)],
-  ['Requested by', (job) => <Text>{requesterOf(job)}</Text>, 'who'],
+  ['Requested by', (job) => <Text>{requesterOf(job)}</Text>],
   ['When', ({ created_at: created, finished_at: at = created }) => <Time at={at} />],
 ];
 
@@ -186,7 +184,7 @@ function End({ of: job }: { readonly of: Job }) {
   const { state, error } = job;
   return (
     <span class={state === 'failed' ? 'state bad' : undefined}>
-      <Sentence>{error === undefined ? endOf(job) : `${endOf(job)}: ${error.reason}`}</Sentence>
+      <Text>{error === undefined ? endOf(job) : `${endOf(job)}: ${error.reason}`}</Text>
     </span>
   );
 }
@@ -206,7 +204,7 @@ const gapColumns: readonly Column<Gap>[] = [
   bucketColumn,
   ['Keys', ({ prefix }) => (prefix === undefined ? 'all' : <Text>{prefix}</Text>)],
   ['Since', ({ since }) => <Time at={since} />],
-  ['Why', ({ why }) => <Sentence>{why}</Sentence>],
+  ['Why', ({ why }) => <Text>{why}</Text>],
   ['What happens next', (gap) => <Next of={gap} />],
 ];
 

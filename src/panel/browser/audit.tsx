@@ -99,7 +99,7 @@ function subjectOf({ parameters = {} }: Entry): string {
 
 const columns: readonly Column<Entry>[] = [
   ['Time', ({ eventtime: at }) => <Time at={at} />],
-  ['Who', (record) => <Text>{record.useridentity.email}</Text>, 'who'],
+  ['Who', (record) => <Text>{record.useridentity.email}</Text>],
   ['Did what', ({ eventname }) => acts[eventname], 'row'],
   ['To what', (record) => <Text>{subjectOf(record)}</Text>],
   ['Outcome', (record) => <Outcome of={record} />],

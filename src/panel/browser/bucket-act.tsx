@@ -16,14 +16,17 @@ type Act = NonNullable<Bucket['status']['act']>;
 /** The longest page. Of a larger installation the first ones by name are known here. */
 export const BUCKETS_MAX = 1_000;
 
-/** All buckets, which many parts of a page show: they are read once for all of them. Buckets change slowly. */
+/** The day is read as often, so that what is beside each other is of one moment. A person who watches a job has its page, which is read more often. */
+export const EVERY_MS = 10_000;
+
+/** All buckets, which many parts of a page show: they are read once for all of them. */
 export function useBuckets(): Loaded<AnswerTo<'GET /v1/buckets'>> {
-  return useAnswer('GET /v1/buckets', { query: { limit: BUCKETS_MAX } }, { everyMs: 30_000, freshMs: 5_000 });
+  return useAnswer('GET /v1/buckets', { query: { limit: BUCKETS_MAX } }, { everyMs: EVERY_MS, freshMs: 1_000 });
 }
 
 /** One bucket, read again and again. */
 export function useBucket(bucket: string): Loaded<ShownBucket> {
-  return useAnswer('GET /v1/buckets/{bucket}', { params: { bucket } }, { everyMs: 15_000, freshMs: 1_000 });
+  return useAnswer('GET /v1/buckets/{bucket}', { params: { bucket } }, { everyMs: EVERY_MS, freshMs: 1_000 });
 }
 
 /** The column of a table whose rows lead to their bucket. */
@@ -36,15 +39,6 @@ export const bucketColumn: Column<{ readonly bucket: string }> = [
   ),
   'row',
 ];
-
-/** One line; its tooltip has the whole text. */
-export function Sentence({ children }: { readonly children: string }) {
-  return (
-    <span class="line" title={children}>
-      <Text>{children}</Text>
-    </span>
-  );
-}
 
 const LOOKS = { ok: 'good', warning: 'notable', bad: 'bad' } as const;
 export type StatusLook = (typeof LOOKS)[keyof typeof LOOKS];
@@ -68,13 +62,13 @@ interface ToldProps {
   readonly children?: ComponentChildren;
 }
 
-/** What happened, in one line, and beside it what is done about it. */
+/** What happened, and beside it what is done about it. */
 export function Told({ look, text, unseen, children }: ToldProps) {
   return (
     <span class="status">
       <span class={`state dot ${look}`}>
         {unseen !== undefined && <span class="unseen">{unseen}: </span>}
-        <Sentence>{text}</Sentence>
+        <Text>{text}</Text>
       </span>{' '}
       {children}
     </span>
@@ -82,12 +76,26 @@ export function Told({ look, text, unseen, children }: ToldProps) {
 }
 
 /** How far the index of a bucket can be relied on, why not further, and what is done about it. */
-export function Status({ of }: { readonly of: Of }) {
-  const { severity, sentence } = of.status;
+export function Status({ of: { bucket, status }, offersReindex = false }: { readonly of: Of; readonly offersReindex?: boolean }) {
+  const { severity, sentence, act } = status;
   return (
-    <Told look={lookOf(of)} text={sentence} unseen={severity}>
-      <StatusAct bucket={of.bucket} act={of.status.act} />
+    <Told look={lookOf({ status })} text={sentence} unseen={severity}>
+      {act === undefined && offersReindex ? (
+        <ReindexButton bucket={bucket}>Re-index now</ReindexButton>
+      ) : (
+        <StatusAct bucket={bucket} act={act} />
+      )}
     </Told>
+  );
+}
+
+/** Leads to where a bucket is added. */
+export function AddLink({ bucket }: { readonly bucket: string }) {
+  if (!may('POST /v1/buckets')) return null;
+  return (
+    <Link page="add" choices={{ bucket }}>
+      Add it
+    </Link>
   );
 }
 

@@ -19,6 +19,20 @@ export function dayOf({ gaps, jobs }: Day, bucket: string): Day {
   return { gaps: gaps.filter((gap) => gap.bucket === bucket), jobs: jobs.filter((job) => job.bucket === bucket) };
 }
 
+/**
+ * With whom each bucket is that is not green: a person, or Tally, which does something next; the others have a job that repairs them.
+ * Each is in one of them whenever the day was read.
+ */
+export function standingOf(items: readonly ShownBucket[], day: Day | undefined) {
+  const jobs = (day?.jobs ?? []).filter((job) => !hasEnded(job) && job.state !== 'paused');
+  const repaired = new Set(jobs.filter(({ mode }) => mode === 'apply').map(({ bucket }) => bucket));
+  return {
+    you: items.filter(({ status }) => status.act !== undefined),
+    tally: items.filter(({ bucket, status }) => status.state !== 'ok' && status.act === undefined && !repaired.has(bucket)),
+    jobs,
+  };
+}
+
 /** `unknown`: nothing is known to differ, but it was never compared as a whole. */
 export type Look = 'unknown' | 'agrees' | 'gap' | 'repairs' | 'differs';
 

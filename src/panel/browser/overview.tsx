@@ -1,12 +1,13 @@
 /** The page that stays open: how much is known to differ, what needs a person, what Tally is at, and the last day. */
 import type { ComponentChildren } from 'preact';
-import { useEffect } from 'preact/hooks';
+import { useEffect, useId } from 'preact/hooks';
+import type { ShownBucket } from '../../registry/contract/bucket.ts';
 import { countText } from '../../base/texts.ts';
 import type { AnswerTo } from './api.ts';
-import { after, BucketTable, Gaps, Jobs, useDay } from './at-work.tsx';
-import { byUrgency, lookOf, Status, type StatusLook, Told, useBuckets } from './bucket-act.tsx';
+import { after, BucketTable, Jobs, useDay } from './at-work.tsx';
+import { AddLink, byUrgency, lookOf, Status, type StatusLook, Told, useBuckets } from './bucket-act.tsx';
 import { EventCharts } from './event-chart.tsx';
-import { hasEnded, type Day } from './day.ts';
+import { standingOf, type Day } from './day.ts';
 import { useAnswer } from './load.ts';
 import { Advice, type Column, Link, Shown, Table, Text, Time } from './parts.tsx';
 import type { Choices } from './place.ts';
@@ -22,7 +23,7 @@ export function OverviewPage({ choices }: { readonly choices: Choices }) {
   const loaded = useBuckets();
   const today = useDay();
   const { value: day } = today;
-  if ('wall' in choices) return <Shown loaded={loaded}>{({ items }) => <Wall of={items} day={day} />}</Shown>;
+  if ('wall' in choices) return <Shown loaded={loaded}>{(buckets) => <Wall of={buckets} day={day} />}</Shown>;
   return (
     <>
       <div class="heading">
@@ -35,8 +36,7 @@ export function OverviewPage({ choices }: { readonly choices: Choices }) {
         {(buckets) => (
           <>
             <Verdict of={buckets} />
-            <You of={buckets} day={day} />
-            <AtIt of={day} without={new Set(buckets.items.filter(({ status }) => status.act !== undefined).map(({ bucket }) => bucket))} />
+            <Standing of={buckets} day={day} />
           </>
         )}
       </Shown>
@@ -75,12 +75,23 @@ function Verdict({ of: { items, next } }: { readonly of: Buckets }) {
   );
 }
 
-interface OfDayProps {
-  readonly of: Buckets;
-  readonly day: Day | undefined;
+/** Every bucket that is not green has a row here: what waits for a person, and what Tally does by itself. */
+function Standing({ of: buckets, day }: { readonly of: Buckets; readonly day: Day | undefined }) {
+  const { you, tally, jobs } = standingOf(buckets.items, day);
+  const others = othersOf(buckets, day);
+  return (
+    <>
+      {you.length + others.length > 0 && <Needs heading="You" label="What waits for you" buckets={you} others={others} />}
+      {tally.length + jobs.length > 0 && (
+        <Needs heading="Tally is at it" label="What Tally does next" buckets={tally}>
+          <Jobs label="Jobs" jobs={jobs.slice(0, SHOWN_MAX)} />
+        </Needs>
+      )}
+    </>
+  );
 }
 
-/** Something that waits for a person: with a bucket, or dead letters. */
+/** Something to be done: with a bucket, or dead letters. */
 interface Need {
   readonly bucket?: string;
   /** What happened, and what is done about it. */
@@ -105,68 +116,64 @@ const needColumns: readonly Column<Need>[] = [
   ['Since', ({ since }) => since !== undefined && <Time at={since} />],
 ];
 
-/** What waits for a person, each with its act and since when. */
-function You({ of: { items, unconnected, activity }, day }: OfDayProps) {
-  const troubled = items.filter(({ status }) => status.act !== undefined).toSorted(byUrgency);
-  const paused = (day?.jobs ?? []).filter(({ state }) => state === 'paused');
-  const letters = activity?.dead_letters ?? 0;
+interface NeedsProps {
+  readonly heading: string;
+  readonly label: string;
+  readonly buckets: readonly ShownBucket[];
+  readonly others?: readonly Need[];
+  readonly children?: ComponentChildren;
+}
+
+/** Buckets, the worst first, and what else there is, each with what happened, what is done about it, and since when. */
+function Needs({ heading, label, buckets, others = [], children }: NeedsProps) {
+  const id = useId();
+  const first = buckets.toSorted(byUrgency).slice(0, SHOWN_MAX);
   const needs: readonly Need[] = [
-    ...troubled.slice(0, SHOWN_MAX).map((each) => ({ bucket: each.bucket, what: <Status of={each} />, since: each.status.since })),
-    ...(letters === 0 ? [] : [{ what: <Told look="bad" text={`Tally could not handle ${countText(letters, 'message')}`} /> }]),
-    ...paused.map(({ id, bucket, created_at: since }) => ({
-      bucket,
-      since,
-      what: (
-        <Told look="notable" text="A job is paused">
-          <Link page="job" choices={{ id }}>
-            Show the job
-          </Link>
-        </Told>
-      ),
-    })),
-    ...unconnected.slice(0, SHOWN_MAX).map(({ bucket, count, first_seen_at: since }) => ({
-      bucket,
-      since,
-      what: (
-        <Told look="notable" text={`It is not connected, and ${countText(count, 'event')} arrived`}>
-          {may('POST /v1/buckets') && (
-            <Link page="add" choices={{ bucket }}>
-              Add it
-            </Link>
-          )}
-        </Told>
-      ),
-    })),
+    ...first.map((each) => ({ bucket: each.bucket, what: <Status of={each} offersReindex />, since: each.status.since })),
+    ...others,
   ];
-  if (needs.length === 0) return null;
   return (
-    <section aria-labelledby="you-heading">
-      <h2 id="you-heading">You</h2>
-      <Table label="What waits for you" columns={needColumns} rows={needs} keyOf={(need) => needs.indexOf(need)} />
-      {troubled.length > SHOWN_MAX && (
+    <section aria-labelledby={id}>
+      <h2 id={id}>{heading}</h2>
+      {children}
+      <Table label={label} columns={needColumns} rows={needs} keyOf={(need) => needs.indexOf(need)} empty="" />
+      {buckets.length > SHOWN_MAX && (
         <p>
-          <Link page="buckets">{countText(troubled.length - SHOWN_MAX, 'more bucket')}</Link>
+          <Link page="buckets">{countText(buckets.length - SHOWN_MAX, 'more bucket')}</Link>
         </p>
       )}
     </section>
   );
 }
 
-/** What Tally does by itself, of the buckets `without` those that wait for a person: jobs with how far they are, and gaps with what happens next and when. */
-function AtIt({ of: day, without }: { readonly of: Day | undefined; readonly without: ReadonlySet<string> }) {
-  if (day === undefined) return null;
-  const jobs = day.jobs.filter((job) => !hasEnded(job) && job.state !== 'paused');
-  const gaps = day.gaps.filter(
-    ({ bucket, state, job_id: job, due_at: due }) => state === 'open' && job === undefined && due !== undefined && !without.has(bucket),
-  );
-  if (jobs.length + gaps.length === 0) return null;
-  return (
-    <section aria-labelledby="at-it-heading">
-      <h2 id="at-it-heading">Tally is at it</h2>
-      <Jobs label="Jobs" jobs={jobs.slice(0, SHOWN_MAX)} />
-      <Gaps gaps={gaps.slice(0, SHOWN_MAX)} />
-    </section>
-  );
+/** What waits for a person besides connected buckets. */
+function othersOf({ unconnected, activity }: Buckets, day: Day | undefined): readonly Need[] {
+  const letters = activity?.dead_letters ?? 0;
+  return [
+    ...(letters === 0 ? [] : [{ what: <Told look="bad" text={`Tally could not handle ${countText(letters, 'message')}`} /> }]),
+    ...(day?.jobs ?? [])
+      .filter(({ state }) => state === 'paused')
+      .map(({ id, bucket, created_at: since }) => ({
+        bucket,
+        since,
+        what: (
+          <Told look="notable" text="A job is paused">
+            <Link page="job" choices={{ id }}>
+              Show the job
+            </Link>
+          </Told>
+        ),
+      })),
+    ...unconnected.slice(0, SHOWN_MAX).map(({ bucket, count, first_seen_at: since }) => ({
+      bucket,
+      since,
+      what: (
+        <Told look="notable" text={`It is not connected, and ${countText(count, 'event')} arrived`}>
+          <AddLink bucket={bucket} />
+        </Told>
+      ),
+    })),
+  ];
 }
 
 const REFRESH_MS = 5_000;
@@ -204,8 +211,8 @@ function colourTab(look: keyof typeof TAB_COLOURS): void {
 }
 
 /** All buckets on a screen that is seen from far. The tab has the worst of them. */
-function Wall({ of, day }: { readonly of: Buckets['items']; readonly day: Day | undefined }) {
-  const [look, text] = verdictOf(of);
+function Wall({ of: { items, unconnected }, day }: { readonly of: Buckets; readonly day: Day | undefined }) {
+  const [look, text] = verdictOf(items);
   useEffect(() => {
     // the frame has named the page in the same moment
     const timer = setTimeout(() => {
@@ -221,7 +228,12 @@ function Wall({ of, day }: { readonly of: Buckets['items']; readonly day: Day | 
         <h1 class={`state ${look}`}>{text}</h1>
         <Link page="overview">Overview</Link>
       </div>
-      <BucketTable of={of} day={day} />
+      <BucketTable of={items} day={day} />
+      {unconnected.length > 0 && (
+        <p class="state dot notable">
+          Not connected: <Text>{unconnected.map(({ bucket }) => bucket).join(', ')}</Text>
+        </p>
+      )}
     </div>
   );
 }

@@ -212,7 +212,7 @@ export interface Sorting {
 export type Column<Row> = readonly [
   head: string,
   cell: (row: Row) => ComponentChildren,
-  look?: 'row' | 'number' | 'less' | 'who' | undefined,
+  look?: 'row' | 'number' | 'less' | undefined,
   sorting?: Sorting,
 ];
 

@@ -9,11 +9,10 @@ import { useEffect } from 'preact/hooks';
 import type { SessionAnswer } from '../../registry/contract/login.ts';
 import { printable } from '../../base/printable.ts';
 import { call, isAway, returned, sessionEnded } from './api.ts';
-import { Sentence } from './bucket-act.tsx';
 import { useLoaded, type Loaded } from './load.ts';
 import { useObserved } from './observed.ts';
 import { Guarded, Page } from './pages.tsx';
-import { Announcements, Busy, Dialog, Failure } from './parts.tsx';
+import { Announcements, Busy, Dialog, Failure, Text } from './parts.tsx';
 import { leftBy, pages, place, type Place } from './place.ts';
 import { Rail, TopBar } from './rail.tsx';
 import { loginAddress, may, session } from './session.ts';
@@ -148,7 +147,7 @@ function AccessBanner() {
     <aside class="banner" aria-label="What you may read">
       {advice ?? (
         <>
-          Searches, sums and changes are of these parts only. <Sentence>{`You may read ${reads.join(', ')}`}</Sentence>
+          Searches, sums and changes are of these parts only. <Text>{`You may read ${reads.join(', ')}`}</Text>
         </>
       )}
     </aside>
