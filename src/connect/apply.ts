@@ -20,6 +20,7 @@ import type { WithPorts } from '../store/ports.ts';
 import type { StateStore } from '../store/state.ts';
 import { listAllRecords, readRecord, updateRecord } from '../store/stored.ts';
 import { refs } from './refs.ts';
+import { changed } from './connect.ts';
 import { RETRY_MS, type Seen, type UnderLease, type Waiting } from './loop.ts';
 import { desired, diff, type LookAt } from './sources/sources.ts';
 
@@ -113,7 +114,10 @@ async function begin({ state, clock }: ChangeParts, { plan, connection: before }
   await forgetArrivals(state, spec, nowMs);
 }
 
-/** The gap is stored first: a process that is killed in between opens it again. */
+/**
+ * The gap is stored first, and the connection last: a process that is killed in between opens the gap again, and what the record of
+ * the bucket still believes is no proof of what was made.
+ */
 async function finish(parts: ChangeParts, { plan, connection: before }: Looked): Promise<Applied> {
   const { state, clock } = parts;
   const { spec } = plan;
@@ -125,6 +129,7 @@ async function finish(parts: ChangeParts, { plan, connection: before }: Looked):
   if (before !== undefined || spec.byHand !== true)
     await openChangeGap(parts, spec, { isUrgent: true, ...(!isProven && { unproven: 'events' }) });
   const { token: _, pausedAtMs: __, ...kept } = before === undefined ? {} : madeSchema.partial().parse(before);
+  await followWay(state, spec);
   const next: ConnectionRecord = {
     ...kept,
     ...spec,
@@ -138,6 +143,13 @@ async function finish(parts: ChangeParts, { plan, connection: before }: Looked):
   const proven = isProven ? undefined : provenBy(spec, await readRecord(state, refs.bucket(spec.bucket)));
   if (proven !== undefined) await proveGap(parts, proven);
   return { state: 'applied', connection: next, changed: true, unproven };
+}
+
+/** Records are believed by their source: that of the bucket becomes what was made. S3 has just answered requests that name this account as the owner. */
+async function followWay(state: StateStore, spec: ConnectionSpec): Promise<void> {
+  const { bucket, source, bucketAccount } = spec;
+  const way = { source, bucket_account: bucketAccount, ...defined({ topic_arn: desired(spec).subscription?.topicArn }) };
+  await updateRecord(state, refs.bucket(bucket), (record) => record && changed(record, way));
 }
 
 /** An apply for another bucket may have made the subscription to the named topic. That bucket may be removed first. */

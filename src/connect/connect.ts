@@ -180,7 +180,8 @@ function withRead(record: BucketRecord, { region, versioning, ...read }: Reading
   return { ...stored, ...read, region, versioning: laterOf(stored.versioning, versioning) };
 }
 
-function changed(record: BucketRecord, request: ConnectRequest): BucketRecord {
+/** The record as a request changes it. What is known of another way does not count for the one that it has then. */
+export function changed(record: BucketRecord, request: Omit<ConnectRequest, 'bucket'>): BucketRecord {
   const { source, enrich, bucket_account: account } = request;
   const { topicArn: _, provenAtMs: __, connectionCheck: ___, arrived: ____, ...rest } = record;
   const newTopicArn = topicAfter(record, request);
@@ -210,9 +211,9 @@ function knownOfWay(record: BucketRecord, way: Way): Pick<BucketRecord, 'provenA
 }
 
 /** By the clocks of S3 and this machine. Events of the same form may come by the way of before until AWS has applied the change. */
-function waySinceMs({ source, checkedAtMs, versioning }: BucketRecord, way: Way): number {
+function waySinceMs({ source, checkedAtMs, versioning, waySinceMs: madeMs = 0 }: BucketRecord, way: Way): number {
   const isSameForm = dialects.some((dialect) => isFormOf(source, dialect) && isFormOf(way.source, dialect));
-  return Math.max(checkedAtMs, versioning.observedAtMs) + (isSameForm ? appliedWithinMs(way.source) : 0);
+  return Math.max(checkedAtMs, versioning.observedAtMs, madeMs) + (isSameForm ? appliedWithinMs(way.source) : 0);
 }
 
 /** Whether its events come by another way. */

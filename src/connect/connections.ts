@@ -11,17 +11,14 @@ import {
 } from '../registry/contract/connections.ts';
 import { adviceAbout, FaultError, faultOf, isFaultCode, type FaultCode } from '../base/fault.ts';
 import type { Trouble } from '../records/process-record.ts';
-import type { ConnectionSpec } from './connection.rules.ts';
 import { broken, unprovenFindings, type Finding } from './finding.rules.ts';
 import type { ConnectionRequest } from './plan.rules.ts';
 import { troublesOf, type Processes } from '../observing/processes.ts';
 import type { BucketRecord } from '../records/bucket.ts';
 import { RequestError } from '../base/request-error.ts';
-import type { ConnectBucket } from './connect.ts';
 import { requireBucket } from '../observing/known-buckets.ts';
 import type { Applied, ApplyOptions } from './apply.ts';
 import type { Provisioning } from './provisioning.ts';
-import { desired } from './sources/sources.ts';
 import type { CheckConnection } from './watch.ts';
 import type { ObjectStorage } from '../aws/storage.ts';
 import { readRecord } from '../store/stored.ts';
@@ -30,7 +27,6 @@ import { refs } from './refs.ts';
 
 interface ConnectionDependencies extends WithPorts<'state' | 'clock'> {
   readonly provisioning: Provisioning;
-  readonly connectBucket: Pick<ConnectBucket, 'connect'>;
   readonly checkConnection: CheckConnection;
   readonly storage: Pick<ObjectStorage, 'firstKey'>;
   readonly processes: Pick<Processes, 'troubles'>;
@@ -39,39 +35,16 @@ interface ConnectionDependencies extends WithPorts<'state' | 'clock'> {
 /** Flags of a query are texts. */
 type PlanFields = Omit<ConnectionRequest, 'bucket' | 'wired_by_hand'> & { readonly wired_by_hand?: 'true' | 'false' };
 
-export function createConnections({
-  state,
-  provisioning,
-  connectBucket,
-  checkConnection,
-  storage,
-  processes,
-  clock,
-}: ConnectionDependencies) {
-  /** The record follows what is applied: records are believed by their source. */
-  async function follow(spec: ConnectionSpec, by: string, signal: AbortSignal): Promise<void> {
-    const record = await readRecord(state, refs.bucket(spec.bucket), signal);
-    const topicArn = desired(spec).subscription?.topicArn;
-    if (record === undefined || isAsRequested(record, spec, topicArn)) return;
-    const { bucket, source, enrich, bucketAccount } = spec;
-    // S3 has just answered requests that name this account as the owner
-    await connectBucket.connect(
-      { bucket, source, enrich, bucket_account: bucketAccount, ...(topicArn !== undefined && { topic_arn: topicArn }) },
-      by,
-      signal,
-    );
-  }
-
+export function createConnections({ state, provisioning, checkConnection, storage, processes, clock }: ConnectionDependencies) {
   /** What a check found before the apply is over. */
   async function checkAgain(bucket: string, signal: AbortSignal): Promise<void> {
     const record = await readRecord(state, refs.bucket(bucket), signal);
     if (record !== undefined) await checkConnection(record, signal);
   }
 
-  async function applyOnce(request: ConnectionRequest, options: ApplyOptions, by: string, signal: AbortSignal): Promise<ConnectionView> {
+  async function applyOnce(request: ConnectionRequest, options: ApplyOptions, signal: AbortSignal): Promise<ConnectionView> {
     const { spec, applied } = await provisioning.apply(request, options, signal);
     if (applied.state !== 'applied') return appliedView(request.bucket, applied);
-    await follow(spec, by, signal);
     await checkAgain(spec.bucket, signal);
     return appliedView(request.bucket, applied);
   }
@@ -102,8 +75,8 @@ export function createConnections({
       }
     },
     /** One pass of what a connected bucket has in AWS. */
-    apply: (body: AddBucketRequest, by: string, signal: AbortSignal): Promise<ConnectionView> =>
-      applyOnce(requestOf(body), optionsOf(body), by, signal).catch((error: unknown) =>
+    apply: (body: AddBucketRequest, signal: AbortSignal): Promise<ConnectionView> =>
+      applyOnce(requestOf(body), optionsOf(body), signal).catch((error: unknown) =>
         Promise.reject(connectedNotApplied(body.bucket, error)),
       ),
     async plan(bucket: string, { wired_by_hand: byHand, ...query }: PlanFields, signal: AbortSignal): Promise<PlanView> {
@@ -135,7 +108,7 @@ export function createConnections({
      * the request may. Throws `job.repair-refused` for every other source, with nothing changed, `connect.busy` if the pass was too
      * short, and what an apply throws.
      */
-    async repair(bucket: string, by: string, signal: AbortSignal): Promise<void> {
+    async repair(bucket: string, signal: AbortSignal): Promise<void> {
       const { source } = await requireBucket(state, bucket, signal);
       if (source !== 'notification') {
         const detail = `repair: the events of ${bucket} come by ${source}, and a notification would clash with that. Start the re-index without it.`;
@@ -146,7 +119,7 @@ export function createConnections({
         const detail = `repair: the events of ${bucket} were wired by hand, and a notification would clash with that. Start the re-index without it.`;
         throw new RequestError('job.repair-refused', detail);
       }
-      const { state: reached } = await applyOnce({ bucket }, { isAgreed: connection !== undefined }, by, signal);
+      const { state: reached } = await applyOnce({ bucket }, { isAgreed: connection !== undefined }, signal);
       if (reached === 'applied') return;
       throw new RequestError(
         'connect.busy',
@@ -195,10 +168,4 @@ function appliedView(bucket: string, applied: Applied): ConnectionView {
     return { ...connectionView(connection), changed, ...(unproven.length > 0 && { unproven }) };
   }
   return { bucket, state: 'applying', waiting_for: applied.waitingFor, retry_after_ms: applied.retryAfterMs };
-}
-
-function isAsRequested(record: BucketRecord, spec: ConnectionSpec, topicArn: string | undefined): boolean {
-  return (
-    record.source === spec.source && record.enrich === spec.enrich && record.topicArn === topicArn && record.account === spec.bucketAccount
-  );
 }

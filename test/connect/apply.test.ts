@@ -8,6 +8,7 @@ import { RequestError } from '../../src/base/request-error.ts';
 import { sidsOf } from '../../src/connect/sources/topic.ts';
 import { INSTALLATION, MARK, QUEUE_ARN, REGISTRY, ROUTED_ARN, THEIR_TOPIC, TOPIC_ARN } from '../support/fakes/aws-parts.ts';
 import { isLong } from '../support/breadth.ts';
+import { noteArrivals } from '../../src/observing/connection-gaps.ts';
 import { LEASE_MS } from '../../src/store/lease.ts';
 import { readRecord, refs } from '../../src/store/stored.ts';
 import { allTo, interruptAt, startWorld, THEIR_QUEUE, theirs, requests, type World } from './world.ts';
@@ -317,10 +318,31 @@ describe('a change of the source', () => {
     expect(foreignOf(world)).toEqual(before);
   });
 
+  // Bug (loss): killed in between, the earlier source proved the change, and was taken away for it
+  it('is not proven by the earlier source, wherever it is killed', async () => {
+    const earlier = { bucket: 'photos', source: 'notification', topicArn: TOPIC_ARN } as const;
+    for (const when of ['before', 'after'] as const) {
+      for (let at = 1, isKilled = true; isKilled; at += 1) {
+        const world = await startWorld();
+        await world.agree();
+        const { token } = await world.plan({ source: 'eventbridge' });
+        world.aws[when] = interruptAt(at, (call) => call === 'state.put');
+        isKilled = await world.apply({ source: 'eventbridge' }, { token }).then(
+          () => false,
+          () => true,
+        );
+        await noteArrivals(world, earlier, ['created', 'removed']);
+        const connection = await world.connection();
+        if (connection?.source === 'eventbridge' && connection.state === 'applied')
+          expect(await readRecord(world.state, refs.bucket('photos')), `${when} ${at}`).not.toHaveProperty('provenAtMs');
+      }
+    }
+  });
+
   it('to and fro leaves nothing over, and a removal takes away the parts of every source', async () => {
     const world = await startPopulated('notification');
     const before = fingerprintOf(world.aws.snapshot());
-    for (const wish of [{}, { source: 'routed' }, { source: 'eventbridge' }, {}] as const) await world.agree(wish);
+    for (const wish of [{}, { source: 'routed' }, { source: 'eventbridge' }, { source: 'notification' }] as const) await world.agree(wish);
     expect((await world.connection())?.earlier).toMatchObject([{ source: 'routed' }, { source: 'eventbridge' }]);
     await world.remove();
     expect(fingerprintOf(world.aws.snapshot())).toEqual(before);

@@ -44,7 +44,7 @@ describe('the doctor', () => {
 
   it('says of a bucket whose list is denied that nothing can repair its index', async () => {
     const { state, storage, connections } = await startWorld();
-    await connections.apply({ bucket: 'photos' }, 'test', signal);
+    await connections.apply({ bucket: 'photos' }, signal);
     expect(await connections.diagnose('photos', signal)).toMatchObject({ status: 'unknown', findings: [{ code: 'connect.unproven' }] });
     await prove(state);
     expect(await connections.diagnose('photos', signal)).toMatchObject({ status: 'ok', findings: [] });
@@ -62,7 +62,7 @@ describe('the doctor', () => {
 
   it('says once what keeps both events and the list', async () => {
     const { clock, state, storage, connections } = await startWorld();
-    await connections.apply({ bucket: 'photos' }, 'test', signal);
+    await connections.apply({ bucket: 'photos' }, signal);
     await prove(state);
     storage.firstKey = () => Promise.reject(new FaultError('s3.throttled', 'so'));
     // it may pass, so that it is no defect of the connection
@@ -80,12 +80,12 @@ describe('an apply', () => {
     aws.before = (call) => {
       if (call === 'putNotification') throw new RequestError('connect.denied', 'no');
     };
-    await expect(connections.apply({ bucket: 'photos', source: 'eventbridge', plan: token }, 'test', signal)).rejects.toMatchObject({
+    await expect(connections.apply({ bucket: 'photos', source: 'eventbridge', plan: token }, signal)).rejects.toMatchObject({
       code: 'connect.denied',
     });
     expect(await record()).toMatchObject({ source: 'notification' });
     aws.before = () => undefined;
-    expect(await connections.apply({ bucket: 'photos', source: 'eventbridge', plan: token }, 'test', signal)).toEqual({
+    expect(await connections.apply({ bucket: 'photos', source: 'eventbridge', plan: token }, signal)).toEqual({
       bucket: 'photos',
       state: 'applied',
       source: 'eventbridge',
@@ -97,8 +97,8 @@ describe('an apply', () => {
 
   it('names the topic in the record, so that the end of a subscription is noticed', async () => {
     const { connections, record } = await startWorld();
-    await connections.apply({ bucket: 'photos', enrich: 'head' }, 'test', signal);
-    expect(await record()).toMatchObject({ source: 'notification', enrich: 'head', topicArn: TOPIC_ARN, account: '123456789012' });
+    await connections.apply({ bucket: 'photos' }, signal);
+    expect(await record()).toMatchObject({ source: 'notification', topicArn: TOPIC_ARN, account: '123456789012' });
     // the topic of Tally is none that a request names
     expect(await connections.plan('photos', {}, signal)).toMatchObject({ changes: [], state: 'applied' });
   });
@@ -107,39 +107,39 @@ describe('an apply', () => {
 describe('a repair', () => {
   it('makes the notification again', async () => {
     const { aws, connections } = await startWorld();
-    await connections.apply({ bucket: 'photos' }, 'test', signal);
+    await connections.apply({ bucket: 'photos' }, signal);
     const applied = aws.snapshot();
     aws.parts.notifications.set('photos', { entries: [], eventBridge: false });
-    await connections.repair('photos', 'test', signal);
+    await connections.repair('photos', signal);
     expect(aws.snapshot()).toEqual(applied);
   });
 
   it.each(bucketSources.filter((source) => source !== 'notification'))('is refused for %s, with nothing changed', async (source) => {
     const { aws, connections, connectBucket } = await startWorld();
     await connectBucket.connect({ bucket: 'photos', source, topic_arn: THEIR_TOPIC }, 'test');
-    await expect(connections.repair('photos', 'test', signal)).rejects.toMatchObject({ code: 'job.repair-refused' });
+    await expect(connections.repair('photos', signal)).rejects.toMatchObject({ code: 'job.repair-refused' });
     expect(aws.writes).toEqual([]);
   });
 
   it('is refused for a bucket that was wired by hand, with nothing changed', async () => {
     const { aws, connections } = await startWorld();
-    await connections.apply({ bucket: 'photos', wired_by_hand: true }, 'test', signal);
+    await connections.apply({ bucket: 'photos', wired_by_hand: true }, signal);
     const [applied, made] = [aws.snapshot(), aws.writes.length];
-    await expect(connections.repair('photos', 'test', signal)).rejects.toMatchObject({ code: 'job.repair-refused' });
+    await expect(connections.repair('photos', signal)).rejects.toMatchObject({ code: 'job.repair-refused' });
     expect(aws.snapshot()).toEqual(applied);
     expect(aws.writes).toHaveLength(made);
   });
 
   it('Fix: ends before its request does while S3 takes nothing, and says that no re-index has begun', async () => {
     const { aws, clock, connections } = await startWorld();
-    await connections.apply({ bucket: 'photos' }, 'test', signal);
+    await connections.apply({ bucket: 'photos' }, signal);
     aws.parts.notifications.set('photos', { entries: [], eventBridge: false });
     aws.before = (call) => {
       if (call === 'putNotification') throw new RequestError('connect.busy', 'another change is under way');
     };
     const begunMs = clock.monotonicMs();
     let endedMs = Infinity;
-    const repair = connections.repair('photos', 'test', signal).finally(() => (endedMs = clock.monotonicMs()));
+    const repair = connections.repair('photos', signal).finally(() => (endedMs = clock.monotonicMs()));
     const refusal = expect(repair).rejects.toMatchObject({
       code: 'connect.busy',
       message: expect.stringContaining('no re-index has begun'),
@@ -155,10 +155,10 @@ describe('a repair', () => {
 
   it('fails as its apply does, and leaves a paused bucket alone', async () => {
     const { aws, connections } = await startWorld();
-    await connections.apply({ bucket: 'photos' }, 'test', signal);
+    await connections.apply({ bucket: 'photos' }, signal);
     await connections.pause('photos', signal);
     const writes = aws.writes.length;
-    await expect(connections.repair('photos', 'test', signal)).rejects.toMatchObject({ code: 'connect.paused' });
+    await expect(connections.repair('photos', signal)).rejects.toMatchObject({ code: 'connect.paused' });
     expect(aws.writes).toHaveLength(writes);
   });
 });

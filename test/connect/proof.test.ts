@@ -38,8 +38,8 @@ it.each(requests)('%s: parts that are all in order prove nothing, and a gap stan
   const world = await startProven();
   if (source === 'topic')
     world.notify([{ kind: 'topic', id: 'all', arn: wish.topic_arn!, events: ['s3:ObjectCreated:*', 's3:ObjectRemoved:*'], filter: [] }]);
-  await world.agree(wish);
   await world.setBucket({ source, ...(wish.topic_arn !== undefined && { topicArn: wish.topic_arn }) });
+  await world.agree(wish);
   await world.check();
   expect(await world.isProven()).toBe(false);
   expect(await world.gap()).toMatchObject({ unproven: 'events' });
@@ -82,8 +82,8 @@ describe('a topic of others', () => {
   async function startTopic() {
     const world = await startProven();
     world.notify(created);
-    await world.agree({ source: 'topic', topic_arn: THEIR_TOPIC });
     await world.setBucket({ source: 'topic', topicArn: THEIR_TOPIC });
+    await world.agree({ source: 'topic', topic_arn: THEIR_TOPIC });
     await world.check();
     await world.arrive('created');
     return world;

@@ -44,7 +44,7 @@ export async function addBucket(parts: AddBucketDependencies, request: AddBucket
   const hasParts = !isRefused && (await connections.check(request, signal));
   // the record of a connected bucket follows when the parts of another source are made: until then the earlier ones deliver
   await connectBucket.connect(before !== undefined && hasParts ? omit(request, 'source', 'topic_arn') : request, by, signal);
-  const connection = hasParts ? await connections.apply(request, by, signal) : undefined;
+  const connection = hasParts ? await connections.apply(request, signal) : undefined;
   const record = await requireBucket(state, bucket, signal);
   if (before !== undefined)
     return {

@@ -131,7 +131,7 @@ export function createOperations(subjects: Subjects): CheckedOperations & { read
       'ReindexStart',
       async ({ params, body: { repair, ...body } }, { actor, signal }) => {
         const by = nameOfActor(actor);
-        if (repair) await connections.repair(params.bucket, by, signal);
+        if (repair) await connections.repair(params.bucket, signal);
         return jobs.request({ ...params, ...body }, by, signal);
       },
       ({ id }) => ({ job_id: id }),

@@ -68,7 +68,7 @@ export function createControlWorld({
     clock,
     telemetry,
   });
-  const connections = createConnections({ storage, state, provisioning, connectBucket, checkConnection, processes, clock });
+  const connections = createConnections({ storage, state, provisioning, checkConnection, processes, clock });
   const parts = { state, connectBucket, connections, jobs, telemetry };
   const allJobs = () => listAllRecords(state, 'job', jobSchema);
 
