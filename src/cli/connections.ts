@@ -46,7 +46,7 @@ function isBlocked({ findings }: PlanView): boolean {
 function nextText(asked: ConnectionRequest, plan: PlanView): string {
   if (isBlocked(plan)) return 'Nothing can be made as it is.';
   if (plan.changes.length === 0 && plan.connected) return 'Nothing to do: AWS is as it must be.';
-  return `To make it so: ${printable(addCommand(asked, plan))}`;
+  return `To make it so: ${printable(addCommand(asked, plan.foreign.length === 0 ? {} : plan))}`;
 }
 
 function planText(plan: PlanView): string {

@@ -12,7 +12,7 @@ import {
 import { adviceAbout, FaultError, faultOf, isFaultCode, type FaultCode } from '../base/fault.ts';
 import type { Trouble } from '../records/process-record.ts';
 import { broken, unprovenFindings, type Finding } from './finding.rules.ts';
-import type { ConnectionRequest } from './plan.rules.ts';
+import { addCommand, type ConnectionRequest } from './plan.rules.ts';
 import { troublesOf, type Processes } from '../observing/processes.ts';
 import type { BucketRecord } from '../records/bucket.ts';
 import { RequestError } from '../base/request-error.ts';
@@ -36,17 +36,11 @@ interface ConnectionDependencies extends WithPorts<'state' | 'clock'> {
 type PlanFields = Omit<ConnectionRequest, 'bucket' | 'wired_by_hand'> & { readonly wired_by_hand?: 'true' | 'false' };
 
 export function createConnections({ state, provisioning, checkConnection, storage, processes, clock }: ConnectionDependencies) {
-  /** What a check found before the apply is over. */
-  async function checkAgain(bucket: string, signal: AbortSignal): Promise<void> {
-    const record = await readRecord(state, refs.bucket(bucket), signal);
+  /** What one pass has reached. What a check found before the apply was over is checked again. */
+  async function checked(bucket: string, { applied }: { readonly applied: Applied }, signal: AbortSignal): Promise<ConnectionView> {
+    const record = applied.state === 'applied' ? await readRecord(state, refs.bucket(bucket), signal) : undefined;
     if (record !== undefined) await checkConnection(record, signal);
-  }
-
-  async function applyOnce(request: ConnectionRequest, options: ApplyOptions, signal: AbortSignal): Promise<ConnectionView> {
-    const { spec, applied } = await provisioning.apply(request, options, signal);
-    if (applied.state !== 'applied') return appliedView(request.bucket, applied);
-    await checkAgain(spec.bucket, signal);
-    return appliedView(request.bucket, applied);
+    return appliedView(bucket, applied);
   }
 
   /** Events arrive also where what would repair the index is denied. The watch does not ask: a LIST costs twelve times another read. */
@@ -75,10 +69,12 @@ export function createConnections({ state, provisioning, checkConnection, storag
       }
     },
     /** One pass of what a connected bucket has in AWS. */
-    apply: (body: AddBucketRequest, signal: AbortSignal): Promise<ConnectionView> =>
-      applyOnce(requestOf(body), optionsOf(body), signal).catch((error: unknown) =>
-        Promise.reject(connectedNotApplied(body.bucket, error)),
-      ),
+    async apply(body: AddBucketRequest, signal: AbortSignal): Promise<ConnectionView> {
+      const applied = await provisioning.apply(requestOf(body), optionsOf(body), signal).catch((error: unknown) => {
+        throw connectedNotApplied(body, error);
+      });
+      return checked(body.bucket, applied, signal);
+    },
     async plan(bucket: string, { wired_by_hand: byHand, ...query }: PlanFields, signal: AbortSignal): Promise<PlanView> {
       const { plan, connection, isConnected } = await provisioning.plan(
         requestOf({ bucket, ...query, ...(byHand !== undefined && { wired_by_hand: byHand === 'true' }) }),
@@ -119,7 +115,8 @@ export function createConnections({ state, provisioning, checkConnection, storag
         const detail = `repair: the events of ${bucket} were wired by hand, and a notification would clash with that. Start the re-index without it.`;
         throw new RequestError('job.repair-refused', detail);
       }
-      const { state: reached } = await applyOnce({ bucket }, { isAgreed: connection !== undefined }, signal);
+      const applied = await provisioning.apply({ bucket }, { isAgreed: connection !== undefined }, signal);
+      const { state: reached } = await checked(bucket, applied, signal);
       if (reached === 'applied') return;
       throw new RequestError(
         'connect.busy',
@@ -152,10 +149,11 @@ function requestOf({ bucket, source, topic_arn, enrich, bucket_account, wired_by
 }
 
 /** The error with what holds all the same, and what to do: the bucket is connected, and its parts in AWS are not all made. */
-function connectedNotApplied(bucket: string, error: unknown): unknown {
-  // what is missing is the token, which the message has already: without it the command would be refused again
+function connectedNotApplied(body: AddBucketRequest, error: unknown): unknown {
+  const { bucket, plan: token } = body;
+  // its message has the command with the token that is missing: without it this one would be refused again
   const isToken = error instanceof RequestError && error.code === 'connect.plan-needed';
-  const repeat = isToken ? '' : `repeat \`tally bucket add ${bucket}\` once the cause is gone, or `;
+  const repeat = isToken ? '' : `repeat \`${addCommand(requestOf(body), { token })}\` once the cause is gone, or `;
   const state = `${bucket} is connected all the same, but its parts in AWS are not all made, so its events may not arrive: ${repeat}take it back with \`tally bucket remove ${bucket}\``;
   if (error instanceof RequestError)
     return new RequestError(error.code, `${error.message}. ${state}`, { ...error.extra, connected: bucket });

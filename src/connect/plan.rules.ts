@@ -103,13 +103,10 @@ export interface ConnectionRequest {
   readonly wired_by_hand?: boolean;
 }
 
-/** The command that shows the plan of a request, or makes it: then with the token that agrees to its plan, if that touches others. */
-export function addCommand(
-  asked: ConnectionRequest,
-  plan: 'show' | (Pick<Plan, 'token'> & { readonly foreign: readonly unknown[] }),
-): string {
+/** The command that shows the plan of a request, or makes it: then with the token that agrees to its plan, if there is one. */
+export function addCommand(asked: ConnectionRequest, plan: 'show' | { readonly token?: string | undefined }): string {
   const { bucket, source, topic_arn: topic, enrich, bucket_account: account, wired_by_hand: byHand } = asked;
-  const agreed = plan === 'show' ? ['--plan'] : plan.foreign.length === 0 ? [] : ['--agree', plan.token];
+  const agreed = plan === 'show' ? ['--plan'] : plan.token === undefined ? [] : ['--agree', plan.token];
   return shellWords(
     'tally',
     'bucket',

@@ -95,6 +95,14 @@ describe('an apply', () => {
     expect(await record()).not.toHaveProperty('topicArn');
   });
 
+  it('that has made every part does not say that parts are missing, although the check after it fails', async () => {
+    const world = createControlWorld();
+    await world.connectBucket.connect({ bucket: 'photos' }, 'test');
+    const fault = new FaultError('s3.unavailable', 'so');
+    const connections = createConnections({ ...world, checkConnection: () => Promise.reject(fault) });
+    await expect(connections.apply({ bucket: 'photos' }, signal)).rejects.toBe(fault);
+  });
+
   it('names the topic in the record, so that the end of a subscription is noticed', async () => {
     const { connections, record } = await startWorld();
     await connections.apply({ bucket: 'photos' }, signal);
