@@ -47,6 +47,8 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
     bucket: watched,
     /** The bucket is not connected before it is added. */
     isNew: false,
+    /** AWS refuses what is made. */
+    isDenied: false,
     isEmbedded: false,
     plan: hostilePlan,
     connections: [] as ConnectionView[],
@@ -74,6 +76,7 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
             if (body.only_new === true && !now.isNew) throw new RequestError('bucket.already-connected', 'photos is connected already');
             noted.push(['addBucket', { body }]);
             now.isNew = false;
+            if (now.isDenied) throw new RequestError('connect.denied', 'AWS refuses it', { connected: body.bucket });
             return { ...bucketAnswer, changed: true, ...(body.wired_by_hand !== true && { connection: reached() }) };
           },
           changeNotification: async () => reached(),
@@ -151,6 +154,16 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
         .waitFor();
     }
     expect(noted.filter(([name]) => name !== 'planBucket')).toEqual([]);
+  });
+
+  it('Bug: continues with a bucket whose first apply was refused', async () => {
+    now.isNew = now.isDenied = true;
+    const { page } = await open('?page=add&bucket=photos');
+    await page.getByRole('button', { name: 'Add and apply' }).click();
+    await page.getByRole('alert').getByText('AWS refuses it').waitFor();
+    now.isDenied = false;
+    await page.getByRole('button', { name: 'Add and apply' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Bucket photos' }).waitFor();
   });
 
   it('Bug: says of the embedded S3 in a grey line that there is nothing to connect, and adds the bucket', async () => {

@@ -7,7 +7,7 @@
  */
 import { useState } from 'preact/hooks';
 import type { Bucket } from '../../registry/contract/bucket.ts';
-import { call, type AnswerTo, type RequestTo } from './api.ts';
+import { call, Problem, type AnswerTo, type RequestTo } from './api.ts';
 import { facts } from './facts.ts';
 import { Check, Field, Form, Select } from './form.tsx';
 import { announce, Link, Text } from './parts.tsx';
@@ -143,12 +143,16 @@ function NewPlan({ chosen }: { readonly chosen: Chosen }) {
   const wish = wishOf(chosen);
   const [isAdded, setAdded] = useState(false);
   function add(more: Partial<RequestTo<'POST /v1/buckets'>['body']>): Promise<AnswerTo<'POST /v1/buckets'>> {
-    return call('POST /v1/buckets', { body: { bucket, ...wish, reindex: isIndexed, only_new: true, ...more } });
+    const body = { bucket, ...wish, reindex: isIndexed, only_new: !isAdded, ...more };
+    return call('POST /v1/buckets', { body }).catch((error: unknown) => {
+      // a second attempt continues
+      if (error instanceof Problem && error.more.connected !== undefined) setAdded(true);
+      throw error;
+    });
   }
   const planned: Planned = {
     apply: 'Add and apply',
     async request(plan, isFirst) {
-      // a second attempt continues
       const { connection } = await add({ plan, only_new: isFirst && !isAdded });
       setAdded(true);
       return connection ?? { bucket, state: 'applied' };
@@ -225,10 +229,7 @@ function ChangedPlan({ stored, chosen, onSaved }: { readonly stored: Chosen; rea
   }
   const change = (more: { readonly plan: string } | { readonly wired_by_hand: true }) =>
     call('POST /v1/buckets', { body: { bucket, ...wish, ...more } });
-  async function record(): Promise<void> {
-    const { advice = '' } = await change({ wired_by_hand: true });
-    done(`The settings are saved. ${advice}`);
-  }
+  const record = async (): Promise<void> => done(`The settings are saved. ${(await change({ wired_by_hand: true })).advice ?? ''}`);
   const planned: Planned = {
     apply: 'Apply',
     request: async (plan) => (await change({ plan })).connection ?? { bucket, state: 'applied' },
