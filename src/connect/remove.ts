@@ -1,5 +1,6 @@
 /** Takes away what Tally made in AWS for a bucket, or its notification for a moment. The record of the connection goes last. */
 import type { ConnectionCheck } from '../records/bucket.ts';
+import { omit } from '../base/defined.ts';
 import { markId } from '../records/dirty.ts';
 import {
   connectionSchema,
@@ -35,7 +36,9 @@ export async function removeParts(parts: ChangeParts, bucket: string, signal?: A
     const connection = await updateRecord(state, ref, (current) => current && { ...current, state: 'removing' as const });
     if (connection === undefined) return undefined;
     const remains = await remainsOf(state, connection);
-    const kept = await removeSpecs({ ...parts, pass }, [specOf(connection), ...earlierSpecs(connection)], remains, signal);
+    // of a bucket that a person has wired since, what was made before is known by its ids and tags
+    const whole = omit(specOf(connection), 'byHand');
+    const kept = await removeSpecs({ ...parts, pass }, [whole, ...earlierSpecs(connection)], remains, signal);
     await removeRecord(state, ref.id);
     return kept;
   });

@@ -292,6 +292,15 @@ describe('a removal', () => {
     expect(await world.connection()).toBeUndefined();
   });
 
+  it.each(requests)('takes away what was made by %s before a person wired the bucket', async (source, wish) => {
+    const world = await startPopulated(source);
+    const before = fingerprintOf(world.aws.snapshot());
+    await world.agree(wish);
+    await world.agree({ ...wish, wired_by_hand: true });
+    await world.remove();
+    expect(fingerprintOf(world.aws.snapshot())).toEqual(before);
+  });
+
   it('does not mind that the bucket is gone', async () => {
     const world = await startWorld();
     await world.apply();
