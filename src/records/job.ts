@@ -39,7 +39,15 @@ const partSchema = z.object({
   /** Whether keys after the cursor were written. They are counted, and the scan may not show them yet. */
   readsFirst: z.boolean().exactOptional(),
   /** The fault that ended its last turn, how many turns in a row it ended without progress, since when, and when the next one begins. */
-  fault: jobFaultSchema.extend({ attempts: z.number(), sinceMs: z.number(), dueAtMs: z.number() }).exactOptional(),
+  fault: jobFaultSchema
+    .extend({
+      attempts: z.number(),
+      sinceMs: z.number(),
+      dueAtMs: z.number(),
+      /** S3 refuses the HEAD of this key, which is the only one of the part. */
+      denied: z.string().exactOptional(),
+    })
+    .exactOptional(),
 });
 export type Part = z.infer<typeof partSchema>;
 

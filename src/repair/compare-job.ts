@@ -19,12 +19,15 @@ import { givenBackTo, phaseOf, reserved } from './job-transitions.rules.ts';
 import type { JobFault, JobRecord, Part } from '../records/job.ts';
 import {
   afterTurn,
+  boundariesOf,
   cutPart,
   hasProgress,
   isGivenUp,
   isPartDue,
+  isStuck,
   nextPartDueMs,
   withWork,
+  type DeniedKey,
   type TurnEnd,
   type TurnProgress,
 } from './parts.rules.ts';
@@ -227,12 +230,18 @@ function createRun(dependencies: CompareDependencies, held: HeldJob, { stopping,
     if (slots.areCrowded()) endTurns();
   }
 
-  async function afterFault({ part }: LivePart, { code, reason }: Fault): Promise<void> {
+  async function afterFault(each: LivePart, { code, reason }: Fault): Promise<void> {
+    const { part } = each;
+    const nowMs = clock.nowMs();
     telemetry.requestFailed('compare a part of a re-index job', new FaultError(code, reason));
     // people see at once what keeps the job from going on
-    if (!isGivenUp(part)) {
-      await noteStuck(state, held.job, { fault: part.fault, nowMs: clock.nowMs() }).catch((error: unknown) =>
-        telemetry.requestFailed('report a re-index job that waits', error),
+    if (!isGivenUp(part, held.job, nowMs)) {
+      await noteStuck(state, held.job, part, nowMs).then(
+        () => {
+          // the key has a separate gap
+          if (isStuck(part, nowMs) && part.fault?.denied !== undefined) hold.live = hold.live.filter((other) => other !== each);
+        },
+        (error: unknown) => telemetry.requestFailed('report a re-index job that waits', error),
       );
       return store();
     }
@@ -269,23 +278,18 @@ function fold(hold: Hold, each: LivePart, end: TurnEnd, nowMs: number): void {
   each.progress = undefined;
   if (end.done) hold.live = hold.live.filter((other) => other !== each);
   else each.part = afterTurn(each.part, end, nowMs);
-  if (
-    end.denied !== undefined &&
-    isBehind(each.part, end.denied) &&
-    hold.live.filter(({ part }) => part.fault !== undefined).length <= DENIED_MAX
-  )
+  if (end.denied !== undefined && hold.live.filter(({ part }) => part.fault !== undefined).length <= DENIED_MAX)
     setAside(hold, each, end.denied);
 }
 
-/** Whether keys of the part lie behind this one. */
-function isBehind({ to }: Part, key: string): boolean {
-  return to === undefined || compareKeys(to, key) > 0;
-}
-
-/** The part waits up to the key that S3 refuses, and what is behind it becomes a part that does not. */
-function setAside(hold: Hold, each: LivePart, denied: string): void {
-  const [waiting = each.part, ...behind] = cutPart(each.part, [denied]);
-  each.part = waiting;
+/** The key that S3 refuses waits in a separate part, and what is before and behind it in parts that do not. */
+function setAside(hold: Hold, each: LivePart, denied: DeniedKey): void {
+  const { fault, ...whole } = each.part;
+  const cut = cutPart(whole, boundariesOf(whole, denied));
+  const [first = each.part, ...behind] = cut.map((part) =>
+    part.to === denied.key && fault !== undefined ? { ...part, fault: { ...fault, denied: denied.key } } : part,
+  );
+  each.part = first;
   hold.live = [...hold.live, ...behind.map(livePart)];
 }
 

@@ -9,6 +9,7 @@ import { faults } from '../base/fault.ts';
 import { markId, withoutDifferences, type Differences } from '../records/dirty.ts';
 import { noCounts, type ReconcileCounts } from '../records/counts.ts';
 import { afterTransition, mayTransition, type JobTransition } from './job-transitions.rules.ts';
+import { isStuck } from './parts.rules.ts';
 import { hasEnded, jobSchema, type JobFault, type JobRecord, type Part } from '../records/job.ts';
 import { keepHeld, markDirty } from '../observing/stored-gaps.ts';
 import type { ObjectScan } from '../store/object-index.ts';
@@ -53,10 +54,14 @@ export async function transitionJob(state: StateStore, id: string, transition: J
  */
 export async function noteStop(state: StateStore, job: JobRecord, { kind, atMs }: Pick<JobTransition, 'kind' | 'atMs'>): Promise<void> {
   if (kind !== 'pause' && kind !== 'cancel' && kind !== 'fail') return;
-  const { counts = noCounts, deletions } = job;
+  const { counts = noCounts } = job;
   await noteEarlyReport(state, job, { atMs, counts });
-  const hasDeleted = deletions?.limit !== undefined && deletions.reserved > 0;
-  if (kind !== 'fail' || counts.held > 0 || hasDeleted) await keepHeld(state, job, { held: counts.held, isWhole: false, nowMs: atMs });
+  if (kind !== 'fail' || counts.held > 0 || hasDeleted(job)) await keepHeld(state, job, { held: counts.held, isWhole: false, nowMs: atMs });
+}
+
+/** Whether it has used some of its limit. A gap of one key is tried again and again, and must not take theirs from the jobs of its bucket. */
+function hasDeleted({ deletions, parts = [], prefix }: JobRecord): boolean {
+  return deletions?.limit !== undefined && deletions.reserved > 0 && !parts.some(({ fault }) => fault?.denied === prefix);
 }
 
 /**
@@ -68,19 +73,27 @@ export async function noteLast(state: StateStore, job: JobRecord, atMs: number):
   if (counts.held > 0) await keepHeld(state, job, { held: counts.held, isWhole: false, nowMs: atMs });
 }
 
-/** A part that waits for so long may wait forever: a key whose HEAD is denied, for example. */
-const STUCK_MS = 600_000;
-
-/** Marks the bucket of a job that has waited for long, unless it is marked: the status must not be green over keys that are not compared. Throws the store's fault. */
+/**
+ * Marks the bucket of a job that has waited for long, or the key alone for which it waits, unless it is marked: the status must not be green over
+ * keys that are not compared. Throws the store's fault.
+ */
 export async function noteStuck(
   state: StateStore,
-  { id, bucket, mode }: JobRecord,
-  { fault, nowMs }: { readonly fault: Part['fault']; readonly nowMs: number },
+  { id, bucket, mode, beginOrder = 0 }: JobRecord,
+  part: Part,
+  nowMs: number,
 ): Promise<void> {
-  if (mode !== 'apply' || fault === undefined || nowMs - fault.sinceMs < STUCK_MS) return;
-  const reason = `${id} waits: ${fault.code}: ${fault.reason}`;
-  const clock = { nowMs: () => nowMs };
-  await markDirty({ state, clock }, { bucket, kind: 'drift', reason, seenAtMs: nowMs }, (mark) => mark !== undefined);
+  const { fault } = part;
+  if (mode !== 'apply' || fault === undefined || !isStuck(part, nowMs)) return;
+  const key = fault.denied;
+  const reason = `${id} ${key === undefined ? 'waits' : `could not compare ${key}`}: ${fault.code}: ${fault.reason}`;
+  const report = { bucket, kind: 'drift', reason, seenAtMs: nowMs, ...defined({ key }) } as const;
+  // a mark of a key from before the job began would be closed by it
+  await markDirty(
+    { state, clock: { nowMs: () => nowMs } },
+    report,
+    (mark) => mark !== undefined && (key === undefined || mark.order >= beginOrder),
+  );
 }
 
 /** Ends a held job as failed, unless it is paused or has ended, and gives it back. Throws the store's fault. */

@@ -24,14 +24,21 @@ export interface TurnProgress {
   readonly examples: DifferenceExamples;
 }
 
+/** A key whose HEAD S3 refuses. */
+export interface DeniedKey {
+  readonly key: string;
+  /** The last compared key before it in its slice, if there is one. */
+  readonly after?: string;
+}
+
 /** The end of a turn. */
 export interface TurnEnd extends TurnProgress {
   /** Whether the end of the part, or of the listing, was reached. */
   readonly done: boolean;
   /** The fault that ended the turn early; the progress is valid all the same. */
   readonly fault?: Fault;
-  /** S3 refuses the HEAD of this key, and perhaps of one more before it: all other keys up to it have ended, and what is behind it need not wait. */
-  readonly denied?: string;
+  /** Only this key of its slice keeps the turn from going on. */
+  readonly denied?: DeniedKey;
 }
 
 /** The part after a turn that has left something of it, or while one runs. */
@@ -74,11 +81,27 @@ function faultAfter(part: Part, end: Pick<TurnEnd, 'cursor'> & { readonly fault:
   }
 }
 
-/** Whether the job fails because of what ended the part's last turn. */
-export function isGivenUp({ fault }: Part): boolean {
+/** Whether the job fails because of what ended the part's last turn. A key that S3 refuses becomes a separate gap, but not in a report, nor in a job of that gap. */
+export function isGivenUp(part: Part, { mode, prefix }: Pick<JobRecord, 'mode' | 'prefix'>, nowMs: number): boolean {
+  const { fault } = part;
   if (fault === undefined) return false;
+  if (fault.denied !== undefined && (fault.denied === prefix || (mode === 'report' && isStuck(part, nowMs)))) return true;
   const answer = answerTo(fault.code);
   return answer === 'fail' || (answer === 'retry' && fault.attempts >= WITHOUT_PROGRESS_MAX);
+}
+
+/** Where to cut a part such that the key is alone in a part. */
+export function boundariesOf({ cursor, to }: Part, { key, after }: DeniedKey): readonly string[] {
+  const isWithin = (at: string): boolean => compareKeys(at, cursor) > 0 && (to === undefined || compareKeys(at, to) < 0);
+  return [...(after === undefined ? [] : [after]), key].filter(isWithin);
+}
+
+/** A part that waits for so long may wait forever. */
+const STUCK_MS = 600_000;
+
+/** Whether the part has waited for long. */
+export function isStuck({ fault }: Part, nowMs: number): boolean {
+  return fault !== undefined && nowMs - fault.sinceMs >= STUCK_MS;
 }
 
 /** Whether a turn of the part may begin now. */

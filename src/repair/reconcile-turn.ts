@@ -14,7 +14,7 @@ import { compareKeys } from '../base/key-order.ts';
 import { faultOf, type Fault } from '../base/fault.ts';
 import { compareSides, type ComparedKey, type Slice } from '../ordering/agreement.ts';
 import type { JobMode } from '../records/job.ts';
-import type { TurnEnd, TurnProgress } from './parts.rules.ts';
+import type { DeniedKey, TurnEnd, TurnProgress } from './parts.rules.ts';
 import { withPlainFallbacks } from '../observing/enricher.ts';
 import type { QuestionProof } from './question-proof.ts';
 import type { ObjectIndex, ObjectScan } from '../store/object-index.ts';
@@ -132,7 +132,9 @@ export function createReconcileTurn(dependencies: TurnDependencies): ReconcileTu
 }
 
 /** `expired`: answers of S3 became too old to be written, because the store is slow. */
-type Ended = { readonly kind: 'done' | 'ended' | 'expired' } | { readonly kind: 'fault'; readonly fault: Fault; readonly denied?: string };
+type Ended =
+  | { readonly kind: 'done' | 'ended' | 'expired' }
+  | { readonly kind: 'fault'; readonly fault: Fault; readonly denied?: DeniedKey };
 
 /** A slice that is being settled. */
 interface Settling extends SliceSides, Pick<ComparedSlice, 'heads'> {
@@ -243,7 +245,7 @@ function createTurn(
       case 'expired':
         return end;
       case 'denied':
-        return { kind: 'fault', fault: end.fault, ...defined({ denied: end.keys.length <= DENIED_MAX ? end.keys.at(-1) : undefined }) };
+        return { kind: 'fault', fault: end.fault, ...(end.count <= DENIED_MAX && { denied: end.first }) };
       case 'ended':
         progress.commit(first, end.endings);
         return undefined;

@@ -9,6 +9,7 @@
  * A report reads and sends HEADs, but writes nothing. A provisional write stores `settled: false`; the sweep of unsettled
  * documents checks it again, so nothing is remembered here.
  */
+import { defined } from '../base/defined.ts';
 import type { BucketRecord } from '../records/bucket.ts';
 import type { ObjectDocument, PresentState, ObjectState } from '../ordering/document.ts';
 import { lackingEnrichment, type EnrichmentField } from '../ordering/enrichment.ts';
@@ -31,6 +32,7 @@ import type { Clock } from '../process/clock.ts';
 import type { QuestionProof } from './question-proof.ts';
 import type { ObjectIndex } from '../store/object-index.ts';
 import type { WriteAll } from './background-writer.ts';
+import type { DeniedKey } from './parts.rules.ts';
 import type { Head, HeadAnswer, TagsNeed } from './heads.ts';
 
 /** How one compared key ended. */
@@ -55,8 +57,8 @@ export type SliceEnd =
   | { readonly kind: 'ended'; readonly endings: readonly Ending[] }
   /** Answers became too old to be written (rule 9): the page must be listed again. */
   | { readonly kind: 'expired' }
-  /** S3 refuses the HEAD of these keys. All others have ended. */
-  | { readonly kind: 'denied'; readonly keys: readonly string[]; readonly fault: Fault };
+  /** S3 refuses the HEAD of the first, and of this many in all. */
+  | { readonly kind: 'denied'; readonly first: DeniedKey; readonly count: number; readonly fault: Fault };
 
 export interface SliceWork {
   readonly bucket: BucketRecord;
@@ -117,7 +119,12 @@ interface Allowed {
 }
 
 /** What a compared key requires: nothing more, or a write. `denied`: only a HEAD could tell, which S3 refuses. */
-type Plan = { readonly end: Ending } | { readonly write: PlannedWrite } | { readonly denied: Fault; readonly key: string };
+type Plan = { readonly end: Ending } | { readonly write: PlannedWrite } | Denial;
+
+interface Denial {
+  readonly denied: Fault;
+  readonly key: string;
+}
 
 /** A compared key that a HEAD decides. `found`: what the listing alone showed. `agreed`: how it ends if the tags agree too. */
 interface HeadPlan {
@@ -155,7 +162,7 @@ export function createSettleSlice({
       const answered = await write(allowed.planned, work, signal);
       if (answered.isListingExpired) return { kind: 'expired' };
       const [first] = denied;
-      if (first !== undefined) return { kind: 'denied', keys: denied.map(({ key }) => key), fault: first.denied };
+      if (first !== undefined) return deniedEnd(first, denied.length, work);
       endings.push(...allowed.held, ...ended, ...answered.endings);
       open = answered.refused;
       isExpired = answered.isHeadExpired;
@@ -276,6 +283,11 @@ export function createSettleSlice({
   }
 }
 
+function deniedEnd({ key, denied: fault }: Denial, count: number, { comparedKeys }: SliceWork): SliceEnd {
+  const after = comparedKeys[comparedKeys.findIndex((each) => each.key === key) - 1]?.key;
+  return { kind: 'denied', first: { key, ...defined({ after }) }, count, fault };
+}
+
 /** Reserves the tombstones among the writes; resolves with the writes that are allowed, and with the endings of those that are held back. */
 async function allowedOf(planned: readonly PlannedWrite[], { tombstones }: SliceWork): Promise<Allowed> {
   const wanted = planned.filter(isTombstone);
@@ -308,7 +320,7 @@ async function answerOrDenial(head: ReturnType<Head>): Promise<HeadAnswer | { re
 function sorted(plans: readonly Plan[]) {
   const planned: PlannedWrite[] = [];
   const ended: Ending[] = [];
-  const denied: Extract<Plan, { readonly key: string }>[] = [];
+  const denied: Denial[] = [];
   for (const plan of plans) {
     if ('write' in plan) planned.push(plan.write);
     else if ('end' in plan) ended.push(plan.end);

@@ -68,7 +68,7 @@ describe('what goes wrong', () => {
     };
     world.startWorker({ listings: 1 });
     const { id } = await world.request({ now: true });
-    await world.run(600_000);
+    await world.run(500_000);
     expect(await world.jobs.get(id)).toMatchObject({ state: 'running', last_fault: { code: 'object.denied', after: expect.any(String) } });
     expect(await world.found()).toEqual([...world.inBucket(), ...denied].toSorted());
     const parts = await world.parts(id);
@@ -78,6 +78,33 @@ describe('what goes wrong', () => {
     const counts = { listed: 150, missing: 50, phantom: 60, written: 50, tombstones: 60 };
     expect(await world.ended(id)).toMatchObject({ state: 'done', counts });
     expect(await world.found()).toEqual(world.inBucket());
+  });
+
+  it('of two such objects in one slice, each waits alone', async () => {
+    const world = await createJobsWorld();
+    await fill(world, { both: 5, index: 30 });
+    const denied = new Set(['index-00003', 'index-00007']);
+    world.s3.onHead = (key) => {
+      if (denied.has(key)) throw new FaultError('object.denied', 'the bucket policy');
+    };
+    world.startWorker({ listings: 1 });
+    const { id } = await world.request({ now: true });
+    await world.run(300_000);
+    expect((await world.parts(id)).map(({ to }) => to)).toEqual([...denied]);
+    denied.clear();
+    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { phantom: 30, tombstones: 30 } });
+  });
+
+  it('a report of such an object fails after ten minutes, and says which key it did not compare', async () => {
+    const world = await createJobsWorld();
+    await fill(world, { both: 5, index: 5 });
+    world.s3.onHead = (key) => {
+      if (key === 'index-00003') throw new FaultError('object.denied', 'the bucket policy');
+    };
+    world.startWorker();
+    const { id } = await world.request({ mode: 'report' });
+    const error = { code: 'object.denied', after: expect.any(String) };
+    expect(await world.ended(id)).toMatchObject({ state: 'failed', error, counts: { phantom: 4 } });
   });
 
   it('a prefix whose HEADs S3 refuses keeps what is behind it waiting, and is asked about seldom', async () => {

@@ -357,12 +357,49 @@ describe('a gap whose repair does not continue', () => {
     world.s3.onHead = (key) => {
       if (key.startsWith('secret/')) throw new FaultError('object.denied', 'the bucket policy');
     };
+    for (let number = 0; number < 8; number += 1) await fill(world, { index: 1 }, `secret/${number}/`);
     const { id } = await world.request();
     await world.calm(20 * MINUTE_MS);
     expect(await next(world)).toEqual([`${id} repairs it, and waits: object.denied: the bucket policy`]);
     world.s3.onHead = () => {};
     await world.calm(20 * MINUTE_MS);
     expect(await world.gaps()).toEqual([]);
+  });
+
+  it('Fix: leaves the key that S3 refuses to a separate gap after ten minutes, and the bucket to the next jobs with their whole limit', async () => {
+    const world = await createWorld(50);
+    let heads = 0;
+    const key = 'index-00003';
+    world.s3.onHead = (asked) => {
+      if (asked !== key) return;
+      heads += 1;
+      throw new FaultError('object.denied', 'the bucket policy');
+    };
+    await world.tell('loss');
+    await world.calm(15 * MINUTE_MS);
+    const [first] = await world.allJobs();
+    expect(first).toMatchObject({ state: 'done', counts: { tombstones: 49, held: 0 } });
+    expect(await world.gaps()).toMatchObject([
+      { prefix: key, reasons: [{ example: `${first?.id} could not compare ${key}: object.denied: the bucket policy` }] },
+    ]);
+    // what a job of this gap deletes beside the key takes no limit from others
+    await world.has(`${key}/x`, 'index');
+    // its own jobs end at once, and come less and less often
+    await world.calm(60 * MINUTE_MS);
+    expect((await world.gaps())[0]?.failures).toBeGreaterThan(3);
+    const before = heads;
+    await world.calm(60 * MINUTE_MS);
+    expect(heads - before).toBeLessThan(6);
+    // what else happens to the bucket is repaired as usual
+    await fill(world, { index: 500 }, 'z/');
+    await world.tell('bulk-delete');
+    await world.calm(15 * MINUTE_MS);
+    expect(await world.found()).toEqual([...world.inBucket(), key].toSorted());
+    expect(await world.waiting()).toEqual([]);
+    expect(await world.gaps()).toMatchObject([{ prefix: key }]);
+    world.s3.onHead = () => {};
+    await world.calm(60 * MINUTE_MS);
+    expect([await world.gaps(), await world.found()]).toEqual([[], world.inBucket()]);
   });
 
   it('Fix: names the job that occupies the bucket', async () => {
