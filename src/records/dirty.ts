@@ -381,10 +381,10 @@ function withStuck(mark: DirtyMark, { waits, parts = [] }: RepairJob): DirtyMark
   return stuck === mark.stuck ? mark : { ...omit(mark, 'stuck'), ...defined({ stuck }) };
 }
 
-/** The mark that is due while a job occupies its bucket which does not repair it. Returns the same object if it says so already. */
+/** The mark that is due while a job occupies its bucket which does not repair it. Its time stays, because the clock of who looks may be fast. Returns the same object if it says so already. */
 export function occupiedOf(mark: DirtyMark, { id }: Pick<RepairJob, 'id'>, nowMs: number): DirtyMark {
   const why = `a re-index begins once ${id} has ended, which occupies the bucket`;
-  return dueAtMs(mark, nowMs) > nowMs || mark.waits?.why === why ? mark : { ...mark, waits: { untilMs: nowMs, why } };
+  return dueAtMs(mark, nowMs) > nowMs || mark.waits?.why === why ? mark : { ...mark, waits: { untilMs: 0, ...mark.waits, why } };
 }
 
 /** A job that was started for another reason repairs the mark too. */

@@ -10,6 +10,7 @@ import {
   markId,
   markSchema,
   nextOf,
+  occupiedOf,
   whyOf,
   withClosed,
   withReport,
@@ -136,6 +137,26 @@ describe('a job is due', () => {
     const farMs = Date.UTC(2099, 0);
     expect(dueAtMs(lossOf({ reportedAtMs: farMs, firstReportedAtMs: farMs }), NOW_MS)).toBe(NOW_MS);
     expect(dueAtMs(lossOf({ waits: { untilMs: farMs, why: 'w' } }), NOW_MS)).toBe(NOW_MS);
+  });
+});
+
+describe('a mark that is due while a job occupies its bucket', () => {
+  const fastMs = NOW_MS + DAY_MS;
+
+  it.each<[string, Partial<DirtyMark>]>([
+    ['that waits for nothing', {}],
+    ['that has waited', { waits: { untilMs: SEEN_MS + HOUR_MS, why: 'w', isAhead: true } }],
+  ])('%s: is due at the same time as before, whatever the clock of who looks', (_, more) => {
+    const mark = lossOf(more);
+    const looked = occupiedOf(mark, { id: 'job-1' }, fastMs);
+    expect(dueAtMs(looked, SEEN_MS)).toBe(dueAtMs(mark, SEEN_MS));
+    expect(looked.waits).toMatchObject({ ...mark.waits, why: expect.stringContaining('job-1') });
+    expect(occupiedOf(looked, { id: 'job-1' }, fastMs)).toBe(looked);
+  });
+
+  it('says nothing of the job before that', () => {
+    const mark = lossOf();
+    expect(occupiedOf(mark, { id: 'job-1' }, SEEN_MS)).toBe(mark);
   });
 });
 
