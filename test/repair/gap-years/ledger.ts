@@ -50,6 +50,8 @@ interface Duty {
   readonly order: number;
   readonly tags: boolean;
   readonly keys: readonly string[];
+  /** It was there at the last look, so before whatever began since. */
+  wasSeen: boolean;
   /** Its time counts from here. */
   sinceMs: number;
   allowanceMs: number;
@@ -79,6 +81,7 @@ export interface Ledger {
   /** The bucket is no longer connected, or is connected again. */
   reset(bucket: string): void;
   gapClosed(mark: DirtyMark, jobId: string): void;
+  jobDone(job: JobRecord): void;
   deleted(jobId: string, count: number): void;
   /** A person allowed this job so many of the deletions that waited. */
   allowed(jobId: string, count: number): void;
@@ -95,10 +98,15 @@ export function createLedger(worldOf: () => World): Ledger {
   const counts = { reported: 0, closed: 0, jobs: 0 };
   const coverings = new Map<string, Covering[]>();
   const noted = new Set<string>();
+  /** Jobs that are done since the last look: within one step another job of the bucket may follow. */
+  const done: JobRecord[] = [];
   const closed: { readonly mark: DirtyMark; readonly jobId: string }[] = [];
   const brokenBuckets = new Set<string>();
-  /** The latest job of each bucket that a person stopped, and that had no limit: what it was to delete waits for that person. */
-  const stoppedJobs = new Map<string, string>();
+  /**
+   * The latest job of each bucket that a person stopped. What it may have deleted was the whole of its limit; and if it had none, no
+   * other begins by itself until a person has begun one (`isAnswered`). A later job that has compared the whole bucket ends both.
+   */
+  const stopped = new Map<string, { readonly job: JobRecord; isAnswered: boolean }>();
   /** When jobs were begun for the gaps of each bucket. */
   const begunAtMs = new Map<string, readonly number[]>();
   const seenJobs = new Set<string>();
@@ -126,6 +134,7 @@ export function createLedger(worldOf: () => World): Ledger {
     counts.jobs += 1;
     if (job.mode !== 'apply' || job.now === true || job.coversBeforeMs === undefined) return;
     const { prefix, coversBeforeMs, beginOrder = 0 } = job;
+    if (prefix === '' && beginOrder >= (stopped.get(job.bucket)?.job.beginOrder ?? Infinity)) stopped.delete(job.bucket);
     const covering = { prefix, coversBeforeMs, beginOrder, tags: job.tags === true };
     coverings.set(job.bucket, [...(coverings.get(job.bucket) ?? []).slice(-9), covering]);
     const repaired = duties.filter((duty) => duty.bucket === job.bucket && isCovering(covering, duty));
@@ -150,12 +159,9 @@ export function createLedger(worldOf: () => World): Ledger {
   async function checkClosed(): Promise<void> {
     for (const { mark, jobId } of closed.splice(0)) {
       counts.closed += 1;
-      const job = await readRecord(worldOf().state, refs.job(jobId));
-      if (job?.state === 'done') await noteDone(job);
       const facts = { key: mark.prefix, seenAtMs: mark.lastSeenMs, order: mark.order, tags: mark.readTags === true };
       const covering = (coverings.get(mark.bucket) ?? []).find((each) => isCovering(each, facts));
       const open = duties.filter((duty) => duty.markId === mark.id && duty.order < mark.order);
-      if (mark.prefix === undefined) stoppedJobs.delete(mark.bucket);
       if (covering === undefined || open.length > 0)
         violated(`${mark.id} was closed by ${jobId} without a job that covers it (${open.length} open)`);
       if (brokenBuckets.has(mark.bucket) && mark.prefix === undefined)
@@ -168,7 +174,6 @@ export function createLedger(worldOf: () => World): Ledger {
     const job = await world.latestJob(bucket);
     if (job !== undefined) noteBegun(job);
     if (job !== undefined) await checkConsent(job);
-    if (job?.state === 'done') await noteDone(job);
     const isRunning = job !== undefined && (job.state === 'queued' || job.state === 'running');
     if (!isRunning || world.troubles.has(bucket)) return void runningSince.delete(bucket);
     const since = runningSince.get(bucket);
@@ -179,12 +184,13 @@ export function createLedger(worldOf: () => World): Ledger {
   function noteBegun({ id, bucket, prefix, requestedBy }: JobRecord): void {
     if (seenJobs.has(id)) return;
     seenJobs.add(id);
-    if (requestedBy !== 'gap' && requestedBy !== 'schedule') stoppedJobs.delete(bucket);
+    const before = stopped.get(bucket);
+    if (before !== undefined && requestedBy !== 'gap' && requestedBy !== 'schedule') before.isAnswered = true;
     if (requestedBy !== 'gap') return;
     const isLimited = duties.some((duty) => duty.bucket === bucket && duty.key === undefined && !ANNOUNCING.has(duty.kind));
     // what was lost beside the deletions is repaired, with a limit
-    if (stoppedJobs.has(bucket) && prefix === '' && !isLimited)
-      violated(`${id} of ${bucket} was begun although a person stopped it: ${stoppedJobs.get(bucket)}`);
+    if (before?.isAnswered === false && before.job.deletions?.limit === undefined && prefix === '' && !isLimited)
+      violated(`${id} of ${bucket} was begun although a person stopped it: ${before.job.id}`);
     const nowMs = worldOf().clock.nowMs();
     const recent = [...(begunAtMs.get(bucket) ?? []).filter((atMs) => nowMs - atMs < DAY_MS), nowMs];
     begunAtMs.set(bucket, recent);
@@ -192,10 +198,11 @@ export function createLedger(worldOf: () => World): Ledger {
   }
 
   /**
-   * A job without a limit deletes what was announced, and nothing but that was reported before it began. While deletions wait, it deletes
-   * what a person has allowed to it. Whatever becomes of its processes, none deletes more.
+   * A job without a limit deletes what was announced, and nothing else was reported when it began to compare: one that a person paused
+   * before that may do so long after it began. While deletions wait, it deletes what a person has allowed to it. Whatever becomes of its
+   * processes, none deletes more.
    */
-  async function checkConsent({ id, bucket, prefix, deletions, beginOrder = 0 }: JobRecord): Promise<void> {
+  async function checkConsent({ id, bucket, prefix, deletions }: JobRecord): Promise<void> {
     if (deletions === undefined) return;
     const { limit = Infinity } = deletions;
     if ((deletedBy.get(id) ?? 0) > limit) violated(`${id} of ${bucket} has deleted ${deletedBy.get(id)}, and may delete ${limit}`);
@@ -206,10 +213,14 @@ export function createLedger(worldOf: () => World): Ledger {
       (each) => each.jobId !== id && keysOverlap(each.prefix, prefix) && now.some(({ jobId }) => jobId === each.jobId),
     );
     if (waits.length > 0 && limit > (allowedTo.get(id) ?? 0)) violated(`${id} of ${bucket} deletes ${limit} beyond consent`);
+    const before = stopped.get(bucket)?.job;
+    if (before !== undefined && before.id !== id && limit > (allowedTo.get(id) ?? 0))
+      violated(`${id} of ${bucket} has a second limit after ${before.id}: ${limit}`);
     if (deletions.limit !== undefined) return;
-    const known = duties.filter((duty) => duty.bucket === bucket && duty.key === undefined && duty.order < beginOrder);
-    const isAnnounced = known.length > 0 && known.every(({ kind }) => ANNOUNCING.has(kind)) && prefix === '';
-    if (!isAnnounced) violated(`${id} of ${bucket} deletes without consent: ${JSON.stringify(known)}`);
+    const ofBucket = duties.filter((duty) => duty.bucket === bucket && duty.key === undefined);
+    const [announced, others] = [ofBucket.filter(({ kind }) => ANNOUNCING.has(kind)), ofBucket.filter(({ kind }) => !ANNOUNCING.has(kind))];
+    const isAnnounced = prefix === '' && announced.length > 0 && !others.some(({ wasSeen }) => wasSeen);
+    if (!isAnnounced) violated(`${id} of ${bucket} deletes without consent: ${JSON.stringify(ofBucket)}`);
   }
 
   async function checkDuties(): Promise<void> {
@@ -247,30 +258,36 @@ export function createLedger(worldOf: () => World): Ledger {
       if (!(await worldOf().isConnected(bucket))) return;
       const tags = report.tags === true;
       const sinceMs = Math.max(nowMs, seenAtMs);
-      duties.push({ bucket, markId: markId(bucket, key), key, kind, seenAtMs, order, tags, keys, sinceMs, allowanceMs: 0 });
+      duties.push({ bucket, markId: markId(bucket, key), key, kind, seenAtMs, order, tags, keys, wasSeen: false, sinceMs, allowanceMs: 0 });
     },
     disturbed(bucket) {
       for (const duty of duties) if (duty.bucket === bucket) duty.allowanceMs += ATTEMPT_MS + CLOCK_MS;
     },
-    stopped({ id, bucket, deletions }) {
-      if (deletions !== undefined && deletions.limit === undefined) stoppedJobs.set(bucket, id);
+    stopped(job) {
+      if (job.deletions !== undefined && job.beginOrder !== undefined) stopped.set(job.bucket, { job, isAnswered: false });
     },
     broken: (bucket, isBroken) => void (isBroken ? brokenBuckets.add(bucket) : brokenBuckets.delete(bucket)),
     reset(bucket) {
       duties = duties.filter((duty) => duty.bucket !== bucket);
-      for (const each of [coverings, stoppedJobs]) each.delete(bucket);
+      for (const each of [coverings, stopped]) each.delete(bucket);
       brokenBuckets.delete(bucket);
     },
     gapClosed: (mark, jobId) => void closed.push({ mark, jobId }),
+    jobDone: (job) => void done.push(job),
     deleted: (jobId, count) => void deletedBy.set(jobId, (deletedBy.get(jobId) ?? 0) + count),
     allowed: (jobId, count) => void allowedTo.set(jobId, count),
     async check() {
+      for (const job of done.splice(0)) {
+        await checkConsent(job);
+        await noteDone(job);
+      }
       for (const bucket of worldOf().s3s.keys()) await checkJob(bucket);
       await checkClosed();
       await checkDuties();
       await checkStatuses();
       const waiting = [...worldOf().s3s.keys()].map(async (bucket) => [bucket, await worldOf().waiting(bucket)] as const);
       waited = new Map(await Promise.all(waiting));
+      for (const duty of duties) duty.wasSeen = true;
     },
     async checkQuiet() {
       for (const [bucket, { objects }] of worldOf().s3s) {

@@ -12,6 +12,8 @@ export interface Views {
   readonly closing: (state: StateStore) => StateStore;
   /** The records as the workers see them. */
   readonly workers: (state: StateStore) => StateStore;
+  /** The records as the acts of people see them. */
+  readonly people: (state: StateStore) => StateStore;
   /** The clocks of the workers. */
   readonly workerClock: (clock: Clock) => Clock;
 }
@@ -23,6 +25,7 @@ const MINUTE_MS = 60_000;
 const productViews: Views = {
   closing: (state) => state,
   workers: (state) => state,
+  people: (state) => state,
   workerClock: (clock) => clock,
 };
 
@@ -67,7 +70,7 @@ export const mutants: Readonly<Record<string, { readonly views: Partial<Views>; 
   'a paused job keeps its gap': {
     views: { closing: reading('job', (job) => (job['state'] === 'paused' ? { ...job, state: 'running' } : job)) },
     finds: /was not repaired/,
-    seed: 5,
+    seed: 8,
   },
   'a failed job keeps its gap': {
     views: { closing: reading('job', (job) => (job['state'] === 'failed' ? { ...job, state: 'running' } : job)) },
@@ -147,10 +150,21 @@ export const mutants: Readonly<Record<string, { readonly views: Partial<Views>; 
     finds: /beyond consent|no record says so/,
     seed: 2,
   },
+  'a job that a person stops leaves its limit to the next one': {
+    views: {
+      people: (state) => ({
+        ...state,
+        put: (entry, ...asked) =>
+          state.put(entry.kind === 'bucket' ? { ...entry, record: omit(entry.record as Fields, 'waiting') } : entry, ...asked),
+      }),
+    },
+    finds: /has a second limit/,
+    seed: 4,
+  },
   'what a person stopped is begun again': {
     views: { closing: reading('gap', (mark) => omit(mark, 'held')) },
     finds: /although a person stopped it/,
-    seed: 5,
+    seed: 7,
   },
   'a job that was requested with --now closes gaps': {
     views: {

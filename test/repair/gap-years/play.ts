@@ -8,9 +8,11 @@ import { appliedWithinMs, noteArrivals, openChangeGap } from '../../../src/obser
 import { markDirty } from '../../../src/observing/stored-gaps.ts';
 import { readRecord, refs } from '../../../src/store/stored.ts';
 import { createLedger, type Ledger } from './ledger.ts';
-import { buckets, createWorld, DAY_MS, HOUR_MS, SKEWS_MS, type SimBucket, type Trouble, type World } from './world.ts';
+import { buckets, createWorld, DAY_MS, HOUR_MS, SKEWS_MS, SLOW_KEYS, type SimBucket, type Trouble, type World } from './world.ts';
 
 const MINUTE_MS = 60_000;
+/** The limit of a job is a thousand. */
+const FLOOD = 1_150;
 const STEP_MS = 15_000;
 /** How often the calendars look while no job runs: where a gap is about to be due, and otherwise. Each look is that of one process. */
 const DUE_MS = 20 * MINUTE_MS;
@@ -31,6 +33,7 @@ const RATES = {
   manual: 0.08,
   trouble: 0.03,
   emptied: 0.008,
+  flood: 0.01,
   disconnect: 0.008,
   pause: 0.012,
   lost: 0.05,
@@ -64,6 +67,7 @@ export async function playYear(
   });
   const world = await createWorld(random, mutant, {
     gapClosed: (mark, jobId) => ledger.gapClosed(mark, jobId),
+    jobDone: (job) => ledger.jobDone(job),
     deleted: (jobId, count) => ledger.deleted(jobId, count),
   });
   held.world = world;
@@ -167,6 +171,7 @@ async function happens(story: Story, bucket: SimBucket, days: number): Promise<v
   if (chance(random, RATES.manual * days)) await manual(story, name, chance(random, 0.3));
   if (chance(random, RATES.trouble * days)) trouble(story, name);
   if (chance(random, RATES.emptied * days)) await empty(story, name);
+  if (chance(random, RATES.flood * days)) await flood(story, name);
   if (chance(random, RATES.change * days)) await change(story, bucket);
   if (chance(random, RATES.broken * days)) await breakWiring(story, bucket);
   if (chance(random, RATES.disconnect * days)) await disconnect(story, bucket);
@@ -269,6 +274,20 @@ async function empty(story: Story, bucket: string): Promise<void> {
   decideLater(story, bucket);
 }
 
+/** Objects are lost without an event, more than one job may delete the documents of. */
+async function flood(story: Story, bucket: string): Promise<void> {
+  const { world, ledger } = story;
+  const begun = await ledger.begun(bucket);
+  for (let number = 0; number < FLOOD; number += 1) {
+    await world.put(bucket, `${SLOW_KEYS}${number}`, true);
+    world.s3s.get(bucket)?.objects.delete(`${SLOW_KEYS}${number}`);
+  }
+  const lost = { bucket, kind: 'loss', reason: 'flood', seenAtMs: world.clock.nowMs() } as const;
+  await world.report(lost, 0);
+  await ledger.reported(lost, begun, []);
+  decideLater(story, bucket);
+}
+
 /** People look at what waits for them after some days, and each day from then on. */
 function decideLater(story: Story, bucket: string): void {
   const { world, ledger, random } = story;
@@ -307,9 +326,10 @@ async function disturb(story: Story, bucket: string): Promise<void> {
   const job = await world.runningJob(bucket);
   // what happened before the job began is reported after that
   if (job !== undefined && chance(random, RATES.late)) await report(story, bucket);
-  // what deletes without a limit is what people stop
-  const isUnlimited = job?.deletions !== undefined && job.deletions.limit === undefined;
-  if (job === undefined || !chance(random, isUnlimited ? 0.15 : RATES.pause)) return;
+  // what deletes without a limit is what people stop, and what has deleted much
+  const { limit = Infinity, reserved = 0 } = job?.deletions ?? { limit: 0 };
+  const isAlarming = limit === Infinity || reserved > 0;
+  if (job === undefined || !chance(random, isAlarming ? 0.15 : RATES.pause)) return;
   ledger.disturbed(bucket);
   decideLater(story, bucket);
   const isCancelled = chance(random, 0.3);

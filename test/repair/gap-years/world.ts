@@ -56,11 +56,16 @@ export const buckets: readonly SimBucket[] = [
 /** How wrong the clocks of the processes are. */
 export const SKEWS_MS: readonly number[] = [0, 0, DAY_MS, -HOUR_MS];
 
+/** S3 takes long to answer about these. */
+export const SLOW_KEYS = 'flood/';
+
 /** What keeps a bucket from being listed. */
 export type Trouble = Extract<FaultCode, 'object.denied' | 's3.unavailable' | 'bucket.missing' | 'listing.disorder'>;
 
 export interface Hooks {
   readonly gapClosed: (mark: DirtyMark, jobId: string) => void;
+  /** The job was stored as done, perhaps again. */
+  readonly jobDone: (job: JobRecord) => void;
   /** So many documents became tombstones while this job occupied the bucket. */
   readonly deleted: (jobId: string, count: number) => void;
 }
@@ -74,11 +79,11 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
   const telemetry = quietTelemetry();
   const store = createMemoryStore();
   const { objects } = store;
-  const state = watchingGaps(store.state, hooks);
+  const state = watchingEnds(store.state, hooks);
   const s3s = new Map(buckets.map(({ name }) => [name, createFakeBucketS3(clock)]));
   const troubles = new Map<string, Trouble>();
   const s3 = manyBuckets({ clock, random }, s3s, troubles);
-  const jobs = createReindexJobs({ state, clock, telemetry });
+  const jobs = createReindexJobs({ state: views.people(state), clock, telemetry });
   const trueReports = createGapReports({ state, clock, telemetry });
   const connecting = createConnectBucket({ state, objects, storage: s3, gaps: trueReports, clock, telemetry });
   const disconnecting = { state, objects, jobs, gaps: trueReports, clock };
@@ -247,8 +252,8 @@ function watchingDeletes({ objects, state }: Store, { deleted }: Hooks): Store['
   };
 }
 
-/** The state, which says when a gap was closed: its mark is removed, and the history names the job. */
-function watchingGaps(state: StateStore, { gapClosed }: Hooks): StateStore {
+/** The state, which says when a job was done, and when a gap was closed: its mark is removed, and the history names the job. */
+function watchingEnds(state: StateStore, { gapClosed, jobDone }: Hooks): StateStore {
   const removed = new Map<string, DirtyMark>();
   return {
     ...state,
@@ -260,6 +265,8 @@ function watchingGaps(state: StateStore, { gapClosed }: Hooks): StateStore {
     },
     async put(entry, ...asked) {
       const stored = await state.put(entry, ...asked);
+      const job = entry.kind === 'job' ? (entry.record as JobRecord) : undefined;
+      if (job?.state === 'done' && stored !== 'conflict') jobDone(job);
       const closed = entry.kind === 'gap-history' ? (entry.record as MarkHistory).closed.at(-1) : undefined;
       const mark = closed && removed.get(closed.id);
       if (mark !== undefined && stored !== 'conflict') gapClosed(mark, closed?.jobId ?? '');
@@ -291,7 +298,11 @@ function manyBuckets(
       if (range.limit > 1) await clock.sleep(random.pick(pageMs), signal);
       return of(location.bucket, range.limit).page(location, range, signal);
     },
-    readState: async (location, ...asked) => of(location.bucket).readState(location, ...asked),
+    async readState(location, key, ...asked) {
+      // so that people stop jobs whose limit is partly used
+      if (key.startsWith(SLOW_KEYS)) await clock.sleep(2_000);
+      return of(location.bucket).readState(location, key, ...asked);
+    },
     regionOf: async () => 'us-east-1',
     versioningOf: async () => ({ status: 'never', observedAtMs: (await first.readState({ bucket: '', region: '' }, '')).observedAtMs }),
   };
