@@ -74,7 +74,9 @@ export function createSqliteReader(path: string): SqliteReader {
   function start(): Worker {
     const started = new Worker(entry, { workerData: path });
     const end = (reason: string): void => {
-      if (worker === started) worker = undefined;
+      // one that failed exits a moment later: its successor may have been asked since
+      if (worker !== started) return;
+      worker = undefined;
       for (const [id, { settle }] of pending) settle({ id, failure: { code: 'index.unreachable', reason } });
     };
     // a process that has nothing else to do ends

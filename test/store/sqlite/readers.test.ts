@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { promisify } from 'node:util';
-import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { Worker } from 'node:worker_threads';
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createSqliteConnection } from '../../../src/store/sqlite/connection.ts';
 import { searchObjects } from '../../../src/store/sqlite/search.ts';
 import { createSqliteStore } from '../../../src/store/sqlite/store.ts';
@@ -88,6 +89,22 @@ describe('the thread that searches a SQLite index', () => {
     const outcome = expect(store.usage(SUMS)).rejects.toMatchObject({ code: 'index.unreachable' });
     await store.close();
     await outcome;
+  });
+
+  it('Fix: of a thread that failed, the exit ends no search of its successor', async () => {
+    const posted = vi.spyOn(Worker.prototype, 'postMessage');
+    const search = () => store.objects.search({ key: 'folder/file-1.txt', limit: 1 });
+    await search();
+    const [first] = posted.mock.contexts;
+    posted.mockRestore();
+    if (!(first instanceof Worker)) throw new Error('no thread has answered');
+    const exited = new Promise<void>((resolve) => first.once('exit', () => resolve()));
+    // no request, so the thread fails
+    first.postMessage(null, []);
+    await expect(search()).rejects.toMatchObject({ code: 'index.unreachable' });
+    const found = search();
+    await exited;
+    expect(await found).toHaveLength(1);
   });
 
   it('does not keep a process that has left its search and has nothing else to do', async () => {
