@@ -1,11 +1,13 @@
 /**
  * The slots of this process: each runs one turn of one part of a job. The jobs that this process holds share them turn by turn, and
  * one that has had no turn comes before all that have, the latest first. So a small job waits for the end of one turn at most, however
- * many giant ones there are. With too many jobs for its slots, a process gives one back after its turn, for a process with free slots.
+ * many giant ones there are. One that has waited for minutes comes before all. With too many jobs for its slots, a process gives one back after its turn, for a process with free slots.
  */
 import { inTime } from '../base/in-time.ts';
 import type { WithPorts } from '../store/ports.ts';
 
+/** A job without a turn for so long comes first: with more work than slots take, new jobs would keep it waiting for good. Forty jobs with eight slots take half as long. */
+const LATE_MS = 300_000;
 /** A younger turn is not cut, because it may be about to end. */
 const TURN_MIN_MS = 1_500;
 /** Slots that became free a moment ago are not worth a cut either: a job whose parts end one after another is nearly over. */
@@ -37,6 +39,8 @@ interface Turn {
 interface Waiting {
   readonly jobId: string;
   readonly isNew: () => boolean;
+  /** Since when (monotonic) its job waits without having begun a turn. */
+  sinceMs: number;
   readonly begin: () => void;
 }
 
@@ -80,19 +84,21 @@ export function createSlots({ clock, telemetry, slotsMax, indexIsSlow }: SlotsDe
   /** The most turns that may run now. */
   const allowed = (): number => (indexIsSlow() ? Math.min(slotsMax, TURNS_WHEN_SLOW) : slotsMax);
 
-  /** The next of those that wait: of the job with the fewest turns; of such, the latest that is new, else the one that has waited longest. */
+  /** The next of those that wait: of the job with the fewest turns; of such, the one that is late, else the latest that is new, else the one that has waited longest. */
   function next(): Waiting | undefined {
     const fewest = Math.min(...waiting.map(({ jobId }) => turnsOf(jobId)));
     const those = waiting.filter(({ jobId }) => turnsOf(jobId) === fewest);
-    const first = those.findLast(({ isNew }) => isNew()) ?? those[0];
+    const [late] = those.filter(({ sinceMs }) => clock.monotonicMs() - sinceMs >= LATE_MS).toSorted((a, b) => a.sinceMs - b.sinceMs);
+    const first = late ?? those.findLast(({ isNew }) => isNew()) ?? those[0];
     if (first === undefined || turns.size >= slotsMax) return undefined;
     return turns.size < allowed() || turnsOf(first.jobId) === 0 ? first : undefined;
   }
 
   function pump(): void {
     for (let entry = next(); entry !== undefined; entry = next()) {
-      const { begin } = entry;
+      const { begin, jobId } = entry;
       waiting = waiting.filter((each) => each !== entry);
+      for (const each of waiting) if (each.jobId === jobId) each.sinceMs = clock.monotonicMs();
       begin();
     }
     telemetry.set('tally_reindex_parts', turns.size);
@@ -106,6 +112,7 @@ export function createSlots({ clock, telemetry, slotsMax, indexIsSlow }: SlotsDe
       const entry: Waiting = {
         jobId,
         isNew,
+        sinceMs: clock.monotonicMs(),
         begin() {
           const turn: Turn = { jobId, sinceMs: clock.monotonicMs(), wholeUntilMs: clock.monotonicMs() + TURN_MIN_MS };
           turns.add(turn);

@@ -2,9 +2,12 @@
 import { describe, expect, it } from 'vitest';
 import { noCounts } from '../../src/records/counts.ts';
 import type { ReconcileTurn } from '../../src/repair/reconcile-turn.ts';
+import { createSlots } from '../../src/repair/slots.ts';
 import { refs, updateRecord } from '../../src/store/stored.ts';
 import { reindexRequest } from '../support/requests.ts';
 import { fill } from '../support/worlds/jobs-fill.ts';
+import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
+import { settled } from '../support/worlds/ingest.ts';
 import { createJobsWorld } from '../support/worlds/jobs.ts';
 import { bucketRecord } from '../support/worlds/reindex.ts';
 
@@ -54,6 +57,45 @@ describe('a small bucket’s job', () => {
       if (medium !== undefined) await world.ended(medium);
     }
     for (const id of ids) expect(await world.job(id)).toMatchObject({ state: 'running' });
+  });
+});
+
+describe('a slot', () => {
+  const never = new AbortController().signal;
+
+  function createOneSlot() {
+    const clock = createFakeClock();
+    const slots = createSlots({ clock, telemetry: createFakeTelemetry(), slotsMax: 1, indexIsSlow: () => false });
+    const begun: string[] = [];
+    const turn = (id: string, forMs: number, isNew: boolean): Promise<void> =>
+      slots.run({ id, isNew: () => isNew }, () => (begun.push(id), clock.sleep(forMs, never)), never);
+    return { begun, turn, run: (forMs: number) => advanced(clock, forMs) };
+  }
+
+  async function advanced(clock: ReturnType<typeof createFakeClock>, forMs: number): Promise<void> {
+    for (let doneMs = 0; doneMs < forMs; doneMs += 1_000) {
+      await clock.advance(1_000);
+      await settled();
+    }
+  }
+
+  it('Fix: is for the job that has waited for five minutes, however many come after it', async () => {
+    const { begun, turn, run } = createOneSlot();
+    for (let at = 0; at < 40; at += 1) {
+      void turn(`job-${at}`, 20_000, true);
+      await run(10_000);
+    }
+    expect(begun).toContain('job-1');
+    expect(begun.indexOf('job-2')).toBeGreaterThan(begun.indexOf('job-1'));
+  });
+
+  it('is for a new job before the other parts of one that has its turns', async () => {
+    const { begun, turn, run } = createOneSlot();
+    for (let part = 0; part < 30; part += 1) void turn('giant', 30_000, false);
+    await run(10 * MINUTE_MS);
+    void turn('small', 1_000, true);
+    await run(MINUTE_MS / 2);
+    expect(begun.at(-1)).toBe('small');
   });
 });
 
