@@ -99,13 +99,16 @@ function objectsIn(selector: BasicSelector | AdvancedSelector): readonly string[
   return selector.FieldSelectors.flatMap(({ Field, StartsWith = [] }) => (Field === 'resources.ARN' ? StartsWith : []));
 }
 
-/** A basic selector has no name: it is ours if it has our form, and the records name all of its buckets. */
-function isOurs(selector: BasicSelector | AdvancedSelector, { selected = [], ...spec }: Selecting): boolean {
-  if (isAdvanced(selector)) return selector.Name === selectorName(spec);
+/** Whether our buckets share it. A basic selector has no name: it has our form, and what others have in it stays. */
+function isOurs(selector: BasicSelector | AdvancedSelector, spec: Bucket): boolean {
+  return isAdvanced(selector) ? selector.Name === selectorName(spec) : isAsWritten(selector, spec);
+}
+
+/** Whether others have altered nothing but its values. */
+function isAsWritten(selector: BasicSelector | AdvancedSelector, spec: Bucket): boolean {
   const objects = objectsIn(selector);
-  const known = new Set(selected.map((bucket) => objectsOf({ ...spec, bucket })));
-  const isKnown = objects.length > 0 && objects.every((each) => known.has(each));
-  return isKnown && canonicalJson(asWritten(selector)) === canonicalJson(basicSelector(objects));
+  const wanted = isAdvanced(selector) ? advancedSelector(spec, objects) : basicSelector(objects);
+  return objects.length > 0 && canonicalJson(isAdvanced(selector) ? selector : asWritten(selector)) === canonicalJson(wanted);
 }
 
 /** CloudTrail answers each basic selector with an empty list that was not written. */
@@ -156,31 +159,64 @@ function isAdvanced(selector: BasicSelector | AdvancedSelector): selector is Adv
 }
 
 /** The selectors with the bucket in ours; those of others stay equal and in their order. */
-export function withSelector(selectors: Selectors, spec: Selecting): Selectors {
-  return selecting(selectors, spec, [...selectedObjects(selectors, spec), objectsOf(spec)]);
+export function withSelector({ kind, list }: Selectors, spec: Bucket): Selectors {
+  const at = list.findLastIndex((each) => isOurs(each, spec));
+  const present = list[at];
+  const objects = [...(present === undefined ? [] : objectsIn(present)), objectsOf(spec)];
+  return kind === 'basic'
+    ? { kind, list: placed(list, at, basicSelector(objects)) }
+    : { kind, list: placed(list, at, advancedSelector(spec, objects)) };
 }
 
-/** The selectors without the bucket; undefined if ours does not have it. */
-export function withoutSelector(selectors: Selectors, spec: Selecting): Selectors | undefined {
-  const objects = selectedObjects(selectors, spec);
-  const rest = objects.filter((each) => each !== objectsOf(spec));
-  return rest.length < objects.length ? selecting(selectors, spec, rest) : undefined;
+function placed<Selector>(list: readonly Selector[], at: number, selector: Selector): readonly Selector[] {
+  return at === -1 ? [...list, selector] : list.with(at, selector);
 }
 
-function selectedObjects({ list }: Selectors, spec: Selecting): readonly string[] {
-  return list.filter((each) => isOurs(each, spec)).flatMap(objectsIn);
+/** The selectors without the bucket; undefined if ours does not have it, others have altered it, or it is basic and no record says that Tally has put it there. */
+export function withoutSelector({ kind, list }: Selectors, spec: Selecting): Selectors | undefined {
+  const isIn = (each: BasicSelector | AdvancedSelector): boolean => isOurs(each, spec) && isAsWritten(each, spec) && selects(each, spec);
+  if (!list.some(isIn) || (kind === 'basic' && !isSelected(spec))) return undefined;
+  const rest = (each: BasicSelector | AdvancedSelector): readonly string[] =>
+    objectsIn(each).filter((object) => object !== objectsOf(spec));
+  const without = <Selector extends BasicSelector | AdvancedSelector>(
+    of: readonly Selector[],
+    made: (objects: readonly string[]) => Selector,
+  ) => of.flatMap((each) => (!isIn(each) ? [each] : rest(each).length === 0 ? [] : [made(rest(each))]));
+  return kind === 'basic'
+    ? { kind, list: without(list, basicSelector) }
+    : { kind, list: without(list, (objects) => advancedSelector(spec, objects)) };
 }
 
-function selecting({ kind, list }: Selectors, spec: Selecting, objects: readonly string[]): Selectors {
-  const isOthers = (each: BasicSelector | AdvancedSelector): boolean => !isOurs(each, spec);
-  const isNone = objects.length === 0;
-  if (kind === 'basic') return { kind, list: [...list.filter(isOthers), ...(isNone ? [] : [basicSelector(objects)])] };
-  return { kind, list: [...list.filter(isOthers), ...(isNone ? [] : [advancedSelector(spec, objects)])] };
+function selects(selector: BasicSelector | AdvancedSelector, spec: Bucket): boolean {
+  return objectsIn(selector).includes(objectsOf(spec));
 }
 
-/** The selectors of others. */
+/** Whether its record says that Tally has put it into the trail. */
+function isSelected({ bucket, selected = [] }: Selecting): boolean {
+  return selected.includes(bucket);
+}
+
+/** Why the bucket stays in a selector that it may share with our others. Undefined: there is none. */
+export function keptReason({ kind, list }: Selectors, spec: Selecting): string | undefined {
+  const found = list.filter((each) => selects(each, spec));
+  if (kind === 'basic' && !isSelected(spec))
+    return found.some((each) => isOurs(each, spec)) ? 'nothing says that Tally has put the bucket into it' : undefined;
+  return found.some((each) => kind === 'basic' || isOurs(each, spec)) ? 'others have changed it' : undefined;
+}
+
+/** What others have the trail record: their selectors, and in a basic one of our form the values that no record names. */
 export function foreignSelectors({ list }: Selectors, spec: Selecting): readonly unknown[] {
-  return list.filter((each) => !isOurs(each, spec));
+  const known = new Set(spec.selected?.map((bucket) => objectsOf({ ...spec, bucket })));
+  return list.flatMap((each) => {
+    if (!isOurs(each, spec)) return [each];
+    const theirs = isAdvanced(each) ? [] : objectsIn(each).filter((object) => !known.has(object));
+    return theirs.length === 0 ? [] : [basicSelector(theirs)];
+  });
+}
+
+/** Ours that have more or less than Tally writes: a write takes that away. */
+export function alteredSelectors({ list }: Selectors, spec: Bucket): readonly unknown[] {
+  return list.filter((each) => isOurs(each, spec) && !isAsWritten(each, spec));
 }
 
 /** A selector as people find it: advanced ones have names, and basic ones values. */

@@ -75,30 +75,72 @@ describe('the trail of a routed bucket', () => {
     expect(world.selectors()).toEqual(trail.selectors);
   });
 
-  it('has one basic selector for all of its buckets too, which the records carry, and leaves one that others have altered', async () => {
-    const finance = { ReadWriteType: 'All', DataResources: [{ Type: 'AWS::S3::Object', Values: ['arn:aws:s3:::finance/'] }] };
-    const world = await startTrail({ selectors: { kind: 'basic', list: [finance] } });
-    const buckets = ['photos', 'videos'] as const;
-    const valuesIn = () => {
-      const { selectors } = world.aws.parts.trails.get(TRAIL)!;
-      return selectors?.kind === 'basic' ? selectors.list.map((each) => each.DataResources?.[0]?.Values) : undefined;
-    };
-    for (const bucket of buckets) {
-      const { token } = await world.plan({ bucket, source: 'routed' });
-      await world.apply({ bucket, source: 'routed' }, { token });
-      expect(await world.connection(bucket)).toMatchObject({ made: [TRAIL] });
-    }
-    expect(valuesIn()).toEqual([['arn:aws:s3:::finance/'], buckets.map((bucket) => `arn:aws:s3:::${bucket}/`)]);
+  /** A trail of another bucket with basic selectors, and both buckets in it. */
+  async function startBasic(list: readonly ReturnType<typeof basicOf>[] = [finance]) {
+    const world = await startTrail({ selectors: { kind: 'basic', list } });
+    const plan = (bucket: string) => world.plan({ bucket, source: 'routed' });
+    const add = async (bucket: string) => world.apply({ bucket, source: 'routed' }, { token: (await plan(bucket)).token });
+    for (const bucket of ['photos', 'videos']) await add(bucket);
+    return { ...world, plan, add };
+  }
+
+  const basicOf = (...buckets: readonly string[]) => ({
+    ReadWriteType: 'WriteOnly',
+    IncludeManagementEvents: false,
+    DataResources: [{ Type: 'AWS::S3::Object', Values: buckets.map((bucket) => `arn:aws:s3:::${bucket}/`) }],
+  });
+  const finance = { ...basicOf('finance'), ReadWriteType: 'All' };
+
+  it('has one basic selector for all of its buckets too, in which the values of others stay', async () => {
+    const world = await startBasic();
+    expect(world.selectors().list).toMatchObject([finance, basicOf('photos', 'videos')]);
+    for (const bucket of ['photos', 'videos']) expect(await world.connection(bucket)).toMatchObject({ made: [TRAIL] });
     await world.remove('photos');
-    expect(valuesIn()).toEqual([['arn:aws:s3:::finance/'], ['arn:aws:s3:::videos/']]);
-    // a value of others makes it theirs
-    const altered = {
-      ReadWriteType: 'WriteOnly',
-      DataResources: [{ Type: 'AWS::S3::Object', Values: ['arn:aws:s3:::videos/', 'arn:aws:s3:::x/'] }],
-    };
-    world.aws.parts.trails.set(TRAIL, { ...trail, selectors: { kind: 'basic', list: [finance, altered] } });
+    expect(world.selectors().list).toMatchObject([finance, basicOf('videos')]);
+    world.aws.parts.trails.set(TRAIL, { ...trail, selectors: { kind: 'basic', list: [finance, basicOf('ledger', 'videos')] } });
+    // a person is asked: the write has what others put there
+    expect((await world.plan('photos')).foreign).toMatchObject([{ before: [finance, basicOf('ledger')] }]);
+    await world.add('photos');
+    for (const bucket of ['photos', 'videos']) expect(await world.remove(bucket)).toEqual([]);
+    expect(world.selectors().list).toMatchObject([finance, basicOf('ledger')]);
+  });
+
+  it('loses exactly the bucket that is removed, also after another one was forgotten, and names what it keeps', async () => {
+    const world = await startBasic();
+    await world.remove('photos', { keepAws: true });
     expect(await world.remove('videos')).toEqual([]);
-    expect(world.selectors().list).toEqual([finance, altered]);
+    expect(world.selectors().list).toMatchObject([finance, basicOf('photos')]);
+    // it is recorded already, so that nothing says that Tally has put it there
+    await world.add('photos');
+    expect(await world.remove('photos')).toMatchObject([{ reason: expect.stringContaining('nothing says') }]);
+    await world.add('videos');
+    world.aws.parts.trails.set(TRAIL, { ...trail, selectors: { kind: 'basic', list: [{ ...basicOf('videos'), ReadWriteType: 'All' }] } });
+    expect(await world.remove('videos')).toMatchObject([{ reason: 'others have changed it' }]);
+  });
+
+  it('gets the next bucket in the last basic selector, which had to stay', async () => {
+    const world = await startBasic([]);
+    expect(await world.remove('videos')).toEqual([]);
+    expect(await world.remove('photos')).toMatchObject([{ reason: expect.stringContaining('only one') }]);
+    await world.add('videos');
+    expect(world.selectors().list).toMatchObject([basicOf('photos', 'videos')]);
+    expect(await world.remove('videos')).toEqual([]);
+    expect(world.selectors().list).toMatchObject([basicOf('photos')]);
+  });
+
+  it('is not written without a question where others have added to the advanced selector of Tally', async () => {
+    const world = await startTrail({ selectors: { kind: 'advanced', list: [] } });
+    await world.agree();
+    const [ours] = world.selectors().list;
+    const added = JSON.parse(JSON.stringify(ours).replace('"PutObject"', '"GetObject","PutObject"')) as typeof theirs;
+    world.aws.parts.trails.set(TRAIL, { ...trail, selectors: { kind: 'advanced', list: [theirs, added] } });
+    const wish = { bucket: 'videos', source: 'routed' } as const;
+    await expect(world.apply(wish)).rejects.toMatchObject({ code: 'connect.plan-needed' });
+    const { token, foreign } = await world.plan(wish);
+    expect(foreign).toMatchObject([{ before: [theirs, added] }]);
+    expect(await world.remove()).toMatchObject([{ reason: 'others have changed it' }]);
+    expect(world.selectors().list).toEqual([theirs, added]);
+    expect(await world.apply(wish, { token })).toMatchObject({ state: 'applied' });
   });
 
   it('is written by one apply at a time: one that waits keeps what the other has added', async () => {

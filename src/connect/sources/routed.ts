@@ -9,7 +9,9 @@ import { parseArn, topicArnOf } from '../names.rules.ts';
 import type { InputTransformer, ObservedTrail } from '../parts.rules.ts';
 import type { Change, Kept } from '../plan.rules.ts';
 import {
+  alteredSelectors,
   foreignSelectors,
+  keptReason,
   printedSelector,
   recordsBucket,
   routedOperations,
@@ -93,8 +95,9 @@ export function trailChanges(look: Look): readonly Change[] {
   const [{ arn, selectors } = { arn: '', selectors: undefined }] = look.observed.trails ?? [];
   if (look.spec.trailArn === undefined || selectors === undefined || recordsBucket(selectors, look.spec)) return [];
   const theirs = foreignSelectors(selectors, selecting(look));
-  const touches = theirs.length === 0 ? [] : [{ kind: 'trail', arn, before: theirs, after: theirs } as const];
-  return [{ ...changeOf(look, arn, selectors, withSelector(selectors, selecting(look))), action: 'change', touches }];
+  const before = [...theirs, ...alteredSelectors(selectors, look.spec)];
+  const touches = before.length === 0 ? [] : [{ kind: 'trail', arn, before, after: theirs } as const];
+  return [{ ...changeOf(look, arn, selectors, withSelector(selectors, look.spec)), action: 'change', touches }];
 }
 
 function changeOf(look: Look, name: string, before: Selectors, after: Selectors): Omit<Change, 'action' | 'touches'> {
@@ -132,7 +135,11 @@ export function trailRemoval(look: Look): Change | Kept | undefined {
   if (spec.trailArn === undefined) return { name, reason: 'Tally does not write to a trail that TALLY_TRAIL_ARN does not name' };
   const [{ arn, selectors } = { arn: '', selectors: undefined }] = observed.trails ?? [];
   const after = selectors && withoutSelector(selectors, selecting(look));
-  if (selectors === undefined || after === undefined) return undefined;
+  if (selectors === undefined) return undefined;
+  if (after === undefined) {
+    const reason = keptReason(selectors, selecting(look));
+    return reason === undefined ? undefined : { name, reason };
+  }
   if (after.list.length === 0) return { name, reason: 'it is the only one, and a trail must have one' };
   return { ...changeOf(look, arn, selectors, after), action: 'remove', touches: [] };
 }
