@@ -14,7 +14,7 @@ import { removingFinding } from './finding.rules.ts';
 import type { Kept } from './plan.rules.ts';
 import { RequestError } from '../base/request-error.ts';
 import type { StateStore } from '../store/state.ts';
-import { listAllRecords, readRecord, removeRecord, updateRecord } from '../store/stored.ts';
+import { listAllEntries, listAllRecords, parseEntry, readRecord, removeRecord, updateRecord } from '../store/stored.ts';
 import { refs } from './refs.ts';
 import { requireConnection, type ChangeParts } from './apply.ts';
 import { busy, type Pass } from './loop.ts';
@@ -32,13 +32,13 @@ export async function removeParts(parts: ChangeParts, bucket: string, signal?: A
   const known = await readRecord(state, ref, signal);
   if (known === undefined) return undefined;
   return underPass(parts, known, signal, async (pass) => {
+    const used = await usedByOthers(state, bucket);
     await noteRemoving(parts, bucket);
     const connection = await updateRecord(state, ref, (current) => current && { ...current, state: 'removing' as const });
     if (connection === undefined) return undefined;
-    const remains = await remainsOf(state, connection);
     // of a bucket that a person has wired since, what was made before is known by its ids and tags
     const whole = omit(specOf(connection), 'byHand');
-    const kept = await removeSpecs({ ...parts, pass }, [whole, ...earlierSpecs(connection)], remains, signal);
+    const kept = await removeSpecs({ ...parts, pass }, [whole, ...earlierSpecs(connection)], { made: connection.made, used }, signal);
     await removeRecord(state, ref.id);
     return kept;
   });
@@ -61,11 +61,23 @@ async function noteRemoving({ state, clock }: ChangeParts, bucket: string): Prom
   await updateRecord(state, refs.bucket(bucket), (record) => record && { ...record, connectionCheck });
 }
 
-/** Forgets what Tally made, and leaves it. Throws `connect.busy`. */
+/** Forgets what Tally made, and leaves it: no other bucket takes it away with its own parts. Throws `connect.busy`. */
 export async function forgetParts(parts: ChangeParts, bucket: string, signal?: AbortSignal): Promise<void> {
+  const { state } = parts;
   const ref = refs.connection(bucket);
-  const known = await readRecord(parts.state, ref, signal);
-  if (known !== undefined) await underPass(parts, known, signal, () => removeRecord(parts.state, ref.id));
+  const known = await readRecord(state, ref, signal);
+  if (known === undefined) return;
+  await underPass(parts, known, signal, async () => {
+    const left = new Set(namedBy(known));
+    const sharing = (await listAllRecords(state, 'connection', connectionSchema)).filter(({ made }) => made.some((name) => left.has(name)));
+    for (const other of sharing)
+      await updateRecord(
+        state,
+        refs.connection(other.bucket),
+        (current) => current && { ...current, made: current.made.filter((name) => !left.has(name)) },
+      );
+    await removeRecord(state, ref.id);
+  });
 }
 
 /**
@@ -84,7 +96,7 @@ export async function removeEarlier(parts: ChangeParts, bucket: string, signal?:
     const kept = await removeSpecs(
       { ...parts, pass },
       earlierSpecs(connection),
-      { ...(await remainsOf(state, connection)), still },
+      { made: connection.made, used: await usedByOthers(state, bucket), still },
       signal,
     );
     const { earlier: _, ...rest } = connection;
@@ -152,14 +164,18 @@ async function removeSpecs(
   return [...kept.values()];
 }
 
-/** What other buckets need. One that is being removed needs nothing any more. */
-async function remainsOf(state: StateStore, { bucket, made }: ConnectionRecord): Promise<Remains> {
-  const connections = await listAllRecords(state, 'connection', connectionSchema);
+/** What other buckets need. One that is being removed needs nothing any more. Throws `record.newer`: what that one needs is not known. */
+async function usedByOthers(state: StateStore, bucket: string): Promise<Remains['used']> {
+  const connections = (await listAllEntries(state, 'connection')).map((entry) => parseEntry(entry, connectionSchema));
   const others = connections.filter((each) => each.bucket !== bucket && each.state !== 'removing');
-  const named = others
-    .flatMap((each) => [each, ...(each.earlier ?? [])])
-    .flatMap(({ topicArn, queueArn }) => (topicArn === undefined ? [] : [topicArn, subscriptionName({ topicArn, queueArn })]));
-  return { made, used: new Set(named) };
+  return new Set(others.flatMap(namedBy));
+}
+
+/** The topics that were named, and the subscriptions to them. */
+function namedBy(connection: ConnectionRecord): readonly string[] {
+  return [connection, ...(connection.earlier ?? [])].flatMap(({ topicArn, queueArn }) =>
+    topicArn === undefined ? [] : [topicArn, subscriptionName({ topicArn, queueArn })],
+  );
 }
 
 /** Who needs what is shared must not change meanwhile. */

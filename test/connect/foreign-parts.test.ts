@@ -1,6 +1,7 @@
 /** What others made beside Tally's parts: it stays, and it is named where it stands in the way. */
 import { describe, expect, it } from 'vitest';
-import { refs, removeRecord } from '../../src/store/stored.ts';
+import { refs } from '../../src/connect/refs.ts';
+import { removeRecord } from '../../src/store/stored.ts';
 import { LETTERS_ARN, QUEUE_ARN, THEIR_TOPIC } from '../support/fakes/aws-parts.ts';
 import { allTo, interruptAt, startWorld, THEIR_QUEUE, type World } from './world.ts';
 
@@ -138,7 +139,26 @@ describe('a subscription of the bucket queue', () => {
   });
 });
 
+it('a removal is refused while the record of another connection cannot be read: what that one needs is not known', async () => {
+  const world = await startWithTopic('photos', 'videos');
+  for (const bucket of ['photos', 'videos']) await world.agree({ ...byTopic, bucket });
+  const { id, kind } = refs.connection('videos');
+  const { version } = (await world.state.get(id))!;
+  await world.state.put({ id, kind, record: { state: 'of a newer version' } }, version);
+  await expect(world.remove()).rejects.toMatchObject({ code: 'record.newer' });
+  expect(subscriptions(world)).toEqual([QUEUE_ARN]);
+  expect(await world.connection()).toMatchObject({ state: 'applied' });
+});
+
 describe('a removal that leaves the parts in AWS', () => {
+  it('leaves the shared subscription when another bucket of the topic is removed', async () => {
+    const world = await startWithTopic('photos', 'videos');
+    for (const bucket of ['photos', 'videos']) await world.agree({ ...byTopic, bucket });
+    await world.remove('photos', { keepAws: true });
+    expect(await world.remove('videos')).toMatchObject([{ reason: expect.stringContaining('nothing says that Tally has made') }]);
+    expect(subscriptions(world)).toEqual([QUEUE_ARN]);
+  });
+
   it('waits for whoever changes connections now, who would store the record again', async () => {
     const world = await startWorld();
     await world.apply();
