@@ -44,7 +44,7 @@ export const bucketSeverities = ['bad', 'warning', 'ok'] as const;
 export type BucketSeverity = (typeof bucketSeverities)[number];
 
 /** What a person does about it. */
-export const bucketActs = ['doctor', 'plan', 'resume', 'reindex', 'jobs'] as const;
+export const bucketActs = ['doctor', 'plan', 'resume', 'remove', 'reindex', 'jobs'] as const;
 export type BucketAct = (typeof bucketActs)[number];
 
 export interface BucketStatus {
@@ -147,6 +147,8 @@ export function commandOfAct(act: BucketAct, bucket: string, jobId?: string): st
       return `tally bucket add ${bucket} --plan`;
     case 'resume':
       return `tally bucket resume ${bucket}`;
+    case 'remove':
+      return `tally bucket remove ${bucket}`;
     case 'reindex':
       return `tally reindex ${bucket}`;
     case 'jobs':
@@ -168,6 +170,7 @@ const rules: readonly Rule[] = [
     check?.state === 'paused'
       ? { state: 'paused', sentence: 'Its notification is paused, so no event arrives', sinceMs: check.sinceMs, act: 'resume' }
       : undefined,
+  missingRule,
   ({ waitsFor }) =>
     waitsFor && {
       state: 'waiting',
@@ -202,6 +205,15 @@ const rules: readonly Rule[] = [
       ? { state: 'unchecked', sentence: `Its connection could not be checked${whatOf(check)}`, sinceMs: check.sinceMs, act: 'doctor' }
       : undefined,
 ];
+
+/** What its events or a job of it met. A bucket in another region is none that its record names, too. */
+function missingRule({ record: { bucket, region }, waitsFor, gaps }: StatusFacts): ReturnType<Rule> {
+  const met = gaps.find(({ stuck = '', waits }) => `${stuck} ${waits?.why ?? ''}`.includes('bucket.missing: '));
+  const sinceMs = waitsFor?.code === 'bucket.missing' ? waitsFor.sinceMs : met?.sinceMs;
+  return sinceMs === undefined
+    ? undefined
+    : { state: 'waiting', sentence: `S3 has no bucket ${bucket} in ${region}: disconnect it, or create it again`, sinceMs, act: 'remove' };
+}
 
 function heldRule({ record: { bucket, waiting = [] } }: StatusFacts): ReturnType<Rule> {
   const asked = waiting.filter(({ declinedAtMs }) => declinedAtMs === undefined);
@@ -353,6 +365,8 @@ function actOf(mark: DirtyMark): Pick<BucketStatus, 'act' | 'jobId'> {
 
 /** What happens next to the gap, and in what time. */
 function nextText(mark: DirtyMark, nowMs: number): string {
+  const { jobId, stuck } = mark;
+  if (jobId !== undefined) return stuck === undefined ? 'a re-index repairs it' : `its re-index waits: ${stuck}`;
   const dueMs = dueAtMs(mark, nowMs);
   return Number.isFinite(dueMs) && dueMs > nowMs ? `${nextOf(mark)} (in ${ageText(dueMs - nowMs)})` : nextOf(mark);
 }

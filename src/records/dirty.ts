@@ -194,7 +194,8 @@ export function withReport(current: DirtyMark | undefined, report: GapReport, fa
   const base = omit(current ?? fresh(report, facts), 'compared');
   const wants = wantsOf(base, report, facts);
   // what an earlier report found may be repaired since, while its mark stayed
-  const isOfReports = [...base.reasons, report].every((each) => each.kind === 'drift');
+  const isOfReports =
+    report.differences !== undefined && base.differences !== undefined && base.reasons.every((each) => each.kind === 'drift');
   const before = isOfReports ? (wants.differences ?? []).map(({ atMs }) => atMs) : [base.sinceMs];
   return {
     ...base,

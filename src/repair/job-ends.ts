@@ -77,16 +77,11 @@ export async function noteLast(state: StateStore, job: JobRecord, atMs: number):
  * Marks the bucket of a job that has waited for long, or the key alone for which it waits, unless it is marked: the status must not be green over
  * keys that are not compared. Throws the store's fault.
  */
-export async function noteStuck(
-  state: StateStore,
-  { id, bucket, mode, beginOrder = 0 }: JobRecord,
-  part: Part,
-  nowMs: number,
-): Promise<void> {
+export async function noteStuck(state: StateStore, { bucket, mode, beginOrder = 0 }: JobRecord, part: Part, nowMs: number): Promise<void> {
   const { fault } = part;
   if (mode !== 'apply' || fault === undefined || !isStuck(part, nowMs)) return;
   const key = fault.denied;
-  const reason = `${id} ${key === undefined ? 'waits' : `could not compare ${key}`}: ${fault.code}: ${fault.reason}`;
+  const reason = `a re-index ${key === undefined ? 'waits' : `could not compare ${key}`}: ${fault.code}: ${fault.reason}`;
   const report = { bucket, kind: 'drift', reason, seenAtMs: nowMs, ...defined({ key }) } as const;
   // a mark of a key from before the job began would be closed by it
   await markDirty(
@@ -242,7 +237,7 @@ async function noteReport(state: StateStore, { id: jobId, bucket, prefix }: JobR
     return;
   }
   const differences = { jobId, atMs, prefix, missing, stale, phantom };
-  const report = { bucket, kind: 'drift', reason: `the report ${jobId} found differences`, seenAtMs: atMs, differences } as const;
+  const report = { bucket, kind: 'drift', reason: 'a report found differences', seenAtMs: atMs, differences } as const;
   await markDirty(
     { state, clock: { nowMs: () => atMs } },
     report,

@@ -138,7 +138,7 @@ function changeReason({ bucket, document, observedAtMs }: MismatchFacts, { lastM
     return `it was last modified at ${changedAt} and that event has not arrived yet; events take seconds, sometimes minutes`;
   }
   if (clockOfMs(lastModifiedMs) <= bucket.floor) {
-    return `it was last modified at ${changedAt}, below the floor of the bucket's last re-index, which has not finished or did not reach it; check that job with \`tally jobs\``;
+    return `it was last modified at ${changedAt}, before the bucket's last re-index began. Unless that still runs, the index should have it: re-index its folder`;
   }
   return `it was last modified at ${changedAt} and that event was lost, dead-lettered or still waits in the queue; check \`tally gaps\` and \`tally dead-letters list\`, or re-index`;
 }

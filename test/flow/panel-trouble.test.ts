@@ -2,6 +2,7 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Bucket } from '../../src/registry/contract/bucket.ts';
+import { zeroCounts } from '../../src/registry/contract/job-view.ts';
 import { RequestError } from '../../src/base/request-error.ts';
 import { runningJob } from '../support/fakes/control.ts';
 import { canBrowse, createWindows, startChromium } from '../support/identity/chromium.ts';
@@ -43,10 +44,21 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
       operations: {
         ...operations,
         getBucket: async (...asked) => {
+          if (asked[0].params.bucket === 'nobody') throw new RequestError('bucket.not-connected', 'nobody is not connected');
           const found = await operations.getBucket!(...asked);
           if (act === undefined) return found;
           const wiring = { state: act.kind === 'resume' ? ('paused' as const) : ('ok' as const), since: AT, checked_at: AT, findings: [] };
           return { ...found, wiring, status: { state: 'differs', severity: 'bad', sentence: 'It differs', act } };
+        },
+        explainObject: async (...asked) => {
+          if (asked[0].params.bucket === 'nobody') throw new RequestError('bucket.not-connected', 'nobody is not connected');
+          return operations.explainObject!(...asked);
+        },
+        getJob: async (...asked) => {
+          const found = await operations.getJob!(...asked);
+          if (asked[0].params.id !== 'job-8report') return found;
+          const counts = { ...zeroCounts, missing: 5 };
+          return { ...found, mode: 'report', state: 'done', bucket: 'acme-reports', prefix: 'a/', counts };
         },
         startReindex: async ({ params, body }) => {
           started.push({ ...params, ...body });
@@ -141,6 +153,7 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
     [{ kind: 'plan' }, ['Make its parts in AWS', 'Show the plan', 'Apply']],
     [{ kind: 'resume' }, ['Resume its notification', 'Resume notification']],
     [{ kind: 'reindex' }, ['Re-index it', 'Start the re-index']],
+    [{ kind: 'remove' }, ['Disconnect it', 'Disconnect…', 'Cancel']],
     [{ kind: 'jobs', job_id: 'job-2b8n5c1w7z' }, ['Show the job', 'Allow the deletions…', 'Delete 1,035 documents']],
     [{ kind: 'jobs', job_id: 'job-1a9z8y7x6w' }, ['Show the job', 'Re-index again', 'Start the re-index']],
     [{ kind: 'jobs', job_id: 'job-7f3k2m9q4x' }, ['Show the job', 'Cancel the job…', 'Cancel the job']],
@@ -154,6 +167,26 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
     }
     await page.locator('dialog').waitFor({ state: 'detached' });
     expect(await page.getByRole('alert').count()).toBe(0);
+  });
+
+  it.each(['bucket&bucket=nobody', 'object&bucket=nobody&key=a'])(
+    'Bug: offers to add a bucket that is not connected: %s',
+    async (query) => {
+      const page = await open(`?page=${query}`);
+      await page.getByText('The bucket nobody is not connected').waitFor();
+      expect(await page.getByRole('button', { name: /Re-index|Try again/i }).count()).toBe(0);
+      await page.getByRole('link', { name: 'Add it' }).click();
+      await page.getByRole('heading', { level: 1, name: 'Add bucket' }).waitFor();
+      expect(await page.getByLabel('Name').inputValue()).toBe('nobody');
+    },
+  );
+
+  it('Bug: leads from what a report found to its re-index', async () => {
+    const page = await open('?page=job&id=job-8report');
+    await page.getByRole('button', { name: 'Re-index it' }).click();
+    await page.getByRole('button', { name: 'Start the re-index' }).click();
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    expect(started).toMatchObject([{ bucket: 'acme-reports', prefix: 'a/', mode: 'apply' }]);
   });
 
   it('as a wall has a row for each bucket, and the worst of them in the title and the icon of its tab', async () => {

@@ -97,8 +97,8 @@ describe('the status of a bucket', () => {
     expect(await worker.statusOf()).toMatchObject({ state: 'waiting' });
     await world.pass(MINUTE_MS);
     for (const { statusOf, neighbour } of [worker, http]) {
-      const sentence = 'Its events wait: bucket.missing: no such bucket';
-      expect(await statusOf()).toMatchObject({ state: 'waiting', severity: 'bad', sinceMs, sentence, act: 'doctor' });
+      const sentence = `S3 has no bucket photos in ${bucketRecord.region}: disconnect it, or create it again`;
+      expect(await statusOf()).toMatchObject({ state: 'waiting', severity: 'bad', sinceMs, sentence, act: 'remove' });
       expect(await neighbour()).toMatchObject({ state: 'ok' });
     }
   });

@@ -54,7 +54,7 @@ describe('the status of a bucket', () => {
       gaps: 1,
     });
     expect(statusOf({ gaps: [next, { ...gap, jobId: 'job-1' }] }).sentence).toBe(
-      'Changes may be missing (lost, and 1 other gap): job-1 repairs it',
+      'Changes may be missing (lost, and 1 other gap): a re-index repairs it',
     );
   });
 
@@ -148,7 +148,9 @@ describe('the status of a bucket', () => {
     expect(without(uncompared, { gaps: [{ ...gap, waits }] }).sentence).toBe(
       'All of it was never compared: AWS needs some minutes (in 7 minutes)',
     );
-    expect(without(uncompared, { gaps: [{ ...gap, jobId: 'job-2' }] }).sentence).toBe('All of it was never compared: job-2 repairs it');
+    expect(without(uncompared, { gaps: [{ ...gap, jobId: 'job-2' }] }).sentence).toBe(
+      'All of it was never compared: a re-index repairs it',
+    );
   });
 
   it('names a compare that is older than two intervals, unless none is scheduled', () => {
@@ -224,6 +226,21 @@ describe('the status of a bucket', () => {
     }
     const order = facts.map(([state]) => bucketStates.indexOf(state));
     expect(order).toEqual(order.toSorted((a, b) => b - a));
+  });
+
+  it('Bug: says of a bucket that is gone that it can be disconnected, whatever met that first', () => {
+    const gone = { state: 'waiting', sentence: 'S3 has no bucket b in us-east-1: disconnect it, or create it again', act: 'remove' };
+    const reason = 'bucket.missing: ListObjectsV2 b: 404 NoSuchBucket';
+    expect(statusOf({ gaps: [{ ...gap, jobId: 'job-1', stuck: reason }] })).toMatchObject({ ...gone, sinceMs: gap.sinceMs });
+    expect(
+      statusOf({ gaps: [{ ...gap, waits: { untilMs: NOW_MS, why: `the bucket cannot be re-indexed now: ${reason}` } }] }),
+    ).toMatchObject(gone);
+    const circuit = { level: 'bucket', name: 'b', code: 'bucket.missing', reason: 'no such bucket', sinceMs: 1, seenAtMs: 2 } as const;
+    expect(statusOf({ waitsFor: circuit })).toMatchObject({ ...gone, sinceMs: 1 });
+    expect(statusOf({ gaps: [{ ...gap, jobId: 'job-1', stuck: 's3.unavailable: down' }] })).toMatchObject({
+      state: 'gap_open',
+      sentence: 'Changes may be missing (lost): its re-index waits: s3.unavailable: down',
+    });
   });
 
   it('remembers that events are being lost while AWS cannot be read', () => {

@@ -89,18 +89,13 @@ export function Status({ of: { bucket, status }, offersReindex = false }: { read
   );
 }
 
-/** Leads to where a bucket is added. */
-export function AddLink({ bucket }: { readonly bucket: string }) {
-  if (!may('POST /v1/buckets')) return null;
-  return (
-    <Link page="add" choices={{ bucket }}>
-      Add it
-    </Link>
-  );
-}
-
 /** What is done where the bucket's connection is checked and made. */
-const CONNECTION_ACTS = { doctor: 'Check its connection', plan: 'Make its parts in AWS', resume: 'Resume its notification' } as const;
+const CONNECTION_ACTS = {
+  doctor: 'Check its connection',
+  plan: 'Make its parts in AWS',
+  resume: 'Resume its notification',
+  remove: 'Disconnect it',
+} as const;
 
 /** Nothing, where there is nothing to do, or not for this person. */
 export function StatusAct({ bucket, act }: { readonly bucket: string; readonly act: Pick<Act, 'kind' | 'job_id'> | undefined }) {
@@ -170,7 +165,7 @@ function ReindexDialog({ bucket, prefix: first = '', onClose }: DialogProps) {
       submit={isReport ? 'Start the report' : 'Start the re-index'}
       onSubmit={start}
     >
-      <p>Tally compares every object of the bucket with the index, and corrects what differs. Searches work meanwhile.</p>
+      <p>Tally compares every object, or those with the prefix, with the index, and corrects what differs. Searches work meanwhile.</p>
       <Check
         label="Repair"
         name="repair"

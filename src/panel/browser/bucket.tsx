@@ -12,7 +12,7 @@ import { DisconnectSection } from './disconnect.tsx';
 import { Findings, isPlanned } from './findings.tsx';
 import { Act } from './form.tsx';
 import { useAnswer, type Loaded } from './load.ts';
-import { announce, Busy, Details, type Detail, Failure, Link, Live, Shown, Tabs, Text, Time } from './parts.tsx';
+import { announce, Busy, Details, type Detail, Failure, Link, Live, NOT_CONNECTED, Shown, Tabs, Text, Time } from './parts.tsx';
 import { useApply } from './plan.tsx';
 import type { Choices } from './place.ts';
 import { clauseOf } from './query-text.ts';
@@ -38,14 +38,16 @@ export function BucketPage({ choices }: { readonly choices: Choices }) {
         <h1>
           Bucket <Text>{name}</Text>
         </h1>
-        <div class="actions">
-          <Link page="search" choices={{ query: clauseOf('bucket', name) }}>
-            Search in this bucket
-          </Link>
-          <ReindexButton bucket={name} look="">
-            Re-Index and Repair
-          </ReindexButton>
-        </div>
+        {loaded.problem?.code !== NOT_CONNECTED && (
+          <div class="actions">
+            <Link page="search" choices={{ query: clauseOf('bucket', name) }}>
+              Search in this bucket
+            </Link>
+            <ReindexButton bucket={name} look="">
+              Re-Index and Repair
+            </ReindexButton>
+          </div>
+        )}
       </div>
       <Shown loaded={after(day, loaded)} isLive>
         {(bucket: ShownBucket) => (

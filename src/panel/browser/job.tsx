@@ -5,7 +5,7 @@ import { countText } from '../../base/texts.ts';
 import { call } from './api.ts';
 import { JobBar } from './at-work.tsx';
 import { ReindexButton } from './bucket-act.tsx';
-import { hasEnded, jobTitle, requesterOf } from './day.ts';
+import { differencesOf, hasEnded, jobTitle, requesterOf } from './day.ts';
 import { Act, AskedAct } from './form.tsx';
 import { useLoaded } from './load.ts';
 import { announce, type Column, Details, Link, Shown, Table, Text, Time } from './parts.tsx';
@@ -101,11 +101,12 @@ function JobActs({ job, onChanged }: ActsProps) {
       </>
     );
   if (held !== false) return held;
-  if (job.state === 'done') return null;
+  const found = job.mode === 'report' && differencesOf(job) > 0;
+  if (job.state === 'done' && !found) return null;
   return (
     <p>
       <ReindexButton bucket={job.bucket} prefix={job.prefix}>
-        Re-index again
+        {found ? 'Re-index it' : 'Re-index again'}
       </ReindexButton>
     </p>
   );

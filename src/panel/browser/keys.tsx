@@ -38,9 +38,7 @@ function OwnKeys() {
     <>
       <p class="actions">
         {may('POST /v1/api-keys') && (
-          <Opener text="Create key" onClosed={keys.reload}>
-            {(close) => <CreateDialog onClose={close} />}
-          </Opener>
+          <Opener text="Create key">{(close) => <CreateDialog onCreated={keys.reload} onClose={close} />}</Opener>
         )}
         <AskedAct
           text="A secret has leaked…"
@@ -146,13 +144,14 @@ function Left({ of }: { readonly of: ApiKey }) {
   return <span class={endsSoon(of) ? 'state notable' : undefined}>{left}</span>;
 }
 
-function CreateDialog({ onClose }: { readonly onClose: () => void }) {
+function CreateDialog({ onCreated, onClose }: { readonly onCreated: () => void; readonly onClose: () => void }) {
   const [created, setCreated] = useState<AnswerTo<'POST /v1/api-keys'>>();
   // every key may read
   const others = facts.keyScopes.filter((scope) => scope !== 'read' && session.read()?.scopes.includes(scope) === true);
   async function create({ name = '', days, ...chosen }: Choices): Promise<void> {
     const scopes = ['read' as const, ...others.filter((scope) => scope in chosen)];
     setCreated(await call('POST /v1/api-keys', { body: { name, expires_in_days: Number(days), scopes } }));
+    onCreated();
   }
   if (created !== undefined) return <SecretDialog key="secret" created={created} onClose={onClose} />;
   return (

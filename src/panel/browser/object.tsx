@@ -63,7 +63,7 @@ export function ObjectView({ bucket, name }: { readonly bucket: string; readonly
 
 /** A sentence of the registry, whose times are shown as everywhere. */
 function Sentence({ children }: { readonly children: string }) {
-  const parts = children.split(/(\d{4}-\d\d-\d\dT[\d:.]+Z)/);
+  const parts = children.split(/(?:at )?(\d{4}-\d\d-\d\dT[\d:.]+Z)/);
   return <>{parts.map((part, index) => (index % 2 === 1 ? <Time key={index} at={part} /> : <Text key={index}>{part}</Text>))}</>;
 }
 

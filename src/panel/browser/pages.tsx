@@ -32,7 +32,7 @@ export async function loadPage(page: PageName): Promise<View> {
   } catch {
     isAway.set(true);
     throw new Problem('this page could not be loaded', 'page.not-loaded', {
-      advice: 'Load the address again: the registry may be another version by now.',
+      advice: 'Load the address again once the registry answers.',
     });
   }
 }

@@ -7,7 +7,8 @@ import { countText, momentOfText, sizeText } from '../../base/texts.ts';
 import type { Problem } from './api.ts';
 import type { Loaded, Pages } from './load.ts';
 import { observed, useObserved } from './observed.ts';
-import { hrefOf, type Choices, type PageName } from './place.ts';
+import { hrefOf, place, type Choices, type PageName } from './place.ts';
+import { may } from './session.ts';
 import { keyParts, visibleText } from './words.ts';
 
 /**
@@ -77,6 +78,16 @@ export function Link({ page, choices, children, label, isCurrent }: LinkProps) {
     <a href={hrefOf(page, choices)} aria-label={label} aria-current={isCurrent === true ? 'page' : undefined}>
       {children}
     </a>
+  );
+}
+
+/** Leads to where a bucket is added. */
+export function AddLink({ bucket }: { readonly bucket: string }) {
+  if (!may('POST /v1/buckets')) return null;
+  return (
+    <Link page="add" choices={{ bucket }}>
+      Add it
+    </Link>
   );
 }
 
@@ -163,9 +174,20 @@ export function CopyButton({ copied, children }: { readonly copied: string; read
   );
 }
 
+/** No error of a person who follows a link: the bucket can be added. */
+export const NOT_CONNECTED = 'bucket.not-connected';
+
 /** An error, in the words of the registry. The frame alone reports that a session has ended or that the registry is away. */
 export function Failure({ problem: { message, code, more }, retry }: { readonly problem: Problem; readonly retry?: () => void }) {
   if (code === 'authentication.failed') return null;
+  if (code === NOT_CONNECTED) {
+    const { bucket = '' } = place.read().choices;
+    return (
+      <p class="empty">
+        The bucket <Text>{bucket}</Text> is not connected, so nothing of it is indexed. <AddLink bucket={bucket} />
+      </p>
+    );
+  }
   return (
     <div role="alert" class="failure">
       <p>

@@ -49,7 +49,7 @@ const troubles: readonly Trouble[] = [
     status: {
       state: 'gap_open',
       severity: 'warning',
-      sentence: 'Changes may be missing (messages expired in the queue): job-7f3k2m9q4x repairs it',
+      sentence: 'Changes may be missing (messages expired in the queue): a re-index repairs it',
       since: ago(2 * HOUR_MS),
     },
     gaps: 1,
@@ -110,7 +110,7 @@ const troubles: readonly Trouble[] = [
     status: {
       state: 'gap_open',
       severity: 'warning',
-      sentence: 'Changes may be missing (DeleteObjects (12 times)): job-5s1e8r6p0u repairs it',
+      sentence: 'Changes may be missing (DeleteObjects (12 times)): a re-index repairs it',
       since: ago(25 * MINUTE_MS),
     },
     gaps: 1,
