@@ -235,7 +235,7 @@ function createRun(dependencies: CompareDependencies, held: HeldJob, { stopping,
     const nowMs = clock.nowMs();
     telemetry.requestFailed('compare a part of a re-index job', new FaultError(code, reason));
     // people see at once what keeps the job from going on
-    if (!isGivenUp(part, held.job, nowMs)) {
+    if (!isGivenUp(part, held.job, { nowMs, isLast: hold.live.length === 1 })) {
       await noteStuck(state, held.job, part, nowMs).then(
         () => {
           // the key has a separate gap

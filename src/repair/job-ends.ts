@@ -61,7 +61,7 @@ export async function noteStop(state: StateStore, job: JobRecord, { kind, atMs }
 
 /** Whether it has used some of its limit. A gap of one key is tried again and again, and must not take theirs from the jobs of its bucket. */
 function hasDeleted({ deletions, parts = [], prefix }: JobRecord): boolean {
-  return deletions?.limit !== undefined && deletions.reserved > 0 && !parts.some(({ fault }) => fault?.denied === prefix);
+  return deletions?.limit !== undefined && deletions.reserved > 0 && !(parts.length === 1 && parts[0]?.fault?.denied === prefix);
 }
 
 /**

@@ -82,10 +82,14 @@ function faultAfter(part: Part, end: Pick<TurnEnd, 'cursor'> & { readonly fault:
 }
 
 /** Whether the job fails because of what ended the part's last turn. A key that S3 refuses becomes a separate gap, but not in a report, nor in a job of that gap. */
-export function isGivenUp(part: Part, { mode, prefix }: Pick<JobRecord, 'mode' | 'prefix'>, nowMs: number): boolean {
+export function isGivenUp(
+  part: Part,
+  { mode, prefix }: Pick<JobRecord, 'mode' | 'prefix'>,
+  { nowMs, isLast }: { readonly nowMs: number; readonly isLast: boolean },
+): boolean {
   const { fault } = part;
   if (fault === undefined) return false;
-  if (fault.denied !== undefined && (fault.denied === prefix || (mode === 'report' && isStuck(part, nowMs)))) return true;
+  if (fault.denied !== undefined && ((isLast && fault.denied === prefix) || (mode === 'report' && isStuck(part, nowMs)))) return true;
   const answer = answerTo(fault.code);
   return answer === 'fail' || (answer === 'retry' && fault.attempts >= WITHOUT_PROGRESS_MAX);
 }

@@ -366,6 +366,18 @@ describe('a gap whose repair does not continue', () => {
     expect(await world.gaps()).toEqual([]);
   });
 
+  it('Fix: of such a key alone compares all that begins with it, within one limit', async () => {
+    const world = await createWorld(0);
+    await world.has('k', 'index');
+    await fill(world, { index: 1_205 }, 'k/');
+    world.s3.onHead = (asked) => {
+      if (asked === 'k') throw new FaultError('object.denied', 'the bucket policy');
+    };
+    await world.tell('drift', { key: 'k' });
+    await world.calm(60 * MINUTE_MS);
+    expect([await world.left(), await world.waiting()]).toEqual([206, [['k', 205]]]);
+  });
+
   it('Fix: leaves the key that S3 refuses to a separate gap after ten minutes, and the bucket to the next jobs with their whole limit', async () => {
     const world = await createWorld(50);
     let heads = 0;
