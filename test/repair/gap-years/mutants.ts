@@ -75,12 +75,12 @@ export const mutants: Readonly<Record<string, { readonly views: Partial<Views>; 
   'a failed job keeps its gap': {
     views: { closing: reading('job', (job) => (job['state'] === 'failed' ? { ...job, state: 'running' } : job)) },
     finds: /was not repaired/,
-    seed: 4,
+    seed: 8,
   },
   'a failing job is tried again without a pause': {
     views: { closing: reading('gap', (mark) => omit(mark, 'waits')) },
     finds: /jobs were begun for gaps/,
-    seed: 3,
+    seed: 4,
   },
   'what a fast clock put off is not due': {
     views: {
