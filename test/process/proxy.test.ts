@@ -6,7 +6,6 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { systemClock } from '../../src/process/system-clock.ts';
 import { chainCredentials, createAwsClients } from '../../src/aws/clients.ts';
 import { createS3Storage } from '../../src/aws/s3-storage.ts';
 import { createOpenSearchClient } from '../../src/store/opensearch/client.ts';
@@ -93,7 +92,7 @@ describe('through a proxy', () => {
     proxy.answer = () => ({ headers: { 'content-type': 'application/json' }, body: '{"name":"node"}' });
     const proxyEnv = proxyOf({ HTTPS_PROXY: proxy.url, HTTP_PROXY: proxy.url });
     for (const url of ['https://search.internal', 'http://search.internal:9200']) {
-      const client = createOpenSearchClient({ urls: [url], requestTimeoutMs: 10_000, clock: systemClock, proxyEnv });
+      const client = createOpenSearchClient({ urls: [url], requestTimeoutMs: 10_000, proxyEnv });
       expect(await client.send({ method: 'GET', path: '/' })).toEqual({ status: 200, body: { name: 'node' } });
       await client.close();
     }
@@ -108,7 +107,7 @@ describe('through a proxy', () => {
     vi.stubEnv('AWS_EC2_METADATA_DISABLED', 'true');
     const proxyEnv = proxyOf({ HTTPS_PROXY: proxy.url });
     const region = 'us-east-1';
-    const options = { urls: [`https://${DOMAIN}`], requestTimeoutMs: 10_000, clock: systemClock, proxyEnv };
+    const options = { urls: [`https://${DOMAIN}`], requestTimeoutMs: 10_000, proxyEnv };
     const signed = createOpenSearchClient({ ...options, signing: { region, credentials: chainCredentials({ region, proxyEnv }) } });
     expect(await signed.send({ method: 'GET', path: '/' })).toMatchObject({ status: 200 });
     expect(proxy.asked.map(({ url, scope }) => [url, scope])).toEqual([[`https://${DOMAIN}/`, 'eu-west-1/es']]);
@@ -128,7 +127,7 @@ describe('through a proxy', () => {
     const { port } = direct.address() as AddressInfo;
     const proxyEnv = proxyOf({ HTTP_PROXY: proxy.url, NO_PROXY: '.localtest.invalid' });
     for (const host of ['127.0.0.1', 'localhost']) {
-      const client = createOpenSearchClient({ urls: [`http://${host}:${port}`], requestTimeoutMs: 10_000, clock: systemClock, proxyEnv });
+      const client = createOpenSearchClient({ urls: [`http://${host}:${port}`], requestTimeoutMs: 10_000, proxyEnv });
       expect(await client.send({ method: 'GET', path: '/' })).toMatchObject({ status: 200 });
       await client.close();
     }
@@ -136,7 +135,7 @@ describe('through a proxy', () => {
     const named = createOpenSearchClient({
       urls: ['http://search.localtest.invalid'],
       requestTimeoutMs: 10_000,
-      clock: systemClock,
+
       proxyEnv,
     });
     expect(await thrown(named.send({ method: 'GET', path: '/' }))).toMatchObject({ code: 'index.unreachable' });
@@ -163,7 +162,7 @@ describe('through a proxy', () => {
     const client = createOpenSearchClient({
       urls: ['https://search.internal', 'https://other.internal'],
       requestTimeoutMs: 10_000,
-      clock: systemClock,
+
       proxyEnv,
     });
     const faults = [await thrown(storage.readState(bucket, 'a')), await thrown(client.send({ method: 'GET', path: '/' }))];

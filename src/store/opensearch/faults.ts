@@ -5,7 +5,7 @@
  */
 import { z } from 'zod';
 import { type Fault, type FaultCode, FaultError } from '../../base/fault.ts';
-import type { OpenSearchAnswer } from './node.ts';
+import type { OpenSearchAnswer } from './client.ts';
 
 /** The error object of an answer, of a bulk item or of an mget document. */
 export const storeErrorSchema = z.object({

@@ -30,8 +30,8 @@ export interface OpenSearchOptions {
   readonly shards: number;
   readonly replicas: number;
   readonly clock: Clock;
-  /** Receives which nodes are not used, where there are several. */
-  readonly telemetry?: Pick<Telemetry, 'warn' | 'info'>;
+  /** Told which nodes do not answer. */
+  readonly telemetry?: Pick<Telemetry, 'warnOnce' | 'info'>;
   /** The time-out of one request, including its answer. Default 15 s: together with C and P it is below Q, so that no write arrives after a reconcile's wait. */
   readonly requestTimeoutMs?: number;
 }
@@ -41,8 +41,9 @@ export interface OpenSearchOptions {
  * needs exactly the permissions in config/opensearch/role.json, which is written for the prefix `tally`.
  */
 export function createOpenSearchStore(options: OpenSearchOptions): Store {
-  const { prefix, shards, replicas, clock, ...connection } = options;
-  const client = createOpenSearchClient({ requestTimeoutMs: 15_000, clock, ...connection });
+  const { prefix, shards, replicas, clock, ...given } = options;
+  const connection = { requestTimeoutMs: 15_000, ...given };
+  const client = createOpenSearchClient(connection);
   const names = indexNames(prefix);
   // also set because an index without this setting stops refreshing while there are no searches
   const refreshed = { number_of_replicas: replicas, refresh_interval: `${REFRESH_INTERVAL_MS}ms` };
@@ -63,7 +64,12 @@ export function createOpenSearchStore(options: OpenSearchOptions): Store {
     maintenance: createObjectMaintenance(client, names),
     usage: createObjectUsage(client, names),
     // one shard also where a cluster's default is five: a write that waits for a refresh waits for that of its shard
-    setup: createIndexSetup({ client, names, newIndex: withSettings(stateFile, { number_of_shards: 1, number_of_replicas: replicas }) }),
+    setup: createIndexSetup({
+      connection,
+      client,
+      names,
+      newIndex: withSettings(stateFile, { number_of_shards: 1, number_of_replicas: replicas }),
+    }),
     close: () => client.close(),
   };
 }

@@ -6,7 +6,6 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createOpenSearchClient, type OpenSearchClient } from '../../../src/store/opensearch/client.ts';
-import { systemClock } from '../../../src/process/system-clock.ts';
 import { bulkAction, linesOf } from '../../../src/store/opensearch/bulk.ts';
 import { indexNames } from '../../../src/store/opensearch/names.ts';
 import { documentOf } from '../../../src/ordering/document.ts';
@@ -28,7 +27,7 @@ type Documents = Pick<Load, 'indexPrefix' | 'bucket' | 'space' | 'bulkActions'>;
 /** Loads the documents of a whole key space; resolves with the wall time from the first request to the last answer. Throws when a document is refused. */
 export async function loadBare({ url, concurrency, ready, ...made }: Load): Promise<number> {
   const folder = await mkdtemp(join(tmpdir(), 'tally-bench-'));
-  const client = createOpenSearchClient({ urls: [url], requestTimeoutMs: 60_000, clock: systemClock });
+  const client = createOpenSearchClient({ urls: [url], requestTimeoutMs: 60_000 });
   try {
     const files = await writeBodies(folder, made);
     await ready?.();

@@ -2,15 +2,17 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createOpenSearchClient, type OpenSearchClient } from '../../../src/store/opensearch/client.ts';
+import { createOpenSearchStore } from '../../../src/store/opensearch/store.ts';
 import { systemClock } from '../../../src/process/system-clock.ts';
+import { faultOf } from '../../../src/base/fault.ts';
 import { closeServer, listen } from '../../support/servers/listening.ts';
 
-/** How a node answers; `check`: the request for its cluster, with which it is also asked whether it lives. */
-type Behaviour = (outgoing: ServerResponse, incoming: IncomingMessage, isCheck: boolean) => void;
+/** How a node answers. */
+type Behaviour = (outgoing: ServerResponse, incoming: IncomingMessage) => void;
 
 interface TestNode {
   readonly url: string;
-  /** Requests besides checks. */
+  /** Requests besides pings. */
   readonly asked: () => number;
   behave(behaviour: Behaviour): void;
 }
@@ -18,37 +20,30 @@ interface TestNode {
 const json = (outgoing: ServerResponse, status: number, body: unknown): void => {
   outgoing.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
 };
-const healthy =
-  (cluster = 'ours'): Behaviour =>
-  (outgoing, _, isCheck) =>
-    json(outgoing, 200, isCheck ? { cluster_uuid: cluster } : { up: true });
+const healthy: Behaviour = (outgoing) => json(outgoing, 200, { up: true });
 const silent: Behaviour = () => {};
-const cutting: Behaviour = (outgoing, incoming, isCheck) =>
-  isCheck ? healthy()(outgoing, incoming, true) : void incoming.socket.resetAndDestroy();
+const cutting: Behaviour = (_, incoming) => void incoming.socket.resetAndDestroy();
 const answering =
   (status: number, body: unknown = {}): Behaviour =>
-  (outgoing, incoming, isCheck) =>
-    isCheck ? healthy()(outgoing, incoming, true) : json(outgoing, status, body);
+  (outgoing) =>
+    json(outgoing, status, body);
 
 describe('a client of several nodes', () => {
   const closers: (() => Promise<unknown>)[] = [];
   let reports: string[] = [];
-  let reasons: string[] = [];
 
   afterEach(async () => {
     for (const close of closers.splice(0).toReversed()) await close();
     reports = [];
-    reasons = [];
   });
 
-  async function startNode(behaviour: Behaviour = healthy()): Promise<TestNode> {
+  async function startNode(behaviour: Behaviour = healthy): Promise<TestNode> {
     let asked = 0;
     let current = behaviour;
     // OpenSearch closes no idle connection; Node would after six seconds, at the moment at which what a silent node had is repeated
     const server = createServer({ keepAliveTimeout: 3_600_000 }, (incoming, outgoing) => {
-      const isCheck = incoming.method === 'GET' && incoming.url === '/';
-      if (!isCheck) asked += 1;
-      current(outgoing, incoming, isCheck);
+      if (incoming.method !== 'HEAD') asked += 1;
+      current(outgoing, incoming);
     });
     const port = await listen(server);
     closers.push(() => closeServer(server));
@@ -68,11 +63,8 @@ describe('a client of several nodes', () => {
   }
 
   function connect(urls: readonly string[], requestTimeoutMs = 60_000): OpenSearchClient {
-    const report = (message: string, fields: Readonly<Record<string, unknown>> = {}): void => {
-      reports.push(message);
-      reasons.push(String(fields['reason']));
-    };
-    const client = createOpenSearchClient({ urls, requestTimeoutMs, clock: systemClock, telemetry: { warn: report, info: report } });
+    const report = (message: string): void => void reports.push(message);
+    const client = createOpenSearchClient({ urls, requestTimeoutMs, telemetry: { warnOnce: report, info: report } });
     closers.push(() => client.close());
     return client;
   }
@@ -108,23 +100,21 @@ describe('a client of several nodes', () => {
     const other = await startNode();
     // ports that nothing is ever given; a name may have several addresses
     const client = connect(['http://localhost:1', other.url, 'http://no-such-node.invalid:9200']);
-    for (let count = 0; count < 6; count += 1) expect(await client.send(swap)).toEqual(answer);
+    for (let count = 0; count < 6; count += 1) expect(await client.send(bulk)).toEqual(answer);
     expect(other.asked()).toBe(6);
-    expect(reports).toEqual(['a node of the index store is not used', 'a node of the index store is not used']);
   });
 
-  it('goes on without one that accepts connections and answers nothing, from the first request', async () => {
-    const hanging = await startNode(silent);
+  it('gives one that takes no connection at most one compare-and-swap', async () => {
     const other = await startNode();
-    const client = connect([hanging.url, other.url]);
-    expect(await statuses(client, 6, swap)).toEqual([200, 200, 200, 200, 200, 200]);
-    expect(hanging.asked()).toBe(0);
+    const seen = await statuses(connect(['http://127.0.0.1:1', other.url]), 6, swap);
+    expect(seen.filter((status) => status !== 200)).toHaveLength(1);
+    expect(other.asked()).toBe(5);
   });
 
-  it('repeats at another what one received before it began to hang, long before the deadline, but no compare-and-swap', async () => {
+  it('repeats at another what one received before it began to hang, but no compare-and-swap', async () => {
     const hanging = await startNode();
     const other = await startNode();
-    const client = connect([hanging.url, other.url], 10_000);
+    const client = connect([hanging.url, other.url], 1_000);
     await statuses(client, 2);
     hanging.behave(silent);
     const sent = [read, read, bulk, bulk, swap, swap].map((request) => statuses(client, 1, request));
@@ -135,13 +125,19 @@ describe('a client of several nodes', () => {
     expect(await statuses(client, 4, swap)).toEqual([200, 200, 200, 200]);
   });
 
-  it('waits for one that is slow, but answers when it is asked whether it lives', async () => {
-    const slow = await startNode((outgoing, incoming, isCheck) => {
-      setTimeout(() => healthy()(outgoing, incoming, isCheck), isCheck ? 0 : 3_500);
+  it('gives up at the deadline, however many hang', async () => {
+    const nodes = await Promise.all([silent, silent, silent].map(startNode));
+    await expect(
+      connect(
+        nodes.map(({ url }) => url),
+        500,
+      ).send(bulk),
+    ).rejects.toMatchObject({
+      code: 'index.unreachable',
+      reason: 'POST /_bulk: no answer within 500 ms',
     });
-    const client = connect([slow.url, 'http://127.0.0.1:1']);
-    expect(await client.send(bulk)).toEqual(answer);
-    expect(slow.asked()).toBe(1);
+    // the time of a node is most of the deadline
+    expect(nodes.reduce((sum, node) => sum + node.asked(), 0)).toBe(2);
   });
 
   it.each([
@@ -162,15 +158,6 @@ describe('a client of several nodes', () => {
     expect(swaps.filter((status) => status !== 200)).toHaveLength(1);
   });
 
-  it('passes on what a node says of one index, and keeps the node', async () => {
-    const body = { error: { type: 'search_phase_execution_exception', reason: 'all shards failed' } };
-    const nodes = [await startNode(answering(503, body)), await startNode(answering(503, body))];
-    const client = connect(nodes.map(({ url }) => url));
-    expect(await client.send(read)).toEqual({ status: 503, body });
-    expect(nodes.reduce((sum, node) => sum + node.asked(), 0)).toBe(1);
-    expect(reports).toEqual([]);
-  });
-
   it('gives the body of a success to the request that reads it, and keeps none of it', async () => {
     const node = await startNode();
     const client = connect([node.url]);
@@ -189,65 +176,25 @@ describe('a client of several nodes', () => {
     expect(nodes.map((node) => node.asked())).toEqual([1, 1, 1]);
   });
 
-  it('uses one again that returned, within seconds', async () => {
+  it('uses one again that returned, within seconds, and says so', async () => {
     const { first, client } = await startTwo();
     first.behave(cutting);
     await statuses(client, 2, bulk);
-    first.behave(healthy());
+    await expect
+      .poll(() => statuses(client, 2).then(() => reports), { timeout: 60_000 })
+      .toEqual(['a node of the index store does not answer']);
+    first.behave(healthy);
     const before = first.asked();
     await expect.poll(() => statuses(client, 2).then(first.asked), { timeout: 60_000 }).toBeGreaterThan(before);
-    expect(reports).toEqual(['a node of the index store is not used', 'a node of the index store is used again']);
+    expect(reports.at(-1)).toBe('a node of the index store answers again');
   });
 
   it('uses one again when no other is left, without waiting', async () => {
     const { first, second, client } = await startTwo();
     for (const node of [first, second]) node.behave(cutting);
     expect(await statuses(client, 1, bulk)).toEqual(['none']);
-    for (const node of [first, second]) node.behave(healthy());
+    for (const node of [first, second]) node.behave(healthy);
     expect(await statuses(client, 1, swap)).toEqual([200]);
-  });
-
-  it('sends nothing to any of two that belong to different clusters, and says which, until they agree', async () => {
-    const [ours, theirs] = [await startNode(), await startNode(healthy('theirs'))];
-    const client = connect([ours.url, theirs.url]);
-    for (let round = 0; round < 2; round += 1) {
-      await expect(client.send(swap)).rejects.toMatchObject({ code: 'index.foreign-node', reason: expect.stringContaining(theirs.url) });
-    }
-    expect([ours.asked(), theirs.asked()]).toEqual([0, 0]);
-    theirs.behave(healthy());
-    expect(await statuses(client, 2, swap)).toEqual([200, 200]);
-  });
-
-  it('sends nothing to one that returned as a member of another cluster', async () => {
-    const { first, second, client } = await startTwo();
-    first.behave(cutting);
-    await statuses(client, 2, bulk);
-    first.behave(healthy('theirs'));
-    const before = first.asked();
-    second.behave(cutting);
-    expect(await statuses(client, 4, bulk)).toEqual(['none', 'none', 'none', 'none']);
-    await expect(client.send(bulk)).rejects.toMatchObject({ code: 'index.unreachable' });
-    expect(first.asked()).toBe(before);
-    expect(reasons).toContainEqual(expect.stringContaining('it belongs to the cluster theirs'));
-  });
-
-  it('Fix: uses them again once all of them belong to one other cluster, as after the loss of their disks, and says so', async () => {
-    const { first, second, client } = await startTwo();
-    for (const node of [first, second]) node.behave(cutting);
-    await statuses(client, 1, bulk);
-    first.behave(healthy('made again'));
-    const before = first.asked();
-    await statuses(client, 2, bulk);
-    expect(first.asked()).toBe(before);
-    second.behave(healthy('made again'));
-    expect(await statuses(client, 4, swap)).toEqual([200, 200, 200, 200]);
-    expect(reports).toContain('the nodes of the index store belong to another cluster than before');
-  });
-
-  it('compares nothing where no node tells its cluster, because the role does not permit it', async () => {
-    const behaviour: Behaviour = (outgoing, _, isCheck) => json(outgoing, isCheck ? 403 : 200, isCheck ? {} : { up: true });
-    const nodes = [await startNode(behaviour), await startNode(behaviour)];
-    expect(await statuses(connect(nodes.map(({ url }) => url)), 4, swap)).toEqual([200, 200, 200, 200]);
   });
 
   it('says that the index is unreachable when none takes a connection', async () => {
@@ -260,10 +207,46 @@ describe('a client of several nodes', () => {
     }
   });
 
+  it('takes a node that is named twice for one', async () => {
+    const node = await startNode(cutting);
+    const { host } = new URL(node.url);
+    expect(await statuses(connect([node.url, `http://user:pass@${host}/`]), 1, bulk)).toEqual(['none']);
+    expect(node.asked()).toBe(1);
+  });
+
   it('ends what is under way when it is closed', async () => {
     const client = connect([(await startNode(silent)).url, (await startNode()).url]);
     const sent = client.send(read).catch((error: unknown) => error);
     await client.close();
     await sent;
+    await expect(client.send(read)).rejects.toMatchObject({ code: 'index.unreachable' });
+  });
+
+  describe('at preparing', () => {
+    const clusters: Record<string, Behaviour> = {
+      ours: answering(200, { cluster_uuid: 'ours' }),
+      theirs: answering(200, { cluster_uuid: 'theirs' }),
+      'one that does not say which': answering(403),
+      'one that does not answer': cutting,
+    };
+
+    async function prepared(names: readonly string[]): Promise<string> {
+      const nodes = await Promise.all(names.map((name) => startNode(clusters[name])));
+      const store = createOpenSearchStore({ urls: nodes.map(({ url }) => url), prefix: 'a', shards: 1, replicas: 0, clock: systemClock });
+      closers.push(() => store.close());
+      return store.setup.prepare().then(
+        () => 'prepared',
+        (error: unknown) => faultOf(error).code,
+      );
+    }
+
+    it('refuses nodes of two clusters, whatever a third says', async () => {
+      for (const third of Object.keys(clusters)) expect(await prepared(['ours', third, 'theirs'])).toBe('index.foreign-node');
+    });
+
+    it('goes on with nodes of one cluster, of which some do not say which it is', async () => {
+      for (const other of ['ours', 'one that does not say which', 'one that does not answer'])
+        expect(await prepared(['ours', other])).not.toBe('index.foreign-node');
+    });
   });
 });

@@ -18,7 +18,7 @@ describe.skipIf(securedOpensearch() === undefined)('OpenSearch with TLS and user
   let admin: OpenSearchClient;
 
   beforeAll(async () => {
-    admin = createOpenSearchClient({ urls: [adminUrl], caFile, requestTimeoutMs: 60_000, clock: systemClock });
+    admin = createOpenSearchClient({ urls: [adminUrl], caFile, requestTimeoutMs: 60_000 });
     // the demo configuration gives everybody a role that is wider than ours in places
     await ask('DELETE', '/_plugins/_security/api/rolesmapping/own_index');
   });
