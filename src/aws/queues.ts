@@ -1,4 +1,4 @@
-/** The ports of SQS and SNS: receiving, settling, sending. The conventions of object-index.ts hold. */
+/** The ports of SQS and SNS: receiving, settling, sending. The conventions of store.ts hold. */
 import type { FaultError } from '../base/fault.ts';
 
 /** A message as it was received. */

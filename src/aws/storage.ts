@@ -6,7 +6,7 @@
  *   lifecycle rules     which objects expire without an event
  *   versions and tags   what enrichment adds
  *
- * The state of a key and a page of a listing carry the time by S3's clock. The conventions of object-index.ts hold.
+ * The state of a key and a page of a listing carry the time by S3's clock. The conventions of store.ts hold.
  */
 import type { Versioning } from '../records/bucket.ts';
 import type { LifecycleRule } from './lifecycle.rules.ts';

@@ -18,10 +18,9 @@ import { RequestError } from '../base/request-error.ts';
 import { indexIdOf, noteIndex } from './index-identity.ts';
 import { appliedWithinMs, openChangeGap, openNeverCompared, proveGap } from '../observing/connection-gaps.ts';
 import { absorbUnconnected, type GapReports } from '../observing/reports.ts';
-import type { ObjectIndex } from '../store/object-index.ts';
+import type { ObjectIndex, WithPorts } from '../store/store.ts';
 import type { ObjectStorage } from '../aws/storage.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../store/stored.ts';
-import type { WithPorts } from '../store/ports.ts';
 
 /** A request to connect. What is absent stays as it is. */
 export interface ConnectRequest {

@@ -22,7 +22,7 @@ import type { Provisioning } from './provisioning.ts';
 import type { CheckConnection } from './watch.ts';
 import type { ObjectStorage } from '../aws/storage.ts';
 import { readRecord } from '../store/stored.ts';
-import type { WithPorts } from '../store/ports.ts';
+import type { WithPorts } from '../store/store.ts';
 import { refs } from './refs.ts';
 
 interface ConnectionDependencies extends WithPorts<'state' | 'clock'> {

@@ -7,7 +7,7 @@ import type { Change, Plan } from './plan.rules.ts';
 import { probeFindings } from './probe.rules.ts';
 import { passesBoth } from './overlap.rules.ts';
 import { RequestError } from '../base/request-error.ts';
-import type { WithPorts } from '../store/ports.ts';
+import type { WithPorts } from '../store/store.ts';
 import type { ObjectStorage } from '../aws/storage.ts';
 import { readRecord } from '../store/stored.ts';
 import { refs } from './refs.ts';

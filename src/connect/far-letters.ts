@@ -4,7 +4,7 @@
  */
 import { farLettersArn, ownerIn, parseArn } from './names.rules.ts';
 import type { AwsReads } from './reads-and-writes.ts';
-import type { WithPorts } from '../store/ports.ts';
+import type { WithPorts } from '../store/store.ts';
 import type { AllBuckets } from '../observing/known-buckets.ts';
 
 /** A region begins with a bucket, and its letters wait for days. */

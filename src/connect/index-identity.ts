@@ -6,10 +6,8 @@
 import type { BucketRecord } from '../records/bucket.ts';
 import { markId } from '../records/dirty.ts';
 import type { GapReports } from '../observing/reports.ts';
-import type { ObjectIndex } from '../store/object-index.ts';
-import type { StateStore } from '../store/state.ts';
+import type { ObjectIndex, StateStore, WithPorts } from '../store/store.ts';
 import { readRecord, refs, updateRecord } from '../store/stored.ts';
-import type { WithPorts } from '../store/ports.ts';
 import type { AllBuckets } from '../observing/known-buckets.ts';
 
 interface IdentityDependencies extends WithPorts<'state' | 'clock'> {

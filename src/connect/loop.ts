@@ -19,7 +19,7 @@ import type { ConnectionSpec } from './connection.rules.ts';
 import type { Observed } from './parts.rules.ts';
 import type { Change } from './plan.rules.ts';
 import { RequestError } from '../base/request-error.ts';
-import type { WithPorts } from '../store/ports.ts';
+import type { WithPorts } from '../store/store.ts';
 import { createTakeLease, type Lease } from '../store/lease.ts';
 import { existing } from './sources/look.ts';
 

@@ -2,7 +2,7 @@
 import { probeText } from '../events/probe.ts';
 import type { ConnectionSpec } from './connection.rules.ts';
 import { isProbeDue } from './probe.rules.ts';
-import type { WithPorts } from '../store/ports.ts';
+import type { WithPorts } from '../store/store.ts';
 import type { AwsWrites } from './reads-and-writes.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../store/stored.ts';
 import { desired } from './sources/sources.ts';

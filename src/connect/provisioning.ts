@@ -4,7 +4,7 @@ import { docsPage } from '../base/doc-pages.ts';
 import type { ConnectionRecord, ConnectionSpec } from './connection.rules.ts';
 import type { ConnectionRequest, Kept, Plan } from './plan.rules.ts';
 import { RequestError } from '../base/request-error.ts';
-import type { WithPorts } from '../store/ports.ts';
+import type { WithPorts } from '../store/store.ts';
 import type { Provisioner } from './reads-and-writes.ts';
 import type { ObjectStorage } from '../aws/storage.ts';
 import { apply, refuse, resume, type ApplyOptions } from './apply.ts';

@@ -1,5 +1,5 @@
 /**
- * What Tally reads and makes in AWS so that a bucket's events reach the bucket queue. The conventions of object-index.ts hold.
+ * What Tally reads and makes in AWS so that a bucket's events reach the bucket queue. The conventions of store.ts hold.
  * Every function throws `connect.denied` (a RequestError with the missing action) and the faults `connect.unavailable`,
  * `connect.credentials` and `connect.quota`; those about buckets also the faults of S3, such as `bucket.missing`.
  */

@@ -13,7 +13,7 @@ import {
 import { removingFinding } from './finding.rules.ts';
 import type { Kept } from './plan.rules.ts';
 import { RequestError } from '../base/request-error.ts';
-import type { StateStore } from '../store/state.ts';
+import type { StateStore } from '../store/store.ts';
 import { listAllEntries, listAllRecords, parseEntry, readRecord, removeRecord, updateRecord } from '../store/stored.ts';
 import { refs } from './refs.ts';
 import { requireConnection, type ChangeParts } from './apply.ts';

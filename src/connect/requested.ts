@@ -6,7 +6,7 @@ import type { ConnectionRecord, ConnectionSpec } from './connection.rules.ts';
 import { NOBODY, ownerIn, parseArn, partitionOf, type Owner } from './names.rules.ts';
 import type { ConnectionRequest } from './plan.rules.ts';
 import { RequestError } from '../base/request-error.ts';
-import type { StateStore } from '../store/state.ts';
+import type { StateStore } from '../store/store.ts';
 import type { ObjectStorage } from '../aws/storage.ts';
 import { readRecord } from '../store/stored.ts';
 import { refs } from './refs.ts';

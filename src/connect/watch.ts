@@ -19,7 +19,7 @@ import { forgetProof, noteArrivals, openChangeGap } from '../observing/connectio
 import { markDirty } from '../observing/stored-gaps.ts';
 import type { Provisioning } from './provisioning.ts';
 import type { Telemetry } from '../process/telemetry.ts';
-import type { WithPorts } from '../store/ports.ts';
+import type { WithPorts } from '../store/store.ts';
 
 /** As often as each bucket is checked. */
 const CLOCK_MS = 3_600_000;

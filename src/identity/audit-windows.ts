@@ -11,11 +11,11 @@ import { randomUUID } from 'node:crypto';
 import type { Actor, KeyActor } from '../base/actor.ts';
 import type { AuditEvent, AuditParameters, AuditRecord } from '../base/audit.ts';
 import { inTime } from '../base/in-time.ts';
-import { newAuditRecord, storeAuditRecord } from '../store/audit-records.ts';
+import { newAuditRecord, storeAuditRecord } from '../store/stored.ts';
 import { addressGroupOf } from './address-group.rules.ts';
 import type { KeyRecord } from './api-key.rules.ts';
 import type { UserRecord } from './user.rules.ts';
-import type { WithPorts } from '../store/ports.ts';
+import type { WithPorts } from '../store/store.ts';
 
 /** Some megabytes. */
 const WINDOWS_MAX = 10_000;

@@ -14,13 +14,11 @@ import type { AnyRequest } from '../registry/contract/row.ts';
 import { FaultError, faultOf } from '../base/fault.ts';
 import type { AuditEvent, AuditParameters, AuditRecord } from '../base/audit.ts';
 import { RequestError } from '../base/request-error.ts';
-import type { WithPorts } from '../store/ports.ts';
+import type { WithPorts, AuditStore } from '../store/store.ts';
 import { defined } from '../base/defined.ts';
 import type { AuditRequest } from '../registry/contract/audit.ts';
 import { decodeCursor } from '../base/cursor.ts';
-import type { AuditStore } from '../store/audit.ts';
-import { newAuditRecord, storeAuditRecord } from '../store/audit-records.ts';
-import { readPage, type Page } from '../store/pages.ts';
+import { newAuditRecord, storeAuditRecord, readPage, type Page } from '../store/stored.ts';
 
 type Operation<Request, Answer> = (request: Request, context: Context) => Promise<Answer>;
 

@@ -15,7 +15,7 @@ import { effectiveScopes } from './key-scopes.rules.ts';
 import type { KnownUser, LoginRules } from './login-rules.rules.ts';
 import type { FailedAttempts, FailedKey } from './audit-windows.ts';
 import { updateRecord, readRecord } from '../store/stored.ts';
-import type { WithPorts } from '../store/ports.ts';
+import type { WithPorts } from '../store/store.ts';
 import { LRUCache } from 'lru-cache';
 import { RequestError } from '../base/request-error.ts';
 import type { Clock } from '../process/clock.ts';

@@ -1,4 +1,4 @@
-/** The issuer at which people log in, by OpenID Connect. The conventions of object-index.ts hold. */
+/** The issuer at which people log in, by OpenID Connect. The conventions of store.ts hold. */
 import type { Claims } from './claims.rules.ts';
 import type { IssuerSecrets } from './login.rules.ts';
 

@@ -24,14 +24,13 @@ import { scopesAsStored, scopesByDefault, scopesOfRole } from './key-scopes.rule
 import type { KnownUser, LoginRules } from './login-rules.rules.ts';
 import { printable } from '../base/printable.ts';
 import { RequestError } from '../base/request-error.ts';
-import { readPage, type Page } from '../store/pages.ts';
+import { readPage, type Page, pagesOf, readRecord, removeRecord, updateRecord } from '../store/stored.ts';
 import type { Audited } from './audited.ts';
 import { holderOf } from './audit-windows.ts';
 import { newKeySecret } from './random-texts.ts';
 import { readUser } from './users.ts';
-import type { WithPorts } from '../store/ports.ts';
+import type { WithPorts } from '../store/store.ts';
 import { FaultError } from '../base/fault.ts';
-import { pagesOf, readRecord, removeRecord, updateRecord } from '../store/stored.ts';
 import type { LiveKeys } from './authenticate-key.ts';
 import { refs } from './refs.ts';
 

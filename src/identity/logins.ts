@@ -30,16 +30,15 @@ import { isSameText, tokenHashOf } from './tokens.rules.ts';
 import { userIdOf, type UserRecord } from './user.rules.ts';
 import { RequestError } from '../base/request-error.ts';
 import type { Issuer, IssuerRequest, Statement } from './issuer-port.ts';
-import { readRecord, updateRecord } from '../store/stored.ts';
+import { readRecord, updateRecord, newAuditRecord, storeAuditRecord } from '../store/stored.ts';
 import { randomName, randomSecret } from './random-texts.ts';
 import type { FailedAttempts } from './audit-windows.ts';
 import type { Sessions, StartedSession } from './sessions.ts';
 import { readUser, signIn, type SignInParts } from './users.ts';
-import type { WithPorts } from '../store/ports.ts';
+import type { WithPorts } from '../store/store.ts';
 import { refs } from './refs.ts';
 import type { SessionActor } from '../base/actor.ts';
 import type { AuditParameters } from '../base/audit.ts';
-import { newAuditRecord, storeAuditRecord } from '../store/audit-records.ts';
 
 /** Where a request came from, and its id in the audit. */
 export interface Origin {

@@ -20,8 +20,7 @@ import {
   type Appointee,
 } from './user.rules.ts';
 import { RequestError } from '../base/request-error.ts';
-import { readEntries } from '../store/pages.ts';
-import { listAllRecords, parseEntry, readRecord, removeRecord, updateRecord } from '../store/stored.ts';
+import { readEntries, listAllRecords, parseEntry, readRecord, removeRecord, updateRecord } from '../store/stored.ts';
 import { takeAppointments, type SignInParts } from './users.ts';
 import { omit } from '../base/defined.ts';
 import { refs } from './refs.ts';

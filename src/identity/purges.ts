@@ -5,8 +5,7 @@ import { isLoginOver, loginRecordSchema } from './login.rules.ts';
 import { sessionRecordSchema } from './session.rules.ts';
 import { appointmentSchema, isAppointmentOver } from './user.rules.ts';
 import type { StateKind } from '../records/state-kind.ts';
-import type { WithPorts } from '../store/ports.ts';
-import type { StateEntry, StateStore } from '../store/state.ts';
+import type { WithPorts, StateEntry, StateStore } from '../store/store.ts';
 import { pagesOf, updateRecord } from '../store/stored.ts';
 import { refs } from './refs.ts';
 

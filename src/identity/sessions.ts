@@ -7,7 +7,7 @@ import type { UserRecord } from './user.rules.ts';
 import { readRecord, removeRecord, updateRecord } from '../store/stored.ts';
 import { randomSecret } from './random-texts.ts';
 import { readUser } from './users.ts';
-import type { WithPorts } from '../store/ports.ts';
+import type { WithPorts } from '../store/store.ts';
 import { refs } from './refs.ts';
 
 export interface StartedSession {

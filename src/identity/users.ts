@@ -2,9 +2,8 @@
 import { groupsOf, type Claims, type Identity } from './claims.rules.ts';
 import { isOfIssuer, knownUserOf, matchedRules, roleOf, type KnownUser, type LoginRules } from './login-rules.rules.ts';
 import { userIdOf, type UserRecord, appointeesOf, appointmentNameOf, isAppointmentOver, type Appointment } from './user.rules.ts';
-import type { StateStore } from '../store/state.ts';
+import type { StateStore, WithPorts } from '../store/store.ts';
 import { readRecord, removeRecord, updateRecord } from '../store/stored.ts';
-import type { WithPorts } from '../store/ports.ts';
 import type { LiveKeys } from './authenticate-key.ts';
 import { refs } from './refs.ts';
 

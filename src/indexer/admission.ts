@@ -2,10 +2,9 @@
 import { faultOf } from '../base/fault.ts';
 import type { Circuits } from '../observing/circuits.ts';
 import type { HeldSet } from './held-set.ts';
-import type { StateStore } from '../store/state.ts';
+import type { StateStore, WithPorts } from '../store/store.ts';
 import type { LabelsOf } from '../process/telemetry.ts';
 import type { QueueWatch } from '../observing/queue-watch.ts';
-import type { WithPorts } from '../store/ports.ts';
 
 /** How soon a condition that holds receiving back is checked again. */
 const CHECK_AGAIN_MS = 200;

@@ -26,7 +26,7 @@ import type { EventCounter } from './event-hours.ts';
 import type { Waiting } from './waiting.ts';
 import type { Weights } from './weights.ts';
 import type { Handover } from './handover.ts';
-import type { WithPorts } from '../store/ports.ts';
+import type { WithPorts } from '../store/store.ts';
 
 /** Sends the message to the dead-letter queue, with its fault and the positions of the records that failed. Resolves when SQS has accepted it. */
 export type SendDeadLetter = (message: QueueMessage, fault: Fault, records: readonly number[]) => Promise<void>;

@@ -10,7 +10,7 @@ import type { ChangeRecord } from '../events/record.ts';
 import { reportUnconnectedEvents, type ReportUnconnected } from '../observing/reports.ts';
 import { readRecord, refs, updateRecord } from '../store/stored.ts';
 import { BUCKET_RECORD_AGE_MAX_MS } from '../ordering/constants.ts';
-import type { WithPorts } from '../store/ports.ts';
+import type { WithPorts } from '../store/store.ts';
 
 /** How often the region of a bucket that S3 does not find is read again. */
 const REGION_READ_MS = 60_000;

@@ -1,6 +1,6 @@
 /** Counts the events of this process, and stores them once a minute in its record of the hour. */
 import { createHourCounts, DAY_MS, hourOf } from '../records/event-hours.ts';
-import type { WithPorts } from '../store/ports.ts';
+import type { WithPorts } from '../store/store.ts';
 import { eventHourIdOf, pagesOf, refs, updateRecord } from '../store/stored.ts';
 
 /** Records of one request, each of at most a few kilobytes. */

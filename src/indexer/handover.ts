@@ -16,11 +16,10 @@ import { markId, type MarkKind } from '../records/dirty.ts';
 import { createCoalescingWriter } from '../store/coalescing-writer.ts';
 import { markDirty } from '../observing/stored-gaps.ts';
 import { warnOfGap } from '../observing/reports.ts';
-import type { StateVersion } from '../store/state.ts';
+import type { StateVersion, WithPorts } from '../store/store.ts';
 import { parseEntry, refs, gapIdsOf } from '../store/stored.ts';
 import { CLOSE_GAPS_NAME, type ScheduleRecord } from '../records/schedule.ts';
 import { repeat } from '../process/repeat.ts';
-import type { WithPorts } from '../store/ports.ts';
 
 /** From one write of a gap to the next: half of how far ahead lastSeen is written, so that records that were just sent need not wait. */
 const INTERVAL_MS = 5_000;

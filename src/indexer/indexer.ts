@@ -22,7 +22,7 @@ import { createHiddenMessages } from './hidden-messages.ts';
 import { createDataPath, type SendDeadLetter } from './data-path.ts';
 import { createLastEvents } from './last-events.ts';
 import type { ObjectStorage } from '../aws/storage.ts';
-import type { Store } from '../store/store.ts';
+import type { Store, WithPorts } from '../store/store.ts';
 import type { QueueClient, QueueReceiver, TopicClient } from '../aws/queues.ts';
 import { endedBy, endedWithin } from '../process/async.ts';
 import { createLiveLoad } from '../observing/live-load.ts';
@@ -34,7 +34,6 @@ import type { EventCounter } from './event-hours.ts';
 import { createWaiting } from './waiting.ts';
 import { createWeights } from './weights.ts';
 import type { Fault } from '../base/fault.ts';
-import type { WithPorts } from '../store/ports.ts';
 
 /** How long the running long polls may take to end before they are aborted: an aborted poll can hide a message until its visibility timeout. */
 const POLL_GRACE_MS = 500;

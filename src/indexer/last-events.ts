@@ -9,7 +9,7 @@ import type { ChangeRecord } from '../events/record.ts';
 import { familyOf, isByWay, type Arrival } from '../events/proof.ts';
 import { noteArrivals } from '../observing/connection-gaps.ts';
 import { refs, updateRecord } from '../store/stored.ts';
-import type { WithPorts } from '../store/ports.ts';
+import type { WithPorts } from '../store/store.ts';
 
 export interface LastEvents {
   /** Notes that an event of a connected bucket arrived from this queue, to which it was sent at `sentAtMs`, through this topic. It only writes to memory. */

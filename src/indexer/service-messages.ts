@@ -12,7 +12,7 @@ import type { InHand } from './held-set.ts';
 import type { TopicClient } from '../aws/queues.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../store/stored.ts';
 import type { Waiting } from './waiting.ts';
-import type { WithPorts } from '../store/ports.ts';
+import type { WithPorts } from '../store/store.ts';
 
 export type ServiceMessage = Exclude<Unwrapped, { readonly kind: 'records' | 'rejected' }>;
 

@@ -9,7 +9,7 @@ import { type Fault, FaultError, faultOf } from '../base/fault.ts';
 import PQueue from 'p-queue';
 import type { BatchFailure, QueueClient, QueueMessage } from '../aws/queues.ts';
 import { createLastFailure } from '../observing/last-failure.ts';
-import type { WithPorts } from '../store/ports.ts';
+import type { WithPorts } from '../store/store.ts';
 
 /** SQS accepts ten entries in one request. */
 const BATCH_MAX = 10;

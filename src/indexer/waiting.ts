@@ -14,7 +14,7 @@ import type { QueueWatch } from '../observing/queue-watch.ts';
 import type { Circuits } from '../observing/circuits.ts';
 import { NO_PERMIT, type Attempt, type Permit } from '../observing/waiting-line.ts';
 import { HOLD_MAX_MS, type InHand } from './held-set.ts';
-import type { WithPorts } from '../store/ports.ts';
+import type { WithPorts } from '../store/store.ts';
 
 /** A message is hidden for as long as it has waited already, within these bounds: a recovery is noticed within five minutes. */
 const HIDDEN_MIN_S = 30;

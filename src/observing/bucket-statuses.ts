@@ -6,7 +6,7 @@ import type { DirtyMark } from '../records/dirty.ts';
 import type { Trouble } from '../records/process-record.ts';
 import { allGaps, gapsOf } from './stored-gaps.ts';
 import { troublesOf, type Processes } from './processes.ts';
-import type { WithPorts } from '../store/ports.ts';
+import type { WithPorts } from '../store/store.ts';
 
 interface Known {
   readonly troubles: readonly Trouble[];

@@ -8,12 +8,11 @@ import PQueue from 'p-queue';
 import { sameContent, type ObjectDocument } from '../ordering/document.ts';
 import { circuitOf, faultOf, type Fault } from '../base/fault.ts';
 import type { Clock } from '../process/clock.ts';
-import type { IndexWrite, IndexWriteAnswer, ObjectIndex } from '../store/object-index.ts';
+import type { IndexWrite, IndexWriteAnswer, ObjectIndex, WithPorts } from '../store/store.ts';
 import type { LiveLoad } from './live-load.ts';
 import { enrichedBytes } from '../ordering/enrichment.ts';
 import { labelOf } from '../process/series.ts';
 import type { Circuits } from './circuits.ts';
-import type { WithPorts } from '../store/ports.ts';
 
 /** Writes one document. Never rejects. */
 export type WriteDocument = (request: WriteRequest) => Promise<WriteAnswer>;

@@ -7,8 +7,7 @@ import type { BucketRecord, BucketSource, EnrichMode } from '../records/bucket.t
 import { omit } from '../base/defined.ts';
 import { markId, withReport, type GapReport } from '../records/dirty.ts';
 import { isProvenBy, type Arrival } from '../events/proof.ts';
-import type { WithPorts } from '../store/ports.ts';
-import type { StateStore } from '../store/state.ts';
+import type { WithPorts, StateStore } from '../store/store.ts';
 import { readRecord, refs, updateRecord } from '../store/stored.ts';
 import { markDirty } from './stored-gaps.ts';
 

@@ -3,8 +3,7 @@ import { readsSome, type Readable } from '../store/readable.rules.ts';
 import { isBucketName } from '../base/bucket-name.ts';
 import { bucketRecordSchema, type BucketRecord } from '../records/bucket.ts';
 import { RequestError } from '../base/request-error.ts';
-import type { WithPorts } from '../store/ports.ts';
-import type { StateStore } from '../store/state.ts';
+import type { WithPorts, StateStore } from '../store/store.ts';
 import { listAllRecords, readRecord, refs } from '../store/stored.ts';
 
 /** Returns the record of a connected bucket. Throws `bucket.not-connected`. */

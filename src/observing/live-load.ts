@@ -3,7 +3,7 @@
  * re-index yields to the path while it is busy. Work that is done at once does not count, or a bucket that changes all the time
  * would never be re-indexed.
  */
-import type { WithPorts } from '../store/ports.ts';
+import type { WithPorts } from '../store/store.ts';
 
 /** Half of the second by which re-index may make an event later. */
 const SLOW_MS = 500;

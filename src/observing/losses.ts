@@ -2,9 +2,8 @@
 import type { FaultCode } from '../base/fault.ts';
 import { bucketsNamedIn } from '../events/dead-letter.ts';
 import { bucketsFedBy, type GapReports } from './reports.ts';
-import type { WithPorts } from '../store/ports.ts';
+import type { WithPorts, StateStore } from '../store/store.ts';
 import type { QueueMessage } from '../aws/queues.ts';
-import type { StateStore } from '../store/state.ts';
 import { listAllIds, refs } from '../store/stored.ts';
 
 interface LossParts extends WithPorts<'state' | 'clock'> {

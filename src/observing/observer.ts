@@ -20,11 +20,9 @@ import { createEnricher, type Enricher } from './enricher.ts';
 import { createHeadQueue, reportHead, type HeadQueue, type HeadResult } from './head-queue.ts';
 import type { ObjectStorage, ObservedState } from '../aws/storage.ts';
 import type { Circuits } from './circuits.ts';
-import type { Store } from '../store/store.ts';
+import type { Store, WithPorts, ObjectIndex, ObjectScan } from '../store/store.ts';
 import type { LiveLoad } from './live-load.ts';
-import type { WithPorts } from '../store/ports.ts';
 import { LRUCache } from 'lru-cache';
-import type { ObjectIndex, ObjectScan } from '../store/object-index.ts';
 
 export interface ObserveRequest {
   readonly bucket: BucketRecord;

@@ -15,7 +15,7 @@ import {
   type LineDependencies,
   type Permit,
 } from './waiting-line.ts';
-import type { WithPorts } from '../store/ports.ts';
+import type { WithPorts } from '../store/store.ts';
 
 /** The cluster's probes. Receiving has stopped, so they begin early; 15 s are no load on a cluster that starts. */
 const PROBE_MIN_MS = 1_000;

@@ -9,7 +9,7 @@
 import { mayBeFedBy, type BucketRecord } from '../records/bucket.ts';
 import { adviceWhileServing, type Fault } from '../base/fault.ts';
 import { processRecordSchema, type Hidden, type ProcessRecord, type Trouble } from '../records/process-record.ts';
-import type { WithPorts } from '../store/ports.ts';
+import type { WithPorts } from '../store/store.ts';
 import type { QueueWatch } from './queue-watch.ts';
 import { listAllRecords, refs, removeRecord, updateRecord } from '../store/stored.ts';
 import type { Circuits } from './circuits.ts';

@@ -3,7 +3,7 @@ import type { QueueAttributes, QueueClient } from '../aws/queues.ts';
 import { faultOf, type Fault } from '../base/fault.ts';
 import { lastReceiveOf } from '../events/outcome.ts';
 import { repeat } from '../process/repeat.ts';
-import type { WithPorts } from '../store/ports.ts';
+import type { WithPorts } from '../store/store.ts';
 
 /** SQS updates its approximate numbers about this often. */
 const INTERVAL_MS = 15_000;

@@ -6,9 +6,7 @@ import { adviceWhileServing, type Fault, circuitOf, faultOf } from '../base/faul
 import { isDue } from '../records/claims.ts';
 import type { JobRecord } from '../records/job.ts';
 import type { Clock } from '../process/clock.ts';
-import type { AuditStore } from '../store/audit.ts';
-import type { ObjectIndex } from '../store/object-index.ts';
-import type { WithPorts } from '../store/ports.ts';
+import type { AuditStore, ObjectIndex, WithPorts } from '../store/store.ts';
 
 export type RoleName = 'ingest' | 'reindex' | 'http';
 

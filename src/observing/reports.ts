@@ -3,10 +3,9 @@ import { bucketRecordSchema, mayBeFedBy } from '../records/bucket.ts';
 import { markId, whyOf, type DirtyMark, type GapReport } from '../records/dirty.ts';
 import { createCoalescingWriter } from '../store/coalescing-writer.ts';
 import { isConnected, markDirty } from './stored-gaps.ts';
-import type { StateStore } from '../store/state.ts';
+import type { StateStore, WithPorts } from '../store/store.ts';
 import type { Telemetry } from '../process/telemetry.ts';
 import { listAllEntries, readRecord, refs, removeRecord, updateRecord } from '../store/stored.ts';
-import type { WithPorts } from '../store/ports.ts';
 
 /** Unconnected names are kept for people to see. The number is bounded, since anyone who can send to the queue can invent names. */
 const UNCONNECTED_MAX = 1_000;

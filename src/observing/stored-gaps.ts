@@ -10,8 +10,7 @@ import { keysOverlap, withHeld, type HeldBack } from '../records/waiting-deletes
 import { lastBeginOf } from '../records/covers.ts';
 import type { JobRecord } from '../records/job.ts';
 import type { Clock } from '../process/clock.ts';
-import type { WithPorts } from '../store/ports.ts';
-import type { StateEntry, StateStore } from '../store/state.ts';
+import type { WithPorts, StateEntry, StateStore } from '../store/store.ts';
 import { gapIdsOf, listAllEntries, pagesOf, readRecord, refs, updateRecord } from '../store/stored.ts';
 
 /**

@@ -7,7 +7,7 @@ import type { BucketRecord } from '../records/bucket.ts';
 import { faultOf, type FaultCode } from '../base/fault.ts';
 import type { BucketLocation } from '../aws/storage.ts';
 import type { LabelsOf } from '../process/telemetry.ts';
-import type { WithPorts } from '../store/ports.ts';
+import type { WithPorts } from '../store/store.ts';
 import { listBuckets, type AllBuckets } from './known-buckets.ts';
 
 /** Visits one bucket. Resolves with the objects checked or tombstones purged; undefined when nothing was due, which is not reported. */

@@ -9,7 +9,7 @@ import { listAllRecords, readRecord, refs } from '../store/stored.ts';
 import type { Processes } from '../observing/processes.ts';
 import { allGaps } from '../observing/stored-gaps.ts';
 import { statusesOf } from '../observing/bucket-statuses.ts';
-import type { WithPorts } from '../store/ports.ts';
+import type { WithPorts } from '../store/store.ts';
 import type { AllBuckets } from '../observing/known-buckets.ts';
 
 /** As often as the queues are read. */

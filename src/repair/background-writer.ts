@@ -19,9 +19,8 @@ import {
   type WriteAnswer,
   type WriteRequest,
 } from '../observing/bulk-writer.ts';
-import type { ObjectIndex } from '../store/object-index.ts';
+import type { ObjectIndex, WithPorts } from '../store/store.ts';
 import { inTime } from '../base/in-time.ts';
-import type { WithPorts } from '../store/ports.ts';
 
 /**
  * Answers each write once, in the order of the writes. `expired`: the write became too old before it could be sent; a write

@@ -28,15 +28,13 @@ import {
 import { hasEnded, occupiesBucket, type JobRecord } from '../records/job.ts';
 import { omit } from '../base/defined.ts';
 import { RequestError } from '../base/request-error.ts';
-import type { ObjectIndex } from '../store/object-index.ts';
+import type { ObjectIndex, StateStore, WithPorts } from '../store/store.ts';
 import { createRegionNotes, visitInTurn, type RegionNotes, type Turn } from '../observing/sweep.ts';
 import type { Clock } from '../process/clock.ts';
-import type { StateStore } from '../store/state.ts';
 import type { BucketListing, BucketLocation } from '../aws/storage.ts';
 import { listAllEntries, listAllRecords, parseEntry, readRecord, refs, updateRecord } from '../store/stored.ts';
 import { bucketRecordSchema, type BucketRecord } from '../records/bucket.ts';
 import { withDeadline } from '../process/async.ts';
-import type { WithPorts } from '../store/ports.ts';
 
 /** Starts a re-index on Tally's own initiative. Throws `job.conflict` (a RequestError) if another job occupies the bucket. */
 export type StartJob = (

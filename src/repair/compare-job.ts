@@ -34,8 +34,7 @@ import {
 import { FOLLOW_MS_MAX } from './page-feeds.ts';
 import type { ReconcileTurn } from './reconcile-turn.ts';
 import type { Tombstones } from './settle-slice.ts';
-import type { ObjectScan } from '../store/object-index.ts';
-import type { WithPorts } from '../store/ports.ts';
+import type { ObjectScan, WithPorts } from '../store/store.ts';
 import type { BucketListing } from '../aws/storage.ts';
 import { readRecord, refs } from '../store/stored.ts';
 import { cancelJob, failJob, finishJob, noteLast, noteStuck } from './job-ends.ts';

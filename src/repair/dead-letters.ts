@@ -18,7 +18,7 @@ import type { QueueClient, QueueMessage } from '../aws/queues.ts';
 import type { DeadLetterQueue, QueueWatch } from '../observing/queue-watch.ts';
 import { readRecord, refs } from '../store/stored.ts';
 import { createLastFailure } from '../observing/last-failure.ts';
-import type { WithPorts } from '../store/ports.ts';
+import type { WithPorts } from '../store/store.ts';
 
 /** A short poll shows some servers of SQS only: after this many in a row that showed new letters alone, all that was there was seen. */
 const NEW_ONLY_MAX = 3;

@@ -12,12 +12,11 @@ import { MARGIN_MS } from '../ordering/constants.ts';
 import type { Condition, Test } from '../store/conditions.rules.ts';
 import { isAnyHeld } from '../observing/stored-gaps.ts';
 import type { GapReports } from '../observing/reports.ts';
-import type { ObjectIndex, ObjectMaintenance, ObjectScan } from '../store/object-index.ts';
+import type { ObjectIndex, ObjectMaintenance, ObjectScan, WithPorts } from '../store/store.ts';
 import type { BucketLifecycle } from '../aws/storage.ts';
 import { refs, updateRecord } from '../store/stored.ts';
 import type { ObserveAgain } from './observe-again.ts';
 import { VISIT_MAX_MS, type Visit } from '../observing/sweep.ts';
-import type { WithPorts } from '../store/ports.ts';
 
 const CHECK_INTERVAL_MS = 86_400_000;
 /** How long a bucket waits after a failed check, so that an outage does not cause requests every minute. */

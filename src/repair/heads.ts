@@ -8,7 +8,7 @@ import { createEnricher, type EnricherDependencies, type TagsRead } from '../obs
 import { reportHead, type HeadResult } from '../observing/head-queue.ts';
 import type { ObjectStorage, ObservedState } from '../aws/storage.ts';
 import type { Circuits } from '../observing/circuits.ts';
-import type { WithPorts } from '../store/ports.ts';
+import type { WithPorts } from '../store/store.ts';
 
 /** What a HEAD saw, and until when it may be written (monotonic, rule 9), counted from before the request. */
 export interface HeadAnswer extends ObservedState {

@@ -4,7 +4,7 @@
  * about ten LIST requests, each turn that ends has listed a page that it did not compare, and each part holds its pages.
  */
 import type { Clock } from '../process/clock.ts';
-import type { ObjectIndex, ObjectScan } from '../store/object-index.ts';
+import type { ObjectIndex, ObjectScan } from '../store/store.ts';
 
 /**
  * A bulk request of 1,000 documents takes 30 to 200 ms and a scan page 20 to 60 ms. One that takes this long has waited for others

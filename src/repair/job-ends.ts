@@ -12,9 +12,7 @@ import { afterTransition, mayTransition, type JobTransition } from './job-transi
 import { isStuck } from './parts.rules.ts';
 import { hasEnded, jobSchema, type JobFault, type JobRecord, type Part } from '../records/job.ts';
 import { keepHeld, markDirty } from '../observing/stored-gaps.ts';
-import type { ObjectScan } from '../store/object-index.ts';
-import type { WithPorts } from '../store/ports.ts';
-import type { StateStore } from '../store/state.ts';
+import type { ObjectScan, WithPorts, StateStore } from '../store/store.ts';
 import type { Telemetry } from '../process/telemetry.ts';
 import { listAllRecords, readRecord, refs, removeRecord, updateRecord } from '../store/stored.ts';
 import type { HeldJob } from './job-lease.ts';

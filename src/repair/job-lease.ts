@@ -7,10 +7,9 @@ import { randomBytes } from 'node:crypto';
 import { asleep, claimOf, heldBy, leaseName, WATCH_MS, type Claim } from '../records/claims.ts';
 import { hasEnded, jobSchema, type JobRecord } from '../records/job.ts';
 import { afterTransition, type JobTransition } from './job-transitions.rules.ts';
-import type { Listed, StateEntry } from '../store/state.ts';
+import type { Listed, StateEntry, WithPorts } from '../store/store.ts';
 import { createWatch, holdRecord } from '../store/lease.ts';
 import { keepingUnknown, parseEntry, refs } from '../store/stored.ts';
-import type { WithPorts } from '../store/ports.ts';
 
 export interface HeldJob {
   /** The record as last stored or read by this process. */

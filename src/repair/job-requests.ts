@@ -11,14 +11,12 @@ import { omit } from '../base/defined.ts';
 import { mayTransition, type JobTransition } from './job-transitions.rules.ts';
 import { hasEnded, jobSchema, type JobRecord } from '../records/job.ts';
 import { RequestError } from '../base/request-error.ts';
-import { listAllRecords, readRecord, refs, removeRecord, updateRecord } from '../store/stored.ts';
-import type { StateStore } from '../store/state.ts';
+import { listAllRecords, readRecord, refs, removeRecord, updateRecord, readPage, type Page } from '../store/stored.ts';
+import type { StateStore, WithPorts } from '../store/store.ts';
 import { reportJobEnd, transitionJob } from './job-ends.ts';
 import { needsConsent } from '../observing/stored-gaps.ts';
 import { occupyBucket, refuseIfOccupied } from './occupancy.ts';
 import { requireBucket } from '../observing/known-buckets.ts';
-import { readPage, type Page } from '../store/pages.ts';
-import type { WithPorts } from '../store/ports.ts';
 
 const JOB_ID = /^job-[0-9a-z]{9}-[0-9a-f]{12}$/;
 /** The most jobs that are stored, including a thousand ended ones. The metrics read all of them every few seconds. */

@@ -1,7 +1,7 @@
 /** Probes of a bucket's keys: through its documents in the index, or through its listing, whose requests S3 charges. */
 import { detached } from '../ordering/detached.ts';
 import { findBoundary, type KeyProbe, type Uncut } from './boundary.rules.ts';
-import type { ObjectScan } from '../store/object-index.ts';
+import type { ObjectScan } from '../store/store.ts';
 import type { BucketListing, BucketLocation, ListingPage } from '../aws/storage.ts';
 
 /** The smallest sizes of parts. */

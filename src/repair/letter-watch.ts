@@ -12,7 +12,7 @@ import type { QueueMessage } from '../aws/queues.ts';
 import type { DeadLetterQueue } from '../observing/queue-watch.ts';
 import { createTakeLease } from '../store/lease.ts';
 import { readRecord, refs, updateRecord } from '../store/stored.ts';
-import type { WithPorts } from '../store/ports.ts';
+import type { WithPorts } from '../store/store.ts';
 
 /**
  * A queue is read this often although its number of letters is unchanged: one letter may have been removed while another was

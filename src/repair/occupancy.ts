@@ -7,7 +7,7 @@ import { bucketRecordSchema } from '../records/bucket.ts';
 import { occupiesBucket, type JobRecord } from '../records/job.ts';
 import { RequestError } from '../base/request-error.ts';
 import { notConnected } from '../observing/known-buckets.ts';
-import type { Listed, StateStore } from '../store/state.ts';
+import type { Listed, StateStore } from '../store/store.ts';
 import { keepingUnknown, parseEntry, readRecord, refs } from '../store/stored.ts';
 
 /** Attempts to occupy a bucket while its record changes at the same moment. */

@@ -1,6 +1,6 @@
 /** The two sides of a reconcile, read page by page. The next page is requested while the current one is compared. */
 import { ANSWER_LIFE_MS } from '../ordering/constants.ts';
-import type { ObjectScan, ScannedDocument } from '../store/object-index.ts';
+import type { ObjectScan, ScannedDocument } from '../store/store.ts';
 import type { BucketListing, BucketLocation, ListedObject } from '../aws/storage.ts';
 import type { Clock } from '../process/clock.ts';
 

@@ -1,10 +1,8 @@
 /** What the calendar deletes by its age, slowly and in small batches: tombstones and audit records. identity/purges.ts has API keys, logins and sessions. */
 import { TOMBSTONE_LIFE_MS } from '../ordering/constants.ts';
-import type { ObjectMaintenance } from '../store/object-index.ts';
+import type { ObjectMaintenance, AuditStore, WithPorts } from '../store/store.ts';
 import type { Clock } from '../process/clock.ts';
 import { VISIT_MAX_MS, type Visit } from '../observing/sweep.ts';
-import type { AuditStore } from '../store/audit.ts';
-import type { WithPorts } from '../store/ports.ts';
 
 /** At most some 2,000 tombstones or audit records a second: more than are written, and a small load beside live events. */
 const PAUSE_MS = 250;

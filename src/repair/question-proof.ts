@@ -6,7 +6,7 @@
 import type { BucketRecord } from '../records/bucket.ts';
 import type { DirtyMark } from '../records/dirty.ts';
 import { troublesOf, type Processes } from '../observing/processes.ts';
-import type { WithPorts } from '../store/ports.ts';
+import type { WithPorts } from '../store/store.ts';
 import { readRecord, refs } from '../store/stored.ts';
 import { forgetProof } from '../observing/connection-gaps.ts';
 import { gapsOf, markDirty } from '../observing/stored-gaps.ts';

@@ -17,7 +17,7 @@ import type { JobMode } from '../records/job.ts';
 import type { DeniedKey, TurnEnd, TurnProgress } from './parts.rules.ts';
 import { withPlainFallbacks } from '../observing/enricher.ts';
 import type { QuestionProof } from './question-proof.ts';
-import type { ObjectIndex, ObjectScan } from '../store/object-index.ts';
+import type { ObjectIndex, ObjectScan, WithPorts } from '../store/store.ts';
 import type { BucketListing, ObjectStorage } from '../aws/storage.ts';
 import type { Circuits } from '../observing/circuits.ts';
 import type { WriteAll } from './background-writer.ts';
@@ -34,7 +34,6 @@ import {
   type Tombstones,
 } from './settle-slice.ts';
 import { createTurnProgress, type SliceSides } from './turn-progress.ts';
-import type { WithPorts } from '../store/ports.ts';
 
 export interface TurnRequest {
   readonly bucket: BucketRecord;

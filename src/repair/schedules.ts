@@ -8,8 +8,7 @@ import { claimedBy, endedRecord, isScheduleDue, scheduleSchema, type ScheduleRec
 import { repeat } from '../process/repeat.ts';
 import { createWatch, holdRecord, LEASE_MS } from '../store/lease.ts';
 import { parseEntry, refs } from '../store/stored.ts';
-import type { WithPorts } from '../store/ports.ts';
-import type { StateEntry } from '../store/state.ts';
+import type { WithPorts, StateEntry } from '../store/store.ts';
 
 export interface Schedule {
   /** The schedule's id and its name in logs. */

@@ -30,7 +30,7 @@ import type { ObservedWrite } from '../ordering/observation.ts';
 import type { WriteAnswer, WriteRequest } from '../observing/bulk-writer.ts';
 import type { Clock } from '../process/clock.ts';
 import type { QuestionProof } from './question-proof.ts';
-import type { ObjectIndex } from '../store/object-index.ts';
+import type { ObjectIndex } from '../store/store.ts';
 import type { WriteAll } from './background-writer.ts';
 import type { DeniedKey } from './parts.rules.ts';
 import type { Head, HeadAnswer, TagsNeed } from './heads.ts';

@@ -4,7 +4,7 @@
  * many giant ones there are. One that has waited for minutes comes before all. With too many jobs for its slots, a process gives one back after its turn, for a process with free slots.
  */
 import { inTime } from '../base/in-time.ts';
-import type { WithPorts } from '../store/ports.ts';
+import type { WithPorts } from '../store/store.ts';
 
 /** A job without a turn for so long comes first: with more work than slots take, new jobs would keep it waiting for good. Forty jobs with eight slots take half as long. */
 const LATE_MS = 300_000;

@@ -4,10 +4,9 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Actor } from '../base/actor.ts';
-import { newAuditRecord, storeAuditRecord } from '../store/audit-records.ts';
+import { newAuditRecord, storeAuditRecord } from '../store/stored.ts';
 import type { Observe } from '../observing/observer.ts';
-import type { IndexWrite, ObjectIndex } from '../store/object-index.ts';
-import type { WithPorts } from '../store/ports.ts';
+import type { IndexWrite, ObjectIndex, WithPorts } from '../store/store.ts';
 
 /** A bulk request has 1,000 actions by default. With the longest keys these are 1 MiB; of the others only the number is recorded. */
 const KEYS_MAX = 1_000;

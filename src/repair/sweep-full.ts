@@ -13,7 +13,7 @@ import { RequestError } from '../base/request-error.ts';
 import { readRecord, refs, updateRecord } from '../store/stored.ts';
 import type { StartJob } from './close-gaps.ts';
 import type { Visit } from '../observing/sweep.ts';
-import type { WithPorts } from '../store/ports.ts';
+import type { WithPorts } from '../store/store.ts';
 
 interface FullSweepDependencies extends WithPorts<'state' | 'clock'> {
   readonly startJob: StartJob;

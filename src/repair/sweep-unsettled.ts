@@ -6,11 +6,10 @@ import { LRUCache } from 'lru-cache';
 import type { BucketRecord } from '../records/bucket.ts';
 import { clockOfMs } from '../ordering/clock.ts';
 import { isAnyHeld } from '../observing/stored-gaps.ts';
-import type { ObjectMaintenance } from '../store/object-index.ts';
+import type { ObjectMaintenance, WithPorts } from '../store/store.ts';
 import type { Clock } from '../process/clock.ts';
 import type { ObserveAgain } from './observe-again.ts';
 import type { DueOf, Visit } from '../observing/sweep.ts';
-import type { WithPorts } from '../store/ports.ts';
 
 /** A settle is due 43 s after its event, and a message is deferred by 15 min at most: an older document has usually lost its message. */
 const UNSETTLED_AGE_MS = 600_000;

@@ -9,8 +9,7 @@ import { requireReadable } from '../observing/known-buckets.ts';
 import { printable } from '../base/printable.ts';
 import { RequestError } from '../base/request-error.ts';
 import type { BucketStatuses } from '../observing/bucket-statuses.ts';
-import type { ObjectIndex } from '../store/object-index.ts';
-import type { StateStore } from '../store/state.ts';
+import type { ObjectIndex, StateStore } from '../store/store.ts';
 import type { ObjectStorage } from '../aws/storage.ts';
 
 interface ExplainDependencies {

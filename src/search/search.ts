@@ -6,10 +6,18 @@ import { RequestError } from '../base/request-error.ts';
 import { partsOfPlace, placeOfCursor, type SearchOrder } from './cursor.rules.ts';
 import { overlapping, type Readable, readsAll, readsSome, touches } from '../store/readable.rules.ts';
 import { requireReadable, requireBucket } from '../observing/known-buckets.ts';
-import type { ObjectFilter, ObjectIndex, ObjectQuery } from '../store/object-index.ts';
-import type { StateStore } from '../store/state.ts';
-import { readPage } from '../store/pages.ts';
-import { listAllRecords } from '../store/stored.ts';
+import type {
+  ObjectFilter,
+  ObjectIndex,
+  ObjectQuery,
+  StateStore,
+  WithPorts,
+  SumUsage,
+  UsageGroup,
+  UsageSum,
+  UsageSums,
+} from '../store/store.ts';
+import { readPage, listAllRecords } from '../store/stored.ts';
 import { defined } from '../base/defined.ts';
 import { bucketView } from '../registry/contract/buckets.ts';
 import { asksForMore, bucketRecordSchema, type BucketRecord, type EnrichMode } from '../records/bucket.ts';
@@ -17,7 +25,6 @@ import { bucketSeverities, bucketStatus } from '../records/bucket-status.ts';
 import { troublesOf, type Processes } from '../observing/processes.ts';
 import { shownTo } from '../observing/bucket-statuses.ts';
 import { gapsOf } from '../observing/stored-gaps.ts';
-import type { WithPorts } from '../store/ports.ts';
 import { queryWordsOf, type QueryWords } from '../ordering/words.ts';
 import { type Condition, type Test, holds, CLAUSES_OF_PART, WEIGHT_MAX, weightOf, weightOfWords } from '../store/conditions.rules.ts';
 import { isFieldName, type FieldName } from './fields.rules.ts';
@@ -27,7 +34,6 @@ import { isPattern } from '../store/pattern.rules.ts';
 import { isTimeZone } from './zones.rules.ts';
 import type { Grouping, Usage, UsageRequest } from '../registry/contract/usage.ts';
 import { groupClause, type UsageBy } from '../store/groups.rules.ts';
-import type { SumUsage, UsageGroup, UsageSum, UsageSums } from '../store/object-usage.ts';
 
 export type SearchRequest = z.output<typeof searchQuery>;
 type SearchAnswer = z.output<typeof searchAnswer>;

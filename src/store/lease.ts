@@ -9,8 +9,7 @@ import { randomUUID } from 'node:crypto';
 import PQueue from 'p-queue';
 import { z } from 'zod';
 import type { Clock } from '../process/clock.ts';
-import type { Listed, StateEntry, StateVersion } from './state.ts';
-import type { WithPorts } from './ports.ts';
+import type { Listed, StateEntry, StateVersion, WithPorts } from './store.ts';
 
 /** How long a lease lives after its last renewal: what the work of a process that was killed waits for. */
 export const LEASE_MS = 45_000;

@@ -1,16 +1,19 @@
-/** Typed access to the stored records: the ids and the schema of each kind, reads, and changes by compare-and-swap. */
+/** Typed access to the stored records: the ids and the schema of each kind, reads, pages of lists, changes by compare-and-swap, and records of the audit. */
+import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { bucketRecordSchema, unconnectedSchema } from '../records/bucket.ts';
 import { processRecordSchema } from '../records/process-record.ts';
 import { queueRecordId, queueRecordSchema } from '../records/queue-record.ts';
 import { probeRecordSchema } from '../records/probe-record.ts';
+import { auditRecordOf, type AuditFacts, type AuditRecord } from '../base/audit.ts';
+import { decodeCursor, encodeCursor } from '../base/cursor.ts';
 import { FaultError } from '../base/fault.ts';
 import { markHistorySchema, markSchema } from '../records/dirty.ts';
 import { jobSchema } from '../records/job.ts';
 import { scheduleSchema } from '../records/schedule.ts';
 import { eventHourSchema } from '../records/event-hours.ts';
-import type { Listed, StateEntry, StateStore } from './state.ts';
+import type { Listed, StateEntry, StateStore, WithPorts } from './store.ts';
 import type { StateKind } from '../records/state-kind.ts';
 
 /** Each lost round means that another change was stored, so ten lost rounds in a row hardly happen with fewer than hundreds of workers. */
@@ -187,4 +190,83 @@ async function retryConflicts<Result>(id: string, attempt: () => Promise<{ reado
     await sleep(Math.random() * Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** round));
   }
   throw new FaultError('record.contended', `other writers changed the record ${id} ${ATTEMPTS_MAX} times in a row`);
+}
+
+// ── pages of lists: one item more than the page has is read, to know whether there is a next page ────────────────────
+
+/** One page of a list; `next` is absent on the last page. */
+export interface Page<Item> {
+  readonly items: readonly Item[];
+  readonly next?: string;
+}
+
+interface PageSource<Item, Position> {
+  readonly limit: number;
+  /** The position that the request's cursor names. */
+  readonly after: Position | undefined;
+  /** Returns up to `limit` (1 to 1,000) items after a position, in order. */
+  readonly fetch: (limit: number, after: Position | undefined) => Promise<readonly Item[]>;
+  readonly positionOf: (item: Item) => Position;
+}
+
+/** Reads one page. It has a `next` only if another item follows. */
+export async function readPage<Item, Position extends readonly string[]>(source: PageSource<Item, Position>): Promise<Page<Item>> {
+  const { limit, fetch, positionOf } = source;
+  const fetched = await fetch(Math.min(limit + 1, LIST_MAX), source.after);
+  const items = fetched.slice(0, limit);
+  const last = items.at(-1);
+  if (last === undefined || items.length < limit) return { items };
+  // a page of the largest size leaves no room to fetch one item more
+  const hasMore = fetched.length > limit || (limit === LIST_MAX && (await fetch(1, positionOf(last))).length > 0);
+  return hasMore ? { items, next: encodeCursor(positionOf(last)) } : { items };
+}
+
+/** Reads one page of the stored records of a kind, in the order of their ids. Throws `request.invalid` for a cursor that no page returned. */
+export function readEntries(
+  state: Pick<StateStore, 'list'>,
+  kind: StateKind,
+  { limit, cursor }: { readonly limit: number; readonly cursor?: string | undefined },
+  signal?: AbortSignal,
+): Promise<Page<StateEntry>> {
+  return readPage({
+    limit,
+    after: decodeCursor(cursor, 1),
+    fetch: (count, position) => state.list(kind, { limit: count, after: position?.[0] }, signal),
+    positionOf: ({ id }) => [id],
+  });
+}
+
+// ── records of the audit about what has happened ─────────────────────────────────────────────────────────────────────
+
+/** Creates a record with a new id. */
+export function newAuditRecord(facts: AuditFacts): AuditRecord {
+  return auditRecordOf(facts, randomBytes(6).toString('hex'));
+}
+
+/**
+ * Logs and stores a record about what has happened already. Never rejects: a failure is logged, and changes nothing. It takes
+ * no signal, because what has happened is recorded even if its caller has left.
+ */
+export async function storeAuditRecord({ audit, telemetry }: WithPorts<'audit' | 'telemetry'>, record: AuditRecord): Promise<void> {
+  telemetry.audited(record);
+  try {
+    await audit.append(record);
+  } catch (error) {
+    telemetry.requestFailed('store an audit record', error);
+  }
+}
+
+// ── the probe of a store ─────────────────────────────────────────────────────────────────────────────────────────────
+
+/** The record that probes write. Its kind is one that every version knows. */
+const PROBE_ID = 'lock:probe';
+
+/**
+ * Reads a record of the state and swaps it. So it meets what prevents a real write: connection, credentials, a block of the cluster
+ * or of the state index, a missing primary, a full queue, a full disk.
+ */
+export async function probeState(state: Pick<StateStore, 'get' | 'put'>, signal?: AbortSignal): Promise<void> {
+  const stored = await state.get(PROBE_ID, signal);
+  // a conflict is no failure: another process has written the record since
+  await state.put({ id: PROBE_ID, kind: 'lock', record: {} }, stored?.version ?? null, signal);
 }

@@ -9,7 +9,7 @@ import { createProcesses } from '../../src/observing/processes.ts';
 import { createBucketStatuses } from '../../src/observing/bucket-statuses.ts';
 import { disconnectBucket } from '../../src/registry/operations/disconnect-bucket.ts';
 import { createReportUnconnected } from '../../src/observing/reports.ts';
-import type { StateStore } from '../../src/store/state.ts';
+import type { StateStore } from '../../src/store/store.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../../src/store/stored.ts';
 import { REGION } from '../support/fakes/aws-parts.ts';
 import { racingState } from '../support/fakes/racing-state.ts';

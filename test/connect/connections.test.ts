@@ -4,7 +4,7 @@ import { FaultError } from '../../src/base/fault.ts';
 import type { Trouble } from '../../src/records/process-record.ts';
 import { RequestError } from '../../src/base/request-error.ts';
 import { createConnections } from '../../src/connect/connections.ts';
-import type { StateStore } from '../../src/store/state.ts';
+import type { StateStore } from '../../src/store/store.ts';
 import { refs, updateRecord } from '../../src/store/stored.ts';
 import { THEIR_TOPIC, TOPIC_ARN } from '../support/fakes/aws-parts.ts';
 import { createControlWorld } from '../support/worlds/control.ts';

@@ -9,7 +9,7 @@ import type { ObservedTrail } from '../../src/connect/parts.rules.ts';
 import type { Plan } from '../../src/connect/plan.rules.ts';
 import { parsePolicy } from '../../src/connect/policy.rules.ts';
 import { advancedSelector } from '../../src/connect/trail.rules.ts';
-import type { StateStore } from '../../src/store/state.ts';
+import type { StateStore } from '../../src/store/store.ts';
 import type { ApplyOptions, Applied } from '../../src/connect/apply.ts';
 import type { Provisioning } from '../../src/connect/provisioning.ts';
 import { LEASE_MS } from '../../src/store/lease.ts';

@@ -3,11 +3,11 @@ import * as fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Actor } from '../../src/base/actor.ts';
 import { auditEvents, type AuditEvent, type AuditRecord } from '../../src/base/audit.ts';
-import type { AuditQuery, AuditStore } from '../../src/store/audit.ts';
+import type { AuditQuery, AuditStore } from '../../src/store/store.ts';
 import { createMemoryAudit } from '../support/fakes/memory-audit.ts';
 import { keyActor, localActor, sessionActor } from '../support/identity/actors.ts';
 import { contractWorld, DAY_MS, type OpenStore } from './world.ts';
-import { newAuditRecord } from '../../src/store/audit-records.ts';
+import { newAuditRecord } from '../../src/store/stored.ts';
 
 /** Two days before a month ends, so that records are in two months. */
 const START_MS = Date.UTC(2026, 10, 29, 12);

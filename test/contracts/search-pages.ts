@@ -1,7 +1,6 @@
 /** All pages of a search, as a reader goes through them. */
 import type { ObjectDocument } from '../../src/ordering/document.ts';
-import type { ObjectQuery } from '../../src/store/object-index.ts';
-import type { Store } from '../../src/store/store.ts';
+import type { ObjectQuery, Store } from '../../src/store/store.ts';
 
 export const placesOf = (found: readonly ObjectDocument[]): readonly string[] => found.map(({ bucket, key }) => `${bucket}/${key}`);
 

@@ -4,8 +4,7 @@ import { nameOf, type ObjectDocument } from '../../src/ordering/document.ts';
 import { queryWordsOf } from '../../src/ordering/words.ts';
 import { holds } from '../../src/store/conditions.rules.ts';
 import { usageBy } from '../../src/store/groups.rules.ts';
-import type { UsageQuery } from '../../src/store/object-usage.ts';
-import type { Store } from '../../src/store/store.ts';
+import type { UsageQuery, Store } from '../../src/store/store.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import { contractWorld, DAY_MS, iso, live as liveOf, tombstone, unique, type OpenStore } from './world.ts';
 

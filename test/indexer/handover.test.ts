@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../src/base/fault.ts';
 import { markId, markSchema } from '../../src/records/dirty.ts';
 import { createHandover, type HandedOverRecord } from '../../src/indexer/handover.ts';
-import type { StateEntry, StateStore } from '../../src/store/state.ts';
+import type { StateEntry, StateStore } from '../../src/store/store.ts';
 import { listAllRecords, readRecord, refs, removeRecord, updateRecord } from '../../src/store/stored.ts';
 import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
 import { guarded } from '../support/fakes/guarded.ts';

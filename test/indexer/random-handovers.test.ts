@@ -9,7 +9,7 @@ import { afterLook, markSchema, type DirtyMark } from '../../src/records/dirty.t
 import { FaultError } from '../../src/base/fault.ts';
 import type { JobRecord } from '../../src/records/job.ts';
 import { createHandover, type HandedOverRecord, type Handover } from '../../src/indexer/handover.ts';
-import type { StateStore } from '../../src/store/state.ts';
+import type { StateStore } from '../../src/store/store.ts';
 import { listAllRecords, parseEntry, refs, updateRecord } from '../../src/store/stored.ts';
 import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';

@@ -8,7 +8,7 @@ import { FaultError } from '../../src/base/fault.ts';
 import { createBulkWriter, type BulkLimits, type WriteAnswer, type WriteRequest } from '../../src/observing/bulk-writer.ts';
 import { createLiveLoad } from '../../src/observing/live-load.ts';
 import type { Clock } from '../../src/process/clock.ts';
-import type { IndexWrite, IndexWriteAnswer } from '../../src/store/object-index.ts';
+import type { IndexWrite, IndexWriteAnswer } from '../../src/store/store.ts';
 import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
 import { createBreakableStore, settled } from '../support/worlds/ingest.ts';
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { StateStore } from '../../src/store/state.ts';
+import type { StateStore } from '../../src/store/store.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import { createFakeClock } from '../support/fakes/ports.ts';
 import { createAllBuckets } from '../../src/observing/known-buckets.ts';

@@ -5,7 +5,7 @@ import { FaultError, type Fault } from '../../src/base/fault.ts';
 import type { Hidden } from '../../src/records/process-record.ts';
 import { createProcesses } from '../../src/observing/processes.ts';
 import { createBucketStatuses } from '../../src/observing/bucket-statuses.ts';
-import type { StateStore } from '../../src/store/state.ts';
+import type { StateStore } from '../../src/store/store.ts';
 import { listAllIds } from '../../src/store/stored.ts';
 import { createTestCircuits } from '../support/fakes/circuits.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';

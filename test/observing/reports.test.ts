@@ -5,7 +5,7 @@ import { markId, withClosed, type GapReport } from '../../src/records/dirty.ts';
 import { markSeenAt } from '../support/fakes/gap-records.ts';
 import { createListGaps } from '../../src/registry/operations/gaps.ts';
 import { absorbUnconnected, createGapReports, createReportUnconnected } from '../../src/observing/reports.ts';
-import type { StateEntry, StateStore } from '../../src/store/state.ts';
+import type { StateEntry, StateStore } from '../../src/store/store.ts';
 import { readRecord, refs, updateRecord } from '../../src/store/stored.ts';
 import { recordOf } from '../support/fakes/bucket-record.ts';
 import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';

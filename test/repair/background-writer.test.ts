@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { documentOf } from '../../src/ordering/document.ts';
 import { FaultError } from '../../src/base/fault.ts';
 import type { WriteRequest } from '../../src/observing/bulk-writer.ts';
-import type { IndexWrite, IndexWriteAnswer, ObjectIndex } from '../../src/store/object-index.ts';
+import type { IndexWrite, IndexWriteAnswer, ObjectIndex } from '../../src/store/store.ts';
 import { createBackgroundWriter } from '../../src/repair/background-writer.ts';
 import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';

@@ -4,7 +4,7 @@ import { FaultError } from '../../src/base/fault.ts';
 import type { JobRecord } from '../../src/records/job.ts';
 import { createDeletionLimit } from '../../src/repair/compare-job.ts';
 import { createClaimJob, type HeldJob } from '../../src/repair/job-lease.ts';
-import type { StateStore } from '../../src/store/state.ts';
+import type { StateStore } from '../../src/store/store.ts';
 import { readRecord, refs, updateRecord } from '../../src/store/stored.ts';
 import { createFakeClock } from '../support/fakes/ports.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';

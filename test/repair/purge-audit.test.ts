@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { createPurgeAudit } from '../../src/repair/purges.ts';
 import { createMemoryAudit } from '../support/fakes/memory-audit.ts';
 import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
-import { newAuditRecord } from '../../src/store/audit-records.ts';
+import { newAuditRecord } from '../../src/store/stored.ts';
 
 const DAY_MS = 86_400_000;
 const actor = { kind: 'local', user: 'alice', host: 'build-1' } as const;

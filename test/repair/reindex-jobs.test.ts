@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Job } from '../../src/registry/contract/job.ts';
 import { noCounts } from '../../src/records/counts.ts';
 import type { JobRecord } from '../../src/records/job.ts';
-import type { StateStore } from '../../src/store/state.ts';
+import type { StateStore } from '../../src/store/store.ts';
 import { createReindexJobs } from '../../src/repair/job-requests.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../../src/store/stored.ts';
 import { recordOf } from '../support/fakes/bucket-record.ts';

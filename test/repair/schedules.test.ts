@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createSchedules, type Schedule, type Schedules } from '../../src/repair/schedules.ts';
 import type { Clock } from '../../src/process/clock.ts';
-import type { StateStore } from '../../src/store/state.ts';
+import type { StateStore } from '../../src/store/store.ts';
 import { LEASE_MS, RENEW_MS } from '../../src/store/lease.ts';
 import { readRecord, refs } from '../../src/store/stored.ts';
 import { createFakeClock, createFakeTelemetry, type FakeClock } from '../support/fakes/ports.ts';

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { StateStore } from '../../src/store/state.ts';
+import type { StateStore } from '../../src/store/store.ts';
 import { createTakeLease, LEASE_MS, RENEW_MS, type Lease } from '../../src/store/lease.ts';
 import { createFakeClock } from '../support/fakes/ports.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';

@@ -13,9 +13,9 @@ import { userRecordSchema } from '../user.rules.ts';
 import { RequestError } from '../../base/request-error.ts';
 import type { Audited } from '../audited.ts';
 import { readUser } from '../users.ts';
-import { readEntries, readPage } from '../../store/pages.ts';
+import { readEntries, readPage } from '../../store/stored.ts';
 import type { StoredGrants, ReadableBy } from './policy.ts';
-import type { WithPorts } from '../../store/ports.ts';
+import type { WithPorts } from '../../store/store.ts';
 
 type AccessOperations = Pick<CheckedOperations, 'listGrants' | 'addGrant' | 'removeGrant' | 'listReaders' | 'getAccess'>;
 

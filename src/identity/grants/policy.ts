@@ -5,9 +5,8 @@
 import type { Grant } from './grant.rules.ts';
 import { GRANTS_MAX, inOrder, POLICY_BYTES_MAX, policyOf, type Policy } from './policy.rules.ts';
 import { RequestError } from '../../base/request-error.ts';
-import type { StateVersion } from '../../store/state.ts';
+import type { StateVersion, WithPorts } from '../../store/store.ts';
 import { parseEntry, updateRecord } from '../../store/stored.ts';
-import type { WithPorts } from '../../store/ports.ts';
 import { LRUCache } from 'lru-cache';
 import { PARTS_MAX, type Readable } from '../../store/readable.rules.ts';
 import type { Actor, KeyActor, SessionActor } from '../../base/actor.ts';

@@ -9,7 +9,7 @@ import { readRecord } from '../../store/stored.ts';
 import type { createConnections } from '../../connect/connections.ts';
 import type { ReindexJobs } from '../../repair/job-requests.ts';
 import { requireBucket } from '../../observing/known-buckets.ts';
-import type { WithPorts } from '../../store/ports.ts';
+import type { WithPorts } from '../../store/store.ts';
 import { refs } from '../../connect/refs.ts';
 
 interface AddBucketDependencies extends WithPorts<'state' | 'telemetry'> {

@@ -5,10 +5,9 @@ import { unconnectedSchema, bucketRecordSchema, type BucketRecord, type Unconnec
 import { compareKeys } from '../../base/key-order.ts';
 import { decodeCursor } from '../../base/cursor.ts';
 import type { BucketStatus } from '../../records/bucket-status.ts';
-import type { StateEntry, StateStore } from '../../store/state.ts';
-import { readPage } from '../../store/pages.ts';
+import type { StateEntry, StateStore } from '../../store/store.ts';
+import { readPage, listAllRecords, refs } from '../../store/stored.ts';
 import type { BucketStatuses } from '../../observing/bucket-statuses.ts';
-import { listAllRecords, refs } from '../../store/stored.ts';
 
 /** A page of a person who reads 300 buckets takes ten round trips. */
 const AT_ONCE = 32;

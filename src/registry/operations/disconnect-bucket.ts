@@ -7,11 +7,9 @@ import { noteIndex } from '../../connect/index-identity.ts';
 import { notConnected } from '../../observing/known-buckets.ts';
 import { openNeverCompared } from '../../observing/connection-gaps.ts';
 import type { GapReports } from '../../observing/reports.ts';
-import type { ObjectIndex } from '../../store/object-index.ts';
+import type { ObjectIndex, WithPorts, StateStore } from '../../store/store.ts';
 import type { ReindexJobs } from '../../repair/job-requests.ts';
 import { readRecord, refs, removeRecord, updateRecord, pagesOf, gapIdsOf } from '../../store/stored.ts';
-import type { WithPorts } from '../../store/ports.ts';
-import type { StateStore } from '../../store/state.ts';
 
 interface DisconnectDependencies extends WithPorts<'state' | 'clock'> {
   readonly objects: ObjectIndex;

@@ -3,7 +3,7 @@ import type { Events } from '../contract/events.ts';
 import { timeOf } from '../contract/fields.ts';
 import { defined } from '../../base/defined.ts';
 import { DAY_MS, eventHourSchema, hourOf, percentileMs, STEP_MS, stepsOf, type EventHour } from '../../records/event-hours.ts';
-import type { WithPorts } from '../../store/ports.ts';
+import type { WithPorts } from '../../store/store.ts';
 import { eventHourIdOf, pagesOf } from '../../store/stored.ts';
 
 /** Records of one request, each of at most a few kilobytes. */

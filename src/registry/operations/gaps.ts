@@ -2,9 +2,8 @@
 import type { GapsRequest } from '../contract/gaps.ts';
 import { decodeCursor } from '../../base/cursor.ts';
 import { keptOf, markHistorySchema, markSchema, type ListedGap } from '../../records/dirty.ts';
-import type { WithPorts } from '../../store/ports.ts';
-import { readPage, type Page } from '../../store/pages.ts';
-import { gapHistoryIdsOf, gapIdsOf, pagesOf, parseEntry, refs } from '../../store/stored.ts';
+import type { WithPorts } from '../../store/store.ts';
+import { readPage, type Page, gapHistoryIdsOf, gapIdsOf, pagesOf, parseEntry, refs } from '../../store/stored.ts';
 
 type ListGaps = (request: GapsRequest, signal?: AbortSignal) => Promise<Page<ListedGap>>;
 

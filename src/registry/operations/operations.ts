@@ -37,8 +37,7 @@ import type { LoginRules } from '../../identity/login-rules.rules.ts';
 import { createPeople } from '../../identity/people.ts';
 import type { DeadLetters } from '../../repair/dead-letters.ts';
 import type { ObjectStorage } from '../../aws/storage.ts';
-import type { StateStore } from '../../store/state.ts';
-import type { Store } from '../../store/store.ts';
+import type { StateStore, Store, WithPorts } from '../../store/store.ts';
 import { readRecord, refs, listAllRecords } from '../../store/stored.ts';
 import type { Provisioning } from '../../connect/provisioning.ts';
 import type { CheckConnection } from '../../connect/watch.ts';
@@ -51,7 +50,6 @@ import { listChanges, createSearch, getUsage } from '../../search/search.ts';
 import { getEvents } from './events.ts';
 import { z } from 'zod';
 import { hasEnded, jobSchema } from '../../records/job.ts';
-import type { WithPorts } from '../../store/ports.ts';
 import type { LiveKeys } from '../../identity/authenticate-key.ts';
 
 interface Subjects extends Pick<Store, 'objects' | 'state' | 'audit' | 'usage'>, WithPorts<'clock' | 'telemetry'> {

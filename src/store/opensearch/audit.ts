@@ -4,11 +4,10 @@
  */
 import { z } from 'zod';
 import { auditIdAt, auditMonthAt, auditMonthEndMs, auditMonthOf, auditRecordSchema } from '../../base/audit.ts';
-import type { AuditQuery, AuditStore } from '../audit.ts';
+import type { AuditQuery, AuditStore } from '../store.ts';
 import type { OpenSearchAnswer, OpenSearchClient } from './client.ts';
 import { bodyOf, isIndexMissing, itemFault, parseAnswer, stateBody, stateFault, storeErrorSchema } from './faults.ts';
-import type { IndexNames } from './names.ts';
-import { createAliased } from './setup.ts';
+import { type IndexNames, createAliased } from './setup.ts';
 import { attemptWrite } from './objects.ts';
 
 interface AuditDependencies {

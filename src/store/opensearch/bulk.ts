@@ -8,10 +8,10 @@ import { documentId, searchFieldsOf } from '../../ordering/document.ts';
 import { cachingLatest } from '../../base/latest.ts';
 import type { Clock } from '../../process/clock.ts';
 import { FaultError, faultOf } from '../../base/fault.ts';
-import type { IndexWrite, IndexWriteAnswer, ObjectIndex } from '../object-index.ts';
+import type { IndexWrite, IndexWriteAnswer, ObjectIndex } from '../store.ts';
 import type { OpenSearchAnswer, OpenSearchClient } from './client.ts';
 import { bodyOf, itemFault, parseAnswer, requestFault, storeErrorSchema } from './faults.ts';
-import type { IndexNames } from './names.ts';
+import type { IndexNames } from './setup.ts';
 import { wildcardText } from './query.ts';
 
 interface BulkWriteDependencies {

@@ -2,13 +2,13 @@ import { z } from 'zod';
 import { type ObjectDocument, documentId, objectDocumentSchema } from '../../ordering/document.ts';
 import { FaultError, type Fault } from '../../base/fault.ts';
 import type { Clock } from '../../process/clock.ts';
-import type { ObjectIndex } from '../object-index.ts';
+import type { ObjectIndex } from '../store.ts';
 import { createBulkWrite } from './bulk.ts';
 import type { OpenSearchClient } from './client.ts';
 import { bodyOf, errorOf, isIndexMissing, itemFault, parseAnswer, storeErrorSchema, requestFault } from './faults.ts';
-import type { IndexNames } from './names.ts';
+import type { IndexNames } from './setup.ts';
 import { filterQuery, partsQuery, sortOf } from './query.ts';
-import { createSearchSender, documentsOf } from './searching.ts';
+import { createSearchSender, documentsOf } from './search.ts';
 
 interface ObjectsDependencies {
   readonly client: OpenSearchClient;

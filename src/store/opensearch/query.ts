@@ -6,7 +6,7 @@ import type { WordForm } from '../../ordering/words.ts';
 import type { Condition, SortField, Test } from '../conditions.rules.ts';
 import type { Pattern } from '../pattern.rules.ts';
 import { timeText } from '../../base/texts.ts';
-import type { ObjectFilter, ObjectQuery } from '../object-index.ts';
+import type { ObjectFilter, ObjectQuery } from '../store.ts';
 
 type Query = Readonly<Record<string, unknown>>;
 

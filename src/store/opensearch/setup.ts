@@ -1,13 +1,47 @@
-/**
- * Prepares OpenSearch: makes the state index, unless its nodes are not all of one cluster. What another version has prepared is refused and left as it is, by the number of its
- * schema (`_meta.schema` in config/opensearch/state.json, which is raised with each change of a record, a document or an index).
- */
+/** The names of all indices and aliases of one installation (one prefix) in OpenSearch, and how they are made. */
+import { bucketSlug } from '../../records/bucket.ts';
+import { cachingLatest } from '../../base/latest.ts';
 import { z } from 'zod';
 import { FaultError } from '../../base/fault.ts';
 import type { Store } from '../store.ts';
 import { createOpenSearchClient, type ClientOptions, type OpenSearchClient } from './client.ts';
 import { bodyOf, errorOf, isIndexMissing, parseAnswer, requestFault } from './faults.ts';
-import type { IndexNames } from './names.ts';
+
+export interface IndexNames {
+  /** The index that contains a bucket's documents. Documents are written and read only through its alias. */
+  objectsIndex(bucket: string): string;
+  /** The alias of one bucket's index: with `require_alias` a write can never create an index by accident. */
+  objectsAlias(bucket: string): string;
+  /** The live documents of all buckets: an alias with the filter `deleted: false`. */
+  readonly liveAlias: string;
+  /** The aliases of all buckets. An index that Tally did not create, such as a copy or a restore, has none. A prefix may not contain `-write`. */
+  readonly bucketAliases: string;
+  /** The alias through which state is read and written, so that `require_alias` works. */
+  readonly state: string;
+  readonly stateIndex: string;
+  /** The index of the audit of one month (`2026.11`). */
+  auditIndex(month: string): string;
+  /** The alias through which its records are written, so that `require_alias` works. */
+  auditAlias(month: string): string;
+  /** Matches the indices of the audit of this prefix only, because a prefix may not contain `-audit`. */
+  readonly auditPattern: string;
+}
+
+export function indexNames(prefix: string): IndexNames {
+  return {
+    objectsIndex: (bucket) => `${prefix}-objects-${bucketSlug(bucket)}`,
+    objectsAlias: cachingLatest((bucket: string) => `${prefix}-write-${bucketSlug(bucket)}`),
+    liveAlias: `${prefix}-objects`,
+    bucketAliases: `${prefix}-write-*`,
+    state: `${prefix}-state`,
+    stateIndex: `${prefix}-state-1`,
+    auditIndex: (month) => `${prefix}-audit-${month}`,
+    auditAlias: (month) => `${prefix}-audit-write-${month}`,
+    auditPattern: `${prefix}-audit-*`,
+  };
+}
+
+// ── the state index ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 interface SetupTarget {
   readonly connection: ClientOptions;
@@ -22,7 +56,11 @@ const indicesSchema = z.record(
   z.object({ mappings: z.object({ _meta: z.object({ schema: z.number() }).catch({ schema: 0 }) }).optional() }),
 );
 
-/** Creates the setup. It needs the permissions of the object index on the indices of this prefix. */
+/**
+ * Makes the state index, unless the nodes are not all of one cluster. What another version has prepared is refused and left as it is, by
+ * the number of its schema (`_meta.schema` in config/opensearch/state.json, which is raised with each change of a record, a document or
+ * an index). It needs the permissions of the object index on the indices of this prefix.
+ */
 export function createIndexSetup({ connection, client, names, newIndex }: SetupTarget): Store['setup'] {
   return {
     async prepare(signal) {

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { FaultError } from '../../base/fault.ts';
 import type { Clock } from '../../process/clock.ts';
-import type { Listed, StateEntry, StateStore, StateVersion } from '../state.ts';
+import type { Listed, StateEntry, StateStore, StateVersion } from '../store.ts';
 import { stateKinds } from '../../records/state-kind.ts';
 import type { OpenSearchClient } from './client.ts';
 import { type StoreError, itemFault, parseAnswer, stateBody, stateFault, storeErrorSchema } from './faults.ts';
-import type { IndexNames } from './names.ts';
+import type { IndexNames } from './setup.ts';
 
 interface StateDependencies {
   readonly client: OpenSearchClient;

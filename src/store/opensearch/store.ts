@@ -5,14 +5,12 @@ import { REFRESH_INTERVAL_MS } from '../../ordering/constants.ts';
 import type { Clock } from '../../process/clock.ts';
 import type { Store } from '../store.ts';
 import type { Telemetry } from '../../process/telemetry.ts';
-import { createStateProbe } from '../probe.ts';
+import { probeState } from '../stored.ts';
 import { createOpenSearchAudit } from './audit.ts';
 import { createOpenSearchClient, type SigningCredentials } from './client.ts';
-import { createObjectMaintenance } from './maintenance.ts';
-import { indexNames } from './names.ts';
+import { createObjectMaintenance, createObjectScan } from './scan.ts';
+import { indexNames, createIndexSetup } from './setup.ts';
 import { createObjectIndex } from './objects.ts';
-import { createObjectScan } from './scan.ts';
-import { createIndexSetup } from './setup.ts';
 import { createStateStore } from './state.ts';
 import { createObjectUsage } from './usage.ts';
 
@@ -56,7 +54,7 @@ export function createOpenSearchStore(options: OpenSearchOptions): Store {
       names,
       newIndex: withSettings(objectsFile, { ...refreshed, number_of_shards: shards }),
       clock,
-      probe: createStateProbe(state),
+      probe: (signal) => probeState(state, signal),
     }),
     scan: createObjectScan({ client, names }),
     state,

@@ -4,12 +4,12 @@ import { compareKeys } from '../../base/key-order.ts';
 import { defined } from '../../base/defined.ts';
 import { FaultError } from '../../base/fault.ts';
 import { objectAges, objectSizes, orderedNames, type UsageBy } from '../groups.rules.ts';
-import type { SumUsage, UsageGroup, UsageQuery, UsageSums } from '../object-usage.ts';
+import type { SumUsage, UsageGroup, UsageQuery, UsageSums } from '../store.ts';
 import type { OpenSearchClient } from './client.ts';
 import { parseAnswer } from './faults.ts';
-import type { IndexNames } from './names.ts';
+import type { IndexNames } from './setup.ts';
 import { filterQuery } from './query.ts';
-import { createSearchSender } from './searching.ts';
+import { createSearchSender } from './search.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 

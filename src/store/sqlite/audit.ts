@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { z } from 'zod';
 import { auditIdAt, auditRecordSchema, type AuditRecord } from '../../base/audit.ts';
-import type { AuditQuery, AuditStore } from '../audit.ts';
+import type { AuditQuery, AuditStore } from '../store.ts';
 import type { SqliteConnection, SqliteSession } from './connection.ts';
 
 /**

@@ -5,7 +5,7 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
 import { FaultError, type FaultCode } from '../../base/fault.ts';
-import { addFunctions } from './functions.ts';
+import { addFunctions } from './conditions.ts';
 import { createSchema, hasSchema } from './schema.ts';
 
 /** The operations of one call on the open database. */

@@ -3,9 +3,9 @@ import { setImmediate as letOthersRun } from 'node:timers/promises';
 import { z } from 'zod';
 import { documentWords, type ObjectDocument } from '../../ordering/document.ts';
 import { FaultError } from '../../base/fault.ts';
-import type { IndexWrite, IndexWriteAnswer, ObjectIndex, ObjectMaintenance } from '../object-index.ts';
+import type { IndexWrite, IndexWriteAnswer, ObjectIndex, ObjectMaintenance } from '../store.ts';
 import type { SqliteConnection, SqliteSession } from './connection.ts';
-import { DOCUMENT_BY_KEY, documentOfRow, HELD_BY_KEY } from './document.ts';
+import { DOCUMENT_BY_KEY, documentOfRow, HELD_BY_KEY } from './schema.ts';
 import { foldedColumn } from './conditions.ts';
 import type { SqliteReader } from './reads.ts';
 

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { overlapping } from '../readable.rules.ts';
 import { compareKeys, firstAfterPrefix } from '../../base/key-order.ts';
 import type { Test } from '../conditions.rules.ts';
-import type { ObjectFilter, ObjectQuery } from '../object-index.ts';
+import type { ObjectFilter, ObjectQuery } from '../store.ts';
 import { conditionSql, type SqlCondition } from './conditions.ts';
 import type { SqliteReads } from './connection.ts';
 

@@ -5,11 +5,10 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { z } from 'zod';
 import { FaultError } from '../../base/fault.ts';
-import { latestChanges } from './changes.ts';
+import { latestChanges, expiringDocuments, oldTombstones, scanObjects, unsettledBuckets, unsettledDocuments } from './scan.ts';
 import { createSqliteConnection, type SqliteReads } from './connection.ts';
-import { ENDED } from './functions.ts';
+import { ENDED } from './conditions.ts';
 import type { Question, Questions, ReaderAnswer, ReaderRequest } from './reads.ts';
-import { expiringDocuments, oldTombstones, scanObjects, unsettledBuckets, unsettledDocuments } from './scan.ts';
 import { countObjects, searchObjects } from './search.ts';
 import { sumUsage } from './usage.ts';
 

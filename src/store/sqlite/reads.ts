@@ -1,8 +1,7 @@
 /** Reads a SQLite index in a thread, so that the thread of the daemon indexes events meanwhile. */
 import { Worker } from 'node:worker_threads';
 import { FaultError, type FaultCode } from '../../base/fault.ts';
-import type { ObjectFilter, ObjectIndex, ObjectMaintenance, ObjectQuery, ObjectScan } from '../object-index.ts';
-import type { SumUsage, UsageQuery } from '../object-usage.ts';
+import type { ObjectFilter, ObjectIndex, ObjectMaintenance, ObjectQuery, ObjectScan, SumUsage, UsageQuery } from '../store.ts';
 
 type Page<Name extends 'unsettled' | 'expiring' | 'purge'> = Parameters<ObjectMaintenance[Name]>[1];
 

@@ -7,11 +7,10 @@ import { compareKeys } from '../../base/key-order.ts';
 import type { ObjectDocument } from '../../ordering/document.ts';
 import type { QueryWords } from '../../ordering/words.ts';
 import type { SortField } from '../conditions.rules.ts';
-import type { ObjectFilter, ObjectQuery } from '../object-index.ts';
-import { matchOf, withinSql, wordConditions, type SqlCondition } from './conditions.ts';
+import type { ObjectFilter, ObjectQuery } from '../store.ts';
+import { matchOf, withinSql, wordConditions, type SqlCondition, unlessEnded } from './conditions.ts';
 import type { SqliteReads, SqliteSession } from './connection.ts';
-import { DOCUMENT_BY_KEY, documentOfRow } from './document.ts';
-import { unlessEnded } from './functions.ts';
+import { DOCUMENT_BY_KEY, documentOfRow } from './schema.ts';
 import { boundsOf, bucketsOf, chunksOf, indexOf, keyConditions, otherConditions, sqlOf, valuesOf, type KeyRange } from './ranges.ts';
 
 /**

@@ -1,8 +1,10 @@
+/** Tally's own records in SQLite. */
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import type { StateEntry, StateStore } from '../state.ts';
+import type { StateEntry, StateStore } from '../store.ts';
 import { stateKinds } from '../../records/state-kind.ts';
-import type { SqliteConnection } from './connection.ts';
+import type { SqliteConnection, SqliteSession } from './connection.ts';
+import { probeState } from '../stored.ts';
 
 const rowSchema = z.object({ id: z.string(), kind: z.enum(stateKinds), record: z.string(), version: z.string() });
 const versionSchema = rowSchema.pick({ version: true });
@@ -108,4 +110,34 @@ export function createSqliteState(connection: SqliteConnection): StateStore {
 function entryOf(row: unknown): StateEntry {
   const { id, kind, record, version } = rowSchema.parse(row);
   return { id, kind, record: JSON.parse(record), version };
+}
+
+// ── the probe ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** More than a usual request takes: 1,000 documents with their words and indexes are about 2 MiB. */
+const ROOM_BYTES = 4 * 1024 * 1024;
+const ROOM_ID = 'lock:probe-room';
+
+/**
+ * Throws the fault that keeps records from being written now. A record can be swapped on a full disk, because it reuses the space of its
+ * former version. So after a write for which the disk had no room, the probe first takes the room of a usual request and returns it.
+ */
+export async function probeSqlite(connection: SqliteConnection, state: StateStore, signal?: AbortSignal): Promise<void> {
+  if (connection.wasFull) {
+    connection.use(takeRoom, signal);
+    connection.foundRoom();
+  }
+  await probeState(state, signal);
+}
+
+function takeRoom({ statement, transaction }: SqliteSession): void {
+  // valid JSON, should anything read it
+  const record = JSON.stringify({}).padEnd(ROOM_BYTES);
+  transaction(() => statement("INSERT OR REPLACE INTO state (id, kind, record, version) VALUES (?, 'lock', ?, '')").run(ROOM_ID, record));
+  try {
+    // the log may have had the room; the checkpoint shows whether the file has it too
+    statement('PRAGMA wal_checkpoint(PASSIVE)').get();
+  } finally {
+    transaction(() => statement('DELETE FROM state WHERE id = ?').run(ROOM_ID));
+  }
 }

@@ -2,9 +2,8 @@ import type { Store } from '../store.ts';
 import { createSqliteAudit } from './audit.ts';
 import { createSqliteConnection } from './connection.ts';
 import { createPurge, createSqliteObjects } from './objects.ts';
-import { createSqliteProbe } from './probe.ts';
+import { createSqliteState, probeSqlite } from './state.ts';
 import { createSqliteReader } from './reads.ts';
-import { createSqliteState } from './state.ts';
 
 /**
  * Creates a store in the SQLite file at `path`, which holds everything (documents, words, state and the audit), for one process (see
@@ -19,7 +18,7 @@ export function createSqliteStore(path: string): Store {
   const reader = createSqliteReader(path);
   return {
     product: 'sqlite',
-    objects: { ...createSqliteObjects(connection, createSqliteProbe(connection, state)), ...reader.objects },
+    objects: { ...createSqliteObjects(connection, (signal) => probeSqlite(connection, state, signal)), ...reader.objects },
     scan: {
       ...reader.scan,
       async refresh(_bucket, signal) {

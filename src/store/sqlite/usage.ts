@@ -4,10 +4,9 @@ import { setImmediate as letOthersRun } from 'node:timers/promises';
 import { compareKeys } from '../../base/key-order.ts';
 import type { QueryWords } from '../../ordering/words.ts';
 import { objectAges, objectSizes, orderedNames, type UsageBy } from '../groups.rules.ts';
-import type { UsageGroup, UsageQuery, UsageSums } from '../object-usage.ts';
-import { matchOf, withinSql } from './conditions.ts';
+import type { UsageGroup, UsageQuery, UsageSums } from '../store.ts';
+import { matchOf, withinSql, unlessEnded } from './conditions.ts';
 import type { SqliteReads } from './connection.ts';
-import { unlessEnded } from './functions.ts';
 import { boundsOf, bucketsOf, chunksOf, indexOf, keyConditions, otherConditions, sqlOf, valuesOf } from './ranges.ts';
 
 const DAY_MS = 86_400_000;

@@ -4,7 +4,7 @@ import type { Grant } from '../../../src/identity/grants/grant.rules.ts';
 import { createStoredGrants, createReadableBy } from '../../../src/identity/grants/policy.ts';
 import { createAccessOperations } from '../../../src/identity/grants/operations.ts';
 import { signIn } from '../../../src/identity/users.ts';
-import type { StateStore } from '../../../src/store/state.ts';
+import type { StateStore } from '../../../src/store/store.ts';
 import { createFakeTelemetry } from '../../support/fakes/ports.ts';
 import { localActor, sessionActor } from '../../support/identity/actors.ts';
 import { commandOf, countOption, namesOption, OPENSEARCH_HELP } from '../bench-command.ts';

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createOpenSearchClient, type OpenSearchClient } from '../../../src/store/opensearch/client.ts';
 import { bulkAction, linesOf } from '../../../src/store/opensearch/bulk.ts';
-import { indexNames } from '../../../src/store/opensearch/names.ts';
+import { indexNames } from '../../../src/store/opensearch/setup.ts';
 import { documentOf } from '../../../src/ordering/document.ts';
 import type { KeySpace } from '../../support/servers/listing/key-space.ts';
 

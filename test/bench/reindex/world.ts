@@ -1,7 +1,7 @@
 /** What a re-index is measured in: the real OpenSearch, the listing server and the queues, each beside the workers. */
 import { createHash, randomBytes } from 'node:crypto';
 import { createFauxqs } from '../../../src/demo/fauxqs.ts';
-import { indexNames } from '../../../src/store/opensearch/names.ts';
+import { indexNames } from '../../../src/store/opensearch/setup.ts';
 import { createOpenSearchStore } from '../../../src/store/opensearch/store.ts';
 import { systemClock } from '../../../src/process/system-clock.ts';
 import { documentId } from '../../../src/ordering/document.ts';

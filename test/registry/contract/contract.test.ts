@@ -13,8 +13,7 @@ import { jsonSchemaOf, type JsonSchema } from '../../../src/registry/contract/js
 import { openApiOf } from '../../../src/registry/contract/openapi.ts';
 import { checkRequest } from '../../../src/registry/contract/row.ts';
 import { keyRecordOf } from '../../../src/identity/api-key.rules.ts';
-import type { StateStore } from '../../../src/store/state.ts';
-import type { Store } from '../../../src/store/store.ts';
+import type { StateStore, Store } from '../../../src/store/store.ts';
 import { markSeenAt } from '../../support/fakes/gap-records.ts';
 import { refs, updateRecord } from '../../../src/store/stored.ts';
 import { exampleRequest } from '../../support/example-request.ts';

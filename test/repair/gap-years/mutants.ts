@@ -4,7 +4,7 @@
  */
 import { omit } from '../../../src/base/defined.ts';
 import type { Clock } from '../../../src/process/clock.ts';
-import type { StateEntry, StateStore } from '../../../src/store/state.ts';
+import type { StateEntry, StateStore } from '../../../src/store/store.ts';
 
 /** What each part of the product sees. */
 export interface Views {

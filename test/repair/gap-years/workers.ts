@@ -4,8 +4,7 @@ import { createBackgroundWriter } from '../../../src/repair/background-writer.ts
 import { createReconcileTurn } from '../../../src/repair/reconcile-turn.ts';
 import type { Clock } from '../../../src/process/clock.ts';
 import type { BucketListing, ObjectStorage } from '../../../src/aws/storage.ts';
-import type { StateStore } from '../../../src/store/state.ts';
-import type { Store } from '../../../src/store/store.ts';
+import type { StateStore, Store } from '../../../src/store/store.ts';
 import type { Telemetry } from '../../../src/process/telemetry.ts';
 import { createTestCircuits } from '../../support/fakes/circuits.ts';
 

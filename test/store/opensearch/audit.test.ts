@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type AuditRecord } from '../../../src/base/audit.ts';
 import { opensearchUrl } from '../../support/servers/found.ts';
 import { openTestStore, raw, type TestStore } from '../../support/servers/opensearch.ts';
-import { newAuditRecord } from '../../../src/store/audit-records.ts';
+import { newAuditRecord } from '../../../src/store/stored.ts';
 
 const NOVEMBER_MS = Date.UTC(2026, 10, 22);
 const DECEMBER_MS = Date.UTC(2026, 11, 1);

@@ -2,9 +2,9 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { BulkAction } from '../../../src/store/opensearch/bulk.ts';
 import { bulkAction, bulkVerdicts, linesOf } from '../../../src/store/opensearch/bulk.ts';
-import { indexNames } from '../../../src/store/opensearch/names.ts';
+import { indexNames } from '../../../src/store/opensearch/setup.ts';
 import type { ObjectDocument } from '../../../src/ordering/document.ts';
-import type { IndexWrite } from '../../../src/store/object-index.ts';
+import type { IndexWrite } from '../../../src/store/store.ts';
 
 const names = indexNames('tally');
 

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { bulkAction, createRejectionJudge, type BulkAction, type BulkVerdict } from '../../../src/store/opensearch/bulk.ts';
-import { indexNames } from '../../../src/store/opensearch/names.ts';
+import { indexNames } from '../../../src/store/opensearch/setup.ts';
 
 const names = indexNames('tally');
 const MINUTE_MS = 60_000;

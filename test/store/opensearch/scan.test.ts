@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { OpenSearchAnswer, OpenSearchRequest } from '../../../src/store/opensearch/client.ts';
-import { indexNames } from '../../../src/store/opensearch/names.ts';
+import { indexNames } from '../../../src/store/opensearch/setup.ts';
 import { createObjectScan } from '../../../src/store/opensearch/scan.ts';
 
 function scanAnswered(answer: OpenSearchAnswer, sent: OpenSearchRequest[] = []) {

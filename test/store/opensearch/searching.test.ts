@@ -1,6 +1,6 @@
 /** What searches and sums make of indices that are not whole, and of indices that Tally did not create. */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { UsageQuery } from '../../../src/store/object-usage.ts';
+import type { UsageQuery } from '../../../src/store/store.ts';
 import { live, tombstone } from '../../contracts/world.ts';
 import { opensearchUrl } from '../../support/servers/found.ts';
 import { openTestStore, raw, type TestStore } from '../../support/servers/opensearch.ts';

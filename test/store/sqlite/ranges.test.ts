@@ -10,9 +10,7 @@ import { sumUsage } from '../../../src/store/sqlite/usage.ts';
 import { createSqliteStore } from '../../../src/store/sqlite/store.ts';
 import { nameOf, type ObjectDocument } from '../../../src/ordering/document.ts';
 import { holds } from '../../../src/store/conditions.rules.ts';
-import type { ObjectQuery } from '../../../src/store/object-index.ts';
-import type { UsageSums } from '../../../src/store/object-usage.ts';
-import type { Store } from '../../../src/store/store.ts';
+import type { ObjectQuery, UsageSums, Store } from '../../../src/store/store.ts';
 
 const BUCKET = 'photos';
 /** Below the prefix; a call reads 5,000 rows. */

@@ -12,8 +12,7 @@ import { searchObjects } from '../../../src/store/sqlite/search.ts';
 import { createSqliteStore } from '../../../src/store/sqlite/store.ts';
 import { documentOf, type ObjectDocument } from '../../../src/ordering/document.ts';
 import { holds } from '../../../src/store/conditions.rules.ts';
-import type { ObjectQuery } from '../../../src/store/object-index.ts';
-import type { Store } from '../../../src/store/store.ts';
+import type { ObjectQuery, Store } from '../../../src/store/store.ts';
 
 const BUCKET = 'photos';
 const NOW_MS = Date.UTC(2026, 10, 27);

@@ -13,8 +13,7 @@ import { nameOf, type ObjectDocument } from '../../../src/ordering/document.ts';
 import { queryWordsOf } from '../../../src/ordering/words.ts';
 import type { Condition } from '../../../src/store/conditions.rules.ts';
 import { usageBy } from '../../../src/store/groups.rules.ts';
-import type { UsageQuery } from '../../../src/store/object-usage.ts';
-import type { Store } from '../../../src/store/store.ts';
+import type { UsageQuery, Store } from '../../../src/store/store.ts';
 
 const BUCKET = 'photos';
 const TIME = '2026-09-01T12:00:00.000Z';

@@ -12,16 +12,14 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createSqliteConnection, openDatabase, sqliteFault } from '../../../src/store/sqlite/connection.ts';
 import { firstAfterPrefix } from '../../../src/base/key-order.ts';
 import { createPurge, createSqliteObjects } from '../../../src/store/sqlite/objects.ts';
-import { createSqliteProbe } from '../../../src/store/sqlite/probe.ts';
-import { acquireServeLock } from '../../../src/store/sqlite/serve-lock.ts';
-import { createSqliteState } from '../../../src/store/sqlite/state.ts';
+import { createSqliteState, probeSqlite } from '../../../src/store/sqlite/state.ts';
+import { acquireServeLock } from '../../../src/store/sqlite/file.ts';
 import { createSqliteStore } from '../../../src/store/sqlite/store.ts';
 import type { ObjectDocument } from '../../../src/ordering/document.ts';
 import { queryWordsOf } from '../../../src/ordering/words.ts';
 import { codeOf } from '../../contracts/world.ts';
 import { faultOf, faults } from '../../../src/base/fault.ts';
-import type { IndexWrite } from '../../../src/store/object-index.ts';
-import type { Store } from '../../../src/store/store.ts';
+import type { IndexWrite, Store } from '../../../src/store/store.ts';
 
 type Child = ChildProcessByStdio<null, Readable, null>;
 
@@ -91,7 +89,7 @@ function run(script: string): Child {
   const adapters = new URL('../../../src/store/sqlite/', import.meta.url).href;
   const source = `
     import { createSqliteStore } from '${adapters}store.ts';
-    import { acquireServeLock } from '${adapters}serve-lock.ts';
+    import { acquireServeLock } from '${adapters}file.ts';
     const path = ${JSON.stringify(path)};
     const store = createSqliteStore(path);
     ${script}`;
@@ -452,7 +450,7 @@ function checkIntegrity(): void {
 describe('Fix: a disk without room', () => {
   it('is seen by the probe too, until there is room for a usual request again', async () => {
     const connection = createSqliteConnection(path);
-    const objects = createSqliteObjects(connection, createSqliteProbe(connection, createSqliteState(connection)));
+    const objects = createSqliteObjects(connection, () => probeSqlite(connection, createSqliteState(connection)));
     const pragma = (sql: string): unknown => Object.values(connection.use(({ statement }) => statement(sql).get()) ?? {})[0];
     const many = Array.from({ length: 1_000 }, (_, at) => `k${at}`);
     connection.prepare();

@@ -1,6 +1,6 @@
 /** What StateStore.due() promises, over entries in memory. */
 import { z } from 'zod';
-import type { StateEntry, StateStore } from '../../../src/store/state.ts';
+import type { StateEntry, StateStore } from '../../../src/store/store.ts';
 
 const dueSchema = z.looseObject({ dueAtMs: z.number() });
 

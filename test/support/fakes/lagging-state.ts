@@ -1,6 +1,6 @@
 /** A state store whose lists show what was written with `listed: 'soon'` only after a while, as OpenSearch's do. */
 import type { Clock } from '../../../src/process/clock.ts';
-import type { StateEntry, StateStore } from '../../../src/store/state.ts';
+import type { StateEntry, StateStore } from '../../../src/store/store.ts';
 import { dueAmong } from './due.ts';
 
 /** What lists show of an entry until then; undefined: nothing. */

@@ -5,7 +5,7 @@ import { fold } from '../../../src/ordering/fold.ts';
 import { hasWords } from '../../../src/ordering/words.ts';
 import type { Condition, Test } from '../../../src/store/conditions.rules.ts';
 import type { Pattern } from '../../../src/store/pattern.rules.ts';
-import type { ObjectFilter } from '../../../src/store/object-index.ts';
+import type { ObjectFilter } from '../../../src/store/store.ts';
 
 export function matchesFilter(document: ObjectDocument, filter: ObjectFilter): boolean {
   return (

@@ -1,6 +1,6 @@
 /** The audit in memory: the port's promises in the plainest form. */
 import { auditIdAt, type AuditRecord } from '../../../src/base/audit.ts';
-import type { AuditStore } from '../../../src/store/audit.ts';
+import type { AuditStore } from '../../../src/store/store.ts';
 
 /** The rows of one purge. */
 const PURGE_ROWS = 2;

@@ -1,7 +1,7 @@
 /** The part of the in-memory store that looks after the index when nobody asks. */
 import type { ObjectDocument } from '../../../src/ordering/document.ts';
 import { compareKeys } from '../../../src/base/key-order.ts';
-import type { ObjectMaintenance } from '../../../src/store/object-index.ts';
+import type { ObjectMaintenance } from '../../../src/store/store.ts';
 
 /** Creates it over the documents of each bucket, by key. */
 export function createMemoryMaintenance(buckets: ReadonlyMap<string, Map<string, ObjectDocument>>): ObjectMaintenance {

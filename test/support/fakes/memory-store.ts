@@ -1,9 +1,16 @@
 /** An in-memory {@link Store} for tests of the pipeline: the port's promises in the plainest form. */
 import type { ObjectDocument } from '../../../src/ordering/document.ts';
-import type { IndexWrite, IndexWriteAnswer, ObjectIndex, ObjectQuery } from '../../../src/store/object-index.ts';
-import type { StateEntry, StateStore } from '../../../src/store/state.ts';
-import type { Store } from '../../../src/store/store.ts';
-import type { ObjectScan, ScannedDocument } from '../../../src/store/object-index.ts';
+import type {
+  IndexWrite,
+  IndexWriteAnswer,
+  ObjectIndex,
+  ObjectQuery,
+  StateEntry,
+  StateStore,
+  Store,
+  ObjectScan,
+  ScannedDocument,
+} from '../../../src/store/store.ts';
 import { FaultError } from '../../../src/base/fault.ts';
 import { dueAmong } from './due.ts';
 import { createMemoryAudit } from './memory-audit.ts';

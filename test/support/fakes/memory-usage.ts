@@ -2,7 +2,7 @@
 import type { ObjectDocument } from '../../../src/ordering/document.ts';
 import { compareKeys } from '../../../src/base/key-order.ts';
 import { objectAges, objectSizes, orderedNames, type UsageBy } from '../../../src/store/groups.rules.ts';
-import type { SumUsage, UsageQuery } from '../../../src/store/object-usage.ts';
+import type { SumUsage, UsageQuery } from '../../../src/store/store.ts';
 import { matchesFilter } from './matching.ts';
 
 export function createMemoryUsage(buckets: ReadonlyMap<string, ReadonlyMap<string, ObjectDocument>>): SumUsage {

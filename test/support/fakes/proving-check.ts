@@ -1,5 +1,5 @@
 /** A check of the connection of a bucket that finds every part in order. */
-import type { WithPorts } from '../../../src/store/ports.ts';
+import type { WithPorts } from '../../../src/store/store.ts';
 import { noteArrivals } from '../../../src/observing/connection-gaps.ts';
 import type { CheckConnection } from '../../../src/connect/watch.ts';
 

@@ -1,5 +1,5 @@
 /** A state store on which somebody else is quicker: for the compare-and-swap races. */
-import type { StateStore } from '../../../src/store/state.ts';
+import type { StateStore } from '../../../src/store/store.ts';
 
 /** Before the first `times` puts that `matches` accepts, `interfere` does what the other one does. */
 export function racingState(

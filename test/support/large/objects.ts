@@ -1,7 +1,7 @@
 /** The objects of a large bucket by their numbers, and what both sides say of them. */
 import type { PresentState } from '../../../src/ordering/document.ts';
 import { compareKeys } from '../../../src/base/key-order.ts';
-import type { ScannedDocument } from '../../../src/store/object-index.ts';
+import type { ScannedDocument } from '../../../src/store/store.ts';
 import { firstOf } from '../servers/listing/contents.ts';
 import { createKeySpace, stateOf, type KeyShape } from '../servers/listing/key-space.ts';
 

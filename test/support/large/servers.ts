@@ -9,7 +9,7 @@
  */
 import type { ObjectDocument } from '../../../src/ordering/document.ts';
 import { documentOf } from '../../../src/ordering/document.ts';
-import type { IndexWrite, ObjectIndex, ObjectScan, ScannedDocument } from '../../../src/store/object-index.ts';
+import type { IndexWrite, ObjectIndex, ObjectScan, ScannedDocument } from '../../../src/store/store.ts';
 import type { BucketListing } from '../../../src/aws/storage.ts';
 import type { Random } from '../random/seeded.ts';
 import { createNumberSet, runsOf, type LargeObjects } from './objects.ts';

@@ -1,6 +1,6 @@
 /** The state store of large re-indexes, in virtual time: what it answers, and when, is what OpenSearch does. */
 import { z } from 'zod';
-import type { StateEntry, StateStore } from '../../../src/store/state.ts';
+import type { StateEntry, StateStore } from '../../../src/store/store.ts';
 import type { StateKind } from '../../../src/records/state-kind.ts';
 import type { Clock } from '../../../src/process/clock.ts';
 

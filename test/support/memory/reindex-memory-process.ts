@@ -8,7 +8,7 @@ import { documentOf, type ObjectDocument } from '../../../src/ordering/document.
 import { addExamples } from '../../../src/records/counts.ts';
 import { createBackgroundWriter } from '../../../src/repair/background-writer.ts';
 import { createReconcileTurn, type ReconcileTurn } from '../../../src/repair/reconcile-turn.ts';
-import type { ObjectIndex, ObjectScan } from '../../../src/store/object-index.ts';
+import type { ObjectIndex, ObjectScan } from '../../../src/store/store.ts';
 import type { ObjectStorage } from '../../../src/aws/storage.ts';
 import { createTestCircuits } from '../fakes/circuits.ts';
 import { createFakeStorage } from '../fakes/ports.ts';

@@ -5,7 +5,7 @@ import type { AddBucketRequest } from '../../../src/registry/contract/buckets.ts
 import type { WholeDeadLetter } from '../../../src/registry/contract/dead-letters.ts';
 import type { Gap } from '../../../src/registry/contract/gaps.ts';
 import type { StoredObject } from '../../../src/registry/contract/search.ts';
-import type { Page } from '../../../src/store/pages.ts';
+import type { Page } from '../../../src/store/stored.ts';
 import type { TestAws } from '../servers/aws.ts';
 import { createTestAws, until } from '../servers/aws.ts';
 import { startDaemon } from '../servers/daemon.ts';

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
-import { indexNames } from '../../../src/store/opensearch/names.ts';
+import { indexNames } from '../../../src/store/opensearch/setup.ts';
 import type { FaultProxy, Interference, PassingRequest, Reply } from '../servers/fault-proxy.ts';
 import { raw } from '../servers/opensearch.ts';
 import type { End, FaultRow } from './fault-row.ts';

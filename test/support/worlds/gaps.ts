@@ -6,7 +6,7 @@ import { jobSchema, type JobRecord } from '../../../src/records/job.ts';
 import { createCloseGaps, type AskToRepair, type StartJob } from '../../../src/repair/close-gaps.ts';
 import { createReindexJobs } from '../../../src/repair/job-requests.ts';
 import { createGapReports } from '../../../src/observing/reports.ts';
-import type { StateStore } from '../../../src/store/state.ts';
+import type { StateStore } from '../../../src/store/store.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/store/stored.ts';
 import { recordOf } from '../fakes/bucket-record.ts';
 import { createFakeClock, createFakeTelemetry } from '../fakes/ports.ts';

@@ -5,7 +5,7 @@ import { clockOfMs } from '../../../src/ordering/clock.ts';
 import { createObserveAgain } from '../../../src/repair/observe-again.ts';
 import { createBulkWriter } from '../../../src/observing/bulk-writer.ts';
 import { createObserving } from '../../../src/observing/observer.ts';
-import type { ObjectIndex } from '../../../src/store/object-index.ts';
+import type { ObjectIndex } from '../../../src/store/store.ts';
 import { refs, updateRecord } from '../../../src/store/stored.ts';
 import { recordOf } from '../fakes/bucket-record.ts';
 import { createTestCircuits } from '../fakes/circuits.ts';

@@ -2,10 +2,9 @@
 import { receiveBackoffMs } from '../../../src/aws/sqs-receiver.ts';
 import { FaultError, type FaultCode } from '../../../src/base/fault.ts';
 import type { Clock } from '../../../src/process/clock.ts';
-import type { IndexWrite, IndexWriteAnswer } from '../../../src/store/object-index.ts';
+import type { IndexWrite, IndexWriteAnswer, Store } from '../../../src/store/store.ts';
 import type { QueueClient, QueueReceiver } from '../../../src/aws/queues.ts';
 import type { BucketListing, ObjectStorage } from '../../../src/aws/storage.ts';
-import type { Store } from '../../../src/store/store.ts';
 import { guarded } from '../fakes/guarded.ts';
 import type { LargeQueue } from '../fakes/large-queue.ts';
 import type { FakeStorage } from '../fakes/ports.ts';

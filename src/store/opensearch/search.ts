@@ -1,9 +1,10 @@
+/** Sends searches to the indices of the buckets that they are about. */
 import { z } from 'zod';
 import { objectDocumentSchema, type ObjectDocument } from '../../ordering/document.ts';
-import type { ObjectFilter } from '../object-index.ts';
+import type { ObjectFilter } from '../store.ts';
 import type { OpenSearchAnswer, OpenSearchClient } from './client.ts';
 import { bodyOf, isIndexMissing, parseAnswer } from './faults.ts';
-import type { IndexNames } from './names.ts';
+import type { IndexNames } from './setup.ts';
 
 type SendSearch = (
   /** `partial`: the answer may lack what a shard did not find in time, and says so. */
