@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { rootCertificates } from 'node:tls';
 import { afterAll, describe, expect, it } from 'vitest';
-import { parse, parseAllDocuments, stringify } from 'yaml';
+import { parseAllDocuments, stringify } from 'yaml';
 import { z } from 'zod';
 import { parseSettings, serveMistakes, type Settings } from '../../src/settings/settings.ts';
 import { ROOT, textOf } from '../docs/pages.ts';
@@ -265,9 +265,6 @@ describe.skipIf(!runs)('the chart', () => {
     const said = await refusal({ autoscaling: { enabled: true }, ingress: { enabled: true }, settings: { TALLY_ROLES: 'http' } });
     for (const name of ['aws.queueUrls', 'index.existingSecret', 'autoscaling.enabled', 'login.issuer', 'settings.TALLY_ROLES'])
       expect(said).toContain(`\n  ${name}: `);
-    const without = await refusal({ ...least, login: { issuer: 'https://id.example.org' }, networkPolicy: { enabled: true } });
-    for (const name of ['login.url', 'login.allowed', 'login.trustedProxies', 'networkPolicy.httpFrom'])
-      expect(without).toContain(`\n  ${name}: `);
     const wrong = await refusal({
       ...least,
       roles: 'split',
@@ -286,25 +283,6 @@ describe.skipIf(!runs)('the chart', () => {
     const roles = ['ingest', 'reindex', 'http'] as const;
     expect(named(large, 'Deployment')).toEqual(roles.map((role) => `tally-${role}`));
     for (const role of roles) expect(settingsOf(large, `tally-${role}`).TALLY_ROLES).toEqual([role]);
-  });
-
-  it('selects the pods of each Deployment, Service and budget by labels that these pods have, and no others', async () => {
-    for (const objects of [await made(most), await made(together)]) {
-      const pods = named(objects, 'Deployment').map((name) => [name, deploymentOf(objects, name).template.metadata.labels] as const);
-      const selected = (selector: unknown): readonly string[] => {
-        const labels = Object.entries(z.record(z.string(), z.string()).parse(selector));
-        return pods.flatMap(([name, has]) => (labels.every(([label, value]) => has[label] === value) ? name : []));
-      };
-      const withLabels = z.object({ selector: z.object({ matchLabels: z.unknown() }) });
-      for (const [name] of pods) {
-        expect(selected(deploymentOf(objects, name).selector.matchLabels)).toEqual([name]);
-        expect(selected(withLabels.parse(one(objects, 'PodDisruptionBudget', name).spec).selector.matchLabels)).toEqual([name]);
-      }
-      const selectorOf = (name: string): unknown =>
-        z.looseObject({ selector: z.unknown() }).parse(one(objects, 'Service', name).spec).selector;
-      expect(selected(selectorOf('tally'))).toEqual([pods.at(-1)?.[0]]);
-      expect(selected(selectorOf('tally-metrics'))).toEqual(pods.map(([name]) => name));
-    }
   });
 
   it('has settings with which Tally serves, the same as the values say', async () => {
@@ -341,25 +319,6 @@ describe.skipIf(!runs)('the chart', () => {
     expect(settingsOf(objects, 'tally').TALLY_HTTP_ADDRESS).toMatchObject({ host: '127.0.0.1' });
     expect(named(objects, 'Service')).toEqual(['tally-metrics']);
     expect(containerOf(objects, 'tally').readinessProbe.httpGet).toEqual({ path: '/readyz', port: 'health' });
-  });
-
-  it('leads the Ingress and the route to the control plane, which answers before a bucket is connected', async () => {
-    const objects = await made(most);
-    expect(one(objects, 'Ingress', 'tally').spec).toMatchObject({
-      ingressClassName: 'nginx',
-      tls: [{ hosts: ['tally.example.org'], secretName: 'tally-tls' }],
-      rules: [
-        { host: 'tally.example.org', http: { paths: [{ path: '/', backend: { service: { name: 'tally', port: { name: 'http' } } } }] } },
-      ],
-    });
-    expect(one(objects, 'HTTPRoute', 'tally').spec).toMatchObject({
-      hostnames: ['tally.example.org'],
-      rules: [{ backendRefs: [{ name: 'tally', port: 80 }] }],
-    });
-    expect(one(objects, 'Service', 'tally').spec).toMatchObject({ ports: [{ name: 'http', port: 80, targetPort: 'http' }] });
-    const { ports, readinessProbe } = containerOf(objects, 'tally-http');
-    expect(ports).toContainEqual({ name: 'http', containerPort: settingsOf(objects, 'tally-http').TALLY_HTTP_ADDRESS.port });
-    expect(readinessProbe.httpGet).toEqual({ path: '/livez', port: 'http' });
   });
 
   it('lets a stop end, and probes with patience', async () => {
@@ -402,42 +361,6 @@ describe.skipIf(!runs)('the chart', () => {
     expect(named(objects, 'ConfigMap')).toContain('extra-tally');
   });
 
-  it('scales ingest alone, by the queues for a worker’s rate and target lag, with Prometheus or without', async () => {
-    const [objects, plain] = await Promise.all([made(most), made({ ...least, roles: 'split', autoscaling: { enabled: true } })]);
-    expect(deploymentOf(objects, 'tally-ingest').replicas).toBeUndefined();
-    expect(deploymentOf(objects, 'tally-reindex').replicas).toBe(1);
-    const queues = [QUEUE, OTHER_QUEUE].map((queueURL) => ({
-      type: 'aws-sqs-queue',
-      authenticationRef: { name: 'tally-ingest' },
-      metadata: { queueURL, awsRegion: 'eu-central-1', queueLength: '60000' },
-    }));
-    expect(one(objects, 'ScaledObject', 'tally-ingest').spec).toMatchObject({
-      scaleTargetRef: { name: 'tally-ingest' },
-      minReplicaCount: 0,
-      maxReplicaCount: 20,
-      triggers: [{ name: 'wanted' }, { name: 'busy' }, ...queues],
-    });
-    expect(one(plain, 'ScaledObject', 'tally-ingest').spec).toMatchObject({ fallback: { replicas: 2 }, triggers: queues.slice(0, 1) });
-    expect(one(plain, 'TriggerAuthentication', 'tally-ingest').spec).toEqual({ podIdentity: { provider: 'aws' } });
-    const own = await made({ ...least, roles: 'split', autoscaling: { enabled: true, authentication: 'mine' } });
-    expect(named(own, 'TriggerAuthentication')).toEqual([]);
-    expect(JSON.stringify(one(own, 'ScaledObject', 'tally-ingest'))).toContain('"authenticationRef":{"name":"mine"}');
-  });
-
-  it('has Prometheus scrape every pod, and the alerts and the dashboard of config/monitoring', async () => {
-    const objects = await made(most);
-    const { labels } = one(objects, 'Service', 'tally-metrics').metadata;
-    const { selector } = z
-      .object({ selector: z.object({ matchLabels: z.record(z.string(), z.string()) }) })
-      .parse(one(objects, 'ServiceMonitor', 'tally').spec);
-    expect(labels).toMatchObject(selector.matchLabels);
-    expect(one(objects, 'ServiceMonitor', 'tally').metadata.labels).toMatchObject({ release: 'prometheus' });
-    expect(one(objects, 'PrometheusRule', 'tally').spec).toEqual(parse(textOf('config/monitoring/alerts.yaml')));
-    const dashboard = one(objects, 'ConfigMap', 'tally-dashboard');
-    expect(JSON.parse(dashboard.data?.['tally.json'] ?? '')).toEqual(JSON.parse(textOf('config/monitoring/dashboard.json')));
-    expect(dashboard.metadata.labels).toMatchObject({ grafana_dashboard: '1' });
-  });
-
   it('admits only the named peers, each to its port', async () => {
     const { spec } = one(await made(most), 'NetworkPolicy', 'tally');
     expect(spec).toMatchObject({
@@ -455,15 +378,6 @@ describe.skipIf(!runs)('the chart', () => {
     const { spec: narrow } = one(await made({ ...least, ...withoutPorts }), 'NetworkPolicy', 'tally');
     const rules = z.object({ egress: z.array(z.object({ ports: z.array(z.unknown()).min(1) })) }).parse(narrow);
     expect(rules.egress).toHaveLength(2);
-  });
-
-  it('takes its AWS role by the annotation of IRSA, or by an association of Pod Identity that needs none', async () => {
-    const role = { 'eks.amazonaws.com/role-arn': 'arn:aws:iam::123456789012:role/tally' };
-    expect(one(await made(most), 'ServiceAccount', 'tally').metadata['annotations']).toEqual({ ...role, team: 'search' });
-    expect(one(await made(least), 'ServiceAccount', 'tally').metadata).not.toHaveProperty('annotations');
-    const existing = await made({ ...least, serviceAccount: { create: false, name: 'mine' } });
-    expect(named(existing, 'ServiceAccount')).toEqual([]);
-    expect(deploymentOf(existing, 'tally').template.spec['serviceAccountName']).toBe('mine');
   });
 
   it.each(['keda-sqs.yaml', 'keda-prometheus.yaml'])('makes config/scaling/%s by the command that the file names', async (name) => {

@@ -1,7 +1,4 @@
 /** Logins behind a proxy that ends TLS: the example in config/identity, and the same on this machine without containers. */
-import { readFileSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
@@ -135,17 +132,6 @@ describe('behind a proxy that appends to X-Forwarded-For', () => {
     const url = `${world.daemon.controlUrl}/v1/api-keys/${id}`;
     expect((await get(url, { ...past, headers: { ...past.headers, ...bearer('qk_wrong') } })).status).toBe(401);
     expect((await get(url, { ...past, method: 'DELETE', headers: { ...past.headers, ...bearer(token) } })).status).toBe(204);
-  });
-
-  it('commands on another machine work with a key by https', async () => {
-    const { secret } = await newKey((await callers().logIn('root')).token, 'of a command');
-    const [key, authority] = [join(world.folder, 'key.txt'), join(world.folder, 'authority.pem')];
-    await Promise.all([writeFile(key, `${secret}\n`, { mode: 0o600 }), writeFile(authority, proxy.ca)]);
-    const env = { TALLY_API_KEY_FILE: key, NODE_EXTRA_CA_CERTS: authority };
-    const whoami = await world.tally(['whoami', '--json', '--registry', proxy.url], undefined, env);
-    expect(whoami, whoami.stderr).toMatchObject({ code: 0 });
-    expect(JSON.parse(whoami.stdout)).toMatchObject({ kind: 'api_key', user: { email: 'root@example.com' } });
-    expect(readFileSync(key, 'utf8')).toBe(`${secret}\n`);
   });
 
   describe.skipIf(!canBrowse('logins in Chromium by https'))('Chromium', () => {

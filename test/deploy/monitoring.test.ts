@@ -9,7 +9,6 @@ import { parse, parseAllDocuments } from 'yaml';
 import { z } from 'zod';
 import { createTelemetry } from '../../src/process/metrics-and-log.ts';
 import { seriesTable, type SeriesDefinition } from '../../src/process/series.ts';
-import { settingsSchema } from '../../src/settings/settings.ts';
 import { canRun, findProgram, runProgram } from '../docs/programs.ts';
 import { createFakeClock } from '../support/fakes/ports.ts';
 import { groupingLabelsIn, selectorsIn, seriesIn, type Matcher, type Series } from '../support/promql.ts';
@@ -142,11 +141,6 @@ describe('every expression of config/monitoring and config/scaling', () => {
 });
 
 describe('config/monitoring/alerts.yaml', () => {
-  it('names each alert once, and says in each what to do', () => {
-    expect(new Set(alerts.map(({ alert }) => alert)).size).toBe(alerts.length);
-    for (const { alert, annotations } of alerts) expect([alert, annotations.description]).toEqual([alert, expect.stringMatching(/[.)]$/)]);
-  });
-
   it('has an alert for every metric that the table says is worth one', () => {
     const watched = new Set(alerts.flatMap(({ expr }) => selectorsIn(expr).map(({ metric }) => metric.replace(/_bucket$/, ''))));
     // the age of what was received comes with the lag of what was written
@@ -173,12 +167,6 @@ describe('config/monitoring/alerts.yaml', () => {
     expect(links.flatMap(([, anchor = '']) => (headings.has(anchor) ? [] : [anchor]))).toEqual([]);
   });
 
-  it('asks for no job by its name, which a ServiceMonitor takes from its Service', () => {
-    expect(alerts.filter(({ expr }) => selectorsIn(expr).some(({ matchers }) => matchers.some(({ label }) => label === 'job')))).toEqual(
-      [],
-    );
-  });
-
   it.skipIf(!hasPromtool)('fires when it must, alone, and not when it must not', async () => {
     const promtool = findProgram(PROMTOOL) ?? '';
     const folder = new URL('../../config/monitoring', import.meta.url).pathname;
@@ -203,25 +191,5 @@ describe('config/monitoring/dashboard.json', () => {
       ),
     );
     expect(unfiltered).toEqual([]);
-  });
-
-  it('places every panel once, in rows, without overlap', () => {
-    expect(new Set(dashboard.panels.map(({ id }) => id)).size).toBe(dashboard.panels.length);
-    const cells = dashboard.panels.flatMap(({ gridPos: { x, y, w, h } }) =>
-      Array.from({ length: w * h }, (_, cell) => `${x + (cell % w)},${y + Math.floor(cell / w)}`),
-    );
-    expect(new Set(cells).size).toBe(cells.length);
-    expect(dashboard.panels.every(({ gridPos: { x, w } }) => x + w <= 24)).toBe(true);
-    expect(dashboard.panels[0]?.type).toBe('row');
-  });
-});
-
-describe('config/scaling', () => {
-  const settings = settingsSchema.parse({});
-
-  it('divides the queue by the messages of a worker’s target lag', () => {
-    const queueLengths = triggers.flatMap(({ metadata }) => metadata['queueLength'] ?? []);
-    expect(queueLengths).toHaveLength(2);
-    expect(queueLengths).toEqual(scaledObjects.map(() => String(1_000 * settings.TALLY_TARGET_LAG_S)));
   });
 });

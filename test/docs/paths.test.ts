@@ -51,7 +51,7 @@ function filesBelow(pattern: string): readonly string[] {
 
 /** The comments of a TypeScript file, and the pages that its texts send their readers to. */
 function commentsOf(code: string): string {
-  const comments = [...code.matchAll(/\/\*.*?\*\/|(?<=^|\s)\/\/ .*$/gms)].map(([comment]) => comment);
+  const comments = [...code.matchAll(/\/\*[^]*?\*\/|(?<=^|\s)\/\/ .*$/gm)].map(([comment]) => comment);
   const pagesNamed = [...code.matchAll(/(?<![\w/}])docs\/[\w/-]+\.md/g)].map(([page]) => page);
   return [...comments, ...pagesNamed].join('\n');
 }
@@ -71,6 +71,10 @@ describe('paths', () => {
     expect(
       missingIn('README.md', 'see src/nowhere.ts, `config/none/`, domain/lost.ts and gone.ts; https://a/b.ts and /etc/x.env are not ours'),
     ).toEqual(['README.md: src/nowhere.ts', 'README.md: config/none', 'README.md: domain/lost.ts', 'README.md: gone.ts']);
+  });
+
+  it('are read in comments, each of which ends with its line or its sign', () => {
+    expect(commentsOf("// a.ts\nconst b = 'b.ts'; // c.ts\n/* d.ts\n e.ts */ f.ts\n")).toBe('// a.ts\n// c.ts\n/* d.ts\n e.ts */');
   });
 
   it('of comments in src exist', () => {
