@@ -8,23 +8,22 @@
  * events) are settled, which is the back-pressure; slow messages stay in the held set.
  */
 import { LRUCache } from 'lru-cache';
-import type { Unwrapped } from '../events/envelope.ts';
+import { unwrap, type Unwrapped } from '../events/envelope.ts';
 import type { ChangeRecord, Dialect, RecordResult } from '../events/record.ts';
 import { type Fault, FaultError, faultOf } from '../base/fault.ts';
 import { deferDelayS, settlementOf, UNREAD, type Loss, type Outcome, type Settlement } from '../events/outcome.ts';
 import { bucketsOfUnread } from '../observing/losses.ts';
-import type { FinishRecord } from './finish-record.ts';
+import { finishRecord, type FinishParts } from './finish-record.ts';
 import type { GapReports } from '../observing/reports.ts';
-import type { HeldSet, InHand } from './held-set.ts';
+import { atOnce, type HeldSet, type InHand } from './held-set.ts';
 import type { HiddenMessages } from './hidden-messages.ts';
 import { labelOf } from '../process/series.ts';
 import type { Telemetry } from '../process/telemetry.ts';
-import type { QueueMessage } from '../aws/queues.ts';
-import type { FinishServiceMessage } from './service-messages.ts';
+import type { QueueMessage, TopicClient } from '../aws/queues.ts';
+import { finishServiceMessage } from './service-messages.ts';
 import type { Settler } from './settler.ts';
 import type { EventCounter } from './event-hours.ts';
 import type { Waiting } from './waiting.ts';
-import type { Weights } from './weights.ts';
 import type { Handover } from './handover.ts';
 import type { WithPorts } from '../store/store.ts';
 
@@ -39,10 +38,10 @@ const UNSENT_MAX = 10_000;
 
 interface DataPathDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly held: HeldSet;
-  readonly weights: Weights;
+  readonly isAws: boolean;
   readonly settler: Settler;
-  readonly finishRecord: FinishRecord;
-  readonly finishServiceMessage: FinishServiceMessage;
+  readonly finish: FinishParts;
+  readonly topics: TopicClient;
   readonly sendDeadLetter: SendDeadLetter;
   readonly gaps: GapReports;
   readonly waiting: Waiting;
@@ -58,7 +57,7 @@ type RejectedRecord = Extract<RecordResult, { ok: false }>;
 
 /** Creates the data path. */
 export function createDataPath(dependencies: DataPathDependencies): HandleMessages {
-  const { held, settler, finishRecord, finishServiceMessage, sendDeadLetter, gaps, waiting, handover, weights } = dependencies;
+  const { held, settler, finish, sendDeadLetter, gaps, waiting, handover, isAws } = dependencies;
   const { hiddenMessages, clock, telemetry, counter } = dependencies;
   /** By the message: its gaps are stored, and stand for all of it when it comes again. */
   const unsent = new LRUCache<string, Letter>({ max: UNSENT_MAX });
@@ -73,46 +72,54 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
   };
 
   async function finishMessage(hand: InHand): Promise<void> {
-    const { message, isLastReceive, lastReceive } = hand;
-    const { receiveCount } = message;
     try {
-      // it may have ended its process each time
-      const unwrapped = receiveCount > lastReceive ? undefined : await weights.read(message.body, hand.weight, hand.signal);
-      let isSettled = false;
-      while (!isSettled) {
-        const settlement =
-          unwrapped === undefined
-            ? (unsent.get(message.messageId) ?? UNREAD)
-            : settlementOf(await outcomesOf(unwrapped, hand), { receiveCount, isLastReceive });
-        isSettled = await settle(hand, unwrapped === undefined || unwrapped.kind === 'records' ? settlement : ofWholeBody(settlement));
-      }
+      await held.inTurn(hand.message, () => finishInTurn(hand));
     } catch (error) {
       await giveBack(hand, error);
     }
   }
 
+  async function finishInTurn(hand: InHand): Promise<void> {
+    const { message, lastReceive } = hand;
+    hand.signal.throwIfAborted();
+    // it may have ended its process each time
+    const unwrapped = message.receiveCount > lastReceive ? undefined : unwrap(message.body, isAws);
+    for (let isSettled = false; !isSettled;) {
+      const settlement = unwrapped === undefined ? (unsent.get(message.messageId) ?? UNREAD) : await settlementFor(unwrapped, hand);
+      isSettled = await settle(hand, settlement);
+    }
+  }
+
+  async function settlementFor(unwrapped: Unwrapped, hand: InHand): Promise<Settlement> {
+    const {
+      message: { receiveCount },
+      isLastReceive,
+    } = hand;
+    const settlement = settlementOf(await outcomesOf(unwrapped, hand), { receiveCount, isLastReceive });
+    // the letter names no record if the body failed as a whole
+    return settlement.kind === 'dead-letter' && unwrapped.kind !== 'records' ? { ...settlement, records: [] } : settlement;
+  }
+
   function outcomesOf(unwrapped: Unwrapped, hand: InHand): Promise<readonly Outcome[]> {
     if (unwrapped.kind === 'records') return outcomesOfAll(unwrapped, hand);
     if (unwrapped.kind === 'rejected') return Promise.resolve([{ kind: 'rejected', fault: unwrapped.fault }]);
-    return finishServiceMessage(unwrapped, hand).then((outcome) => [outcome]);
+    return finishServiceMessage(dependencies, unwrapped, hand).then((outcome) => [outcome]);
   }
 
   async function outcomesOfAll({ records, topicArn }: Records, hand: InHand): Promise<readonly Outcome[]> {
-    const [first, ...others] = records;
+    const [first] = records;
     // the usual message has one record and needs no join
-    if (first?.ok === true && others.length === 0) return [await outcomeOf(first.record, hand, topicArn)];
+    if (first?.ok === true && records.length === 1) return [await outcomeOf(first.record, hand, topicArn)];
     const rejected = new Map<RejectedRecord, Outcome>();
-    const outcomes: (Outcome | undefined)[] = records.map((result) => (result.ok ? undefined : unreadable(result, rejected, hand)));
-    await Promise.all(
-      records.flatMap((result, index) =>
-        result.ok ? [outcomeOf(result.record, hand, topicArn).then((each) => (outcomes[index] = each))] : [],
-      ),
-    );
-    return outcomes.filter((outcome) => outcome !== undefined);
+    const outcomes: Outcome[] = [];
+    await atOnce(records, hand.message.body, async (result, index) => {
+      outcomes[index] = result.ok ? await outcomeOf(result.record, hand, topicArn) : unreadable(result, rejected, hand);
+    });
+    return outcomes;
   }
 
   async function outcomeOf(record: ChangeRecord, hand: InHand, topicArn: string | undefined): Promise<Outcome> {
-    const outcome = await finishRecord(record, hand, topicArn);
+    const outcome = await finishRecord(finish, record, hand, topicArn);
     reportOutcome(telemetry, record, outcome, hand);
     const lagMs =
       isFirstWrite(outcome, hand) && record.eventTimeMs !== undefined ? Math.max(0, clock.nowMs() - record.eventTimeMs) : undefined;
@@ -212,11 +219,6 @@ async function lossesOf(
   parts: Pick<DataPathDependencies, 'state' | 'clock' | 'bucketQueueUrls'>,
 ): Promise<readonly Loss[]> {
   return losses === 'unread' ? (await bucketsOfUnread(body, [queueUrl], parts)).map((bucket) => ({ bucket })) : losses;
-}
-
-/** Names no record in the dead letter, because the body as a whole failed. */
-function ofWholeBody(settlement: Settlement): Settlement {
-  return settlement.kind === 'dead-letter' ? { ...settlement, records: [] } : settlement;
 }
 
 /** Whether a search finds the change from now on for the first time. Later receives settle or repeat a write. */

@@ -13,8 +13,6 @@ import { createEventBuckets, createBucketRecordCache, type RefreshBucket } from 
 import { createBulkWriter, type BulkLimits } from '../observing/bulk-writer.ts';
 import type { Receiving } from '../observing/processes.ts';
 import { createObserving } from '../observing/observer.ts';
-import { withPlainFallback } from '../observing/enricher.ts';
-import { createFinishRecord } from './finish-record.ts';
 import { createExpiredMessages } from './expired-messages.ts';
 import { createReportUnconnected, type GapReports } from '../observing/reports.ts';
 import { createHeldSet } from './held-set.ts';
@@ -28,11 +26,9 @@ import { endedBy, endedWithin } from '../process/async.ts';
 import { createLiveLoad } from '../observing/live-load.ts';
 import { createLastFailure } from '../observing/last-failure.ts';
 import type { QueueWatch } from '../observing/queue-watch.ts';
-import { createFinishServiceMessage } from './service-messages.ts';
 import { createSettler } from './settler.ts';
 import type { EventCounter } from './event-hours.ts';
 import { createWaiting } from './waiting.ts';
-import { createWeights } from './weights.ts';
 import type { Fault } from '../base/fault.ts';
 
 /** How long the running long polls may take to end before they are aborted: an aborted poll can hide a message until its visibility timeout. */
@@ -49,7 +45,7 @@ export interface IngestLimits {
   readonly bulk: BulkLimits;
   readonly headConcurrency: number;
   readonly heldMax: number;
-  /** The largest weight of the messages in hand (weights.ts). */
+  /** The largest weight of the messages in hand (held-set.ts). */
   readonly weightMaxBytes: number;
   readonly holdMaxMs: number;
   readonly inFlightMax: number;
@@ -97,16 +93,12 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
   const { store, storage, queues, receiver, clock, telemetry, circuits, handover, queueWatch, connect, gaps, limits } = parts;
   const aborting = new AbortController();
   const lastReceive = (queueUrl: string): number => queueWatch.lastReceive(queueUrl);
-  const weights = createWeights(limits.weightMaxBytes, parts.isAws);
   const load = createLiveLoad({ clock, telemetry, heldMax: limits.heldMax, bulkConcurrency: limits.bulk.concurrency });
-  const held = createHeldSet({ ...limits, weights, clock, load, lastReceive, stopping: stopping.signal });
+  const held = createHeldSet({ ...limits, clock, load, lastReceive, stopping: stopping.signal });
   const settler = createSettler({ queues, clock, telemetry, visibilityS: limits.visibilityS });
-  const write = withPlainFallback(
-    createBulkWriter({ objects: store.objects, clock, telemetry, circuits, limits: limits.bulk, load }),
-    telemetry,
-  );
+  const write = createBulkWriter({ objects: store.objects, clock, telemetry, circuits, limits: limits.bulk, load });
   const stopped = aborting.signal;
-  const { observe, enricher } = createObserving({
+  const observing = createObserving({
     storage,
     index: store,
     write,
@@ -129,25 +121,14 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
   });
   const waiting = createWaiting({ ...limits, circuits, handover, queueWatch, clock, telemetry });
   const lastEvents = createLastEvents({ state: store.state, clock });
-  const finishRecord = createFinishRecord({ buckets, write, observe, enricher, gaps, circuits, lastEvents, waiting, clock });
-  const finishServiceMessage = createFinishServiceMessage({
-    state: store.state,
-    topics: parts.topics,
-    gaps,
-    waiting,
-    clock,
-    telemetry,
-  });
   const hiddenMessages = createHiddenMessages(clock);
   const handleMessages = createDataPath({
     ...parts,
     state: store.state,
     hiddenMessages,
     held,
-    weights,
     settler,
-    finishRecord,
-    finishServiceMessage,
+    finish: { buckets, write, observing, gaps, circuits, lastEvents, waiting, clock },
     waiting,
   });
   const receiving = createLastFailure(clock);

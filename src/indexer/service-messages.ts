@@ -18,93 +18,96 @@ export type ServiceMessage = Exclude<Unwrapped, { readonly kind: 'records' | 're
 
 type TestEvent = ServiceMessage & { readonly kind: 'test-event' };
 
-/** Handles a message about the wiring and returns its outcome. Rejects only with the reason of the stop. */
-export type FinishServiceMessage = (message: ServiceMessage, hand: InHand) => Promise<Outcome>;
-
 /** Deliveries that began before a subscription ended, and their retries, arrive within this time after it. */
 const LATE_MS = 60_000;
 
-interface ServiceDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
+interface ServiceParts extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly topics: TopicClient;
   readonly gaps: GapReports;
   readonly waiting: Pick<Waiting, 'afterStoreFault'>;
 }
 
-/** Creates the handler. It never fetches a URL of a message: it confirms a subscription by the SNS API, and only to a topic that a connected bucket names. */
-export function createFinishServiceMessage({ state, topics, gaps, waiting, clock, telemetry }: ServiceDependencies): FinishServiceMessage {
-  return async function finishServiceMessage(message, hand) {
-    telemetry.count('tally_service_messages_total', 1, { kind: message.kind });
-    telemetry.info('service message received', { kind: message.kind });
-    for (;;) {
-      const outcome = await finish(message, hand).catch((error: unknown) => afterFault(faultOf(error), hand));
-      if (outcome !== undefined) return outcome;
+/**
+ * Handles a message about the wiring and returns its outcome. It never fetches a URL of a message: it confirms a subscription by the SNS
+ * API, and only to a topic that a connected bucket names. Rejects only with the reason of the stop.
+ */
+export async function finishServiceMessage(parts: ServiceParts, message: ServiceMessage, hand: InHand): Promise<Outcome> {
+  const { telemetry } = parts;
+  telemetry.count('tally_service_messages_total', 1, { kind: message.kind });
+  telemetry.info('service message received', { kind: message.kind });
+  for (;;) {
+    const outcome = await finish(parts, message, hand).catch((error: unknown) => afterFault(parts, faultOf(error), hand));
+    if (outcome !== undefined) return outcome;
+  }
+}
+
+/** Undefined when the message may be tried again. */
+async function afterFault({ waiting }: ServiceParts, fault: Fault, hand: InHand): Promise<Outcome | undefined> {
+  hand.signal.throwIfAborted();
+  if (circuitOf(fault.code) === 'never') return { kind: 'rejected', fault };
+  if (await waiting.afterStoreFault(fault, hand)) return undefined;
+  return { kind: 'deferred', fault, delayS: deferDelayS(hand.message.receiveCount) };
+}
+
+async function finish(parts: ServiceParts, message: ServiceMessage, hand: InHand): Promise<Outcome> {
+  if (message.kind === 'test-event') return tested(parts, message, hand);
+  hand.turnSlow();
+  if (message.kind === 'probe') return probed(parts, message);
+  if (message.kind === 'subscription-confirmation') return confirm(parts, message.topicArn, message.token);
+  return unsubscribed(parts, message.topicArn, hand.message);
+}
+
+/** S3's notification of this bucket reaches the queue, which proves nothing of another source, or if it is from before the way of now. */
+async function tested({ state, clock }: ServiceParts, { bucket, topicArn }: TestEvent, { message, signal }: InHand): Promise<Outcome> {
+  const record = bucket === undefined ? undefined : await readRecord(state, refs.bucket(bucket), signal);
+  const arrival = { dialect: 'native', family: 'other', topicArn, happenedMs: message.sentAtMs } as const;
+  if (record !== undefined && isByWay(record, arrival)) await noteArrivals({ state, clock }, record, ['other']);
+  return { kind: 'ignored', reason: 'no-effect' };
+}
+
+/** What an earlier probe shows is known already. */
+async function probed({ state }: ServiceParts, { topicArn, sentAtMs }: ServiceMessage & { readonly kind: 'probe' }): Promise<Outcome> {
+  await updateRecord(state, refs.probe(topicArn), (current) =>
+    current?.sentAtMs === sentAtMs ? { ...current, hasArrived: true, isLost: false } : undefined,
+  );
+  return { kind: 'ignored', reason: 'no-effect' };
+}
+
+async function confirm(parts: ServiceParts, topicArn: string, token: string): Promise<Outcome> {
+  if ((await bucketsOf(parts, topicArn)).length === 0) {
+    const reason = `a subscription to ${printable(topicArn, 300)} waits for its confirmation, but no connected bucket names that topic`;
+    return { kind: 'rejected', fault: { code: 'message.unknown-topic', reason } };
+  }
+  await parts.topics.confirm(topicArn, token);
+  parts.telemetry.info('subscription confirmed', { topicArn });
+  return { kind: 'ignored', reason: 'no-effect' };
+}
+
+/** Of the buckets of this topic no event arrives until one does that was sent later; of those whose topic is not known it may be so. */
+async function unsubscribed(
+  { state, gaps, clock, telemetry }: ServiceParts,
+  topicArn: string,
+  { sentAtMs, queueUrl }: InHand['message'],
+): Promise<Outcome> {
+  telemetry.warn('the bucket queue was unsubscribed from a topic, so its events no longer arrive', { topicArn });
+  const reason = 'the bucket queue was unsubscribed from the topic of the bucket';
+  const seenAtMs = Math.max(clock.nowMs(), sentAtMs);
+  for (const record of await listAllRecords(state, 'bucket', bucketRecordSchema)) {
+    const { bucket, topicArn: own, waySinceMs = 0 } = record;
+    // a repeated message says nothing new
+    if (own === topicArn && sentAtMs >= waySinceMs) {
+      await markDirty({ state, clock }, { bucket, kind: 'connection', reason, seenAtMs, unproven: 'events' });
+      await forgetProof({ state, clock }, bucket, seenAtMs + LATE_MS);
+    } else if (own === undefined && isFedBy(record, queueUrl, clock.nowMs())) {
+      await gaps.report({ bucket, kind: 'loss', reason, seenAtMs });
     }
-  };
-
-  /** Undefined when the message may be tried again. */
-  async function afterFault(fault: Fault, hand: InHand): Promise<Outcome | undefined> {
-    hand.signal.throwIfAborted();
-    if (circuitOf(fault.code) === 'never') return { kind: 'rejected', fault };
-    if (await waiting.afterStoreFault(fault, hand)) return undefined;
-    return { kind: 'deferred', fault, delayS: deferDelayS(hand.message.receiveCount) };
   }
+  return { kind: 'gap' };
+}
 
-  async function finish(message: ServiceMessage, hand: InHand): Promise<Outcome> {
-    if (message.kind === 'test-event') return tested(message, hand);
-    hand.turnSlow();
-    if (message.kind === 'probe') return probed(message);
-    if (message.kind === 'subscription-confirmation') return confirm(message.topicArn, message.token);
-    return unsubscribed(message.topicArn, hand.message);
-  }
-
-  /** S3's notification of this bucket reaches the queue, which proves nothing of another source, or if it is from before the way of now. */
-  async function tested({ bucket, topicArn }: TestEvent, { message, signal }: InHand): Promise<Outcome> {
-    const record = bucket === undefined ? undefined : await readRecord(state, refs.bucket(bucket), signal);
-    const arrival = { dialect: 'native', family: 'other', topicArn, happenedMs: message.sentAtMs } as const;
-    if (record !== undefined && isByWay(record, arrival)) await noteArrivals({ state, clock }, record, ['other']);
-    return { kind: 'ignored', reason: 'no-effect' };
-  }
-
-  /** What an earlier probe shows is known already. */
-  async function probed({ topicArn, sentAtMs }: ServiceMessage & { readonly kind: 'probe' }): Promise<Outcome> {
-    await updateRecord(state, refs.probe(topicArn), (current) =>
-      current?.sentAtMs === sentAtMs ? { ...current, hasArrived: true, isLost: false } : undefined,
-    );
-    return { kind: 'ignored', reason: 'no-effect' };
-  }
-
-  async function confirm(topicArn: string, token: string): Promise<Outcome> {
-    if ((await bucketsOf(topicArn)).length === 0) {
-      const reason = `a subscription to ${printable(topicArn, 300)} waits for its confirmation, but no connected bucket names that topic`;
-      return { kind: 'rejected', fault: { code: 'message.unknown-topic', reason } };
-    }
-    await topics.confirm(topicArn, token);
-    telemetry.info('subscription confirmed', { topicArn });
-    return { kind: 'ignored', reason: 'no-effect' };
-  }
-
-  /** Of the buckets of this topic no event arrives until one does that was sent later; of those whose topic is not known it may be so. */
-  async function unsubscribed(topicArn: string, { sentAtMs, queueUrl }: InHand['message']): Promise<Outcome> {
-    telemetry.warn('the bucket queue was unsubscribed from a topic, so its events no longer arrive', { topicArn });
-    const reason = 'the bucket queue was unsubscribed from the topic of the bucket';
-    const seenAtMs = Math.max(clock.nowMs(), sentAtMs);
-    for (const record of await listAllRecords(state, 'bucket', bucketRecordSchema)) {
-      const { bucket, topicArn: own, waySinceMs = 0 } = record;
-      // a repeated message says nothing new
-      if (own === topicArn && sentAtMs >= waySinceMs) {
-        await markDirty({ state, clock }, { bucket, kind: 'connection', reason, seenAtMs, unproven: 'events' });
-        await forgetProof({ state, clock }, bucket, seenAtMs + LATE_MS);
-      } else if (own === undefined && isFedBy(record, queueUrl, clock.nowMs())) {
-        await gaps.report({ bucket, kind: 'loss', reason, seenAtMs });
-      }
-    }
-    return { kind: 'gap' };
-  }
-
-  async function bucketsOf(topicArn: string): Promise<readonly BucketRecord[]> {
-    const all = await listAllRecords(state, 'bucket', bucketRecordSchema);
-    return all.filter((bucket) => bucket.topicArn === topicArn);
-  }
+async function bucketsOf({ state }: ServiceParts, topicArn: string): Promise<readonly BucketRecord[]> {
+  const all = await listAllRecords(state, 'bucket', bucketRecordSchema);
+  return all.filter((bucket) => bucket.topicArn === topicArn);
 }
 
 function isFedBy(bucket: BucketRecord, queueUrl: string, nowMs: number): boolean {

@@ -36,6 +36,7 @@ interface WaitingDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly handover: Handover;
   readonly queueWatch: Pick<QueueWatch, 'inFlight' | 'readings' | 'retentionMs'>;
   readonly heldMax: number;
+  readonly weightMaxBytes: number;
   readonly holdMaxMs: number;
   /** Receiving stops when more messages are in flight. */
   readonly inFlightMax: number;
@@ -65,10 +66,10 @@ interface Waiter {
 
 /** Creates the waiting. */
 export function createWaiting(dependencies: WaitingDependencies): Waiting {
-  const { circuits, handover, queueWatch, clock, telemetry, heldMax, holdMaxMs } = dependencies;
+  const { circuits, handover, queueWatch, clock, telemetry, holdMaxMs } = dependencies;
   // half of the setting: before receiving stops for all buckets
   const crowdedAt = Math.min(IN_FLIGHT_MAX, dependencies.inFlightMax / 2);
-  const shares = createShares(heldMax);
+  const shares = createShares(dependencies);
   let hidden = { sinceReading: 0, reading: 0 };
   /** How far this machine's clock is ahead of SQS's, by the latest first receive. */
   let aheadMs = 0;
@@ -250,12 +251,12 @@ interface Shares {
 }
 
 /** Counts the messages of waiting records, each message once for each bucket, and what they weigh. */
-function createShares(heldMax: number): Shares {
+function createShares({ heldMax, weightMaxBytes }: Pick<WaitingDependencies, 'heldMax' | 'weightMaxBytes'>): Shares {
   /** By bucket: how many records of each message wait. */
   const buckets = new Map<string, Map<InHand, number>>();
 
-  function hasRoom(waiting: readonly InHand[], share: number, maxBytes: number): boolean {
-    return waiting.length < heldMax * share && waiting.reduce((sum, { weight }) => sum + weight.bytes, 0) < maxBytes * share;
+  function hasRoom(waiting: readonly InHand[], share: number): boolean {
+    return waiting.length < heldMax * share && waiting.reduce((sum, { weightBytes }) => sum + weightBytes, 0) < weightMaxBytes * share;
   }
 
   return {
@@ -264,8 +265,7 @@ function createShares(heldMax: number): Shares {
       const records = waiting.get(hand) ?? 0;
       if (records === 0) {
         const all = [...buckets.values()].flatMap((ofBucket) => [...ofBucket.keys()]);
-        const { weightMaxBytes } = hand;
-        if (!hasRoom([...waiting.keys()], BUCKET_SHARE, weightMaxBytes) || !hasRoom(all, ALL_SHARE, weightMaxBytes)) return undefined;
+        if (!hasRoom([...waiting.keys()], BUCKET_SHARE) || !hasRoom(all, ALL_SHARE)) return undefined;
       }
       buckets.set(bucket, waiting.set(hand, records + 1));
       return () => {

@@ -26,8 +26,8 @@ import type { Telemetry } from '../process/telemetry.ts';
 import { enrichmentCircuits, type Circuits } from './circuits.ts';
 import type { Permit } from './waiting-line.ts';
 import type { HeadQueue } from './head-queue.ts';
-import type { WriteAnswer, WriteDocument, WriteRequest } from './bulk-writer.ts';
-import type { WithPorts } from '../store/store.ts';
+import type { WriteDocument, WriteRequest } from './bulk-writer.ts';
+import type { WithPorts, WriteAnswer } from '../store/store.ts';
 
 /** The part of an answer's or a decision's life (30 s) that is left for the write: enrichment takes at most 10 s, and nothing expires because of it. */
 const WRITE_TIME_MS = 20_000;

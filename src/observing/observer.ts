@@ -16,7 +16,7 @@ import { faultOf, type Fault, FaultError } from '../base/fault.ts';
 import type { ObserveHint, ResolveHint } from '../ordering/hint.ts';
 import { planObservedWrite, type Verdict } from '../ordering/observation.ts';
 import type { WriteDocument } from './bulk-writer.ts';
-import { createEnricher, type Enricher } from './enricher.ts';
+import { createEnricher, withPlainFallback, type Enricher } from './enricher.ts';
 import { createHeadQueue, reportHead, type HeadQueue, type HeadResult } from './head-queue.ts';
 import type { ObjectStorage, ObservedState } from '../aws/storage.ts';
 import type { Circuits } from './circuits.ts';
@@ -40,7 +40,8 @@ export interface ObserveRequest {
 
 export type ObserveAnswer =
   | { readonly kind: 'written' | 'superseded'; readonly verdict: Verdict }
-  | { readonly kind: 'tie'; readonly clock: number }
+  /** The index holds other content at the clock of the write: a tie (rule 12). */
+  | { readonly kind: 'equal'; readonly clock: number }
   | { readonly kind: 'expired' }
   /** The observation may not begin any more, and nothing was sent. */
   | { readonly kind: 'blocked' }
@@ -159,8 +160,8 @@ export function createObserver(dependencies: ObserverDependencies): Observe {
       case 'superseded':
         members.forEach((member, index) => member.answer({ kind: answer.kind, verdict: plan.verdicts[index] ?? { final: true } }));
         return;
-      case 'tie':
-        return answerAll(members, { kind: 'tie', clock: plan.clock });
+      case 'equal':
+        return answerAll(members, { kind: 'equal', clock: plan.clock });
       case 'expired':
       case 'fault':
         return answerAll(members, answer);
@@ -192,6 +193,8 @@ interface ObservingDependencies extends WithPorts<'clock' | 'telemetry'> {
 export interface Observing {
   readonly observe: Observe;
   readonly enricher: Enricher;
+  /** Writes a document with what the enricher added, or without it if the index refuses that. */
+  readonly writeEnriched: WriteDocument;
 }
 
 /** Joins the parts that read single objects from S3 and write the answers. They share one bounded queue of requests. */
@@ -201,7 +204,8 @@ export function createObserving(dependencies: ObservingDependencies): Observing 
   const shared = { storage, heads, stopped, clock, telemetry, circuits };
   const enricher = createEnricher(shared);
   const absences = createAbsenceLimit({ ...shared, index });
-  return { enricher, observe: createObserver({ ...shared, write, enricher, absences }) };
+  const writeEnriched = withPlainFallback(write, telemetry);
+  return { enricher, writeEnriched, observe: createObserver({ ...shared, write: writeEnriched, enricher, absences }) };
 }
 
 /**

@@ -10,16 +10,15 @@
 import {
   answerExpired,
   backoffMs,
-  createBulkSender,
   fittingCount,
+  sendBulk,
   sizeOf,
   type BulkLimits,
   type IndexReports,
   type QueuedWrite,
-  type WriteAnswer,
   type WriteRequest,
 } from '../observing/bulk-writer.ts';
-import type { ObjectIndex, WithPorts } from '../store/store.ts';
+import type { ObjectIndex, WithPorts, WriteAnswer } from '../store/store.ts';
 import { inTime } from '../base/in-time.ts';
 
 /**
@@ -47,8 +46,7 @@ const PAUSE = { minMs: 500, maxMs: 15_000 };
 
 /** Creates the writer. Its callers bound its queue: each part settles a few slices at a time. */
 export function createBackgroundWriter(dependencies: BackgroundWriterDependencies): WriteAll {
-  const { objects, clock, telemetry, circuits, limits, liveIsBusy } = dependencies;
-  const sendBulk = createBulkSender({ objects, clock, telemetry, circuits });
+  const { clock, telemetry, limits, liveIsBusy } = dependencies;
   let waiting: Entry[] = [];
   let inFlight = 0;
   /** The number of requests that may run at the same time: additive increase, multiplicative decrease. */
@@ -70,7 +68,7 @@ export function createBackgroundWriter(dependencies: BackgroundWriterDependencie
         left -= 1;
         if (left === 0) resolve(answers);
       };
-      waiting.push({ request, sizeBytes: sizeOf(request.document), answer, isWanted, pushBack: undefined, pushedBackSentAtMs: 0 });
+      waiting.push({ request, sizeBytes: sizeOf(request.document), answer, isWanted, pushBack: undefined });
     });
     pump();
     return inTime(promise, signal);
@@ -130,9 +128,9 @@ export function createBackgroundWriter(dependencies: BackgroundWriterDependencie
 
   async function send(batch: readonly Entry[]): Promise<void> {
     const startedMs = clock.monotonicMs();
-    const { pushedBack, equal } = await sendBulk(batch);
+    const { pushedBack, equal } = await sendBulk(dependencies, batch);
     // the caller treats a tie like any refusal and compares the key again
-    for (const { answer } of equal) answer({ kind: 'tie' });
+    for (const { answer } of equal) answer({ kind: 'equal' });
     if (pushedBack.length === 0) speedUp();
     else slowDown(pushedBack);
     if (liveIsBusy()) pauseFor(clock.monotonicMs() - startedMs);

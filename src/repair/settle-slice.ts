@@ -27,7 +27,8 @@ import {
   type ListedDecision,
 } from './decide.rules.ts';
 import type { ObservedWrite } from '../ordering/observation.ts';
-import type { WriteAnswer, WriteRequest } from '../observing/bulk-writer.ts';
+import type { WriteRequest } from '../observing/bulk-writer.ts';
+import type { WriteAnswer } from '../store/store.ts';
 import type { Clock } from '../process/clock.ts';
 import type { QuestionProof } from './question-proof.ts';
 import type { ObjectIndex } from '../store/store.ts';

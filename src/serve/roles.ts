@@ -42,7 +42,6 @@ import { createSweep, type DueOf, type Sweep, type Visit } from '../observing/sw
 import { createUnsettledDue, createVisitUnsettled } from '../repair/sweep-unsettled.ts';
 import { createBulkWriter } from '../observing/bulk-writer.ts';
 import { createObserving } from '../observing/observer.ts';
-import { withPlainFallback } from '../observing/enricher.ts';
 import { createConnectionsDue, createVisitConnection } from '../connect/watch.ts';
 
 /** The role reindex, with the scheduled work; nothing runs before start(). Without the role there is nothing to run. */
@@ -179,7 +178,7 @@ function observerOf(core: Core) {
   const { observe } = createObserving({
     ...core,
     index: core.store,
-    write: withPlainFallback(write, core.telemetry),
+    write,
     concurrency: SWEEP_HEADS,
     stopped: core.stopping.signal,
   });

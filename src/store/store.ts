@@ -13,7 +13,7 @@
  */
 import type { z } from 'zod';
 import type { AuditEvent, AuditRecord } from '../base/audit.ts';
-import type { FaultCode } from '../base/fault.ts';
+import type { Fault } from '../base/fault.ts';
 import { objectDocumentSchema, type ObjectDocument } from '../ordering/document.ts';
 import type { QueryWords } from '../ordering/words.ts';
 import type { Clock } from '../process/clock.ts';
@@ -64,13 +64,19 @@ export interface IndexWrite {
   readonly equalClock: 'accept' | 'refuse';
 }
 
-export type IndexWriteAnswer =
+/** What became of a write. */
+export type WriteAnswer =
   | { readonly kind: 'written' }
-  /** Refused: the store holds a higher clock. */
+  /** The store holds something newer, or the same. */
   | { readonly kind: 'superseded' }
-  /** Refused: the store holds the same clock (only if `equalClock` is `refuse`). */
+  /** The store holds the same clock (only if `equalClock` is `refuse`). Of the bulk writer, which reads what is stored: other content at the same clock, a tie (rule 12). */
   | { readonly kind: 'equal' }
-  | { readonly kind: 'fault'; readonly code: FaultCode; readonly reason: string };
+  /** Of the bulk writer: the write became too old before it was ever sent. Read S3 again. */
+  | { readonly kind: 'expired' }
+  | { readonly kind: 'fault'; readonly fault: Fault };
+
+/** What a store says of a write that it was sent. */
+export type IndexWriteAnswer = Exclude<WriteAnswer, { readonly kind: 'expired' }>;
 
 /** Which documents a search is about: all of its parts must hold. */
 export interface ObjectFilter {
@@ -103,9 +109,8 @@ export interface ObjectQuery extends ObjectFilter {
 export interface ObjectIndex {
   /**
    * Sends one request and returns an answer for each write, in order. A failure of the whole request throws its fault:
-   * `index.overloaded` for 429, `index.unreachable`, `index.blocked`, `index.denied`. The adapter halves a request that is
-   * too large for the server (413) until it fits; a single write that does not fit is `index.rejected`. Documents are
-   * validated earlier, so no id or line can fail the whole request.
+   * `index.overloaded` for 429, `index.unreachable`, `index.blocked`, `index.denied`; `index.rejected` where the server refuses
+   * several writes together (413, 400), of which each alone may be accepted. A single write that it refuses so is answered.
    */
   write(writes: readonly IndexWrite[], signal?: AbortSignal): Promise<readonly IndexWriteAnswer[]>;
   /** Reads the stored document of each key in realtime, in order, tombstones included; undefined where nothing is stored. */

@@ -280,7 +280,7 @@ describe('disconnecting a bucket', () => {
     expect((await world.list()).connected.map(({ record }) => record.bucket)).toEqual(['photos-2']);
     expect((await world.allGaps()).map(({ bucket }) => bucket)).toEqual(['photos-2']);
     expect(await world.jobs.get(job.id)).toMatchObject({ state: 'cancelled' });
-    expect(await write(world, 'a')).toMatchObject([{ kind: 'fault', code: 'bucket.index-missing' }]);
+    expect(await write(world, 'a')).toMatchObject([{ kind: 'fault', fault: { code: 'bucket.index-missing' } }]);
     await world.connect();
     expect(await world.jobs.request(reindexRequest({ bucket: 'photos' }), 'someone')).toMatchObject({ state: 'queued' });
   });
@@ -301,7 +301,7 @@ describe('disconnecting a bucket', () => {
     await expect(disconnectBucket({ ...world, objects: failing }, 'photos')).rejects.toMatchObject({ code: 'index.unreachable' });
     expect((await world.list()).connected).toEqual([]);
     await expect(world.disconnect('photos')).rejects.toMatchObject({ code: 'bucket.not-connected' });
-    expect(await write(world, 'a')).toMatchObject([{ code: 'bucket.index-missing' }]);
+    expect(await write(world, 'a')).toMatchObject([{ fault: { code: 'bucket.index-missing' } }]);
   });
 
   it('leaves an index to a bucket that was connected again meanwhile', async () => {

@@ -85,7 +85,7 @@ export function maintenanceContract(name: string, open: () => Promise<OpenStore>
       expect(await maintenance.expiring(bucket, { ...page, beforeMs: 1 })).toEqual([]);
       expect(await maintenance.purge(bucket, { deletedBeforeMs: 1, limit: 10 })).toBe(0);
       const [answer] = await store.objects.write([{ document: live(bucket, 'a'), equalClock: 'accept' }]);
-      expect(answer).toMatchObject({ kind: 'fault', code: 'bucket.index-missing' });
+      expect(answer).toMatchObject({ kind: 'fault', fault: { code: 'bucket.index-missing' } });
     });
 
     it('says what the plainest store says, whatever the documents', async () => {

@@ -280,8 +280,8 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         ]);
         expect(answers).toEqual([
           { kind: 'written' },
-          { kind: 'fault', code: 'bucket.index-missing', reason: expect.stringContaining(never) },
-          { kind: 'fault', code: 'bucket.index-missing', reason: expect.stringContaining(never) },
+          { kind: 'fault', fault: { code: 'bucket.index-missing', reason: expect.stringContaining(never) } },
+          { kind: 'fault', fault: { code: 'bucket.index-missing', reason: expect.stringContaining(never) } },
           { kind: 'written' },
         ]);
         expect(await store.objects.getMany(bucket, ['a', 'b'])).toEqual([live(bucket, 'a'), live(bucket, 'b')]);

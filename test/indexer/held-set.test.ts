@@ -1,6 +1,7 @@
+import * as fc from 'fast-check';
+import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { createHeldSet, type InHand } from '../../src/indexer/held-set.ts';
-import { createWeights } from '../../src/indexer/weights.ts';
+import { atOnce, createHeldSet, type InHand } from '../../src/indexer/held-set.ts';
 import type { QueueMessage } from '../../src/aws/queues.ts';
 import { createFakeClock } from '../support/fakes/ports.ts';
 import { settled } from '../support/worlds/ingest.ts';
@@ -16,13 +17,12 @@ const messages = ['a', 'b', 'c'].map((id): QueueMessage => ({
   ...times,
 }));
 
-function setUp(heldMax = 3) {
-  const weightMaxBytes = 1_000_000;
+function setUp(heldMax = 3, weightMaxBytes = 1_000_000) {
+  const clock = createFakeClock();
   const held = createHeldSet({
-    clock: createFakeClock(),
+    clock,
     load: { held: () => undefined },
     heldMax,
-    weights: createWeights(weightMaxBytes),
     weightMaxBytes,
     lastReceive: () => 20,
     stopping: new AbortController().signal,
@@ -35,7 +35,7 @@ function setUp(heldMax = 3) {
     return promise;
   };
   const note = (name: string) => (): void => void ended.push(name);
-  return { held, works, ended, work, note };
+  return { clock, held, works, ended, work, note };
 }
 
 describe('the work of a batch', () => {
@@ -93,5 +93,79 @@ describe('the work of a batch', () => {
     const { held, work } = setUp();
     await held.run([], work);
     await held.idle();
+  });
+});
+
+describe('the memory of messages in hand', () => {
+  const [template] = messages;
+  const long = (length: number): QueueMessage => ({ ...template!, body: 'x'.repeat(length) });
+  const MAX = 20 * 300_000;
+
+  it('is bounded by the length of their bodies: fast or slow, none is received beside them, and no large answer read, above the limit', async () => {
+    const { clock, held, works, ended, work, note } = setUp(1_000, MAX);
+    void held.run([long(150_000), long(149_999)], work);
+    expect([held.hasRoom, held.isFull]).toEqual([true, false]);
+    void held.run([long(1)], work);
+    void held.room(new AbortController().signal).then(note('room'));
+    for (const { hand } of works) hand.turnSlow();
+    await clock.advance(1_000);
+    expect([held.hasRoom, held.isFull, ended]).toEqual([false, true, []]);
+    works[2]!.end();
+    await settled();
+    expect([held.hasRoom, held.isFull]).toEqual([true, false]);
+    await clock.advance(1_000);
+    await settled();
+    expect(ended).toEqual(['room']);
+  });
+
+  it('leaves the line for room with the reason of the stop', async () => {
+    const { clock, held, work } = setUp(1_000, MAX);
+    void held.run([long(300_000)], work);
+    const stopping = new AbortController();
+    const waits = expect(held.room(stopping.signal)).rejects.toThrow('the process stops');
+    stopping.abort(new Error('the process stops'));
+    await clock.advance(1_000);
+    await waits;
+  });
+
+  it('Fix: long bodies are read one after another where two do not fit, and short ones pass them', async () => {
+    const { held } = setUp(1_000, 2 * 20 * 1_048_576 - 1);
+    const read: string[] = [];
+    const first = Promise.withResolvers<void>();
+    const reading = (name: string, until?: Promise<void>) => async (): Promise<void> => {
+      read.push(name);
+      await until;
+    };
+    const ends = [
+      held.inTurn(long(65_537), reading('first', first.promise)),
+      held.inTurn(long(65_537), reading('second')),
+      held.inTurn(long(65_536), reading('short')),
+    ];
+    expect(read).toEqual(['short']);
+    await settled();
+    expect(read).toEqual(['short', 'first']);
+    first.resolve();
+    await Promise.all(ends);
+    expect(read).toEqual(['short', 'first', 'second']);
+  });
+
+  it('Fix: has as many records of a body in work at once as S3 would put into one of its length, and all of them are worked off', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.nat({ max: 300 }), fc.nat({ max: 50_000 }), async (count, length) => {
+        const records = Array.from({ length: count }, (_, number) => number);
+        const done: number[] = [];
+        let [inWork, most] = [0, 0];
+        await atOnce(records, 'x'.repeat(length), async (record, index) => {
+          expect(record).toBe(index);
+          most = Math.max(most, (inWork += 1));
+          if (record % 3 !== 0) await setImmediate();
+          inWork -= 1;
+          done[index] = record;
+        });
+        expect(done).toEqual(records);
+        expect(most).toBeLessThanOrEqual(Math.max(10, length / 500));
+      }),
+      { numRuns: 30 },
+    );
   });
 });

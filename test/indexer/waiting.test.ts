@@ -104,7 +104,7 @@ describe('a bucket that S3 does not serve', () => {
 
   it.each([
     ['and three of them a half', { heldMax: 40 }, 20],
-    ['by its weight', { heldMax: 1_000, weightMaxBytes: 100_000 }, 9],
+    ['by its weight', { heldMax: 1_000, weightMaxBytes: 70_000 }, 9],
   ])('has so little of the held set, %s', async (_what, limits, heldMax) => {
     const buckets = ['a-bucket', 'b-bucket', 'c-bucket'];
     const world = await createIngestWorld({ buckets, limits });

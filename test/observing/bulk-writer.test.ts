@@ -5,10 +5,10 @@ import { describe, expect, it } from 'vitest';
 import { createElapsed } from '../../src/process/system-clock.ts';
 import { documentOf, type ObjectState } from '../../src/ordering/document.ts';
 import { FaultError } from '../../src/base/fault.ts';
-import { createBulkWriter, type BulkLimits, type WriteAnswer, type WriteRequest } from '../../src/observing/bulk-writer.ts';
+import { createBulkWriter, type BulkLimits, type WriteRequest } from '../../src/observing/bulk-writer.ts';
 import { createLiveLoad } from '../../src/observing/live-load.ts';
 import type { Clock } from '../../src/process/clock.ts';
-import type { IndexWrite, IndexWriteAnswer } from '../../src/store/store.ts';
+import type { IndexWrite, IndexWriteAnswer, WriteAnswer } from '../../src/store/store.ts';
 import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
 import { createBreakableStore, settled } from '../support/worlds/ingest.ts';
 
@@ -149,8 +149,8 @@ describe('a write', () => {
   it.each<[string, WriteChange, WriteAnswer['kind']]>([
     ['a higher clock is stale', { clock: 999 }, 'superseded'],
     ['its very clock and the same content is stale', {}, 'superseded'],
-    ['its very clock and other content is a tie', { state: { present: true, etag: 'f' } }, 'tie'],
-    ['its very clock and an object, being an absence, is a tie', { state: { present: false } }, 'tie'],
+    ['its very clock and other content is a tie', { state: { present: true, etag: 'f' } }, 'equal'],
+    ['its very clock and an object, being an absence, is a tie', { state: { present: false } }, 'equal'],
   ])('that meets %s', async (_what, change, kind) => {
     const world = await setUp();
     void world.write('a');
@@ -167,7 +167,7 @@ describe('a write', () => {
     await world.store.plainObjects.write([{ document, equalClock: 'accept' }]);
     void world.write('a');
     await run(world, 20);
-    expect(world.answers.get('a')).toEqual([{ kind: 'tie' }]);
+    expect(world.answers.get('a')).toEqual([{ kind: 'equal' }]);
   });
 
   it('that is rejected, or whose bucket is out of order, tells its fault; its neighbours in the request are untouched', async () => {
@@ -205,8 +205,32 @@ function tombstone(key: string): IndexWrite['document'] {
   return documentOf({ ...facts, stateAtMs: 0, nowMs: 0 });
 }
 
+it('a request that the server refuses as a whole is halved down to the write that it refuses, and each half has its own end', async () => {
+  const alone = { kind: 'fault', fault: { code: 'index.rejected', reason: '413' } } as const;
+  const world = await setUp({}, (write) => async (writes) => {
+    if (writes.some(({ document }) => document.key === 'large')) {
+      if (writes.length > 1) throw new FaultError('index.rejected', '413');
+      return [alone];
+    }
+    if (writes.some(({ document }) => document.key === 'late')) throw new FaultError('index.unreachable', 'gone');
+    return write(writes);
+  });
+  for (const key of ['a', 'large', 'b', 'c', 'late']) void world.write(key);
+  await run(world, 20);
+  expect(world.requests()).toEqual([['a'], ['b']]);
+  const ends = [...world.answers].map(([key, [answer]]) => [key, answer?.kind === 'fault' ? answer.fault.code : answer?.kind]);
+  expect(Object.fromEntries(ends)).toEqual({
+    a: 'written',
+    large: 'index.rejected',
+    b: 'written',
+    c: 'index.unreachable',
+    late: 'index.unreachable',
+  });
+  expect(circuitsReported(world.telemetry, 'opened')).toEqual([]);
+});
+
 describe('a push-back', () => {
-  const pushedBack = { kind: 'fault', code: 'bucket.index-overloaded', reason: '429' } as const;
+  const pushedBack = { kind: 'fault', fault: { code: 'bucket.index-overloaded', reason: '429' } } as const;
 
   it('of some items has only those sent again, and others answered at once', async () => {
     let attempts = 0;
@@ -347,7 +371,7 @@ describe('whatever arrives, whenever the store answers whatever', () => {
             if (result === 'busy') throw overloaded;
             return writes.map((_, index) =>
               result === 'some-busy' && index % 2 === 0
-                ? { kind: 'fault', code: 'bucket.index-overloaded', reason: '429' }
+                ? { kind: 'fault', fault: { code: 'bucket.index-overloaded', reason: '429' } }
                 : { kind: 'written' },
             );
           };

@@ -237,7 +237,7 @@ describe('what was seen', () => {
       void world.observe('k', each);
       await world.run();
     }
-    expect(world.answers.slice(1)).toMatchObject([{ kind: 'tie', clock: hint.clock }, { kind: 'written' }]);
+    expect(world.answers.slice(1)).toMatchObject([{ kind: 'equal', clock: hint.clock }, { kind: 'written' }]);
     expect(await world.document('k')).toMatchObject({ etag: 'etag-1' });
   });
 

@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { documentOf, type ObjectDocument, type PresentState } from '../../src/ordering/document.ts';
 import { faults, type FaultCode } from '../../src/base/fault.ts';
 import { withPlainFallback } from '../../src/observing/enricher.ts';
-import type { WriteAnswer, WriteRequest } from '../../src/observing/bulk-writer.ts';
+import type { WriteRequest } from '../../src/observing/bulk-writer.ts';
+import type { WriteAnswer } from '../../src/store/store.ts';
 import { createFakeTelemetry } from '../support/fakes/ports.ts';
 
 function setUp(answers: readonly WriteAnswer[]) {
@@ -50,7 +51,7 @@ describe('an enriched document that the index refuses', () => {
     for (const answer of [
       { kind: 'written' },
       { kind: 'superseded' },
-      { kind: 'tie' },
+      { kind: 'equal' },
       { kind: 'expired' },
       refusal('index.blocked'),
     ] as const) {

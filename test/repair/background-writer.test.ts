@@ -96,13 +96,13 @@ describe('the background writer', () => {
 
   it('tells what was refused, faulted and tied apart', async () => {
     const world = await setUp();
-    const fault = { kind: 'fault', code: 'bucket.index-blocked', reason: 'x' } as const;
+    const fault = { kind: 'fault', fault: { code: 'bucket.index-blocked', reason: 'x' } } as const;
     world.answer = async () => [{ kind: 'written' }, { kind: 'superseded' }, { kind: 'equal' }, fault];
     expect(await world.writeAll(world.writesOf(numbered(4)))).toEqual([
       { kind: 'written' },
       { kind: 'superseded' },
-      { kind: 'tie' },
-      { kind: 'fault', fault: { code: fault.code, reason: 'x' } },
+      { kind: 'equal' },
+      fault,
     ]);
   });
 
@@ -231,7 +231,7 @@ describe('whatever the store answers', () => {
             if (now !== 'item pushed back') return undefined;
             const [first, ...rest] = writes;
             const answers = await world.store.objects.write(rest);
-            return first === undefined ? [] : [{ kind: 'fault', code: 'bucket.index-overloaded', reason: '429' }, ...answers];
+            return first === undefined ? [] : [{ kind: 'fault', fault: { code: 'bucket.index-overloaded', reason: '429' } }, ...answers];
           };
           const keys = sizes.map((size, index) => numbered(size, `${index}-`));
           const all = Promise.all(keys.map((each) => world.writeAll(world.writesOf(each))));

@@ -60,7 +60,7 @@ describe('what was written is counted whatever becomes of the slice', () => {
       );
       const given = [...answers];
       return writes.map(({ document }) =>
-        document.key === 'c' ? { kind: 'fault', code: 'bucket.index-unavailable', reason: 'no shard' } : given.shift()!,
+        document.key === 'c' ? { kind: 'fault', fault: { code: 'bucket.index-unavailable', reason: 'no shard' } } : given.shift()!,
       );
     };
     const first = await world.run();
@@ -132,7 +132,7 @@ describe('the counts of a job', () => {
           const answers = [...(await before.objects.write(taken, signal))];
           // longer than the turn waits after its fault
           for (const { document } of taken) if (!shownAtMs.has(document.key)) shownAtMs.set(document.key, world.clock.nowMs() + 120_000);
-          return writes.map(() => answers.shift() ?? { kind: 'fault', code: 'bucket.index-unavailable', reason: 'no shard' });
+          return writes.map(() => answers.shift() ?? { kind: 'fault', fault: { code: 'bucket.index-unavailable', reason: 'no shard' } });
         },
       });
       Object.assign(store.scan, {

@@ -17,7 +17,7 @@ function refusing(isRefused: (document: ObjectDocument) => boolean, code: FaultC
     ];
     return writes.map(({ document }) =>
       isRefused(document)
-        ? { kind: 'fault', code, reason: `mapper_parsing_exception: ${document.key}` }
+        ? { kind: 'fault', fault: { code, reason: `mapper_parsing_exception: ${document.key}` } }
         : (answers.shift() ?? { kind: 'superseded' }),
     );
   };

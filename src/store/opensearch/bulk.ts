@@ -7,9 +7,9 @@ import { z } from 'zod';
 import { documentId, searchFieldsOf } from '../../ordering/document.ts';
 import { cachingLatest } from '../../base/latest.ts';
 import type { Clock } from '../../process/clock.ts';
-import { FaultError, faultOf } from '../../base/fault.ts';
+import { FaultError, type FaultCode } from '../../base/fault.ts';
 import type { IndexWrite, IndexWriteAnswer, ObjectIndex } from '../store.ts';
-import type { OpenSearchAnswer, OpenSearchClient } from './client.ts';
+import type { OpenSearchClient } from './client.ts';
 import { bodyOf, itemFault, parseAnswer, requestFault, storeErrorSchema } from './faults.ts';
 import type { IndexNames } from './setup.ts';
 import { wildcardText } from './query.ts';
@@ -22,59 +22,48 @@ interface BulkWriteDependencies {
 
 /** Creates the write of documents, as the port describes it. */
 export function createBulkWrite({ client, names, clock }: BulkWriteDependencies): ObjectIndex['write'] {
-  const sendActions = createActionSender(client);
   const judgeRejections = createRejectionJudge(clock);
 
   return async function writeDocuments(writes, signal) {
     signal?.throwIfAborted();
     const prepared = writes.map((write) => bulkAction(write, names));
     const actions = prepared.filter((action) => 'write' in action);
-    const verdicts = judgeRejections(actions, await sendActions(actions, signal));
-    if (actions.length === writes.length && verdicts.every(({ kind }) => kind === 'written')) return verdicts.map(answerOf);
-    const undecided = actions.filter((_, at) => verdicts[at]?.kind === 'undecided');
+    const verdicts = judgeRejections(actions, await sendActions(client, actions, signal));
+    if (actions.length === writes.length && verdicts.every((verdict) => verdict?.kind === 'written')) return verdicts.map(() => WRITTEN);
+    const undecided = actions.filter((_, at) => verdicts[at] === undefined);
     const decided = await decide(client, undecided, signal);
-    const answers = new Map(actions.map((action, at) => [action, decided.get(action) ?? answerOf(verdicts[at])]));
+    const answers = new Map(actions.map((action, at) => [action, verdicts[at] ?? decided.get(action) ?? unanswered]));
     return prepared.map((action) => ('write' in action ? (answers.get(action) ?? unanswered) : action));
   };
 }
 
-const unanswered: IndexWriteAnswer = { kind: 'fault', code: 'internal.unexpected', reason: 'the answer contains no result for this write' };
+const unanswered = faultAnswer('internal.unexpected', 'the answer contains no result for this write');
 
-function answerOf(verdict: BulkVerdict | undefined): IndexWriteAnswer {
-  return verdict === undefined || verdict.kind === 'undecided' ? unanswered : verdict;
+function faultAnswer(code: FaultCode, reason: string): IndexWriteAnswer & { readonly kind: 'fault' } {
+  return { kind: 'fault', fault: { code, reason } };
 }
 
-/**
- * Sends actions as one request. It halves the request as long as it is too large for the server (413) or the server cannot
- * parse it (400, which should be impossible; halving limits the failure to one action). An index without its primary shard
- * delays the answer by at most the time-out of 5 s.
- */
-function createActionSender(client: OpenSearchClient) {
-  const query = { require_alias: true, timeout: '5s', filter_path: BULK_FILTER };
+const QUERY = {
+  require_alias: true,
+  /** An index without its primary shard delays the answer by at most this time. */
+  timeout: '5s',
+  filter_path: 'items.*.status,items.*.result,items.*.error.type,items.*.error.reason',
+};
 
-  return async function sendActions(actions: readonly BulkAction[], signal?: AbortSignal): Promise<readonly BulkVerdict[]> {
-    if (actions.length === 0) return [];
-    const lines = actions.map(linesOf).join('');
-    // a repeat at the same clock is accepted, or answered `equal` with the content that is stored
-    const answer = await client.send({ method: 'POST', path: '/_bulk', repeatable: true, query, lines }, signal);
-    if (answer.status === 200) return bulkVerdicts(actions, answer.body);
-    if (answer.status !== 413 && answer.status !== 400) throw requestFault(answer);
-    if (actions.length === 1) return [refusedAlone(answer)];
-    const middle = Math.ceil(actions.length / 2);
-    const first = await sendActions(actions.slice(0, middle), signal);
-    const second = await sendActions(actions.slice(middle), signal).catch((error: unknown) => {
-      if (!(error instanceof FaultError)) throw error;
-      // the first half is written, so its answers must not be lost when the second half fails
-      return actions.slice(middle).map(() => ({ kind: 'fault' as const, ...faultOf(error) }));
-    });
-    return [...first, ...second];
-  };
-}
-
-function refusedAlone(answer: OpenSearchAnswer): IndexWriteAnswer {
-  if (answer.status === 413)
-    return { kind: 'fault', code: 'index.rejected', reason: '413: the document is larger than the server accepts' };
-  return { kind: 'fault', code: 'internal.unexpected', reason: requestFault(answer).reason };
+/** Sends actions as one request. */
+async function sendActions(client: OpenSearchClient, actions: readonly BulkAction[], signal?: AbortSignal): Promise<readonly Verdict[]> {
+  if (actions.length === 0) return [];
+  const lines = actions.map(linesOf).join('');
+  // a repeat at the same clock is accepted, or answered `equal` with the content that is stored
+  const answer = await client.send({ method: 'POST', path: '/_bulk', repeatable: true, query: QUERY, lines }, signal);
+  if (answer.status === 200) return bulkVerdicts(actions, answer.body);
+  const fault = requestFault(answer);
+  // too large for the server, or it cannot parse the request, which should be impossible
+  const isRefused = answer.status === 413 || answer.status === 400;
+  if (!isRefused) throw fault;
+  if (actions.length > 1) throw new FaultError('index.rejected', fault.reason);
+  if (answer.status === 413) return [faultAnswer('index.rejected', '413: the document is larger than the server accepts')];
+  return [faultAnswer('internal.unexpected', fault.reason)];
 }
 
 const versionsSchema = z.object({ docs: z.array(z.object({ _version: z.number().optional() })) });
@@ -108,14 +97,14 @@ export interface BulkAction {
   readonly id: string;
 }
 
-/** `undecided`: the write was refused because of its clock, and the answer does not show whether the stored clock is equal or higher. */
-export type BulkVerdict = IndexWriteAnswer | { readonly kind: 'undecided' };
+/** Undefined: the write was refused because of its clock, and the answer does not show whether the stored clock is equal or higher. */
+type Verdict = IndexWriteAnswer | undefined;
 
 /** The action of a write, or the fault if the write cannot be sent. */
 export function bulkAction(write: IndexWrite, names: IndexNames): BulkAction | (IndexWriteAnswer & { readonly kind: 'fault' }) {
   const { document } = write;
   if (!Number.isSafeInteger(document.clock) || document.clock < 0) {
-    return { kind: 'fault', code: 'index.rejected', reason: `clock ${document.clock} is not a whole number of microseconds` };
+    return faultAnswer('index.rejected', `clock ${document.clock} is not a whole number of microseconds`);
   }
   return { write, alias: names.objectsAlias(document.bucket), id: documentId(document.key) };
 }
@@ -136,16 +125,13 @@ const actionEnds = {
   refuse: cachingLatest((clock: number) => `,"version":${clock},"version_type":"external"}}`),
 } satisfies Record<IndexWrite['equalClock'], unknown>;
 
-/** What {@link bulkVerdicts} reads of an answer. */
-const BULK_FILTER = 'items.*.status,items.*.result,items.*.error.type,items.*.error.reason';
-
 const itemSchema = z.object({
   index: z.object({ status: z.number(), result: z.string().optional(), error: storeErrorSchema.optional() }),
 });
 const answerSchema = z.object({ items: z.array(itemSchema) });
 
 /** Reads the answer (HTTP 200) to a request with these actions, in their order. Throws `index.unreachable` if it has an unexpected shape. */
-export function bulkVerdicts(actions: readonly BulkAction[], body: unknown): readonly BulkVerdict[] {
+export function bulkVerdicts(actions: readonly BulkAction[], body: unknown): readonly Verdict[] {
   // the schema takes as long as reading the JSON
   if (sayWritten(body, actions.length)) return actions.map(() => WRITTEN);
   const { items } = parseAnswer(answerSchema, body);
@@ -153,14 +139,14 @@ export function bulkVerdicts(actions: readonly BulkAction[], body: unknown): rea
   return items.map((item, at) => verdictOf(actions[at], item));
 }
 
-function verdictOf(action: BulkAction | undefined, { index: { status, result, error } }: z.infer<typeof itemSchema>): BulkVerdict {
+function verdictOf(action: BulkAction | undefined, { index: { status, result, error } }: z.infer<typeof itemSchema>): Verdict {
   // a pipeline with a drop processor answers 200 with the result `noop`, without any error
   if (result === 'created' || result === 'updated') return WRITTEN;
   if (action !== undefined && error?.type === 'version_conflict_engine_exception') return conflictVerdict(action.write, error.reason ?? '');
-  return { kind: 'fault', ...itemFault(status, error ?? { type: `result ${result ?? 'missing'}`, reason: 'the write had no effect' }) };
+  return { kind: 'fault', fault: itemFault(status, error ?? { type: `result ${result ?? 'missing'}`, reason: 'the write had no effect' }) };
 }
 
-const WRITTEN: BulkVerdict = { kind: 'written' };
+const WRITTEN: IndexWriteAnswer = { kind: 'written' };
 
 /** Whether the answer has this many items, and each says that its document was written, as almost all do. Any other answer passes the schema. */
 function sayWritten(body: unknown, count: number): boolean {
@@ -179,11 +165,11 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
 /** Matches the end of the reason, because it begins with the id, and a key can contain any text. */
 const CURRENT_VERSION = /current version \[(\d+)\] is higher (?:or equal to|than) the one provided \[\d+\]$/;
 
-function conflictVerdict({ document, equalClock }: IndexWrite, reason: string): BulkVerdict {
+function conflictVerdict({ document, equalClock }: IndexWrite, reason: string): Verdict {
   // external_gte refuses lower clocks only
   if (equalClock === 'accept') return { kind: 'superseded' };
   const current = CURRENT_VERSION.exec(reason)?.[1];
-  return current === undefined ? { kind: 'undecided' } : clockVerdict(Number(current), document.clock);
+  return current === undefined ? undefined : clockVerdict(Number(current), document.clock);
 }
 
 /** The answer to a refused write of `clock` if the store contains the clock `stored`. */
@@ -213,7 +199,7 @@ export function createRejectionJudge(clock: Pick<Clock, 'monotonicMs'>) {
     return witness.refusedSince <= REFUSED_IN_A_ROW_MAX;
   }
 
-  return function judge(actions: readonly BulkAction[], verdicts: readonly BulkVerdict[]): readonly BulkVerdict[] {
+  return function judge(actions: readonly BulkAction[], verdicts: readonly Verdict[]): readonly Verdict[] {
     const nowMs = clock.monotonicMs();
     const acceptedIn = acceptedAliases(actions, verdicts);
     for (const alias of acceptedIn) witnesses.set(alias, { acceptedAtMs: nowMs, refusedSince: 0 });
@@ -223,13 +209,13 @@ export function createRejectionJudge(clock: Pick<Clock, 'monotonicMs'>) {
       if (!isRejection(verdict) || acceptedIn.has(alias)) return verdict;
       const witness = witnesses.get(alias);
       if (witness !== undefined) witness.refusedSince += 1;
-      return isAccepting(alias, nowMs) ? verdict : { ...verdict, code: 'bucket.index-misconfigured' };
+      return isAccepting(alias, nowMs) ? verdict : faultAnswer('bucket.index-misconfigured', verdict.fault.reason);
     });
   };
 }
 
 /** By a loop: almost all requests are about one index, and this is done for each document of a first index. */
-function acceptedAliases(actions: readonly BulkAction[], verdicts: readonly BulkVerdict[]): ReadonlySet<string> {
+function acceptedAliases(actions: readonly BulkAction[], verdicts: readonly Verdict[]): ReadonlySet<string> {
   const aliases = new Set<string>();
   let last: string | undefined;
   for (const [at, { alias }] of actions.entries()) {
@@ -240,6 +226,6 @@ function acceptedAliases(actions: readonly BulkAction[], verdicts: readonly Bulk
   return aliases;
 }
 
-function isRejection(verdict: BulkVerdict): verdict is Extract<BulkVerdict, { readonly kind: 'fault' }> {
-  return verdict.kind === 'fault' && verdict.code === 'index.rejected';
+function isRejection(verdict: Verdict): verdict is Extract<Verdict, { readonly kind: 'fault' }> {
+  return verdict?.kind === 'fault' && verdict.fault.code === 'index.rejected';
 }

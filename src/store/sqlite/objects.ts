@@ -103,7 +103,7 @@ function writeAll({ statement }: SqliteSession, writes: readonly IndexWrite[]): 
   return writes.map((write): IndexWriteAnswer => {
     const { bucket } = write.document;
     if (!isCreated(bucket)) {
-      return { kind: 'fault', code: 'bucket.index-missing', reason: missingReason(bucket) };
+      return { kind: 'fault', fault: { code: 'bucket.index-missing', reason: missingReason(bucket) } };
     }
     return writeOne(statement, write);
   });

@@ -69,7 +69,7 @@ function linesAt({ space, bucket, indexPrefix }: Documents, number: number): str
     nowMs: Date.now(),
   });
   const action = bulkAction({ document, equalClock: 'accept' }, indexNames(indexPrefix));
-  if ('kind' in action) throw new Error(action.reason);
+  if ('kind' in action) throw new Error(action.fault.reason);
   return linesOf(action);
 }
 

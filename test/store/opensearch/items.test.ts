@@ -33,7 +33,7 @@ describe.skipIf(opensearchUrl() === undefined)('an item of a bulk request to a r
   async function endOf(bucket: string, given: Partial<ObjectDocument> = {}): Promise<string> {
     const documents = [live('healthy', 'a'), live(bucket, 'k', { clock: 1, etag: 'abc', ...given }), live('healthy', 'b')];
     const answers = await opened.store.objects.write(documents.map((document) => ({ document, equalClock: 'accept' })));
-    const [before, answer, after] = answers.map((each) => (each.kind === 'fault' ? each.code : each.kind));
+    const [before, answer, after] = answers.map((each) => (each.kind === 'fault' ? each.fault.code : each.kind));
     expect([before, after]).toEqual(['written', 'written']);
     return answer ?? '';
   }

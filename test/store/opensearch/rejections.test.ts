@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { bulkAction, createRejectionJudge, type BulkAction, type BulkVerdict } from '../../../src/store/opensearch/bulk.ts';
+import { bulkAction, createRejectionJudge, type BulkAction } from '../../../src/store/opensearch/bulk.ts';
+import type { IndexWriteAnswer } from '../../../src/store/store.ts';
 import { indexNames } from '../../../src/store/opensearch/setup.ts';
 
 const names = indexNames('tally');
@@ -14,8 +15,8 @@ function actionsOf(buckets: readonly string[]): readonly BulkAction[] {
   });
 }
 
-const written: BulkVerdict = { kind: 'written' };
-const refused: BulkVerdict = { kind: 'fault', code: 'index.rejected', reason: '400 mapper_parsing_exception' };
+const written: IndexWriteAnswer = { kind: 'written' };
+const refused: IndexWriteAnswer = { kind: 'fault', fault: { code: 'index.rejected', reason: '400 mapper_parsing_exception' } };
 
 function createWorld() {
   let nowMs = 1_000_000;
@@ -25,12 +26,12 @@ function createWorld() {
       nowMs += ms;
     },
     /** Judges one request of these verdicts, each with its bucket, and returns what became of each. */
-    request(...items: readonly (readonly [bucket: string, BulkVerdict])[]): readonly string[] {
+    request(...items: readonly (readonly [bucket: string, IndexWriteAnswer])[]): readonly string[] {
       const verdicts = judge(
         actionsOf(items.map(([bucket]) => bucket)),
         items.map(([, verdict]) => verdict),
       );
-      return verdicts.map((verdict) => (verdict.kind === 'fault' ? verdict.code : verdict.kind));
+      return verdicts.map((verdict) => (verdict?.kind === 'fault' ? verdict.fault.code : String(verdict?.kind)));
     },
   };
 }
@@ -66,7 +67,7 @@ describe('a document that its index refuses', () => {
   });
 
   it('leaves every other fault as it is', () => {
-    const blocked: BulkVerdict = { kind: 'fault', code: 'bucket.index-blocked', reason: 'r' };
+    const blocked: IndexWriteAnswer = { kind: 'fault', fault: { code: 'bucket.index-blocked', reason: 'r' } };
     expect(createWorld().request(['a', blocked], ['a', { kind: 'equal' }])).toEqual(['bucket.index-blocked', 'equal']);
   });
 

@@ -24,7 +24,7 @@ describe.skipIf(opensearchUrl() === undefined)('setup of OpenSearch', () => {
 
   const write = async (bucket: string): Promise<string> => {
     const [answer] = await store.objects.write([{ document: live(bucket, 'a/b.txt'), equalClock: 'accept' }]);
-    return answer?.kind === 'fault' ? answer.code : String(answer?.kind);
+    return answer?.kind === 'fault' ? answer.fault.code : String(answer?.kind);
   };
 
   it('makes the state index, behind its alias, and nothing else', async () => {

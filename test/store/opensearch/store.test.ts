@@ -18,7 +18,7 @@ function unique(name: string): string {
 const accept = (document: ObjectDocument): IndexWrite => ({ document, equalClock: 'accept' });
 const refuse = (document: ObjectDocument): IndexWrite => ({ document, equalClock: 'refuse' });
 const ends = (answers: readonly IndexWriteAnswer[]): string[] =>
-  answers.map((answer) => (answer.kind === 'fault' ? answer.code : answer.kind));
+  answers.map((answer) => (answer.kind === 'fault' ? answer.fault.code : answer.kind));
 const faultCode = (promise: Promise<unknown>): Promise<string> =>
   promise.then(
     () => 'no fault',
@@ -259,19 +259,14 @@ describe.skipIf(opensearchUrl() === undefined)('the OpenSearch store', () => {
       expect(proxy?.requests).toHaveLength(5);
     });
 
-    it('that is too large is halved until it fits; a single write that does not fit is rejected', async () => {
-      const bucket = await newBucket();
-      const small = await behind(async ({ path, body }, forward) =>
-        path.startsWith('/_bulk') && body.length > 5_000 ? { status: 413, body: '' } : forward(),
-      );
-      const documents = Array.from({ length: 40 }, (_, at) => live(bucket, `k${at}`, at === 17 ? { etag: 'x'.repeat(6_000) } : {}));
-      const answers = ends(await small.objects.write(documents.map(accept)));
-      expect(answers).toEqual(documents.map((_, at) => (at === 17 ? 'index.rejected' : 'written')));
-      const stored = await store.objects.getMany(
-        bucket,
-        documents.map(({ key }) => key),
-      );
-      expect(stored).toEqual(documents.map((document, at) => (at === 17 ? undefined : document)));
+    it.each([
+      ['too large', 413, 'index.rejected'],
+      ['not parsed', 400, 'internal.unexpected'],
+    ])('that is %s is a refusal of its writes together, and of a single write its answer', async (_, status, alone) => {
+      const strict = await behind(() => ({ status, body: error('action_request_validation_exception', 'made up') }));
+      const writes = ['a', 'b'].map((key) => accept(live('b', key)));
+      expect(await faultCode(strict.objects.write(writes))).toBe('index.rejected');
+      expect(ends(await strict.objects.write(writes.slice(1)))).toEqual([status === 413 ? 'bucket.index-misconfigured' : alone]);
     });
 
     it('for another index that finds no room is a fault of that bucket alone, and one that exists needs none', async () => {
@@ -283,27 +278,6 @@ describe.skipIf(opensearchUrl() === undefined)('the OpenSearch store', () => {
       expect(await faultCode(full.objects.createBucket(bucket))).toBe('no fault');
       expect(await faultCode(full.objects.createBucket(`${bucket}-another`))).toBe('bucket.index-limit');
       expect(await faultCode(full.objects.probe())).toBe('no fault');
-    });
-
-    it('whose second half fails keeps the answers of the first', async () => {
-      const bucket = await newBucket();
-      let sent = 0;
-      const failing = await behind((_, forward) => {
-        sent += 1;
-        if (sent === 1) return { status: 413, body: '' };
-        return sent === 2 ? forward() : { status: 503, body: '' };
-      });
-      const writes = ['a', 'b', 'c'].map((key) => accept(live(bucket, key)));
-      expect(ends(await failing.objects.write(writes))).toEqual(['written', 'written', 'index.unreachable']);
-    });
-
-    it('that the server cannot parse is halved down to the one write that it cannot', async () => {
-      const bucket = await newBucket();
-      const strict = await behind(async ({ body }, forward) =>
-        body.includes('unspeakable') ? { status: 400, body: error('action_request_validation_exception', 'made up') } : forward(),
-      );
-      const writes = ['a', 'b', 'unspeakable', 'd'].map((key) => accept(live(bucket, key)));
-      expect(ends(await strict.objects.write(writes))).toEqual(['written', 'written', 'internal.unexpected', 'written']);
     });
   });
 

@@ -55,7 +55,8 @@ function identityOf(documents: Map<string, ObjectDocument> | undefined): string 
 function createMemoryObjects(buckets: Buckets): ObjectIndex {
   function writeOne({ document, equalClock }: IndexWrite): IndexWriteAnswer {
     const documents = buckets.get(document.bucket);
-    if (documents === undefined) return { kind: 'fault', code: 'bucket.index-missing', reason: `no index of ${document.bucket}` };
+    if (documents === undefined)
+      return { kind: 'fault', fault: { code: 'bucket.index-missing', reason: `no index of ${document.bucket}` } };
     const stored = documents.get(document.key);
     if (stored !== undefined && stored.clock > document.clock) return { kind: 'superseded' };
     if (stored !== undefined && stored.clock === document.clock && equalClock === 'refuse') return { kind: 'equal' };

@@ -362,7 +362,7 @@ export function createBreakableStore(): BreakableStore {
     for (const each of writes) {
       const code = broken.buckets.get(each.document.bucket);
       if (code === undefined) answers.push(...(await plain.objects.write([each])));
-      else answers.push({ kind: 'fault', code, reason: 'broken by the test' });
+      else answers.push({ kind: 'fault', fault: { code, reason: 'broken by the test' } });
     }
     return answers;
   }

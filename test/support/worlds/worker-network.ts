@@ -69,7 +69,7 @@ export function storeThrough({ store, indexed }: Services, { network, dead, cloc
     const answers: IndexWriteAnswer[] = [];
     for (const each of writes) {
       const code = network.fault?.item?.(each.document);
-      if (code !== undefined) answers.push({ kind: 'fault', code, reason: 'a fault of the test' });
+      if (code !== undefined) answers.push({ kind: 'fault', fault: { code, reason: 'a fault of the test' } });
       else {
         const written = await store.objects.write([each]);
         if (written[0]?.kind === 'written') indexed(each.document.bucket, each.document.key);
