@@ -10,7 +10,7 @@ import type { AuthenticateKey } from '../identity/authenticate-key.ts';
 import type { KeyUses, FailedAttempts } from '../identity/audit-windows.ts';
 import type { Sessions } from '../identity/sessions.ts';
 import { requireOwnPage } from './guard.ts';
-import { BlockList, isIP, type Socket } from 'node:net';
+import { isIP, type Socket } from 'node:net';
 
 /** What callers are known by. */
 export interface CallerParts {
@@ -36,8 +36,6 @@ export interface Callers {
   admit(request: FastifyRequest, row: Pick<PlacedRow, 'scope' | 'bearerOnly' | 'operation'>): Promise<void>;
   /** Who sent a request, also one that is not permitted. Without authentication it is a program on this machine, whose user is not known. */
   actorOf(request: FastifyRequest): Actor;
-  /** Where the request came from. */
-  readonly addressOf: AddressOf;
 }
 
 /** Reading a session and its user takes milliseconds; a store that hangs must not hold the request for longer than an operation. */
@@ -45,9 +43,8 @@ const READ_MAX_MS = 30_000;
 
 /** Creates the callers. Without `parts` callers are not authenticated. `isOperators`: whether a connection came through the Unix socket. */
 export function createCallers(parts: CallerParts | undefined, isOperators: (socket: Socket) => boolean = () => false): Callers {
-  const addressOf = createAddressOf(parts?.trustedProxies ?? []);
   const known = new WeakMap<FastifyRequest, Actor>();
-  const authenticate = parts === undefined ? undefined : createAuthenticate({ ...parts, addressOf });
+  const authenticate = parts === undefined ? undefined : createAuthenticate(parts);
 
   function located(actor: Actor, request: FastifyRequest): Actor {
     const address = addressOf(request);
@@ -60,7 +57,6 @@ export function createCallers(parts: CallerParts | undefined, isOperators: (sock
   }
 
   return {
-    addressOf,
     async admit(request, { scope, bearerOnly, operation }) {
       // any caller may call it, so a credential that has ended does not matter
       if (scope === 'none') return;
@@ -89,7 +85,7 @@ function errorOf({ code, detail }: Refusal): RequestError {
 }
 
 /** Finds who sends a request; undefined: the request has no credential. Throws for one that is not valid. */
-function createAuthenticate({ sessions, authenticateKey, attempts, publicUrl, addressOf }: CallerParts & Pick<Callers, 'addressOf'>) {
+function createAuthenticate({ sessions, authenticateKey, attempts, publicUrl }: CallerParts) {
   async function byBearer(request: FastifyRequest, header: string, signal: AbortSignal): Promise<Actor | undefined> {
     const token = /^Bearer\s+(\S+)\s*$/i.exec(header)?.[1] ?? '';
     const address = addressOf(request);
@@ -119,51 +115,14 @@ function createAuthenticate({ sessions, authenticateKey, attempts, publicUrl, ad
   };
 }
 
-/** Where a request came from, also through reverse proxies. */
-
-/** The address of the caller; undefined if the connection has ended. */
-type AddressOf = (request: Pick<FastifyRequest, 'socket' | 'headers'>) => string | undefined;
-
-/**
- * Creates the function. `trusted`: the proxies, as CIDRs. If the connection comes from one of them, the caller is the right-most
- * address of X-Forwarded-For that is not one of them: what stands further left was written by the caller, and may be anything.
- */
-export function createAddressOf(trusted: readonly string[]): AddressOf {
-  const proxies = new BlockList();
-  for (const cidr of trusted) {
-    const [address = '', length = ''] = cidr.split('/');
-    proxies.addSubnet(address, Number(length), isIP(address) === 6 ? 'ipv6' : 'ipv4');
-  }
-  const isProxy = (address: string): boolean => proxies.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4');
-
-  return function addressOf({ socket, headers }) {
-    const peer = socket.remoteAddress === undefined ? undefined : plainAddress(socket.remoteAddress);
-    if (peer === undefined || !isProxy(peer)) return peer;
-    let caller = peer;
-    for (const hop of hopsOf(headers['x-forwarded-for']).toReversed()) {
-      // a proxy that we trust wrote it, so a text that is not an address is a mistake of its settings: the proxy is known at least
-      if (isIP(hop) === 0) return caller;
-      caller = hop;
-      if (!isProxy(hop)) return hop;
-    }
-    return caller;
-  };
-}
-
-/** Several headers count as one list (RFC 9110, 5.3). */
-function hopsOf(header: string | readonly string[] | undefined): readonly string[] {
-  const text = typeof header === 'string' ? header : (header ?? []).join(',');
-  return text.split(',').map((hop) => plainAddress(withoutPort(hop.trim())));
-}
-
-/** Some proxies add the port: 192.0.2.1:4711, [2001:db8::1]:4711. */
-function withoutPort(hop: string): string {
-  return /^\[([^\]]*)\](?::\d+)?$/.exec(hop)?.[1] ?? /^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(hop)?.[1] ?? hop;
-}
-
-/** A listener on IPv6 shows an IPv4 address as ::ffff:127.0.0.1. */
-function plainAddress(address: string): string {
-  return address.replace(/^::ffff:(?=\d+\.)/i, '');
+/** Where a request came from: the address that Fastify finds behind the trusted proxies; undefined if the connection has ended. */
+export function addressOf({ ip, socket }: Pick<FastifyRequest, 'ip' | 'socket'>): string | undefined {
+  // some proxies add the port: 192.0.2.1:4711, [2001:db8::1]:4711
+  const found = /^\[([^\]]*)\](?::\d+)?$/.exec(ip)?.[1] ?? /^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(ip)?.[1] ?? ip;
+  // a proxy that we trust wrote it, so a text that is not an address is a mistake of its settings: the proxy is known at least
+  const address = isIP(found) === 0 ? socket.remoteAddress : found;
+  // a listener on IPv6 shows an IPv4 address as ::ffff:127.0.0.1
+  return address?.replace(/^::ffff:(?=\d+\.)/i, '');
 }
 
 export function cookieNamesOf(publicUrl: string): { readonly session: string; readonly login: string } {

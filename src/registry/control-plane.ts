@@ -85,7 +85,7 @@ export function createControlPlane(parts: ControlPlaneParts): ControlPlane {
   } = parts;
   const socket = createOperatorSocket();
   const callers = createCallers(identity, (connection) => socket.has(connection));
-  const app = createServer({ telemetry, rows, guard: guardOf(parts) });
+  const app = createServer({ telemetry, rows, guard: guardOf(parts), trustedProxies: identity?.trustedProxies });
   const runOperation = createRunOperation();
   const closing = new AbortController();
   const readKey = (id: string, context: Context) => operations.getApiKey({ params: { id } }, context);

@@ -15,7 +15,7 @@ import type { Logins, Consent, Origin } from '../identity/logins.ts';
 import type { Sessions, StartedSession } from '../identity/sessions.ts';
 import type { ReadOwnAccess } from '../identity/grants/operations.ts';
 import type { Telemetry } from '../process/telemetry.ts';
-import { type CallerParts, type Callers, cookieIn, cookieNamesOf, cookieOf } from './caller.ts';
+import { addressOf, type CallerParts, type Callers, cookieIn, cookieNamesOf, cookieOf } from './caller.ts';
 import { requireOwnPage } from './guard.ts';
 import { requestReader, type Handler } from './routes.ts';
 import { loggedProblemOf } from './server.ts';
@@ -104,12 +104,12 @@ function handlersOf(parts: LoginHandlerParts & { readonly identity: LoginParts }
   const forget = (reply: FastifyReply, name: string): void => set(reply, name, '', 0);
 
   function originOf(request: FastifyRequest): Origin {
-    return { address: callers.addressOf(request), requestId: randomUUID() };
+    return { address: addressOf(request), requestId: randomUUID() };
   }
 
   /** Asks the issuer. What waits for it holds a connection, and anyone can begin a login. Throws `request.overloaded`. */
   async function askIssuer<Answer>(request: FastifyRequest, ask: (signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
-    const network = addressGroupOf(callers.addressOf(request) ?? '');
+    const network = addressGroupOf(addressOf(request) ?? '');
     const ofNetwork = ofNetworks.get(network) ?? 0;
     if (atIssuer >= AT_ISSUER_MAX || ofNetwork >= AT_ISSUER_OF_NETWORK_MAX) {
       const waiting = atIssuer >= AT_ISSUER_MAX ? `${AT_ISSUER_MAX} logins` : `${AT_ISSUER_OF_NETWORK_MAX} logins of your address`;

@@ -62,6 +62,8 @@ interface ServerParts {
   readonly rows: readonly PlacedRow[];
   /** Throws for requests that must not be answered. It is called first. */
   readonly guard?: (request: FastifyRequest) => void;
+  /** The reverse proxies, as CIDRs: the caller is the right-most address of X-Forwarded-For that is none of them. */
+  readonly trustedProxies?: readonly string[] | undefined;
   /** See REQUEST_TIMEOUT_MS, the default. */
   readonly requestTimeoutMs?: number | undefined;
 }
@@ -71,8 +73,9 @@ interface ServerParts {
  * unexpected errors are logged.
  */
 export function createServer(parts: ServerParts): FastifyInstance {
-  const { telemetry, rows: served, guard = () => undefined, requestTimeoutMs = REQUEST_TIMEOUT_MS } = parts;
+  const { telemetry, rows: served, guard = () => undefined, trustedProxies = [], requestTimeoutMs = REQUEST_TIMEOUT_MS } = parts;
   const app = fastify({
+    trustProxy: [...trustedProxies],
     bodyLimit: BODY_BYTES_MAX,
     requestTimeout: requestTimeoutMs,
     connectionTimeout: CONNECTION_TIMEOUT_MS,
