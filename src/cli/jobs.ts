@@ -1,9 +1,9 @@
-/** `tally reindex`: a job at the command line. */
+/** `tally reindex` and `tally drift`: a job at the command line. */
 import type { Command } from 'commander';
 import { shellWord } from '../base/commands.ts';
 import type { Operations } from '../registry/contract/contract.ts';
-import type { Job } from '../registry/contract/job.ts';
-import { heldBack, jobAdvice, jobFields, stageOf } from '../registry/contract/job-texts.ts';
+import { exampleKinds, type Job } from '../registry/contract/job.ts';
+import { countFields, heldBack, jobAdvice, jobFields, kindNames, stageOf } from '../registry/contract/job-texts.ts';
 import type { ReindexRequest } from '../registry/contract/jobs.ts';
 import { printing } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
@@ -11,7 +11,8 @@ import { printable } from '../base/printable.ts';
 import { hasEnded } from '../records/job.ts';
 import { RequestError } from '../base/request-error.ts';
 import { addOptions } from './from-rows.ts';
-import { fieldsText } from './output.ts';
+import { countText } from '../base/texts.ts';
+import { fieldsText, joinedText, tableText } from './output.ts';
 import { messageOf, exitCodes } from './errors.ts';
 import { jobKnown, type Progress } from './progress.ts';
 
@@ -41,15 +42,63 @@ export function addReindexCommand(program: Command, cli: Cli): void {
       }
       cli.hint(options, `Job ${printable(job.id)} is queued.`);
       const ended = await waitForJob(cli, { control, job, options });
-      if (ended === undefined) {
-        cli.leave(options, leftText(job));
-        return;
-      }
+      if (ended === undefined) return;
       cli.print(options, ended, () => fieldsText(jobFields(ended)));
       for (const line of jobAdvice(ended)) cli.hint(options, line);
       cli.endWith(exitCodeOf(ended));
     });
   });
+}
+
+interface DriftOptions extends JsonOption {
+  readonly prefix?: string;
+}
+
+/** `tally drift BUCKET`: reports the differences and writes nothing; exit code 2 if there are any. */
+export function addDriftCommand(program: Command, cli: Cli): void {
+  const drift = program
+    .command('drift')
+    .summary('report how a bucket and its index differ')
+    .description(
+      'Compares a bucket with its index and reports the differences. Nothing is written. The exit code is 2 if an object is missing, stale or phantom, else 0.',
+    )
+    .argument('<bucket>', 'a connected bucket')
+    .option('--prefix <prefix>', 'only keys that begin with this');
+  printing(drift, 'tally drift photos --prefix 2026/', 'tally drift photos --json').action(
+    async (bucket: string, options: DriftOptions) => {
+      const { json: _, ...request } = options;
+      await cli.withControl(async (control) => {
+        const job = await control.startReindex({ params: { bucket }, body: { ...request, mode: 'report' } });
+        const ended = await waitForJob(cli, { control, job, options });
+        if (ended === undefined) return;
+        cli.print(options, ended, () => reportText(ended));
+        cli.endWith(ended.state === 'done' && driftOf(ended) > 0 ? exitCodes.drift : exitCodeOf(ended));
+      });
+    },
+  );
+}
+
+/** Counts the keys that differ. */
+function driftOf({ counts }: Job): number {
+  return counts === undefined ? 0 : counts.missing + counts.stale + counts.phantom;
+}
+
+function reportText(job: Job): string {
+  const { examples = {} } = job;
+  // the key comes last, because it may be long
+  const rows = exampleKinds.flatMap((kind) => (examples[kind] ?? []).map(({ fields, key }) => [kindNames[kind], fields?.join(' '), key]));
+  return joinedText([
+    ...(job.state === 'done' ? [headingOf(job), fieldsText({ job: job.id, ...countFields(job) })] : [fieldsText(jobFields(job))]),
+    rows.length === 0 ? '' : tableText(['EXAMPLE', 'FIELDS', 'KEY'], rows),
+  ]);
+}
+
+function headingOf(job: Job): string {
+  const { bucket, prefix, counts } = job;
+  const drift = driftOf(job);
+  const place = printable(`s3://${bucket}/${prefix}`);
+  if (drift > 0) return `${place} and its index differ in ${countText(drift, 'key')}.`;
+  return `${place} and its index agree${counts?.listed === 0 ? ': both are empty' : ''}.`;
 }
 
 /** Waits for a job at the command line. The job continues when the command stops waiting. */
@@ -70,17 +119,17 @@ interface Wait {
 }
 
 /**
- * Shows the progress of the job until it has ended. Returns the job as it is then, or
- * `undefined` after Ctrl-C. Rejects with the error that has kept the job from being read for two minutes.
+ * Shows the progress of the job until it has ended, and returns it as it is then. After Ctrl-C it says what a person can do about the
+ * job, and returns undefined. Rejects with the error that has kept the job from being read for two minutes.
  */
-export async function waitForJob(cli: Cli, { control, job, options }: Wait): Promise<Job | undefined> {
+async function waitForJob(cli: Cli, { control, job: { id }, options }: Wait): Promise<Job | undefined> {
   const progress = cli.progress(options);
-  const look = (signal: AbortSignal) => control.getJob({ params: { id: job.id } }, { signal });
-  try {
-    return await cli.interruptible((signal) => follow({ cli, look, progress }, signal));
-  } finally {
-    progress.end();
-  }
+  const look = (signal: AbortSignal) => control.getJob({ params: { id } }, { signal });
+  const ended = await cli.interruptible((signal) => follow({ cli, look, progress }, signal)).finally(() => progress.end());
+  const word = shellWord(id);
+  if (ended === undefined)
+    cli.leave(options, `The job continues. To see its progress: tally jobs ${word}\nTo cancel it: tally jobs cancel ${word}`);
+  return ended;
 }
 
 interface Follow {
@@ -150,7 +199,7 @@ function stallText(job: Job, seconds: number): string {
 }
 
 /** Returns the exit code for a job that the command waited for. */
-export function exitCodeOf(job: Job): number {
+function exitCodeOf(job: Job): number {
   switch (job.state) {
     case 'done':
       return heldBack(job) > 0 ? exitCodes.held : exitCodes.ok;
@@ -162,9 +211,4 @@ export function exitCodeOf(job: Job): number {
     case 'running':
       return exitCodes.failure;
   }
-}
-
-/** Returns what the user can do about a job for which the command stopped waiting. */
-export function leftText({ id }: Job): string {
-  return `The job continues. To see its progress: tally jobs ${shellWord(id)}\nTo cancel it: tally jobs cancel ${shellWord(id)}`;
 }

@@ -3,7 +3,7 @@ import { shellWord } from '../../base/commands.ts';
 import { faults, isFaultCode } from '../../base/fault.ts';
 import { countText, dollarsText, percentText, sizeText } from '../../base/texts.ts';
 import type { Cells } from './command.ts';
-import { differenceKinds, type DifferenceKind, type Job, type JobCounts } from './job.ts';
+import { differenceKinds, type ExampleKind, type Job, type JobCounts } from './job.ts';
 
 /** Returns what a job does now. A change is shown immediately. */
 export function stageOf({ state, phase }: Job): string {
@@ -38,19 +38,20 @@ function unfilledText({ state, fill, counts, bucket }: Job): readonly string[] {
   ];
 }
 
-/** The name and the meaning of each kind. */
-export const kindTexts: Readonly<Record<DifferenceKind | 'lacking_enrichment', { readonly name: string; readonly meaning: string }>> = {
-  missing: { name: 'missing', meaning: 'in the bucket, not in the index' },
-  stale: { name: 'stale', meaning: 'in both, but the index differs' },
-  phantom: { name: 'phantom', meaning: 'in the index, not in the bucket' },
-  lacking_optional_fields: { name: 'lacking fields', meaning: 'equal, but the index lacks an optional field: not drift' },
-  lacking_enrichment: { name: 'not enriched', meaning: 'equal, but the index lacks enrichment: not drift' },
-  in_flight: { name: 'in flight', meaning: 'changed while they were compared: not drift' },
+/** The kinds as people read them. Only the first three are drift. */
+export const kindNames: Readonly<Record<ExampleKind, string>> = {
+  missing: 'missing',
+  stale: 'stale',
+  phantom: 'phantom',
+  lacking_optional_fields: 'lacking fields',
+  lacking_enrichment: 'not enriched',
+  in_flight: 'in flight',
+  refused: 'refused',
 };
 
 /** One job with all its fields. */
 export function jobFields(job: Job): Cells {
-  return { ...identityOf(job), ...courseOf(job), ...countsOf(job), ...troubleOf(job) };
+  return { ...identityOf(job), ...courseOf(job), ...countFields(job), ...troubleOf(job) };
 }
 
 function identityOf({ id, bucket, prefix, mode, requested_by: requestedBy, fill, now }: Job): Cells {
@@ -78,15 +79,15 @@ function courseOf(job: Job): Cells {
   };
 }
 
-function countsOf({ counts, cost_usd: cost, examples, waiting }: Job): Cells {
+/** What it found and did; a report writes nothing. */
+export function countFields({ mode, counts, cost_usd: cost, examples, waiting }: Job): Cells {
   if (counts === undefined) return {};
   return {
     ...sizesOf(counts),
     equal: countText(counts.equal),
-    ...Object.fromEntries(differenceKinds.map((kind) => [kindTexts[kind].name, countText(counts[kind])])),
-    [kindTexts.lacking_enrichment.name]: counts.lacking_enrichment === 0 ? undefined : countText(counts.lacking_enrichment),
-    written: countText(counts.written),
-    deleted: countText(counts.tombstones),
+    ...Object.fromEntries(differenceKinds.map((kind) => [kindNames[kind], countText(counts[kind])])),
+    [kindNames.lacking_enrichment]: counts.lacking_enrichment === 0 ? undefined : countText(counts.lacking_enrichment),
+    ...(mode === 'apply' && { written: countText(counts.written), deleted: countText(counts.tombstones) }),
     'held back': counts.held === 0 ? undefined : `${countText(counts.held)} (${waitingText(waiting)})`,
     refused: counts.refused === 0 ? undefined : refusedText(counts.refused, examples?.refused),
     cost: costText(cost),
@@ -110,7 +111,7 @@ function refusedText(count: number, examples: NonNullable<Job['examples']>['refu
 }
 
 /** Formats how much was compared, and with how many requests. */
-export function sizesOf(counts: JobCounts): Cells {
+function sizesOf(counts: JobCounts): Cells {
   return {
     listed: `${countText(counts.listed, 'object')}, ${sizeText(counts.bytes_listed) ?? ''}`,
     scanned: countText(counts.scanned, 'document'),
@@ -119,7 +120,7 @@ export function sizesOf(counts: JobCounts): Cells {
 }
 
 /** Formats the estimated price of the requests to S3. */
-export function costText(usd: number | undefined): string | undefined {
+function costText(usd: number | undefined): string | undefined {
   const text = dollarsText(usd);
   return text === undefined ? undefined : `${text} (estimate)`;
 }
