@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { Caller } from './client/caller.ts';
+import type { SessionAnswer } from '../registry/contract/login.ts';
 import { readsText } from '../registry/contract/reading-texts.ts';
 import { printing, withExamples } from './arguments.ts';
 import type { Cli, CliDependencies, JsonOption } from './cli.ts';
@@ -72,17 +72,17 @@ function addWhoami(program: Command, cli: Cli, { registryOf }: LoginDependencies
   printing(whoami, 'tally whoami', 'TALLY_API_KEY_FILE=key.txt tally whoami --registry https://tally.example.com').action(
     async (options: JsonOption) => {
       const registry = await registryOf(cli.settings());
-      const answer = await cli.withClient(async (client, signal) => {
-        return { registry: registry.socket ?? registry.url, ...(await client.whoami(registry, signal)) };
-      });
+      const { readCaller } = await import('./client/registry.ts');
+      const caller = await cli.interruptible((signal) => readCaller(registry, signal));
+      const answer = { registry: registry.socket ?? registry.url, ...caller };
       cli.print(options, answer, () => callerText(answer));
       if (answer.advice !== undefined) cli.hint(options, answer.advice);
     },
   );
 }
 
-function callerText({ registry, user, kind, role, scopes, key, reads }: Caller & { readonly registry: string }): string {
+function callerText({ registry, user, kind, role, scopes, key, reads }: SessionAnswer & { readonly registry: string }): string {
   const keyFields = key && { key: `${key.name} (${key.fingerprint})`, key_expires: key.expires_at };
-  const userFields = { user: user?.email_verified === false ? `${user.email} (not verified)` : user?.email, user_id: user?.id };
+  const userFields = { user: user.email_verified === false ? `${user.email} (not verified)` : user.email, user_id: user.id };
   return fieldsText({ ...userFields, role, scopes: scopes.join(', '), reads: readsText(reads), kind, ...keyFields, registry });
 }

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { parse } from 'yaml';
+import { readCaller } from '../../src/cli/client/registry.ts';
 import { never, unnamed, openClientWorld, type ClientWorld } from '../cli/client/world.ts';
 import { ROOT, textOf } from '../docs/pages.ts';
 import { createFakeControl } from '../support/fakes/control.ts';
@@ -72,7 +73,7 @@ describe.skipIf(!canRun('the shared credentials of clients/python', [PYTHON]))(
         const used = await python(world, 'print(sdk.logged_in(), sdk.whoami().user.email)');
         expect(used).toMatchObject({ code: 0, stdout: `${world.registry.url} ada@example.com\n` });
         const registry = await world.client.registryOf(unnamed);
-        expect((await world.client.whoami(registry, never)).kind).toBe('session');
+        expect((await readCaller(registry, never)).kind).toBe('session');
         expect((await python(world, 'sdk.logout()')).code).toBe(0);
         expect((await world.client.registryOf(unnamed)).token).toBeUndefined();
         expect(world.registry.sessions()).toBe(0);
@@ -81,7 +82,7 @@ describe.skipIf(!canRun('the shared credentials of clients/python', [PYTHON]))(
         const stored = await python(world, `sdk.login_with_api_key('qk_0123456789', registry_url='${world.registry.url}', persist=True)`);
         expect(stored.code, stored.stderr).toBe(0);
         const keyed = await world.client.registryOf(unnamed);
-        expect((await world.client.whoami(keyed, never)).kind).toBe('api_key');
+        expect((await readCaller(keyed, never)).kind).toBe('api_key');
       } finally {
         await world.close();
       }

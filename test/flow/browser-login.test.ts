@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createClient } from '../../src/cli/client/client.ts';
+import { readCaller } from '../../src/cli/client/registry.ts';
 import { people, startRegistryWorld, type RegistryWorld } from '../support/identity/registry-world.ts';
 import { canBrowse, openWindow, startChromium, type Window } from '../support/identity/chromium.ts';
 import type { Person } from '../support/identity/provider.ts';
@@ -102,7 +103,7 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
       };
       await client.login(world.url, terminal, never);
       const registry = await client.registryOf(unnamed);
-      expect(await client.whoami(registry, never)).toMatchObject({ kind: 'session', user: { email: 'alice@example.com' } });
+      expect(await readCaller(registry, never)).toMatchObject({ kind: 'session', user: { email: 'alice@example.com' } });
       expect(complaints).toEqual([]);
     });
 

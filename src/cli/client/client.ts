@@ -1,7 +1,7 @@
-/** The client of a registry, as the command line uses it: login, logout, who the caller is, and the credential of requests. */
+/** The logins of the command line, and the credential with which its requests are sent. */
 import { FaultError } from '../../base/fault.ts';
 import { registryOrigin, catalogAddress } from './addresses.ts';
-import { callerOf, loginMissing, type Caller, keyToken } from './caller.ts';
+import { keyToken, type Registry } from './registry.ts';
 import { ClientError } from './client-error.ts';
 import { logIn, type LoginPorts } from './login.ts';
 import { send, endSession } from './send.ts';
@@ -10,42 +10,16 @@ import { z } from 'zod';
 import { documentRows } from '../../registry/contract/service.ts';
 import { printable } from '../../base/printable.ts';
 
-/** A registry, and the token that authenticates requests to it; without one they are anonymous. */
-export interface Registry {
-  readonly url: string;
-  readonly token?: string | undefined;
-  /** The path of its Unix socket, if requests go through it. */
-  readonly socket?: string | undefined;
-  /** Where it was looked for, if nothing names it. */
-  readonly tried?: readonly string[];
-}
-
 /** What the environment and the options of a command say. */
 interface Given {
   readonly registryUrl?: string | undefined;
   readonly apiKey?: string | undefined;
   /** Where a registry on this machine is. */
-  readonly local: LocalRegistry;
-}
-
-interface LocalRegistry {
-  /** Its Unix sockets, the nearest first. */
-  readonly sockets: readonly string[];
-  readonly url: string;
-}
-
-export interface Client {
-  /** Logs in at the catalog, by default the one of the last login, and stores the login. Returns who has logged in where. */
-  login(catalogUrl: string | undefined, ports: LoginPorts, signal: AbortSignal): Promise<Config & { readonly email: string }>;
-  /** Removes all stored credentials, and ends the session. Returns why the session may still live at the registry, if so. */
-  logout(signal: AbortSignal): Promise<string | undefined>;
-  /**
-   * Finds the registry: the one that is given, that of the stored credentials, or the one of this machine. The socket of a registry
-   * makes its caller the operator, so a request with an API key never goes there.
-   */
-  registryOf(given: Given): Promise<Registry>;
-  /** Asks the registry who the caller is. */
-  whoami(registry: Registry, signal: AbortSignal): Promise<Caller>;
+  readonly local: {
+    /** Its Unix sockets, the nearest first. */
+    readonly sockets: readonly string[];
+    readonly url: string;
+  };
 }
 
 interface ClientDependencies {
@@ -55,7 +29,9 @@ interface ClientDependencies {
   readonly isAnswered?: (socket: string) => Promise<boolean>;
 }
 
-export function createClient({ folder, isAnswered = async () => false }: ClientDependencies): Client {
+export type Client = ReturnType<typeof createClient>;
+
+export function createClient({ folder, isAnswered = async () => false }: ClientDependencies) {
   const store = createStore(folder);
 
   /** The stored credential for this registry, or for any. An API key precedes a login. */
@@ -75,7 +51,8 @@ export function createClient({ folder, isAnswered = async () => false }: ClientD
   }
 
   return {
-    async login(catalogUrl, ports, signal) {
+    /** Logs in at the catalog, by default the one of the last login, and stores the login. Returns who has logged in where. */
+    async login(catalogUrl: string | undefined, ports: LoginPorts, signal: AbortSignal): Promise<Config & { readonly email: string }> {
       const known = catalogUrl ?? store.readConfig()?.catalog_url;
       if (known === undefined)
         throw new ClientError('address.invalid', 'name the catalog, which is stored for the next login: `tally login https://HOST`');
@@ -87,7 +64,8 @@ export function createClient({ folder, isAnswered = async () => false }: ClientD
       };
       return { ...config, email: await logIn(config, { ...ports, keep }, signal) };
     },
-    async logout(signal) {
+    /** Removes all stored credentials, and ends the session. Returns why the session may still live at the registry, if so. */
+    async logout(signal: AbortSignal): Promise<string | undefined> {
       try {
         // files that others can read are a reason more to end what is in them
         const { session } = store.readCredentials({ isOpenAllowed: true });
@@ -99,7 +77,11 @@ export function createClient({ folder, isAnswered = async () => false }: ClientD
         store.removeCredentials();
       }
     },
-    async registryOf({ registryUrl, apiKey, local }) {
+    /**
+     * Finds the registry: the one that is given, that of the stored credentials, or the one of this machine. The socket of a registry
+     * makes its caller the operator, so a request with an API key never goes there.
+     */
+    async registryOf({ registryUrl, apiKey, local }: Given): Promise<Registry> {
       if (apiKey !== undefined) {
         const url = registryOrigin(registryUrl ?? local.url, 'the registry that receives an API key');
         return { url, token: keyToken(apiKey) };
@@ -109,12 +91,6 @@ export function createClient({ folder, isAnswered = async () => false }: ClientD
       if (registryUrl !== undefined) return { url: registryUrl };
       for (const socket of local.sockets) if (await isAnswered(socket)) return { url: local.url, socket };
       return { url: local.url, tried: [...local.sockets, local.url] };
-    },
-    async whoami({ url, token, socket, tried }, signal) {
-      const address = new URL('/v1/session', url);
-      const answer = await send(address, { method: 'GET', token, socket, tried }, signal);
-      if (answer.status === 401 && token === undefined) throw loginMissing(address);
-      return callerOf(answer, address);
     },
   };
 }

@@ -6,7 +6,7 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import { inTime } from '../../base/in-time.ts';
 import { printable } from '../../base/printable.ts';
-import { callerOf } from './caller.ts';
+import { readCaller } from './registry.ts';
 import { ClientError } from './client-error.ts';
 import { send, endSession, requestToken, type Grant } from './send.ts';
 import type { Config, StoredSession } from './store.ts';
@@ -137,9 +137,7 @@ async function redeem({ config, ports, verifier, signal }: Attempt, given: Pick<
 }
 
 async function emailOf({ registry_url: registry, token }: StoredSession, signal: AbortSignal): Promise<string> {
-  const address = new URL('/v1/session', registry);
-  const { user } = callerOf(await send(address, { method: 'GET', token }, signal), address);
-  if (user === undefined) throw new ClientError('login.failed', `${address.href} does not name the person who has logged in`);
+  const { user } = await readCaller({ url: registry, token }, signal);
   return user.email_verified === false ? `${user.email} (not verified)` : user.email;
 }
 

@@ -6,11 +6,40 @@ import { z } from 'zod';
 import { operationsOf, type Operations, type PlacedRow } from '../../registry/contract/contract.ts';
 import { problemSchema } from '../../registry/contract/problem.ts';
 import type { AnyRequest } from '../../registry/contract/row.ts';
-import { loginMissing } from './caller.ts';
-import type { Registry } from './client.ts';
+import { loginRows, type SessionAnswer } from '../../registry/contract/login.ts';
+import { ClientError } from './client-error.ts';
 import { send, type Incoming } from './send.ts';
 import { FaultError, isFaultCode } from '../../base/fault.ts';
 import { isRequestErrorCode, RequestError } from '../../base/request-error.ts';
+
+/** A registry, and the token that authenticates requests to it; without one they are anonymous. */
+export interface Registry {
+  readonly url: string;
+  readonly token?: string | undefined;
+  /** The path of its Unix socket, if requests go through it. */
+  readonly socket?: string | undefined;
+  /** Where it was looked for, if nothing names it. */
+  readonly tried?: readonly string[];
+}
+
+/** The message for every wrong, expired or revoked credential. */
+const AUTHENTICATION_FAILED = 'Authentication failed. Check your credentials or API key.';
+/** What may be in a header; anything else cannot be a key that a registry issued. */
+const SENDABLE = /^[\x21-\x7e]{1,512}$/;
+
+/** The secret of an API key as it is sent. Throws `authentication.failed` for a text that cannot be sent. */
+export function keyToken(text: string): string {
+  const secret = text.trim();
+  if (!SENDABLE.test(secret)) throw new RequestError('authentication.failed', AUTHENTICATION_FAILED);
+  return secret;
+}
+
+const SESSION = { ...loginRows['GET /v1/session'], method: 'GET', path: '/v1/session' } as const;
+
+/** Who this program is to the registry, as the registry says. Rejects as {@link askRegistry} does. */
+export async function readCaller(registry: Registry, signal: AbortSignal): Promise<SessionAnswer> {
+  return SESSION.answer.parse(await askRegistry(registry, SESSION, {}, signal));
+}
 
 /** The operations of the control plane. They reject as {@link askRegistry} does. */
 export function createRegistryOperations(registry: Registry): Operations {
@@ -72,7 +101,9 @@ function segmentOf(name: string): string {
 }
 
 function anonymousErrorOf(response: Incoming, what: string, address: URL): Error {
-  return response.status === 401 ? loginMissing(address) : errorOf(response, what);
+  if (response.status !== 401) return errorOf(response, what);
+  const { origin } = address;
+  return new ClientError('login.missing', `not logged in at ${origin}: run \`tally login ${origin}\`, or set TALLY_API_KEY_FILE`);
 }
 
 function errorOf({ status, json }: Incoming, what: string): Error {

@@ -105,8 +105,6 @@ export const accessRows = {
         .enum(['everyone', 'granted'])
         .describe('The setting TALLY_READERS. `everyone`: every user reads everything, whatever is granted.'),
     }),
-    status: 200,
-    errors: [],
     example: { query: { limit: 20 } },
     cli: {
       words: 'admin grants list',
@@ -142,7 +140,6 @@ export const accessRows = {
     scope: 'people',
     body,
     answer: grant,
-    status: 200,
     errors: ['grant.not-found', 'state.conflict', 'audit.unavailable'],
     example: { body: EXAMPLE },
     cli: {
@@ -159,8 +156,6 @@ export const accessRows = {
     scope: 'people',
     query: z.strictObject({ where, limit, cursor: cursor.exactOptional() }),
     answer: pageOf(reader),
-    status: 200,
-    errors: [],
     example: { query: { where: 'photos/2026/', limit: 20 } },
     cli: {
       words: 'admin access',
@@ -182,7 +177,6 @@ export const accessRows = {
     scope: 'people',
     params: z.object({ id: id.describe('The id of the user, as the list of users has it.') }),
     answer: access,
-    status: 200,
     errors: ['user.not-found'],
     example: { params: { id: '0aB1cD2eF3gH4iJ5kL6mN7' } },
     cli: {

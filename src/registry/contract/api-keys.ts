@@ -156,7 +156,6 @@ export const keyRows = {
       cursor: cursor.exactOptional(),
     }),
     answer: pageOf(apiKey),
-    status: 200,
     errors: ['session.required'],
     example: { query: { status: 'ACTIVE' } },
     cli: { words: 'keys list', columns: keyColumns, none: NONE, examples: ['tally keys list --status EXPIRED'] },
@@ -167,7 +166,6 @@ export const keyRows = {
     scope: 'self',
     params,
     answer: apiKey,
-    status: 200,
     errors: ['api-key.not-found', 'session.required'],
     example: { params: { id: EXAMPLE_ID } },
     cli: { words: 'keys get <id>', columns: keyFields, examples: [`tally keys get ${EXAMPLE_ID}`] },
@@ -179,7 +177,6 @@ export const keyRows = {
       'The process that answers refuses the key at once, and every other one within 5 s. A request with an API key can revoke that key only.',
     scope: 'self',
     params,
-    status: 204,
     errors: ['api-key.not-found', 'session.required', 'authorization.denied', 'audit.unavailable'],
     example: { params: { id: EXAMPLE_ID } },
     cli: {
@@ -200,7 +197,6 @@ export const keyRows = {
       { secret: textOf(SECRET_LENGTH_MAX, 1).describe('The secret. White space around it does not matter.') },
       must('must be an object'),
     ),
-    status: 204,
     errors: ['audit.unavailable'],
     example: { body: { secret: `qk_${'0'.repeat(49)}` } },
     cli: {
@@ -226,8 +222,6 @@ export const keyRows = {
       cursor: cursor.exactOptional(),
     }),
     answer: pageOf(anyApiKey),
-    status: 200,
-    errors: [],
     example: { query: { status: 'ACTIVE', unused_since: '2026-08-01' } },
     cli: {
       words: 'admin keys list',
@@ -247,7 +241,6 @@ export const keyRows = {
     scope: 'admin',
     params,
     answer: anyApiKey,
-    status: 200,
     errors: ['api-key.not-found'],
     example: { params: { id: EXAMPLE_ID } },
     cli: {
@@ -267,7 +260,6 @@ export const keyRows = {
     description: 'The process that answers refuses the key at once, and every other one within 5 s.',
     scope: 'admin',
     params,
-    status: 204,
     errors: ['api-key.not-found', 'audit.unavailable'],
     example: { params: { id: EXAMPLE_ID } },
     cli: {

@@ -79,8 +79,6 @@ export const auditRows = {
       cursor: cursor.exactOptional(),
     }),
     answer: pageOf(auditRecord),
-    status: 200,
-    errors: [],
     example: { query: { from: '2026-11-21', event: 'BucketRemove' } },
     cli: {
       words: 'admin audit',

@@ -85,14 +85,12 @@ export const bucketRows = {
         .describe('Buckets whose events arrive although they are not connected: at most 1,000, and only with the first page.'),
       activity: activity.optional().describe('Only with the first page, and for administrators.'),
     }),
-    status: 200,
     tool: {
       name: 'list_buckets',
       title: 'List buckets',
       description:
         'Lists the connected buckets that you may read, each with how far its index can be relied on, and the buckets whose events arrive although they are not connected. Objects of other buckets are never found.',
     },
-    errors: [],
     example: { query: { limit: 100 } },
     cli: {
       words: 'bucket list',
@@ -138,7 +136,6 @@ export const bucketRows = {
     scope: 'read',
     params,
     answer: shownBucket,
-    status: 200,
     tool: {
       name: 'index_agreement',
       title: 'Check the agreement of an index',
@@ -160,7 +157,6 @@ export const bucketRows = {
       keep_documents: flagText.describe('Whether the documents stay in the index. Default: false.'),
     }),
     answer: removedBucket,
-    status: 200,
     errors: ['bucket.not-connected', ...AWS_REFUSALS, 'connect.busy', 'connect.removing', 'connect.changed-meanwhile', 'audit.unavailable'],
     example: { params: { bucket: 'photos' } },
     cli: {

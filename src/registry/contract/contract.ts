@@ -99,13 +99,14 @@ export type OperationBody<Name extends ControlName> = Parameters<Operations[Name
   ? NonNullable<Body>
   : never;
 
-/** A row with its method and path. */
-export type PlacedRow<Name extends string = OperationName> = Row & {
-  readonly operation: Name;
-  readonly method: Method;
-  /** With `{name}` for parameters. */
-  readonly path: string;
-};
+/** A row with its method and path, and its defaults. */
+export type PlacedRow<Name extends string = OperationName> = Row &
+  Required<Pick<Row, 'status' | 'errors' | 'example'>> & {
+    readonly operation: Name;
+    readonly method: Method;
+    /** With `{name}` for parameters. */
+    readonly path: string;
+  };
 
 /** All rows, in the order of the contract. */
 export const rows: readonly PlacedRow[] = placed<OperationName>(contract);
@@ -119,7 +120,8 @@ export const rowsOfListener: readonly PlacedRow<ListenerName>[] = placed<Listene
 function placed<Name extends string>(group: Readonly<Record<string, Row & { readonly operation: Name }>>): readonly PlacedRow<Name>[] {
   return Object.entries(group).map(([key, row]) => {
     const [method = '', path = ''] = key.split(' ');
-    return { ...row, method: methodOf(method), path };
+    const status = row.answer === undefined ? 204 : 200;
+    return { status, errors: [], example: {}, ...row, method: methodOf(method), path };
   });
 }
 

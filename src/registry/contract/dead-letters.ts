@@ -63,7 +63,6 @@ export const deadLetterRows = {
     scope: 'operate',
     query: z.strictObject({ limit }),
     answer: z.object({ items: z.array(deadLetter).readonly() }),
-    status: 200,
     errors: ['dead-letter.no-queue', 'queue.unreachable', 'queue.missing'],
     example: { query: { limit: 20 } },
     cli: {
@@ -85,7 +84,6 @@ export const deadLetterRows = {
     scope: 'operate',
     params: z.object({ id: id.describe('The id of the letter.') }),
     answer: wholeLetter,
-    status: 200,
     errors: ['dead-letter.not-found', 'dead-letter.no-queue', 'queue.unreachable', 'queue.missing'],
     example: { params: { id: ID } },
     cli: {
@@ -108,7 +106,6 @@ export const deadLetterRows = {
     scope: 'operate',
     body: choice,
     answer: z.object({ replayed: count.describe('How many letters were sent back.'), remaining }),
-    status: 200,
     errors: ['dead-letter.not-found', 'dead-letter.no-queue', 'queue.unreachable', 'queue.missing', 'audit.unavailable'],
     example: { body: { ids: [ID] } },
     cli: {
@@ -127,7 +124,6 @@ export const deadLetterRows = {
     scope: 'operate',
     body: choice,
     answer: z.object({ discarded: count.describe('How many letters were deleted.'), remaining }),
-    status: 200,
     errors: ['dead-letter.not-found', 'dead-letter.no-queue', 'queue.unreachable', 'queue.missing', 'audit.unavailable'],
     example: { body: { all: true } },
     cli: {

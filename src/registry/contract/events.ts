@@ -28,9 +28,7 @@ export const eventRows = {
       step_s: count.describe('How long a step lasts, in seconds.'),
       steps: z.array(step).readonly().describe('In order. Steps in which no process stored anything are missing.'),
     }),
-    status: 200,
     errors: ['request.overloaded'],
-    example: {},
   },
 } as const satisfies Record<RowKey, Row>;
 export type Events = z.output<(typeof eventRows)['GET /v1/events']['answer']>;

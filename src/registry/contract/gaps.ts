@@ -76,8 +76,6 @@ export const gapRows = {
       cursor: cursor.exactOptional(),
     }),
     answer: pageOf(gap),
-    status: 200,
-    errors: [],
     example: { query: { bucket: 'photos' } },
     cli: { words: 'gaps', columns, none: 'There are no gaps.', examples: ['tally gaps --bucket photos'] },
   },

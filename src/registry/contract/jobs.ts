@@ -104,8 +104,6 @@ export const jobRows = {
       cursor: cursor.exactOptional(),
     }),
     answer: pageOf(job),
-    status: 200,
-    errors: [],
     example: { query: { bucket: 'photos', limit: 10 } },
     cli: {
       words: 'jobs [id]',
@@ -121,7 +119,6 @@ export const jobRows = {
     scope: 'monitor',
     params,
     answer: job,
-    status: 200,
     errors: ['job.not-found'],
     example: JOB,
     cli: { words: 'jobs [id]', columns: jobFields, hints: jobAdvice, examples: [`tally jobs ${JOB.params.id}`] },
@@ -134,7 +131,6 @@ export const jobRows = {
     params,
     body: changeBody,
     answer: job,
-    status: 200,
     errors: [
       'job.not-found',
       'job.not-pausable',

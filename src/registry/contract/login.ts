@@ -130,10 +130,8 @@ export const loginRows = {
     summary: 'Shows the page on which a person permits a client to act for them.',
     scope: 'none',
     answer: z.string().describe('A page.'),
-    status: 200,
     media: 'text/html',
     errors: ['login.not-configured', 'login.expired'],
-    example: {},
   },
   'POST /login/consent': {
     operation: 'decideLogin',
@@ -150,7 +148,6 @@ export const loginRows = {
       redirect: z.string().optional().describe('Where the browser goes: to the client.'),
       code: z.string().optional().describe('The code, if a person copies it.'),
     }),
-    status: 200,
     errors: ['request.invalid', 'login.not-configured', 'login.expired', 'request.forbidden-origin'],
     example: { body: { login: 'shown-by-the-page', allow: true } },
   },
@@ -170,7 +167,6 @@ export const loginRows = {
       must('must be an object'),
     ),
     answer: token,
-    status: 200,
     errors: ['request.invalid', 'login.not-configured', 'login.invalid-grant'],
     example: {
       body: { grant_type: 'authorization_code', code: CODE, code_verifier: VERIFIER, redirect_uri: 'http://127.0.0.1:49152/callback' },
@@ -180,18 +176,13 @@ export const loginRows = {
     operation: 'logOut',
     summary: 'Ends the session of the caller.',
     scope: 'session',
-    status: 204,
     errors: ['login.not-configured'],
-    example: {},
   },
   'GET /v1/session': {
     operation: 'getSession',
     summary: 'Shows who the caller is, and what the caller may do and read.',
     scope: 'read',
     answer: session,
-    status: 200,
-    errors: [],
-    example: {},
   },
 } as const satisfies Record<RowKey, Row>;
 export type AuthorizeRequest = z.output<(typeof loginRows)['GET /login/authorize']['query']>;

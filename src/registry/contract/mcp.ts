@@ -34,7 +34,6 @@ export const mcpRows = {
       must('must be one message'),
     ),
     answer: z.record(z.string(), z.unknown()).describe('A response of JSON-RPC 2.0: `result` or `error`, with the `id` of the request.'),
-    status: 200,
     otherStatuses: { 202: 'The message was a notification, which has no answer.' },
     emptyStatuses: [202],
     errors: ['request.invalid'],

@@ -72,7 +72,6 @@ export const objectRows = {
     heavy: 'search',
     query: searchQuery,
     answer: searchAnswer,
-    status: 200,
     tool: {
       name: 'search_objects',
       title: 'Search objects',
@@ -107,7 +106,6 @@ export const objectRows = {
       limit,
     }),
     answer: z.object({ items: z.array(storedObject).readonly() }),
-    status: 200,
     tool: {
       name: 'changes_since',
       title: 'List changes',
@@ -125,7 +123,6 @@ export const objectRows = {
     params: z.object({ bucket: bucketName }),
     query: z.strictObject({ key: objectKey }),
     answer: explanation,
-    status: 200,
     tool: {
       name: 'describe_object',
       title: 'Describe an object',

@@ -26,7 +26,8 @@ export interface Row {
   readonly body?: z.ZodType;
   /** The body of the response; absent: it has none. */
   readonly answer?: z.ZodType;
-  readonly status: number;
+  /** Default: 200, or 204 without an answer. */
+  readonly status?: number;
   /** Other statuses that are not errors, with what they mean. */
   readonly otherStatuses?: Readonly<Record<number, string>>;
   /** Those of the other statuses whose answers have no body. */
@@ -40,9 +41,9 @@ export interface Row {
   /** Its command, or several that each give a part of the request. */
   readonly cli?: RowCommand | readonly RowCommand[];
   /** The error codes that this operation can return besides those of every operation. */
-  readonly errors: readonly (RequestErrorCode | FaultCode)[];
-  /** A request that a control plane with the bucket `photos` can answer. */
-  readonly example: ExampleRequest;
+  readonly errors?: readonly (RequestErrorCode | FaultCode)[];
+  /** A request that a control plane with the bucket `photos` can answer. Default: one without any parameter. */
+  readonly example?: ExampleRequest;
 }
 
 export interface ExampleRequest {

@@ -30,9 +30,6 @@ export const healthRows = {
     summary: 'Reports that the process runs.',
     scope: 'none',
     answer: z.object({ status: z.literal('ok') }),
-    status: 200,
-    errors: [],
-    example: {},
   },
   'GET /readyz': {
     operation: 'getReadiness',
@@ -40,10 +37,7 @@ export const healthRows = {
     description: 'The health listener answers this request from any caller.',
     scope: 'monitor',
     answer: readinessReport,
-    status: 200,
     otherStatuses: { 503: 'The process cannot perform all its roles. The body is the same.' },
-    errors: [],
-    example: {},
   },
   'GET /metrics': {
     operation: 'getMetrics',
@@ -51,10 +45,7 @@ export const healthRows = {
     description: 'The health listener answers this request from any caller.',
     scope: 'monitor',
     answer: z.string().describe('Metrics in the text format of Prometheus.'),
-    status: 200,
     media: 'text/plain',
-    errors: [],
-    example: {},
   },
 } as const satisfies Record<RowKey, Row>;
 
@@ -69,17 +60,11 @@ export const documentRows = {
       catalogUrl: z.string().describe('The address of the catalog: TALLY_CATALOG_URL, by default that of the registry.'),
       version: z.string().describe('The version of Tally.'),
     }),
-    status: 200,
-    errors: [],
-    example: {},
   },
   'GET /openapi.json': {
     operation: 'getOpenApi',
     summary: 'Returns this description of the API as an OpenAPI 3.1 document.',
     scope: 'none',
     answer: z.record(z.string(), z.unknown()).describe('An OpenAPI 3.1 document.'),
-    status: 200,
-    errors: [],
-    example: {},
   },
 } as const satisfies Record<RowKey, Row>;

@@ -58,7 +58,6 @@ export const usageRows = {
       understood: z.array(clause).readonly().exactOptional().describe('The clauses of `query`.'),
       by: z.array(grouping).readonly().describe('The groups, in the order of the request.'),
     }),
-    status: 200,
     tool: {
       name: 'usage',
       title: 'Sum objects and bytes',

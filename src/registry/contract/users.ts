@@ -96,8 +96,6 @@ export const userRows = {
     answer: pageOf(user).extend({
       waiting: z.array(appointment).readonly().describe('The appointments that wait for a login; on the first page.'),
     }),
-    status: 200,
-    errors: [],
     example: { query: { limit: 20 } },
     cli: {
       words: 'admin users list',
@@ -130,7 +128,6 @@ export const userRows = {
     params,
     body: changeBody,
     answer: person,
-    status: 200,
     errors: ['user.not-found', 'user.role-by-rule', 'user.last-administrator', 'audit.unavailable'],
     example: { params: { id: 'alice@example.com' }, body: { role: 'admin' } },
     cli: [

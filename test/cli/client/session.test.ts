@@ -2,8 +2,9 @@
 import { chmodSync, chownSync, existsSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Caller, keyToken } from '../../../src/cli/client/caller.ts';
 import { createClient } from '../../../src/cli/client/client.ts';
+import { keyToken, readCaller } from '../../../src/cli/client/registry.ts';
+import type { SessionAnswer } from '../../../src/registry/contract/login.ts';
 import { never, unnamed, openClientWorld, type ClientWorld } from './world.ts';
 import { noteNotRun } from '../../support/not-run.ts';
 
@@ -20,9 +21,8 @@ beforeEach(async () => {
 afterEach(() => world.close());
 
 /** As a new process does it. */
-async function whoami(): Promise<Caller> {
-  const client = createClient({ folder: world.folder });
-  return client.whoami(await client.registryOf(unnamed), never);
+async function whoami(): Promise<SessionAnswer> {
+  return readCaller(await createClient({ folder: world.folder }).registryOf(unnamed), never);
 }
 
 describe('a login', () => {
@@ -55,7 +55,7 @@ describe('a credential', () => {
       const registry = await world.client.registryOf({ ...unnamed, registryUrl: other.registry.url });
       expect(registry).toEqual({ url: other.registry.url });
       const { url } = other.registry;
-      await expect(world.client.whoami({ url }, never)).rejects.toThrow(`not logged in at ${url}: run \`tally login ${url}\``);
+      await expect(readCaller({ url }, never)).rejects.toThrow(`not logged in at ${url}: run \`tally login ${url}\``);
       expect(other.registry.credentialsSent()).toEqual([]);
     } finally {
       await other.close();
@@ -84,7 +84,7 @@ describe('a credential', () => {
     const secret = 'qk_0123456789';
     world.registry.keys.add(secret);
     const registry = await world.client.registryOf({ ...unnamed, registryUrl: world.registry.url, apiKey: ` ${secret}\n` });
-    expect((await world.client.whoami(registry, never)).kind).toBe('api_key');
+    expect((await readCaller(registry, never)).kind).toBe('api_key');
     await expect(world.client.registryOf({ ...unnamed, registryUrl: 'http://registry.example.com', apiKey: secret })).rejects.toThrow(
       'must use https',
     );
