@@ -39,17 +39,17 @@ const rooms: Readonly<Record<string, Room>> = {
   connect: { imports: [...GROUND, ...WORLD, 'contract'], lines: 6_569, budget: 4_000, first: 'connect/loop.ts' },
   identity: { imports: [...GROUND, ...WORLD, 'contract'], lines: 5_200, first: 'identity/logins.ts' },
   search: { imports: [...GROUND, ...WORLD, 'contract'], lines: 2_200, first: 'search/parse.rules.ts' },
-  contract: { imports: [...PURE], lines: 3_893, first: 'registry/contract/contract.ts' },
+  contract: { imports: [...PURE], lines: 3_812, first: 'registry/contract/contract.ts' },
   registry: {
     imports: [...GROUND, ...WORLD, 'contract', 'repair', 'connect', 'identity', 'search'],
-    lines: 6_427,
+    lines: 6_302,
     budget: 4_800,
     first: 'registry/operations/operations.ts',
   },
   settings: { imports: [...GROUND], lines: 893, first: 'settings/settings.ts' },
   demo: { imports: [...GROUND, ...WORLD, 'connect', 'contract', 'registry', 'settings'], lines: 900, first: 'demo/server.ts' },
   panel: { imports: [...PURE, 'contract'], lines: 5_367, budget: 5_000, first: 'panel/browser/shell.tsx' },
-  cli: { imports: [...GROUND, 'contract', 'settings'], lines: 3_525, budget: 2_400, first: 'cli/run-cli.ts' },
+  cli: { imports: [...GROUND, 'contract', 'settings'], lines: 3_361, budget: 2_400, first: 'cli/run-cli.ts' },
   serve: {
     imports: [
       ...GROUND,

@@ -14,7 +14,7 @@ import {
 } from '../../identity/api-key.rules.ts';
 import type { KnownUser } from '../../identity/login-rules.rules.ts';
 import { columnsOf } from './command.ts';
-import { cursor, emailText, id, limit, moment, must, pageOf, textOf, time, timeOf } from './fields.ts';
+import { bodyOf, cursor, emailText, id, limit, moment, must, oneOf, pageOf, textOf, time, timeOf } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
 export const apiKey = z
@@ -52,38 +52,34 @@ const createdKey = z.object({
 
 const NAME_MISTAKE = `must have 1 to ${KEY_NAME_LENGTH_MAX} printable characters, not only blanks, without control and bidi characters and without an API key`;
 const DAYS_MISTAKE = `must be a whole number from 1 to ${EXPIRES_IN_DAYS_MAX}`;
-const STATUS_MISTAKE = `must be one of ${keyStatuses.join(', ')}`;
 const SCOPES_MISTAKE = `must be a list of ${keyScopes.join(', ')}`;
 /** There are three; one that is named twice counts once. */
 const SCOPES_MAX = 10;
 /** A secret has 52 characters. The rest is for white space around it. */
 const SECRET_LENGTH_MAX = 1_000;
 
-const newKey = z.strictObject(
-  {
-    name: z
-      .string(must(NAME_MISTAKE))
-      .refine(isKeyName, NAME_MISTAKE)
-      .meta({ minLength: 1, maxLength: KEY_NAME_LENGTH_MAX })
-      .describe('What the key is for, such as `nightly export, production, 2026-11`.'),
-    expires_in_days: z
-      .int(must(DAYS_MISTAKE))
-      .min(1, DAYS_MISTAKE)
-      .max(EXPIRES_IN_DAYS_MAX, DAYS_MISTAKE)
-      .default(EXPIRES_IN_DAYS_DEFAULT)
-      .describe('After how many days the key ends.'),
-    scopes: z
-      .array(z.enum(keyScopes, must(SCOPES_MISTAKE)), must(SCOPES_MISTAKE))
-      .min(1, SCOPES_MISTAKE)
-      .max(SCOPES_MAX, SCOPES_MISTAKE)
-      .readonly()
-      .exactOptional()
-      .describe('What the key may do; `read` is always among it. Absent: what you may do, without `admin`.'),
-  },
-  must('must be an object'),
-);
+const newKey = bodyOf({
+  name: z
+    .string(must(NAME_MISTAKE))
+    .refine(isKeyName, NAME_MISTAKE)
+    .meta({ minLength: 1, maxLength: KEY_NAME_LENGTH_MAX })
+    .describe('What the key is for, such as `nightly export, production, 2026-11`.'),
+  expires_in_days: z
+    .int(must(DAYS_MISTAKE))
+    .min(1, DAYS_MISTAKE)
+    .max(EXPIRES_IN_DAYS_MAX, DAYS_MISTAKE)
+    .default(EXPIRES_IN_DAYS_DEFAULT)
+    .describe('After how many days the key ends.'),
+  scopes: z
+    .array(z.enum(keyScopes, must(SCOPES_MISTAKE)), must(SCOPES_MISTAKE))
+    .min(1, SCOPES_MISTAKE)
+    .max(SCOPES_MAX, SCOPES_MISTAKE)
+    .readonly()
+    .exactOptional()
+    .describe('What the key may do; `read` is always among it. Absent: what you may do, without `admin`.'),
+});
 
-const status = z.enum(keyStatuses, must(STATUS_MISTAKE)).exactOptional().describe('Only keys with this status.');
+const status = oneOf(keyStatuses).exactOptional().describe('Only keys with this status.');
 const params = z.object({ id: id.describe('The id of the key, as the list has it.') });
 
 /** A fingerprint has 12 characters. */
@@ -193,10 +189,7 @@ export const keyRows = {
     summary: 'Revokes the API key with this secret, which anyone who has it may do.',
     description: 'For secrets that have leaked. The answer is the same whether or not there was such a key.',
     scope: 'none',
-    body: z.strictObject(
-      { secret: textOf(SECRET_LENGTH_MAX, 1).describe('The secret. White space around it does not matter.') },
-      must('must be an object'),
-    ),
+    body: bodyOf({ secret: textOf(SECRET_LENGTH_MAX, 1).describe('The secret. White space around it does not matter.') }),
     errors: ['audit.unavailable'],
     example: { body: { secret: `qk_${'0'.repeat(49)}` } },
     cli: {

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { KEY_NAME_LENGTH_MAX } from '../../identity/api-key.rules.ts';
 import { auditEvents, auditOutcomes, auditRecordSchema, exportedAudit, type AuditRecord } from '../../base/audit.ts';
 import { columnsOf } from './command.ts';
-import { cursor, emailText, limit, moment, must, pageOf, textOf, time } from './fields.ts';
+import { cursor, emailText, limit, moment, must, oneOf, pageOf, textOf, time } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
 const { useridentity } = auditRecordSchema.shape;
@@ -70,10 +70,7 @@ export const auditRows = {
         .exactOptional()
         .describe('Only records of this day in UTC, such as 2026/11/21.'),
       email: emailText.exactOptional().describe('Only acts of this e-mail address, or of this user@host.'),
-      event: z
-        .enum(auditEvents, must(`must be one of ${auditEvents.join(', ')}`))
-        .exactOptional()
-        .describe('Only this event.'),
+      event: oneOf(auditEvents).exactOptional().describe('Only this event.'),
       key: textOf(KEY_NAME_LENGTH_MAX, 1).exactOptional().describe('Only acts with the API key of this name or fingerprint.'),
       limit,
       cursor: cursor.exactOptional(),

@@ -17,7 +17,7 @@ import {
 import { ageOfText } from '../../base/texts.ts';
 import { columnsOf } from './command.ts';
 import { APPLY_ERRORS, BY_HAND, connection, flagText, keptHints, keptParts, requestFields, SKIP_VALIDATION } from './connections.ts';
-import { AWS_REFUSALS, bucketName, cursor, limit, must, pageOf, textOf, timeOf, timeOfMaybe } from './fields.ts';
+import { AWS_REFUSALS, bucketName, cursor, limit, must, pageOf, textOf, timeOf, timeOfMaybe, yesNo } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
 const addedBucket = bucket.extend({
@@ -42,14 +42,12 @@ export const addBucketBody = z
     {
       bucket: bucketName,
       ...requestFields,
-      reindex: z
-        .boolean(must('must be true or false'))
+      reindex: yesNo
         .exactOptional()
         .describe(
           'Whether to index what the bucket holds already. Default: true. If false, the gap of the new bucket stays open until a re-index is requested.',
         ),
-      only_new: z
-        .boolean(must('must be true or false'))
+      only_new: yesNo
         .exactOptional()
         .describe(
           'Whether a bucket that is connected already is refused, with `bucket.already-connected`, instead of changed. Default: false.',
@@ -58,7 +56,7 @@ export const addBucketBody = z
         .exactOptional()
         .describe('The `token` of a plan. Without it the bucket is connected only if that touches nothing of others.'),
       skip_destination_validation: SKIP_VALIDATION,
-      wired_by_hand: z.boolean(must('must be true or false')).exactOptional().describe(BY_HAND),
+      wired_by_hand: yesNo.exactOptional().describe(BY_HAND),
     },
     must('must be an object'),
   )

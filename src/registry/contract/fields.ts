@@ -15,6 +15,18 @@ export function must(message: string) {
   return { error: ({ input }: { readonly input?: unknown }) => (input === undefined ? 'must be given' : message) };
 }
 
+/** A body with these fields and no others. */
+export function bodyOf<Fields extends z.core.$ZodShape>(fields: Fields) {
+  return z.strictObject(fields, must('must be an object'));
+}
+
+export const yesNo = z.boolean(must('must be true or false'));
+
+/** One of these texts. */
+export function oneOf<const Values extends readonly string[]>(values: Values) {
+  return z.enum(values, must(`must be one of ${values.join(', ')}`));
+}
+
 /** Text of at most `lengthMax` characters, counted as JSON Schema counts them (code points). */
 export function textOf(lengthMax: number, lengthMin = 0) {
   const bounds = { ...(lengthMin > 0 && { minLength: lengthMin }), maxLength: lengthMax };

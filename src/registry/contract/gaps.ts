@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { dueAtMs, isHeld, markKinds, nextOf, whyOf, type ListedGap } from '../../records/dirty.ts';
 import { ageOfText, clockText, momentOfText } from '../../base/texts.ts';
 import { columnsOf } from './command.ts';
-import { bucketName, count, cursor, limit, moment, must, pageOf, time, timeOf, timeOfMaybe } from './fields.ts';
+import { bucketName, count, cursor, limit, moment, oneOf, pageOf, time, timeOf, timeOfMaybe } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
 export const gapStates = ['open', 'closed'] as const;
@@ -67,10 +67,7 @@ export const gapRows = {
     scope: 'monitor',
     query: z.strictObject({
       bucket: bucketName.exactOptional().describe('Only gaps of this bucket.'),
-      state: z
-        .enum(gapStates, must(`must be one of ${gapStates.join(', ')}`))
-        .exactOptional()
-        .describe('Default: those that are open.'),
+      state: oneOf(gapStates).exactOptional().describe('Default: those that are open.'),
       closed_after: moment.exactOptional().describe('Of those that were closed: only since this day (2026-11-21) or time.'),
       limit,
       cursor: cursor.exactOptional(),

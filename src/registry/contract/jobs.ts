@@ -3,21 +3,18 @@ import { z } from 'zod';
 import { jobModes } from '../../records/job.ts';
 import { ageOfText, percentText } from '../../base/texts.ts';
 import { columnsOf } from './command.ts';
-import { AWS_REFUSALS, bucketName, cursor, id, keyPrefix, limit, must, pageOf } from './fields.ts';
+import { AWS_REFUSALS, bucketName, cursor, id, keyPrefix, limit, must, oneOf, pageOf, yesNo } from './fields.ts';
 import { job, type Job } from './job.ts';
 import { jobAdvice, jobFields, stateText } from './job-texts.ts';
 import type { Row, RowKey } from './row.ts';
 
-const flag = z.boolean(must('must be true or false')).default(false);
+const flag = yesNo.default(false);
 
 const reindexBody = z
   .strictObject(
     {
       prefix: keyPrefix.default('').describe('Only keys that begin with this.'),
-      mode: z
-        .enum(jobModes, must(`must be one of ${jobModes.join(', ')}`))
-        .default('apply')
-        .describe('`apply` writes the differences, `report` only counts them.'),
+      mode: oneOf(jobModes).default('apply').describe('`apply` writes the differences, `report` only counts them.'),
       fill: flag.describe(
         'Write documents that lack a field that a listing gives, or the enrichment of the bucket, too. Enrichment takes a HEAD for each of them; with tags, a HEAD and a request for the tags of every object.',
       ),

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { keyScopes, roles } from '../../base/actor.ts';
 import { isMachineName, isRedirectUri, isReturnTo } from '../../identity/login.rules.ts';
 import { apiKey } from './api-keys.ts';
-import { must, textOf } from './fields.ts';
+import { bodyOf, must, textOf, yesNo } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
 /** Longer than any code, token or verifier: RFC 7636 permits 128 characters. */
@@ -137,13 +137,10 @@ export const loginRows = {
     operation: 'decideLogin',
     summary: 'Takes the decision of the consent page.',
     scope: 'none',
-    body: z.strictObject(
-      {
-        login: secret.describe('What the page contains.'),
-        allow: z.boolean(must('must be true or false')).describe('Whether the client receives a code.'),
-      },
-      must('must be an object'),
-    ),
+    body: bodyOf({
+      login: secret.describe('What the page contains.'),
+      allow: yesNo.describe('Whether the client receives a code.'),
+    }),
     answer: z.object({
       redirect: z.string().optional().describe('Where the browser goes: to the client.'),
       code: z.string().optional().describe('The code, if a person copies it.'),
@@ -157,15 +154,12 @@ export const loginRows = {
     description:
       'A code is valid for 60 s and once: a second redemption ends its session. The session ends after `TALLY_SESSION_DAYS`; nothing renews it.',
     scope: 'none',
-    body: z.strictObject(
-      {
-        grant_type: z.literal('authorization_code', must('must be authorization_code')).describe('Always authorization_code.'),
-        code: secret.describe('The code.'),
-        code_verifier: verifier.describe('The verifier of the challenge (RFC 7636).'),
-        redirect_uri: redirectUri.exactOptional().describe('That of the login; absent for a code that was copied.'),
-      },
-      must('must be an object'),
-    ),
+    body: bodyOf({
+      grant_type: z.literal('authorization_code', must('must be authorization_code')).describe('Always authorization_code.'),
+      code: secret.describe('The code.'),
+      code_verifier: verifier.describe('The verifier of the challenge (RFC 7636).'),
+      redirect_uri: redirectUri.exactOptional().describe('That of the login; absent for a code that was copied.'),
+    }),
     answer: token,
     errors: ['request.invalid', 'login.not-configured', 'login.invalid-grant'],
     example: {

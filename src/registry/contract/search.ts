@@ -14,6 +14,7 @@ import {
   moment,
   must,
   objectKey,
+  oneOf,
   pageOf,
   repeated,
   textOf,
@@ -59,7 +60,6 @@ const PAIRS_MAX = 16;
 
 const size = z.int(must('must be a whole number of bytes')).min(0, 'must be at least 0');
 const pair = textOf(PAIR_LENGTH_MAX, 1);
-const oneOf = (values: readonly string[]) => must(`must be one of ${values.join(', ')}`);
 
 /** What narrows a search. */
 export const filterFields = {
@@ -106,11 +106,10 @@ export const filterFields = {
 
 export const searchQuery = z.strictObject({
   ...filterFields,
-  sort: z
-    .enum(sortFields, oneOf(sortFields))
+  sort: oneOf(sortFields)
     .exactOptional()
     .describe('The order: by bucket and key (the default), or by this field, then by bucket and key. An absent value counts as −1.'),
-  order: z.enum(sortOrders, oneOf(sortOrders)).exactOptional().describe('Ascending (the default) or descending.'),
+  order: oneOf(sortOrders).exactOptional().describe('Ascending (the default) or descending.'),
   as_of: flag.exactOptional().describe('`true`: the answer shows how far the index of each bucket that the search names can be relied on.'),
   total: flag.exactOptional().describe('`true`: the answer has the number of all results.'),
   limit,

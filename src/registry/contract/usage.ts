@@ -1,7 +1,7 @@
 /** Usage: objects and bytes of what a search finds, in groups. */
 import { z } from 'zod';
 import { usageBy } from '../../store/groups.rules.ts';
-import { count, limit, must } from './fields.ts';
+import { count, limit, must, oneOf } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 import { clause, filterFields } from './search.ts';
 
@@ -10,8 +10,7 @@ const sums = {
   bytes: z.number().min(0).describe('Their bytes, as far as their sizes are known.'),
 };
 
-const oneOf = must(`must be one of ${usageBy.join(', ')}`);
-const by = z.enum(usageBy, oneOf);
+const by = oneOf(usageBy);
 
 const group = z
   .object({
@@ -46,7 +45,7 @@ export const usageRows = {
     query: z.strictObject({
       ...filters,
       by: z
-        .union([by, z.array(by).max(usageBy.length)], oneOf)
+        .union([by, z.array(by).max(usageBy.length)], must(`must be one of ${usageBy.join(', ')}`))
         .exactOptional()
         .describe(
           'What is summed, several at once: by the next folder below the prefix (of one bucket, at most 8 levels), the extension, the storage class, the size (below 1K, 1M, 100M, 1G and 10G, and `larger`), the time since the last modification (1d, 7d, 30d, 90d, 365d and `older`), or the bucket. Sizes and ages are each without the ones before it. Absent: everything in one sum.',
