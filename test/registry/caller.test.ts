@@ -10,7 +10,7 @@ import { createFakeTelemetry } from '../support/fakes/ports.ts';
 async function requestFrom(remoteAddress: string, forwarded?: string | string[], trustedProxies?: readonly string[]) {
   const app = createServer({ telemetry: createFakeTelemetry(), rows, trustedProxies });
   const actors = createCallers(undefined);
-  app.get('/livez', async (request) => ({ address: addressOf(request), actor: actors.actorOf(request) }));
+  app.get('/livez', (request, reply) => reply.send({ address: addressOf(request), actor: actors.actorOf(request) }));
   const headers = forwarded === undefined ? {} : { 'x-forwarded-for': forwarded };
   const answer = await app.inject({ url: '/livez', remoteAddress, headers });
   return answer.json<{ readonly address: string; readonly actor: ReturnType<typeof actors.actorOf> }>();

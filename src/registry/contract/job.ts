@@ -40,7 +40,6 @@ const counts = z
 export type JobCounts = z.infer<typeof counts>;
 
 export const differenceKinds = ['missing', 'stale', 'phantom', 'lacking_optional_fields', 'in_flight'] as const;
-export type DifferenceKind = (typeof differenceKinds)[number];
 
 /** What a job keeps examples of. */
 export const exampleKinds = [...differenceKinds, 'lacking_enrichment', 'refused'] as const;
