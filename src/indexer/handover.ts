@@ -6,11 +6,20 @@
  *                              ▼
  *            joins the next write of the gap (one every 5 s), which writes lastSeen ahead ──► stored
  *
- * src/indexer/handover.rules.ts says why this is safe. Thousands of records a second cost one write every five seconds for each
- * of the two kinds of a bucket's mark, and few of them wait for it.
+ * Thousands of records a second cost one write every five seconds for each of the two kinds of a bucket's mark, and few of them wait
+ * for it.
+ *
+ * The argument. `lastSeenMs` of an open gap only grows, and a gap is closed only by a reconcile that began after it was written
+ * (src/records/covers.ts) and, by S3's clock and by its worker's, after its `lastSeenMs`. So once a worker has stored an open gap with `lastSeenMs` ≥ L, one of two things is true at every
+ * later moment: the gap is open, and a reconcile that begins after L will run; or one that began after L has run. A reconcile
+ * sees every change that S3 had made before it began. So a record may be acknowledged if its change was made before L, and it
+ * stays true for every other record of the bucket whose change was made before L: one write is enough for all of them, those
+ * that are received later and those that arrive after the gap was closed included. That a record may be
+ * acknowledged does not depend on the clock of a worker: L is compared with the times of SQS and S3 alone. A wrong clock of a
+ * worker costs writes or delays the closing of the gap; so does a wrong clock of S3.
  */
 import { LRUCache } from 'lru-cache';
-import { lastSeenAhead, momentOf, neededLastSeenMs } from './handover.rules.ts';
+import { FUTURE_MS } from '../ordering/constants.ts';
 import type { LostChange } from '../events/outcome.ts';
 import { markId, type MarkKind } from '../records/dirty.ts';
 import { createCoalescingWriter } from '../store/coalescing-writer.ts';
@@ -23,8 +32,21 @@ import { repeat } from '../process/repeat.ts';
 
 /** From one write of a gap to the next: half of how far ahead lastSeen is written, so that records that were just sent need not wait. */
 const INTERVAL_MS = 5_000;
+/** How far ahead of the present a gap's lastSeen is written: twice the interval between two writes, so that no record waits for one. */
+const AHEAD_MS = 2 * INTERVAL_MS;
+/** Event times may be whole seconds, cut off. */
+const TIME_STEP_MS = 1_000;
 /** For how many gaps it is remembered what is stored. Forgetting costs a write. */
 const REMEMBERED_MAX = 10_000;
+
+/** With more marks of keys, what fails alone is the bucket's: each of them needs a job, which waits for a minute. The bucket's job closes them all. */
+const KEY_MARKS_MAX = 100;
+/** How long what was read of them is used. Other workers may add as many within that time, which only adds jobs. */
+const AGE_MAX_MS = 60_000;
+/** A bucket's marks that one reading considers: ten times what decides. */
+const READ_MAX = 1_000;
+/** For how many buckets they are remembered. */
+const BUCKETS_MAX = 1_000;
 
 /** A record whose message is going to be deleted although the index does not have its change. */
 export interface HandedOverRecord {
@@ -75,37 +97,51 @@ interface Memory {
   storedTagsMs: number;
 }
 
+/** The ids of the marks of a bucket's keys. */
+interface KeyMarks {
+  readonly ids: Set<string>;
+  readonly readAtMs: number;
+}
+
 /** Creates the handover of one worker. Its memory is bounded by its callers, since each call waits for its write. */
 export function createHandover({ state, clock, telemetry, permission }: HandoverDependencies): Handover {
   const memories = new LRUCache<string, Memory>({
     max: REMEMBERED_MAX,
     memoMethod: () => ({ storedLastSeenMs: 0, storedTagsMs: 0 }),
   });
-  const keyGaps = createKeyGaps({ state, clock });
+  const keyMarks = new LRUCache<string, KeyMarks>({ max: BUCKETS_MAX });
   const write = createCoalescingWriter<HandoverSum>({ clock, merge: mergeSums, write: writeGap, intervalMs: INTERVAL_MS });
 
   async function writeGap(id: string, { firstMomentMs, lastMomentMs, hasTags, reason, ...sum }: HandoverSum): Promise<void> {
     const memory = memories.memo(id);
     // lastSeen is ahead of the changes; the first of them is not
-    const seenAtMs = lastSeenAhead(clock.nowMs(), lastMomentMs);
+    const seenAtMs = Math.max(clock.nowMs(), lastMomentMs) + AHEAD_MS;
     const times = { seenAtMs, firstSeenMs: firstMomentMs, ...(hasTags && { tags: true as const }) };
     const mark = await markDirty({ state, clock }, { ...sum, reason: `could not be served: ${reason}`, ...times });
-    if (mark === undefined) return forget(memory);
+    // the records that come next ask again whether the bucket is connected
+    if (mark === undefined) return void memories.delete(id);
     memory.storedLastSeenMs = Math.max(memory.storedLastSeenMs, seenAtMs);
     if (mark.readTags === true) memory.storedTagsMs = Math.max(memory.storedTagsMs, seenAtMs);
     warnOfGap(telemetry, mark);
   }
 
-  /** The records that come next ask again whether the bucket is connected. */
-  function forget(memory: Memory): void {
-    memory.storedLastSeenMs = 0;
-    memory.storedTagsMs = 0;
+  async function keyMarksOf(bucket: string): Promise<Set<string>> {
+    const known = keyMarks.get(bucket);
+    if (known !== undefined && clock.monotonicMs() - known.readAtMs < AGE_MAX_MS) return known.ids;
+    const prefix = gapIdsOf(bucket);
+    const entries = await state.list('gap', { after: prefix, limit: READ_MAX });
+    const ids = new Set(entries.map(({ id }) => id).filter((id) => id.startsWith(prefix) && id !== markId(bucket)));
+    keyMarks.set(bucket, { ids, readAtMs: clock.monotonicMs() });
+    return ids;
   }
 
-  async function handOverTo(id: string, sum: HandoverSum, signal: AbortSignal | undefined): Promise<void> {
-    const memory = memories.memo(id);
-    const storedMs = sum.hasTags ? memory.storedTagsMs : memory.storedLastSeenMs;
-    if (storedMs < neededLastSeenMs(sum.lastMomentMs)) await write(id, sum, signal);
+  /** Whether the key may have a separate mark. */
+  async function mayHaveMark(bucket: string, key: string): Promise<boolean> {
+    const ids = await keyMarksOf(bucket);
+    const id = markId(bucket, key);
+    if (!ids.has(id) && ids.size >= KEY_MARKS_MAX) return false;
+    ids.add(id);
+    return true;
   }
 
   return {
@@ -114,23 +150,23 @@ export function createHandover({ state, clock, telemetry, permission }: Handover
     },
     async handOver(record, signal) {
       signal?.throwIfAborted();
-      const key = record.key === undefined ? undefined : await keyGaps.keyFor(record.bucket, record.key);
+      const key = record.key !== undefined && (await mayHaveMark(record.bucket, record.key)) ? record.key : undefined;
       const sum = sumOf(record, key);
       // a mark that stands for deletions alone must not be taken for one that stands for another change
-      await handOverTo(`${markId(sum.bucket, key)} ${sum.kind}`, sum, signal);
+      const id = `${markId(sum.bucket, key)} ${sum.kind}`;
+      const { storedTagsMs, storedLastSeenMs } = memories.memo(id);
+      if ((sum.hasTags ? storedTagsMs : storedLastSeenMs) < sum.lastMomentMs + TIME_STEP_MS) await write(id, sum, signal);
     },
   };
 }
 
-/** Deletes are kept apart: the deletion limit of a re-index does not hold back what such a gap exists to delete. */
-function kindOf({ change }: HandedOverRecord): MarkKind {
-  switch (change) {
-    case 'delete':
-      return 'handed-over-deletes';
-    case 'tags':
-    case 'other':
-      return 'handed-over';
-  }
+/**
+ * The latest moment at which the change can have been made: not after its message was sent, by the clock of SQS, and not
+ * after the event's own time, by the clock of S3, whichever is later. An event time far after the sending is not plausible
+ * (rule 10), and must not keep the gap open until then.
+ */
+function momentOf({ sentAtMs, eventTimeMs = sentAtMs }: Pick<HandedOverRecord, 'sentAtMs' | 'eventTimeMs'>): number {
+  return Math.max(sentAtMs, Math.min(eventTimeMs, sentAtMs + FUTURE_MS));
 }
 
 function sumOf(record: HandedOverRecord, key: string | undefined): HandoverSum {
@@ -138,7 +174,8 @@ function sumOf(record: HandedOverRecord, key: string | undefined): HandoverSum {
   const momentMs = momentOf(times);
   return {
     bucket,
-    kind: kindOf(record),
+    // apart: the deletion limit of a re-index does not hold back what such a gap exists to delete
+    kind: change === 'delete' ? 'handed-over-deletes' : 'handed-over',
     ...(key !== undefined && { key }),
     reason,
     firstMomentMs: momentMs,
@@ -155,53 +192,6 @@ function mergeSums(earlier: HandoverSum, later: HandoverSum): HandoverSum {
     lastMomentMs: Math.max(earlier.lastMomentMs, later.lastMomentMs),
     hasTags: earlier.hasTags || later.hasTags,
     count: earlier.count + later.count,
-  };
-}
-
-// ── the marks of objects that failed alone: one for each key, as long as a bucket has few of them ──────────────────
-
-/** With more marks of keys, what fails alone is the bucket's: each of them needs a job, which waits for a minute. The bucket's job closes them all. */
-const KEY_GAPS_MAX = 100;
-/** How long what was read is used. Other workers may add as many within that time, which only adds jobs. */
-const AGE_MAX_MS = 60_000;
-/** A bucket's marks that one reading considers: ten times what decides. */
-const READ_MAX = 1_000;
-/** How many buckets are remembered. */
-const BUCKETS_MAX = 1_000;
-
-export interface KeyGaps {
-  /** The key, if it may have a separate mark; undefined if the bucket has too many. Throws the store's fault. */
-  keyFor(bucket: string, key: string): Promise<string | undefined>;
-}
-
-interface Known {
-  readonly ids: Set<string>;
-  readonly readAtMs: number;
-}
-
-/** Creates an empty memory of the key gaps of all buckets. */
-export function createKeyGaps({ state, clock }: WithPorts<'state' | 'clock'>): KeyGaps {
-  const buckets = new LRUCache<string, Known>({ max: BUCKETS_MAX });
-
-  async function knownOf(bucket: string): Promise<Known> {
-    const known = buckets.get(bucket);
-    if (known !== undefined && clock.monotonicMs() - known.readAtMs < AGE_MAX_MS) return known;
-    const prefix = gapIdsOf(bucket);
-    const entries = await state.list('gap', { after: prefix, limit: READ_MAX });
-    const ids = entries.filter(({ id }) => id.startsWith(prefix) && id !== markId(bucket)).map(({ id }) => id);
-    const read = { ids: new Set(ids), readAtMs: clock.monotonicMs() };
-    buckets.set(bucket, read);
-    return read;
-  }
-
-  return {
-    async keyFor(bucket, key) {
-      const { ids } = await knownOf(bucket);
-      const id = markId(bucket, key);
-      if (!ids.has(id) && ids.size >= KEY_GAPS_MAX) return undefined;
-      ids.add(id);
-      return key;
-    },
   };
 }
 

@@ -9,7 +9,7 @@
 import type { Circuits } from '../observing/circuits.ts';
 import type { Handover } from './handover.ts';
 import { createAdmission, type Admission } from './admission.ts';
-import { createEventBuckets, createBucketRecordCache, type RefreshBucket } from './event-buckets.ts';
+import { createEventBuckets, type RefreshBucket } from './event-buckets.ts';
 import { createBulkWriter, type BulkLimits } from '../observing/bulk-writer.ts';
 import type { Receiving } from '../observing/processes.ts';
 import { createObserving } from '../observing/observer.ts';
@@ -109,10 +109,8 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
     stopped,
     load,
   });
-  const bucketRecords = createBucketRecordCache({ state: store.state, clock });
   const reportUnconnected = createReportUnconnected({ state: store.state, clock, telemetry, gaps });
   const buckets = createEventBuckets({
-    records: bucketRecords,
     state: store.state,
     clock,
     connect,

@@ -13,10 +13,6 @@ import type { WithPorts } from '../store/store.ts';
 
 /** SQS accepts ten entries in one request. */
 const BATCH_MAX = 10;
-/** How soon a request that failed is sent again where nothing else shows that SQS answers: as often as the queues are read. */
-const ASK_AGAIN_MS = 15_000;
-/** The receipt handle of no message. SQS refuses it, but only in a request that is permitted. */
-const NO_RECEIPT = 'none';
 /** Too short to matter, yet under load it fills the batches. */
 const LINGER_MS = 10;
 /** How many requests run at the same time. It equals the number of batches that pollers may deliver. */
@@ -26,6 +22,7 @@ const ATTEMPTS_MAX = 5;
 const RETRY_MIN_MS = 200;
 /** How often the settler looks for messages to extend, and so how soon it retries a failed extension. */
 const EXTEND_EVERY_MS = 1_000;
+
 export interface Settler {
   /** Holds a message: its visibility is extended until it is settled. */
   hold(message: QueueMessage): void;
@@ -58,15 +55,11 @@ interface Entry {
   readonly attemptsMax: number;
   /** Whether the entry still has to be sent. */
   readonly isWanted: () => boolean;
-  /** Called once. */
-  readonly done: (end: EntryEnd) => void;
+  /** Called once, with whether SQS did it. */
+  readonly done: (isDone: boolean) => void;
 }
 
-/** `refused`: SQS does not know the message by this receipt handle, and never will. `failed`: so did the last permitted attempt. */
-type EntryEnd = 'done' | 'refused' | 'failed';
-
 type Change = Pick<Entry, 'timeoutS' | 'attemptsMax' | 'isWanted'>;
-type Waiting = Map<string, Entry[]>;
 
 interface Held {
   readonly message: QueueMessage;
@@ -77,97 +70,110 @@ interface Held {
 
 /** A settlement has to be sent whatever happens meanwhile. */
 const always = (): boolean => true;
-const REMOVAL: Change = { timeoutS: undefined, attemptsMax: ATTEMPTS_MAX, isWanted: always };
-
-function hiding(timeoutS: number): Change {
-  return { timeoutS, attemptsMax: ATTEMPTS_MAX, isWanted: always };
-}
 
 /** Creates the settler. How much it holds is bounded by its callers (the held set and the pollers' batches). */
 export function createSettler({ queues, clock, telemetry, visibilityS }: SettlerDependencies): Settler {
   const requests = new PQueue({ concurrency: CONCURRENCY });
   const inHand = new Map<string, Held>();
-  /** The entries that wait for their request, by queue. */
-  const deletes: Waiting = new Map();
-  const visibilityChanges: Waiting = new Map();
+  /** The entries that wait for their request, by operation and queue. */
+  const waiting = new Map<string, Entry[]>();
+  const last = createLastFailure(clock);
   const closed = new AbortController();
-  const asked = createRequests({ queues, clock }, closed.signal);
-  let removedTotal = 0;
   const extendAfterMs = (visibilityS * 1_000) / 2;
+  let removedTotal = 0;
   let isExtending = false;
 
-  async function settle(message: QueueMessage, change: Change): Promise<boolean> {
+  async function settle(message: QueueMessage, timeoutS?: number): Promise<boolean> {
     const held = inHand.get(message.receiptHandle);
     inHand.delete(message.receiptHandle);
     // otherwise SQS may apply the extension after the settlement
     if (held?.extending !== undefined) await held.extending;
-    const end = await enqueue(message, change);
+    const isDone = await enqueue(message, { timeoutS, attemptsMax: ATTEMPTS_MAX, isWanted: always });
     // a message that SQS did not delete comes again, and is work that is left
-    if (change.timeoutS === undefined && end === 'done') removedTotal += 1;
-    return end === 'done';
+    if (timeoutS === undefined && isDone) removedTotal += 1;
+    return isDone;
   }
 
-  function enqueue({ queueUrl, receiptHandle }: QueueMessage, { timeoutS, attemptsMax, isWanted }: Change): Promise<EntryEnd> {
-    return new Promise((resolve) => {
-      const waiting = timeoutS === undefined ? deletes : visibilityChanges;
-      const entries = waiting.get(queueUrl) ?? [];
-      entries.push({ queueUrl, receiptHandle, timeoutS, attemptsMax, isWanted, done: resolve });
+  function enqueue({ queueUrl, receiptHandle }: QueueMessage, change: Change): Promise<boolean> {
+    return new Promise((done) => {
+      const name = `${change.timeoutS === undefined ? 'delete' : 'change'} ${queueUrl}`;
+      const entries = waiting.get(name) ?? [];
+      entries.push({ queueUrl, receiptHandle, ...change, done });
       if (entries.length === 1) {
-        waiting.set(queueUrl, entries);
-        void clock.sleep(LINGER_MS).then(() => flush(waiting, queueUrl));
+        waiting.set(name, entries);
+        void clock.sleep(LINGER_MS).then(() => flush(name));
       }
-      if (entries.length >= BATCH_MAX) flush(waiting, queueUrl);
+      if (entries.length >= BATCH_MAX) flush(name);
     });
   }
 
-  function flush(waiting: Waiting, queueUrl: string): void {
-    const entries = waiting.get(queueUrl);
+  function flush(name: string): void {
+    const entries = waiting.get(name);
     if (entries === undefined) return;
-    waiting.delete(queueUrl);
-    void requests.add(() => sendAll(entries));
+    waiting.delete(name);
+    void requests.add(() => sendAll(name, entries));
   }
 
   /** Tries until every entry is done or has used its attempts; a message that was not settled becomes visible again. */
-  async function sendAll(batch: readonly Entry[]): Promise<void> {
+  async function sendAll(name: string, batch: readonly Entry[]): Promise<void> {
     let left = batch;
     for (let attempt = 1; left.length > 0; attempt += 1) {
-      left = await attemptOnce(left, attempt);
-      if (left.length > 0) await clock.sleep(RETRY_MIN_MS * 2 ** (attempt - 1) * (0.5 + Math.random() / 2));
+      if (attempt > 1) await clock.sleep(RETRY_MIN_MS * 2 ** (attempt - 2) * (0.5 + Math.random() / 2));
+      const failed = await send(name, left);
+      left = failed.filter(({ attemptsMax }) => attempt < attemptsMax);
+      for (const { attemptsMax, done } of failed) if (attempt >= attemptsMax) done(false);
     }
   }
 
-  /** Sends the entries once and reports those that are done or have used their attempts. Returns those to be tried again. */
-  async function attemptOnce(batch: readonly Entry[], attempt: number): Promise<readonly Entry[]> {
-    const endOf = await send(batch.filter((entry) => entry.isWanted()));
-    const again: Entry[] = [];
+  /** Sends one request. Returns the entries that another attempt may help, and ends the others. */
+  async function send(name: string, batch: readonly Entry[]): Promise<readonly Entry[]> {
+    const wanted = batch.filter(({ isWanted }) => isWanted());
+    const failures = await failuresOf(name, wanted);
+    const failed: Entry[] = [];
     for (const entry of batch) {
-      const end = endOf(entry);
-      if (end === 'failed' && attempt < entry.attemptsMax) again.push(entry);
-      else entry.done(end);
+      const failure = failures.get(entry.receiptHandle);
+      if (failure === undefined) entry.done(true);
+      else if (failure.senderFault) refused(entry, failure);
+      else failed.push(entry);
     }
-    return again;
+    return failed;
   }
 
-  /** Sends one request. Returns how it ended for each entry. */
-  async function send(batch: readonly Entry[]): Promise<(entry: Entry) => EntryEnd> {
-    const [first] = batch;
-    if (first === undefined) return () => 'done';
+  /** What SQS did not do, by receipt handle. */
+  async function failuresOf(
+    name: string,
+    batch: readonly Entry[],
+  ): Promise<ReadonlyMap<string, Pick<BatchFailure, 'code' | 'senderFault'>>> {
     try {
-      const failures = await asked.send(first, batch);
-      const ends = new Map(failures.map((failure) => [failure.receiptHandle, endOfFailure(failure)]));
-      return ({ receiptHandle }) => ends.get(receiptHandle) ?? 'done';
+      const failures = await request(batch);
+      if (batch.length > 0) last.succeeded(name);
+      return new Map(failures.map((failure) => [failure.receiptHandle, failure]));
     } catch (error) {
+      const fault = faultOf(error);
+      last.failed(name, fault);
       telemetry.requestFailed('settle messages', error);
-      // the others were settled meanwhile, and not sent
-      return (entry) => (batch.includes(entry) ? 'failed' : 'done');
+      return new Map(batch.map(({ receiptHandle }) => [receiptHandle, { code: fault.code, senderFault: false }]));
     }
   }
 
-  function endOfFailure({ senderFault, code }: BatchFailure): EntryEnd {
-    // the receipt handle has expired or is foreign, so the message is visible again already
-    if (!senderFault) return 'failed';
+  /** All entries are of one queue and one operation. */
+  async function request(batch: readonly Entry[]): Promise<readonly BatchFailure[]> {
+    const [first] = batch;
+    if (first === undefined) return [];
+    const { queueUrl, timeoutS: timeout } = first;
+    const handles = batch.map(({ receiptHandle }) => receiptHandle);
+    if (timeout === undefined) return queues.deleteBatch(queueUrl, handles);
+    return queues.changeVisibilityBatch(
+      queueUrl,
+      batch.map(({ receiptHandle, timeoutS = timeout }) => ({ receiptHandle, timeoutS })),
+    );
+  }
+
+  /** The receipt handle has expired or is foreign: the message is visible again already, and there is nothing to extend. */
+  function refused({ receiptHandle, done }: Entry, { code }: Pick<BatchFailure, 'code'>): void {
     telemetry.requestFailed('settle messages', new FaultError('queue.unreachable', `SQS refused an entry of a batch: ${code}`));
-    return 'refused';
+    inHand.delete(receiptHandle);
+    done(false);
   }
 
   /** Runs as long as messages are held. */
@@ -184,9 +190,9 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
     const { message } = held;
     held.extendAtMs = clock.monotonicMs() + extendAfterMs;
     const isWanted = (): boolean => inHand.get(message.receiptHandle) === held;
-    const end = await enqueue(message, { timeoutS: visibilityS, attemptsMax: 1, isWanted });
+    const isDone = await enqueue(message, { timeoutS: visibilityS, attemptsMax: 1, isWanted });
     // due at the next look, until an extension succeeds or the message is settled
-    if (end === 'failed') held.extendAtMs = clock.monotonicMs();
+    if (!isDone) held.extendAtMs = clock.monotonicMs();
   }
 
   return {
@@ -195,73 +201,20 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
       inHand.set(message.receiptHandle, { message, extendAtMs, extending: undefined });
       if (!isExtending) void keepExtending();
     },
-    remove: (message) => settle(message, REMOVAL),
-    get removedTotal() {
-      return removedTotal;
-    },
-    hide: (message, delayS) => settle(message, hiding(delayS)),
+    remove: (message) => settle(message),
+    hide: settle,
     get inHand() {
       return inHand.size;
     },
-    fault: asked.fault,
+    get removedTotal() {
+      return removedTotal;
+    },
+    fault: () => last.current(),
     async giveBackAll() {
-      await Promise.all([...inHand.values()].map(({ message }) => settle(message, hiding(0))));
+      await Promise.all([...inHand.values()].map(({ message }) => settle(message, 0)));
     },
     close() {
       closed.abort(new Error('the settler is closed'));
     },
-  };
-}
-
-/** Sends the requests of a settler, and knows why they fail: by operation and queue. */
-function createRequests({ queues, clock }: Pick<SettlerDependencies, 'queues' | 'clock'>, closed: AbortSignal) {
-  const last = createLastFailure(clock);
-  const askedAgain = new Set<string>();
-
-  function request({ queueUrl, timeoutS: change }: Entry, batch: readonly Pick<Entry, 'receiptHandle' | 'timeoutS'>[]) {
-    if (change === undefined) {
-      return queues.deleteBatch(
-        queueUrl,
-        batch.map(({ receiptHandle }) => receiptHandle),
-      );
-    }
-    return queues.changeVisibilityBatch(
-      queueUrl,
-      batch.map(({ receiptHandle, timeoutS = change }) => ({ receiptHandle, timeoutS })),
-    );
-  }
-
-  /** Asks until SQS answers, since there may be no other message to settle. A message that came meanwhile shows it too. */
-  async function askAgain(name: string, entry: Entry): Promise<void> {
-    if (askedAgain.has(name)) return;
-    askedAgain.add(name);
-    const stillFails = async (): Promise<boolean> => {
-      await clock.sleep(ASK_AGAIN_MS, closed).catch(() => undefined);
-      return last.current(name) !== undefined && !closed.aborted;
-    };
-    while (await stillFails()) {
-      await request(entry, [{ ...entry, receiptHandle: NO_RECEIPT }]).then(
-        () => last.succeeded(name),
-        (error: unknown) => last.failed(name, faultOf(error)),
-      );
-    }
-    askedAgain.delete(name);
-  }
-
-  return {
-    /** All entries are of the queue and the operation of the first. */
-    async send(first: Entry, batch: readonly Entry[]): Promise<readonly BatchFailure[]> {
-      const name = `${first.timeoutS === undefined ? 'delete' : 'change'} ${first.queueUrl}`;
-      try {
-        const failures = await request(first, batch);
-        last.succeeded(name);
-        return failures;
-      } catch (error) {
-        last.failed(name, faultOf(error));
-        void askAgain(name, first);
-        throw error;
-      }
-    },
-    fault: () => last.current(),
   };
 }

@@ -76,31 +76,6 @@ function setUp() {
 const failed = (receiptHandle: string, senderFault = false): BatchFailure => ({ receiptHandle, code: 'InternalError', senderFault });
 
 describe('settling', () => {
-  it('Fix: notices within half a minute that SQS answers again, though no other message comes; one queue beside another', async () => {
-    const world = setUp();
-    const denied = new FaultError('queue.unreachable', 'permission denied');
-    let mayDelete = false;
-    world.answers(({ operation, queueUrl, handles }) => {
-      if (queueUrl === QUEUE && operation === 'delete' && !mayDelete) return Promise.reject(denied);
-      return handles.includes('none') ? [{ receiptHandle: 'none', code: 'ReceiptHandleIsInvalid', senderFault: true }] : [];
-    });
-    await Promise.all([world.settler.remove(world.hold('one')), world.run(10_000)]);
-    expect(world.settler.fault()).toMatchObject({ reason: 'permission denied' });
-    await Promise.all([world.settler.remove(world.hold('two', 'http://queues/other')), world.run(1_000)]);
-    expect(world.settler.fault()).toMatchObject({ reason: 'permission denied' });
-    // also after the twenty minutes for which a failure is remembered
-    await world.run(1_260_000);
-    expect(world.settler.fault()).toMatchObject({ reason: 'permission denied' });
-    mayDelete = true;
-    await world.run(30_000);
-    expect(world.settler.fault()).toBeUndefined();
-    const asked = world.requests.length;
-    await world.run(60_000);
-    expect(world.requests).toHaveLength(asked);
-    world.settler.close();
-    expect(world.clock.sleepers()).toBe(0);
-  });
-
   it('says why nothing is deleted although messages are received and extended, until it is, or nothing was tried for twenty minutes', async () => {
     const world = setUp();
     const denied = new FaultError('queue.unreachable', 'permission denied');
@@ -241,7 +216,7 @@ describe('a message in hand', () => {
     expect(world.requests).toHaveLength(count);
   });
 
-  it('whose extension SQS refuses for good is not asked for again until it is due', async () => {
+  it('whose extension SQS refuses for good is not asked for again', async () => {
     const world = setUp();
     world.hold('a');
     world.answers(({ handles }) => handles.map((handle) => failed(handle, true)));
