@@ -265,7 +265,7 @@ function differsRule({ gaps, nowMs }: StatusFacts): ReturnType<Rule> {
   ];
   return {
     state: 'differs',
-    sentence: `${parts.join(', ')} since the report of ${momentText(atMs, nowMs)}: ${nextText(mark, nowMs)}`,
+    sentence: `${parts.join(', ')} as of ${momentText(atMs, nowMs)}: ${nextText(mark, nowMs)}`,
     sinceMs: atMs,
     differing,
     ...actOf(mark),

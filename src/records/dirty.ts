@@ -55,7 +55,7 @@ const reasonSchema = z.object({
 });
 
 const differencesSchema = z.object({
-  jobId: z.string(),
+  jobId: z.string().optional(),
   atMs: z.number(),
   prefix: z.string(),
   missing: z.number(),
@@ -100,7 +100,7 @@ export const markSchema = z.object({
   waits: z.object({ untilMs: z.number(), why: z.string(), isAhead: z.literal(true).optional() }).optional(),
   /** Since when the bucket or its index refuses what a job needs. */
   refusedSinceMs: z.number().optional(),
-  /** What reports found and no job has repaired since. */
+  /** What a report, or a person who asked about one key, found to differ and no job has repaired since. */
   differences: z.array(differencesSchema).optional(),
 });
 export type DirtyMark = z.infer<typeof markSchema>;

@@ -3,7 +3,7 @@ import { statusView } from '../registry/contract/buckets.ts';
 import { storageViewOf, type Explanation } from '../registry/contract/objects.ts';
 import { readsKey, type Readable } from '../store/readable.rules.ts';
 import type { BucketRecord } from '../records/bucket.ts';
-import { explanationOf, type StorageAnswer } from './explanation.rules.ts';
+import { explanationOf, type StorageAnswer, type Verdict } from './explanation.rules.ts';
 import { FaultError } from '../base/fault.ts';
 import { requireReadable } from '../observing/known-buckets.ts';
 import { printable } from '../base/printable.ts';
@@ -11,12 +11,15 @@ import { RequestError } from '../base/request-error.ts';
 import type { BucketStatuses } from '../observing/bucket-statuses.ts';
 import type { ObjectIndex, StateStore } from '../store/store.ts';
 import type { ObjectStorage } from '../aws/storage.ts';
+import type { Clock } from '../process/clock.ts';
+import { markDirty } from '../observing/stored-gaps.ts';
 
 interface ExplainDependencies {
   readonly state: StateStore;
   readonly objects: ObjectIndex;
   readonly storage: ObjectStorage;
   readonly statuses: Pick<BucketStatuses, 'of'>;
+  readonly clock: Pick<Clock, 'nowMs'>;
 }
 
 /** As much of a key as an error repeats. */
@@ -33,7 +36,7 @@ function notFound(bucket: string, key: string): RequestError {
 
 /** Explains the key to this caller. A fault of S3 is part of the answer. Throws the index's faults and `bucket.not-connected`. */
 export async function explain(
-  { state, objects, storage, statuses }: ExplainDependencies,
+  { state, objects, storage, statuses, clock }: ExplainDependencies,
   { bucket, key, readable }: { readonly bucket: string; readonly key: string; readonly readable: Readable },
   signal?: AbortSignal,
 ): Promise<Explanation> {
@@ -46,7 +49,8 @@ export async function explain(
     statuses.of(record, readable, signal),
   ]);
   if (readable !== 'everything' && document === undefined && isAbsent(answer)) throw notFound(bucket, key);
-  const { agrees, sentence, observationClock } = explanationOf({ bucket: record, status, document, storage: answer });
+  const { agrees, sentence, observationClock, lost } = explanationOf({ bucket: record, status, document, storage: answer });
+  const isNoted = status.gaps === 0 && (await noteLost({ state, clock }, { bucket, key, lost }));
   return {
     bucket,
     key,
@@ -59,8 +63,32 @@ export async function explain(
     },
     agrees,
     sentence,
-    bucket_status: statusView(status, bucket),
+    bucket_status: statusView(isNoted ? await statuses.of(record, readable, signal) : status, bucket),
   };
+}
+
+interface Lost {
+  readonly bucket: string;
+  readonly key: string;
+  readonly lost: Verdict['lost'];
+}
+
+/**
+ * Makes a gap of what differs, so that the status says so and Tally repairs it. Where the bucket has a gap already, its status is not
+ * green, and a re-index follows: that bounds the gaps that people can make by asking. Resolves with whether it was stored; the
+ * explanation is given all the same.
+ */
+async function noteLost(ports: Pick<ExplainDependencies, 'state' | 'clock'>, { bucket, key, lost }: Lost): Promise<boolean> {
+  if (lost === undefined) return false;
+  const atMs = ports.clock.nowMs();
+  const differences = { atMs, prefix: key, missing: 0, stale: 0, phantom: 0, [lost]: 1 };
+  const reason = 'explain found an object that differs';
+  try {
+    return (await markDirty(ports, { bucket, key, kind: 'loss', reason, seenAtMs: atMs, differences })) !== undefined;
+  } catch (error) {
+    if (error instanceof FaultError) return false;
+    throw error;
+  }
 }
 
 async function stateOf(storage: ObjectStorage, record: BucketRecord, key: string, signal: AbortSignal | undefined): Promise<StorageAnswer> {

@@ -25,6 +25,8 @@ export interface Verdict {
   readonly sentence: string;
   /** The clock that a write of this observation would use (D − M). */
   readonly observationClock?: number;
+  /** What no event that is on its way can explain: the event of S3's object was lost. */
+  readonly lost?: 'missing' | 'stale';
 }
 
 /** Compares document and state, and explains the result. Every combination has an explanation. */
@@ -35,8 +37,20 @@ export function explanationOf({ bucket, status, document, storage }: Explanation
   const { kind, fields } = compareStored(state, document);
   if (isAgreement({ kind })) return { agrees: true, sentence: agreementOf(document), observationClock };
   const what = disagreementOf({ document, isPresent: state.present, differing: fields.map((field) => field.replaceAll('_', ' ')) });
-  const why = reasonOf({ bucket, status, document, state, observedAtMs });
-  return { agrees: false, sentence: `${what}: ${why}.`, observationClock };
+  const facts = { bucket, status, document, state, observedAtMs };
+  const isLost = state.present && isLate(facts, state);
+  return {
+    agrees: false,
+    sentence: `${what}: ${reasonOf(facts)}.`,
+    observationClock,
+    ...(isLost && { lost: document === undefined || document.deleted ? 'missing' : 'stale' }),
+  };
+}
+
+/** Whether an event of this object would have arrived by now, as far as S3 says when it changed. When an object was removed, S3 does not say. */
+function isLate(facts: MismatchFacts, { lastModifiedMs = 0 }: PresentState): boolean {
+  const isExplained = documentReason(facts) !== undefined || statusReason(facts) !== undefined;
+  return !isExplained && facts.observedAtMs - lastModifiedMs >= LATE_MS;
 }
 
 function unknownSentence(document: ObjectDocument | undefined, fault: Fault): string {

@@ -145,7 +145,7 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
   ],
   'docs/guides/panel.md': [
     ['within the last {} days.', tombstones],
-    ['shows {} rows, and **More** adds as many.', of('panel/browser/results.tsx', 'PAGE')],
+    ['shows {} rows, and **More** opens the next.', of('panel/browser/results.tsx', 'PAGE')],
     ['down to {} levels', of('ordering/document.ts', 'FOLDER_LEVELS')],
     ['changes of the index within {} hours', of('search/search.ts', 'SINCE_MS', 'h')],
   ],

@@ -257,15 +257,16 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
       await page.getByRole('button', { name: 'Create key' }).click();
       await page.getByLabel('Name').fill('nightly <b>export</b>');
       await page.getByLabel('Days until it ends').fill('7');
-      await page.getByRole('button', { name: 'Create', exact: true }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Create key' }).click();
       const secret = await page.locator('.secret').innerText();
       expect(secret).toMatch(/^qk_[0-9A-Za-z]{49}$/);
       const answer = await fetch(`${world.url}/v1/session`, { headers: { authorization: `Bearer ${secret}` } });
       expect(answer.status).toBe(200);
       await page.getByRole('button', { name: 'Copy', exact: true }).click();
       await page.getByText('does not permit copying').waitFor();
-      await page.getByRole('button', { name: 'I have copied it' }).click();
-      await page.getByText('nightly <b>export</b>').first().waitFor();
+      // Bug: the list behind the dialog did not have it
+      await page.locator('th', { hasText: 'nightly <b>export</b>' }).waitFor();
+      await page.getByRole('button', { name: 'Close' }).click();
       expect(await page.evaluate<string>(KEPT)).not.toContain(secret);
       // neither do Back and Forward show it again
       await follow(page, 'buckets');
@@ -285,7 +286,7 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
       await page.getByRole('rowheader', { name: 'root@example.com' }).waitFor();
       expect(await page.getByRole('button', { name: 'Disable root@example.com' }).count()).toBe(0);
       await follow(page, 'audit');
-      await page.getByRole('rowheader', { name: 'revoked an API key' }).first().waitFor();
+      await page.getByRole('rowheader', { name: 'revoke an API key' }).first().waitFor();
       expect(await page.getByRole('region', { name: 'Acts of the audit' }).innerText()).toContain('root@example.com');
       expect(complaintsOf()).toEqual([]);
     });

@@ -49,8 +49,8 @@ describe.skipIf(!awsEndpoint() || !canBrowse('the story of connecting in Chromiu
     await aws.subscribe(topic, queue);
     const { page, complaints } = await open();
 
-    await page.getByText('Add bucket', { exact: true }).click();
-    await page.getByLabel('Name').fill(bucket);
+    await page.getByLabel('Name of a bucket').fill(bucket);
+    await page.getByRole('button', { name: 'Add bucket' }).click();
     await page.getByText('Source, enrichment and account').click();
     await page.getByLabel('Source').selectOption('routed');
     await page.getByLabel('Index what the bucket holds already').uncheck();
@@ -71,7 +71,7 @@ describe.skipIf(!awsEndpoint() || !canBrowse('the story of connecting in Chromiu
     const reindex = page.getByRole('dialog', { name: `Re-index ${bucket}` });
     expect([await reindex.getByLabel('Repair').isChecked(), await reindex.getByLabel('Repair').isDisabled()]).toEqual([false, true]);
     await reindex.getByText('would create a storage event notification').waitFor();
-    await reindex.getByRole('button', { name: 'Start the re-index' }).click();
+    await reindex.getByRole('button', { name: 'Start' }).click();
     await page.locator('.state', { hasText: 'done' }).waitFor();
     await finds(page, bucket, 'before.txt');
 

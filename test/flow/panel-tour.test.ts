@@ -1,27 +1,86 @@
-/** Ways through the panel in Chromium: history, keys, the clipboard, events, dialogs and errors. panel-pages.test.ts has every page. */
+/**
+ * Ways through the panel in Chromium: what takes a moment, what fails or is left meanwhile, and what is read again. panel-pages.test.ts has every page,
+ * panel-trouble.test.ts what a person does about trouble.
+ */
 import type { Browser, BrowserContextOptions } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Job } from '../../src/registry/contract/job.ts';
 import { RequestError } from '../../src/base/request-error.ts';
-import { createFakeControl, objectDocument, runningJob } from '../support/fakes/control.ts';
+import { auditRecord, createFakeControl, objectDocument, runningJob } from '../support/fakes/control.ts';
 import { canBrowse, createWindows, startChromium, type Window } from '../support/identity/chromium.ts';
 import { startFront } from '../support/servers/front.ts';
 import { follow, openPanel, startPanelWorld, type PanelWorld } from '../support/worlds/panel.ts';
 
-const HOSTILE = '"><img src=x onerror=alert(1)><script>alert(2)</script>';
+/** Answers that wait until they are let go. */
+function createGate() {
+  let letGo: () => void = () => undefined;
+  let opened = Promise.resolve();
+  return {
+    close: (): void => {
+      opened = new Promise((resolve) => (letGo = resolve));
+    },
+    open: (): void => letGo(),
+    passed: (): Promise<void> => opened,
+  };
+}
+
+const HIDE = `Object.defineProperty(document, 'visibilityState', { configurable: true, get: () => 'hidden' });
+document.dispatchEvent(new Event('visibilitychange'))`;
+const SHOW = `delete document.visibilityState; document.dispatchEvent(new Event('visibilitychange'))`;
+/** Whatever was asked before has its answer after it. */
+const ASK_ONCE = 'new Promise((resolve) => fetch("../v1/session").then(() => resolve()))';
 
 describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', () => {
+  const gate = createGate();
+  const fake = createFakeControl();
   let world: PanelWorld;
   let browser: Browser;
   const windows = createWindows();
-  let job: Job = { ...runningJob, requested_by: HOSTILE, prefix: HOSTILE };
+  let job: Job;
+  let isBroken = false;
+  /** In the order in which they are asked for. */
+  const asked: string[] = [];
 
   beforeAll(async () => {
-    [world, browser] = await Promise.all([startPanelWorld({ operations: { getJob: async () => job } }), startChromium()]);
+    const operations = {
+      startReindex: async () => {
+        await gate.passed();
+        return runningJob;
+      },
+      getJob: async () => job,
+      // the newest first: an act that failed, and one whose process was killed
+      listAudit: async () => ({
+        items: [
+          { ...auditRecord, id: 'audit-3' },
+          { ...auditRecord, id: 'audit-2', outcome: 'intended' as const },
+          { ...auditRecord, id: 'audit-1', outcome: 'intended' as const, request_id: 'request-0' },
+        ],
+      }),
+      listGaps: async (...request: Parameters<typeof fake.checked.listGaps>) => {
+        await gate.passed();
+        return fake.checked.listGaps(...request);
+      },
+      searchObjects: async ({ query }: Parameters<typeof fake.checked.searchObjects>[0]) => {
+        if (query.query === 'dog' && isBroken) throw new RequestError('request.overloaded', 'too many searches');
+        asked.push('results');
+        return { items: [objectDocument] };
+      },
+      getUsage: async (...request: Parameters<typeof fake.checked.getUsage>) => {
+        asked.push('facets');
+        await gate.passed();
+        return fake.checked.getUsage(...request);
+      },
+    };
+    [world, browser] = await Promise.all([startPanelWorld({ operations }), startChromium()]);
+  });
+  beforeEach(() => {
+    job = runningJob;
+    isBroken = false;
+    asked.length = 0;
   });
   afterEach(async () => {
+    gate.open();
     await windows.empty(`${world.url}/livez`);
-    job = { ...runningJob, requested_by: HOSTILE, prefix: HOSTILE };
   });
   afterAll(async () => {
     await browser?.close();
@@ -30,40 +89,26 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
 
   const open = (options?: BrowserContextOptions): Promise<Window> => windows.open(browser, options);
 
-  it('follows a job through a lost connection, behind the prefix of a proxy', async () => {
+  it('follows a job through a lost connection, behind the prefix of a proxy, until it has ended', async () => {
     const proxy = await startFront({ prefix: '/x/y', saysSo: false });
     proxy.leadsTo(world.url);
     const { page } = await open();
+    await page.clock.install();
     await openPanel(page, proxy.url, '?page=job&id=job-1');
     await page.getByText('running, 25 %').waitFor();
-    job = { ...job, progress: 0.5 };
-    await page.getByText('running, 50 %').waitFor();
     proxy.cut();
-    job = { ...job, progress: 0.75 };
+    job = { ...runningJob, progress: 0.75 };
+    await page.clock.fastForward(2_000);
     await page.getByText('running, 75 %').waitFor();
-    job = { ...job, state: 'done' };
+    job = { ...runningJob, state: 'done' };
+    await page.clock.fastForward(2_000);
     await page.locator('.state', { hasText: 'done' }).waitFor();
+    let reads = 0;
+    page.on('request', (request) => void (request.url().endsWith('/v1/jobs/job-1') && (reads += 1)));
+    await page.clock.fastForward(60_000);
+    await page.evaluate(ASK_ONCE);
+    expect(reads).toBe(0);
     await proxy.close();
-  });
-
-  it('asks before a job is cancelled, says what stays, and shows only what deletes in red', async () => {
-    job = { ...runningJob, state: 'paused' };
-    const { page } = await open();
-    await openPanel(page, world.url, '?page=job&id=job-1');
-    await page.getByRole('button', { name: 'Cancel the job…' }).waitFor();
-    expect(await page.locator('main button.danger').count()).toBe(0);
-    const cancels = () => world.fake.asked.filter(([name]) => name === 'changeJob').length;
-    const before = cancels();
-    await page.getByRole('button', { name: 'Cancel the job…' }).click();
-    const dialog = page.getByRole('dialog');
-    expect(await dialog.locator('button.danger').count()).toBe(0);
-    await dialog.getByRole('button', { name: 'Keep the job' }).click();
-    await dialog.waitFor({ state: 'detached' });
-    expect(cancels()).toBe(before);
-    await page.getByRole('button', { name: 'Cancel the job…' }).click();
-    await dialog.getByRole('button', { name: 'Cancel the job' }).click();
-    await dialog.waitFor({ state: 'detached' });
-    expect(cancels()).toBe(before + 1);
   });
 
   it('discards no more letters than were seen, and only when their number is typed', async () => {
@@ -91,17 +136,9 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
   });
 
   it('shows an error as an error, without the rows of the search before', async () => {
-    let isBroken = true;
-    const broken = await startPanelWorld({
-      operations: {
-        searchObjects: async ({ query }) => {
-          if (query.query === 'dog' && isBroken) throw new RequestError('request.overloaded', 'too many searches');
-          return { items: [objectDocument] };
-        },
-      },
-    });
+    isBroken = true;
     const { page } = await open();
-    await openPanel(page, broken.url, '?page=search&query=cat');
+    await openPanel(page, world.url, '?page=search&query=cat');
     await page.getByLabel('Search for').fill('dog');
     await page.keyboard.press('Enter');
     await page.getByRole('alert').waitFor();
@@ -110,34 +147,17 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
     isBroken = false;
     await page.getByRole('button', { name: 'Try again' }).click();
     await page.getByRole('region', { name: 'Objects found' }).waitFor();
-    await broken.close();
   });
 
   it('asks for the facets when the results are there, and shows the results while the facets take long', async () => {
-    let answerFacets: () => void = () => undefined;
-    const asked: string[] = [];
-    const fake = createFakeControl().checked;
-    const slow = await startPanelWorld({
-      operations: {
-        searchObjects: async () => {
-          asked.push('results');
-          return { items: [objectDocument] };
-        },
-        getUsage: async (...request) => {
-          asked.push('facets');
-          await new Promise<void>((resolve) => (answerFacets = resolve));
-          return fake.getUsage(...request);
-        },
-      },
-    });
+    gate.close();
     const { page } = await open();
-    await openPanel(page, slow.url, '?page=search&query=part');
+    await openPanel(page, world.url, '?page=search&query=part');
     await page.getByRole('region', { name: 'Objects found' }).waitFor();
     await expect.poll(() => asked).toEqual(['results', 'facets']);
     expect(await page.locator('.facets').count()).toBe(0);
-    answerFacets();
+    gate.open();
     await page.locator('.facets').waitFor({ state: 'attached' });
-    await slow.close();
   });
 
   it('Bug: of a key the beginning of the folder is cut, never the name nor what differs, however wide the screen is', async () => {
@@ -166,5 +186,66 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
       expect(seen, `${width} pixels`).toEqual(items.map(() => [true, true]));
     }
     await long.close();
+  });
+
+  it('keeps a dialog open until its act has its answer, which leads nowhere after the page was left', async () => {
+    const { page } = await open();
+    await openPanel(page, world.url, '?page=bucket&bucket=photos');
+    await page.getByRole('button', { name: 'Re-Index and Repair' }).click();
+    let sent = 0;
+    page.on('request', (request) => void (request.method() === 'POST' && (sent += 1)));
+    gate.close();
+    // a person who sees no answer presses again
+    await page.getByRole('button', { name: 'Start' }).dblclick();
+    await page.locator('dialog[closedby="none"]').waitFor();
+    await page.evaluate(`document.querySelector('dialog form').requestSubmit()`);
+    // Chromium closes a dialog at the second Escape without asking
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('Escape');
+    expect(await page.getByRole('button', { name: 'Cancel' }).isDisabled()).toBe(true);
+    expect(await page.getByRole('dialog').count()).toBe(1);
+    await page.evaluate(`document.querySelector('a[href="?page=letters"]').click()`);
+    await page.getByRole('heading', { name: 'Dead letters' }).waitFor();
+    gate.open();
+    await page.getByText('The re-index of photos has begun.').waitFor();
+    expect(sent).toBe(1);
+    expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe('Dead letters');
+  });
+
+  it('does not read again before an answer came, nor while it is not seen, and at once when it is seen again', async () => {
+    const { page } = await open({});
+    await page.clock.install();
+    await openPanel(page, world.url, '?page=activity');
+    let reads = 0;
+    const isOpen = (message: { url(): string }): boolean => /[/]v1[/]gaps[?](?!.*closed)/.test(message.url());
+    page.on('request', (request) => void (isOpen(request) && (reads += 1)));
+    gate.close();
+    await page.clock.fastForward(10_000);
+    await page.clock.fastForward(10_000);
+    await page.clock.fastForward(10_000);
+    await page.evaluate(ASK_ONCE);
+    expect(reads).toBe(1);
+    const answer = page.waitForResponse(isOpen);
+    gate.open();
+    await (await answer).finished();
+    await page.evaluate(HIDE);
+    await page.clock.fastForward(60_000);
+    await page.evaluate(ASK_ONCE);
+    expect(reads).toBe(1);
+    const seen = page.waitForRequest(isOpen);
+    await page.evaluate(SHOW);
+    await seen;
+  });
+
+  it('shows an act of the audit as one row, with the outcome of its second record, on a day in UTC', async () => {
+    const { page } = await open();
+    const request = page.waitForRequest((each) => each.url().includes('/v1/admin/audit'));
+    await openPanel(page, world.url, '?page=audit&day=2026-03-29');
+    expect(new URL((await request).url()).searchParams.get('date')).toBe('2026/03/29');
+    const rows = page.getByRole('region', { name: 'Acts of the audit' }).getByRole('row');
+    expect(await rows.count()).toBe(3);
+    // Bug: it said that the bucket was disconnected
+    expect(await rows.nth(1).innerText()).toMatch(/disconnect a bucket.*failed/s);
+    expect(await rows.nth(2).innerText()).toContain('no end is recorded');
   });
 });

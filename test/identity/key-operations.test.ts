@@ -198,7 +198,7 @@ describe('listing keys', () => {
 describe('a key that is not the own one', () => {
   it.each(['', NO_ID, '../user:u-bob', '😀'.repeat(255)])('is not found as %j', async (id) => {
     const { a, bob, ann } = await createKeyWorld();
-    const expected = { code: id === '' ? 'request.not-found' : 'api-key.not-found' };
+    const expected = { code: id === '' ? 'request.invalid' : 'api-key.not-found' };
     await expect(a.operations.getApiKey({ params: { id } }, a.contextOf(bob))).rejects.toMatchObject(expected);
     await expect(a.operations.revokeApiKey({ params: { id } }, a.contextOf(bob))).rejects.toMatchObject(expected);
     await expect(a.operations.getAnyApiKey({ params: { id } }, a.contextOf(ann))).rejects.toMatchObject(expected);

@@ -100,12 +100,12 @@ describe('the status of a bucket', () => {
   });
 
   it('says what the last report found, and when', () => {
-    const sentence = '25 objects are missing, 31 objects are not in S3 since the report of 14:02 UTC: a re-index begins';
+    const sentence = '25 objects are missing, 31 objects are not in S3 as of 14:02 UTC: a re-index begins';
     const shown = { state: 'differs', severity: 'bad', sentence, differing: 56 };
     expect(statusOf({ gaps: [{ ...gap, differences: [differences] }] })).toEqual({ ...shown, sinceMs: differences.atMs, gaps: 1 });
     const earlier = { ...differences, atMs: differences.atMs - DAY_MS, missing: 0, phantom: 0, stale: 1 };
     expect(statusOf({ gaps: [{ ...gap, differences: [earlier] }] }).sentence).toBe(
-      '1 object is outdated since the report of 2026-11-23 14:02 UTC: a re-index begins',
+      '1 object is outdated as of 2026-11-23 14:02 UTC: a re-index begins',
     );
   });
 

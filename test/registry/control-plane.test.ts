@@ -131,7 +131,7 @@ describe('requests that are not as documented', () => {
     ['GET', '/v1/buckets//explain?key=k'],
     ['POST', '/v1/buckets//reindex'],
   ])('%s %s names nothing', async (method, path) => {
-    expectProblem(await send(method, path), 404, 'request.not-found');
+    expectProblem(await send(method, path), 400, 'request.invalid');
     expect(fake.asked).toEqual([]);
   });
 

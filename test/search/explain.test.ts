@@ -1,14 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { documentOf } from '../../src/ordering/document.ts';
 import { FaultError } from '../../src/base/fault.ts';
+import { markSchema } from '../../src/records/dirty.ts';
+import { listAllRecords, refs, removeRecord, updateRecord } from '../../src/store/stored.ts';
 import { createControlWorld } from '../support/worlds/control.ts';
 
 async function setUp(signal = new AbortController().signal) {
-  const { objects, clock, storage, connectBucket, operations } = createControlWorld();
+  const { objects, clock, storage, connectBucket, operations, ...world } = createControlWorld();
   await connectBucket.connect({ bucket: 'photos' }, 'someone');
   const context = { actor: { kind: 'local', user: 'someone', host: 'here' }, signal } as const;
   const explain = (bucket: string, key: string) => operations.explainObject({ params: { bucket }, query: { key } }, context);
-  return { objects, clock, storage, explain };
+  return { ...world, operations, objects, clock, storage, context, explain };
 }
 
 const isoOf = (ms: number | undefined) => (ms === undefined ? undefined : new Date(ms).toISOString());
@@ -42,6 +44,28 @@ describe('explaining a key', () => {
       sentence: expect.stringMatching(/^A search finds it/),
       bucket_status: expect.objectContaining({ state: 'events_unproven' }),
     });
+  });
+
+  it('Bug: makes a gap of an object whose event was lost, so that the status is no longer green', async () => {
+    const { state, clock, storage, explain, operations, context } = await setUp();
+    // green: its events arrive, all of it was compared, and nothing waits
+    for (const { id } of await listAllRecords(state, 'gap', markSchema)) await removeRecord(state, id);
+    const fine = { provenAtMs: clock.nowMs(), lastComparedAtMs: clock.nowMs() };
+    await updateRecord(state, refs.bucket('photos'), (record) => record && { ...record, ...fine });
+    storage.put('photos', 'a.jpg');
+    await clock.advance(299_000);
+    // its event may be on its way
+    expect(await explain('photos', 'a.jpg')).toMatchObject({ agrees: false, bucket_status: { state: 'ok' } });
+    await clock.advance(1_000);
+    const sentence = expect.stringMatching(/^1 object is missing as of .*: a re-index begins/);
+    expect(await explain('photos', 'a.jpg')).toMatchObject({ agrees: false, bucket_status: { state: 'differs', sentence } });
+    const { items } = await operations.listGaps({ query: { limit: 10 } }, context);
+    expect(items).toMatchObject([{ prefix: 'a.jpg', why: 'explain found an object that differs' }]);
+    // to ask about others makes no more of them
+    storage.put('photos', 'b.jpg');
+    await clock.advance(300_000);
+    await explain('photos', 'b.jpg');
+    expect((await operations.listGaps({ query: { limit: 10 } }, context)).items.length).toBe(1);
   });
 
   it('shows a key that neither side has', async () => {

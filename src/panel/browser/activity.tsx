@@ -16,16 +16,17 @@ export function ActivityPage({ choices: { bucket = '' } }: { readonly choices: C
       <Shown loaded={loaded} isLive>
         {({ jobs, gaps }) => {
           const open = gaps.filter(({ state }) => state === 'open');
+          const running = jobs.filter((job) => !hasEnded(job));
           return (
             <>
               <section aria-labelledby="running-heading">
                 <h2 id="running-heading">Running</h2>
-                <Jobs label="Jobs" jobs={jobs.filter((job) => !hasEnded(job))} empty="No job runs." />
+                <Jobs label="Jobs" jobs={running} empty="No job runs." />
               </section>
               <section aria-labelledby="gaps-heading">
                 <h2 id="gaps-heading">Open gaps</h2>
                 {open.length > 0 && <p>Changes of a bucket that may be missing until a re-index closes the gap.</p>}
-                <Gaps gaps={open} empty="No gap: Tally indexed every change that it knows of." />
+                <Gaps gaps={open} jobs={running} empty="No gap: Tally indexed every change that it knows of." />
               </section>
               <section aria-labelledby="ended-heading">
                 <h2 id="ended-heading">Ended</h2>

@@ -6,10 +6,6 @@ import { observed } from './observed.ts';
 export type Key = keyof typeof contract;
 export type RequestTo<K extends Key> = RequestOf<(typeof contract)[K]>;
 export type AnswerTo<K extends Key> = AnswerOf<(typeof contract)[K]>;
-/** What an operation lists, and its answer. */
-export type ItemOf<K extends Key> = AnswerTo<K> extends { readonly items: readonly (infer Item)[] } ? Item : never;
-export type PageOf<K extends Key> = AnswerTo<K> & { readonly items: readonly ItemOf<K>[]; readonly next?: string | undefined };
-
 /** An operation of the control plane ends within 30 s. */
 const ANSWER_MAX_MS = 40_000;
 
@@ -44,11 +40,6 @@ export class Problem extends Error {
 /** Calls an operation. Throws a Problem, or the reason of the signal. */
 export async function call<K extends Key>(key: K, request: RequestTo<K>, signal?: AbortSignal): Promise<AnswerTo<K>> {
   return answerOf(await send(key, request, signal));
-}
-
-/** Reads a page of a list. Throws as `call` does. */
-export async function callPage<K extends Key>(key: K, { query }: AnyRequest, more: object, signal: AbortSignal): Promise<PageOf<K>> {
-  return answerOf(await send(key, { query: Object.assign({}, query, more) }, signal));
 }
 
 /** Sends a request. Throws a Problem if no answer comes, or the reason of the signal. */

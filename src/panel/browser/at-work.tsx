@@ -18,17 +18,16 @@ import {
   type Day,
   type Look,
 } from './day.ts';
-import { useLoaded, type Loaded } from './load.ts';
+import { PAGE_MAX, useLoaded, type Loaded } from './load.ts';
 import { type Column, Link, Table, Text, Time } from './parts.tsx';
 import { may } from './session.ts';
 
 /** Those that have not ended come first; more that have ended are on the page of their bucket. */
 const JOBS_MAX = 100;
-const GAPS_MAX = 1_000;
 
 /** The day of a bucket, or of all of them. */
 export function useDay(bucket?: string): Loaded<Day> {
-  const of = { ...(bucket !== undefined && { bucket }), limit: GAPS_MAX };
+  const of = { ...(bucket !== undefined && { bucket }), limit: PAGE_MAX };
   async function read(signal: AbortSignal): Promise<Day> {
     const yesterday = new Date(Date.now() - DAY_MS).toISOString();
     const [open, closed, jobs] = await Promise.all([
@@ -157,7 +156,7 @@ export function JobBar({ job }: { readonly job: Job }) {
   return (
     <span class="progress">
       <span class={state === 'failed' ? 'state bad' : state === 'paused' ? 'state notable' : 'state'}>{stateText(job)}</span>
-      {state === 'running' && <progress value={job.progress} max={1} aria-label="Progress" />}
+      {state === 'running' && job.progress !== undefined && <progress value={job.progress} max={1} aria-label="Progress" />}
       {left !== undefined && <small class="quiet">{left}</small>}
     </span>
   );
@@ -200,39 +199,56 @@ export function Jobs({ label, jobs, empty = '' }: JobsProps) {
   return <Table label={label} columns={jobColumns} rows={jobs} keyOf={({ id }) => id} empty={empty} />;
 }
 
-const gapColumns: readonly Column<Gap>[] = [
-  bucketColumn,
-  ['Keys', ({ prefix }) => (prefix === undefined ? 'all' : <Text>{prefix}</Text>)],
-  ['Since', ({ since }) => <Time at={since} />],
-  ['Why', ({ why }) => <Text>{why}</Text>],
-  ['What happens next', (gap) => <Next of={gap} />],
-];
+interface GapsProps {
+  readonly gaps: readonly Gap[];
+  /** Those that have not ended. */
+  readonly jobs: readonly Job[];
+  readonly empty: string;
+}
 
-export function Gaps({ gaps, empty = '' }: { readonly gaps: readonly Gap[]; readonly empty?: string }) {
-  return <Table label="Gaps" columns={gapColumns} rows={gaps} keyOf={({ id }) => id} empty={empty} />;
+export function Gaps({ gaps, jobs, empty }: GapsProps) {
+  const columns: readonly Column<Gap>[] = [
+    bucketColumn,
+    ['Keys', ({ prefix }) => (prefix === undefined ? 'all' : <Text>{prefix}</Text>)],
+    ['Since', ({ since }) => <Time at={since} />],
+    ['Why', ({ why }) => <Text>{why}</Text>],
+    ['What happens next', (gap) => <Next of={gap} running={jobs.find(({ bucket }) => bucket === gap.bucket)} />],
+  ];
+  return <Table label="Gaps" columns={columns} rows={gaps} keyOf={({ id }) => id} empty={empty} />;
+}
+
+interface NextProps {
+  readonly of: Gap;
+  /** The job of its bucket: while it runs, no other begins. */
+  readonly running: Job | undefined;
 }
 
 /** What happens to a gap next, and when; and what a person can do about it. */
-export function Next({ of: { bucket, prefix, next = '', due_at: due, job_id: job, held } }: { readonly of: Gap }) {
-  if (job !== undefined) {
+function Next({ of: gap, running }: NextProps) {
+  const job = gap.job_id ?? running?.id;
+  if (job === undefined) {
     return (
-      <Link page="job" choices={{ id: job }}>
-        A re-index repairs it
-      </Link>
+      <span class="status">
+        <span>
+          <Text>{gap.next ?? ''}</Text>
+          {Date.parse(gap.due_at ?? '') > Date.now() && [' (', <Time key="due" at={gap.due_at} />, ')']}
+        </span>
+        <GapAct of={gap} />
+      </span>
     );
   }
   return (
-    <span class="status">
-      <span>
-        <Text>{next}</Text> {due !== undefined && Date.parse(due) > Date.now() && <Time at={due} />}
-      </span>
-      {due === undefined && held !== true ? (
-        <StatusAct bucket={bucket} act={{ kind: 'doctor' }} />
-      ) : (
-        <ReindexButton bucket={bucket} prefix={prefix}>
-          {held === true ? 'Re-index it' : 'Re-index now'}
-        </ReindexButton>
-      )}
-    </span>
+    <Link page="job" choices={{ id: job }}>
+      {job === gap.job_id ? 'A re-index repairs it' : 'Its job ends first'}
+    </Link>
+  );
+}
+
+function GapAct({ of: { bucket, prefix, due_at: due, held = false } }: Pick<NextProps, 'of'>) {
+  if (due === undefined && !held) return <StatusAct bucket={bucket} act={{ kind: 'doctor' }} />;
+  return (
+    <ReindexButton bucket={bucket} prefix={prefix}>
+      {held ? 'Re-index it' : 'Re-index now'}
+    </ReindexButton>
   );
 }

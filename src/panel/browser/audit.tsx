@@ -4,43 +4,43 @@ import type { AnswerTo, RequestTo } from './api.ts';
 import { facts } from './facts.ts';
 import { Lines } from './findings.tsx';
 import { Field, Select } from './form.tsx';
-import { usePages } from './load.ts';
+import { PAGE_MAX, useAnswer } from './load.ts';
 import { type Column, Fold, Listed, Text, Time } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
 
 type Query = NonNullable<RequestTo<'GET /v1/admin/audit'>['query']>;
 type Entry = AnswerTo<'GET /v1/admin/audit'>['items'][number];
 
-/** What the person did. */
+/** What the person was about to do: whether it was done says the outcome. */
 const acts: Readonly<Record<AuditEvent, string>> = {
-  Login: 'logged in',
-  LoginFailed: 'could not log in',
-  Logout: 'logged out',
-  ApiKeyCreate: 'created an API key',
-  ApiKeyUse: 'used an API key',
-  ApiKeyRevoke: 'revoked an API key',
-  ApiKeyRevokeBySecret: 'revoked an API key by its secret',
-  AuthenticationFailed: 'was refused for wrong credentials',
-  BucketConnect: 'connected a bucket',
-  BucketChange: 'changed how a bucket is connected',
-  BucketRemove: 'disconnected a bucket',
-  BucketPause: 'paused a notification',
-  BucketResume: 'resumed a notification',
-  ReindexStart: 'started a re-index',
-  ReindexPause: 'paused a re-index',
-  ReindexResume: 'resumed a re-index',
-  ReindexCancel: 'cancelled a re-index',
-  ReindexAllow: 'allowed the deletions of a job',
-  ReindexDecline: 'declined the deletions of a job',
-  DeadLettersReplay: 'replayed dead letters',
-  DeadLettersDiscard: 'discarded dead letters',
-  SweepDelete: 'deleted documents of objects that are gone',
-  UserGrant: 'made an administrator',
-  UserGrantWithdraw: 'withdrew an appointment',
-  GrantAdd: 'granted access',
-  GrantRemove: 'removed a grant',
-  UserDisable: 'disabled a user',
-  UserEnable: 'enabled a user',
+  Login: 'log in',
+  LoginFailed: 'log in, which was refused',
+  Logout: 'log out',
+  ApiKeyCreate: 'create an API key',
+  ApiKeyUse: 'use an API key',
+  ApiKeyRevoke: 'revoke an API key',
+  ApiKeyRevokeBySecret: 'revoke an API key by its secret',
+  AuthenticationFailed: 'send wrong credentials',
+  BucketConnect: 'connect a bucket',
+  BucketChange: 'change how a bucket is connected',
+  BucketRemove: 'disconnect a bucket',
+  BucketPause: 'pause a notification',
+  BucketResume: 'resume a notification',
+  ReindexStart: 'start a re-index',
+  ReindexPause: 'pause a re-index',
+  ReindexResume: 'resume a re-index',
+  ReindexCancel: 'cancel a re-index',
+  ReindexAllow: 'allow the deletions of a job',
+  ReindexDecline: 'decline the deletions of a job',
+  DeadLettersReplay: 'replay dead letters',
+  DeadLettersDiscard: 'discard dead letters',
+  SweepDelete: 'delete documents of objects that are gone',
+  UserGrant: 'make an administrator',
+  UserGrantWithdraw: 'withdraw an appointment',
+  GrantAdd: 'grant access',
+  GrantRemove: 'remove a grant',
+  UserDisable: 'disable a user',
+  UserEnable: 'enable a user',
 };
 
 function queryOf({ day = '', email = '', event }: Choices): Query {
@@ -54,7 +54,7 @@ function queryOf({ day = '', email = '', event }: Choices): Query {
 
 export function AuditPage({ choices }: { readonly choices: Choices }) {
   const query = queryOf(choices);
-  const found = usePages('GET /v1/admin/audit', { query });
+  const loaded = useAnswer('GET /v1/admin/audit', { query: { ...query, limit: PAGE_MAX } });
   const set = (name: string) => (value: string) => go(hrefOf('audit', { ...choices, [name]: value }));
   return (
     <>
@@ -70,7 +70,7 @@ export function AuditPage({ choices }: { readonly choices: Choices }) {
         />
       </div>
       <Listed
-        pages={{ ...found, items: found.items && endsOf(found.items) }}
+        loaded={{ ...loaded, value: loaded.value && { ...loaded.value, items: endsOf(loaded.value.items) } }}
         label="Acts of the audit"
         columns={columns}
         keyOf={({ id }) => id}
@@ -100,23 +100,10 @@ function subjectOf({ parameters = {} }: Entry): string {
 const columns: readonly Column<Entry>[] = [
   ['Time', ({ eventtime: at }) => <Time at={at} />],
   ['Who', (record) => <Text>{record.useridentity.email}</Text>],
-  ['Did what', ({ eventname }) => acts[eventname], 'row'],
+  ['Act', ({ eventname }) => acts[eventname], 'row'],
   ['To what', (record) => <Text>{subjectOf(record)}</Text>],
   ['Outcome', (record) => <Outcome of={record} />],
-  [
-    'Details',
-    (record) => (
-      <Fold
-        summary={
-          <>
-            Details<span class="unseen"> of {record.eventname}</span>
-          </>
-        }
-      >
-        {() => <Lines>{JSON.stringify(record, null, 2)}</Lines>}
-      </Fold>
-    ),
-  ],
+  ['Details', (record) => <Fold summary="Details">{() => <Lines>{JSON.stringify(record, null, 2)}</Lines>}</Fold>],
 ];
 
 /** An act without an end is one that runs, or whose process was killed. */

@@ -1,11 +1,10 @@
 /** Buckets with their status, and what a person does about it: a button, or a link to the page that has one. */
 import type { ComponentChildren } from 'preact';
-import { useState } from 'preact/hooks';
 import type { Bucket, ShownBucket } from '../../registry/contract/bucket.ts';
 import { call, type AnswerTo } from './api.ts';
 import { facts } from './facts.ts';
-import { Check, Field, FormDialog, Opener } from './form.tsx';
-import { useAnswer, type Loaded } from './load.ts';
+import { AskedAct, Check, Field } from './form.tsx';
+import { PAGE_MAX, useAnswer, type Loaded } from './load.ts';
 import { announce, type Column, Link, Text } from './parts.tsx';
 import { go, hrefOf, place, type Choices } from './place.ts';
 import { may } from './session.ts';
@@ -13,15 +12,12 @@ import { may } from './session.ts';
 type Of = Pick<Bucket, 'bucket' | 'status'>;
 type Act = NonNullable<Bucket['status']['act']>;
 
-/** The longest page. Of a larger installation the first ones by name are known here. */
-export const BUCKETS_MAX = 1_000;
-
 /** The day is read as often, so that what is beside each other is of one moment. A person who watches a job has its page, which is read more often. */
 export const EVERY_MS = 10_000;
 
-/** All buckets, which many parts of a page show: they are read once for all of them. */
+/** All buckets, which many parts of a page show: they are read once for all of them. Of a larger installation the first ones by name are known. */
 export function useBuckets(): Loaded<AnswerTo<'GET /v1/buckets'>> {
-  return useAnswer('GET /v1/buckets', { query: { limit: BUCKETS_MAX } }, { everyMs: EVERY_MS, freshMs: 1_000 });
+  return useAnswer('GET /v1/buckets', { query: { limit: PAGE_MAX } }, { everyMs: EVERY_MS, freshMs: 1_000 });
 }
 
 /** One bucket, read again and again. */
@@ -54,20 +50,19 @@ export function byUrgency({ status: a, bucket }: ShownBucket, { status: b, bucke
 }
 
 interface ToldProps {
+  /** It is read to those who do not see the colour. */
   readonly look: StatusLook;
   readonly text: string;
-  /** How bad it is, for those who do not see the colour. */
-  readonly unseen?: string;
   /** What is done about it. */
   readonly children?: ComponentChildren;
 }
 
 /** What happened, and beside it what is done about it. */
-export function Told({ look, text, unseen, children }: ToldProps) {
+export function Told({ look, text, children }: ToldProps) {
   return (
     <span class="status">
       <span class={`state dot ${look}`}>
-        {unseen !== undefined && <span class="unseen">{unseen}: </span>}
+        <span class="unseen">{look}: </span>
         <Text>{text}</Text>
       </span>{' '}
       {children}
@@ -77,9 +72,9 @@ export function Told({ look, text, unseen, children }: ToldProps) {
 
 /** How far the index of a bucket can be relied on, why not further, and what is done about it. */
 export function Status({ of: { bucket, status }, offersReindex = false }: { readonly of: Of; readonly offersReindex?: boolean }) {
-  const { severity, sentence, act } = status;
+  const { sentence, act } = status;
   return (
-    <Told look={lookOf({ status })} text={sentence} unseen={severity}>
+    <Told look={lookOf({ status })} text={sentence}>
       {act === undefined && offersReindex ? (
         <ReindexButton bucket={bucket}>Re-index now</ReindexButton>
       ) : (
@@ -125,63 +120,47 @@ interface ReindexProps {
 }
 
 /** The button beside a text that says a re-index finds it. */
-export function ReindexButton({ bucket, prefix, look = 'outline small', children }: ReindexProps) {
-  if (!may('POST /v1/buckets/{bucket}/reindex')) return null;
-  return (
-    <Opener text={children} look={look}>
-      {(close) => <ReindexDialog bucket={bucket} prefix={prefix} onClose={close} />}
-    </Opener>
-  );
-}
-
-/** Why Repair cannot be chosen; undefined: it can. */
-function repairRefusal(source: Bucket['source'] | undefined): string | undefined {
-  if (source === 'notification') return undefined;
-  return `Not possible: the events of this bucket come by ${source ?? 'another source'}, and repair would create a storage event notification, which would clash with that.`;
-}
-
-interface DialogProps extends Pick<ReindexProps, 'bucket' | 'prefix'> {
-  readonly onClose: () => void;
-}
-
-/** The dialog is created at each opening, so that Repair is never checked from before. */
-function ReindexDialog({ bucket, prefix: first = '', onClose }: DialogProps) {
-  const [isReport, setReport] = useState(false);
-  const refusal = repairRefusal(useBucket(bucket).value?.source);
-  async function start({ prefix = '', repair, fill }: Choices): Promise<void> {
+export function ReindexButton({ bucket, prefix = '', look = 'outline small', children }: ReindexProps) {
+  async function start({ prefix: begins = '', report, repair, fill }: Choices): Promise<void> {
     const here = place.read();
-    const mode = isReport ? ('report' as const) : ('apply' as const);
+    const mode = report === undefined ? ('apply' as const) : ('report' as const);
     // a box that is disabled is not entered, also if the source has changed since it was checked
-    const body = { prefix, mode, repair: repair !== undefined, fill: fill !== undefined };
+    const body = { prefix: begins, mode, repair: repair !== undefined, fill: fill !== undefined };
     const { id } = await call('POST /v1/buckets/{bucket}/reindex', { params: { bucket }, body });
     // the person may have left meanwhile
     if (place.read() === here) go(hrefOf('job', { id }));
     else announce(`The re-index of ${bucket} has begun.`);
   }
+  if (!may('POST /v1/buckets/{bucket}/reindex')) return null;
   return (
-    <FormDialog
-      title={`Re-index ${bucket}`}
-      onClose={onClose}
-      submit={isReport ? 'Start the report' : 'Start the re-index'}
-      onSubmit={start}
-    >
+    <AskedAct text={children} look={look} title={`Re-index ${bucket}`} submit="Start" act={start}>
       <p>Tally compares every object, or those with the prefix, with the index, and corrects what differs. Searches work meanwhile.</p>
-      <Check
-        label="Repair"
-        name="repair"
-        isDisabled={refusal !== undefined}
-        hint={
-          refusal ??
-          'Creates the storage event notification of the bucket again first. Leave it unchecked if another way delivers its events.'
-        }
-      />
-      <Field label="Prefix" name="prefix" value={first} hint="Only keys that begin with this. Empty: all keys." />
-      <Check label="Only report differences" onChecked={setReport} hint="Nothing is written." />
+      <RepairCheck bucket={bucket} />
+      <Field label="Prefix" name="prefix" value={prefix} hint="Only keys that begin with this. Empty: all keys." />
+      <Check label="Only report differences" name="report" hint="Nothing is written." />
       <Check
         label="Fill in missing fields"
         name="fill"
         hint="Writes documents too that lack a field which a listing gives, or the enrichment."
       />
-    </FormDialog>
+    </AskedAct>
+  );
+}
+
+/** It is made at each opening, so that it is never checked from before, and cannot be checked where it would clash with another source. */
+function RepairCheck({ bucket }: Pick<ReindexProps, 'bucket'>) {
+  const { source = 'another source' } = useBucket(bucket).value ?? {};
+  const isPossible = source === 'notification';
+  return (
+    <Check
+      label="Repair"
+      name="repair"
+      isDisabled={!isPossible}
+      hint={
+        isPossible
+          ? 'Creates the storage event notification of the bucket again first. Leave it unchecked if another way delivers its events.'
+          : `Not possible: the events of this bucket come by ${source}, and repair would create a storage event notification, which would clash with that.`
+      }
+    />
   );
 }

@@ -1,5 +1,4 @@
 /** One bucket: how it stands and what it went through today, what it uses, what changed, and how it is connected. */
-import { useState } from 'preact/hooks';
 import type { Bucket, ShownBucket } from '../../registry/contract/bucket.ts';
 import type { Diagnosis } from '../../registry/contract/connections.ts';
 import { countText } from '../../base/texts.ts';
@@ -7,12 +6,12 @@ import { call } from './api.ts';
 import { after, DayLine, useDay } from './at-work.tsx';
 import { ReindexButton, Status, useBucket } from './bucket-act.tsx';
 import { Changes } from './changes.tsx';
-import { SettingsSection } from './connect.tsx';
+import { EMBEDDED, SettingsSection } from './connect.tsx';
 import { DisconnectSection } from './disconnect.tsx';
 import { Findings, isPlanned } from './findings.tsx';
-import { Act } from './form.tsx';
+import { Form } from './form.tsx';
 import { useAnswer, type Loaded } from './load.ts';
-import { announce, Busy, Details, type Detail, Failure, Link, Live, NOT_CONNECTED, Shown, Tabs, Text, Time } from './parts.tsx';
+import { announce, Busy, Details, type Detail, Link, NOT_CONNECTED, Shown, Tabs, Text, Time } from './parts.tsx';
 import { useApply } from './plan.tsx';
 import type { Choices } from './place.ts';
 import { clauseOf } from './query-text.ts';
@@ -88,7 +87,7 @@ function ConnectionTab({ bucket, choices, onChanged }: ConnectionProps) {
   const { value, problem } = doctor;
   if (value === undefined && problem === undefined) return <Busy>Reading AWS…</Busy>;
   // it needs nothing, and has nothing to change
-  const isEmbedded = problem?.code === 'connect.embedded';
+  const isEmbedded = problem?.code === EMBEDDED;
   return (
     <>
       {isEmbedded ? (
@@ -104,21 +103,24 @@ function ConnectionTab({ bucket, choices, onChanged }: ConnectionProps) {
   );
 }
 
-function Doctor({ of: { value, problem, isLoading, atMs, reload } }: { readonly of: Loaded<Diagnosis> }) {
-  const { findings = [] } = value ?? {};
+function Doctor({ of }: { readonly of: Loaded<Diagnosis> }) {
   return (
     <section aria-labelledby="findings-heading">
       <h2 id="findings-heading">Events</h2>
-      <p>
-        {value === undefined ? 'Not checked' : findings.length === 0 ? 'In order' : countText(findings.length, 'finding')}{' '}
-        <button type="button" class="outline small" disabled={isLoading} onClick={reload}>
-          Check again
-        </button>
-      </p>
-      {problem !== undefined && <Failure problem={problem} />}
-      <Findings findings={findings} />
-      {findings.some(isPlanned) && <p>What is missing is made below.</p>}
-      <Live atMs={atMs} problem={undefined} />
+      <Shown loaded={of} isLive>
+        {({ findings }) => (
+          <>
+            <p>
+              {findings.length === 0 ? 'In order' : countText(findings.length, 'finding')}{' '}
+              <button type="button" class="outline small" disabled={of.isLoading} onClick={of.reload}>
+                Check again
+              </button>
+            </p>
+            <Findings findings={findings} />
+            {findings.some(isPlanned) && <p>What is missing is made below.</p>}
+          </>
+        )}
+      </Shown>
     </section>
   );
 }
@@ -126,29 +128,21 @@ function Doctor({ of: { value, problem, isLoading, atMs, reload } }: { readonly 
 /** Makes the notification again that was taken away. */
 function Resume({ bucket, onDone }: { readonly bucket: string; readonly onDone: () => void }) {
   const { follow, waiting } = useApply();
-  // the watch sees it some seconds later
-  const [isDone, setDone] = useState(false);
   async function resume(): Promise<void> {
     await follow(() => call('PATCH /v1/buckets/{bucket}/notification', { params: { bucket }, body: { paused: false } }));
     announce('The notification is there again. A re-index follows.');
-    setDone(true);
     onDone();
   }
   return (
     <>
       {waiting}
-      {!isDone && (
-        <p>
-          <Act act={resume}>Resume notification</Act>
-        </p>
-      )}
+      <Form onSubmit={resume} submit="Resume notification" />
     </>
   );
 }
 
 /** What the form below does not have. */
 function factsOf(bucket: Bucket): readonly Detail[] {
-  const { lifecycle } = bucket;
   return [
     ['Region', bucket.region],
     ['Account', bucket.account],
@@ -157,9 +151,5 @@ function factsOf(bucket: Bucket): readonly Detail[] {
     ['Last whole compare', <Time at={bucket.last_compared_at} />],
     ['Connected', <Time at={bucket.created_at} />],
     ['Connected by', <Text>{bucket.created_by}</Text>],
-    [
-      'Lifecycle rules',
-      lifecycle && (lifecycle.rules === 'unknown' ? 'may not be read' : `${countText(lifecycle.expiring)} that expire objects`),
-    ],
   ];
 }

@@ -3,11 +3,10 @@ import { useState } from 'preact/hooks';
 import type { ShownBucket } from '../../registry/contract/bucket.ts';
 import { countText } from '../../base/texts.ts';
 import { BucketTable, useDay } from './at-work.tsx';
-import { BUCKETS_MAX, useBuckets } from './bucket-act.tsx';
+import { useBuckets } from './bucket-act.tsx';
 import { Field } from './form.tsx';
-import { useAnswer } from './load.ts';
+import { PAGE_MAX, useAnswer } from './load.ts';
 import { type Column, Shown, Size, Text, Time } from './parts.tsx';
-import { go, hrefOf } from './place.ts';
 import { may } from './session.ts';
 
 /** A filter box helps with more than are seen at once. */
@@ -23,9 +22,11 @@ export function BucketsPage() {
       <div class="heading">
         <h1>Buckets</h1>
         {mayAdd && (
-          <button type="button" onClick={() => go(hrefOf('add'))}>
-            Add bucket
-          </button>
+          <form class="actions">
+            <input type="hidden" name="page" value="add" />
+            <input name="bucket" aria-label="Name of a bucket" placeholder="Name of a bucket" autocomplete="off" spellcheck={false} />
+            <button type="submit">Add bucket</button>
+          </form>
         )}
       </div>
       <Shown loaded={loaded} isLive>
@@ -42,7 +43,7 @@ export function BucketsPage() {
             )}
             {next !== undefined && (
               <p>
-                The first {countText(BUCKETS_MAX)} by name are shown. The address <code>?page=bucket&bucket=NAME</code> leads to every other
+                The first {countText(PAGE_MAX)} by name are shown. The address <code>?page=bucket&bucket=NAME</code> leads to every other
                 one.
               </p>
             )}
@@ -56,19 +57,14 @@ export function BucketsPage() {
 function Connected({ items }: { readonly items: readonly ShownBucket[] }) {
   const [part, setPart] = useState('');
   const { value: day } = useDay();
-  const request = { query: { by: 'bucket' as const, limit: BUCKETS_MAX } };
+  const request = { query: { by: 'bucket' as const, limit: PAGE_MAX } };
   const sums = useAnswer('GET /v1/usage', request, { freshMs: SUMS_FRESH_MS, isWanted: may('GET /v1/usage') });
   const sumOf = new Map(sums.value?.by[0]?.groups.map((group) => [group.name, group]));
   const rows = items.filter(({ bucket }) => bucket.includes(part.trim().toLowerCase()));
-  const unknown = (
-    <span class="quiet" title={sums.problem?.message}>
-      –
-    </span>
-  );
   // a bucket without objects has no group
   const more: readonly Column<ShownBucket>[] = [
-    ['Objects', ({ bucket }) => (sums.value === undefined ? unknown : countText(sumOf.get(bucket)?.objects ?? 0)), 'number'],
-    ['Bytes', ({ bucket }) => (sums.value === undefined ? unknown : <Size bytes={sumOf.get(bucket)?.bytes ?? 0} />), 'number'],
+    ['Objects', ({ bucket }) => (sums.value === undefined ? '–' : countText(sumOf.get(bucket)?.objects ?? 0)), 'number'],
+    ['Bytes', ({ bucket }) => <Size bytes={sums.value && (sumOf.get(bucket)?.bytes ?? 0)} />, 'number'],
     ['Last event', ({ last_event_at: at }) => <Time at={at} />],
     ['Last whole compare', ({ last_compared_at: at }) => <Time at={at} />, 'less'],
   ];

@@ -29,13 +29,8 @@ export function Changes({ bucket }: { readonly bucket: string }) {
   const loaded = useAnswer('GET /v1/changes', { query: { bucket, limit: SHOWN_MAX } });
   return (
     <>
-      <div class="heading">
-        <span>The latest change of each object</span>
-        <button type="button" class="outline small" disabled={loaded.isLoading} onClick={loaded.reload}>
-          Read again
-        </button>
-      </div>
-      <Shown loaded={loaded} isLive>
+      <p>The latest change of each object.</p>
+      <Shown loaded={loaded}>
         {({ items }) => (
           <Table
             label="Changes of the index"

@@ -5,25 +5,22 @@
  *   chosen ──► plan ──► applying ──► its page
  *               └──without AWS──► its page, or its first re-index
  */
+import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Bucket } from '../../registry/contract/bucket.ts';
 import { call, Problem, type AnswerTo, type RequestTo } from './api.ts';
 import { facts } from './facts.ts';
 import { Check, Field, Form, Select } from './form.tsx';
-import { announce, Link, Text } from './parts.tsx';
-import { Plan, type Planned, type PlanRequest } from './plan.tsx';
+import { useAnswer } from './load.ts';
+import { announce, Link, Shown, Text } from './parts.tsx';
 import { go, hrefOf, place, type Choices } from './place.ts';
+import { PlanDocument, useApply } from './plan.tsx';
 
-const sourceTexts: Readonly<Record<Exclude<Bucket['source'], 'topic'>, string>> = {
+const sourceTexts: Readonly<Record<Bucket['source'], string>> = {
   notification: 'notification: S3 sends events to the bucket queue',
   eventbridge: 'eventbridge: S3 sends events to EventBridge, and a rule to the bucket queue',
+  topic: 'topic: S3 sends events to a topic of yours',
   routed: 'routed: a rule for the audit trail sends events, where a notification would clash',
-};
-
-/** The sources of a topic that is not Tally's. */
-const topicTexts: Readonly<Partial<Record<Bucket['source'], string>>> = {
-  topic: 'topic: S3 sends its notifications to it',
-  routed: 'routed: a rule for the audit trail publishes to it',
 };
 
 const enrichTexts: Readonly<Record<Bucket['enrich'], string>> = {
@@ -56,16 +53,17 @@ function chosenOf({ bucket = '', source, topic = '', enrich, account = '', index
 
 /** The settings of a bucket as they are stored. A topic that is Tally's is none. */
 function storedOf({ bucket, source, topic_arn: topic = '', enrich }: Bucket): Chosen {
-  return { bucket, source, topic: Object.hasOwn(topicTexts, source) ? topic : '', enrich, account: '', isIndexed: true };
+  return { bucket, source, topic: source === 'topic' || source === 'routed' ? topic : '', enrich, account: '', isIndexed: true };
 }
 
-/** The address of a plan, to which the browser scrolls. */
-function hrefFor(page: 'add' | 'bucket', { isIndexed, ...chosen }: Chosen): string {
-  const href = hrefOf(page, { ...chosen, ...(page === 'add' ? { index: isIndexed ? '' : 'no' } : { tab: 'connection' }) });
-  return `${href}#plan`;
+/** The address of a plan, to which the browser scrolls: of a bucket that is added, or of changed settings. */
+function hrefFor({ isIndexed, ...chosen }: Chosen, stored: Chosen | undefined): string {
+  const rest = stored === undefined ? { index: isIndexed ? '' : 'no' } : { tab: 'connection' };
+  return `${hrefOf(stored === undefined ? 'add' : 'bucket', { ...chosen, ...rest })}#plan`;
 }
 
-function wishOf({ source, topic, enrich, account }: Chosen): PlanRequest & Pick<Chosen, 'source' | 'enrich'> {
+/** What the bucket is to have in AWS, as the operations take it. */
+function wishOf({ source, topic, enrich, account }: Chosen) {
   return { source, enrich, ...(topic !== '' && { topic_arn: topic }), ...(account !== '' && { bucket_account: account }) };
 }
 
@@ -74,7 +72,7 @@ export function AddBucketPage({ choices }: { readonly choices: Choices }) {
   return (
     <>
       <h1>Add bucket</h1>
-      <Form key={hrefFor('add', chosen)} submit="Show the plan" onSubmit={async (entered) => go(hrefFor('add', addedOf(entered)))}>
+      <Choosing chosen={chosen} isPlanned={chosen.bucket !== ''}>
         <Field label="Name" name="bucket" value={chosen.bucket} isRequired hint="The name of the bucket in S3." />
         <details>
           <summary>Source, enrichment and account</summary>
@@ -93,101 +91,8 @@ export function AddBucketPage({ choices }: { readonly choices: Choices }) {
             hint="Without it only changes from now on are found, and the bucket has a gap until it is re-indexed."
           />
         </details>
-      </Form>
-      {chosen.bucket !== '' && <NewPlan key={`plan ${hrefFor('add', chosen)}`} chosen={chosen} />}
+      </Choosing>
     </>
-  );
-}
-
-function addedOf(entered: Choices): Chosen {
-  return { ...chosenOf(entered), isIndexed: 'indexed' in entered };
-}
-
-/** Only two sources take a topic that is not Tally's: a person who enters one chooses between them. */
-function SettingsFields({ of: { source, topic, enrich } }: { readonly of: Chosen }) {
-  const [hasTopic, setHasTopic] = useState(topic !== '');
-  const texts = hasTopic ? topicTexts : sourceTexts;
-  const isFitting = Object.hasOwn(texts, source);
-  return (
-    <>
-      <Field
-        label="Topic identifier"
-        name="topic"
-        value={topic}
-        onTyped={(typed) => setHasTopic(typed.trim() !== '')}
-        placeholder="arn:aws:sns:REGION:ACCOUNT:NAME"
-        hint="The ARN of the SNS topic that the events come through, if it is yours. Empty: Tally makes one where the source needs it."
-      />
-      <Select
-        key={String(hasTopic)}
-        label={hasTopic ? 'What sends events to this topic' : 'Source'}
-        name="source"
-        value={isFitting ? source : ''}
-        isRequired
-        choices={[...(isFitting ? [] : [['', 'choose…'] as const]), ...Object.entries(texts)]}
-        hint="How the events of the bucket reach the bucket queue."
-      />
-      <Select
-        label="Enrichment"
-        name="enrich"
-        value={enrich}
-        choices={facts.enrichModes.map((mode) => [mode, enrichTexts[mode]])}
-        hint="What is indexed of each object."
-      />
-    </>
-  );
-}
-
-function NewPlan({ chosen }: { readonly chosen: Chosen }) {
-  const { bucket, isIndexed } = chosen;
-  const wish = wishOf(chosen);
-  const [isAdded, setAdded] = useState(false);
-  function add(more: Partial<RequestTo<'POST /v1/buckets'>['body']>): Promise<AnswerTo<'POST /v1/buckets'>> {
-    const body = { bucket, ...wish, reindex: isIndexed, only_new: !isAdded, ...more };
-    return call('POST /v1/buckets', { body }).catch((error: unknown) => {
-      // a second attempt continues
-      if (error instanceof Problem && error.more.connected !== undefined) setAdded(true);
-      throw error;
-    });
-  }
-  const planned: Planned = {
-    apply: 'Add and apply',
-    async request(plan, isFirst) {
-      const { connection } = await add({ plan, only_new: isFirst && !isAdded });
-      setAdded(true);
-      return connection ?? { bucket, state: 'applied' };
-    },
-    record: {
-      text: 'I have wired it myself',
-      async act() {
-        const here = place.read();
-        const { job_id: id } = await add({ wired_by_hand: true });
-        announce(`${bucket} is connected.`);
-        if (place.read() === here) go(id === undefined ? hrefOf('bucket', { bucket }) : hrefOf('job', { id }));
-      },
-    },
-    hrefWith: (source) => hrefFor('add', { ...chosen, source, topic: '' }),
-    onApplied() {
-      announce(`${bucket} is connected, and its events come.`);
-      go(hrefOf('bucket', { bucket }));
-    },
-  };
-  return (
-    <Plan
-      bucket={bucket}
-      wish={wish}
-      planned={planned}
-      connected={
-        isAdded ? undefined : (
-          <p class="advice">
-            <Text>{bucket}</Text> is connected already, and stays as it is. Its page is where its settings are changed:{' '}
-            <Link page="bucket" choices={{ bucket, tab: 'connection' }}>
-              show it
-            </Link>
-          </p>
-        )
-      }
-    />
   );
 }
 
@@ -206,55 +111,177 @@ export function SettingsSection({ bucket, choices, onSaved }: SettingsProps) {
   return (
     <section aria-labelledby="settings-heading">
       <h2 id="settings-heading">Indexing and notifications</h2>
-      <Form
-        key={hrefFor('bucket', chosen)}
-        submit="Show the plan"
-        onSubmit={async (entered) => go(hrefFor('bucket', chosenOf({ ...entered, bucket: bucket.bucket })))}
-      >
+      <Choosing stored={stored} chosen={chosen} isPlanned={isChosen} onSaved={onSaved}>
         <SettingsFields of={chosen} />
-      </Form>
-      {isChosen && <ChangedPlan key={`plan ${hrefFor('bucket', chosen)}`} stored={stored} chosen={chosen} onSaved={onSaved} />}
+      </Choosing>
     </section>
   );
 }
 
-function ChangedPlan({ stored, chosen, onSaved }: { readonly stored: Chosen; readonly chosen: Chosen } & Pick<SettingsProps, 'onSaved'>) {
-  const { bucket, enrich } = chosen;
-  const wish = wishOf(chosen);
-  const changes = (['source', 'topic', 'enrich'] as const).filter((name) => chosen[name] !== stored[name]);
-  function done(text: string): void {
-    announce(text);
-    onSaved();
-    go(hrefOf('bucket', { bucket, tab: 'connection' }));
+interface PlanProps {
+  /** The settings of a bucket that is connected; absent: it is added. */
+  readonly stored?: Chosen;
+  readonly chosen: Chosen;
+  readonly onSaved?: () => void;
+}
+
+interface ChoosingProps extends PlanProps {
+  readonly isPlanned: boolean;
+  /** The fields. */
+  readonly children: ComponentChildren;
+}
+
+/** The form, whose button leads to the plan of what was entered, and below it that plan. */
+function Choosing({ isPlanned, children, ...of }: ChoosingProps) {
+  const { stored, chosen } = of;
+  const href = hrefFor(chosen, stored);
+  async function plan(entered: Choices): Promise<void> {
+    const isIndexed = stored !== undefined || 'indexed' in entered;
+    go(hrefFor({ ...chosenOf({ bucket: chosen.bucket, ...entered }), isIndexed }, stored));
   }
-  const change = (more: { readonly plan: string } | { readonly wired_by_hand: true }) =>
-    call('POST /v1/buckets', { body: { bucket, ...wish, ...more } });
-  const record = async (): Promise<void> => done(`The settings are saved. ${(await change({ wired_by_hand: true })).advice ?? ''}`);
-  const planned: Planned = {
-    apply: 'Apply',
-    request: async (plan) => (await change({ plan })).connection ?? { bucket, state: 'applied' },
-    record: changes.length === 0 ? undefined : { text: 'I have wired it myself', act: record },
-    hrefWith: (other) => hrefFor('bucket', { ...chosen, source: other, topic: '' }),
-    onApplied: () => done('Everything is applied. S3 needs about five minutes until it sends every event, and a trail up to twenty.'),
-  };
   return (
     <>
-      {changes.length > 0 && (
-        <ul>
-          {changes.map((name) => (
-            <li key={name}>
-              {changeTexts[name]}: <Text>{stored[name] === '' ? 'none' : stored[name]}</Text> →{' '}
-              <Text>{chosen[name] === '' ? 'none' : chosen[name]}</Text>
-            </li>
-          ))}
-        </ul>
-      )}
-      {changes.includes('enrich') && enrich !== 'none' && (
-        <p>Documents that are indexed already get it by a re-index that fills in missing fields.</p>
-      )}
-      <Plan bucket={bucket} wish={wish} planned={planned} />
+      <Form key={href} submit="Show the plan" onSubmit={plan}>
+        {children}
+      </Form>
+      {isPlanned && <Plan key={`plan ${href}`} {...of} />}
     </>
   );
 }
 
+function SettingsFields({ of: { source, topic, enrich } }: { readonly of: Chosen }) {
+  return (
+    <>
+      <Select
+        label="Source"
+        name="source"
+        value={source}
+        choices={facts.bucketSources.map((each) => [each, sourceTexts[each]])}
+        hint="How the events of the bucket reach the bucket queue."
+      />
+      <Field
+        label="Topic identifier"
+        name="topic"
+        value={topic}
+        placeholder="arn:aws:sns:REGION:ACCOUNT:NAME"
+        hint="The ARN of the SNS topic that the events come through, if it is yours: of the source topic, or routed. Empty: Tally makes one where the source needs it."
+      />
+      <Select
+        label="Enrichment"
+        name="enrich"
+        value={enrich}
+        choices={facts.enrichModes.map((mode) => [mode, enrichTexts[mode]])}
+        hint="What is indexed of each object."
+      />
+    </>
+  );
+}
+
+/** Of buckets that need no parts in AWS. */
+export const EMBEDDED = 'connect.embedded';
+
+/** Applies a plan, or stores what was chosen without it, and leads to where the bucket is shown. */
+function useSaving({ stored, chosen, onSaved }: PlanProps) {
+  const { bucket, isIndexed } = chosen;
+  const [isAdded, setAdded] = useState(stored !== undefined);
+  const { follow, waiting } = useApply();
+  const here = place.read();
+
+  async function save(more: Partial<RequestTo<'POST /v1/buckets'>['body']>): Promise<AnswerTo<'POST /v1/buckets'>> {
+    const asNew = stored === undefined ? { reindex: isIndexed, only_new: !isAdded } : {};
+    try {
+      return await call('POST /v1/buckets', { body: { bucket, ...wishOf(chosen), ...asNew, ...more } });
+    } catch (error) {
+      // a second attempt continues
+      if (error instanceof Problem && error.more.connected !== undefined) setAdded(true);
+      throw error;
+    }
+  }
+  function done(text: string, jobId?: string): void {
+    announce(text);
+    onSaved?.();
+    const shown = hrefOf('bucket', { bucket, tab: stored === undefined ? '' : 'connection' });
+    if (place.read() === here) go(jobId === undefined ? shown : hrefOf('job', { id: jobId }));
+  }
+  async function apply(plan: string): Promise<void> {
+    await follow(async (isFirst) => {
+      const { connection } = await save({ plan, ...(!isFirst && stored === undefined && { only_new: false }) });
+      setAdded(true);
+      return connection ?? { bucket, state: 'applied' };
+    });
+    done('Everything is applied. S3 needs about five minutes until it sends every event, and a trail up to twenty.');
+  }
+  async function record(): Promise<void> {
+    const { job_id: jobId, advice = '' } = await save({ wired_by_hand: true });
+    done(`The settings are saved. ${advice}`, jobId);
+  }
+  return { isAdded, apply, record, waiting };
+}
+
+/** Shows the plan of what was chosen, and applies exactly that, or only stores it. */
+function Plan(props: PlanProps) {
+  const { stored, chosen } = props;
+  const { bucket } = chosen;
+  const loaded = useAnswer('GET /v1/buckets/{bucket}/plan', { params: { bucket }, query: wishOf(chosen) });
+  const { isAdded, apply, record, waiting } = useSaving(props);
+  if (loaded.problem?.code === EMBEDDED) return <Embedded record={record} />;
+  // what was read before is no plan of what could not be read again
+  const plan = loaded.problem === undefined ? loaded.value : undefined;
+  if (plan?.connected === true && !isAdded) {
+    return (
+      <p class="advice">
+        <Text>{bucket}</Text> is connected already, and stays as it is.{' '}
+        <Link page="bucket" choices={{ bucket, tab: 'connection' }}>
+          Change its settings
+        </Link>
+      </p>
+    );
+  }
+  const changes = changeNames.filter((name) => chosen[name] !== (stored ?? chosen)[name]);
+  return (
+    <section id="plan" aria-labelledby="plan-heading">
+      <h2 id="plan-heading">
+        What it takes in AWS to connect <Text>{bucket}</Text>
+      </h2>
+      {changes.map((name) => (
+        <p key={name}>
+          {changeTexts[name]}: <Text>{valueText(stored?.[name])}</Text> → <Text>{valueText(chosen[name])}</Text>
+        </p>
+      ))}
+      <Shown loaded={{ ...loaded, value: plan }} busy="Reading AWS…">
+        {(read) => (
+          <>
+            <PlanDocument plan={read} hrefWith={(source) => hrefFor({ ...chosen, source, topic: '' }, stored)} />
+            {waiting}
+            {!read.findings.some(({ blocks }) => blocks) && (
+              <Form
+                submit={stored === undefined ? 'Add and apply' : 'Apply'}
+                onSubmit={() => apply(read.token)}
+                isDisabled={loaded.isLoading}
+              />
+            )}
+          </>
+        )}
+      </Shown>
+      <div class="actions">
+        {(stored === undefined || changes.length > 0) && <Form onSubmit={record} look="outline" submit="I have wired it myself" />}
+        <button type="button" class="outline" disabled={loaded.isLoading} onClick={loaded.reload}>
+          Read AWS again
+        </button>
+      </div>
+    </section>
+  );
+}
+
 const changeTexts = { source: 'Source', topic: 'Topic identifier', enrich: 'Enrichment' } as const;
+const changeNames = ['source', 'topic', 'enrich'] as const;
+const valueText = (value = ''): string => (value === '' ? 'none' : value);
+
+function Embedded({ record }: { readonly record: () => Promise<void> }) {
+  return (
+    <section id="plan">
+      <p class="quiet">The embedded storage sends the events of its buckets by itself, so nothing is made in AWS.</p>
+      <Form onSubmit={record} submit="Add the bucket" />
+    </section>
+  );
+}

@@ -1,29 +1,28 @@
 /** Disconnects a bucket, and says what is left of it. */
-import { useState } from 'preact/hooks';
+import { useRef } from 'preact/hooks';
 import { call, type AnswerTo } from './api.ts';
 import { AskedAct, Check } from './form.tsx';
-import { announce, Dialog, Text } from './parts.tsx';
+import { announce, Text } from './parts.tsx';
 import { go, hrefOf, place, type Choices } from './place.ts';
 import { may } from './session.ts';
 
-type Kept = AnswerTo<'DELETE /v1/buckets/{bucket}'>['kept'];
-
-const leave = (): void => go(hrefOf('buckets'));
-
 export function DisconnectSection({ bucket }: { readonly bucket: string }) {
-  const [kept, setKept] = useState<Kept>([]);
+  const isRemoved = useRef(false);
+  const here = place.read();
   if (!may('DELETE /v1/buckets/{bucket}')) return null;
-  async function remove({ aws, documents }: Choices): Promise<void> {
-    const here = place.read();
+  async function remove({ aws, documents }: Choices) {
     const query = {
       ...(aws !== undefined && { keep_aws: 'true' as const }),
       ...(documents !== undefined && { keep_documents: 'true' as const }),
     };
-    const removed = await call('DELETE /v1/buckets/{bucket}', { params: { bucket }, query });
+    const { kept } = await call('DELETE /v1/buckets/{bucket}', { params: { bucket }, query });
+    isRemoved.current = true;
     announce(`${bucket} is disconnected.`);
-    setKept(removed.kept);
-    if (removed.kept.length === 0 && place.read() === here) leave();
+    return kept.length === 0 ? undefined : <Kept of={kept} />;
   }
+  const leave = (): void => {
+    if (isRemoved.current && place.read() === here) go(hrefOf('buckets'));
+  };
   return (
     <section>
       <h2>Disconnect</h2>
@@ -32,9 +31,9 @@ export function DisconnectSection({ bucket }: { readonly bucket: string }) {
         text="Disconnect…"
         look="danger outline"
         title={`Disconnect ${bucket}?`}
-        submit="Disconnect"
         typed={{ label: 'Type the name of the bucket', text: bucket }}
         act={remove}
+        onClosed={leave}
       >
         <p>Searches find nothing of it any more. To index it again takes a re-index of the whole bucket.</p>
         <Check
@@ -44,23 +43,21 @@ export function DisconnectSection({ bucket }: { readonly bucket: string }) {
         />
         <Check label="Keep the documents in the index" name="documents" hint="They stay as they are, and are not kept current." />
       </AskedAct>
-      {kept.length > 0 && (
-        <Dialog title={`${bucket} is disconnected`} onClose={leave}>
-          <p>Left in AWS, because Tally does not delete what others have changed or need:</p>
-          <ul>
-            {kept.map(({ name, reason }) => (
-              <li key={name}>
-                <Text>{name}</Text>: <Text>{reason}</Text>
-              </li>
-            ))}
-          </ul>
-          <div class="actions">
-            <button type="button" onClick={leave}>
-              Show the buckets
-            </button>
-          </div>
-        </Dialog>
-      )}
     </section>
+  );
+}
+
+function Kept({ of }: { readonly of: AnswerTo<'DELETE /v1/buckets/{bucket}'>['kept'] }) {
+  return (
+    <>
+      <p>Left in AWS, because Tally does not delete what others have changed or need:</p>
+      <ul>
+        {of.map(({ name, reason }) => (
+          <li key={name}>
+            <Text>{name}</Text>: <Text>{reason}</Text>
+          </li>
+        ))}
+      </ul>
+    </>
   );
 }

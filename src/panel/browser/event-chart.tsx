@@ -69,14 +69,11 @@ function Chart({ title, lines, show }: ChartProps) {
       <figcaption>
         <h3>{title}</h3>
         <ul class="legend">
-          {lines.map(({ label, look, values }) => {
-            const last = values.findLast((value) => value !== undefined);
-            return (
-              <li key={label}>
-                <span class={`dot ${look}`}>{label}</span> {last === undefined ? '–' : show(last)}
-              </li>
-            );
-          })}
+          {lines.map(({ label, look }) => (
+            <li key={label} class={`dot ${look}`}>
+              {label}
+            </li>
+          ))}
         </ul>
       </figcaption>
       {known.length === 0 ? (

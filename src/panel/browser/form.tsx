@@ -5,11 +5,25 @@ import { problemFrom, type Problem } from './api.ts';
 import { Dialog, Failure } from './parts.tsx';
 import type { Choices } from './place.ts';
 
+interface FormProps {
+  readonly submit: string;
+  /** Gets what was entered, by the names of the fields; a box that is not checked is absent. Throws what the person is shown. */
+  readonly onSubmit: (entered: Choices) => Promise<unknown>;
+  readonly look?: string;
+  readonly onCancel?: () => void;
+  /** The button of onCancel; `Cancel` is no answer where the act itself is to cancel something. */
+  readonly cancelText?: string | undefined;
+  readonly isDisabled?: boolean;
+  /** The fields; without any it is a button that acts. */
+  readonly children?: ComponentChildren;
+}
+
 /**
- * What takes a moment and may fail, once at a time, however often it is asked for meanwhile. A dialog around it stays open until
- * then, and a button that is disabled while it acts has the focus again afterwards.
+ * A form whose submission takes a moment and may fail: it is submitted once at a time, however often it is asked for meanwhile, and
+ * what was typed stays. A dialog around it stays open until then, and a button that is disabled while it acts has the focus again
+ * afterwards.
  */
-function useActing() {
+export function Form({ submit, onSubmit, look, onCancel, cancelText = 'Cancel', isDisabled = false, children }: FormProps) {
   const [isActing, setActing] = useState(false);
   const [problem, setProblem] = useState<Problem>();
   // what is drawn follows a moment later
@@ -20,14 +34,14 @@ function useActing() {
     if (!isActing && document.activeElement === document.body && element instanceof HTMLElement) element.focus({ preventScroll: true });
     element?.closest('dialog')?.setAttribute('closedby', isActing ? 'none' : 'closerequest');
   }, [isActing]);
-  async function run(act: () => Promise<void>): Promise<void> {
+  async function run(form: HTMLFormElement): Promise<void> {
     if (acting.current) return;
     acting.current = true;
     focused.current = document.activeElement;
     setActing(true);
     setProblem(undefined);
     try {
-      await act();
+      await onSubmit(Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, typeof value === 'string' ? value : ''])));
     } catch (error) {
       setProblem(problemFrom(error));
     } finally {
@@ -35,64 +49,17 @@ function useActing() {
       setActing(false);
     }
   }
-  return { isActing, problem, run };
-}
-
-interface ActProps {
-  readonly children: string;
-  /** What is done. It is done once at a time. */
-  readonly act: () => Promise<void>;
-  readonly look?: string;
-  readonly isDisabled?: boolean;
-}
-
-/** A button whose act takes a moment and may fail. */
-export function Act({ children, act, look, isDisabled }: ActProps) {
-  const { isActing, problem, run } = useActing();
-  return (
-    <>
-      <button type="button" class={look} disabled={isActing || isDisabled === true} aria-busy={isActing} onClick={() => void run(act)}>
-        {children}
-      </button>
-      {problem !== undefined && <Failure problem={problem} />}
-    </>
-  );
-}
-
-interface FormProps {
-  readonly submit: string;
-  /** Gets what was entered, by the names of the fields; a box that is not checked is absent. Throws what the person is shown. */
-  readonly onSubmit: (entered: Choices) => Promise<unknown>;
-  readonly onCancel?: () => void;
-  /** The button of onCancel; `Cancel` is no answer where the act itself is to cancel something. */
-  readonly cancelText?: string | undefined;
-  readonly isDanger?: boolean | undefined;
-  readonly isDisabled?: boolean;
-  readonly children: ComponentChildren;
-}
-
-/** A form whose submission takes a moment and may fail. What was typed stays. */
-export function Form({ submit, onSubmit, onCancel, cancelText = 'Cancel', isDanger, isDisabled, children }: FormProps) {
-  const { isActing, problem, run } = useActing();
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        const entered = Object.fromEntries(
-          [...new FormData(event.currentTarget)].map(([name, value]) => [name, typeof value === 'string' ? value : '']),
-        );
-        void run(async () => void (await onSubmit(entered)));
+        void run(event.currentTarget);
       }}
     >
       {children}
       {problem !== undefined && <Failure problem={problem} />}
       <div class="actions">
-        <button
-          type="submit"
-          class={isDanger === true ? 'danger' : undefined}
-          disabled={isActing || isDisabled === true}
-          aria-busy={isActing}
-        >
+        <button type="submit" class={look} disabled={isActing || isDisabled} aria-busy={isActing}>
           {submit}
         </button>
         {onCancel !== undefined && (
@@ -105,68 +72,79 @@ export function Form({ submit, onSubmit, onCancel, cancelText = 'Cancel', isDang
   );
 }
 
-interface FormDialogProps extends Omit<FormProps, 'onCancel' | 'isDisabled'> {
+interface AskedActProps extends Pick<FormProps, 'cancelText' | 'children'> {
+  readonly text: string;
+  /** The button of the dialog. Absent: the text. */
+  readonly submit?: string;
+  readonly look?: string;
+  /** What a screen reader says of the button. Absent: its text. */
+  readonly label?: string;
   readonly title: string;
   /** What the person types before an act that cannot be undone. */
-  readonly typed?: { readonly label: string; readonly text: string } | undefined;
-  readonly onClose: () => void;
-}
-
-/** A dialog that asks before it acts. Cancel closes it. */
-export function FormDialog({ title, typed, onClose, children, ...form }: FormDialogProps) {
-  const [text, setText] = useState('');
-  return (
-    <Dialog title={title} onClose={onClose}>
-      <Form {...form} onCancel={onClose} isDisabled={typed !== undefined && text !== typed.text}>
-        {children}
-        {typed !== undefined && <Field label={typed.label} name="typed" onTyped={setText} />}
-      </Form>
-    </Dialog>
-  );
-}
-
-interface OpenerProps {
-  readonly text: string;
-  readonly look?: string | undefined;
-  /** What a screen reader says of the button. Absent: its text. */
-  readonly label?: string | undefined;
+  readonly typed?: { readonly label: string; readonly text: string };
+  /** Gets what was entered. Resolves with what the dialog shows afterwards; with nothing, it closes. */
+  readonly act: (entered: Choices) => Promise<ComponentChildren | void>;
   /** Called when the dialog is closed, whatever came of it: what it is about may be another by now. */
-  readonly onClosed?: (() => void) | undefined;
-  /** The dialog. */
-  readonly children: (close: () => void) => ComponentChildren;
+  readonly onClosed?: () => void;
 }
 
-/** A button, and the dialog that it opens. */
-export function Opener({ text, look, label, onClosed, children }: OpenerProps) {
+/** A button that asks before it acts, by a dialog that Cancel closes. What is dangerous is red in both places. */
+export function AskedAct({
+  text,
+  submit = text.replace('…', ''),
+  label,
+  look = 'danger outline small',
+  title,
+  typed,
+  act,
+  onClosed,
+  children,
+  cancelText,
+}: AskedActProps) {
   const [isOpen, setOpen] = useState(false);
+  const [entered, setEntered] = useState('');
+  const [result, setResult] = useState<ComponentChildren>();
   function close(): void {
     setOpen(false);
+    setEntered('');
+    setResult(undefined);
     onClosed?.();
+  }
+  async function run(all: Choices): Promise<void> {
+    const shown = (await act(all)) ?? undefined;
+    if (shown === undefined) close();
+    else setResult(shown);
   }
   return (
     <>
       <button type="button" class={look} aria-label={label} onClick={() => setOpen(true)}>
         {text}
       </button>
-      {isOpen && children(close)}
-    </>
-  );
-}
-
-interface AskedActProps
-  extends Pick<FormDialogProps, 'title' | 'submit' | 'cancelText' | 'typed' | 'children'>, Omit<OpenerProps, 'children'> {
-  /** Gets what was entered. */
-  readonly act: (entered: Choices) => Promise<unknown>;
-}
-
-/** A button that asks before it acts. What is dangerous is red in both places. */
-export function AskedAct({ text, label, onClosed, act, look = 'danger outline small', ...dialog }: AskedActProps) {
-  return (
-    <Opener text={text} label={label} onClosed={onClosed} look={look}>
-      {(close) => (
-        <FormDialog {...dialog} isDanger={look.includes('danger')} onClose={close} onSubmit={(entered) => act(entered).then(close)} />
+      {isOpen && (
+        <Dialog title={title} onClose={close}>
+          {result === undefined ? (
+            <Form
+              submit={submit}
+              cancelText={cancelText}
+              {...(look.includes('danger') && { look: 'danger' })}
+              isDisabled={typed !== undefined && entered !== typed.text}
+              onSubmit={run}
+              onCancel={close}
+            >
+              {children}
+              {typed !== undefined && <Field label={typed.label} name="typed" onTyped={setEntered} />}
+            </Form>
+          ) : (
+            <>
+              {result}
+              <button type="button" onClick={close}>
+                Close
+              </button>
+            </>
+          )}
+        </Dialog>
       )}
-    </Opener>
+    </>
   );
 }
 
@@ -234,15 +212,13 @@ interface SelectProps extends LabelledProps {
   readonly value: string;
   readonly onChosen?: (value: string) => void;
   readonly choices: readonly (readonly [value: string, text: string])[];
-  /** The choice that is empty is none. */
-  readonly isRequired?: boolean;
 }
 
-export function Select({ value, onChosen, choices, isRequired, ...labelled }: SelectProps) {
+export function Select({ value, onChosen, choices, ...labelled }: SelectProps) {
   return (
     <Labelled {...labelled}>
       {(control) => (
-        <select {...control} required={isRequired} onChange={(event) => onChosen?.(event.currentTarget.value)}>
+        <select {...control} onChange={(event) => onChosen?.(event.currentTarget.value)}>
           {choices.map(([each, text]) => (
             <option value={each} key={each} selected={each === value}>
               {text}
@@ -256,11 +232,10 @@ export function Select({ value, onChosen, choices, isRequired, ...labelled }: Se
 
 interface CheckProps extends LabelledProps {
   readonly isChecked?: boolean;
-  readonly onChecked?: (isChecked: boolean) => void;
   readonly isDisabled?: boolean;
 }
 
-export function Check({ label, name, hint, isChecked, onChecked, isDisabled }: CheckProps) {
+export function Check({ label, name, hint, isChecked, isDisabled }: CheckProps) {
   const hintId = useId();
   return (
     <div class="check">
@@ -271,7 +246,6 @@ export function Check({ label, name, hint, isChecked, onChecked, isDisabled }: C
           defaultChecked={isChecked}
           disabled={isDisabled}
           aria-describedby={hint === undefined ? undefined : hintId}
-          onChange={(event) => onChecked?.(event.currentTarget.checked)}
         />
         {label}
       </label>

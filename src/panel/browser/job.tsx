@@ -6,9 +6,9 @@ import { call } from './api.ts';
 import { JobBar } from './at-work.tsx';
 import { ReindexButton } from './bucket-act.tsx';
 import { differencesOf, hasEnded, jobTitle, requesterOf } from './day.ts';
-import { Act, AskedAct } from './form.tsx';
+import { AskedAct, Form } from './form.tsx';
 import { useLoaded } from './load.ts';
-import { announce, type Column, Details, Link, Shown, Table, Text, Time } from './parts.tsx';
+import { announce, type Column, type Detail, Details, Link, Shown, Table, Text, Time } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
 import { may } from './session.ts';
 import { plainText } from './words.ts';
@@ -29,15 +29,11 @@ export function JobPage({ choices: { id = '' } }: { readonly choices: Choices })
   return (
     <>
       <h1>
-        {value === undefined ? (
-          'Job'
-        ) : (
-          <>
-            {jobTitle(value)}{' '}
-            <Link page="bucket" choices={{ bucket: value.bucket }}>
-              <Text>{value.bucket}</Text>
-            </Link>
-          </>
+        {value === undefined ? 'Job' : jobTitle(value)}{' '}
+        {value !== undefined && (
+          <Link page="bucket" choices={{ bucket: value.bucket }}>
+            <Text>{value.bucket}</Text>
+          </Link>
         )}
       </h1>
       <Shown loaded={loaded} isLive>
@@ -46,7 +42,6 @@ export function JobPage({ choices: { id = '' } }: { readonly choices: Choices })
             <JobBar job={job} />
             <JobActs job={job} onChanged={loaded.reload} />
             <Fault job={job} />
-            <Figures job={job} />
             <JobDetails job={job} />
             <Examples job={job} />
           </>
@@ -66,20 +61,6 @@ function Fault({ job: { error, last_fault: last } }: { readonly job: Job }) {
       <Text>{`${fault.reason} (${fault.code})`}</Text>
     </p>
   );
-}
-
-/** The numbers that a person asks for; the rest is folded. */
-function Figures({ job: { counts, mode } }: { readonly job: Job }) {
-  if (counts === undefined) return null;
-  const figures: readonly (readonly [string, number])[] = [
-    ['compared', counts.listed],
-    ['missing', counts.missing],
-    ['outdated', counts.stale],
-    ['not in S3', counts.phantom],
-    mode === 'report' ? ['changed meanwhile', counts.in_flight] : ['changes written', counts.written + counts.tombstones],
-    ...(counts.held > 0 ? [['deletions held back', counts.held] as const] : []),
-  ];
-  return <Details of={figures.map(([name, value]) => [name, <strong>{countText(value)}</strong>])} />;
 }
 
 interface ActsProps {
@@ -121,20 +102,11 @@ function RunningActs({ job: { id, state: now }, onChanged }: ActsProps) {
   return (
     <div class="actions">
       {now === 'paused' ? (
-        <Act act={() => to('running')}>Resume</Act>
+        <Form submit="Resume" onSubmit={() => to('running')} />
       ) : (
-        <Act look="outline" act={() => to('paused')}>
-          Pause the job
-        </Act>
+        <Form submit="Pause the job" look="outline" onSubmit={() => to('paused')} />
       )}
-      <AskedAct
-        text="Cancel the job…"
-        look="outline"
-        title="Cancel the job?"
-        submit="Cancel the job"
-        cancelText="Keep the job"
-        act={() => to('cancelled')}
-      >
+      <AskedAct text="Cancel the job…" look="outline" title="Cancel the job?" cancelText="Keep the job" act={() => to('cancelled')}>
         <p>The job ends and cannot be resumed. What it has written stays.</p>
       </AskedAct>
     </div>
@@ -164,17 +136,17 @@ function HeldActs({ job, onChanged }: ActsProps) {
           as many, and no more.
         </p>
       </AskedAct>
-      <Act look="outline" act={decline}>
-        Keep the documents
-      </Act>
+      <Form look="outline" onSubmit={decline} submit="Keep the documents" />
     </div>
   );
 }
 
-function JobDetails({ job: { id, prefix, created_at: created, finished_at: finished, ...job } }: { readonly job: Job }) {
+function JobDetails({ job }: { readonly job: Job }) {
+  const { id, prefix, created_at: created, finished_at: finished } = job;
   return (
     <Details
       of={[
+        ...numbersOf(job),
         ['Prefix', prefix !== '' && <Text>{prefix}</Text>],
         ['Requested by', <Text>{requesterOf(job)}</Text>],
         ['Created', <Time at={created} />],
@@ -183,6 +155,19 @@ function JobDetails({ job: { id, prefix, created_at: created, finished_at: finis
       ]}
     />
   );
+}
+
+function numbersOf({ counts, mode }: Job): readonly Detail[] {
+  if (counts === undefined) return [];
+  const number = (value: number) => <strong>{countText(value)}</strong>;
+  return [
+    ['compared', number(counts.listed)],
+    ['missing', number(counts.missing)],
+    ['outdated', number(counts.stale)],
+    ['not in S3', number(counts.phantom)],
+    mode === 'report' ? ['changed meanwhile', number(counts.in_flight)] : ['changes written', number(counts.written + counts.tombstones)],
+    ['deletions held back', counts.held > 0 && number(counts.held)],
+  ];
 }
 
 function Examples({ job: { examples = {}, bucket } }: { readonly job: Job }) {

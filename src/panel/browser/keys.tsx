@@ -5,9 +5,9 @@ import { printable } from '../../base/printable.ts';
 import { durationText } from '../../base/texts.ts';
 import { call, type AnswerTo } from './api.ts';
 import { facts } from './facts.ts';
-import { AskedAct, Check, Field, FormDialog, Opener } from './form.tsx';
-import { usePages, type Pages } from './load.ts';
-import { announce, type Column, Dialog, Listed, Tabs, Text, Time } from './parts.tsx';
+import { AskedAct, Check, Field, Form } from './form.tsx';
+import { PAGE_MAX, useAnswer, type Loaded } from './load.ts';
+import { announce, type Column, Listed, Tabs, Text, Time } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
 import { endsSoon } from './rail.tsx';
 import { may, session } from './session.ts';
@@ -33,24 +33,10 @@ export function KeysPage({ choices }: { readonly choices: Choices }) {
 }
 
 function OwnKeys() {
-  const keys = usePages('GET /v1/api-keys', {});
+  const keys = useAnswer('GET /v1/api-keys', { query: { limit: PAGE_MAX } });
   return (
     <>
-      <p class="actions">
-        {may('POST /v1/api-keys') && (
-          <Opener text="Create key">{(close) => <CreateDialog onCreated={keys.reload} onClose={close} />}</Opener>
-        )}
-        <AskedAct
-          text="A secret has leaked…"
-          look="danger outline"
-          title="Revoke a key by its secret"
-          submit="Revoke"
-          act={revokeLeaked}
-          onClosed={keys.reload}
-        >
-          <Field label="Secret" name="secret" isRequired hint="Every process refuses the key within 5 s." />
-        </AskedAct>
-      </p>
+      {may('POST /v1/api-keys') && <CreateButton onCreated={keys.reload} />}
       <KeyTable
         label="Your API keys"
         keys={keys}
@@ -61,16 +47,11 @@ function OwnKeys() {
   );
 }
 
-async function revokeLeaked({ secret = '' }: Choices): Promise<void> {
-  await call('POST /v1/api-keys/revoke', { body: { secret } });
-  announce('If there was a key with this secret, it is revoked.');
-}
-
 /** The keys of all users: which are unused, and whose. */
 function AllKeys({ choices }: { readonly choices: Choices }) {
   const { email = '', unused_since: since = '' } = choices;
-  const keys = usePages('GET /v1/admin/api-keys', {
-    query: { ...(email !== '' && { email }), ...(since !== '' && { unused_since: since }) },
+  const keys = useAnswer('GET /v1/admin/api-keys', {
+    query: { limit: PAGE_MAX, ...(email !== '' && { email }), ...(since !== '' && { unused_since: since }) },
   });
   const set = (name: string) => (value: string) => go(hrefOf('keys', { ...choices, [name]: value }));
   return (
@@ -89,18 +70,20 @@ function AllKeys({ choices }: { readonly choices: Choices }) {
   );
 }
 
-interface KeyTableProps<Key> {
+type Key = ApiKey | AnyApiKey;
+
+interface KeyTableProps {
   readonly label: string;
-  readonly keys: Pages<Key>;
+  readonly keys: Loaded<{ readonly items: readonly Key[]; readonly next?: string | undefined }>;
   readonly empty: string;
   readonly revoke: (key: Key) => Promise<unknown>;
 }
 
-function KeyTable<Key extends ApiKey | AnyApiKey>({ label, keys, empty, revoke }: KeyTableProps<Key>) {
+function KeyTable({ label, keys, empty, revoke }: KeyTableProps) {
   const act = (key: Key) => revoke(key).then(() => announce('The key is revoked.'));
   const columns: readonly Column<Key>[] = [
     ['Name', ({ name }) => <Text>{name}</Text>, 'row'],
-    ...(keys.items?.some((key) => 'user_id' in key) === true ? [['Owner', (key: Key) => <Owner of={key} />] as const] : []),
+    ...(keys.value?.items.some((key) => 'user_id' in key) === true ? [['Owner', (key: Key) => <Owner of={key} />] as const] : []),
     ['Fingerprint', ({ fingerprint }) => <code>{fingerprint}</code>],
     ['Left', (key) => <Left of={key} />, 'number'],
     ['Created', ({ created_at: at }) => <Time at={at} />],
@@ -113,7 +96,6 @@ function KeyTable<Key extends ApiKey | AnyApiKey>({ label, keys, empty, revoke }
           text="Revoke"
           label={`Revoke ${printable(key.name)}`}
           title="Revoke this key?"
-          submit="Revoke"
           act={() => act(key)}
           onClosed={keys.reload}
         >
@@ -124,10 +106,10 @@ function KeyTable<Key extends ApiKey | AnyApiKey>({ label, keys, empty, revoke }
       ),
     ],
   ];
-  return <Listed pages={keys} label={label} columns={columns} keyOf={({ id }) => id} empty={empty} />;
+  return <Listed loaded={keys} label={label} columns={columns} keyOf={({ id }) => id} empty={empty} />;
 }
 
-function Owner({ of }: { readonly of: ApiKey | AnyApiKey }) {
+function Owner({ of }: { readonly of: Key }) {
   return (
     <>
       <Text>{of.user_email}</Text>
@@ -144,18 +126,17 @@ function Left({ of }: { readonly of: ApiKey }) {
   return <span class={endsSoon(of) ? 'state notable' : undefined}>{left}</span>;
 }
 
-function CreateDialog({ onCreated, onClose }: { readonly onCreated: () => void; readonly onClose: () => void }) {
-  const [created, setCreated] = useState<AnswerTo<'POST /v1/api-keys'>>();
+function CreateButton({ onCreated }: { readonly onCreated: () => void }) {
   // every key may read
   const others = facts.keyScopes.filter((scope) => scope !== 'read' && session.read()?.scopes.includes(scope) === true);
-  async function create({ name = '', days, ...chosen }: Choices): Promise<void> {
+  async function create({ name = '', days, ...chosen }: Choices) {
     const scopes = ['read' as const, ...others.filter((scope) => scope in chosen)];
-    setCreated(await call('POST /v1/api-keys', { body: { name, expires_in_days: Number(days), scopes } }));
+    const created = await call('POST /v1/api-keys', { body: { name, expires_in_days: Number(days), scopes } });
     onCreated();
+    return <Secret of={created} />;
   }
-  if (created !== undefined) return <SecretDialog key="secret" created={created} onClose={onClose} />;
   return (
-    <FormDialog title="Create an API key" onClose={onClose} submit="Create" onSubmit={create}>
+    <AskedAct text="Create key" look="" title="Create an API key" act={create}>
       <Field label="Name" name="name" isRequired hint="What the key is for, such as: nightly export, production." />
       <Field
         label="Days until it ends"
@@ -173,17 +154,12 @@ function CreateDialog({ onCreated, onClose }: { readonly onCreated: () => void; 
           ))}
         </fieldset>
       )}
-    </FormDialog>
+    </AskedAct>
   );
 }
 
-interface SecretProps {
-  readonly created: AnswerTo<'POST /v1/api-keys'>;
-  readonly onClose: () => void;
-}
-
 /** The secret is in the memory of this dialog only, and is gone when it is closed. */
-function SecretDialog({ created: { key, secret }, onClose }: SecretProps) {
+function Secret({ of: { key, secret } }: { readonly of: AnswerTo<'POST /v1/api-keys'> }) {
   const [note, setNote] = useState('');
   /** Nothing outside of this dialog gets to know the secret, where it cannot be copied either. */
   async function copySecret(): Promise<void> {
@@ -195,7 +171,7 @@ function SecretDialog({ created: { key, secret }, onClose }: SecretProps) {
     }
   }
   return (
-    <Dialog title="The secret of the key" onClose={onClose}>
+    <>
       <p>
         This is the only time that the secret of “<Text>{key.name}</Text>” is shown. Copy it into a secret store now.
       </p>
@@ -203,14 +179,7 @@ function SecretDialog({ created: { key, secret }, onClose }: SecretProps) {
         {secret}
       </pre>
       <p role="status">{note}</p>
-      <div class="actions">
-        <button type="button" onClick={() => void copySecret()}>
-          Copy
-        </button>
-        <button type="button" class="outline" onClick={onClose}>
-          I have copied it
-        </button>
-      </div>
-    </Dialog>
+      <Form look="outline" submit="Copy" onSubmit={copySecret} />
+    </>
   );
 }

@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact';
 import type { Explanation } from '../../registry/contract/objects.ts';
 import { ReindexButton } from './bucket-act.tsx';
 import { useAnswer } from './load.ts';
-import { Advice, CopyButton, type Detail, Details, Link, Shown, Size, Text, Time } from './parts.tsx';
+import { Advice, type Column, CopyButton, type Detail, Details, Link, Shown, Size, Table, Text, Time } from './parts.tsx';
 import type { Choices } from './place.ts';
 import { copiesOf, keyParts } from './words.ts';
 
@@ -42,16 +42,13 @@ export function ObjectView({ bucket, name }: { readonly bucket: string; readonly
             <p class="sentence">
               <Sentence>{value.sentence}</Sentence>
             </p>
-            <p class="actions">
-              {value.agrees === false && (
+            {value.agrees === false && (
+              <p>
                 <ReindexButton bucket={bucket} prefix={keyParts(name)[0]}>
                   Re-index this folder
                 </ReindexButton>
-              )}
-              <button type="button" class="outline small" onClick={loaded.reload}>
-                Ask again
-              </button>
-            </p>
+              </p>
+            )}
             <Comparison of={value} />
             <MoreFacts of={value} />
           </>
@@ -100,34 +97,51 @@ function cellOf(of: Facts, field: Field): ComponentChildren {
   return field === 'last_modified' || field === 'expires_at' ? <Time at={value} /> : <Text>{value}</Text>;
 }
 
-/** The index and S3 side by side, on a telephone too; what neither of them knows is left out. */
+type Row = readonly [name: string, index: ComponentChildren, storage: ComponentChildren];
+
+const none = <span class="quiet">–</span>;
+const comparedColumns: readonly Column<Row>[] = [
+  ['Field', ([name]) => name, 'row'],
+  ['Index', ([, index]) => index || none],
+  ['S3', ([, , storage]) => storage || none],
+];
+
+/** The index and S3 side by side; what neither of them knows is left out. */
 function Comparison({ of: { index, storage } }: { readonly of: Explanation }) {
   const present = 'state' in storage && storage.state.present ? storage.state : undefined;
   const { size_bytes: bytes, ...s3 } = present ?? {};
   const inIndex = index === undefined ? 'nothing' : index.deleted ? 'a tombstone' : 'an object';
   const inStorage = 'fault' in storage ? 'not known' : present === undefined ? 'nothing' : 'an object';
-  const rows = fields
-    .map((field) => [fieldNames[field], cellOf(index ?? {}, field), cellOf({ ...s3, size: bytes }, field)] as const)
-    .filter(([, left, right]) => left !== false || right !== false);
+  const rows = fields.map((field): Row => [fieldNames[field], cellOf(index ?? {}, field), cellOf({ ...s3, size: bytes }, field)]);
   return (
-    <table class="compared" aria-label="Index and S3 side by side">
-      <thead>
-        <tr>
-          <td />
-          <th scope="col">Index</th>
-          <th scope="col">S3</th>
-        </tr>
-      </thead>
-      <tbody>
-        {([['Holds', inIndex, inStorage], ...rows] as const).map(([name, left, right]) => (
-          <tr key={name}>
-            <th scope="row">{name}</th>
-            <td>{left === false ? <span class="quiet">–</span> : left}</td>
-            <td>{right === false ? <span class="quiet">–</span> : right}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <Table
+      label="Index and S3 side by side"
+      look="compared"
+      columns={comparedColumns}
+      rows={[['Holds', inIndex, inStorage], ...rows.filter(([, left, right]) => left !== false || right !== false)]}
+      keyOf={([name]) => name}
+    />
+  );
+}
+
+function MoreFacts({ of: { agrees, index, storage } }: { readonly of: Explanation }) {
+  const fault = 'fault' in storage ? storage : undefined;
+  return (
+    <Details
+      of={[
+        ['Index and S3 agree', agrees === 'unknown' ? 'not known' : agrees ? 'yes' : 'no'],
+        ...(index === undefined ? [] : writtenFacts(index)),
+        [
+          'S3 answered',
+          fault ? (
+            <Text>{`${fault.fault.reason} (${fault.fault.code})`}</Text>
+          ) : (
+            'observed_at' in storage && <Time at={storage.observed_at} />
+          ),
+        ],
+        ['What to do', fault?.advice !== undefined && <Advice>{fault.advice}</Advice>],
+      ]}
+    />
   );
 }
 
@@ -138,20 +152,4 @@ function writtenFacts(index: Stored): readonly Detail[] {
     ['Settled', index.settled ? 'yes' : 'no: it is checked again'],
     ['Deleted', index.deleted_at !== undefined && <Time at={index.deleted_at} />],
   ];
-}
-
-function MoreFacts({ of: { agrees, index, storage } }: { readonly of: Explanation }) {
-  return (
-    <Details
-      of={[
-        ['Index and S3 agree', agrees === 'unknown' ? 'not known' : agrees ? 'yes' : 'no'],
-        ...(index === undefined ? [] : writtenFacts(index)),
-        [
-          'S3 answered',
-          'fault' in storage ? <Text>{`${storage.fault.reason} (${storage.fault.code})`}</Text> : <Time at={storage.observed_at} />,
-        ],
-        ['What to do', 'fault' in storage && storage.advice !== undefined && <Advice>{storage.advice}</Advice>],
-      ]}
-    />
-  );
 }

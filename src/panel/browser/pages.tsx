@@ -3,7 +3,7 @@ import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useErrorBoundary } from 'preact/hooks';
 import { isAway, Problem, problemFrom } from './api.ts';
 import { useLoaded } from './load.ts';
-import { Failure, Link, Shown } from './parts.tsx';
+import { Failure, Shown } from './parts.tsx';
 import { factsOf, type Choices, type PageName, type Place } from './place.ts';
 import { may } from './session.ts';
 
@@ -22,7 +22,7 @@ const scripts: Readonly<Record<PageName, () => Promise<View>>> = {
   keys: async () => (await import('./keys.tsx')).KeysPage,
   people: async () => (await import('./people.tsx')).PeoplePage,
   audit: async () => (await import('./audit.tsx')).AuditPage,
-  unknown: async () => UnknownPage,
+  unknown: async () => () => <Message heading="No such page">The address names a page that the panel does not have.</Message>,
 };
 
 /** Loads the script of a page, once. Throws a Problem. */
@@ -41,7 +41,7 @@ export async function loadPage(page: PageName): Promise<View> {
 export function Page({ at: { page, choices } }: { readonly at: Place }) {
   const loaded = useLoaded(`page ${page}`, () => loadPage(page), { freshMs: Number.POSITIVE_INFINITY });
   const { needs } = factsOf(page);
-  if (needs !== undefined && !may(needs)) return <NotPermitted />;
+  if (needs !== undefined && !may(needs)) return <Message heading="Not permitted">This page needs other rights than yours.</Message>;
   // of another bucket or job nothing stays
   return (
     <Shown loaded={loaded}>{(View) => <View key={`${page} ${choices['bucket'] ?? ''} ${choices['id'] ?? ''}`} choices={choices} />}</Shown>
@@ -55,22 +55,11 @@ export function Guarded({ href, children }: { readonly href: string; readonly ch
   return error === undefined ? <>{children}</> : <Failure problem={problemFrom(error)} retry={reset} />;
 }
 
-function UnknownPage() {
+function Message({ heading, children }: { readonly heading: string; readonly children: string }) {
   return (
     <>
-      <h1>No such page</h1>
-      <p>
-        The address names a page that the panel does not have. <Link page="buckets">Show the buckets</Link>
-      </p>
-    </>
-  );
-}
-
-function NotPermitted() {
-  return (
-    <>
-      <h1>Not permitted</h1>
-      <p>This page needs other rights than yours.</p>
+      <h1>{heading}</h1>
+      <p>{children}</p>
     </>
   );
 }

@@ -5,7 +5,7 @@ import { pagesIn } from '../../base/doc-pages.ts';
 import { printable } from '../../base/printable.ts';
 import { countText, momentOfText, sizeText } from '../../base/texts.ts';
 import type { Problem } from './api.ts';
-import type { Loaded, Pages } from './load.ts';
+import type { Loaded } from './load.ts';
 import { observed, useObserved } from './observed.ts';
 import { hrefOf, place, type Choices, type PageName } from './place.ts';
 import { may } from './session.ts';
@@ -157,18 +157,17 @@ export function Announcements() {
 }
 
 /** Copies a text. Where the clipboard is not available, the text is shown to be copied by hand. */
-async function copy(text: string): Promise<void> {
-  try {
-    await navigator.clipboard.writeText(text);
-    announce('Copied.');
-  } catch {
-    announce(`The browser does not permit copying. Select it here: ${printable(text)}`);
-  }
-}
-
 export function CopyButton({ copied, children }: { readonly copied: string; readonly children: string }) {
+  async function copy(): Promise<void> {
+    try {
+      await navigator.clipboard.writeText(copied);
+      announce('Copied.');
+    } catch {
+      announce(`The browser does not permit copying. Select it here: ${printable(copied)}`);
+    }
+  }
   return (
-    <button type="button" class="outline small" onClick={() => void copy(copied)}>
+    <button type="button" class="outline small" onClick={() => void copy()}>
       {children}
     </button>
   );
@@ -224,9 +223,9 @@ export function Busy({ children = 'Loading…' }: { readonly children?: string |
   );
 }
 
-/** The search to which a head leads, which sorts by its column, and how the rows are sorted by it now. */
+/** The address to which a head leads, which sorts by its column, and how the rows are sorted by it now. */
 export interface Sorting {
-  readonly choices: Choices;
+  readonly href: string;
   readonly now: 'ascending' | 'descending' | undefined;
 }
 
@@ -246,19 +245,21 @@ interface TableProps<Row> {
   readonly keyOf: (row: Row) => string | number;
   /** What is shown in place of a table without rows. */
   readonly empty?: ComponentChildren;
+  /** What is compared in it stays side by side, on a telephone too. */
+  readonly look?: 'compared' | 'scrolled';
 }
 
 /** A wide table scrolls sideways, and the page around it does not. On a telephone each row is a card, whose cells say what they are. */
-export function Table<Row>({ label, columns, rows, keyOf, empty }: TableProps<Row>) {
+export function Table<Row>({ label, columns, rows, keyOf, empty, look: whole = 'scrolled' }: TableProps<Row>) {
   if (rows.length === 0 && empty !== undefined) return empty === '' ? null : <div class="empty">{empty}</div>;
   return (
-    <div class="scrolled" role="region" aria-label={label} tabIndex={0}>
+    <div class={whole} role="region" aria-label={label} tabIndex={0}>
       <table>
         <thead>
           <tr>
             {columns.map(([head, , look, sorting]) => (
               <th scope="col" key={head} class={look === 'number' ? look : undefined} aria-sort={sorting?.now}>
-                {sorting === undefined ? head : <SortLink head={head} sorting={sorting} />}
+                {sorting === undefined ? head : <a href={sorting.href}>{head}</a>}
               </th>
             ))}
           </tr>
@@ -282,15 +283,6 @@ export function Table<Row>({ label, columns, rows, keyOf, empty }: TableProps<Ro
         </tbody>
       </table>
     </div>
-  );
-}
-
-function SortLink({ head, sorting: { choices, now: sorted } }: { readonly head: string; readonly sorting: Sorting }) {
-  return (
-    <Link page="search" choices={choices}>
-      {head}
-      {sorted !== undefined && <span aria-hidden="true"> {sorted === 'ascending' ? '↑' : '↓'}</span>}
-    </Link>
   );
 }
 
@@ -367,20 +359,6 @@ export function Dialog({ title, isKept, onClose, children }: DialogProps) {
   );
 }
 
-/** When a view was last read. */
-export function Live({ atMs, problem }: Pick<Loaded<unknown>, 'atMs' | 'problem'>) {
-  return (
-    <p class="quiet">
-      {atMs === undefined ? 'not read yet' : `as of ${new Date(atMs).toISOString().slice(11, 19)} UTC`}
-      {problem !== undefined && (
-        <>
-          ; the latest attempt failed: <Text>{problem.message}</Text>
-        </>
-      )}
-    </p>
-  );
-}
-
 interface ShownProps<Value> {
   readonly loaded: Loaded<Value>;
   /** It is read again and again. */
@@ -395,28 +373,38 @@ export function Shown<Value>({ loaded: { value, problem, atMs, reload }, isLive,
   return (
     <>
       {children(value)}
-      {isLive === true && <Live atMs={atMs} problem={problem} />}
+      {isLive === true && (
+        <p class="quiet">
+          {`as of ${new Date(atMs ?? 0).toISOString().slice(11, 19)} UTC`}
+          {problem !== undefined && (
+            <>
+              ; the latest attempt failed: <Text>{problem.message}</Text>
+            </>
+          )}
+        </p>
+      )}
     </>
   );
 }
 
 interface ListedProps<Row> extends Omit<TableProps<Row>, 'rows'> {
-  readonly pages: Pages<Row>;
+  readonly loaded: Loaded<{ readonly items: readonly Row[]; readonly next?: string | undefined }>;
+  /** The address of the next page. Absent: the first one is all that is shown. */
+  readonly hrefOfNext?: (cursor: string) => string;
 }
 
-/** A table that is read page by page. */
-export function Listed<Row>({ pages: { items = [], problem, isLoading, more, reload }, ...table }: ListedProps<Row>) {
-  if (problem !== undefined) return <Failure problem={problem} retry={reload} />;
-  const isKnown = items.length > 0 || (more === undefined && !isLoading);
+/** A page of a table. */
+export function Listed<Row>({ loaded, hrefOfNext, ...table }: ListedProps<Row>) {
   return (
-    <>
-      {isKnown && <Table {...table} rows={items} />}
-      {isLoading && <Busy />}
-      {more !== undefined && !isLoading && (
-        <button type="button" class="outline" onClick={more}>
-          More
-        </button>
+    <Shown loaded={loaded}>
+      {({ items, next }) => (
+        <>
+          <Table {...table} rows={items} />
+          {next !== undefined && (
+            <p>{hrefOfNext === undefined ? `The first ${countText(items.length)} are shown.` : <a href={hrefOfNext(next)}>More</a>}</p>
+          )}
+        </>
       )}
-    </>
+    </Shown>
   );
 }

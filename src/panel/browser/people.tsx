@@ -3,9 +3,9 @@ import type { GrantView } from '../../registry/contract/access.ts';
 import type { AppointmentAnswer, User } from '../../registry/contract/users.ts';
 import { readingReasons, readsText } from '../../registry/contract/reading-texts.ts';
 import { printable } from '../../base/printable.ts';
-import { call } from './api.ts';
-import { Act, AskedAct, Field } from './form.tsx';
-import { useAnswer, usePages, type Pages } from './load.ts';
+import { call, type AnswerTo } from './api.ts';
+import { AskedAct, Field, Form } from './form.tsx';
+import { PAGE_MAX, useAnswer, type Loaded } from './load.ts';
 import { announce, type Column, Details, Fold, Listed, Shown, Table, Text, Time } from './parts.tsx';
 import type { Choices } from './place.ts';
 import { session } from './session.ts';
@@ -21,8 +21,8 @@ export function PeoplePage() {
 }
 
 function GrantSection() {
-  const grants = usePages('GET /v1/admin/grants', {});
-  const isEveryone = grants.first?.readers === 'everyone';
+  const grants = useAnswer('GET /v1/admin/grants', { query: { limit: PAGE_MAX } });
+  const isEveryone = grants.value?.readers === 'everyone';
   async function remove({ who, where }: GrantView): Promise<void> {
     await call('POST /v1/admin/grants/remove', { body: { who, where } });
     announce('The grant is removed.');
@@ -39,7 +39,6 @@ function GrantSection() {
           text="Remove"
           label={`Remove ${printable(grant.who)} from ${printable(grant.where)}`}
           title="Remove this grant?"
-          submit="Remove"
           act={() => remove(grant)}
           onClosed={grants.reload}
         >
@@ -54,7 +53,7 @@ function GrantSection() {
     <section aria-labelledby="grants-heading">
       <div class="heading">
         <h2 id="grants-heading">Who may read</h2>
-        <AskedAct text="Add grant" look="" title="Add a grant" submit="Grant" act={addGrant} onClosed={grants.reload}>
+        <AskedAct text="Add grant" look="" title="Add a grant" act={addGrant} onClosed={grants.reload}>
           <Field
             label="Who"
             name="who"
@@ -79,7 +78,7 @@ function GrantSection() {
       )}
       <p>A grant lets someone read the keys of a bucket, or those with a prefix. Grants only add up; administrators read everything.</p>
       <Listed
-        pages={grants}
+        loaded={grants}
         label="Grants"
         columns={columns}
         keyOf={({ who, where }) => `${who} ${where}`}
@@ -95,20 +94,13 @@ async function addGrant({ who = '', where = '' }: Choices): Promise<void> {
 }
 
 function UserSection() {
-  const users = usePages('GET /v1/admin/users', {});
-  const waiting = users.first?.waiting ?? [];
+  const users = useAnswer('GET /v1/admin/users', { query: { limit: PAGE_MAX } });
+  const waiting = users.value?.waiting ?? [];
   return (
     <section aria-labelledby="users-heading">
       <div class="heading">
         <h2 id="users-heading">Users and administrators</h2>
-        <AskedAct
-          text="Make an administrator…"
-          look="outline"
-          title="Make an administrator"
-          submit="Appoint"
-          act={appoint}
-          onClosed={users.reload}
-        >
+        <AskedAct text="Make an administrator…" look="outline" title="Make an administrator" act={appoint} onClosed={users.reload}>
           <Field
             label="E-mail address"
             name="email"
@@ -124,7 +116,7 @@ function UserSection() {
   );
 }
 
-function UserTable({ users }: { readonly users: Pages<User> }) {
+function UserTable({ users }: { readonly users: Loaded<AnswerTo<'GET /v1/admin/users'>> }) {
   const onChanged = users.reload;
   const own = session.read()?.user.id;
   async function set({ id }: User, disabled: boolean): Promise<void> {
@@ -153,24 +145,19 @@ function UserTable({ users }: { readonly users: Pages<User> }) {
       ),
     ],
     ['Last login', ({ last_login_at: at }) => <Time at={at} />],
-    ['First login', ({ created_at: at }) => <Time at={at} />, 'less'],
-    ['Issuer', ({ issuer }) => <Text>{issuer}</Text>, 'less'],
     ['Reads', ({ id }) => <Fold summary="What this person reads">{() => <Access id={id} />}</Fold>],
     ['Disabled', ({ disabled_at: at }) => at !== undefined && <Time at={at} />],
     [
       'Actions',
       (user) =>
         user.disabled_at !== undefined ? (
-          <Act look="outline small" act={() => set(user, false).then(onChanged)}>
-            Enable
-          </Act>
+          <Form submit="Enable" look="outline small" onSubmit={() => set(user, false).then(onChanged)} />
         ) : (
           user.id !== own && (
             <AskedAct
               text="Disable"
               label={`Disable ${printable(user.email)}`}
               title="Disable this user?"
-              submit="Disable"
               act={() => set(user, true)}
               onClosed={onChanged}
             >
@@ -182,7 +169,7 @@ function UserTable({ users }: { readonly users: Pages<User> }) {
         ),
     ],
   ];
-  return <Listed pages={users} label="Users" columns={columns} keyOf={({ id }) => id} empty="Nobody has logged in." />;
+  return <Listed loaded={users} label="Users" columns={columns} keyOf={({ id }) => id} empty="Nobody has logged in." />;
 }
 
 interface AppointmentTableProps {
@@ -202,14 +189,7 @@ function AppointmentTable({ appointments, onChanged }: AppointmentTableProps) {
     ['Appointed by', ({ appointed_by: by }) => <Text>{by}</Text>],
     ['Since', ({ created_at: at }) => <Time at={at} />],
     ['Ends', ({ expires_at: at }) => <Time at={at} />],
-    [
-      'Actions',
-      (appointment) => (
-        <Act look="danger outline small" act={() => withdraw(appointment)}>
-          Withdraw
-        </Act>
-      ),
-    ],
+    ['Actions', (appointment) => <Form submit="Withdraw" look="danger outline small" onSubmit={() => withdraw(appointment)} />],
   ];
   return (
     <>

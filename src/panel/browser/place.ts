@@ -43,7 +43,7 @@ export interface Place {
   readonly choices: Choices;
   /** Identifies the place: an address of the same place is the same text. */
   readonly href: string;
-  /** Whether what is shown stays: the person came back to it, or something beside it changes. */
+  /** Whether the person came back to it. */
   readonly isReturn: boolean;
   /** Whether the address names no page. */
   readonly isHome: boolean;
@@ -72,14 +72,6 @@ export function go(href: string): void {
   location.assign(href);
 }
 
-/** The address without the object that is shown beside a search. */
-function withoutBeside(href: string): string {
-  const query = new URLSearchParams(href);
-  query.delete('in');
-  query.delete('key');
-  return query.toString();
-}
-
 /** The link that led away from this place when the person was here before. */
 export function leftBy(): HTMLAnchorElement | undefined {
   const by: unknown = navigation.currentEntry?.getState();
@@ -90,14 +82,12 @@ function follow(event: NavigateEvent): void {
   const { pathname, search } = new URL(event.destination.url);
   const isOther = pathname !== location.pathname || event.hashChange || event.navigationType === 'reload';
   if (isOther || !event.canIntercept) return;
-  const isBeside = withoutBeside(search) === withoutBeside(location.search);
   // for those who come back
   if (event.navigationType === 'push') navigation.updateCurrentEntry({ state: search });
   event.intercept({
     focusReset: 'manual',
-    scroll: isBeside ? 'manual' : 'after-transition',
     async handler() {
-      place.set(placeAt(search, isBeside || event.navigationType === 'traverse'));
+      place.set(placeAt(search, event.navigationType === 'traverse'));
       // the browser scrolls to where the person was once it is drawn
       await new Promise((drawn) => setTimeout(drawn));
     },

@@ -20,6 +20,26 @@ export function asksForDeleted(text: string): boolean {
   return lexemesIn(text).some(isOfDeleted);
 }
 
+const isText = ({ field, negated }: Lexeme): boolean => field === undefined && !negated;
+
+/** The text for a search in which the words may also be within others: `*port-55*` finds report-55.pdf. */
+export function withinWords(text: string): string {
+  const isWord = ({ quoted, text: word }: Lexeme['values'][number]): boolean => !quoted && /^[^*?]{3,}$/.test(word);
+  const words = lexemesIn(text).filter((lexeme) => isText(lexeme) && lexeme.values.every(isWord));
+  // from the last one on, so that the places before it stay
+  return words.reduceRight(
+    (before, { position, end, values }) =>
+      before.slice(0, position) + values.map((value) => `*${value.text}*`).join(',') + before.slice(end),
+    text,
+  );
+}
+
+/** The text without its fields: a key, perhaps, if nothing is found. */
+export function textIn(text: string): string {
+  const [only, second] = lexemesIn(text).filter((lexeme) => isText(lexeme));
+  return only !== undefined && second === undefined && only.values.length === 1 ? (only.values[0]?.text ?? '') : kept(text, isText);
+}
+
 /** One clause of a field, with the value in quotes where a part of it would be special. In keys, `*` and `?` are characters. */
 export function clauseOf(name: string, value: string, operator = ':'): string {
   const special = name === 'key' || name === 'prefix' ? /[\s,*?]|^"|^$/ : /[\s,]|^"|^$/;
@@ -34,20 +54,19 @@ export function withClauses(text: string, ...clauses: readonly string[]): string
     .join(' ');
 }
 
+/** A search for what is in a folder of a bucket; without a prefix in all of it. */
+export function inFolder(bucket: string, prefix: string): string {
+  return withClauses(clauseOf('bucket', bucket), prefix === '' ? '' : clauseOf('prefix', prefix));
+}
+
 function kept(text: string, isKept: (lexeme: Lexeme) => boolean): string {
   const clauses = lexemesIn(text).filter((lexeme) => isKept(lexeme));
   return withClauses('', ...clauses.map(({ position, end }) => text.slice(position, end)));
 }
 
-/** What deleted objects can be searched by, besides texts in quotes and patterns. */
-const ofDeleted: ReadonlySet<string> = new Set(['bucket', 'key', 'prefix', 'is', 'deleted']);
-
-/** The text for a search of deleted objects: without the clauses that these do not have. */
+/** The text for a search of deleted objects, which have no words. What else they do not have, the registry names. */
 export function forDeleted(text: string): string {
-  const clauses = kept(text, ({ field, values }) =>
-    field === undefined ? values.every((value) => value.quoted || /[*?]/.test(value.text)) : ofDeleted.has(field.name),
-  );
-  return asksForDeleted(clauses) ? clauses : withClauses(clauses, 'is:deleted');
+  return asksForDeleted(text) ? text : withClauses(withinWords(text), 'is:deleted');
 }
 
 /** The text for a search of objects that exist. One with a mistake stays as it is. */

@@ -2,9 +2,9 @@
 import { useEffect, useRef } from 'preact/hooks';
 import type { ApiKey } from '../../registry/contract/api-keys.ts';
 import { countText } from '../../base/texts.ts';
-import { call, sessionEnded, type AnswerTo } from './api.ts';
+import { call, sessionEnded } from './api.ts';
 import { useBuckets } from './bucket-act.tsx';
-import { Act } from './form.tsx';
+import { Form } from './form.tsx';
 import { forget, useAnswer } from './load.ts';
 import { useObserved } from './observed.ts';
 import { Link, Text } from './parts.tsx';
@@ -23,15 +23,12 @@ function entries(): readonly PageName[] {
 }
 
 /** Shows the rail on a telephone. */
-export function TopBar() {
+export function MenuButton() {
   return (
-    <header class="topbar">
-      <button type="button" class="outline" {...{ popovertarget: RAIL }}>
-        Menu
-        <Count of="buckets" />
-      </button>
-      <strong>Tally</strong>
-    </header>
+    <button type="button" class="outline menu" {...{ popovertarget: RAIL }}>
+      Menu
+      <Count of="buckets" />
+    </button>
   );
 }
 
@@ -61,25 +58,19 @@ export function Rail({ page }: { readonly page: PageName }) {
   );
 }
 
-type Badge = readonly [count: number | undefined, of: string, look: string];
-
-function badgesOf(value: AnswerTo<'GET /v1/buckets'> | undefined, keys: readonly ApiKey[] | undefined): Partial<Record<PageName, Badge>> {
-  const doubtful = (value?.items ?? []).filter(({ status }) => status.severity !== 'ok');
-  const isBad = doubtful.some(({ status }) => status.severity === 'bad');
-  return {
-    buckets: [doubtful.length, 'may differ', isBad ? 'bad' : 'notable'],
-    activity: [value?.activity?.jobs, 'jobs have not ended', 'plain'],
-    letters: [value?.activity?.dead_letters, 'messages', 'bad'],
-    keys: [keys?.filter(endsSoon).length, 'end within two weeks', 'notable'],
-  };
-}
-
 /** What goes on, and how much there is that needs a look. */
 function Count({ of }: { readonly of: PageName }) {
-  const buckets = useBuckets();
-  const keys = useAnswer('GET /v1/api-keys', { query: { status: 'ACTIVE' } }, { isWanted: of === 'keys' });
-  const [count = 0, text = '', look = ''] = badgesOf(buckets.value, keys.value?.items)[of] ?? [];
-  if (count === 0) return null;
+  const { items, activity } = useBuckets().value ?? { items: [] };
+  const keys = useAnswer('GET /v1/api-keys', { query: { status: 'ACTIVE' } }, { isWanted: of === 'keys' }).value;
+  const doubtful = items.map(({ status }) => status.severity).filter((severity) => severity !== 'ok');
+  const counts: Partial<Record<PageName, readonly [count: number | undefined, of: string, look: string]>> = {
+    buckets: [doubtful.length, 'may differ', doubtful.includes('bad') ? 'bad' : 'notable'],
+    activity: [activity?.jobs, 'jobs have not ended', 'plain'],
+    letters: [activity?.dead_letters, 'messages', 'bad'],
+    keys: [keys?.items.filter(endsSoon).length, 'end within two weeks', 'notable'],
+  };
+  const [count, text, look] = counts[of] ?? [];
+  if (count === undefined || count === 0) return null;
   return (
     <span class={`count ${look}`} title={text}>
       {countText(count)}
@@ -114,11 +105,7 @@ function Person() {
           {known.user.email_verified === false && '(not verified) '}({known.role})
         </small>
       </span>
-      {known.kind === 'session' && (
-        <Act look="outline small" act={logOut}>
-          Log out
-        </Act>
-      )}
+      {known.kind === 'session' && <Form look="outline small" onSubmit={logOut} submit="Log out" />}
     </div>
   );
 }

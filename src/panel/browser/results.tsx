@@ -4,43 +4,29 @@ import type { SortField } from '../../store/conditions.rules.ts';
 import { countText } from '../../base/texts.ts';
 import type { AnswerTo } from './api.ts';
 import { Status, useBuckets } from './bucket-act.tsx';
-import { usePages, type Pages } from './load.ts';
+import { useAnswer, type Loaded } from './load.ts';
+import { ObjectView } from './object.tsx';
 import { type Column, CopyButton, Key, Link, Listed, Size, type Sorting, Text, Time } from './parts.tsx';
-import { asksForDeleted, onlyValueIn } from './query-text.ts';
-import { choicesOf, commandOf, type OpenObject, requestOf, type Search } from './search-place.ts';
+import { asksForDeleted, onlyValueIn, textIn, withinWords } from './query-text.ts';
+import { hrefOf } from './place.ts';
+import { choicesOf, commandOf, requestOf, searchHref, type Search } from './search-place.ts';
 import { visibleText } from './words.ts';
 
 const PAGE = 200;
+/** In more buckets nobody looks one after another. */
+const ASKED_MAX = 20;
 
 type Answer = AnswerTo<'GET /v1/objects'>;
-export type Found = Pages<StoredObject, Answer>;
+export type Found = Loaded<Answer>;
 
 /** Reads what a search finds. The first page has the total, and how far the index can be relied on. `isWanted`: the search has no mistake. */
-export function useObjects(search: Search, isWanted: boolean): Found {
-  const first = { as_of: 'true', total: 'true' } as const;
-  return usePages('GET /v1/objects', { query: { ...requestOf(search), limit: PAGE } }, { first, isWanted });
-}
-
-interface ResultsProps {
-  readonly search: Search;
-  readonly found: Found;
-}
-
-/** What a search finds, with all that belongs to it. */
-export function Results({ search, found }: ResultsProps) {
-  const { first } = found;
-  const isDeleted = asksForDeleted(search.query);
-  return (
-    <section aria-label={isDeleted ? 'Deleted objects' : 'Objects'} class="results">
-      {first !== undefined && <Summary search={search} first={first} />}
-      {isDeleted && <p class="quiet">Deleted objects are shown for seven days after they were deleted.</p>}
-      <Objects search={search} found={found} />
-    </section>
-  );
+export function useObjects(search: Search, cursor: string | undefined, isWanted: boolean): Found {
+  const of = cursor === undefined ? ({ as_of: 'true', total: 'true' } as const) : { cursor };
+  return useAnswer('GET /v1/objects', { query: { ...requestOf(search), limit: PAGE, ...of } }, { isWanted });
 }
 
 /** One line: how much was found, how far it can be relied on, and what can be done with all of it. */
-function Summary({ search, first: { as_of: of = [], total, items } }: { readonly search: Search; readonly first: Answer }) {
+function Summary({ search, found: { as_of: of = [], total, items } }: { readonly search: Search; readonly found: Answer }) {
   return (
     <div class="summary">
       {total !== undefined && total.value > 0 && (
@@ -73,18 +59,17 @@ function Agreement({ of }: { readonly of: readonly AsOf[] }) {
   );
 }
 
-function Objects({ search, found }: ResultsProps) {
+interface ResultsProps {
+  readonly search: Search;
+  readonly found: Found;
+}
+
+/** What a search finds, with all that belongs to it. */
+export function Results({ search, found }: ResultsProps) {
   const isDeleted = asksForDeleted(search.query);
   const isOneBucket = onlyValueIn(search.query, 'bucket') !== undefined;
-  const keyOf = (of: OpenObject): string => JSON.stringify([of.bucket, of.key]);
-  const { open } = search;
   const linkTo = ({ bucket, key }: StoredObject) => (
-    <Link
-      page="search"
-      choices={choicesOf({ ...search, open: { bucket, key } })}
-      label={visibleText(key)}
-      isCurrent={open !== undefined && keyOf(open) === keyOf({ bucket, key })}
-    >
+    <Link page="object" choices={{ bucket, key }} label={visibleText(key)}>
       <Key>{key}</Key>
     </Link>
   );
@@ -96,13 +81,18 @@ function Objects({ search, found }: ResultsProps) {
     isDeleted && ['Deleted', ({ deleted_at: at }) => <Time at={at} />, undefined, sortingBy(search, 'deleted_at')],
   ];
   return (
-    <Listed
-      pages={found}
-      label="Objects found"
-      columns={columns.filter((column) => column !== false)}
-      keyOf={keyOf}
-      empty={<NothingFound search={search} understood={found.first?.understood ?? []} />}
-    />
+    <section aria-label={isDeleted ? 'Deleted objects' : 'Objects'} class="results">
+      {found.value !== undefined && <Summary search={search} found={found.value} />}
+      {isDeleted && <p class="quiet">Deleted objects are shown for seven days after they were deleted.</p>}
+      <Listed
+        loaded={found}
+        hrefOfNext={(cursor) => hrefOf('search', { ...choicesOf(search), cursor })}
+        label="Objects found"
+        columns={columns.filter((column) => column !== false)}
+        keyOf={({ bucket, key }) => `${bucket} ${key}`}
+        empty={<NothingFound search={search} understood={found.value?.understood ?? []} />}
+      />
+    </section>
   );
 }
 
@@ -113,7 +103,7 @@ function sortingBy(search: Search, field: SortField): Sorting {
   // of sizes and times the largest and latest are asked for first
   const isDown = isSorted ? isUp : field !== 'key';
   return {
-    choices: choicesOf({ ...search, sort: field, order: isDown ? 'desc' : 'asc', open: undefined }),
+    href: searchHref({ ...search, sort: field, order: isDown ? 'desc' : 'asc' }),
     now: isSorted ? (isUp ? 'ascending' : 'descending') : undefined,
   };
 }
@@ -124,21 +114,47 @@ interface NothingProps {
   readonly understood: NonNullable<Answer['understood']>;
 }
 
-/** What is shown in place of an empty list: the way to the question for one key. */
+/** What is shown in place of an empty list: what else could be searched for, and why one object is not found. */
 function NothingFound({ search: { query }, understood }: NothingProps) {
   const [named, path] = understood.find(({ field }) => field === 'object')?.values ?? [];
   const bucket = onlyValueIn(query, 'bucket') ?? named;
   const key = onlyValueIn(query, 'key') ?? path;
+  const inside = withinWords(query);
   return (
     <>
       <p>{query === '' ? 'The index holds no object that you may read.' : 'No object in the index matches.'}</p>
+      {inside !== query && (
+        <p>
+          Words are found by their beginning. Within words, too:{' '}
+          <Link page="search" choices={{ query: inside }}>
+            <Text>{inside}</Text>
+          </Link>
+        </p>
+      )}
       {bucket === undefined || key === undefined ? (
-        query !== '' && <p>To learn why an object is not here, paste its s3:// address into the box.</p>
+        <WhichBucket named={bucket} name={key ?? textIn(query)} />
       ) : (
-        <Link page="object" choices={{ bucket, key }}>
-          Ask S3 and the index why it is not here
-        </Link>
+        <ObjectView bucket={bucket} name={key} />
       )}
     </>
+  );
+}
+
+/** Links to the question why this key is not found, in the bucket that is named, or in each. */
+function WhichBucket({ named, name }: { readonly named: string | undefined; readonly name: string }) {
+  const { value } = useBuckets();
+  const buckets = named === undefined ? (value?.items ?? []).map(({ bucket }) => bucket) : [named];
+  if (name === '' || buckets.length === 0) return null;
+  return (
+    <p class="actions">
+      <span>
+        If <Text>{name}</Text> is a whole key, ask S3 why it is not here, in
+      </span>
+      {buckets.slice(0, ASKED_MAX).map((bucket) => (
+        <Link key={bucket} page="object" choices={{ bucket, key: name }}>
+          <Text>{bucket}</Text>
+        </Link>
+      ))}
+    </p>
   );
 }

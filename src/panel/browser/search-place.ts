@@ -12,21 +12,13 @@ export interface Search {
   readonly query: string;
   readonly sort: SortField;
   readonly order: SortOrder;
-  /** The object that is shown beside the results. */
-  readonly open?: OpenObject | undefined;
-}
-
-export interface OpenObject {
-  readonly bucket: string;
-  readonly key: string;
 }
 
 type ObjectsQuery = NonNullable<RequestTo<'GET /v1/objects'>['query']>;
 
 /** The search that an address asks for. Links to what is in one bucket name it apart. */
-export function searchOf({ query, bucket = '', sort, order, in: inBucket, key }: Choices): Search {
+export function searchOf({ query, bucket = '', sort, order }: Choices): Search {
   return {
-    ...(inBucket !== undefined && key !== undefined && { open: { bucket: inBucket, key } }),
     query: query ?? (bucket === '' ? '' : clauseOf('bucket', bucket)),
     sort: sorts.find((each) => each === sort) ?? 'key',
     order: order === 'desc' ? 'desc' : 'asc',
@@ -35,10 +27,7 @@ export function searchOf({ query, bucket = '', sort, order, in: inBucket, key }:
 
 /** The choices of an address for this search; what is usual is left out. */
 export function choicesOf(search: Search): Choices {
-  const { query, open } = search;
-  const { sort, order } = sortable(search);
-  const chosen = { query, sort: sort === 'key' ? '' : sort, order: order === 'asc' ? '' : order, in: open?.bucket, key: open?.key };
-  return Object.fromEntries(Object.entries(chosen).flatMap(([name, value = '']) => (value === '' ? [] : [[name, value]])));
+  return Object.fromEntries(Object.entries(requestOf(search)).map(([name, value]) => [name, String(value)]));
 }
 
 /** Deleted objects have other times, and no size. */

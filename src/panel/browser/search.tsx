@@ -1,26 +1,35 @@
-/** Search: one box and what it finds, narrowed by groups, with one object beside it. All of it is in the address, so that it is a link. */
-import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+/** Search: what the box asks for, narrowed by groups. All of it is in the address, so that it is a link. */
+import { parseQuery } from '../../search/parse.rules.ts';
 import type { AnswerTo } from './api.ts';
 import { useAnswer } from './load.ts';
-import { ObjectView } from './object.tsx';
 import { Link, Tabs, Text } from './parts.tsx';
-import { go, hrefOf, type Choices } from './place.ts';
+import type { Choices } from './place.ts';
 import { asksForDeleted, forDeleted, forLive, withClauses } from './query-text.ts';
 import { Results, useObjects } from './results.tsx';
-import { mistakeIn, SearchBox } from './search-box.tsx';
-import { choicesOf, searchOf, type OpenObject, type Search } from './search-place.ts';
+import { MISTAKE_ID } from './search-box.tsx';
+import { choicesOf, searchOf, type Search } from './search-place.ts';
 
 export function SearchPage({ choices }: { readonly choices: Choices }) {
   const search = searchOf(choices);
-  const mistake = mistakeIn(search);
-  const found = useObjects(search, mistake === undefined);
+  const mistake = mistakeIn(search.query);
+  const found = useObjects(search, choices['cursor'], mistake === undefined);
   const isDeleted = asksForDeleted(search.query);
-  const live: Search = { ...search, query: forLive(search.query), open: undefined };
+  const live: Search = { ...search, query: forLive(search.query) };
   return (
     <>
       <h1 class="unseen">Search</h1>
-      <SearchBox key={search.query} search={search} mistake={mistake} onAgain={found.reload} />
-      <div class={search.open === undefined ? 'search-body' : 'search-body opened'}>
+      {mistake !== undefined && (
+        <p role="alert" class="failure" id={MISTAKE_ID}>
+          <Text>{mistake.message}</Text>:{' '}
+          <code>
+            <Text>{search.query.slice(0, mistake.position)}</Text>
+            <mark>
+              <Text>{search.query.slice(mistake.position)}</Text>
+            </mark>
+          </code>
+        </p>
+      )}
+      <div class="search-body">
         <div class="beside">
           <Tabs
             label="Which objects"
@@ -29,50 +38,18 @@ export function SearchPage({ choices }: { readonly choices: Choices }) {
               ['Deleted', 'search', choicesOf({ ...live, query: forDeleted(search.query) }), isDeleted],
             ]}
           />
-          <Facets search={search} isWanted={found.first !== undefined && !isDeleted} />
+          <Facets search={search} isWanted={found.value !== undefined && !isDeleted} />
         </div>
         {mistake === undefined && <Results search={search} found={found} />}
-        {search.open !== undefined && <Drawer key={`${search.open.bucket} ${search.open.key}`} search={search} of={search.open} />}
       </div>
     </>
   );
 }
 
-/** One object beside the results. Its address is that of the search with the object, so that it is a link too. */
-function Drawer({ search, of: { bucket, key } }: { readonly search: Search; readonly of: OpenObject }) {
-  const drawer = useRef<HTMLElement>(null);
-  const closed = hrefOf('search', choicesOf({ ...search, open: undefined }));
-  function close(): void {
-    document.querySelector<HTMLElement>('.results a[aria-current]')?.focus({ preventScroll: true });
-    go(closed);
-  }
-  useLayoutEffect(() => drawer.current?.focus({ preventScroll: true }), []);
-  useEffect(() => {
-    function press(event: KeyboardEvent): void {
-      const isBusy = document.querySelector('dialog[open], :popover-open') !== null;
-      if (event.key === 'Escape' && !event.defaultPrevented && !isBusy) close();
-    }
-    addEventListener('keydown', press);
-    return () => removeEventListener('keydown', press);
-  }, [closed]);
-  return (
-    <aside ref={drawer} class="drawer" tabIndex={-1} aria-labelledby="drawer-heading">
-      <header class="heading">
-        <h2 id="drawer-heading">
-          <Text>{key}</Text>
-        </h2>
-        <button type="button" class="outline small" aria-label="Close" onClick={close}>
-          ✕
-        </button>
-      </header>
-      <ObjectView bucket={bucket} name={key} />
-      <p>
-        <Link page="object" choices={{ bucket, key }}>
-          Open as a page
-        </Link>
-      </p>
-    </aside>
-  );
+/** What is wrong with the text of the box, if something is: the registry reads it in the same way. */
+function mistakeIn(query: string) {
+  const parsed = parseQuery(query, { nowMs: Date.now(), timeZone: 'UTC' });
+  return 'message' in parsed ? parsed : undefined;
 }
 
 type Grouping = AnswerTo<'GET /v1/usage'>['by'][number];
@@ -155,7 +132,7 @@ function Facet({ of: { by, groups }, search }: FacetProps) {
       <ul class="facet">
         {shown.map(({ name: group = 'none', filter = '', objects }) => (
           <li key={filter}>
-            <Link page="search" choices={choicesOf({ ...search, query: withClauses(search.query, filter), open: undefined })}>
+            <Link page="search" choices={choicesOf({ ...search, query: withClauses(search.query, filter) })}>
               <Text>{groupText(by, group)}</Text>
               <small class="quiet">{shortCounts.format(objects)}</small>
             </Link>

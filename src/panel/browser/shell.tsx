@@ -14,7 +14,8 @@ import { useObserved } from './observed.ts';
 import { Guarded, Page } from './pages.tsx';
 import { Announcements, Busy, Dialog, Failure, Text } from './parts.tsx';
 import { leftBy, pages, place, type Place } from './place.ts';
-import { Rail, TopBar } from './rail.tsx';
+import { MenuButton, Rail } from './rail.tsx';
+import { SearchBox } from './search-box.tsx';
 import { loginAddress, may, session } from './session.ts';
 
 /** While the registry does not answer, it gets a request this often. */
@@ -50,7 +51,14 @@ export function Shell() {
     <main class="alone">
       <h1>Tally</h1>
       {loaded.problem === undefined && !hasEnded && <Busy />}
-      {hasEnded && <LoginOffer />}
+      {hasEnded && (
+        <>
+          <p>The search index of the S3 buckets of {location.host}: what is in them, and whether the index agrees with S3.</p>
+          <a role="button" href={loginAddress()}>
+            Log in
+          </a>
+        </>
+      )}
       {loaded.problem !== undefined && <Failure problem={loaded.problem} retry={loaded.reload} />}
     </main>
   );
@@ -71,19 +79,6 @@ function SessionEndedDialog({ of: { problem, reload } }: { readonly of: Loaded<S
         </button>
       </div>
     </Dialog>
-  );
-}
-
-function LoginOffer() {
-  return (
-    <>
-      <p>The search index of the S3 buckets of {location.host}: what is in them, and whether the index agrees with S3.</p>
-      <p>
-        <a role="button" href={loginAddress()}>
-          Log in
-        </a>
-      </p>
-    </>
   );
 }
 
@@ -109,7 +104,10 @@ function Frame() {
       </a>
       <Rail page={here.page} />
       <div class="stage">
-        <TopBar />
+        <header class="topbar">
+          <MenuButton />
+          <SearchBox at={here} />
+        </header>
         <main id="content" tabIndex={-1}>
           <Guarded href={here.href}>
             <Page at={here} />

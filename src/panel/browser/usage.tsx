@@ -4,7 +4,7 @@ import { call, type AnswerTo } from './api.ts';
 import { useLoaded } from './load.ts';
 import { type Column, Link, Shown, Size, Table, Text } from './parts.tsx';
 import type { Choices } from './place.ts';
-import { clauseOf, withClauses } from './query-text.ts';
+import { inFolder } from './query-text.ts';
 
 type Usage = AnswerTo<'GET /v1/usage'>;
 type Group = Usage['by'][number]['groups'][number];
@@ -33,11 +33,6 @@ async function readFolder(bucket: string, first: string, signal: AbortSignal): P
   }
 }
 
-/** A search for the objects of a folder. */
-function queryOf(bucket: string, prefix: string): string {
-  return withClauses(clauseOf('bucket', bucket), prefix === '' ? '' : clauseOf('prefix', prefix));
-}
-
 /** A tab of the page of a bucket. */
 export function BucketUsage({ choices: { bucket = '', prefix: asked = '' } }: { readonly choices: Choices }) {
   const loaded = useLoaded(`usage ${JSON.stringify([bucket, asked])}`, (signal) => readFolder(bucket, asked, signal));
@@ -46,7 +41,7 @@ export function BucketUsage({ choices: { bucket = '', prefix: asked = '' } }: { 
     <>
       <div class="heading">
         <Breadcrumbs bucket={bucket} prefix={prefix} />
-        <Link page="search" choices={{ query: queryOf(bucket, prefix) }}>
+        <Link page="search" choices={{ query: inFolder(bucket, prefix) }}>
           List the objects
         </Link>
       </div>
@@ -126,7 +121,7 @@ function FolderLink({ bucket, prefix, name }: PlaceProps & { readonly name: stri
   if (name === undefined) return <em>in this folder itself</em>;
   const isLast = isTooDeep(name);
   return (
-    <Link page={isLast ? 'search' : 'bucket'} choices={isLast ? { query: queryOf(bucket, name) } : { bucket, prefix: name }}>
+    <Link page={isLast ? 'search' : 'bucket'} choices={isLast ? { query: inFolder(bucket, name) } : { bucket, prefix: name }}>
       <FolderName>{name.slice(prefix.lastIndexOf('/') + 1)}</FolderName>
     </Link>
   );

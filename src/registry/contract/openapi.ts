@@ -101,12 +101,11 @@ function errorsOf(row: PlacedRow): Readonly<Record<string, unknown>> {
 }
 
 /** Returns all error codes of an operation, including those of every operation. */
-function errorCodesOf({ path, body, params, errors, scope }: PlacedRow): readonly Parameters<typeof statusOf>[0][] {
+function errorCodesOf({ path, body, errors, scope }: PlacedRow): readonly Parameters<typeof statusOf>[0][] {
   const refusals = scope === 'none' ? [] : authorisationErrors;
   const ofBody = body === undefined ? [] : bodyErrors;
   if (!path.startsWith('/v1/')) return [...new Set([...errors, ...refusals, ...ofBody])];
-  const nameless = params === undefined ? [] : (['request.not-found'] as const);
-  return [...new Set([...errors, ...refusals, ...nameless, ...ofBody, ...generalErrors])];
+  return [...new Set([...errors, ...refusals, ...ofBody, ...generalErrors])];
 }
 
 function problemResponse(description: string): unknown {

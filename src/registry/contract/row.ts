@@ -82,22 +82,16 @@ const nothing = z.strictObject({});
 const noBody = z.strictObject({}, { error: 'this operation takes no body' }).optional();
 
 /**
- * The request as its row documents it, with every default. Throws `request.not-found` for parameters of the path that
- * cannot be a name, and one `request.invalid` with all mistakes of query and body.
+ * The request as its row documents it, with every default. Throws one `request.invalid` with all mistakes of path, query and body.
  */
 export function checkRequest(row: Pick<Row, 'params' | 'query' | 'body'>, request: AnyRequest): AnyRequest {
   const params = (row.params ?? nothing).safeParse(request.params ?? {});
-  if (!params.success) throw new RequestError('request.not-found', namelessText(params.error));
   const query = (row.query ?? nothing).safeParse(request.query ?? {});
   const body = (row.body ?? noBody).safeParse(request.body ?? undefined);
-  if (query.success && body.success) return { params: params.data, query: query.data, body: body.data };
+  if (params.success && query.success && body.success) return { params: params.data, query: query.data, body: body.data };
   // a value may break two rules that have one message
-  const mistakes = new Set([...mistakesOf(query, 'parameter'), ...mistakesOf(body, 'field')]);
+  const mistakes = new Set([...mistakesOf(params, 'parameter'), ...mistakesOf(query, 'parameter'), ...mistakesOf(body, 'field')]);
   throw new RequestError('request.invalid', [...mistakes].join('; '));
-}
-
-function namelessText({ issues }: z.ZodError): string {
-  return issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('; ');
 }
 
 const NAME_LENGTH_MAX = 64;

@@ -48,7 +48,6 @@ export const panelPages: readonly PanelPage[] = [
   },
   { name: 'unknown', heading: 'No such page', callers: everyone },
   { name: 'search', choices: { query: 'cat size>1' }, heading: 'Search', callers: everyone },
-  { name: 'search', choices: { query: 'cat', in: 'photos', key: HOSTILE }, heading: 'Search', callers: everyone },
   { name: 'search', choices: { query: 'bucket:photos is:deleted' }, heading: 'Search', callers: everyone },
   { name: 'object', choices: { bucket: 'photos', key: HOSTILE }, heading: '">', callers: everyone },
   { name: 'activity', heading: 'Activity', callers: machineAndAdmin },
@@ -63,7 +62,7 @@ export const panelPages: readonly PanelPage[] = [
     name: 'keys',
     heading: 'API keys',
     callers: ['user', 'admin'],
-    dialogs: [/^Create key/, /^A secret has leaked/, /^Revoke/],
+    dialogs: [/^Create key/, /^Revoke/],
   },
   { name: 'keys', choices: { of: 'all' }, heading: 'API keys', callers: ['user', 'admin'], dialogs: [/^Revoke/] },
   {

@@ -123,7 +123,7 @@ const troubles: readonly Trouble[] = [
     status: {
       state: 'differs',
       severity: 'bad',
-      sentence: '37 objects are missing, 12 objects are outdated since the report of 16:17 UTC: a re-index begins (in 9 minutes)',
+      sentence: '37 objects are missing, 12 objects are outdated as of 16:17 UTC: a re-index begins (in 9 minutes)',
       since: ago(MINUTE_MS),
       differing: 49,
     },
@@ -263,7 +263,8 @@ const gaps: readonly Gap[] = [
     next: 'the bucket cannot be re-indexed now: object.denied: S3 denies s3:ListBucket on acme-partner-drop',
     due_at: new Date(startedMs + 5 * MINUTE_MS).toISOString(),
   }),
-  gapOf('acme-media-masters', 'DeleteObjects', { job_id: closingJob.id, next: `${closingJob.id} repairs it` }),
+  // it was reported after its job had begun
+  gapOf('acme-media-masters', 'DeleteObjects', { due_at: new Date(startedMs + 5 * MINUTE_MS).toISOString() }),
   gapOf('acme-reports', 'a report found 49 differences', {
     reasons: [{ kind: 'drift', count: 1, last_seen_at: ago(MINUTE_MS), example: 'a report found 49 differences' }],
     since: ago(MINUTE_MS),
@@ -363,7 +364,7 @@ export function troubledOperations(): Partial<CheckedOperations> {
         },
         clocks: { document: index.clock, floor: 0 },
         agrees: true,
-        sentence: 'A search finds it: the index and S3 agree.',
+        sentence: `A search finds it as it was at ${ago(18 * MINUTE_MS)}.`,
         bucket_status: bucketOf(bucket).status,
       };
     },
