@@ -2,7 +2,7 @@
 import { faultOf } from '../base/fault.ts';
 import type { Circuits } from '../observing/circuits.ts';
 import type { HeldSet } from './held-set.ts';
-import type { StateStore, WithPorts } from '../store/store.ts';
+import type { WithPorts } from '../store/store.ts';
 import type { LabelsOf } from '../process/telemetry.ts';
 import type { QueueWatch } from '../observing/queue-watch.ts';
 
@@ -25,11 +25,10 @@ export interface Admission {
   readonly heldBackMs: () => number;
 }
 
-interface AdmissionDependencies extends WithPorts<'clock' | 'telemetry'> {
+interface AdmissionDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly circuits: Pick<Circuits, 'openOf' | 'clusterFailed' | 'cluster'>;
   readonly held: HeldSet;
   readonly queueWatch: QueueWatch;
-  readonly store: StateStore;
   readonly inFlightMax: number;
   /** Whether the last receive of a queue failed. */
   readonly isFailing: () => boolean;
@@ -37,7 +36,7 @@ interface AdmissionDependencies extends WithPorts<'clock' | 'telemetry'> {
 
 /** Creates the admission. */
 export function createAdmission(dependencies: AdmissionDependencies): Admission {
-  const { circuits, held, queueWatch, store, clock, telemetry, inFlightMax, isFailing } = dependencies;
+  const { circuits, held, queueWatch, state: store, clock, telemetry, inFlightMax, isFailing } = dependencies;
   /** Undefined until the first receive, so that the first state is always reported. */
   let state: ReceivingState | undefined;
   let buckets: { readonly any: boolean; readonly atMs: number } | undefined;

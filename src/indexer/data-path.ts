@@ -1,11 +1,14 @@
 /**
- * The data path, on one screen:
+ * How a message becomes documents, on one screen. Begin here.
  *
- *   messages → unwrap → records → (hint → write | observe | gap) → outcomes → settlement → delete | hide | dead letter
+ *   messages ─► unwrap ─► records ─► finish-record ─► outcomes ─► settlement ─► delete │ hide │ dead letter
  *
- * The records of one message, and the messages of one batch, never wait for each other. A poller receives the next batch
- * while this one is written. Only when the held set has no more room does it wait until the batch's fast messages (exact
- * events) are settled, which is the back-pressure; slow messages stay in the held set.
+ * Each record ends in one outcome, and a message is deleted only when all of its records have one: what is written is durable by then.
+ * The records of one message, and the messages of one batch, never wait for each other. A poller receives the next batch while this one
+ * is written. Only when the held set has no more room does it wait until the batch's fast messages (exact events) are settled, which is
+ * the back-pressure; slow messages (they wait for S3, for a settle, or for what does not answer) stay in the held set.
+ *
+ * Next: finish-record.ts decides a record and writes it; waiting.ts has what becomes of one that cannot be served now.
  */
 import { LRUCache } from 'lru-cache';
 import { unwrap, type Unwrapped } from '../events/envelope.ts';
@@ -14,7 +17,6 @@ import { type Fault, FaultError, faultOf } from '../base/fault.ts';
 import { deferDelayS, settlementOf, UNREAD, type Loss, type Outcome, type Settlement } from '../events/outcome.ts';
 import { bucketsOfUnread } from '../observing/losses.ts';
 import { finishRecord, type FinishParts } from './finish-record.ts';
-import type { GapReports } from '../observing/reports.ts';
 import { atOnce, type HeldSet, type InHand } from './held-set.ts';
 import type { HiddenMessages } from './hidden-messages.ts';
 import { labelOf } from '../process/series.ts';
@@ -23,7 +25,6 @@ import type { QueueMessage, TopicClient } from '../aws/queues.ts';
 import { finishServiceMessage } from './service-messages.ts';
 import type { Settler } from './settler.ts';
 import type { EventCounter } from './event-hours.ts';
-import type { Waiting } from './waiting.ts';
 import type { Handover } from './handover.ts';
 import type { WithPorts } from '../store/store.ts';
 
@@ -43,8 +44,6 @@ interface DataPathDependencies extends WithPorts<'state' | 'clock' | 'telemetry'
   readonly finish: FinishParts;
   readonly topics: TopicClient;
   readonly sendDeadLetter: SendDeadLetter;
-  readonly gaps: GapReports;
-  readonly waiting: Waiting;
   readonly handover: Handover;
   readonly bucketQueueUrls: readonly string[];
   readonly hiddenMessages: Pick<HiddenMessages, 'hidden' | 'settled'>;
@@ -57,7 +56,8 @@ type RejectedRecord = Extract<RecordResult, { ok: false }>;
 
 /** Creates the data path. */
 export function createDataPath(dependencies: DataPathDependencies): HandleMessages {
-  const { held, settler, finish, sendDeadLetter, gaps, waiting, handover, isAws } = dependencies;
+  const { held, settler, finish, sendDeadLetter, isAws } = dependencies;
+  const { gaps, waiting } = finish;
   const { hiddenMessages, clock, telemetry, counter } = dependencies;
   /** By the message: its gaps are stored, and stand for all of it when it comes again. */
   const unsent = new LRUCache<string, Letter>({ max: UNSENT_MAX });
@@ -103,7 +103,7 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
   function outcomesOf(unwrapped: Unwrapped, hand: InHand): Promise<readonly Outcome[]> {
     if (unwrapped.kind === 'records') return outcomesOfAll(unwrapped, hand);
     if (unwrapped.kind === 'rejected') return Promise.resolve([{ kind: 'rejected', fault: unwrapped.fault }]);
-    return finishServiceMessage(dependencies, unwrapped, hand).then((outcome) => [outcome]);
+    return finishServiceMessage({ ...dependencies, gaps, waiting }, unwrapped, hand).then((outcome) => [outcome]);
   }
 
   async function outcomesOfAll({ records, topicArn }: Records, hand: InHand): Promise<readonly Outcome[]> {
@@ -121,10 +121,14 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
   async function outcomeOf(record: ChangeRecord, hand: InHand, topicArn: string | undefined): Promise<Outcome> {
     const outcome = await finishRecord(finish, record, hand, topicArn);
     reportOutcome(telemetry, record, outcome, hand);
-    const lagMs =
-      isFirstWrite(outcome, hand) && record.eventTimeMs !== undefined ? Math.max(0, clock.nowMs() - record.eventTimeMs) : undefined;
+    // later receives settle or repeat a write
+    if (hand.message.receiveCount > 1) return outcome;
+    const { kind } = outcome;
+    // a search finds the change from now on
+    const isFound = (kind === 'written' || kind === 'provisional') && record.eventTimeMs !== undefined;
+    const lagMs = isFound ? Math.max(0, clock.nowMs() - record.eventTimeMs) : undefined;
     if (lagMs !== undefined) telemetry.observe('tally_event_lag_seconds', lagMs / 1_000);
-    if (isFirstOfBucket(outcome, hand)) counter.event(lagMs);
+    if (kind !== 'ignored' && kind !== 'unconnected') counter.event(lagMs);
     return outcome;
   }
 
@@ -148,19 +152,13 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
         settled(hand, 'defer', await settler.hide(hand.message, settlement.delayS));
         return true;
       case 'wait':
-        if (hand.isLastReceive) return waitInHand(hand, settlement.delayS);
+        // hidden at its last receive it would be given up when it comes again
+        if (hand.isLastReceive) return clock.sleep(settlement.delayS * 1_000, hand.signal).then(() => false);
         settled(hand, 'wait', await settler.hide(hand.message, settlement.delayS));
         return true;
       case 'dead-letter':
         return deadLetter(hand, settlement);
     }
-  }
-
-  /** Waits here until a provisional answer is due: a message that is hidden at its last receive would be given up when it comes again. */
-  async function waitInHand(hand: InHand, delayS: number): Promise<boolean> {
-    hand.turnSlow();
-    await clock.sleep(delayS * 1_000, hand.signal);
-    return false;
   }
 
   /**
@@ -171,8 +169,7 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
     hand.turnSlow();
     const { messageId } = hand.message;
     try {
-      const losses = unsent.has(messageId) ? [] : await lossesOf(letter, hand, dependencies);
-      for (const loss of losses) await reportLoss(loss, letter.fault, hand);
+      for (const loss of unsent.has(messageId) ? [] : await lossesOf(letter, hand)) await reportLoss(loss, letter.fault, hand);
       unsent.set(messageId, { ...letter, losses: [] });
       await sendDeadLetter(hand.message, letter.fault, letter.records);
       unsent.delete(messageId);
@@ -183,9 +180,13 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
     return true;
   }
 
+  async function lossesOf({ losses }: Letter, { message: { body, queueUrl } }: InHand): Promise<readonly Loss[]> {
+    return losses === 'unread' ? (await bucketsOfUnread(body, [queueUrl], dependencies)).map((bucket) => ({ bucket })) : losses;
+  }
+
   async function reportLoss({ bucket, key, change = 'other' }: Loss, { code }: Fault, { message: { sentAtMs } }: InHand): Promise<void> {
     // an object that failed alone is observed again by itself, without a re-index of its whole bucket
-    if (key !== undefined) return handover.handOver({ bucket, key, change, sentAtMs, eventTimeMs: undefined, reason: code });
+    if (key !== undefined) return dependencies.handover.handOver({ bucket, key, change, sentAtMs, eventTimeMs: undefined, reason: code });
     const reason = `dead letter: ${code}`;
     // never before the event by SQS's clock: if this machine's clock is slow, an earlier reconcile would close the gap
     await gaps.report({ bucket, kind: 'loss', reason, seenAtMs: Math.max(clock.nowMs(), sentAtMs) });
@@ -211,24 +212,6 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
     if (isDone) telemetry.count('tally_messages_total', 1, { settlement: kind });
     if (isDone && (kind === 'delete' || kind === 'dead-letter' || kind === 'wait')) hiddenMessages.settled(message.messageId);
   }
-}
-
-async function lossesOf(
-  { losses }: Letter,
-  { message: { body, queueUrl } }: InHand,
-  parts: Pick<DataPathDependencies, 'state' | 'clock' | 'bucketQueueUrls'>,
-): Promise<readonly Loss[]> {
-  return losses === 'unread' ? (await bucketsOfUnread(body, [queueUrl], parts)).map((bucket) => ({ bucket })) : losses;
-}
-
-/** Whether a search finds the change from now on for the first time. Later receives settle or repeat a write. */
-function isFirstWrite(outcome: Outcome, { message }: InHand): boolean {
-  return message.receiveCount === 1 && (outcome.kind === 'written' || outcome.kind === 'provisional');
-}
-
-/** Whether this is an event of a connected bucket that was not received before. */
-function isFirstOfBucket(outcome: Outcome, { message }: InHand): boolean {
-  return message.receiveCount === 1 && outcome.kind !== 'ignored' && outcome.kind !== 'unconnected';
 }
 
 interface EndedRecord {

@@ -9,6 +9,7 @@
  */
 import type { QueueRecord } from '../records/queue-record.ts';
 import type { QueueMessage } from '../aws/queues.ts';
+import type { QueueWatch } from '../observing/queue-watch.ts';
 import { readRecord, refs, updateRecord } from '../store/stored.ts';
 import { bucketsFedBy, type GapReports } from '../observing/reports.ts';
 import type { WithPorts } from '../store/store.ts';
@@ -37,8 +38,8 @@ export interface ExpiredMessages {
 
 interface ExpiredDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly gaps: Pick<GapReports, 'report'>;
-  /** Undefined while it is not known: then nothing is concluded. */
-  readonly retentionMs: (queueUrl: string) => number | undefined;
+  /** While a retention is not known, nothing is concluded. */
+  readonly queueWatch: Pick<QueueWatch, 'retentionMs'>;
   readonly bucketQueueUrls: readonly string[];
 }
 
@@ -54,7 +55,7 @@ interface QueueMemory {
 
 /** Creates the watch. Its memory has one entry for each bucket queue. */
 export function createExpiredMessages(dependencies: ExpiredDependencies): ExpiredMessages {
-  const { state, gaps, clock, telemetry, retentionMs, bucketQueueUrls } = dependencies;
+  const { state, gaps, clock, telemetry, queueWatch, bucketQueueUrls } = dependencies;
   const memory = new Map<string, QueueMemory>();
 
   function memoryOf(queueUrl: string): QueueMemory {
@@ -79,7 +80,7 @@ export function createExpiredMessages(dependencies: ExpiredDependencies): Expire
   }
 
   async function checkNow(queueUrl: string, queue: QueueMemory): Promise<void> {
-    const keptMs = retentionMs(queueUrl);
+    const keptMs = queueWatch.retentionMs(queueUrl);
     const nowMs = clock.nowMs();
     const record = await readRecord(state, refs.queue(queueUrl));
     const silentMs = nowMs - (record?.receivedAtMs ?? nowMs);
@@ -104,7 +105,7 @@ export function createExpiredMessages(dependencies: ExpiredDependencies): Expire
   }
 
   function isOld({ queueUrl, receiveCount, sentAtMs, firstReceivedAtMs }: QueueMessage): boolean {
-    const keptMs = retentionMs(queueUrl);
+    const keptMs = queueWatch.retentionMs(queueUrl);
     // both times are by the clock of SQS
     return receiveCount === 1 && keptMs !== undefined && firstReceivedAtMs - sentAtMs > keptMs * RETENTION_PART;
   }

@@ -1,5 +1,14 @@
 /**
- * The ingest role: joins the parts of the data path, and starts and stops them.
+ * The role ingest: messages from SQS become documents.
+ *
+ *   aws/sqs-receiver ─► admission ─► data-path ─────────────────────────────────────────────────────► settler
+ *    receives            or not now   unwrap ► finish-record: decide ► write │ observe │ gap ► outcome   delete │ hide │ letter
+ *                                     held-set: what is in hand                │ cannot be served now
+ *                                                                          waiting: in hand ► hidden ► handover
+ *
+ * Read data-path.ts and finish-record.ts first: they are the flow. The rules by which a record is decided are pure (ordering/), and so
+ * is what becomes of its message (events/outcome.ts). The other files here keep what one of the steps remembers. This file joins them,
+ * starts them, and stops them:
  *
  *   stopped ──start──► receiving ──stop──► draining ──────────────────► idle
  *                                          (nothing is received, and a    │ deadline: what is left
@@ -91,57 +100,26 @@ export interface IngestRole {
 /** Joins the parts. Nothing runs before start(). This role aborts `stopping` when it stops, which ends the waits of messages in hand. */
 export function createIngestRole(parts: IngestParts, stopping: AbortController): IngestRole {
   const { store, storage, queues, receiver, clock, telemetry, circuits, handover, queueWatch, connect, gaps, limits } = parts;
+  const { heldMax, bulk, headConcurrency: concurrency, visibilityS } = limits;
+  const common = { state: store.state, clock, telemetry };
   const aborting = new AbortController();
+  const load = createLiveLoad({ clock, telemetry, heldMax, bulkConcurrency: bulk.concurrency });
   const lastReceive = (queueUrl: string): number => queueWatch.lastReceive(queueUrl);
-  const load = createLiveLoad({ clock, telemetry, heldMax: limits.heldMax, bulkConcurrency: limits.bulk.concurrency });
   const held = createHeldSet({ ...limits, clock, load, lastReceive, stopping: stopping.signal });
-  const settler = createSettler({ queues, clock, telemetry, visibilityS: limits.visibilityS });
-  const write = createBulkWriter({ objects: store.objects, clock, telemetry, circuits, limits: limits.bulk, load });
-  const stopped = aborting.signal;
-  const observing = createObserving({
-    storage,
-    index: store,
-    write,
-    clock,
-    telemetry,
-    circuits,
-    concurrency: limits.headConcurrency,
-    stopped,
-    load,
-  });
-  const reportUnconnected = createReportUnconnected({ state: store.state, clock, telemetry, gaps });
-  const buckets = createEventBuckets({
-    state: store.state,
-    clock,
-    connect,
-    reportUnconnected,
-    telemetry,
-  });
+  const settler = createSettler({ queues, clock, telemetry, visibilityS });
+  const write = createBulkWriter({ objects: store.objects, clock, telemetry, circuits, limits: bulk, load });
+  const shared = { storage, index: store, write, clock, telemetry, circuits, load };
+  const observing = createObserving({ ...shared, concurrency, stopped: aborting.signal });
+  const buckets = createEventBuckets({ ...common, connect, reportUnconnected: createReportUnconnected({ ...common, gaps }) });
   const waiting = createWaiting({ ...limits, circuits, handover, queueWatch, clock, telemetry });
-  const lastEvents = createLastEvents({ state: store.state, clock });
+  const lastEvents = createLastEvents(common);
   const hiddenMessages = createHiddenMessages(clock);
-  const handleMessages = createDataPath({
-    ...parts,
-    state: store.state,
-    hiddenMessages,
-    held,
-    settler,
-    finish: { buckets, write, observing, gaps, circuits, lastEvents, waiting, clock },
-    waiting,
-  });
+  const finish = { buckets, write, observing, gaps, circuits, lastEvents, waiting, clock };
+  const handleMessages = createDataPath({ ...parts, ...common, hiddenMessages, held, settler, finish });
   const receiving = createLastFailure(clock);
-  const admission = createAdmission({
-    circuits,
-    held,
-    queueWatch,
-    clock,
-    telemetry,
-    store: store.state,
-    inFlightMax: limits.inFlightMax,
-    isFailing: () => receiving.current() !== undefined,
-  });
-  const retentionMs = (queueUrl: string): number | undefined => queueWatch.retentionMs(queueUrl);
-  const expired = createExpiredMessages({ ...parts, state: store.state, retentionMs });
+  const isFailing = (): boolean => receiving.current() !== undefined;
+  const admission = createAdmission({ ...common, circuits, held, queueWatch, inFlightMax: limits.inFlightMax, isFailing });
+  const expired = createExpiredMessages({ ...parts, ...common });
 
   return {
     start() {

@@ -104,12 +104,9 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
     circuits.enrichmentAnswered(bucket.bucket);
     if (bucket.enrich === 'head') return { state: asked.state, tags: NOT_ASKED_FOR };
     const permit = circuits.take({ ids: enrichmentCircuits(bucket), isNewKey: false });
-    const tags = permit === undefined ? PAUSED : await observedTagsInTime({ ...asked, permit });
+    if (permit === undefined) return { state: withTags(asked, PAUSED), tags: PAUSED };
+    const tags = await withinTime(request, (signal) => readObservedTags({ ...asked, permit }, signal)).finally(() => permit.leave());
     return { state: withTags(asked, tags), tags };
-  }
-
-  function observedTagsInTime(request: Permitted<EnrichRequest<PresentState>>): Promise<Reading<Tags>> {
-    return withinTime(request, (signal) => readObservedTags(request, signal)).finally(() => request.permit.leave());
   }
 
   /** Runs the work with a signal that is aborted when the time for enrichment is over. */
@@ -255,15 +252,11 @@ const REFUSALS: ReadonlySet<FaultCode> = new Set(['index.rejected', 'bucket.inde
 
 /** Wraps the writer: an enriched document that the index refuses because of a field is counted and written without enrichment. */
 export function withPlainFallback(write: WriteDocument, telemetry: Telemetry): WriteDocument {
-  async function writeEnriched(request: WriteRequest): Promise<WriteAnswer> {
+  return async function writeOrPlain(request) {
     const answer = await write(request);
-    const refusal = refusalOf(answer);
-    if (refusal === undefined) return answer;
-    reportRefusal(telemetry, request, refusal);
-    return write(plain(request));
-  }
-
-  return (request) => (isEnriched(request.document) ? writeEnriched(request) : write(request));
+    const again = plainAfter(telemetry, request, answer);
+    return again === undefined ? answer : write(again);
+  };
 }
 
 type WriteDocuments = (writes: readonly WriteRequest[], signal?: AbortSignal) => Promise<readonly WriteAnswer[]>;
@@ -271,34 +264,24 @@ type WriteDocuments = (writes: readonly WriteRequest[], signal?: AbortSignal) =>
 /** Wraps a writer of many documents in the same way. The refused ones are written again together. */
 export function withPlainFallbacks(writeAll: WriteDocuments, telemetry: Telemetry): WriteDocuments {
   return async function writeAllOrPlain(writes, signal) {
-    const answers = [...(await writeAll(writes, signal))];
-    const refused = writes.flatMap((request, index) => {
-      const refusal = refusalOf(answers[index]);
-      return refusal === undefined || !isEnriched(request.document) ? [] : [{ request, index, refusal }];
-    });
+    const answers = await writeAll(writes, signal);
+    const again = writes.map((request, at) => plainAfter(telemetry, request, answers[at]));
+    const refused = again.filter((request) => request !== undefined);
     if (refused.length === 0) return answers;
-    for (const { request, refusal } of refused) reportRefusal(telemetry, request, refusal);
-    const again = await writeAll(
-      refused.map(({ request }) => plain(request)),
-      signal,
-    );
-    refused.forEach(({ index }, at) => {
-      const answer = again[at];
-      if (answer !== undefined) answers[index] = answer;
-    });
-    return answers;
+    const others = (await writeAll(refused, signal)).values();
+    return answers.map((answer, at) => (again[at] === undefined ? answer : (others.next().value ?? answer)));
   };
 }
 
-/** Why the index refused a field of the document; undefined for any other answer. */
-function refusalOf(answer: WriteAnswer | undefined): Fault | undefined {
-  return answer?.kind === 'fault' && REFUSALS.has(answer.fault.code) ? answer.fault : undefined;
-}
-
-function reportRefusal(telemetry: Telemetry, { document }: WriteRequest, { code, reason }: Fault): void {
+/** The write without enrichment, if the index refused a field of the document; undefined for any other answer. */
+function plainAfter(telemetry: Telemetry, request: WriteRequest, answer: WriteAnswer | undefined): WriteRequest | undefined {
+  const { document } = request;
+  if (answer?.kind !== 'fault' || !REFUSALS.has(answer.fault.code) || !isEnriched(document)) return undefined;
   const { bucket, tags } = document;
-  reportEnriched(telemetry, { bucket, enrich: 'head', result: code, reason });
-  if (tags !== undefined) reportEnriched(telemetry, { bucket, enrich: 'tags', result: code, reason });
+  const { code: result, reason } = answer.fault;
+  reportEnriched(telemetry, { bucket, enrich: 'head', result, reason });
+  if (tags !== undefined) reportEnriched(telemetry, { bucket, enrich: 'tags', result, reason });
+  return plain(request);
 }
 
 function plain(request: WriteRequest): WriteRequest {

@@ -33,7 +33,7 @@ async function setUp(options: { readonly connected?: boolean } = {}) {
     circuits,
     held,
     queueWatch,
-    store: state,
+    state,
     clock,
     telemetry,
     inFlightMax: 1e3,

@@ -28,7 +28,14 @@ async function setUp({ retentionMs }: { readonly retentionMs: number | undefined
     updateRecord(state, refs.bucket(bucket), () => recordOf(bucket, change));
   await connect('photos');
   const worker = () =>
-    createExpiredMessages({ state: breakable, gaps, clock, telemetry, retentionMs: () => retentionMs, bucketQueueUrls: [ONE, TWO] });
+    createExpiredMessages({
+      state: breakable,
+      gaps,
+      clock,
+      telemetry,
+      queueWatch: { retentionMs: () => retentionMs },
+      bucketQueueUrls: [ONE, TWO],
+    });
   const message = (ageMs: number, change: Partial<QueueMessage> = {}): QueueMessage => ({
     queueUrl: ONE,
     messageId: 'm',
