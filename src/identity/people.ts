@@ -1,13 +1,5 @@
 /** What administrators do about users: list, disable, enable, and appoint and dismiss other administrators. */
-import {
-  appointmentView,
-  userView,
-  type Person,
-  type User,
-  type UserChange,
-  type UsersAnswer,
-  type UsersRequest,
-} from '../registry/contract/users.ts';
+import { userView, type Person, type User, type UserChange, type UsersAnswer, type UsersRequest } from '../registry/contract/users.ts';
 import { isOfIssuer, knownUserOf, roleOf, type KnownUser } from './login-rules.rules.ts';
 import {
   userRecordSchema,
@@ -106,7 +98,7 @@ export function createPeople(parts: SignInParts): People {
     await updateRecord(state, refs.appointment(appointmentNameOf(appointee)), () => record);
     const user = await userOf(appointee);
     const appointed = user && (await takeAppointments(parts, user.userId));
-    return appointed?.roleSource === 'appointment' ? { user: shown(appointed) } : { waiting: appointmentView(record) };
+    return appointed?.roleSource === 'appointment' ? { user: shown(appointed) } : { waiting: record };
   }
 
   /** Removes the appointments that wait for the person; false if there is none. */
@@ -141,7 +133,7 @@ export function createPeople(parts: SignInParts): People {
       return {
         ...rest,
         items: items.map((entry) => shown(parseEntry(entry, userRecordSchema))),
-        waiting: appointments.filter((record) => !isAppointmentOver(record, clock.nowMs())).map(appointmentView),
+        waiting: appointments.filter((record) => !isAppointmentOver(record, clock.nowMs())).map((record) => omit(record, 'bound_to')),
       };
     },
     async change(person, wanted, by) {

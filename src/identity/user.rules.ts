@@ -60,15 +60,15 @@ const WAITS_MS = 7 * DAY_MS;
 const NAME_BYTES = 16;
 const NAME_DIGITS = 22;
 
+/** An appointment as it is stored, and shown but for whom it is bound to. It has an address or a subject. */
 export const appointmentSchema = z.object({
-  /** The verified e-mail address in lower case, or the subject: one of them. */
-  email: z.string().optional(),
-  subject: z.string().optional(),
-  appointedBy: z.string(),
-  createdAtMs: z.number(),
-  expiresAtMs: z.number(),
+  email: z.string().optional().describe('The verified address in lower case.'),
+  sub: z.string().optional().describe('The subject.'),
+  appointed_by: z.string().describe('Who made it.'),
+  created_at: z.string(),
+  expires_at: z.string().describe('It ends then.'),
   /** The first user whom it meant. It counts for no other one from then on. */
-  boundTo: z.string().optional(),
+  bound_to: z.string().optional(),
 });
 export type Appointment = z.infer<typeof appointmentSchema>;
 
@@ -83,13 +83,14 @@ export function appointmentNameOf(appointee: Appointee): string {
 
 /** An appointment from now on. */
 export function newAppointment(appointee: Appointee, appointedBy: string, nowMs: number): Appointment {
-  const who = 'email' in appointee ? { email: appointee.email.toLowerCase() } : { subject: appointee.sub };
-  return { ...who, appointedBy, createdAtMs: nowMs, expiresAtMs: nowMs + WAITS_MS };
+  const who = 'email' in appointee ? { email: appointee.email.toLowerCase() } : appointee;
+  const textOf = (ms: number): string => new Date(ms).toISOString();
+  return { ...who, appointed_by: appointedBy, created_at: textOf(nowMs), expires_at: textOf(nowMs + WAITS_MS) };
 }
 
 /** Whether the appointment counts no longer. */
-export function isAppointmentOver({ expiresAtMs }: Pick<Appointment, 'expiresAtMs'>, nowMs: number): boolean {
-  return nowMs >= expiresAtMs;
+export function isAppointmentOver({ expires_at: expiresAt }: Pick<Appointment, 'expires_at'>, nowMs: number): boolean {
+  return nowMs >= Date.parse(expiresAt);
 }
 
 /** The appointments that may be meant for a user. An address counts only if the issuer verified it. */

@@ -63,7 +63,7 @@ async function store(
     const bound = await bind(parts, identity, name);
     if (bound === undefined) continue;
     appointments.push(name);
-    ({ appointedBy } = bound);
+    appointedBy = bound.appointed_by;
   }
   // it waits until lists show it: who is the last administrator, and whom an appointment means, is decided by a list
   const stored = await updateRecord(state, refs.user(userIdOf(identity.issuer, identity.subject)), (current) => {
@@ -92,12 +92,12 @@ async function bind({ state, clock }: SignInParts, user: Identity, name: string)
   return updateRecord(
     state,
     refs.appointment(name),
-    (appointment) => (isFor(user, appointment, clock.nowMs()) ? { ...appointment, boundTo } : undefined),
+    (appointment) => (isFor(user, appointment, clock.nowMs()) ? { ...appointment, bound_to: boundTo } : undefined),
     'soon',
   );
 }
 
 function isFor({ issuer, subject }: Identity, appointment: Appointment | undefined, nowMs: number): appointment is Appointment {
   if (appointment === undefined || isAppointmentOver(appointment, nowMs)) return false;
-  return (appointment.boundTo ?? userIdOf(issuer, subject)) === userIdOf(issuer, subject);
+  return (appointment.bound_to ?? userIdOf(issuer, subject)) === userIdOf(issuer, subject);
 }

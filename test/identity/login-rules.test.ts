@@ -179,7 +179,7 @@ describe('a grant', () => {
 
   it('ends after seven days', () => {
     const grant = newAppointment({ email: 'Bob@Example.com' }, 'alice', 0);
-    expect(grant).toMatchObject({ email: 'bob@example.com', appointedBy: 'alice' });
+    expect(grant).toMatchObject({ email: 'bob@example.com', appointed_by: 'alice' });
     expect([isAppointmentOver(grant, 7 * 86_400_000 - 1), isAppointmentOver(grant, 7 * 86_400_000)]).toEqual([false, true]);
   });
 });

@@ -15,14 +15,12 @@ const GROUP_LENGTH_MAX = 256;
 /** The longest key that S3 has. https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html */
 const KEY_BYTES_MAX = 1_024;
 
-/** A grant as stored: texts as people write them, in their one form. */
+/** A grant as it is stored and shown: texts as people write them, in their one form. */
 export const grantSchema = z.object({
-  /** `user:EMAIL`, `group:VALUE` or `everyone`. */
-  who: z.string(),
-  /** `BUCKET`, `BUCKET/PREFIX`, or `*` for every bucket. */
-  where: z.string(),
-  grantedBy: z.string(),
-  createdAtMs: z.number(),
+  who: z.string().describe('Who may read: `user:EMAIL`, `group:VALUE` or `everyone`.'),
+  where: z.string().describe('What may be read: `BUCKET`, `BUCKET/PREFIX`, or `*` for every bucket.'),
+  granted_by: z.string().describe('Who granted it.'),
+  created_at: z.string(),
 });
 export type Grant = z.infer<typeof grantSchema>;
 

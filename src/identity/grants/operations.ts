@@ -1,6 +1,7 @@
 /** What administrators do with grants, and the two questions: who may read this, and what may this person read. */
-import { grantView, type AccessView, type GrantView, type ReaderView } from '../../registry/contract/access.ts';
+import type { AccessView, ReaderView } from '../../registry/contract/access.ts';
 import type { CheckedOperations } from '../../registry/contract/contract.ts';
+import { timeOf } from '../../registry/contract/fields.ts';
 import type { OwnAccess } from '../../registry/contract/login.ts';
 import { granteesMeaning, partOf, textOfPart, type Grant, type Reader } from './grant.rules.ts';
 import type { Policy } from './policy.rules.ts';
@@ -44,19 +45,19 @@ export function createAccessOperations({ grants, state, rules, clock, audited, e
         positionOf: (grant: Grant) => [grant.who, grant.where],
       });
       const readers = everyoneReads ? ('everyone' as const) : ('granted' as const);
-      return { ...page, items: page.items.map(grantView), readers };
+      return { ...page, readers };
     },
-    addGrant: audited('GrantAdd', async ({ body: { who, where } }, { actor }): Promise<GrantView> => {
-      const added: Grant = { who, where, grantedBy: nameOfActor(actor), createdAtMs: clock.nowMs() };
+    addGrant: audited('GrantAdd', async ({ body: { who, where } }, { actor }): Promise<Grant> => {
+      const added: Grant = { who, where, granted_by: nameOfActor(actor), created_at: timeOf(clock.nowMs()) };
       let stored = added;
       await grants.change((before) => {
         const same = before.find((grant) => isSame(grant, added));
         stored = same ?? added;
         return same === undefined ? [...before, added] : before;
       });
-      return grantView(stored);
+      return stored;
     }),
-    removeGrant: audited('GrantRemove', async ({ body: { who, where } }): Promise<GrantView> => {
+    removeGrant: audited('GrantRemove', async ({ body: { who, where } }): Promise<Grant> => {
       let removed: Grant | undefined;
       await grants.change((before) => {
         removed = before.find((grant) => isSame(grant, { who, where }));
@@ -65,7 +66,7 @@ export function createAccessOperations({ grants, state, rules, clock, audited, e
       if (removed === undefined) {
         throw new RequestError('grant.not-found', `${where} is not granted to ${who}; \`tally admin grants list\` shows what is`);
       }
-      return grantView(removed);
+      return removed;
     }),
     async listReaders({ query: { where, limit, cursor } }, { signal }) {
       const policy = await grants.current(signal);
@@ -89,7 +90,7 @@ export function createAccessOperations({ grants, state, rules, clock, audited, e
     const by = at.filter(({ who }) => grantees.has(who));
     const reads = user.role === 'admin' || everyoneReads || (by.length > 0 && !policy.readableBy(personOf(user)).tooMany);
     const { userId, email, role } = user;
-    return reads ? [{ user_id: userId, email, role, by: by.map(grantView) }] : [];
+    return reads ? [{ user_id: userId, email, role, by }] : [];
   }
 
   function accessOf(user: KnownUser, policy: Policy): AccessView {
@@ -103,7 +104,7 @@ export function createAccessOperations({ grants, state, rules, clock, audited, e
       role,
       reads,
       because,
-      grants: policy.grantsOf(personOf(user)).map(grantView),
+      grants: policy.grantsOf(personOf(user)),
       groups,
       groups_left_out: groupsLeftOut,
     };

@@ -1,5 +1,5 @@
 /** People: the setting that overrides all grants, who may read what, who has logged in, and who becomes an administrator. */
-import type { GrantView } from '../../registry/contract/access.ts';
+import type { Grant } from '../../identity/grants/grant.rules.ts';
 import type { AppointmentAnswer, User } from '../../registry/contract/users.ts';
 import { readingReasons, readsText } from '../../registry/contract/reading-texts.ts';
 import { printable } from '../../base/printable.ts';
@@ -23,11 +23,11 @@ export function PeoplePage() {
 function GrantSection() {
   const grants = useAnswer('GET /v1/admin/grants', { query: { limit: PAGE_MAX } });
   const isEveryone = grants.value?.readers === 'everyone';
-  async function remove({ who, where }: GrantView): Promise<void> {
+  async function remove({ who, where }: Grant): Promise<void> {
     await call('POST /v1/admin/grants/remove', { body: { who, where } });
     announce('The grant is removed.');
   }
-  const columns: readonly Column<GrantView>[] = [
+  const columns: readonly Column<Grant>[] = [
     ['Who', ({ who }) => <Text>{who}</Text>, 'row'],
     ['May read', ({ where }) => <Text>{where === '*' ? 'every bucket' : where}</Text>],
     ['Granted by', ({ granted_by: by }) => <Text>{by}</Text>],

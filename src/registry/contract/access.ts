@@ -1,10 +1,10 @@
 /** Access: who may read which keys. */
 import { z } from 'zod';
-import { whereSchema, whoSchema, type Grant } from '../../identity/grants/grant.rules.ts';
+import { grantSchema, whereSchema, whoSchema, type Grant } from '../../identity/grants/grant.rules.ts';
 import { roles } from '../../base/actor.ts';
 import { columnsOf } from './command.ts';
 import { readingReasons, readsText } from './reading-texts.ts';
-import { cursor, id, limit, must, pageOf, time, timeOf } from './fields.ts';
+import { cursor, id, limit, must, pageOf, time } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
 /** An address has at most 254 characters (RFC 5321); of a group's name as many are stored as of the groups of a login. */
@@ -29,15 +29,9 @@ const where = z
     '`BUCKET`, `BUCKET/PREFIX`, or `*` for every bucket. A prefix may end within a name: `logs/a` is the beginning of `logs/ab/x`.',
   );
 
-const grant = z
-  .object({
-    who: z.string().describe('Who may read.'),
-    where: z.string().describe('What may be read.'),
-    granted_by: z.string().describe('Who granted it.'),
-    created_at: time.describe('When.'),
-  })
+const grant = grantSchema
+  .extend({ created_at: time.describe('When.') })
   .meta({ id: 'Grant', description: 'Somebody may read the keys of a bucket, or those with a prefix.' });
-export type GrantView = z.infer<typeof grant>;
 
 const body = z.strictObject({ who, where }, must('must be {"who": "…", "where": "…"}'));
 
@@ -75,17 +69,17 @@ export type AccessView = z.infer<typeof access>;
 
 const EXAMPLE = { who: 'group:analysts', where: 'photos/2026/' };
 
-const grantColumns = columnsOf<GrantView>({ WHO: 'who', WHERE: 'where', 'GRANTED BY': 'granted_by', SINCE: 'created_at' });
+const grantColumns = columnsOf<Grant>({ WHO: 'who', WHERE: 'where', 'GRANTED BY': 'granted_by', SINCE: 'created_at' });
 
 /** A prefix that ends within a name means more than the folder that its author may have thought of. */
-function prefixHints({ where: part }: GrantView): readonly string[] {
+function prefixHints({ where: part }: Grant): readonly string[] {
   const [, prefix = ''] = /^[^/]*\/([^]*)$/.exec(part) ?? [];
   if (/[*?]/.test(prefix)) return [`${part} is compared letter by letter: * and ? stand for themselves`];
   if (prefix === '' || prefix.endsWith('/')) return [];
   return [`${part} does not end in a slash: it is the beginning of every key that continues it, such as ${part}2/x`];
 }
 
-function placeText({ where: part }: GrantView): string {
+function placeText({ where: part }: Grant): string {
   return part === '*' ? 'every bucket' : part;
 }
 
@@ -128,7 +122,7 @@ export const accessRows = {
     example: { body: EXAMPLE },
     cli: {
       words: 'admin grants add <who> <where>',
-      text: (done: GrantView) => `${done.who} may read ${placeText(done)}.`,
+      text: (done: Grant) => `${done.who} may read ${placeText(done)}.`,
       hints: prefixHints,
       examples: ['tally admin grants add group:analysts photos/2026/'],
     },
@@ -144,7 +138,7 @@ export const accessRows = {
     example: { body: EXAMPLE },
     cli: {
       words: 'admin grants remove <who> <where>',
-      text: (done: GrantView) => `${done.who} may not read ${placeText(done)} by this grant any more.`,
+      text: (done: Grant) => `${done.who} may not read ${placeText(done)} by this grant any more.`,
       examples: ['tally admin grants remove group:analysts photos/2026/'],
     },
   },
@@ -196,8 +190,3 @@ export const accessRows = {
     },
   },
 } as const satisfies Record<RowKey, Row>;
-
-/** Converts a stored grant to its form in the API. */
-export function grantView({ who: grantee, where: part, grantedBy, createdAtMs }: Grant): GrantView {
-  return { who: grantee, where: part, granted_by: grantedBy, created_at: timeOf(createdAtMs) };
-}

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { roles } from '../../base/actor.ts';
 import { hasSecret } from '../../base/masked-secrets.ts';
-import { roleSources, type UserRecord, type Appointment } from '../../identity/user.rules.ts';
+import { appointmentSchema, roleSources, type UserRecord } from '../../identity/user.rules.ts';
 import { columnsOf, type Given } from './command.ts';
 import { cursor, limit, must, pageOf, time, timeOf, timeOfMaybe } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
@@ -51,11 +51,9 @@ const changeBody = z
   .describe('What is wanted: one of them.');
 export type UserChange = z.output<typeof changeBody>;
 
-const appointment = z
-  .object({
-    email: z.string().optional().describe('The address in lower case.'),
-    sub: z.string().optional().describe('The subject.'),
-    appointed_by: z.string().describe('Who made it.'),
+const appointment = appointmentSchema
+  .omit({ bound_to: true })
+  .extend({
     created_at: time.describe('When it was made.'),
     expires_at: time.describe('It ends then, unless the person has logged in before.'),
   })
@@ -185,9 +183,4 @@ export function userView(record: UserRecord): User {
     roles_seen_at: timeOf(record.rolesSeenAtMs),
     disabled_at: timeOfMaybe(record.disabledAtMs),
   };
-}
-
-/** Converts a stored appointment to its form in the API. */
-export function appointmentView({ email: address, subject, appointedBy, createdAtMs, expiresAtMs }: Appointment): AppointmentAnswer {
-  return { email: address, sub: subject, appointed_by: appointedBy, created_at: timeOf(createdAtMs), expires_at: timeOf(expiresAtMs) };
 }

@@ -52,7 +52,7 @@ async function run({ index, ...options }: AccessOptions, tell: (text: string) =>
 /** Half of the grants are to teams, a fifth to persons, the rest to groups of nobody. Each person is in four teams and in other groups. */
 function grantAt(at: number): Grant {
   const who = at % 10 < 5 ? `group:team-${at % 400}` : at % 10 < 7 ? `user:user${at % 1_000}@example.com` : `group:nobody-${at}`;
-  return { who, where: `bucket-${at % 50}/folder-${at}/`, grantedBy: 'bench', createdAtMs: 0 };
+  return { who, where: `bucket-${at % 50}/folder-${at}/`, granted_by: 'bench', created_at: '2026-01-01T00:00:00.000Z' };
 }
 
 async function measure(state: StateStore, { grants, users, groups, rounds }: Omit<AccessOptions, 'index'>) {

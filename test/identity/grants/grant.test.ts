@@ -147,7 +147,7 @@ describe('what is granted', () => {
 });
 
 describe('a policy', () => {
-  const granted = (who: string, where: string): Grant => ({ who, where, grantedBy: 'test', createdAtMs: 0 });
+  const granted = (who: string, where: string): Grant => ({ who, where, granted_by: 'test', created_at: '2026-01-01T00:00:00.000Z' });
   const bob = { email: 'Bob@Example.com', emailVerified: true, groups: ['analysts', 'a:b'] };
 
   it('means a person by the address only if the issuer verified it', () => {

@@ -121,7 +121,7 @@ async function startWorld() {
   await updateRecord(state, identityRefs.user(BOB), () => userRecord({ userId: BOB }));
   const dave = { email: 'dave@example.com' };
   await updateRecord(state, identityRefs.appointment(appointmentNameOf(dave)), () => newAppointment(dave, 'root@build-1', clock.nowMs()));
-  const grant = { who: 'everyone', where: 'spare', grantedBy: 'root@build-1', createdAtMs: clock.nowMs(), source: 'command' } as const;
+  const grant = { who: 'everyone', where: 'spare', granted_by: 'root@build-1', created_at: new Date(clock.nowMs()).toISOString() } as const;
   await createStoredGrants({ state, clock }).change(() => [grant]);
   for (const bucket of ['applied', 'paused']) {
     await provisioning.apply({ bucket }, {});
