@@ -16,8 +16,6 @@ export interface SqliteSession {
   readonly statement: (sql: string) => StatementSync;
   /** Runs `work` as one write transaction: when this returns, all of it is durable; when it throws, nothing was changed. */
   readonly transaction: <Result>(work: () => Result) => Result;
-  /** Runs `work`, which only reads: its statements see no write of another thread that is stored meanwhile. */
-  readonly snapshot: <Result>(work: () => Result) => Result;
 }
 
 export interface SqliteReads {
@@ -167,25 +165,22 @@ function createSession(database: DatabaseSync, fileId: string): SqliteSession {
     return compiled;
   }
 
-  function within<Result>(begin: string, work: () => Result): Result {
-    statement(begin).run();
-    try {
-      const result = work();
-      statement('COMMIT').run();
-      return result;
-    } catch (error) {
-      // if the disk was full, SQLite has rolled back already
-      if (database.isTransaction) statement('ROLLBACK').run();
-      throw error;
-    }
-  }
-
   return {
     fileId,
     statement,
-    // IMMEDIATE takes the write lock before anything is read, so that decisions use the latest state
-    transaction: (work) => within('BEGIN IMMEDIATE', work),
-    snapshot: (work) => within('BEGIN', work),
+    transaction(work) {
+      // IMMEDIATE takes the write lock before anything is read, so that decisions use the latest state
+      statement('BEGIN IMMEDIATE').run();
+      try {
+        const result = work();
+        statement('COMMIT').run();
+        return result;
+      } catch (error) {
+        // if the disk was full, SQLite has rolled back already
+        if (database.isTransaction) statement('ROLLBACK').run();
+        throw error;
+      }
+    },
   };
 }
 

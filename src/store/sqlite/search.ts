@@ -9,8 +9,8 @@ import type { QueryWords } from '../../ordering/words.ts';
 import type { SortField } from '../conditions.rules.ts';
 import type { ObjectFilter, ObjectQuery } from '../store.ts';
 import { matchOf, withinSql, wordConditions, type SqlCondition, unlessEnded } from './conditions.ts';
-import type { SqliteReads, SqliteSession } from './connection.ts';
-import { DOCUMENT_BY_KEY, documentOfRow } from './schema.ts';
+import type { SqliteReads } from './connection.ts';
+import { documentOfRow } from './schema.ts';
 import { boundsOf, bucketsOf, chunksOf, indexOf, keyConditions, otherConditions, sqlOf, valuesOf, type KeyRange } from './ranges.ts';
 
 /**
@@ -21,12 +21,9 @@ const COMMON = 10_000;
 /** The rows of the index that are read so before the documents with the words are: less than what these take. */
 const COMMON_ROWS_MAX = 20_000;
 
-const foundSchema = z.object({ bucket: z.string(), key: z.string(), value: z.union([z.number(), z.string()]) });
+const foundSchema = z.object({ bucket: z.string(), key: z.string(), value: z.union([z.number(), z.string()]), document: z.string() });
+type Found = z.infer<typeof foundSchema>;
 const countSchema = z.object({ count: z.number() });
-type Found = z.infer<typeof foundSchema> & {
-  /** The row with the document. */
-  row?: unknown;
-};
 
 /** The documents that match, in the order of the query. */
 export async function searchObjects(connection: SqliteReads, query: ObjectQuery): Promise<readonly ObjectDocument[]> {
@@ -35,20 +32,16 @@ export async function searchObjects(connection: SqliteReads, query: ObjectQuery)
   await eachPart(connection, {
     query,
     read({ sql, values }) {
-      connection.use((session) =>
-        // a document that is written after its place was read may match no longer, or have another place
-        session.snapshot(() => {
-          const rows = session.statement(sql).all(...values);
-          found.push(...rows.map((row) => foundSchema.parse(row)));
-          keepFirst(found, query);
-          readRows(session, found);
-        }),
-      );
+      // places and documents by one statement: a document that is written in between may match no longer, or have another place
+      const whole = `SELECT bucket, key, value, document FROM (${sql}) CROSS JOIN objects ON objects.id = found`;
+      const rows = connection.use(({ statement }) => statement(whole).all(...values));
+      found.push(...rows.map((row) => foundSchema.parse(row)));
+      keepFirst(found, query);
       return by === 'key' && found.length >= query.limit;
     },
     worst: () => (by === 'key' ? undefined : found[query.limit - 1]?.value),
   });
-  return found.map(({ row }) => documentOfRow(row));
+  return found.map(documentOfRow);
 }
 
 /** How many documents match; `max` + 1 if there are more. */
@@ -79,7 +72,7 @@ function keepFirst(found: Found[], query: ObjectQuery): void {
   found.length = Math.min(found.length, query.limit);
 }
 
-function comparePlaces(a: Omit<Found, 'value'>, b: Omit<Found, 'value'>): number {
+function comparePlaces(a: Found, b: Found): number {
   return compareKeys(a.bucket, b.bucket) || compareKeys(a.key, b.key);
 }
 
@@ -175,7 +168,7 @@ function rangeStatement(query: ObjectQuery, { conditions }: KeyRange, worst: Fou
     ...wordConditions(query),
   ];
   return {
-    sql: `SELECT bucket, key, ${valueOf(query)} AS value FROM ${indexOf(query)} AND ${sqlOf(all)} ORDER BY ${orderSql(query)} LIMIT ?`,
+    sql: `SELECT id AS found, ${valueOf(query)} AS value FROM ${indexOf(query)} AND ${sqlOf(all)} ORDER BY ${orderSql(query)} LIMIT ?`,
     values: [...valuesOf(all), query.limit],
   };
 }
@@ -193,7 +186,7 @@ function wordsStatement(query: ObjectQuery, words: QueryWords): SqlCondition {
     ...afterPlace(query),
   ];
   return {
-    sql: `SELECT bucket, key, ${valueOf(query)} AS value FROM object_words CROSS JOIN objects ON objects.id = object_words.rowid
+    sql: `SELECT objects.id AS found, ${valueOf(query)} AS value FROM object_words CROSS JOIN objects ON objects.id = object_words.rowid
       WHERE deleted = 0 AND ${sqlOf(all)} ORDER BY ${orderSql(query)} LIMIT ?`,
     values: [...valuesOf(all), query.limit],
   };
@@ -239,10 +232,4 @@ function afterPlace(query: ObjectQuery): readonly SqlCondition[] {
   const { by, order } = orderOf(query);
   if (query.after === undefined || by !== 'key') return [];
   return [{ sql: `(bucket, key) ${order === 'asc' ? '>' : '<'} (?, ?)`, values: [query.after.bucket, query.after.key] }];
-}
-
-/** Reads the documents of the places that have none yet. */
-function readRows({ statement }: SqliteSession, found: readonly Found[]): void {
-  const byKey = statement(DOCUMENT_BY_KEY);
-  for (const place of found) place.row ??= byKey.get(place.bucket, place.key);
 }
