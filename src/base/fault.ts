@@ -5,7 +5,7 @@
  *                                           ├──► what jobs and sweeps do: wait, try again, fail
  *                                           └──► what an operator reads: advice, and a place in docs/reference/error-codes.md
  *
- * Whether a failure may pass is decided here, and in no `catch`. Mistakes of callers are listed in request-error.ts.
+ * Whether a failure may pass is decided here, never in a `catch`. Callers' mistakes are listed in request-error.ts.
  */
 import { shellWord } from './commands.ts';
 import { docsPage } from './doc-pages.ts';
@@ -14,9 +14,9 @@ import { withoutPasswords } from './passwords.ts';
 
 /**
  * The circuits that a fault may concern (src/observing/circuits.ts), outer ones first:
- * - `cluster`: the index store. Nothing is received and messages in hand wait until a probe succeeds.
- * - `index`: the index of one bucket, or the bucket's record. The records of that bucket wait.
- * - `endpoint`: S3 in one region. Requests about objects of its buckets wait; exact events do not need S3.
+ * - `cluster`: the index store. Tally receives nothing, and messages in hand wait until a probe succeeds.
+ * - `index`: one bucket's index, or the bucket's record. That bucket's records wait.
+ * - `endpoint`: S3 in one region. Requests about its buckets' objects wait; exact events do not need S3.
  * - `bucket`: one bucket in S3. Requests about its objects wait.
  * - `queue`: SQS. Receiving stops by itself, because it fails.
  *
@@ -27,10 +27,10 @@ import { withoutPasswords } from './passwords.ts';
 export type FaultCircuit = 'cluster' | 'index' | 'endpoint' | 'bucket' | 'queue' | 'object' | 'never';
 
 /**
- * What a re-index job does about a fault, and with it sweeps and the set-up of the store.
+ * What re-index jobs, sweeps and the store's set-up do about a fault.
  *
- * - `stop`: a service that all buckets share does not work. A job keeps its place and waits; a sweep leaves the bucket; set-up ends.
- * - `wait`: this bucket, or its index, does not work. Its jobs keep their place and wait; a sweep leaves the bucket; set-up
+ * - `stop`: a service that all buckets share is down. A job keeps its place and waits; a sweep leaves the bucket; set-up ends.
+ * - `wait`: this bucket, or its index, is down. Its jobs keep their place and wait; a sweep leaves the bucket; set-up
  *   continues with the other buckets.
  * - `skip`: permission is missing, for one object or for all. A job waits; a sweep continues with the next object.
  * - `retry`: this object or this listing fails. A job tries again, and fails after three attempts without progress; a sweep
@@ -41,7 +41,7 @@ export type JobAnswer = 'stop' | 'wait' | 'skip' | 'retry' | 'fail';
 
 interface FaultEntry {
   readonly circuit: FaultCircuit;
-  /** One such answer opens the circuit: it cannot be about one request only. Other faults must be repeated. */
+  /** One such answer opens the circuit, because it cannot be about one request only. Other faults must repeat first. */
   readonly opensAtOnce?: true;
   readonly jobs: JobAnswer;
   /** What to do about it, for the operator of a daemon as well as for the user of a command; shown with every report. */
@@ -58,7 +58,7 @@ export const faults = {
   'index.unreachable': {
     circuit: 'cluster',
     jobs: 'stop',
-    advice: 'Check that the index store at TALLY_INDEX_URL is up and can be reached from here.',
+    advice: 'Check that the index store at TALLY_INDEX_URL is up and reachable from here.',
   },
   /** 401 or 403 for the credentials in use (not a block). */
   'index.denied': {
@@ -70,14 +70,14 @@ export const faults = {
   'index.overloaded': {
     circuit: 'cluster',
     jobs: 'stop',
-    advice: 'Wait: this usually passes. If it lasts, add data nodes, or run fewer workers.',
+    advice: 'Wait: this usually passes. If it lasts, add data nodes or run fewer workers.',
   },
   /** A cluster-wide write block, a block on the state index, or a full disk under SQLite. */
   'index.blocked': {
     circuit: 'cluster',
     opensAtOnce: true,
     jobs: 'stop',
-    advice: 'Free disk space where the index store keeps its data. If OpenSearch has set a write block, remove it then.',
+    advice: 'Free disk space where the index store keeps its data. If OpenSearch set a write block, remove it afterwards.',
   },
   /** The state index is missing. */
   'index.state-missing': {
@@ -85,7 +85,7 @@ export const faults = {
     opensAtOnce: true,
     jobs: 'stop',
     advice:
-      'Start the service: it creates what is missing. If it has run before, check TALLY_INDEX_URL and TALLY_INDEX_PREFIX. If they are right, the index is lost: restore a snapshot, and the service continues; or restart it to begin with an empty index.',
+      'Start the service: it creates what is missing. If it has run before, check TALLY_INDEX_URL and TALLY_INDEX_PREFIX. If they are right, the index is lost: restore a snapshot, and the service continues; or restart the service to begin with an empty index.',
   },
   /** The state index takes no records because of its configuration: a pipeline, its alias or its mapping. */
   'index.misconfigured': {
@@ -93,21 +93,22 @@ export const faults = {
     opensAtOnce: true,
     jobs: 'stop',
     advice:
-      'Read the reason, then remove what was added to the state index: a pipeline, a second index behind its alias, or other mappings.',
+      'Read the reason, then remove the addition to the state index: a pipeline, a second index behind its alias, or changed mappings.',
   },
   /** A node of TALLY_INDEX_URL belongs to another cluster than the other nodes. */
   'index.foreign-node': {
     circuit: 'cluster',
     opensAtOnce: true,
     jobs: 'stop',
-    advice: 'Correct TALLY_INDEX_URL: all of its nodes must belong to one cluster. Nothing is written until they do.',
+    advice: 'Correct TALLY_INDEX_URL: all of its nodes must belong to one cluster. Until then, Tally writes nothing.',
   },
   /** The SQLite file is corrupt, or it is not an index of Tally. */
   'index.damaged': {
     circuit: 'cluster',
     opensAtOnce: true,
     jobs: 'stop',
-    advice: 'Check TALLY_INDEX_URL. Restore a damaged index file from a backup, or move it away and build a new index with a re-index.',
+    advice:
+      'Check TALLY_INDEX_URL. If the index file is damaged, restore it from a backup, or move it away and build a new index with a re-index.',
   },
   /** An older version of Tally has prepared the store, in a form that this one does not read. */
   'index.older': {
@@ -115,20 +116,20 @@ export const faults = {
     opensAtOnce: true,
     jobs: 'stop',
     advice:
-      'Begin a new index: give it another name in TALLY_INDEX_PREFIX on OpenSearch, or in TALLY_INDEX_URL on SQLite, connect the buckets with `tally bucket add NAME`, and delete the old one.',
+      'Start a new index: choose a new TALLY_INDEX_PREFIX for OpenSearch, or a new TALLY_INDEX_URL for SQLite, connect the buckets with `tally bucket add NAME`, and delete the old index.',
   },
   /** A newer version of Tally has prepared the store. */
   'index.newer': {
     circuit: 'cluster',
     opensAtOnce: true,
     jobs: 'stop',
-    advice: 'Run the newest version of Tally that has used this index store, or a later one.',
+    advice: 'Run the newest Tally version that has used this index store, or a later one.',
   },
   /** Other workers changed the same stored record ten times in a row. The store answers, so nothing else waits. */
   'record.contended': {
     circuit: 'object',
     jobs: 'retry',
-    advice: 'Wait: this usually passes. If it lasts, many workers store the same record at the same time; report it as a bug.',
+    advice: 'Wait: this usually passes. If it lasts, report a bug: many workers keep storing the same record at the same time.',
   },
   /** A stored record cannot be read: a newer version of Tally wrote it, or it is damaged. */
   'record.newer': {
@@ -136,53 +137,53 @@ export const faults = {
     opensAtOnce: true,
     jobs: 'wait',
     advice:
-      'A newer version of Tally wrote this record, or it is damaged. Update this worker. The records of the bucket wait until then; other buckets are not affected.',
+      "A newer Tally version wrote this record, or it is damaged. Update this worker. Until then, the bucket's records wait; other buckets are not affected.",
   },
   /** One index has a write block or is closed. The flood stage of a disk is such a block, on each index with a shard there. */
   'bucket.index-blocked': {
     circuit: 'index',
     jobs: 'wait',
     advice:
-      'Remove the write block from the index that the reason names (PUT INDEX/_settings with {"index.blocks.write": null}), or open it again (POST INDEX/_open). If the reason names the flood stage, free disk space on the data nodes. The records of the bucket wait until then.',
+      'Remove the write block from the index that the reason names (PUT INDEX/_settings with {"index.blocks.write": null}), or reopen it (POST INDEX/_open). If the reason names the flood stage, free disk space on the data nodes. Until then, the bucket\'s records wait.',
   },
   /** 401 or 403 for one index (not a block). */
   'bucket.index-denied': {
     circuit: 'index',
     jobs: 'wait',
-    advice: 'Allow the role of the credentials in TALLY_INDEX_URL to read and write the index of this bucket.',
+    advice: "Allow the role behind the credentials in TALLY_INDEX_URL to read and write this bucket's index.",
   },
   /** OpenSearch pushed writes to one index back (429) for as long as they could wait. */
   'bucket.index-overloaded': {
     circuit: 'index',
     jobs: 'wait',
-    advice: 'Wait: this usually passes. If it lasts, move shards of the index of this bucket to data nodes with less load.',
+    advice: "Wait: this usually passes. If it lasts, move shards of this bucket's index to less loaded data nodes.",
   },
   /** The index of one bucket refuses or drops every document because of its configuration. */
   'bucket.index-misconfigured': {
     circuit: 'index',
     jobs: 'wait',
     advice:
-      'Read the reason, then mend the index of this bucket: its pipelines, its alias (which must lead to this index alone) or its mappings. The records of the bucket wait until then.',
+      "Read the reason, then fix this bucket's index: its pipelines, its alias (which must point to this index only) or its mappings. Until then, the bucket's records wait.",
   },
   /** The index or alias of a connected bucket is missing. */
   'bucket.index-missing': {
     circuit: 'index',
     jobs: 'wait',
-    advice: 'Connect the bucket again with `tally bucket add NAME`: this creates the missing index. A re-index follows by itself.',
+    advice: 'Run `tally bucket add NAME` again, which creates the missing index. Tally then re-indexes the bucket by itself.',
   },
   /** The cluster has as many shards as it may have (cluster.max_shards_per_node), so that no index can be created. */
   'bucket.index-limit': {
     circuit: 'index',
     jobs: 'wait',
-    advice: `Each bucket has one index, with a shard for each of TALLY_INDEX_SHARDS and its replicas. Add a data node, raise cluster.max_shards_per_node, or lower TALLY_INDEX_REPLICAS; ${docsPage('docs/operate/sizing-cost.md#number-of-buckets')} says what a bucket costs.`,
+    advice: `Each bucket has one index, with TALLY_INDEX_SHARDS shards and their replicas. Add a data node, raise cluster.max_shards_per_node, or lower TALLY_INDEX_REPLICAS; ${docsPage('docs/operate/sizing-cost.md#number-of-buckets')} says what a bucket costs.`,
   },
   /** The primary shard of one index is not active. */
-  'bucket.index-unavailable': { circuit: 'index', jobs: 'wait', advice: 'Check the shard allocation of the index of this bucket.' },
+  'bucket.index-unavailable': { circuit: 'index', jobs: 'wait', advice: "Check the shard allocation of this bucket's index." },
   /** The store will never take this document: an error about the document itself, while its index accepts others. */
   'index.rejected': {
     circuit: 'never',
     jobs: 'fail',
-    advice: 'Report this as a bug: the index store refused a document that Tally built. The original message is in the dead-letter queue.',
+    advice: 'Report a bug: the index store refused a document that Tally built. The original message is in the dead-letter queue.',
   },
 
   // ── S3 ──
@@ -190,41 +191,41 @@ export const faults = {
   's3.unavailable': {
     circuit: 'endpoint',
     jobs: 'stop',
-    advice: 'S3 does not answer, or answers with 5xx. Check the network, the endpoint and the AWS status page; then try again.',
+    advice: 'S3 does not answer, or answers with 5xx. Check the network, the endpoint and the AWS status page, then try again.',
   },
   /** 503 SlowDown or 429. */
   's3.throttled': {
     circuit: 'bucket',
     jobs: 'stop',
-    advice: 'Wait: S3 limits the request rate, which usually passes. If it lasts, run fewer workers.',
+    advice: 'Wait: S3 is throttling requests, which usually passes. If it lasts, run fewer workers.',
   },
   /** The credentials are missing, expired or wrong (not a denied object). */
   's3.credentials': {
     circuit: 'endpoint',
     opensAtOnce: true,
     jobs: 'stop',
-    advice: 'Check the AWS credentials of this process: they are missing, expired or not accepted.',
+    advice: "Check this process's AWS credentials: they are missing, expired or not accepted.",
   },
   /** The bucket does not exist, or is in another region than its record names. */
   'bucket.missing': {
     circuit: 'bucket',
     opensAtOnce: true,
     jobs: 'wait',
-    advice: 'Check the name and the region of the bucket. If it is connected, `tally doctor NAME` says what to do.',
+    advice: "Check the bucket's name and region. If it is connected, `tally doctor NAME` says what to do.",
   },
   /** HeadBucket is denied, so nothing distinguishes a missing key from a missing bucket. */
   'bucket.denied': {
     circuit: 'bucket',
     opensAtOnce: true,
     jobs: 'wait',
-    advice: 'Allow this process s3:ListBucket on the bucket. The records of the bucket that need S3 wait until then.',
+    advice: "Allow this process s3:ListBucket on the bucket. Until then, the bucket's records that need S3 wait.",
   },
-  /** Many objects are gone that no event reported as deleted, and the bucket shows no object at all. */
+  /** Many objects are gone that no event reported as deleted, and the bucket shows no objects at all. */
   'bucket.unproven': {
     circuit: 'object',
     jobs: 'wait',
     advice:
-      'Look at the bucket: its store may have lost its disk, or another store may answer at its address. Nothing more was deleted from the index. If the bucket was emptied on purpose, run `tally reindex NAME`, and then `tally jobs allow ID`.',
+      'Look at the bucket: its store may have lost its disk, or a different store may answer at its address. Tally deleted nothing more from the index. If the bucket was emptied on purpose, run `tally reindex NAME`, then `tally jobs allow ID`.',
   },
   /** Neither HEAD nor LIST is permitted for the object. */
   'object.denied': {
@@ -232,41 +233,41 @@ export const faults = {
     jobs: 'skip',
     advice: 'Allow this process s3:GetObject and s3:ListBucket on the bucket, and the permissions that its enrichment needs.',
   },
-  /** The answer carried no Date header, so it proves nothing about time. */
+  /** The response had no Date header, so it proves nothing about time. */
   'object.undated': {
     circuit: 'object',
     jobs: 'retry',
-    advice: 'Check the proxy in front of the S3 endpoint: its answers must carry a Date header.',
+    advice: 'Check the proxy in front of the S3 endpoint: its responses must carry a Date header.',
   },
-  /** Any other refusal of one object. */
+  /** S3 refused one object for any other reason. */
   'object.failed': {
     circuit: 'object',
     jobs: 'retry',
-    advice: 'Read the reason, which names the request. Tally tries a message again until its last receive, then dead-letters it.',
+    advice: 'Read the reason, which names the request. Tally retries the message until its last receive, then dead-letters it.',
   },
 
-  /** GetBucketLifecycleConfiguration is not permitted: what the rules are going to expire is not known. */
+  /** GetBucketLifecycleConfiguration is not permitted, so Tally does not know what the rules will expire. */
   'lifecycle.denied': {
     circuit: 'object',
     jobs: 'retry',
     advice:
-      'Allow this process s3:GetLifecycleConfiguration on the bucket. Until then only the expirations that S3 reports with each object are followed.',
+      'Allow this process s3:GetLifecycleConfiguration on the bucket. Until then, Tally follows only the expirations that S3 reports with each object.',
   },
 
   // ── listings ──
-  /** The listing has keys out of UTF-8 order, repeated keys, or keys outside of the request: nothing may be concluded from it. */
+  /** The listing has keys out of UTF-8 order, repeated keys, or keys outside the request, so nothing may be concluded from it. */
   'listing.disorder': {
     circuit: 'object',
     jobs: 'retry',
     advice:
-      'The S3 endpoint lists keys out of order, so that nothing can be compared with its listing. Nothing was deleted. Use an endpoint that lists in UTF-8 order.',
+      "The S3 endpoint lists keys out of order, so its listing can't be compared. Nothing was deleted. Use an endpoint that lists in UTF-8 order.",
   },
   /** A page could not be read completely. */
   'listing.incomplete': {
     circuit: 'object',
     jobs: 'retry',
     advice:
-      'The listing ended early or could not be read. Nothing was deleted, and the part is tried again. If this lasts, check the S3 endpoint and any proxy in front of it.',
+      'The listing ended early or could not be read. Nothing was deleted, and Tally retries this part. If it lasts, check the S3 endpoint and any proxy in front of it.',
   },
 
   // ── queues ──
@@ -275,7 +276,7 @@ export const faults = {
     circuit: 'queue',
     jobs: 'stop',
     advice:
-      'Make the queue again with `tally setup --apply`, then run `tally bucket add NAME` for each bucket. What S3 reports until then is lost, and a re-index repairs it.',
+      'Recreate the queue with `tally setup --apply`, then run `tally bucket add NAME` for each bucket. Events until then are lost; a re-index repairs that.',
   },
   /** SQS does not answer, or refuses the request. */
   'queue.unreachable': {
@@ -284,14 +285,14 @@ export const faults = {
     advice:
       'Check TALLY_QUEUE_URL, the network, and the permissions sqs:ReceiveMessage, sqs:DeleteMessage and sqs:ChangeMessageVisibility.',
   },
-  /** Messages wait in the bucket queue, and no process has received from it for a minute. */
+  /** Messages are waiting in the bucket queue, and no process has received from it for a minute. */
   'queue.not-received': {
     circuit: 'queue',
     jobs: 'stop',
     advice:
-      'Start a process with the role ingest (TALLY_ROLES), or look at the /readyz and the log of the one that runs. The messages wait until the queue deletes them.',
+      'Start a process with the role ingest (TALLY_ROLES), or check /readyz and the log of the running one. The messages wait until the queue deletes them.',
   },
-  /** A message can never succeed, and no dead-letter queue is known: its gaps are open, and it stays in its queue. */
+  /** A message can never succeed, and no dead-letter queue is known. Its gaps are open, and it stays in its queue. */
   'queue.no-dead-letter': {
     circuit: 'object',
     jobs: 'retry',
@@ -304,64 +305,64 @@ export const faults = {
   'registry.unreachable': {
     circuit: 'object',
     jobs: 'retry',
-    advice: 'Check that `tally serve` runs with the role http at that address (TALLY_REGISTRY_URL or --registry).',
+    advice: 'Check that `tally serve` runs with the role http at this address (TALLY_REGISTRY_URL or --registry).',
   },
-  /** Another program answers there, or a version of Tally whose answers this one does not know. */
+  /** Another program answers there, or a Tally version whose responses this one does not know. */
   'registry.unknown-answer': {
     circuit: 'object',
     jobs: 'retry',
-    advice: 'Check that a Tally of this version runs at that address (TALLY_REGISTRY_URL or --registry).',
+    advice: 'Check that this version of Tally runs at this address (TALLY_REGISTRY_URL or --registry).',
   },
 
   // ── the issuer of logins ──
-  /** No connection to the issuer, no answer in time, or an answer that is not one of an issuer. */
+  /** No connection to the issuer, no response in time, or a response that is not an issuer's. */
   'issuer.unreachable': {
     circuit: 'object',
     jobs: 'retry',
     advice:
-      'Check that TALLY_OIDC_ISSUER is the address of the issuer, exactly as its discovery document names it, and that it can be reached from the registry (HTTPS_PROXY counts). Sessions and API keys work meanwhile.',
+      'Check that TALLY_OIDC_ISSUER is exactly the issuer in its discovery document, and that the registry can reach it (HTTPS_PROXY applies). Existing sessions and API keys keep working.',
   },
-  /** The issuer refused the request of the registry: its client id, its secret or its redirect URI. */
+  /** The issuer refused the registry's request: its client id, secret or redirect URI. */
   'issuer.refused': {
     circuit: 'object',
     jobs: 'retry',
     advice:
-      'Check TALLY_OIDC_CLIENT_ID and TALLY_OIDC_CLIENT_SECRET, and that the redirect URI at the issuer is TALLY_PUBLIC_URL with /login/callback.',
+      'Check TALLY_OIDC_CLIENT_ID and TALLY_OIDC_CLIENT_SECRET, and that the redirect URI at the issuer is TALLY_PUBLIC_URL plus /login/callback.',
   },
 
   // ── the audit ──
-  /** The audit record of an act could not be stored before the act, so the act was not begun. */
+  /** Tally could not store the audit record of an action, so it did not begin the action. */
   'audit.unavailable': {
     circuit: 'object',
     jobs: 'retry',
     advice:
-      'Nothing was done. Read the reason: the index store at TALLY_INDEX_URL must be up and take writes, because it keeps the audit. Then send the request again.',
+      'Nothing was done. Read the reason: the index store at TALLY_INDEX_URL keeps the audit, so it must be up and accept writes. Then send the request again.',
   },
 
   // ── connections ──
-  /** AWS did not answer a request that reads or makes a part of a connection, or answered what cannot be used. */
+  /** AWS did not answer a request that reads or creates a part of a connection, or its answer cannot be used. */
   'connect.unavailable': {
     circuit: 'object',
     jobs: 'retry',
     advice: 'Read the reason and repeat the command: it continues where it stopped.',
   },
-  /** AWS does not accept the credentials of such a request. What they would permit is not the question. */
+  /** AWS does not accept the credentials for such a request at all, whatever they would permit. */
   'connect.credentials': {
     circuit: 'object',
     jobs: 'retry',
     advice:
       'The AWS credentials of this process are missing, expired or not accepted. Renew them, for example with `aws sso login`, and repeat the command: it continues where it stopped.',
   },
-  /** A quota of AWS leaves no room for a part of a connection. */
+  /** An AWS quota leaves no room for a part of a connection. */
   'connect.quota': {
     circuit: 'object',
     jobs: 'retry',
     advice:
-      'Repeating the command does not help. Read which quota it is in the reason; have it raised in Service Quotas where AWS permits that, or remove what nothing uses any more. Then repeat the command: it continues where it stopped.',
+      'Repeating the command alone does not help. The reason names the quota: raise it in Service Quotas if AWS permits, or remove what is no longer used. Then repeat the command: it continues where it stopped.',
   },
 
   // ── messages and records ──
-  /** The body of the message is not JSON. */
+  /** The message's body is not JSON. */
   'message.not-json': {
     circuit: 'never',
     jobs: 'fail',
@@ -371,16 +372,15 @@ export const faults = {
   'message.too-large': {
     circuit: 'object',
     jobs: 'retry',
-    advice:
-      'Raise MaximumMessageSize of the dead-letter queue to that of the bucket queue. The message stays in the bucket queue until then.',
+    advice: "Raise the dead-letter queue's MaximumMessageSize to the bucket queue's. Until then, the message stays in the bucket queue.",
   },
-  /** The body is JSON of none of the formats in which bucket events arrive. */
+  /** The body is JSON, but in none of the formats of bucket events. */
   'message.unknown-wrapper': {
     circuit: 'never',
     jobs: 'fail',
-    advice: 'The message has none of the formats that Tally knows. Check how the events of the bucket reach the queue.',
+    advice: "Tally does not know the message's format. Check how the bucket's events reach the queue.",
   },
-  /** The body is in more envelopes than topics and bridges add. */
+  /** The body is in more envelopes than topics and bridges could have added. */
   'message.too-deep': {
     circuit: 'never',
     jobs: 'fail',
@@ -397,27 +397,27 @@ export const faults = {
   'message.confirmation-failed': {
     circuit: 'object',
     jobs: 'retry',
-    advice: 'Allow this process sns:ConfirmSubscription. If the token is older than three days, create the subscription again.',
+    advice: 'Allow this process sns:ConfirmSubscription. If the token is older than three days, recreate the subscription.',
   },
-  /** The message was received again and again, and never settled: its worker ended each time, or another program receives from the queue. */
+  /** The message was received again and again but never settled: its worker died each time, or another program receives from the queue. */
   'message.received-too-often': {
     circuit: 'never',
     jobs: 'fail',
     advice:
-      'Look why workers ended while they handled it (memory, restarts), and whether another program receives from the bucket queue. Its buckets are re-indexed. Replay it only once that is mended.',
+      'Find out why workers died while processing it (memory, restarts), and whether another program receives from the bucket queue. Tally re-indexes its buckets. Replay it only after the cause is fixed.',
   },
-  /** SQS moved the message to the dead-letter queue by its redrive policy, or a source could not deliver it; why is not known. */
+  /** SQS moved the message to the dead-letter queue by its redrive policy, or a source could not deliver it. The cause is unknown. */
   'message.moved': {
     circuit: 'never',
     jobs: 'fail',
     advice:
-      'Check that maxReceiveCount is 100, that workers are not killed while they handle messages, and that the bucket queue admits its sources; then replay the message.',
+      'Check that maxReceiveCount is 100, that workers are not killed while processing messages, and that the bucket queue admits its sources. Then replay the message.',
   },
-  /** An element of a message is no record. */
+  /** An element of a message is not a record. */
   'record.invalid': {
     circuit: 'never',
     jobs: 'fail',
-    advice: 'Read the reason: this is no record of an object. Find out what sends it.',
+    advice: 'Read the reason: this is not a record of an object. Find out what sends it.',
   },
   /** A record names a bucket whose name S3 does not permit. */
   'record.bucket-invalid': {
@@ -425,11 +425,11 @@ export const faults = {
     jobs: 'fail',
     advice: 'The record names no valid bucket. Find out what sends such records.',
   },
-  /** A record of one object names no key. */
+  /** A record about an object names no key. */
   'record.key-missing': {
     circuit: 'never',
     jobs: 'fail',
-    advice: 'The record names no key. Find out what sends such records. The bucket has a loss gap until it is re-indexed.',
+    advice: 'The record names no key. Find out what sends such records. The bucket has a loss gap until a re-index.',
   },
   /** A record names a key that S3 does not permit. */
   'record.key-invalid': {
@@ -439,11 +439,11 @@ export const faults = {
   },
 
   // ── the process itself ──
-  /** A mistake in Tally. */
+  /** A bug in Tally. */
   'internal.unexpected': {
     circuit: 'object',
     jobs: 'retry',
-    advice: 'Report this as a bug, with the log lines around it. The message is kept.',
+    advice: 'Report a bug, with the log lines around it. Tally keeps the message.',
   },
 } as const satisfies Record<string, FaultEntry>;
 
@@ -491,7 +491,7 @@ export function adviceAbout(code: FaultCode, bucket: string): string {
 /** The advice for the operator of a running daemon, which resumes without a restart after some faults. */
 export function adviceWhileServing(code: FaultCode, bucket?: string): string {
   const advice = bucket === undefined ? faults[code].advice : adviceAbout(code, bucket);
-  return passing.has(code) ? `${advice} Ingest resumes when this has passed, without a restart.` : advice;
+  return passing.has(code) ? `${advice} Ingest resumes by itself, without a restart.` : advice;
 }
 
 /** The circuit that a fault concerns, from the catalogue. */

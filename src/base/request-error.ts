@@ -2,58 +2,57 @@ import { withoutSecrets } from './masked-secrets.ts';
 
 /** The error codes of requests to the control plane (HTTP or command line), each with its HTTP status. */
 export const requestErrors = {
-  /** The request has a parameter, a field or a form that the operation does not take. */
+  /** The request has a parameter, field or format that the operation does not accept. */
   'request.invalid': 400,
   /** Nothing is at this address. */
   'request.not-found': 404,
-  /** The address exists, with another method. */
+  /** The address exists, but not with this method. */
   'request.method-not-allowed': 405,
-  /** A page of another origin sent the request, or it lacks what proves that the panel sent it. */
+  /** A page from another origin sent the request, or it lacks the proof that the panel sent it. */
   'request.forbidden-origin': 403,
   /** A proxy forwarded the request to a control plane that serves only its own machine. */
   'request.forwarded': 403,
-  /** The body has another media type than the operation takes. */
+  /** The operation does not accept the body's media type. */
   'request.unsupported-media-type': 415,
-  /** The body or the headers are larger than permitted. */
+  /** The body or the headers are too large. */
   'request.too-large': 413,
-  /** The caller follows as many jobs as one caller may follow at once. */
-  /** The registry answers as many requests of this kind as it can at once. */
+  /** The registry is already answering as many requests of this kind as it can. */
   'request.overloaded': 503,
-  /** More than 100 requests in a second came with one API key. Retry-After says when to try again. */
+  /** More than 100 requests a second came with one API key. Retry-After says when to try again. */
   'request.rate-limited': 429,
-  /** The request has no valid session or API key. A registry without an issuer can check none, and refuses every one that is sent: send none there. */
+  /** The request has no valid session or API key. A registry without an issuer cannot check credentials and refuses any that are sent: send none there. */
   'authentication.failed': 401,
-  /** The caller is known and may not do this. */
+  /** The caller is known but may not do this. */
   'authorization.denied': 403,
-  /** An API key may not do this: it takes the session of a person. */
+  /** An API key may not do this: it takes a person's session. */
   'session.required': 403,
-  /** This registry has no issuer at which people log in. */
+  /** This registry has no issuer for logins. */
   'login.not-configured': 404,
   /** The login was not completed in time. */
   'login.expired': 400,
-  /** The person may not log in: the settings of the registry do not let it in, or an administrator disabled it. */
+  /** The person may not log in: the registry's settings do not allow it, or an administrator disabled the user. */
   'login.refused': 403,
-  /** The code of the login was used, has ended, or belongs to another login. */
+  /** The login's code was already used, has expired, or belongs to another login. */
   'login.invalid-grant': 400,
   /** No user has this id. */
   'user.not-found': 404,
   /** No grant has this id. */
   'grant.not-found': 404,
-  /** There are as many grants as the registry keeps. */
+  /** The registry already has as many grants as it can keep. */
   'grant.limit': 409,
   /** The user is the last administrator who can log in. */
   'user.last-administrator': 409,
-  /** A rule of the settings makes the user an administrator, so no request takes the role away. */
+  /** A setting makes the user an administrator, so no request can take the role away. */
   'user.role-by-rule': 409,
   /** No API key has this id. */
   'api-key.not-found': 404,
-  /** The owner has as many API keys as one owner may have. */
+  /** The owner already has the maximum number of API keys. */
   'api-key.limit': 409,
   /** The bucket is not connected, or the caller may not see it. */
   'bucket.not-connected': 404,
-  /** There is no such object that the caller may read. */
+  /** The caller can read no such object. */
   'object.not-found': 404,
-  /** The bucket is connected, with other settings. */
+  /** The bucket is already connected, with different settings. */
   'bucket.already-connected': 409,
   /** No re-index job has this id. */
   'job.not-found': 404,
@@ -61,65 +60,65 @@ export const requestErrors = {
   'job.conflict': 409,
   /** The job has ended. */
   'job.not-cancellable': 409,
-  /** The job cannot be paused in its state. */
+  /** The job cannot be paused in its current state. */
   'job.not-pausable': 409,
   /** The job is not paused. */
   'job.not-resumable': 409,
-  /** No deletions that this job held back wait for a person. */
+  /** No deletions held back by this job wait for a person. */
   'job.nothing-waits': 409,
-  /** Tally does not write the bucket's notification with this source, so there is nothing to repair. */
+  /** With this source, Tally does not write the bucket's notification, so there is nothing to repair. */
   'job.repair-refused': 409,
-  /** As many re-index jobs are open as the registry keeps. */
+  /** The registry already has as many open re-index jobs as it can keep. */
   'job.limit': 409,
   /** No dead letter has this id, or it is gone from its queue. */
   'dead-letter.not-found': 404,
   /** The registry knows no dead-letter queue. */
   'dead-letter.no-queue': 409,
-  /** The embedded mode has no AWS account whose buckets could be connected. */
+  /** The embedded mode has no AWS account to connect buckets from. */
   'connect.embedded': 409,
-  /** The registry knows no bucket queue to which events could be sent. */
+  /** The registry knows no bucket queue for the events. */
   'connect.no-queue': 409,
   /** The bucket queue does not exist. */
   'connect.queue-missing': 409,
-  /** The bucket and the bucket queue are in different partitions of AWS. */
+  /** The bucket and the bucket queue are in different AWS partitions. */
   'connect.partition': 409,
-  /** The bucket belongs to another account, for which Tally has no credentials: its owner sends the events to a topic. */
+  /** The bucket belongs to another account, for which Tally has no credentials: its owner must send the events to a topic. */
   'connect.other-account': 409,
   /** AWS does not permit a request that the connection needs. */
   'connect.denied': 409,
-  /** Another notification of the bucket receives the same events, and S3 permits one. */
+  /** Another notification already receives the same events, and S3 permits only one. */
   'connect.overlap': 409,
-  /** The bucket's notification has a part that this version does not know, so that writing it could remove it. */
+  /** The bucket's notification has a part that this version does not know; writing the notification could remove it. */
   'connect.unknown-configuration': 409,
   /** S3 cannot reach a destination of the bucket's notification. */
   'connect.destination': 409,
   /** Something in AWS makes the connection impossible. */
   'connect.blocked': 409,
-  /** The change touches what is not Tally's, so a person looks at the plan first. */
+  /** The change touches resources that are not Tally's, so a person must review the plan first. */
   'connect.plan-needed': 409,
-  /** The plan is of another state of AWS than there is now. */
+  /** AWS has changed since the plan was made. */
   'connect.plan-outdated': 409,
-  /** Somebody else changed the same document of AWS at the same moment. */
+  /** Another program changed the same AWS document at the same moment. */
   'connect.changed-meanwhile': 409,
-  /** Another change of connections runs. */
+  /** Another change to connections is running. */
   'connect.busy': 409,
-  /** The notification of the bucket is paused. */
+  /** The bucket's notification is paused. */
   'connect.paused': 409,
-  /** The notification of the bucket is not paused. */
+  /** The bucket's notification is not paused. */
   'connect.not-paused': 409,
-  /** Nothing was made in AWS for the bucket. */
+  /** Tally has created nothing in AWS for the bucket. */
   'connect.not-applied': 409,
-  /** The connection of the bucket is being removed. */
+  /** The bucket's connection is being removed. */
   'connect.removing': 409,
-  /** The record was changed by another request at the same moment. */
+  /** Another request changed the record at the same moment. */
   'state.conflict': 409,
-  /** The search reads more than one request may, before it has an answer. */
+  /** The search would read more than one request may. */
   'search.too-wide': 503,
-  /** This installation has neither the built panel nor what builds it. */
+  /** This installation has neither a built panel nor the tools to build it. */
   'panel.not-built': 503,
-  /** The request took longer than it may. */
+  /** The request took too long. */
   'request.timeout': 503,
-  /** The process stopped while it answered. */
+  /** The process stopped before it had answered. */
   'request.interrupted': 503,
 } as const;
 

@@ -27,18 +27,18 @@ export const exitCodes = {
 /** What each code means, as the documentation lists them. */
 export const exitMeanings: Readonly<Record<keyof typeof exitCodes, string>> = {
   ok: 'success; `tally drift BUCKET` found no drift',
-  failure: 'failure: the request was refused, nothing of the plan can be applied, or the job that you waited for failed',
+  failure: 'failure: the request was refused, no part of the plan can be applied, or the job that you waited for failed',
   drift: '`tally drift BUCKET` found drift',
   cancelled: 'the job that you waited for was cancelled',
-  held: 'the job that you waited for is done, but for deletions that it held back and that wait for your decision',
+  held: 'the job that you waited for is done, except for deletions that it held back for your decision',
   degraded: '`tally doctor` found a connection that is degraded',
   broken:
-    '`tally doctor` found a connection that is broken or not proven, or could not read one; or adding a bucket has made everything, and something such as a stopped trail keeps events from arriving',
-  notApplied: 'the bucket is connected, and its parts in AWS are not all made',
-  someFailed: 'of several buckets, at least one failed; the table names each with its code',
+    '`tally doctor` found a connection that is broken or not proven, or could not read one; or `tally bucket add` created everything, but something such as a stopped trail keeps events from arriving',
+  notApplied: 'the bucket is connected, but not all of its parts in AWS exist yet',
+  someFailed: 'at least one of several buckets failed; the table lists each with its code',
   usage: 'wrong usage',
-  unavailable: 'something that is needed is unavailable; the message has a code and advice',
-  config: 'invalid settings; every mistake is listed before anything starts',
+  unavailable: 'something required is unavailable; the message has a code and advice',
+  config: 'invalid settings; Tally lists every error before anything starts',
   interrupted: 'interrupted (Ctrl-C) while waiting; the job continues',
 };
 

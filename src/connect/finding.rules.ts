@@ -49,8 +49,8 @@ export function unchecked(...finding: Parameters<typeof broken>): Finding {
 export function removingFinding(bucket: string): Finding {
   return broken(
     'connect.removing',
-    `the removal of ${bucket} has not ended`,
-    'what sends its events may be gone already',
+    `the removal of ${bucket} has not finished`,
+    'the parts that send its events may already be gone',
     `tally bucket remove ${bucket}`,
   );
 }
@@ -88,15 +88,15 @@ export function clockSkew(bucket: string, { s3AtMs, sentAtMs, answeredAtMs }: Cl
   return [
     degraded(
       CLOCK_SKEW,
-      `the clock of S3, by which ${bucket} is compared, is ${differs} the clock of the machine that asked`,
-      'a gap is closed only by a re-index that began after it by both clocks, so gaps wait as long as they differ. Set the clock that is wrong',
+      `S3's clock, by which ${bucket} is compared, is ${differs} this machine's clock`,
+      'a re-index closes a gap only if it began after the gap by both clocks, so gaps wait until the clocks agree. Fix the clock that is wrong',
       'timedatectl status',
     ),
   ];
 }
 
 const UNREADABLE =
-  'a Deny in a policy of others (of the topic, the queue or the organisation), or a key whose policy does not let S3, SNS or EventBridge use it';
+  'a Deny in a policy that Tally did not write (of the topic, the queue or the organisation), or a KMS key policy that does not let S3, SNS or EventBridge use the key';
 
 interface UnprovenFacts {
   /** What is wrong besides. */
@@ -116,7 +116,7 @@ export function unprovenFindings(record: BucketRecord, { found, isByHand, nowMs 
       severity: 'unknown',
       what: `${bucket}: ${unprovenText(record, nowMs)}`,
       why: whyOf({ isHalf: arrived.length > 0, isInPlace: isInPlace(found), isByHand }),
-      fix: `put an object into ${bucket} and delete it, then run \`tally explain ${bucket} KEY\``,
+      fix: `upload an object to ${bucket} and delete it, then run \`tally explain ${bucket} KEY\``,
       blocks: false,
     },
   ];
@@ -128,9 +128,10 @@ function isInPlace(found: readonly Finding[]): boolean {
 }
 
 function whyOf(of: { readonly isHalf: boolean; readonly isInPlace: boolean; readonly isByHand: boolean }): string {
-  if (of.isHalf) return 'the way works. If the other kind never comes, an entry, a rule or a filter that Tally did not make leaves it out';
+  if (of.isHalf)
+    return 'events get through. If the other kind never arrives, an entry, rule or filter that Tally did not create excludes it';
   if (!of.isInPlace) return 'only an event proves that events arrive';
   if (of.isByHand)
-    return `only an event proves what a person wired. If none arrives, see first that the notification, rule or trail is there and sends both kinds of events; other likely causes are ${UNREADABLE}`;
-  return `all that Tally can read is in place, and only an event proves that events arrive. If none does, the likely causes are ${UNREADABLE}`;
+    return `only an event proves what a person wired. If none arrives, first check that the notification, rule or trail exists and sends both kinds of events; other likely causes are ${UNREADABLE}`;
+  return `everything that Tally can read is in place, but only an event proves that events arrive. If none does, the likely causes are ${UNREADABLE}`;
 }

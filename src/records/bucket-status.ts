@@ -1,7 +1,7 @@
 /**
- * The one status of a bucket: how far its index can be relied on, from everything that is known. Whatever shows a status (the
- * list, the API, the panel, `explain`, the metrics) shows this one, so that nothing is healthy in one place and not in another.
- * `ok` means: nothing is known to the contrary, its events are known to arrive, and all of it was compared.
+ * A bucket's one status: how far its index can be relied on, from everything that is known. The list, the API, the panel,
+ * `explain` and the metrics all show this one, so that a bucket is never healthy in one place and broken in another.
+ * `ok` means: its events are known to arrive, all of it was compared, and nothing is known to differ.
  */
 import type { BucketRecord } from './bucket.ts';
 import { isUnusuallyLong } from './usual-interval.ts';
@@ -9,11 +9,11 @@ import { dueAtMs, isHeld, nextOf, whyOf, type DirtyMark } from './dirty.ts';
 import { countOf, outermost } from './waiting-deletes.ts';
 import type { Trouble } from './process-record.ts';
 
-/** The worst first: a bucket has the first of them that is true of it. */
+/** The worst first: a bucket has the first state that is true. */
 export const bucketStates = [
-  /** Events are being lost: something that they pass is missing in AWS. */
+  /** Events are being lost: something on their path in AWS is missing. */
   'events_lost',
-  /** Its notification was taken away on request. */
+  /** Its notification was removed on request. */
   'paused',
   /** S3 or the index does not answer for it, or no worker receives its events. */
   'waiting',
@@ -21,17 +21,17 @@ export const bucketStates = [
   'deletions_held',
   /** A report found differences, a person declined deletions, the index refuses documents, or S3 refuses what enrichment reads. */
   'differs',
-  /** No event has arrived by its connection since that was changed last. */
+  /** No event has arrived through its connection since the connection last changed. */
   'events_unproven',
-  /** No compare of the whole bucket has ended. */
+  /** The whole bucket has never been compared. */
   'never_compared',
   /** Changes may be missing. */
   'gap_open',
   /** No event has arrived for several times as long as it usually takes. */
   'quiet',
-  /** The last whole compare is older than two intervals. */
+  /** The last full compare is older than two intervals. */
   'overdue',
-  /** Events arrive, but not all that could, or not safely. */
+  /** Events arrive, but not all that could, or not securely. */
   'degraded',
   /** Its connection could not be read. */
   'unchecked',
@@ -104,14 +104,14 @@ export function statusForReaders({ state, severity, gaps }: BucketStatus): Bucke
 const readerSentences: Readonly<Record<BucketState, string>> = {
   events_lost: 'Its events do not arrive, so changes are missing',
   paused: 'Its notification is paused, so no event arrives',
-  waiting: 'Its events wait, so the newest changes are missing',
-  deletions_held: 'Objects may be found that are deleted already',
-  differs: 'Some of it is known to differ from S3',
-  events_unproven: 'It is not known yet whether its events arrive',
-  never_compared: 'It was never compared with S3 as a whole',
+  waiting: 'Its events are waiting, so the newest changes are missing',
+  deletions_held: 'Searches may find objects that are already deleted',
+  differs: 'Part of it is known to differ from S3',
+  events_unproven: 'It is not yet known whether its events arrive',
+  never_compared: 'It has never been fully compared with S3',
   gap_open: 'Changes may be missing',
   quiet: 'No event has arrived for longer than usual',
-  overdue: 'It was not compared with S3 as a whole for long',
+  overdue: 'It has not been fully compared with S3 for a long time',
   degraded: 'Its connection is degraded',
   unchecked: 'Its connection could not be checked',
   ok: 'No known difference',
@@ -174,7 +174,7 @@ const rules: readonly Rule[] = [
   ({ waitsFor }) =>
     waitsFor && {
       state: 'waiting',
-      sentence: `Its events wait: ${waitsFor.code}: ${waitsFor.reason}`,
+      sentence: `Its events are waiting: ${waitsFor.code}: ${waitsFor.reason}`,
       sinceMs: waitsFor.sinceMs,
       act: 'doctor',
     },
@@ -308,7 +308,7 @@ export function unprovenText({ source, waySinceMs, lastEventAtMs, arrived = [] }
     const missing = [...(arrived.includes('created') ? [] : ['a created object']), ...(arrived.includes('removed') ? [] : ['a deletion'])];
     return `Events have arrived, but none of ${missing.join(' or ')} yet`;
   }
-  const by = lastEventAtMs === undefined ? '' : ` by its source ${source}`;
+  const by = lastEventAtMs === undefined ? '' : ` through its source ${source}`;
   const since = waySinceMs === undefined ? 'it was connected' : momentText(Math.min(waySinceMs, nowMs), nowMs);
   return `No event has arrived${by} since ${since}`;
 }
@@ -318,7 +318,7 @@ function neverComparedRule({ record: { lastComparedAtMs, createdAtMs }, gaps, no
   const whole = gaps.find(({ prefix }) => prefix === undefined);
   return {
     state: 'never_compared',
-    sentence: `All of it was never compared${whole === undefined ? '' : `: ${nextText(whole, nowMs)}`}`,
+    sentence: `It has never been fully compared${whole === undefined ? '' : `: ${nextText(whole, nowMs)}`}`,
     sinceMs: createdAtMs,
     ...(whole === undefined ? { act: 'reindex' } : actOf(whole)),
   };
@@ -351,7 +351,7 @@ function quietRule({ record: { lastEventAtMs, rhythm: usual }, nowMs }: StatusFa
 function overdueRule({ record: { lastComparedAtMs = 0 }, nowMs, compareIntervalMs }: StatusFacts): ReturnType<Rule> {
   const ageMs = nowMs - lastComparedAtMs;
   if (compareIntervalMs === 0 || ageMs <= OVERDUE_INTERVALS * compareIntervalMs) return undefined;
-  return { state: 'overdue', sentence: `All of it was last compared ${ageText(ageMs)} ago`, sinceMs: lastComparedAtMs, act: 'reindex' };
+  return { state: 'overdue', sentence: `It was last fully compared ${ageText(ageMs)} ago`, sinceMs: lastComparedAtMs, act: 'reindex' };
 }
 
 /** What a person does about a gap; nothing, while a job repairs it or begins by itself. */

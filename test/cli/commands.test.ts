@@ -256,7 +256,7 @@ describe('tally explain', () => {
   });
 });
 
-const NEVER = { state: 'never_compared', severity: 'warning', sentence: 'All of it was never compared' };
+const NEVER = { state: 'never_compared', severity: 'warning', sentence: 'It has never been fully compared' };
 
 describe('tally bucket', () => {
   it('add asks for what its options say, in the name of the command line', async () => {
@@ -273,7 +273,7 @@ describe('tally bucket', () => {
     world.nextAnswers(planAnswer);
     world.nextAnswers({ ...bucketAnswer, status: NEVER, job_id: 'job-7' });
     const added = await world.run('bucket add photos');
-    expect(added.stdout).toMatch(/^status +All of it was never compared$/m);
+    expect(added.stdout).toMatch(/^status +It has never been fully compared$/m);
     expect(added.stderr).toContain('Its events are indexed from now on.\n');
     expect(added.stderr).toContain('tally jobs job-7');
     expect((await world.run('bucket add photos --no-reindex')).stderr).toContain('tally reindex photos');

@@ -243,7 +243,7 @@ describe('exactly', () => {
         'cost | < $0.01 (estimate)',
         'last fault | 503 SlowDown (s3.throttled)',
         'after the key | photos/b',
-        'advice | Wait: S3 limits the request rate, which usually passes. If it lasts, run fewer workers.',
+        'advice | Wait: S3 is throttling requests, which usually passes. If it lasts, run fewer workers.',
       ],
     ],
     [

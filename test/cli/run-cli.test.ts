@@ -136,7 +136,7 @@ describe('failures', () => {
     const { exitCode, stderr } = await world.run('bucket add nope');
     expect(exitCode).toBe(69);
     expect(stderr).toMatch(
-      /^tally: HeadBucket nope: the bucket does not exist \(bucket.missing\)\ntally: Check the name and the region of the bucket\. If it is connected, `tally doctor NAME`/,
+      /^tally: HeadBucket nope: the bucket does not exist \(bucket.missing\)\ntally: Check the bucket's name and region\. If it is connected, `tally doctor NAME`/,
     );
   });
 

@@ -283,7 +283,7 @@ describe('a removal', () => {
     world.aws.after = interruptAt(1, (call) => call === 'putNotification');
     await expect(world.remove()).rejects.toThrow('killed');
     world.aws.after = () => undefined;
-    expect(await status()).toMatchObject({ severity: 'bad', sentence: expect.stringContaining('the removal of photos has not ended') });
+    expect(await status()).toMatchObject({ severity: 'bad', sentence: expect.stringContaining('the removal of photos has not finished') });
     expect(await world.diagnose()).toMatchObject([{ code: 'connect.removing', fix: 'tally bucket remove photos' }]);
     await world.clock.advance(LEASE_MS);
     await world.remove().catch(() => undefined);

@@ -9,8 +9,8 @@ const whyOf = (more: Partial<BucketRecord>, isByHand = false): string | undefine
 
 it('Fix: suspects what a person wired before what nobody can read, and nothing of the way once an event has come by it', () => {
   expect(whyOf({})).toMatch(/^all that Tally can read is in place.* a Deny/);
-  expect(whyOf({}, true)).toMatch(/see first that the notification, rule or trail is there.* a Deny/);
-  expect(whyOf({ arrived: ['created'] })).toMatch(/^the way works.*leaves it out$/);
+  expect(whyOf({}, true)).toMatch(/first check that the notification, rule or trail exists.* a Deny/);
+  expect(whyOf({ arrived: ['created'] })).toMatch(/^events get through.*excludes it$/);
 });
 
 it('is silent once the connection is proven', () => {

@@ -10,9 +10,9 @@ const helps = await helpsOf([]);
 export function cliPage(): string {
   return `# Commands
 
-Every command prints this help with \`--help\`, takes \`--json\` where it prints data, and ends with one of the [exit codes](error-codes.md#exit-codes).
+Every command prints its help with \`--help\`, takes \`--json\` if it prints data, and returns one of the [exit codes](error-codes.md#exit-codes).
 
-Commands speak to a running \`tally serve\` by HTTP, and need no credentials of AWS and of the index: the first registry of \`--registry\`, \`TALLY_REGISTRY_URL\`, the last \`tally login\`, the socket of a process on this machine (never with an API key) and \`TALLY_HTTP_ADDRESS\`. Where [people log in](../guides/login.md), log in first (\`tally login\`), or set \`TALLY_API_KEY_FILE\`. Where they do not, it listens on loopback only; from elsewhere, use a tunnel: \`ssh -L 8080:127.0.0.1:8080 HOST\`, or \`kubectl port-forward\`. Only \`serve\`, \`setup\`, \`iam-policy\` and \`config\` need no registry.
+Commands talk to a running \`tally serve\` over HTTP, and need no credentials for AWS or the index. They use the first registry available from: \`--registry\`, \`TALLY_REGISTRY_URL\`, the last \`tally login\`, the socket of a process on this machine (never with an API key), \`TALLY_HTTP_ADDRESS\`. If [people log in](../guides/login.md), run \`tally login\` first or set \`TALLY_API_KEY_FILE\`. Otherwise, the registry listens on loopback only; from elsewhere, use a tunnel: \`ssh -L 8080:127.0.0.1:8080 HOST\`, or \`kubectl port-forward\`. Only \`serve\`, \`setup\`, \`iam-policy\` and \`config\` need no registry.
 
 ${helps.map(({ name, help }) => `## ${name}\n\n\`\`\`text\n${help.trim()}\n\`\`\`\n`).join('\n')}`;
 }

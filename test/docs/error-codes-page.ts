@@ -10,19 +10,19 @@ import { exitMeanings, exitCodes } from '../../src/cli/errors.ts';
 /** What waits for the end of a fault. */
 const waits: Readonly<Record<FaultCircuit, string>> = {
   cluster: 'All records wait: Tally receives nothing until a probe of the index store succeeds.',
-  index: 'The records of the bucket wait. Other buckets are served.',
-  endpoint: 'The records of this region that need S3 wait. Exact events are written.',
-  bucket: 'The records of the bucket that need S3 wait. Exact events are written, and other buckets are served.',
-  queue: 'Tally receives nothing from the queue meanwhile.',
-  object: 'Only this record or request fails. A message is tried again until its last receive, and is a dead letter then.',
-  never: 'Nothing waits: the message goes to the dead-letter queue at once, with the original text.',
+  index: "The bucket's records wait. Other buckets are not affected.",
+  endpoint: "The region's records that need S3 wait. Tally still writes exact events.",
+  bucket: "The bucket's records that need S3 wait. Tally still writes exact events, and other buckets are not affected.",
+  queue: 'Meanwhile, Tally receives nothing from the queue.',
+  object: 'Only this record or request fails. Tally retries a message until its last receive, then dead-letters it.',
+  never: 'Nothing waits: the message goes to the dead-letter queue at once, with its original text.',
 };
 
 /** What a re-index job or a sweep does. */
 const ofJobs: Readonly<Record<JobAnswer, string>> = {
-  stop: 'A re-index job keeps its place and waits.',
-  wait: 'A re-index job of the bucket keeps its place and waits.',
-  skip: 'A re-index job waits, and a sweep continues with the next object.',
+  stop: 'Re-index jobs keep their place and wait.',
+  wait: "The bucket's re-index jobs keep their place and wait.",
+  skip: 'Re-index jobs wait; sweeps continue with the next object.',
   retry: 'A re-index job fails after three attempts without progress.',
   fail: 'A re-index job fails.',
 };
@@ -58,21 +58,21 @@ export function errorCodesPage(): string {
   const exits = Object.entries(exitMeanings).map(([name, meaning]) => `| ${exitCodes[name as keyof typeof exitCodes]} | ${meaning} |`);
   return `# Error codes
 
-Logs, metrics, commands and problem documents name what failed by a code. A code never changes its meaning. The \`type\` of a problem document is the address of its code on this page, and commands print it.
+Logs, metrics, commands and problem documents identify failures by code. A code's meaning never changes. A problem document's \`type\` is the URL of its code on this page; commands print it too.
 
 ## Faults
 
-A fault is something that does not work: a service, a bucket, a message. Tally tries again by itself where that can help. Requests are answered with status ${statusOf('index.unreachable')} then, unless this page says otherwise.
+A fault is something that doesn't work: a service, a bucket, a message. Tally retries by itself where that can help. Affected requests get status ${statusOf('index.unreachable')}, unless this page says otherwise.
 
 ${faultParts.join('\n')}
 ## Refused requests
 
-The message of the answer says what to do.
+The response's message says what to do.
 
 ${requestParts.join('\n')}
 ## Findings of the doctor
 
-Plans, \`tally doctor\` and the watch of connections find these. Each finding says what it is about, why it matters, and which command or statement to paste.
+Plans, \`tally doctor\` and the hourly check of connections report these. Each finding says what is wrong, why it matters, and which command or statement to paste.
 
 ${findings()
   .map(([code, meaning]) => part(code, meaning))

@@ -5,43 +5,43 @@ import { requestErrors } from '../../src/base/request-error.ts';
 import { ROOT, textOf } from './pages.ts';
 
 const meanings: Readonly<Record<string, string>> = {
-  'connect.clock-skew': 'The clock of this process and that of AWS differ. Gaps wait as long as they do: set the clock that is wrong.',
+  'connect.clock-skew': "This process's clock and AWS's clock differ. Gaps wait until they agree: fix the clock that is wrong.",
   'connect.letters-not-set-up':
-    'What keeps undeliverable messages in the region of the bucket is missing or was altered. `tally setup`, with `--region` for another region than that of the bucket queue, makes it as it must be.',
+    "The dead-letter queue for undeliverable messages in the bucket's region is missing or was changed. `tally setup --apply` corrects it, with `--region` if that isn't the bucket queue's region.",
   'connect.not-enriched':
-    'S3 refuses the HEAD or the tags of an object, so documents lack what the enrichment of the bucket asks for. Once S3 answers, a re-index fills it in.',
-  'connect.not-made': 'Parts in AWS are not made yet. `tally bucket add NAME --plan` shows them.',
+    "S3 refuses an object's HEAD or tags, so documents lack what the bucket's enrichment asks for. Once S3 answers, a re-index fills it in.",
+  'connect.not-made': "Parts in AWS don't exist yet. `tally bucket add NAME --plan` shows them.",
   'connect.not-set-up':
-    'What all buckets share is missing or was altered, so no event arrives. `tally setup`, with `--region` for another region than that of the bucket queue, makes it as it must be; where the Terraform module made it, apply that again.',
+    "Something that all buckets share is missing or was changed, so no events arrive. `tally setup --apply` corrects it, with `--region` if that isn't the bucket queue's region; if the Terraform module created it, apply that again.",
   'connect.notification':
-    "Tally's part in the bucket's notification configuration is gone or was changed, so events are missing. An apply makes it again. If Terraform removed it, see [the guide](../guides/connect.md#if-another-notification-is-in-the-way).",
+    "Tally's entry in the bucket's notification configuration is gone or was changed, so events are missing. An apply recreates it. If Terraform removed it, see [the guide](../guides/connect.md#if-another-notification-is-in-the-way).",
   'connect.policy':
-    'The policy of a queue lacks the statement that admits the topic of `--topic`, or that of the topic the statement by which EventBridge publishes. An apply adds it.',
-  'connect.policy-unreadable': 'A policy cannot be read. A write would replace what is not known, so there is none.',
+    "A queue's policy lacks the statement that admits the topic of `--topic`, or the topic's policy lacks the statement that lets EventBridge publish. An apply adds it.",
+  'connect.policy-unreadable': "Tally can't read a policy. It doesn't write one either, because that could replace unknown statements.",
   'connect.probe-lost':
-    'What Tally published through its own topic an hour ago has not reached the bucket queue. A Deny in a policy, or the policy of a key, keeps it away.',
-  'connect.queue-retention': 'The bucket queue keeps messages for too short a time, so that an outage loses events.',
+    'A message that Tally published through its own topic an hour ago has not reached the bucket queue. A Deny in a policy, or a KMS key policy, blocks it.',
+  'connect.queue-retention': 'The bucket queue keeps messages for too short a time, so an outage would lose events.',
   'connect.redrive':
-    'The bucket queue has no dead-letter queue or one that does not exist, permits too few receives, or is its own dead-letter queue.',
+    "The bucket queue has no dead-letter queue, names one that doesn't exist, permits too few receives, or is its own dead-letter queue.",
   'connect.rule':
-    'The rule of the bucket does not exist, is disabled, or has another pattern, or its target another destination, input transformer, role or dead-letter queue. An apply makes it as it must be.',
+    "The bucket's rule doesn't exist, is disabled, or has the wrong pattern, or its target has the wrong destination, input transformer, role or dead-letter queue. An apply corrects it.",
   'connect.rule-foreign':
-    'The rule with the name of this installation was made by another one. Two installations have one name: set one of them up again with another `TALLY_INSTALLATION`.',
-  'connect.rules-near-limit': 'The event bus is nearly full of rules. AWS raises this quota on request.',
+    "Another installation created the rule that has this installation's name. Two installations share a name: set one of them up again with a different `TALLY_INSTALLATION`.",
+  'connect.rules-near-limit': 'The event bus has almost as many rules as AWS permits. AWS raises this quota on request.',
   'connect.subscription':
     'The bucket queue is not subscribed to the topic that `--topic` names, the subscription is not confirmed, or its filter, delivery or dead-letter queue was changed. An apply corrects it.',
-  'connect.topic-missing': 'The topic that `--topic` names does not exist. It is yours to make.',
-  'connect.trail': 'The trail of `TALLY_TRAIL_ARN` does not record the bucket. An apply adds it to the selectors.',
-  'connect.trail-missing': 'The trail of `TALLY_TRAIL_ARN` or `TALLY_TRAIL_BUCKET` does not exist.',
-  'connect.trail-own-bucket': 'The trail writes its log files into the bucket, and would record its own deliveries without end.',
+  'connect.topic-missing': "The topic that `--topic` names doesn't exist. Create it: Tally doesn't.",
+  'connect.trail': "The trail in `TALLY_TRAIL_ARN` doesn't record the bucket. An apply adds it to the selectors.",
+  'connect.trail-missing': "The trail in `TALLY_TRAIL_ARN` or `TALLY_TRAIL_BUCKET` doesn't exist.",
+  'connect.trail-own-bucket': 'The trail writes its log files to this bucket, so it would endlessly record its own deliveries.',
   'connect.trail-selector':
-    "The supplied trail does not record the bucket's data events. Its owner adds the printed selector beside those that it has.",
+    "The given trail doesn't record the bucket's data events. Its owner must add the printed selector to the existing ones.",
   'connect.trail-stopped': 'The trail is stopped, so the rule matches nothing.',
   'connect.trail-unchecked':
-    'No setting names a trail. Name one in `TALLY_TRAIL_ARN` or `TALLY_TRAIL_BUCKET`, or add the printed selector to a trail, beside those that it has.',
-  'connect.trail-unreadable': 'The selectors of the trail cannot be read. A write would replace them, so there is none.',
+    "No setting names a trail. Name one in `TALLY_TRAIL_ARN` or `TALLY_TRAIL_BUCKET`, or add the printed selector to a trail's existing ones.",
+  'connect.trail-unreadable': "Tally can't read the trail's selectors. It doesn't write them either, because that would replace them.",
   'connect.unproven':
-    'No event has arrived by the connection since it was changed last, or none of a created object or of a deletion where a person decides what is sent. Put an object and delete it.',
+    'No event has arrived through the connection since its last change; or, if a person decides what is sent, none for a created or none for a deleted object. Upload an object and delete it.',
 };
 
 /** Each finding of the code with its meaning. Throws if one has none, or if a meaning has no finding. */

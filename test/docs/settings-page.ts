@@ -6,11 +6,11 @@ const INTRODUCTION = `# Settings
 
 <!-- written from src/settings by \`npm run docs\`; do not edit -->
 
-Settings are environment variables. \`tally config\` prints the effective values with their meanings, and masks passwords.
+Settings are environment variables. \`tally config\` prints the effective values with their meanings and masks passwords.
 
-An empty variable counts as not set. If a value is wrong, or the name of a variable that begins with \`TALLY_\` is unknown, Tally reports all mistakes together and ends with exit code 78. Variables that Kubernetes sets for a service named \`tally\` are ignored.
+An empty variable is treated as unset. If a value is invalid, or a variable that begins with \`TALLY_\` is unknown, Tally reports all errors together and exits with code 78. It ignores variables that Kubernetes sets for a service named \`tally\`.
 
-The AWS region, credentials and endpoints come from the AWS SDK's own variables and files, and a proxy from \`HTTPS_PROXY\`, \`HTTP_PROXY\` and \`NO_PROXY\`: see [endpoints and proxies](endpoints-proxies.md).
+The AWS region, credentials and endpoints come from the AWS SDK's own variables and files, and proxies from \`HTTPS_PROXY\`, \`HTTP_PROXY\` and \`NO_PROXY\`: see [endpoints and proxies](endpoints-proxies.md).
 `;
 
 /** The text of docs/reference/settings.md: every setting with its default and its description, by subject. */

@@ -120,7 +120,7 @@ describe('the status of a bucket', () => {
     for (const { block } of [worker, http]) block(blocked);
     expect(await worker.statusOf()).toMatchObject({
       state: 'waiting',
-      sentence: 'Its events wait: index.blocked: all indices are blocked',
+      sentence: 'Its events are waiting: index.blocked: all indices are blocked',
     });
     await world.pass(15_000);
     expect(await http.statusOf()).toMatchObject({ state: 'waiting' });
@@ -163,7 +163,7 @@ describe('messages that were put back', () => {
     const [worker, http] = [world.begin('worker', { receives: true }), world.begin('http')];
     worker.hidden.push(later);
     await world.pass(15_000);
-    const sentence = expect.stringMatching(/^Its events wait: bucket.index-blocked: Tally has put messages back .* again by 20/);
+    const sentence = expect.stringMatching(/^Its events are waiting: bucket.index-blocked: Tally has put messages back .* again by 20/);
     for (const { statusOf, neighbour } of [worker, http]) {
       expect(await statusOf()).toMatchObject({ state: 'waiting', sinceMs: 5, sentence });
       expect(await neighbour()).toMatchObject({ state: 'ok' });
@@ -230,7 +230,7 @@ describe('a queue', () => {
     expect(await http.statusOf()).toMatchObject({ state: 'ok' });
     worker.notReceiving.set(EVENTS, { fault: denied, forMs: 16_000 });
     await world.pass(15_000);
-    expect(await http.statusOf()).toMatchObject({ state: 'waiting', sentence: 'Its events wait: queue.unreachable: denied' });
+    expect(await http.statusOf()).toMatchObject({ state: 'waiting', sentence: 'Its events are waiting: queue.unreachable: denied' });
     world.begin('other', { receives: true });
     await world.pass(15_000);
     expect(await http.statusOf()).toMatchObject({ state: 'ok' });
@@ -246,7 +246,7 @@ describe('a queue', () => {
     worker.kill();
     await world.pass(75_000);
     const detail = '162 messages wait in the bucket queue, and no process has received for a minute';
-    expect(await http.statusOf()).toMatchObject({ state: 'waiting', sentence: `Its events wait: queue.not-received: ${detail}` });
+    expect(await http.statusOf()).toMatchObject({ state: 'waiting', sentence: `Its events are waiting: queue.not-received: ${detail}` });
     expect(await http.unknownQueue()).toMatchObject({ state: 'waiting' });
     expect(await http.neighbour()).toMatchObject({ state: 'ok' });
     expect(http.check()).toMatchObject({

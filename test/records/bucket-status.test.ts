@@ -127,7 +127,7 @@ describe('the status of a bucket', () => {
     });
     expect(without({ ...unproven, source: 'eventbridge', lastEventAtMs: NOW_MS })).toMatchObject({
       state: 'events_unproven',
-      sentence: 'No event has arrived by its source eventbridge since it was connected',
+      sentence: 'No event has arrived through its source eventbridge since it was connected',
     });
     for (const [arrived, missing] of [
       [['created'], 'a deletion'],
@@ -146,10 +146,10 @@ describe('the status of a bucket', () => {
     expect(without(uncompared)).toMatchObject({ state: 'never_compared', act: 'reindex' });
     const waits = { untilMs: NOW_MS + 7 * MINUTE_MS, why: 'AWS needs some minutes' };
     expect(without(uncompared, { gaps: [{ ...gap, waits }] }).sentence).toBe(
-      'All of it was never compared: AWS needs some minutes (in 7 minutes)',
+      'It has never been fully compared: AWS needs some minutes (in 7 minutes)',
     );
     expect(without(uncompared, { gaps: [{ ...gap, jobId: 'job-2' }] }).sentence).toBe(
-      'All of it was never compared: a re-index repairs it',
+      'It has never been fully compared: a re-index repairs it',
     );
   });
 
@@ -157,7 +157,7 @@ describe('the status of a bucket', () => {
     const late = { lastComparedAtMs: NOW_MS - 14 * DAY_MS - 1 };
     expect(statusOf({ record: late })).toMatchObject({
       state: 'overdue',
-      sentence: 'All of it was last compared 14 days ago',
+      sentence: 'It was last fully compared 14 days ago',
       act: 'reindex',
     });
     expect(statusOf({ record: { lastComparedAtMs: NOW_MS - 14 * DAY_MS } }).state).toBe('ok');

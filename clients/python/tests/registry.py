@@ -272,7 +272,7 @@ BUCKET: Json = {
     "versioning": {"status": "never"},
     "enrich": "none",
     "floor": 0,
-    "status": {"state": "never_compared", "severity": "warning", "sentence": "All of it was never compared", "since": CREATED},
+    "status": {"state": "never_compared", "severity": "warning", "sentence": "It has never been fully compared", "since": CREATED},
     "created_at": CREATED,
     "created_by": EMAIL,
     "checked_at": CREATED,
