@@ -32,16 +32,13 @@ export function addAddCommand(program: Command, cli: Cli, dependencies: NamesDep
     .command('add')
     .summary('connect one or several buckets')
     .description(
-      'Connects a bucket: shows what Tally makes in AWS for it, makes that, and starts a first re-index, which indexes what the bucket holds already. If something of others would be touched, nothing is done without the token of the plan. For a bucket that is connected already, it applies the given options, and makes again in AWS what is missing. Several buckets are connected a few at a time, each by itself; one table shows the results, and a second run continues and leaves alone what is done.',
+      "Connects a bucket: shows what Tally will create in AWS, creates it, and starts a first re-index of the existing objects. If this would touch anyone else's resources, it stops unless you pass the plan's token. For a connected bucket, it applies the given options and recreates what is missing in AWS. Several buckets are connected a few at a time, each on its own; one table shows the results, and a second run continues and skips what is done.",
     )
-    .argument('[names...]', 'the bucket, or several')
-    .option('--from-file <file>', 'also the buckets that a file names, one a line; - is stdin')
-    .option('--no-reindex', 'do not index what a new bucket holds already, until a re-index is started')
-    .addOption(parameter('--plan', 'only show what would change in AWS, and what stands in its way', 'isPlan'))
-    .option(
-      '--switch-on-eventbridge',
-      'with --source eventbridge: agree that all events of the buckets also go to EventBridge from then on',
-    );
+    .argument('[names...]', 'one or more buckets')
+    .option('--from-file <file>', 'also the buckets listed in a file, one per line; - is stdin')
+    .option('--no-reindex', "do not index a new bucket's existing objects until a re-index is started")
+    .addOption(parameter('--plan', 'only show what would change in AWS, and what stands in the way', 'isPlan'))
+    .option('--switch-on-eventbridge', "with --source eventbridge: agree that all of the buckets' events will also go to EventBridge");
   addOptions(add, 'addBucket', { without: ['bucket', 'reindex', 'only_new'], options: { topic_arn: 'topic', plan: 'agree' } });
   printing(
     add,
@@ -53,10 +50,10 @@ export function addAddCommand(program: Command, cli: Cli, dependencies: NamesDep
     const { isPlan, plan, fromFile } = options;
     const names = [...given, ...(fromFile === undefined ? [] : await namesIn(fromFile, dependencies))];
     const [name] = names;
-    if (name === undefined) throw new CommandError('usage', 'name a bucket, or a file of buckets with --from-file');
+    if (name === undefined) throw new CommandError('usage', 'name a bucket, or pass a file of buckets with --from-file');
     const isAlone = names.length === 1 && fromFile === undefined;
     if (!isAlone && (plan !== undefined || isPlan === true))
-      throw new CommandError('usage', `${isPlan === true ? '--plan' : '--agree'} is about one bucket: name that one alone`);
+      throw new CommandError('usage', `${isPlan === true ? '--plan' : '--agree'} works with a single bucket: name only that one`);
     if (isPlan === true) return showPlan(cli, options, requestOf(name, options));
     if (isAlone) return addBucket(cli, name, options);
     return addMany(cli, options, names, (control, each) => added(cli, control, { name: each, options, isAlone: false }));
@@ -126,21 +123,19 @@ function tokenOfSwitch(error: unknown): string | undefined {
 /** What its events wait for now. */
 function eventsText({ bucket, status, connection }: AddedBucket): readonly string[] {
   if (connection?.unproven !== undefined) return [unprovenText(connection)];
-  if (status.state === 'waiting') return ['What its events wait for is tried again within a minute.'];
-  if (status.state !== 'events_unproven') return ['Its events are indexed from now on.'];
-  return [`${status.sentence}. The first event that arrives shows that they do; until then: tally doctor ${shellWord(bucket)}`];
+  if (status.state === 'waiting') return ['Tally retries within a minute; its events are waiting until then.'];
+  if (status.state !== 'events_unproven') return ['Tally is now indexing its events.'];
+  return [`${status.sentence}. The first event to arrive proves the connection; until then: tally doctor ${shellWord(bucket)}`];
 }
 
 /** What happens to the objects that the bucket holds already. */
 function firstText({ bucket, job_id: jobId, advice, enrich, status }: AddedBucket, { reindex }: AddOptions): readonly string[] {
   if (advice !== undefined) {
-    return [
-      `Documents that are indexed already lack what enrich ${enrich} asks for. To fill it in: tally reindex ${shellWord(bucket)} --fill`,
-    ];
+    return [`Existing documents lack what enrich ${enrich} asks for. To fill it in: tally reindex ${shellWord(bucket)} --fill`];
   }
-  if (jobId !== undefined) return [`A first re-index indexes what it holds already: tally jobs ${shellWord(jobId)}`];
+  if (jobId !== undefined) return [`A first re-index is indexing the existing objects: tally jobs ${shellWord(jobId)}`];
   // a bucket that was connected before has had its first re-index, unless it was left out
-  return reindex && status.act?.kind !== 'reindex' ? [] : [`To index what it holds already: tally reindex ${shellWord(bucket)}`];
+  return reindex && status.act?.kind !== 'reindex' ? [] : [`To index the existing objects: tally reindex ${shellWord(bucket)}`];
 }
 
 /** Several buckets in one command: a few at a time, each for itself, and one table of what became of them. */
@@ -158,7 +153,7 @@ const NAMES_BYTES_MAX = 1_048_576;
 /** Reads the names of a file, one a line; `-` is stdin. What follows a `#` is a comment. Throws {@link CommandError}. */
 async function namesIn(path: string, { readText, streams }: NamesDependencies): Promise<readonly string[]> {
   const text = path === '-' ? await textOf(streams().stdin) : orUsage(path, () => readText(path, NAMES_BYTES_MAX));
-  if (text === undefined) throw new CommandError('usage', `${path} is larger than 1 MiB, so it is no list of buckets`);
+  if (text === undefined) throw new CommandError('usage', `${path} is larger than 1 MiB, so it cannot be a list of buckets`);
   return text
     .split('\n')
     .map((line) => line.replace(/#.*/, '').trim())
@@ -272,11 +267,11 @@ function codeOf(row: Row): string | undefined {
 
 function end(cli: Cli, options: JsonOption, rows: readonly Row[]): void {
   if (rows.some(({ result }) => result === 'not begun')) {
-    cli.leave(options, 'Interrupted. The same command continues, and leaves alone what is done.');
+    cli.leave(options, 'Interrupted. Repeat the command to continue; it skips what is done.');
     return;
   }
   if (rows.some(({ result }) => result === 'failed')) {
-    cli.hint(options, 'Once the causes are gone, repeat the command: it changes nothing of what is done.');
+    cli.hint(options, 'Fix the causes and repeat the command; it skips what is done.');
     cli.endWith(exitCodes.someFailed);
     return;
   }

@@ -14,7 +14,7 @@ export function addConfigCommand(program: Command, cli: Cli): void {
   const config = program
     .command('config')
     .summary('show the effective settings')
-    .description('Shows each setting with its effective value and its meaning. Passwords and keys are masked.');
+    .description('Shows each setting with its effective value and its meaning. Masks passwords and keys.');
   printing(config, 'tally config', 'TALLY_LOG_LEVEL=debug tally config --json').action((options: JsonOption) => {
     const shown = shownSettings(cli.settings());
     cli.print(options, Object.fromEntries(shown), () => shown.map(([name, value]) => settingText(name, value)).join('\n'));

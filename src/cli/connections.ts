@@ -44,9 +44,9 @@ function isBlocked({ findings }: PlanView): boolean {
 
 /** What to do with the plan. */
 function nextText(asked: ConnectionRequest, plan: PlanView): string {
-  if (isBlocked(plan)) return 'Nothing can be made as it is.';
-  if (plan.changes.length === 0 && plan.connected) return 'Nothing to do: AWS is as it must be.';
-  return `To make it so: ${printable(addCommand(asked, plan.foreign.length === 0 ? {} : plan))}`;
+  if (isBlocked(plan)) return 'Tally cannot apply this plan.';
+  if (plan.changes.length === 0 && plan.connected) return 'Nothing to do: everything in AWS is in place.';
+  return `To apply it: ${printable(addCommand(asked, plan.foreign.length === 0 ? {} : plan))}`;
 }
 
 function planText(plan: PlanView): string {
@@ -64,7 +64,9 @@ function planText(plan: PlanView): string {
     token,
   });
   const foreign =
-    plan.foreign.length === 0 ? [] : [`It touches what is not Tally's:\n${plan.foreign.map(({ text }) => `  ${text}`).join('\n')}`];
+    plan.foreign.length === 0
+      ? []
+      : [`It touches resources that are not Tally's:\n${plan.foreign.map(({ text }) => `  ${text}`).join('\n')}`];
   return linesText(
     [
       facts,
@@ -82,9 +84,9 @@ const PAGE = 1_000;
 export function addDoctorCommand(program: Command, cli: Cli): void {
   const doctor = program
     .command('doctor')
-    .summary('check the way of the events in AWS')
+    .summary("check the path of a bucket's events in AWS")
     .description(
-      'Checks everything in AWS that the events of a bucket, or of all connected buckets, pass on their way. It only reads. Each finding has a command or a statement to paste.',
+      "Checks everything in AWS on the path of a bucket's events, or of all connected buckets' events. It only reads. Each finding has a command or a statement to paste.",
     )
     .argument('[name]', 'the bucket; without it, all connected buckets');
   printing(doctor, 'tally doctor', 'tally doctor photos --json').action(async (name: string | undefined, options: JsonOption) => {

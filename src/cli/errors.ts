@@ -33,7 +33,7 @@ export const exitMeanings: Readonly<Record<keyof typeof exitCodes, string>> = {
   held: 'the job that you waited for is done, except for deletions that it held back for your decision',
   degraded: '`tally doctor` found a connection that is degraded',
   broken:
-    '`tally doctor` found a connection that is broken or not proven, or could not read one; or `tally bucket add` created everything, but something such as a stopped trail keeps events from arriving',
+    '`tally doctor` found a connection that is broken or not proven, or could not read one; or adding a bucket created everything, but something such as a stopped trail keeps events from arriving',
   notApplied: 'the bucket is connected, but not all of its parts in AWS exist yet',
   someFailed: 'at least one of several buckets failed; the table lists each with its code',
   usage: 'wrong usage',

@@ -16,11 +16,11 @@ interface ExplainOptions extends JsonOption {
 export function addExplainCommand(program: Command, cli: Cli): void {
   const explain = program
     .command('explain')
-    .summary('explain why a search finds an object or does not')
-    .description('Shows what the index holds for a key and what S3 reports now, and explains why a search finds the object or does not.')
+    .summary("explain why a search does or doesn't find an object")
+    .description("Shows what the index holds for a key and what S3 reports now, and explains why a search does or doesn't find the object.")
     .argument('<bucket>', 'the bucket')
     .argument('<key>', 'the key')
-    .option('--verbose', 'also show the clocks by which Tally decides which change is the later one');
+    .option('--verbose', 'also show the clocks that decide which change is later');
   printing(explain, 'tally explain photos 2026/cat.jpg', 'tally explain photos -- --a-key-that-begins-with-dashes').action(
     async (bucket: string, key: string, options: ExplainOptions) => {
       const request = { params: { bucket }, query: { key } };

@@ -21,13 +21,13 @@ const PAGE = 1_000;
 const groups: Readonly<Record<string, string>> = {
   bucket: 'Buckets, and what they need in AWS.',
   'dead-letters':
-    'Messages that could not be handled. They can be sent back or deleted. While one command reads them, another command sees only the rest.',
-  keys: 'Your API keys. A user who has logged in creates them.',
+    'Messages that could not be processed. You can send them back or delete them. While one command reads them, another sees only the rest.',
+  keys: 'Your API keys. To create them, log in.',
   admin: 'Commands for administrators.',
   'admin grants':
-    'Who may read which keys. A person reads what is granted to the person, to a group of the person, and to everyone. Administrators read everything.',
-  'admin keys': 'The API keys of all users.',
-  'admin users': 'People who have logged in, and who is an administrator.',
+    'Who may read which keys. People can read what is granted to them, to one of their groups, or to everyone. Administrators can read everything.',
+  'admin keys': "All users' API keys.",
+  'admin users': 'People who have logged in, and which of them are administrators.',
 };
 
 /** Adds the commands of the rows whose first word this is. */
@@ -116,7 +116,7 @@ function addFields(self: Command, places: readonly string[], made: readonly Made
     self.addOption(optionOf(name, schema, options));
   }
   if (made.some(({ command }) => command.jsonl !== undefined)) {
-    const jsonl = new Option('--jsonl', 'print all of them, each as one line of JSON');
+    const jsonl = new Option('--jsonl', 'print all of them, one JSON object per line');
     self.addOption(jsonl.conflicts(['limit', 'cursor', 'json']));
   }
   if (made.some(({ command }) => command.confirm !== undefined)) self.option('--yes', 'do not ask for confirmation');

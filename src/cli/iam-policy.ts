@@ -27,12 +27,12 @@ export function addIamPolicyCommand(program: Command, cli: Cli): void {
     .command('iam-policy')
     .summary('print the permissions that Tally needs')
     .description(
-      'Prints an IAM policy with the least that the daemon needs, or the person who plans and applies connections, or who runs `tally setup`. Names that the settings do not contain are `*`.',
+      'Prints the least-privilege IAM policy for the daemon, for the person who plans and applies connections, or for the person who runs `tally setup`. Names that are not in the settings become `*`.',
     )
     .addOption(
       new Option(
         '--for <role>',
-        'daemon: the process that serves; connecting: who plans, applies and removes; setup: who runs `tally setup`',
+        'daemon: the serving process; connecting: whoever plans, applies and removes connections; setup: whoever runs `tally setup`',
       )
         .choices(iamRoles)
         .default('daemon'),
@@ -40,11 +40,11 @@ export function addIamPolicyCommand(program: Command, cli: Cli): void {
     .addOption(new Option('--source <source>', 'only what this source needs').choices(bucketSources))
     .option('--bucket <name>', 'only for this bucket')
     .addOption(queuePrefixOption())
-    .option('--bucket-region <region>', 'the region of the buckets, if it is another one than that of the bucket queue')
+    .option('--bucket-region <region>', "the buckets' region, if it differs from the bucket queue's")
     .addOption(
       new Option(
         '--dead-letters <arn...>',
-        'the dead-letter queues (default: that of TALLY_DEAD_LETTER_QUEUE_URL, else that of `tally setup`)',
+        'the dead-letter queues (default: TALLY_DEAD_LETTER_QUEUE_URL, else the one from `tally setup`)',
       ).argParser(arnOf('sqs', 'an SQS queue')),
     )
     .addOption(
@@ -52,9 +52,9 @@ export function addIamPolicyCommand(program: Command, cli: Cli): void {
         (text: string) => arnOf('cloudtrail', 'a trail')(text)[0],
       ),
     )
-    .option('--key <arn>', 'the KMS key of the queues, if it is not that of SQS')
+    .option('--key <arn>', "the queues' KMS key, if it is not SQS's own")
     .addOption(
-      new Option('--topic <arn...>', 'only these topics of the source topic; needed for those of other accounts').argParser(
+      new Option('--topic <arn...>', "only these topics of the source topic; required for other accounts' topics").argParser(
         arnOf('sns', 'an SNS topic'),
       ),
     );

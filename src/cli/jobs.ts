@@ -26,10 +26,10 @@ export function addReindexCommand(program: Command, cli: Cli): void {
     .command('reindex')
     .summary('compare a bucket with its index and write the differences')
     .description(
-      'Starts a job that compares a bucket with its index and writes the differences. Searches work throughout, and the bucket is never written to.',
+      'Starts a job that compares a bucket with its index and writes the differences to the index. Searches keep working, and Tally never writes to the bucket.',
     )
     .argument('<bucket>', 'a connected bucket')
-    .option('--wait', 'wait until the job has ended; the exit code is 0 if it is done');
+    .option('--wait', 'wait until the job has ended; the exit code is 0 if it succeeded');
   addOptions(reindex, 'startReindex', { without: ['bucket', 'mode'] });
   printing(reindex, 'tally reindex photos --prefix 2026/ --wait').action(async (bucket: string, options: ReindexOptions) => {
     const { json: _, wait, ...body } = options;
@@ -191,7 +191,7 @@ function createStallWatch({ clock }: Cli, progress: Progress): { look(job: Job):
   };
 }
 
-const WORKERS = 'Workers are `tally serve` processes with the role reindex: check that one runs, and its /readyz.';
+const WORKERS = 'Workers are `tally serve` processes with the role reindex: check that one is running, and check its /readyz.';
 
 function stallText(job: Job, seconds: number): string {
   if (job.state === 'queued') return `No worker has taken the job for ${seconds} s; it stays queued until one does.`;

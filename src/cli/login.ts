@@ -19,11 +19,11 @@ function addLogin(program: Command, cli: Cli, { ask, openBrowser, machine }: Log
     .command('login')
     .summary('log in to a registry with the browser')
     .description(
-      'Logs in with the browser, and stores the login for you on this machine. Commands use the registry of the catalog from then on, unless --registry or TALLY_REGISTRY_URL names another. Without a browser on this machine, an address is shown: open it anywhere, and paste the code.',
+      "Logs in with the browser and stores your login on this machine. After that, commands use the catalog's registry unless --registry or TALLY_REGISTRY_URL names another. If this machine has no browser, the command shows an address: open it anywhere, and paste the code.",
     )
     .argument(
       '[catalog]',
-      'the address of the catalog, for example https://catalog.example.com (default: the registry that --registry or TALLY_REGISTRY_URL names, else that of the last login)',
+      "the catalog's address, for example https://catalog.example.com (default: the registry that --registry or TALLY_REGISTRY_URL names, else the last login's)",
     )
     .option('--no-browser', 'show an address and ask for the code');
   withExamples(login, 'tally login https://catalog.example.com', 'tally login --no-browser').action(
@@ -52,13 +52,12 @@ function addLogin(program: Command, cli: Cli, { ask, openBrowser, machine }: Log
 function addLogout(program: Command, cli: Cli): void {
   const logout = program
     .command('logout')
-    .summary('end the login, and remove the stored credentials')
-    .description('Ends the login, and removes all credentials that are stored for you on this machine, also a stored API key.');
+    .summary('log out, and remove the stored credentials')
+    .description('Ends the login, and removes all of your credentials stored on this machine, including an API key.');
   withExamples(logout, 'tally logout').action(async () => {
     const trouble = await cli.withClient((client, signal) => client.logout(signal));
     cli.hint({}, 'All credentials were removed from this machine.');
-    if (trouble !== undefined)
-      cli.hint({}, `The session was not ended at the registry, where it ends by itself after TALLY_SESSION_DAYS: ${trouble}`);
+    if (trouble !== undefined) cli.hint({}, `The registry did not end the session, which expires after TALLY_SESSION_DAYS: ${trouble}`);
   });
 }
 
@@ -66,9 +65,7 @@ function addWhoami(program: Command, cli: Cli, { registryOf }: LoginDependencies
   const whoami = program
     .command('whoami')
     .summary('show who commands act for at the registry')
-    .description(
-      'Shows the user, the role and the scopes with which commands send their requests to the registry, and which API key they use, if any.',
-    );
+    .description('Shows the user, role and scopes that commands use at the registry, and the API key, if any.');
   printing(whoami, 'tally whoami', 'TALLY_API_KEY_FILE=key.txt tally whoami --registry https://tally.example.com').action(
     async (options: JsonOption) => {
       const registry = await registryOf(cli.settings());

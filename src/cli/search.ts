@@ -28,15 +28,15 @@ export function addSearchCommand(program: Command, cli: Cli): void {
     .command('search')
     .summary('find objects in the index')
     .description(
-      'Finds objects in the index, by words of the key or by clauses such as ext:pdf and size>1G. The results are sorted by bucket and key.',
+      'Finds objects in the index, by words in the key or by clauses such as ext:pdf and size>1G. Results are sorted by bucket and key.',
     )
     .argument('[query...]', 'the query, or its words');
   addOptions(search, 'searchObjects', { without: ['q', 'as_of', ...sizes] })
     .addOption(sizeOption('--size-min <size>', 'only objects of at least this size: 64K, 1.5G'))
     .addOption(sizeOption('--size-max <size>', 'only objects of at most this size'))
     .addOption(new Option('--csv', 'print all results as CSV').conflicts(['json', 'jsonl', 'limit', 'cursor', 'total']))
-    .addOption(new Option('--jsonl', 'print all results as lines of JSON').conflicts(['json', 'limit', 'cursor', 'total']))
-    .option('--raw', 'with --csv: keys exactly as they are, also if a spreadsheet would compute them');
+    .addOption(new Option('--jsonl', 'print all results, one JSON object per line').conflicts(['json', 'limit', 'cursor', 'total']))
+    .option('--raw', 'with --csv: keys unchanged, even if a spreadsheet would evaluate them');
   printing(search, 'tally search annual report --extension pdf', "tally search --query 'ext:parquet size>1G modified<7d' --csv").action(
     async (words: readonly string[], { json, csv, jsonl, raw, ...parameters }: SearchOptions) => {
       const options = { json };
@@ -108,12 +108,12 @@ function sizeOption(flags: string, description: string): Option {
 export function addUsageCommand(program: Command, cli: Cli): void {
   const usage = program
     .command('du')
-    .summary('sum objects and bytes')
+    .summary('count objects and bytes')
     .description(
-      'Sums objects and bytes of what a search finds: by the next folder (the default), extension, class, size, age or bucket (the default for all buckets).',
+      'Counts the objects and bytes that a search finds: by the next folder (the default), extension, class, size, age or bucket (the default for all buckets).',
     )
     .argument('[bucket]', 'the bucket (default: all)')
-    .argument('[prefix]', 'a folder, which ends in a slash');
+    .argument('[prefix]', 'a folder, ending in a slash');
   addOptions(usage, 'getUsage', { without: ['bucket', 'prefix', 'q', ...sizes] })
     .addOption(sizeOption('--size-min <size>', 'only objects of at least this size: 64K, 1.5G'))
     .addOption(sizeOption('--size-max <size>', 'only objects of at most this size'));

@@ -14,7 +14,7 @@ export function addServeCommand(program: Command, cli: Cli): void {
     .command('serve')
     .summary('run until SIGTERM or SIGINT')
     .description('Runs the roles of TALLY_ROLES until SIGTERM or SIGINT.')
-    .option('--embedded', 'with built-in SQS, SNS, S3 and a SQLite index (TALLY_EMBEDDED=true): nothing else is needed');
+    .option('--embedded', 'with built-in SQS, SNS, S3 and a SQLite index (TALLY_EMBEDDED=true); needs nothing else');
   withExamples(
     command,
     'tally serve --embedded',
@@ -37,7 +37,7 @@ export function addMcpCommand(program: Command, cli: Cli, { registryOf, streams 
     .command('mcp')
     .summary('serve tools to a program that acts for you (MCP)')
     .description(
-      'Serves tools to a program that acts for you, by the Model Context Protocol on stdin and stdout, until stdin ends. Such programs start it themselves. The tools only read, as you: they find and describe objects, sum them, list buckets and changes, and say how far the index agrees with S3.',
+      'Serves tools to a program that acts for you, over the Model Context Protocol on stdin and stdout, until stdin ends. Such programs start this command themselves. The tools only read, with your access: they find, describe and count objects, list buckets and changes, and say how far the index agrees with S3.',
     );
   withExamples(command, 'tally mcp', 'TALLY_API_KEY_FILE=key.txt tally mcp --registry https://registry.example.com').action(async () => {
     const registry = await registryOf(cli.settings());

@@ -16,13 +16,13 @@ interface SetupOptions extends JsonOption {
 export function addSetupCommand(program: Command, cli: Cli): void {
   const setup = program
     .command('setup')
-    .summary('make what all buckets share in AWS')
+    .summary('create what all buckets share in AWS')
     .description(
-      'Shows what all buckets share, and how what exists differs: the bucket queue of TALLY_QUEUE_URL, or a new one in the region of AWS_REGION, with its dead-letter queue, and there and in the region of --region two topics with their subscriptions. With --apply it makes what is absent, sets what differs, and prints the settings to export. Run it once, and once more for each further region with buckets.',
+      'Shows what all buckets share, and how existing parts differ from the plan: the bucket queue in TALLY_QUEUE_URL (or a new one in AWS_REGION) with its dead-letter queue, and in that region and in --region two topics with their subscriptions. With --apply, it creates missing parts, corrects the others, and prints the settings to export. Run it once, and again for each additional region with buckets.',
     )
-    .option('--region <region>', 'a further region with buckets', regionIn)
+    .option('--region <region>', 'an additional region with buckets', regionIn)
     .addOption(queuePrefixOption())
-    .option('--apply', 'make what is absent, and set what differs')
+    .option('--apply', 'create missing parts, and correct the others')
     .option('--json', 'print JSON');
   withExamples(setup, 'tally setup', 'tally setup --apply', 'tally setup --region eu-west-1 --apply').action(
     async (options: SetupOptions) => {
@@ -38,17 +38,17 @@ export function addSetupCommand(program: Command, cli: Cli): void {
 
 function regionIn(text: string): string {
   if (/^[a-z]{2,5}(?:-[a-z]+)+-\d+$/.test(text)) return text;
-  throw new InvalidArgumentError('It must be a region of AWS, such as eu-west-1.');
+  throw new InvalidArgumentError('It must be an AWS region, such as eu-west-1.');
 }
 
 function nextText({ prefix, region }: SetupOptions, { parts, made = [] }: SetupPlan): string {
-  if (made.length > 0) return `Made or healed:\n${made.map((name) => `  ${name}`).join('\n')}\nStart Tally with these settings.`;
-  if (parts.every(({ state }) => state === 'as-planned')) return 'Everything exists already, as planned. Start Tally with these settings.';
+  if (made.length > 0) return `Created or corrected:\n${made.map((name) => `  ${name}`).join('\n')}\nStart Tally with these settings.`;
+  if (parts.every(({ state }) => state === 'as-planned')) return 'Everything already exists as planned. Start Tally with these settings.';
   const options = [
     ...(region === undefined ? [] : [` --region ${region}`]),
     ...(prefix === undefined ? [] : [` --prefix ${shellWord(prefix)}`]),
   ];
-  return `To make it: tally setup --apply${options.join('')}`;
+  return `To apply it: tally setup --apply${options.join('')}`;
 }
 
 /** For a shell. */

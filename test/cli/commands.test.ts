@@ -274,7 +274,7 @@ describe('tally bucket', () => {
     world.nextAnswers({ ...bucketAnswer, status: NEVER, job_id: 'job-7' });
     const added = await world.run('bucket add photos');
     expect(added.stdout).toMatch(/^status +It has never been fully compared$/m);
-    expect(added.stderr).toContain('Its events are indexed from now on.\n');
+    expect(added.stderr).toContain('Tally is now indexing its events.\n');
     expect(added.stderr).toContain('tally jobs job-7');
     expect((await world.run('bucket add photos --no-reindex')).stderr).toContain('tally reindex photos');
     expect(world.asked.at(-1)).toEqual(['addBucket', { body: { bucket: 'photos', reindex: false } }]);

@@ -30,12 +30,12 @@ describe('tally bucket add --plan', () => {
     const world = createCliWorld();
     const inOrder = { ...planAnswer, changes: [], findings: [], foreign: [] };
     world.nextAnswers(inOrder);
-    expect((await world.run('bucket add photos --plan')).stderr).toBe('Nothing to do: AWS is as it must be.\n');
+    expect((await world.run('bucket add photos --plan')).stderr).toBe('Nothing to do: everything in AWS is in place.\n');
     // a bucket that is not connected still has to be
     world.nextAnswers({ ...inOrder, connected: false });
-    expect((await world.run('bucket add photos --plan')).stderr).toBe('To make it so: tally bucket add photos\n');
+    expect((await world.run('bucket add photos --plan')).stderr).toBe('To apply it: tally bucket add photos\n');
     world.nextAnswers({ ...planAnswer, findings: [{ ...planAnswer.findings[0]!, blocks: true }] });
-    expect(await world.run('bucket add photos --plan')).toMatchObject({ exitCode: 1, stderr: 'Nothing can be made as it is.\n' });
+    expect(await world.run('bucket add photos --plan')).toMatchObject({ exitCode: 1, stderr: 'Tally cannot apply this plan.\n' });
   });
 });
 

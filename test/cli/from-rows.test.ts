@@ -397,7 +397,7 @@ describe('a secret', () => {
     const { exitCode, stdout, stderr } = await world.run('keys revoke --secret-file leaked.txt');
     expect([exitCode, stderr]).toEqual([0, '']);
     expect(world.asked).toEqual([['revokeApiKeyBySecret', { body: { secret: ` ${keySecret}` } }]]);
-    expect(stdout).toBe('If this was the secret of an API key, the key is revoked now. Every process refuses it within 5 s.\n');
+    expect(stdout).toBe('If this was the secret of an API key, the key is now revoked. Every process refuses it within 5 s.\n');
     expect(JSON.parse((await world.run('keys revoke --secret-file leaked.txt --json')).stdout)).toEqual({});
   });
 

@@ -83,19 +83,19 @@ describe('tally reindex', () => {
     const { stdout, stderr } = await worldOf(held).run('reindex photos --wait');
     expect(stdout).toMatch(/^held back +12,345 \(12,345 wait for you\)$/m);
     expect(stdout).toMatch(/^deletions +at most 1,000 deletions, 1,000 reserved$/m);
-    expect(stderr).toContain('The deletion limit holds 12,345 deletions back. Everything else is done.');
+    expect(stderr).toContain('The deletion limit holds back 12,345 deletions. Everything else is done.');
     expect(stderr).toContain('tally jobs allow job-1`\n');
     expect(stderr).toContain('tally jobs decline job-1');
   });
 
   it('Fix: names what a job that was stopped held back', async () => {
     const { stderr } = await worldOf({ ...held, state: 'cancelled' }).run('reindex photos --wait');
-    expect(stderr).toContain('The deletion limit holds 12,345 deletions back. Not all is compared.');
+    expect(stderr).toContain('The deletion limit holds back 12,345 deletions. Not everything is compared yet.');
     expect(stderr).toContain('tally jobs allow job-1`\n');
   });
 
   it.each([
-    ['none waits', undefined],
+    ['none waiting', undefined],
     ['you declined them at 2026-01-02T03:04:05.000Z', { deletions: 12_345, declined_at: '2026-01-02T03:04:05.000Z' }],
   ])('asks nobody about deletions that do not wait for an answer: %s', async (text, waiting) => {
     const { exitCode, stdout, stderr } = await worldOf({ ...held, waiting }).run('reindex photos --wait');
@@ -107,7 +107,7 @@ describe('tally reindex', () => {
     const counts = { ...zeroCounts, scanned: 1_000, phantom: 1_000, held: 1_000 };
     const emptied: Job = { ...held, counts, deletions: { limit: 0, reserved: 0 }, waiting: { deletions: 1_000 } };
     const { stderr } = await worldOf(emptied).run('reindex photos --wait');
-    expect(stderr).toContain('The bucket is empty, and all its documents would be deleted.');
+    expect(stderr).toContain('The bucket is empty, so all of its documents would be deleted.');
     expect(stderr).toContain('tally jobs allow job-1`\n');
   });
 

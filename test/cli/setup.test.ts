@@ -61,7 +61,7 @@ describe('tally setup', () => {
     const { exitCode, stdout, stderr } = await run('setup --apply');
     expect({ exitCode, asked }).toMatchObject({ exitCode: 0, asked: [['apply', {}], 'close'] });
     expect(stdout).toBe(`export AWS_REGION=eu-central-1\nexport TALLY_QUEUE_URL=${settings.TALLY_QUEUE_URL}\n`);
-    expect(stderr).toMatch(/^Made or healed:\n {2}queue .*tally-dead-letters\n[^]*Start Tally with these settings\.\n$/);
+    expect(stderr).toMatch(/^Created or corrected:\n {2}queue .*tally-dead-letters\n[^]*Start Tally with these settings\.\n$/);
     const again = await createWorld('as-planned').run('setup --apply');
     expect(again).toMatchObject({ exitCode: 0, stdout, stderr: expect.stringContaining('Everything exists already, as planned') });
   });

@@ -215,7 +215,7 @@ describe('the doctor', () => {
       {
         code: 'connect.clock-skew',
         severity: 'degraded',
-        what: expect.stringMatching(new RegExp(`is \\d+ s ${differs} the clock`)),
+        what: expect.stringMatching(new RegExp(`is \\d+ s ${differs} this machine`)),
         blocks: false,
       },
     ]);

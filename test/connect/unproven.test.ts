@@ -8,7 +8,7 @@ const whyOf = (more: Partial<BucketRecord>, isByHand = false): string | undefine
   unprovenFindings(recordOf('photos', more), { found: [], isByHand, nowMs: 0 })[0]?.why;
 
 it('Fix: suspects what a person wired before what nobody can read, and nothing of the way once an event has come by it', () => {
-  expect(whyOf({})).toMatch(/^all that Tally can read is in place.* a Deny/);
+  expect(whyOf({})).toMatch(/^everything that Tally can read is in place.* a Deny/);
   expect(whyOf({}, true)).toMatch(/first check that the notification, rule or trail exists.* a Deny/);
   expect(whyOf({ arrived: ['created'] })).toMatch(/^events get through.*excludes it$/);
 });

@@ -18,20 +18,18 @@ const who = z
   .regex(WHO, 'must be user:EMAIL, group:VALUE with at most 256 characters, or everyone')
   .pipe(whoSchema)
   .describe(
-    '`user:EMAIL`, whom the issuer must have verified, `group:VALUE`, a value of the claim TALLY_OIDC_GROUPS_CLAIM, or `everyone`.',
+    '`user:EMAIL`, an address that the issuer must have verified; `group:VALUE`, a value of the claim TALLY_OIDC_GROUPS_CLAIM; or `everyone`.',
   );
 
 const where = z
   .string(must('must be text'))
   .regex(WHERE, 'must be BUCKET, BUCKET/PREFIX, or * for every bucket')
   .pipe(whereSchema)
-  .describe(
-    '`BUCKET`, `BUCKET/PREFIX`, or `*` for every bucket. A prefix may end within a name: `logs/a` is the beginning of `logs/ab/x`.',
-  );
+  .describe('`BUCKET`, `BUCKET/PREFIX`, or `*` for every bucket. A prefix may end within a name: `logs/a` matches `logs/ab/x`.');
 
 const grant = grantSchema
   .extend({ created_at: time.describe('When.') })
-  .meta({ id: 'Grant', description: 'Somebody may read the keys of a bucket, or those with a prefix.' });
+  .meta({ id: 'Grant', description: 'Lets someone read all keys of a bucket, or those with a prefix.' });
 
 const body = z.strictObject({ who, where }, must('must be {"who": "…", "where": "…"}'));
 
@@ -40,9 +38,9 @@ const reader = z
     user_id: z.string(),
     email: z.string(),
     role: z.enum(roles).describe('Administrators read everything.'),
-    by: z.array(grant).readonly().describe('The grants by which the person reads something of it; none for administrators.'),
+    by: z.array(grant).readonly().describe('The grants that let the person read any of it; none for administrators.'),
   })
-  .meta({ id: 'Reader', description: 'A person who may read something of a bucket.' });
+  .meta({ id: 'Reader', description: 'A person who can read anything in a bucket.' });
 export type ReaderView = z.infer<typeof reader>;
 
 const access = z
@@ -50,21 +48,21 @@ const access = z
     user_id: z.string(),
     email: z.string(),
     role: z.enum(roles),
-    reads: z.array(z.string()).readonly().describe('What the person may read, merged: `BUCKET`, `BUCKET/PREFIX`, or `*` for everything.'),
+    reads: z.array(z.string()).readonly().describe('What the person can read, merged: `BUCKET`, `BUCKET/PREFIX`, or `*` for everything.'),
     because: z
       .enum(['administrator', 'readers', 'grants', 'too_many'])
       .describe(
-        '`readers`: TALLY_READERS is everyone. `too_many`: more than 300 separate parts are granted, so that the person reads nothing; grant shorter prefixes.',
+        '`readers`: TALLY_READERS is everyone. `too_many`: more than 300 separate parts are granted, so the person can read nothing; grant shorter prefixes.',
       ),
-    grants: z.array(grant).readonly().describe('The grants that mean the person.'),
-    groups: z.array(z.string()).readonly().describe('The groups that the issuer stated at the last login.'),
+    grants: z.array(grant).readonly().describe('The grants that apply to the person.'),
+    groups: z.array(z.string()).readonly().describe('The groups that the issuer sent at the last login.'),
     groups_left_out: z
       .boolean()
       .describe(
-        'Whether the issuer sent a link in place of the groups, because they are too many, or more than 1,000: let it state only the groups of this application.',
+        'Whether the issuer sent a link instead of the groups because there are too many, or sent more than 1,000: let it send only the groups of this application.',
       ),
   })
-  .meta({ id: 'Access', description: 'What a person may read, and why.' });
+  .meta({ id: 'Access', description: 'What a person can read, and why.' });
 export type AccessView = z.infer<typeof access>;
 
 const EXAMPLE = { who: 'group:analysts', where: 'photos/2026/' };
@@ -89,15 +87,15 @@ export const accessRows = {
     summary: 'Lists the grants: who may read which keys.',
     scope: 'admin',
     query: z.strictObject({
-      who: who.exactOptional().describe('Only grants to this one.'),
-      where: where.exactOptional().describe('Only grants by which something of this part may be read.'),
+      who: who.exactOptional().describe('Only grants to this person, group or everyone.'),
+      where: where.exactOptional().describe('Only grants that let someone read any of this part.'),
       limit,
       cursor: cursor.exactOptional(),
     }),
     answer: pageOf(grant).extend({
       readers: z
         .enum(['everyone', 'granted'])
-        .describe('The setting TALLY_READERS. `everyone`: every user reads everything, whatever is granted.'),
+        .describe('The setting TALLY_READERS. `everyone`: every user reads everything, regardless of grants.'),
     }),
     example: { query: { limit: 20 } },
     cli: {
@@ -105,15 +103,15 @@ export const accessRows = {
       columns: grantColumns,
       none: 'Nothing is granted here. To grant something, run `tally admin grants add WHO WHERE`.',
       hints: ({ readers }: { readonly readers: string }) =>
-        readers === 'everyone' ? ['TALLY_READERS is everyone: every user reads everything, whatever is granted'] : [],
+        readers === 'everyone' ? ['TALLY_READERS is everyone: every user reads everything, regardless of grants'] : [],
       examples: ['tally admin grants list', 'tally admin grants list --where photos/2026/'],
     },
   },
   'POST /v1/admin/grants': {
     operation: 'addGrant',
-    summary: 'Lets someone read the keys of a bucket, or those with a prefix.',
+    summary: 'Lets someone read all keys of a bucket, or those with a prefix.',
     description:
-      'Grants are only added together: what a person may read is the union of all that mean the person. It counts from the next request on. Granting the same again changes nothing.',
+      'Grants only add up: a person can read the union of all grants that apply to them. A grant takes effect with the next request. Granting the same again changes nothing.',
     scope: 'people',
     body,
     answer: grant,
@@ -130,7 +128,7 @@ export const accessRows = {
   'POST /v1/admin/grants/remove': {
     operation: 'removeGrant',
     summary: 'Removes a grant.',
-    description: 'That counts from the next request on. What another grant gives, or the role of an administrator, stays.',
+    description: 'This takes effect with the next request. Access through other grants, or as an administrator, stays.',
     scope: 'people',
     body,
     answer: grant,
@@ -138,22 +136,22 @@ export const accessRows = {
     example: { body: EXAMPLE },
     cli: {
       words: 'admin grants remove <who> <where>',
-      text: (done: Grant) => `${done.who} may not read ${placeText(done)} by this grant any more.`,
+      text: (done: Grant) => `${done.who} can no longer read ${placeText(done)} through this grant.`,
       examples: ['tally admin grants remove group:analysts photos/2026/'],
     },
   },
   'GET /v1/admin/readers': {
     operation: 'listReaders',
-    summary: 'Lists the people who may read something of a bucket, and by which grants.',
+    summary: 'Lists the people who can read anything in a bucket, and through which grants.',
     description:
-      'A page may have fewer items than its limit, even none, although there is a next page. People who have never logged in are not known: the list of grants names them.',
+      'A page may have fewer items than its limit, even none, and still have a next page. Tally does not know people who have never logged in; see the list of grants for those.',
     scope: 'people',
     query: z.strictObject({ where, limit, cursor: cursor.exactOptional() }),
     answer: pageOf(reader),
     example: { query: { where: 'photos/2026/', limit: 20 } },
     cli: {
       words: 'admin access',
-      summary: 'Shows who may read something of a bucket, or what one person may read, and by which grants.',
+      summary: 'Shows who can read anything in a bucket, or what one person can read, and through which grants.',
       columns: columnsOf<ReaderView>({
         ID: 'user_id',
         EMAIL: 'email',
@@ -167,9 +165,9 @@ export const accessRows = {
   },
   'GET /v1/admin/users/{id}/access': {
     operation: 'getAccess',
-    summary: 'Shows what a person may read, and by which grants.',
+    summary: 'Shows what a person can read, and through which grants.',
     scope: 'people',
-    params: z.object({ id: id.describe('The id of the user, as the list of users has it.') }),
+    params: z.object({ id: id.describe('The ID of the user, as shown in the list of users.') }),
     answer: access,
     errors: ['user.not-found'],
     example: { params: { id: '0aB1cD2eF3gH4iJ5kL6mN7' } },
@@ -183,7 +181,7 @@ export const accessRows = {
         because: ({ because }) => readingReasons[because],
         groups: ({ groups }) => groups.join(', '),
         'groups left out': ({ groups_left_out: isLeftOut }) =>
-          isLeftOut ? 'the issuer sent more than it may: let it state only the groups of this application' : undefined,
+          isLeftOut ? 'the issuer sent too many: let it send only the groups of this application' : undefined,
       }),
       also: { grants: grantColumns },
       examples: ['tally admin access --user 0aB1cD2eF3gH4iJ5kL6mN7'],

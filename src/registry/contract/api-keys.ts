@@ -19,35 +19,35 @@ import type { Row, RowKey } from './row.ts';
 
 export const apiKey = z
   .object({
-    id: z.string().describe('The id, for get and revoke.'),
+    id: z.string().describe('The ID, for get and revoke.'),
     name: z.string().describe('The name given at creation.'),
-    user_email: z.string().describe('The e-mail address of the owner.'),
-    fingerprint: z.string().describe('The beginning and the end of the secret, such as `qk_abcd…wxyz`: safe to show, and a filter.'),
-    status: z.enum(keyStatuses).describe('By the clock at this moment. `ACTIVE`: the key can authenticate. `EXPIRED`: it has ended.'),
+    user_email: z.string().describe("The owner's e-mail address."),
+    fingerprint: z.string().describe('The beginning and end of the secret, such as `qk_abcd…wxyz`: safe to show, and usable as a filter.'),
+    status: z.enum(keyStatuses).describe('As of now. `ACTIVE`: the key can authenticate. `EXPIRED`: it has ended.'),
     created_at: time.describe('When it was created.'),
     expires_at: time.describe('When it ends.'),
     last_used_at: time.nullable().describe('When it was last used, to the minute; null: never.'),
-    scopes: z.array(z.enum(keyScopes)).readonly().describe('What it may do, as far as its owner may do it.'),
+    scopes: z.array(z.enum(keyScopes)).readonly().describe('What it may do, as far as its owner may.'),
   })
   .meta({ id: 'ApiKey', description: 'An API key. It never contains the secret.' });
 export type ApiKey = z.infer<typeof apiKey>;
 
 export const anyApiKey = apiKey
   .extend({
-    user_id: z.string().describe('The id of the owner. It stays when the address changes, and tells two owners with one address apart.'),
-    user_email_verified: z.boolean().describe('Whether the issuer vouches for the address of the owner.'),
+    user_id: z.string().describe("The owner's ID. It stays the same when the address changes, and distinguishes two owners with one address."),
+    user_email_verified: z.boolean().describe("Whether the issuer vouches for the owner's address."),
     owner_disabled: z
       .boolean()
       .describe(
-        'Whether the owner is disabled, is let in by no rule of `TALLY_OIDC_ALLOWED`, or is no user of `TALLY_OIDC_ISSUER` who has logged in. Then the key is refused.',
+        'Whether the key is refused because of its owner: disabled, admitted by no rule in `TALLY_OIDC_ALLOWED`, or not a user of `TALLY_OIDC_ISSUER` who has logged in.',
       ),
   })
-  .meta({ id: 'AnyApiKey', description: 'An API key of any user, as administrators see it.' });
+  .meta({ id: 'AnyApiKey', description: "Any user's API key, as administrators see it." });
 export type AnyApiKey = z.infer<typeof anyApiKey>;
 
 const createdKey = z.object({
   key: apiKey.describe('The key.'),
-  secret: z.string().describe('The secret. No later answer contains it.'),
+  secret: z.string().describe('The secret. No later response contains it.'),
 });
 
 const NAME_MISTAKE = `must have 1 to ${KEY_NAME_LENGTH_MAX} printable characters, not only blanks, without control and bidi characters and without an API key`;
@@ -69,18 +69,18 @@ const newKey = bodyOf({
     .min(1, DAYS_MISTAKE)
     .max(EXPIRES_IN_DAYS_MAX, DAYS_MISTAKE)
     .default(EXPIRES_IN_DAYS_DEFAULT)
-    .describe('After how many days the key ends.'),
+    .describe('After how many days the key expires.'),
   scopes: z
     .array(z.enum(keyScopes, must(SCOPES_MISTAKE)), must(SCOPES_MISTAKE))
     .min(1, SCOPES_MISTAKE)
     .max(SCOPES_MAX, SCOPES_MISTAKE)
     .readonly()
     .exactOptional()
-    .describe('What the key may do; `read` is always among it. Absent: what you may do, without `admin`.'),
+    .describe('What the key may do; always includes `read`. Absent: what you may do, except `admin`.'),
 });
 
 const status = oneOf(keyStatuses).exactOptional().describe('Only keys with this status.');
-const params = z.object({ id: id.describe('The id of the key, as the list has it.') });
+const params = z.object({ id: id.describe('The ID of the key, as shown in the list.') });
 
 /** A fingerprint has 12 characters. */
 const FINGERPRINT_LENGTH_MAX = 100;
@@ -119,9 +119,9 @@ const NONE = 'There are no such API keys here.';
 export const keyRows = {
   'POST /v1/api-keys': {
     operation: 'createApiKey',
-    summary: 'Creates an API key of the caller, and answers its secret once.',
+    summary: 'Creates an API key for the caller, and returns its secret once.',
     description:
-      'It needs an interactive login: neither an API key nor a local command can create a key. A user has at most 50 keys that are `ACTIVE`. The secret cannot be read later; a lost one needs a new key.',
+      'This needs an interactive login: neither an API key nor a local command can create a key. A user has at most 50 `ACTIVE` keys. The secret cannot be read later; if it is lost, create a new key.',
     scope: 'session',
     body: newKey,
     answer: createdKey,
@@ -130,8 +130,8 @@ export const keyRows = {
     example: { body: { name: 'nightly export, production, 2026-11', expires_in_days: 90 } },
     cli: {
       words: 'keys create <name>',
-      summary: 'Creates an API key, whose secret is printed once.',
-      description: 'The secret cannot be shown again. It needs a login; an API key cannot create another one.',
+      summary: 'Creates an API key and prints its secret once.',
+      description: 'The secret cannot be shown again. This needs a login: an API key cannot create another one.',
       options: { expires_in_days: 'days', scopes: 'scope' },
       columns: { secret: 'secret' },
       also: { key: keyFields },
@@ -141,8 +141,8 @@ export const keyRows = {
   },
   'GET /v1/api-keys': {
     operation: 'listApiKeys',
-    summary: 'Lists the API keys of the caller, the newest first.',
-    description: 'Filters compare exactly, and combine. Revoked keys are not listed.',
+    summary: "Lists the caller's API keys, newest first.",
+    description: 'Filters match exactly and can be combined. Revoked keys are not listed.',
     scope: 'self',
     query: z.strictObject({
       name: textOf(KEY_NAME_LENGTH_MAX, 1).exactOptional().describe('Only keys with this name.'),
@@ -158,7 +158,7 @@ export const keyRows = {
   },
   'GET /v1/api-keys/{id}': {
     operation: 'getApiKey',
-    summary: 'Shows one API key of the caller.',
+    summary: "Shows one of the caller's API keys.",
     scope: 'self',
     params,
     answer: apiKey,
@@ -168,26 +168,26 @@ export const keyRows = {
   },
   'DELETE /v1/api-keys/{id}': {
     operation: 'revokeApiKey',
-    summary: 'Revokes an API key of the caller.',
+    summary: "Revokes one of the caller's API keys.",
     description:
-      'The process that answers refuses the key at once, and every other one within 5 s. A request with an API key can revoke that key only.',
+      'The process that answers refuses the key at once, all others within 5 s. A request with an API key can revoke only that key.',
     scope: 'self',
     params,
     errors: ['api-key.not-found', 'session.required', 'authorization.denied', 'audit.unavailable'],
     example: { params: { id: EXAMPLE_ID } },
     cli: {
       words: 'keys revoke [id]',
-      summary: 'Revokes one of your API keys, or any key by its secret.',
+      summary: 'Revokes one of your API keys, or any key whose secret you have.',
       description:
-        'The latter takes a file with the secret and no login, and prints the same whether or not there was such a key. Every process refuses a revoked key within 5 s, and it cannot be made valid again.',
+        'With a secret, this takes a file and needs no login, and prints the same whether or not the key existed. Every process refuses a revoked key within 5 s. Revoking cannot be undone.',
       text: () => KEY_REVOKED,
       examples: [`tally keys revoke ${EXAMPLE_ID}`],
     },
   },
   'POST /v1/api-keys/revoke': {
     operation: 'revokeApiKeyBySecret',
-    summary: 'Revokes the API key with this secret, which anyone who has it may do.',
-    description: 'For secrets that have leaked. The answer is the same whether or not there was such a key.',
+    summary: 'Revokes the API key with this secret. Anyone who has the secret may do this.',
+    description: 'For leaked secrets. The response is the same whether or not the key existed.',
     scope: 'none',
     body: bodyOf({ secret: textOf(SECRET_LENGTH_MAX, 1).describe('The secret. White space around it does not matter.') }),
     errors: ['audit.unavailable'],
@@ -195,14 +195,14 @@ export const keyRows = {
     cli: {
       words: 'keys revoke [id]',
       options: { secret: 'secret-file' },
-      text: () => 'If this was the secret of an API key, the key is revoked now. Every process refuses it within 5 s.',
+      text: () => 'If this was the secret of an API key, the key is now revoked. Every process refuses it within 5 s.',
       examples: ['tally keys revoke --secret-file leaked.txt --registry URL'],
     },
   },
   'GET /v1/admin/api-keys': {
     operation: 'listAllApiKeys',
-    summary: 'Lists the API keys of all users, in the order of their ids.',
-    description: 'Filters compare exactly, and combine.',
+    summary: "Lists all users' API keys, in the order of their IDs.",
+    description: 'Filters match exactly and can be combined.',
     scope: 'admin',
     query: z.strictObject({
       email: emailText.exactOptional().describe('Only keys of the user with this e-mail address.'),
@@ -210,7 +210,7 @@ export const keyRows = {
       status,
       unused_since: moment
         .exactOptional()
-        .describe('Only keys that were last used before this day (2026-11-21) or time, or were created before it and never used.'),
+        .describe('Only keys last used before this day (2026-11-21) or time, or created before it and never used.'),
       limit,
       cursor: cursor.exactOptional(),
     }),
@@ -230,7 +230,7 @@ export const keyRows = {
   },
   'GET /v1/admin/api-keys/{id}': {
     operation: 'getAnyApiKey',
-    summary: 'Shows one API key of any user.',
+    summary: "Shows any user's API key.",
     scope: 'admin',
     params,
     answer: anyApiKey,
@@ -249,8 +249,8 @@ export const keyRows = {
   },
   'DELETE /v1/admin/api-keys/{id}': {
     operation: 'revokeAnyApiKey',
-    summary: 'Revokes an API key of any user.',
-    description: 'The process that answers refuses the key at once, and every other one within 5 s.',
+    summary: "Revokes any user's API key.",
+    description: 'The process that answers refuses the key at once, all others within 5 s.',
     scope: 'admin',
     params,
     errors: ['api-key.not-found', 'audit.unavailable'],

@@ -12,24 +12,24 @@ export const bucketStatus = z
     state: z
       .enum(bucketStates)
       .describe(
-        '`ok`: nothing is known to the contrary, its events are known to arrive, and all of it was compared. Of several others the worst: `events_lost`, `paused` (its notification), `waiting` (S3 or the index does not answer for it), `deletions_held` (a person decides), `differs` (a report found differences, or the index refuses documents), `events_unproven` (none has arrived, and its parts in AWS were not found), `never_compared`, `gap_open`, `quiet` (no event for three times as long as is usual for the bucket), `overdue` (the last whole compare is older than two intervals), `degraded` and `unchecked` (its connection).',
+        '`ok`: its events are known to arrive, all of it was compared, and no difference is known. Otherwise the worst of: `events_lost`, `paused` (its notification), `waiting` (S3 or the index does not answer for it), `deletions_held` (a person must decide), `differs` (a report found differences, or the index refuses documents), `events_unproven` (no event has arrived, and its parts in AWS were not found), `never_compared`, `gap_open`, `quiet` (no event for three times as long as is usual for the bucket), `overdue` (the last full compare is older than two intervals), `degraded` and `unchecked` (its connection).',
       ),
     severity: z
       .enum(bucketSeverities)
-      .describe('`bad`: the index differs, or does so with each further change. `warning`: it may differ, or may soon.'),
-    sentence: z.string().describe('The same in one sentence, without its full stop.'),
+      .describe('`bad`: the index differs, or will with the next change. `warning`: it may differ, or may soon.'),
+    sentence: z.string().describe('The same in one sentence, without a full stop.'),
     since: time.optional().describe('Since when.'),
     act: z
       .object({
-        kind: z.enum(bucketActs).describe('What a person does about it.'),
+        kind: z.enum(bucketActs).describe('What a person can do about it.'),
         command: z.string().describe('The command that does it.'),
         job_id: z.string().optional().describe('The job that it is about.'),
       })
       .optional()
       .describe('Absent: there is nothing to do, or Tally does it by itself.'),
-    differing: count.optional().describe('How many objects the sentence says to differ. Absent: none, or their number is not known.'),
+    differing: count.optional().describe('How many objects differ according to the sentence. Absent: none, or the number is unknown.'),
   })
-  .describe('How far the index of the bucket can be relied on.');
+  .describe("How far the bucket's index can be relied on.");
 
 export const bucket = z
   .object({
@@ -37,19 +37,19 @@ export const bucket = z
     region: z.string().describe('The region, as S3 reports it.'),
     source: z.enum(bucketSources).describe('How its events reach the bucket queue.'),
     topic_arn: z.string().optional().describe('The SNS topic that its events come through.'),
-    account: z.string().optional().describe('The account that must own the bucket. Absent: it is not known, and not checked.'),
+    account: z.string().optional().describe('The account that must own the bucket. Absent: unknown, and not checked.'),
     versioning: z
       .object({
-        status: z.enum(versioningStatuses).describe('`unknown` until it could be read.'),
-        observed_at: time.optional().describe('When it was read, by the clock of S3.'),
+        status: z.enum(versioningStatuses).describe('`unknown` until Tally could read it.'),
+        observed_at: time.optional().describe("When it was read, by S3's clock."),
       })
       .describe('The answer to GetBucketVersioning.'),
-    enrich: z.enum(enrichModes).describe('What is read of each object besides its events.'),
+    enrich: z.enum(enrichModes).describe('What Tally reads about each object in addition to its events.'),
     floor: clock.describe(
       'Native events at or below this clock (microseconds since 1970) do not write directly; 0 until the first re-index.',
     ),
     status: bucketStatus,
-    gaps: count.describe('How many of its gaps are not closed.'),
+    gaps: count.describe('How many of its gaps are open.'),
     created_at: time.describe('When it was connected.'),
     created_by: z.string().describe('Who connected it.'),
     checked_at: time.describe('When region and versioning were last read.'),
@@ -59,28 +59,28 @@ export const bucket = z
       .describe('The longest usual interval between two of its events, to the minute. Absent: fewer than two have arrived.'),
     last_compared_at: time
       .optional()
-      .describe('When a compare of the whole bucket has last ended: a report, or a re-index that held no deletion back. Absent: never.'),
+      .describe('When the whole bucket was last compared: by a report, or by a re-index that held no deletions back. Absent: never.'),
     wiring: z
       .object({
         state: z
           .enum(watchedStates)
           .describe(
-            '`broken`: events are lost. `degraded`: something is missing or not safe. `unknown`: it could not be read. `paused`: its notification was taken away on request.',
+            '`broken`: events are lost. `degraded`: something is missing or not secure. `unknown`: it could not be read. `paused`: its notification was removed on request.',
           ),
         since: time.describe('Since when.'),
         checked_at: time.describe('When it was last checked.'),
         findings: z
           .array(z.object({ code: z.string(), what: z.string() }))
           .readonly()
-          .describe('The first of what was found. `GET /v1/buckets/{bucket}/doctor` has all.'),
+          .describe('The first findings. `GET /v1/buckets/{bucket}/doctor` has all of them.'),
       })
       .optional()
-      .describe('What the hourly watch found last in AWS. Absent: it has not looked yet.'),
+      .describe('What the last hourly check found in AWS. Absent: not checked yet.'),
     lifecycle: z
       .object({
         checked_at: time.describe('When its lifecycle rules were read.'),
         rules: z.enum(['known', 'unknown']).describe('`unknown`: the permission to read them is missing.'),
-        expiring: count.describe('How many rules in force expire present objects.'),
+        expiring: count.describe('How many active rules expire current objects.'),
       })
       .optional()
       .describe('Only for buckets whose source does not report expirations.'),
@@ -94,7 +94,7 @@ export const shownBucket = bucket
   .extend(bucket.omit({ bucket: true, status: true, gaps: true, last_event_at: true, last_compared_at: true }).partial().shape)
   .meta({
     id: 'ShownBucket',
-    description: 'A connected bucket. Callers who are no administrators see how far its index can be relied on, and no more.',
+    description: "A connected bucket. Non-admins see only the bucket's status.",
   });
 export type ShownBucket = z.infer<typeof shownBucket>;
 
@@ -110,12 +110,12 @@ export type UnconnectedBucket = z.infer<typeof unconnectedBucket>;
 
 export const activity = z
   .object({
-    jobs: count.describe('How many jobs have not ended.'),
+    jobs: count.describe('How many jobs have not ended yet.'),
     dead_letters: count
       .optional()
-      .describe('How many messages the dead-letter queues hold, about, as SQS counted them last. Absent: not known to this process.'),
+      .describe("Roughly how many messages the dead-letter queues hold, by SQS's last count. Absent: unknown to this process."),
   })
-  .meta({ id: 'Activity', description: 'What is at work and what waits besides the buckets themselves.' });
+  .meta({ id: 'Activity', description: 'What is running and what is waiting, apart from the buckets themselves.' });
 export type Activity = z.infer<typeof activity>;
 
 /** One word where all is well, and one sentence where it is not. */

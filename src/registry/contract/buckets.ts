@@ -21,19 +21,15 @@ import { AWS_REFUSALS, bucketName, cursor, limit, must, pageOf, textOf, timeOf, 
 import type { Row, RowKey } from './row.ts';
 
 const addedBucket = bucket.extend({
-  connection: connection
-    .optional()
-    .describe('How far its parts in AWS are made. Absent: the storage is the embedded one, which needs none.'),
+  connection: connection.optional().describe('How far its parts in AWS exist. Absent: the embedded storage needs none.'),
   changed: z
     .boolean()
-    .describe('Whether this request connected the bucket, or changed how it is connected. `connection` says whether it changed AWS.'),
+    .describe('Whether this request connected the bucket or changed its connection. `connection` says whether it changed AWS.'),
   job_id: z.string().optional().describe('The first re-index, if this request started it.'),
   advice: z
     .string()
     .optional()
-    .describe(
-      'What to do next, if `enrich` asks for more than before: the command that fills it in for documents that are indexed already.',
-    ),
+    .describe('What to do next, if `enrich` asks for more than before: the command that completes existing documents.'),
 });
 export type AddedBucket = z.infer<typeof addedBucket>;
 
@@ -45,22 +41,22 @@ export const addBucketBody = z
       reindex: yesNo
         .exactOptional()
         .describe(
-          'Whether to index what the bucket holds already. Default: true. If false, the gap of the new bucket stays open until a re-index is requested.',
+          "Whether to index the bucket's existing objects. Default: true. If false, the new bucket's gap stays open until you request a re-index.",
         ),
       only_new: yesNo
         .exactOptional()
         .describe(
-          'Whether a bucket that is connected already is refused, with `bucket.already-connected`, instead of changed. Default: false.',
+          'Whether to refuse a bucket that is already connected, with `bucket.already-connected`, instead of changing it. Default: false.',
         ),
       plan: textOf(64, 1)
         .exactOptional()
-        .describe('The `token` of a plan. Without it the bucket is connected only if that touches nothing of others.'),
+        .describe("The `token` of a plan. Without it, Tally connects the bucket only if that touches no one else's resources."),
       skip_destination_validation: SKIP_VALIDATION,
       wired_by_hand: yesNo.exactOptional().describe(BY_HAND),
     },
     must('must be an object'),
   )
-  .describe('The bucket. What is left out stays as it is if the bucket is connected already.');
+  .describe('The bucket. If it is already connected, omitted fields stay as they are.');
 export type AddBucketRequest = z.output<typeof addBucketBody>;
 
 const removedBucket = z.object({
@@ -73,21 +69,21 @@ const params = z.object({ bucket: bucketName });
 export const bucketRows = {
   'GET /v1/buckets': {
     operation: 'listBuckets',
-    summary: 'Lists the connected buckets, and those whose events arrive although they are not connected.',
+    summary: 'Lists the connected buckets, and unconnected ones whose events arrive.',
     scope: 'read',
     query: z.strictObject({ limit, cursor: cursor.exactOptional() }),
     answer: pageOf(shownBucket).extend({
       unconnected: z
         .array(unconnectedBucket)
         .readonly()
-        .describe('Buckets whose events arrive although they are not connected: at most 1,000, and only with the first page.'),
-      activity: activity.optional().describe('Only with the first page, and for administrators.'),
+        .describe('Unconnected buckets whose events arrive: at most 1,000, and only on the first page.'),
+      activity: activity.optional().describe('Only on the first page, and for administrators.'),
     }),
     tool: {
       name: 'list_buckets',
       title: 'List buckets',
       description:
-        'Lists the connected buckets that you may read, each with how far its index can be relied on, and the buckets whose events arrive although they are not connected. Objects of other buckets are never found.',
+        'Lists the connected buckets that you can read, each with how far its index can be relied on, and unconnected buckets whose events arrive. Objects in other buckets are never found.',
     },
     example: { query: { limit: 100 } },
     cli: {
@@ -108,9 +104,9 @@ export const bucketRows = {
   },
   'POST /v1/buckets': {
     operation: 'addBucket',
-    summary: 'Connects a bucket, or changes how it is connected.',
+    summary: 'Connects a bucket, or changes its connection.',
     description:
-      'Tally makes in AWS what the bucket needs, as far as that takes at most 20 s: while `connection` has the state `applying`, send the request again after its `retry_after_ms`. It may be repeated after any failure, and writes nothing that is there already. What is refused is not stored. Objects that the bucket holds already are indexed by its first re-index, which this request starts. A bucket that is connected already gets the given changes and no re-index; its region and versioning are read again. A change of source or topic opens a gap, and the earlier parts stay until the new ones are proven.',
+      'Tally creates what the bucket needs in AWS, for at most 20 s per request: while `connection` has the state `applying`, send the request again after its `retry_after_ms`. You can repeat the request after any failure; it writes nothing that already exists. If Tally refuses the request, it stores nothing. The request also starts a first re-index, which indexes existing objects. If the bucket is already connected, the request applies the given changes and reads region and versioning again, but starts no re-index. A change of source or topic opens a gap, and the earlier parts stay until the new ones are proven.',
     scope: 'admin',
     body: addBucketBody,
     answer: addedBucket,
@@ -138,7 +134,7 @@ export const bucketRows = {
       name: 'index_agreement',
       title: 'Check the agreement of an index',
       description:
-        'Says how far the index of a bucket can be relied on: as of when it agrees with S3, how far events are behind, and which parts may lack changes.',
+        "Says how far a bucket's index can be relied on: as of when it agrees with S3, how far events are behind, and which parts may lack changes.",
     },
     errors: ['bucket.not-connected'],
     example: { params: { bucket: 'photos' } },
@@ -147,12 +143,12 @@ export const bucketRows = {
     operation: 'removeBucket',
     summary: 'Disconnects a bucket and deletes its documents from the index.',
     description:
-      'What Tally made in AWS for the bucket is taken away first. The bucket itself and its objects are never touched. A re-index of the bucket is cancelled. The request may be repeated after any failure.',
+      'Tally first removes what it created in AWS for the bucket. It never touches the bucket itself or its objects. It cancels a running re-index of the bucket. You can repeat the request after any failure.',
     scope: 'admin',
     params,
     query: z.strictObject({
-      keep_aws: flagText.describe('Whether what Tally made in AWS stays. Default: false.'),
-      keep_documents: flagText.describe('Whether the documents stay in the index. Default: false.'),
+      keep_aws: flagText.describe('Whether to keep what Tally created in AWS. Default: false.'),
+      keep_documents: flagText.describe('Whether to keep the documents in the index. Default: false.'),
     }),
     answer: removedBucket,
     errors: ['bucket.not-connected', ...AWS_REFUSALS, 'connect.busy', 'connect.removing', 'connect.changed-meanwhile', 'audit.unavailable'],
@@ -161,11 +157,11 @@ export const bucketRows = {
       words: 'bucket remove <bucket>',
       summary: 'Disconnects a bucket.',
       description:
-        'What Tally made for it in AWS is taken away first, and its documents are deleted from the index. The bucket itself and its objects are never touched. The command may be repeated after any failure.',
+        'Tally first removes what it created for the bucket in AWS, then deletes its documents from the index. It never touches the bucket itself or its objects. You can repeat the command after any failure.',
       confirm: ({ bucket: name, keep_aws: keepsAws, keep_documents: keepsDocuments }) =>
         keepsDocuments === 'true'
           ? undefined
-          : `This deletes all documents of ${String(name)} from the index${keepsAws === 'true' ? '' : ', and takes away what Tally made for it in AWS'}`,
+          : `This deletes all documents of ${String(name)} from the index${keepsAws === 'true' ? '' : ', and removes what Tally created for it in AWS'}`,
       text: ({ bucket: name }: { readonly bucket: string }, { keep_documents: keepsDocuments }) =>
         `${name} is disconnected, and its documents ${keepsDocuments === 'true' ? 'stay in' : 'are deleted from'} the index.`,
       hints: keptHints,

@@ -1,4 +1,4 @@
-/** Connections: what Tally makes in AWS so that the events of a bucket reach the bucket queue. */
+/** Connections: what Tally creates in AWS so that a bucket's events reach the bucket queue. */
 import { z } from 'zod';
 import { bucketSources, enrichModes } from '../../records/bucket.ts';
 import { connectionStates, type ConnectionRecord } from '../../connect/connection.rules.ts';
@@ -17,70 +17,70 @@ export const requestFields = {
   source: z
     .enum(bucketSources, oneOf(bucketSources))
     .exactOptional()
-    .describe('How its events are to reach the bucket queue. Default: as stored, else notification.'),
+    .describe('How its events reach the bucket queue. Default: as stored, else notification.'),
   topic_arn: z
     .string(must('must be the ARN of an SNS topic'))
     .regex(TOPIC_ARN, 'must be the ARN of an SNS topic')
     .exactOptional()
     .describe(
-      'With the source topic: the SNS topic that receives the events of the bucket. With the source routed: your topic that a rule of EventBridge is to publish to, instead of one that Tally makes. Default: as stored.',
+      "With the source topic: the SNS topic that receives the bucket's events. With the source routed: your own topic for the EventBridge rule to publish to, instead of Tally's. Default: as stored.",
     ),
   enrich: z
     .enum(enrichModes, oneOf(enrichModes))
     .exactOptional()
-    .describe('What is read of each object besides its events. Default: as stored, else none.'),
+    .describe('What Tally reads about each object in addition to its events. Default: as stored, else none.'),
   bucket_account: z
     .string(must('must be 12 digits'))
     .regex(/^\d{12}$/, 'must be 12 digits')
     .exactOptional()
     .describe(
-      'The account of the bucket: another one than that of the bucket queue only with the source topic. Default: as stored, else that of the bucket queue.',
+      "The bucket's account. It can differ from the bucket queue's account only with the source topic. Default: as stored, else the bucket queue's account.",
     ),
 };
 
 export const flagText = z.enum(['true', 'false'], must('must be true or false')).exactOptional();
 
 export const BY_HAND =
-  'Whether a person has wired the bucket: Tally leaves the notification, or the rule with its transformer and the trail, to them, makes the subscription and the statement that it needs, and believes the first event that arrives by this source. Default: as stored, else false.';
+  'Whether a person has wired the bucket: Tally leaves the notification, or the rule with its transformer and the trail, to them. It creates only the subscription and the statement that it needs, and trusts the first event that arrives through this source. Default: as stored, else false.';
 
 const finding = z
   .object({
-    code: z.string().describe('What kind of finding it is; it never changes its meaning.'),
+    code: z.string().describe('The kind of finding. Its meaning never changes.'),
     severity: z
       .enum(findingSeverities)
       .describe(
-        '`broken`: events are lost. `degraded`: something is missing or not safe. `unknown`: it could not be read. `note`: nothing is wrong.',
+        '`broken`: events are lost. `degraded`: something is missing or not secure. `unknown`: it could not be read. `note`: nothing is wrong.',
       ),
-    what: z.string().describe('What is wrong, with which thing.'),
+    what: z.string().describe('What is wrong, and with what.'),
     why: z.string().describe('Why it matters.'),
     fix: z.string().describe('A command or a statement to paste.'),
-    blocks: z.boolean().describe('Whether no apply can heal it.'),
+    blocks: z.boolean().describe('Whether an apply cannot fix it.'),
     remedy: z
       .enum(['plan', 'resume'])
       .optional()
-      .describe('What does it besides the command: the plan of the bucket, or to resume its notification. Absent: a person.'),
+      .describe("What also fixes it, apart from the command: the bucket's plan, or resuming its notification. Absent: only a person can."),
   })
-  .meta({ id: 'Finding', description: 'Something that a check of a connection found.' });
+  .meta({ id: 'Finding', description: 'Something that a connection check found.' });
 
 const change = z
   .object({
     part: z.enum(partKinds),
     action: z.enum(acts),
-    name: z.string().describe('The ARN of what is written to, or the name of the bucket.'),
-    before: z.unknown().optional().describe('The document that is there now. Absent: none.'),
-    after: z.unknown().optional().describe('The document that is written.'),
+    name: z.string().describe("The ARN of the changed resource, or the bucket's name."),
+    before: z.unknown().optional().describe('The current document. Absent: there is none.'),
+    after: z.unknown().optional().describe('The document to be written.'),
   })
   .meta({ id: 'PlannedChange', description: 'One write of a plan.' });
 
 const touched = z
   .object({
     kind: z.enum(touchedKinds),
-    arn: z.string().describe('Of what belongs to others.'),
-    text: z.string().describe('The same for people.'),
-    before: z.unknown().optional().describe('What is there.'),
-    after: z.unknown().optional().describe('What it becomes, or gets.'),
+    arn: z.string().describe('The ARN of the resource.'),
+    text: z.string().describe('The same, for people to read.'),
+    before: z.unknown().optional().describe('The current state.'),
+    after: z.unknown().optional().describe('The new state, or what is added.'),
   })
-  .meta({ id: 'Touched', description: 'What a plan touches of others.' });
+  .meta({ id: 'Touched', description: 'A resource of another owner that a plan touches.' });
 
 export const plan = z
   .object({
@@ -89,49 +89,50 @@ export const plan = z
     source: z.enum(bucketSources),
     topic_arn: z.string().optional(),
     enrich: z.enum(enrichModes),
-    account: z.string().describe('The account of the queues.'),
+    account: z.string().describe("The queues' account."),
     bucket_account: z.string().describe('The account that must own the bucket.'),
-    installation: z.string().describe('The name of this installation, by which its parts are known.'),
-    connected: z
-      .boolean()
-      .describe('Whether Tally has a record of the bucket. An apply needs one, which an operation that adds the bucket makes.'),
+    installation: z.string().describe('The name of this installation, which identifies its parts.'),
+    connected: z.boolean().describe('Whether Tally has a record of the bucket. An apply needs one; adding the bucket creates it.'),
     state: z
       .enum(['none', ...connectionStates])
-      .describe('What is stored of the connection. `none`: Tally has made nothing for the bucket.'),
-    token: z.string().describe('Identifies the request together with everything in AWS that is not of Tally. An apply takes it.'),
+      .describe('The stored state of the connection. `none`: Tally has created nothing for the bucket.'),
+    token: z.string().describe("Identifies the request together with everything in AWS that is not Tally's. Pass it to an apply."),
     changes: z.array(change).readonly().describe('What an apply writes, in this order.'),
-    foreign: z.array(touched).readonly().describe('What of others the changes touch. If there is any, an apply needs the token.'),
+    foreign: z
+      .array(touched)
+      .readonly()
+      .describe('What the changes touch of other owners. If there is anything, an apply needs the token.'),
     findings: z.array(finding).readonly(),
   })
-  .meta({ id: 'Plan', description: 'What an apply would write in AWS, and what stands in its way. Nothing was written.' });
+  .meta({ id: 'Plan', description: 'What an apply would write in AWS, and what stands in its way. Nothing has been written.' });
 export type PlanView = z.infer<typeof plan>;
 
-/** What a removal has left in AWS. */
+/** What a removal left in AWS. */
 export const keptParts = z
   .array(z.object({ name: z.string(), reason: z.string() }))
   .readonly()
-  .describe('Parts in AWS that Tally has left there, and why.');
+  .describe('Parts that Tally left in AWS, and why.');
 
 export const connection = z
   .object({
     bucket: z.string(),
     state: z.enum(connectionStates),
     source: z.enum(bucketSources).optional(),
-    waiting_for: z.string().optional().describe('While it is `applying`: what the next request waits for.'),
-    retry_after_ms: z.int().min(0).optional().describe('While it is `applying`: when to send the request again.'),
+    waiting_for: z.string().optional().describe('While `applying`: what the next request waits for.'),
+    retry_after_ms: z.int().min(0).optional().describe('While `applying`: when to send the request again.'),
     changed: z
       .boolean()
       .optional()
       .describe(
-        'Once it is `applied`: whether this request, or an earlier one that did not come so far, made anything. False: everything was as it must be.',
+        'Once `applied`: whether this request, or an earlier unfinished one, changed anything. False: everything was already in place.',
       ),
     unproven: z
       .array(finding)
       .readonly()
       .optional()
-      .describe('Once it is `applied`: what keeps its events from being known to arrive, although nothing is left to be made.'),
+      .describe('Once `applied`: why its events are not yet known to arrive, although everything exists.'),
   })
-  .meta({ id: 'Connection', description: 'How far the parts of a bucket in AWS are made.' });
+  .meta({ id: 'Connection', description: "How far the bucket's parts in AWS exist." });
 export type ConnectionView = z.infer<typeof connection>;
 
 const diagnosis = z
@@ -140,13 +141,13 @@ const diagnosis = z
     status: z.enum(['ok', ...severities]).describe('The worst severity of the findings.'),
     findings: z.array(finding).readonly(),
   })
-  .meta({ id: 'Diagnosis', description: 'What the checks of a connection found.' });
+  .meta({ id: 'Diagnosis', description: 'What the connection checks found.' });
 export type Diagnosis = z.infer<typeof diagnosis>;
 
 export const SKIP_VALIDATION = z
   .boolean(must('must be true or false'))
   .exactOptional()
-  .describe('Whether S3 is not to check the destinations of the other notifications, of which one is broken. Default: false.');
+  .describe("Whether S3 skips its check of the other notifications' destinations, because one of them is broken. Default: false.");
 
 /** What a removal has left there, as commands say it. */
 export function keptHints({ kept = [] }: { readonly kept?: z.infer<typeof keptParts> | undefined }): readonly string[] {
@@ -197,8 +198,8 @@ export const APPLY_ERRORS = [...AWS_ERRORS, ...WRITE_ERRORS, 'connect.plan-neede
 export const connectionRows = {
   'GET /v1/buckets/{bucket}/plan': {
     operation: 'planBucket',
-    summary: 'Says what an apply would write in AWS for the bucket.',
-    description: 'It only reads. The bucket need not be connected.',
+    summary: 'Shows what an apply would write in AWS for the bucket.',
+    description: 'This only reads. The bucket need not be connected.',
     scope: 'admin',
     params,
     query: z.strictObject({ ...requestFields, wired_by_hand: flagText.describe(BY_HAND) }),
@@ -209,36 +210,36 @@ export const connectionRows = {
   },
   'PATCH /v1/buckets/{bucket}/notification': {
     operation: 'changeNotification',
-    summary: 'Takes away the notification of the bucket for a moment, or makes it again.',
+    summary: "Removes the bucket's notification temporarily, or restores it.",
     description:
-      'For the moment in which another notification is made that would overlap with it: nothing but this operation restores it. Events of the meantime are lost, so a re-index follows. While the answer has the state `applying`, send the request again.',
+      'Use this while creating another notification that would overlap with it. Only this operation restores it. Events in between are lost, so a re-index follows. While the response has the state `applying`, send the request again.',
     scope: 'admin',
     params,
     body: z.strictObject(
-      { paused: z.boolean(must('must be true or false')).describe('`true` takes the notification away, `false` makes it again.') },
+      { paused: z.boolean(must('must be true or false')).describe('`true` removes the notification, `false` restores it.') },
       must('must be {"paused": true} or {"paused": false}'),
     ),
     answer: connection,
     status: 200,
-    otherStatuses: { 202: 'It is not applied yet: send the request again.' },
+    otherStatuses: { 202: 'Not applied yet: send the request again.' },
     errors: [...AWS_ERRORS, ...WRITE_ERRORS, 'bucket.not-connected', 'audit.unavailable', 'connect.not-applied', 'connect.not-paused'],
     example: { ...PHOTOS, body: { paused: true } },
     cli: [
       {
         words: 'bucket pause <bucket>',
-        summary: 'Takes away the notification of a bucket for a moment.',
+        summary: "Removes a bucket's notification temporarily.",
         description:
-          'For the moment in which another notification is made that would overlap with it. Events of the meantime are lost, so a re-index follows. Only `tally bucket resume NAME` restores it.',
+          'Use this while creating another notification that would overlap with it. Events in between are lost, so a re-index follows. Only `tally bucket resume NAME` restores it.',
         fixed: { paused: true },
-        text: ({ bucket }: ConnectionView) => `The notification of ${bucket} is taken away, and no events arrive.`,
+        text: ({ bucket }: ConnectionView) => `Notification removed from ${bucket}. Its events do not arrive.`,
         hints: ({ bucket }: ConnectionView) => [`To restore it: \`tally bucket resume ${shellWord(bucket)}\``],
         examples: ['tally bucket pause photos'],
       },
       {
         words: 'bucket resume <bucket>',
-        summary: 'Makes the notification of a bucket again that was taken away for a moment.',
+        summary: "Restores a bucket's notification.",
         fixed: { paused: false },
-        text: ({ bucket }: ConnectionView) => `The notification of ${bucket} is there again.`,
+        text: ({ bucket }: ConnectionView) => `Notification restored on ${bucket}.`,
         hints: (done: ConnectionView) => (done.unproven === undefined ? [] : [unprovenText(done)]),
         findings: unprovenOf,
         examples: ['tally bucket resume photos'],
@@ -247,8 +248,8 @@ export const connectionRows = {
   },
   'GET /v1/buckets/{bucket}/doctor': {
     operation: 'diagnoseBucket',
-    summary: 'Checks the way of the events of the bucket in AWS.',
-    description: 'It only reads. What may not be read is a finding of the severity `unknown`.',
+    summary: "Checks the path of the bucket's events in AWS.",
+    description: 'This only reads. Anything that it may not read becomes a finding with the severity `unknown`.',
     scope: 'admin',
     params,
     answer: diagnosis,

@@ -9,25 +9,25 @@ import type { Row, RowKey } from './row.ts';
 export const deadLetter = z
   .object({
     id: z.string().describe('The MessageId in the dead-letter queue.'),
-    sent_at: time.describe('When it was sent there.'),
+    sent_at: time.describe('When it was sent to that queue.'),
     fault: z.string().optional().describe('The fault code; absent for letters that SQS itself moved.'),
     reason: z.string().optional().describe('What happened.'),
     context: z
       .object({
-        queue: z.string().optional().describe('The URL of the queue that it was received from.'),
+        queue: z.string().optional().describe('The URL of the queue that it came from.'),
         message_id: z.string().optional().describe('Its MessageId there.'),
         first_received_at: z.string().optional().describe('When it was first received.'),
         records: z
           .array(z.number())
           .readonly()
           .optional()
-          .describe('The positions, from 0, of the first 100 records that failed; empty: the message as a whole.'),
+          .describe('The positions, from 0, of the first 100 records that failed; empty: the whole message failed.'),
       })
       .optional()
       .describe('What Tally knew about the message when it dead-lettered it.'),
     size_bytes: count.describe('The size of the body.'),
   })
-  .meta({ id: 'DeadLetter', description: 'A message that could not be handled.' });
+  .meta({ id: 'DeadLetter', description: 'A message that could not be processed.' });
 export type DeadLetter = z.infer<typeof deadLetter>;
 
 const wholeLetter = deadLetter.extend({ body: z.string().describe('The original body, unchanged.') });
@@ -36,13 +36,13 @@ export type WholeDeadLetter = z.infer<typeof wholeLetter>;
 /** How many letters one request takes. */
 export const LETTERS_MAX = 1_000;
 
-const remaining = count.describe('How many letters the dead-letter queues hold afterwards, about, as SQS counts them.');
+const remaining = count.describe('Roughly how many letters the dead-letter queues hold afterwards, as counted by SQS.');
 
 const choice = z
   .union(
     [
-      z.strictObject({ ids: z.array(id).min(1).max(LETTERS_MAX).readonly().describe('The ids of the letters.') }),
-      z.strictObject({ all: z.literal(true).describe('All letters that are there. One request takes at most 1,000 of them.') }),
+      z.strictObject({ ids: z.array(id).min(1).max(LETTERS_MAX).readonly().describe('The IDs of the letters.') }),
+      z.strictObject({ all: z.literal(true).describe('All current letters. One request handles at most 1,000 of them.') }),
     ],
     must('must be {"ids": ["…"]} or {"all": true}'),
   )
@@ -57,9 +57,8 @@ function takenText(what: string, taken: number, left: number): string {
 export const deadLetterRows = {
   'GET /v1/dead-letters': {
     operation: 'listDeadLetters',
-    summary: 'Lists messages of the dead-letter queue with the reasons.',
-    description:
-      'No letter is removed. SQS shows each letter to one reader at a time: another request at the same moment sees only the rest.',
+    summary: 'Lists the messages in the dead-letter queue with their reasons.',
+    description: 'This removes no letters. SQS shows each letter to one reader at a time, so a concurrent request sees only the rest.',
     scope: 'operate',
     query: z.strictObject({ limit }),
     answer: z.object({ items: z.array(deadLetter).readonly() }),
@@ -82,7 +81,7 @@ export const deadLetterRows = {
     operation: 'getDeadLetter',
     summary: 'Shows one dead letter with its original body.',
     scope: 'operate',
-    params: z.object({ id: id.describe('The id of the letter.') }),
+    params: z.object({ id: id.describe('The ID of the letter.') }),
     answer: wholeLetter,
     errors: ['dead-letter.not-found', 'dead-letter.no-queue', 'queue.unreachable', 'queue.missing'],
     example: { params: { id: ID } },
@@ -102,7 +101,7 @@ export const deadLetterRows = {
   },
   'POST /v1/dead-letters/replay': {
     operation: 'replayDeadLetters',
-    summary: 'Sends the original bodies back to the bucket queue and removes the letters.',
+    summary: 'Sends the original bodies back to the bucket queue, and removes the letters.',
     scope: 'operate',
     body: choice,
     answer: z.object({ replayed: count.describe('How many letters were sent back.'), remaining }),
@@ -112,7 +111,7 @@ export const deadLetterRows = {
       words: 'dead-letters replay [ids...]',
       summary: 'Sends dead letters back to the bucket queue.',
       description:
-        'It sends their original bodies, and removes the letters. With --all each letter that is there now is sent back once; one that fails again stays.',
+        'This sends their original bodies and removes the letters. With --all, it sends each current letter back once; one that fails again stays.',
       takes: { field: 'replayed', max: LETTERS_MAX },
       text: ({ replayed, remaining: left }: Readonly<Record<'replayed' | 'remaining', number>>) => takenText('Sent back', replayed, left),
       examples: [`tally dead-letters replay ${ID}`, 'tally dead-letters replay --all'],
@@ -120,7 +119,7 @@ export const deadLetterRows = {
   },
   'POST /v1/dead-letters/discard': {
     operation: 'discardDeadLetters',
-    summary: 'Deletes dead letters for good.',
+    summary: 'Deletes dead letters permanently.',
     scope: 'operate',
     body: choice,
     answer: z.object({ discarded: count.describe('How many letters were deleted.'), remaining }),

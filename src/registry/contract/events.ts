@@ -9,22 +9,21 @@ const step = z
     events: count.describe('How many events arrived, each counted once.'),
     lag_p50_ms: count
       .exactOptional()
-      .describe('From an event until a search found the change: half of the events took no longer. Absent: it is not known of any.'),
-    lag_p95_ms: count.exactOptional().describe('The same of 95 % of the events.'),
+      .describe('The time from an event until a search could find the change: half of the events took no longer. Absent: unknown for all.'),
+    lag_p95_ms: count.exactOptional().describe('The same for 95 % of the events.'),
   })
-  .meta({ id: 'EventStep', description: 'Five minutes of all processes.' });
+  .meta({ id: 'EventStep', description: 'Five minutes across all processes.' });
 
 export const eventRows = {
   'GET /v1/events': {
     operation: 'getEvents',
     summary: 'Shows events and their lag in the last 24 hours.',
-    description:
-      'Each process with the role `ingest` stores once a minute what arrived. The metrics have more than a day, and each bucket.',
+    description: 'Once a minute, each process with the role `ingest` stores what arrived. Metrics cover longer periods and single buckets.',
     scope: 'monitor',
     heavy: 'search',
     answer: z.object({
       from: time.describe('When the first step begins.'),
-      to: time.describe('Now. The step that contains it is not over.'),
+      to: time.describe('Now. The step that contains it is not complete.'),
       step_s: count.describe('How long a step lasts, in seconds.'),
       steps: z.array(step).readonly().describe('In order. Steps in which no process stored anything are missing.'),
     }),

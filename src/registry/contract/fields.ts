@@ -53,7 +53,7 @@ function keyText(lengthMin: 0 | 1) {
 }
 
 /** A key of an object. */
-export const objectKey = keyText(1).meta({ description: 'The key of the object, 1 to 1,024 bytes in UTF-8.' });
+export const objectKey = keyText(1).meta({ description: "The object's key, 1 to 1,024 bytes in UTF-8." });
 /** The beginning of keys; empty: all keys. */
 export const keyPrefix = keyText(0).meta({ description: 'The beginning of the keys, at most 1,024 bytes in UTF-8.' });
 
@@ -72,14 +72,14 @@ export const limit = z
   .min(1, 'must be at least 1')
   .max(LIMIT_MAX, `must be at most ${LIMIT_MAX}`)
   .default(100)
-  .describe('The page has at most this many items.');
+  .describe('The most items per page.');
 
 /** The position at which the previous page ended. */
 export const cursor = z
   .string(must('must be text'))
   .regex(/^[A-Za-z0-9_-]+$/, 'must be the `next` of an earlier page')
   .max(CURSOR_LENGTH_MAX, 'must be the `next` of an earlier page')
-  .describe('The `next` of the page before; absent for the first page.');
+  .describe('The `next` of the previous page; absent for the first page.');
 
 /** A parameter that may be given several times. */
 export function repeated<Item extends z.ZodType<string>>(item: Item, countMax: number) {

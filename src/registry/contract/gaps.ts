@@ -12,9 +12,9 @@ export const gap = z
   .object({
     id: z.string(),
     bucket: z.string(),
-    prefix: z.string().optional().describe('Only keys with this prefix are concerned; absent: the whole bucket.'),
+    prefix: z.string().optional().describe('Only keys with this prefix are affected; absent: the whole bucket.'),
     state: z.enum(gapStates),
-    why: z.string().describe('Why the gap was opened, in a few words; the latest reason first.'),
+    why: z.string().describe('Why the gap was opened, in a few words; latest reason first.'),
     reasons: z
       .array(
         z.object({
@@ -26,19 +26,19 @@ export const gap = z
       )
       .readonly(),
     since: time.describe('The time of the first change that may be missing.'),
-    last_seen_at: time.describe('The time up to which changes may be missing. It may lie ahead, while AWS applies a change.'),
-    next: z.string().optional().describe('What happens next. Only of an open gap.'),
+    last_seen_at: time.describe('The time up to which changes may be missing. It may be in the future while AWS applies a change.'),
+    next: z.string().optional().describe('What happens next; only for open gaps.'),
     due_at: time
       .optional()
-      .describe('When a re-index begins for it by the present plan; absent while one runs, and where none begins by itself.'),
-    job_id: z.string().optional().describe('The job that repairs it, or that has closed it.'),
+      .describe('When a re-index is due to begin for it; absent while one runs, or if none begins by itself.'),
+    job_id: z.string().optional().describe('The job that repairs it, or that closed it.'),
     closed_at: time.optional(),
-    failures: count.optional().describe('How many jobs in a row did not repair it.'),
-    held: z.boolean().optional().describe('No re-index begins for it until you start one.'),
+    failures: count.optional().describe('How many jobs in a row failed to repair it.'),
+    held: z.boolean().optional().describe('Whether no re-index begins for it until you start one.'),
   })
   .meta({
     id: 'Gap',
-    description: 'Changes of a bucket may be missing, so the index may differ until a re-index closes the gap.',
+    description: 'Changes to a bucket may be missing, so the index may differ until a re-index closes the gap.',
   });
 export type Gap = z.infer<typeof gap>;
 
@@ -63,12 +63,12 @@ export const gapRows = {
     operation: 'listGaps',
     summary: 'Lists changes that may be missing.',
     description:
-      'A gap is open until a re-index that began after its last report has ended. Those that are open come by bucket and prefix; those that were closed in the last 30 days by bucket and time.',
+      'A gap stays open until a re-index that began after its last report has ended. Open gaps are sorted by bucket and prefix; gaps closed in the last 30 days, by bucket and time.',
     scope: 'monitor',
     query: z.strictObject({
       bucket: bucketName.exactOptional().describe('Only gaps of this bucket.'),
-      state: oneOf(gapStates).exactOptional().describe('Default: those that are open.'),
-      closed_after: moment.exactOptional().describe('Of those that were closed: only since this day (2026-11-21) or time.'),
+      state: oneOf(gapStates).exactOptional().describe('Default: open gaps.'),
+      closed_after: moment.exactOptional().describe('Only gaps closed since this day (2026-11-21) or time.'),
       limit,
       cursor: cursor.exactOptional(),
     }),

@@ -22,8 +22,8 @@ export function jobAdvice(job: Job): readonly string[] {
   if (held === 0) return unfilledText(job);
   const isEmptied = job.counts?.listed === 0;
   return [
-    `The deletion limit holds ${countText(held, 'deletion')} back. ${job.state === 'done' ? 'Everything else is done' : 'Not all is compared'}.`,
-    `${isEmptied ? 'The bucket is empty, and all its documents would be deleted. Check that this is intended' : 'Check that the bucket is as intended'}. Then either allow them:`,
+    `The deletion limit holds back ${countText(held, 'deletion')}. ${job.state === 'done' ? 'Everything else is done' : 'Not everything is compared yet'}.`,
+    `${isEmptied ? 'The bucket is empty, so all of its documents would be deleted. Check that this is intended' : 'Check that the bucket is as intended'}. Then either allow them:`,
     `  \`tally jobs allow ${shellWord(job.id)}\``,
     'or keep the documents:',
     `  \`tally jobs decline ${shellWord(job.id)}\``,
@@ -96,7 +96,7 @@ export function countFields({ mode, counts, cost_usd: cost, examples, waiting }:
 
 /** What became of the deletions that a job held back. */
 function waitingText(waiting: Job['waiting']): string {
-  if (waiting === undefined) return 'none waits';
+  if (waiting === undefined) return 'none waiting';
   const { deletions, declined_at: declined } = waiting;
   return declined === undefined
     ? `${countText(deletions)} ${deletions === 1 ? 'waits' : 'wait'} for you`

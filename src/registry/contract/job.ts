@@ -11,31 +11,29 @@ const jobFault = z.object({
 
 const counts = z
   .object({
-    listed: count.describe('Objects that the listing named.'),
-    scanned: count.describe('Live documents that the scan of the index named.'),
+    listed: count.describe('Objects in the listing.'),
+    scanned: count.describe('Live documents in the index scan.'),
     equal: count.describe('Objects whose document agrees with the bucket, including those that lack optional fields.'),
-    lacking_optional_fields: count.describe(
-      'Those of the equal ones whose document lacks a field that the listing gives. This is not drift.',
-    ),
+    lacking_optional_fields: count.describe('Equal objects whose document lacks a field that the listing has. This is not drift.'),
     lacking_enrichment: count.describe(
-      'Those of the equal ones whose document lacks user metadata or tags, which `enrich` of the bucket asks for. This is not drift.',
+      "Equal objects whose document lacks user metadata or tags that the bucket's `enrich` asks for. This is not drift.",
     ),
     missing: count.describe('Objects that the index did not have.'),
     stale: count.describe('Objects whose document differed from the bucket.'),
     phantom: count.describe('Live documents whose object was not in the bucket.'),
-    in_flight: count.describe('Objects that changed while they were compared. This is not drift.'),
+    in_flight: count.describe('Objects that changed during the comparison. This is not drift.'),
     written: count.describe('Documents written, not counting tombstones.'),
     tombstones: count.describe('Documents deleted.'),
-    held: count.describe('Deletions that the limit held back: they wait for a person.'),
+    held: count.describe('Deletions that the limit held back; they wait for a person.'),
     refused: count.describe('Documents that the index refused because of an error in the document itself. `examples` names them.'),
-    bytes_listed: z.number().min(0).describe('The sizes of the objects listed, added up.'),
+    bytes_listed: z.number().min(0).describe('The total size of the listed objects.'),
     list_requests: count.describe('LIST requests sent to S3.'),
     head_requests: count.describe('HEAD requests sent to S3.'),
   })
   .meta({
     id: 'JobCounts',
     description:
-      'What the job found and did. listed = equal + missing + stale + in_flight. The counts lack at most what a process wrote in the five seconds before it was killed, or before the job was cancelled: such keys are counted as equal when they are compared again.',
+      'What the job found and did. listed = equal + missing + stale + in_flight. The counts may miss what a process wrote in the last five seconds before it was killed or the job was cancelled: such keys count as equal when they are compared again.',
   });
 export type JobCounts = z.infer<typeof counts>;
 
@@ -47,7 +45,7 @@ export type ExampleKind = (typeof exampleKinds)[number];
 
 const example = z.object({
   key: z.string(),
-  fields: z.array(z.string()).readonly().optional().describe('Which fields differ or are lacking.'),
+  fields: z.array(z.string()).readonly().optional().describe('Which fields differ or are missing.'),
   reason: z.string().optional().describe('Why the index refused the document.'),
 });
 const examples = z.partialRecord(z.enum(exampleKinds), z.array(example).readonly());
@@ -58,7 +56,7 @@ export const job = z
   .object({
     id: z.string(),
     bucket: z.string(),
-    prefix: z.string().describe('Only keys with this prefix are compared; empty: all keys.'),
+    prefix: z.string().describe('The job compares only keys with this prefix; empty: all keys.'),
     mode: z.enum(jobModes).describe('`apply` writes the differences, `report` only counts them.'),
     requested_by: z.string().describe('Who requested it: a caller, `gap` or `schedule`.'),
     state: z.enum(jobStates),
@@ -68,38 +66,38 @@ export const job = z
     fill: z
       .boolean()
       .optional()
-      .describe('Documents that lack a field that a listing gives, or the enrichment of the bucket, are written too.'),
-    now: z.boolean().optional().describe('The job did not wait for late events; it closes no gap.'),
-    phase: z.enum(jobPhases).optional().describe('What a running job does: it waits for late events, or it compares.'),
+      .describe("The job also writes documents that lack a field that listings have, or the bucket's enrichment."),
+    now: z.boolean().optional().describe('The job did not wait for late events, so it closes no gap.'),
+    phase: z.enum(jobPhases).optional().describe('What a running job is doing: waiting for late events, or comparing.'),
     waits_until: time.optional().describe('When the wait for late events ends.'),
-    covers_before: time.optional().describe('Changes made before this time are covered once the job is done.'),
-    paused_ms: z.number().optional().describe('How long it has been paused in all since comparing began.'),
+    covers_before: time.optional().describe('The job covers changes made before this time, once it is done.'),
+    paused_ms: z.number().optional().describe('How long it has been paused in total since comparing began.'),
     deletions: z
       .object({
-        limit: count.optional().describe('How many documents it may delete; absent: there is no limit.'),
+        limit: count.optional().describe('How many documents it may delete; absent: no limit.'),
         reserved: count.describe('How many of them it has reserved.'),
       })
       .optional()
       .describe('How many documents the job may delete, and how many it has.'),
-    allow_deletes: count.optional().describe('How many of the deletions that waited a person has allowed to it.'),
+    allow_deletes: count.optional().describe('How many held deletions a person has allowed it.'),
     waiting: z
       .object({
-        deletions: count.describe('How many they are.'),
+        deletions: count.describe('How many there are.'),
         declined_at: time.optional().describe('When a person declined them.'),
       })
       .optional()
-      .describe('The deletions that it held back and that still wait: a person can allow or decline them. Absent: there are none.'),
+      .describe('The deletions that it held back and that still wait for a person to allow or decline them. Absent: none.'),
     comparing_at: time.optional().describe('When comparing began.'),
     counts: counts.optional(),
     examples: examples
       .optional()
-      .describe('The first differences of each kind, and the first refused documents, at most 20 each. Lists leave them out.'),
+      .describe('The first differences of each kind and the first refused documents, at most 20 each. Lists omit them.'),
     error: jobFault.optional().describe('Why the job failed.'),
-    last_fault: jobFault.optional().describe('The latest fault of a part of it, which is tried again.'),
-    progress: z.number().min(0).max(1).optional().describe('0 to 1; absent while it is not known.'),
+    last_fault: jobFault.optional().describe('The latest fault of a part of it, which Tally retries.'),
+    progress: z.number().min(0).max(1).optional().describe('0 to 1; absent while unknown.'),
     objects_per_s: z.number().optional().describe('Objects listed per second of comparing, without pauses.'),
-    cursor: z.string().optional().describe('All keys up to this one are compared.'),
-    cost_usd: z.number().optional().describe('What S3 charges for the requests of the job so far: an estimate.'),
+    cursor: z.string().optional().describe('All keys up to this one have been compared.'),
+    cost_usd: z.number().optional().describe("What S3 charges for the job's requests so far; an estimate."),
   })
   .meta({ id: 'Job', description: 'A re-index job.' });
 export type Job = z.infer<typeof job>;

@@ -16,10 +16,10 @@ const reindexBody = z
       prefix: keyPrefix.default('').describe('Only keys that begin with this.'),
       mode: oneOf(jobModes).default('apply').describe('`apply` writes the differences, `report` only counts them.'),
       fill: flag.describe(
-        'Write documents that lack a field that a listing gives, or the enrichment of the bucket, too. Enrichment takes a HEAD for each of them; with tags, a HEAD and a request for the tags of every object.',
+        "Also write documents that lack a field that listings have, or the bucket's enrichment. Enrichment takes one HEAD per such document; with tags, a HEAD and a tags request for every object.",
       ),
       now: flag.describe('Do not wait for late events. Such a job closes no gap.'),
-      repair: flag.describe('Make the notification of the bucket in AWS again first. Only for the source notification.'),
+      repair: flag.describe("First recreate the bucket's notification in AWS. Only for the source notification."),
     },
     must('must be an object'),
   )
@@ -34,20 +34,20 @@ const changeBody = z
         state: z
           .enum(['paused', 'running', 'cancelled'])
           .describe(
-            'Pauses a job that is queued or running: it stops after the page that it is comparing, and continues from there once it is resumed (`running`). Or cancels a job that has not ended.',
+            'Pauses a queued or running job: it stops after the current page, and continues from there when resumed (`running`). Or cancels a job that has not ended.',
           ),
       }),
       z.strictObject({
         deletions: z
           .enum(['allowed', 'declined'])
           .describe(
-            'What becomes of the deletions that the job held back. `allowed`: a new job, which is the answer, may make as many. `declined`: the documents stay, and the status of the bucket is `differs`, until another job finds them again; a job that was allowed to delete them is cancelled.',
+            "What happens to the deletions that the job held back. `allowed`: a new job, returned here, may make that many. `declined`: the documents stay, and the bucket's status is `differs` until another job finds them again; a job that was allowed to delete them is cancelled.",
           ),
       }),
     ],
     must('must be {"state": "paused"}, "running" or "cancelled"; or {"deletions": "allowed"} or "declined"'),
   )
-  .describe('What is wanted of the job.');
+  .describe('What to do with the job.');
 export type JobChange = z.output<typeof changeBody>;
 
 const jobColumns = columnsOf<Job>({
@@ -60,14 +60,14 @@ const jobColumns = columnsOf<Job>({
   PREFIX: ({ prefix }) => (prefix === '' ? undefined : prefix),
 });
 
-const params = z.object({ id: id.describe('The id of the job.') });
+const params = z.object({ id: id.describe('The ID of the job.') });
 const JOB = { params: { id: 'job-0mk3x1a2b-0123456789ab' } };
 
 export const jobRows = {
   'POST /v1/buckets/{bucket}/reindex': {
     operation: 'startReindex',
     summary: 'Starts a re-index or a drift report of the bucket.',
-    description: 'Searches work throughout, and the bucket is never written to. One job with the mode apply runs per bucket.',
+    description: 'Searches keep working, and Tally never writes to the bucket. Only one job with the mode apply runs per bucket.',
     scope: 'operate',
     params: z.object({ bucket: bucketName }),
     body: reindexBody,
@@ -92,8 +92,8 @@ export const jobRows = {
   },
   'GET /v1/jobs': {
     operation: 'listJobs',
-    summary: 'Lists re-index jobs, the newest first.',
-    description: 'Those that have not ended come before all others. Examples are left out.',
+    summary: 'Lists re-index jobs, newest first.',
+    description: 'Unfinished jobs come before all others. Lists omit examples.',
     scope: 'monitor',
     query: z.strictObject({
       bucket: bucketName.exactOptional().describe('Only jobs of this bucket.'),
@@ -104,7 +104,7 @@ export const jobRows = {
     example: { query: { bucket: 'photos', limit: 10 } },
     cli: {
       words: 'jobs [id]',
-      summary: 'Lists re-index jobs, the newest first, or one job.',
+      summary: 'Lists re-index jobs, newest first, or shows one job.',
       columns: jobColumns,
       none: 'There are no jobs.',
       examples: ['tally jobs', 'tally jobs --bucket photos'],
@@ -123,7 +123,7 @@ export const jobRows = {
   'PATCH /v1/jobs/{id}': {
     operation: 'changeJob',
     summary: 'Pauses, resumes or cancels a job, or decides about the deletions that it held back.',
-    description: 'What it has written stays.',
+    description: 'Whatever the job has written stays.',
     scope: 'operate',
     params,
     body: changeBody,
@@ -145,7 +145,7 @@ export const jobRows = {
       {
         words: 'jobs cancel <id>',
         summary: 'Cancels a job.',
-        description: 'What it has written stays.',
+        description: 'Whatever it has written stays.',
         fixed: { state: 'cancelled' },
         columns: jobFields,
         examples: [`tally jobs cancel ${JOB.params.id}`],
@@ -153,7 +153,7 @@ export const jobRows = {
       {
         words: 'jobs pause <id>',
         summary: 'Pauses a job.',
-        description: 'It stops after the page that it is comparing, and continues from there when it is resumed.',
+        description: 'It stops after the current page, and continues from there when resumed.',
         fixed: { state: 'paused' },
         columns: jobFields,
         examples: [`tally jobs pause ${JOB.params.id}`],
@@ -168,7 +168,7 @@ export const jobRows = {
       {
         words: 'jobs allow <id>',
         summary: 'Allows the deletions that a job held back.',
-        description: 'It starts a new job, which deletes as many documents and no more. Look at the bucket first.',
+        description: 'This starts a new job that deletes that many documents and no more. Look at the bucket first.',
         fixed: { deletions: 'allowed' },
         columns: jobFields,
         examples: [`tally jobs allow ${JOB.params.id}`],
@@ -176,7 +176,8 @@ export const jobRows = {
       {
         words: 'jobs decline <id>',
         summary: 'Declines the deletions that a job held back.',
-        description: 'The documents stay, and a job that was allowed to delete them is cancelled. The next job that finds them asks again.',
+        description:
+          'The documents stay, and this cancels any job that was allowed to delete them. The next job that finds them asks again.',
         fixed: { deletions: 'declined' },
         columns: jobFields,
         examples: [`tally jobs decline ${JOB.params.id}`],

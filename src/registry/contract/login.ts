@@ -40,32 +40,32 @@ const token = z
   .object({
     access_token: z.string().describe('Begins with qs_; for `Authorization: Bearer`. It is a secret.'),
     token_type: z.literal('Bearer'),
-    expires_in: z.int().describe('How long the session lasts at most, in seconds.'),
+    expires_in: z.int().describe('The longest the session can last, in seconds.'),
   })
-  .meta({ id: 'Token', description: 'The token of a session.' });
+  .meta({ id: 'Token', description: 'A session token.' });
 
 const session = z
   .object({
     user: z
       .object({
-        id: z.string().describe('The id. It stays when the address changes.'),
-        email: z.string().describe('The e-mail address, or the subject and the host of the issuer.'),
+        id: z.string().describe('The ID. It stays the same when the address changes.'),
+        email: z.string().describe("The e-mail address, or the subject and the issuer's host."),
         email_verified: z
           .boolean()
           .exactOptional()
           .describe('Whether the issuer vouches for the address; absent: callers are not authenticated.'),
       })
       .describe('Who the caller is.'),
-    role: z.enum(roles).describe('`admin` includes what a `user` may do.'),
+    role: z.enum(roles).describe('`admin` includes everything that a `user` may do.'),
     scopes: z.array(z.enum(keyScopes)).readonly().describe('What the caller may do.'),
-    kind: z.enum(['session', 'api_key', 'local']).describe('How the caller is known. `local`: callers are not authenticated.'),
-    key: apiKey.exactOptional().describe('The API key with which the request came.'),
-    reads: z.array(z.string()).readonly().describe('What the caller may read, merged: `BUCKET`, `BUCKET/PREFIX`, or `*` for everything.'),
-    advice: z.string().exactOptional().describe('Why that is less than the caller may expect, and whom to ask.'),
-    catalog_url: z.string().describe('The address of the catalog.'),
-    version: z.string().describe('The version of the registry.'),
+    kind: z.enum(['session', 'api_key', 'local']).describe('How the caller was identified. `local`: callers are not authenticated.'),
+    key: apiKey.exactOptional().describe('The API key used for the request.'),
+    reads: z.array(z.string()).readonly().describe('What the caller can read, merged: `BUCKET`, `BUCKET/PREFIX`, or `*` for everything.'),
+    advice: z.string().exactOptional().describe('Why that may be less than expected, and whom to ask.'),
+    catalog_url: z.string().describe("The catalog's address."),
+    version: z.string().describe("The registry's version."),
   })
-  .meta({ id: 'Session', description: 'Who the caller is, and what the caller may do and read.' });
+  .meta({ id: 'Session', description: 'Who the caller is, and what they may do and read.' });
 export type SessionAnswer = z.infer<typeof session>;
 /** What the caller may read, and why that is less than expected. */
 export type OwnAccess = Pick<SessionAnswer, 'reads' | 'advice'>;
@@ -73,23 +73,23 @@ export type OwnAccess = Pick<SessionAnswer, 'reads' | 'advice'>;
 export const loginRows = {
   'GET /login/authorize': {
     operation: 'beginLogin',
-    summary: 'Begins a login in a browser, and redirects it to the issuer.',
+    summary: 'Starts a login in a browser, and redirects it to the issuer.',
     description:
-      'A program on this machine sends code_challenge, state and redirect_uri, and receives a code there. With no_browser=true the consent page shows the code instead. A page of the registry sends return_to alone and receives a cookie.',
+      'A program on this machine sends code_challenge, state and redirect_uri, and receives a code at redirect_uri. With no_browser=true, the consent page shows the code instead. A page of the registry sends only return_to and receives a cookie.',
     scope: 'none',
     query: z.strictObject({
-      code_challenge: challenge.exactOptional().describe('The challenge of the verifier that the client keeps (RFC 7636).'),
+      code_challenge: challenge.exactOptional().describe("The challenge for the client's verifier (RFC 7636)."),
       code_challenge_method: z.literal('S256', must('must be S256')).exactOptional().describe('Always S256.'),
-      state: textOf(STATE_LENGTH_MAX, 1).exactOptional().describe('Comes back with the code.'),
+      state: textOf(STATE_LENGTH_MAX, 1).exactOptional().describe('Returned with the code.'),
       redirect_uri: redirectUri
         .exactOptional()
         .describe('Where the client waits for the code: http://127.0.0.1:PORT/callback or http://[::1]:PORT/callback.'),
       no_browser: z
         .enum(['true', 'false'], must('must be true or false'))
         .exactOptional()
-        .describe('Whether the person copies the code, because the client runs on another machine than the browser.'),
-      machine: machine.exactOptional().describe('The name of the machine, for the consent page.'),
-      return_to: returnTo.exactOptional().describe('The path to which a browser goes after its own login.'),
+        .describe('Whether the person copies the code, because the client and the browser run on different machines.'),
+      machine: machine.exactOptional().describe("The machine's name, for the consent page."),
+      return_to: returnTo.exactOptional().describe('The path that a browser opens after its own login.'),
     }),
     status: 302,
     errors: ['request.invalid', 'login.not-configured', 'request.overloaded', 'issuer.unreachable'],
@@ -106,11 +106,11 @@ export const loginRows = {
   'GET /login/callback': {
     operation: 'answerLogin',
     summary: 'Receives the browser back from the issuer.',
-    description: 'Redirects to the consent page, to the page that began the login, or with an error to the client.',
+    description: 'Redirects to the consent page, to the page that started the login, or to the client with an error.',
     scope: 'none',
     query: z.looseObject({
       state: textOf(ANSWER_LENGTH_MAX).exactOptional().describe('What the registry sent to the issuer.'),
-      code: textOf(ANSWER_LENGTH_MAX).exactOptional().describe('The code of the issuer.'),
+      code: textOf(ANSWER_LENGTH_MAX).exactOptional().describe("The issuer's code."),
       error: textOf(ANSWER_LENGTH_MAX).exactOptional().describe('Why the issuer refused the login.'),
     }),
     status: 303,
@@ -127,7 +127,7 @@ export const loginRows = {
   },
   'GET /login/consent': {
     operation: 'showConsent',
-    summary: 'Shows the page on which a person permits a client to act for them.',
+    summary: 'Shows the page where a person permits a client to act for them.',
     scope: 'none',
     answer: z.string().describe('A page.'),
     media: 'text/html',
@@ -135,14 +135,14 @@ export const loginRows = {
   },
   'POST /login/consent': {
     operation: 'decideLogin',
-    summary: 'Takes the decision of the consent page.',
+    summary: "Receives the consent page's decision.",
     scope: 'none',
     body: bodyOf({
-      login: secret.describe('What the page contains.'),
+      login: secret.describe('The value from the page.'),
       allow: yesNo.describe('Whether the client receives a code.'),
     }),
     answer: z.object({
-      redirect: z.string().optional().describe('Where the browser goes: to the client.'),
+      redirect: z.string().optional().describe('Where the browser goes next: to the client.'),
       code: z.string().optional().describe('The code, if a person copies it.'),
     }),
     errors: ['request.invalid', 'login.not-configured', 'login.expired', 'request.forbidden-origin'],
@@ -150,15 +150,15 @@ export const loginRows = {
   },
   'POST /login/token': {
     operation: 'createToken',
-    summary: 'Exchanges the code of a login for the token of a session.',
+    summary: 'Exchanges a login code for a session token.',
     description:
-      'A code is valid for 60 s and once: a second redemption ends its session. The session ends after `TALLY_SESSION_DAYS`; nothing renews it.',
+      'A code is valid once and for 60 s: redeeming it again ends its session. The session ends after `TALLY_SESSION_DAYS` and cannot be renewed.',
     scope: 'none',
     body: bodyOf({
       grant_type: z.literal('authorization_code', must('must be authorization_code')).describe('Always authorization_code.'),
       code: secret.describe('The code.'),
-      code_verifier: verifier.describe('The verifier of the challenge (RFC 7636).'),
-      redirect_uri: redirectUri.exactOptional().describe('That of the login; absent for a code that was copied.'),
+      code_verifier: verifier.describe('The verifier for the challenge (RFC 7636).'),
+      redirect_uri: redirectUri.exactOptional().describe('The same as for the login; absent if the code was copied.'),
     }),
     answer: token,
     errors: ['request.invalid', 'login.not-configured', 'login.invalid-grant'],
@@ -168,13 +168,13 @@ export const loginRows = {
   },
   'POST /login/logout': {
     operation: 'logOut',
-    summary: 'Ends the session of the caller.',
+    summary: "Ends the caller's session.",
     scope: 'session',
     errors: ['login.not-configured'],
   },
   'GET /v1/session': {
     operation: 'getSession',
-    summary: 'Shows who the caller is, and what the caller may do and read.',
+    summary: 'Shows who the caller is, and what they may do and read.',
     scope: 'read',
     answer: session,
   },

@@ -10,9 +10,9 @@ const METHOD_LENGTH_MAX = 128;
 export const mcpRows = {
   'POST /mcp': {
     operation: 'sendMcpMessage',
-    summary: 'Answers one message of the Model Context Protocol (Streamable HTTP), by which programs that act for people use tools.',
+    summary: 'Answers one message of the Model Context Protocol (Streamable HTTP), through which programs that act for people use tools.',
     description:
-      'The tools only read, and each calls operations of this API as the caller, who needs their scopes too. They count as uses of an API key besides this one. There are no sessions and no streams, so the path has no other method. The cookie of a session is no credential here.',
+      'The tools only read. Each calls operations of this API as the caller, who needs their scopes too; these calls count as additional uses of an API key. There are no sessions and no streams, so this path has no other method. A session cookie is not accepted here.',
     scope: 'read',
     bearerOnly: true,
     body: z.strictObject(
@@ -24,17 +24,17 @@ export const mcpRows = {
             must('must be text or a whole number'),
           )
           .exactOptional()
-          .describe('The id of the request, which the answer repeats. Absent: the message is a notification.'),
+          .describe('The request ID, which the response repeats. Absent: the message is a notification.'),
         method: z
           .string(must('must be text'))
           .max(METHOD_LENGTH_MAX, `must have at most ${METHOD_LENGTH_MAX} characters`)
           .describe('The method, for example `initialize`, `tools/list` or `tools/call`.'),
-        params: z.looseObject({}, must('must be an object')).exactOptional().describe('The parameters of the method.'),
+        params: z.looseObject({}, must('must be an object')).exactOptional().describe("The method's parameters."),
       },
       must('must be one message'),
     ),
-    answer: z.record(z.string(), z.unknown()).describe('A response of JSON-RPC 2.0: `result` or `error`, with the `id` of the request.'),
-    otherStatuses: { 202: 'The message was a notification, which has no answer.' },
+    answer: z.record(z.string(), z.unknown()).describe("A JSON-RPC 2.0 response: `result` or `error`, with the request's `id`."),
+    otherStatuses: { 202: 'The message was a notification, which gets no response.' },
     emptyStatuses: [202],
     errors: ['request.invalid'],
     example: { body: { jsonrpc: '2.0', id: 1, method: 'tools/list' } },

@@ -10,7 +10,7 @@ export const panelRows = {
   'GET /': {
     operation: 'openPanel',
     summary: 'Redirects to the panel.',
-    description: 'The address of the control plane alone leads people to the panel.',
+    description: "The control plane's bare address leads people to the panel.",
     scope: 'none',
     status: 302,
   },
@@ -22,9 +22,9 @@ export const panelRows = {
   },
   'GET /panel/': {
     operation: 'getPanel',
-    summary: 'Returns the page of the panel.',
+    summary: "Returns the panel's page.",
     description:
-      'The page has nothing that needs a login: what it shows, it reads by the operations of this API as the person who uses it.',
+      'The page itself contains nothing that needs a login: it reads everything it shows through this API, as the person who uses it.',
     scope: 'none',
     answer: z.string().describe('A page.'),
     media: 'text/html',
@@ -32,15 +32,15 @@ export const panelRows = {
   },
   'GET /panel/{file}': {
     operation: 'getPanelFile',
-    summary: 'Returns the script or the style sheet of the panel.',
-    description: 'The name contains a hash of the content, so browsers keep it.',
+    summary: "Returns the panel's script or style sheet.",
+    description: 'The name contains a hash of the content, so browsers cache it.',
     scope: 'none',
     params: z.object({
       file: z
         .string(must('must be the name of a file'))
         .regex(/^[A-Za-z0-9.-]+$/, 'must be the name of a file')
         .max(FILE_LENGTH_MAX, 'must be the name of a file')
-        .describe('The name, as the page names it.'),
+        .describe('The name, as given in the page.'),
     }),
     answer: z.string().describe('A script or a style sheet.'),
     media: 'text/javascript',

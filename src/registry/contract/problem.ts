@@ -7,12 +7,12 @@ export const PROBLEM_MEDIA = 'application/problem+json';
 
 export const problemSchema = z
   .looseObject({
-    type: z.string().describe('The page that explains the code; the code identifies the error.'),
-    title: z.string().describe('The name of the status.'),
+    type: z.string().describe('The page that explains the code.'),
+    title: z.string().describe("The status's name."),
     status: z.int().min(400).max(599),
-    detail: z.string().describe('What happened, to which thing.'),
-    code: z.string().describe('What kind of error it is; it never changes its meaning.'),
-    advice: z.string().optional().describe('What to do about it; faults have one.'),
+    detail: z.string().describe('What happened, and to what.'),
+    code: z.string().describe('The kind of error. Its meaning never changes.'),
+    advice: z.string().optional().describe('What to do about it; only for faults.'),
   })
   .meta({ id: 'Problem', description: 'An error. Some codes add fields, such as `job_id` of `job.conflict`.' });
 export type Problem = Readonly<z.infer<typeof problemSchema>>;

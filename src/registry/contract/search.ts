@@ -32,18 +32,18 @@ export const storedObject = objectDocumentSchema
     extension: z.string().exactOptional().describe('The extension of the name, in lower case and without the dot.'),
     size: z.number().exactOptional().describe('The size in bytes.'),
     etag: z.string().exactOptional().describe('The etag, without quotes.'),
-    version_id: z.string().exactOptional().describe('The version id, where S3 named one.'),
+    version_id: z.string().exactOptional().describe('The version ID, if S3 named one.'),
     last_modified: time.exactOptional().describe('When it was last modified.'),
-    last_modified_exact: z.boolean().exactOptional().describe('False: last_modified is the time of an event, not the LastModified of S3.'),
+    last_modified_exact: z.boolean().exactOptional().describe("False: last_modified is an event's time, not S3's LastModified."),
     storage_class: z.string().exactOptional().describe('The storage class.'),
     content_type: z.string().exactOptional().describe('The content type; enriched buckets only.'),
     user_metadata: texts.exactOptional().describe('User metadata by name, without x-amz-meta-; enriched buckets only.'),
     tags: texts.exactOptional().describe('Tags by name; buckets that are enriched with tags only.'),
-    expires_at: time.exactOptional().describe('When a lifecycle rule is going to expire it.'),
+    expires_at: time.exactOptional().describe('When a lifecycle rule will expire it.'),
     deleted: z.boolean().describe('True: a tombstone. Searches never find one.'),
     deleted_at: time.exactOptional().describe('When Tally saw that the object was gone; tombstones only.'),
     clock: clock.describe('The clock of the last write, in microseconds since 1970.'),
-    settled: z.boolean().describe('False: the answer is provisional and is checked again.'),
+    settled: z.boolean().describe('False: the answer is provisional, and Tally will check again.'),
     source: objectDocumentSchema.shape.source.describe('What the last write came from.'),
     event_name: z.string().exactOptional().describe('The name of the event that led to the last write.'),
     event_time: time.exactOptional().describe('The time of that event.'),
@@ -73,21 +73,21 @@ export const filterFields = {
   q: textOf(1_024)
     .exactOptional()
     .describe(
-      'Words of the key, in place of `query`. Each must match; the last one may be the beginning of a word. Empty: all objects. What else `query` takes is refused here.',
+      'Words of the key, instead of `query`. Each must match; the last one may be the beginning of a word. Empty: all objects. Other syntax of `query` is refused here.',
     ),
   contains: textOf(1_024, 1)
     .exactOptional()
-    .describe('Only keys that contain this text, whatever its case and accents; 3 to 256 characters.'),
+    .describe('Only keys that contain this text, ignoring case and accents; 3 to 256 characters.'),
   match: textOf(256, 1)
     .exactOptional()
     .describe(
-      'Only keys that this pattern describes: `*` is any run of characters, `?` one character. Without a slash it may begin after any slash. At least 3 characters in a row, or a prefix beside it; at most 8 `*` and 8 `?`.',
+      'Only keys that match this pattern: `*` is any run of characters, `?` one character. Without a slash, it may also start after any slash. Needs at least 3 other characters in a row, or a prefix; at most 8 `*` and 8 `?`.',
     ),
   extension: textOf(66, 1).exactOptional().describe('Only names with this extension, with or without the dot: `gz`, `tar.gz`.'),
   size_min: size.exactOptional().describe('Only objects of at least this many bytes.'),
   size_max: size.exactOptional().describe('Only objects of at most this many bytes.'),
-  modified_after: moment.exactOptional().describe('Only objects that were last modified at or after this moment.'),
-  modified_before: moment.exactOptional().describe('Only objects that were last modified before this moment.'),
+  modified_after: moment.exactOptional().describe('Only objects last modified at or after this moment.'),
+  modified_before: moment.exactOptional().describe('Only objects last modified before this moment.'),
   content_type: textOf(255, 1).exactOptional().describe('Only this content type, or `image/*`; enriched buckets only.'),
   storage_class: textOf(64, 1).exactOptional().describe('Only this storage class.'),
   etag: textOf(128, 1).exactOptional().describe('Only this etag, without quotes.'),
@@ -99,19 +99,19 @@ export const filterFields = {
     .describe('NAME=VALUE: only objects with this user metadata, without x-amz-meta-; NAME: with any value. Each of several must match.'),
   deleted: flag
     .exactOptional()
-    .describe('`true`: deleted objects, of the last seven days, by bucket, key, prefix, contains and match only.'),
-  deleted_after: moment.exactOptional().describe('Only objects that were deleted at or after this moment.'),
-  deleted_before: moment.exactOptional().describe('Only objects that were deleted before this moment.'),
+    .describe('`true`: objects deleted in the last seven days, only by bucket, key, prefix, contains and match.'),
+  deleted_after: moment.exactOptional().describe('Only objects deleted at or after this moment.'),
+  deleted_before: moment.exactOptional().describe('Only objects deleted before this moment.'),
 } as const;
 
 export const searchQuery = z.strictObject({
   ...filterFields,
   sort: oneOf(sortFields)
     .exactOptional()
-    .describe('The order: by bucket and key (the default), or by this field, then by bucket and key. An absent value counts as −1.'),
+    .describe('The order: by bucket and key (the default), or by this field, then by bucket and key. A missing value counts as −1.'),
   order: oneOf(sortOrders).exactOptional().describe('Ascending (the default) or descending.'),
-  as_of: flag.exactOptional().describe('`true`: the answer shows how far the index of each bucket that the search names can be relied on.'),
-  total: flag.exactOptional().describe('`true`: the answer has the number of all results.'),
+  as_of: flag.exactOptional().describe("`true`: the response shows how far each named bucket's index can be relied on."),
+  total: flag.exactOptional().describe('`true`: the response has the total number of results.'),
   limit,
   cursor: cursor.exactOptional(),
 });
@@ -122,38 +122,38 @@ export const asOf = z
     status: bucketStatus,
     last_event_at: time
       .exactOptional()
-      .describe('When its last event arrived, to the minute. Absent for callers who may not read all of the bucket.'),
+      .describe('When its last event arrived, to the minute. Absent for callers who cannot read the whole bucket.'),
     last_compared_at: time
       .exactOptional()
-      .describe('When a compare of the whole bucket has last ended. Absent: never, or the caller may not read all of the bucket.'),
+      .describe('When the whole bucket was last compared. Absent: never, or the caller cannot read the whole bucket.'),
     behind_ms: z
       .number()
       .exactOptional()
       .describe(
-        'How long the events that arrived within the last three minutes had waited in the queue at least. Absent: less than 10 s, or none arrived, or the caller may not read all of the bucket.',
+        'How long at least the events of the last three minutes had waited in the queue. Absent: less than 10 s, or no events arrived, or the caller cannot read the whole bucket.',
       ),
-    gaps: count.describe('How many of its gaps are not closed.'),
+    gaps: count.describe('How many of its gaps are open.'),
     gap_prefixes: z.array(z.string()).readonly().describe('The prefixes of up to three of them; empty: the whole bucket.'),
   })
-  .meta({ id: 'AsOf', description: 'How far the index of a bucket can be relied on.' });
+  .meta({ id: 'AsOf', description: "How far a bucket's index can be relied on." });
 
 export const clause = z
   .object({
-    field: z.string().describe('The field, or what a text is: words, contains, match; object for an address.'),
+    field: z.string().describe('The field, or the kind of text: words, contains, match; object for an address.'),
     negated: z.boolean(),
-    operator: z.string().exactOptional().describe('Of comparisons: >, >=, <, <= or =.'),
-    values: z.array(z.string()).readonly().describe('One of them must fit. Sizes are in bytes, times in UTC.'),
-    text: z.string().describe('What was written.'),
-    position: count.describe('Where it begins in the query, in UTF-16 units from 0.'),
+    operator: z.string().exactOptional().describe('For comparisons: >, >=, <, <= or =.'),
+    values: z.array(z.string()).readonly().describe('One of them must match. Sizes are in bytes, times in UTC.'),
+    text: z.string().describe('The clause as written.'),
+    position: count.describe('Where it starts in the query, in UTF-16 units from 0.'),
   })
   .meta({ id: 'Clause', description: 'One clause of a query as it was understood, with absolute values.' });
 
 export const searchAnswer = pageOf(storedObject).extend({
   understood: z.array(clause).readonly().exactOptional().describe('The clauses of `query`.'),
-  as_of: z.array(asOf).readonly().exactOptional().describe('With as_of=true; of at most 8 buckets.'),
+  as_of: z.array(asOf).readonly().exactOptional().describe('With as_of=true; for at most 8 buckets.'),
   total: z
     .object({
-      value: count.describe('How many objects match; at most 10,000 are counted.'),
+      value: count.describe('How many objects match, counted up to 10,000.'),
       exact: z.boolean().describe('False: there are more.'),
     })
     .exactOptional()

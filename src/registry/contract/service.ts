@@ -6,9 +6,9 @@ const check = z
   .object({
     status: z
       .enum(['ok', 'failed', 'warning', 'unknown'])
-      .describe('`warning`: the process works all the same. `unknown`: it could not look, since the time in `detail`.'),
+      .describe('`warning`: the process still works. `unknown`: it has been unable to check since the time in `detail`.'),
     code: z.string().optional(),
-    detail: z.string().optional().describe('What happened, to which thing.'),
+    detail: z.string().optional().describe('What happened, and to what.'),
     advice: z.string().optional().describe('What to do about it.'),
   })
   .describe('One check.');
@@ -27,24 +27,24 @@ export const readinessReport = z
 export const healthRows = {
   'GET /livez': {
     operation: 'getLiveness',
-    summary: 'Reports that the process runs.',
+    summary: 'Reports that the process is running.',
     scope: 'none',
     answer: z.object({ status: z.literal('ok') }),
   },
   'GET /readyz': {
     operation: 'getReadiness',
-    summary: 'Reports whether the process can perform its roles now, check by check.',
-    description: 'The health listener answers this request from any caller.',
+    summary: 'Reports whether the process can currently perform its roles, check by check.',
+    description: 'The health listener serves this to any caller.',
     scope: 'monitor',
     answer: readinessReport,
     otherStatuses: { 503: 'The process cannot perform all its roles. The body is the same.' },
   },
   'GET /metrics': {
     operation: 'getMetrics',
-    summary: 'Returns the metrics of the process in the text format of Prometheus.',
-    description: 'The health listener answers this request from any caller.',
+    summary: "Returns the process's metrics in Prometheus text format.",
+    description: 'The health listener serves this to any caller.',
     scope: 'monitor',
-    answer: z.string().describe('Metrics in the text format of Prometheus.'),
+    answer: z.string().describe('Metrics in Prometheus text format.'),
     media: 'text/plain',
   },
 } as const satisfies Record<RowKey, Row>;
@@ -52,12 +52,12 @@ export const healthRows = {
 export const documentRows = {
   'GET /config.json': {
     operation: 'getConfig',
-    summary: 'Returns the addresses of the registry and of the catalog, from which clients configure themselves.',
+    summary: 'Returns the addresses of the registry and the catalog, for client configuration.',
     description: 'Any page may read it. It may be cached for 60 s.',
     scope: 'none',
     answer: z.object({
-      registryUrl: z.string().describe('The address of the registry: TALLY_PUBLIC_URL, or the address at which the caller reached it.'),
-      catalogUrl: z.string().describe('The address of the catalog: TALLY_CATALOG_URL, by default that of the registry.'),
+      registryUrl: z.string().describe("The registry's address: TALLY_PUBLIC_URL, or the address at which the caller reached it."),
+      catalogUrl: z.string().describe("The catalog's address: TALLY_CATALOG_URL, by default the registry's."),
       version: z.string().describe('The version of Tally.'),
     }),
   },

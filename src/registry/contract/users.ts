@@ -9,20 +9,20 @@ import type { Row, RowKey } from './row.ts';
 
 export const user = z
   .object({
-    id: z.string().describe('The id.'),
-    email: z.string().describe('The e-mail address, or the subject and the host of the issuer.'),
+    id: z.string().describe('The ID.'),
+    email: z.string().describe("The e-mail address, or the subject and the issuer's host."),
     email_verified: z.boolean().describe('Whether the issuer vouches for the address.'),
-    role: z.enum(roles).describe('`admin` includes what a `user` may do.'),
+    role: z.enum(roles).describe('`admin` includes everything that a `user` may do.'),
     role_source: z
       .enum(roleSources)
-      .describe('Where the role comes from: `appointment`, a `rule` of the settings about claims or addresses, or `none` for users.'),
-    appointed_by: z.string().optional().describe('Who appointed the user, of an administrator by appointment.'),
-    issuer: z.string().describe('The issuer at which the user logs in.'),
+      .describe('Where the role comes from: an `appointment`, a `rule` in the settings about claims or addresses, or `none` for users.'),
+    appointed_by: z.string().optional().describe('Who appointed the user; only for administrators by appointment.'),
+    issuer: z.string().describe("The user's issuer."),
     sub: z.string().describe('The subject: how the issuer names the user.'),
     created_at: time.describe('The first login.'),
     last_login_at: time.describe('The last login.'),
-    roles_seen_at: time.describe('When the issuer last stated the claims that the role follows from.'),
-    disabled_at: time.optional().describe('Since when the user is disabled; absent: the user is not.'),
+    roles_seen_at: time.describe('When the issuer last sent the claims that determine the role.'),
+    disabled_at: time.optional().describe('Since when the user has been disabled; absent: not disabled.'),
   })
   .meta({ id: 'User', description: 'A person who has logged in.' });
 export type User = z.infer<typeof user>;
@@ -35,7 +35,7 @@ const params = z.object({
     .string(must('must be text'))
     .regex(PERSON, 'must be the id of a user, an e-mail address, or sub: with a subject')
     .refine((text) => !hasSecret(text), 'must not contain an API key or a token, because it is shown')
-    .describe('The id of a user. For a role also the e-mail address, which the issuer must have verified, or `sub:` with the subject.'),
+    .describe("A user's ID. For a role, also the e-mail address, which the issuer must have verified, or `sub:` with the subject."),
 });
 
 const EXAMPLE_ID = '0aB1cD2eF3gH4iJ5kL6mN7';
@@ -44,28 +44,28 @@ const changeBody = z
   .union(
     [
       z.strictObject({ disabled: z.boolean().describe('Whether the user is refused.') }),
-      z.strictObject({ role: z.enum(roles).describe('`admin` appoints the person, `user` takes an appointment back.') }),
+      z.strictObject({ role: z.enum(roles).describe('`admin` appoints the person, `user` revokes an appointment.') }),
     ],
     must('must be {"disabled": true}, {"disabled": false}, {"role": "admin"} or {"role": "user"}'),
   )
-  .describe('What is wanted: one of them.');
+  .describe('The change: one of these.');
 export type UserChange = z.output<typeof changeBody>;
 
 const appointment = appointmentSchema
   .omit({ bound_to: true })
   .extend({
     created_at: time.describe('When it was made.'),
-    expires_at: time.describe('It ends then, unless the person has logged in before.'),
+    expires_at: time.describe('When it ends, unless the person logs in before then.'),
   })
-  .meta({ id: 'Appointment', description: 'Makes an administrator of a person at the first login.' });
+  .meta({ id: 'Appointment', description: 'Makes a person an administrator at their first login.' });
 export type AppointmentAnswer = z.infer<typeof appointment>;
 
 const person = z
   .object({
-    user: user.optional().describe('The user as it is now; absent: no such person has logged in, or is let in.'),
-    waiting: appointment.optional().describe('The appointment that waits for a login of the person.'),
+    user: user.optional().describe('The user as of now; absent: no such person has logged in, or they are not admitted.'),
+    waiting: appointment.optional().describe("The appointment that waits for the person's login."),
   })
-  .meta({ id: 'Person', description: 'What a person is after a change.' });
+  .meta({ id: 'Person', description: 'A person after a change.' });
 export type Person = z.infer<typeof person>;
 
 function reasonText({ role_source: source, appointed_by: by }: User): string | undefined {
@@ -88,11 +88,11 @@ function appointedText(changed: Person, given: Given): string {
 export const userRows = {
   'GET /v1/admin/users': {
     operation: 'listUsers',
-    summary: 'Lists the people who have logged in, and who becomes an administrator at the first login.',
+    summary: 'Lists the people who have logged in, and those who will become administrators at their first login.',
     scope: 'people',
     query: z.strictObject({ limit, cursor: cursor.exactOptional() }),
     answer: pageOf(user).extend({
-      waiting: z.array(appointment).readonly().describe('The appointments that wait for a login; on the first page.'),
+      waiting: z.array(appointment).readonly().describe('The appointments that wait for a login; only on the first page.'),
     }),
     example: { query: { limit: 20 } },
     cli: {
@@ -119,9 +119,9 @@ export const userRows = {
   },
   'PATCH /v1/admin/users/{id}': {
     operation: 'changeUser',
-    summary: 'Disables or enables a user, or changes the role of a person.',
+    summary: "Disables or enables a user, or changes a person's role.",
     description:
-      'Sessions of a disabled user are refused at once, and API keys at once by the process that answers and within 5 s by every other one. A person who has logged in with the verified address, or with the subject, is an administrator at once; a browser must log in again. For anyone else the appointment waits for the first login, for at most 7 days. A role that a rule of the settings gives stays. The last administrator who has logged in can be neither disabled nor dismissed. An API key cannot do this.',
+      "Tally refuses a disabled user's sessions at once; the process that answers refuses their API keys at once, all others within 5 s. A person who has logged in with the verified address or the subject becomes an administrator at once, but must log in again in a browser. For anyone else, the appointment waits for the first login, for at most 7 days. A role from a rule in the settings stays. The last administrator who has logged in cannot be disabled or dismissed. An API key cannot do this.",
     scope: 'people',
     params,
     body: changeBody,
@@ -133,29 +133,29 @@ export const userRows = {
         words: 'admin appoint <id>',
         summary: 'Makes a person an administrator.',
         description:
-          'A person who has logged in is one at once. For anyone else the appointment waits for the first login, for at most 7 days.',
+          'For people who have logged in, this takes effect at once. For anyone else, the appointment waits for the first login, for at most 7 days.',
         fixed: { role: 'admin' },
         text: appointedText,
         examples: ['tally admin appoint alice@example.com', 'tally admin appoint sub:248289761001'],
       },
       {
         words: 'admin dismiss <id>',
-        summary: 'Takes back that a person is appointed an administrator.',
+        summary: "Revokes a person's appointment as an administrator.",
         fixed: { role: 'user' },
-        text: (changed: Person, given) => `${nameIn(changed, given)} is no administrator, and does not become one at a login.`,
+        text: (changed: Person, given) => `${nameIn(changed, given)} is not an administrator, and will not become one at login.`,
         examples: ['tally admin dismiss alice@example.com'],
       },
       {
         words: 'admin users disable <id>',
         summary: 'Disables a user.',
-        description: 'The user cannot log in, and sessions and API keys of the user are refused within 5 s.',
+        description: "The user cannot log in, and Tally refuses the user's sessions and API keys within 5 s.",
         fixed: { disabled: true },
         text: (changed: Person, given) => `${nameIn(changed, given)} is disabled.`,
         examples: [`tally admin users disable ${EXAMPLE_ID}`],
       },
       {
         words: 'admin users enable <id>',
-        summary: 'Enables a user who is disabled.',
+        summary: 'Enables a disabled user.',
         description: 'The user must log in again.',
         fixed: { disabled: false },
         text: (changed: Person, given) => `${nameIn(changed, given)} is enabled.`,
