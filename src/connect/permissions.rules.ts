@@ -44,7 +44,7 @@ const BY_NAME = ['topic', 'routed'] as const;
 export const permissions: readonly Permission[] = [
   {
     sid: 'ReceiveAndSettleMessages',
-    why: 'events and dead letters: to receive, hide, delete and send them, and to send letters back',
+    why: 'events and dead letters: receiving, hiding, deleting and sending them, and sending letters back',
     roles: ['daemon'],
     actions: ['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:ChangeMessageVisibility', 'sqs:SendMessage'],
     resource: 'queues',
@@ -58,7 +58,7 @@ export const permissions: readonly Permission[] = [
   },
   {
     sid: 'KnowTheInstallation',
-    why: 'the tags by which the bucket queue names the installation',
+    why: 'the tags on the bucket queue that name the installation',
     roles: BOTH,
     actions: ['sqs:ListQueueTags'],
     resource: 'bucket-queues',
@@ -66,21 +66,21 @@ export const permissions: readonly Permission[] = [
   // a redrive policy names the ARN of the dead-letter queue, and requests need its URL
   {
     sid: 'FindTheDeadLetterQueue',
-    why: 'the URL of the dead-letter queue, of which the redrive policy names the ARN only',
+    why: "the dead-letter queue's URL; the redrive policy has only its ARN",
     roles: BOTH,
     actions: ['sqs:GetQueueUrl'],
     resource: 'letter-queues',
   },
   {
     sid: 'ReceiveFarLetters',
-    why: 'only for buckets of other regions than the bucket queue: the letters there',
+    why: "only for buckets outside the bucket queue's region: the letters there",
     roles: ['daemon'],
     actions: ['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:ChangeMessageVisibility'],
     resource: 'far-letters',
   },
   {
     sid: 'ReadFarLetters',
-    why: 'only for buckets of other regions than the bucket queue: the dead-letter queue there',
+    why: "only for buckets outside the bucket queue's region: the dead-letter queue there",
     roles: BOTH,
     actions: ['sqs:GetQueueAttributes', 'sqs:GetQueueUrl'],
     resource: 'far-letters',
@@ -95,7 +95,7 @@ export const permissions: readonly Permission[] = [
   },
   {
     sid: 'ReadTopics',
-    why: 'whether a topic exists, with its policy and its list of subscriptions, and the doctor',
+    why: 'whether a topic exists, its policy and subscriptions, and the doctor',
     roles: BOTH,
     sources: THROUGH_TOPICS,
     actions: ['sns:GetTopicAttributes', 'sns:ListSubscriptionsByTopic'],
@@ -103,7 +103,7 @@ export const permissions: readonly Permission[] = [
   },
   {
     sid: 'ReadSubscriptions',
-    why: 'the subscription of the queue, with its filter and its dead-letter queue',
+    why: "the queue's subscription, with its filter and dead-letter queue",
     roles: BOTH,
     sources: THROUGH_TOPICS,
     actions: ['sns:GetSubscriptionAttributes'],
@@ -111,14 +111,14 @@ export const permissions: readonly Permission[] = [
   },
   {
     sid: 'ReadTheBucket',
-    why: 're-index, the region and the versioning of the bucket',
+    why: "re-index, and the bucket's region and versioning",
     roles: BOTH,
     actions: ['s3:ListBucket', 's3:GetBucketVersioning'],
     resource: 'bucket',
   },
   {
     sid: 'ReadNotifications',
-    why: 'the notification configuration of the bucket, and the doctor',
+    why: "the bucket's notification configuration, and the doctor",
     roles: BOTH,
     actions: ['s3:GetBucketNotification'],
     resource: 'bucket',
@@ -134,7 +134,7 @@ export const permissions: readonly Permission[] = [
   },
   {
     sid: 'LookAtObjects',
-    why: 'the present state of an object (HEAD). Tally never reads the bytes of an object',
+    why: "an object's current state (HEAD). Tally never reads an object's bytes",
     roles: ['daemon'],
     actions: ['s3:GetObject'],
     resource: 'objects',
@@ -148,7 +148,7 @@ export const permissions: readonly Permission[] = [
   },
   {
     sid: 'ReadRules',
-    why: 'the rule of a bucket, and which registry has made it',
+    why: "a bucket's rule, and which registry created it",
     roles: BOTH,
     sources: BY_RULES,
     actions: ['events:DescribeRule', 'events:ListTagsForResource', 'events:ListTargetsByRule'],
@@ -156,7 +156,7 @@ export const permissions: readonly Permission[] = [
   },
   {
     sid: 'CountRules',
-    why: 'a plan says when an event bus is nearly full of rules',
+    why: 'a plan says when an event bus has almost reached its limit of rules',
     roles: BOTH,
     sources: BY_RULES,
     actions: ['events:ListRules'],
@@ -181,14 +181,14 @@ export const permissions: readonly Permission[] = [
   // only where the queues have a key of the user's own: SQS uses it in the name of who sends and receives
   {
     sid: 'UseTheKeyOfTheQueues',
-    why: 'only if the queues are encrypted with your own key',
+    why: 'only if your own key encrypts the queues',
     roles: ['daemon'],
     actions: ['kms:Decrypt', 'kms:GenerateDataKey'],
     resource: 'key',
   },
   {
     sid: 'SelectInTrails',
-    why: 'only if `TALLY_TRAIL_ARN` is set: a trail of that permission can be blinded',
+    why: 'only if `TALLY_TRAIL_ARN` is set: this permission can blind a trail',
     roles: ['connecting'],
     sources: ['routed'],
     actions: ['cloudtrail:PutEventSelectors'],
@@ -196,7 +196,7 @@ export const permissions: readonly Permission[] = [
   },
   {
     sid: 'AdmitNamedTopics',
-    why: 'the statement for the topics of `--topic` in the policies of the queues',
+    why: "the statement for the topics of `--topic` in the queues' policies",
     roles: ['connecting'],
     sources: BY_NAME,
     actions: ['sqs:SetQueueAttributes'],
@@ -204,7 +204,7 @@ export const permissions: readonly Permission[] = [
   },
   {
     sid: 'ProbeTopics',
-    why: 'one message an hour through each topic of Tally, whose arrival shows that it delivers',
+    why: "one message an hour through each of Tally's topics, to check that it delivers",
     roles: ['daemon'],
     sources: ['notification', 'routed'],
     actions: ['sns:Publish'],
@@ -220,7 +220,7 @@ export const permissions: readonly Permission[] = [
   },
   {
     sid: 'SubscribeTheQueue',
-    why: 'the subscription of the bucket queue to the topic of `--topic`',
+    why: "the bucket queue's subscription to the topic of `--topic`",
     roles: ['connecting'],
     sources: BY_NAME,
     actions: ['sns:Subscribe', 'sns:SetSubscriptionAttributes', 'sns:Unsubscribe'],
@@ -228,7 +228,7 @@ export const permissions: readonly Permission[] = [
   },
   {
     sid: 'NotifyTally',
-    why: 'the notification configuration of the bucket',
+    why: "the bucket's notification configuration",
     roles: ['connecting'],
     sources: ['notification', 'eventbridge'],
     actions: ['s3:PutBucketNotification'],
@@ -250,7 +250,7 @@ export const permissions: readonly Permission[] = [
   },
   {
     sid: 'MakeTopics',
-    why: '`tally setup`: the topics, and the subscriptions of the bucket queue to them',
+    why: "`tally setup`: the topics, and the bucket queue's subscriptions to them",
     roles: ['setup'],
     actions: [
       'sns:CreateTopic',
@@ -267,7 +267,7 @@ export const permissions: readonly Permission[] = [
   },
   {
     sid: 'MakeRules',
-    why: 'the rule of the bucket',
+    why: "the bucket's rule",
     roles: ['connecting'],
     sources: BY_RULES,
     actions: ['events:PutRule', 'events:TagResource', 'events:PutTargets', 'events:RemoveTargets', 'events:DeleteRule'],

@@ -23,22 +23,20 @@ export const identitySettings = {
     .refine(isIssuer, 'must be the https URL of an OpenID Connect issuer, without user, query and fragment (http for loopback only)')
     .optional()
     .describe(
-      'The address of the OpenID Connect issuer at which people log in, as its discovery document names it. If it is set, every caller of the control plane must log in or have an API key. If it is not set, the control plane serves this machine only, without authentication.',
+      'The address of the OpenID Connect issuer for logins, exactly as in its discovery document. If set, every caller of the control plane must log in or have an API key. If not, the control plane serves only this machine, without authentication.',
     ),
   TALLY_OIDC_CLIENT_ID: z
     .string()
     .trim()
     .min(1)
     .optional()
-    .describe(
-      'The id under which the registry is registered at the issuer. Its redirect URI there is TALLY_PUBLIC_URL with /login/callback.',
-    ),
+    .describe("The registry's client ID at the issuer. Its redirect URI there is TALLY_PUBLIC_URL plus /login/callback."),
   TALLY_OIDC_CLIENT_SECRET: z
     .string()
     .trim()
     .min(1)
     .optional()
-    .describe('The secret of the client at the issuer. Without one the client is public, and PKCE alone protects the login.'),
+    .describe('The client secret at the issuer. Without one, the client is public, and only PKCE protects the login.'),
   TALLY_OIDC_CLIENT_SECRET_FILE: optionalPath.describe('A file with the value of TALLY_OIDC_CLIENT_SECRET.'),
   TALLY_OIDC_SCOPES: z
     .string()
@@ -47,67 +45,67 @@ export const identitySettings = {
     .refine((text) => text.split(' ').includes('openid'), 'must contain openid')
     .default('openid email profile')
     .describe(
-      'The scopes that are requested from the issuer, separated by spaces. The default yields the e-mail address. Some issuers state groups only if a further scope, such as groups, is requested.',
+      'The scopes to request from the issuer, separated by spaces. The default yields the e-mail address. Some issuers send groups only with an additional scope, such as groups.',
     ),
   TALLY_OIDC_ALLOWED: listOf(
     (text) => allowedRuleOf(text) !== undefined,
     'must be of domain=example.com, claim:PATH=VALUE and any, separated by commas',
   ).describe(
-    'Who may log in, required with TALLY_OIDC_ISSUER: rules separated by commas, one of which must apply. domain=example.com: a verified e-mail address has this domain. claim:groups=tally-users: a claim has this value, or is a list that contains it; dots lead into objects. any: everyone whom the issuer knows.',
+    'Who may log in, required with TALLY_OIDC_ISSUER: rules separated by commas, one of which must apply. domain=example.com: a verified e-mail address in this domain. claim:groups=tally-users: a claim with this value, or a list that contains it; dots lead into objects. any: everyone the issuer knows.',
   ),
   TALLY_OIDC_TRUST_EMAIL: flag(false).describe(
-    'Whether an e-mail address counts as verified if the issuer does not say whether it is. The default is false, because at many issuers people choose their address themselves. Set it only for the issuer of one organisation, which assigns the addresses.',
+    "Whether to treat an e-mail address as verified if the issuer does not say. The default is false, because at many issuers people choose their own address. Set it only for a single organisation's issuer, which assigns the addresses.",
   ),
   TALLY_OIDC_ALLOW_UNVERIFIED: flag(false).describe(
-    'Whether people may log in of whose e-mail address the issuer says that it is not verified (email_verified is false). The default is false, because such an address may be that of another person. An issuer that says nothing about it is not meant. Addresses that are not verified never satisfy domain= and make no administrators, and are marked wherever they are shown.',
+    "Whether people may log in if the issuer says that their e-mail address is not verified (email_verified is false). The default is false, because the address may be someone else's. This is not about issuers that say nothing. Unverified addresses never satisfy domain=, never make administrators, and are marked wherever they are shown.",
   ),
   TALLY_OIDC_ADMIN_CLAIM: z
     .string()
     .trim()
     .refine((text) => claimRuleOf(text) !== undefined, 'must be PATH=VALUE')
     .optional()
-    .describe('The claim that makes administrators, for example groups=tally-admins: it has this value, or is a list that contains it.'),
+    .describe(
+      'The claim that makes someone an administrator, for example groups=tally-admins: it has this value, or is a list that contains it.',
+    ),
   TALLY_OIDC_ADMIN_EMAILS: listOf(
     (text) => /^[\x21-\x7e]+@[A-Za-z0-9.-]+$/.test(text),
     'must be e-mail addresses, separated by commas',
-  ).describe('The verified e-mail addresses of administrators, separated by commas. Others are made with `tally admin appoint EMAIL`.'),
+  ).describe('The verified e-mail addresses of administrators, separated by commas. Appoint others with `tally admin appoint EMAIL`.'),
   TALLY_OIDC_GROUPS_CLAIM: z
     .string()
     .trim()
     .min(1)
     .default('groups')
-    .describe(
-      'The claim that states the groups of a person, which grants to group: mean: a text, or a list of texts. Dots lead into objects.',
-    ),
+    .describe("The claim that holds a person's groups, for grants to group:. It is a text or a list of texts; dots lead into objects."),
   TALLY_READERS: z
     .enum(['granted', 'everyone'], 'must be granted or everyone')
     .default('granted')
     .describe(
-      'Who may read the index when people log in. granted: everyone reads what is granted, and administrators read everything. everyone: every user reads every bucket. Without TALLY_OIDC_ISSUER every caller on this machine reads everything.',
+      'Who may read the index when people log in. granted: users read what is granted, and administrators read everything. everyone: every user reads every bucket. Without TALLY_OIDC_ISSUER, every caller on this machine reads everything.',
     ),
   TALLY_SESSION_DAYS: integer(1, 90, 7).describe(
-    'How long a login of the command line or of the Python SDK lasts, in days. The default of 7 days asks people once a week. A smaller value counts for existing sessions too; a larger one counts from the next login on. Sessions of browsers last 12 hours.',
+    'How long a login of the command line or the Python SDK lasts, in days. With the default of 7 days, people log in once a week. A smaller value also applies to existing sessions; a larger one applies from the next login. Browser sessions last 12 hours.',
   ),
   TALLY_PUBLIC_URL: originUrl
     .optional()
     .describe(
-      'The address at which browsers and programs reach the control plane, for example https://tally.example.com. It must be https, except on loopback. It is required unless TALLY_HTTP_ADDRESS is on loopback: no header of a request is believed about it.',
+      'The address at which browsers and programs reach the control plane, for example https://tally.example.com. It must be https, except on loopback. Required unless TALLY_HTTP_ADDRESS is on loopback, because Tally trusts no request header about it.',
     ),
   TALLY_CATALOG_URL: originUrl
     .optional()
     .describe(
-      'The address of the catalog that /config.json names to clients. By default it is the address of the control plane. A catalog elsewhere must serve a copy of /config.json of the control plane.',
+      "The catalog's address in /config.json for clients. By default, this is the control plane's address. A catalog elsewhere must serve a copy of the control plane's /config.json.",
     ),
   TALLY_TRUSTED_PROXIES: listOf(isCidr, 'must be addresses with a prefix length, such as 10.20.30.4/32 or 10.20.30.0/28')
     .refine(
       (cidrs) => !cidrs.some((text) => isCidr(text) && isTooWide(text)),
-      'must name the reverse proxies alone, IPv4 with a prefix of at least /13 and IPv6 with one of at least /29: a caller with an address in such a range could state any address as its own',
+      'must name only the reverse proxies, IPv4 with a prefix of at least /13 and IPv6 of at least /29: a caller with an address in such a range could claim any address',
     )
     .describe(
-      'The addresses of the reverse proxies in front of the control plane, as CIDRs separated by commas, such as 10.20.30.4/32. They end TLS, and their X-Forwarded-For is believed: the right-most address in it that is not one of them is the caller. No caller may have an address in these ranges, because it could state any address as its own; ranges wider than /13 (IPv6: /29), which no proxies need, are refused. Required unless TALLY_HTTP_ADDRESS is on loopback.',
+      "The reverse proxies in front of the control plane, as CIDRs separated by commas, such as 10.20.30.4/32. They terminate TLS, and Tally trusts their X-Forwarded-For: the right-most address in it that is not a proxy's is the caller. No caller may have an address in these ranges, because it could claim any address; Tally refuses ranges wider than /13 (IPv6: /29), which no proxies need. Required unless TALLY_HTTP_ADDRESS is on loopback.",
     ),
   TALLY_AUDIT_RETENTION_DAYS: integer(1, 36_500, 400).describe(
-    'How long records of the audit are kept, in days. The default of 400 days covers a year and the time to look at it. OpenSearch deletes whole months, so a record there lives up to 31 days longer.',
+    'How long to keep audit records, in days. The default of 400 days covers a year and the time to review it. OpenSearch deletes whole months, so records there live up to 31 days longer.',
   ),
 };
 
@@ -136,18 +134,16 @@ export function identityMistakes(settings: IdentitySettings): readonly string[] 
   const isPublic = isPublicIssuer(issuer);
   return [
     ...(settings.TALLY_OIDC_CLIENT_ID === undefined
-      ? ['TALLY_OIDC_CLIENT_ID: must be set to the id of this registry at TALLY_OIDC_ISSUER']
+      ? ["TALLY_OIDC_CLIENT_ID: must be set to this registry's client ID at TALLY_OIDC_ISSUER"]
       : []),
     ...(allowed.length === 0
-      ? [
-          'TALLY_OIDC_ALLOWED: must say who may log in: domain=example.com, claim:groups=tally-users, or any for everyone whom the issuer knows',
-        ]
+      ? ['TALLY_OIDC_ALLOWED: must say who may log in: domain=example.com, claim:groups=tally-users, or any for everyone the issuer knows']
       : []),
     ...(allowed.includes('any') && isPublic
-      ? ['TALLY_OIDC_ALLOWED: must not be any, because everyone can have an account at this issuer: name a domain or a claim']
+      ? ['TALLY_OIDC_ALLOWED: must not be any, because anyone can create an account at this issuer: name a domain or a claim']
       : []),
     ...(settings.TALLY_OIDC_TRUST_EMAIL && isPublic
-      ? ['TALLY_OIDC_TRUST_EMAIL: must be false, because at this issuer people choose their addresses themselves']
+      ? ['TALLY_OIDC_TRUST_EMAIL: must be false, because people choose their own addresses at this issuer']
       : []),
   ];
 }

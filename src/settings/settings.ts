@@ -17,10 +17,10 @@ import { join } from 'node:path';
 
 const embeddedSettings = {
   TALLY_EMBEDDED: flag(false).describe(
-    'Whether SQS, SNS and S3 run inside this process, as with the option --embedded. The default is false, because the embedded mode is meant for trying Tally on one machine.',
+    'Whether SQS, SNS and S3 run inside this process, as with the option --embedded. The default is false, because the embedded mode is for trying Tally on one machine.',
   ),
   TALLY_EMBEDDED_ADDRESS: address('127.0.0.1:4566').describe(
-    'The address (HOST:PORT) on which the embedded SQS, SNS and S3 listen. The default is reachable only from the same machine, and 4566 is the port that LocalStack uses too.',
+    "The address (HOST:PORT) on which the embedded SQS, SNS and S3 listen. The default is reachable only from the same machine; 4566 is also LocalStack's port.",
   ),
   TALLY_EMBEDDED_DATA: z
     .string()
@@ -42,7 +42,7 @@ const clientSettings = {
     .startsWith('qk_', "API key must start with 'qk_' prefix")
     .optional()
     .describe(
-      'The API key that commands send to the registry that TALLY_REGISTRY_URL or --registry names, else to the one at TALLY_HTTP_ADDRESS, and to no other. It precedes a login. The value is a secret.',
+      'The API key for commands. They send it only to the registry that TALLY_REGISTRY_URL or --registry names, else to the one at TALLY_HTTP_ADDRESS. It takes precedence over a login. The value is a secret.',
     ),
   TALLY_API_KEY_FILE: optionalPath.describe(
     'The path of a file that contains the value of TALLY_API_KEY, for example a mounted secret. Only one of the two settings may be set.',
@@ -56,10 +56,10 @@ export const clientSecrets: ReadonlySet<string> = new Set(['TALLY_API_KEY']);
 
 const keySettings = {
   TALLY_KEYS_OWNER_LOGIN_DAYS: optionalInteger(1, 3_650).describe(
-    'API keys end when their owner has not logged in for this many days, if that is before their own expiry. Not set by default: keys live until they expire or are revoked, or the owner is disabled. Set it where nothing else disables the users of people who have left. A new login makes such keys valid again.',
+    'API keys end early if their owner has not logged in for this many days. Not set by default: keys live until they expire or are revoked, or until their owner is disabled. Set it if nothing else disables the users of people who have left. A new login makes such keys valid again.',
   ),
   TALLY_KEYS_CLAIMS_DAYS: integer(1, 3_650, 30).describe(
-    'For how many days after the last login of the owner an API key has what the identity provider stated at that login: groups, and the role of an administrator. Afterwards the key reads what is granted to user: and everyone, until the owner logs in again. A person who has left cannot log in.',
+    "For how many days after its owner's last login an API key keeps what the identity provider stated then: groups and the administrator role. After that, the key reads what is granted to user: and everyone, until the owner logs in again. People who have left cannot log in.",
   ),
 };
 
@@ -69,7 +69,7 @@ const indexStoreSettings = {
   TALLY_INDEX_URL: indexUrl
     .optional()
     .describe(
-      'The index store: an OpenSearch URL such as https://user:pass@host:9200 (the URLs of several nodes are separated by commas), or sqlite:PATH. The value is a secret if it contains a password.',
+      'The index store: an OpenSearch URL such as https://user:pass@host:9200 (for several nodes, several URLs separated by commas), or sqlite:PATH. The value is a secret if it contains a password.',
     ),
   TALLY_INDEX_URL_FILE: optionalPath.describe(
     'The path of a file that contains the value of TALLY_INDEX_URL, for example a systemd credential or a mounted secret. Only one of the two settings may be set.',
@@ -78,10 +78,10 @@ const indexStoreSettings = {
     .enum(['none', 'basic', 'sigv4'], { error: 'must be none, basic or sigv4' })
     .optional()
     .describe(
-      'How requests to OpenSearch are authenticated: none, basic (the user and password of the URL) or sigv4 (Amazon OpenSearch Service). With sigv4 the credentials come from the AWS SDK’s credential chain, and the region comes from the host name or else from AWS_REGION. The default is basic if the URL contains a user, else none.',
+      'How to authenticate to OpenSearch: none, basic (the URL’s user and password) or sigv4 (Amazon OpenSearch Service). With sigv4, the credentials come from the AWS SDK’s credential chain, and the region from the host name or else from AWS_REGION. The default is basic if the URL contains a user, else none.',
     ),
   TALLY_INDEX_CA_FILE: optionalPath.describe(
-    'The path of a PEM file with the certificates of the authorities that may sign OpenSearch’s certificate. By default these are the authorities that Node.js trusts.',
+    'The path of a PEM file with the CA certificates that may sign OpenSearch’s certificate. By default, these are the CAs that Node.js trusts.',
   ),
   TALLY_INDEX_PREFIX: z
     .string()
@@ -89,12 +89,12 @@ const indexStoreSettings = {
     .regex(/^[a-z0-9][a-z0-9-]{0,31}$/, 'must be 1 to 32 of a-z, 0-9 and -, beginning with a letter or digit')
     .refine((text) => !/-(objects|state|write|audit)(-|$)/.test(text), 'may not contain -objects, -state, -write or -audit')
     .default('tally')
-    .describe('The first part of every index and alias name in OpenSearch. Installations that share a cluster need different prefixes.'),
+    .describe('The beginning of every index and alias name in OpenSearch. Installations that share a cluster need different prefixes.'),
   TALLY_INDEX_SHARDS: integer(1, 64, 1).describe(
     'The number of primary shards of a new bucket index. One shard is enough for about ten million objects.',
   ),
   TALLY_INDEX_REPLICAS: integer(0, 8, 1).describe(
-    'The number of replicas of a new index. With one replica the index survives the failure of one node.',
+    'The number of replicas of a new index. With one replica, the index survives the failure of one node.',
   ),
 };
 
@@ -147,7 +147,7 @@ const connectionSettings = {
     .regex(INSTALLATION, 'must be 8 hex digits')
     .optional()
     .describe(
-      'The name that `tally setup` gives to a new installation: 8 hex digits, with which the names of everything begin that Tally makes in AWS. By default it follows from the bucket queue. A running Tally reads it in the tags of the queue.',
+      "The name that `tally setup` gives to a new installation: 8 hex digits that become part of the name of everything Tally creates in AWS. By default, it is derived from the bucket queue. A running Tally reads it from the queue's tags.",
     ),
   TALLY_TRAIL_ARN: z
     .string()
@@ -155,7 +155,7 @@ const connectionSettings = {
     .regex(/^arn:aws[a-z0-9-]*:cloudtrail:[a-z0-9-]+:\d{12}:trail\/[A-Za-z0-9._-]{3,128}$/, 'must be the ARN of a trail')
     .optional()
     .describe(
-      'The ARN of the CloudTrail trail for buckets with the source routed. `tally bucket add NAME` adds the selector of a bucket to it, beside those that it has. Set it only for a trail that Tally may change.',
+      "The ARN of the CloudTrail trail for buckets with the source routed. `tally bucket add NAME` adds the bucket's selector to it and keeps existing ones. Set it only for a trail that Tally may change.",
     ),
   TALLY_TRAIL_BUCKET: z
     .string()
@@ -163,17 +163,17 @@ const connectionSettings = {
     .regex(BUCKET_NAME, 'must be the name of a bucket')
     .optional()
     .describe(
-      'The bucket of the logs of a trail that belongs to others. Tally reads which trails deliver to it and checks them, and says exactly which selector must be added, but never changes them. It has no effect if TALLY_TRAIL_ARN is set.',
+      'The log bucket of a trail that belongs to someone else. Tally checks which trails deliver to it and says exactly which selector to add, but never changes them. Ignored if TALLY_TRAIL_ARN is set.',
     ),
 };
 
 /** The settings of re-index and of closing gaps. */
 const reindexSettings = {
   TALLY_COMPARE_INTERVAL_DAYS: integer(0, 365, 7).describe(
-    'How often each bucket is compared whole with its index, in days, whatever its source: events may be lost where nothing sees it. A million objects take a thousand LIST requests, which cost half a cent. With 0, no compare is scheduled.',
+    'How often Tally fully compares each bucket with its index, in days, whatever its source, because events may get lost unnoticed. A million objects take a thousand LIST requests, which cost half a cent. With 0, Tally schedules no compare.',
   ),
   TALLY_REINDEX_LISTINGS: integer(1, 64, 8).describe(
-    'The number of parts of jobs that this process compares at the same time. A listing is serial and takes 60 to 150 ms per 1,000 keys, so a single one would leave the index idle; the default is 8.',
+    'The number of job parts that this process compares at the same time. A listing is serial and takes 60 to 150 ms per 1,000 keys, so a single one would leave the index idle; the default is 8.',
   ),
 };
 
@@ -181,16 +181,16 @@ const reindexSettings = {
 
 const ingestSettings = {
   TALLY_INGEST_POLLERS: integer(1, 64, 8).describe(
-    'The number of receive requests that run at the same time for each bucket queue. Eight receive up to 80 messages per round trip, which one worker can process.',
+    'The number of concurrent receive requests per bucket queue. Eight receive up to 80 messages per round trip, which one worker can process.',
   ),
   TALLY_INGEST_WAIT_S: integer(0, 20, 20).describe(
-    'How long a receive request waits for messages, in seconds. The default of 20 s is the maximum of SQS and causes the fewest empty receives.',
+    "How long a receive request waits for messages, in seconds. The default of 20 s is SQS's maximum and causes the fewest empty receives.",
   ),
   TALLY_INGEST_VISIBILITY_S: integer(10, 43_200, 60).describe(
-    'How long a received message stays hidden from other workers, in seconds; Tally extends the time for messages that it holds. With 60 s the messages of a killed worker are received again after at most one minute.',
+    "How long a received message stays hidden from other workers, in seconds; Tally extends the time for messages that it holds. With 60 s, a killed worker's messages are received again after at most one minute.",
   ),
   TALLY_TARGET_LAG_S: integer(1, 86_400, 60).describe(
-    'How long draining the backlog may take, in seconds; the metric tally_workers_wanted is computed from it. With 60 s a scaled installation catches up within about a minute.',
+    'How long draining the backlog may take, in seconds; Tally computes the metric tally_workers_wanted from it. With 60 s, a scaled installation catches up within about a minute.',
   ),
 };
 
@@ -203,12 +203,12 @@ const queueSettings = {
     .transform((text) => itemsOf(text ?? ''))
     .pipe(z.array(queueUrl).max(10, 'must name at most 10 queues'))
     .describe(
-      'The URL of the bucket queue, which is the SQS queue that receives the events of all buckets. Up to ten URLs can be given, separated by commas. The role ingest needs at least one.',
+      "The URL of the bucket queue, the SQS queue that receives all buckets' events. You can give up to ten URLs, separated by commas. The role ingest needs at least one.",
     ),
   TALLY_DEAD_LETTER_QUEUE_URL: queueUrl
     .optional()
     .describe(
-      'The URL of the dead-letter queue, to which Tally sends messages that can never succeed, together with the reason. By default it is the target of the redrive policy of the bucket queue that the message came from. Letters that SQS moves are found in all redrive targets.',
+      'The URL of the dead-letter queue, to which Tally sends messages that can never succeed, together with the reason. By default, this is the redrive target of the bucket queue that the message came from. Tally finds letters that SQS moved in all redrive targets.',
     ),
 };
 
@@ -223,30 +223,30 @@ const processSettings = {
     .transform(itemsOf)
     .pipe(z.array(z.enum(roles, { error: `must be of ${roles.join(', ')}` })).min(1, 'must name at least one role'))
     .describe(
-      'The roles of this process, separated by commas: ingest (writes bucket events to the index), reindex (compares buckets with the index and runs scheduled work) and http (serves the control plane). By default a process has all of them, so that one process is a complete installation.',
+      "This process's roles, separated by commas: ingest (writes bucket events to the index), reindex (compares buckets with the index and runs scheduled work) and http (serves the control plane). By default, a process has all of them, so that one process is a complete installation.",
     ),
   TALLY_HTTP_ADDRESS: address('127.0.0.1:8080').describe(
-    'The address (HOST:PORT) on which the control plane listens. Any other than a loopback address needs identity (TALLY_OIDC_ISSUER), TALLY_PUBLIC_URL and TALLY_TRUSTED_PROXIES, because everyone who reaches it could use it otherwise.',
+    'The address (HOST:PORT) on which the control plane listens. Any address other than loopback requires TALLY_OIDC_ISSUER, TALLY_PUBLIC_URL and TALLY_TRUSTED_PROXIES, because otherwise everyone who can reach it could use it.',
   ),
   TALLY_HEALTH_ADDRESS: address('127.0.0.1:8081').describe(
     'The address (HOST:PORT) that serves /livez, /readyz and /metrics in every process, whatever its roles. The default is reachable only from the same machine; the container image sets 0.0.0.0:8081.',
   ),
   TALLY_SOCKET: socketPath.describe(
-    'The path of the Unix socket at which a process with the role http serves its operator. A caller who can open it needs no login, and may appoint the first administrator; the file has the mode 0600. By default it is /tmp/tally-UID-PORT.sock, with the number of the user and the port of TALLY_HTTP_ADDRESS.',
+    "The path of the Unix socket through which a process with the role http serves its operator. Callers who can open it need no login and may appoint the first administrator; the file has mode 0600. The default is /tmp/tally-UID-PORT.sock, with the user's number and the port of TALLY_HTTP_ADDRESS.",
   ),
   TALLY_REGISTRY_URL: registryUrl
     .optional()
     .describe(
-      'The address of the registry to which commands send their requests, for example https://tally.example.com. The option --registry does the same. Without it they use the registry of the last `tally login`, else the socket of a process on this machine (TALLY_SOCKET), else TALLY_HTTP_ADDRESS.',
+      'The address of the registry that commands use, for example https://tally.example.com; same as the option --registry. Without either, commands use the registry of the last `tally login`, else the socket of a process on this machine (TALLY_SOCKET), else TALLY_HTTP_ADDRESS.',
     ),
   TALLY_LOG_LEVEL: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
     .default('info')
     .describe(
-      'The lowest severity that is logged: trace, debug, info, warn, error, fatal or silent. The default is info, because debug adds a line for each record and each bulk request.',
+      'The lowest severity to log: trace, debug, info, warn, error, fatal or silent. The default is info, because debug adds a line for each record and each bulk request.',
     ),
   TALLY_SHUTDOWN_TIMEOUT_MS: integer(500, 600_000, 25_000).describe(
-    'The longest time that a stop may take, in milliseconds. The default of 25 s is below the 30 s that ECS and Kubernetes allow.',
+    'The longest time a shutdown may take, in milliseconds. The default of 25 s is below the 30 s that ECS and Kubernetes allow.',
   ),
 };
 
@@ -293,14 +293,14 @@ function offLoopbackMistakes(settings: Settings): readonly string[] {
   const missing = [
     ...(settings.TALLY_OIDC_ISSUER === undefined
       ? [
-          'TALLY_OIDC_ISSUER: must be set to the issuer at which people log in, with TALLY_OIDC_CLIENT_ID and TALLY_OIDC_ALLOWED (and TALLY_OIDC_CLIENT_SECRET, unless the client is public)',
+          'TALLY_OIDC_ISSUER: must be set to the issuer for logins, with TALLY_OIDC_CLIENT_ID and TALLY_OIDC_ALLOWED (and TALLY_OIDC_CLIENT_SECRET, unless the client is public)',
         ]
       : []),
     ...(settings.TALLY_PUBLIC_URL === undefined
       ? ['TALLY_PUBLIC_URL: must be set to the https address at which callers reach the control plane']
       : []),
     ...(settings.TALLY_TRUSTED_PROXIES.length === 0
-      ? ['TALLY_TRUSTED_PROXIES: must be set to the addresses (CIDRs) of the reverse proxies that end TLS for the control plane']
+      ? ['TALLY_TRUSTED_PROXIES: must be set to the addresses (CIDRs) of the reverse proxies that terminate TLS for the control plane']
       : []),
   ];
   if (missing.length === 0) return [];
@@ -313,9 +313,7 @@ function offLoopbackMistakes(settings: Settings): readonly string[] {
 
 function storeMistakes(settings: Settings): readonly string[] {
   if (settings.TALLY_EMBEDDED) {
-    return settings.TALLY_QUEUE_URL.length === 0
-      ? []
-      : ['TALLY_QUEUE_URL: must not be set in the embedded mode, whose queues are in the process'];
+    return settings.TALLY_QUEUE_URL.length === 0 ? [] : ['TALLY_QUEUE_URL: must not be set in the embedded mode, which has its own queues'];
   }
   const missing = [
     ...(settings.TALLY_QUEUE_URL.length === 0 && settings.TALLY_ROLES.includes('ingest')
@@ -394,7 +392,7 @@ export type ReadFile = (filePath: string) => SettingFile;
 export function textOfFile(filePath: string, readFile: ReadFile): { readonly text: string } | { readonly mistake: string } {
   try {
     const { text, mode } = readFile(filePath.trim());
-    if ((mode & 0o002) !== 0) return { mistake: 'must name a file that not everyone may write to (chmod o-w)' };
+    if ((mode & 0o002) !== 0) return { mistake: 'must name a file that is not world-writable (chmod o-w)' };
     const value = text.replace(/\r?\n$/, '');
     return value === '' ? { mistake: 'must name a file that is not empty' } : { text: value };
   } catch (error) {

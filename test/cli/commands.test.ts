@@ -287,8 +287,8 @@ describe('tally bucket', () => {
     world.nextAnswers(planAnswer);
     world.nextAnswers({ ...bucketAnswer, status: { state: 'events_unproven', severity: 'bad', sentence, act }, job_id: 'job-7' });
     const { stderr } = await world.run('bucket add photos');
-    expect(stderr).not.toContain('indexed from now on');
-    expect(stderr).toContain(`${sentence}. The first event that arrives shows that they do; until then: tally doctor photos\n`);
+    expect(stderr).not.toContain('now indexing its events');
+    expect(stderr).toContain(`${sentence}. The first event to arrive proves the connection; until then: tally doctor photos\n`);
   });
 
   it('add that fails after the bucket was connected says that the bucket is connected all the same, in an exit code and a field of their own', async () => {
@@ -307,9 +307,7 @@ describe('tally bucket', () => {
     world.nextAnswers(planAnswer);
     world.nextAnswers({ ...bucketAnswer, enrich: 'tags', advice: 'to fill it in: tally reindex photos --fill' });
     const { stderr } = await world.run('bucket add photos --enrich tags');
-    expect(stderr).toContain(
-      'Documents that are indexed already lack what enrich tags asks for. To fill it in: tally reindex photos --fill\n',
-    );
+    expect(stderr).toContain('Existing documents lack what enrich tags asks for. To fill it in: tally reindex photos --fill\n');
   });
 });
 
@@ -326,7 +324,7 @@ describe('tally config', () => {
     expect(stdout).toContain('\nTALLY_INDEX_URL=https://tally:***@index-1:9200,https://***@index-2:9200\n');
     expect(stdout).toContain('\nTALLY_HTTP_ADDRESS=[::1]:9090\n');
     expect(stdout).toContain('\nTALLY_ROLES=ingest,http\n');
-    expect(stdout).toMatch(/^# The lowest severity that is logged: .*\nTALLY_LOG_LEVEL=info$/m);
+    expect(stdout).toMatch(/^# The lowest severity to log: .*\nTALLY_LOG_LEVEL=info$/m);
     expect(JSON.parse((await world.run('config --json')).stdout)).toMatchObject({
       TALLY_INDEX_URL: 'https://tally:***@index-1:9200,https://***@index-2:9200',
       TALLY_HTTP_ADDRESS: '[::1]:9090',

@@ -63,7 +63,7 @@ describe('tally setup', () => {
     expect(stdout).toBe(`export AWS_REGION=eu-central-1\nexport TALLY_QUEUE_URL=${settings.TALLY_QUEUE_URL}\n`);
     expect(stderr).toMatch(/^Created or corrected:\n {2}queue .*tally-dead-letters\n[^]*Start Tally with these settings\.\n$/);
     const again = await createWorld('as-planned').run('setup --apply');
-    expect(again).toMatchObject({ exitCode: 0, stdout, stderr: expect.stringContaining('Everything exists already, as planned') });
+    expect(again).toMatchObject({ exitCode: 0, stdout, stderr: expect.stringContaining('Everything already exists as planned') });
   });
 
   it('takes the name from the settings', async () => {

@@ -174,7 +174,7 @@ describe('a secret in a file', () => {
     ['not there', noFiles, /can be read \(ENOENT\)$/],
     ['empty', holding(''), /not empty$/],
     ['empty but for a newline', holding('\n'), /not empty$/],
-    ['writable by everyone', holding(secret, 0o100602), /not everyone may write to/],
+    ['writable by everyone', holding(secret, 0o100602), /not world-writable/],
     ['of two lines', holding(`${secret}\n${secret}`), /must be an OpenSearch URL/],
     ['no index', holding('ftp://tally:secret@index'), /must be an OpenSearch URL/],
   ])('that is %s is one mistake, which repeats neither content nor path', (_, readFile, mistake) => {
