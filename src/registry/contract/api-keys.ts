@@ -34,7 +34,9 @@ export type ApiKey = z.infer<typeof apiKey>;
 
 export const anyApiKey = apiKey
   .extend({
-    user_id: z.string().describe("The owner's ID. It stays the same when the address changes, and distinguishes two owners with one address."),
+    user_id: z
+      .string()
+      .describe("The owner's ID. It stays the same when the address changes, and distinguishes two owners with one address."),
     user_email_verified: z.boolean().describe("Whether the issuer vouches for the owner's address."),
     owner_disabled: z
       .boolean()

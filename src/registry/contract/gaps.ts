@@ -28,9 +28,7 @@ export const gap = z
     since: time.describe('The time of the first change that may be missing.'),
     last_seen_at: time.describe('The time up to which changes may be missing. It may be in the future while AWS applies a change.'),
     next: z.string().optional().describe('What happens next; only for open gaps.'),
-    due_at: time
-      .optional()
-      .describe('When a re-index is due to begin for it; absent while one runs, or if none begins by itself.'),
+    due_at: time.optional().describe('When a re-index is due to begin for it; absent while one runs, or if none begins by itself.'),
     job_id: z.string().optional().describe('The job that repairs it, or that closed it.'),
     closed_at: time.optional(),
     failures: count.optional().describe('How many jobs in a row failed to repair it.'),

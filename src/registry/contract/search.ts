@@ -75,9 +75,7 @@ export const filterFields = {
     .describe(
       'Words of the key, instead of `query`. Each must match; the last one may be the beginning of a word. Empty: all objects. Other syntax of `query` is refused here.',
     ),
-  contains: textOf(1_024, 1)
-    .exactOptional()
-    .describe('Only keys that contain this text, ignoring case and accents; 3 to 256 characters.'),
+  contains: textOf(1_024, 1).exactOptional().describe('Only keys that contain this text, ignoring case and accents; 3 to 256 characters.'),
   match: textOf(256, 1)
     .exactOptional()
     .describe(
