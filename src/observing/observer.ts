@@ -256,41 +256,44 @@ interface AbsenceLimitDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly stopped: AbortSignal;
 }
 
-/** What one bucket showed in the present minute. */
-interface Minute {
-  readonly sinceMs: number;
-  readonly absentKeys: Set<string>;
-  observations: number;
-  absent: number;
-}
-
 /** When the bucket last answered a request for an object; `fault`: it showed none. */
 interface Proof {
   readonly atMs: number;
   readonly fault?: FaultError;
 }
 
+/** What one bucket showed: since the beginning of the present minute, and when it was last asked for an object. */
+interface Shown {
+  sinceMs: number;
+  absentKeys: Set<string>;
+  observations: number;
+  absent: number;
+  proof?: Proof;
+  /** The request that runs, for all observations that wait. */
+  proving?: Promise<Proof> | undefined;
+}
+
 /** Creates the limit. Each process has its own: what one of them writes is bounded. */
 function createAbsenceLimit({ storage, index, clock, telemetry, stopped }: AbsenceLimitDependencies): AbsenceLimit {
-  const minutes = new LRUCache<string, Minute>({ max: BUCKETS_MAX });
-  const proofs = new LRUCache<string, Proof>({ max: BUCKETS_MAX });
-  const proving = new Map<string, Promise<Proof>>();
+  const buckets = new LRUCache<string, Shown>({ max: BUCKETS_MAX, memoMethod: () => ({ ...noneShown(), sinceMs: -Infinity }) });
 
-  function minuteOf(bucket: string): Minute {
-    const current = minutes.get(bucket);
-    const nowMs = clock.monotonicMs();
-    if (current !== undefined && nowMs - current.sinceMs < WINDOW_MS) return current;
-    const minute = { sinceMs: nowMs, absentKeys: new Set<string>(), observations: 0, absent: 0 };
-    minutes.set(bucket, minute);
-    return minute;
+  function shownBy(bucket: string): Shown {
+    const shown = buckets.memo(bucket);
+    if (clock.monotonicMs() - shown.sinceMs >= WINDOW_MS) Object.assign(shown, noneShown(), { sinceMs: clock.monotonicMs() });
+    return shown;
   }
 
-  function count({ bucket, key }: UnreportedAbsence): Minute {
-    const minute = minuteOf(bucket.bucket);
-    minute.observations += 1;
-    minute.absent += 1;
-    if (minute.absentKeys.size < KEYS_MAX) minute.absentKeys.add(key);
-    return minute;
+  function count({ bucket, key }: UnreportedAbsence): Shown {
+    const shown = shownBy(bucket.bucket);
+    shown.observations += 1;
+    shown.absent += 1;
+    if (shown.absentKeys.size < KEYS_MAX) shown.absentKeys.add(key);
+    return shown;
+  }
+
+  /** What the bucket answered last, if that was just now. */
+  function recentProof({ proof }: Shown): Proof | undefined {
+    return proof !== undefined && clock.monotonicMs() - proof.atMs <= PROOF_AGE_MAX_MS ? proof : undefined;
   }
 
   async function isLive({ bucket, key }: UnreportedAbsence): Promise<boolean> {
@@ -300,7 +303,7 @@ function createAbsenceLimit({ storage, index, clock, telemetry, stopped }: Absen
 
   /** A live document whose object was not absent just now: after the key, where a sweep has not been yet, else before it. */
   async function keyThatMustExist(bucket: string, after: string): Promise<string | undefined> {
-    const { absentKeys } = minuteOf(bucket);
+    const { absentKeys } = shownBy(bucket);
     for (const from of [after, '']) {
       const documents = await index.scan.scan(bucket, { prefix: '', after: from, limit: CANDIDATES }, stopped);
       const found = documents.find(({ key }) => !absentKeys.has(key));
@@ -324,45 +327,36 @@ function createAbsenceLimit({ storage, index, clock, telemetry, stopped }: Absen
     return { atMs: clock.monotonicMs(), fault: new FaultError('bucket.unproven', reason) };
   }
 
-  /** Asks the bucket once for all observations that wait. */
-  function prove(absence: UnreportedAbsence): Promise<Proof> {
-    const { bucket } = absence.bucket;
-    const running = proving.get(bucket);
-    if (running !== undefined) return running;
-    const request = askBucket(absence)
-      .then((proof) => {
-        proofs.set(bucket, proof);
-        return proof;
-      })
-      .finally(() => proving.delete(bucket));
-    proving.set(bucket, request);
-    return request;
-  }
-
-  function recentProof(bucket: string): Proof | undefined {
-    const last = proofs.get(bucket);
-    return last !== undefined && clock.monotonicMs() - last.atMs <= PROOF_AGE_MAX_MS ? last : undefined;
+  async function prove(shown: Shown, absence: UnreportedAbsence): Promise<Proof> {
+    shown.proving ??= askBucket(absence).finally(() => {
+      shown.proving = undefined;
+    });
+    shown.proof = await shown.proving;
+    return shown.proof;
   }
 
   return {
     found(bucket) {
-      minuteOf(bucket).observations += 1;
+      shownBy(bucket).observations += 1;
     },
     async judge(absence) {
-      const minute = count(absence);
-      const { bucket } = absence.bucket;
+      const shown = count(absence);
       // a bucket that showed no object has to show one before even a few absences are believed again
-      const isHeldBack = isUnusual(minute) || proofs.get(bucket)?.fault !== undefined;
+      const isHeldBack = isUnusual(shown) || shown.proof?.fault !== undefined;
       if (!isHeldBack || !(await isLive(absence))) return 'believed';
-      const last = recentProof(bucket);
+      const last = recentProof(shown);
       if (last !== undefined && last.fault === undefined && last.atMs <= absence.sentAtMs) return 'believed';
-      const { fault } = last ?? (await prove(absence));
+      const { fault } = last ?? (await prove(shown, absence));
       if (fault !== undefined) throw fault;
       return 'repeat';
     },
   };
 }
 
-function isUnusual({ observations, absent }: Minute): boolean {
+function noneShown(): Pick<Shown, 'absentKeys' | 'observations' | 'absent'> {
+  return { absentKeys: new Set(), observations: 0, absent: 0 };
+}
+
+function isUnusual({ observations, absent }: Shown): boolean {
   return absent > ABSENT_MAX || (absent >= HALF_FROM && absent > observations / 2);
 }

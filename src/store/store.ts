@@ -69,7 +69,7 @@ export type WriteAnswer =
   | { readonly kind: 'written' }
   /** The store holds something newer, or the same. */
   | { readonly kind: 'superseded' }
-  /** The store holds the same clock (only if `equalClock` is `refuse`). Of the bulk writer, which reads what is stored: other content at the same clock, a tie (rule 12). */
+  /** The store holds the same clock, or does not tell which higher one (only if `equalClock` is `refuse`). Of the bulk writer, which reads what is stored: other content at the same clock, a tie (rule 12). */
   | { readonly kind: 'equal' }
   /** Of the bulk writer: the write became too old before it was ever sent. Read S3 again. */
   | { readonly kind: 'expired' }

@@ -160,6 +160,18 @@ describe('a write', () => {
     expect(world.answers.get('a')).toEqual([{ kind: 'written' }, { kind }]);
   });
 
+  it('that the store refuses without telling the stored clock is stale where something newer is stored', async () => {
+    const world = await setUp(
+      {},
+      (write) => async (writes) => (await write(writes)).map((answer) => (answer.kind === 'superseded' ? { kind: 'equal' } : answer)),
+    );
+    void world.write('a');
+    await run(world, 20);
+    void world.write('a', { clock: 999, state: { present: true, etag: 'older' } });
+    await run(world, 20);
+    expect(world.answers.get('a')).toEqual([{ kind: 'written' }, { kind: 'superseded' }]);
+  });
+
   it('that meets its very clock on a provisional document is a tie, the same content or not', async () => {
     const world = await setUp();
     const facts = { bucket: 'b', key: 'a', state: { present: true, etag: 'e' }, clock: 1_000, settled: false } as const;

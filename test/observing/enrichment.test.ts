@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { BucketRecord } from '../../src/records/bucket.ts';
-import type { PresentState } from '../../src/ordering/document.ts';
+import { documentOf, type PresentState } from '../../src/ordering/document.ts';
+import { withPlainFallback } from '../../src/observing/enricher.ts';
+import type { WriteAnswer } from '../../src/store/store.ts';
+import { createFakeTelemetry } from '../support/fakes/ports.ts';
 import { clockOfMs } from '../../src/ordering/clock.ts';
 import { FaultError, type FaultCode } from '../../src/base/fault.ts';
 import { BUCKET, createIngestWorld, nativeRecord, settled, syntheticRecord, type IngestWorld } from '../support/worlds/ingest.ts';
@@ -182,6 +185,18 @@ describe('a refusal', () => {
     expect(results(world)).toEqual(['head ok', 'tags ok', 'head index.rejected', 'tags index.rejected']);
     expect([world.outcomes(), world.letters()]).toEqual([['written'], []]);
   });
+});
+
+it.each<[string, Partial<PresentState>, FaultCode]>([
+  ['an enriched document that the index refuses for anything but a field', { tags }, 'index.blocked'],
+  ['a plain document that it refuses', { storageClass: 'X' }, 'index.rejected'],
+])('%s is not written again', async (_, state, code) => {
+  const facts = { bucket: BUCKET, key: 'k', clock: 5, settled: true, source: 'native', cause: {}, stateAtMs: 0, nowMs: 0 } as const;
+  const document = documentOf({ ...facts, state: { present: true, etag: 'e', ...state } });
+  const refusal = { kind: 'fault', fault: { code, reason: 'as scripted' } } as const;
+  const answers: WriteAnswer[] = [refusal];
+  const write = withPlainFallback(async () => answers.shift()!, createFakeTelemetry());
+  expect(await write({ document, equalClock: 'refuse', expiresAtMs: 1_000 })).toEqual(refusal);
 });
 
 const MINUTE_MS = 60_000;

@@ -10,7 +10,7 @@ import type { Clock } from '../../process/clock.ts';
 import { FaultError, type FaultCode } from '../../base/fault.ts';
 import type { IndexWrite, IndexWriteAnswer, ObjectIndex } from '../store.ts';
 import type { OpenSearchClient } from './client.ts';
-import { bodyOf, itemFault, parseAnswer, requestFault, storeErrorSchema } from './faults.ts';
+import { itemFault, parseAnswer, requestFault, storeErrorSchema } from './faults.ts';
 import type { IndexNames } from './setup.ts';
 import { wildcardText } from './query.ts';
 
@@ -28,12 +28,10 @@ export function createBulkWrite({ client, names, clock }: BulkWriteDependencies)
     signal?.throwIfAborted();
     const prepared = writes.map((write) => bulkAction(write, names));
     const actions = prepared.filter((action) => 'write' in action);
-    const verdicts = judgeRejections(actions, await sendActions(client, actions, signal));
-    if (actions.length === writes.length && verdicts.every((verdict) => verdict?.kind === 'written')) return verdicts.map(() => WRITTEN);
-    const undecided = actions.filter((_, at) => verdicts[at] === undefined);
-    const decided = await decide(client, undecided, signal);
-    const answers = new Map(actions.map((action, at) => [action, verdicts[at] ?? decided.get(action) ?? unanswered]));
-    return prepared.map((action) => ('write' in action ? (answers.get(action) ?? unanswered) : action));
+    const answers = judgeRejections(actions, await sendActions(client, actions, signal));
+    if (actions.length === writes.length) return answers;
+    const sent = answers.values();
+    return prepared.map((action) => ('write' in action ? (sent.next().value ?? unanswered) : action));
   };
 }
 
@@ -51,7 +49,11 @@ const QUERY = {
 };
 
 /** Sends actions as one request. */
-async function sendActions(client: OpenSearchClient, actions: readonly BulkAction[], signal?: AbortSignal): Promise<readonly Verdict[]> {
+async function sendActions(
+  client: OpenSearchClient,
+  actions: readonly BulkAction[],
+  signal?: AbortSignal,
+): Promise<readonly IndexWriteAnswer[]> {
   if (actions.length === 0) return [];
   const lines = actions.map(linesOf).join('');
   // a repeat at the same clock is accepted, or answered `equal` with the content that is stored
@@ -66,28 +68,6 @@ async function sendActions(client: OpenSearchClient, actions: readonly BulkActio
   return [faultAnswer('internal.unexpected', fault.reason)];
 }
 
-const versionsSchema = z.object({ docs: z.array(z.object({ _version: z.number().optional() })) });
-
-/** Decides the undecided actions by reading the stored clocks. */
-async function decide(
-  client: OpenSearchClient,
-  actions: readonly BulkAction[],
-  signal: AbortSignal | undefined,
-): Promise<Map<BulkAction, IndexWriteAnswer>> {
-  if (actions.length === 0) return new Map();
-  const docs = actions.map(({ alias, id }) => ({ _index: alias, _id: id, _source: false }));
-  const answer = await client.send({ method: 'POST', path: '/_mget', body: { docs } }, signal);
-  const versions = parseAnswer(versionsSchema, bodyOf(answer)).docs;
-  return new Map(
-    actions.map((action, at) => {
-      const stored = versions[at]?._version;
-      const { clock } = action.write.document;
-      // the write was refused, but no document with such a clock is stored now: it was removed meanwhile, so the write may be tried again
-      return [action, stored === undefined || stored < clock ? unanswered : clockVerdict(stored, clock)];
-    }),
-  );
-}
-
 // ── the lines of a request, and the answer to each item ────────────────────────────────────────────────────────────
 
 /** A write that can be sent. Its lines are built when it is sent, so that they are not kept in memory until the answer. */
@@ -96,9 +76,6 @@ export interface BulkAction {
   readonly alias: string;
   readonly id: string;
 }
-
-/** Undefined: the write was refused because of its clock, and the answer does not show whether the stored clock is equal or higher. */
-type Verdict = IndexWriteAnswer | undefined;
 
 /** The action of a write, or the fault if the write cannot be sent. */
 export function bulkAction(write: IndexWrite, names: IndexNames): BulkAction | (IndexWriteAnswer & { readonly kind: 'fault' }) {
@@ -131,7 +108,7 @@ const itemSchema = z.object({
 const answerSchema = z.object({ items: z.array(itemSchema) });
 
 /** Reads the answer (HTTP 200) to a request with these actions, in their order. Throws `index.unreachable` if it has an unexpected shape. */
-export function bulkVerdicts(actions: readonly BulkAction[], body: unknown): readonly Verdict[] {
+export function bulkVerdicts(actions: readonly BulkAction[], body: unknown): readonly IndexWriteAnswer[] {
   // the schema takes as long as reading the JSON
   if (sayWritten(body, actions.length)) return actions.map(() => WRITTEN);
   const { items } = parseAnswer(answerSchema, body);
@@ -139,7 +116,7 @@ export function bulkVerdicts(actions: readonly BulkAction[], body: unknown): rea
   return items.map((item, at) => verdictOf(actions[at], item));
 }
 
-function verdictOf(action: BulkAction | undefined, { index: { status, result, error } }: z.infer<typeof itemSchema>): Verdict {
+function verdictOf(action: BulkAction | undefined, { index: { status, result, error } }: z.infer<typeof itemSchema>): IndexWriteAnswer {
   // a pipeline with a drop processor answers 200 with the result `noop`, without any error
   if (result === 'created' || result === 'updated') return WRITTEN;
   if (action !== undefined && error?.type === 'version_conflict_engine_exception') return conflictVerdict(action.write, error.reason ?? '');
@@ -165,16 +142,12 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
 /** Matches the end of the reason, because it begins with the id, and a key can contain any text. */
 const CURRENT_VERSION = /current version \[(\d+)\] is higher (?:or equal to|than) the one provided \[\d+\]$/;
 
-function conflictVerdict({ document, equalClock }: IndexWrite, reason: string): Verdict {
+function conflictVerdict({ document, equalClock }: IndexWrite, reason: string): IndexWriteAnswer {
   // external_gte refuses lower clocks only
   if (equalClock === 'accept') return { kind: 'superseded' };
   const current = CURRENT_VERSION.exec(reason)?.[1];
-  return current === undefined ? undefined : clockVerdict(Number(current), document.clock);
-}
-
-/** The answer to a refused write of `clock` if the store contains the clock `stored`. */
-function clockVerdict(stored: number, clock: number): IndexWriteAnswer {
-  return { kind: stored === clock ? 'equal' : 'superseded' };
+  // where the reason does not tell, the writer reads what is stored
+  return { kind: current === undefined || Number(current) === document.clock ? 'equal' : 'superseded' };
 }
 
 // ── whether a refused document is at fault, or its index ───────────────────────────────────────────────────────────
@@ -199,7 +172,7 @@ export function createRejectionJudge(clock: Pick<Clock, 'monotonicMs'>) {
     return witness.refusedSince <= REFUSED_IN_A_ROW_MAX;
   }
 
-  return function judge(actions: readonly BulkAction[], verdicts: readonly Verdict[]): readonly Verdict[] {
+  return function judge(actions: readonly BulkAction[], verdicts: readonly IndexWriteAnswer[]): readonly IndexWriteAnswer[] {
     const nowMs = clock.monotonicMs();
     const acceptedIn = acceptedAliases(actions, verdicts);
     for (const alias of acceptedIn) witnesses.set(alias, { acceptedAtMs: nowMs, refusedSince: 0 });
@@ -215,7 +188,7 @@ export function createRejectionJudge(clock: Pick<Clock, 'monotonicMs'>) {
 }
 
 /** By a loop: almost all requests are about one index, and this is done for each document of a first index. */
-function acceptedAliases(actions: readonly BulkAction[], verdicts: readonly Verdict[]): ReadonlySet<string> {
+function acceptedAliases(actions: readonly BulkAction[], verdicts: readonly IndexWriteAnswer[]): ReadonlySet<string> {
   const aliases = new Set<string>();
   let last: string | undefined;
   for (const [at, { alias }] of actions.entries()) {
@@ -226,6 +199,6 @@ function acceptedAliases(actions: readonly BulkAction[], verdicts: readonly Verd
   return aliases;
 }
 
-function isRejection(verdict: Verdict): verdict is Extract<Verdict, { readonly kind: 'fault' }> {
-  return verdict?.kind === 'fault' && verdict.fault.code === 'index.rejected';
+function isRejection(answer: IndexWriteAnswer): answer is Extract<IndexWriteAnswer, { readonly kind: 'fault' }> {
+  return answer.kind === 'fault' && answer.fault.code === 'index.rejected';
 }

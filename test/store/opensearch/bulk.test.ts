@@ -108,10 +108,10 @@ describe('the answer to a request', () => {
       '[k:current version [10] is higher or equal to the one provided [10]]: version conflict, current version [11] is higher or equal to the one provided [10]',
       'superseded',
     ],
-    ['refuse', 10, '[k:current version [10]]: version conflict, worded otherwise', undefined],
+    ['refuse', 10, '[k:current version [10]]: version conflict, worded otherwise', 'equal'],
     ['accept', 10, '[k:a]: version conflict, worded otherwise', 'superseded'],
   ] as const)('to a conflict with equalClock %s at %i (%s) is %s', (equalClock, clock, reason, kind) => {
-    expect(bulkVerdicts([action({ clock }, equalClock)], conflict(reason))).toEqual([kind && { kind }]);
+    expect(bulkVerdicts([action({ clock }, equalClock)], conflict(reason))).toEqual([{ kind }]);
   });
 
   it.each([

@@ -31,7 +31,7 @@ function createWorld() {
         actionsOf(items.map(([bucket]) => bucket)),
         items.map(([, verdict]) => verdict),
       );
-      return verdicts.map((verdict) => (verdict?.kind === 'fault' ? verdict.fault.code : String(verdict?.kind)));
+      return verdicts.map((verdict) => (verdict.kind === 'fault' ? verdict.fault.code : verdict.kind));
     },
   };
 }

@@ -16,7 +16,6 @@ function unique(name: string): string {
 }
 
 const accept = (document: ObjectDocument): IndexWrite => ({ document, equalClock: 'accept' });
-const refuse = (document: ObjectDocument): IndexWrite => ({ document, equalClock: 'refuse' });
 const ends = (answers: readonly IndexWriteAnswer[]): string[] =>
   answers.map((answer) => (answer.kind === 'fault' ? answer.fault.code : answer.kind));
 const faultCode = (promise: Promise<unknown>): Promise<string> =>
@@ -218,25 +217,6 @@ describe.skipIf(opensearchUrl() === undefined)('the OpenSearch store', () => {
     const [found] = await store.objects.getMany(bucket, ['k']);
     expect(found?.user_metadata).toMatchObject({ constructor: 'y', a: 'z' });
     expect(Object.getPrototypeOf(found?.user_metadata)).toBe(Object.prototype);
-  });
-
-  describe('a refusal that does not tell the stored clock', () => {
-    it('is decided by asking for it', async () => {
-      const bucket = await newBucket();
-      await store.objects.write([live(bucket, 'equal', { clock: 10 }), live(bucket, 'newer', { clock: 11 })].map(accept));
-      const vague = await behind(async ({ path }, forward) => {
-        const answer = await forward();
-        const told = path.startsWith('/_bulk') ? answer.body?.replaceAll(/current version[^"]*/g, 'too old') : answer.body;
-        return { ...answer, ...(told !== undefined && { body: told }) };
-      });
-      const writes = [
-        refuse(live(bucket, 'equal', { clock: 10 })),
-        refuse(live(bucket, 'new', { clock: 10 })),
-        refuse(live(bucket, 'newer', { clock: 10 })),
-        accept(live(bucket, 'newer', { clock: 10 })),
-      ];
-      expect(ends(await vague.objects.write(writes))).toEqual(['equal', 'written', 'superseded', 'superseded']);
-    });
   });
 
   describe('a request as a whole', () => {
