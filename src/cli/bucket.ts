@@ -209,7 +209,6 @@ async function rowsOf(
         return row;
       }),
     );
-    progress.end();
     return rows;
   });
 }
