@@ -1,53 +1,33 @@
-/** People connect buckets by the panel of a real daemon: one that is wired by hand, and one that another team's queue has already. */
+/** A person connects a bucket that is wired by hand, by the panel of a real daemon. */
 import { PublishCommand } from '@aws-sdk/client-sns';
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { canBrowse, openWindow, startChromium, type Window } from '../support/identity/chromium.ts';
-import { createTestAws, until, type TestAws } from '../support/servers/aws.ts';
+import type { Page } from 'playwright-core';
+import { describe, expect, it } from 'vitest';
+import { canBrowse } from '../support/identity/chromium.ts';
+import { until } from '../support/servers/aws.ts';
 import { awsEndpoint } from '../support/servers/found.ts';
-import { startWorld, type World } from '../support/worlds/aws.ts';
-import { openPanel } from '../support/worlds/panel.ts';
+import { startWorld } from '../support/worlds/aws.ts';
+import { inChromium, openPanel } from '../support/worlds/panel.ts';
 
 describe.skipIf(!awsEndpoint() || !canBrowse('the story of connecting in Chromium'))('the panel and a real daemon in Chromium', () => {
-  let world: World;
-  let work: TestAws;
-  let browser: Browser;
-  const windows: Window[] = [];
-
-  beforeAll(async () => {
-    work = createTestAws(awsEndpoint() ?? '');
-    [world, browser] = await Promise.all([startWorld({ regions: [] }), startChromium()]);
+  const { world, open } = inChromium(async () => {
+    const started = await startWorld({ regions: [] });
+    return { ...started, url: started.daemon.controlUrl, close: () => started.dispose() };
   });
-  afterEach(async () => {
-    for (const { context } of windows.splice(0)) await context.close();
-  });
-  afterAll(async () => {
-    await browser?.close();
-    await world?.dispose();
-    await work?.dispose();
-  });
-
-  async function open(): Promise<Window> {
-    const window = await openWindow(browser);
-    windows.push(window);
-    await openPanel(window.page, world.daemon.controlUrl, '?page=buckets');
-    return window;
-  }
 
   async function finds(page: Page, bucket: string, key: string): Promise<void> {
-    await until(`${key} is found`, async () => (await world.find(bucket, key)) !== undefined);
-    await openPanel(page, world.daemon.controlUrl, `?page=object&bucket=${bucket}&key=${key}`);
+    await until(`${key} is found`, async () => (await world().find(bucket, key)) !== undefined);
+    await openPanel(page, world().url, `?page=object&bucket=${bucket}&key=${key}`);
     await page.getByText('Index and S3 agree').waitFor();
   }
 
   it('adds a bucket, sets the topic identifier under Indexing and notifications, and re-indexes it with Repair unchecked', async () => {
-    const { aws, daemon, queue } = world;
+    const { aws, daemon, queue } = world();
     const bucket = await aws.createBucket();
     await aws.put(bucket, 'before.txt', 'some bytes');
     // the rule, its target and its transformer deliver to this topic; the queue is subscribed to it
     const topic = await aws.createTopic();
     await aws.subscribe(topic, queue);
-    const { page, complaints } = await open();
+    const { page, complaints } = await open('?page=buckets');
 
     await page.getByLabel('Name of a bucket').fill(bucket);
     await page.getByRole('button', { name: 'Add bucket' }).click();
@@ -65,7 +45,7 @@ describe.skipIf(!awsEndpoint() || !canBrowse('the story of connecting in Chromiu
     await settings.getByText(`Topic identifier: none → ${topic}`).waitFor();
     await settings.getByRole('button', { name: 'I have wired it myself' }).click();
     await page.getByText('The settings are saved.').waitFor();
-    expect(await world.bucketRecord(bucket)).toMatchObject({ source: 'routed', topic_arn: topic });
+    expect(await world().bucketRecord(bucket)).toMatchObject({ source: 'routed', topic_arn: topic });
 
     await page.getByRole('button', { name: 'Re-Index and Repair' }).click();
     const reindex = page.getByRole('dialog', { name: `Re-index ${bucket}` });

@@ -2,15 +2,15 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { Page } from 'playwright-core';
+import { describe, expect, it } from 'vitest';
 import { printable } from '../../src/base/printable.ts';
-import { canBrowse, createWindows, startChromium, type Window } from '../support/identity/chromium.ts';
+import { canBrowse, type Window } from '../support/identity/chromium.ts';
 import { findingsOf } from '../support/panel/axe.ts';
 import { until } from '../support/servers/aws.ts';
 import { startDaemon, type Daemon } from '../support/servers/daemon.ts';
 import { startFront } from '../support/servers/front.ts';
-import { openPanel, settled } from '../support/worlds/panel.ts';
+import { inChromium, openPanel, settled } from '../support/worlds/panel.ts';
 
 /** Keys that break pages, addresses, shells and terminals. */
 const goldenKeys = [
@@ -36,10 +36,7 @@ const queryFor = (key: string): string => `bucket:demo key:"${key.replaceAll(/["
 const address = (choices: Readonly<Record<string, string>>): string => `?${new URLSearchParams({ page: 'search', ...choices }).toString()}`;
 
 describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search of the panel in Chromium', () => {
-  let home: string;
   let daemon: Daemon;
-  let browser: Browser;
-  const windows = createWindows();
 
   async function put(key: string, body: string): Promise<void> {
     const { status } = await fetch(`${daemon.embeddedUrl}/demo/${encodeURIComponent(key)}`, { method: 'PUT', body });
@@ -51,29 +48,21 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
     return (body as { readonly total?: { readonly value: number } }).total?.value ?? -1;
   }
 
-  beforeAll(async () => {
-    home = await mkdtemp(join(tmpdir(), 'tally-search-'));
-    [daemon, browser] = await Promise.all([
-      startDaemon({ TALLY_EMBEDDED_DATA: join(home, 'data') }, ['serve', '--embedded']),
-      startChromium(),
-    ]);
+  const { world, open } = inChromium(async () => {
+    const home = await mkdtemp(join(tmpdir(), 'tally-search-'));
+    daemon = await startDaemon({ TALLY_EMBEDDED_DATA: join(home, 'data') }, ['serve', '--embedded']);
     await daemon.ready();
     await until('the bucket is connected', async () => (await daemon.request('GET', '/v1/buckets/demo')).status === 200);
     for (const key of keys) await put(key, key === DEEP ? 'x'.repeat(5_000) : 'some bytes');
     await until('every key is indexed', async () => (await total('bucket:demo')) === keys.length);
-  });
-  afterEach(async () => {
-    await windows.empty(`${daemon.controlUrl}/livez`);
-  });
-  afterAll(async () => {
-    await browser?.close();
-    await daemon?.stop();
-    await rm(home, { recursive: true, force: true });
+    async function close(): Promise<void> {
+      await daemon.stop();
+      await rm(home, { recursive: true, force: true });
+    }
+    return { url: daemon.controlUrl, close };
   });
 
-  const open = (options?: BrowserContextOptions): Promise<Window> => windows.open(browser, options);
-
-  async function openCopying(url = daemon.controlUrl): Promise<Window> {
+  async function openCopying(url = world().url): Promise<Window> {
     const window = await open();
     await window.context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: new URL(url).origin });
     return window;
@@ -86,7 +75,7 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
 
   it('shows the total and whether the index agrees, and Back returns to the search before', async () => {
     const { page, complaints } = await open();
-    await openPanel(page, daemon.controlUrl);
+    await openPanel(page, world().url);
     // the box of the home has the focus, and its result is found without a click
     await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('search-box');
     await page.keyboard.type('bucket:demo ext:pdf 0001');
@@ -105,8 +94,7 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
   });
 
   it('shows a mistake at its place in the box, and does not ask the registry', async () => {
-    const { page, complaints } = await open();
-    await openPanel(page, daemon.controlUrl, address({ query: 'bucket:demo' }));
+    const { page, complaints } = await open(address({ query: 'bucket:demo' }));
     await page.getByLabel('Search for').fill('bucket:demo extn:pdf');
     await page.keyboard.press('Enter');
     const alert = page.getByRole('alert');
@@ -121,8 +109,7 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
   });
 
   it('sorts by its headings, and Back returns to the row', async () => {
-    const { page } = await open();
-    await openPanel(page, daemon.controlUrl, address({ query: 'bucket:demo' }));
+    const { page } = await open(address({ query: 'bucket:demo' }));
     await page.getByRole('columnheader', { name: 'Size' }).getByRole('link').click();
     await expect.poll(async () => (await listed(page))[0]).toBe(DEEP);
     expect(new URL(page.url()).searchParams.get('sort')).toBe('size');
@@ -141,8 +128,7 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
   });
 
   it('leads through the folders of a bucket with their counts and bytes', async () => {
-    const { page, complaints } = await open();
-    await openPanel(page, daemon.controlUrl, '?page=bucket&bucket=demo');
+    const { page, complaints } = await open('?page=bucket&bucket=demo');
     const groups = page.getByRole('region', { name: 'Objects and bytes' });
     const row = (name: string) => groups.getByRole('row').filter({ has: page.getByRole('rowheader', { name, exact: true }) });
     expect(await row('2026/').getByRole('cell').first().innerText()).toBe('4');
@@ -159,7 +145,7 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
 
   it('says why nothing is found: within words, or of a whole key in each bucket, and gives the search as a command', async () => {
     const { page } = await openCopying();
-    await openPanel(page, daemon.controlUrl, address({ query: 'voices/0001' }));
+    await openPanel(page, world().url, address({ query: 'voices/0001' }));
     await page.getByRole('link', { name: '*voices/0001*' }).click();
     await expect.poll(() => listed(page)).toEqual(['2026/invoices/0001.pdf']);
     // a key that is pasted without its bucket
@@ -168,18 +154,18 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
     await page.getByRole('link', { name: 'demo', exact: true }).click();
     await page.getByRole('heading', { level: 1, name: 'none/at all' }).waitFor();
     await page.getByText('A search does not find it, which is correct').waitFor();
-    await openPanel(page, daemon.controlUrl, address({ query: 'bucket:demo key:none/at/all' }));
+    await openPanel(page, world().url, address({ query: 'bucket:demo key:none/at/all' }));
     await page.getByText('A search does not find it, which is correct').waitFor();
     // what neither of them holds has no size and no time
     expect(await page.getByRole('table').innerText()).not.toMatch(/never|unknown/);
-    await openPanel(page, daemon.controlUrl, address({ query: 'bucket:demo -ext:pdf', sort: 'size', order: 'desc' }));
+    await openPanel(page, world().url, address({ query: 'bucket:demo -ext:pdf', sort: 'size', order: 'desc' }));
     await page.getByRole('button', { name: 'Copy the command that prints all as CSV' }).click();
     await expect.poll(() => clipboard(page)).toBe("tally search --query 'bucket:demo -ext:pdf' --sort size --order desc --csv");
   });
 
   it('finds, opens, copies and links every key by the box and by its address, behind the prefix of a proxy', async () => {
     const proxy = await startFront({ prefix: '/x/y', saysSo: false });
-    proxy.leadsTo(daemon.controlUrl);
+    proxy.leadsTo(world().url);
     const { page, complaints } = await openCopying(proxy.url);
     // the address without its slash leads there too
     await page.goto(`${proxy.url}/panel?page=search`);
@@ -225,7 +211,7 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
     await until('it is indexed', async () => (await total('bucket:demo prefix:changes/')) === 1);
     await fetch(`${daemon.embeddedUrl}/demo/changes/first.txt`, { method: 'DELETE' });
     await until('it is deleted', async () => (await total('bucket:demo prefix:changes/')) === 0);
-    await openPanel(page, daemon.controlUrl, address({ query: 'bucket:demo prefix:changes/' }));
+    await openPanel(page, world().url, address({ query: 'bucket:demo prefix:changes/' }));
     await page.getByRole('link', { name: 'Deleted', exact: true }).click();
     await page.getByText('Deleted objects are shown for seven days').waitFor();
     await expect.poll(() => listed(page)).toEqual(['changes/first.txt']);

@@ -2,14 +2,13 @@
  * Ways through the panel in Chromium: what takes a moment, what fails or is left meanwhile, and what is read again. panel-pages.test.ts has every page,
  * panel-trouble.test.ts what a person does about trouble.
  */
-import type { Browser, BrowserContextOptions } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Job } from '../../src/registry/contract/job.ts';
 import { RequestError } from '../../src/base/request-error.ts';
 import { auditRecord, createFakeControl, objectDocument, runningJob } from '../support/fakes/control.ts';
-import { canBrowse, createWindows, startChromium, type Window } from '../support/identity/chromium.ts';
+import { canBrowse } from '../support/identity/chromium.ts';
 import { startFront } from '../support/servers/front.ts';
-import { follow, openPanel, startPanelWorld, type PanelWorld } from '../support/worlds/panel.ts';
+import { follow, openPanel, inChromium, startPanelWorld } from '../support/worlds/panel.ts';
 
 /** Answers that wait until they are let go. */
 function createGate() {
@@ -33,66 +32,55 @@ const ASK_ONCE = 'new Promise((resolve) => fetch("../v1/session").then(() => res
 describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', () => {
   const gate = createGate();
   const fake = createFakeControl();
-  let world: PanelWorld;
-  let browser: Browser;
-  const windows = createWindows();
   let job: Job;
   let isBroken = false;
   /** In the order in which they are asked for. */
   const asked: string[] = [];
 
-  beforeAll(async () => {
-    const operations = {
-      startReindex: async () => {
-        await gate.passed();
-        return runningJob;
+  const { world, open } = inChromium(() =>
+    startPanelWorld({
+      operations: {
+        startReindex: async () => {
+          await gate.passed();
+          return runningJob;
+        },
+        getJob: async () => job,
+        // the newest first: an act that failed, and one whose process was killed
+        listAudit: async () => ({
+          items: [
+            { ...auditRecord, id: 'audit-3' },
+            { ...auditRecord, id: 'audit-2', outcome: 'intended' as const },
+            { ...auditRecord, id: 'audit-1', outcome: 'intended' as const, request_id: 'request-0' },
+          ],
+        }),
+        listGaps: async (...request: Parameters<typeof fake.checked.listGaps>) => {
+          await gate.passed();
+          return fake.checked.listGaps(...request);
+        },
+        searchObjects: async ({ query }: Parameters<typeof fake.checked.searchObjects>[0]) => {
+          if (query.query === 'dog' && isBroken) throw new RequestError('request.overloaded', 'too many searches');
+          asked.push('results');
+          return { items: [objectDocument] };
+        },
+        getUsage: async (...request: Parameters<typeof fake.checked.getUsage>) => {
+          asked.push('facets');
+          await gate.passed();
+          return fake.checked.getUsage(...request);
+        },
       },
-      getJob: async () => job,
-      // the newest first: an act that failed, and one whose process was killed
-      listAudit: async () => ({
-        items: [
-          { ...auditRecord, id: 'audit-3' },
-          { ...auditRecord, id: 'audit-2', outcome: 'intended' as const },
-          { ...auditRecord, id: 'audit-1', outcome: 'intended' as const, request_id: 'request-0' },
-        ],
-      }),
-      listGaps: async (...request: Parameters<typeof fake.checked.listGaps>) => {
-        await gate.passed();
-        return fake.checked.listGaps(...request);
-      },
-      searchObjects: async ({ query }: Parameters<typeof fake.checked.searchObjects>[0]) => {
-        if (query.query === 'dog' && isBroken) throw new RequestError('request.overloaded', 'too many searches');
-        asked.push('results');
-        return { items: [objectDocument] };
-      },
-      getUsage: async (...request: Parameters<typeof fake.checked.getUsage>) => {
-        asked.push('facets');
-        await gate.passed();
-        return fake.checked.getUsage(...request);
-      },
-    };
-    [world, browser] = await Promise.all([startPanelWorld({ operations }), startChromium()]);
-  });
+    }),
+  );
   beforeEach(() => {
     job = runningJob;
     isBroken = false;
     asked.length = 0;
   });
-  afterEach(async () => {
-    gate.open();
-    await windows.empty(`${world.url}/livez`);
-  });
-  afterAll(async () => {
-    await browser?.close();
-    await world?.close();
-  });
-
-  const open = (options?: BrowserContextOptions): Promise<Window> => windows.open(browser, options);
+  afterEach(() => gate.open());
 
   it('follows a job through a lost connection, behind the prefix of a proxy, until it has ended', async () => {
     const proxy = await startFront({ prefix: '/x/y', saysSo: false });
-    proxy.leadsTo(world.url);
-    const { page } = await open();
+    proxy.leadsTo(world().url);
+    const { page } = await open(undefined, {});
     await page.clock.install();
     await openPanel(page, proxy.url, '?page=job&id=job-1');
     await page.getByText('running, 25 %').waitFor();
@@ -112,20 +100,19 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
   });
 
   it('discards no more letters than were seen, and only when their number is typed', async () => {
-    const { page } = await open();
-    await openPanel(page, world.url, '?page=letters');
+    const { page } = await open('?page=letters');
     await page.getByRole('button', { name: 'Discard…' }).click();
     const discard = page.getByRole('dialog').getByRole('button', { name: 'Discard 1' });
     expect(await discard.isDisabled()).toBe(true);
     await page.getByLabel('Type the number of letters').fill('1');
     await discard.click();
     await page.getByText('Deleted: 1 letter.').waitFor();
-    expect(world.fake.asked.findLast(([name]) => name === 'discardDeadLetters')?.[1]).toEqual({ body: { ids: ['letter-1'] } });
+    expect(world().fake.asked.findLast(([name]) => name === 'discardDeadLetters')?.[1]).toEqual({ body: { ids: ['letter-1'] } });
   });
 
   it('says when the registry cannot be reached, and continues when it answers', async () => {
-    const { page, context } = await open({});
-    await openPanel(page, world.url);
+    const { page, context } = await open(undefined, {});
+    await openPanel(page, world().url);
     expect(await page.title()).toBe('Overview · Tally');
     await context.setOffline(true);
     await follow(page, 'activity');
@@ -137,8 +124,7 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
 
   it('shows an error as an error, without the rows of the search before', async () => {
     isBroken = true;
-    const { page } = await open();
-    await openPanel(page, world.url, '?page=search&query=cat');
+    const { page } = await open('?page=search&query=cat');
     await page.getByLabel('Search for').fill('dog');
     await page.keyboard.press('Enter');
     await page.getByRole('alert').waitFor();
@@ -151,8 +137,7 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
 
   it('asks for the facets when the results are there, and shows the results while the facets take long', async () => {
     gate.close();
-    const { page } = await open();
-    await openPanel(page, world.url, '?page=search&query=part');
+    const { page } = await open('?page=search&query=part');
     await page.getByRole('region', { name: 'Objects found' }).waitFor();
     await expect.poll(() => asked).toEqual(['results', 'facets']);
     expect(await page.locator('.facets').count()).toBe(0);
@@ -167,7 +152,7 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
       names.map((name) => ({ ...objectDocument, key: each + name })),
     );
     const long = await startPanelWorld({ operations: { searchObjects: async () => ({ items }) } });
-    const { page } = await open({});
+    const { page } = await open(undefined, {});
     for (const width of [390, 768, 1_440]) {
       await page.setViewportSize({ width, height: 800 });
       await openPanel(page, long.url, '?page=search&query=part');
@@ -189,8 +174,7 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
   });
 
   it('keeps a dialog open until its act has its answer, which leads nowhere after the page was left', async () => {
-    const { page } = await open();
-    await openPanel(page, world.url, '?page=bucket&bucket=photos');
+    const { page } = await open('?page=bucket&bucket=photos');
     await page.getByRole('button', { name: 'Re-Index and Repair' }).click();
     let sent = 0;
     page.on('request', (request) => void (request.method() === 'POST' && (sent += 1)));
@@ -213,9 +197,9 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
   });
 
   it('does not read again before an answer came, nor while it is not seen, and at once when it is seen again', async () => {
-    const { page } = await open({});
+    const { page } = await open(undefined, {});
     await page.clock.install();
-    await openPanel(page, world.url, '?page=activity');
+    await openPanel(page, world().url, '?page=activity');
     let reads = 0;
     const isOpen = (message: { url(): string }): boolean => /[/]v1[/]gaps[?](?!.*closed)/.test(message.url());
     page.on('request', (request) => void (isOpen(request) && (reads += 1)));
@@ -240,7 +224,7 @@ describe.skipIf(!canBrowse('the panel in Chromium'))('the panel in Chromium', ()
   it('shows an act of the audit as one row, with the outcome of its second record, on a day in UTC', async () => {
     const { page } = await open();
     const request = page.waitForRequest((each) => each.url().includes('/v1/admin/audit'));
-    await openPanel(page, world.url, '?page=audit&day=2026-03-29');
+    await openPanel(page, world().url, '?page=audit&day=2026-03-29');
     expect(new URL((await request).url()).searchParams.get('date')).toBe('2026/03/29');
     const rows = page.getByRole('region', { name: 'Acts of the audit' }).getByRole('row');
     expect(await rows.count()).toBe(3);

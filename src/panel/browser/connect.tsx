@@ -213,7 +213,7 @@ function useSaving({ stored, chosen, onSaved }: PlanProps) {
   }
   async function record(): Promise<void> {
     const { job_id: jobId, advice = '' } = await save({ wired_by_hand: true });
-    done(`The settings are saved. ${advice}`, jobId);
+    done(`${stored === undefined ? `${bucket} is connected` : 'The settings are saved'}. ${advice}`, jobId);
   }
   return { isAdded, apply, record, waiting };
 }

@@ -12,7 +12,7 @@ import type { Job } from '../../../src/registry/contract/job.ts';
 import { zeroCounts } from '../../../src/registry/contract/job-view.ts';
 import type { StoredObject } from '../../../src/registry/contract/search.ts';
 import { groupClause, type UsageBy } from '../../../src/store/groups.rules.ts';
-import { createFakeControl } from '../fakes/control.ts';
+import { bucketAnswer, createFakeControl, gap, objectDocument, runningJob } from '../fakes/control.ts';
 
 const startedMs = Date.now();
 const MINUTE_MS = 60_000;
@@ -23,22 +23,14 @@ const DAY_MS = 24 * HOUR_MS;
 const ago = (ms: number): string => new Date(startedMs - ms).toISOString();
 
 const healthy: Bucket = {
-  bucket: 'acme-data-lake',
-  region: 'eu-west-1',
+  ...bucketAnswer,
   account: '210987654321',
-  source: 'notification',
-  versioning: { status: 'enabled', observed_at: ago(HOUR_MS) },
   enrich: 'head',
-  floor: 1_767_000_000_000_000,
   status: { state: 'ok', severity: 'ok', sentence: 'No known difference; compared 2 days ago' },
-  gaps: 0,
   created_at: ago(90 * DAY_MS),
   created_by: 'alice@acme.example',
-  checked_at: ago(HOUR_MS),
   last_event_at: ago(MINUTE_MS),
   last_compared_at: ago(2 * DAY_MS),
-  wiring: { state: 'ok', since: ago(80 * DAY_MS), checked_at: ago(20 * MINUTE_MS), findings: [] },
-  lifecycle: { rules: 'known', expiring: 1, checked_at: ago(HOUR_MS) },
 };
 
 type Trouble = Partial<Bucket> & Pick<Bucket, 'bucket'>;
@@ -135,34 +127,17 @@ const troubles: readonly Trouble[] = [
 export const troubledBuckets: readonly Bucket[] = troubles.map((trouble) => ({ ...healthy, ...trouble }));
 
 const wholeJob: Job = {
+  ...runningJob,
   id: 'job-7f3k2m9q4x',
   bucket: 'acme-data-lake',
-  prefix: '',
-  mode: 'apply',
   requested_by: 'alice@acme.example',
-  state: 'running',
   phase: 'comparing',
   created_at: ago(16 * MINUTE_MS),
   started_at: ago(15 * MINUTE_MS),
   comparing_at: ago(14 * MINUTE_MS),
-  covers_before: ago(15 * MINUTE_MS),
+  examples: {},
   progress: 0.43,
-  objects_per_s: 24_600,
-  cursor: 'events/2026/08/14/part-00231.parquet',
-  cost_usd: 0.104,
-  counts: {
-    ...zeroCounts,
-    listed: 20_726_000,
-    scanned: 20_725_400,
-    equal: 20_724_110,
-    missing: 1_204,
-    stale: 686,
-    phantom: 604,
-    written: 1_890,
-    tombstones: 604,
-    bytes_listed: 48_100_000_000_000,
-    list_requests: 20_770,
-  },
+  counts: { ...zeroCounts, listed: 20_726_000, missing: 1_204, stale: 686, phantom: 604, written: 1_890, tombstones: 604 },
 };
 
 const heldJob: Job = {
@@ -175,8 +150,7 @@ const heldJob: Job = {
   started_at: ago(6 * HOUR_MS),
   finished_at: ago(5 * HOUR_MS),
   progress: 1,
-  deletions: { limit: 1_000, reserved: 1_000 },
-  counts: { ...zeroCounts, listed: 810_900, equal: 810_900, phantom: 2_035, tombstones: 1_000, held: 1_035, list_requests: 812 },
+  counts: { ...zeroCounts, listed: 810_900, phantom: 2_035, tombstones: 1_000, held: 1_035 },
   waiting: { deletions: 1_035 },
 };
 
@@ -191,7 +165,7 @@ const doneJob: Job = {
   started_at: ago(2 * DAY_MS),
   finished_at: ago(2 * DAY_MS - 4 * MINUTE_MS),
   progress: 1,
-  counts: { ...zeroCounts, listed: 1_204_000, scanned: 1_204_000, equal: 1_204_000, list_requests: 1_204 },
+  counts: { ...zeroCounts, listed: 1_204_000 },
 };
 
 const closingJob: Job = {
@@ -201,7 +175,6 @@ const closingJob: Job = {
   prefix: 'renders/2025/',
   requested_by: 'gap',
   phase: 'waiting',
-  waits_until: new Date(startedMs + 2 * MINUTE_MS).toISOString(),
   progress: undefined,
   counts: undefined,
 };
@@ -214,7 +187,7 @@ const foundJob: Job = {
   created_at: ago(5 * HOUR_MS),
   started_at: ago(5 * HOUR_MS),
   finished_at: ago(5 * HOUR_MS - 2 * MINUTE_MS),
-  counts: { ...zeroCounts, listed: 88_000, equal: 87_951, missing: 37, stale: 12 },
+  counts: { ...zeroCounts, listed: 88_000, missing: 37, stale: 12 },
 };
 
 const repairJob: Job = {
@@ -225,7 +198,7 @@ const repairJob: Job = {
   created_at: ago(5 * HOUR_MS - 3 * MINUTE_MS),
   started_at: ago(5 * HOUR_MS - 3 * MINUTE_MS),
   finished_at: ago(5 * HOUR_MS - 40 * MINUTE_MS),
-  counts: { ...zeroCounts, listed: 88_000, equal: 87_951, missing: 37, stale: 12, written: 49 },
+  counts: { ...zeroCounts, listed: 88_000, missing: 37, stale: 12, written: 49 },
 };
 
 const failedJob: Job = {
@@ -246,13 +219,12 @@ const failedJob: Job = {
 export const troubledJobs: readonly Job[] = [wholeJob, closingJob, heldJob, failedJob, repairJob, foundJob, doneJob];
 
 const gapOf = (bucket: string, example: string, more: Partial<Gap>): Gap => ({
+  ...gap,
   id: `gap:${bucket}:bucket`,
   bucket,
-  state: 'open',
   why: `${example} (12 times)`,
   reasons: [{ kind: 'loss', count: 12, last_seen_at: ago(2 * HOUR_MS), example }],
   since: ago(3 * HOUR_MS),
-  last_seen_at: ago(2 * HOUR_MS),
   next: 'a re-index begins',
   ...more,
 });
@@ -300,33 +272,16 @@ const brokenRule: Diagnosis['findings'] = [
 const FOLDERS = ['events', 'exports', 'invoices', 'models', 'raw', 'renders', 'reports', 'snapshots'] as const;
 const ENDS = ['parquet', 'csv', 'json', 'jpg', 'pdf', 'tar.gz'] as const;
 
-/** How many objects a search finds in all. */
-export const TROUBLED_OBJECTS = 40_000;
-
 /** The object with this number in the order of keys. */
-export function troubledObject(index: number): StoredObject {
-  const folder = FOLDERS[Math.floor((index * FOLDERS.length) / TROUBLED_OBJECTS)] ?? 'raw';
-  const day = String(1 + (Math.floor(index / 400) % 28)).padStart(2, '0');
-  const key = `${folder}/2026/${day}/part-${String(index).padStart(6, '0')}.${ENDS[index % ENDS.length] ?? 'bin'}`;
+function troubledObject(index: number): StoredObject {
+  const folder = FOLDERS[Math.floor(index / 50) % FOLDERS.length] ?? 'raw';
   return {
+    ...objectDocument,
     bucket: troubledBuckets[index % 3 === 0 ? 5 : 0]?.bucket ?? '',
-    key,
+    key: `${folder}/2026/part-${String(index).padStart(6, '0')}.${ENDS[index % ENDS.length] ?? 'bin'}`,
     size: ((index * 7_919) % 97_000) * 1_234 + 512,
-    etag: `e${index}`,
     last_modified: ago(((index * 31) % 9_000) * 10 * MINUTE_MS),
-    storage_class: index % 5 === 0 ? 'GLACIER' : 'STANDARD',
-    deleted: false,
-    clock: 1_767_323_045_000_000,
-    settled: true,
-    source: 'native',
-    indexed_at: ago(((index * 31) % 9_000) * 10 * MINUTE_MS),
   };
-}
-
-function pageFrom(begin: number, size: number) {
-  const end = Math.min(TROUBLED_OBJECTS, begin + size);
-  const items = Array.from({ length: Math.max(0, end - begin) }, (_, place) => troubledObject(begin + place));
-  return { items, ...(end < TROUBLED_OBJECTS && { next: `page-${end}` }) };
 }
 
 /** Answers of the registry with trouble. */
@@ -352,48 +307,34 @@ export function troubledOperations(): Partial<CheckedOperations> {
       return { bucket, status: findings.length > 0 ? 'broken' : 'ok', findings };
     },
     explainObject: async ({ params: { bucket }, query: { key } }) => {
-      const index = { ...troubledObject(Number(/(\d+)\D*$/.exec(key)?.[1] ?? 0)), bucket, key };
-      const { size = 0, etag = '', last_modified: modified = ago(0) } = index;
+      const index = { ...troubledObject(0), bucket, key };
+      const { size = 0, etag = '', last_modified: modified } = index;
+      const state = { present: true, size_bytes: size, etag, last_modified: modified, storage_class: 'STANDARD' } as const;
       return {
         bucket,
         key,
         index,
-        storage: {
-          state: { present: true, size_bytes: size, etag, last_modified: modified, storage_class: 'STANDARD', content_type: 'image/jpeg' },
-          observed_at: ago(0),
-        },
+        storage: { state, observed_at: ago(0) },
         clocks: { document: index.clock, floor: 0 },
         agrees: true,
-        sentence: `A search finds it as it was at ${ago(18 * MINUTE_MS)}.`,
+        sentence: `A search finds it as it was at ${ago(18 * MINUTE_MS)}: the index and S3 agree.`,
         bucket_status: bucketOf(bucket).status,
       };
     },
     searchObjects: async ({ query }) => ({
-      ...pageFrom(Number(/\d+$/.exec(query.cursor ?? '0')?.[0] ?? 0), query.limit),
-      ...(query.cursor === undefined && {
-        total: { value: 10_000, exact: false },
-        understood: query.query === undefined || query.query === '' ? [] : [partOf(query.query)],
-        as_of: troubledBuckets.slice(0, 2).map(({ bucket, status, gaps: open }) => ({ bucket, status, gaps: open, gap_prefixes: [] })),
-      }),
+      items: Array.from({ length: query.limit }, (_, place) => troubledObject(place)),
+      next: 'page-2',
+      total: { value: 10_000, exact: false },
+      as_of: troubledBuckets.slice(0, 2).map(({ bucket, status, gaps: open }) => ({ bucket, status, gaps: open, gap_prefixes: [] })),
     }),
     getEvents: async () => eventsOfDay(),
     getUsage: async ({ query: { by = [], prefix = '' } }) => ({
-      objects: TROUBLED_OBJECTS,
+      objects: 40_000,
       bytes: 2.4e12,
       by: [by].flat().map((each) => ({ by: each, groups: usageBy(each, prefix) })),
     }),
   };
 }
-
-/** What is understood of a query of one word or of one bucket. */
-function partOf(text: string) {
-  const bucket = /^bucket:(?<name>\S+)$/.exec(text)?.groups?.['name'];
-  const said = bucket === undefined ? { field: 'words', values: [text] } : { field: 'bucket', values: [bucket] };
-  return { ...said, negated: false, text, position: 0 };
-}
-
-/** Something that looks like days and nights. */
-const wave = (place: number): number => 1 + Math.sin(place / 9) + 0.4 * Math.sin(place * 1.7);
 
 const groupNames: Readonly<Record<UsageBy, readonly string[]>> = {
   folder: FOLDERS,
@@ -404,15 +345,16 @@ const groupNames: Readonly<Record<UsageBy, readonly string[]>> = {
   bucket: troubledBuckets.map(({ bucket }) => bucket),
 };
 
-const usageBy = (by: UsageBy, prefix: string) => [
-  ...(by === 'folder' ? [{ objects: 14, bytes: 3_000_000_000 }] : []),
-  ...groupNames[by].map((each, place) => {
+const usageBy = (by: UsageBy, prefix: string) =>
+  groupNames[by].map((each, place) => {
     const name = by === 'folder' ? `${prefix}${each}/` : each;
     const filter = groupClause(by, name);
-    const sums = { objects: Math.round(TROUBLED_OBJECTS / (place + 1.4)), bytes: 1e12 / (place + 1) };
+    const sums = { objects: Math.round(40_000 / (place + 1.4)), bytes: 1e12 / (place + 1) };
     return { name, ...sums, ...(filter !== undefined && { filter }) };
-  }),
-];
+  });
+
+/** Something that looks like days and nights. */
+const wave = (place: number): number => 1 + Math.sin(place / 9) + 0.4 * Math.sin(place * 1.7);
 
 function eventsOfDay() {
   const steps = Array.from({ length: 288 }, (_, place) => ({

@@ -1,9 +1,10 @@
 /** A registry in this process with the panel and a control plane that answers with fixed answers. */
-import type { Page, Response } from 'playwright-core';
+import type { Browser, BrowserContextOptions, Page, Response } from 'playwright-core';
+import { afterAll, afterEach, beforeAll } from 'vitest';
 import type { CheckedOperations } from '../../../src/registry/contract/contract.ts';
 import type { LoadFiles } from '../../../src/registry/panel.ts';
 import { buildPanel } from '../../../src/panel/build.ts';
-import type { Window } from '../identity/chromium.ts';
+import { createWindows, startChromium, type Window } from '../identity/chromium.ts';
 import { createFakeControl } from '../fakes/control.ts';
 import { listenControlPlane } from '../servers/control-plane.ts';
 
@@ -38,6 +39,28 @@ export async function startPanelWorld({ loadPanel = loadBuiltPanel, operations =
 }
 
 export type PanelWorld = Awaited<ReturnType<typeof startPanelWorld>>;
+
+/** A registry and the windows of a suite, which has them from its first test to its last. */
+export function inChromium<World extends { readonly url: string; close(): Promise<void> }>(start: () => Promise<World>) {
+  let world: World;
+  let browser: Browser;
+  const windows = createWindows();
+  beforeAll(async () => {
+    [world, browser] = await Promise.all([start(), startChromium()]);
+  });
+  afterEach(() => windows.empty(`${world.url}/livez`));
+  afterAll(async () => {
+    await browser?.close();
+    await world?.close();
+  });
+  /** A window, at an address of the panel if one is given. */
+  const open = async (query?: string, options?: BrowserContextOptions): Promise<Window> => {
+    const window = await windows.open(browser, options);
+    if (query !== undefined) await openPanel(window.page, world.url, query);
+    return window;
+  };
+  return { world: () => world, open };
+}
 
 /** Opens a page of the panel, and waits until it has what it shows. */
 export async function openPanel(page: Page, url: string, query = ''): Promise<void> {
