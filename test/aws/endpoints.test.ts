@@ -38,27 +38,12 @@ const queues: readonly QueueCase[] = [
   { what: 'China', origin: 'https://sqs.cn-north-1.amazonaws.com.cn', region: 'cn-north-1' },
   { what: 'the partition ISO', origin: 'https://sqs.us-iso-east-1.c2s.ic.gov', region: 'us-iso-east-1' },
   {
-    what: 'GovCloud with the FIPS switch, whose regular endpoints conform',
-    origin: 'https://sqs.us-gov-west-1.amazonaws.com',
-    switches: ['fips'],
-    region: 'us-gov-west-1',
-  },
-  {
     what: 'a regular host with both switches',
     origin: 'https://sqs.us-west-2.amazonaws.com',
     switches: ['fips', 'dualstack'],
     asked: 'https://sqs-fips.us-west-2.api.aws',
     region: 'us-west-2',
   },
-  {
-    what: 'China with the dual-stack switch',
-    origin: 'https://sqs.cn-northwest-1.amazonaws.com.cn',
-    switches: ['dualstack'],
-    asked: 'https://sqs.cn-northwest-1.api.amazonwebservices.com.cn',
-    region: 'cn-northwest-1',
-  },
-  { what: 'a FIPS host with the switch', origin: 'https://sqs-fips.us-east-1.amazonaws.com', switches: ['fips'], region: 'us-east-1' },
-  { what: 'a dual-stack host with the switch', origin: 'https://sqs.eu-north-1.api.aws', switches: ['dualstack'], region: 'eu-north-1' },
   { what: 'a VPC endpoint with both switches', origin: vpce, switches: ['fips', 'dualstack'], region: 'ap-south-1' },
   {
     what: 'a VPC endpoint of FIPS in China’s domain',
@@ -118,32 +103,19 @@ interface BucketCase {
   readonly asked: string;
 }
 
-const vpcS3 = 'https://bucket.vpce-0a1b2c3d-4e5f.s3.eu-west-1.vpce.amazonaws.com';
-
 const buckets: readonly BucketCase[] = [
   { what: 'a region', region: 'eu-west-1', asked: 'https://photos.s3.eu-west-1.amazonaws.com' },
-  { what: 'GovCloud', region: 'us-gov-east-1', asked: 'https://photos.s3.us-gov-east-1.amazonaws.com' },
-  { what: 'China', region: 'cn-north-1', asked: 'https://photos.s3.cn-north-1.amazonaws.com.cn' },
   {
     what: 'FIPS and dual-stack',
     region: 'us-east-2',
     switches: ['fips', 'dualstack'],
     asked: 'https://photos.s3-fips.dualstack.us-east-2.amazonaws.com',
   },
-  {
-    what: 'a VPC endpoint with both switches',
-    region: 'eu-west-1',
-    endpoint: vpcS3,
-    switches: ['fips', 'dualstack'],
-    asked: `${vpcS3}/photos`,
-  },
   { what: 'another store', region: 'eu-south-1', endpoint: 'http://minio.internal:9000', asked: 'http://minio.internal:9000/photos' },
 ];
 
 const topics = [
   { what: 'a region', region: 'eu-west-1', asked: 'https://sns.eu-west-1.amazonaws.com' },
-  { what: 'FIPS', region: 'us-east-2', switches: ['fips'], asked: 'https://sns-fips.us-east-2.amazonaws.com' },
-  { what: 'dual-stack', region: 'eu-central-1', switches: ['dualstack'], asked: 'https://sns.eu-central-1.api.aws' },
   {
     what: 'a VPC endpoint with both switches',
     region: 'eu-west-1',

@@ -1,10 +1,8 @@
-import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { promisify } from 'node:util';
 import {
   AbortMultipartUploadCommand,
   CompleteMultipartUploadCommand,
@@ -13,11 +11,9 @@ import {
   CreateMultipartUploadCommand,
   DeleteObjectCommand,
   DeleteObjectsCommand,
-  GetBucketVersioningCommand,
   GetObjectCommand,
   GetObjectTaggingCommand,
   HeadBucketCommand,
-  HeadObjectCommand,
   ListObjectsV2Command,
   PutObjectCommand,
   PutObjectTaggingCommand,
@@ -49,7 +45,6 @@ import { sequencerClock } from '../../src/ordering/hint.ts';
 import { recordOf } from '../support/event-fixtures.ts';
 import type { Clock } from '../../src/process/clock.ts';
 
-const run = promisify(execFile);
 const CREDENTIALS = { accessKeyId: 'test', secretAccessKey: 'test' };
 const KEYS = ['a b', 'a+b', '100%', 'a%20b', 'ünï', '😀', '\uFFFD', `q"'\\q`, 'a//b', 'trailing/', 'é', 'e\u0301', 'B', 'a', '..'];
 
@@ -227,12 +222,6 @@ describe('notifications', () => {
     ]);
   });
 
-  test('awkward keys are told, stored and listed as they are', async () => {
-    for (const key of KEYS) await put(key, key);
-    expect((await told(KEYS.length)).map(({ key }) => key)).toEqual(KEYS);
-    for (const key of KEYS) expect(await get(key)).toBe(key);
-  });
-
   test('changes that could not be published are told when they can be again, as the keys then are', async () => {
     await put('gone');
     await told(1);
@@ -308,38 +297,9 @@ describe('time', () => {
     const answer = await fetch(`${embedded.endpoint}/demo/3`, { method: 'HEAD' });
     expect(Date.parse(answer.headers.get('date') ?? '')).toBeGreaterThanOrEqual(Math.floor(events[2]!.eventTimeMs / 1_000) * 1_000);
   });
-
-  test('what was reserved and never given is not given after a crash either', async () => {
-    const crashed = await readFile(join(dataDir, 'embedded', 'clock'), 'utf8').catch(() => '');
-    expect(crashed).toBe('');
-    await put('1');
-    const mark = Number(await readFile(join(dataDir, 'embedded', 'clock'), 'utf8'));
-    await stop();
-    await writeFile(join(dataDir, 'embedded', 'clock'), `${mark}\n`);
-    offsetMs = -1_000;
-    await start();
-    await put('2');
-    const [first, second] = await told(2);
-    expect(first!.clock).toBeLessThanOrEqual(mark);
-    expect(second!.clock).toBeGreaterThan(mark);
-  });
 });
 
 describe('what ingest asks of S3', () => {
-  test('HEAD says the Date, HeadBucket the region, GetBucketVersioning that it never was', async () => {
-    await put('a');
-    const answer = await fetch(`${embedded.endpoint}/demo/a`, { method: 'HEAD' });
-    expect(answer.status).toBe(200);
-    expect(Date.parse(answer.headers.get('date') ?? '')).not.toBeNaN();
-    expect(await s3.send(new HeadBucketCommand({ Bucket: 'demo' }))).toMatchObject({ BucketRegion: 'eu-west-1' });
-    await expect(s3.send(new HeadBucketCommand({ Bucket: 'nothing' }))).rejects.toMatchObject({ $metadata: { httpStatusCode: 404 } });
-    await expect(s3.send(new HeadObjectCommand({ Bucket: 'demo', Key: 'nothing' }))).rejects.toMatchObject({
-      $metadata: { httpStatusCode: 404 },
-    });
-    const versioning = await s3.send(new GetBucketVersioningCommand({ Bucket: 'demo' }));
-    expect(versioning.Status).toBeUndefined();
-  });
-
   test('a listing of many pages has every key once, in the order of UTF-8 bytes', async () => {
     for (const key of KEYS) await put(key);
     const keys: string[] = [];
@@ -374,26 +334,6 @@ describe('what ingest asks of S3', () => {
     await expect(s3.send(new GetObjectTaggingCommand(target))).rejects.toMatchObject(refusal);
     expect(await get('a')).toBe(tagging);
   });
-});
-
-test('curl puts, gets and deletes without a signature', async () => {
-  const files = { full: join(dataDir, 'full'), empty: join(dataDir, 'empty') };
-  await writeFile(files.full, 'hello');
-  await writeFile(files.empty, '');
-  const url = `${embedded.endpoint}/demo`;
-  const curl = async (...parameters: string[]) => (await run('curl', ['-sS', '--fail', ...parameters])).stdout;
-  await curl('-T', files.full, `${url}/full`);
-  await curl('-T', files.empty, `${url}/empty`);
-  await curl('-X', 'PUT', '--data-binary', `@${files.full}`, `${url}/data`);
-  expect(await curl(`${url}/full`)).toBe('hello');
-  expect(await curl(`${url}/data`)).toBe('hello');
-  await curl('-X', 'DELETE', `${url}/full`);
-  expect((await told(4)).map(({ eventName, key, sizeBytes }) => [eventName, key, sizeBytes])).toEqual([
-    ['ObjectCreated:Put', 'full', 5],
-    ['ObjectCreated:Put', 'empty', 0],
-    ['ObjectCreated:Put', 'data', 5],
-    ['ObjectRemoved:Delete', 'full', undefined],
-  ]);
 });
 
 describe('queues', () => {

@@ -42,10 +42,6 @@ describe('the attributes of a dead letter', () => {
     expect(letterNotes(attributes)).toEqual({ fault: 'record.key-missing', reason: 'no key', context });
   });
 
-  it("keep the message's own beside them while all are ten or fewer", () => {
-    expect(Object.keys(deadLetterAttributes(facts({ attributes: own(7) })))).toHaveLength(10);
-  });
-
   it('drop those of its own that would pass ten', () => {
     const attributes = deadLetterAttributes(facts({ attributes: own(10) }));
     expect(Object.keys(attributes)).toHaveLength(10);
@@ -69,10 +65,6 @@ describe('the attributes of a dead letter', () => {
     expect(Object.keys(deadLetterAttributes(facts({ attributes, body })))).toHaveLength(4);
     expect(letterNotes(deadLetterAttributes(facts({ attributes, body: `${body}x` })))).toEqual({ fault: 'record.key-missing' });
   });
-
-  it('are none beside a body that leaves no room for the fault', () => {
-    expect(deadLetterAttributes(facts({ body: 'x'.repeat(MEBIBYTE) }))).toEqual({});
-  });
 });
 
 describe('the reason of a dead letter', () => {
@@ -91,10 +83,6 @@ describe('the reason of a dead letter', () => {
 });
 
 describe('the notes of a letter', () => {
-  it('are absent of a letter that SQS moved', () => {
-    expect(letterNotes({})).toEqual({});
-  });
-
   const deep = (before: string, unit: string, after: string): string => `${before}${unit.repeat(2_000)}${after.repeat(2_000)}}`;
 
   it.each([
@@ -116,10 +104,6 @@ describe('the notes of a letter', () => {
     const notes = letterNotes({ 'tally-context': { ...attribute, stringValue: `{"a":"${long}"}` }, 'tally-reason': attribute });
     expect(notes).toEqual({ reason: 'x'.repeat(1_024) });
   });
-
-  it.each(['not json', '[]', '"text"', 'null', '7'])('leave out a context that is %s', (stringValue) => {
-    expect(letterNotes({ 'tally-context': { dataType: 'String', stringValue } })).toEqual({});
-  });
 });
 
 describe('the buckets that an unread body names', () => {
@@ -131,10 +115,6 @@ describe('the buckets that an unread body names', () => {
   it.each([0, 1, 2, 8])('are found in %i envelopes', (times) => {
     for (const bucket of ['photos', 'my.videos', 'Old_Bucket'])
       expect(bucketsNamedIn(wrapped(native(bucket), times), buckets)).toEqual([bucket]);
-  });
-
-  it('are found in a body that is not JSON, and in an ARN', () => {
-    expect(bucketsNamedIn('{"bucket":{"name":"photos"},"arn":"arn:aws:s3:::my.videos"', buckets)).toEqual(['photos', 'my.videos']);
   });
 
   it('are none where a bucket is not connected, its name is a part of another word, or base64 may hide it behind one that is found', () => {

@@ -65,13 +65,6 @@ describe('each envelope', () => {
     }
   });
 
-  test('may be of two dialects in one message', () => {
-    const body = { Records: [...nativeBody().Records, ...syntheticBody().Records] };
-    expect(unwrap(JSON.stringify(body))).toMatchObject({
-      records: [{ record: { dialect: 'native' } }, { record: { dialect: 'synthetic' } }],
-    });
-  });
-
   test('S3’s test event is known, raw and in an envelope', () => {
     expect(unwrap(JSON.stringify(testEvent))).toEqual({ kind: 'test-event', bucket: 'media' });
     expect(unwrap(JSON.stringify(inEnvelope(testEvent)))).toEqual({ kind: 'test-event', bucket: 'media', topicArn: TOPIC });
@@ -120,11 +113,6 @@ describe('each envelope', () => {
     ['a batch of CloudEvents', [{ specversion: '1.0', type: 'x', data: nativeBody().Records[0] }]],
   ])('%s is read', (_, body) => {
     expect(recordOf(body)).toEqual(recordOf(nativeBody()));
-  });
-
-  test('a CloudEvent may contain what S3’s record has below s3', () => {
-    const data = { bucket: { name: 'media' }, object: { key: 'a' } };
-    expect(recordOf({ specversion: '1.0', type: 'x', data })).toMatchObject({ bucket: 'media', key: 'a', change: { kind: 'unknown' } });
   });
 
   test('eight envelopes are opened, a ninth is message.too-deep', () => {
@@ -227,10 +215,6 @@ describe('names with a meaning in JavaScript', () => {
       expect(Object.prototype).not.toHaveProperty('polluted');
     }
     expect(faultOfMessage(`${forged}}`).code).toBe('message.unknown-wrapper');
-  });
-
-  test('and the last of two fields of one name counts', () => {
-    expect(recordOf(JSON.stringify(nativeBody()).replace('"key":"a"', '"key":"a","key":"b"')).key).toBe('b');
   });
 });
 

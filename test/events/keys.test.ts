@@ -39,18 +39,6 @@ describe('a form-encoded key', () => {
 });
 
 describe('a key that is spelled in an unknown way', () => {
-  test.each([
-    ['plain/key', ['plain/key'], true],
-    ['a b', ['a b'], true],
-    ['a+b', ['a b', 'a+b'], false],
-    ['a%2Fb', ['a/b', 'a%2Fb'], false],
-    // one of the two is too long for a key
-    ['%C3%BC'.repeat(512), ['ü'.repeat(512)], false],
-    ['', [], true],
-  ])('%s may mean %j', (text, keys, isCertain) => {
-    expect(keysOf(text, 'either')).toEqual({ keys, isCertain });
-  });
-
   test('is that key in one of its two spellings', () => {
     fc.assert(
       fc.property(fc.string({ unit: anyCharacter, minLength: 1, maxLength: 100 }), (key) => {

@@ -2,18 +2,6 @@ import { describe, expect, test } from 'vitest';
 import { faultOf, nativeBody, recordOf, resultsOf } from '../support/event-fixtures.ts';
 
 describe('a native record', () => {
-  test('is known by a source that ends in :s3, by having a version, or by the form of its event name', () => {
-    for (const over of [
-      { eventSource: 'minio:s3' },
-      { eventSource: 'aws:s3', eventVersion: undefined },
-      { eventSource: undefined },
-      { eventSource: 's3.amazonaws.com' },
-      { eventSource: undefined, eventVersion: undefined },
-    ]) {
-      expect(recordOf(nativeBody({}, over)).dialect).toBe('native');
-    }
-  });
-
   test.each(['2.1', '2.17', '2'])('of version %s may state its result', (eventVersion) => {
     expect(recordOf(nativeBody({}, { eventVersion }))).toMatchObject({ key: 'a', sequencer: '0069A3F9CD1F7CED91' });
   });
@@ -57,14 +45,6 @@ describe('a native record', () => {
     });
   });
 
-  test.each([undefined, null, ''])('leaves out what is %j', (nothing) => {
-    const body = nativeBody(
-      { versionId: nothing, eTag: nothing, sequencer: nothing, size: nothing === '' ? undefined : nothing },
-      { eventTime: nothing },
-    );
-    expect(Object.keys(recordOf(body)).toSorted()).toEqual(['bucket', 'change', 'dialect', 'eventName', 'key']);
-  });
-
   test.each([
     ['size', '1'],
     ['size', -1],
@@ -84,13 +64,6 @@ describe('a native record', () => {
     expect(recordOf(nativeBody({ versionId: 'v'.repeat(1_024) })).versionId).toHaveLength(1_024);
   });
 
-  test.each([undefined, '', 7, 'objectCreated:Put', 'ObjectSung:Aloud'])(
-    'whose event name is %j says that its key changed',
-    (eventName) => {
-      expect(recordOf(nativeBody({}, { eventName }))).toMatchObject({ key: 'a', change: { kind: 'unknown' } });
-    },
-  );
-
   test.each([undefined, null, '', 7, ['a']])('whose key is %j is record.key-missing', (key) => {
     expect(faultOf(nativeBody({ key }))).toMatchObject({ code: 'record.key-missing', bucket: 'media' });
   });
@@ -102,16 +75,6 @@ describe('a native record', () => {
     const fault = faultOf(nativeBody({ key }));
     expect(fault).toMatchObject({ code: 'record.key-invalid', bucket: 'media' });
     expect(fault.reason.length).toBeLessThan(200);
-  });
-
-  test('may have a key of 1,024 bytes that is longer while encoded', () => {
-    expect(recordOf(nativeBody({ key: '%C3%BC'.repeat(512) })).key).toBe('ü'.repeat(512));
-  });
-
-  test.each([undefined, null, '../etc', '_state', 7])('whose bucket is %j is record.bucket-invalid', (name) => {
-    const { bucket, ...fault } = faultOf(nativeBody({}, { s3: { bucket: { name }, object: { key: 'a' } } }));
-    expect(fault.code).toBe('record.bucket-invalid');
-    expect(bucket).toBeUndefined();
   });
 
   test.each([

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { faultOf, recordOf, resultsOf, syntheticBody } from '../support/event-fixtures.ts';
+import { recordOf, resultsOf, syntheticBody } from '../support/event-fixtures.ts';
 
 const storage = (object: object = {}): object => ({ bucket: { name: 'media' }, object: { eTag: '', key: 'a', ...object } });
 
@@ -29,50 +29,4 @@ describe('a synthetic record', () => {
       expect(keys).toEqual(['a b', 'a+b']);
     },
   );
-
-  test('decodes nothing in its key', () => {
-    expect(recordOf(syntheticBody({ key: 'a+b%20c' }))).toMatchObject({ key: 'a+b%20c' });
-  });
-
-  test.each(['', undefined, null, 'told-anyway'])('of DeleteObjects with key %j is a bulk delete without a key', (key) => {
-    expect(recordOf(syntheticBody({ key }, { eventName: 'DeleteObjects' }))).toMatchObject({
-      bucket: 'media',
-      key: '',
-      change: { kind: 'bulk-deleted' },
-    });
-  });
-
-  test('with an errorCode is ignored as a failed call', () => {
-    const failed = syntheticBody({ key: '' }, { eventName: 'DeleteObject', errorCode: 'AccessDenied' });
-    expect(recordOf(failed).change).toEqual({ kind: 'ignored', reason: 'failed-call' });
-  });
-
-  test.each([undefined, null, '', 403])('with errorCode %j succeeded', (errorCode) => {
-    expect(recordOf(syntheticBody({}, { errorCode })).change.kind).toBe('created');
-  });
-
-  test.each([
-    ['no key', { key: undefined }, {}, 'record.key-missing'],
-    ['a key that is no text', { key: 12 }, {}, 'record.key-missing'],
-    ['neither a key nor an event name', { key: '' }, { eventName: '' }, 'record.key-missing'],
-  ])('with %s is rejected with its bucket', (_, object, record, code) => {
-    expect(faultOf(syntheticBody(object, record))).toMatchObject({ code, bucket: 'media' });
-  });
-
-  test.each([
-    ['an event name that the transformer did not find', {}, { eventName: '' }, 'unknown'],
-    ['an impossible isDeleteMarker', { isDeleteMarker: 'yes' }, { eventName: 'DeleteObject' }, 'deleted'],
-    ['a versionId that is no text', { versionId: 3 }, {}, 'created'],
-  ])('with %s is read without it', (_, object, record, kind) => {
-    const { versionId, change } = recordOf(syntheticBody(object, record));
-    expect([versionId, change.kind]).toEqual([undefined, kind]);
-  });
-
-  test('without a bucket is record.bucket-invalid, also a bulk delete', () => {
-    for (const eventName of ['PutObject', 'DeleteObjects']) {
-      expect(faultOf(syntheticBody({}, { eventName, s3: { bucket: { name: '' }, object: { key: 'a' } } })).code).toBe(
-        'record.bucket-invalid',
-      );
-    }
-  });
 });

@@ -137,11 +137,6 @@ describe('a document', () => {
     );
     expect(() => documentOf({ ...facts, state, stateAtMs: Number.NaN })).toThrow(RangeError);
   });
-
-  it('says when its time is an event’s rather than S3’s own', () => {
-    const state = { present: true, lastModifiedMs: 1_000, lastModifiedExact: false } as const;
-    expect(documentOf({ ...facts, state }).last_modified_exact).toBe(false);
-  });
 });
 
 describe('name and extension of a key', () => {
@@ -195,13 +190,6 @@ describe('the id of a document', () => {
 
 describe('the same content', () => {
   const document = documentOf(facts);
-
-  it.each([
-    ['another time, cause and source', { ...facts, clock: 9, nowMs: 9, source: 'check', cause: {} }],
-    ['what a HEAD adds', { ...facts, state: { ...facts.state, storageClass: 'STANDARD', lastModifiedMs: 9, lastModifiedExact: true } }],
-  ] as const)('%s is no difference', (_what, other) => {
-    expect(sameContent(document, documentOf(other))).toBe(true);
-  });
 
   it.each([
     ['etag', { ...facts, state: { ...facts.state, etag: 'f' } }],

@@ -34,19 +34,6 @@ describe('an exact event’s object with what a HEAD said of it', () => {
     expect(enrichedState(event, seen)).toEqual({ ...seen, lastModifiedExact: true });
   });
 
-  it('keeps what the event stated, so that its plain repeat is the same content', () => {
-    const named = { ...event, versionId: 'v1' };
-    for (const [told, answer] of [
-      [event, { ...seen, versionId: 'null', sizeBytes: 8 }],
-      [named, seen],
-    ] as const) {
-      const enriched = enrichedState(told, answer);
-      expect(enriched).toMatchObject({ sizeBytes: 7 });
-      expect(enriched?.versionId).toBe(told.versionId);
-      expect(sameContent(documentFrom(enriched ?? event), documentFrom(told))).toBe(true);
-    }
-  });
-
   it('has the event’s time where the HEAD says no LastModified', () => {
     const { lastModifiedMs: _, ...undated } = seen;
     expect(enrichedState(event, undated)).toMatchObject({ lastModifiedMs: T + 678, lastModifiedExact: false });
@@ -65,10 +52,6 @@ describe('an exact event’s object with what a HEAD said of it', () => {
     expect(enrichedState(told, { ...seen, lastModifiedMs: T + 678 + 15_001 })).toBeUndefined();
     // an upload may have begun long before its event
     expect(enrichedState(told, { ...seen, lastModifiedMs: T - 3_600_000 })).toBeDefined();
-  });
-
-  it('is known by a lasting version id whenever S3 says it was put', () => {
-    expect(enrichedState({ ...event, versionId: 'v1' }, { ...seen, lastModifiedMs: T + 3_600_000 })).toBeDefined();
   });
 });
 
@@ -96,12 +79,6 @@ describe('what a HEAD request saw', () => {
 
 describe('an enriched document', () => {
   const document = documentFrom({ ...seen, tags: { a: 'b' } });
-
-  it('says content type, user metadata and tags; S3’s “none” is not “not known”', () => {
-    expect(document).toMatchObject({ content_type: 'text/plain', user_metadata: { author: 'me' }, tags: { a: 'b' } });
-    expect(documentFrom({ ...event, userMetadata: {}, tags: {} })).toMatchObject({ user_metadata: {}, tags: {} });
-    expect(documentFrom(event)).not.toHaveProperty('tags');
-  });
 
   it('is told from a plain one, and is plain without its enrichment', () => {
     expect(isEnriched(document)).toBe(true);

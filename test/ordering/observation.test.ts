@@ -10,16 +10,6 @@ const observe = (timeMs: number, settleFromMs = timeMs): ObserveHint => ({ kind:
 const resolve = (timeMs: number): ResolveHint => ({ kind: 'resolve', clock: clockOfMs(timeMs) });
 
 describe('the write that follows an observation', () => {
-  it('of a resolve hint is final, at the event’s own clock, and no tie with another', () => {
-    expect(planObservedWrite([resolve(T)], T + 5)).toEqual({
-      clock: clockOfMs(T),
-      settled: true,
-      equalClock: 'refuse',
-      leader: 0,
-      verdicts: [{ final: true }],
-    });
-  });
-
   it.each([
     { sinceMs: 0, dueInS: 43 },
     { sinceMs: 1, dueInS: 43 },
@@ -64,10 +54,6 @@ describe('the write that follows an observation', () => {
     const forged = { ...observe(T), futureMs: T + 900_000_000 };
     expect(planObservedWrite([forged], T)).toMatchObject({ clock: clockOfMs(T), settled: false });
     expect(planObservedWrite([forged], T + 40_000)).toMatchObject({ clock: clockOfMs(T + 20_000), settled: true });
-  });
-
-  it('settles from when the hint says, not from its clock', () => {
-    expect(planObservedWrite([observe(T, T + 7_000)], T + 40_000).verdicts).toEqual([{ final: false, dueInS: 10 }]);
   });
 
   it('is one for all hints, at the highest clock, with a verdict for each', () => {
