@@ -91,7 +91,7 @@ export async function requireConnection(state: StateStore, bucket: string, signa
   if (connection !== undefined) return connection;
   throw new RequestError(
     'connect.not-applied',
-    `Tally has made nothing in AWS for ${bucket}: see what it would make with \`tally bucket add ${bucket} --plan\``,
+    `Tally has created nothing in AWS for ${bucket}. To see the plan: \`tally bucket add ${bucket} --plan\``,
   );
 }
 
@@ -227,14 +227,14 @@ function refuseUnseen(plan: Plan, connection: ConnectionRecord | undefined, opti
   const { bucket } = plan.spec;
   const { token, isAgreed, asked = { bucket } } = options;
   if (token !== undefined && token !== plan.token) {
-    const detail = `the plan ${token} of ${bucket} is outdated: look at the present one with \`${addCommand(asked, 'show')}\``;
+    const detail = `the plan ${token} of ${bucket} is outdated: review the current one with \`${addCommand(asked, 'show')}\``;
     throw new RequestError('connect.plan-outdated', detail, { token: plan.token });
   }
   const isContinued = connection?.state === 'applying' && connection.token === plan.token;
   if (plan.foreign.length === 0 || token !== undefined || isAgreed === true || isContinued) return;
   throw new RequestError(
     'connect.plan-needed',
-    `the plan touches what is not Tally's (${plan.foreign.map(touchedText).join('; ')}). Look at it with \`${addCommand(asked, 'show')}\`, then agree to it with \`${addCommand(asked, plan)}\``,
+    `the plan touches resources that are not Tally's (${plan.foreign.map(touchedText).join('; ')}). Review it with \`${addCommand(asked, 'show')}\`, then agree to it with \`${addCommand(asked, plan)}\``,
     { token: plan.token, foreign: plan.foreign.map(({ kind }) => kind).join(' '), plan: changesText(plan.changes) },
   );
 }

@@ -76,7 +76,7 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
       if (request.only_new === true) {
         throw new RequestError(
           'bucket.already-connected',
-          `${bucket} is connected already, and was not changed. Change its settings instead.`,
+          `${bucket} is already connected and was not changed. Change its settings instead.`,
         );
       }
       return requireTopic(changed(withRead(stored, read), request));
@@ -129,7 +129,7 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
     const { bucket } = after;
     const seenAtMs = Math.max(clock.nowMs(), after.versioning.observedAtMs);
     const report = (reason: string): Promise<void> => gaps.report({ bucket, kind: 'connection', reason, seenAtMs });
-    if (before.region !== after.region) await report(`the bucket was created again in ${after.region}`);
+    if (before.region !== after.region) await report(`the bucket was recreated in ${after.region}`);
   }
 
   /** Opens the gaps of what a request changes in a connected bucket. */
@@ -155,7 +155,7 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
   };
 }
 
-const NO_TAGS = 'documents from before the bucket was enriched with tags have none';
+const NO_TAGS = 'documents from before the bucket was enriched with tags have no tags';
 
 /** The settings of a bucket whose request names none. */
 const DEFAULTS = { source: 'notification', enrich: 'none', floor: 0 } as const;

@@ -52,7 +52,7 @@ export function createConnections({ state, provisioning, checkConnection, storag
       signal.throwIfAborted();
       const { code, reason } = faultOf(error);
       const what = `${bucket} cannot be listed: ${reason}`;
-      const found = broken(code, what, 'a re-index, which repairs the index, needs the list', adviceAbout(code, bucket));
+      const found = broken(code, what, 'a re-index needs the listing to repair the index', adviceAbout(code, bucket));
       return [isRefusal(code) ? found : { ...found, severity: 'unknown' }];
     }
   }
@@ -107,12 +107,12 @@ export function createConnections({ state, provisioning, checkConnection, storag
     async repair(bucket: string, signal: AbortSignal): Promise<void> {
       const { source } = await requireBucket(state, bucket, signal);
       if (source !== 'notification') {
-        const detail = `repair: the events of ${bucket} come by ${source}, and a notification would clash with that. Start the re-index without it.`;
+        const detail = `repair: ${bucket} gets its events through ${source}, and a notification would clash with that. Start the re-index without repair.`;
         throw new RequestError('job.repair-refused', detail);
       }
       const connection = await readRecord(state, refs.connection(bucket), signal);
       if (connection?.byHand === true) {
-        const detail = `repair: the events of ${bucket} were wired by hand, and a notification would clash with that. Start the re-index without it.`;
+        const detail = `repair: a person wired ${bucket}, and a notification would clash with that. Start the re-index without repair.`;
         throw new RequestError('job.repair-refused', detail);
       }
       const applied = await provisioning.apply({ bucket }, { isAgreed: connection !== undefined }, signal);
@@ -120,7 +120,7 @@ export function createConnections({ state, provisioning, checkConnection, storag
       if (reached === 'applied') return;
       throw new RequestError(
         'connect.busy',
-        `AWS does not show the notification of ${bucket} yet, and no re-index has begun: repeat the request`,
+        `AWS does not show the notification of ${bucket} yet, so no re-index was started: repeat the request`,
       );
     },
   };
@@ -137,7 +137,7 @@ function waitingFindings({ bucket }: BucketRecord, waitsFor: Trouble | undefined
   if (waitsFor === undefined || waitsFor.code === 'queue.missing') return [];
   const { code, reason } = waitsFor;
   const fix = isFaultCode(code) ? adviceAbout(code, bucket) : `tally doctor ${bucket}`;
-  return [broken(code, `the events of ${bucket} wait: ${reason}`, 'what they say is in the index only after that', fix)];
+  return [broken(code, `the events of ${bucket} are waiting: ${reason}`, 'their changes reach the index only after that', fix)];
 }
 
 function optionsOf({ plan, skip_destination_validation: skipValidation }: AddBucketRequest): ApplyOptions {
@@ -154,7 +154,7 @@ function connectedNotApplied(body: AddBucketRequest, error: unknown): unknown {
   // its message has the command with the token that is missing: without it this one would be refused again
   const isToken = error instanceof RequestError && error.code === 'connect.plan-needed';
   const repeat = isToken ? '' : `repeat \`${addCommand(requestOf(body), { token })}\` once the cause is gone, or `;
-  const state = `${bucket} is connected all the same, but its parts in AWS are not all made, so its events may not arrive: ${repeat}take it back with \`tally bucket remove ${bucket}\``;
+  const state = `${bucket} is still connected, but not all of its parts in AWS exist, so its events may not arrive: ${repeat}undo it with \`tally bucket remove ${bucket}\``;
   if (error instanceof RequestError)
     return new RequestError(error.code, `${error.message}. ${state}`, { ...error.extra, connected: bucket });
   return error instanceof FaultError ? new FaultError(error.code, `${error.reason}. ${state}`) : error;

@@ -127,8 +127,8 @@ async function diagnoseEnrichment(
     signal?.throwIfAborted();
     const { code, reason } = faultOf(error);
     if (code !== 'object.denied') return [];
-    const why = 'searches by tags and metadata find less than there is. Once S3 answers, a re-index fills it in';
-    return [degraded(NOT_ENRICHED, `S3 refuses what enriches ${bucket}: ${reason}`, why, adviceAbout(code, bucket))];
+    const why = 'searches by tags and metadata miss objects. Once S3 answers, a re-index fills it in';
+    return [degraded(NOT_ENRICHED, `S3 refuses the requests that enrich ${bucket}: ${reason}`, why, adviceAbout(code, bucket))];
   }
 }
 
@@ -151,11 +151,15 @@ async function asReceived(
 
 /** What each part is called, and what follows where it is not as it must be. */
 const PARTS: Readonly<Record<Change['part'], readonly [code: string, name: string, why: string]>> = {
-  policy: ['connect.policy', "Tally's statement in the policy of", 'what is published does not reach the queue'],
-  subscription: ['connect.subscription', 'the subscription', 'what is published to the topic does not reach Tally'],
-  rule: ['connect.rule', 'the rule', 'not every event of the bucket is sent as Tally reads it'],
+  policy: ['connect.policy', "Tally's statement in the policy of", 'published messages do not reach the queue'],
+  subscription: ['connect.subscription', 'the subscription', 'messages published to the topic do not reach Tally'],
+  rule: ['connect.rule', 'the rule', "not all of the bucket's events are sent in a form that Tally reads"],
   trail: ['connect.trail', 'the bucket in the selectors of', 'the trail does not record the bucket, so the rule matches nothing'],
-  notification: ['connect.notification', "Tally's part in the notification configuration of", 'S3 does not send every event of the bucket'],
+  notification: [
+    'connect.notification',
+    "Tally's part in the notification configuration of",
+    "S3 does not send all of the bucket's events",
+  ],
 };
 
 /** Each change that an apply would make now is a finding. A policy and a trail are there, and Tally's part is missing in them. */
@@ -170,8 +174,8 @@ function partFinding(plan: Plan, { part, action, name, isOfLetters }: Change): F
 function notMade(plan: Plan): readonly Finding[] {
   if (plan.changes.length === 0) return [];
   const parts = plan.changes.map(({ part, name }) => `${part} ${name}`).join(', ');
-  const what = `nothing leads the events of ${plan.spec.bucket} to the bucket queue yet. To be made: ${parts}`;
-  return [healedBy(plan, broken('connect.not-made', what, 'no event of the bucket arrives until it is made', ''))];
+  const what = `nothing sends the events of ${plan.spec.bucket} to the bucket queue yet. To be created: ${parts}`;
+  return [healedBy(plan, broken('connect.not-made', what, "until then, none of the bucket's events arrive", ''))];
 }
 
 /** A person must have seen what an apply touches of others, and only a plan shows that. */
@@ -195,7 +199,7 @@ function pausedFinding({ bucket, pausedAtMs }: ConnectionRecord, nowMs: number):
     code: 'connect.paused',
     severity: pausedAtMs !== undefined && nowMs - pausedAtMs > PAUSE_MAX_MS ? 'broken' : 'degraded',
     what: `the notification of ${bucket} is paused${since}`,
-    why: 'no events arrive until it is resumed',
+    why: 'no events arrive until you resume it',
     fix: `tally bucket resume ${bucket}`,
     blocks: false,
     remedy: 'resume',
@@ -211,7 +215,7 @@ function unreadFinding(bucket: string, error: unknown): Finding {
     code: isKnown ? error.code : 'internal.unexpected',
     severity: isQueueMissing ? 'broken' : 'unknown',
     what: isQueueMissing ? reason : `the connection of ${bucket} could not be read: ${reason}`,
-    why: isQueueMissing ? 'what S3 reports is lost until it is there again' : 'whether events arrive is not known',
+    why: isQueueMissing ? 'events are lost until the queue exists again' : 'it is unknown whether events arrive',
     fix: remedyOf(bucket, error),
     blocks: true,
   };

@@ -34,7 +34,7 @@ export async function noteIndex(dependencies: IdentityDependencies, bucket: stri
   if (record.indexId === indexId) return;
   if (!(await isFirstOf(state, record))) {
     const nowMs = clock.nowMs();
-    const became = indexId === MISSING ? 'was found missing' : 'was found to be another one, so it may lack documents,';
+    const became = indexId === MISSING ? 'was found missing' : 'was found replaced, so it may lack documents,';
     const reason = `the index of the bucket ${became} at ${new Date(nowMs).toISOString()}`;
     await gaps.report({ bucket, kind: 'index', reason, seenAtMs: nowMs }, signal);
   }

@@ -116,7 +116,7 @@ export function createUnderLease({ state, clock }: WithPorts<'state' | 'clock'>)
       try {
         return (await change.make(signal)) === 'waiting' ? { waitingFor: 'S3 to show the notification' } : 'made';
       } catch (error) {
-        return (await outwait(error)) ? 'refused' : { waitingFor: 'AWS to take what it refuses now' };
+        return (await outwait(error)) ? 'refused' : { waitingFor: 'AWS to accept what it refuses now' };
       }
     }
 
@@ -139,7 +139,7 @@ export function createUnderLease({ state, clock }: WithPorts<'state' | 'clock'>)
           if (typeof ended === 'object') return ended;
           made = ended === 'made' ? change : undefined;
         }
-        return { waitingFor: 'AWS to show what was changed' };
+        return { waitingFor: 'AWS to show the change' };
       },
     };
   }
@@ -172,5 +172,5 @@ function isShownLate(made: Change, { changes: [change], observed }: Seen): boole
 }
 
 export function busy(): RequestError {
-  return new RequestError('connect.busy', 'another process changes connections now: repeat the request');
+  return new RequestError('connect.busy', 'another process is changing connections: repeat the request');
 }

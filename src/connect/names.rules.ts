@@ -128,7 +128,7 @@ export function isOwn(tags: Tags | undefined, { registry }: Pick<Owner, 'registr
 /** Whose something with these tags is, as people read it. */
 export function ownerText(tags: Tags | undefined): string {
   const registry = tags?.[REGISTRY_TAG];
-  return registry === undefined ? `has no tag ${REGISTRY_TAG}, so it is not Tally's` : `belongs to another registry of Tally, ${registry}`;
+  return registry === undefined ? `has no tag ${REGISTRY_TAG}, so it is not Tally's` : `belongs to another Tally registry, ${registry}`;
 }
 
 /** The topic that S3 publishes to (`events`), or that EventBridge publishes to (`routed`). There is one of each in a region. */

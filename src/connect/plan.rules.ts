@@ -61,15 +61,15 @@ export function touchedText({ kind, arn, before, after }: Touched): string {
     case 'destination':
       return `${arn} gets an s3:TestEvent`;
     case 'switch':
-      return 'all events of the bucket also go to EventBridge from then on';
+      return "all of the bucket's events will also go to EventBridge";
     case 'subscription':
-      return `the subscription ${arn} has ${JSON.stringify(before)}, which others have set, and gets ${JSON.stringify(after)}`;
+      return `the subscription ${arn} changes from ${JSON.stringify(before)}, set by someone else, to ${JSON.stringify(after)}`;
     case 'topic-policy':
-      return `the policy of ${arn}, which Tally did not make, gets ${JSON.stringify(after)}`;
+      return `the policy of ${arn}, which Tally did not create, gets ${JSON.stringify(after)}`;
     case 'readers':
-      return `all readers of ${arn}, which has ${JSON.stringify(before)}, also get ${String(after)}`;
+      return `all subscribers of ${arn}, which has ${JSON.stringify(before)}, will also get ${String(after)}`;
     case 'trail':
-      return `all selectors of ${arn} are written again: ${Array.isArray(before) ? before.map(selectorText).join(', ') : ''}`;
+      return `all selectors of ${arn} are rewritten: ${Array.isArray(before) ? before.map(selectorText).join(', ') : ''}`;
   }
 }
 

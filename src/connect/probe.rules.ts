@@ -27,8 +27,8 @@ export function probeFindings(last: ProbeRecord | undefined, queue: ObservedQueu
   return [
     broken(
       PROBE_LOST,
-      `what Tally published through ${topicArn} at ${new Date(sentAtMs).toISOString()} has not reached the bucket queue`,
-      'the parts are in place, and something denies the delivery: a Deny in the policy of the topic or the queue, or the policy of a key that does not let SNS use it',
+      `the message that Tally published through ${topicArn} at ${new Date(sentAtMs).toISOString()} has not reached the bucket queue`,
+      'all parts are in place, but something denies the delivery: a Deny in the policy of the topic or the queue, or a KMS key policy that does not let SNS use the key',
       `aws sns get-topic-attributes --topic-arn ${topicArn}`,
     ),
   ];

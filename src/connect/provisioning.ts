@@ -84,6 +84,6 @@ function refuseOtherAccount({ bucket, bucketAccount, account, source }: Connecti
   if (bucketAccount === account || source === 'topic') return;
   throw new RequestError(
     'connect.other-account',
-    `${bucket} belongs to the account ${bucketAccount}, and the bucket queue to ${account}. Let its owner send the events to a topic there, and connect it with \`tally bucket add ${bucket} --bucket-account ${bucketAccount} --source topic --topic ARN\` (${docsPage('docs/guides/connect.md#another-region-or-account')})`,
+    `${bucket} belongs to the account ${bucketAccount}, and the bucket queue to ${account}. Have its owner send the events to a topic there, and connect it with \`tally bucket add ${bucket} --bucket-account ${bucketAccount} --source topic --topic ARN\` (${docsPage('docs/guides/connect.md#another-region-or-account')})`,
   );
 }

@@ -117,7 +117,7 @@ export async function pause(parts: ChangeParts, bucket: string, signal: AbortSig
     const connection = await requireConnection(state, bucket, signal);
     const { source } = connection;
     if (source !== 'notification') {
-      const detail = `${bucket} has the source ${source}, which needs no notification of Tally's own: nothing can overlap with it`;
+      const detail = `${bucket} has the source ${source}, which needs no notification from Tally, so nothing can overlap with it`;
       throw new RequestError('connect.blocked', detail);
     }
     if (connection.state === 'removing') throw new RequestError('connect.removing', `${bucket} is being removed`);
@@ -126,7 +126,8 @@ export async function pause(parts: ChangeParts, bucket: string, signal: AbortSig
     const look = async () => {
       const seen = await lookAt(specOf(connection), signal);
       const step = notificationRemoval(seen);
-      if (step !== undefined && 'reason' in step) throw new RequestError('connect.blocked', `${step.name} is left alone: ${step.reason}`);
+      if (step !== undefined && 'reason' in step)
+        throw new RequestError('connect.blocked', `Tally leaves ${step.name} unchanged: ${step.reason}`);
       await updateRecord(state, refs.connection(bucket), () => next);
       return { observed: seen.observed, changes: step === undefined ? [] : [step] };
     };

@@ -59,7 +59,7 @@ export async function requested(parts: RequestParts, request: ConnectionRequest,
 /** The bucket queue, its dead-letter queue, and where they are. */
 async function bucketQueue({ aws, queueUrl, isEmbedded }: RequestParts, signal?: AbortSignal) {
   if (isEmbedded) {
-    throw new RequestError('connect.embedded', 'the embedded bucket sends its events by itself: there is nothing to connect');
+    throw new RequestError('connect.embedded', 'the embedded bucket sends its events by itself, so there is nothing to connect');
   }
   if (queueUrl === undefined) {
     throw new RequestError('connect.no-queue', 'TALLY_QUEUE_URL is not set here, so there is no bucket queue to connect to');
@@ -77,12 +77,12 @@ function refusePartition(bucket: string, region: string, queueArn: string): void
   if (parseArn(queueArn)?.partition === partition) return;
   throw new RequestError(
     'connect.partition',
-    `${bucket} is in ${region}, of the partition ${partition} of AWS, and the bucket queue is ${queueArn}: nothing is delivered from one partition to another, so this bucket needs an installation of Tally with a queue there`,
+    `${bucket} is in ${region}, in the AWS partition ${partition}, and the bucket queue is ${queueArn}. AWS delivers nothing between partitions, so this bucket needs a separate Tally installation with a queue there`,
   );
 }
 
 function refuseName(bucket: string): void {
-  if (!isBucketName(bucket)) throw new RequestError('bucket.not-connected', 'the name is not the name of a bucket');
+  if (!isBucketName(bucket)) throw new RequestError('bucket.not-connected', 'this is not a valid bucket name');
   if (isDirectoryBucket(bucket)) throw new RequestError('connect.blocked', `${bucket} ${DIRECTORY_BUCKET}`);
 }
 
@@ -116,7 +116,7 @@ function ownTopic(named: string | undefined, installation: string): Pick<Connect
   if (OF_TALLY.test(parseArn(topicArn)?.resource ?? ''))
     throw new RequestError(
       'request.invalid',
-      'topic_arn: Tally makes this topic for itself or for another registry: name a topic of your own, or leave it out',
+      'topic_arn: this topic belongs to Tally itself or to another registry: name your own topic, or omit it',
     );
   return { topicArn: usableTopic(topicArn) };
 }

@@ -79,7 +79,7 @@ export function createSetup({ aws, clock, region: newRegion, present }: Dependen
     const homeRegion = request.prefix === undefined && present !== undefined ? present.region : newRegion;
     const { region = homeRegion } = request;
     if (partitionOf(region) !== partitionOf(homeRegion)) {
-      throw new RequestError('connect.partition', `nothing is delivered from ${region} to a queue in ${homeRegion}: use a queue there`);
+      throw new RequestError('connect.partition', `AWS delivers nothing from ${region} to a queue in ${homeRegion}: use a queue there`);
     }
     const home = { partition: partitionOf(homeRegion), region: homeRegion, account: await aws.account(signal) };
     const queues = await queuesOf(request, home, signal);
@@ -126,7 +126,7 @@ export function createSetup({ aws, clock, region: newRegion, present }: Dependen
     if (installation === undefined || installation === known.installation) return known;
     throw new RequestError(
       'connect.blocked',
-      `the bucket queue belongs to the installation ${known.installation}, and TALLY_INSTALLATION names ${installation}: leave that out`,
+      `the bucket queue belongs to the installation ${known.installation}, but TALLY_INSTALLATION is ${installation}: unset it`,
     );
   }
 
@@ -180,7 +180,7 @@ function refuseForeign({ kind, arn, isNamedByUs }: SharedPart, { tags }: FoundPa
       : ['aws', 'sns', 'tag-resource', '--resource-arn', arn, '--tags', ...wanted.map((each) => `Key=${each.replace('=', ',Value=')}`)];
   throw new RequestError(
     'connect.blocked',
-    `the ${kind} ${arn} ${ownerText(tags)}: it is left as it is. Give this installation another name by TALLY_INSTALLATION, or, if it is yours, tag it by \`${shellWords(...tag)}\``,
+    `the ${kind} ${arn} ${ownerText(tags)}: Tally leaves it unchanged. Choose a different TALLY_INSTALLATION, or, if the ${kind} is yours, tag it with \`${shellWords(...tag)}\``,
   );
 }
 

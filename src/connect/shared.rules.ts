@@ -297,7 +297,7 @@ export function queueMissing(what: string, region: string | undefined): RequestE
   const inRegion = region === undefined ? '' : ` in ${region}`;
   return new RequestError(
     'connect.queue-missing',
-    `${what}: the queue does not exist${inRegion}. Make it again with \`${create}\`, or name another one in TALLY_QUEUE_URL`,
+    `${what}: the queue does not exist${inRegion}. Recreate it with \`${create}\`, or name another one in TALLY_QUEUE_URL`,
     { create },
   );
 }

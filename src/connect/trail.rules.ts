@@ -200,8 +200,8 @@ function isSelected({ bucket, selected = [] }: Selecting): boolean {
 export function keptReason({ kind, list }: Selectors, spec: Selecting): string | undefined {
   const found = list.filter((each) => selects(each, spec));
   if (kind === 'basic' && !isSelected(spec))
-    return found.some((each) => isOurs(each, spec)) ? 'nothing says that Tally has put the bucket into it' : undefined;
-  return found.some((each) => kind === 'basic' || isOurs(each, spec)) ? 'others have changed it' : undefined;
+    return found.some((each) => isOurs(each, spec)) ? 'nothing shows that Tally added the bucket to it' : undefined;
+  return found.some((each) => kind === 'basic' || isOurs(each, spec)) ? 'someone else changed it' : undefined;
 }
 
 /** What others have the trail record: their selectors, and in a basic one of our form the values that no record names. */

@@ -207,7 +207,7 @@ describe('connecting a bucket', () => {
     world.storage.createBucket('photos', { region: 'us-west-2' });
     expect(await world.connect()).toMatchObject({ region: 'us-west-2' });
     expect(await requireBucket(world.state, 'photos')).toMatchObject({ region: 'us-west-2' });
-    expect(await world.allGaps()).toMatchObject([{ reasons: [{ example: 'the bucket was created again in us-west-2', count: 1 }] }]);
+    expect(await world.allGaps()).toMatchObject([{ reasons: [{ example: 'the bucket was recreated in us-west-2', count: 1 }] }]);
   });
 
   it('changes the record of whoever connected it first at the same moment', async () => {

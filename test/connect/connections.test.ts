@@ -39,7 +39,7 @@ describe('the doctor', () => {
     await updateRecord(state, refs.process('other'), () => told(clock.nowMs(), { level, name, code, reason: 'so', sinceMs: 1 }));
     const { status, findings } = await connections.diagnose('photos', signal);
     expect(status).toBe('broken');
-    expect(findings[0]).toMatchObject({ code, what: 'the events of photos wait: so', fix: expect.stringContaining(fix) });
+    expect(findings[0]).toMatchObject({ code, what: 'the events of photos are waiting: so', fix: expect.stringContaining(fix) });
   });
 
   it('says of a bucket whose list is denied that nothing can repair its index', async () => {
@@ -69,7 +69,7 @@ describe('the doctor', () => {
     expect(await connections.diagnose('photos', signal)).toMatchObject({ status: 'unknown', findings: [{ code: 's3.throttled' }] });
     const trouble = { level: 'bucket', name: 'photos', code: 's3.throttled', reason: 'so', sinceMs: 1 } as const;
     await updateRecord(state, refs.process('other'), () => told(clock.nowMs(), trouble));
-    expect((await connections.diagnose('photos', signal)).findings).toMatchObject([{ what: 'the events of photos wait: so' }]);
+    expect((await connections.diagnose('photos', signal)).findings).toMatchObject([{ what: 'the events of photos are waiting: so' }]);
   });
 });
 
@@ -150,7 +150,7 @@ describe('a repair', () => {
     const repair = connections.repair('photos', signal).finally(() => (endedMs = clock.monotonicMs()));
     const refusal = expect(repair).rejects.toMatchObject({
       code: 'connect.busy',
-      message: expect.stringContaining('no re-index has begun'),
+      message: expect.stringContaining('no re-index was started'),
     });
     for (let second = 0; second < 60; second += 1) {
       await clock.advance(1_000);

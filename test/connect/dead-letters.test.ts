@@ -17,10 +17,7 @@ const targetOf = (world: World) => [...world.aws.parts.rules.values()][0]!.targe
 it.each<readonly [string, (world: World) => void]>([
   [`${QUEUE_ARN} has no redrive policy`, (world) => void delete queueIn(world).maxReceiveCount],
   [`${QUEUE_ARN} is its own dead-letter queue`, (world) => void (queueIn(world).deadLetterArn = QUEUE_ARN)],
-  [
-    `there is no queue ${LETTERS_ARN}, which is the dead-letter queue of ${QUEUE_ARN}`,
-    ({ aws }) => void aws.parts.queues.delete(LETTERS_ARN),
-  ],
+  [`the dead-letter queue of ${QUEUE_ARN}, ${LETTERS_ARN}, does not exist`, ({ aws }) => void aws.parts.queues.delete(LETTERS_ARN)],
 ])('%s: it is found, and an apply goes ahead', async (what, breaks) => {
   const world = await applied('eventbridge');
   breaks(world);

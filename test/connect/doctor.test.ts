@@ -172,7 +172,7 @@ describe('the doctor', () => {
       {
         code: 'connect.not-enriched',
         severity: 'degraded',
-        what: 'S3 refuses what enriches photos: HEAD photos/k: 403',
+        what: 'S3 refuses the requests that enrich photos: HEAD photos/k: 403',
         fix: expect.stringContaining('s3:GetObject'),
       },
     ]);

@@ -34,7 +34,7 @@ describe('the switch by which a bucket sends its events to EventBridge', () => {
     await world.agree({ source: 'eventbridge', bucket: 'videos' });
     const left = [
       {
-        name: 'the switch for EventBridge of photos',
+        name: 'the EventBridge switch of photos',
         reason: expect.stringContaining("jq 'del(.EventBridgeConfiguration)' > photos.json"),
       },
     ];
@@ -53,7 +53,7 @@ describe('the subscription of the bucket queue to a topic of others', () => {
     await world.agree({ ...byTopic, bucket: 'videos' });
     await disconnect(world, 'photos');
     expect(await disconnect(world, 'videos')).toEqual([
-      { name: theirs.arn, reason: expect.stringContaining('nothing says that Tally has made this subscription') },
+      { name: theirs.arn, reason: expect.stringContaining('nothing shows that Tally created this subscription') },
     ]);
     expect(subscriptions(world)).toEqual([QUEUE_ARN]);
   });
@@ -155,7 +155,7 @@ describe('a removal that leaves the parts in AWS', () => {
     const world = await startWithTopic('photos', 'videos');
     for (const bucket of ['photos', 'videos']) await world.agree({ ...byTopic, bucket });
     await world.remove('photos', { keepAws: true });
-    expect(await world.remove('videos')).toMatchObject([{ reason: expect.stringContaining('nothing says that Tally has made') }]);
+    expect(await world.remove('videos')).toMatchObject([{ reason: expect.stringContaining('nothing shows that Tally created') }]);
     expect(subscriptions(world)).toEqual([QUEUE_ARN]);
   });
 

@@ -102,7 +102,7 @@ describe('what has no tags', () => {
     aws.parts.trails.set(TRAIL, { ...found, selectors });
     await production.agree({ source: 'routed' });
     const kept = await production.provisioning.remove('photos', { keepAws: false });
-    expect(kept).toMatchObject([{ reason: expect.stringContaining('nothing says') }]);
+    expect(kept).toMatchObject([{ reason: expect.stringContaining('nothing shows') }]);
     expect(aws.parts.trails.get(TRAIL)!.selectors).toEqual(selectors);
   });
 });

@@ -172,7 +172,7 @@ describe('the installation', () => {
     const error: unknown = await setup.apply({ prefix: 'staging', installation: '0a1b2c3d' }).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({
       code: 'connect.blocked',
-      message: expect.stringMatching(/tally-0a1b2c3d-events belongs to another registry/),
+      message: expect.stringMatching(/tally-0a1b2c3d-events belongs to another Tally registry/),
     });
     expect([...parts]).toEqual(before);
     expect(written).toHaveLength(writes);

@@ -112,10 +112,10 @@ describe('the trail of a routed bucket', () => {
     expect(world.selectors().list).toMatchObject([finance, basicOf('photos')]);
     // it is recorded already, so that nothing says that Tally has put it there
     await world.add('photos');
-    expect(await world.remove('photos')).toMatchObject([{ reason: expect.stringContaining('nothing says') }]);
+    expect(await world.remove('photos')).toMatchObject([{ reason: expect.stringContaining('nothing shows') }]);
     await world.add('videos');
     world.aws.parts.trails.set(TRAIL, { ...trail, selectors: { kind: 'basic', list: [{ ...basicOf('videos'), ReadWriteType: 'All' }] } });
-    expect(await world.remove('videos')).toMatchObject([{ reason: 'others have changed it' }]);
+    expect(await world.remove('videos')).toMatchObject([{ reason: 'someone else changed it' }]);
   });
 
   it('gets the next bucket in the last basic selector, which had to stay', async () => {
@@ -138,7 +138,7 @@ describe('the trail of a routed bucket', () => {
     await expect(world.apply(wish)).rejects.toMatchObject({ code: 'connect.plan-needed' });
     const { token, foreign } = await world.plan(wish);
     expect(foreign).toMatchObject([{ before: [theirs, added] }]);
-    expect(await world.remove()).toMatchObject([{ reason: 'others have changed it' }]);
+    expect(await world.remove()).toMatchObject([{ reason: 'someone else changed it' }]);
     expect(world.selectors().list).toEqual([theirs, added]);
     expect(await world.apply(wish, { token })).toMatchObject({ state: 'applied' });
   });
@@ -217,7 +217,7 @@ describe('the trail of a routed bucket', () => {
         code: 'connect.trail-selector',
         severity: 'broken',
         fix: expect.stringContaining(
-          `replaces all of them, so send those that get-event-selectors shows as well: ${JSON.stringify([advancedSelector(photos)])}`,
+          `replaces all of them, so also send those that get-event-selectors shows: ${JSON.stringify([advancedSelector(photos)])}`,
         ),
       },
     ]);

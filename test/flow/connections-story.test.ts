@@ -139,7 +139,7 @@ async function tell(story: Story, { world, aws, others, trail }: Scene): Promise
   expect(await world.letters()).toEqual([]);
 
   // rules of others may need it
-  const kept = story.source === 'eventbridge' ? [{ name: `the switch for EventBridge of ${bucket}` }] : [];
+  const kept = story.source === 'eventbridge' ? [{ name: `the EventBridge switch of ${bucket}` }] : [];
   expect(await ask('DELETE', ours)).toMatchObject({ bucket, kept });
   expect(await traces()).toEqual(shared);
   const after = await theirs();

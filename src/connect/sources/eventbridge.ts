@@ -131,8 +131,8 @@ export function ruleRemoval({ spec, desired: { rule }, observed, tools: { aws } 
   const targets = present.targets.filter((target) => target.id !== rule.target.id || !isTargetRight(rule.target, target));
   // a rule without targets was left behind by a removal that was interrupted
   if (targets.length > 0)
-    return { name: rule.name, reason: `it has the target ${targets.map(({ id }) => id).join(', ')}, which Tally did not make so` };
-  if (!samePattern(rule, present.pattern)) return { name: rule.name, reason: 'its pattern was changed by others' };
+    return { name: rule.name, reason: `it has the target ${targets.map(({ id }) => id).join(', ')}, which Tally did not create` };
+  if (!samePattern(rule, present.pattern)) return { name: rule.name, reason: 'someone else changed its pattern' };
   return {
     part: 'rule',
     action: 'remove',
@@ -150,8 +150,8 @@ export function keptSwitch({ spec: { bucket }, desired, observed: { notification
   if (desired.eventBridge !== true || !notification.ok || !notification.configuration.eventBridge) return undefined;
   const whole = `aws s3api get-bucket-notification-configuration --bucket ${bucket} | jq 'del(.EventBridgeConfiguration)' > ${bucket}.json`;
   const back = `aws s3api put-bucket-notification-configuration --bucket ${bucket} --notification-configuration file://${bucket}.json`;
-  const reason = `rules of others may need it. If none does, write the configuration without it, which keeps what others have in it: ${whole} && ${back}`;
-  return { name: `the switch for EventBridge of ${bucket}`, reason };
+  const reason = `other rules may need it. If none does, write the configuration without it, which keeps all other entries: ${whole} && ${back}`;
+  return { name: `the EventBridge switch of ${bucket}`, reason };
 }
 
 /** Whether a rule has the name of the bucket's, and is another one's. */
@@ -166,7 +166,7 @@ export const ruleForeign: Check = (look) => {
   return blocking(
     'connect.rule-foreign',
     `the rule ${rule.arn} ${ownerText(existing(look.observed.rule)?.tags)}`,
-    'two installations have one name, so it is left as it is: a change would take the events away from its owner',
+    'two installations share a name. Tally leaves the rule unchanged, because a change would take the events away from its owner',
     `aws events list-tags-for-resource --region ${look.spec.region} --resource-arn ${rule.arn}`,
   );
 };
@@ -182,8 +182,8 @@ export function busNote({ bucket, region }: ConnectionSpec, count: number): read
   return [
     note(
       'connect.rules-near-limit',
-      `the default event bus of ${region} has ${count} rules, and ${bucket} needs one more`,
-      `a bus has ${RULES_MAX} rules unless AWS has raised the quota`,
+      `the default event bus in ${region} has ${count} rules, and ${bucket} needs one more`,
+      `a bus can have ${RULES_MAX} rules unless AWS has raised the quota`,
       `aws service-quotas get-service-quota --region ${region} --service-code events --quota-code L-244521F2`,
     ),
   ];

@@ -62,7 +62,7 @@ export function notificationRemoval(look: Look): Change | Kept | undefined {
   const before = notification.configuration;
   const found = before.entries.find(({ id }) => id === entry.id);
   if (found === undefined) return undefined;
-  if (found.arn !== entry.arn || found.filter.length > 0) return { name: `${spec.bucket} ${found.id}`, reason: 'it was changed by others' };
+  if (found.arn !== entry.arn || found.filter.length > 0) return { name: `${spec.bucket} ${found.id}`, reason: 'someone else changed it' };
   return changeOf(look, 'remove', before, { ...before, entries: entriesWithout(before, entry.id) });
 }
 
@@ -108,7 +108,7 @@ export const configurationUnknown: Check = ({ spec, observed: { notification } }
     : unchecked(
         'connect.unknown-configuration',
         `the notification configuration of ${spec.bucket} contains something that this version does not know: ${notification.reason}`,
-        'a write replaces the whole configuration, and would delete what is not known',
+        'a write replaces the whole configuration, so it would delete the unknown part',
         `aws s3api get-bucket-notification-configuration --bucket ${spec.bucket}`,
       );
 
@@ -125,7 +125,7 @@ export const notificationOverlap: Check = ({ spec, desired: { entry }, observed:
   const finding = blocking(
     'connect.overlap',
     isOfTally
-      ? `${spec.bucket} has the notification ${first.id} (${first.arn}) of another registry of Tally for the same events`
+      ? `${spec.bucket} has a notification of another Tally registry for the same events: ${first.id} (${first.arn})`
       : `${spec.bucket} has notifications for the same events: ${named}`,
     `S3 refuses overlapping configurations of one bucket.${isOfTally ? OF_TALLY : adviceAbout(first.kind === 'topic' || topic !== undefined)}`,
     shellWords('tally', 'bucket', 'add', spec.bucket, ...other),

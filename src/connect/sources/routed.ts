@@ -132,7 +132,7 @@ export function trailRemoval(look: Look): Change | Kept | undefined {
   const { spec, desired, observed } = look;
   if (desired.isTrailed !== true) return undefined;
   const name = `the selector of ${spec.bucket} in a trail, ${selectorName(spec)}`;
-  if (spec.trailArn === undefined) return { name, reason: 'Tally does not write to a trail that TALLY_TRAIL_ARN does not name' };
+  if (spec.trailArn === undefined) return { name, reason: 'Tally writes only to the trail in TALLY_TRAIL_ARN' };
   const [{ arn, selectors } = { arn: '', selectors: undefined }] = observed.trails ?? [];
   const after = selectors && withoutSelector(selectors, selecting(look));
   if (selectors === undefined) return undefined;
@@ -178,7 +178,7 @@ function harmful({ bucket, trailArn }: ConnectionSpec, { arn, selectors, logBuck
     return blocking(
       'connect.trail-own-bucket',
       `the trail ${arn} delivers its logs to ${bucket}`,
-      'each delivery would be recorded and delivered again, without end',
+      'the trail would endlessly record and deliver its own deliveries',
       'TALLY_TRAIL_ARN=… another trail',
     );
   if (selectors !== undefined || trailArn === undefined) return undefined;
@@ -202,12 +202,12 @@ function unselected(spec: ConnectionSpec, { arn, selectors }: ObservedTrail): Fi
   return broken(
     'connect.trail-selector',
     `the trail ${arn} does not record the data events of ${spec.bucket}`,
-    'the rule matches nothing. Tally does not write to a supplied trail: add this selector to those of the trail',
+    "the rule matches nothing. Tally does not write to a given trail: add this selector to the trail's existing ones",
     adding(spec, selectors?.kind ?? 'advanced'),
   );
 }
 
 /** CloudTrail replaces the selectors of a trail as a whole: with this one alone it would record nothing else any more. */
 function adding(spec: ConnectionSpec, kind: Selectors['kind']): string {
-  return `add this to the selectors of the trail. put-event-selectors replaces all of them, so send those that get-event-selectors shows as well: ${JSON.stringify([printedSelector(kind, spec)])}`;
+  return `add this to the trail's selectors. put-event-selectors replaces all of them, so also send those that get-event-selectors shows: ${JSON.stringify([printedSelector(kind, spec)])}`;
 }

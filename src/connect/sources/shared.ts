@@ -13,15 +13,15 @@ export function sharedFindings(look: Look): readonly Finding[] {
   if (desired.queues.length === 0) return [];
   const command = setupCommand(spec.region, parseArn(spec.queueArn)?.region ?? spec.region);
   const [lost, unsafe] = [needed(look), ofLetters(look)];
-  const text = (names: readonly string[]): string => `what all buckets share is missing or was altered: ${names.join(', ')}`;
-  const how = 'Where the Terraform module made it, apply that again';
+  const text = (names: readonly string[]): string => `something that all buckets share is missing or was changed: ${names.join(', ')}`;
+  const how = 'If the Terraform module created it, apply that again';
   return [
     ...(lost.length === 0
       ? []
-      : [blocking('connect.not-set-up', text(lost), `events do not reach the bucket queue as they must. ${how}`, command)]),
+      : [blocking('connect.not-set-up', text(lost), `events do not reach the bucket queue as they should. ${how}`, command)]),
     ...(unsafe.length === 0
       ? []
-      : [degraded('connect.letters-not-set-up', text(unsafe), `what SNS and EventBridge cannot deliver is lost. ${how}`, command)]),
+      : [degraded('connect.letters-not-set-up', text(unsafe), `events that SNS and EventBridge cannot deliver are lost. ${how}`, command)]),
   ];
 }
 
@@ -90,13 +90,13 @@ export function queueFindings({ spec, observed }: Look): readonly Finding[] {
   const redrive = redriveText(queue, (each) => queueIn(observed, each) !== undefined);
   const setup = setupCommand(spec.region, spec.region);
   const why =
-    'a message that waits for the end of an outage is received many times, and below 5 receives SQS alone gives up what ends its process; one that can never succeed needs a dead-letter queue, which is another one';
-  const kept = `SQS deletes events that are not taken by then, for example in an outage. 4 days (${RETENTION_MIN_S} s), the default of SQS, outlast a long weekend`;
+    'a message that waits for an outage to end is received many times, and below 5 receives SQS gives up messages that crash their process; a message that can never succeed needs a separate dead-letter queue';
+  const kept = `SQS deletes events that nobody has received by then, for example in an outage. 4 days (${RETENTION_MIN_S} s), SQS's default, outlast a long weekend`;
   return [
     ...(redrive === undefined ? [] : [degraded('connect.redrive', redrive, why, setup)]),
     ...(retentionS >= RETENTION_MIN_S
       ? []
-      : [degraded('connect.queue-retention', `${arn} keeps a message for ${spanText(retentionS)} only`, kept, setup)]),
+      : [degraded('connect.queue-retention', `${arn} keeps messages for only ${spanText(retentionS)}`, kept, setup)]),
   ];
 }
 
@@ -107,7 +107,7 @@ function redriveText(
 ): string | undefined {
   if (deadLetterArn === undefined) return `${arn} has no redrive policy`;
   if (deadLetterArn === arn) return `${arn} is its own dead-letter queue`;
-  if (!isThere(deadLetterArn)) return `there is no queue ${deadLetterArn}, which is the dead-letter queue of ${arn}`;
+  if (!isThere(deadLetterArn)) return `the dead-letter queue of ${arn}, ${deadLetterArn}, does not exist`;
   return maxReceiveCount < RECEIVES_MIN ? `SQS moves messages of ${arn} away after ${maxReceiveCount} receives` : undefined;
 }
 

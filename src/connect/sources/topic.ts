@@ -218,7 +218,7 @@ export function topicRemovals(look: Look, { still, used, made }: Remains): reado
 function subscriptionRemoval({ observed, tools: { aws } }: Look, isMade: boolean): readonly (Change | Kept)[] {
   const { arn: name } = existing(observed.subscription) ?? {};
   if (name === undefined) return [];
-  if (!isMade) return [{ name, reason: 'nothing says that Tally has made this subscription to a topic of others' }];
+  if (!isMade) return [{ name, reason: 'nothing shows that Tally created this subscription to a topic that is not its own' }];
   return [{ part: 'subscription', action: 'remove', name, touches: [], make: (signal) => aws.unsubscribe(name, signal) }];
 }
 
@@ -230,7 +230,7 @@ function statementRemoval(look: Look): readonly (Change | Kept)[] {
   const { arn } = desired.topic;
   const after = withoutStatements(before, new Set([markOf(spec)]));
   if (after.Statement.length > 0 || before.Statement.length === 0) return policyChange(look, arn, { before, after }, true);
-  return [{ name: arn, reason: `the statement ${markOf(spec)} is the only one of its policy, and a topic must have one` }];
+  return [{ name: arn, reason: `the statement ${markOf(spec)} is the only one in its policy, and a topic must have one` }];
 }
 
 /** The topic goes from the list of named ones in a queue's policy. */
@@ -255,7 +255,7 @@ export const policyUnreadable: Check = ({ desired: { topic, queues }, observed }
   return unchecked(
     'connect.policy-unreadable',
     `the policy of ${found.arn} cannot be read`,
-    'a write replaces the whole policy, and would delete what is not known',
+    'a write replaces the whole policy, so it would delete unknown statements',
     showPolicy(found.arn),
   );
 };
@@ -275,7 +275,7 @@ export const namedTopicMissing: Check = ({ spec: { topicArn }, observed }) => {
   return blocking(
     'connect.topic-missing',
     `there is no topic ${topicArn}`,
-    'Tally subscribes the bucket queue to a topic of yours, and does not make it',
+    'Tally subscribes the bucket queue to your own topic, and does not create it',
     `aws sns create-topic --region ${region} --name ${resource}`,
   );
 };

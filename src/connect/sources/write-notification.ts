@@ -96,10 +96,10 @@ interface Seen<Item> {
 /** Creates the error. Its text names what was seen, and leads to a new plan: it prints nothing that writes. */
 export function changedMeanwhile<Item>({ bucket, what, before, now, ...of }: Seen<Item>): RequestError {
   const command = `tally bucket add ${bucket} --plan`;
-  const seen = now === undefined ? 'this version does not know the form that it has now' : seenText(before, now, of);
+  const seen = now === undefined ? 'this version does not know its current form' : seenText(before, now, of);
   return new RequestError(
     'connect.changed-meanwhile',
-    `${what} was changed by others while Tally wrote it. What others have in it: ${seen}. If it was not removed on purpose, its owner must add it again. Then look at the present plan with \`${command}\``,
+    `someone else changed ${what} while Tally was writing it. Their entries: ${seen}. If an entry was not removed on purpose, its owner must add it again. Then review the current plan with \`${command}\``,
     { before: before.map(of.name).join(', '), now: now?.map(of.name).join(', ') ?? 'not known to this version', command },
   );
 }

@@ -91,7 +91,7 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
     expect((await provisioning.apply(asked, { token: plan.token })).applied).toMatchObject({ state: 'applied' });
     expect(await subscriptions()).toEqual(before);
     const kept = await provisioning.remove(bucket, { keepAws: false });
-    expect(kept).toMatchObject([{ name: before?.[0], reason: expect.stringContaining('nothing says that Tally has made') }]);
+    expect(kept).toMatchObject([{ name: before?.[0], reason: expect.stringContaining('nothing shows that Tally created') }]);
     expect(await subscriptions()).toEqual(before);
   });
 
