@@ -65,13 +65,13 @@ export function createCheckConnection({ state, provisioning, gaps, clock, teleme
   function reportClock(found: readonly Finding[]): void {
     for (const { code, what, why } of found)
       if (code === CLOCK_SKEW)
-        telemetry.warnOnce('the clock of S3 and that of this machine differ', code, { code, what, advice: why }, CLOCK_MS);
+        telemetry.warnOnce("S3's clock and this machine's clock differ", code, { code, what, advice: why }, CLOCK_MS);
   }
 
   function report(bucket: string, { state: found, findings }: AfterCheck['check']): void {
     const fields = { bucket, state: found, findings: findings.map(({ code, what }) => `${code}: ${printable(what)}`) };
-    if (found === 'ok') telemetry.info('the connection of the bucket is in order', fields);
-    else telemetry.warn('the connection of the bucket is not in order', fields);
+    if (found === 'ok') telemetry.info("the bucket's connection works", fields);
+    else telemetry.warn("the bucket's connection has problems", fields);
   }
 
   async function openGap(record: BucketRecord, { check, gap, isReadable }: AfterCheck, signal?: AbortSignal): Promise<void> {
@@ -81,7 +81,7 @@ export function createCheckConnection({ state, provisioning, gaps, clock, teleme
       case undefined:
         return;
       case 'lost': {
-        const reason = `the connection of the bucket is broken: ${check.findings.map(({ code }) => code).join(', ')}`;
+        const reason = `the bucket's connection is broken: ${check.findings.map(({ code }) => code).join(', ')}`;
         await markDirty({ state, clock }, { bucket, kind: 'connection', reason, seenAtMs: check.atMs, unproven: 'wiring' });
         return;
       }
@@ -94,13 +94,13 @@ export function createCheckConnection({ state, provisioning, gaps, clock, teleme
   async function restored(record: BucketRecord): Promise<void> {
     const { provenAtMs, connectionCheck } = record;
     const isProven = provenAtMs !== undefined && provenAtMs >= (connectionCheck?.brokenSinceMs ?? 0);
-    const reason = 'the connection of the bucket was broken until now';
+    const reason = "the bucket's connection was broken until now";
     await openChangeGap({ state, clock }, record, { reason, unproven: isProven ? 'none' : 'events' });
     if (!isProven) await forgetProof({ state, clock }, record.bucket);
   }
 }
 
-const UNREAD = 'S3 refused until now what enrichment reads';
+const UNREAD = 'until now, S3 refused what enrichment reads';
 
 interface DueDependencies extends WithPorts<'state' | 'clock'> {
   readonly processes: Pick<Processes, 'troubles'>;
@@ -162,19 +162,18 @@ export function createVisitConnection({
       );
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
-      telemetry.warn('the topic of the bucket is not probed', { bucket: connection.bucket, reason: printable(error.message) });
+      telemetry.warn("the bucket's topic is not probed", { bucket: connection.bucket, reason: printable(error.message) });
     }
   }
 
   async function removeEarlier(bucket: string, signal: AbortSignal): Promise<void> {
     try {
       const kept = await provisioning.removeEarlier(bucket, signal);
-      if (kept !== undefined)
-        telemetry.info('the parts of the earlier source are taken away', { bucket, kept: kept.map(({ name }) => name) });
+      if (kept !== undefined) telemetry.info("the earlier source's parts are removed", { bucket, kept: kept.map(({ name }) => name) });
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
       // another process changes connections, or this one may not: the next visit tries again
-      telemetry.warn('the parts of the earlier source are left over', { bucket, reason: printable(error.message) });
+      telemetry.warn("the earlier source's parts could not be removed", { bucket, reason: printable(error.message) });
     }
   }
 }

@@ -14,7 +14,7 @@ import { markDirty } from './stored-gaps.ts';
 /** S3's clock, by which jobs begin, has whole seconds and is not that of this machine: a job that begins just after the proof covers it. */
 const CLOCK_SLACK_MS = 5_000;
 
-const UNKNOWN_UNTIL_NOW = 'until now it was not known whether the events of the bucket arrive';
+const UNKNOWN_UNTIL_NOW = "until now, it was unknown whether the bucket's events arrive";
 
 /**
  * Stores what has arrived for a bucket that is connected as in this record, and the proof if it is one. The mark comes first: a
@@ -65,8 +65,8 @@ export async function proveGap(ports: WithPorts<'state' | 'clock'>, { bucket, pr
 
 // ── the first mark ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-const NEVER_COMPARED = 'what the bucket held before it was connected';
-const HELD = { why: 'the bucket was connected without a first re-index, so start one when you want it' };
+const NEVER_COMPARED = 'objects from before the bucket was connected';
+const HELD = { why: 'the bucket was connected without a first re-index; start one when you want it' };
 
 export interface FirstGap {
   readonly bucket: string;
@@ -117,7 +117,7 @@ export async function openChangeGap(
   { bucket, source }: Pick<BucketRecord, 'bucket' | 'source'>,
   how: Pick<GapReport, 'unproven' | 'isUrgent'> & { readonly reason?: string } = {},
 ): Promise<void> {
-  const { reason = 'the connection of the bucket was changed', ...rest } = how;
+  const { reason = "the bucket's connection was changed", ...rest } = how;
   const seenAtMs = ports.clock.nowMs() + appliedWithinMs(source);
   await markDirty(ports, {
     bucket,
@@ -129,7 +129,7 @@ export async function openChangeGap(
   });
 }
 
-const AWAITED = 'AWS needs some minutes until it sends every event, and a re-index follows then';
+const AWAITED = 'AWS needs a few minutes before it sends every event; a re-index follows then';
 
 /** Takes back the proof of a bucket's events. What was sent before now, or this time, proves nothing. Its mark comes first, which no job closes until an event arrives. */
 export async function forgetProof(

@@ -298,8 +298,8 @@ interface Open extends Named {
 export const circuitMessages: Readonly<Record<CircuitLevel, { readonly opened: string; readonly closed: string }>> = {
   cluster: { opened: 'receiving paused', closed: 'receiving resumed' },
   index: {
-    opened: 'the index of the bucket does not take its records: they wait',
-    closed: 'the index of the bucket takes records again',
+    opened: "the bucket's index accepts no records: they wait",
+    closed: "the bucket's index accepts records again",
   },
   endpoint: {
     opened: 'S3 does not answer in this region: records that need it wait',
@@ -310,8 +310,8 @@ export const circuitMessages: Readonly<Record<CircuitLevel, { readonly opened: s
     closed: 'S3 answers for the bucket again',
   },
   enrichment: {
-    opened: 'S3 does not answer the requests that enrich documents of the bucket: they are written without enrichment',
-    closed: 'documents of the bucket are enriched again',
+    opened: "S3 does not answer the requests that enrich the bucket's documents: they are written without enrichment",
+    closed: "the bucket's documents are enriched again",
   },
 };
 

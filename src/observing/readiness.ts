@@ -125,8 +125,8 @@ export function createUnclaimedJobs(clock: Pick<Clock, 'nowMs' | 'monotonicMs'>)
 const UNCLAIMED: ReadinessCheck = {
   status: 'warning',
   code: 'no-worker',
-  detail: 'no worker has taken what is due for the role reindex: jobs wait, gaps stay open, and connections are not checked',
-  advice: 'Check that a process with the role reindex runs, and its /readyz (TALLY_ROLES).',
+  detail: 'no worker has taken the due work of the role reindex: jobs wait, gaps stay open, and connections are not checked',
+  advice: 'Check that a process with the role reindex (TALLY_ROLES) is running, and check its /readyz.',
 };
 
 /**
@@ -149,7 +149,7 @@ export interface StoreAccess {
 const NO_OBJECT = { key: '' };
 
 /** It names no bucket, since anyone who reaches the health listener can read it; the log does. */
-const OF_ONE = 'the index of a bucket cannot be searched, so searches of all buckets fail; those of other buckets are answered';
+const OF_ONE = "one bucket's index cannot be searched, so searches of all buckets fail; searches of other buckets work";
 
 export function createStoreAccess({ objects, audit, clock, telemetry }: AccessDependencies): StoreAccess {
   const lastLook = createLastLook(clock, 'what searches and acts need of the index store');

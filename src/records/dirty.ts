@@ -384,7 +384,7 @@ function withStuck(mark: DirtyMark, { waits, parts = [] }: RepairJob): DirtyMark
 
 /** The mark that is due while a job occupies its bucket which does not repair it. Its time stays, because the clock of who looks may be fast. Returns the same object if it says so already. */
 export function occupiedOf(mark: DirtyMark, { id }: Pick<RepairJob, 'id'>, nowMs: number): DirtyMark {
-  const why = `a re-index begins once ${id} has ended, which occupies the bucket`;
+  const why = `a re-index begins once ${id}, which is using the bucket, has ended`;
   return dueAtMs(mark, nowMs) > nowMs || mark.waits?.why === why ? mark : { ...mark, waits: { untilMs: 0, ...mark.waits, why } };
 }
 
@@ -471,8 +471,8 @@ export function nextOf(mark: DirtyMark): string {
   return waits === undefined ? 'a re-index begins' : waits.why;
 }
 
-const AFTER_PROOF = 'a re-index follows once events of the bucket are known to arrive';
-const AFTER_WIRING = 'a re-index follows once the wiring of the bucket is in order again';
+const AFTER_PROOF = "a re-index follows once the bucket's events are known to arrive";
+const AFTER_WIRING = "a re-index follows once the bucket's wiring is fixed";
 
 /** Why there is a mark, the latest reason first. */
 export function whyOf({ reasons }: Pick<DirtyMark, 'reasons'>): string {

@@ -276,6 +276,6 @@ function notFound(ids: readonly string[], others = 0): RequestError {
   const names = ids.slice(0, 5).map((id) => id.slice(0, 128));
   return new RequestError(
     'dead-letter.not-found',
-    `these letters are not in the dead-letter queue, or another reader has received them: ${names.join(', ')}${others === 0 ? '' : `; the others (${others}) are done`}`,
+    `these letters are not in the dead-letter queue, or another reader has received them: ${names.join(', ')}${others === 0 ? '' : `; the other ${others} are done`}`,
   );
 }

@@ -239,7 +239,7 @@ function jobId(createdAtMs: number): string {
 }
 
 function notFound(id: string): RequestError {
-  return new RequestError('job.not-found', `there is no job ${id.slice(0, 64)}: \`tally jobs\` lists those that are kept`);
+  return new RequestError('job.not-found', `there is no job ${id.slice(0, 64)}: \`tally jobs\` lists the existing ones`);
 }
 
 function notPaused({ id, state }: JobRecord): RequestError {
@@ -247,7 +247,7 @@ function notPaused({ id, state }: JobRecord): RequestError {
 }
 
 function nothingWaits(id: string): RequestError {
-  const detail = `no deletions of ${id.slice(0, 64)} wait for a person: another job may have compared them since (\`tally bucket list\`)`;
+  const detail = `${id.slice(0, 64)} has no deletions that wait for a person; another job may have compared them since (\`tally bucket list\`)`;
   return new RequestError('job.nothing-waits', detail);
 }
 

@@ -52,5 +52,5 @@ export async function occupyBucket(
     const stored = await state.put({ id, kind, record: named, listed }, entry.version);
     if (stored !== 'conflict') return;
   }
-  throw new RequestError('state.conflict', `the record of ${bucket} changes again and again: try again`);
+  throw new RequestError('state.conflict', `the record of ${bucket} keeps changing: try again`);
 }

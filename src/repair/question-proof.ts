@@ -33,7 +33,7 @@ export function createQuestionProof(dependencies: QuestionDependencies): Questio
     if (asking.has(bucket.bucket) || !isSince(bucket, changedAtMs)) return;
     asking.add(bucket.bucket);
     question(bucket.bucket, changedAtMs)
-      .catch((error: unknown) => telemetry.requestFailed('look for the event of a change that a compare found', error))
+      .catch((error: unknown) => telemetry.requestFailed('look for the event of a change that a comparison found', error))
       .finally(() => asking.delete(bucket.bucket));
   };
 
@@ -45,8 +45,8 @@ export function createQuestionProof(dependencies: QuestionDependencies): Questio
     if ((await gapsOf(state, bucket)).some((mark) => covers(mark, changedAtMs))) return;
     if (troublesOf(await processes.troubles(), record, nowMs).waitsFor !== undefined) return;
     const at = new Date(changedAtMs).toISOString();
-    telemetry.warn('a compare found a change of which no event came', { bucket, at });
-    const reason = `a compare found a change of ${at} of which no event came`;
+    telemetry.warn('a comparison found a change that no event reported', { bucket, at });
+    const reason = `a comparison found a change at ${at} that no event reported`;
     await markDirty(dependencies, { bucket, kind: 'connection', reason, seenAtMs: nowMs, unproven: 'events' });
     await forgetProof(dependencies, bucket);
   }

@@ -74,7 +74,7 @@ describe('the watch of the connections', () => {
     await world.clock.advance(HOUR_MS);
     await world.watch();
     expect(entries()).toBe(1);
-    expect(world.telemetry.logged('the parts of the earlier source are left over')).toMatchObject([
+    expect(world.telemetry.logged("the earlier source's parts could not be removed")).toMatchObject([
       { bucket: 'photos', reason: 'not permitted' },
     ]);
     world.aws.before = () => undefined;
@@ -130,13 +130,12 @@ describe('the watch of the connections', () => {
     // no event has arrived by then
     expect(restored).toMatchObject({ unproven: 'events' });
     expect(dueAtMs(restored!, world.clock.nowMs())).toBe(world.clock.nowMs() + 420_000);
-    const states = (what: string) =>
-      world.telemetry.logged(`the connection of the bucket is ${what}`).map(({ bucket, state }) => [bucket, state]);
-    expect(states('in order')).toEqual([
+    const states = (what: string) => world.telemetry.logged(`the bucket's connection ${what}`).map(({ bucket, state }) => [bucket, state]);
+    expect(states('works')).toEqual([
       ['photos', 'ok'],
       ['photos', 'ok'],
     ]);
-    expect(states('not in order')).toEqual([
+    expect(states('has problems')).toEqual([
       ['videos', 'broken'],
       ['photos', 'broken'],
     ]);
@@ -173,7 +172,7 @@ describe('the watch of the connections', () => {
     expect(await world.check()).toMatchObject({ state: 'ok', findings: [] });
     const record = await readRecord(world.state, refs.bucket('photos'));
     expect(await world.checkConnection(record!)).toMatchObject([{ code: 'connect.clock-skew' }]);
-    const said = world.telemetry.recorded('warnOnce').find(([message]) => message === 'the clock of S3 and that of this machine differ');
+    const said = world.telemetry.recorded('warnOnce').find(([message]) => message === "S3's clock and this machine's clock differ");
     expect(said).toMatchObject([expect.any(String), 'connect.clock-skew', { code: 'connect.clock-skew' }, HOUR_MS]);
   });
 

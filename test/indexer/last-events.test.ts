@@ -218,7 +218,7 @@ describe('an event', () => {
     ['has a gap that waits for no proof', { unproven: undefined }],
   ])('Fix: that proves the way of a bucket which %s leaves a gap', async (_, gap) => {
     const found = await after({ source: 'eventbridge' }, [{ dialect: 'eventbridge', sentAtMs: WAY_MS }], gap);
-    const example = 'until now it was not known whether the events of the bucket arrive';
+    const example = "until now, it was unknown whether the bucket's events arrive";
     expect(found).toMatchObject({ isProven: true, gap: { reasons: expect.arrayContaining([expect.objectContaining({ example })]) } });
   });
 

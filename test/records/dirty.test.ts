@@ -302,8 +302,8 @@ describe('a mark after a look at its job', () => {
   });
 
   it.each([
-    ['events', 'events of the bucket are known to arrive'],
-    ['wiring', 'the wiring of the bucket is in order'],
+    ['events', "the bucket's events are known to arrive"],
+    ['wiring', "the bucket's wiring is fixed"],
   ] as const)('stays, and starts no further job, while nothing proves its %s', (unproven, what) => {
     const after = lookedAt({ ...named, unproven }, doneOf()) as DirtyMark;
     expect(after).toMatchObject({ unproven, compared: true });

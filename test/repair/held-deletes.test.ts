@@ -421,7 +421,7 @@ describe('a gap whose repair does not continue', () => {
     const { id } = await world.request({ prefix: 'big/', now: true });
     await world.tell('loss');
     await world.calm(3 * MINUTE_MS);
-    expect(await next(world)).toEqual([`a re-index begins once ${id} has ended, which occupies the bucket`]);
+    expect(await next(world)).toEqual([`a re-index begins once ${id}, which is using the bucket, has ended`]);
     world.s3.onPage = async () => {};
     await world.calm(10 * MINUTE_MS);
     expect(await world.gaps()).toEqual([]);

@@ -56,7 +56,7 @@ it('a change outside every mark clears the proof, and marks the bucket until an 
   expect(isProven).toBe(false);
   expect(waySinceMs).toBeGreaterThanOrEqual(nowMs);
   expect(gaps).toMatchObject([
-    { unproven: 'events', reasons: [{ kind: 'connection', count: 1, example: expect.stringMatching(/no event came$/) }] },
+    { unproven: 'events', reasons: [{ kind: 'connection', count: 1, example: expect.stringMatching(/no event reported$/) }] },
   ]);
 });
 
