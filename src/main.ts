@@ -98,6 +98,7 @@ const exitCode = await runCli(process.argv.slice(2), {
   stderr: process.stderr,
   streams: () => ({ stdin: process.stdin, stdout: process.stdout }),
   clock: systemClock,
+  terminal: process.stderr.isTTY && process.env['TERM'] !== 'dumb' ? { columns: () => process.stderr.columns || 80 } : undefined,
   signals: process,
   confirm: process.stdin.isTTY && process.stderr.isTTY ? confirm : undefined,
   ask: process.stdin.isTTY && process.stderr.isTTY ? ask : undefined,

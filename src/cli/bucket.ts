@@ -209,6 +209,7 @@ async function rowsOf(
         return row;
       }),
     );
+    progress.end();
     return rows;
   });
 }

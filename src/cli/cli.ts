@@ -42,6 +42,8 @@ export interface CliDependencies {
   /** The streams on which a program speaks with this process. */
   readonly streams: () => Streams;
   readonly clock: Clock;
+  /** The terminal of stderr; absent if stderr is not a terminal on which a line can be redrawn. */
+  readonly terminal?: { columns(): number } | undefined;
   /** The source of Ctrl-C, which is the process. */
   readonly signals: Signals;
   /** Shows a yes-or-no question at the terminal and resolves with the answer; absent if there is no terminal. */
@@ -75,7 +77,7 @@ export type Cli = ReturnType<typeof createCli>;
 
 /** Creates what commands need from the dependencies. Nothing is opened until a command uses it. */
 export function createCli(dependencies: CliDependencies) {
-  const { env, readFile, stdout, stderr, clock, signals, confirm, openClient, openControl, serve } = dependencies;
+  const { env, readFile, stdout, stderr, clock, terminal, signals, confirm, openClient, openControl, serve } = dependencies;
   const nowMs = (): number => clock.nowMs();
   let exitCode = 0;
   let overridden: Readonly<Record<string, string>> = {};
@@ -134,7 +136,8 @@ export function createCli(dependencies: CliDependencies) {
       exitCode = code;
     },
     /** Shows the progress of what a command waits for on stderr; with --json only what needs attention. */
-    progress: ({ json }: JsonOption): Progress => createProgress({ write: (text) => stderr.write(text), nowMs, isSilent: json === true }),
+    progress: ({ json }: JsonOption): Progress =>
+      createProgress({ write: (text) => stderr.write(text), nowMs, terminal, isSilent: json === true }),
     interruptible,
     /** Opens the client for the work, which Ctrl-C interrupts. */
     async withClient<Answer>(work: (client: Client, signal: AbortSignal) => Promise<Answer>): Promise<Answer> {

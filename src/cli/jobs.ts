@@ -125,7 +125,7 @@ interface Wait {
 async function waitForJob(cli: Cli, { control, job: { id }, options }: Wait): Promise<Job | undefined> {
   const progress = cli.progress(options);
   const look = (signal: AbortSignal) => control.getJob({ params: { id } }, { signal });
-  const ended = await cli.interruptible((signal) => follow({ cli, look, progress }, signal));
+  const ended = await cli.interruptible((signal) => follow({ cli, look, progress }, signal)).finally(() => progress.end());
   const word = shellWord(id);
   if (ended === undefined)
     cli.leave(options, `The job continues. To see its progress: tally jobs ${word}\nTo cancel it: tally jobs cancel ${word}`);

@@ -5,36 +5,117 @@ import { job, runningJob } from '../support/fakes/control.ts';
 
 const START_MS = Date.UTC(2026, 0, 2);
 
-function progressOf() {
+function progressOf(columns?: number) {
   const written: string[] = [];
   let nowMs = START_MS;
-  const progress = createProgress({ write: (text) => written.push(text), nowMs: () => nowMs, isSilent: false });
+  const terminal = columns === undefined ? undefined : { columns: () => columns };
+  const progress = createProgress({ write: (text) => written.push(text), nowMs: () => nowMs, terminal, isSilent: false });
   return {
     ...progress,
     show: (each: Job): void => progress.show(jobKnown(each, nowMs)),
+    written,
     wait: (ms: number): void => void (nowMs += ms),
-    lines: (): readonly string[] => written.join('').split('\n').slice(0, -1),
+    /** What a terminal of these columns shows at the end, line by line. */
+    screen: (): readonly string[] => shown(written.join(''), columns ?? 200),
   };
+}
+
+/** A terminal that knows carriage returns and line feeds and no escape sequence. */
+function shown(text: string, columns: number): readonly string[] {
+  const lines: string[][] = [[]];
+  let column = 0;
+  for (const character of text) {
+    if (character === '\r') column = 0;
+    else if (character === '\n') {
+      lines.push([]);
+      column = 0;
+    } else {
+      if (column >= columns) {
+        lines.push([]);
+        column = 0;
+      }
+      const line = lines.at(-1) ?? [];
+      line[column] = character;
+      column += 1;
+    }
+  }
+  return lines.map((line) => line.join('').trimEnd());
 }
 
 const waiting: Job = { ...job, state: 'running', phase: 'waiting', waits_until: new Date(START_MS + 43_000).toISOString() };
 
-describe('the progress of a job', () => {
+describe('in a terminal', () => {
+  it('draws one line over and over', () => {
+    const progress = progressOf(120);
+    progress.show(runningJob);
+    expect(progress.screen()).toEqual([
+      '25 %  [######------------------]  1,000 objects  25,000/s  0 s left  missing 6  stale 4  phantom 2',
+    ]);
+    progress.show({ ...runningJob, progress: 1, objects_per_s: 7, counts: undefined });
+    expect(progress.screen()).toEqual(['comparing  [########################]']);
+    progress.end();
+    expect(progress.screen()).toEqual(['']);
+  });
+
+  it.each([200, 80, 60, 40, 20, 10, 4, 2, 1, 0])('never writes beyond %i columns, nor into the last one', (columns) => {
+    const progress = progressOf(columns);
+    for (const each of [job, waiting, runningJob, { ...runningJob, progress: 0.999, objects_per_s: 1_234_567 }]) {
+      progress.show(each);
+      expect(progress.screen()).toHaveLength(1);
+      expect((progress.screen()[0] ?? '').length).toBeLessThanOrEqual(Math.max(0, columns - 1));
+    }
+  });
+
+  it('keeps what matters most where it is narrow', () => {
+    const progress = progressOf(24);
+    progress.show(runningJob);
+    expect(progress.screen()).toEqual(['25 %']);
+    const wider = progressOf(50);
+    wider.show(runningJob);
+    expect(wider.screen()).toEqual(['25 %  [######------------------]  1,000 objects']);
+  });
+
+  it('leaves nothing of a longer line behind a shorter one', () => {
+    const progress = progressOf(120);
+    progress.show(runningJob);
+    progress.show(job);
+    expect(progress.screen()).toEqual(['queued']);
+  });
+
+  it('puts a line that stays above what is drawn over', () => {
+    const progress = progressOf(80);
+    progress.show(runningJob);
+    progress.say('registry.unreachable; the command keeps trying');
+    progress.show(job);
+    expect(progress.screen()).toEqual(['registry.unreachable; the command keeps trying', 'queued']);
+  });
+
+  it('uses no escape sequence and no colour', () => {
+    const progress = progressOf(80);
+    for (const each of [job, waiting, runningJob]) progress.show(each);
+    progress.say('a line');
+    progress.end();
+    expect(progress.written.join('')).toMatch(/^[\x20-\x7e\r\n]*$/);
+  });
+
   it('counts down the wait for late events', () => {
-    const progress = progressOf();
+    const progress = progressOf(80);
     progress.show(waiting);
+    expect(progress.screen()).toEqual(['waiting for late events  43 s left']);
     progress.wait(40_000);
     progress.show(waiting);
-    expect(progress.lines()).toEqual(['job-1: waiting for late events, 43 s left', 'job-1: waiting for late events, 3 s left']);
+    expect(progress.screen()).toEqual(['waiting for late events  3 s left']);
   });
 
-  it('has no share where nobody knows how much there is', () => {
+  it('draws no bar where nobody knows how much there is', () => {
     const { progress: _, ...unknown } = runningJob;
-    const progress = progressOf();
+    const progress = progressOf(80);
     progress.show(unknown);
-    expect(progress.lines()).toEqual(['job-1: comparing, 1,000 objects, 25,000/s, missing 6, stale 4, phantom 2']);
+    expect(progress.screen()).toEqual(['comparing  1,000 objects  25,000/s  missing 6  stale 4  phantom 2']);
   });
+});
 
+describe('elsewhere', () => {
   it('writes a line at each change of state, else one every ten seconds', () => {
     const progress = progressOf();
     progress.show(job);
@@ -43,12 +124,14 @@ describe('the progress of a job', () => {
       progress.show({ ...runningJob, progress: step / 100 });
     }
     progress.show({ ...runningJob, state: 'paused' });
-    expect(progress.lines().map((line) => line.split(',')[0])).toEqual([
+    progress.end();
+    expect(progress.screen().map((line) => line.split(',')[0])).toEqual([
       'job-1: queued',
       'job-1: 1 %',
       'job-1: 11 %',
       'job-1: 21 %',
       'job-1: paused',
+      '',
     ]);
   });
 
@@ -58,6 +141,6 @@ describe('the progress of a job', () => {
       progress.show(job);
       progress.wait(60_000);
     }
-    expect(progress.lines()).toEqual(['job-1: queued']);
+    expect(progress.screen()).toEqual(['job-1: queued', '']);
   });
 });
