@@ -19,7 +19,7 @@ export const bucketStates = [
   'waiting',
   /** A job held deletions back, and a person decides. */
   'deletions_held',
-  /** A report found differences, a person declined deletions, the index refuses documents, or S3 refuses what enrichment reads. */
+  /** A report or explain found differences, a person declined deletions, the index refuses documents, or S3 refuses what enrichment reads. */
   'differs',
   /** No event has arrived through its connection since the connection last changed. */
   'events_unproven',

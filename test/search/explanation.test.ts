@@ -113,8 +113,10 @@ describe('an explanation', () => {
 
   it('names the doctor where no event of the bucket is known to arrive', () => {
     const status = { state: 'events_unproven', sentence: 'No event has arrived since it was connected' } as const;
-    const { sentence } = explanationOf({ bucket, status, document: undefined, storage: { state: present(), observedAtMs: NOW_MS } });
+    const { sentence, lost } = explanationOf({ bucket, status, document: undefined, storage: { state: present(), observedAtMs: NOW_MS } });
     expect(sentence).toContain('No event has arrived since it was connected; `tally doctor b` says what is missing');
+    // a gap of one key would say less than the status does
+    expect(lost).toBeUndefined();
   });
 
   it.each<[string, ObjectDocument | undefined, RegExp]>([

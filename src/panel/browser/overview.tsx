@@ -68,7 +68,7 @@ function Verdict({ of: { items, next } }: { readonly of: Buckets }) {
     <p class={`verdict ${look}`}>
       <strong class={`dot ${look}`}>{text}</strong>
       <span>
-        {countText(good)} of {countText(items.length, 'bucket')} {good === 1 ? 'agrees' : 'agree'} with S3
+        {countText(good)} of {countText(items.length, 'bucket')} {good === 1 || items.length === 1 ? 'agrees' : 'agree'} with S3
         {next !== undefined && '; there are more buckets than are counted here'}
       </span>
     </p>

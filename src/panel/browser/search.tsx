@@ -38,7 +38,7 @@ export function SearchPage({ choices }: { readonly choices: Choices }) {
               ['Deleted', 'search', choicesOf({ ...live, query: forDeleted(search.query) }), isDeleted],
             ]}
           />
-          <Facets search={search} isWanted={found.value !== undefined && !isDeleted} />
+          <Facets search={search} isWanted={(found.value?.items.length ?? 0) > 0 && !isDeleted} />
         </div>
         {mistake === undefined && <Results search={search} found={found} />}
       </div>
