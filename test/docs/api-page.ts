@@ -46,7 +46,7 @@ export function apiPage(): string {
   });
   if (texts.reduce((sum, { count }) => sum + count, 0) !== rows.length)
     throw new Error('a row of the contract has no subject of this page');
-  return `${[introduction(), ...texts.map(({ text }) => text), '## Objects of the answers', ...answersText()].join('\n\n')}\n`;
+  return `${[introduction(), ...texts.map(({ text }) => text), '## Response objects', ...answersText()].join('\n\n')}\n`;
 }
 
 /** The schemas that have a name, once each. */
@@ -68,14 +68,14 @@ function introduction(): string {
 
 <!-- Generated from src/registry/contract by \`npm run docs\`. Do not edit. -->
 
-The control plane serves the API at \`TALLY_HTTP_ADDRESS\` (127.0.0.1:8080 unless it is set).
-Requests and answers are JSON. Names are snake_case. Times are ISO 8601 in UTC with milliseconds. A field that is not
-known is absent. The OpenAPI 3.1 document of the same contract is at \`/openapi.json\`.
+The control plane serves the API at \`TALLY_HTTP_ADDRESS\` (127.0.0.1:8080 by default).
+Requests and responses are JSON. Names are snake_case. Times are ISO 8601 in UTC with milliseconds. Unknown fields are
+absent. The same contract is available as an OpenAPI 3.1 document at \`/openapi.json\`.
 
-The command line prints the same answers with \`--json\`.
+The command line prints the same responses with \`--json\`.
 
-**Scopes.** Each operation names who may call it, if callers are authenticated ([login.md](../guides/login.md)). If they are not,
-programs on the same machine may call every operation but those of the scope \`people\`, and no other machine reaches them.
+**Scopes.** If callers are authenticated ([login](../guides/login.md)), an operation's scope says who may call it. If not, programs on
+the same machine may call every operation except those with the scope \`people\`, and other machines can't reach the API.
 
 | scope | who may call |
 |---|---|
@@ -83,21 +83,21 @@ ${Object.entries(scopeTexts)
   .map(([scope, who]) => `| \`${scope}\` | ${who} |`)
   .join('\n')}
 
-**Pages.** A list answers \`items\` and, if there are more, \`next\`: send it as \`cursor\` to get the next page.
+**Pages.** A list returns \`items\` and, if there are more, \`next\`: send it as \`cursor\` to get the next page.
 
 **Errors.** An error is a problem document (RFC 9457, \`application/problem+json\`):
 
 ${fieldsTable(named().Problem ?? {}, 'field')}
 
-Every operation below \`/v1\` can be answered with these codes; those about bodies only where there is a body, and those about
-callers only where callers are authenticated:
+Every operation under \`/v1\` can return these codes (codes about bodies only if it has a body, and codes about callers only
+if callers are authenticated):
 
 | status | code |
 |---|---|
 ${general.join('\n')}
 
-A path that does not exist is answered with 404 \`request.not-found\`, and a method that a path does not have with 405
-\`request.method-not-allowed\` and the header Allow.`;
+An unknown path returns 404 \`request.not-found\`. An unsupported method returns 405 \`request.method-not-allowed\` with the
+header Allow.`;
 }
 
 function operationText(row: PlacedRow): string {
@@ -111,13 +111,13 @@ function operationText(row: PlacedRow): string {
   const parameters = [params, query].flatMap((schema) => (schema === undefined ? [] : [jsonSchemaOf(schema).schema]));
   if (parameters.length > 0) parts.push(fieldsTable(joined(parameters), 'parameter'));
   if (body !== undefined)
-    parts.push(`The body${body.safeParse(undefined).success ? ' may be left out' : ''}:`, fieldsTable(jsonSchemaOf(body).schema, 'field'));
+    parts.push(`The body${body.safeParse(undefined).success ? ' may be omitted' : ''}:`, fieldsTable(jsonSchemaOf(body).schema, 'field'));
   parts.push(answerText(row));
   if (answer !== undefined && media === undefined) {
     const table = fieldsTable(jsonSchemaOf(answer).schema, 'field');
     if (table !== '') parts.push(table);
   }
-  if (own.length > 0) parts.push(['Errors besides those of every operation:', '', '| status | code |', '|---|---|', ...own].join('\n'));
+  if (own.length > 0) parts.push(['Additional errors:', '', '| status | code |', '|---|---|', ...own].join('\n'));
   parts.push('```sh\n' + curlOf(row) + '\n```');
   return parts.filter((part) => part !== '').join('\n\n');
 }
