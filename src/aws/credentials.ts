@@ -1,8 +1,8 @@
 /**
- * The AWS credentials of this process: one default chain of the SDK for all clients, in which nothing waits without a limit.
+ * This process's AWS credentials: one default SDK chain for all clients, in which nothing waits without a limit.
  *
- * The SDK sets no limit to a credential process, and one that hangs would stop every request without a reason.
- * Here a request gives up after a limit with an error that names the step, and the next one waits for the same attempt.
+ * The SDK does not limit credential processes; one that hangs would block every request without saying why.
+ * Here, a request gives up after a limit with an error that names the step, and the next request waits for the same attempt.
  */
 import { defaultProvider } from '@aws-sdk/credential-provider-node';
 import { printable } from '../base/printable.ts';

@@ -1,4 +1,4 @@
-/** Lifecycle rules: which objects they expire, and when, as far as documents show it. */
+/** Lifecycle rules: which objects they expire and when, as far as documents can tell. */
 import type { ObjectDocument } from '../ordering/document.ts';
 
 /** The parts of a lifecycle rule that decide which objects expire. */

@@ -1,6 +1,6 @@
 /**
- * Pages without keys. S3 may answer a LIST with a page that has no key and says that more follow, as often as it likes: it
- * does so where it passes over deleted versions. Only the page's token leads on, because there is no key to continue after.
+ * Pages without keys. S3 may answer a LIST with a page that has no keys but says that more follow, any number of times: it does
+ * this while skipping deleted versions. Only the page's token leads on, because there is no key to continue after.
  */
 
 /** Where a listing continues behind pages without keys. */

@@ -1,4 +1,4 @@
-/** Where requests about a queue are sent, and for which region they are signed: both are read from the queue's URL. */
+/** Where to send requests about a queue, and the region to sign them for. Both follow from the queue's URL. */
 import { SQSClient } from '@aws-sdk/client-sqs';
 
 /** An endpoint that replaces the one of AWS; absent: the SDK finds the endpoint by the region. */

@@ -1,4 +1,4 @@
-/** The ports of SQS and SNS: receiving, settling, sending. The conventions of store.ts hold. */
+/** The ports for SQS and SNS: receiving, settling, sending. The conventions of store.ts apply. */
 import type { FaultError } from '../base/fault.ts';
 
 /** A message as it was received. */

@@ -1,4 +1,4 @@
-/** Sends requests to S3, and returns the raw answer together with the SDK's output or error. */
+/** Sends requests to S3, and returns the raw response together with the SDK's output or error. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Readable } from 'node:stream';
 import type { S3Client } from '@aws-sdk/client-s3';

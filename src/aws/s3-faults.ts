@@ -1,4 +1,4 @@
-/** Maps failed requests to S3 to faults. */
+/** Maps failed S3 requests to faults. */
 import { type FaultCode, FaultError } from '../base/fault.ts';
 import { printable } from '../base/printable.ts';
 import type { BucketLocation } from './storage.ts';

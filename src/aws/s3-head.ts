@@ -1,7 +1,7 @@
 /**
- * Sends HEAD requests about objects without the SDK's middleware, which takes 70 % of their CPU time: 204 µs instead of 689 for
- * each (64 at once, an S3 that answers after 20 ms). What is used of the SDK is its client's: credentials and their renewal, the
- * address of a bucket, connections and time-outs, and the budget of retries, which all requests of the client share.
+ * Sends HEAD requests for objects without the SDK's middleware, which takes 70 % of their CPU time: 204 µs instead of 689 each
+ * (64 at once, an S3 that answers after 20 ms). The rest is still the SDK client's: credentials and their renewal, bucket
+ * addresses, connections and time-outs, and the retry budget that all of the client's requests share.
  */
 import { IncomingMessage } from 'node:http';
 import { HeadObjectCommand, type HeadObjectCommandOutput, type S3Client } from '@aws-sdk/client-s3';

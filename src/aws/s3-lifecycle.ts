@@ -1,4 +1,4 @@
-/** Reads the lifecycle rules of a bucket. */
+/** Reads a bucket's lifecycle rules. */
 import { defined } from '../base/defined.ts';
 import {
   type GetBucketLifecycleConfigurationCommandOutput,

@@ -1,6 +1,6 @@
 /**
- * Lists buckets for a reconcile. Each page is complete, in order, within the requested range and has its time D (see
- * s3-storage.ts), or it is a fault. Objects that a page leaves out would become phantoms, so a doubtful page is refused.
+ * Lists buckets for a comparison. Each page is complete, in order, within the requested range and has its time D (see
+ * s3-storage.ts); anything else is a fault. Objects missing from a page would become phantoms, so doubtful pages are refused.
  */
 import { LRUCache } from 'lru-cache';
 import { buffer } from 'node:stream/consumers';

@@ -1,6 +1,6 @@
 /**
- * Reads what S3 says of objects and buckets. The time D of an answer is its Date header minus the measured duration of the
- * attempt: a time by S3's clock, never by this machine's, at which or before which S3 read the state.
+ * Reads what S3 says about objects and buckets. A response's time D is its Date header minus the measured duration of the
+ * attempt: a time by S3's clock, never this machine's, no later than the moment at which S3 read the state.
  */
 import { LRUCache } from 'lru-cache';
 import {

@@ -1,4 +1,4 @@
-/** Confirms the subscription of the bucket queue to a topic. A URL in a message is never fetched. */
+/** Confirms the bucket queue's subscription to a topic. Never fetches a URL from a message. */
 import { type SNSClient, ConfirmSubscriptionCommand } from '@aws-sdk/client-sns';
 import { FaultError } from '../base/fault.ts';
 import type { TopicClient } from './queues.ts';

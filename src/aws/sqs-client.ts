@@ -1,4 +1,4 @@
-/** The requests to SQS about held messages, dead letters and the queue itself. */
+/** SQS requests about held messages, dead letters and the queue itself. */
 import {
   type MessageAttributeValue,
   type SQSClient,

@@ -5,8 +5,8 @@
  *      │            │ error: longer wait      │
  *      └────────────┴──────── stop ───────────┴──► stopped
  *
- * `waiting` is the back-off after errors, and then the wait for the caller's admission. After a stop no poller leaves
- * `waiting` for `receiving`. Messages that a receive in flight still returns are handed over.
+ * `waiting` is the back-off after errors, and then the wait for the caller's admission. After a stop, no poller goes from
+ * `waiting` to `receiving`. Messages that a receive in flight still returns are handed over.
  */
 import { setTimeout as sleep, setImmediate } from 'node:timers/promises';
 import type { Message, MessageAttributeValue, SQSClient } from '@aws-sdk/client-sqs';

@@ -1,6 +1,6 @@
 /**
  * Sends the requests that every message needs (receive, delete, change of visibility) without the SDK's middleware, which takes
- * more CPU time than all else that is done for a message. The body of such a request is its input as JSON, and the body of its
+ * more CPU time than everything else done for a message. The body of such a request is its input as JSON, and the body of its
  * answer is its output
  * (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-making-api-requests-json.html).
  *

@@ -1,12 +1,12 @@
 /**
  * S3 as Tally reads it. It never writes objects.
  *
- *   HEAD of a key       what an event, or a settle, is resolved with
- *   pages of a listing  what a re-index compares the index with
+ *   HEAD of a key       resolves an event, or settles a document
+ *   pages of a listing  what a re-index compares with the index
  *   lifecycle rules     which objects expire without an event
  *   versions and tags   what enrichment adds
  *
- * The state of a key and a page of a listing carry the time by S3's clock. The conventions of store.ts hold.
+ * A key's state and a listing page carry their time by S3's clock. The conventions of store.ts apply.
  */
 import type { Versioning } from '../records/bucket.ts';
 import type { LifecycleRule } from './lifecycle.rules.ts';

@@ -1,4 +1,4 @@
-/** The actor: who requests an act. Every operation of the control plane receives one. */
+/** The actor: who requests an action. Every operation of the control plane receives one. */
 
 /** A program on this machine, which is not authenticated. */
 interface LocalActor {

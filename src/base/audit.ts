@@ -1,9 +1,9 @@
 /**
- * The records of the audit: who did what, when, from where, and how it ended. Fields have the names under which they are
- * stored, logged, answered and exported. An act of an administrator has two records with one request id:
+ * Audit records: who did what, when, from where, and how it ended. Field names are the same in the store, the log, responses
+ * and exports. An administrator's action has two records with one request id:
  *
  *   intended ──► done | failed
- *      └── its process was killed, or the store refused the second record: how the act ended is not known
+ *      └── its process was killed, or the store refused the second record: the outcome is unknown
  */
 import { z } from 'zod';
 import { withoutPasswords } from './passwords.ts';

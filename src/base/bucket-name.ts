@@ -1,4 +1,4 @@
-/** Names of buckets. The panel imports this file too, so it contains no schema. */
+/** Bucket names. The panel imports this file too, so it contains no schema. */
 
 /** Wider than S3's own rules: it includes every character that an S3-compatible store is known to allow. */
 export const BUCKET_NAME = /^[a-zA-Z0-9][a-zA-Z0-9._-]{1,253}[a-zA-Z0-9]$/;

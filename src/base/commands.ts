@@ -1,4 +1,4 @@
-/** Commands in texts for people: advice, reasons, findings. A text names one as `tally …` in backticks, or as a line for a shell, with quoted words. */
+/** Commands in texts for people (advice, reasons, findings): written as `tally …` in backticks, or as a line for a shell, with quoted words. */
 import { UNPRINTABLE } from './printable.ts';
 
 /** Returns what a finding says to do as a part of a sentence: a command stands in backticks there. */

@@ -1,4 +1,4 @@
-/** The difference of two documents, as people read it. It is shown in terminals and in browsers, so it depends on nothing. */
+/** The difference between two documents, for people. Terminals and browsers show it, so this file depends on nothing. */
 
 /** A document as lines, of which only those that differ from the other document are marked, like `diff` shows it. `undefined`: nothing is there. */
 export function differenceOf(before: unknown, after: unknown): readonly string[] {

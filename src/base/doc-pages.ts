@@ -1,4 +1,4 @@
-/** Pages of the documentation in texts for people, by their addresses in the repository: those of this version. */
+/** Links to documentation pages in texts for people: this version's pages in the repository. */
 
 import packageJson from '../../package.json' with { type: 'json' };
 

@@ -1,6 +1,5 @@
 /**
- * Resolves or rejects as `work` does, or rejects with the signal's reason when it is aborted first. The work itself is not stopped
- * by it.
+ * Settles like `work`, or rejects with the signal's reason if the signal aborts first. It does not stop the work itself.
  */
 export async function inTime<Result>(work: Promise<Result>, signal: AbortSignal | undefined): Promise<Result> {
   if (signal === undefined) return work;

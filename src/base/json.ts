@@ -1,4 +1,4 @@
-/** The JSON of a text; undefined if it is none. */
+/** Parses a text as JSON; undefined if it is not JSON. */
 export function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text);

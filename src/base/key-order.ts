@@ -1,4 +1,4 @@
-/** The order of keys in S3 and in both stores: by UTF-8 bytes, which is not the order of JavaScript's strings. */
+/** The order of keys in S3 and in both stores: by UTF-8 bytes, unlike JavaScript's string order. */
 
 /** Compares two keys by their UTF-8 bytes, without encoding them. Returns a negative number, zero or a positive one. */
 export function compareKeys(a: string, b: string): number {

@@ -1,4 +1,4 @@
-/** Secrets in texts that are shown or stored: people paste a secret where an id or a name belongs. */
+/** Masks secrets in texts that are shown or stored, because people paste secrets where an id or a name belongs. */
 
 /** An API key or a token, also a mistyped or shortened one. A fingerprint has four digits in a row. */
 const SECRETS = /(q[ksb]_)[0-9A-Za-z]{16,}/g;

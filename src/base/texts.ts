@@ -1,4 +1,4 @@
-/** Sizes, times, counts and shares as people read them. */
+/** Formats sizes, times, counts and shares for people. */
 
 /** Formats a time for people: ISO 8601 in UTC. */
 export function timeText(ms: number | undefined): string | undefined {

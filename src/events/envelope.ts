@@ -1,12 +1,12 @@
 /**
- * Envelopes: what surrounds the records in the body of a message. They are known by what they contain, because bridges leave
- * out and add what they like:
+ * Envelopes: what surrounds the records in a message body. Tally recognises them by their contents, because bridges drop and
+ * add fields at will:
  *
  *   Records, or an array   records, or bodies of any of these kinds
  *   s3 or storage          S3's notification of one object, or the routing rule's synthetic record
  *   detail                 EventBridge: S3's own event, or an audit-trail event; either may also come without its envelope
  *   Event                  S3's test event
- *   tallyProbe             what Tally publishes itself, to see that a topic delivers
+ *   tallyProbe             what Tally publishes itself to check that a topic delivers
  *   Type, Message          SNS: a notification that contains any of these, or a confirmation
  *   data, data_base64      a CloudEvent that contains any of these
  *   Sns, body              what Lambda receives from a topic or a queue, and passes on

@@ -1,4 +1,4 @@
-/** Functions that the dialects share: they read fields of unchecked JSON, where a field that cannot be read is absent, and keys as stores spell them. */
+/** Functions shared by the dialects: they read fields of unchecked JSON (an unreadable field is absent), and keys as stores spell them. */
 import { printable } from '../base/printable.ts';
 
 /** A fault's reason repeats at most this many characters of a message. */

@@ -1,4 +1,4 @@
-/** What the names of events mean, in each dialect. A name that is not listed here says only that its key changed. */
+/** What event names mean in each dialect. An unlisted name only says that its key changed. */
 import { isAbsent } from './fields.ts';
 import { type Change, changes } from './record.ts';
 

@@ -1,8 +1,8 @@
 /**
  * Records that name their object below `s3`, as S3's own notifications do. Shape: “Event message structure” in the S3 user
- * guide, which guarantees that a minor version only adds fields. The records that a routing rule's input transformer makes
- * from audit-trail events look alike (`synthetic`); they are also written with `cloudRegion` and `storage`, a path that the
- * transformer did not find is the empty string, and etags are always empty.
+ * guide, which guarantees that minor versions only add fields. Records that a routing rule's input transformer makes from
+ * audit-trail events look similar (`synthetic`), except that they may have `cloudRegion` and `storage` instead, a path that
+ * the transformer did not find is an empty string, and ETags are always empty.
  */
 import { isAbsent, isJsonObject, type JsonObject, textOf, valueAt } from './fields.ts';
 import { callChange, isCall, nativeChange } from './names.ts';

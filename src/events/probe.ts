@@ -1,4 +1,4 @@
-/** What Tally publishes itself through its own topic: its arrival shows that topic, policies, keys and queue deliver. */
+/** The message that Tally publishes through its own topic: its arrival proves that topic, policies, keys and queue deliver. */
 import { z } from 'zod';
 import type { JsonObject } from './fields.ts';
 

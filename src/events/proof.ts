@@ -1,7 +1,7 @@
 /**
- * What proves that a bucket's events arrive. A connection is proven when an event of the bucket, or S3's test event, came by its
- * source, and from its topic where it has one, after its last change. Where a person decides what is sent, created and removed
- * events must both have come, unless Tally has read a configuration that sends all of either.
+ * What proves that a bucket's events arrive. A connection is proven once an event of the bucket, or S3's test event, has arrived
+ * through its source (and its topic, if it has one) since its last change. If a person decides what is sent, both a created and
+ * a removed event must have arrived, unless Tally has read a configuration that sends all of both.
  */
 import type { BucketRecord } from '../records/bucket.ts';
 import { isFormOf, type Change, type Dialect } from './record.ts';

@@ -1,4 +1,4 @@
-/** Records: one change each, as a source reported it, in one shape for all envelopes and dialects. */
+/** Records: one change each, as reported by a source, in one shape for all envelopes and dialects. */
 import type { BucketSource } from '../records/bucket.ts';
 import { isBucketName } from '../base/bucket-name.ts';
 import type { Fault, FaultCode } from '../base/fault.ts';

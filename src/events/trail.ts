@@ -1,5 +1,5 @@
 /**
- * Audit-trail events (CloudTrail data events) as EventBridge delivers them without an input transformer. Shape: “CloudTrail
+ * Audit-trail events (CloudTrail data events), as EventBridge delivers them without an input transformer. Shape: “CloudTrail
  * record contents” in the CloudTrail user guide.
  */
 import { decodeFormKey, isJsonObject, type JsonObject, textOf, timeOf, valueAt } from './fields.ts';

@@ -1,12 +1,12 @@
 /**
- * API keys: the secret and what is stored about it. A key moves through these states, by the clock at each reading:
+ * API keys: the secret and what is stored about it. A key's state follows from the clock at each reading:
  *
  *   ACTIVE ──its expiry passes──► EXPIRED ──90 days──► purged
  *      │                             │
- *      └──────────revoked────────────┴──► a revoked record, which no list shows ──90 days──► purged
+ *      └──────────revoked────────────┴──► revoked, shown in no list ──90 days──► purged
  *
- * The secret exists only in the answer that creates it. A secret gives its id and its hash, and both are hashes of it, so no
- * search finds a key by its secret and no store holds one.
+ * The secret exists only in the response that creates it. Its id and its stored hash are both hashes of it, so a key is
+ * found by id, never by searching for its secret, and no store holds one.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';

@@ -1,5 +1,5 @@
 /**
- * Audit records of what happens often: one record for everything that is the same within a window, with the number of times.
+ * Audit records for frequent events: one record per window for everything that is the same, with a count.
  *
  *   counted ──► open window ──its time ends──► closed ──► stored, a few at the same time
  *                   └── more than 10,000 windows are open: the oldest is closed earlier

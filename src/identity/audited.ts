@@ -1,11 +1,11 @@
 /**
- * Audited acts. The intent of an act is stored before it begins, and how it ended afterwards:
+ * Audited actions. The intent is stored before an action begins, its result afterwards:
  *
  *   store the intent ──► act ──► store the result (done | failed)
  *        └── refused: `audit.unavailable`, and the act never begins
  *
- * A process that is killed in between leaves the intent. A result that cannot be stored is logged and changes nothing for the
- * caller, because the act has ended already.
+ * A process that is killed in between leaves only the intent. If the result cannot be stored, it is logged, and the caller still
+ * gets the action's response, because the action has already ended.
  */
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';

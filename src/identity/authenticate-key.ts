@@ -1,4 +1,4 @@
-/** Authentication with an API key: from the secret of a request to its actor. */
+/** Authentication with an API key: from a request's secret to its actor. */
 import type { KeyActor } from '../base/actor.ts';
 import {
   claimsCount,

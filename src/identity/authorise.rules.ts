@@ -1,4 +1,4 @@
-/** The authorisation table: which caller may call operations of which scope. Routes are checked by it, and docs and tests are derived from it. */
+/** The authorisation table: who may call operations of which scope. It checks routes; docs and tests are derived from it. */
 import type { RequestErrorCode } from '../base/request-error.ts';
 import type { Actor, KeyActor, KeyScope, Role, SessionActor } from '../base/actor.ts';
 import { missingScopeText } from './key-scopes.rules.ts';

@@ -1,4 +1,4 @@
-/** The claims of an ID token: what an issuer states about a person. They are input, and may have any form. */
+/** An ID token's claims: what an issuer says about a person. They are input and may have any form. */
 import { isGroup } from './grants/grant.rules.ts';
 import { hasSecret, withoutSecrets } from '../base/masked-secrets.ts';
 import { printable } from '../base/printable.ts';

@@ -1,4 +1,4 @@
-/** The issuer at which people log in, by OpenID Connect. The conventions of store.ts hold. */
+/** The OpenID Connect issuer at which people log in. The conventions of store.ts apply. */
 import type { Claims } from './claims.rules.ts';
 import type { IssuerSecrets } from './login.rules.ts';
 

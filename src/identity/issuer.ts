@@ -1,6 +1,6 @@
 /**
- * The issuer by openid-client. Each login reads the discovery document and the keys again, because logins are rare and keys are
- * rotated. The ID token is checked by its signature as well, although it comes from the issuer itself by TLS.
+ * The issuer, through openid-client. Each login rereads the discovery document and the keys, because logins are rare and keys
+ * rotate. The ID token's signature is checked too, although the token comes from the issuer itself over TLS.
  */
 import {
   allowInsecureRequests,

@@ -1,4 +1,4 @@
-/** The operations about API keys: those of the caller, revocation by secret, and those of all users for administrators. */
+/** API key operations: on the caller's own keys, revocation by secret, and on all users' keys for administrators. */
 import { anyKeyView, keyView, type ApiKey, type KeysRequest, type AllKeysRequest, type AnyApiKey } from '../registry/contract/api-keys.ts';
 import type { CheckedOperations } from '../registry/contract/contract.ts';
 import { decodeCursor } from '../base/cursor.ts';

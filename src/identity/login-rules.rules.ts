@@ -1,4 +1,4 @@
-/** Who may log in, and as what: the rules of the settings, applied to what an issuer states. */
+/** Who may log in, and with which role: the rules in the settings, applied to an issuer's claims. */
 import type { Role } from '../base/actor.ts';
 import { claimHas, type Claims, type Identity } from './claims.rules.ts';
 import type { RoleSource, UserRecord } from './user.rules.ts';

@@ -1,13 +1,13 @@
 /**
- * Logins under way. A login passes through several requests, which different processes may serve:
+ * Logins in progress. A login takes several requests, which different processes may serve:
  *
  *   begun ──the issuer answered──► asking ──Allow──► allowed ──code redeemed──► redeemed
  *                     └──a browser's own login──► redeemed, with a session          └──redeemed again: its session ends
  *
- * Everyone can begin a login, so one that has begun is stored nowhere but in the cookie of its browser, signed with the key that
- * all processes share. From the issuer's answer on there is a record. A login lasts 10 minutes, and its code a minute. The cookie
- * begins with the login's secret name; state, nonce and verifier of the request to the issuer follow from name and key together,
- * so that neither the browser nor the store has them.
+ * Anyone can begin a login, so a login that has only begun is stored nowhere but in its browser's cookie, signed with the key
+ * that all processes share. Once the issuer has answered, there is a record. A login lasts 10 minutes, its code a minute. The
+ * cookie starts with the login's secret name; the state, nonce and verifier of the request to the issuer are derived from name
+ * and key together, so neither the browser nor the store has them.
  */
 import { createHmac } from 'node:crypto';
 import { z } from 'zod';

@@ -1,11 +1,11 @@
 /**
- * Logins, step by step; identity/login.rules.ts draws the states. Each step may run in another process: what it needs is in
- * the cookie of the browser, in the record that the issuer's answer leaves, or in the code of the client.
+ * Logins, step by step; identity/login.rules.ts draws the states. Each step may run in a different process: what it needs is in
+ * the browser's cookie, in the record left by the issuer's answer, or in the client's code.
  *
  *   begin ──► the issuer ──► its answer ──► user (users.ts), rules ──► session (sessions.ts) ──► cookie, or code for a client
  *
- * An API key needs no login: authenticate-key.ts makes its caller. What a caller may do follows from the scope of each operation
- * (identity/authorise.rules.ts), and what a caller may read from the grants (identity/grants/policy.ts).
+ * An API key needs no login: authenticate-key.ts creates its caller. What callers may do follows from each operation's scope
+ * (identity/authorise.rules.ts), and what they may read from the grants (identity/grants/policy.ts).
  */
 import { identityOf, type Identity } from './claims.rules.ts';
 import { FaultError } from '../base/fault.ts';

@@ -1,4 +1,4 @@
-/** What the calendar deletes of identity by its age, slowly and in small batches: API keys, logins, sessions and appointments. */
+/** Deletes old API keys, logins, sessions and appointments for the calendar, slowly and in small batches. */
 import type { z } from 'zod';
 import { isPurged, keyRecordSchema, withoutKeys } from './api-key.rules.ts';
 import { isLoginOver, loginRecordSchema } from './login.rules.ts';

@@ -1,4 +1,4 @@
-/** Random texts of identity: what the rules, which are pure, receive as values. */
+/** Random texts for identity, which the pure rules receive as values. */
 import { randomBytes } from 'node:crypto';
 import { createSecret, KEY_RANDOM_BYTES } from './api-key.rules.ts';
 import { base62Of, NAME_BYTES, NAME_DIGITS, SECRET_BYTES, SECRET_DIGITS } from './tokens.rules.ts';

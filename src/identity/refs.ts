@@ -1,4 +1,4 @@
-/** The stored records of identity: users, API keys, logins, sessions, and who may read what. */
+/** Identity's stored records: users, API keys, logins, sessions, and who may read what. */
 import { policySchema } from './grants/policy.rules.ts';
 import { keyRecordSchema, userKeysSchema } from './api-key.rules.ts';
 import { loginKeySchema, loginRecordSchema } from './login.rules.ts';

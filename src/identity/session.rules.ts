@@ -1,6 +1,6 @@
 /**
- * Sessions: what a login leaves behind. A session has one random token, of which its record holds a hash. It ends by its age,
- * by a logout, or with what its user may do; nothing renews it.
+ * Sessions: what a login leaves behind. A session has one random token; its record holds the token's hash. It ends by age, by
+ * logout, or when its user loses access; nothing renews it.
  */
 import { z } from 'zod';
 import { roles, type Role } from '../base/actor.ts';

@@ -1,4 +1,4 @@
-/** Sessions: begun by logins, and checked together with their users at each request. */
+/** Sessions: started by logins, and checked together with their users at each request. */
 import type { SessionActor } from '../base/actor.ts';
 import type { KnownUser, LoginRules } from './login-rules.rules.ts';
 import { isOfSameTime, isSessionOver, isTokenOf, newSession, roleOfSession, type SessionRecord } from './session.rules.ts';

@@ -1,10 +1,10 @@
 /**
- * Tokens of logins and sessions: random texts in base62 of which only hashes are stored. The name of a record follows from its
- * token, so that it is found by id and no search decides who a caller is:
+ * Login and session tokens: random base62 texts of which only hashes are stored. A record's name is derived from its token, so
+ * that it is found by id, and no search decides who a caller is:
  *
- *   qs_SECRET   the session of a program      qb_SECRET   the session of a browser, as its cookie
+ *   qs_SECRET   a program's session      qb_SECRET   a browser's session, as its cookie
  *
- * SECRET are 43 digits. What is stored or logged makes no token.
+ * SECRET has 43 digits. Nothing stored or logged can be turned into a token.
  */
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 

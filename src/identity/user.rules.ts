@@ -1,4 +1,4 @@
-/** Users: people who have logged in, by the issuer and the subject that it names. Appointments: who becomes an administrator at the next login. */
+/** Users: people who have logged in, identified by issuer and subject. Appointments: who becomes an administrator at their next login. */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { roles } from '../base/actor.ts';

@@ -1,6 +1,6 @@
 /**
- * Whether the bucket and the index agree about a key: the one answer that drift, re-index, explain and the reading of tags ask
- * for. Listing and scan are compared by it side by side. The functions are pure, and cheap for keys that agree.
+ * Whether the bucket and the index agree about a key. Drift, re-index, explain and the reading of tags all use this answer;
+ * listing and scan are compared with it side by side. The functions are pure, and cheap for keys that agree.
  */
 import type { ObjectDocument, ObjectState, PresentState } from './document.ts';
 import { compareKeys } from '../base/key-order.ts';

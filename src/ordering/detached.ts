@@ -1,6 +1,6 @@
 /**
- * A copy of the text that shares no memory with it. V8 keeps a part of a longer text, such as a key of an XML page, as a
- * reference into the whole: a part that is kept for longer keeps all of the page in memory.
+ * Copies a text so that it shares no memory with the original. V8 stores a part of a longer text, such as a key in an XML page,
+ * as a reference into the whole, so keeping the part would keep the whole page in memory.
  */
 export function detached(text: string): string {
   const copy = Buffer.from(text, 'utf8').toString('utf8');

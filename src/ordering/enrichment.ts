@@ -1,6 +1,6 @@
 /**
- * Enrichment: fields of documents that events do not carry. The decisions here are pure; observing/enricher.ts sends
- * the requests to S3. An answer is joined to an event only if it is about the version that the event names.
+ * Enrichment: document fields that events do not carry. The decisions here are pure; observing/enricher.ts sends the requests
+ * to S3. An answer is combined with an event only if both are about the same version.
  */
 import type { EnrichMode } from '../records/bucket.ts';
 import type { ObjectDocument, PresentState } from './document.ts';

@@ -1,6 +1,6 @@
 /**
- * The folded form of a text, by which keys are compared regardless of case and accents. It is made here for both stores,
- * for keys and for queries alike, so that both find the same objects.
+ * The folded form of a text, used to compare keys regardless of case and accents. Both stores use it, for keys and queries,
+ * so that they find the same objects.
  */
 
 /**

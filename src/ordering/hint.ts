@@ -1,11 +1,11 @@
 /**
  * Hints: what a record means for the index. This is ordering rules 3, 4 and 10 as one pure decision.
  *
- *   exact    the record states the result: it is written as it is, at its sequencer's clock
+ *   exact    the record states the result: written as it is, at its sequencer's clock
  *   resolve  the record does not state the result, but its sequencer orders it: HEAD, written at the sequencer's clock
  *   observe  the record only says that the key changed around a time: HEAD, written provisionally, then settled
  *   gap      the record says that objects changed, but not which
- *   ignored  the record does not change anything that the index holds
+ *   ignored  the record changes nothing that the index holds
  */
 import type { BucketRecord, BucketSource } from '../records/bucket.ts';
 import { clockOfMs, msOfClock } from './clock.ts';

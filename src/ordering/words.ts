@@ -1,4 +1,4 @@
-/** The words of a key. They are made here for both stores, so that both find the same objects. */
+/** A key's words. Both stores use this code, so that they find the same objects. */
 import { RequestError } from '../base/request-error.ts';
 import { fold, foldNormalised, isAscii, normalised } from './fold.ts';
 

@@ -1,4 +1,4 @@
-/** Waits that end before the work does. The work itself is never stopped by them. */
+/** Waits that can end before the work does. They never stop the work itself. */
 import { inTime } from '../base/in-time.ts';
 import type { Clock } from './clock.ts';
 

@@ -1,4 +1,4 @@
-/** The metrics, which prom-client keeps and shows, and the log, which pino writes. Nothing else in Tally writes log lines or changes metrics. */
+/** The metrics (kept and served by prom-client) and the log (written by pino). Nothing else in Tally writes log lines or changes metrics. */
 import { pino, type DestinationStream, type Logger } from 'pino';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { adviceWhileServing, faultOf } from '../base/fault.ts';

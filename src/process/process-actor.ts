@@ -1,4 +1,4 @@
-/** The actor of this process: the user of the operating system and the machine. */
+/** This process's actor: the operating system's user and the machine. */
 import { hostname, userInfo } from 'node:os';
 import type { Actor } from '../base/actor.ts';
 

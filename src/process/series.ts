@@ -1,4 +1,4 @@
-/** Every metric in one table. The metrics are registered from it (process/metrics-and-log.ts), its types are those of {@link Telemetry}, and docs/reference/metrics.md shows it. */
+/** Every metric in one table. It registers the metrics (process/metrics-and-log.ts), gives {@link Telemetry} its types, and appears in docs/reference/metrics.md. */
 import { watchedStates } from '../records/bucket.ts';
 import { bucketStates } from '../records/bucket-status.ts';
 import { enrichResults, enrichRequestKinds } from '../ordering/enrichment.ts';

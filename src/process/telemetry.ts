@@ -1,10 +1,10 @@
 /**
- * Telemetry: the metrics of the table (series.ts) and the log. Where something happens, it is counted and logged there:
+ * Telemetry: the metrics in the table (series.ts) and the log. Code counts and logs things where they happen:
  *
  *   count, set, observe ──► the metric's series ──► /metrics
  *   info, warn, error   ──► one line of JSON on stdout
  *
- * Labels are closed sets and never contain keys or ids; those are fields of log lines. Nothing is decided by what is recorded here.
+ * Labels are closed sets and never contain keys or ids; those go into log fields. No decision depends on what is recorded here.
  */
 import type { AuditRecord } from '../base/audit.ts';
 import type { seriesTable } from './series.ts';

@@ -1,4 +1,4 @@
-/** Cursors of searches: the place of the last result in its order, and the moment from which ages are counted. */
+/** Search cursors: the last result's position in its order, and the moment that ages are relative to. */
 import { decodeCursor } from '../base/cursor.ts';
 import { RequestError } from '../base/request-error.ts';
 import { sortFields, type SortField, type SortOrder } from '../store/conditions.rules.ts';

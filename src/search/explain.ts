@@ -1,4 +1,4 @@
-/** Explains one key: reads it from the index and from S3 now, and compares the two. */
+/** Explains one key: reads it from the index and from S3, and compares the two. */
 import { statusView } from '../registry/contract/buckets.ts';
 import { storageViewOf, type Explanation } from '../registry/contract/objects.ts';
 import { readsKey, type Readable } from '../store/readable.rules.ts';

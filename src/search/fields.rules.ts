@@ -1,4 +1,4 @@
-/** The fields of the one box, and which one an unknown name may have meant. */
+/** The search box's fields, and the closest field to an unknown name. */
 
 import { isBucketName } from '../base/bucket-name.ts';
 import type { Test } from '../store/conditions.rules.ts';

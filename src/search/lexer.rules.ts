@@ -1,4 +1,4 @@
-/** Splits the text of a query into clauses: where each begins, its field, and its values. It never throws. */
+/** Splits a query's text into clauses: where each begins, its field, and its values. Never throws. */
 import { isFieldName } from './fields.rules.ts';
 
 /** A comparison, or `:` for a field with values. */

@@ -1,4 +1,4 @@
-/** Addresses of objects as people paste them: s3://, ARNs, console and virtual-hosted URLs. */
+/** Object addresses as people paste them: s3://, ARNs, console and virtual-hosted URLs. */
 import { isBucketName } from '../base/bucket-name.ts';
 
 export interface Location {

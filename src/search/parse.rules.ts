@@ -1,6 +1,5 @@
 /**
- * The grammar of the one box. Clauses are joined by AND; `-` before a clause negates it; commas separate values of which one
- * must fit.
+ * The search box's grammar. Clauses are joined by AND; `-` before a clause negates it; commas separate alternative values.
  *
  *   query    = address | { clause }
  *   clause   = [ "-" ] ( text { "," text } | field ":" value { "," value } | field compare value )
@@ -9,10 +8,10 @@
  *   compare  = size, modified, deleted > >= < <= =      (spaces may stand around it)
  *   address  = s3://… | arn:aws:s3:::… | https://…   (alone: it opens that object)
  *
- * A name before a colon that is not a field is a mistake and never a word. Quotes make it text, and `*` and `?` in it no
- * pattern. AND, OR and NOT in capitals are mistakes as well, because other searches take them for operators.
+ * An unknown field before a colon is an error, never a word. Quotes make it a text, in which `*` and `?` are not a pattern. AND,
+ * OR and NOT in capitals are errors too, because other searches treat them as operators.
  *
- * The parameters of a request become clauses here as well, so that each means the same as its clause.
+ * A request's parameters become clauses here too, so that each means the same as its clause.
  */
 import { queryWordsOf } from '../ordering/words.ts';
 import type { Condition, Test } from '../store/conditions.rules.ts';

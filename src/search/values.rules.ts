@@ -1,4 +1,4 @@
-/** The values of a search: sizes, ages and dates, as people write them. */
+/** Search values as people write them: sizes, ages and dates. */
 import { offsetMsAt } from './zones.rules.ts';
 import type { Test } from '../store/conditions.rules.ts';
 import type { FieldName } from './fields.rules.ts';

@@ -1,4 +1,4 @@
-/** Time zones of dates: names of the IANA database (Europe/Berlin), UTC, and offsets (+02:00). */
+/** Time zones for dates: IANA names (Europe/Berlin), UTC, and offsets (+02:00). */
 
 /** ISO 8601 has offsets of up to 18 hours. */
 const OFFSET = /^([+-])(0\d|1[0-8]):([0-5]\d)$/;

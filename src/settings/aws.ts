@@ -1,4 +1,4 @@
-/** The settings of requests to S3, and the variables of the AWS SDK that Tally reads. */
+/** The settings for S3 requests, and the AWS SDK variables that Tally reads. */
 import { optionalFlag } from './fields.ts';
 
 export const s3Settings = {

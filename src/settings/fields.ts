@@ -1,4 +1,4 @@
-/** The kinds of values that settings have. */
+/** The kinds of values that settings can have. */
 import { z } from 'zod';
 
 /** A whole number from `min` to `max`. */

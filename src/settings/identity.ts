@@ -1,4 +1,4 @@
-/** The settings of identity: who may log in, where the registry is, and the audit. */
+/** The identity settings: who may log in, where the registry is, and the audit. */
 import { BlockList, isIP } from 'node:net';
 import { z } from 'zod';
 import { allowedRuleOf, claimRuleOf, type LoginRules, isPublicIssuer } from '../identity/login-rules.rules.ts';

@@ -1,4 +1,4 @@
-/** The proxy that requests to AWS and OpenSearch use, from the usual variables in either case. */
+/** The proxy for requests to AWS and OpenSearch, from the usual variables in upper or lower case. */
 import type { AwsEnvironment } from './aws.ts';
 
 /** In the form in which Node's agents take them. */

@@ -1,9 +1,9 @@
 /**
- * All settings as one schema. Each setting is defined once, with its description and default, in the file of its subject.
+ * All settings in one schema. Each setting is defined once, with its description and default, in its subject's file.
  *
  *   environment ──► main.ts, the only reader ──► parsed here, all mistakes at once ──► serve.ts hands each part what it needs
  *
- * `tally config` and docs/reference/settings.md are made from this schema.
+ * This schema produces `tally config` and docs/reference/settings.md.
  */
 import { z } from 'zod';
 import { s3Settings } from './aws.ts';

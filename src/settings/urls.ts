@@ -1,4 +1,4 @@
-/** The values of settings that are URLs. */
+/** Setting values that are URLs. */
 import { z } from 'zod';
 
 /** The URL of an SQS queue. */

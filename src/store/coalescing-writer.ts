@@ -1,11 +1,11 @@
 /**
- * Merges the writes that many callers want for one record into at most one write an interval (a second, unless it says otherwise):
+ * Merges many callers' writes to one record into at most one write per interval (a second by default):
  *
  *   idle ──item──► waiting for its turn ──► writing ──► idle
  *                     ▲ items join              │ items that came meanwhile
  *                     └─────────────────────────┘
  *
- * A caller's promise resolves when a write that contains its item is durable, so nothing is acknowledged that is not stored.
+ * A caller's promise resolves once a write with its item is durable, so nothing is acknowledged before it is stored.
  */
 import PQueue from 'p-queue';
 import type { Clock } from '../process/clock.ts';

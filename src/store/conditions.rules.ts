@@ -1,4 +1,4 @@
-/** What a search asks of documents. Every condition must hold. Both stores answer the same for the same conditions. */
+/** A search's conditions on documents, all of which must hold. Both stores give the same answer for the same conditions. */
 import type { QueryWords } from '../ordering/words.ts';
 import type { Pattern } from './pattern.rules.ts';
 

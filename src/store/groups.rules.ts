@@ -1,4 +1,4 @@
-/** The groups in which the objects of a search are summed, and what narrows a search to one of them. */
+/** The groups by which a search's objects are summed, and the filter that narrows a search to one of them. */
 export const usageBy = ['folder', 'extension', 'class', 'size', 'age', 'bucket'] as const;
 export type UsageBy = (typeof usageBy)[number];
 

@@ -1,8 +1,8 @@
 /**
- * Leases: of all processes, one at a time does a piece of work. A lease is a record with a random name that its holder renews.
- * No two machines' clocks are compared: another process takes the lease once it has watched the record stay unchanged for the
- * lease's whole life by its own steady clock, and it swaps the record at the version that it watched. The holder counts the life by
- * its monotonic clock, which never runs behind the steady one.
+ * Leases let one process at a time do a piece of work. A lease is a record with a random name that its holder keeps renewing.
+ * No two machines' clocks are compared: another process takes the lease once it has seen the record unchanged for the lease's
+ * whole life by its own steady clock, and it swaps the record at the version that it saw. The holder measures the life with its
+ * monotonic clock, which never runs behind the steady one.
  */
 import { LRUCache } from 'lru-cache';
 import { randomUUID } from 'node:crypto';

@@ -1,4 +1,4 @@
-/** Patterns of keys: `*` stands for any run of characters, `/` included, and `?` for one character. Nothing else is special. */
+/** Key patterns: `*` matches any run of characters, `/` included, and `?` matches one character. Nothing else is special. */
 import { fold } from '../ordering/fold.ts';
 
 /** The parts of a pattern in order. Literals are folded. */

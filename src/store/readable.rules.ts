@@ -1,6 +1,6 @@
 /**
- * What a person may read: parts of buckets. Grants are only ever added together, so what several of them give is the union of
- * their parts; it is kept merged, so that no part contains another one.
+ * What a person may read: parts of buckets. Grants only add up, so several of them give the union of their parts, which is kept
+ * merged so that no part contains another.
  */
 import { compareKeys } from '../base/key-order.ts';
 

@@ -1,10 +1,10 @@
 /**
- * What a store provides. There are two, OpenSearch and SQLite, and both keep one contract (test/contracts/store-contract.ts):
+ * What a store provides. Both stores, OpenSearch and SQLite, keep the same contract (test/contracts/store-contract.ts):
  *
  *   objects       documents, written at their clocks: an older write never replaces a newer document. Reads and searches
- *   scan          a range of keys in order, for a comparison with a listing of S3
- *   usage         sums over what a search finds
- *   maintenance   what the calendar does: documents that have expired or are not settled, purges of tombstones
+ *   scan          a range of keys in order, to compare with an S3 listing
+ *   usage         sums over a search's results
+ *   maintenance   for the calendar: documents that have expired or are not settled, purges of tombstones
  *   state         Tally's own records, by compare-and-swap
  *   audit         who did what
  *

@@ -1,4 +1,4 @@
-/** Typed access to the stored records: the ids and the schema of each kind, reads, pages of lists, changes by compare-and-swap, and records of the audit. */
+/** Typed access to stored records: each kind's ids and schema, reads, pages of lists, changes by compare-and-swap, and audit records. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';

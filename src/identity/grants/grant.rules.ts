@@ -1,6 +1,6 @@
 /**
- * Grants: who may read which keys. They are only added together: there are no denials and no order, so what a person may read is
- * the union of what the person, one of the person's groups, and everyone is granted.
+ * Grants: who may read which keys. They only add up: there are no denials and no order, so a person may read the union of what
+ * is granted to the person, to one of the person's groups, and to everyone.
  */
 import { z } from 'zod';
 import { isBucketName } from '../../base/bucket-name.ts';

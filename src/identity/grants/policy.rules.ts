@@ -1,4 +1,4 @@
-/** The policy: all grants together, as they are stored, and what they answer. */
+/** The policy: all grants together, as stored, and the questions that they answer. */
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { compareKeys } from '../../base/key-order.ts';

@@ -1,6 +1,6 @@
 /**
- * The policy as it is stored: one record with all grants. A process keeps what it read, and reads the version of the record with
- * each request, so that a change acts at the next request everywhere.
+ * The stored policy: one record with all grants. A process caches it and checks the record's version on each request, so that a
+ * change takes effect everywhere at the next request.
  */
 import type { Grant } from './grant.rules.ts';
 import { GRANTS_MAX, inOrder, POLICY_BYTES_MAX, policyOf, type Policy } from './policy.rules.ts';

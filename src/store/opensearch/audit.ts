@@ -1,6 +1,6 @@
 /**
- * The audit in OpenSearch: one index for each month, so that old records are deleted as whole indices. A record is created by
- * its id, so a request that is repeated stores it once.
+ * The audit in OpenSearch: one index per month, so that old records are deleted as whole indices. Records are created by id, so
+ * a repeated request stores a record once.
  */
 import { z } from 'zod';
 import { auditIdAt, auditMonthAt, auditMonthEndMs, auditMonthOf, auditRecordSchema } from '../../base/audit.ts';

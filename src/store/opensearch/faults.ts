@@ -1,7 +1,7 @@
 /**
- * Maps OpenSearch's errors to faults. Types and reasons were read from OpenSearch 3.6. An error is about the document only
- * if it is known to be; any other error of an item is about its index, so that the item's neighbours in other indices
- * continue and nothing is dead-lettered for the configuration of an index.
+ * Maps OpenSearch's errors to faults. Types and reasons are OpenSearch 3.6's. An error counts as the document's only if it is
+ * known to be; any other item error counts as its index's, so that items for other indices continue and an index's
+ * configuration dead-letters nothing.
  */
 import { z } from 'zod';
 import { type Fault, type FaultCode, FaultError } from '../../base/fault.ts';

@@ -1,4 +1,4 @@
-/** What a search asks, as a query of OpenSearch. All of it is in filter context: there are no scores. */
+/** A search as an OpenSearch query. All of it is in filter context: there are no scores. */
 import type { BucketPart } from '../readable.rules.ts';
 import { defined } from '../../base/defined.ts';
 import { FOLDER_LEVELS } from '../../ordering/document.ts';

@@ -1,4 +1,4 @@
-/** The names of all indices and aliases of one installation (one prefix) in OpenSearch, and how they are made. */
+/** The names of an installation's indices and aliases in OpenSearch (one prefix), and how they are created. */
 import { bucketSlug } from '../../records/bucket.ts';
 import { cachingLatest } from '../../base/latest.ts';
 import { z } from 'zod';

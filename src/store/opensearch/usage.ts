@@ -1,4 +1,4 @@
-/** Sums on OpenSearch: one search with an aggregation for each kind of groups. */
+/** Sums in OpenSearch: one search with one aggregation per kind of groups. */
 import { z } from 'zod';
 import { compareKeys } from '../../base/key-order.ts';
 import { defined } from '../../base/defined.ts';

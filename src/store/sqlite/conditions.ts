@@ -1,4 +1,4 @@
-/** What a search asks, as conditions of SQL, and the functions that they call. Values are bound, never written into the text. */
+/** A search as SQL conditions, and the functions that they call. Values are bound, never written into the text. */
 import type { SQLInputValue, DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import type { BucketPart } from '../readable.rules.ts';
 import { fold, isAscii } from '../../ordering/fold.ts';

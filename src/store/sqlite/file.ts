@@ -1,4 +1,4 @@
-/** The file of a SQLite index: the lock of the process that serves it, and who else may read it. */
+/** A SQLite index's file: the serving process's lock, and who else may read it. */
 import { mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';

@@ -1,4 +1,4 @@
-/** Reads a SQLite index in a thread, so that the thread of the daemon indexes events meanwhile. */
+/** Reads a SQLite index in a separate thread, so that the daemon's thread can index events meanwhile. */
 import { Worker } from 'node:worker_threads';
 import { FaultError, type FaultCode } from '../../base/fault.ts';
 import type { ObjectFilter, ObjectIndex, ObjectMaintenance, ObjectQuery, ObjectScan, SumUsage, UsageQuery } from '../store.ts';
