@@ -17,7 +17,7 @@ import { createFakeAws, provisioningOn } from '../fakes/aws-parts.ts';
 import { fakeDeadLetterQueues } from '../fakes/dead-letter-queues.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
 import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry, type FakeClock } from '../fakes/ports.ts';
-import { sessionActor } from './actors.ts';
+import { sessionActor, userRecord } from './actors.ts';
 import { refs } from '../../../src/identity/refs.ts';
 
 export const DAY_MS = 86_400_000;
@@ -25,19 +25,8 @@ export const DAY_MS = 86_400_000;
 /** Stores a user. */
 export async function putUser(state: StateStore, clock: FakeClock, more: Partial<UserRecord> & { readonly userId: string }): Promise<void> {
   const nowMs = clock.nowMs();
-  const user: UserRecord = {
-    issuer: 'https://issuer.example.com',
-    subject: more.userId,
-    email: 'bob@example.com',
-    emailVerified: true,
-    role: 'user',
-    roleSource: 'none',
-    matched: [],
-    createdAtMs: nowMs,
-    rolesSeenAtMs: nowMs,
-    lastLoginAtMs: nowMs,
-    ...more,
-  };
+  const seen = { createdAtMs: nowMs, rolesSeenAtMs: nowMs, lastLoginAtMs: nowMs };
+  const user = userRecord({ issuer: 'https://issuer.example.com', subject: more.userId, ...seen, ...more });
   await updateRecord(state, refs.user(more.userId), () => user);
 }
 
