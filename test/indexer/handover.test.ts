@@ -10,7 +10,7 @@ import { guarded } from '../support/fakes/guarded.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import { bucketRecord } from '../support/worlds/reindex.ts';
 
-const permission = { isPermitted: true };
+const permitted = { isPermitted: true };
 
 async function setUp(wrap: (state: StateStore) => StateStore = (state) => state) {
   const { state } = createMemoryStore();
@@ -19,7 +19,7 @@ async function setUp(wrap: (state: StateStore) => StateStore = (state) => state)
   const clock = createFakeClock();
   const telemetry = createFakeTelemetry();
   for (const bucket of ['photos', 'videos']) await updateRecord(state, refs.bucket(bucket), () => ({ ...bucketRecord, bucket }));
-  const handover = createHandover({ state: wrap(noting), clock, telemetry, permission });
+  const handover = createHandover({ state: wrap(noting), clock, telemetry, permission: permitted });
   const record = (more: Partial<HandedOverRecord> = {}): HandedOverRecord => {
     const nowMs = clock.nowMs();
     return { bucket: 'photos', change: 'other', sentAtMs: nowMs, eventTimeMs: nowMs, reason: 's3.unavailable', ...more };

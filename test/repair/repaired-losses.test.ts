@@ -178,7 +178,9 @@ describe('the index of a connected bucket', () => {
     await world.store.objects.createBucket(BUCKET);
     await looked();
     await looked();
-    expect(await world.openGaps()).toMatchObject([{ reasons: [{ count: 2, example: expect.stringContaining('was found replaced') as string }] }]);
+    expect(await world.openGaps()).toMatchObject([
+      { reasons: [{ count: 2, example: expect.stringContaining('was found replaced') as string }] },
+    ]);
     await world.stop();
   });
 });
