@@ -22,21 +22,12 @@ export function requireLocalHost({ headers }: Pick<FastifyRequest, 'headers'>): 
 
 /**
  * Throws `request.forbidden-origin` unless {@link requireLocalHost} is satisfied and the request comes from a program or from
- * a page of the same host and port. Programs send neither Origin nor Sec-Fetch-Site; browsers send them with every request
- * that matters.
+ * a page of the same host and port.
  */
 export function requireLocalCaller(request: FastifyRequest): void {
-  const { headers } = request;
-  const host = headers.host ?? '';
+  const host = (request.headers.host ?? '').toLowerCase();
   requireLocalHost(request);
-  if (isForAnyPage(request)) return;
-  if (headers.origin !== undefined && !isOriginOf(headers.origin, host)) {
-    throw new RequestError('request.forbidden-origin', 'requests from web pages of other origins are refused');
-  }
-  const site = headers['sec-fetch-site'];
-  if (site !== undefined && site !== 'same-origin' && site !== 'none') {
-    throw new RequestError('request.forbidden-origin', 'cross-site requests are refused');
-  }
+  if (!isForAnyPage(request)) requireSite(request, [`http://${host}`, `https://${host}`]);
 }
 
 /** The document that any page may read, so that clients of a catalog find the registry. */
@@ -46,11 +37,17 @@ export function isForAnyPage({ routeOptions }: Pick<FastifyRequest, 'routeOption
 
 /**
  * Throws `request.forbidden-origin` for a request of a page of another site than the registry's own. Browsers may come from
- * other sites to look at a page (the issuer sends them back to the callback), and programs send neither header.
+ * other sites to look at a page: the issuer sends them back to the callback.
  */
-export function requireOwnSite({ headers, method }: FastifyRequest, publicUrl: string): void {
+export function requireOwnSite(request: FastifyRequest, publicUrl: string): void {
+  const { headers, method } = request;
   const isVisit = method === 'GET' && headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document';
-  if (headers.origin !== undefined && headers.origin.toLowerCase() !== new URL(publicUrl).origin) {
+  requireSite(request, [new URL(publicUrl).origin], isVisit);
+}
+
+/** Programs send neither Origin nor Sec-Fetch-Site; browsers send them with every request that matters. */
+function requireSite({ headers }: FastifyRequest, origins: readonly string[], isVisit = false): void {
+  if (headers.origin !== undefined && !origins.includes(headers.origin.toLowerCase())) {
     throw new RequestError('request.forbidden-origin', 'requests from web pages of other origins are refused');
   }
   const site = headers['sec-fetch-site'];
@@ -112,10 +109,6 @@ export function requireJsonBody({ headers, method, raw }: FastifyRequest): void 
   }
   if (type === undefined ? !hasBody(raw) : /^application\/json\s*(;|$)/i.test(type)) return;
   throw new RequestError('request.unsupported-media-type', 'the body must be application/json');
-}
-
-function isOriginOf(origin: string, host: string): boolean {
-  return [`http://${host.toLowerCase()}`, `https://${host.toLowerCase()}`].includes(origin.toLowerCase());
 }
 
 /**

@@ -6,7 +6,7 @@ import { rowsOfListener, type Context, type LoginName } from './contract/contrac
 import { loginRows, type AuthorizeRequest, type SessionAnswer, type TokenRequest } from './contract/login.ts';
 import { BROWSER_MS } from '../identity/session.rules.ts';
 import { LOGIN_MS, type LoginRequest } from '../identity/login.rules.ts';
-import { nameOfActor, type Actor, type KeyActor, type SessionActor } from '../base/actor.ts';
+import { nameOfActor, type Actor } from '../base/actor.ts';
 import { addressGroupOf } from '../identity/address-group.rules.ts';
 import { AUTHENTICATION_FAILED } from '../identity/authorise.rules.ts';
 import { scopesOfRole } from '../identity/key-scopes.rules.ts';
@@ -256,24 +256,12 @@ function loginRequestOf(query: AuthorizeRequest): LoginRequest {
 }
 
 function sessionAnswer(actor: Actor, more: Pick<SessionAnswer, 'reads' | 'advice' | 'version' | 'catalog_url'>): SessionAnswer {
-  switch (actor.kind) {
-    case 'local':
-      return { user: { id: 'local', email: nameOfActor(actor) }, role: 'admin', scopes: scopesOfRole('admin'), kind: 'local', ...more };
-    case 'session':
-      return {
-        user: userOf(actor),
-        role: actor.role,
-        scopes: scopesOfRole(actor.role),
-        kind: 'session',
-        ...more,
-      };
-    case 'api_key':
-      return { user: userOf(actor), role: actor.role, scopes: actor.scopes, kind: 'api_key', ...more };
-  }
-}
-
-function userOf({ userId, email, isUnverified }: SessionActor | KeyActor): SessionAnswer['user'] {
-  return { id: userId, email, email_verified: isUnverified !== true };
+  const { kind } = actor;
+  if (kind === 'local')
+    return { user: { id: 'local', email: nameOfActor(actor) }, role: 'admin', scopes: scopesOfRole('admin'), kind, ...more };
+  const { userId, email, isUnverified, role } = actor;
+  const scopes = kind === 'api_key' ? actor.scopes : scopesOfRole(role);
+  return { user: { id: userId, email, email_verified: isUnverified !== true }, role, scopes, kind, ...more };
 }
 
 /**

@@ -57,11 +57,55 @@ const countSchema = z.object({ hits: z.object({ total: z.object({ value: z.numbe
  * most writes wait for the next refresh, so that list() returns them.
  */
 export function createStateStore({ client, names, clock }: StateDependencies): StateStore {
-  const { get, version, swap, search, searchBy } = createStateRequests(client, names);
+  async function find(id: string, source: boolean, signal: AbortSignal | undefined) {
+    const body = { docs: [{ _id: id, _source: source }] };
+    const answer = await client.send({ method: 'POST', path: `/${names.state}/_mget`, body }, signal);
+    const document = parseAnswer(foundSchema, stateBody(answer)).docs[0];
+    if ('error' in document) throw stateFault(itemFault(500, document.error));
+    return document.found ? document : undefined;
+  }
+
+  async function get(id: string, signal?: AbortSignal): Promise<StateEntry | undefined> {
+    const document = await find(id, true, signal);
+    return document && { ...entryOf(sourceSchema.parse(document._source)), version: versionOf(document) };
+  }
+
+  /** Sends one conditional operation. */
+  async function swap({ operation, lines = '', listed = 'now' }: Swap, signal?: AbortSignal): Promise<Item> {
+    const answer = await client.send(
+      {
+        method: 'POST',
+        path: '/_bulk',
+        // require_alias: a deleted state index must not be created again by this write, empty and without its mapping
+        query: { require_alias: true, ...(listed === 'now' && { refresh: 'wait_for' }), timeout: '5s' },
+        lines: `${JSON.stringify(operation)}\n${lines}`,
+      },
+      signal,
+    );
+    return parseAnswer(bulkSchema, stateBody(answer)).items[0];
+  }
+
+  async function search(query: object, body: Readonly<Record<string, unknown>>, signal?: AbortSignal): Promise<unknown> {
+    const answer = await client.send(
+      {
+        method: 'POST',
+        path: `/${names.state}/_search`,
+        // the primary is searched, because the refresh that a write waited for happened there with every kind of replication
+        query: { allow_partial_search_results: false, preference: '_primary' },
+        body: { ...body, query },
+      },
+      signal,
+    );
+    return stateBody(answer);
+  }
 
   return {
     get,
-    version,
+
+    async version(id, signal) {
+      const document = await find(id, false, signal);
+      return document && versionOf(document);
+    },
 
     async put({ id, kind, record, listed }, expected, signal) {
       signal?.throwIfAborted();
@@ -89,13 +133,13 @@ export function createStateStore({ client, names, clock }: StateDependencies): S
 
     async ids(kind, { after, limit }, signal) {
       const page = { size: limit, sort: [{ id: 'asc' }], ...(after !== undefined && { search_after: [after] }) };
-      const body = await search(kind, { ...page, _source: false, track_total_hits: false }, signal);
+      const body = await search(ofKind(kind), { ...page, _source: false, track_total_hits: false }, signal);
       return parseAnswer(idsSchema, body).hits.hits.map(({ sort: [id] }) => id);
     },
 
     async due({ nowMs, aheadMaxMs, limit }, signal) {
       const isDue = [{ range: { due_at_ms: { lte: nowMs } } }, { range: { due_at_ms: { gt: nowMs + aheadMaxMs } } }];
-      const body = await searchBy(
+      const body = await search(
         {
           function_score: {
             query: { bool: { filter: [{ term: { kind: 'job' } }, { exists: { field: 'due_at_ms' } }] } },
@@ -119,12 +163,12 @@ export function createStateStore({ client, names, clock }: StateDependencies): S
 
     async list(kind, { after, limit }, signal) {
       const page = { size: limit, sort: [{ id: 'asc' }], ...(after !== undefined && { search_after: [after] }) };
-      const body = await search(kind, { ...page, seq_no_primary_term: true, track_total_hits: false }, signal);
+      const body = await search(ofKind(kind), { ...page, seq_no_primary_term: true, track_total_hits: false }, signal);
       return parseAnswer(listSchema, body).hits.hits.map((hit) => ({ ...entryOf(hit._source), version: versionOf(hit) }));
     },
 
     async count(kind, signal) {
-      const body = await search(kind, { size: 0, track_total_hits: true }, signal);
+      const body = await search(ofKind(kind), { size: 0, track_total_hits: true }, signal);
       return parseAnswer(countSchema, body).hits.total.value;
     },
   };
@@ -137,59 +181,8 @@ interface Swap {
   readonly listed?: Listed | undefined;
 }
 
-function createStateRequests(client: OpenSearchClient, names: IndexNames) {
-  async function find(id: string, source: boolean, signal: AbortSignal | undefined) {
-    const body = { docs: [{ _id: id, _source: source }] };
-    const answer = await client.send({ method: 'POST', path: `/${names.state}/_mget`, body }, signal);
-    const document = parseAnswer(foundSchema, stateBody(answer)).docs[0];
-    if ('error' in document) throw stateFault(itemFault(500, document.error));
-    return document.found ? document : undefined;
-  }
-
-  async function get(id: string, signal?: AbortSignal): Promise<StateEntry | undefined> {
-    const document = await find(id, true, signal);
-    return document && { ...entryOf(sourceSchema.parse(document._source)), version: versionOf(document) };
-  }
-
-  async function version(id: string, signal?: AbortSignal): Promise<StateVersion | undefined> {
-    const document = await find(id, false, signal);
-    return document && versionOf(document);
-  }
-
-  /** Sends one conditional operation. */
-  async function swap({ operation, lines = '', listed = 'now' }: Swap, signal?: AbortSignal): Promise<Item> {
-    const answer = await client.send(
-      {
-        method: 'POST',
-        path: '/_bulk',
-        // require_alias: a deleted state index must not be created again by this write, empty and without its mapping
-        query: { require_alias: true, ...(listed === 'now' && { refresh: 'wait_for' }), timeout: '5s' },
-        lines: `${JSON.stringify(operation)}\n${lines}`,
-      },
-      signal,
-    );
-    return parseAnswer(bulkSchema, stateBody(answer)).items[0];
-  }
-
-  function search(kind: string, body: Readonly<Record<string, unknown>>, signal?: AbortSignal): Promise<unknown> {
-    return searchBy({ bool: { filter: [{ term: { kind } }] } }, body, signal);
-  }
-
-  async function searchBy(query: object, body: Readonly<Record<string, unknown>>, signal?: AbortSignal): Promise<unknown> {
-    const answer = await client.send(
-      {
-        method: 'POST',
-        path: `/${names.state}/_search`,
-        // the primary is searched, because the refresh that a write waited for happened there with every kind of replication
-        query: { allow_partial_search_results: false, preference: '_primary' },
-        body: { ...body, query },
-      },
-      signal,
-    );
-    return stateBody(answer);
-  }
-
-  return { get, version, swap, search, searchBy };
+function ofKind(kind: string): object {
+  return { bool: { filter: [{ term: { kind } }] } };
 }
 
 function entryOf({ id, kind, record }: z.infer<typeof sourceSchema>): Omit<StateEntry, 'version'> {
