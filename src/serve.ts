@@ -6,8 +6,10 @@
  */
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
+
 import packageJson from '../package.json' with { type: 'json' };
 import type { Embedded } from './demo/server.ts';
+import { RequestError } from './base/request-error.ts';
 import { processActor } from './process/process-actor.ts';
 import { isOpenToOthers, acquireServeLock } from './store/sqlite/file.ts';
 import { systemClock } from './process/system-clock.ts';
@@ -23,7 +25,7 @@ import { bucketRecordSchema } from './records/bucket.ts';
 import { faultOf, faults, type Fault } from './base/fault.ts';
 import { PROCESS_STORED_MS } from './observing/processes.ts';
 import { createHandover, createHandoverPermission } from './indexer/handover.ts';
-import { createLetterWatch } from './repair/letter-watch.ts';
+import { createLetterWatch } from './repair/dead-letters.ts';
 import { createIngestRole, type IngestRole } from './indexer/indexer.ts';
 import type { Telemetry } from './process/telemetry.ts';
 import { createReadiness, createUnclaimedJobs, createStoreAccess } from './observing/readiness.ts';
@@ -307,14 +309,23 @@ function startIngestRecords(core: Core, ingest: IngestRole, counter: EventCounte
 
 /**
  * Connects the demo bucket, and looks for what was lost: the embedded storage sends an event shortly after each change, and if the
- * process is killed in between, the event is lost.
+ * process is killed in between, the event is lost. The re-index is requested as by a person, so it begins without the wait for more
+ * reports.
  */
-async function connectEmbedded({ state, operations, gaps, clock }: Core): Promise<void> {
+async function connectEmbedded({ state, operations, gaps, jobs, clock }: Core): Promise<void> {
   const { signal } = new AbortController();
   const reason = 'changes of the embedded storage may have been made while their events were not sent';
   const earlier = await listAllRecords(state, 'bucket', bucketRecordSchema);
   for (const { bucket } of earlier) await gaps.report({ bucket, kind: 'loss', reason, seenAtMs: clock.nowMs() }, signal);
   await operations.addBucket({ body: { bucket: EMBEDDED_BUCKET } }, { actor: processActor(), signal });
+  for (const { bucket } of await listAllRecords(state, 'bucket', bucketRecordSchema)) {
+    await jobs
+      .request({ bucket, prefix: '', mode: 'apply', fill: false, now: false }, 'tally serve --embedded', signal)
+      .catch((error: unknown) => {
+        // one of before the stop goes on
+        if (!(error instanceof RequestError) || error.code !== 'job.conflict') throw error;
+      });
+  }
 }
 
 /** A name for this process that no other process has or had. Leases and claims are stored under it. */

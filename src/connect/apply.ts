@@ -15,7 +15,7 @@ import {
 import type { Finding } from './finding.rules.ts';
 import { addCommand, changesText, touchedText, type Change, type ConnectionRequest, type Plan } from './plan.rules.ts';
 import { RequestError, type RequestErrorCode } from '../base/request-error.ts';
-import { openChangeGap, proveGap } from '../observing/connection-gaps.ts';
+import { openChangeGap, proveGap } from '../observing/gaps.ts';
 import type { WithPorts, StateStore } from '../store/store.ts';
 import { listAllRecords, readRecord, updateRecord } from '../store/stored.ts';
 import { refs } from './refs.ts';

@@ -13,11 +13,10 @@ import {
   type EnrichMode,
 } from '../records/bucket.ts';
 import { dialects, isFormOf } from '../events/record.ts';
-import { lastBeginOf } from '../records/covers.ts';
+import { lastBeginOf } from '../records/job.ts';
 import { RequestError } from '../base/request-error.ts';
 import { indexIdOf, noteIndex } from './index-identity.ts';
-import { appliedWithinMs, openChangeGap, openNeverCompared, proveGap } from '../observing/connection-gaps.ts';
-import { absorbUnconnected, type GapReports } from '../observing/reports.ts';
+import { appliedWithinMs, openChangeGap, openNeverCompared, proveGap, absorbUnconnected, type GapReports } from '../observing/gaps.ts';
 import type { ObjectIndex, WithPorts } from '../store/store.ts';
 import type { ObjectStorage } from '../aws/storage.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../store/stored.ts';

@@ -5,7 +5,7 @@
  */
 import type { BucketRecord } from '../records/bucket.ts';
 import { markId } from '../records/dirty.ts';
-import type { GapReports } from '../observing/reports.ts';
+import type { GapReports } from '../observing/gaps.ts';
 import type { ObjectIndex, StateStore, WithPorts } from '../store/store.ts';
 import { readRecord, refs, updateRecord } from '../store/stored.ts';
 import type { AllBuckets } from '../observing/known-buckets.ts';

@@ -15,7 +15,7 @@ import { unwrap, type Unwrapped } from '../events/envelope.ts';
 import type { ChangeRecord, Dialect, RecordResult } from '../events/record.ts';
 import { type Fault, FaultError, faultOf } from '../base/fault.ts';
 import { deferDelayS, settlementOf, UNREAD, type Loss, type Outcome, type Settlement } from '../events/outcome.ts';
-import { bucketsOfUnread } from '../observing/losses.ts';
+import { bucketsOfUnread } from '../observing/gaps.ts';
 import { finishRecord, type FinishParts } from './finish-record.ts';
 import { atOnce, type HeldSet, type InHand } from './held-set.ts';
 import type { HiddenMessages } from './hidden-messages.ts';

@@ -8,7 +8,7 @@ import { LRUCache } from 'lru-cache';
 import type { BucketRecord } from '../records/bucket.ts';
 import { FaultError } from '../base/fault.ts';
 import type { ChangeRecord } from '../events/record.ts';
-import { reportUnconnectedEvents, type ReportUnconnected } from '../observing/reports.ts';
+import { reportUnconnectedEvents, type ReportUnconnected } from '../observing/gaps.ts';
 import { readRecord, refs, updateRecord } from '../store/stored.ts';
 import { BUCKET_RECORD_AGE_MAX_MS } from '../ordering/constants.ts';
 import type { WithPorts } from '../store/store.ts';

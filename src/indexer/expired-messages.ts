@@ -11,7 +11,7 @@ import type { QueueRecord } from '../records/queue-record.ts';
 import type { QueueMessage } from '../aws/queues.ts';
 import type { QueueWatch } from '../observing/queue-watch.ts';
 import { readRecord, refs, updateRecord } from '../store/stored.ts';
-import { bucketsFedBy, type GapReports } from '../observing/reports.ts';
+import { bucketsFedBy, type GapReports } from '../observing/gaps.ts';
 import type { WithPorts } from '../store/store.ts';
 
 /** The part of the retention that may pass: what SQS deletes now was sent only a little earlier than this message. */

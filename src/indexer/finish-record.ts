@@ -16,7 +16,7 @@ import { deferDelayS, type Outcome } from '../events/outcome.ts';
 import { dialectFacts, reportsDeletion, type ChangeRecord } from '../events/record.ts';
 import type { EventBuckets } from './event-buckets.ts';
 import type { LastEvents } from './last-events.ts';
-import type { GapReports } from '../observing/reports.ts';
+import type { GapReports } from '../observing/gaps.ts';
 import type { WriteDocument } from '../observing/bulk-writer.ts';
 import type { Observing } from '../observing/observer.ts';
 import type { Clock } from '../process/clock.ts';

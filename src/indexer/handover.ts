@@ -10,7 +10,7 @@
  * for it.
  *
  * The argument. `lastSeenMs` of an open gap only grows, and a gap is closed only by a reconcile that began after it was written
- * (src/records/covers.ts) and, by S3's clock and by its worker's, after its `lastSeenMs`. So once a worker has stored an open gap with `lastSeenMs` ≥ L, one of two things is true at every
+ * (src/records/job.ts) and, by S3's clock and by its worker's, after its `lastSeenMs`. So once a worker has stored an open gap with `lastSeenMs` ≥ L, one of two things is true at every
  * later moment: the gap is open, and a reconcile that begins after L will run; or one that began after L has run. A reconcile
  * sees every change that S3 had made before it began. So a record may be acknowledged if its change was made before L, and it
  * stays true for every other record of the bucket whose change was made before L: one write is enough for all of them, those
@@ -23,8 +23,7 @@ import { FUTURE_MS } from '../ordering/constants.ts';
 import type { LostChange } from '../events/outcome.ts';
 import { markId, type MarkKind } from '../records/dirty.ts';
 import { createCoalescingWriter } from '../store/coalescing-writer.ts';
-import { markDirty } from '../observing/stored-gaps.ts';
-import { warnOfGap } from '../observing/reports.ts';
+import { markDirty, warnOfGap } from '../observing/gaps.ts';
 import type { StateVersion, WithPorts } from '../store/store.ts';
 import { parseEntry, refs, gapIdsOf } from '../store/stored.ts';
 import { CLOSE_GAPS_NAME, type ScheduleRecord } from '../records/schedule.ts';

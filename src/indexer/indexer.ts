@@ -23,7 +23,7 @@ import { createBulkWriter, type BulkLimits } from '../observing/bulk-writer.ts';
 import type { Receiving } from '../observing/processes.ts';
 import { createObserving } from '../observing/observer.ts';
 import { createExpiredMessages } from './expired-messages.ts';
-import { createReportUnconnected, type GapReports } from '../observing/reports.ts';
+import { createReportUnconnected, type GapReports } from '../observing/gaps.ts';
 import { createHeldSet } from './held-set.ts';
 import { createHiddenMessages } from './hidden-messages.ts';
 import { createDataPath, type SendDeadLetter } from './data-path.ts';

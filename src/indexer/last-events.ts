@@ -7,7 +7,7 @@ import { usualIntervalAfter } from '../records/usual-interval.ts';
 import { FUTURE_MS } from '../ordering/constants.ts';
 import type { ChangeRecord } from '../events/record.ts';
 import { familyOf, isByWay, type Arrival } from '../events/proof.ts';
-import { noteArrivals } from '../observing/connection-gaps.ts';
+import { noteArrivals } from '../observing/gaps.ts';
 import { refs, updateRecord } from '../store/stored.ts';
 import type { WithPorts } from '../store/store.ts';
 

@@ -4,7 +4,7 @@ import type { BucketRecord } from '../records/bucket.ts';
 import { bucketStatus, statusForReaders, type BucketStatus } from '../records/bucket-status.ts';
 import type { DirtyMark } from '../records/dirty.ts';
 import type { Trouble } from '../records/process-record.ts';
-import { allGaps, gapsOf } from './stored-gaps.ts';
+import { allGaps, gapsOf } from './gaps.ts';
 import { troublesOf, type Processes } from './processes.ts';
 import type { WithPorts } from '../store/store.ts';
 

@@ -3,8 +3,7 @@
  * state. What is noted for a check comes after it: work that no worker claims.
  */
 import { adviceWhileServing, type Fault, circuitOf, faultOf } from '../base/fault.ts';
-import { isDue } from '../records/claims.ts';
-import type { JobRecord } from '../records/job.ts';
+import { isDue, type JobRecord } from '../records/job.ts';
 import type { Clock } from '../process/clock.ts';
 import type { AuditStore, ObjectIndex, WithPorts } from '../store/store.ts';
 

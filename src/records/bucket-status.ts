@@ -316,9 +316,10 @@ export function unprovenText({ source, waySinceMs, lastEventAtMs, arrived = [] }
 function neverComparedRule({ record: { lastComparedAtMs, createdAtMs }, gaps, nowMs }: StatusFacts): ReturnType<Rule> {
   if (lastComparedAtMs !== undefined) return undefined;
   const whole = gaps.find(({ prefix }) => prefix === undefined);
+  const isBegun = whole?.jobId !== undefined;
   return {
     state: 'never_compared',
-    sentence: `It has never been fully compared${whole === undefined ? '' : `: ${nextText(whole, nowMs)}`}`,
+    sentence: `${isBegun ? 'It is being compared for the first time' : 'It has never been fully compared'}${whole === undefined ? '' : `: ${nextText(whole, nowMs)}`}`,
     sinceMs: createdAtMs,
     ...(whole === undefined ? { act: 'reindex' } : actOf(whole)),
   };
@@ -365,10 +366,8 @@ function actOf(mark: DirtyMark): Pick<BucketStatus, 'act' | 'jobId'> {
 
 /** What happens next to the gap, and in what time. */
 function nextText(mark: DirtyMark, nowMs: number): string {
-  const { jobId, stuck } = mark;
-  if (jobId !== undefined) return stuck === undefined ? 'a re-index repairs it' : `its re-index waits: ${stuck}`;
   const dueMs = dueAtMs(mark, nowMs);
-  return Number.isFinite(dueMs) && dueMs > nowMs ? `${nextOf(mark)} (in ${ageText(dueMs - nowMs)})` : nextOf(mark);
+  return Number.isFinite(dueMs) && dueMs > nowMs ? `${nextOf(mark, nowMs)} (in ${ageText(dueMs - nowMs)})` : nextOf(mark, nowMs);
 }
 
 function whatOf({ findings }: { readonly findings: readonly { readonly what: string }[] }): string {

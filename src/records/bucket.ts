@@ -97,8 +97,8 @@ export type EventQueue = z.infer<typeof eventQueueSchema>;
 export const waitingDeletesSchema = z.array(
   z.object({
     prefix: z.string(),
-    /** 0: a job of these keys was stopped before it held any back. */
-    count: z.number(),
+    /** Absent: a job of these keys was stopped before it held any back, and none has counted them since. */
+    count: z.number().positive().optional(),
     /** The job that counted them, and its beginning. Absent: they are those of many jobs, and a job of the whole bucket counts them again. */
     jobId: z.string().optional(),
     order: z.number(),
@@ -121,9 +121,9 @@ export const bucketRecordSchema = z.object({
   enrich: z.enum(enrichModes),
   /** Rule 8: exact events at or below this clock (microseconds) resolve instead of writing directly. 0 until the first reconcile begins. */
   floor: z.number(),
-  /** The place of the job that began last among all beginnings of the bucket (src/records/covers.ts); absent: none has begun. */
+  /** The place of the job that began last among all beginnings of the bucket (src/records/job.ts); absent: none has begun. */
   lastBeginOrder: z.number().optional(),
-  /** The apply job that occupies the bucket, or did last: it counts only while that job is queued or running (src/repair/occupancy.ts). */
+  /** The apply job that occupies the bucket, or did last: it counts only while that job is queued or running (src/repair/job-requests.ts). */
   applyJobId: z.string().optional(),
   createdAtMs: z.number(),
   createdBy: z.string(),
@@ -152,7 +152,7 @@ export const bucketRecordSchema = z.object({
   unenriched: z.object({ jobId: z.string(), count: z.number(), atMs: z.number() }).optional(),
   /** Deletions that jobs held back, and that a person has not allowed. */
   waiting: waitingDeletesSchema.optional(),
-  /** The last scheduled compare that was begun (src/repair/sweep-full.ts). */
+  /** The last scheduled compare that was begun (src/repair/sweeps.ts). */
   sweep: z.object({ jobId: z.string(), atMs: z.number() }).optional(),
   /** The last repair of the whole bucket that Tally began by itself: when it ended, and how long it compared. */
   repaired: z.object({ atMs: z.number(), comparingMs: z.number() }).optional(),

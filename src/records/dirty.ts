@@ -14,8 +14,7 @@ import { z } from 'zod';
 import { waitingDeletesSchema, type BucketRecord, type EnrichMode } from './bucket.ts';
 import { shellWords } from '../base/commands.ts';
 import { defined, omit } from '../base/defined.ts';
-import type { JobRecord } from './job.ts';
-import { waitMs } from './claims.ts';
+import { type JobRecord, waitMs } from './job.ts';
 
 export const markKinds = [
   /** What the bucket held before it was connected was never compared. */
@@ -76,7 +75,7 @@ export const markSchema = z.object({
   /** When it was reported first, or since the last job that did not close it, and last: by the clocks of the processes that did. */
   firstReportedAtMs: z.number(),
   reportedAtMs: z.number(),
-  /** The latest beginning of a job of the bucket when it was last reported (src/records/covers.ts). */
+  /** The latest beginning of a job of the bucket when it was last reported (src/records/job.ts). */
   order: z.number(),
   reasons: z.array(reasonSchema),
   /** `announced`: every reason announces deletions, so the job has no deletion limit. */
@@ -96,8 +95,8 @@ export const markSchema = z.object({
   stuck: z.string().optional(),
   /** How many jobs in a row failed to repair it. */
   failures: z.number(),
-  /** No job begins before, and why. `isAhead`: one that does would not close the mark either; what is reported later does not wait for it. */
-  waits: z.object({ untilMs: z.number(), why: z.string(), isAhead: z.literal(true).optional() }).optional(),
+  /** No job begins before, since when, and why. `isAhead`: one that does would not close the mark either; what is reported later does not wait for it. */
+  waits: z.object({ fromMs: z.number(), untilMs: z.number(), why: z.string(), isAhead: z.literal(true).optional() }).optional(),
   /** Since when the bucket or its index refuses what a job needs. */
   refusedSinceMs: z.number().optional(),
   /** What a report, or a person who asked about one key, found to differ and no job has repaired since. */
@@ -201,7 +200,8 @@ export function withReport(current: DirtyMark | undefined, report: GapReport, fa
     ...base,
     sinceMs: Math.min(firstSeenMs, ...before),
     lastSeenMs: Math.max(base.lastSeenMs, seenAtMs),
-    reportedAtMs: Math.max(base.reportedAtMs, facts.nowMs),
+    // a time that was stored by a fast clock does not outlast a right one
+    reportedAtMs: Math.max(plausible(base.reportedAtMs, CLOCKS_DIFFER_MS, facts.nowMs), facts.nowMs),
     order: Math.max(base.order, facts.order),
     reasons: withReason(base.reasons, report),
     deletes: announcing.has(kind) ? base.deletes : 'limited',
@@ -240,7 +240,7 @@ function withReason(reasons: DirtyMark['reasons'], { kind, reason, seenAtMs, cou
 /** What an urgent report waits for is all that its mark waits for: neither for distance, nor because a job failed. */
 function planOf(base: DirtyMark, report: GapReport, { nowMs, order, repaired }: ReportFacts): Pick<DirtyMark, 'urgent' | 'waits'> {
   if (report.isUrgent === true) return { urgent: { order, lastSeenMs: report.seenAtMs }, waits: report.waits };
-  const before = base.waits?.isAhead === true ? undefined : base.waits;
+  const before = base.waits?.isAhead === true || !isWaiting(base, nowMs) ? undefined : base.waits;
   return { waits: laterOf(before, report.waits, base.urgent === undefined ? distanceOf(base, repaired, nowMs) : undefined) };
 }
 
@@ -267,8 +267,8 @@ const QUIET_MS = 60_000;
 const OPEN_MAX_MS = 600_000;
 /** S3 refuses requests whose time is more than 15 min off, so the clocks of two processes that work differ by at most 30 min. */
 const CLOCKS_DIFFER_MS = 1_800_000;
-/** The longest wait. A time that lies further ahead was stored by a wrong clock, and counts as over. */
-const WAIT_MAX_MS = 30 * 86_400_000;
+/** The longest distance between two repairs. */
+const DISTANCE_MAX_MS = 30 * 86_400_000;
 const DAY_MS = 86_400_000;
 
 /** Whether no job begins for the mark by itself. What was lost beside deletions that a person stopped is repaired all the same: that job deletes nothing. */
@@ -286,7 +286,12 @@ export function dueAtMs(mark: DirtyMark, nowMs: number): number {
   const { reportedAtMs, firstReportedAtMs, waits } = mark;
   if (!isPlanned(mark)) return Infinity;
   const quietAtMs = Math.min(reportedAtMs + QUIET_MS, firstReportedAtMs + OPEN_MAX_MS);
-  return Math.max(plausible(quietAtMs, OPEN_MAX_MS + CLOCKS_DIFFER_MS, nowMs), plausible(waits?.untilMs ?? 0, WAIT_MAX_MS, nowMs));
+  return Math.max(plausible(quietAtMs, OPEN_MAX_MS + CLOCKS_DIFFER_MS, nowMs), isWaiting(mark, nowMs) ? (waits?.untilMs ?? 0) : 0);
+}
+
+/** Whether a job waits for what the mark waits for. A wait whose beginning lies ahead was stored by a fast clock, and counts as over. */
+function isWaiting({ waits }: Pick<DirtyMark, 'waits'>, nowMs: number): boolean {
+  return waits !== undefined && waits.untilMs > nowMs && waits.fromMs <= nowMs + CLOCKS_DIFFER_MS;
 }
 
 function plausible(atMs: number, aheadMaxMs: number, nowMs: number): number {
@@ -298,14 +303,15 @@ function plausible(atMs: number, aheadMaxMs: number, nowMs: number): number {
  * twentieth of one process; but no longer than a day, or 3 t for one that takes hours.
  */
 function distanceMs(comparingMs: number): number {
-  return Math.min(20 * comparingMs, Math.max(DAY_MS, 3 * comparingMs), WAIT_MAX_MS);
+  return Math.min(20 * comparingMs, Math.max(DAY_MS, 3 * comparingMs), DISTANCE_MAX_MS);
 }
 
 function distanceOf({ prefix }: Pick<DirtyMark, 'prefix'>, repaired: Repaired | undefined, nowMs: number): DirtyMark['waits'] {
   if (prefix !== undefined || repaired === undefined) return undefined;
   const untilMs = Math.min(repaired.atMs, nowMs) + distanceMs(repaired.comparingMs);
   if (untilMs <= nowMs) return undefined;
-  return { untilMs, why: `the last repair of the bucket compared for ${Math.ceil(repaired.comparingMs / 1_000)} s, so the next one waits` };
+  const why = `the last repair of the bucket compared for ${Math.ceil(repaired.comparingMs / 1_000)} s, so the next one waits`;
+  return { fromMs: nowMs, untilMs, why };
 }
 
 // ── what the jobs of the bucket mean for the mark ──────────────────────────────────────────────────────────────────
@@ -382,12 +388,6 @@ function withStuck(mark: DirtyMark, { waits, parts = [] }: RepairJob): DirtyMark
   return stuck === mark.stuck ? mark : { ...omit(mark, 'stuck'), ...defined({ stuck }) };
 }
 
-/** The mark that is due while a job occupies its bucket which does not repair it. Its time stays, because the clock of who looks may be fast. Returns the same object if it says so already. */
-export function occupiedOf(mark: DirtyMark, { id }: Pick<RepairJob, 'id'>, nowMs: number): DirtyMark {
-  const why = `a re-index begins once ${id}, which is using the bucket, has ended`;
-  return dueAtMs(mark, nowMs) > nowMs || mark.waits?.why === why ? mark : { ...mark, waits: { untilMs: 0, ...mark.waits, why } };
-}
-
 /** A job that was started for another reason repairs the mark too. */
 function afterOther(mark: DirtyMark, look: Look): ReturnType<typeof afterLook> {
   const { latest: job } = look;
@@ -430,7 +430,7 @@ function aheadOf({ bucket, lastSeenMs }: DirtyMark, { startedAtMs, coversBeforeM
   const seconds = Math.ceil(aheadMs / 1_000);
   const clocks = `: a clock is wrong, and \`${shellWords('tally', 'doctor', bucket)}\` compares them`;
   const why = `changes may be missing for another ${seconds} s${aheadMs > AHEAD_USUAL_MS ? clocks : ', until a change in AWS has taken effect'}`;
-  return { untilMs: nowMs + Math.min(aheadMs + 1_000, DAY_MS), why, isAhead: true };
+  return { fromMs: nowMs, untilMs: nowMs + Math.min(aheadMs + 1_000, DAY_MS), why, isAhead: true };
 }
 
 /** After a failure the mark waits one minute, then two, four …, at most six hours: four attempts a day. */
@@ -440,13 +440,14 @@ const RETRY_MAX_MS = 21_600_000;
 /** The mark after a job that did not repair it, or could not be started. */
 export function failedOf(mark: DirtyMark, why: string, nowMs: number): DirtyMark {
   const waitsMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** Math.min(mark.failures, 30));
-  return { ...omit(mark, 'jobId'), failures: mark.failures + 1, waits: { untilMs: nowMs + waitsMs, why } };
+  return { ...omit(mark, 'jobId'), failures: mark.failures + 1, waits: { fromMs: nowMs, untilMs: nowMs + waitsMs, why } };
 }
 
 /** The mark for which no job can begin, because the bucket or its index refuses. It counts no failure: Tally asks again soon, later less often. */
 export function refusedOf(mark: DirtyMark, why: string, nowMs: number): DirtyMark {
   const refusedSinceMs = mark.refusedSinceMs ?? nowMs;
-  return { ...mark, refusedSinceMs, waits: { untilMs: nowMs + Math.max(RETRY_MIN_MS, waitMs(refusedSinceMs, nowMs)), why } };
+  const untilMs = nowMs + Math.max(RETRY_MIN_MS, waitMs(refusedSinceMs, nowMs));
+  return { ...mark, refusedSinceMs, waits: { fromMs: nowMs, untilMs, why } };
 }
 
 /** Nothing deletes what the mark announces until a person decides: the consent of a job is not that of another one. */
@@ -463,12 +464,13 @@ function stoppedOf(mark: DirtyMark, { id, state }: RepairJob): DirtyMark {
 }
 
 /** What happens next, in a few words; when, says `dueAtMs`. */
-export function nextOf(mark: DirtyMark): string {
+export function nextOf(mark: DirtyMark, nowMs: number): string {
   const { jobId, stuck, held, compared, unproven, waits } = mark;
   if (jobId !== undefined) return stuck === undefined ? `${jobId} repairs it` : `${jobId} repairs it, and waits: ${stuck}`;
   if (held !== undefined && isHeld(mark)) return `it waits for you: ${held.why}`;
   if (compared === true) return unproven === 'wiring' ? AFTER_WIRING : AFTER_PROOF;
-  return waits === undefined ? 'a re-index begins' : waits.why;
+  if (waits !== undefined && isWaiting(mark, nowMs)) return waits.why;
+  return dueAtMs(mark, nowMs) > nowMs ? 'a re-index begins' : 'a re-index begins once no other job of the bucket runs';
 }
 
 const AFTER_PROOF = "a re-index follows once the bucket's events are known to arrive";

@@ -4,7 +4,7 @@
  * holds nothing back. Meanwhile no job of those keys deletes more than a person allows.
  *
  * A job that is stopped may have held back none yet, and its limit is the consent to one job's deletions, not to those of each job that
- * follows: its keys wait as well, with a count of 0 until a job that compares them says how many there are.
+ * follows: its keys wait as well, without a number until a job that compares them says how many there are.
  *
  *   held back ──allowed──► a new job with that limit ──it holds nothing back──► removed
  *      ▲  └────declined, also later: that job is cancelled──► the index is known to differ
@@ -42,32 +42,38 @@ export function withHeld(
   // one that does not wait for late events has no place among the beginnings: whatever begins later comes after it
   const order = beginOrder ?? lastOrder + 1;
   const isSettled = (each: WaitingDeletes): boolean =>
-    isWhole && each.prefix.startsWith(prefix) && ((now !== true && order >= each.order) || (each.count === 0 && each.jobId === jobId));
+    isWhole &&
+    each.prefix.startsWith(prefix) &&
+    ((now !== true && order >= each.order) || (each.count === undefined && each.jobId === jobId));
   const own = waiting.find((each) => each.prefix === prefix);
   const others = waiting.filter((each) => !isSettled(each));
   if (held === 0 && (isWhole || own !== undefined)) return others.length === waiting.length ? waiting : others;
-  const least = own !== undefined && others.includes(own) ? own.count : 0;
+  const least = own !== undefined && others.includes(own) ? (own.count ?? 0) : 0;
   return bounded([
     ...others.filter((each) => each !== own),
-    withKnown(own, { prefix, count: Math.max(held, least), jobId, order, sinceMs: nowMs }),
+    withKnown(own, { prefix, ...counted(Math.max(held, least)), jobId, order, sinceMs: nowMs }),
   ]);
 }
 
 /** They wait since they were first known, until a job settles them that began after all that counted them. */
-function withKnown(known: WaitingDeletes | undefined, counted: WaitingDeletes): WaitingDeletes {
-  return known === undefined ? counted : { ...counted, order: Math.max(counted.order, known.order), sinceMs: known.sinceMs };
+function withKnown(known: WaitingDeletes | undefined, found: WaitingDeletes): WaitingDeletes {
+  return known === undefined ? found : { ...found, order: Math.max(found.order, known.order), sinceMs: known.sinceMs };
 }
 
 function bounded(waiting: readonly WaitingDeletes[]): readonly WaitingDeletes[] {
   if (waiting.length <= PREFIXES_MAX) return waiting;
   const order = Math.max(...waiting.map((each) => each.order));
   const sinceMs = Math.min(...waiting.map((each) => each.sinceMs));
-  return [{ prefix: '', count: countOf(waiting), order, sinceMs }];
+  return [{ prefix: '', ...counted(countOf(waiting)), order, sinceMs }];
+}
+
+function counted(count: number): Pick<WaitingDeletes, 'count'> {
+  return count === 0 ? {} : { count };
 }
 
 /** How many there are at least. */
 export function countOf(waiting: readonly WaitingDeletes[]): number {
-  return outermost(waiting).reduce((sum, { count }) => sum + count, 0);
+  return outermost(waiting).reduce((sum, { count = 0 }) => sum + count, 0);
 }
 
 /**
@@ -75,11 +81,11 @@ export function countOf(waiting: readonly WaitingDeletes[]): number {
  * as far; then those within its prefix are more, and stand for it.
  */
 export function outermost(waiting: readonly WaitingDeletes[]): readonly WaitingDeletes[] {
-  const counted = waiting.filter(({ count }) => count > 0);
+  const known = waiting.filter(({ count }) => count !== undefined);
   const within = (inner: WaitingDeletes, outer: WaitingDeletes): boolean => inner !== outer && inner.prefix.startsWith(outer.prefix);
-  const outer = counted.filter((each) => !counted.some((other) => within(each, other)));
+  const outer = known.filter((each) => !known.some((other) => within(each, other)));
   return outer.flatMap((each) => {
-    const inner = counted.filter((other) => within(other, each));
-    return countOf(inner) > each.count ? outermost(inner) : [each];
+    const inner = known.filter((other) => within(other, each));
+    return countOf(inner) > (each.count ?? 0) ? outermost(inner) : [each];
   });
 }

@@ -7,7 +7,7 @@ import type { ConnectBucket } from '../connect/connect.ts';
 import { repeat } from '../process/repeat.ts';
 import { listAllRecords, readRecord, refs } from '../store/stored.ts';
 import type { Processes } from '../observing/processes.ts';
-import { allGaps } from '../observing/stored-gaps.ts';
+import { allGaps } from '../observing/gaps.ts';
 import { statusesOf } from '../observing/bucket-statuses.ts';
 import type { WithPorts } from '../store/store.ts';
 import type { AllBuckets } from '../observing/known-buckets.ts';

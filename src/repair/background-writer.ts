@@ -10,15 +10,15 @@
 import {
   answerExpired,
   backoffMs,
-  fittingCount,
   sendBulk,
+  fittingCount,
   sizeOf,
   type BulkLimits,
   type IndexReports,
   type QueuedWrite,
   type WriteRequest,
 } from '../observing/bulk-writer.ts';
-import type { ObjectIndex, WithPorts, WriteAnswer } from '../store/store.ts';
+import type { ObjectIndex, WriteAnswer, WithPorts } from '../store/store.ts';
 import { inTime } from '../base/in-time.ts';
 
 /**
@@ -44,8 +44,11 @@ interface Entry extends QueuedWrite {
 /** Longer than the live path's pauses (100 ms to 5 s), so that live writes are retried first. */
 const PAUSE = { minMs: 500, maxMs: 15_000 };
 
-/** Creates the writer. Its callers bound its queue: each part settles a few slices at a time. */
-export function createBackgroundWriter(dependencies: BackgroundWriterDependencies): WriteAll {
+/** Creates the writer. Its callers bound its queue: each part settles a few slices at a time. `isFull`: writes wait until others are answered. */
+export function createBackgroundWriter(dependencies: BackgroundWriterDependencies): {
+  readonly writeAll: WriteAll;
+  readonly isFull: () => boolean;
+} {
   const { clock, telemetry, limits, liveIsBusy } = dependencies;
   let waiting: Entry[] = [];
   let inFlight = 0;
@@ -153,5 +156,5 @@ export function createBackgroundWriter(dependencies: BackgroundWriterDependencie
     pausedUntilMs = Math.max(pausedUntilMs, clock.monotonicMs() + delayMs);
   }
 
-  return writeAll;
+  return { writeAll, isFull: () => waiting.length > 0 };
 }

@@ -2,62 +2,42 @@
  * Takes a held job to where it compares. Each transition is one compare-and-swap, and everything before it can be repeated; so a
  * crash in between does no harm.
  *
- *   queued ── floor stored in the bucket's record ──► waiting ── Q later by S3's clock ──► index refreshed, documents counted,
- *   parts cut ──► comparing
+ *   queued ── floor stored in the bucket's record ──► waiting ── Q later by S3's clock ──► index refreshed, documents counted
+ *   ──► comparing
  *
  * S3's clock decides whether the wait is over, never this machine's: the end must hold for all processes.
  */
 import { FaultError, faultOf, type Fault } from '../base/fault.ts';
 import { PLAUSIBLE_MS, RECONCILE_WAIT_MS } from '../ordering/constants.ts';
-import { waitMs, WITHOUT_PROGRESS_MAX } from '../records/claims.ts';
-import { coversBefore, lastBeginOf, nextBeginOf } from '../records/covers.ts';
+import { waitMs, WITHOUT_PROGRESS_MAX, coversBefore, lastBeginOf, nextBeginOf, type JobRecord } from '../records/job.ts';
 import { addCounts, noCounts } from '../records/counts.ts';
-import { phaseOf, tombstoneLimit } from './job-transitions.rules.ts';
-import type { JobRecord } from '../records/job.ts';
-import { answerAtStart, waitingToStart } from './parts.rules.ts';
+import { phaseOf, tombstoneLimit, answerAtStart, waitingToStart } from './job.rules.ts';
 import { RequestError } from '../base/request-error.ts';
-import { FOLLOW_MS_MAX, LISTING_PAGE } from './page-feeds.ts';
-import { areDeletesAnnounced, isAnyHeld } from '../observing/stored-gaps.ts';
+import { FOLLOW_MS_MAX, LISTING_PAGE } from './reconcile-turn.ts';
+import { areDeletesAnnounced, isAnyHeld } from '../observing/gaps.ts';
 import type { ObjectScan, WithPorts } from '../store/store.ts';
 import type { BucketListing, BucketLocation, ListingPage } from '../aws/storage.ts';
 import { readRecord, refs, updateRecord } from '../store/stored.ts';
 import type { HeldJob } from './job-lease.ts';
 import { cancelJob, failJob, noteStop } from './job-ends.ts';
-import { cutKeys, probeIndex, probeListing, type PartLimits } from './key-probes.ts';
-import { occupyBucket } from './occupancy.ts';
+import { occupyBucket } from './job-requests.ts';
 
 /** What rule 8 adds to W, since S3 states whole seconds and its clocks differ. */
 const FLOOR_SLACK_MS = 3_000;
 /** The Date header states whole seconds, so the moment may be this much later. */
 const DATE_STEP_MS = 1_000;
-/** Twice the default number of listings: those that end first have others left. A part that takes longer is cut later. */
-const CUTS_MAX = 16;
-
-/**
- * At 100 ms for each LIST they list 40,000 keys a second, more than an index of a few cores writes. They differ in size: while the
- * index has work to spare, they are cut further.
- */
-const LISTED_CUTS = 4;
-/** LIST requests of these three cuts, each of which takes up to 17. */
-const CUT_REQUESTS_MAX = 50;
 /** Until the next attempt at a beginning that failed because of the job itself. */
 const RETRY_MS = 10_000;
 
 export interface BeginDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly listing: BucketListing;
   readonly scan: ObjectScan;
-  readonly limits: PartLimits;
 }
 
 /** What a job begins with. `first`: the first page of its listing that has keys, or the last page. */
 interface Begin {
   readonly first: ListingPage;
   readonly location: BucketLocation;
-}
-
-interface Cuts {
-  readonly cuts: readonly string[];
-  readonly requests: number;
 }
 
 /** `begun`: the job compares. `over`: it is paused, cancelled or lost. Else when the next attempt is due. */
@@ -167,7 +147,6 @@ export function createBeginJob(dependencies: BeginDependencies): (held: HeldJob,
     const { bucket, prefix } = job;
     await scan.refresh(bucket, signal);
     const documentsAtStart = await scan.countLive(bucket, prefix, signal);
-    const { cuts, requests: ofCuts } = await cutsOf(dependencies, job, { first, location, documentsAtStart }, signal);
     const isDoubtful = first.objects.length === 0 && documentsAtStart > 0;
     const { isEmpty: isEmptyBucket, requests: ofBucket } = isDoubtful
       ? await lookAtBucket(dependencies, job, location, signal)
@@ -179,32 +158,13 @@ export function createBeginJob(dependencies: BeginDependencies): (held: HeldJob,
       kind: 'compare',
       atMs: clock.nowMs(),
       documentsAtStart,
-      cuts,
       ...(limit !== undefined && { tombstonesMax: limit }),
-      listRequests: (first.requests ?? 1) + ofBucket + ofCuts,
+      listRequests: (first.requests ?? 1) + ofBucket,
     });
     return isBegun ? 'begun' : 'over';
   }
 
   return beginJob;
-}
-
-/** Where the first parts end, and the number of LIST requests that finding it took. */
-async function cutsOf(
-  { scan, listing, limits }: BeginDependencies,
-  { bucket, prefix }: JobRecord,
-  { first, location, documentsAtStart }: Begin & { readonly documentsAtStart: number },
-  signal: AbortSignal,
-): Promise<Cuts> {
-  // a power of two, because keys are cut by halving: then the parts are of like size and end together
-  const parts = 2 ** Math.floor(Math.log2(Math.min(CUTS_MAX, documentsAtStart / limits.partDocumentsMin)));
-  if (parts > 1) {
-    const probe = probeIndex({ scan, bucket, prefix, keysMin: Math.min(LISTING_PAGE, limits.partDocumentsMin) }, signal);
-    return { cuts: await cutKeys({ cursor: '' }, parts, probe), requests: 0 };
-  }
-  const keys = first.isTruncated ? first.objects.length : 0;
-  const isUnknown = keys >= limits.cutKeysMin && keys > documentsAtStart;
-  return isUnknown ? cutsOfListing({ listing, location, prefix, keysMin: limits.cutKeysMin }, signal) : { cuts: [], requests: 0 };
 }
 
 /** Whether the whole bucket is empty. A prefix without objects is ordinary, but an empty bucket needs a person's consent. */
@@ -228,15 +188,4 @@ async function lookAtBucket(
 /** The first page of the job's listing. */
 function firstOf({ prefix }: Pick<JobRecord, 'prefix'>, followMsMax: number): Parameters<BucketListing['page']>[1] {
   return { prefix, after: '', limit: LISTING_PAGE, followMsMax };
-}
-
-/** The cuts of a bucket of which one whole page shows more keys than the index has documents. A fault of the listing leaves it whole: the turn reports such faults. */
-async function cutsOfListing(part: Omit<Parameters<typeof probeListing>[0], 'isWanted'>, signal: AbortSignal): Promise<Cuts> {
-  const probe = probeListing({ ...part, isWanted: () => probe.requests() < CUT_REQUESTS_MAX }, signal);
-  try {
-    return { cuts: await cutKeys({ cursor: '' }, LISTED_CUTS, probe), requests: probe.requests() };
-  } catch (error) {
-    if (!(error instanceof FaultError)) throw error;
-    return { cuts: [], requests: probe.requests() };
-  }
 }

@@ -17,7 +17,6 @@ import {
   failedOf,
   isPlanned,
   markSchema,
-  occupiedOf,
   refusedOf,
   whyOf,
   withClosed,
@@ -114,14 +113,7 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
     const latest = jobId === undefined ? undefined : await readJob(jobId, signal);
     const looked: DirtyMark[] = [];
     for (const mark of marks) looked.push(...(await look(mark, latest)));
-    const isOccupied = latest !== undefined && occupiesBucket(latest);
-    if (isOccupied) {
-      const nowMs = clock.nowMs();
-      for (const mark of looked)
-        if (occupiedOf(mark, latest, nowMs) !== mark) await change(mark, (current) => occupiedOf(current, latest, nowMs));
-      return 'done';
-    }
-    if (firstDue(looked, clock.nowMs()) === undefined) return 'done';
+    if ((latest !== undefined && occupiesBucket(latest)) || firstDue(looked, clock.nowMs()) === undefined) return 'done';
     // the list is some time old: a mark may have been reported again since, or have got the job of another process
     const current = (await Promise.all(looked.map(({ id }) => readRecord(state, refs.gap(id), signal)))).filter(
       (mark) => mark !== undefined,

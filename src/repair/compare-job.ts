@@ -6,41 +6,40 @@
  *     ▲        │      process has if this one dies
  *     └─ cut ──┘
  *
- * A part is cut while its turn runs: between two slices its end is moved to the boundary, and the keys behind it become separate
- * parts. All of it is in one record, so no key is ever in two parts or in none.
+ * A part is cut between two of its turns: while slots stay free, its turn ends early for that. All of it is in one record, so no key
+ * is ever in two parts or in none.
  */
 import PQueue from 'p-queue';
 import type { BucketRecord } from '../records/bucket.ts';
 import { defined, omit } from '../base/defined.ts';
-import { compareKeys } from '../base/key-order.ts';
 import { FaultError, faultOf, type Fault, type FaultCode } from '../base/fault.ts';
 import { addCounts, addExamples, noCounts, type DifferenceExamples, type ReconcileCounts } from '../records/counts.ts';
-import { givenBackTo, phaseOf, reserved } from './job-transitions.rules.ts';
-import type { JobFault, JobRecord, Part } from '../records/job.ts';
 import {
+  givenBackTo,
+  phaseOf,
+  reserved,
   afterTurn,
   boundariesOf,
   cutPart,
   hasProgress,
   isGivenUp,
   isPartDue,
-  isStuck,
   nextPartDueMs,
   withWork,
   type DeniedKey,
   type TurnEnd,
   type TurnProgress,
-} from './parts.rules.ts';
-import { FOLLOW_MS_MAX } from './page-feeds.ts';
-import type { ReconcileTurn } from './reconcile-turn.ts';
+} from './job.rules.ts';
+import type { JobFault, JobRecord, Part } from '../records/job.ts';
+import { FOLLOW_MS_MAX, type ReconcileTurn } from './reconcile-turn.ts';
 import type { Tombstones } from './settle-slice.ts';
 import type { ObjectScan, WithPorts } from '../store/store.ts';
 import type { BucketListing } from '../aws/storage.ts';
 import { readRecord, refs } from '../store/stored.ts';
 import { cancelJob, failJob, finishJob, noteLast, noteStuck } from './job-ends.ts';
 import type { HeldJob } from './job-lease.ts';
-import { cutKeys, probeListing, type PartLimits } from './key-probes.ts';
-import type { Slots, SlotTurn } from './slots.ts';
+import { cutKeys, probeListing } from './key-probes.ts';
+import type { Slots } from './slots.ts';
 
 /** Turns are short, so that jobs share the slots, yet long enough that beginning and ending them costs little. */
 const TURN_MS_MAX = 30_000;
@@ -61,7 +60,8 @@ export interface CompareDependencies extends WithPorts<'state' | 'clock' | 'tele
   readonly scan: Pick<ObjectScan, 'refresh'>;
   readonly turn: ReconcileTurn;
   readonly slots: Slots;
-  readonly limits: PartLimits;
+  /** Keys that a part must have left to be cut; at most 1,000. */
+  readonly cutKeysMin: number;
 }
 
 export interface CompareSignals {
@@ -76,10 +76,8 @@ interface LivePart {
   part: Part;
   /** What the turn that runs has done; undefined between turns and before its first slice. */
   progress: TurnProgress | undefined;
-  /** Boundaries that were found behind the turn; `applied` is called with whether the part was cut there. */
-  cuts?: { readonly boundaries: readonly string[]; readonly applied: (isCut: boolean) => void };
-  /** The search for boundaries. */
-  search?: Promise<readonly string[]>;
+  /** It could not be cut before the turn that runs. */
+  isWhole: boolean;
 }
 
 /** What was done since the job was claimed. */
@@ -93,8 +91,6 @@ interface Hold {
   hasProgress: boolean;
   /** Whether anything of it is not stored. */
   isDirty: boolean;
-  /** Begins turns of the parts that are due and have none. Called where a turn has ended, and where there are more parts. */
-  readonly beginDue: () => void;
   /** Whether turns end at their next page. */
   readonly shouldEnd: () => boolean;
 }
@@ -126,13 +122,11 @@ function createRun(dependencies: CompareDependencies, held: HeldJob, { stopping,
     examples: {},
     hasProgress: false,
     isDirty: false,
-    beginDue,
     shouldEnd: () => ending.signal.aborted || stopping.aborted || isOver(held),
   };
   const { shouldEnd } = hold;
   const working = new Map<LivePart, Promise<void>>();
   const tombstones = createDeletionLimit(held);
-  const cuts = createCuts(dependencies, hold);
 
   /** The job with everything that was compared since it was claimed. */
   function prepare(job: JobRecord): JobRecord {
@@ -186,6 +180,7 @@ function createRun(dependencies: CompareDependencies, held: HeldJob, { stopping,
     }
   }
 
+  /** Begins turns of the parts that are due and have none. */
   function beginDue(): void {
     for (const each of hold.live) {
       if (shouldEnd() || working.has(each) || !isPartDue(each.part, clock.nowMs())) continue;
@@ -203,29 +198,27 @@ function createRun(dependencies: CompareDependencies, held: HeldJob, { stopping,
     const { id, counts } = hold.claimed;
     const isNew = (): boolean => (counts === undefined || counts.listed + counts.scanned === 0) && !hold.hasProgress;
     await slots
-      .run({ id, isNew }, (slot) => turnOf(each, slot), ending.signal)
+      .run({ jobId: id, isNew, isWhole: each.isWhole }, (slot) => turnOf(each, slot), ending.signal)
       .catch((error: unknown) => {
         // it waited for its turn, or its turn was aborted
         if (!ending.signal.aborted && !aborting.aborted) throw error;
       });
   }
 
-  async function turnOf(each: LivePart, slot: SlotTurn): Promise<void> {
+  async function turnOf(each: LivePart, slot: { readonly wanted: number }): Promise<void> {
     if (shouldEnd()) return;
     const bucket = await bucketOf();
     if (bucket === undefined) return endTurns();
     const startedMs = clock.monotonicMs();
-    const cutting = new AbortController();
-    slot.cuttable((parts) => cuts.find(each, { bucket, parts }, AbortSignal.any([cutting.signal, aborting])));
-    const end = await endOf(dependencies, hold, each, { bucket, tombstones, applyCuts: cuts.apply, aborting });
-    cutting.abort(new Error('the turn has ended'));
-    await each.search;
-    cuts.apply(each, end.cursor, end.done);
+    const isTurnOver = (): boolean => slot.wanted > 0 || clock.monotonicMs() >= startedMs + TURN_MS_MAX;
+    const end = await endOf(dependencies, hold, each, { bucket, tombstones, isOver: isTurnOver, aborting });
+    each.isWhole = false;
     fold(hold, each, end, clock.nowMs());
     telemetry.count('tally_reindex_turns_total', 1, { result: held.lost.aborted ? 'lost' : outcomeOf(end) });
     const durationMs = Math.round(clock.monotonicMs() - startedMs);
     telemetry.debug('turn of a re-index job ended', { mode: held.job.mode, durationMs, listed: end.counts.listed });
     if (end.fault !== undefined) await afterFault(each, end.fault);
+    else if (slot.wanted > 0 && !end.done) await cutInto(dependencies, hold, each, { bucket, parts: 1 + slot.wanted, signal: aborting });
     if (slots.areCrowded()) endTurns();
   }
 
@@ -233,18 +226,21 @@ function createRun(dependencies: CompareDependencies, held: HeldJob, { stopping,
     const { part } = each;
     const nowMs = clock.nowMs();
     telemetry.requestFailed('compare a part of a re-index job', new FaultError(code, reason));
-    // people see at once what keeps the job from going on
-    if (!isGivenUp(part, held.job, { nowMs, isLast: hold.live.length === 1 })) {
-      await noteStuck(state, held.job, part, nowMs).then(
-        () => {
-          // the key has a separate gap
-          if (isStuck(part, nowMs) && part.fault?.denied !== undefined) hold.live = hold.live.filter((other) => other !== each);
-        },
-        (error: unknown) => telemetry.requestFailed('report a re-index job that waits', error),
-      );
-      return store();
-    }
-    early ??= { code, reason, after: part.cursor };
+    const isAlone = hold.live.every((other) => other === each || other.part.fault !== undefined);
+    // people see at once what keeps the job from going on, and that these keys were not compared
+    const next = await noteStuck(state, held.job, part, nowMs).catch(notNoted);
+    if (next === 'given up' || isGivenUp(part, held.job, { nowMs, isAlone })) return endWith({ code, reason, after: part.cursor });
+    if (next === 'left') hold.live = hold.live.filter((other) => other !== each);
+    return store();
+  }
+
+  function notNoted(error: unknown): 'waits' {
+    telemetry.requestFailed('report a re-index job that waits', error);
+    return 'waits';
+  }
+
+  function endWith(error: JobFault): void {
+    early ??= error;
     endTurns();
   }
 
@@ -295,7 +291,7 @@ function setAside(hold: Hold, each: LivePart, denied: DeniedKey): void {
 interface TurnParts {
   readonly bucket: BucketRecord;
   readonly tombstones: Tombstones;
-  readonly applyCuts: (each: LivePart, through: string, isDone: boolean) => void;
+  readonly isOver: () => boolean;
   readonly aborting: AbortSignal;
 }
 
@@ -304,7 +300,7 @@ async function endOf(
   { clock, turn }: CompareDependencies,
   hold: Hold,
   each: LivePart,
-  { bucket, tombstones, applyCuts, aborting }: TurnParts,
+  { bucket, tombstones, isOver: isTurnOver, aborting }: TurnParts,
 ): Promise<TurnEnd> {
   const { held, claimed } = hold;
   const { part } = each;
@@ -321,12 +317,8 @@ async function endOf(
       { bucket, prefix, after: cursor, ...defined({ upTo: part.to }), mode, readsFirst, fill, tags },
       {
         tombstones,
-        shouldEnd: (through) => {
-          applyCuts(each, through, false);
-          return hold.shouldEnd();
-        },
-        upTo: () => each.part.to,
-        durationMaxMs: TURN_MS_MAX,
+        shouldEnd: hold.shouldEnd,
+        isOver: isTurnOver,
         progressed: (progress) => {
           each.progress = progress;
           hold.hasProgress ||= hasProgress(part, progress);
@@ -346,61 +338,35 @@ async function endOf(
   }
 }
 
-/** Creates the functions that cut the parts of a held job. */
-function createCuts({ listing, limits, telemetry, clock }: CompareDependencies, hold: Hold) {
-  interface Wanted {
-    readonly bucket: BucketRecord;
-    /** How many parts are wanted of it. */
-    readonly parts: number;
-  }
-
-  /** Searches boundaries behind a turn that runs; they are applied between two of its slices. Resolves with whether any was. */
-  async function find(each: LivePart, wanted: Wanted, signal: AbortSignal): Promise<boolean> {
-    const parts = Math.min(wanted.parts, 1 + PARTS_MAX - hold.live.length);
-    const now = partNow(each, clock.nowMs());
-    if (parts < 2) return false;
-    each.search = search(now, { ...wanted, parts }, signal);
-    const boundaries = await each.search;
-    if (boundaries.length === 0 || signal.aborted) return false;
-    const { promise, resolve } = Promise.withResolvers<boolean>();
-    each.cuts = { boundaries, applied: resolve };
-    return promise;
-  }
-
-  /** A fault of the listing ends the search silently: the turn reports such faults. Never rejects. */
-  async function search({ cursor, to }: Part, { bucket, parts }: Wanted, signal: AbortSignal): Promise<readonly string[]> {
-    const isWanted = (): boolean => !signal.aborted && !hold.shouldEnd() && probe.requests() < CUT_REQUESTS_MAX;
-    const { prefix } = hold.claimed;
-    const probe = probeListing({ listing, location: bucket, prefix, keysMin: limits.cutKeysMin, isWanted }, signal);
-    try {
-      return await cutKeys({ cursor, to }, parts, probe);
-    } catch (error) {
-      if (!(error instanceof FaultError) && !signal.aborted) telemetry.requestFailed('cut a part of a re-index job', error);
-      return [];
-    } finally {
-      hold.counts = addCounts(hold.counts, { listRequests: probe.requests() });
-    }
-  }
-
-  /** Cuts the part at the boundaries that its turn has not reached: nothing behind the key `through` is being settled. */
-  function apply(each: LivePart, through: string, isDone: boolean): void {
-    const { cuts, part } = each;
-    if (cuts === undefined) return;
-    delete each.cuts;
-    const left = isDone ? [] : cuts.boundaries.filter((boundary) => compareKeys(boundary, through) > 0);
-    const [first, ...behind] = cutPart(part, left.slice(0, PARTS_MAX - hold.live.length));
-    if (first !== undefined) each.part = first;
-    hold.live = [...hold.live, ...behind.map(livePart)];
-    hold.isDirty ||= behind.length > 0;
-    hold.beginDue();
-    cuts.applied(behind.length > 0);
-  }
-
-  return { find, apply };
+/**
+ * Cuts a part, of which no turn runs, into as many parts as are wanted, as far as boundaries are found. A fault of the listing ends the
+ * search silently: the next turn reports it. Never rejects.
+ */
+async function cutInto(
+  { listing, cutKeysMin, telemetry }: CompareDependencies,
+  hold: Hold,
+  each: LivePart,
+  wanted: { readonly bucket: BucketRecord; readonly parts: number; readonly signal: AbortSignal },
+): Promise<void> {
+  const { bucket, signal } = wanted;
+  const parts = Math.min(wanted.parts, 1 + PARTS_MAX - hold.live.length);
+  const isWanted = (): boolean => !hold.shouldEnd() && probe.requests() < CUT_REQUESTS_MAX;
+  const { prefix } = hold.claimed;
+  const probe = probeListing({ listing, location: bucket, prefix, keysMin: cutKeysMin, isWanted }, signal);
+  const boundaries = await cutKeys(each.part, parts, probe).catch((error: unknown) => {
+    if (!(error instanceof FaultError) && !signal.aborted) telemetry.requestFailed('cut a part of a re-index job', error);
+    return [];
+  });
+  hold.counts = addCounts(hold.counts, { listRequests: probe.requests() });
+  hold.isDirty = true;
+  const [first = each.part, ...behind] = cutPart(each.part, boundaries);
+  each.part = first;
+  each.isWhole = behind.length === 0;
+  hold.live = [...hold.live, ...behind.map(livePart)];
 }
 
 function livePart(part: Part): LivePart {
-  return { part, progress: undefined };
+  return { part, progress: undefined, isWhole: false };
 }
 
 function outcomeOf({ done, fault }: TurnEnd): 'done' | 'on' | FaultCode {

@@ -1,4 +1,4 @@
-/** Dead letters: ingest sends them with their reason; people list them, send them back or discard them. */
+/** Dead letters: ingest sends them with their reason; people list them, send them back or discard them; and what SQS moved there is noticed. */
 import {
   deadLetterAttributes,
   isTallys,
@@ -7,18 +7,21 @@ import {
   MESSAGE_BYTES_MAX,
   ownAttributes,
   type LetterNotes,
+  bucketsNamedIn,
 } from '../events/dead-letter.ts';
-import { FaultError, faultOf, faults, type Fault } from '../base/fault.ts';
+import { FaultError, faultOf, faults, type Fault, type FaultCode } from '../base/fault.ts';
 import { RequestError } from '../base/request-error.ts';
-import type { GapReports } from '../observing/reports.ts';
-import { bucketsOfUnread, createLossReports } from '../observing/losses.ts';
-import { createLetterBrowser, type BrowseLetters, type Visit } from './letter-browser.ts';
+import { type GapReports, bucketsFedBy, bucketsOfUnread, connectedBuckets } from '../observing/gaps.ts';
 import type { Clock } from '../process/clock.ts';
 import type { QueueClient, QueueMessage } from '../aws/queues.ts';
 import type { DeadLetterQueue, QueueWatch } from '../observing/queue-watch.ts';
-import { readRecord, refs } from '../store/stored.ts';
+import { readRecord, refs, updateRecord } from '../store/stored.ts';
 import { createLastFailure } from '../observing/last-failure.ts';
 import type { WithPorts } from '../store/store.ts';
+import PQueue from 'p-queue';
+import type { Telemetry } from '../process/telemetry.ts';
+import type { QueueRecord } from '../records/queue-record.ts';
+import { createTakeLease } from '../store/lease.ts';
 
 /** A short poll shows some servers of SQS only: after this many in a row that showed new letters alone, all that was there was seen. */
 const NEW_ONLY_MAX = 3;
@@ -279,3 +282,199 @@ function notFound(ids: readonly string[], others = 0): RequestError {
     `these letters are not in the dead-letter queue, or another reader has received them: ${names.join(', ')}${others === 0 ? '' : `; the other ${others} are done`}`,
   );
 }
+
+// ── reading a queue without removing messages. SQS can only receive, so the letters that were read are hidden for 30 s and given back at
+// the end. Two readers at the same time would see a part of the letters each, so the readings of one process follow each other; another
+// process can still hide letters from it ─────────────────────────────────────────────────────────────────────────────────
+
+/** As long as one reading may take. If the process is killed during it, the letters are hidden no longer than that. */
+const HIDDEN_S = 30;
+/** The most letters of one reading: it takes some 200 requests and a few seconds, and ends long before the first letters are visible again. Their ids are in memory, never their bodies. */
+export const LETTERS_MAX = 1_000;
+const BATCH_MAX = 10;
+/** A short poll of SQS reads only some of its servers, so one empty answer does not mean that the queue is empty. */
+const QUIET_ROUNDS_MAX = 3;
+
+/** Receives up to ten letters that are new to it. Returns which of them it removed, and whether it has seen enough. */
+export type Visit = (letters: readonly QueueMessage[]) => Promise<{ readonly gone: readonly QueueMessage[]; readonly isEnough: boolean }>;
+
+/** Resolves with whether the visitor has seen enough. */
+export type BrowseLetters = (queueUrl: string, visit: Visit, signal?: AbortSignal) => Promise<boolean>;
+
+/**
+ * Creates the reader. It ends when the queue has no more letters, after 1,000 letters, or when the visitor has seen enough.
+ * Throws `queue.unreachable` and what the visitor throws.
+ */
+export function createLetterBrowser({ queues, telemetry }: { readonly queues: QueueClient; readonly telemetry: Telemetry }): BrowseLetters {
+  const readings = new PQueue({ concurrency: 1 });
+
+  async function read(queueUrl: string, visit: Visit, signal?: AbortSignal): Promise<boolean> {
+    const seen = new Set<string>();
+    /** Receipt handles by message id. */
+    const inHand = new Map<string, string>();
+    let quietRounds = 0;
+    let isEnough = false;
+    try {
+      while (!isEnough && seen.size < LETTERS_MAX && quietRounds < QUIET_ROUNDS_MAX) {
+        const max = Math.min(BATCH_MAX, LETTERS_MAX - seen.size);
+        const received = await queues.receive(queueUrl, { visibilityS: HIDDEN_S, max }, signal);
+        // a letter that was received again as well: only its newest receipt handle is valid
+        for (const { messageId, receiptHandle } of received) inHand.set(messageId, receiptHandle);
+        const fresh = received.filter(({ messageId }) => !seen.has(messageId));
+        quietRounds = fresh.length === 0 ? quietRounds + 1 : 0;
+        if (fresh.length === 0) continue;
+        for (const { messageId } of fresh) seen.add(messageId);
+        const visited = await visit(fresh);
+        for (const { messageId } of visited.gone) inHand.delete(messageId);
+        isEnough = visited.isEnough;
+      }
+      return isEnough;
+    } finally {
+      await giveBack(queueUrl, [...inHand.values()]);
+    }
+  }
+
+  async function giveBack(queueUrl: string, receiptHandles: readonly string[]): Promise<void> {
+    try {
+      for (let start = 0; start < receiptHandles.length; start += BATCH_MAX) {
+        const batch = receiptHandles.slice(start, start + BATCH_MAX);
+        await queues.changeVisibilityBatch(
+          queueUrl,
+          batch.map((receiptHandle) => ({ receiptHandle, timeoutS: 0 })),
+        );
+      }
+    } catch (error) {
+      // the letters become visible again without this
+      telemetry.requestFailed('give dead letters back', error);
+    }
+  }
+
+  return function browseLetters(queueUrl, visit, signal) {
+    return readings.add(async () => {
+      signal?.throwIfAborted();
+      return read(queueUrl, visit, signal);
+    });
+  };
+}
+
+// ── the watch of what SQS moved there, or a source could not deliver: its events may never have been indexed, so gaps are opened of the
+// buckets that its body names, else of all buckets of the queue. Tally's own letters carry its attributes, and their gaps were stored
+// before they were sent ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+/**
+ * A queue is read this often although its number of letters is unchanged: one letter may have been removed while another was
+ * moved. It bounds how late such a letter is found; 1,000 letters then cost some 30,000 requests a day for all workers together.
+ */
+const READ_EVERY_MS = 600_000;
+/** Each reading counts as a receive. A dead-letter queue that has a redrive policy itself would lose its letters by frequent readings. */
+const READ_REDRIVEN_EVERY_MS = 86_400_000;
+/** Letters that cannot be read, or that name no bucket, cost the buckets of their queue one re-index a day. */
+const ALL_EVERY_MS = 86_400_000;
+
+interface LetterWatchDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
+  readonly browse: BrowseLetters;
+  readonly gaps: Pick<GapReports, 'report'>;
+  readonly deadLetterQueues: () => readonly DeadLetterQueue[];
+  readonly bucketQueueUrls: readonly string[];
+}
+
+/**
+ * Creates the watch, which is called often and seldom reads: a dead-letter queue is read by one of all workers when its number of
+ * letters has changed, and every ten minutes. A failure is reported, and the rest follows with a later call.
+ */
+export function createLetterWatch(dependencies: LetterWatchDependencies): (signal: AbortSignal) => Promise<void> {
+  const { browse, state, clock, telemetry, deadLetterQueues, bucketQueueUrls } = dependencies;
+  const takeLease = createTakeLease({ state, clock });
+
+  async function look(queue: DeadLetterQueue, letters: number, signal: AbortSignal): Promise<void> {
+    if (!isDue(queue, letters, await readRecord(state, refs.queue(queue.queueUrl), signal))) return;
+    const lease = await takeLease(`letters:${queue.queueUrl}`, signal);
+    if (lease === undefined) return;
+    // two readers at once do no harm: a gap is reported twice
+    try {
+      await read(queue, letters, signal);
+    } finally {
+      await lease.release();
+    }
+  }
+
+  function isDue({ attributes }: DeadLetterQueue, letters: number, known: QueueRecord | undefined): boolean {
+    const everyMs = attributes?.maxReceiveCount === undefined ? READ_EVERY_MS : READ_REDRIVEN_EVERY_MS;
+    // a time in the future was stored by a wrong clock
+    return known?.readAtMs === undefined || letters !== known.letters || Math.abs(clock.nowMs() - known.readAtMs) >= everyMs;
+  }
+
+  async function read({ queueUrl, bucketQueueUrls: sources }: DeadLetterQueue, letters: number, signal: AbortSignal): Promise<void> {
+    const ref = refs.queue(queueUrl);
+    const { moved = [], allAtMs = -Infinity } = (await readRecord(state, ref)) ?? {};
+    const known = new Set(moved);
+    const connected = await connectedBuckets(state);
+    const reportLosses = createLossReports(dependencies);
+    const present = new Set<string>();
+    const nameless = new Set<string>();
+    let seen = 0;
+    const visit = async (batch: readonly QueueMessage[]) => {
+      seen += batch.length;
+      for (const letter of batch) {
+        if (isTallys(letter.attributes)) continue;
+        present.add(letter.messageId);
+        if (known.has(letter.messageId)) continue;
+        const named = bucketsNamedIn(letter.body, connected);
+        if (named.length === 0) nameless.add(letter.messageId);
+        await reportLosses(named, letter);
+      }
+      return { gone: [], isEnough: false };
+    };
+    const canRead = letters <= LETTERS_MAX;
+    if (canRead && letters > 0) await browse(queueUrl, visit, signal);
+    const nowMs = clock.nowMs();
+    const isAll = (!canRead || nameless.size > 0) && Math.abs(nowMs - allAtMs) >= ALL_EVERY_MS;
+    if (isAll) {
+      await reportLosses(await bucketsFedBy(state, { queueUrls: sources, bucketQueueUrls, nowMs }), { sentAtMs: nowMs });
+      nameless.clear();
+    }
+    // another reader may hide letters: what was reported of them is remembered. What names no bucket waits for its day
+    const all = seen < letters ? known.union(present) : present;
+    const reported = [...all.difference(nameless)].slice(-LETTERS_MAX);
+    await updateRecord(state, ref, (current) => ({
+      ...current,
+      queueUrl,
+      letters,
+      readAtMs: clock.nowMs(),
+      moved: reported,
+      ...(isAll && { allAtMs: nowMs }),
+    }));
+  }
+
+  return async function watchLetters(signal) {
+    for (const queue of deadLetterQueues()) {
+      const { attributes } = queue;
+      // hidden letters count: another reader has them only for seconds
+      if (attributes === undefined) continue;
+      try {
+        await look(queue, attributes.visible + attributes.inFlight, signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        telemetry.requestFailed('look for letters that SQS moved', error);
+      }
+    }
+  };
+}
+
+/**
+ * Creates what opens the gaps of the letters of one reading. It remembers its reports, because one of a bucket covers all letters that
+ * were sent before, and each takes a write. Throws the store's fault.
+ */
+function createLossReports({ clock, gaps }: WithPorts<'clock'> & { readonly gaps: Pick<GapReports, 'report'> }) {
+  const reportedMs = new Map<string, number>();
+
+  return async function reportLosses(buckets: readonly string[], { sentAtMs }: Pick<QueueMessage, 'sentAtMs'>): Promise<void> {
+    const due = buckets.filter((bucket) => (reportedMs.get(bucket) ?? -Infinity) < sentAtMs);
+    // never before the event by SQS's clock: if this machine's clock is slow, an earlier reconcile would close the gap
+    const seenAtMs = Math.max(clock.nowMs(), sentAtMs);
+    await Promise.all(due.map((bucket) => gaps.report({ bucket, kind: 'loss', reason: `dead letter: ${MOVED}`, seenAtMs })));
+    for (const bucket of due) reportedMs.set(bucket, seenAtMs);
+  };
+}
+
+const MOVED = 'message.moved' satisfies FaultCode;

@@ -10,12 +10,12 @@ import { faultOf } from '../base/fault.ts';
 import { clockOfMs } from '../ordering/clock.ts';
 import { MARGIN_MS } from '../ordering/constants.ts';
 import type { Condition, Test } from '../store/conditions.rules.ts';
-import { isAnyHeld } from '../observing/stored-gaps.ts';
-import type { GapReports } from '../observing/reports.ts';
+import { isAnyHeld, type GapReports } from '../observing/gaps.ts';
 import type { ObjectIndex, ObjectMaintenance, ObjectScan, WithPorts } from '../store/store.ts';
 import type { BucketLifecycle } from '../aws/storage.ts';
 import { refs, updateRecord } from '../store/stored.ts';
-import type { ObserveAgain } from './observe-again.ts';
+import type { Observe } from '../observing/observer.ts';
+import { observeAgain } from './sweeps.ts';
 import { VISIT_MAX_MS, type Visit } from '../observing/sweep.ts';
 
 const CHECK_INTERVAL_MS = 86_400_000;
@@ -30,7 +30,7 @@ interface LifecycleDependencies extends WithPorts<'state' | 'clock' | 'telemetry
   readonly maintenance: Pick<ObjectMaintenance, 'expiring'>;
   readonly scan: Pick<ObjectScan, 'countLive'>;
   readonly lifecycle: BucketLifecycle;
-  readonly observeAgain: ObserveAgain;
+  readonly observe: Observe;
   readonly gaps: Pick<GapReports, 'report'>;
 }
 
@@ -54,7 +54,7 @@ type Step = (after: string) => Promise<{ readonly documents: readonly ObjectDocu
 
 /** Creates the visit of one bucket, which checks it once a day. No check runs while deletions of the bucket wait for a person. */
 export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit {
-  const { state, objects, maintenance, scan, lifecycle, observeAgain, gaps, clock, telemetry } = dependencies;
+  const { state, objects, maintenance, scan, lifecycle, observe, gaps, clock, telemetry } = dependencies;
   /** When a bucket may be checked again after a failure (monotonic). */
   const retryAtMs = new Map<string, number>();
 
@@ -137,7 +137,7 @@ export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit
       const { documents, next } = await pages(after);
       check.documentsLeft -= PAGE_DOCUMENTS;
       if (documents.length > check.headsLeft) return false;
-      const count = await observeAgain(check.bucket, documents, check.isOver);
+      const count = await observeAgain(observe, check.bucket, documents, check.isOver);
       check.headsLeft -= count;
       check.observed += count;
       if (count < documents.length) return false;

@@ -1,7 +1,9 @@
 import PQueue from 'p-queue';
 import type { BucketRecord } from '../records/bucket.ts';
-import type { ObjectState } from '../ordering/document.ts';
-import type { EnrichResult } from '../ordering/enrichment.ts';
+import { compareStored } from '../ordering/agreement.ts';
+import type { ObjectDocument, ObjectState } from '../ordering/document.ts';
+import type { JobMode } from '../records/job.ts';
+import { lackingEnrichment, type EnrichmentField, type EnrichResult } from '../ordering/enrichment.ts';
 import { circuitOf, FaultError, faultOf, isFaultCode } from '../base/fault.ts';
 import { ANSWER_LIFE_MS } from '../ordering/constants.ts';
 import { createEnricher, type EnricherDependencies, type TagsRead } from '../observing/enricher.ts';
@@ -32,7 +34,7 @@ export type Head = (
  * When tags that could not be read are a fault. `required`: always, unless S3 does not permit to read them. `wanted`: not if only
  * this object is concerned, which is answered without its tags. `optional`: never.
  */
-export type TagsNeed = 'required' | 'wanted' | 'optional';
+type TagsNeed = 'required' | 'wanted' | 'optional';
 
 interface HeadsDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly storage: ObjectStorage;
@@ -106,4 +108,54 @@ function withTags({ state, tags }: { readonly state: ObjectState; readonly tags:
 /** Whether the result is about this object alone: it changed meanwhile, or S3 refuses its tags. */
 function isOfObject(result: EnrichResult): boolean {
   return result === 'gone' || (isFaultCode(result) && circuitOf(result) === 'object');
+}
+
+// ── what is read from S3 besides the listing, because documents of the bucket contain more than a listing does ──────────
+
+/** What decides whether an object is read. */
+export interface Wishes {
+  readonly bucket: BucketRecord;
+  /** `report` writes nothing. */
+  readonly mode: JobMode;
+  /** Whether to read the tags of every object, where the bucket's documents have tags. */
+  readonly tags: boolean;
+  /** Whether to write documents that only lack a field which the listing contains, or the enrichment of their bucket. */
+  readonly fill: boolean;
+}
+
+/** Whether new and changed objects are written from a HEAD: in buckets whose documents contain more than a listing does. */
+export function writesFromHead({ bucket, mode }: Pick<Wishes, 'bucket' | 'mode'>): boolean {
+  return mode === 'apply' && bucket.enrich !== 'none';
+}
+
+/**
+ * Whether the tags of every object are read, also of those that agree with their documents. A job that fills in reads them
+ * too: tags that a document has may be of a time before its bucket asked for tags again.
+ */
+export function readsTags({ bucket, mode, tags, fill }: Wishes): boolean {
+  return mode === 'apply' && (tags || fill) && bucket.enrich === 'tags';
+}
+
+/** Whether a HEAD is sent for each object whose document lacks enrichment. */
+export function fillsEnrichment({ bucket, mode, fill }: Pick<Wishes, 'bucket' | 'mode' | 'fill'>): boolean {
+  return mode === 'apply' && fill && bucket.enrich !== 'none';
+}
+
+/** How much the tags of an object are needed: they may be the reason for its HEAD. */
+export function needOfTags(work: Wishes): TagsNeed {
+  if (!readsTags(work)) return 'optional';
+  return work.tags ? 'required' : 'wanted';
+}
+
+/** What the stored document lacks of the enrichment of its bucket; nothing if there is no live document. */
+export function lackingOf({ bucket }: Pick<Wishes, 'bucket'>, stored: ObjectDocument | undefined): readonly EnrichmentField[] {
+  return stored === undefined || stored.deleted ? [] : lackingEnrichment(bucket.enrich, stored);
+}
+
+/** Whether what was seen adds what the stored document lacks, of its enrichment or of its other fields, and that the work is to fill in. */
+export function fillsIn(work: Wishes, seen: ObjectState, stored: ObjectDocument | undefined): boolean {
+  if (!fillsEnrichment(work) || !seen.present || stored === undefined || stored.deleted) return false;
+  const { userMetadata, tags } = seen;
+  const read = { user_metadata: userMetadata, tags };
+  return lackingOf(work, stored).some((field) => read[field] !== undefined) || compareStored(seen, stored).kind === 'incomplete';
 }

@@ -3,15 +3,14 @@
  * failed after a fault, or cancelled when its bucket is disconnected. What is kept of it is stored
  * before the swap that ends it, so nothing is forgotten if the process dies in between. Ended jobs are removed after a while.
  */
-import { bucketRecordSchema } from '../records/bucket.ts';
-import { defined, omit } from '../base/defined.ts';
+import { bucketRecordSchema, type BucketRecord } from '../records/bucket.ts';
+import { defined } from '../base/defined.ts';
 import { faults } from '../base/fault.ts';
 import { markId, withoutDifferences, type Differences } from '../records/dirty.ts';
 import { noCounts, type ReconcileCounts } from '../records/counts.ts';
-import { afterTransition, mayTransition, type JobTransition } from './job-transitions.rules.ts';
-import { isStuck } from './parts.rules.ts';
+import { afterTransition, mayTransition, type JobTransition, isStuck } from './job.rules.ts';
 import { hasEnded, jobSchema, type JobFault, type JobRecord, type Part } from '../records/job.ts';
-import { keepHeld, markDirty } from '../observing/stored-gaps.ts';
+import { gapsOf, keepHeld, markDirty } from '../observing/gaps.ts';
 import type { ObjectScan, WithPorts, StateStore } from '../store/store.ts';
 import type { Telemetry } from '../process/telemetry.ts';
 import { listAllRecords, readRecord, refs, removeRecord, updateRecord } from '../store/stored.ts';
@@ -71,13 +70,21 @@ export async function noteLast(state: StateStore, job: JobRecord, atMs: number):
   if (counts.held > 0) await keepHeld(state, job, { held: counts.held, isWhole: false, nowMs: atMs });
 }
 
+/** Gaps of keys that S3 refuses. With more of them it is a prefix, or the bucket. */
+const REFUSED_KEYS_MAX = 8;
+
 /**
  * Marks the bucket of a job that has waited for long, or the key alone for which it waits, unless it is marked: the status must not be green over
- * keys that are not compared. Throws the store's fault.
+ * keys that are not compared. `left`: the key has a separate gap, so the job goes on without it. Throws the store's fault.
  */
-export async function noteStuck(state: StateStore, { bucket, mode, beginOrder = 0 }: JobRecord, part: Part, nowMs: number): Promise<void> {
+export async function noteStuck(
+  state: StateStore,
+  { bucket, mode, beginOrder = 0 }: JobRecord,
+  part: Part,
+  nowMs: number,
+): Promise<'waits' | 'left' | 'given up'> {
   const { fault } = part;
-  if (mode !== 'apply' || fault === undefined || !isStuck(part, nowMs)) return;
+  if (mode !== 'apply' || fault === undefined || !isStuck(part, nowMs)) return 'waits';
   const key = fault.denied;
   const reason = `a re-index ${key === undefined ? 'waits' : `could not compare ${key}`}: ${fault.code}: ${fault.reason}`;
   const report = { bucket, kind: 'drift', reason, seenAtMs: nowMs, ...defined({ key }) } as const;
@@ -87,6 +94,9 @@ export async function noteStuck(state: StateStore, { bucket, mode, beginOrder = 
     report,
     (mark) => mark !== undefined && (key === undefined || mark.order >= beginOrder),
   );
+  if (key === undefined) return 'waits';
+  const refused = (await gapsOf(state, bucket)).filter(({ prefix, reasons }) => prefix !== undefined && reasons[0]?.kind === 'drift');
+  return refused.length > REFUSED_KEYS_MAX ? 'given up' : 'left';
 }
 
 /** Ends a held job as failed, unless it is paused or has ended, and gives it back. Throws the store's fault. */
@@ -145,7 +155,9 @@ export async function tidyJobs({ state, clock }: WithPorts<'state' | 'clock'>): 
   const jobs = await listAllRecords(state, 'job', jobSchema);
   const buckets = await listAllRecords(state, 'bucket', bucketRecordSchema);
   // a person answers what they held back by their names
-  const asking = new Set(buckets.flatMap(({ waiting = [] }) => waiting.flatMap(({ count, jobId }) => (count > 0 ? [jobId] : []))));
+  const asking = new Set(
+    buckets.flatMap(({ waiting = [] }) => waiting.flatMap(({ count, jobId }) => (count === undefined ? [] : [jobId]))),
+  );
   const ended = jobs.filter((job) => hasEnded(job) && !asking.has(job.id)).toSorted((a, b) => endedAtMs(a) - endedAtMs(b));
   const tooMany = ended.length - KEPT_MAX;
   const gone = ended.filter((job, index) => index < tooMany || clock.nowMs() - endedAtMs(job) > KEPT_MS);
@@ -166,46 +178,40 @@ interface Compared {
 
 /** Stores what is kept. Called before the job ends, and may be repeated. Throws the store's fault. */
 export async function noteCompared(state: StateStore, job: JobRecord, compared: Compared): Promise<void> {
-  const { atMs, counts } = compared;
   const isWhole = job.prefix === '';
-  if (job.mode === 'report') {
-    await noteReport(state, job, compared);
-    if (isWhole) await updateRecord(state, refs.bucket(job.bucket), (bucket) => bucket && { ...bucket, lastComparedAtMs: atMs });
-    return;
-  }
-  if (isWhole) await noteUnenriched(state, job, compared);
-  if (isWhole && job.requestedBy === 'gap') await noteRepaired(state, job, compared);
-  const certifies = isWhole && job.now !== true && counts.held === 0;
+  if (job.mode === 'report') await noteReport(state, job, compared);
+  if (job.mode === 'report' && !isWhole) return;
+  // the next repair keeps a distance from this one; but not from a first index, nor from the compare after a change that a person made
+  const isRepair = isWhole && job.requestedBy === 'gap' && (await readRecord(state, refs.gap(markId(job.bucket))))?.urgent === undefined;
+  const repaired = isRepair ? { repaired: { atMs: compared.atMs, comparingMs: processMs(compared.counts) } } : {};
   await updateRecord(state, refs.bucket(job.bucket), (bucket) => {
-    if (bucket === undefined) return undefined;
-    const refused = counts.refused === 0 ? undefined : { jobId: job.id, count: counts.refused, atMs };
-    if (certifies) return { ...omit(bucket, 'refused'), lastComparedAtMs: atMs, ...defined({ refused }) };
-    // what the index refused of some keys is known of the bucket, until a compare of all of it
-    return counts.refused > (bucket.refused?.count ?? 0) ? { ...bucket, ...defined({ refused }) } : undefined;
+    if (bucket === undefined || job.mode === 'report') return bucket && { ...bucket, lastComparedAtMs: compared.atMs };
+    return { ...bucket, ...keptOfBucket(bucket, job, compared), ...repaired };
   });
 }
 
-/** What S3 refused to enrich. A job that was not to fill it in says only whether anything is left. */
-async function noteUnenriched(state: StateStore, { id: jobId, bucket, fill, tags }: JobRecord, { atMs, counts }: Compared): Promise<void> {
-  const count = counts.unenriched;
-  await updateRecord(state, refs.bucket(bucket), (record) => {
-    if (count > 0 && (fill === true || tags === true)) return record && { ...record, unenriched: { jobId, count, atMs } };
-    if (record?.unenriched === undefined || count > 0) return undefined;
-    const { unenriched: _, ...rest } = record;
-    return rest;
-  });
+/** What a job that applies says of its bucket. */
+function keptOfBucket({ refused }: BucketRecord, job: JobRecord, { atMs, counts }: Compared): Partial<BucketRecord> {
+  const certifies = job.prefix === '' && job.now !== true && counts.held === 0;
+  const noted = (count: number): BucketRecord['refused'] => (count === 0 ? undefined : { jobId: job.id, count, atMs });
+  // what the index refused of some keys is known of the bucket, until a compare of all of it
+  const isRefusedKnown = certifies || counts.refused > (refused?.count ?? 0);
+  return {
+    ...(certifies && { lastComparedAtMs: atMs }),
+    ...(isRefusedKnown && { refused: noted(counts.refused) }),
+    ...(knowsUnenriched(job, counts) && { unenriched: noted(counts.unenriched) }),
+  };
+}
+
+/** Whether the job says how much S3 refused to enrich. One that was not to fill it in says only whether anything is left. */
+function knowsUnenriched({ prefix, fill, tags }: JobRecord, { unenriched }: ReconcileCounts): boolean {
+  return prefix === '' && (unenriched === 0 || fill === true || tags === true);
 }
 
 /** What a report has found that ends early: less than all, so nothing is forgotten. Throws the store's fault. */
 async function noteEarlyReport(state: StateStore, job: JobRecord, compared: Compared): Promise<void> {
   const { missing, stale, phantom } = compared.counts;
   if (job.mode === 'report' && missing + stale + phantom > 0) await noteReport(state, job, compared);
-}
-
-/** The next repair keeps a distance from this one; but not from a first index, nor from the compare after a change that a person made. */
-async function noteRepaired(state: StateStore, { bucket }: JobRecord, { atMs, counts }: Compared): Promise<void> {
-  if ((await readRecord(state, refs.gap(markId(bucket))))?.urgent !== undefined) return;
-  await updateRecord(state, refs.bucket(bucket), (record) => record && { ...record, repaired: { atMs, comparingMs: processMs(counts) } });
 }
 
 /** What one process does in a millisecond (measured on two cores beside its OpenSearch). */

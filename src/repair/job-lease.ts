@@ -4,9 +4,8 @@
  * is made again to what is stored then (src/store/lease.ts), while its lease is the holder's own.
  */
 import { randomBytes } from 'node:crypto';
-import { asleep, claimOf, heldBy, leaseName, WATCH_MS, type Claim } from '../records/claims.ts';
-import { hasEnded, jobSchema, type JobRecord } from '../records/job.ts';
-import { afterTransition, type JobTransition } from './job-transitions.rules.ts';
+import { asleep, claimOf, heldBy, leaseName, WATCH_MS, type Claim, hasEnded, jobSchema, type JobRecord } from '../records/job.ts';
+import { afterTransition, type JobTransition } from './job.rules.ts';
 import type { Listed, StateEntry, WithPorts } from '../store/store.ts';
 import { createWatch, holdRecord } from '../store/lease.ts';
 import { keepingUnknown, parseEntry, refs } from '../store/stored.ts';

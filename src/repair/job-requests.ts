@@ -8,15 +8,24 @@ import { keysOverlap, type WaitingDeletes } from '../records/waiting-deletes.ts'
 import { bucketRecordSchema } from '../records/bucket.ts';
 import { decodeCursor } from '../base/cursor.ts';
 import { omit } from '../base/defined.ts';
-import { mayTransition, type JobTransition } from './job-transitions.rules.ts';
-import { hasEnded, jobSchema, type JobRecord } from '../records/job.ts';
+import { mayTransition, type JobTransition } from './job.rules.ts';
+import { hasEnded, jobSchema, type JobRecord, occupiesBucket } from '../records/job.ts';
 import { RequestError } from '../base/request-error.ts';
-import { listAllRecords, readRecord, refs, removeRecord, updateRecord, readPage, type Page } from '../store/stored.ts';
-import type { StateStore, WithPorts } from '../store/store.ts';
+import {
+  listAllRecords,
+  readRecord,
+  refs,
+  removeRecord,
+  updateRecord,
+  keepingUnknown,
+  parseEntry,
+  readPage,
+  type Page,
+} from '../store/stored.ts';
+import type { StateStore, Listed, WithPorts } from '../store/store.ts';
 import { reportJobEnd, transitionJob } from './job-ends.ts';
-import { needsConsent } from '../observing/stored-gaps.ts';
-import { occupyBucket, refuseIfOccupied } from './occupancy.ts';
-import { requireBucket } from '../observing/known-buckets.ts';
+import { needsConsent } from '../observing/gaps.ts';
+import { requireBucket, notConnected } from '../observing/known-buckets.ts';
 
 const JOB_ID = /^job-[0-9a-z]{9}-[0-9a-f]{12}$/;
 /** The most jobs that are stored, including a thousand ended ones. The metrics read all of them every few seconds. */
@@ -140,10 +149,10 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
   }
 
   /** The same, if there are any. Throws `job.nothing-waits`. */
-  async function requireWaiting(job: JobRecord): Promise<WaitingDeletes> {
+  async function requireWaiting(job: JobRecord): Promise<{ readonly prefix: string; readonly count: number }> {
     const found = await waitingOf(job);
-    if (found === undefined || found.count === 0) throw nothingWaits(job.id);
-    return found;
+    if (found?.count === undefined) throw nothingWaits(job.id);
+    return { prefix: found.prefix, count: found.count };
   }
 
   async function cancelEach(bucket: string, isMeant: (job: JobRecord) => boolean): Promise<void> {
@@ -193,7 +202,7 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
       // first: until then such a job deletes, and what it stores as it stops comes before the decision
       await cancelEach(job.bucket, (each) => each.allowDeletes !== undefined && keysOverlap(each.prefix, prefix));
       // by their prefix: the job that was stopped may have counted them since. If it has made them, none wait
-      const isMeant = (each: WaitingDeletes): boolean => each.prefix === prefix && each.count > 0;
+      const isMeant = (each: WaitingDeletes): boolean => each.prefix === prefix && each.count !== undefined;
       const declined = await updateRecord(state, refs.bucket(job.bucket), (record) => {
         if (record?.waiting?.some(isMeant) !== true) return undefined;
         return { ...record, waiting: record.waiting.map((each) => (isMeant(each) ? { ...each, declinedAtMs: clock.nowMs() } : each)) };
@@ -225,7 +234,7 @@ function jobOf(
   requestedBy: string,
   createdAtMs: number,
 ): JobRecord {
-  return { id: jobId(createdAtMs), ...wishes, requestedBy, state: 'queued', createdAtMs, dueAtMs: createdAtMs };
+  return { id: newJobId(createdAtMs), ...wishes, requestedBy, state: 'queued', createdAtMs, dueAtMs: createdAtMs };
 }
 
 /** The place of a job in the list, which comes from the last to the first. */
@@ -234,7 +243,7 @@ function placeOf(job: JobRecord): string {
 }
 
 /** Sorts by creation: nine base-36 digits of milliseconds reach beyond the year 5000. */
-function jobId(createdAtMs: number): string {
+function newJobId(createdAtMs: number): string {
   return `job-${createdAtMs.toString(36).padStart(9, '0')}-${randomBytes(6).toString('hex')}`;
 }
 
@@ -254,4 +263,52 @@ function nothingWaits(id: string): RequestError {
 /** Whether only a job that reads all tags closes the bucket's gap: one without them would have to be followed by another. */
 async function areTagsMissed(state: StateStore, bucket: string, signal?: AbortSignal): Promise<boolean> {
   return (await readRecord(state, refs.gap(markId(bucket)), signal))?.readTags === true;
+}
+
+// ── which apply job occupies a bucket: at most one does. The bucket's record names the job, and the name counts only while that job is
+// stored as queued or running. So a job is stored before it occupies its bucket, and an apply job runs only while the record names it
+
+/** Attempts to occupy a bucket while its record changes at the same moment. */
+const ATTEMPTS_MAX = 10;
+
+/** Throws `job.conflict`, which names the job that occupies the bucket, unless it is this one. Throws the store's fault. */
+async function refuseIfNamed(
+  state: StateStore,
+  applyJobId: string | undefined,
+  { id, bucket }: Pick<JobRecord, 'bucket'> & { readonly id?: string },
+) {
+  const job = applyJobId === undefined || applyJobId === id ? undefined : await readRecord(state, refs.job(applyJobId));
+  if (job === undefined || !occupiesBucket(job)) return;
+  throw new RequestError('job.conflict', `the job ${job.id} of ${bucket} is ${job.state}: wait until it has ended, or cancel it`, {
+    job_id: job.id,
+  });
+}
+
+/** Throws `job.conflict` if another apply job occupies the bucket. Throws the store's fault. */
+export async function refuseIfOccupied(state: StateStore, job: Pick<JobRecord, 'bucket'> & { readonly id?: string }): Promise<void> {
+  const record = await readRecord(state, refs.bucket(job.bucket));
+  await refuseIfNamed(state, record?.applyJobId, job);
+}
+
+/**
+ * Occupies the bucket for a job that is stored as queued or running. Lists show the record as {@link StateStore.put} says. Throws
+ * `job.conflict`, `state.conflict`, `bucket.not-connected` and the store's fault.
+ */
+export async function occupyBucket(
+  state: StateStore,
+  { id: jobId, bucket }: Pick<JobRecord, 'id' | 'bucket'>,
+  listed: Listed = 'now',
+): Promise<void> {
+  const { id, kind } = refs.bucket(bucket);
+  // not by updateRecord: another record decides whether the bucket is free. Stored even if it names the job already, so that one that is stored meanwhile loses
+  for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
+    const entry = await state.get(id);
+    if (entry === undefined) throw notConnected(bucket);
+    const record = parseEntry(entry, bucketRecordSchema);
+    await refuseIfNamed(state, record.applyJobId, { id: jobId, bucket });
+    const named = keepingUnknown(entry, bucketRecordSchema, { ...record, applyJobId: jobId });
+    const stored = await state.put({ id, kind, record: named, listed }, entry.version);
+    if (stored !== 'conflict') return;
+  }
+  throw new RequestError('state.conflict', `the record of ${bucket} keeps changing: try again`);
 }

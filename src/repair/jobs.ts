@@ -7,10 +7,9 @@
  * turns (slots.ts).
  */
 import { faultOf, FaultError, type Fault } from '../base/fault.ts';
-import { DUE_AHEAD_MAX_MS, FAULT_WAIT_MS } from '../records/claims.ts';
-import { endedWithoutProgress } from './parts.rules.ts';
-import { FOLLOW_MS_MAX } from './page-feeds.ts';
-import type { ReconcileTurn } from './reconcile-turn.ts';
+import { DUE_AHEAD_MAX_MS, FAULT_WAIT_MS } from '../records/job.ts';
+import { endedWithoutProgress } from './job.rules.ts';
+import { FOLLOW_MS_MAX, type ReconcileTurn } from './reconcile-turn.ts';
 import type { WithPorts, Store } from '../store/store.ts';
 import type { BucketListing } from '../aws/storage.ts';
 import { refs } from '../store/stored.ts';
@@ -22,7 +21,7 @@ import { createBeginJob } from './begin-job.ts';
 import { compareJob } from './compare-job.ts';
 import { reportJobEnd, transitionJob } from './job-ends.ts';
 import { createClaimJob, type HeldJob } from './job-lease.ts';
-import type { PartLimits } from './key-probes.ts';
+import { CUT_KEYS_MIN } from './key-probes.ts';
 import { createSlots } from './slots.ts';
 
 /** How long aborted turns have after the deadline to give their jobs back. */
@@ -56,11 +55,14 @@ export interface ReindexParts extends WithPorts<'clock' | 'telemetry'> {
   readonly listing: BucketListing;
   readonly turn: ReconcileTurn;
   readonly circuits: Pick<Circuits, 'openOf'>;
-  /** Whether the index is so slow that more turns at the same time would only wait longer. Default: it never is. */
+  /** Whether writes wait for the index, so that more turns at the same time would only wait longer. Default: none do. */
   readonly indexIsSlow?: () => boolean;
   /** A name that no other process has or had. */
   readonly worker: string;
-  readonly limits: PartLimits & { readonly listings: number };
+  /** Turns that run at the same time. */
+  readonly listings: number;
+  /** Keys that a part must have left to be cut. Default: a page. */
+  readonly cutKeysMin?: number;
   /** From 0 to 1, 1 excluded. Default: Math.random. */
   readonly random?: () => number;
 }
@@ -77,12 +79,12 @@ export interface ReindexRole {
 
 /** Creates the role from its parts; nothing runs before start(). */
 export function createReindexRole(parts: ReindexParts): ReindexRole {
-  const { store, circuits, clock, telemetry, limits, indexIsSlow = () => false, random = Math.random } = parts;
+  const { store, circuits, clock, telemetry, listings, cutKeysMin = CUT_KEYS_MIN, indexIsSlow = () => false, random = Math.random } = parts;
   const { state, scan } = store;
   const stopping = new AbortController();
   const aborting = new AbortController();
-  const slots = createSlots({ clock, telemetry, slotsMax: limits.listings, indexIsSlow });
-  const work = { ...parts, state, scan, slots };
+  const slots = createSlots({ clock, telemetry, slotsMax: listings, indexIsSlow });
+  const work = { ...parts, state, scan, slots, cutKeysMin };
   const claimJob = createClaimJob(work);
   const beginJob = createBeginJob(work);
   const lastLook = createLastFailure(clock);

@@ -1,19 +1,10 @@
-/** Probes of a bucket's keys: through its documents in the index, or through its listing, whose requests S3 charges. */
+/** Cuts keys into parts by probes of the bucket's listing, whose requests S3 charges. */
 import { detached } from '../ordering/detached.ts';
-import { findBoundary, type KeyProbe, type Uncut } from './boundary.rules.ts';
-import type { ObjectScan } from '../store/store.ts';
 import type { BucketListing, BucketLocation, ListingPage } from '../aws/storage.ts';
+import { compareKeys } from '../base/key-order.ts';
 
-/** The smallest sizes of parts. */
-export interface PartLimits {
-  /** Documents in a part that is cut in advance, approximately. */
-  readonly partDocumentsMin: number;
-  /** Keys that a part must have left to be cut; at most 1,000. */
-  readonly cutKeysMin: number;
-}
-
-/** One listing compares 10,000 documents in about a second, so a smaller part is not worth its overhead; 1,000 keys are one page. */
-export const PART_LIMITS: PartLimits = { partDocumentsMin: 10_000, cutKeysMin: 1_000 };
+/** Keys that a part must have left to be cut: 1,000 are one page. */
+export const CUT_KEYS_MIN = 1_000;
 
 interface ListingProbeOptions {
   readonly listing: BucketListing;
@@ -51,26 +42,6 @@ export function probeListing(
   };
 }
 
-/** Creates the probe of a bucket's documents. `keysMin`: the documents that must be left for a cut to be worth it. */
-export function probeIndex(
-  {
-    scan,
-    bucket,
-    prefix,
-    keysMin,
-  }: { readonly scan: ObjectScan; readonly bucket: string; readonly prefix: string; readonly keysMin: number },
-  signal: AbortSignal,
-): KeyProbe {
-  return {
-    next: async (after) => (await scan.scan(bucket, { prefix, after, limit: 1 }, signal))[0]?.key,
-    async page(after) {
-      const documents = await scan.scan(bucket, { prefix, after, limit: keysMin }, signal);
-      const [first, last] = [documents[0]?.key, documents.at(-1)?.key];
-      return documents.length === keysMin && first !== undefined && last !== undefined ? { first, last } : undefined;
-    },
-  };
-}
-
 /**
  * Cuts a part of the key space into up to `parts` parts by halving all of them, round after round. If not all may be halved,
  * the first ones in key order are. Resolves with the ends of the parts in key order, without the last one's.
@@ -96,4 +67,103 @@ async function halved(segment: Uncut, probe: KeyProbe): Promise<readonly Uncut[]
     { cursor: segment.cursor, to: boundary },
     { ...segment, cursor: boundary },
   ];
+}
+
+// ── where to cut an unknown set of keys. A listing only shows which key follows a given text, so boundaries are guessed at positions
+// where keys differ, and a boundary is kept if a key follows it.
+//
+// The search begins at the depth (position in the key) at which the next thousand keys begin to differ, and climbs to smaller depths:
+// keys that follow all keys with that common prefix differ from them at a smaller depth. At the smallest depth all remaining keys
+// differ. The cut there is the code point half way up, or a nearer one when no key follows it.
+
+/** Reads keys within the caller's prefix. */
+export interface KeyProbe {
+  /** The first key after this one. */
+  readonly next: (after: string) => Promise<string | undefined>;
+  /** The first and last key of one page after this one; undefined when the page contains all remaining keys. */
+  readonly page: (after: string) => Promise<{ readonly first: string; readonly last: string } | undefined>;
+}
+
+/** Each probe is a request. A cut far from the middle is acceptable, because large parts are cut again later. */
+const PROBES_MAX = 16;
+
+/** Most keys are ASCII, so the middle of ASCII is a good first guess. */
+const ASCII_END = 0x80;
+const CODE_POINT_END = 0x11_00_00;
+const LAST_CHARACTER = '\u{10ffff}';
+
+/** The part to cut: keys after the cursor, up to `to` (inclusive; absent: to the end). */
+export interface Uncut {
+  readonly cursor: string;
+  readonly to?: string | undefined;
+}
+
+/**
+ * A boundary with at least one key of the part on each side. Undefined when none was found or at most one page is left.
+ * Rejects with the probe's error.
+ */
+export async function findBoundary({ cursor, to }: Uncut, probe: KeyProbe): Promise<string | undefined> {
+  const page = await probe.page(cursor);
+  if (page === undefined || !isUpTo(to, page.last)) return undefined;
+  const { first } = page;
+  let probesLeft = PROBES_MAX;
+
+  /** The first key of the part after this text. */
+  async function next(after: string): Promise<string | undefined> {
+    if (probesLeft === 0 || !isUpTo(to, after)) return undefined;
+    probesLeft -= 1;
+    const key = await probe.next(after);
+    return key !== undefined && isUpTo(to, key) ? key : undefined;
+  }
+
+  /** Depths at which keys differ, the smallest first. */
+  async function climb(depths: readonly [number, ...number[]]): Promise<readonly number[]> {
+    const [depth] = depths;
+    const outside = depth === 0 ? undefined : await next(first.slice(0, depth) + LAST_CHARACTER);
+    const shared = outside === undefined ? depth : commonLength(first, outside);
+    return shared < depth ? climb([shared, ...depths]) : depths;
+  }
+
+  async function cutAt(depth: number): Promise<string | undefined> {
+    const lower = first.codePointAt(depth) ?? 0;
+    let middle = middleOf(lower, upperAt(depth, first, to));
+    while (middle !== undefined) {
+      const boundary = first.slice(0, depth) + String.fromCodePoint(middle);
+      if ((await next(boundary)) !== undefined) return boundary;
+      middle = middleOf(lower, middle);
+    }
+    return undefined;
+  }
+
+  for (const depth of await climb([commonLength(first, page.last)])) {
+    const boundary = await cutAt(depth);
+    if (boundary !== undefined) return boundary;
+  }
+  return undefined;
+}
+
+function isUpTo(to: string | undefined, key: string): boolean {
+  return to === undefined || compareKeys(key, to) <= 0;
+}
+
+/** The length of the common prefix in UTF-16 units, never ending within a surrogate pair. */
+function commonLength(a: string, b: string): number {
+  let length = 0;
+  while (length < a.length && length < b.length && a.charCodeAt(length) === b.charCodeAt(length)) length += 1;
+  const last = a.charCodeAt(length - 1);
+  return last >= 0xd8_00 && last < 0xdc_00 ? length - 1 : length;
+}
+
+/** The code point at this depth below which boundaries must stay. */
+function upperAt(depth: number, first: string, to: string | undefined): number {
+  if (to !== undefined && to.length > depth && to.startsWith(first.slice(0, depth))) return (to.codePointAt(depth) ?? 0) + 1;
+  return (first.codePointAt(depth) ?? 0) < ASCII_END - 1 ? ASCII_END : CODE_POINT_END;
+}
+
+/** The code point half way between the two, both excluded; undefined when there is none. */
+function middleOf(lower: number, upper: number): number | undefined {
+  const half = Math.floor((lower + upper) / 2);
+  // surrogates are not characters
+  const middle = half >= 0xd8_00 && half < 0xe0_00 ? 0xd7_ff : half;
+  return middle > lower && middle < upper ? middle : undefined;
 }

@@ -8,8 +8,7 @@ import type { DirtyMark } from '../records/dirty.ts';
 import { troublesOf, type Processes } from '../observing/processes.ts';
 import type { WithPorts } from '../store/store.ts';
 import { readRecord, refs } from '../store/stored.ts';
-import { forgetProof } from '../observing/connection-gaps.ts';
-import { gapsOf, markDirty } from '../observing/stored-gaps.ts';
+import { forgetProof, gapsOf, markDirty } from '../observing/gaps.ts';
 
 /** Notifications are seldom late by minutes. */
 const LATE_MS = 20 * 60_000;

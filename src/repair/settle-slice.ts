@@ -10,13 +10,10 @@
  * documents checks it again, so nothing is remembered here.
  */
 import { defined } from '../base/defined.ts';
-import type { BucketRecord } from '../records/bucket.ts';
 import type { ObjectDocument, PresentState, ObjectState } from '../ordering/document.ts';
-import { lackingEnrichment, type EnrichmentField } from '../ordering/enrichment.ts';
 import { FaultError, jobAnswerOf, type Fault, type FaultCode } from '../base/fault.ts';
 import { compareStored, type ComparedKey, type Comparison } from '../ordering/agreement.ts';
 import type { DifferenceKind } from '../records/counts.ts';
-import type { JobMode } from '../records/job.ts';
 import {
   clockOfListing,
   decideListed,
@@ -33,8 +30,18 @@ import type { Clock } from '../process/clock.ts';
 import type { QuestionProof } from './question-proof.ts';
 import type { ObjectIndex } from '../store/store.ts';
 import type { WriteAll } from './background-writer.ts';
-import type { DeniedKey } from './parts.rules.ts';
-import type { Head, HeadAnswer, TagsNeed } from './heads.ts';
+import type { DeniedKey } from './job.rules.ts';
+import {
+  fillsEnrichment,
+  fillsIn,
+  lackingOf,
+  needOfTags,
+  readsTags,
+  writesFromHead,
+  type Head,
+  type HeadAnswer,
+  type Wishes,
+} from './heads.ts';
 
 /** How one compared key ended. */
 export interface Ending {
@@ -61,12 +68,7 @@ export type SliceEnd =
   /** S3 refuses the HEAD of the first, and of this many in all. */
   | { readonly kind: 'denied'; readonly first: DeniedKey; readonly count: number; readonly fault: Fault };
 
-export interface SliceWork {
-  readonly bucket: BucketRecord;
-  readonly mode: JobMode;
-  readonly fill: boolean;
-  /** Whether the tags of every object are read. */
-  readonly tags: boolean;
+export interface SliceWork extends Wishes {
   /** In key order. */
   readonly comparedKeys: readonly ComparedKey[];
   /** The time of the listing page (D). */
@@ -499,45 +501,4 @@ function tagsEnding(
 ): Ending | undefined {
   if (!readsTags(work) || !fields.includes('tags') || (isFilled && kind === 'incomplete')) return undefined;
   return endingOf(comparedKey, kind, ['tags']);
-}
-
-// ── what is read from S3 besides the listing, because documents of the bucket contain more than a listing does ──────────
-
-type Wishes = Pick<SliceWork, 'bucket' | 'mode' | 'tags' | 'fill'>;
-
-/** Whether new and changed objects are written from a HEAD: in buckets whose documents contain more than a listing does. */
-export function writesFromHead({ bucket, mode }: Pick<Wishes, 'bucket' | 'mode'>): boolean {
-  return mode === 'apply' && bucket.enrich !== 'none';
-}
-
-/**
- * Whether the tags of every object are read, also of those that agree with their documents. A job that fills in reads them
- * too: tags that a document has may be of a time before its bucket asked for tags again.
- */
-export function readsTags({ bucket, mode, tags, fill }: Wishes): boolean {
-  return mode === 'apply' && (tags || fill) && bucket.enrich === 'tags';
-}
-
-/** Whether a HEAD is sent for each object whose document lacks enrichment. */
-export function fillsEnrichment({ bucket, mode, fill }: Pick<Wishes, 'bucket' | 'mode' | 'fill'>): boolean {
-  return mode === 'apply' && fill && bucket.enrich !== 'none';
-}
-
-/** How much the tags of an object are needed: they may be the reason for its HEAD. */
-function needOfTags(work: Wishes): TagsNeed {
-  if (!readsTags(work)) return 'optional';
-  return work.tags ? 'required' : 'wanted';
-}
-
-/** What the stored document lacks of the enrichment of its bucket; nothing if there is no live document. */
-function lackingOf({ bucket }: Pick<Wishes, 'bucket'>, stored: ObjectDocument | undefined): readonly EnrichmentField[] {
-  return stored === undefined || stored.deleted ? [] : lackingEnrichment(bucket.enrich, stored);
-}
-
-/** Whether what was seen adds what the stored document lacks, of its enrichment or of its other fields, and that the work is to fill in. */
-function fillsIn(work: Wishes, seen: ObjectState, stored: ObjectDocument | undefined): boolean {
-  if (!fillsEnrichment(work) || !seen.present || stored === undefined || stored.deleted) return false;
-  const { userMetadata, tags } = seen;
-  const read = { user_metadata: userMetadata, tags };
-  return lackingOf(work, stored).some((field) => read[field] !== undefined) || compareStored(seen, stored).kind === 'incomplete';
 }

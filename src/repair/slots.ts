@@ -8,46 +8,40 @@ import type { WithPorts } from '../store/store.ts';
 
 /** A job without a turn for so long comes first: with more work than slots take, new jobs would keep it waiting for good. Forty jobs with eight slots take half as long. */
 const LATE_MS = 300_000;
-/** A younger turn is not cut, because it may be about to end. */
+/** A younger turn is not ended for a cut, because it may be about to end: but for the first of its job. */
 const TURN_MIN_MS = 1_500;
 /** Slots that became free a moment ago are not worth a cut either: a job whose parts end one after another is nearly over. */
 const FREE_MIN_MS = 1_500;
-/** How long a part that could not be cut is left alone. */
-const UNCUT_PAUSE_MS = 15_000;
 /**
- * Parts that are compared at the same time even if the index is slow. The first part of each job begins in spite of it, so that no
- * job waits for another.
+ * Parts that are compared at the same time even if writes wait for the index: more of them would make each other wait, and cost requests
+ * and memory. The first part of each job begins in spite of it, so that no job waits for another.
  */
 const TURNS_WHEN_SLOW = 2;
 
-/** A turn as its part sees it. */
-export interface SlotTurn {
-  /** From now on the part can be cut. `cut` is given the number of parts that are wanted, and resolves with whether it was; it does not reject, and is called again only then. */
-  readonly cuttable: (cut: Cut) => void;
-}
-
-type Cut = (parts: number) => Promise<boolean>;
-
+/** A turn as its slot sees it. */
 interface Turn {
   readonly jobId: string;
+  /** It is the first of its job. */
+  readonly isFirst: boolean;
+  readonly isWhole: boolean;
   readonly sinceMs: number;
-  cut?: Cut;
-  /** Until this time (monotonic) the part is not cut: it is being cut, or could not be cut a moment ago. */
-  wholeUntilMs: number;
+  /** Into how many parts more the part is to be cut: while it is not 0, the turn ends behind its next slice. */
+  wanted: number;
 }
 
-interface Waiting {
-  readonly jobId: string;
-  readonly isNew: () => boolean;
+interface Waiting extends Sharing {
   /** Since when (monotonic) its job waits without having begun a turn. */
   sinceMs: number;
   readonly begin: () => void;
 }
 
-/** A job that wants turns. `isNew`: nothing of it has been compared. */
+/** A part that wants a turn. */
 interface Sharing {
-  readonly id: string;
+  readonly jobId: string;
+  /** Whether nothing of the job has been compared. */
   readonly isNew: () => boolean;
+  /** The part could not be cut a moment ago. */
+  readonly isWhole: boolean;
 }
 
 /** With more jobs than these for each slot, one waits for a minute between two turns of 30 s. */
@@ -59,14 +53,14 @@ export interface Slots {
   /** Whether there are too many jobs for the slots, so that one which has had its turn is better given back. */
   readonly areCrowded: () => boolean;
   /** Runs the work of a turn as soon as it is the job's turn. Rejects with the signal's reason while it waits, else as the work does. */
-  run<Result>(job: Sharing, work: (turn: SlotTurn) => Promise<Result>, signal: AbortSignal): Promise<Result>;
-  /** Begins turns that waited while the index was slow; if slots stay free, has the parts cut whose turns have run longest. */
+  run<Result>(part: Sharing, work: (turn: Pick<Turn, 'wanted'>) => Promise<Result>, signal: AbortSignal): Promise<Result>;
+  /** Begins turns that waited while the index was slow; if slots stay free, wants the parts cut whose turns have run longest. */
   fill(): void;
 }
 
 interface SlotsDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly slotsMax: number;
-  /** Whether the index is so slow that more turns at the same time would only wait longer. */
+  /** Whether writes wait for the index. */
   readonly indexIsSlow: () => boolean;
 }
 
@@ -76,8 +70,6 @@ export function createSlots({ clock, telemetry, slotsMax, indexIsSlow }: SlotsDe
   let waiting: readonly Waiting[] = [];
   /** Since when (monotonic) slots are free that nothing waits for. */
   let freeSinceMs: number | undefined;
-  /** How many parts the cuts that are being searched will add. */
-  let awaited = 0;
 
   const turnsOf = (jobId: string): number => [...turns].filter((turn) => turn.jobId === jobId).length;
 
@@ -107,14 +99,14 @@ export function createSlots({ clock, telemetry, slotsMax, indexIsSlow }: SlotsDe
   return {
     hasFree: () => turns.size < allowed() && waiting.length === 0,
     areCrowded: () => new Set([...turns, ...waiting].map(({ jobId }) => jobId)).size > slotsMax * JOBS_PER_SLOT,
-    async run({ id: jobId, isNew }, work, signal) {
+    async run(part, work, signal) {
+      const { jobId, isWhole } = part;
       const mine = Promise.withResolvers<Turn>();
       const entry: Waiting = {
-        jobId,
-        isNew,
+        ...part,
         sinceMs: clock.monotonicMs(),
         begin() {
-          const turn: Turn = { jobId, sinceMs: clock.monotonicMs(), wholeUntilMs: clock.monotonicMs() + TURN_MIN_MS };
+          const turn: Turn = { jobId, isFirst: part.isNew(), isWhole, sinceMs: clock.monotonicMs(), wanted: 0 };
           turns.add(turn);
           mine.resolve(turn);
         },
@@ -128,7 +120,7 @@ export function createSlots({ clock, telemetry, slotsMax, indexIsSlow }: SlotsDe
         throw error;
       });
       try {
-        return await work({ cuttable: (cut) => void (turn.cut = cut) });
+        return await work(turn);
       } finally {
         turns.delete(turn);
         pump();
@@ -139,25 +131,17 @@ export function createSlots({ clock, telemetry, slotsMax, indexIsSlow }: SlotsDe
       const nowMs = clock.monotonicMs();
       const free = waiting.length > 0 ? 0 : allowed() - turns.size;
       freeSinceMs = free > 0 ? (freeSinceMs ?? nowMs) : undefined;
-      if (freeSinceMs === undefined || nowMs - freeSinceMs < FREE_MIN_MS) return;
-      cutLongest(Math.max(0, free - awaited), nowMs);
+      if (freeSinceMs === undefined) return;
+      const isFreeLong = nowMs - freeSinceMs >= FREE_MIN_MS;
+      const isRipe = ({ isFirst, sinceMs }: Turn): boolean => isFirst || (isFreeLong && nowMs - sinceMs >= TURN_MIN_MS);
+      cutLongest(free - [...turns].reduce((sum, { wanted }) => sum + wanted, 0), isRipe);
     },
   };
 
-  /** Has parts cut whose turns can be, such that all of them together add this many; those that have run longest come first. */
-  function cutLongest(wanted: number, nowMs: number): void {
-    const candidates = [...turns].filter(({ cut, wholeUntilMs }) => cut !== undefined && nowMs >= wholeUntilMs);
-    for (const [at, turn] of candidates.toSorted((a, b) => a.sinceMs - b.sinceMs).entries()) {
-      const more = Math.floor(wanted / candidates.length) + (at < wanted % candidates.length ? 1 : 0);
-      if (more > 0) void cutTurn(turn, more);
-    }
-  }
-
-  async function cutTurn(turn: Turn, more: number): Promise<void> {
-    turn.wholeUntilMs = Infinity;
-    awaited += more;
-    const isCut = await turn.cut?.(1 + more);
-    awaited -= more;
-    turn.wholeUntilMs = clock.monotonicMs() + (isCut === true ? 0 : UNCUT_PAUSE_MS);
+  /** Wants parts cut such that all of them together add this many; those whose turns have run longest come first. */
+  function cutLongest(more: number, isRipe: (turn: Turn) => boolean): void {
+    const candidates = [...turns].filter((turn) => !turn.isWhole && turn.wanted === 0 && isRipe(turn));
+    for (const [at, turn] of candidates.toSorted((a, b) => a.sinceMs - b.sinceMs).entries())
+      turn.wanted = Math.max(0, Math.floor(more / candidates.length) + (at < more % candidates.length ? 1 : 0));
   }
 }

@@ -14,7 +14,7 @@ import {
   type ExampleKind,
   type ReconcileCounts,
 } from '../records/counts.ts';
-import type { TurnProgress } from './parts.rules.ts';
+import type { TurnProgress } from './job.rules.ts';
 import type { ListedObject } from '../aws/storage.ts';
 import type { Ending, SliceWork } from './settle-slice.ts';
 

@@ -12,7 +12,7 @@ import type { BucketStatuses } from '../observing/bucket-statuses.ts';
 import type { ObjectIndex, StateStore } from '../store/store.ts';
 import type { ObjectStorage } from '../aws/storage.ts';
 import type { Clock } from '../process/clock.ts';
-import { markDirty } from '../observing/stored-gaps.ts';
+import { markDirty } from '../observing/gaps.ts';
 
 interface ExplainDependencies {
   readonly state: StateStore;

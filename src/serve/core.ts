@@ -25,7 +25,7 @@ import { createConnectBucket } from '../connect/connect.ts';
 import { createReindexJobs } from '../repair/job-requests.ts';
 import { createOperations } from '../registry/operations/operations.ts';
 import { createDeadLetters } from '../repair/dead-letters.ts';
-import { createGapReports } from '../observing/reports.ts';
+import { createGapReports } from '../observing/gaps.ts';
 import type { Store } from '../store/store.ts';
 import type { Telemetry } from '../process/telemetry.ts';
 import { createSetup, type Setup } from '../connect/setup.ts';

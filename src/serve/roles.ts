@@ -16,14 +16,11 @@ import {
 import type { Core } from './core.ts';
 import { createQuestionProof } from '../repair/question-proof.ts';
 import { createSchedules, type Schedule } from '../repair/schedules.ts';
-import { createIndexLoad, measured } from '../repair/index-load.ts';
-import { PART_LIMITS } from '../repair/key-probes.ts';
 import { createReindexRole, type ReindexRole } from '../repair/jobs.ts';
 import { tidyJobs } from '../repair/job-ends.ts';
 import { checkOfFault, type CheckSource } from '../observing/readiness.ts';
 import { createBackgroundWriter } from '../repair/background-writer.ts';
-import { LISTING_PAGE } from '../repair/page-feeds.ts';
-import { createReconcileTurn } from '../repair/reconcile-turn.ts';
+import { LISTING_PAGE, createReconcileTurn } from '../repair/reconcile-turn.ts';
 import { getHeapStatistics } from 'node:v8';
 import { createSqsReceiver } from '../aws/sqs-receiver.ts';
 import type { IngestParts } from '../indexer/indexer.ts';
@@ -33,13 +30,9 @@ import { CLOSE_GAPS_NAME } from '../records/schedule.ts';
 import { createWatchIndices } from '../connect/index-identity.ts';
 import { createAskToRepair, createCloseGaps, type StartJob } from '../repair/close-gaps.ts';
 import { createVisitLifecycle } from '../repair/follow-lifecycle.ts';
-import { createObserveAgain } from '../repair/observe-again.ts';
-import { createPurgeAudit, createVisitTombstones } from '../repair/purges.ts';
+import { createSweepDeletes, createVisitUnsettled, purgeAudit, unsettledDue, visitFull, visitTombstones } from '../repair/sweeps.ts';
 import { createPurgeApiKeys, createPurgeLogins } from '../identity/purges.ts';
-import { createSweepDeletes } from '../repair/sweep-deletes.ts';
-import { createVisitFull } from '../repair/sweep-full.ts';
 import { createSweep, type DueOf, type Sweep, type Visit } from '../observing/sweep.ts';
-import { createUnsettledDue, createVisitUnsettled } from '../repair/sweep-unsettled.ts';
 import { createBulkWriter } from '../observing/bulk-writer.ts';
 import { createObserving } from '../observing/observer.ts';
 import { createConnectionsDue, createVisitConnection } from '../connect/watch.ts';
@@ -63,10 +56,8 @@ export function createReindexing(core: Core, worker: string, liveIsBusy: () => b
 
 /** `worker`: the name of this process. `liveIsBusy`: whether its live events have work waiting. */
 function createRole(core: Core, worker: string, liveIsBusy: () => boolean): ReindexRole {
-  const load = createIndexLoad(core.clock, REINDEX_BULK_CONCURRENCY);
-  const parts = { ...core, ...measured(load, core.store) };
-  const writeAll = createBackgroundWriter({
-    ...parts,
+  const { writeAll, isFull } = createBackgroundWriter({
+    ...core,
     limits: {
       // what one page of a listing differs in is one request
       actionsMax: LISTING_PAGE,
@@ -75,9 +66,8 @@ function createRole(core: Core, worker: string, liveIsBusy: () => boolean): Rein
     },
     liveIsBusy,
   });
-  const turn = createReconcileTurn({ ...parts, writeAll, questionProof: createQuestionProof(core), headConcurrency: REINDEX_HEADS });
-  const limits = { ...PART_LIMITS, listings: core.settings.TALLY_REINDEX_LISTINGS };
-  return createReindexRole({ ...core, turn, indexIsSlow: load.isSlow, worker, limits });
+  const turn = createReconcileTurn({ ...core, writeAll, questionProof: createQuestionProof(core), headConcurrency: REINDEX_HEADS });
+  return createReindexRole({ ...core, turn, indexIsSlow: isFull, worker, listings: core.settings.TALLY_REINDEX_LISTINGS });
 }
 
 /** Creates the parts of the ingest role, with its limits. */
@@ -139,22 +129,21 @@ const RUN_SHARE = 3 / 4;
 function startCalendar(core: Core, signal: AbortSignal): void {
   const { settings, circuits } = core;
   const schedules = createSchedules(core);
-  const observeAgain = createObserveAgain(observerOf(core));
+  const observe = observerOf(core);
   const sweep = (schedule: Schedule, name: Sweep, visit: Visit, dueOf?: DueOf): void => {
     const run = createSweep({ ...core, runMaxMs: schedule.runMaxMs * RUN_SHARE }, name, visit, dueOf);
     schedules.every(schedule, run, signal);
   };
 
   schedules.every(TIDY, () => tidyJobs(core), signal);
-  sweep(UNSETTLED, 'unsettled', createVisitUnsettled({ ...core, observeAgain }), createUnsettledDue(core));
-  sweep(TOMBSTONES, 'tombstones', createVisitTombstones(core));
-  const retentionDays = settings.TALLY_AUDIT_RETENTION_DAYS;
-  schedules.every(AUDIT, createPurgeAudit({ ...core, retentionDays }), signal);
+  sweep(UNSETTLED, 'unsettled', createVisitUnsettled({ ...core, observe }), (each) => unsettledDue(core, each));
+  sweep(TOMBSTONES, 'tombstones', (bucket, each) => visitTombstones(core, bucket, each));
+  schedules.every(AUDIT, (each) => purgeAudit(core, settings.TALLY_AUDIT_RETENTION_DAYS, each), signal);
   schedules.every(API_KEYS, createPurgeApiKeys(core), signal);
   schedules.every(LOGINS, createPurgeLogins(core), signal);
   schedules.every(INDICES, createWatchIndices(core), signal);
   const lifecycle = createS3Lifecycle({ clientFor: core.aws.s3For, clock: core.clock });
-  sweep(LIFECYCLE, 'lifecycle', createVisitLifecycle({ ...core, lifecycle, observeAgain }));
+  sweep(LIFECYCLE, 'lifecycle', createVisitLifecycle({ ...core, lifecycle, observe }));
   const { provisioning } = core;
   if (provisioning !== undefined)
     sweep(CONNECTIONS, 'connections', createVisitConnection({ ...core, provisioning }), createConnectionsDue(core));
@@ -164,7 +153,7 @@ function startCalendar(core: Core, signal: AbortSignal): void {
   const closeGaps = createCloseGaps({ ...core, startJob, askToRepair, isFailing });
   schedules.every(CLOSE_GAPS, closeGaps, signal);
   const intervalMs = core.compareIntervalMs;
-  sweep(FULL, 'full', createVisitFull({ ...core, startJob, intervalMs }));
+  sweep(FULL, 'full', (bucket, each) => visitFull({ ...core, startJob, intervalMs }, bucket, each));
 }
 
 /** An observer like that of live events, with a separate HEAD limit and a separate writer that sends one bulk request at a time, so that live events have priority. */

@@ -12,8 +12,7 @@ import { bucketRecordSchema } from '../../src/records/bucket.ts';
 import type { ObjectDocument } from '../../src/ordering/document.ts';
 import { clockOfMs } from '../../src/ordering/clock.ts';
 import { createVisitLifecycle } from '../../src/repair/follow-lifecycle.ts';
-import { createObserveAgain } from '../../src/repair/observe-again.ts';
-import { createVisitUnsettled } from '../../src/repair/sweep-unsettled.ts';
+import { createVisitUnsettled } from '../../src/repair/sweeps.ts';
 import { createBackgroundWriter } from '../../src/repair/background-writer.ts';
 import { createReconcileTurn } from '../../src/repair/reconcile-turn.ts';
 import { createBulkWriter } from '../../src/observing/bulk-writer.ts';
@@ -22,8 +21,7 @@ import { refs, updateRecord } from '../../src/store/stored.ts';
 import { createTestCircuits } from '../support/fakes/circuits.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import { createFakeTelemetry } from '../support/fakes/ports.ts';
-import type { TestAws } from '../support/servers/aws.ts';
-import { createTestAws } from '../support/servers/aws.ts';
+import { type TestAws, createTestAws } from '../support/servers/aws.ts';
 import { startListingServer, type ListingServer } from '../support/servers/listing/listing-server.ts';
 
 /** In key order: the neighbour is settled with the forged key. */
@@ -132,7 +130,6 @@ describe('a forged answer deletes no document', () => {
     const limits = { actionsMax: 100, bytesMax: 1_000_000, lingerMs: 0, concurrency: 1 };
     const write = createBulkWriter({ objects, clock, telemetry, circuits, limits });
     const { observe } = createObserving({ storage, index, write, clock, telemetry, circuits, concurrency: 8, stopped: never });
-    const observeAgain = createObserveAgain(observe);
     await updateRecord(state, refs.bucket('photos'), () => bucketOfTest);
     await objects.createBucket('photos');
     const atMs = clock.nowMs() - 40 * DAY_MS;
@@ -149,7 +146,7 @@ describe('a forged answer deletes no document', () => {
       ...more,
     } as const;
     await objects.write([...truth.keys()].map((key) => ({ document: { ...document, key }, equalClock: 'accept' as const })));
-    return { ...shared, contents, truth, state, objects, scan, maintenance, telemetry, circuits, storage, observe, observeAgain };
+    return { ...shared, contents, truth, state, objects, scan, maintenance, telemetry, circuits, storage, observe };
   }
 
   type World = Awaited<ReturnType<typeof setUp>>;
@@ -196,13 +193,13 @@ describe('a forged answer deletes no document', () => {
           else if (state !== undefined) contents.put(KEY, state);
         });
         const limits = { actionsMax: 100, bytesMax: 1_000_000, concurrency: 1 };
-        const writeAll = createBackgroundWriter({ objects, clock, telemetry, circuits, limits, liveIsBusy: () => false });
+        const { writeAll } = createBackgroundWriter({ objects, clock, telemetry, circuits, limits, liveIsBusy: () => false });
         const turn = createReconcileTurn({ ...world, listing: createS3Listing(world), writeAll });
-        const controls = { tombstones: allowance(), shouldEnd: () => false, upTo: () => undefined };
+        const controls = { tombstones: allowance(), shouldEnd: () => false, isOver: () => false };
         const request = { bucket: bucketOfTest, prefix: '', after: '', mode: 'apply', fill: false, tags: false } as const;
         // the neighbour’s range is another one: a fault ends the turn of a range
         for (const range of [{ upTo: KEY }, { after: KEY }]) {
-          await turn({ ...request, ...range }, { ...controls, upTo: () => range.upTo, durationMaxMs: 30_000 }, never);
+          await turn({ ...request, ...range }, controls, never);
         }
       },
     },

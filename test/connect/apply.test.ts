@@ -8,7 +8,7 @@ import { RequestError } from '../../src/base/request-error.ts';
 import { sidsOf } from '../../src/connect/sources/topic.ts';
 import { INSTALLATION, MARK, QUEUE_ARN, REGISTRY, ROUTED_ARN, THEIR_TOPIC, TOPIC_ARN } from '../support/fakes/aws-parts.ts';
 import { isLong } from '../support/breadth.ts';
-import { noteArrivals } from '../../src/observing/connection-gaps.ts';
+import { noteArrivals } from '../../src/observing/gaps.ts';
 import { LEASE_MS } from '../../src/store/lease.ts';
 import { readRecord, refs } from '../../src/store/stored.ts';
 import { allTo, interruptAt, startWorld, THEIR_QUEUE, theirs, requests, type World } from './world.ts';

@@ -8,7 +8,7 @@ import { requireBucket } from '../../src/observing/known-buckets.ts';
 import { createProcesses } from '../../src/observing/processes.ts';
 import { createBucketStatuses } from '../../src/observing/bucket-statuses.ts';
 import { disconnectBucket } from '../../src/registry/operations/disconnect-bucket.ts';
-import { createReportUnconnected } from '../../src/observing/reports.ts';
+import { createReportUnconnected } from '../../src/observing/gaps.ts';
 import type { StateStore } from '../../src/store/store.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../../src/store/stored.ts';
 import { REGION } from '../support/fakes/aws-parts.ts';

@@ -3,7 +3,7 @@ import { dueAtMs, markId } from '../../src/records/dirty.ts';
 import { FaultError } from '../../src/base/fault.ts';
 import { RequestError } from '../../src/base/request-error.ts';
 import { createSweep } from '../../src/observing/sweep.ts';
-import { createGapReports } from '../../src/observing/reports.ts';
+import { createGapReports } from '../../src/observing/gaps.ts';
 import { createProcesses } from '../../src/observing/processes.ts';
 import { createCheckConnection, createVisitConnection } from '../../src/connect/watch.ts';
 import { readRecord, refs, removeRecord } from '../../src/store/stored.ts';

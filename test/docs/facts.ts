@@ -95,13 +95,13 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
   'README.md': [
     [
       'has deleted {} documents and {} % of the index',
-      of('repair/job-transitions.rules.ts', 'DELETIONS_MIN'),
-      of('repair/job-transitions.rules.ts', 'DELETIONS_SHARE', '%'),
+      of('repair/job.rules.ts', 'DELETIONS_MIN'),
+      of('repair/job.rules.ts', 'DELETIONS_SHARE', '%'),
     ],
   ],
   'docs/audit.md': [
     ['for each key, operation, address and {} seconds', wordOf('identity/audit-windows.ts', 'USES_MS', 's')],
-    ['with at most {} keys', of('repair/sweep-deletes.ts', 'KEYS_MAX')],
+    ['with at most {} keys', of('repair/sweeps.ts', 'KEYS_MAX')],
   ],
   'docs/concepts.md': [['It stays for {} days', tombstones]],
   'docs/guides/access.md': [
@@ -170,16 +170,16 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
     ['goes there at its {}th receive', of('events/outcome.ts', 'LAST_RECEIVE')],
     ['queue permits {} or fewer', of('events/outcome.ts', 'LAST_RECEIVE')],
     ['With {}, as `tally setup`', of('connect/shared.rules.ts', 'RECEIVES_WANTED')],
-    ['and every {} minutes (once a day', wordOf('repair/letter-watch.ts', 'READ_EVERY_MS', 'min')],
-    ['**More than {} letters**', of('repair/letter-browser.ts', 'LETTERS_MAX')],
+    ['and every {} minutes (once a day', wordOf('repair/dead-letters.ts', 'READ_EVERY_MS', 'min')],
+    ['**More than {} letters**', of('repair/dead-letters.ts', 'LETTERS_MAX')],
   ],
   'docs/operate/reindex-gaps.md': [
     ['may differ by {} s', figure((constantOf('ordering/constants.ts', 'PLAUSIBLE_MS', 0) + 2_000) / 1_000)],
     ['every `TALLY_COMPARE_INTERVAL_DAYS` ({})', setting('TALLY_COMPARE_INTERVAL_DAYS')],
     [
       'may delete at most {} documents, or {} % of',
-      of('repair/job-transitions.rules.ts', 'DELETIONS_MIN'),
-      of('repair/job-transitions.rules.ts', 'DELETIONS_SHARE', '%'),
+      of('repair/job.rules.ts', 'DELETIONS_MIN'),
+      of('repair/job.rules.ts', 'DELETIONS_SHARE', '%'),
     ],
     [
       'more than {} objects of a bucket gone in a minute (or more than half of them and at least {})',

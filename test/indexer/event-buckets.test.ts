@@ -3,7 +3,7 @@ import { FaultError } from '../../src/base/fault.ts';
 import type { ChangeRecord } from '../../src/events/record.ts';
 import { createEventBuckets } from '../../src/indexer/event-buckets.ts';
 import { createConnectBucket } from '../../src/connect/connect.ts';
-import { createGapReports, createReportUnconnected } from '../../src/observing/reports.ts';
+import { createGapReports, createReportUnconnected } from '../../src/observing/gaps.ts';
 import type { StateStore } from '../../src/store/store.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../../src/store/stored.ts';
 import { recordOf } from '../support/fakes/bucket-record.ts';

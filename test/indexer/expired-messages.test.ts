@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../src/base/fault.ts';
-import { type BucketRecord } from '../../src/records/bucket.ts';
+import type { BucketRecord } from '../../src/records/bucket.ts';
 import { markSchema } from '../../src/records/dirty.ts';
 import { createExpiredMessages } from '../../src/indexer/expired-messages.ts';
-import { createGapReports } from '../../src/observing/reports.ts';
+import { createGapReports } from '../../src/observing/gaps.ts';
 import type { QueueMessage } from '../../src/aws/queues.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../src/store/stored.ts';
 import { recordOf } from '../support/fakes/bucket-record.ts';

@@ -4,7 +4,7 @@ import { FaultError } from '../../src/base/fault.ts';
 import { markId, withClosed, type GapReport } from '../../src/records/dirty.ts';
 import { markSeenAt } from '../support/fakes/gap-records.ts';
 import { createListGaps } from '../../src/registry/operations/gaps.ts';
-import { absorbUnconnected, createGapReports, createReportUnconnected } from '../../src/observing/reports.ts';
+import { absorbUnconnected, createGapReports, createReportUnconnected } from '../../src/observing/gaps.ts';
 import type { StateEntry, StateStore } from '../../src/store/store.ts';
 import { readRecord, refs, updateRecord } from '../../src/store/stored.ts';
 import { recordOf } from '../support/fakes/bucket-record.ts';
@@ -12,6 +12,7 @@ import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts'
 import { guarded } from '../support/fakes/guarded.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import { racingState } from '../support/fakes/racing-state.ts';
+import { createIngestWorld, syntheticRecord } from '../support/worlds/ingest.ts';
 
 async function connect(state: StateStore, bucket: string): Promise<void> {
   await updateRecord(state, refs.bucket(bucket), () => recordOf(bucket));
@@ -225,4 +226,15 @@ describe('the list of gaps', () => {
     } while (cursor !== undefined);
     expect(paged).toEqual(all);
   });
+});
+
+it('a bulk delete of a routed bucket marks it, also where the keys are reported one by one', async () => {
+  const world = await createIngestWorld({ bucket: { source: 'routed' } });
+  const eventTimeMs = world.clock.nowMs() - 60_000;
+  for (const key of ['a', 'b']) await world.send(syntheticRecord(key, { eventName: 'DeleteObject', eventTimeMs }));
+  await world.send(syntheticRecord('', { eventName: 'DeleteObjects', eventTimeMs }));
+  await world.run(3_000);
+  expect(await world.gaps()).toMatchObject([
+    { deletes: 'announced', lastSeenMs: eventTimeMs, reasons: [{ kind: 'bulk-delete', count: 1 }] },
+  ]);
 });

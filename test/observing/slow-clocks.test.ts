@@ -1,7 +1,7 @@
 /** Wrong clocks of S3, of the worker that begins a job and of the process that notices a loss: none closes a gap by a job that began before the loss was noticed. */
 import { describe, expect, it } from 'vitest';
-import { coversBefore } from '../../src/records/covers.ts';
-import { createGapReports, type GapReports } from '../../src/observing/reports.ts';
+import { coversBefore } from '../../src/records/job.ts';
+import { createGapReports, type GapReports } from '../../src/observing/gaps.ts';
 import type { Clock } from '../../src/process/clock.ts';
 import { createGapWorld } from '../support/worlds/gaps.ts';
 

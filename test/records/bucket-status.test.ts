@@ -45,7 +45,7 @@ describe('the status of a bucket', () => {
   });
 
   it('says why changes may be missing since the oldest gap, and what happens next', () => {
-    const next = { ...gap, sinceMs: NOW_MS, waits: { untilMs: NOW_MS + 7 * MINUTE_MS, why: 'AWS needs some minutes' } };
+    const next = { ...gap, sinceMs: NOW_MS, waits: { fromMs: NOW_MS, untilMs: NOW_MS + 7 * MINUTE_MS, why: 'AWS needs some minutes' } };
     expect(statusOf({ gaps: [next] })).toEqual({
       state: 'gap_open',
       severity: 'warning',
@@ -54,7 +54,7 @@ describe('the status of a bucket', () => {
       gaps: 1,
     });
     expect(statusOf({ gaps: [next, { ...gap, jobId: 'job-1' }] }).sentence).toBe(
-      'Changes may be missing (lost, and 1 other gap): a re-index repairs it',
+      'Changes may be missing (lost, and 1 other gap): job-1 repairs it',
     );
   });
 
@@ -100,12 +100,13 @@ describe('the status of a bucket', () => {
   });
 
   it('says what the last report found, and when', () => {
-    const sentence = '25 objects are missing, 31 objects are not in S3 as of 14:02 UTC: a re-index begins';
+    const sentence =
+      '25 objects are missing, 31 objects are not in S3 as of 14:02 UTC: a re-index begins once no other job of the bucket runs';
     const shown = { state: 'differs', severity: 'bad', sentence, differing: 56 };
     expect(statusOf({ gaps: [{ ...gap, differences: [differences] }] })).toEqual({ ...shown, sinceMs: differences.atMs, gaps: 1 });
     const earlier = { ...differences, atMs: differences.atMs - DAY_MS, missing: 0, phantom: 0, stale: 1 };
     expect(statusOf({ gaps: [{ ...gap, differences: [earlier] }] }).sentence).toBe(
-      '1 object is outdated as of 2026-11-23 14:02 UTC: a re-index begins',
+      '1 object is outdated as of 2026-11-23 14:02 UTC: a re-index begins once no other job of the bucket runs',
     );
   });
 
@@ -144,12 +145,12 @@ describe('the status of a bucket', () => {
 
   it('says what is awaited until the whole is compared', () => {
     expect(without(uncompared)).toMatchObject({ state: 'never_compared', act: 'reindex' });
-    const waits = { untilMs: NOW_MS + 7 * MINUTE_MS, why: 'AWS needs some minutes' };
+    const waits = { fromMs: NOW_MS, untilMs: NOW_MS + 7 * MINUTE_MS, why: 'AWS needs some minutes' };
     expect(without(uncompared, { gaps: [{ ...gap, waits }] }).sentence).toBe(
       'It has never been fully compared: AWS needs some minutes (in 7 minutes)',
     );
     expect(without(uncompared, { gaps: [{ ...gap, jobId: 'job-2' }] }).sentence).toBe(
-      'It has never been fully compared: a re-index repairs it',
+      'It is being compared for the first time: job-2 repairs it',
     );
   });
 
@@ -233,13 +234,15 @@ describe('the status of a bucket', () => {
     const reason = 'bucket.missing: ListObjectsV2 b: 404 NoSuchBucket';
     expect(statusOf({ gaps: [{ ...gap, jobId: 'job-1', stuck: reason }] })).toMatchObject({ ...gone, sinceMs: gap.sinceMs });
     expect(
-      statusOf({ gaps: [{ ...gap, waits: { untilMs: NOW_MS, why: `the bucket cannot be re-indexed now: ${reason}` } }] }),
+      statusOf({
+        gaps: [{ ...gap, waits: { fromMs: NOW_MS, untilMs: NOW_MS + 1, why: `the bucket cannot be re-indexed now: ${reason}` } }],
+      }),
     ).toMatchObject(gone);
     const circuit = { level: 'bucket', name: 'b', code: 'bucket.missing', reason: 'no such bucket', sinceMs: 1, seenAtMs: 2 } as const;
     expect(statusOf({ waitsFor: circuit })).toMatchObject({ ...gone, sinceMs: 1 });
     expect(statusOf({ gaps: [{ ...gap, jobId: 'job-1', stuck: 's3.unavailable: down' }] })).toMatchObject({
       state: 'gap_open',
-      sentence: 'Changes may be missing (lost): its re-index waits: s3.unavailable: down',
+      sentence: 'Changes may be missing (lost): job-1 repairs it, and waits: s3.unavailable: down',
     });
   });
 

@@ -10,7 +10,6 @@ import {
   markId,
   markSchema,
   nextOf,
-  occupiedOf,
   whyOf,
   withClosed,
   withReport,
@@ -20,7 +19,7 @@ import {
   type MarkHistory,
 } from '../../src/records/dirty.ts';
 import { noCounts } from '../../src/records/counts.ts';
-import { jobStates, type JobRecord } from '../../src/records/job.ts';
+import { jobStates, type JobRecord, coversBefore } from '../../src/records/job.ts';
 import { jobMadeAt, markSeenAt } from '../support/fakes/gap-records.ts';
 
 const MINUTE_MS = 60_000;
@@ -112,7 +111,7 @@ describe('a job is due', () => {
     ['a minute after the last report', {}, SEEN_MS + MINUTE_MS],
     ['a minute after the last report, not after the first', { reportedAtMs: SEEN_MS + 3 * MINUTE_MS }, SEEN_MS + 4 * MINUTE_MS],
     ['ten minutes after the first, if reports never pause', { reportedAtMs: SEEN_MS + 9.5 * MINUTE_MS }, SEEN_MS + 10 * MINUTE_MS],
-    ['not before what it waits for', { waits: { untilMs: SEEN_MS + HOUR_MS, why: 'w' } }, SEEN_MS + HOUR_MS],
+    ['not before what it waits for', { waits: { fromMs: SEEN_MS, untilMs: SEEN_MS + HOUR_MS, why: 'w' } }, SEEN_MS + HOUR_MS],
     ['never while the bucket’s first index is a person’s', { held: { why: 'w' } }, Infinity],
     ['never while a person has stopped what it announces', { deletes: 'announced', held: { jobId: 'j', why: 'w' } }, Infinity],
     ['for what was lost beside that', { held: { jobId: 'j', why: 'w' } }, SEEN_MS + MINUTE_MS],
@@ -136,28 +135,19 @@ describe('a job is due', () => {
   it('now, where a clock far in the future has stored when', () => {
     const farMs = Date.UTC(2099, 0);
     expect(dueAtMs(lossOf({ reportedAtMs: farMs, firstReportedAtMs: farMs }), NOW_MS)).toBe(NOW_MS);
-    expect(dueAtMs(lossOf({ waits: { untilMs: farMs, why: 'w' } }), NOW_MS)).toBe(NOW_MS);
+    // a report by a right clock ends that, and what a fast one put off is not put off
+    expect(dueAtMs(reported({}, lossOf({ reportedAtMs: NOW_MS + DAY_MS })), NOW_MS)).toBeLessThanOrEqual(NOW_MS + MINUTE_MS);
+    const failed = failedOf(lossOf(), 'no luck', NOW_MS + DAY_MS);
+    expect([dueAtMs(failed, NOW_MS), dueAtMs(failed, NOW_MS + DAY_MS)]).toEqual([SEEN_MS + MINUTE_MS, NOW_MS + DAY_MS + MINUTE_MS]);
+    expect(reported({}, failed, NOW_MS).waits).toBeUndefined();
   });
 });
 
-describe('a mark that is due while a job occupies its bucket', () => {
-  const fastMs = NOW_MS + DAY_MS;
-
-  it.each<[string, Partial<DirtyMark>]>([
-    ['that waits for nothing', {}],
-    ['that has waited', { waits: { untilMs: SEEN_MS + HOUR_MS, why: 'w', isAhead: true } }],
-  ])('%s: is due at the same time as before, whatever the clock of who looks', (_, more) => {
-    const mark = lossOf(more);
-    const looked = occupiedOf(mark, { id: 'job-1' }, fastMs);
-    expect(dueAtMs(looked, SEEN_MS)).toBe(dueAtMs(mark, SEEN_MS));
-    expect(looked.waits).toMatchObject({ ...mark.waits, why: expect.stringContaining('job-1') });
-    expect(occupiedOf(looked, { id: 'job-1' }, fastMs)).toBe(looked);
-  });
-
-  it('says nothing of the job before that', () => {
-    const mark = lossOf();
-    expect(occupiedOf(mark, { id: 'job-1' }, SEEN_MS)).toBe(mark);
-  });
+it('what happens next is said of a gap that is due, too: it waits for another job of its bucket', () => {
+  const mark = lossOf({ waits: { fromMs: SEEN_MS, untilMs: SEEN_MS + HOUR_MS, why: 'no luck' } });
+  const texts = [SEEN_MS, SEEN_MS + HOUR_MS].map((nowMs) => nextOf(mark, nowMs));
+  expect(texts).toEqual(['no luck', 'a re-index begins once no other job of the bucket runs']);
+  expect(nextOf(lossOf(), SEEN_MS)).toBe('a re-index begins');
 });
 
 describe('between two repairs of a bucket that Tally begins by itself', () => {
@@ -183,7 +173,7 @@ describe('between two repairs of a bucket that Tally begins by itself', () => {
 
   it('there lies none for a first index, nor for the compare after a change by a person, until that is done', () => {
     const repaired = { atMs: SEEN_MS, comparingMs: HOUR_MS };
-    const waits = { untilMs: SEEN_MS + 7 * MINUTE_MS, why: 'AWS needs some minutes' };
+    const waits = { fromMs: SEEN_MS, untilMs: SEEN_MS + 7 * MINUTE_MS, why: 'AWS needs some minutes' };
     const failed = failedOf(reported(bulk, undefined, SEEN_MS, { repaired }), 'no luck', SEEN_MS);
     const change = { kind: 'connection', seenAtMs: SEEN_MS + 6 * MINUTE_MS, waits, isUrgent: true } as const;
     const changed = reported(change, failed, SEEN_MS, { repaired });
@@ -276,7 +266,7 @@ describe('a mark after a look at its job', () => {
     [{ state: 'cancelled' }, 'run `tally reindex photos`, which counts them and asks you'],
   ])('Fix: that announces deletions waits for the person who stopped the job (%o)', (stopped, act) => {
     const held = lookedAt({ ...named, deletes: 'announced' }, jobOf(stopped)) as DirtyMark;
-    expect(nextOf(held)).toMatch(new RegExp(`^it waits for you: .*${act}$`));
+    expect(nextOf(held, NOW_MS)).toMatch(new RegExp(`^it waits for you: .*${act}$`));
     expect(dueAtMs(reported(bulk, held), NOW_MS)).toBe(Infinity);
     const lost = reported({}, held);
     expect(dueAtMs(lost, NOW_MS)).toBeLessThan(Infinity);
@@ -288,6 +278,7 @@ describe('a mark after a look at its job', () => {
     const ahead = { ...named, lastSeenMs: NOW_MS + HOUR_MS };
     const after = lookedAt(ahead, doneOf({ startedAtMs: NOW_MS - MINUTE_MS, coversBeforeMs: NOW_MS - MINUTE_MS })) as DirtyMark;
     expect(after.waits).toEqual({
+      fromMs: NOW_MS,
       untilMs: NOW_MS + HOUR_MS + 1_000,
       why: expect.stringContaining('another 3600 s: a clock is wrong, and `tally doctor photos`') as string,
       isAhead: true,
@@ -307,7 +298,7 @@ describe('a mark after a look at its job', () => {
   ] as const)('stays, and starts no further job, while nothing proves its %s', (unproven, what) => {
     const after = lookedAt({ ...named, unproven }, doneOf()) as DirtyMark;
     expect(after).toMatchObject({ unproven, compared: true });
-    expect(nextOf(after)).toContain(what);
+    expect(nextOf(after, NOW_MS)).toContain(what);
     expect(dueAtMs(after, NOW_MS)).toBe(Infinity);
     expect(lookedAt(after, doneOf({ id: 'job-2' }))).toBe(after);
     // a report asks for another job, and the proof for the last one
@@ -373,4 +364,9 @@ it('closed marks are kept for 30 days, a thousand of a bucket, each with a time 
   expect(new Set(history?.closed.map(({ closedAtMs }) => closedAtMs)).size).toBe(1_000);
   expect(history?.closed.at(-1)).toMatchObject({ id: markId('photos'), jobId: 'job-1004', sinceMs: SEEN_MS });
   expect(keptOf(history, NOW_MS + 31 * DAY_MS)).toEqual([]);
+});
+
+it('a job sees every change before its first page by whichever clock is behind: that of S3 or that of its worker', () => {
+  expect(coversBefore({ observedAtMs: 1_000, sentMs: 2_000 })).toBe(1_000);
+  expect(coversBefore({ observedAtMs: 2_000, sentMs: 1_000 })).toBe(1_000);
 });

@@ -4,7 +4,13 @@ import { omit } from '../../src/base/defined.ts';
 import type { JobRecord } from '../../src/records/job.ts';
 
 const NOW_MS = 1_800_000_000_000;
-const waits = (count: number, prefix = '', order = 1): WaitingDeletes => ({ prefix, count, jobId: 'job-1', order, sinceMs: NOW_MS });
+const waits = (count: number | undefined, prefix = '', order = 1): WaitingDeletes => ({
+  prefix,
+  ...(count !== undefined && { count }),
+  jobId: 'job-1',
+  order,
+  sinceMs: NOW_MS,
+});
 
 function after(
   waiting: readonly WaitingDeletes[],
@@ -59,7 +65,7 @@ describe('what a job holds back', () => {
 
   it('Fix: of a job that was stopped waits until it, or a later one, says how many there are', () => {
     const stopped = after([], 0, { isWhole: false });
-    expect(stopped).toEqual([waits(0)]);
+    expect(stopped).toEqual([waits(undefined)]);
     expect(after(stopped, 0, { isWhole: false })).toBe(stopped);
     expect(after([waits(7)], 0, { id: 'job-2', isWhole: false })).toEqual([waits(7)]);
     expect(countOf([...stopped, waits(3, 'a/')])).toBe(3);

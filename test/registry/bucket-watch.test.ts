@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../src/base/fault.ts';
 import { markId } from '../../src/records/dirty.ts';
-import { createGapReports } from '../../src/observing/reports.ts';
+import { createGapReports } from '../../src/observing/gaps.ts';
 import { createConnectBucket } from '../../src/connect/connect.ts';
 import { readRecord, refs, removeRecord } from '../../src/store/stored.ts';
 import { createProcesses } from '../../src/observing/processes.ts';

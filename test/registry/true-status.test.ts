@@ -19,12 +19,10 @@ import { createTestCircuits } from '../support/fakes/circuits.ts';
 import { FaultError, type Fault } from '../../src/base/fault.ts';
 import { createBucketStatuses } from '../../src/observing/bucket-statuses.ts';
 import { createCloseGaps } from '../../src/repair/close-gaps.ts';
-import { createVisitFull } from '../../src/repair/sweep-full.ts';
+import { visitFull } from '../../src/repair/sweeps.ts';
 import { createReindexJobs } from '../../src/repair/job-requests.ts';
-import { keepHeld } from '../../src/observing/stored-gaps.ts';
+import { keepHeld, noteArrivals, openNeverCompared, createGapReports } from '../../src/observing/gaps.ts';
 import { changes } from '../../src/events/record.ts';
-import { noteArrivals, openNeverCompared } from '../../src/observing/connection-gaps.ts';
-import { createGapReports } from '../../src/observing/reports.ts';
 import { createCheckConnection, createVisitConnection } from '../../src/connect/watch.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../src/store/stored.ts';
 import { noteCompared } from '../../src/repair/job-ends.ts';
@@ -107,7 +105,6 @@ async function createWorld() {
   const parts = { state, clock, telemetry };
   const startJob: Parameters<typeof createCloseGaps>[0]['startJob'] = (wanted, signal) => jobs.start(wanted, signal);
   const closeGaps = createCloseGaps({ ...parts, startJob, askToRepair: async () => ({ atMs: clock.nowMs() }) });
-  const visitFull = createVisitFull({ ...parts, startJob, intervalMs: WEEK_MS });
   let fault: ProcessFault = 'none';
   const probeCluster = async (): Promise<void> => {
     if (fault === 'store') throw new FaultError('index.blocked', 'blocked');
@@ -263,7 +260,7 @@ async function createWorld() {
       // S3's test event arrives by parts that are in order
       if (found().every(({ severity }) => severity === 'degraded')) await noteArrivals({ state, clock }, record, ['created', 'removed']);
       await visitConnection(record, never);
-      await visitFull(record, never);
+      await visitFull({ ...parts, startJob, intervalMs: WEEK_MS }, record, never);
     }
     await closeGaps(never);
   }

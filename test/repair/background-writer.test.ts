@@ -39,7 +39,7 @@ async function setUp(limits: Partial<typeof LIMITS> = {}) {
     },
   };
   const circuits = createTestCircuits({ clock, telemetry });
-  const writeAll = createBackgroundWriter({
+  const { writeAll } = createBackgroundWriter({
     objects,
     clock,
     telemetry,

@@ -15,12 +15,12 @@ const MINUTE_MS = 60_000;
 
 /** A world in which jobs of `small` take a second, those of `medium` ten, and all others go on for ever, in sixteen parts each. */
 async function createWorld() {
-  const world = await createJobsWorld({ limits: { partDocumentsMin: 10, cutKeysMin: 10 } });
+  const world = await createJobsWorld({ cutKeysMin: 10 });
   await fill(world, { both: 200 });
-  const turn: ReconcileTurn = async ({ bucket, after }, { shouldEnd, durationMaxMs }, signal) => {
+  const turn: ReconcileTurn = async ({ bucket, after }, { shouldEnd, isOver }, signal) => {
     const [isSmall, isMedium] = [bucket.bucket === 'small', bucket.bucket === 'medium'];
-    const endMs = world.clock.monotonicMs() + (isSmall ? 1_000 : isMedium ? 10_000 : durationMaxMs);
-    while (world.clock.monotonicMs() < endMs && !shouldEnd(after)) await world.clock.sleep(500, signal);
+    const endMs = world.clock.monotonicMs() + (isSmall ? 1_000 : isMedium ? 10_000 : Infinity);
+    while (world.clock.monotonicMs() < endMs && !shouldEnd() && !isOver()) await world.clock.sleep(500, signal);
     return { cursor: `${after}x`, done: isSmall || isMedium, counts: { ...noCounts, listed: 1 }, examples: {} };
   };
   const start = async (bucket: string): Promise<string> => {
@@ -68,7 +68,7 @@ describe('a slot', () => {
     const slots = createSlots({ clock, telemetry: createFakeTelemetry(), slotsMax: 1, indexIsSlow: () => false });
     const begun: string[] = [];
     const turn = (id: string, forMs: number, isNew: boolean): Promise<void> =>
-      slots.run({ id, isNew: () => isNew }, () => (begun.push(id), clock.sleep(forMs, never)), never);
+      slots.run({ jobId: id, isNew: () => isNew, isWhole: false }, () => (begun.push(id), clock.sleep(forMs, never)), never);
     return { begun, turn, run: (forMs: number) => advanced(clock, forMs) };
   }
 

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { compareKeys } from '../../src/base/key-order.ts';
-import { findBoundary, type KeyProbe } from '../../src/repair/boundary.rules.ts';
+import { findBoundary, type KeyProbe } from '../../src/repair/key-probes.ts';
 import { anyCharacter } from '../support/random/characters.ts';
 
 const PAGE = 10;

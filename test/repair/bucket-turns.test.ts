@@ -7,7 +7,7 @@ import { closeGapsOf } from '../support/worlds/gaps.ts';
 import { createSchedules } from '../../src/repair/schedules.ts';
 import { createSweep } from '../../src/observing/sweep.ts';
 import { createReindexJobs } from '../../src/repair/job-requests.ts';
-import { createGapReports } from '../../src/observing/reports.ts';
+import { createGapReports } from '../../src/observing/gaps.ts';
 import { refs, updateRecord } from '../../src/store/stored.ts';
 import { recordOf } from '../support/fakes/bucket-record.ts';
 import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';

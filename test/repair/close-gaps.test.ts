@@ -2,8 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../src/base/fault.ts';
 import { markId } from '../../src/records/dirty.ts';
 import { RequestError } from '../../src/base/request-error.ts';
-import { openNeverCompared } from '../../src/observing/connection-gaps.ts';
-import { isAnyHeld } from '../../src/observing/stored-gaps.ts';
+import { openNeverCompared, isAnyHeld } from '../../src/observing/gaps.ts';
 import { refs, removeRecord, updateRecord } from '../../src/store/stored.ts';
 import { createGapWorld } from '../support/worlds/gaps.ts';
 import { reindexRequest } from '../support/requests.ts';
@@ -87,7 +86,11 @@ describe('a gap', () => {
     const world = await createGapWorld();
     await world.tell();
     const untilMs = world.clock.nowMs() + DAY_MS;
-    await updateRecord(world.state, refs.gap(markId('photos')), (mark) => mark && { ...mark, waits: { untilMs, why: 'w' } });
+    await updateRecord(
+      world.state,
+      refs.gap(markId('photos')),
+      (mark) => mark && { ...mark, waits: { fromMs: world.clock.nowMs(), untilMs, why: 'w' } },
+    );
     await world.fast(2 * DAY_MS).round();
     expect(await world.allJobs()).toEqual([]);
     await world.after(DAY_MS);

@@ -11,7 +11,6 @@ import { createMemoryStore } from '../support/fakes/memory-store.ts';
 
 const present = { present: true, etag: 'e', sizeBytes: 5 } as const;
 type Write = Store['objects']['write'];
-const patient = { durationMaxMs: 1_000_000 };
 
 /** The sum that holds of every job: each listed key is counted once. */
 function expectWhole(counts: ReconcileCounts): void {
@@ -36,9 +35,9 @@ describe('what was written is counted whatever becomes of the slice', () => {
       // so slow that each answer is too old, until the page is listed again
       if (key === 'changed' && world.s3.pages.length === 1) await world.clock.advance(ANSWER_LIFE_MS);
     };
-    const first = await world.run({}, patient);
+    const first = await world.run();
     expect(first).toMatchObject({ done: false, readsFirst: true, fault: { code: 'index.overloaded' } });
-    const counts = addCounts(first.counts, (await world.run({ readsFirst: true }, patient)).counts);
+    const counts = addCounts(first.counts, (await world.run({ readsFirst: true })).counts);
     expect(shownCounts(counts)).toMatchObject({ listed: 3, equal: 1, missing: 1, stale: 1, phantom: 1, written: 2, tombstones: 1 });
     expect(first.examples).toEqual({ missing: [{ key: 'missing' }], phantom: [{ key: 'phantom' }] });
     expectWhole(counts);
@@ -97,7 +96,7 @@ describe('what was written is counted whatever becomes of the slice', () => {
 
 describe('the counts of a job', () => {
   it.each([100, 3_000])('name every deletion and every write where a HEAD takes %i ms', async (headMs) => {
-    const world = await createJobsWorld({ limits: { partDocumentsMin: 100, cutKeysMin: 100 } });
+    const world = await createJobsWorld({ cutKeysMin: 100 });
     for (let number = 0; number < 400; number += 1) {
       await world.has(`k/${String(number).padStart(5, '0')}a`, 'index');
       await world.has(`k/${String(number).padStart(5, '0')}b`, 'bucket');
@@ -160,7 +159,7 @@ describe('the counts of a job', () => {
   it.each([1, 3, 5])('lack at most what a worker wrote in the five seconds before it died (death %i)', async (death) => {
     const store = createMemoryStore();
     // one turn that nothing splits: its progress alone is stored
-    const world = await createJobsWorld({ store, limits: { cutKeysMin: 10_000 } });
+    const world = await createJobsWorld({ store, cutKeysMin: 10_000 });
     const takenAtMs = { document: [] as number[], tombstone: [] as number[] };
     const before = { ...store.objects };
     Object.assign(store.objects, {

@@ -4,11 +4,10 @@ import { isLong } from '../support/breadth.ts';
 import { createJobsWorld, type JobsWorld } from '../support/worlds/jobs.ts';
 
 const OBJECTS = 120;
-const LIMITS = { partDocumentsMin: 30, cutKeysMin: 25 };
 
 /** `pageMs`: how long S3 takes for a page; slow ones leave time to cut parts. */
 async function createWorld({ pageMs }: Story): Promise<JobsWorld> {
-  const world = await createJobsWorld({ limits: pageMs === 0 ? LIMITS : { ...LIMITS, partDocumentsMin: OBJECTS } });
+  const world = await createJobsWorld({ cutKeysMin: 25 });
   world.s3.onPage = ({ objects }) => (pageMs === 0 ? undefined : world.clock.sleep(objects.length > 1 ? pageMs : pageMs / 10));
   for (let number = 0; number < OBJECTS; number += 1) {
     await world.has(`key-${String(number).padStart(5, '0')}`, number % 3 === 0 ? 'both' : number % 3 === 1 ? 'bucket' : 'index');
@@ -27,7 +26,7 @@ interface Story {
   readonly pageMs: number;
 }
 const stories: readonly Story[] = [
-  { mode: 'apply', pageMs: 0 },
+  { mode: 'apply', pageMs: 100 },
   // each day a report dies where its parts are cut, too
   ...(isLong ? [{ mode: 'report', pageMs: 0 } as const] : []),
   { mode: 'report', pageMs: 700 },

@@ -1,14 +1,14 @@
 import { live } from '../contracts/world.ts';
 import { describe, expect, it } from 'vitest';
 import { createObservingWorld } from '../support/worlds/observing.ts';
-import { type BucketSource } from '../../src/records/bucket.ts';
+import type { BucketSource } from '../../src/records/bucket.ts';
 import type { LifecycleRule } from '../../src/aws/lifecycle.rules.ts';
 import type { ObjectDocument } from '../../src/ordering/document.ts';
 import { FaultError } from '../../src/base/fault.ts';
 import { markSchema } from '../../src/records/dirty.ts';
 import { createVisitLifecycle } from '../../src/repair/follow-lifecycle.ts';
 import { createSweep } from '../../src/observing/sweep.ts';
-import { createGapReports } from '../../src/observing/reports.ts';
+import { createGapReports } from '../../src/observing/gaps.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../src/store/stored.ts';
 import { recordOf } from '../support/fakes/bucket-record.ts';
 import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
@@ -25,7 +25,7 @@ function ruleOf(more: Partial<LifecycleRule> = {}): LifecycleRule {
 
 async function setUp(rules: readonly LifecycleRule[] | FaultError, source: BucketSource = 'routed') {
   const world = await createObservingWorld({ source });
-  const { state, objects, maintenance, scan, clock, telemetry, storage, observeAgain } = world;
+  const { state, objects, maintenance, scan, clock, telemetry, storage, observe } = world;
   const gaps = createGapReports({ state, clock, telemetry });
   let answer = rules;
   let reads = 0;
@@ -36,7 +36,7 @@ async function setUp(rules: readonly LifecycleRule[] | FaultError, source: Bucke
       return answer;
     },
   };
-  const visit = createVisitLifecycle({ state, objects, maintenance, scan, lifecycle, observeAgain, gaps, clock, telemetry });
+  const visit = createVisitLifecycle({ state, objects, maintenance, scan, lifecycle, observe, gaps, clock, telemetry });
   const sweep = createSweep({ state, clock, telemetry, runMaxMs: RUN_MAX_MS }, 'lifecycle', visit);
   return {
     ...world,
@@ -189,7 +189,7 @@ describe('a check', () => {
       },
       scan: { countLive: async () => 1_000_000 },
       lifecycle: { rulesOf: async () => [ruleOf({ expiresAfterDays: 1, tags: { class: 'tmp' } })] },
-      observeAgain: async () => 0,
+      observe: () => Promise.reject(new Error('nothing is observed')),
       gaps: { report: async ({ bucket }) => void marked.push(bucket) },
       clock,
       telemetry,

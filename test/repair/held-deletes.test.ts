@@ -5,7 +5,7 @@ import { markSchema, nextOf, type GapReport } from '../../src/records/dirty.ts';
 import { closeGapsOf } from '../support/worlds/gaps.ts';
 import { createConnectBucket } from '../../src/connect/connect.ts';
 import { disconnectBucket } from '../../src/registry/operations/disconnect-bucket.ts';
-import { createGapReports } from '../../src/observing/reports.ts';
+import { createGapReports } from '../../src/observing/gaps.ts';
 import { listAllRecords, readRecord, refs } from '../../src/store/stored.ts';
 import { BUCKET } from '../support/worlds/ingest.ts';
 import { fill, slowPages } from '../support/worlds/jobs-fill.ts';
@@ -240,7 +240,7 @@ describe('a job that is over before all is compared', () => {
   it('Fix: has no second limit by its successor, however often it is stopped', async () => {
     const world = await createWorld(0);
     for (let number = 0; number < 20; number += 1) await fill(world, { both: 5, index: 100 }, `${String(number).padStart(2, '0')}/`);
-    slowPages(world, 2_000, 10);
+    slowPages(world, 10_000, 10);
     await world.tell('loss');
     for (const act of ['cancel', 'pause'] as const) {
       const before = (await world.lastJob())?.id;
@@ -334,7 +334,8 @@ describe('a job that is over before all is compared', () => {
 });
 
 describe('a gap whose repair does not continue', () => {
-  const next = async (world: Awaited<ReturnType<typeof createWorld>>) => (await world.gaps()).map(nextOf);
+  const next = async (world: Awaited<ReturnType<typeof createWorld>>) =>
+    (await world.gaps()).map((mark) => nextOf(mark, world.clock.nowMs()));
 
   it('Fix: says what its job waits for', async () => {
     const world = await createWorld(0);
@@ -360,7 +361,8 @@ describe('a gap whose repair does not continue', () => {
     for (let number = 0; number < 8; number += 1) await fill(world, { index: 1 }, `secret/${number}/`);
     const { id } = await world.request();
     await world.calm(20 * MINUTE_MS);
-    expect(await next(world)).toEqual([`${id} repairs it, and waits: object.denied: the bucket policy`]);
+    expect(await world.job(id)).toMatchObject({ state: 'failed', error: { code: 'object.denied' } });
+    expect(await next(world)).toEqual([expect.stringMatching(/^job-\S+ repairs it, and waits: object.denied: the bucket policy$/)]);
     world.s3.onHead = () => {};
     await world.calm(20 * MINUTE_MS);
     expect(await world.gaps()).toEqual([]);
@@ -414,14 +416,41 @@ describe('a gap whose repair does not continue', () => {
     expect([await world.gaps(), await world.found()]).toEqual([[], world.inBucket()]);
   });
 
-  it('Fix: names the job that occupies the bucket', async () => {
+  it.each([
+    ['a prefix', 12, 20],
+    ['a key of each page', 12, 2],
+  ])('Fix: of %s that S3 refuses fails after its time, and other keys have their turn', async (_what, count, pageSize) => {
+    const world = await createWorld(0);
+    for (let page = 0; page < count; page += 1) {
+      await world.has(`k/${String(page).padStart(2, '0')}/a`, 'both');
+      await world.has(`k/${String(page).padStart(2, '0')}/b-refused`, 'index');
+    }
+    world.s3.pageSize = pageSize;
+    world.s3.onHead = (asked) => {
+      if (asked.endsWith('refused')) throw new FaultError('object.denied', 'the bucket policy');
+    };
+    await world.tell('loss');
+    await world.calm(40 * MINUTE_MS);
+    expect((await world.allJobs())[0]).toMatchObject({ state: 'failed', error: { code: 'object.denied' } });
+    await world.has('z/1', 'bucket');
+    await world.calm(20 * MINUTE_MS);
+    const { id } = await world.request({ prefix: 'z/' });
+    await world.calm(3 * MINUTE_MS);
+    expect(await world.job(id)).toMatchObject({ state: 'done' });
+    expect((await world.gaps()).length).toBeGreaterThan(0);
+    world.s3.onHead = () => {};
+    await world.calm(8 * 60 * MINUTE_MS);
+    expect([await world.gaps(), await world.found()]).toEqual([[], world.inBucket()]);
+  });
+
+  it('Fix: says that it waits for another job of the bucket', async () => {
     const world = await createWorld(0);
     await fill(world, { both: 100 }, 'big/');
     slowPages(world, 20_000, 5);
-    const { id } = await world.request({ prefix: 'big/', now: true });
+    await world.request({ prefix: 'big/', now: true });
     await world.tell('loss');
     await world.calm(3 * MINUTE_MS);
-    expect(await next(world)).toEqual([`a re-index begins once ${id}, which is using the bucket, has ended`]);
+    expect(await next(world)).toEqual(['a re-index begins once no other job of the bucket runs']);
     world.s3.onPage = async () => {};
     await world.calm(10 * MINUTE_MS);
     expect(await world.gaps()).toEqual([]);

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { markId } from '../../src/records/dirty.ts';
 import { createCloseGaps } from '../../src/repair/close-gaps.ts';
-import { createVisitFull } from '../../src/repair/sweep-full.ts';
+import { visitFull } from '../../src/repair/sweeps.ts';
 import { createProcesses } from '../../src/observing/processes.ts';
 import { createSweep } from '../../src/observing/sweep.ts';
 import { createConnectionsDue, createVisitConnection } from '../../src/connect/watch.ts';
@@ -29,7 +29,7 @@ async function startIdle(buckets: number) {
     const job = await jobs.start({ bucket, prefix: '', mode: 'apply', requestedBy: 'schedule' }, never);
     await world.finish(job, { coversBeforeMs: 0 });
     // as after jobs that failed
-    const waits = { untilMs: clock.nowMs() + HOUR_MS, why: 'w' };
+    const waits = { fromMs: clock.nowMs(), untilMs: clock.nowMs() + HOUR_MS, why: 'w' };
     await updateRecord(world.state, refs.gap(markId(bucket)), (mark) => mark && { ...mark, waits });
     const sweep = { jobId: job.id, atMs: clock.nowMs() };
     await updateRecord(world.state, refs.bucket(bucket), (record) => record && { ...record, sweep });
@@ -63,7 +63,7 @@ async function startIdle(buckets: number) {
     createConnectionsDue({ state, clock, processes }),
   );
   const intervalMs = 604_800_000;
-  const full = createSweep(sweepParts, 'full', createVisitFull({ state, startJob, clock, intervalMs }));
+  const full = createSweep(sweepParts, 'full', (bucket, each) => visitFull({ state, startJob, clock, intervalMs }, bucket, each));
   async function round(): Promise<typeof reads> {
     const before = { ...reads };
     await closeGaps(never);

@@ -8,12 +8,12 @@ import {
   reserved,
   tombstoneLimit,
   type JobTransition,
-} from '../../src/repair/job-transitions.rules.ts';
+} from '../../src/repair/job.rules.ts';
 import { hasEnded, jobSchema, occupiesBucket, type JobRecord } from '../../src/records/job.ts';
 
 const queued: JobRecord = { id: 'job', bucket: 'b', prefix: '', mode: 'apply', requestedBy: 'test', state: 'queued', createdAtMs: 1 };
 const wait = { kind: 'wait', atMs: 2, coversBeforeMs: 1, beginOrder: 1, waitUntilMs: 60_001 } as const;
-const compare = { kind: 'compare', atMs: 3, documentsAtStart: 10, cuts: ['m'], tombstonesMax: 5, listRequests: 1 } as const;
+const compare = { kind: 'compare', atMs: 3, documentsAtStart: 10, tombstonesMax: 5, listRequests: 1 } as const;
 const error = { code: 'bucket.missing', reason: 'gone' } as const;
 
 const steps: Record<JobTransition['kind'], JobTransition> = {
@@ -46,9 +46,9 @@ describe('a job', () => {
     expect(after(queued, 'compare').coversBeforeMs).toBeUndefined();
   });
 
-  it('has the parts that were cut, and none once it has ended', () => {
+  it('begins with one part, and has none once it has ended', () => {
     const comparing = after(queued, 'compare');
-    expect(comparing.parts).toEqual([{ cursor: '', to: 'm' }, { cursor: 'm' }]);
+    expect(comparing.parts).toEqual([{ cursor: '' }]);
     for (const end of ['finish', 'cancel', 'fail'] as const) expect(after(comparing, end)).not.toHaveProperty('parts');
   });
 

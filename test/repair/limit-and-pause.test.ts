@@ -3,9 +3,17 @@ import { describe, expect, it } from 'vitest';
 import { fill, slowPages } from '../support/worlds/jobs-fill.ts';
 import { BUCKET } from '../support/worlds/ingest.ts';
 import { createJobsWorld } from '../support/worlds/jobs.ts';
-import { createFakeTelemetry } from '../support/fakes/ports.ts';
+import { createFakeTelemetry, createFakeClock } from '../support/fakes/ports.ts';
 import { createReindexJobs } from '../../src/repair/job-requests.ts';
-import { refs, updateRecord } from '../../src/store/stored.ts';
+import { refs, updateRecord, readRecord } from '../../src/store/stored.ts';
+import type { JobRecord } from '../../src/records/job.ts';
+import { createGapWorld } from '../support/worlds/gaps.ts';
+import * as fc from 'fast-check';
+import { FaultError } from '../../src/base/fault.ts';
+import { createDeletionLimit } from '../../src/repair/compare-job.ts';
+import { createClaimJob, type HeldJob } from '../../src/repair/job-lease.ts';
+import type { StateStore } from '../../src/store/store.ts';
+import { createMemoryStore } from '../support/fakes/memory-store.ts';
 
 describe('the deletion limit', () => {
   it('is not exceeded, and keeps nothing else from being done; a person declines the rest, or allows it to a new job', async () => {
@@ -52,10 +60,11 @@ describe('the deletion limit', () => {
   });
 
   it('of many parts holds for all of them together, and each key is counted once', async () => {
-    const world = await createJobsWorld({ limits: { partDocumentsMin: 300, cutKeysMin: 100 } });
+    const world = await createJobsWorld({ cutKeysMin: 100 });
     for (let number = 0; number < 3_000; number += 1) {
       await world.has(`k/${String(number).padStart(5, '0')}`, number % 2 === 0 ? 'index' : number % 3 === 0 ? 'bucket' : 'both');
     }
+    slowPages(world);
     world.startWorker();
     const { id } = await world.request({ now: true });
     expect(await world.ended(id)).toMatchObject({
@@ -66,7 +75,7 @@ describe('the deletion limit', () => {
   });
 
   it('gets back what a worker had reserved when its time to stop is over in the middle of a slice', async () => {
-    const world = await createJobsWorld({ limits: { partDocumentsMin: 10_000, cutKeysMin: 10_000 } });
+    const world = await createJobsWorld({ cutKeysMin: 10_000 });
     for (let part = 10; part < 40; part += 1) await fill(world, { both: 20, index: 5 }, `${part}/`);
     slowPages(world);
     const worker = world.startWorker({ listings: 1 });
@@ -285,5 +294,144 @@ describe('pausing and resuming', () => {
     await world.run(180_000);
     expect(await world.job(id)).not.toHaveProperty('parts');
     expect(await world.jobs.get(id)).toEqual(before);
+  });
+});
+
+// The consent that a job has when it is resumed; test/records/dirty.test.ts says for which jobs deletions are announced.
+
+const MINUTE_MS = 60_000;
+
+describe('the job of a bulk delete that waits for a person', () => {
+  /** It compares, without a limit, and is paused. */
+  async function paused() {
+    const world = await createGapWorld();
+    await world.tell();
+    await world.after(MINUTE_MS);
+    const job = await world.lastJob();
+    const comparing = {
+      state: 'running',
+      startedAtMs: 1,
+      comparingAtMs: 1,
+      coversBeforeMs: world.clock.nowMs(),
+    } as const;
+    await world.setJob(job, { ...comparing, deletions: { reserved: 0 } });
+    await world.jobs.pause(job?.id ?? '');
+    await world.after(15_000);
+    return { world, id: job?.id ?? '', deletions: async (): Promise<JobRecord['deletions']> => (await world.lastJob())?.deletions };
+  }
+
+  it('deletes what was announced when it is resumed', async () => {
+    const { world, id, deletions } = await paused();
+    await world.jobs.resume(id);
+    expect(await deletions()).toEqual({ reserved: 0 });
+  });
+
+  it('Fix: deletes nothing when it is resumed after a loss was reported', async () => {
+    const { world, id, deletions } = await paused();
+    await world.tell({ kind: 'loss' });
+    await world.jobs.resume(id);
+    expect(await deletions()).toEqual({ limit: 0, reserved: 0 });
+  });
+});
+
+const ID = 'job-000000001-000000000001';
+
+/** A held job with this limit, whose calls of the store can fail and are counted. */
+async function heldWith(limit: number) {
+  const { state } = createMemoryStore();
+  const job: JobRecord = {
+    id: ID,
+    bucket: 'b',
+    prefix: '',
+    mode: 'apply',
+    requestedBy: 'test',
+    state: 'running',
+    createdAtMs: 0,
+    startedAtMs: 0,
+    comparingAtMs: 0,
+    dueAtMs: 0,
+    deletions: { limit, reserved: 0 },
+  };
+  await updateRecord(state, refs.job(ID), () => job);
+  const calls = { puts: 0, fault: undefined as FaultError | undefined, loses: false };
+  const put: StateStore['put'] = async (...args) => {
+    calls.puts += 1;
+    if (calls.fault !== undefined && !calls.loses) throw calls.fault;
+    const stored = await state.put(...args);
+    if (calls.fault !== undefined) throw calls.fault;
+    return stored;
+  };
+  const claim = await createClaimJob({ state: { ...state, put }, clock: createFakeClock(), worker: 'w' })(ID);
+  if (claim.kind !== 'taken') throw new Error(claim.kind);
+  const { held }: { readonly held: HeldJob } = claim;
+  const change = (more: Partial<JobRecord>) => updateRecord(state, refs.job(ID), (current) => current && { ...current, ...more });
+  const reserved = async () => (await readRecord(state, refs.job(ID)))?.deletions?.reserved;
+  return { held, calls, change, reserved, limit: createDeletionLimit(held) };
+}
+
+describe('the deletion limit of a held job', () => {
+  it('uses what was not used for others, and leaves the job’s record with what was', async () => {
+    const { limit, calls, reserved } = await heldWith(10_000);
+    expect(await limit.reserve(300)).toBe(300);
+    const before = calls.puts;
+    limit.giveBack(20);
+    expect(await limit.reserve(10)).toBe(10);
+    expect(calls.puts).toBe(before);
+    await limit.giveBackRest();
+    await limit.giveBackRest();
+    expect(await reserved()).toBe(290);
+  });
+
+  it('is used up by its limit alone, not by a fault', async () => {
+    const { limit, calls } = await heldWith(5);
+    expect([await limit.reserve(3), limit.isUsedUp()]).toEqual([3, false]);
+    calls.fault = new FaultError('index.unreachable', 'gone');
+    await expect(limit.reserve(4)).rejects.toMatchObject({ code: 'index.unreachable' });
+    expect(limit.isUsedUp()).toBe(false);
+    calls.fault = undefined;
+    expect([await limit.reserve(4), limit.isUsedUp()]).toEqual([2, true]);
+    limit.giveBack(1);
+    expect(limit.isUsedUp()).toBe(false);
+    expect([await limit.reserve(2), limit.isUsedUp()]).toEqual([1, true]);
+  });
+
+  it.each<[string, Partial<JobRecord>]>([
+    ['once the job is paused', { state: 'paused' }],
+    ['to a process that has lost its job', { lease: { worker: 'another' } }],
+  ])('grants nothing %s', async (_, more) => {
+    const { limit, change } = await heldWith(5);
+    await change(more);
+    await expect(limit.reserve(7)).rejects.toThrow('does not compare now');
+    expect(limit.isUsedUp()).toBe(false);
+  });
+
+  it('counts a reservation whose answer was lost, and gives nothing back that may be used', async () => {
+    const { limit, calls, reserved } = await heldWith(1_000);
+    Object.assign(calls, { fault: new FaultError('index.unreachable', 'no answer'), loses: true });
+    await expect(limit.reserve(100)).rejects.toThrow('no answer');
+    calls.fault = undefined;
+    expect(await limit.reserve(100)).toBe(100);
+    await limit.giveBackRest();
+    expect(await reserved()).toBeGreaterThanOrEqual(200);
+  });
+
+  it('grants no more than the limit, and all of it before one is held', async () => {
+    const asks = fc.array(fc.integer({ min: 1, max: 120 }), { maxLength: 60 });
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 0, max: 3_000 }), asks, async (most, all) => {
+        const { limit, held, reserved } = await heldWith(most);
+        const granted = await Promise.all(all.map((count) => limit.reserve(count)));
+        const used = granted.reduce((sum, count) => sum + count, 0);
+        await limit.giveBackRest();
+        expect(await reserved()).toBe(used);
+        expect(used).toBe(
+          Math.min(
+            all.reduce((sum, count) => sum + count, 0),
+            most,
+          ),
+        );
+        await held.release(0);
+      }),
+    );
   });
 });

@@ -3,9 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../src/base/fault.ts';
 import { letterNotes } from '../../src/events/dead-letter.ts';
 import { lastReceiveOf } from '../../src/events/outcome.ts';
-import { createGapReports } from '../../src/observing/reports.ts';
-import { createLetterBrowser } from '../../src/repair/letter-browser.ts';
-import { createLetterWatch } from '../../src/repair/letter-watch.ts';
+import { createGapReports } from '../../src/observing/gaps.ts';
+import { createLetterBrowser, createLetterWatch } from '../../src/repair/dead-letters.ts';
 import { readNow } from '../support/fakes/dead-letter-queues.ts';
 import { createIngestWorld, DEAD_LETTERS, nativeRecord, QUEUE, syntheticRecord, type IngestWorld } from '../support/worlds/ingest.ts';
 

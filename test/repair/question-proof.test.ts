@@ -4,7 +4,7 @@ import type { BucketRecord } from '../../src/records/bucket.ts';
 import type { DirtyMark } from '../../src/records/dirty.ts';
 import type { Trouble } from '../../src/records/process-record.ts';
 import { createQuestionProof } from '../../src/repair/question-proof.ts';
-import { gapsOf } from '../../src/observing/stored-gaps.ts';
+import { gapsOf } from '../../src/observing/gaps.ts';
 import { readRecord, refs } from '../../src/store/stored.ts';
 import { recordOf } from '../support/fakes/bucket-record.ts';
 import { markSeenAt } from '../support/fakes/gap-records.ts';

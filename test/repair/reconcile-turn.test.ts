@@ -295,7 +295,7 @@ describe('a store that fails', () => {
       if (isFirst) await world.clock.advance(ANSWER_LIFE_MS);
       isFirst = false;
     };
-    const result = await world.run({}, { durationMaxMs: 1_000_000 });
+    const result = await world.run();
     expect(result).toMatchObject({ done: true, counts: { phantom: 1, tombstones: 1, headRequests: 2, listRequests: 1 } });
   });
 
@@ -304,7 +304,7 @@ describe('a store that fails', () => {
     for (let index = 0; index < 60; index += 1) await world.index(`k${index}`, present);
     // 16 at once, each taking 9 s: the last begin when the first would have expired
     world.s3.onHead = () => world.clock.sleep(9_000);
-    const running = world.run({}, { durationMaxMs: 1_000_000 });
+    const running = world.run();
     await world.clock.advance(60_000);
     expect(await running).toMatchObject({
       done: true,

@@ -1,6 +1,7 @@
+import { defined } from '../../src/base/defined.ts';
 import { describe, expect, it } from 'vitest';
 import type { Job } from '../../src/registry/contract/job.ts';
-import { noCounts } from '../../src/records/counts.ts';
+import { noCounts, type ReconcileCounts } from '../../src/records/counts.ts';
 import type { JobRecord } from '../../src/records/job.ts';
 import type { StateStore } from '../../src/store/store.ts';
 import { createReindexJobs } from '../../src/repair/job-requests.ts';
@@ -10,6 +11,10 @@ import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts'
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import { racingState } from '../support/fakes/racing-state.ts';
 import { reindexRequest } from '../support/requests.ts';
+import { createJobsWorld, type JobsWorld } from '../support/worlds/jobs.ts';
+import { markId } from '../../src/records/dirty.ts';
+import { transitionJob, noteCompared } from '../../src/repair/job-ends.ts';
+import { createGapWorld } from '../support/worlds/gaps.ts';
 
 async function setUp(wrap: (state: StateStore) => StateStore = (state) => state) {
   const { state } = createMemoryStore();
@@ -178,5 +183,195 @@ describe('jobs', () => {
     const { jobs } = await setUp();
     await expect(jobs.get(id)).rejects.toMatchObject({ code: 'job.not-found' });
     await expect(jobs.cancel(id)).rejects.toMatchObject({ code: 'job.not-found' });
+  });
+});
+
+const DAY_MS = 86_400_000;
+
+function look(world: JobsWorld): Promise<void> {
+  return world.tidy();
+}
+
+async function endedJob(world: JobsWorld, number: number, finishedAtMs: number): Promise<string> {
+  const id = `job-000000000-${String(number).padStart(12, '0')}`;
+  const job: JobRecord = {
+    id,
+    bucket: 'photos',
+    prefix: '',
+    mode: 'report',
+    requestedBy: 'test',
+    state: 'done',
+    createdAtMs: 0,
+    finishedAtMs,
+  };
+  await updateRecord(world.state, refs.job(id), () => job);
+  return id;
+}
+
+describe('the tidying of jobs', () => {
+  it('removes jobs that ended a month ago, and all but the last thousand', async () => {
+    const world = await createJobsWorld();
+    const nowMs = world.clock.nowMs();
+    await endedJob(world, 0, nowMs - 31 * DAY_MS);
+    const young = await endedJob(world, 1, nowMs - 29 * DAY_MS);
+    await look(world);
+    expect((await world.allJobs()).map(({ id }) => id)).toEqual([young]);
+    for (let number = 2; number < 1_005; number += 1) await endedJob(world, number, nowMs - number);
+    const { id } = await world.request({ mode: 'report' });
+    await look(world);
+    const left = (await world.allJobs()).map((job) => job.id);
+    expect(left).toHaveLength(1_001);
+    expect(left).toContain(id);
+    expect(left).not.toContain(young);
+  });
+
+  it('Fix: keeps a job whose deletions wait for a person, who answers by its name', async () => {
+    const world = await createJobsWorld();
+    const jobId = await endedJob(world, 0, 0);
+    const waiting = (count: number | undefined) => [{ prefix: '', ...defined({ count }), jobId, order: 0, sinceMs: 0 }];
+    const keeps = async (count: number | undefined): Promise<boolean> => {
+      await updateRecord(world.state, refs.bucket('photos'), (bucket) => bucket && { ...bucket, waiting: waiting(count) });
+      await look(world);
+      return (await world.allJobs()).length > 0;
+    };
+    expect([await keeps(205), await keeps(undefined)]).toEqual([true, false]);
+  });
+
+  it('has a job whose requester died before it took the bucket take it, and sets it aside where another has it', async () => {
+    const world = await createJobsWorld();
+    const { id } = await world.request();
+    const named = async () => (await world.bucketRecord())?.applyJobId;
+    await updateRecord(world.state, refs.bucket('photos'), (bucket) => bucket && { ...bucket, applyJobId: undefined });
+    const job = await world.job(id);
+    world.startWorker();
+    await world.run(1_000);
+    expect(await named()).toBe(id);
+    await world.ended(id);
+    const second: JobRecord = { ...job!, id: 'job-zzzzzzzzz-000000000000', state: 'queued' };
+    await updateRecord(world.state, refs.job(second.id), () => ({ ...second, dueAtMs: world.clock.nowMs() }));
+    await world.run(90_000);
+    expect(await world.job(second.id)).toMatchObject({ state: 'done' });
+    const third: JobRecord = { ...job!, id: 'job-zzzzzzzzz-000000000001', state: 'queued' };
+    const fourth = await world.request({ now: true });
+    await world.jobs.get(fourth.id);
+    await updateRecord(world.state, refs.job(third.id), () => ({ ...third, dueAtMs: world.clock.nowMs() }));
+    await world.run(90_000);
+    expect((await world.job(third.id))?.state).toMatch(/paused|done/);
+  });
+});
+
+// What is kept of a job that has compared everything, or that ended early.
+
+async function compared() {
+  const world = await createGapWorld();
+  const { state, clock } = world;
+  return {
+    ...world,
+    record: () => readRecord(state, refs.bucket('photos')),
+    loss: () => world.gap(),
+    async start(more: Partial<JobRecord>): Promise<JobRecord> {
+      const own = {
+        id: 'job-000000001-000000000001',
+        bucket: 'photos',
+        prefix: '',
+        mode: 'apply',
+        requestedBy: 'p',
+        createdAtMs: 0,
+      } as const;
+      const job: JobRecord = { ...own, state: 'running', startedAtMs: 1, comparingAtMs: 1, ...more };
+      await updateRecord(state, refs.job(job.id), () => job);
+      return job;
+    },
+    counted: (more: Partial<ReconcileCounts>) => ({ atMs: clock.nowMs(), counts: { ...noCounts, ...more } }),
+  };
+}
+
+describe('a report that ends early', () => {
+  it.each(['cancel', 'fail'] as const)('keeps the differences that it found visible (%s)', async (kind) => {
+    const world = await compared();
+    const { atMs, counts } = world.counted({ missing: 25, phantom: 31 });
+    const { id } = await world.start({ mode: 'report', counts });
+    await transitionJob(world.state, id, { kind, atMs, error: { code: 's3.unavailable', reason: 'r' } });
+    expect(await world.loss()).toMatchObject({ differences: [{ jobId: id, missing: 25, stale: 0, phantom: 31 }] });
+    // it did not compare all of the bucket
+    expect(await world.record()).not.toHaveProperty('lastComparedAtMs');
+  });
+
+  it('forgets nothing if it found none so far', async () => {
+    const world = await compared();
+    const whole = await world.start({ mode: 'report' });
+    await noteCompared(world.state, whole, world.counted({ stale: 3 }));
+    const { atMs, counts } = world.counted({});
+    const { id } = await world.start({ id: 'job-000000002-000000000002', mode: 'report', counts });
+    await transitionJob(world.state, id, { kind: 'cancel', atMs });
+    expect(await world.loss()).toMatchObject({ differences: [{ jobId: whole.id, stale: 3 }] });
+  });
+
+  it('opens nothing that was closed since, if it had ended before', async () => {
+    const world = await compared();
+    const { atMs, counts } = world.counted({ missing: 1 });
+    const { id } = await world.start({ mode: 'report', state: 'done', counts });
+    expect(await transitionJob(world.state, id, { kind: 'cancel', atMs })).toBe('refused');
+    expect(await world.loss()).toBeUndefined();
+  });
+});
+
+it('Fix: documents that S3 refused to enrich are known of the bucket, until a compare finds none', async () => {
+  const world = await compared();
+  const job = await world.start({});
+  // what was never to be filled in is no refusal
+  await noteCompared(world.state, job, world.counted({ unenriched: 5 }));
+  expect(await world.record()).not.toHaveProperty('unenriched');
+  await noteCompared(world.state, { ...job, fill: true }, world.counted({ unenriched: 4 }));
+  await noteCompared(world.state, { ...job, id: 'job-2' }, world.counted({ unenriched: 3 }));
+  expect(await world.record()).toMatchObject({ unenriched: { jobId: job.id, count: 4 } });
+  // one that does not wait for late events knows it too
+  await noteCompared(world.state, { ...job, id: 'job-3', now: true }, world.counted({}));
+  expect(await world.record()).not.toHaveProperty('unenriched');
+});
+
+describe('documents that the index refused', () => {
+  it('in the job of a prefix are known of the bucket, until a job has compared all of it', async () => {
+    const world = await compared();
+    const part = await world.start({ prefix: 'a/' });
+    await noteCompared(world.state, part, world.counted({ refused: 2 }));
+    expect(await world.record()).toMatchObject({ refused: { jobId: part.id, count: 2 } });
+    // fewer in another part say nothing of these
+    await noteCompared(world.state, { ...part, id: 'job-b', prefix: 'b/' }, world.counted({ refused: 1 }));
+    await noteCompared(world.state, { ...part, id: 'job-c', prefix: 'b/' }, world.counted({}));
+    expect(await world.record()).toMatchObject({ refused: { jobId: part.id, count: 2 } });
+    await noteCompared(world.state, { ...part, id: 'job-d', prefix: 'b/' }, world.counted({ refused: 5 }));
+    expect(await world.record()).toMatchObject({ refused: { jobId: 'job-d', count: 5 } });
+    expect(await world.record()).not.toHaveProperty('lastComparedAtMs');
+    await noteCompared(world.state, { ...part, id: 'job-e', prefix: '' }, world.counted({}));
+    expect(await world.record()).not.toHaveProperty('refused');
+    expect(await world.record()).toHaveProperty('lastComparedAtMs');
+  });
+});
+
+describe('the work of a repair of the whole bucket', () => {
+  const repaired = async (more: Partial<JobRecord>, urgent?: { readonly order: number; readonly lastSeenMs: number }) => {
+    const world = await compared();
+    await world.tell();
+    await updateRecord(world.state, refs.gap(markId('photos')), (mark) => mark && { ...mark, urgent });
+    const job = await world.start({ requestedBy: 'gap', ...more });
+    await noteCompared(world.state, job, world.counted({ listed: 2_000_000, headRequests: 40_000, written: 1 }));
+    return (await world.record())?.repaired?.comparingMs;
+  };
+
+  it('is kept, so that the next one keeps a distance', async () => {
+    expect(await repaired({})).toBe(60_001);
+  });
+
+  it.each<[string, Partial<JobRecord>]>([
+    ['of a part', { prefix: 'a/' }],
+    ['that a person started', { requestedBy: 'http' }],
+    ['that the calendar started', { requestedBy: 'schedule' }],
+  ])('does not count %s', async (_, more) => {
+    expect(await repaired(more)).toBeUndefined();
+  });
+
+  it('does not count of a first index, nor after a change by a person', async () => {
+    expect(await repaired({}, { order: 0, lastSeenMs: 0 })).toBeUndefined();
   });
 });

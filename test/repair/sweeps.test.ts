@@ -1,19 +1,35 @@
 import { describe, expect, it } from 'vitest';
 import { createObservingWorld } from '../support/worlds/observing.ts';
-import { bucketSources, type BucketSource } from '../../src/records/bucket.ts';
-import type { ObjectDocument } from '../../src/ordering/document.ts';
+import { bucketSources, type BucketSource, type BucketRecord } from '../../src/records/bucket.ts';
+import { type ObjectDocument, documentOf } from '../../src/ordering/document.ts';
 import { FaultError } from '../../src/base/fault.ts';
 import { clockOfMs } from '../../src/ordering/clock.ts';
 import { MARGIN_MS, TOMBSTONE_LIFE_MS } from '../../src/ordering/constants.ts';
-import { jobSchema } from '../../src/records/job.ts';
-import { createVisitTombstones } from '../../src/repair/purges.ts';
-import { createVisitFull } from '../../src/repair/sweep-full.ts';
+import { jobSchema, type JobRecord, type JobState } from '../../src/records/job.ts';
+import {
+  createVisitUnsettled,
+  unsettledDue,
+  visitFull,
+  visitTombstones,
+  isSweepDue,
+  maySweepBeDue,
+  createSweepDeletes,
+  observeAgain,
+  purgeAudit,
+} from '../../src/repair/sweeps.ts';
 import { createSweep } from '../../src/observing/sweep.ts';
-import { createUnsettledDue, createVisitUnsettled } from '../../src/repair/sweep-unsettled.ts';
 import { createReindexJobs } from '../../src/repair/job-requests.ts';
-import { listAllRecords, refs, updateRecord } from '../../src/store/stored.ts';
+import { listAllRecords, refs, updateRecord, newAuditRecord } from '../../src/store/stored.ts';
 import { createRandom } from '../support/random/seeded.ts';
 import { reindexRequest } from '../support/requests.ts';
+import { jobMadeAt } from '../support/fakes/gap-records.ts';
+import { z } from 'zod';
+import type { AuditRecord } from '../../src/base/audit.ts';
+import { hintOfTie } from '../../src/ordering/hint.ts';
+import { createMemoryAudit } from '../support/fakes/memory-audit.ts';
+import { createMemoryStore } from '../support/fakes/memory-store.ts';
+import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
+import { bucketRecord } from '../support/worlds/reindex.ts';
 
 const MINUTE_MS = 60_000;
 const RUN_MAX_MS = 45 * MINUTE_MS;
@@ -22,7 +38,7 @@ const never = new AbortController().signal;
 
 async function setUp(buckets: readonly string[] = ['photos'], source: BucketSource = 'routed') {
   const world = await createObservingWorld({ buckets, source });
-  const { state, clock, telemetry, maintenance, observeAgain } = world;
+  const { state, clock, telemetry, maintenance, observe } = world;
   const parts = { state, clock, telemetry, runMaxMs: RUN_MAX_MS, random: () => 0 };
   return {
     ...world,
@@ -32,13 +48,10 @@ async function setUp(buckets: readonly string[] = ['photos'], source: BucketSour
       world.document(key, ageMs, { settled: false, source: 'routed', event_name: 'PutObject', ...more }),
     tombstone: (key: string, ageMs: number) =>
       world.document(key, ageMs, { deleted: true, deleted_at: new Date(clock.nowMs() - ageMs).toISOString() }),
-    unsettledSweep: createSweep(
-      parts,
-      'unsettled',
-      createVisitUnsettled({ state, maintenance, observeAgain, clock }),
-      createUnsettledDue({ maintenance, clock }),
+    unsettledSweep: createSweep(parts, 'unsettled', createVisitUnsettled({ state, maintenance, observe, clock }), (signal) =>
+      unsettledDue({ maintenance, clock }, signal),
     ),
-    tombstoneSweep: createSweep(parts, 'tombstones', createVisitTombstones({ maintenance, clock })),
+    tombstoneSweep: createSweep(parts, 'tombstones', (bucket, signal) => visitTombstones({ maintenance, clock }, bucket, signal)),
   };
 }
 
@@ -201,13 +214,8 @@ describe('the weekly sweep', () => {
     const world = await setUp(['photos'], source);
     const { state, clock, telemetry } = world;
     const jobs = createReindexJobs({ state, clock, telemetry });
-    const visit = createVisitFull({
-      state,
-      clock,
-      startJob: (request, signal) => jobs.start(request, signal),
-      intervalMs: WEEK_MS,
-    });
-    const sweep = createSweep(world.parts, 'full', visit);
+    const parts = { state, clock, startJob: (request: Parameters<typeof jobs.start>[0]) => jobs.start(request), intervalMs: WEEK_MS };
+    const sweep = createSweep(world.parts, 'full', (bucket, signal) => visitFull(parts, bucket, signal));
     return {
       ...world,
       jobs,
@@ -250,5 +258,171 @@ describe('the weekly sweep', () => {
     await world.jobs.cancel(id);
     await world.run(60 * MINUTE_MS, 'not');
     expect(await world.allJobs()).toHaveLength(2);
+  });
+});
+
+const HOUR_MS = 3_600_000;
+const NOW_MS = 1_800_000_000_000;
+
+const jobOf = (state: JobState): JobRecord => jobMadeAt(NOW_MS, { state, finishedAtMs: NOW_MS + HOUR_MS });
+const begun = { bucket: 'photos', createdAtMs: 0, sweep: { jobId: 'job-1', atMs: NOW_MS } };
+const isDue = (afterMs: number, job?: JobRecord): boolean => isSweepDue(begun, job, { nowMs: NOW_MS + afterMs, intervalMs: WEEK_MS });
+
+describe('the weekly sweep of a bucket', () => {
+  it('has its own time in the week', () => {
+    const firstDay = (bucket: string): number => {
+      const at = (day: number) => ({ nowMs: NOW_MS + day * 24 * HOUR_MS, intervalMs: WEEK_MS });
+      return [0, 1, 2, 3, 4, 5, 6, 7].findIndex((day) => isSweepDue({ bucket, createdAtMs: NOW_MS }, undefined, at(day)));
+    };
+    expect(new Set(Array.from({ length: 200 }, (_, at) => firstDay(`bucket-${at}`)))).toEqual(new Set([1, 2, 3, 4, 5, 6, 7]));
+  });
+
+  it('begins again a week later', () => {
+    for (const job of [jobOf('done'), jobOf('cancelled'), undefined])
+      expect([isDue(WEEK_MS - 1, job), isDue(WEEK_MS, job)]).toEqual([false, true]);
+  });
+
+  it.each(['queued', 'running', 'paused'] as const)('waits for its job that is %s, however long', (state) => {
+    expect(isDue(3 * WEEK_MS, jobOf(state))).toBe(false);
+  });
+
+  it('is due again six hours after its job failed, which the bucket’s record alone does not rule out', () => {
+    expect([isDue(7 * HOUR_MS - 1, jobOf('failed')), isDue(7 * HOUR_MS, jobOf('failed'))]).toEqual([false, true]);
+    const look = { nowMs: NOW_MS + 7 * HOUR_MS, intervalMs: WEEK_MS };
+    expect(maySweepBeDue(begun, look)).toBe(true);
+    expect(maySweepBeDue({ ...begun, lastComparedAtMs: NOW_MS + HOUR_MS }, look)).toBe(false);
+  });
+
+  it('does not believe a moment that no right clock can have set', () => {
+    expect(isDue(-3 * WEEK_MS)).toBe(true);
+  });
+});
+
+const deletedSchema = z.object({ deleted: z.number(), keys: z.array(z.object({ bucket: z.literal('photos'), key: z.string() })) });
+const actor = { kind: 'local', user: 'tally', host: 'worker-1' } as const;
+
+async function withDeletions(append?: (record: AuditRecord) => Promise<void>) {
+  const audit = createMemoryAudit();
+  let deletes: ReturnType<typeof createSweepDeletes> | undefined;
+  const world = await createObservingWorld({
+    writesTo(objects, parts) {
+      deletes = createSweepDeletes({ ...parts, objects, audit: { append: append ?? ((record) => audit.append(record)) }, actor });
+      return deletes.objects;
+    },
+  });
+  return {
+    ...world,
+    audit,
+    add: async (key: string, present: boolean): Promise<ObjectDocument> => {
+      const document = world.document(key, 1, present ? { size: 1 } : { deleted: true });
+      await world.store([document]);
+      return document;
+    },
+    isDeleted: async (key: string) => (await world.stored(key))?.deleted,
+    bucket: { ...bucketRecord, bucket: 'photos' },
+    observeAll: (bucket: BucketRecord, documents: readonly ObjectDocument[]) =>
+      observeAgain(deletes!.watching(world.observe), bucket, documents),
+  };
+}
+
+describe('the deletions of sweeps', () => {
+  it('have a record for each bulk request, with the keys of live documents whose objects are gone, and no others', async () => {
+    const { audit, telemetry, storage, add, observeAll, bucket, isDeleted } = await withDeletions();
+    storage.put('photos', 'kept');
+    const documents = [await add('kept', true), await add('gone', true), await add('gone too', true), await add('long gone', false)];
+    expect(await observeAll(bucket, documents)).toBe(4);
+    expect(await Promise.all(['kept', 'gone', 'gone too', 'long gone'].map(isDeleted))).toEqual([false, true, true, true]);
+    // one request or two, by how the writes met
+    const named = audit.records.map(({ parameters }) => deletedSchema.parse(parameters));
+    expect(named.flatMap(({ keys }) => keys.map(({ key }) => key)).toSorted()).toEqual(['gone', 'gone too']);
+    expect(named.every(({ deleted, keys }) => deleted === keys.length)).toBe(true);
+    const useridentity = { email: 'tally@worker-1', sessionContext: { auth: { type: 'local' } } };
+    for (const record of audit.records) expect(record).toMatchObject({ eventname: 'SweepDelete', outcome: 'done', useridentity });
+    expect(audit.records[0]).not.toHaveProperty('sourceipaddress');
+    expect(telemetry.recorded('audited').flat()).toEqual(audit.records);
+  });
+
+  it('are answered although the record cannot be stored, which is logged', async () => {
+    const refuse = () => Promise.reject(new FaultError('index.blocked', 'the disk is full'));
+    const { telemetry, storage, add, observeAll, bucket, isDeleted } = await withDeletions(refuse);
+    storage.put('photos', 'kept');
+    expect(await observeAll(bucket, [await add('gone', true), await add('kept', true)])).toBe(2);
+    expect([await isDeleted('gone'), await isDeleted('kept')]).toEqual([true, false]);
+    expect(telemetry.recorded('audited')).toHaveLength(1);
+    expect(telemetry.recorded('requestFailed')).toEqual([['store an audit record', 'index.blocked', 'the disk is full']]);
+  });
+
+  it('of an observation that no sweep began are not theirs', async () => {
+    const { audit, add, observe, bucket, isDeleted } = await withDeletions();
+    const { clock } = await add('gone', true);
+    await observe({ bucket, key: 'gone', hint: hintOfTie(clock), cause: {}, source: 'check' });
+    expect(await isDeleted('gone')).toBe(true);
+    expect(audit.records).toEqual([]);
+  });
+});
+
+it('lists at most a thousand keys of a bulk request, and their number', async () => {
+  const { objects } = createMemoryStore();
+  await objects.createBucket('photos');
+  const audit = createMemoryAudit();
+  const clock = createFakeClock();
+  const deletes = createSweepDeletes({ objects, audit, clock, telemetry: createFakeTelemetry(), actor });
+  const keys = Array.from({ length: 1_200 }, (_, n) => `key-${n}`);
+  const gate = Promise.withResolvers<void>();
+  const observe = deletes.watching(async () => {
+    await gate.promise;
+    return { kind: 'expired' };
+  });
+  const observations = keys.map((key) => observe({ bucket: bucketRecord, key, hint: hintOfTie(1), cause: {}, source: 'check' }));
+  const state = { present: false } as const;
+  const documents = keys.map((key) =>
+    documentOf({ bucket: bucketRecord.bucket, key, state, clock: 1, settled: true, source: 'check', cause: {}, stateAtMs: 0, nowMs: 0 }),
+  );
+  await objects.createBucket(bucketRecord.bucket);
+  await deletes.objects.write(documents.map((document) => ({ document, equalClock: 'accept' })));
+  expect(audit.records).toHaveLength(1);
+  expect(audit.records[0]?.parameters).toMatchObject({ deleted: 1_200 });
+  expect(audit.records[0]?.parameters?.keys).toHaveLength(1_000);
+  gate.resolve();
+  await Promise.all(observations);
+  // the observations have ended, so this is not the sweep's deletion
+  await deletes.objects.write([{ document: documents[0]!, equalClock: 'accept' }]);
+  expect(audit.records).toHaveLength(1);
+});
+
+const DAY_MS = 86_400_000;
+const person = { kind: 'local', user: 'alice', host: 'build-1' } as const;
+
+async function auditWorld(agesMs: readonly number[]) {
+  const clock = createFakeClock({ autoAdvance: true });
+  const telemetry = createFakeTelemetry();
+  const audit = createMemoryAudit();
+  const nowMs = clock.nowMs();
+  for (const ageMs of agesMs) {
+    await audit.append(newAuditRecord({ event: 'BucketRemove', actor: person, requestId: 'r', outcome: 'done', atMs: nowMs - ageMs }));
+  }
+  return { clock, telemetry, audit, agesMs: () => audit.records.map(({ eventtime }) => nowMs - Date.parse(eventtime)) };
+}
+
+describe('the purge of the audit', () => {
+  it('deletes what is older than the retention in as many batches as it takes, and nothing younger', async () => {
+    const { clock, telemetry, audit, agesMs } = await auditWorld([0, 399, 399.9, 401, 402, 403, 500, 900].map((days) => days * DAY_MS));
+    await purgeAudit({ audit, clock, telemetry }, 400, never);
+    expect(agesMs()).toEqual([0, 399 * DAY_MS, 399.9 * DAY_MS]);
+    expect(telemetry.recorded('info')).toHaveLength(1);
+    await purgeAudit({ audit, clock, telemetry }, 400, never);
+    expect(telemetry.recorded('info')).toHaveLength(1);
+  });
+
+  it('ends a run at its bound, although there is more', async () => {
+    const { clock, telemetry } = await auditWorld([]);
+    let calls = 0;
+    const purge = async () => {
+      calls += 1;
+      return 'more' as const;
+    };
+    const audit = { ...createMemoryAudit(), purge };
+    await purgeAudit({ audit, clock, telemetry }, 400, never);
+    expect(calls).toBe(1_000);
   });
 });

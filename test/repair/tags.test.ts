@@ -2,6 +2,9 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { FaultError } from '../../src/base/fault.ts';
 import type { PresentState } from '../../src/ordering/document.ts';
 import { bucketRecord, createReindexWorld, type ReindexWorld } from '../support/worlds/reindex.ts';
+import { createJobsWorld } from '../support/worlds/jobs.ts';
+import { refs, updateRecord } from '../../src/store/stored.ts';
+import { BUCKET } from '../support/worlds/ingest.ts';
 
 /** A bucket whose documents have tags, of which no event came for the latest change. */
 describe('a turn that reads all tags', () => {
@@ -111,5 +114,155 @@ describe('a turn that reads all tags', () => {
     expect((await world.stored('a'))?.tags).toEqual({ colour: 'red' });
     expect(await turn()).toMatchObject({ done: true, counts: { stale: 1 } });
     expect((await world.stored('a'))?.tags).toEqual({ colour: 'green' });
+  });
+});
+
+const content = { contentType: 'text/plain', userMetadata: { owner: 'me' }, tags: { colour: 'red' } };
+
+describe('a turn that fills in', () => {
+  let world: ReindexWorld;
+  beforeEach(async () => {
+    world = await createReindexWorld();
+    // as an event and a listing leave them: the bucket asked for no enrichment then
+    for (const key of ['a', 'b', 'c']) {
+      const { contentType: _, userMetadata: __, tags: ___, ...listed } = world.put(key, content);
+      await world.index(key, key === 'c' ? { ...listed, ...content } : listed);
+    }
+  });
+  const heads = { ...bucketRecord, enrich: 'head' as const };
+  const tags = { ...bucketRecord, enrich: 'tags' as const };
+
+  it('reads tags and metadata, writes the documents that lack them, and no others', async () => {
+    const untouched = await world.stored('c');
+    const { counts, examples, done } = await world.run({ bucket: tags, fill: true });
+    expect({ done, counts }).toMatchObject({ done: true, counts: { listed: 3, equal: 3, unenriched: 0, written: 2, headRequests: 3 } });
+    expect(examples).toEqual({});
+    for (const key of ['a', 'b']) {
+      expect(await world.stored(key)).toMatchObject({
+        content_type: 'text/plain',
+        user_metadata: { owner: 'me' },
+        tags: { colour: 'red' },
+      });
+    }
+    expect(await world.stored('c')).toEqual(untouched);
+    const again = await world.run({ bucket: tags, fill: true });
+    expect(again.counts).toMatchObject({ equal: 3, unenriched: 0, written: 0, headRequests: 3 });
+  });
+
+  it('reads the tags again of documents that have some: they may be of a time before the bucket asked for tags again', async () => {
+    world.put('c', { ...world.s3.objects.get('c'), tags: { colour: 'blue' } });
+    const { counts, examples } = await world.run({ bucket: tags, fill: true });
+    expect(counts).toMatchObject({ equal: 2, stale: 1, unenriched: 0, written: 3 });
+    expect(examples.stale).toEqual([{ key: 'c', fields: ['tags'] }]);
+    expect((await world.stored('c'))?.tags).toEqual({ colour: 'blue' });
+  });
+
+  it('sends no HEAD for what lacks nothing, where the bucket asks for metadata only', async () => {
+    expect((await world.run({ bucket: heads, fill: true })).counts).toMatchObject({ equal: 3, unenriched: 0, headRequests: 2 });
+    expect((await world.run({ bucket: heads, fill: true })).counts).toMatchObject({ equal: 3, unenriched: 0, headRequests: 0 });
+  });
+
+  it.each(['none', 'head', 'tags'] as const)('gives documents the storage class too that they lack, with enrich %s', async (enrich) => {
+    const bucket = { ...bucketRecord, enrich };
+    for (const key of ['bare', 'enriched']) {
+      const { storageClass: _, contentType: __, userMetadata, tags: known, ...listed } = world.put(key, content);
+      await world.index(key, key === 'bare' ? listed : { ...listed, ...(userMetadata && { userMetadata }), ...(known && { tags: known }) });
+    }
+    // without fill a class that a document lacks is no difference
+    expect((await world.run({ bucket })).counts).toMatchObject({ stale: 0, incomplete: 2, written: 0 });
+    await world.run({ bucket, fill: true });
+    for (const key of ['bare', 'enriched']) expect(await world.stored(key)).toMatchObject({ storage_class: 'STANDARD' });
+    expect((await world.run({ bucket, fill: true })).counts).toMatchObject({ equal: 5, incomplete: 0, written: 0 });
+  });
+
+  it('believes the listing about the storage class where a HEAD of a compatible store does not name it', async () => {
+    world.put('d', { ...content, storageClass: 'COLD' });
+    world.s3.onHead = (key) => {
+      // as the adapter reads a HEAD without the header
+      if (key === 'd') world.put('d', { ...world.s3.objects.get('d'), storageClass: 'STANDARD' });
+    };
+    await world.run({ bucket: heads });
+    expect(await world.stored('d')).toMatchObject({ storage_class: 'COLD', user_metadata: { owner: 'me' } });
+  });
+
+  it('reads what the bucket asks for: metadata without tags, or tags where the metadata is known', async () => {
+    await world.run({ bucket: heads, fill: true });
+    expect(await world.stored('a')).toMatchObject({ user_metadata: { owner: 'me' } });
+    expect(await world.stored('a')).not.toHaveProperty('tags');
+    const { counts } = await world.run({ bucket: tags, fill: true });
+    expect(counts).toMatchObject({ unenriched: 0, written: 2 });
+    expect(await world.stored('a')).toMatchObject({ tags: { colour: 'red' } });
+  });
+
+  it('keeps what the document knew besides', async () => {
+    const { userMetadata: _, tags: __, contentType: ___, ...listed } = world.put('told', content);
+    await world.index('told', listed, { event_name: 'ObjectCreated:Put', version_id: 'v1' });
+    await world.run({ bucket: heads, fill: true });
+    expect(await world.stored('told')).toMatchObject({ event_name: 'ObjectCreated:Put', version_id: 'v1', user_metadata: { owner: 'me' } });
+  });
+
+  it.each<[string, Parameters<ReindexWorld['run']>[0], number]>([
+    ['a report', { bucket: tags, mode: 'report', fill: true }, 2],
+    ['a re-index that does not fill in', { bucket: tags }, 2],
+    ['a bucket that asks for none', { bucket: bucketRecord, fill: true }, 0],
+  ])('is not %s, which counts what lacks enrichment and sends no HEAD', async (_, request, unenriched) => {
+    expect((await world.run(request)).counts).toMatchObject({ equal: 3, unenriched, missing: 0, stale: 0, written: 0, headRequests: 0 });
+  });
+
+  it('reads many more objects than one slice observes, at most forty-eight at the same time', async () => {
+    for (let number = 0; number < 250; number += 1) {
+      const { userMetadata: _, tags: __, contentType: ___, ...listed } = world.put(`key-${String(number).padStart(3, '0')}`, content);
+      await world.index(`key-${String(number).padStart(3, '0')}`, listed);
+    }
+    let running = 0;
+    let most = 0;
+    world.s3.onHead = async () => {
+      running += 1;
+      most = Math.max(most, running);
+      await world.clock.sleep(10);
+      running -= 1;
+    };
+    const turn = world.run({ bucket: heads, fill: true });
+    await world.clock.advance(10_000);
+    expect((await turn).counts).toMatchObject({ listed: 253, unenriched: 0, written: 252 });
+    expect(most).toBe(48);
+  });
+
+  it('leaves an object alone whose tags S3 refuses, and fills in the others', async () => {
+    world.s3.onTags = (key) => {
+      if (key === 'b') throw new FaultError('object.failed', '501 NotImplemented');
+    };
+    expect(await world.run({ bucket: tags, fill: true })).toMatchObject({
+      done: true,
+      counts: { equal: 3, unenriched: 1, written: 2 },
+      examples: { unenriched: [{ key: 'b', fields: ['tags'] }] },
+    });
+    expect(await world.stored('a')).toMatchObject({ tags: { colour: 'red' } });
+    expect(await world.stored('b')).toMatchObject({ user_metadata: { owner: 'me' } });
+    expect(await world.stored('b')).not.toHaveProperty('tags');
+  });
+
+  it('writes what has changed meanwhile as it is now', async () => {
+    world.s3.onHead = (key) => {
+      if (key === 'a') world.put('a', { ...content, etag: 'newer' });
+    };
+    await world.run({ bucket: heads, fill: true });
+    expect(await world.stored('a')).toMatchObject({ etag: 'newer', user_metadata: { owner: 'me' } });
+  });
+});
+
+describe('a job', () => {
+  it('fills in the enrichment of a bucket that asks for it from now on', async () => {
+    const world = await createJobsWorld();
+    for (const key of ['a', 'b']) await world.has(key, 'both');
+    for (const [key, state] of world.s3.objects) world.s3.objects.set(key, { ...state, ...content });
+    await updateRecord(world.state, refs.bucket(BUCKET), (bucket) => bucket && { ...bucket, enrich: 'tags' as const });
+    world.startWorker();
+    const report = await world.request({ mode: 'report' });
+    expect(await world.ended(report.id)).toMatchObject({ counts: { equal: 2, unenriched: 2, headRequests: 0 } });
+    const { id } = await world.request({ now: true, fill: true });
+    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { equal: 2, unenriched: 0, written: 2, headRequests: 2 } });
+    const stored = await world.store.objects.getMany(BUCKET, ['a', 'b']);
+    expect(stored).toMatchObject([{ tags: { colour: 'red' } }, { tags: { colour: 'red' } }]);
   });
 });

@@ -1,10 +1,18 @@
 import { setImmediate } from 'node:timers/promises';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, beforeEach } from 'vitest';
 import { compareKeys } from '../../src/base/key-order.ts';
-import { addCounts, noCounts, type ReconcileCounts } from '../../src/records/counts.ts';
-import type { TurnEnd } from '../../src/repair/parts.rules.ts';
+import { addCounts, noCounts, type ReconcileCounts, shownCounts } from '../../src/records/counts.ts';
+import type { TurnEnd } from '../../src/repair/job.rules.ts';
 import type { TurnControls, TurnRequest } from '../../src/repair/reconcile-turn.ts';
-import { allowance, createReindexWorld, type ReindexWorld } from '../support/worlds/reindex.ts';
+import { allowance, createReindexWorld, type ReindexWorld, bucketRecord } from '../support/worlds/reindex.ts';
+import { MARGIN_MS } from '../../src/ordering/constants.ts';
+import { clockOfMs } from '../../src/ordering/clock.ts';
+import type { ObjectDocument } from '../../src/ordering/document.ts';
+import type { FaultCode } from '../../src/base/fault.ts';
+import type { Store } from '../../src/store/store.ts';
+import { createMemoryStore } from '../support/fakes/memory-store.ts';
+import { createTurnProgress } from '../../src/repair/turn-progress.ts';
+import type { Ending } from '../../src/repair/settle-slice.ts';
 
 const present = { present: true, etag: 'e', sizeBytes: 5 } as const;
 const numbered = (count: number): string[] => Array.from({ length: count }, (_, index) => `k${String(index).padStart(5, '0')}`);
@@ -74,39 +82,24 @@ describe('a turn ends', () => {
     expect(counts.listed + result.counts.listed).toBe(50);
   });
 
-  it('at the key that it named when it asked whether to end', async () => {
-    const world = await createReindexWorld();
-    world.s3.pageSize = 10;
-    for (const key of numbered(50)) world.put(key);
-    const asked: string[] = [];
-    const shouldEnd = (through: string): boolean => asked.push(through) >= 4;
-    const result = await world.run({}, { shouldEnd });
-    expect(asked).toEqual(['', 'k00009', 'k00019', 'k00029']);
-    expect(result).toMatchObject({ done: false, cursor: 'k00029' });
-  });
-
   it('when its time is over', async () => {
     const world = await createReindexWorld();
     world.s3.pageSize = 10;
     for (const key of numbered(50)) world.put(key);
     world.s3.onPage = () => world.clock.advance(1_000);
-    const result = await world.run({}, { durationMaxMs: 3_000 });
+    const result = await world.run({}, { isOver: () => world.clock.monotonicMs() >= 3_000 });
     expect(result).toMatchObject({ done: false, counts: { listed: 30 } });
-    const { counts } = await runAll(world, { after: result.cursor }, { durationMaxMs: 3_000 });
+    const { counts } = await runAll(world, { after: result.cursor });
     expect(counts.listed).toBe(20);
   });
 
-  it('where its range ends, also when that came nearer meanwhile', async () => {
+  it('where its range ends', async () => {
     const world = await createReindexWorld();
     world.s3.pageSize = 10;
     for (const key of numbered(50)) world.put(key);
     await world.index('k00010x', present);
     await world.index('k00030x', present);
-    let end: string | undefined = 'k00045';
-    world.s3.onPage = (_page, { after }) => {
-      if (after !== '') end = 'k00024';
-    };
-    const result = await world.run({ upTo: 'k00045' }, { upTo: () => end });
+    const result = await world.run({ upTo: 'k00024' });
     expect(result).toMatchObject({ done: true, cursor: 'k00024', counts: { listed: 25, phantom: 1 } });
     expect((await world.found()).at(-1)).toBe('k00030x e');
   });
@@ -139,5 +132,225 @@ describe('the slices in flight', () => {
     gate.resolve();
     await Promise.all(turns);
     expect((await world.found()).slice(0, 81)).toEqual(world.bucketHolds().slice(0, 81));
+  });
+});
+
+// Missing objects that are written without reading what is stored: the store's refusal takes the place of the read.
+
+describe('an object for which the scan shows no document', () => {
+  let world: ReindexWorld;
+  let read: string[];
+  beforeEach(async () => {
+    world = await createReindexWorld();
+    read = [];
+    world.hooks.beforeRead = (keys) => void read.push(...keys);
+  });
+
+  /** D − M of what is listed at this moment. */
+  const listingClock = (): number => clockOfMs(world.clock.nowMs() - MARGIN_MS);
+
+  it('is written without reading what is stored; what the scan shows beside it is read', async () => {
+    world.put('missing');
+    const stale = world.put('stale', { etag: 'new' });
+    await world.index('stale', { ...stale, etag: 'old' });
+    await world.index('phantom', stale);
+    expect((await world.run()).counts).toMatchObject({ missing: 1, stale: 1, phantom: 1, written: 2, tombstones: 1 });
+    expect(read).toEqual(['phantom', 'stale']);
+    expect(await world.found()).toEqual(world.bucketHolds());
+    expect(await world.stored('missing')).toMatchObject({ source: 'listing', settled: true, clock: listingClock() });
+  });
+
+  it('replaces a tombstone of before the listing', async () => {
+    world.put('back');
+    await world.index('back', { present: false });
+    expect((await world.run()).counts).toMatchObject({ missing: 1, written: 1, headRequests: 0 });
+    expect(read).toEqual([]);
+    expect(await world.found()).toEqual(world.bucketHolds());
+  });
+
+  it.each([
+    ['a document', { present: true, etag: 'event' }],
+    ['a tombstone', { present: false }],
+  ] as const)('does not replace %s that is newer than the listing: a HEAD decides', async (_, state) => {
+    world.put('a', { etag: 'listed' });
+    world.put('healthy');
+    const newer = await world.index('a', state, { ageMs: 5_000 });
+    world.hooks.scanned = () => [];
+    // right after it was listed
+    world.s3.onPage = () => void (state.present ? world.s3.objects.set('a', state) : world.s3.objects.delete('a'));
+    const { counts } = await world.run();
+    expect(counts).toMatchObject({ listed: 2, missing: 1, inFlight: 1, written: 1, headRequests: 1 });
+    expect(read).toEqual(['a']);
+    expect(await world.stored('a')).toEqual(newer);
+    expect(await world.found()).toEqual(world.bucketHolds());
+  });
+
+  it('does not replace what has the clock of the listing, which says nothing about their order: a HEAD decides', async () => {
+    world.put('a', { etag: 'listed' });
+    world.s3.onPage = () => void world.s3.objects.delete('a');
+    const tombstone = await world.index('a', { present: false }, { clock: listingClock() });
+    expect((await world.run()).counts).toMatchObject({ missing: 0, inFlight: 1, written: 0, headRequests: 1 });
+    expect(read).toEqual(['a']);
+    expect(await world.stored('a')).toEqual(tombstone);
+  });
+
+  it('is equal if a live event wrote the same a moment ago', async () => {
+    const state = world.put('a');
+    await world.index('a', state, { ageMs: 1_000 });
+    world.hooks.scanned = () => [];
+    expect((await world.run()).counts).toMatchObject({ equal: 1, missing: 0, written: 0, headRequests: 0 });
+  });
+
+  it('is read in a report, and asked for by a HEAD in an enriched bucket', async () => {
+    world.put('a');
+    const report = world.run({ mode: 'report' });
+    // a report may look again later
+    await world.clock.advance(60_000);
+    expect((await report).counts).toMatchObject({ missing: 1, written: 0 });
+    expect(read).toContain('a');
+    read = [];
+    expect((await world.run({ bucket: { ...bucketRecord, enrich: 'head' } })).counts).toMatchObject({ missing: 1, headRequests: 1 });
+    expect(read).toEqual(['a']);
+  });
+});
+
+/** A report during which the event of a change arrives after a second, as events do. */
+async function reportWith(world: ReindexWorld, arrives: () => Promise<unknown>) {
+  const running = world.run({ mode: 'report' });
+  await world.clock.advance(1_000);
+  await arrives();
+  await world.clock.advance(4_000);
+  return running;
+}
+
+describe('a report on changes whose events are on their way', () => {
+  it('finds no phantom of an object that was deleted a moment ago, and asks S3 nothing about it', async () => {
+    const world = await createReindexWorld();
+    await world.index('a', present);
+    const { counts } = await reportWith(world, () => world.index('a', { present: false }, { ageMs: 0 }));
+    expect(counts).toMatchObject({ phantom: 0, headRequests: 0 });
+  });
+
+  it.each([
+    ['multipart upload that was completed a moment ago, whose LastModified is that of its beginning', 'abc-12'],
+    ['version that is present again', 'abc'],
+  ])('finds nothing missing or stale after a %s', async (_, etag) => {
+    const world = await createReindexWorld();
+    const created = world.put('created', { etag });
+    const replaced = world.put('replaced', { etag });
+    await world.index('replaced', present);
+    const { counts } = await reportWith(world, async () => {
+      await world.index('created', created, { ageMs: 0 });
+      await world.index('replaced', replaced, { ageMs: 0 });
+    });
+    expect(counts).toMatchObject({ listed: 2, equal: 2, missing: 0, stale: 0 });
+  });
+
+  it('finds no phantom of an object that comes back meanwhile', async () => {
+    const world = await createReindexWorld();
+    await world.index('a', present);
+    const { counts } = await reportWith(world, async () => world.put('a', { etag: 'e', sizeBytes: 5 }));
+    expect(counts).toMatchObject({ phantom: 0 });
+  });
+
+  it('waits for many pages at the same time', async () => {
+    const world = await createReindexWorld();
+    world.s3.pageSize = 10;
+    for (let number = 0; number < 160; number += 1) world.put(`key-${String(number).padStart(3, '0')}`);
+    const running = world.run({ mode: 'report' });
+    await world.clock.advance(5_000);
+    expect((await running).counts).toMatchObject({ missing: 160 });
+  });
+});
+
+/** A store that refuses some documents, and takes all others of the same request. */
+function refusing(isRefused: (document: ObjectDocument) => boolean, code: FaultCode = 'index.rejected'): Store {
+  const store = createMemoryStore();
+  const write: Store['objects']['write'] = async (writes, signal) => {
+    const answers = [
+      ...(await store.objects.write(
+        writes.filter(({ document }) => !isRefused(document)),
+        signal,
+      )),
+    ];
+    return writes.map(({ document }) =>
+      isRefused(document)
+        ? { kind: 'fault', fault: { code, reason: `mapper_parsing_exception: ${document.key}` } }
+        : (answers.shift() ?? { kind: 'superseded' }),
+    );
+  };
+  return { ...store, objects: { ...store.objects, write } };
+}
+
+const enriched = { ...bucketRecord, enrich: 'tags' as const };
+const content = { contentType: 'text/plain', userMetadata: { owner: 'me' }, tags: { colour: 'red' } };
+
+describe('a document that the index refuses', () => {
+  it.each(['index.rejected', 'bucket.index-misconfigured'] as const)(
+    'as %s is written without its enrichment, and its neighbours with theirs',
+    async (code) => {
+      const store = refusing(({ key, user_metadata: metadata }) => key === 'b' && metadata !== undefined, code);
+      const world = await createReindexWorld({ store });
+      for (const key of ['a', 'b', 'c']) world.put(key, content);
+      expect(await world.run({ bucket: enriched })).toMatchObject({ done: true, counts: { missing: 3, written: 3, refused: 0 } });
+      const plain = await world.stored('b');
+      expect(plain).toMatchObject({ etag: 'etag-1', deleted: false });
+      for (const field of ['content_type', 'user_metadata', 'tags']) expect(plain).not.toHaveProperty(field);
+      for (const key of ['a', 'c'])
+        expect(await world.stored(key)).toMatchObject({ user_metadata: { owner: 'me' }, tags: { colour: 'red' } });
+      const refusals = world.telemetry.labels('tally_enrich_total');
+      expect(refusals.filter(({ result }) => result === code)).toMatchObject([{ enrich: 'head' }, { enrich: 'tags' }]);
+    },
+  );
+
+  it('once its tags are filled in keeps what it had of enrichment', async () => {
+    const store = refusing(({ key, tags }) => key === 'b' && tags !== undefined);
+    const world = await createReindexWorld({ store });
+    for (const key of ['a', 'b']) {
+      const { tags: _, ...known } = world.put(key, content);
+      await world.index(key, known);
+    }
+    const before = await world.stored('b');
+    expect(before).toMatchObject({ user_metadata: { owner: 'me' }, storage_class: 'STANDARD' });
+    await world.run({ bucket: enriched, fill: true });
+    expect(await world.stored('a')).toMatchObject({ tags: { colour: 'red' } });
+    const { user_metadata, content_type, storage_class } = before!;
+    expect(await world.stored('b')).toMatchObject({ user_metadata, content_type, storage_class });
+  });
+
+  it('in any form is counted and named, and the others are written', async () => {
+    const store = refusing(({ key }) => key === 'b');
+    const world = await createReindexWorld({ store });
+    for (const key of ['a', 'b', 'c']) world.put(key, content);
+    const result = await world.run({ bucket: enriched });
+    expect(result).toMatchObject({
+      done: true,
+      counts: { listed: 3, missing: 3, written: 2, refused: 1 },
+      examples: { refused: [{ key: 'b', reason: 'mapper_parsing_exception: b' }] },
+    });
+    expect(await world.found()).toEqual(['a etag-0', 'c etag-2']);
+  });
+});
+
+const state = { present: true, etag: 'e', sizeBytes: 1 } as const;
+const missing: Ending = { key: 'd', kind: 'missing', fields: [], isListed: true, effect: 'document' };
+const deleted: Ending = { key: 'e', kind: 'phantom', fields: [], isListed: false, effect: 'tombstone' };
+
+describe('the counts of a turn', () => {
+  it('contain each write at once, and once: with its slice, or where it is compared again and equal', () => {
+    for (const isAgain of [false, true]) {
+      const progress = createTurnProgress('');
+      progress.written([missing, deleted]);
+      const ahead = progress.sofar();
+      expect(ahead).toMatchObject({ cursor: '', readsFirst: true, counts: { listed: 0, missing: 1, written: 1, tombstones: 1 } });
+      expect(shownCounts(ahead.counts).equal).toBe(0);
+      const sides = { listed: [{ key: 'd', state }], through: 'e' };
+      if (isAgain) progress.commit({ ...sides, scanned: [{ key: 'd' }] }, []);
+      else progress.commit({ ...sides, scanned: [{ key: 'e' }] }, [missing, deleted]);
+      const { cursor, readsFirst = false, counts, examples } = progress.sofar();
+      expect({ cursor, readsFirst }).toEqual({ cursor: 'e', readsFirst: isAgain });
+      expect(shownCounts(counts)).toMatchObject({ listed: 1, equal: 0, missing: 1, written: 1, phantom: 1, tombstones: 1 });
+      expect(examples).toEqual({ missing: [{ key: 'd' }], phantom: [{ key: 'e' }] });
+    }
   });
 });

@@ -95,7 +95,7 @@ export function gapView(listed: ListedGap, nowMs: number): Gap {
   return {
     ...shown,
     state: 'open',
-    next: nextOf(listed),
+    next: nextOf(listed, nowMs),
     due_at: timeOfMaybe(Number.isFinite(dueMs) ? dueMs : undefined),
     failures: listed.failures === 0 ? undefined : listed.failures,
     held: isHeld(listed) || undefined,

@@ -9,7 +9,7 @@ import {
   type ReconcileCounts,
 } from '../../records/counts.ts';
 import { hasEnded, type JobFault, type JobRecord } from '../../records/job.ts';
-import { stoppedAfter } from '../../repair/parts.rules.ts';
+import { stoppedAfter } from '../../repair/job.rules.ts';
 import { timeOf, timeOfMaybe } from './fields.ts';
 import { exampleKinds, type DifferenceShown, type ExampleKind, type Job, type JobCounts } from './job.ts';
 
@@ -52,8 +52,8 @@ export function jobView(job: JobRecord, { nowMs, waiting = [] }: { readonly nowM
 
 /** Not while the job runs: it may hold back more. */
 function waitingOf({ id, state }: JobRecord, all: NonNullable<BucketRecord['waiting']>): Job['waiting'] {
-  const found = all.find(({ jobId, count }) => jobId === id && count > 0);
-  if (found === undefined || state === 'queued' || state === 'running') return undefined;
+  const found = all.find(({ jobId }) => jobId === id);
+  if (found?.count === undefined || state === 'queued' || state === 'running') return undefined;
   return { deletions: found.count, declined_at: timeOfMaybe(found.declinedAtMs) };
 }
 

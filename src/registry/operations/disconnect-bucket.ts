@@ -2,11 +2,10 @@
 import type { BucketRecord } from '../../records/bucket.ts';
 import { isBucketName } from '../../base/bucket-name.ts';
 import { defined } from '../../base/defined.ts';
-import { lastBeginOf } from '../../records/covers.ts';
+import { lastBeginOf } from '../../records/job.ts';
 import { noteIndex } from '../../connect/index-identity.ts';
 import { notConnected } from '../../observing/known-buckets.ts';
-import { openNeverCompared } from '../../observing/connection-gaps.ts';
-import type { GapReports } from '../../observing/reports.ts';
+import { openNeverCompared, type GapReports } from '../../observing/gaps.ts';
 import type { ObjectIndex, WithPorts, StateStore } from '../../store/store.ts';
 import type { ReindexJobs } from '../../repair/job-requests.ts';
 import { readRecord, refs, removeRecord, updateRecord, pagesOf, gapIdsOf } from '../../store/stored.ts';

@@ -29,7 +29,7 @@ import { requireBucket, requireReadable } from '../../observing/known-buckets.ts
 import type { ConnectBucket } from '../../connect/connect.ts';
 import type { Processes } from '../../observing/processes.ts';
 import { createBucketStatuses, type BucketStatuses } from '../../observing/bucket-statuses.ts';
-import type { GapReports } from '../../observing/reports.ts';
+import type { GapReports } from '../../observing/gaps.ts';
 import { createListGaps } from './gaps.ts';
 import { createAudited, listAudit } from '../../identity/audited.ts';
 import { createKeyOperations } from '../../identity/key-operations.ts';

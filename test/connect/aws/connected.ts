@@ -5,7 +5,7 @@ import { createS3Storage } from '../../../src/aws/s3-storage.ts';
 import { systemClock as clock } from '../../../src/process/system-clock.ts';
 import { parsePolicy } from '../../../src/connect/policy.rules.ts';
 import { createConnectBucket } from '../../../src/connect/connect.ts';
-import { createGapReports } from '../../../src/observing/reports.ts';
+import { createGapReports } from '../../../src/observing/gaps.ts';
 import { createProvisioning } from '../../../src/connect/provisioning.ts';
 import { createMemoryStore } from '../../support/fakes/memory-store.ts';
 import { createFakeTelemetry } from '../../support/fakes/ports.ts';

@@ -9,7 +9,7 @@
  */
 import type { PresentState } from '../../../src/ordering/document.ts';
 import { RECONCILE_WAIT_MS } from '../../../src/ordering/constants.ts';
-import { coversBefore } from '../../../src/records/covers.ts';
+import { coversBefore } from '../../../src/records/job.ts';
 import { clockOfListing, decideListed, decideSeen, type StoredDocument } from '../../../src/repair/decide.rules.ts';
 import type { Content } from './bucket.ts';
 import type { Answer, Stored, World } from './world.ts';

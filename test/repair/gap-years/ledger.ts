@@ -17,9 +17,8 @@
  * bucket that was added with --no-reindex, and about a bucket that is not connected.
  */
 import { isHeld, markId, type DirtyMark, type GapReport, type MarkKind } from '../../../src/records/dirty.ts';
-import { lastBeginOf } from '../../../src/records/covers.ts';
+import { lastBeginOf, type JobRecord } from '../../../src/records/job.ts';
 import { keysOverlap, type WaitingDeletes } from '../../../src/records/waiting-deletes.ts';
-import type { JobRecord } from '../../../src/records/job.ts';
 import { readRecord, refs } from '../../../src/store/stored.ts';
 import { DAY_MS, HOUR_MS, SKEWS_MS, type World } from './world.ts';
 

@@ -4,8 +4,7 @@ import { createRandom, withChance, type Random } from '../../support/random/seed
 import { reindexRequest } from '../../support/requests.ts';
 import { dueAtMs, type GapReport } from '../../../src/records/dirty.ts';
 import { RequestError } from '../../../src/base/request-error.ts';
-import { appliedWithinMs, noteArrivals, openChangeGap } from '../../../src/observing/connection-gaps.ts';
-import { markDirty } from '../../../src/observing/stored-gaps.ts';
+import { appliedWithinMs, noteArrivals, openChangeGap, markDirty } from '../../../src/observing/gaps.ts';
 import { readRecord, refs } from '../../../src/store/stored.ts';
 import { createLedger, type Ledger } from './ledger.ts';
 import { buckets, createWorld, DAY_MS, HOUR_MS, SKEWS_MS, SLOW_KEYS, type SimBucket, type Trouble, type World } from './world.ts';
@@ -299,7 +298,7 @@ function decideLater(story: Story, bucket: string): void {
     if (isStopped || waiting.length > 0) ledger.disturbed(bucket);
     if (isStopped) await manual(story, bucket, false);
     for (const { jobId, count } of waiting) {
-      if (count === 0) continue;
+      if (count === undefined) continue;
       if (jobId === undefined) await manual(story, bucket, false);
       else if (chance(random, 0.3)) await asked(story, world.jobs.decline(jobId));
       else ledger.allowed((await asked(story, world.jobs.allow(jobId, 'person')))?.id ?? '', count);

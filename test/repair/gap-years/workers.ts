@@ -35,7 +35,7 @@ export function startWorker({ name, store, s3, clock, telemetry }: WorkerParts):
   const objects = mortal(store.objects, dead.signal);
   const circuits = createTestCircuits({ ...own, stopped: dead.signal });
   const limits = { actionsMax: 1_000, bytesMax: 5_000_000, concurrency: 2 };
-  const writeAll = createBackgroundWriter({ ...own, circuits, objects, limits, liveIsBusy: () => false });
+  const { writeAll } = createBackgroundWriter({ ...own, circuits, objects, limits, liveIsBusy: () => false });
   const turn = createReconcileTurn({ ...own, circuits, objects, scan: store.scan, listing: s3, storage: s3, writeAll });
   const role = createReindexRole({
     ...own,
@@ -44,7 +44,7 @@ export function startWorker({ name, store, s3, clock, telemetry }: WorkerParts):
     turn,
     circuits,
     worker: name,
-    limits: { partDocumentsMin: 25_000, cutKeysMin: 1_000, listings: 4 },
+    listings: 4,
   });
   role.start();
   return { stop: () => role.stop(AbortSignal.abort(new Error('at once'))), kill: () => dead.abort(new Error(`${name} was killed`)) };

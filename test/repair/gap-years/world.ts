@@ -9,16 +9,15 @@ import { documentOf, type PresentState } from '../../../src/ordering/document.ts
 import { FaultError, type FaultCode } from '../../../src/base/fault.ts';
 import { markSchema, type DirtyMark, type GapReport, type MarkHistory } from '../../../src/records/dirty.ts';
 import { clockOfMs } from '../../../src/ordering/clock.ts';
-import { isDue } from '../../../src/records/claims.ts';
-import { jobSchema, occupiesBucket, type JobRecord } from '../../../src/records/job.ts';
+import { isDue, jobSchema, occupiesBucket, type JobRecord } from '../../../src/records/job.ts';
 import { createConnectBucket } from '../../../src/connect/connect.ts';
 import { createAskToRepair, createCloseGaps, type StartJob } from '../../../src/repair/close-gaps.ts';
 import { createSchedules } from '../../../src/repair/schedules.ts';
-import { createVisitFull } from '../../../src/repair/sweep-full.ts';
+import { visitFull } from '../../../src/repair/sweeps.ts';
 import { createSweep } from '../../../src/observing/sweep.ts';
 import { disconnectBucket } from '../../../src/registry/operations/disconnect-bucket.ts';
 import { createReindexJobs } from '../../../src/repair/job-requests.ts';
-import { createGapReports } from '../../../src/observing/reports.ts';
+import { createGapReports } from '../../../src/observing/gaps.ts';
 import type { Clock } from '../../../src/process/clock.ts';
 import type { BucketListing, ObjectStorage } from '../../../src/aws/storage.ts';
 import type { StateStore, Store } from '../../../src/store/store.ts';
@@ -103,10 +102,8 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
     const closing = { startJob, askToRepair, clock: own, telemetry };
     const closeGaps = createCloseGaps({ ...closing, state: views.closing(state) });
     const tidy = (): Promise<void> => tidyJobs({ state, clock: own });
-    const sweepFull = createSweep(
-      { state, clock: own, telemetry, runMaxMs: MINUTE_MS, random: () => 0 },
-      'full',
-      createVisitFull({ state, startJob, clock: own, intervalMs: 7 * DAY_MS }),
+    const sweepFull = createSweep({ state, clock: own, telemetry, runMaxMs: MINUTE_MS, random: () => 0 }, 'full', (bucket, signal) =>
+      visitFull({ state, startJob, clock: own, intervalMs: 7 * DAY_MS }, bucket, signal),
     );
     const schedules = createSchedules({ state, clock: own, telemetry });
     const work = [

@@ -8,7 +8,7 @@ import type { UserRecord } from '../../../src/identity/user.rules.ts';
 import { createCheckKey, createAuthenticateKey, createLiveKeys } from '../../../src/identity/authenticate-key.ts';
 import { createConnectBucket } from '../../../src/connect/connect.ts';
 import { operationsOn } from '../worlds/operations.ts';
-import { createGapReports } from '../../../src/observing/reports.ts';
+import { createGapReports } from '../../../src/observing/gaps.ts';
 import { createFailedAttempts } from '../../../src/identity/audit-windows.ts';
 import { createDeadLetters } from '../../../src/repair/dead-letters.ts';
 import type { StateStore, Store } from '../../../src/store/store.ts';

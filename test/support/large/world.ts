@@ -13,8 +13,6 @@ import { createReindexJobs } from '../../../src/repair/job-requests.ts';
 import type { ObjectStorage } from '../../../src/aws/storage.ts';
 import type { Telemetry } from '../../../src/process/telemetry.ts';
 import { readRecord, refs, updateRecord } from '../../../src/store/stored.ts';
-import { createIndexLoad, measured } from '../../../src/repair/index-load.ts';
-import { PART_LIMITS } from '../../../src/repair/key-probes.ts';
 import { createReindexRole } from '../../../src/repair/jobs.ts';
 import { tidyJobs } from '../../../src/repair/job-ends.ts';
 import { recordOf } from '../fakes/bucket-record.ts';
@@ -140,22 +138,28 @@ function startWorker({ shared, state, index, work, stopping }: WorldParts): void
   const { clock } = shared;
   const telemetry = work.telemetryOf();
   const core: Cores = createCores(clock, 1);
-  const load = createIndexLoad(clock, WRITER_LIMITS.concurrency);
-  const { objects, scan } = measured(load, index.portsOf(core));
+  const { objects, scan } = index.portsOf(core);
   const listing = createLargeListing(shared, core);
   const circuits = createTestCircuits({ clock, telemetry, stopped: stopping });
-  const writeAll = createBackgroundWriter({ objects, clock, telemetry, circuits, limits: WRITER_LIMITS, liveIsBusy: () => false });
+  const { writeAll, isFull } = createBackgroundWriter({
+    objects,
+    clock,
+    telemetry,
+    circuits,
+    limits: WRITER_LIMITS,
+    liveIsBusy: () => false,
+  });
   const turn = createReconcileTurn({ objects, scan, listing, storage: noStorage, writeAll, clock, telemetry, circuits });
   const role = createReindexRole({
     store: { state, scan },
     listing,
     turn,
-    indexIsSlow: load.isSlow,
+    indexIsSlow: isFull,
     circuits,
     clock,
     telemetry,
     worker: 'worker',
-    limits: { ...PART_LIMITS, listings: LISTINGS },
+    listings: LISTINGS,
     random: () => shared.random.integer(0, 0xff_ff_ff) / 0x1_00_00_00,
   });
   role.start();

@@ -68,8 +68,7 @@ async function runRange(
       compared();
       return false;
     },
-    upTo: () => upTo,
-    durationMaxMs: 600_000,
+    isOver: () => false,
   };
   let record = { cursor: after, examples: {}, found: 0 };
   for (let done = false; !done;) {
@@ -102,7 +101,7 @@ function createTurn(indexed: KeySpace): ReconcileTurn {
     readState: async () => ({ state: { present: false }, observedAtMs: clock.nowMs() }),
   };
   const limits = { actionsMax: 1_000, bytesMax: 5_000_000, concurrency: 4 };
-  const writeAll = createBackgroundWriter({ objects, clock, telemetry, circuits, limits, liveIsBusy: () => false });
+  const { writeAll } = createBackgroundWriter({ objects, clock, telemetry, circuits, limits, liveIsBusy: () => false });
   return createReconcileTurn({ objects, scan, listing, storage, writeAll, clock, telemetry, circuits });
 }
 

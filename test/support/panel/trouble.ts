@@ -41,7 +41,7 @@ const troubles: readonly Trouble[] = [
     status: {
       state: 'gap_open',
       severity: 'warning',
-      sentence: 'Changes may be missing (messages expired in the queue): a re-index repairs it',
+      sentence: 'Changes may be missing (messages expired in the queue): job-1 repairs it',
       since: ago(2 * HOUR_MS),
     },
     gaps: 1,
@@ -102,7 +102,7 @@ const troubles: readonly Trouble[] = [
     status: {
       state: 'gap_open',
       severity: 'warning',
-      sentence: 'Changes may be missing (DeleteObjects (12 times)): a re-index repairs it',
+      sentence: 'Changes may be missing (DeleteObjects (12 times)): job-1 repairs it',
       since: ago(25 * MINUTE_MS),
     },
     gaps: 1,

@@ -1,27 +1,22 @@
 /** Whole re-indexes by the product's own turn: parts at once, turns of random length, ends and faults in the middle, changes while it lists. */
 import { createTestCircuits } from '../fakes/circuits.ts';
-import { createAwsClients } from '../../../src/aws/clients.ts';
-import type { AwsClients } from '../../../src/aws/clients.ts';
+import { createAwsClients, type AwsClients } from '../../../src/aws/clients.ts';
 import { createS3Listing } from '../../../src/aws/s3-listing.ts';
 import { createS3Storage } from '../../../src/aws/s3-storage.ts';
 import { systemClock } from '../../../src/process/system-clock.ts';
 import type { ObjectDocument } from '../../../src/ordering/document.ts';
-import { addCounts, noCounts, shownCounts } from '../../../src/records/counts.ts';
-import type { ReconcileCounts, ShownCounts } from '../../../src/records/counts.ts';
+import { addCounts, noCounts, shownCounts, type ReconcileCounts, type ShownCounts } from '../../../src/records/counts.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { createBackgroundWriter } from '../../../src/repair/background-writer.ts';
-import { createReconcileTurn } from '../../../src/repair/reconcile-turn.ts';
-import type { TurnEnd } from '../../../src/repair/parts.rules.ts';
-import type { ReconcileTurn, TurnControls } from '../../../src/repair/reconcile-turn.ts';
+import { createReconcileTurn, type ReconcileTurn, type TurnControls } from '../../../src/repair/reconcile-turn.ts';
+import type { TurnEnd } from '../../../src/repair/job.rules.ts';
 import { recordOf } from '../fakes/bucket-record.ts';
 import { allowance } from '../worlds/reindex.ts';
 import { createFakeTelemetry } from '../fakes/ports.ts';
 import type { Contents } from '../servers/listing/contents.ts';
 import type { ListingServer } from '../servers/listing/listing-server.ts';
-import { createRandom } from './seeded.ts';
-import type { Random } from './seeded.ts';
-import { documentOfEvent } from './reindex-history.ts';
-import type { Change, History } from './reindex-history.ts';
+import { createRandom, type Random } from './seeded.ts';
+import { documentOfEvent, type Change, type History } from './reindex-history.ts';
 
 export interface ReindexPlan {
   readonly seed: number;
@@ -61,7 +56,7 @@ export function createReindexer(store: Store, server: ListingServer): Reindexer 
     scan: store.scan,
     listing: createS3Listing({ clientFor: aws.s3For, clock: systemClock }),
     storage: createS3Storage({ clientFor: aws.s3For, region: 'us-east-1', clock: systemClock }),
-    writeAll: createBackgroundWriter({ objects: store.objects, clock: systemClock, telemetry, circuits, limits, liveIsBusy: () => false }),
+    ...createBackgroundWriter({ objects: store.objects, clock: systemClock, telemetry, circuits, limits, liveIsBusy: () => false }),
     clock: systemClock,
     telemetry,
     circuits,
@@ -179,7 +174,7 @@ async function runPart({ turn, random, plan, bucket, after, upTo }: PartRun): Pr
       tags: false,
       ...(upTo !== undefined && { upTo }),
     } as const;
-    const controls = { ...calm(plan.slicesMax), upTo: () => upTo };
+    const controls = calm(plan.slicesMax);
     const killing = new AbortController();
     if (plan.isDisturbed) {
       controls.shouldEnd = () => random.integer(1, 4) === 1;
@@ -219,8 +214,7 @@ function calm(slicesMax: number) {
   return {
     tombstones: allowance(),
     shouldEnd: () => (slices += 1) > slicesMax,
-    upTo: (): string | undefined => undefined,
-    durationMaxMs: 30_000,
+    isOver: () => false,
   };
 }
 

@@ -1,5 +1,5 @@
 /** The place of a job that a test lets begin now, stored in the record of its bucket as the product does with the floor. */
-import { lastBeginOf, nextBeginOf } from '../../../src/records/covers.ts';
+import { lastBeginOf, nextBeginOf } from '../../../src/records/job.ts';
 import type { StateStore } from '../../../src/store/store.ts';
 import { refs, updateRecord } from '../../../src/store/stored.ts';
 

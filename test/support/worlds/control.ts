@@ -11,7 +11,7 @@ import { createConnections } from '../../../src/connect/connections.ts';
 import { createReindexJobs } from '../../../src/repair/job-requests.ts';
 import { operationsOn } from './operations.ts';
 import { createProcesses } from '../../../src/observing/processes.ts';
-import { createGapReports } from '../../../src/observing/reports.ts';
+import { createGapReports } from '../../../src/observing/gaps.ts';
 import { createDeadLetters } from '../../../src/repair/dead-letters.ts';
 import type { StateStore, Store } from '../../../src/store/store.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/store/stored.ts';

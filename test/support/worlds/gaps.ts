@@ -1,11 +1,11 @@
 /** A state store, gaps, jobs and the round that closes them, in manual time. */
-import { type BucketSource } from '../../../src/records/bucket.ts';
+import type { BucketSource } from '../../../src/records/bucket.ts';
 import type { Fault } from '../../../src/base/fault.ts';
 import { markId, type GapReport } from '../../../src/records/dirty.ts';
 import { jobSchema, type JobRecord } from '../../../src/records/job.ts';
 import { createCloseGaps, type AskToRepair, type StartJob } from '../../../src/repair/close-gaps.ts';
 import { createReindexJobs } from '../../../src/repair/job-requests.ts';
-import { createGapReports } from '../../../src/observing/reports.ts';
+import { createGapReports } from '../../../src/observing/gaps.ts';
 import type { StateStore } from '../../../src/store/store.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/store/stored.ts';
 import { recordOf } from '../fakes/bucket-record.ts';

@@ -1,12 +1,12 @@
 /** Re-index jobs over fakes of our ports: one bucket in an S3 in memory, its index, and as many workers as a test starts. Time moves only by `run`. */
 import { setImmediate } from 'node:timers/promises';
 import type { ReindexRequest } from '../../../src/registry/contract/jobs.ts';
+import { defined } from '../../../src/base/defined.ts';
 import { shownCounts, type ShownCounts } from '../../../src/records/counts.ts';
 import type { Job } from '../../../src/registry/contract/job.ts';
 import { jobSchema, type JobRecord, type Part } from '../../../src/records/job.ts';
 import { createReindexJobs } from '../../../src/repair/job-requests.ts';
 import { tidyJobs } from '../../../src/repair/job-ends.ts';
-import type { PartLimits } from '../../../src/repair/key-probes.ts';
 import { createReindexRole, type ReindexRole } from '../../../src/repair/jobs.ts';
 import type { Clock } from '../../../src/process/clock.ts';
 import type { StateStore, Store } from '../../../src/store/store.ts';
@@ -41,7 +41,7 @@ interface WorkerOptions {
 }
 
 interface WorldOptions {
-  readonly limits?: Partial<PartLimits>;
+  readonly cutKeysMin?: number;
   readonly store?: Store;
   /** How far lists are behind what was stored with `listed: 'soon'`. */
   readonly listLagMs?: number;
@@ -63,7 +63,6 @@ export async function createJobsWorld(options: WorldOptions = {}) {
   const store = options.store ?? createMemoryStore();
   const state = options.listLagMs === undefined ? store.state : laggingState(store.state, clock, options.listLagMs);
   const s3 = createFakeBucketS3(clock);
-  const limits = { partDocumentsMin: 25_000, cutKeysMin: 1_000, ...options.limits };
   await store.objects.createBucket(BUCKET);
   await updateRecord(state, refs.bucket(BUCKET), () => ({ ...bucketRecord, bucket: BUCKET }));
   const living = new Set<ReindexRole>();
@@ -84,7 +83,7 @@ export async function createJobsWorld(options: WorldOptions = {}) {
     };
     const writerLimits = { actionsMax: 1_000, bytesMax: 5_000_000, concurrency: 2 };
     const circuits = createTestCircuits(own);
-    const writeAll = createBackgroundWriter({ ...own, circuits, objects, limits: writerLimits, liveIsBusy: () => false });
+    const { writeAll } = createBackgroundWriter({ ...own, circuits, objects, limits: writerLimits, liveIsBusy: () => false });
     const ownTurn = turn ?? createReconcileTurn({ ...own, circuits, objects, scan: store.scan, listing: s3, storage: s3, writeAll });
     const role = createReindexRole({
       ...own,
@@ -94,7 +93,8 @@ export async function createJobsWorld(options: WorldOptions = {}) {
       indexIsSlow,
       circuits,
       worker: name,
-      limits: { ...limits, listings },
+      listings,
+      ...defined({ cutKeysMin: options.cutKeysMin }),
     });
     role.start();
     living.add(role);

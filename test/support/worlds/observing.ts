@@ -2,7 +2,7 @@
 import type { BucketRecord, BucketSource } from '../../../src/records/bucket.ts';
 import type { ObjectDocument } from '../../../src/ordering/document.ts';
 import { clockOfMs } from '../../../src/ordering/clock.ts';
-import { createObserveAgain } from '../../../src/repair/observe-again.ts';
+import { observeAgain } from '../../../src/repair/sweeps.ts';
 import { createBulkWriter } from '../../../src/observing/bulk-writer.ts';
 import { createObserving } from '../../../src/observing/observer.ts';
 import type { ObjectIndex } from '../../../src/store/store.ts';
@@ -50,7 +50,7 @@ export async function createObservingWorld({
     storage,
     records,
     observe,
-    observeAgain: createObserveAgain(observe),
+    observeAgain: (bucket: BucketRecord, documents: readonly ObjectDocument[]) => observeAgain(observe, bucket, documents),
     /** A document of that age, of `photos` unless `more` says otherwise. */
     document: (key: string, ageMs: number, more: Partial<ObjectDocument> = {}): ObjectDocument => ({
       bucket: 'photos',

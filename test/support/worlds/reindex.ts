@@ -1,17 +1,15 @@
 /** One bucket, its index and one range of a reconcile: the turn on a memory store and an S3 in memory. */
 import type { Tombstones } from '../../../src/repair/settle-slice.ts';
-import type { ObjectDocument, ObjectState, PresentState } from '../../../src/ordering/document.ts';
-import { documentOf } from '../../../src/ordering/document.ts';
+import { type ObjectDocument, type ObjectState, type PresentState, documentOf } from '../../../src/ordering/document.ts';
 import { FaultError } from '../../../src/base/fault.ts';
 import { compareKeys } from '../../../src/base/key-order.ts';
 import { clockOfMs } from '../../../src/ordering/clock.ts';
 import type { ObjectScan, ScannedDocument, IndexWrite, ObjectIndex, Store } from '../../../src/store/store.ts';
-import type { BucketListing, ListingPage } from '../../../src/aws/storage.ts';
+import type { BucketListing, ListingPage, ObjectStorage } from '../../../src/aws/storage.ts';
 import type { Clock } from '../../../src/process/clock.ts';
-import type { ObjectStorage } from '../../../src/aws/storage.ts';
 import { createBackgroundWriter } from '../../../src/repair/background-writer.ts';
 import { shownCounts, type ShownCounts } from '../../../src/records/counts.ts';
-import type { TurnEnd } from '../../../src/repair/parts.rules.ts';
+import type { TurnEnd } from '../../../src/repair/job.rules.ts';
 import { createReconcileTurn, type TurnControls, type TurnRequest } from '../../../src/repair/reconcile-turn.ts';
 import { recordOf } from '../fakes/bucket-record.ts';
 import { headOf } from '../fakes/details.ts';
@@ -160,7 +158,7 @@ export async function createReindexWorld({ store = createMemoryStore(), bucket =
   const scan: ObjectScan = { ...store.scan, scan: async (...asked) => hooks.scanned(await store.scan.scan(...asked)) };
   const limits = { actionsMax: 1_000, bytesMax: 5_000_000, concurrency: 2 };
   const circuits = createTestCircuits({ clock, telemetry });
-  const writeAll = createBackgroundWriter({ objects, clock, telemetry, circuits, limits, liveIsBusy: () => false });
+  const { writeAll } = createBackgroundWriter({ objects, clock, telemetry, circuits, limits, liveIsBusy: () => false });
   const questioned: number[] = [];
   const questionProof = (_bucket: unknown, changedAtMs: number): void => void questioned.push(changedAtMs);
   const turn = createReconcileTurn({ objects, scan, listing: s3, storage: s3, writeAll, clock, telemetry, circuits, questionProof });
@@ -174,8 +172,7 @@ export async function createReindexWorld({ store = createMemoryStore(), bucket =
       },
     },
     shouldEnd: () => false,
-    upTo: () => undefined,
-    durationMaxMs: 30_000,
+    isOver: () => false,
   };
 
   /** One turn over the whole bucket unless the request says otherwise. */

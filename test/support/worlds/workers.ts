@@ -13,11 +13,10 @@ import { createBackgroundWriter } from '../../../src/repair/background-writer.ts
 import { createReconcileTurn } from '../../../src/repair/reconcile-turn.ts';
 import { createReindexJobs } from '../../../src/repair/job-requests.ts';
 import { createHandover, createHandoverPermission } from '../../../src/indexer/handover.ts';
-import { createGapReports } from '../../../src/observing/reports.ts';
+import { createGapReports } from '../../../src/observing/gaps.ts';
 import { createIngestRole, type IngestLimits } from '../../../src/indexer/indexer.ts';
 import type { Telemetry } from '../../../src/process/telemetry.ts';
 import { createQueueWatch } from '../../../src/observing/queue-watch.ts';
-import { PART_LIMITS } from '../../../src/repair/key-probes.ts';
 import { createReindexRole } from '../../../src/repair/jobs.ts';
 import { listAllRecords, removeRecord } from '../../../src/store/stored.ts';
 import { circuitReported, createTestCircuits } from '../fakes/circuits.ts';
@@ -253,7 +252,7 @@ async function startRepairer(shared: Shared, network: Network, worker: string): 
   const { objects, scan, state } = store;
   const common = { state, clock, telemetry };
   const circuits = createTestCircuits({ ...common, probeCluster: () => objects.probe(), stopped: end.signal });
-  const writeAll = createBackgroundWriter({
+  const { writeAll } = createBackgroundWriter({
     ...common,
     objects,
     circuits,
@@ -261,7 +260,6 @@ async function startRepairer(shared: Shared, network: Network, worker: string): 
     liveIsBusy: () => false,
   });
   const turn = createReconcileTurn({ ...common, objects, scan, listing: storage, storage, writeAll, circuits });
-  const limits = { ...PART_LIMITS, listings: 2 };
   const role = createReindexRole({
     ...common,
     store,
@@ -269,7 +267,7 @@ async function startRepairer(shared: Shared, network: Network, worker: string): 
     turn,
     circuits,
     worker,
-    limits,
+    listings: 2,
   });
   const jobs = createReindexJobs(common);
   const askToRepair = createAskToRepair({ listing: storage, objects, clock });

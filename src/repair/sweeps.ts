@@ -1,0 +1,322 @@
+/**
+ * The sweeps of the calendar: visits of every bucket that purge tombstones, observe unsettled documents again, or begin its scheduled
+ * re-index; and the purge of audit records. src/serve/roles.ts has their schedules. identity/purges.ts purges API keys, logins and
+ * sessions.
+ */
+import { TOMBSTONE_LIFE_MS } from '../ordering/constants.ts';
+import type { ObjectMaintenance, IndexWrite, ObjectIndex, AuditStore, WithPorts } from '../store/store.ts';
+import { VISIT_MAX_MS, type Visit } from '../observing/sweep.ts';
+import { createHash, randomUUID } from 'node:crypto';
+import type { BucketRecord } from '../records/bucket.ts';
+import { hasEnded, type JobRecord } from '../records/job.ts';
+import { RequestError } from '../base/request-error.ts';
+import { readRecord, refs, updateRecord, newAuditRecord, storeAuditRecord } from '../store/stored.ts';
+import type { StartJob } from './close-gaps.ts';
+import { LRUCache } from 'lru-cache';
+import { clockOfMs } from '../ordering/clock.ts';
+import { isAnyHeld } from '../observing/gaps.ts';
+import type { ObjectDocument } from '../ordering/document.ts';
+import { jobAnswerOf, FaultError, type Fault, type FaultCode } from '../base/fault.ts';
+import { hintOfTie } from '../ordering/hint.ts';
+import type { ObserveAnswer, Observe } from '../observing/observer.ts';
+import type { Actor } from '../base/actor.ts';
+
+/** At most some 2,000 tombstones or audit records a second: more than are written, and a small load beside live events. */
+const PAUSE_MS = 250;
+
+/** One transaction of SQLite, which blocks all other work for about 10 ms; on OpenSearch one request, whose refresh ends it. */
+const BATCH_TOMBSTONES = 500;
+
+/** The visit of one bucket to its tombstones, which ends after five minutes at the latest. */
+export async function visitTombstones(
+  { maintenance, clock }: WithPorts<'clock'> & { readonly maintenance: Pick<ObjectMaintenance, 'purge'> },
+  { bucket }: Pick<BucketRecord, 'bucket'>,
+  signal: AbortSignal,
+): Promise<number> {
+  const deletedBeforeMs = clock.nowMs() - TOMBSTONE_LIFE_MS;
+  const untilMs = clock.monotonicMs() + VISIT_MAX_MS;
+  let purged = 0;
+  for (;;) {
+    const count = await maintenance.purge(bucket, { deletedBeforeMs, limit: BATCH_TOMBSTONES }, signal);
+    purged += count;
+    if (count < BATCH_TOMBSTONES || clock.monotonicMs() >= untilMs) return purged;
+    await clock.sleep(PAUSE_MS, signal);
+  }
+}
+
+const DAY_MS = 86_400_000;
+/** The deletions of one run: on SQLite half a million records, in five minutes. The next run, an hour later, continues. */
+const BATCHES_MAX = 1_000;
+
+/** One run on audit records. Throws the store's fault. */
+export async function purgeAudit(
+  { audit, clock, telemetry }: WithPorts<'clock' | 'telemetry'> & { readonly audit: Pick<AuditStore, 'purge'> },
+  retentionDays: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const beforeMs = clock.nowMs() - retentionDays * DAY_MS;
+  for (let batch = 0; batch < BATCHES_MAX; batch += 1) {
+    if ((await audit.purge(beforeMs, signal)) === 'none') return;
+    if (batch === 0) telemetry.info('audit records past their retention are deleted', { before: new Date(beforeMs).toISOString() });
+    await clock.sleep(PAUSE_MS, signal);
+  }
+}
+
+// ── the scheduled re-index of every bucket, whatever its source: events may be lost where nothing sees it. It also shows that the index
+// is right. Each bucket has one an interval, which is a week by default, at its own time in it:
+//
+//   (new) ──► waits for its time in the interval ──► due ──job begun──► waits an interval
+//                                                     ▲                    │
+//                                                     └──── the job failed ┘ six hours later
+
+interface FullSweepParts extends WithPorts<'state' | 'clock'> {
+  readonly startJob: StartJob;
+  /** From one compare of a bucket to the next; 0: none is scheduled. */
+  readonly intervalMs: number;
+}
+
+/** The visit of one bucket. A bucket that a job occupies is visited again later. */
+export async function visitFull(
+  { state, startJob, clock, intervalMs }: FullSweepParts,
+  record: BucketRecord,
+  signal: AbortSignal,
+): Promise<number | undefined> {
+  const { bucket, enrich, sweep } = record;
+  const look = { nowMs: clock.nowMs(), intervalMs };
+  // nothing is read where the record shows that nothing is due
+  if (intervalMs === 0 || !maySweepBeDue(record, look)) return undefined;
+  const last = sweep && (await readRecord(state, refs.job(sweep.jobId), signal));
+  if (!isSweepDue(record, last, look)) return undefined;
+  try {
+    // its deletions are limited, whatever gaps it closes
+    const tags = enrich === 'tags' ? { tags: true } : {};
+    const { id: jobId } = await startJob({ bucket, prefix: '', mode: 'apply', requestedBy: 'schedule', ...tags }, signal);
+    const begun = { jobId, atMs: clock.nowMs() };
+    await updateRecord(state, refs.bucket(bucket), (current) => current && { ...current, sweep: begun });
+    return 0;
+  } catch (error) {
+    if (error instanceof RequestError && error.code === 'job.conflict') return undefined;
+    throw error;
+  }
+}
+
+/** Four attempts a day: enough time between them for an operator to notice and correct the cause. */
+const RETRY_MS = 21_600_000;
+
+type Swept = Pick<BucketRecord, 'bucket' | 'createdAtMs' | 'sweep' | 'lastComparedAtMs'>;
+
+interface SweepLook {
+  readonly nowMs: number;
+  readonly intervalMs: number;
+}
+
+/** Whether a job may be due, by the bucket's record alone. */
+export function maySweepBeDue(bucket: Swept, look: SweepLook): boolean {
+  const { sweep, lastComparedAtMs = 0 } = bucket;
+  const mayHaveFailed = sweep !== undefined && lastComparedAtMs < sweep.atMs && look.nowMs >= sweep.atMs + RETRY_MS;
+  return mayHaveFailed || isSweepDue(bucket, undefined, look);
+}
+
+/** Whether a job is due. `job`: the last one of the schedule, if it still exists. */
+export function isSweepDue({ bucket, createdAtMs, sweep }: Swept, job: JobRecord | undefined, { nowMs, intervalMs }: SweepLook): boolean {
+  // a paused job waits for an operator; a cancelled one was not wanted, so the next is begun an interval later
+  if (job !== undefined && !hasEnded(job)) return false;
+  if (job?.state === 'failed' && nowMs >= (job.finishedAtMs ?? job.createdAtMs) + RETRY_MS) return true;
+  const dueAtMs = sweep === undefined ? createdAtMs + offsetMs(bucket, intervalMs) : sweep.atMs + intervalMs;
+  // a time further ahead than this was set by a wrong clock, or under a longer interval
+  return dueAtMs <= nowMs || dueAtMs > nowMs + 2 * intervalMs;
+}
+
+/** The bucket's time in the interval, derived from its name: buckets that were connected on one day must not all be listed in the same hour each week. */
+function offsetMs(bucket: string, intervalMs: number): number {
+  return Math.floor((createHash('sha256').update(bucket).digest().readUInt32BE(0) / 2 ** 32) * intervalMs);
+}
+
+// ── documents that have been unsettled for long are observed again (rule 4): the message that should have settled them was lost, or an
+// observation was too early to be final ──────────────────────────────────────────────────────────────────────────────────
+
+/** A settle is due 43 s after its event, and a message is deferred by 15 min at most: an older document has usually lost its message. */
+const UNSETTLED_AGE_MS = 600_000;
+const PAGE_DOCUMENTS = 100;
+/** Observations of one bucket in one run. At 60 ms each and eight at once they take less than 10 s of the five minutes between runs. */
+const OBSERVATIONS_MAX = 1_000;
+/** How long a visit may take when S3 is slow. A run has four minutes for all buckets. */
+const UNSETTLED_VISIT_MAX_MS = 60_000;
+/** Buckets whose position is remembered. A forgotten bucket starts from its first key. */
+const POSITIONS_MAX = 1_000;
+
+/** Decides, by one request for all, which buckets are visited. Where that says nothing, each one is. */
+export async function unsettledDue(
+  { maintenance, clock }: WithPorts<'clock'> & { readonly maintenance: Pick<ObjectMaintenance, 'unsettledBuckets'> },
+  signal: AbortSignal,
+): Promise<(bucket: Pick<BucketRecord, 'bucket'>) => boolean> {
+  const found = await maintenance.unsettledBuckets(clockOfMs(clock.nowMs() - UNSETTLED_AGE_MS), signal).catch(() => {
+    signal.throwIfAborted();
+    // a bucket whose own request fails as well reports it
+    return undefined;
+  });
+  return ({ bucket }) => found?.has(bucket) ?? true;
+}
+
+/**
+ * Creates the visit of one bucket: at most 1,000 observations, and one minute; the next visit by this process continues after them.
+ * Nothing is observed while deletions of the bucket wait for a person.
+ */
+export function createVisitUnsettled({
+  state,
+  maintenance,
+  observe,
+  clock,
+}: WithPorts<'state' | 'clock'> & {
+  readonly maintenance: Pick<ObjectMaintenance, 'unsettled'>;
+  readonly observe: Observe;
+}): Visit {
+  /** The key after which a visit stopped at a bound, so that objects which can never be read, or slowly, do not keep others from being observed. */
+  const positions = new LRUCache<string, string>({ max: POSITIONS_MAX });
+
+  async function pageOf({ bucket }: BucketRecord, page: Parameters<typeof maintenance.unsettled>[1], signal: AbortSignal) {
+    const documents = await maintenance.unsettled(bucket, page, signal);
+    // they may be among those that a person decides about: re-indexes compare the others
+    return documents.length > 0 && (await isAnyHeld(state, { bucket })) ? [] : documents;
+  }
+
+  return async function visitUnsettled(bucket, signal) {
+    const clockBelow = clockOfMs(clock.nowMs() - UNSETTLED_AGE_MS);
+    const untilMs = clock.monotonicMs() + UNSETTLED_VISIT_MAX_MS;
+    const isOver = (): boolean => signal.aborted || clock.monotonicMs() >= untilMs;
+    let after = positions.get(bucket.bucket) ?? '';
+    positions.delete(bucket.bucket);
+    let observed = 0;
+    while (observed < OBSERVATIONS_MAX && !isOver()) {
+      const documents = await pageOf(bucket, { clockBelow, after, limit: PAGE_DOCUMENTS }, signal);
+      const count = await observeAgain(observe, bucket, documents, isOver);
+      observed += count;
+      if (count === documents.length && documents.length < PAGE_DOCUMENTS) return observed;
+      after = documents[count - 1]?.key ?? after;
+    }
+    positions.set(bucket.bucket, after);
+    signal.throwIfAborted();
+    return observed;
+  };
+}
+
+/** Twice as many as the HEADs that run at the same time, since the others wait for their writes. After a fault of the bucket, or at the end of a visit, no more than these have to end. */
+const OBSERVATIONS_AT_ONCE = 16;
+
+/**
+ * Observes the keys of documents again, through the live path's observer, as observe hints at the documents' own clocks (rules 4 and
+ * 12): a HEAD for each, whose answer is written unless something newer is stored by then. All documents are held in memory, so callers
+ * pass a page. Ends early when `isOver` returns true; resolves with how many documents were observed, from the first one on. A fault of
+ * one object is left to the next sweep; throws a fault of the bucket or of all buckets.
+ */
+export async function observeAgain(
+  observe: Observe,
+  bucket: BucketRecord,
+  documents: readonly ObjectDocument[],
+  isOver: () => boolean = () => false,
+): Promise<number> {
+  let next = 0;
+  let fault: Fault | undefined;
+  async function observeNext(): Promise<void> {
+    for (let document = documents[next]; document !== undefined && fault === undefined && !isOver(); document = documents[next]) {
+      next += 1;
+      const answer = await observeDocument(observe, bucket, document);
+      if (answer.kind === 'fault' && endsVisit(answer.fault.code)) fault = answer.fault;
+    }
+  }
+  await Promise.all(Array.from({ length: OBSERVATIONS_AT_ONCE }, observeNext));
+  if (fault !== undefined) throw new FaultError(fault.code, fault.reason);
+  return next;
+}
+
+function observeDocument(observe: Observe, bucket: BucketRecord, document: ObjectDocument): Promise<ObserveAnswer> {
+  const { key, clock, deleted, event_name, event_time } = document;
+  return observe({
+    bucket,
+    key,
+    // T is the document's clock, so the write at D − M is as new as this HEAD, and settled if it comes late enough
+    hint: hintOfTie(clock),
+    cause: {
+      ...(event_name !== undefined && { eventName: event_name }),
+      ...(event_time !== undefined && { eventTimeMs: Date.parse(event_time) }),
+    },
+    source: 'check',
+    // a tombstone that is observed again can lose nothing
+    reportsDeletion: deleted,
+  });
+}
+
+/** Whether other objects of the bucket would fail as well. */
+function endsVisit(code: FaultCode): boolean {
+  switch (jobAnswerOf(code)) {
+    case 'stop':
+    case 'wait':
+    case 'fail':
+      return true;
+    case 'skip':
+    case 'retry':
+      return false;
+  }
+}
+
+// ── the audit of what sweeps delete from the index: one record for each bulk request, after it, with the keys whose live documents it
+// replaced by tombstones. Observations of tombstones and tombstones of live events are not counted ──────────────────────────
+
+/** A bulk request has 1,000 actions by default. With the longest keys these are 1 MiB; of the others only the number is recorded. */
+const KEYS_MAX = 1_000;
+
+interface SweepDeletesDependencies extends WithPorts<'audit' | 'clock' | 'telemetry'> {
+  readonly objects: ObjectIndex;
+  /** This process. */
+  readonly actor: Actor;
+}
+
+interface SweepDeletes {
+  /** The index, for the writer of the sweeps. A record that cannot be stored is logged, and the writes are answered all the same. */
+  readonly objects: ObjectIndex;
+  /** Wraps the observer of the sweeps. */
+  readonly watching: (observe: Observe) => Observe;
+}
+
+/** Creates both. The observer must write through this index. */
+export function createSweepDeletes({ objects, audit, clock, telemetry, actor }: SweepDeletesDependencies): SweepDeletes {
+  /** The keys that sweeps observe now because of a live document, with the number of observations. There are at most as many as observations that run at the same time. */
+  const observing = new Map<string, number>();
+
+  async function record(deleted: readonly IndexWrite[]): Promise<void> {
+    const keys = deleted.slice(0, KEYS_MAX).map(({ document: { bucket, key } }) => ({ bucket, key }));
+    const facts = { event: 'SweepDelete', outcome: 'done', actor, requestId: randomUUID(), atMs: clock.nowMs() } as const;
+    await storeAuditRecord({ audit, telemetry }, newAuditRecord({ ...facts, parameters: { deleted: deleted.length, keys } }));
+  }
+
+  return {
+    objects: {
+      ...objects,
+      async write(writes, signal) {
+        const answers = await objects.write(writes, signal);
+        const deleted = writes.filter(
+          ({ document }, at) => document.deleted && answers[at]?.kind === 'written' && observing.has(idOf(document.bucket, document.key)),
+        );
+        if (deleted.length > 0) await record(deleted);
+        return answers;
+      },
+    },
+    watching: (observe) => async (request) => {
+      // an observation of a tombstone deletes nothing
+      if (request.reportsDeletion === true) return observe(request);
+      const id = idOf(request.bucket.bucket, request.key);
+      observing.set(id, (observing.get(id) ?? 0) + 1);
+      try {
+        return await observe(request);
+      } finally {
+        const others = (observing.get(id) ?? 1) - 1;
+        if (others === 0) observing.delete(id);
+        else observing.set(id, others);
+      }
+    },
+  };
+}
+
+function idOf(bucket: string, key: string): string {
+  return `${bucket}/${key}`;
+}
