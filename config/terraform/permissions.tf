@@ -6,13 +6,13 @@ locals {
         Sid      = "ReceiveAndSettleMessages"
         Effect   = "Allow"
         Action   = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:SendMessage"]
-        Resource = [local.bucket_events_arn, local.dead_letters_arn]
+        Resource = [local.bucket_events_arn, local.dead_letters_arn, "arn:${local.partition}:sqs:*:${local.account}:tally-*-dead-letters"]
       },
       {
         Sid      = "ReadQueues"
         Effect   = "Allow"
         Action   = ["sqs:GetQueueAttributes"]
-        Resource = [local.bucket_events_arn, local.dead_letters_arn]
+        Resource = [local.bucket_events_arn, local.dead_letters_arn, "arn:${local.partition}:sqs:*:${local.account}:tally-*-dead-letters"]
       },
       {
         Sid      = "KnowTheInstallation"
@@ -24,31 +24,25 @@ locals {
         Sid      = "FindTheDeadLetterQueue"
         Effect   = "Allow"
         Action   = ["sqs:GetQueueUrl"]
-        Resource = [local.dead_letters_arn]
+        Resource = [local.dead_letters_arn, "arn:${local.partition}:sqs:*:${local.account}:tally-*-dead-letters"]
       },
       {
         Sid      = "ConfirmSubscriptions"
         Effect   = "Allow"
         Action   = ["sns:ConfirmSubscription"]
-        Resource = ["arn:${local.partition}:sns:${local.region}:${local.account}:tally-*-*"]
+        Resource = ["arn:${local.partition}:sns:*:${local.account}:tally-*-*"]
       },
       {
         Sid      = "ReadTopics"
         Effect   = "Allow"
-        Action   = ["sns:GetTopicAttributes", "sns:ListSubscriptionsByTopic"]
-        Resource = ["arn:${local.partition}:sns:${local.region}:${local.account}:tally-*-*"]
-      },
-      {
-        Sid      = "ReadSubscriptions"
-        Effect   = "Allow"
-        Action   = ["sns:GetSubscriptionAttributes"]
-        Resource = ["arn:${local.partition}:sns:${local.region}:${local.account}:tally-*-*"]
+        Action   = ["sns:GetTopicAttributes", "sns:ListSubscriptionsByTopic", "sns:GetSubscriptionAttributes"]
+        Resource = ["arn:${local.partition}:sns:*:${local.account}:tally-*-*"]
       },
       {
         Sid      = "ReadRules"
         Effect   = "Allow"
         Action   = ["events:DescribeRule", "events:ListTagsForResource", "events:ListTargetsByRule"]
-        Resource = ["arn:${local.partition}:events:${local.region}:${local.account}:rule/tally-*-*"]
+        Resource = ["arn:${local.partition}:events:*:${local.account}:rule/tally-*-*"]
       },
       {
         Sid      = "CountRules"
@@ -60,7 +54,7 @@ locals {
         Sid      = "ProbeTopics"
         Effect   = "Allow"
         Action   = ["sns:Publish"]
-        Resource = ["arn:${local.partition}:sns:${local.region}:${local.account}:tally-*-*"]
+        Resource = ["arn:${local.partition}:sns:*:${local.account}:tally-*-*"]
       },
     ],
     # a statement without a resource would be refused
@@ -68,13 +62,7 @@ locals {
       {
         Sid      = "ReadTheBucket"
         Effect   = "Allow"
-        Action   = ["s3:ListBucket", "s3:GetBucketVersioning"]
-        Resource = [for bucket in local.buckets : "arn:${local.partition}:s3:::${bucket}"]
-      },
-      {
-        Sid      = "ReadNotifications"
-        Effect   = "Allow"
-        Action   = ["s3:GetBucketNotification"]
+        Action   = ["s3:ListBucket", "s3:GetBucketVersioning", "s3:GetBucketNotification"]
         Resource = [for bucket in local.buckets : "arn:${local.partition}:s3:::${bucket}"]
       },
       {

@@ -4,14 +4,13 @@ import type { Command } from 'commander';
 import type { OperationBody, Operations } from '../registry/contract/contract.ts';
 import { bucketFields } from '../registry/contract/bucket.ts';
 import type { AddedBucket } from '../registry/contract/buckets.ts';
-import { unprovenText } from '../registry/contract/connections.ts';
 import { printable } from '../base/printable.ts';
 import type { ConnectionRequest } from '../connect/plan.rules.ts';
 import { RequestError } from '../base/request-error.ts';
 import { countText } from '../base/texts.ts';
 import { parameter, printing } from './arguments.ts';
 import type { Cli, JsonOption, CliDependencies } from './cli.ts';
-import { CommandError, failureOf, orUsage, exitCodeOfFindings, exitCodes } from './errors.ts';
+import { CommandError, failureOf, orUsage, exitCodes } from './errors.ts';
 import { planOf, sayPlan, showPlan } from './connections.ts';
 import { addOptions, groupOf, applied } from './from-rows.ts';
 import { answerText, tableText } from './output.ts';
@@ -75,7 +74,6 @@ async function addBucket(cli: Cli, name: string, options: AddOptions): Promise<v
   });
   cli.print(options, record, () => answerText({ columns: bucketFields }, record, cli.nowMs()));
   for (const hint of [...eventsText(record), ...firstText(record, options)]) cli.hint(options, hint);
-  cli.endWith(exitCodeOfFindings(record.connection?.unproven ?? []));
 }
 
 /** Adds one bucket, and repeats the request until its parts are made. */
@@ -121,8 +119,7 @@ function tokenOfSwitch(error: unknown): string | undefined {
 }
 
 /** What its events wait for now. */
-function eventsText({ bucket, status, connection }: AddedBucket): readonly string[] {
-  if (connection?.unproven !== undefined) return [unprovenText(connection)];
+function eventsText({ bucket, status }: AddedBucket): readonly string[] {
   if (status.state === 'waiting') return ['Tally retries within a minute; its events are waiting until then.'];
   if (status.state !== 'events_unproven') return ['Tally is now indexing its events.'];
   return [`${status.sentence}. The first event to arrive proves the connection; until then: tally doctor ${shellWord(bucket)}`];
@@ -259,10 +256,8 @@ function resultText(rows: readonly Row[]): string {
   return [table, ...blocks.map((block) => block.map((line) => printable(line)).join('\n'))].join('\n\n');
 }
 
-/** Why it failed, or what keeps its events from being known to arrive. */
 function codeOf(row: Row): string | undefined {
-  if (row.result === 'failed') return String(failureOf(row.error).problem['code']);
-  return row.result === 'not begun' ? undefined : row.answer.connection?.unproven?.[0]?.code;
+  return row.result === 'failed' ? String(failureOf(row.error).problem['code']) : undefined;
 }
 
 function end(cli: Cli, options: JsonOption, rows: readonly Row[]): void {
@@ -273,7 +268,5 @@ function end(cli: Cli, options: JsonOption, rows: readonly Row[]): void {
   if (rows.some(({ result }) => result === 'failed')) {
     cli.hint(options, 'Fix the causes and repeat the command; it skips what is done.');
     cli.endWith(exitCodes.someFailed);
-    return;
   }
-  cli.endWith(exitCodeOfFindings(rows.flatMap((row) => ('answer' in row ? (row.answer.connection?.unproven ?? []) : []))));
 }

@@ -16,8 +16,7 @@ export const exitCodes = {
   held: 4,
   degraded: 5,
   broken: 6,
-  notApplied: 7,
-  someFailed: 8,
+  someFailed: 7,
   usage: 64,
   unavailable: 69,
   config: 78,
@@ -32,9 +31,7 @@ export const exitMeanings: Readonly<Record<keyof typeof exitCodes, string>> = {
   cancelled: 'the job that you waited for was cancelled',
   held: 'the job that you waited for is done, except for deletions that it held back for your decision',
   degraded: '`tally doctor` found a connection that is degraded',
-  broken:
-    '`tally doctor` found a connection that is broken or not proven, or could not read one; or adding a bucket created everything, but something such as a stopped trail keeps events from arriving',
-  notApplied: 'the bucket is connected, but not all of its parts in AWS exist yet',
+  broken: '`tally doctor` found a connection that is broken or not proven, or could not read one',
   someFailed: 'at least one of several buckets failed; the table lists each with its code',
   usage: 'wrong usage',
   unavailable: 'something required is unavailable; the message has a code and advice',
@@ -126,8 +123,7 @@ function usageFailure({ code, message }: CommandError | CommanderError): Failure
 }
 
 function requestFailure({ code, message, extra }: RequestError): Failure {
-  const failed = extra['connected'] === undefined ? exitCodes.failure : exitCodes.notApplied;
-  const exitCode = code === 'request.invalid' ? exitCodes.usage : failed;
+  const exitCode = code === 'request.invalid' ? exitCodes.usage : exitCodes.failure;
   return { exitCode, problem: { code, detail: message, ...extra }, lines: [`${message} (${code})`] };
 }
 

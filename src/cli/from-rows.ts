@@ -7,7 +7,7 @@ import type { AnyRequest, Row } from '../registry/contract/row.ts';
 import { requireSafeAddress } from './client/addresses.ts';
 import { helpText, moreText, optionName, optionOf, printing, schemaOf, withExamples } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
-import { CommandError, exitCodeOfFindings } from './errors.ts';
+import { CommandError } from './errors.ts';
 import { answerText, joinedText, jsonText, linesText, recordIn } from './output.ts';
 import { z } from 'zod';
 import { connection, type ConnectionView } from '../registry/contract/connections.ts';
@@ -231,7 +231,6 @@ function print(cli: Cli, options: JsonOption, shown: Shown): void {
   const text = joinedText([answerText(command, answer, cli.nowMs()), linesText(command.text?.(answer, given) ?? '')]);
   if (text !== '' || options.json === true) cli.print(options, answer, () => text);
   for (const hint of hintsOf(shown)) cli.hint(options, hint);
-  cli.endWith(exitCodeOfFindings(command.findings?.(answer) ?? []));
 }
 
 function hintsOf({ command, given, answer }: Shown): readonly string[] {

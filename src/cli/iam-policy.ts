@@ -1,7 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { bucketSources, type BucketSource } from '../records/bucket.ts';
-import { iamPolicy, type IamNames } from '../connect/iam.rules.ts';
-import { iamRoles, type IamRole } from '../connect/permissions.rules.ts';
+import { iamPolicy, iamRoles, type IamNames, type IamRole } from '../connect/permissions.rules.ts';
 import { queuePrefixOption, withExamples } from './arguments.ts';
 import { parseArn, partitionOf } from '../connect/names.rules.ts';
 import { lettersName, QUEUE_PREFIX, queueNames } from '../connect/shared.rules.ts';
@@ -16,9 +15,6 @@ interface PolicyOptions {
   readonly key?: string;
   readonly prefix?: string;
   readonly topic?: readonly string[];
-  readonly deadLetters?: readonly string[];
-  readonly trail?: string;
-  readonly bucketRegion?: string;
 }
 
 /** `tally iam-policy`: the least permissions, from the table of all calls. */
@@ -40,23 +36,9 @@ export function addIamPolicyCommand(program: Command, cli: Cli): void {
     .addOption(new Option('--source <source>', 'only what this source needs').choices(bucketSources))
     .option('--bucket <name>', 'only for this bucket')
     .addOption(queuePrefixOption())
-    .option('--bucket-region <region>', "the buckets' region, if it differs from the bucket queue's")
-    .addOption(
-      new Option(
-        '--dead-letters <arn...>',
-        'the dead-letter queues (default: TALLY_DEAD_LETTER_QUEUE_URL, else the one from `tally setup`)',
-      ).argParser(arnOf('sqs', 'an SQS queue')),
-    )
-    .addOption(
-      new Option('--trail <arn>', 'the trail that Tally may change, for the source routed (default: TALLY_TRAIL_ARN)').argParser(
-        (text: string) => arnOf('cloudtrail', 'a trail')(text)[0],
-      ),
-    )
     .option('--key <arn>', "the queues' KMS key, if it is not SQS's own")
     .addOption(
-      new Option('--topic <arn...>', "only these topics of the source topic; required for other accounts' topics").argParser(
-        arnOf('sns', 'an SNS topic'),
-      ),
+      new Option('--topic <arn...>', "only these topics of the source topic; required for other accounts' topics").argParser(topicsIn),
     );
   withExamples(policy, 'tally iam-policy', 'tally iam-policy --for connecting --source notification --bucket photos').action(
     (options: PolicyOptions) => {
@@ -65,22 +47,18 @@ export function addIamPolicyCommand(program: Command, cli: Cli): void {
       const names = {
         ...namesOf(settings, options),
         bucket: options.bucket ?? '*',
-        bucketRegion: options.bucketRegion,
         keyArn: options.key,
         topicArns: options.topic,
       };
-      const trailArn = options.trail ?? settings.TALLY_TRAIL_ARN;
-      cli.print({}, undefined, () => jsonText(iamPolicy(options.for, sources, { ...names, trailArn })));
+      cli.print({}, undefined, () => jsonText(iamPolicy(options.for, sources, names)));
     },
   );
 }
 
 /** Collects the values of an option. */
-function arnOf(service: string, thing: string): (text: string, before?: readonly string[]) => readonly string[] {
-  return (text, before = []) => {
-    if (parseArn(text)?.service !== service) throw new InvalidArgumentError(`It must be the ARN of ${thing}.`);
-    return [...before, text];
-  };
+function topicsIn(text: string, before: readonly string[] = []): readonly string[] {
+  if (parseArn(text)?.service !== 'sns') throw new InvalidArgumentError('It must be the ARN of an SNS topic.');
+  return [...before, text];
 }
 
 /**
@@ -102,9 +80,9 @@ function arnsOf(urls: readonly (string | undefined)[]): readonly string[] {
   return urls.flatMap((url) => (url === undefined ? [] : (queueArnOf(url) ?? [])));
 }
 
-function namesOf(settings: Settings, { deadLetters, prefix = QUEUE_PREFIX }: PolicyOptions): Omit<IamNames, 'bucket'> {
+function namesOf(settings: Settings, { prefix = QUEUE_PREFIX }: PolicyOptions): Omit<IamNames, 'bucket'> {
   const bucketQueues = arnsOf(settings.TALLY_QUEUE_URL);
-  const named = [...(deadLetters ?? []), ...arnsOf([settings.TALLY_DEAD_LETTER_QUEUE_URL])];
+  const named = arnsOf([settings.TALLY_DEAD_LETTER_QUEUE_URL]);
   const letterQueues = [...new Set(named.length > 0 ? named : bucketQueues.map((arn) => arn.replace(/[^:]+$/, lettersName)))];
   const known = [...bucketQueues, ...letterQueues];
   const { partition, region, account } = parseArn(known[0] ?? '') ?? { partition: 'aws', region: '*', account: '*' };
@@ -117,6 +95,7 @@ function namesOf(settings: Settings, { deadLetters, prefix = QUEUE_PREFIX }: Pol
     letterQueues: known.length === 0 ? any : letterQueues,
     newQueues: Object.values(queueNames(prefix)).map((name) => `arn:${partition}:sqs:${region}:${account}:${name}`),
     installation: settings.TALLY_INSTALLATION ?? '*',
+    trailArn: settings.TALLY_TRAIL_ARN,
     readsTrails: settings.TALLY_TRAIL_BUCKET !== undefined,
   };
 }

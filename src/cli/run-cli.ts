@@ -93,8 +93,8 @@ Settings are environment variables; \`tally config\` shows them all.
 
 Exit codes: 0 done; 1 failed; 2 drift was found; 3 the job was cancelled;
 4 the job held deletions back for you; 5 and 6 the doctor found a connection
-that is degraded, or one that is broken or unreadable; 7 connected, but not
-applied; 8 some of several buckets failed; 64 wrong usage;
+that is degraded, or one that is broken or unreadable; 7 some of several
+buckets failed; 64 wrong usage;
 69 cannot reach the index, a queue, S3 or the registry;
 78 invalid settings; 130 interrupted.
 

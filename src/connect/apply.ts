@@ -1,27 +1,41 @@
-/** Applies a plan, and resumes what was paused. One call is one pass of at most 20 s; a caller repeats it until it is applied. */
-import type { BucketRecord } from '../records/bucket.ts';
+/**
+ * Applies a plan, resumes and pauses a notification, and takes away what Tally made. One call is one pass of the loop, which a caller
+ * repeats until it is done. The record of a connection is stored before its parts are made, and goes after them.
+ */
+import type { BucketRecord, BucketSource, ConnectionCheck } from '../records/bucket.ts';
+import { dialects, isFormOf } from '../events/record.ts';
 import { inSentence } from '../base/commands.ts';
 import { defined, omit } from '../base/defined.ts';
+import { markId } from '../records/dirty.ts';
 import { canonicalJson } from './canonical.rules.ts';
 import {
   connectionSchema,
   earlierAfter,
+  earlierSpecs,
   madeSchema,
   specOf,
   subscriptionName,
   type ConnectionRecord,
   type ConnectionSpec,
 } from './connection.rules.ts';
-import type { Finding } from './finding.rules.ts';
-import { addCommand, changesText, touchedText, type Change, type ConnectionRequest, type Plan } from './plan.rules.ts';
+import { removingFinding } from './finding.rules.ts';
+import { addCommand, changesText, touchedText, type Change, type ConnectionRequest, type Kept, type Plan } from './plan.rules.ts';
 import { RequestError, type RequestErrorCode } from '../base/request-error.ts';
-import { openChangeGap, proveGap } from '../observing/gaps.ts';
-import type { WithPorts, StateStore } from '../store/store.ts';
-import { listAllRecords, readRecord, updateRecord } from '../store/stored.ts';
+import { appliedWithinMs, openChangeGap, proveGap } from '../observing/gaps.ts';
+import type { TakeLease } from '../store/lease.ts';
+import type { StateStore, WithPorts } from '../store/store.ts';
+import { listAllEntries, listAllRecords, parseEntry, readRecord, removeRecord, updateRecord } from '../store/stored.ts';
 import { refs } from './refs.ts';
-import { changed } from './connect.ts';
-import { RETRY_MS, type Seen, type UnderLease, type Waiting } from './loop.ts';
-import { desired, diff, type LookAt } from './sources/sources.ts';
+import { busy, RETRY_MS, underLease, type Run, type Seen, type Waiting } from './loop.ts';
+import type { Remains } from './sources/look.ts';
+import { notificationRemoval } from './sources/notification.ts';
+import { desired, diff, removal, type LookAt } from './sources/sources.ts';
+
+/** What changes of connections need. */
+export interface ChangeParts extends WithPorts<'state' | 'clock'> {
+  readonly lookAt: LookAt;
+  readonly takeLease: TakeLease;
+}
 
 export interface ApplyOptions {
   /** The token of a plan that a person has agreed to. */
@@ -36,20 +50,11 @@ export interface ApplyOptions {
 }
 
 export type Applied =
-  /**
-   * `changed`: something was made since it was applied last. `unproven`: what keeps its events from being known to arrive, although
-   * nothing is left to be made.
-   */
-  | { readonly state: 'applied'; readonly connection: ConnectionRecord; readonly changed: boolean; readonly unproven: readonly Finding[] }
+  /** `changed`: something was made since it was applied last. */
+  | { readonly state: 'applied'; readonly connection: ConnectionRecord; readonly changed: boolean }
   | { readonly state: 'applying'; readonly waitingFor: string; readonly retryAfterMs: number };
 
-/** What changes of connections need. */
-export interface ChangeParts extends WithPorts<'state' | 'clock'> {
-  readonly lookAt: LookAt;
-  readonly underLease: UnderLease;
-}
-
-/** What one look has found. */
+/** What one look of an apply has found. */
 interface Looked extends Seen {
   readonly plan: Plan;
   readonly connection: ConnectionRecord | undefined;
@@ -61,7 +66,7 @@ interface Looked extends Seen {
  */
 export async function apply(parts: ChangeParts, spec: ConnectionSpec, options: ApplyOptions, signal?: AbortSignal): Promise<Applied> {
   const { bucket } = spec;
-  const { state, lookAt, underLease } = parts;
+  const { state, lookAt } = parts;
   const look = async (): Promise<Looked> => {
     const seen = await lookAt(spec, signal, options);
     const plan = diff(seen);
@@ -69,8 +74,8 @@ export async function apply(parts: ChangeParts, spec: ConnectionSpec, options: A
     return { observed: seen.observed, plan, connection, changes: plan.changes };
   };
   const check = ({ plan, connection }: Looked): void => refuse(plan, connection, options);
-  const done = await underLease({ bucket, specs: [spec] }, signal, async (pass) => {
-    const ended = await pass.run({ look, check, begin: (seen, change) => begin(parts, seen, change) });
+  const done = await underLease(parts, { bucket, specs: [spec] }, signal, async (run) => {
+    const ended = await run({ look, check, begin: (seen, change) => begin(parts, seen, change) });
     return 'waitingFor' in ended ? waiting(ended) : finish(parts, ended);
   });
   return done === 'held' ? waiting({ waitingFor: 'another change of a connection' }) : done;
@@ -86,7 +91,7 @@ export async function resume(parts: ChangeParts, bucket: string, signal: AbortSi
   return apply(parts, specOf(connection), { isAgreed: true, isResuming: true }, signal);
 }
 
-export async function requireConnection(state: StateStore, bucket: string, signal: AbortSignal): Promise<ConnectionRecord> {
+async function requireConnection(state: StateStore, bucket: string, signal: AbortSignal): Promise<ConnectionRecord> {
   const connection = await readRecord(state, refs.connection(bucket), signal);
   if (connection !== undefined) return connection;
   throw new RequestError(
@@ -106,7 +111,7 @@ async function begin({ state, clock }: ChangeParts, { plan, connection: before }
     earlier: earlierAfter(before, spec),
     state: 'applying',
     token,
-    made: madeWith(before, isOthers ? [change.name] : []),
+    made: madeWith(before, [...(isOthers ? [change.name] : []), ...(await madeByOthers(state, spec))]),
     changedAtMs: nowMs,
   };
   await updateRecord(state, refs.connection(spec.bucket), () => next);
@@ -121,9 +126,8 @@ async function finish(parts: ChangeParts, { plan, connection: before }: Looked):
   const { state, clock } = parts;
   const { spec } = plan;
   const isProven = provenBy(spec, await readRecord(state, refs.bucket(spec.bucket))) !== undefined;
-  const unproven = plan.findings.filter(({ severity }) => severity === 'broken' || severity === 'unknown');
   const nowMs = clock.nowMs();
-  if (before?.state === 'applied' && isFor(spec, before)) return { state: 'applied', connection: before, changed: false, unproven };
+  if (before?.state === 'applied' && isFor(spec, before)) return { state: 'applied', connection: before, changed: false };
   // of what a person wired nothing is changed now. Only an event proves what was made, and what is known to be broken stays so until the watch finds it in order
   if (before !== undefined || spec.byHand !== true)
     await openChangeGap(parts, spec, { isUrgent: true, ...(!isProven && { unproven: 'events' }) });
@@ -141,14 +145,33 @@ async function finish(parts: ChangeParts, { plan, connection: before }: Looked):
   // S3's test event may have come while the gap was being stored
   const proven = isProven ? undefined : provenBy(spec, await readRecord(state, refs.bucket(spec.bucket)));
   if (proven !== undefined) await proveGap(parts, proven);
-  return { state: 'applied', connection: next, changed: true, unproven };
+  return { state: 'applied', connection: next, changed: true };
 }
 
 /** Records are believed by their source: that of the bucket becomes what was made. S3 has just answered requests that name this account as the owner. */
 async function followWay(state: StateStore, spec: ConnectionSpec): Promise<void> {
-  const { bucket, source, bucketAccount } = spec;
-  const way = { source, bucket_account: bucketAccount, ...defined({ topic_arn: desired(spec).subscription?.topicArn }) };
-  await updateRecord(state, refs.bucket(bucket), (record) => record && changed(record, way));
+  const { bucket, source, bucketAccount: account } = spec;
+  const way = { source, ...defined({ topicArn: desired(spec).subscription?.topicArn }) };
+  await updateRecord(state, refs.bucket(bucket), (record) => record && { ...withWay(record, way), account });
+}
+
+interface Way {
+  readonly source: BucketSource;
+  readonly topicArn?: string;
+}
+
+/** The record with another way of its events. A topic belongs to its source. What arrived by another way proves nothing, and what was found of it says nothing. */
+export function withWay(record: BucketRecord, { source, topicArn }: Way): BucketRecord {
+  const isOther = source !== record.source || (topicArn !== undefined && topicArn !== record.topicArn);
+  if (!isOther) return record;
+  const without = omit(record, 'topicArn', 'provenAtMs', 'connectionCheck', 'arrived');
+  return { ...without, source, ...defined({ topicArn }), waySinceMs: beginOfWay(record, source) };
+}
+
+/** By the clocks of S3 and this machine. Events of the same form may come by the way of before until AWS has applied the change. */
+function beginOfWay({ source: before, checkedAtMs, versioning, waySinceMs: madeMs = 0 }: BucketRecord, source: BucketSource): number {
+  const isSameForm = dialects.some((dialect) => isFormOf(before, dialect) && isFormOf(source, dialect));
+  return Math.max(checkedAtMs, versioning.observedAtMs, madeMs) + (isSameForm ? appliedWithinMs(source) : 0);
 }
 
 /** An apply for another bucket may have made the subscription to the named topic. That bucket may be removed first. */
@@ -237,4 +260,182 @@ function refuseUnseen(plan: Plan, connection: ConnectionRecord | undefined, opti
     `the plan touches resources that are not Tally's (${plan.foreign.map(touchedText).join('; ')}). Review it with \`${addCommand(asked, 'show')}\`, then agree to it with \`${addCommand(asked, plan)}\``,
     { token: plan.token, foreign: plan.foreign.map(({ kind }) => kind).join(' '), plan: changesText(plan.changes) },
   );
+}
+
+// ── pausing and removing ───────────────────────────────────────────────────────────────────────────────────────────
+
+/**
+ * Takes away everything. Returns what stays because others have altered it; undefined if Tally made nothing for the bucket. Throws
+ * `connect.removing` if a part is left after 20 s, and what AWS refuses: repeat it then.
+ */
+export async function removeParts(parts: ChangeParts, bucket: string, signal?: AbortSignal): Promise<readonly Kept[] | undefined> {
+  const { state } = parts;
+  const ref = refs.connection(bucket);
+  const known = await readRecord(state, ref, signal);
+  if (known === undefined) return undefined;
+  return underPass(parts, known, signal, async (run) => {
+    const used = await usedByOthers(state, bucket);
+    await noteRemoving(parts, bucket);
+    const connection = await updateRecord(state, ref, (current) => current && { ...current, state: 'removing' as const });
+    if (connection === undefined) return undefined;
+    // of a bucket that a person has wired since, what was made before is known by its ids and tags
+    const whole = omit(specOf(connection), 'byHand');
+    const kept = await removeSpecs({ ...parts, run }, [whole, ...earlierSpecs(connection)], { made: connection.made, used }, signal);
+    await removeRecord(state, ref.id);
+    return kept;
+  });
+}
+
+/**
+ * The bucket's status says that events are missing until the removal has ended. It is stored first: a removal that was killed before
+ * it began is found in order again by the watch.
+ */
+async function noteRemoving({ state, clock }: ChangeParts, bucket: string): Promise<void> {
+  const nowMs = clock.nowMs();
+  const { code, what } = removingFinding(bucket);
+  const connectionCheck: ConnectionCheck = {
+    state: 'broken',
+    atMs: nowMs,
+    sinceMs: nowMs,
+    findings: [{ code, what }],
+    brokenSinceMs: nowMs,
+  };
+  await updateRecord(state, refs.bucket(bucket), (record) => record && { ...record, connectionCheck });
+}
+
+/** Forgets what Tally made, and leaves it: no other bucket takes it away with its own parts. Throws `connect.busy`. */
+export async function forgetParts(parts: ChangeParts, bucket: string, signal?: AbortSignal): Promise<void> {
+  const { state } = parts;
+  const ref = refs.connection(bucket);
+  const known = await readRecord(state, ref, signal);
+  if (known === undefined) return;
+  await underPass(parts, known, signal, async () => {
+    const left = new Set(namedBy(known));
+    const sharing = (await listAllRecords(state, 'connection', connectionSchema)).filter(({ made }) => made.some((name) => left.has(name)));
+    for (const other of sharing)
+      await updateRecord(
+        state,
+        refs.connection(other.bucket),
+        (current) => current && { ...current, made: current.made.filter((name) => !left.has(name)) },
+      );
+    await removeRecord(state, ref.id);
+  });
+}
+
+/**
+ * Takes away what is left of the sources that the bucket had before, and returns what stays. Undefined: nothing is to be taken away
+ * now. As long as its present source is not applied, or its gap is open, the earlier parts may deliver what the present ones do not.
+ */
+export async function removeEarlier(parts: ChangeParts, bucket: string, signal?: AbortSignal): Promise<readonly Kept[] | undefined> {
+  const { state } = parts;
+  const known = await settledEarlier(state, bucket, signal);
+  if (known === undefined) return undefined;
+  return underPass(parts, known, signal, async (run) => {
+    const connection = await settledEarlier(state, bucket, signal);
+    if (connection === undefined) return undefined;
+    const still = desired(specOf(connection));
+    const kept = await removeSpecs(
+      { ...parts, run },
+      earlierSpecs(connection),
+      { made: connection.made, used: await usedByOthers(state, bucket), still },
+      signal,
+    );
+    const { earlier: _, ...rest } = connection;
+    // what others make in place of what is gone is theirs
+    const present = new Set([still.subscription && subscriptionName(still.subscription), still.trail?.arn]);
+    await updateRecord(state, refs.connection(bucket), () => ({ ...rest, made: connection.made.filter((name) => present.has(name)) }));
+    return kept;
+  });
+}
+
+/**
+ * Takes away exactly our notification, for the moment in which another one is made that would overlap with it. Throws
+ * `connect.not-applied`, and `connect.blocked` for a source that needs no notification.
+ */
+export async function pause(parts: ChangeParts, bucket: string, signal: AbortSignal): Promise<ConnectionRecord> {
+  const { state, clock, lookAt } = parts;
+  const paused = await underLease(parts, { bucket, specs: [] }, signal, async (run) => {
+    const connection = await requireConnection(state, bucket, signal);
+    const { source } = connection;
+    if (source !== 'notification') {
+      const detail = `${bucket} has the source ${source}, which needs no notification from Tally, so nothing can overlap with it`;
+      throw new RequestError('connect.blocked', detail);
+    }
+    if (connection.state === 'removing') throw new RequestError('connect.removing', `${bucket} is being removed`);
+    // stored first: nothing restores what is about to go. A pause that was interrupted is completed by the next one
+    const next = { ...connection, state: 'paused' as const, pausedAtMs: connection.pausedAtMs ?? clock.nowMs() };
+    const look = async () => {
+      const seen = await lookAt(specOf(connection), signal);
+      const step = notificationRemoval(seen);
+      if (step !== undefined && 'reason' in step)
+        throw new RequestError('connect.blocked', `Tally leaves ${step.name} unchanged: ${step.reason}`);
+      await updateRecord(state, refs.connection(bucket), () => next);
+      return { observed: seen.observed, changes: step === undefined ? [] : [step] };
+    };
+    const ended = await run({ look });
+    if ('observed' in ended) return next;
+    throw new RequestError('connect.busy', `the notifications of ${bucket} are being changed: repeat \`tally bucket pause ${bucket}\``);
+  });
+  if (paused === 'held') throw busy();
+  return paused;
+}
+
+/** Takes the parts of specs away, as far as nothing else needs them. */
+async function removeSpecs(
+  { lookAt, run }: ChangeParts & { readonly run: Run },
+  specs: readonly ConnectionSpec[],
+  remains: Remains,
+  signal?: AbortSignal,
+): Promise<readonly Kept[]> {
+  const kept = new Map<string, Kept>();
+  for (const spec of specs) {
+    const look = async () => {
+      const seen = await lookAt(spec, signal, { mayBeGone: true });
+      return { observed: seen.observed, ...removal(seen, remains) };
+    };
+    const ended = await run({ look });
+    if (!('kept' in ended)) {
+      const { bucket } = spec;
+      throw new RequestError(
+        'connect.removing',
+        `the removal of ${bucket} waits for ${ended.waitingFor}: repeat \`tally bucket remove ${bucket}\``,
+      );
+    }
+    for (const each of ended.kept) kept.set(each.name, each);
+  }
+  return [...kept.values()];
+}
+
+/** What other buckets need. One that is being removed needs nothing any more. Throws `record.newer`: what that one needs is not known. */
+async function usedByOthers(state: StateStore, bucket: string): Promise<Remains['used']> {
+  const connections = (await listAllEntries(state, 'connection')).map((entry) => parseEntry(entry, connectionSchema));
+  const others = connections.filter((each) => each.bucket !== bucket && each.state !== 'removing');
+  return new Set(others.flatMap(namedBy));
+}
+
+/** The topics that were named, and the subscriptions to them. */
+function namedBy(connection: ConnectionRecord): readonly string[] {
+  return [connection, ...(connection.earlier ?? [])].flatMap(({ topicArn, queueArn }) =>
+    topicArn === undefined ? [] : [topicArn, subscriptionName({ topicArn, queueArn })],
+  );
+}
+
+/** Who needs what is shared must not change meanwhile. */
+async function underPass<Result>(
+  parts: ChangeParts,
+  connection: ConnectionRecord,
+  signal: AbortSignal | undefined,
+  work: (run: Run) => Promise<Result>,
+): Promise<Result> {
+  const done = await underLease(parts, { bucket: connection.bucket, specs: [connection, ...earlierSpecs(connection)] }, signal, work);
+  if (done === 'held') throw busy();
+  return done;
+}
+
+/** The connection, if it has earlier parts that may go. */
+async function settledEarlier(state: StateStore, bucket: string, signal?: AbortSignal): Promise<ConnectionRecord | undefined> {
+  const connection = await readRecord(state, refs.connection(bucket), signal);
+  if (connection?.state !== 'applied' || (connection.earlier ?? []).length === 0) return undefined;
+  const mark = await readRecord(state, refs.gap(markId(bucket)), signal);
+  return mark?.reasons.some(({ kind }) => kind === 'connection') === true ? undefined : connection;
 }

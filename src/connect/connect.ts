@@ -12,11 +12,10 @@ import {
   type BucketSource,
   type EnrichMode,
 } from '../records/bucket.ts';
-import { dialects, isFormOf } from '../events/record.ts';
 import { lastBeginOf } from '../records/job.ts';
 import { RequestError } from '../base/request-error.ts';
 import { indexIdOf, noteIndex } from './index-identity.ts';
-import { appliedWithinMs, openChangeGap, openNeverCompared, proveGap, absorbUnconnected, type GapReports } from '../observing/gaps.ts';
+import { absorbUnconnected, openNeverCompared, proveGap, type GapReports } from '../observing/gaps.ts';
 import type { ObjectIndex, WithPorts } from '../store/store.ts';
 import type { ObjectStorage } from '../aws/storage.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../store/stored.ts';
@@ -24,6 +23,7 @@ import { readRecord, refs, removeRecord, updateRecord } from '../store/stored.ts
 /** A request to connect. What is absent stays as it is. */
 export interface ConnectRequest {
   readonly bucket: string;
+  /** Of a new bucket, and its topic: those of a connected one follow what was made in AWS. */
   readonly source?: BucketSource;
   readonly topic_arn?: string;
   readonly enrich?: EnrichMode;
@@ -36,9 +36,10 @@ export interface ConnectRequest {
 
 export interface ConnectBucket {
   /**
-   * Connects the bucket, with an open gap for what it holds already. If the bucket is connected already, it changes source,
-   * topic and enrich as far as they are given, with an open gap if its events come by another way from then on, reads region and
-   * versioning again, and creates the parts of its index that are missing, with an open gap for what the index held. Throws `request.invalid`, S3's faults (`bucket.missing` if there is no such bucket) and the store's faults.
+   * Connects the bucket, with an open gap for what it holds already. If the bucket is connected already, it changes enrich and the
+   * account as far as they are given, reads region and versioning again, and creates the parts of its index that are missing, with an
+   * open gap for what the index held. Throws `request.invalid`, S3's faults (`bucket.missing` if there is no such bucket) and the
+   * store's faults.
    */
   connect(request: ConnectRequest, by: string, signal?: AbortSignal): Promise<BucketRecord>;
   /** Reads region and versioning again and stores them. Returns undefined if the bucket was disconnected in the meantime. */
@@ -58,27 +59,32 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
   const { state, objects, storage, gaps, clock, telemetry, isEmbedded = false } = dependencies;
 
   async function connect(request: ConnectRequest, by: string, signal?: AbortSignal): Promise<BucketRecord> {
-    const { bucket } = request;
+    const { bucket, source, topic_arn: topicArn, enrich, bucket_account: account } = request;
     const ref = refs.bucket(bucket);
     const current = await readRecord(state, ref, signal);
     refuse(request);
-    const account = request.bucket_account ?? current?.account;
-    const read = await readBucket({ bucket, account }, signal);
+    const read = await readBucket({ bucket, account: account ?? current?.account }, signal);
     const atMs = read.checkedAtMs;
     // of a bucket that was disconnected, and whose documents stay
     const { waiting } = (await readRecord(state, refs.gapHistory(bucket), signal)) ?? {};
-    const kept = defined({ waiting });
-    const fresh: BucketRecord = { bucket, ...read, ...DEFAULTS, ...firstWay(request), ...kept, createdAtMs: atMs, createdBy: by };
-    const proof = isEmbedded ? { provenAtMs: atMs } : {};
+    const fresh: BucketRecord = {
+      bucket,
+      ...read,
+      ...DEFAULTS,
+      ...defined({ source, topicArn, enrich, account, waiting }),
+      createdAtMs: atMs,
+      createdBy: by,
+      ...(isEmbedded && { provenAtMs: atMs }),
+    };
     const after = (stored: BucketRecord | undefined): BucketRecord => {
-      if (stored === undefined) return requireTopic({ ...changed(fresh, request), ...proof });
+      if (stored === undefined) return fresh;
       if (request.only_new === true) {
         throw new RequestError(
           'bucket.already-connected',
           `${bucket} is already connected and was not changed. Change its settings instead.`,
         );
       }
-      return requireTopic(changed(withRead(stored, read), request));
+      return { ...withRead(stored, read), ...defined({ enrich, account }) };
     };
     const planned = after(current);
     await objects.createBucket(bucket, signal);
@@ -110,9 +116,9 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
   }
 
   /** Throws `request.invalid` for what cannot be connected. */
-  function refuse({ bucket, topic_arn: topicArn }: ConnectRequest): void {
+  function refuse({ bucket, source, topic_arn: topicArn }: ConnectRequest): void {
     if (isDirectoryBucket(bucket)) throw new RequestError('request.invalid', `bucket: ${bucket} ${DIRECTORY_BUCKET}`);
-    if (topicArn !== undefined) usableTopic(topicArn);
+    if (topicArn !== undefined || source === 'topic') usableTopic(topicArn);
   }
 
   async function readBucket({ bucket, account }: Pick<BucketRecord, 'bucket' | 'account'>, signal?: AbortSignal): Promise<Reading> {
@@ -133,8 +139,6 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
 
   /** Opens the gaps of what a request changes in a connected bucket. */
   async function reportChangesOf(before: BucketRecord, after: BucketRecord): Promise<void> {
-    if (isOtherWay(before, after))
-      await openChangeGap({ state, clock }, after, { isUrgent: true, unproven: after.provenAtMs === undefined ? 'events' : 'none' });
     if (before.enrich !== 'tags' && after.enrich === 'tags') {
       const seenAtMs = Math.max(clock.nowMs(), after.versioning.observedAtMs);
       await gaps.report({ bucket: after.bucket, kind: 'tags', reason: NO_TAGS, seenAtMs, tags: true });
@@ -176,61 +180,6 @@ type Reading = Pick<BucketRecord, 'region' | 'versioning' | 'checkedAtMs' | 's3A
 function withRead(record: BucketRecord, { region, versioning, ...read }: Reading): BucketRecord {
   const { s3AheadMs: _, ...stored } = record;
   return { ...stored, ...read, region, versioning: laterOf(stored.versioning, versioning) };
-}
-
-/** The record as a request changes it. What is known of another way does not count for the one that it has then. */
-export function changed(record: BucketRecord, request: Omit<ConnectRequest, 'bucket'>): BucketRecord {
-  const { source, enrich, bucket_account: account } = request;
-  const { topicArn: _, provenAtMs: __, connectionCheck: ___, arrived: ____, ...rest } = record;
-  const newTopicArn = topicAfter(record, request);
-  return {
-    ...rest,
-    ...knownOfWay(record, { source: source ?? record.source, topicArn: newTopicArn }),
-    ...defined({ source, topicArn: newTopicArn }),
-    ...defined({ enrich, account }),
-  };
-}
-
-interface Way {
-  readonly source: BucketSource;
-  readonly topicArn?: string | undefined;
-}
-
-/** The way of a new bucket: it has had no other one, by which events could still come. */
-function firstWay({ source, topic_arn: topicArn }: ConnectRequest): Partial<Way> {
-  return defined({ source, topicArn });
-}
-
-/** What arrived by another way proves nothing, and what was found of it says nothing. */
-function knownOfWay(record: BucketRecord, way: Way): Pick<BucketRecord, 'provenAtMs' | 'arrived' | 'connectionCheck' | 'waySinceMs'> {
-  const { provenAtMs, arrived, connectionCheck } = record;
-  if (isOtherWay(record, way)) return { waySinceMs: waySinceMs(record, way) };
-  return defined({ provenAtMs, arrived, connectionCheck });
-}
-
-/** By the clocks of S3 and this machine. Events of the same form may come by the way of before until AWS has applied the change. */
-function waySinceMs({ source, checkedAtMs, versioning, waySinceMs: madeMs = 0 }: BucketRecord, way: Way): number {
-  const isSameForm = dialects.some((dialect) => isFormOf(source, dialect) && isFormOf(way.source, dialect));
-  return Math.max(checkedAtMs, versioning.observedAtMs, madeMs) + (isSameForm ? appliedWithinMs(way.source) : 0);
-}
-
-/** Whether its events come by another way. */
-function isOtherWay(before: BucketRecord, { source, topicArn }: Way): boolean {
-  return source !== before.source || (topicArn !== undefined && topicArn !== before.topicArn);
-}
-
-/** The topic of the bucket after a request. A topic belongs to its source: a new source without a topic must not keep the old one. */
-function topicAfter(
-  record: BucketRecord,
-  { source, topic_arn: topicArn }: Pick<ConnectRequest, 'source' | 'topic_arn'>,
-): string | undefined {
-  if (topicArn !== undefined) return topicArn;
-  return source === undefined || source === record.source ? record.topicArn : undefined;
-}
-
-function requireTopic(record: BucketRecord): BucketRecord {
-  if (record.source === 'topic') usableTopic(record.topicArn);
-  return record;
 }
 
 /** Keeps the later reading: `unknown` has the moment 0, and a slower reader may have sent its request earlier. */

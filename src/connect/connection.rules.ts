@@ -37,14 +37,14 @@ export type ConnectionSpec = Readonly<z.infer<typeof specSchema>>;
 
 export const connectionStates = ['applying', 'applied', 'paused', 'removing'] as const;
 
-/** What the names of parts follow from, and where they lead. */
-const earlierSchema = specSchema.pick({ source: true, topicArn: true, queueArn: true, deadLetterArn: true });
+/** What the names of parts follow from, where they lead, and the trail that has the bucket in a selector. */
+const earlierSchema = specSchema.pick({ source: true, topicArn: true, queueArn: true, deadLetterArn: true, trailArn: true });
 type Earlier = z.infer<typeof earlierSchema>;
 
 /** What the record knows besides the spec. */
 export const madeSchema = z.object({
   state: z.enum(connectionStates),
-  /** What it was before its source, its topic or its queue was changed, as far as its parts may be left in AWS. */
+  /** What it was before its source, its topic, its queue or its trail was changed, as far as its parts may be left in AWS. */
   earlier: z.array(earlierSchema).optional(),
   /** The token under which it is applied. */
   token: z.string().optional(),
@@ -59,14 +59,14 @@ export const madeSchema = z.object({
 export const connectionSchema = specSchema.extend(madeSchema.shape);
 export type ConnectionRecord = z.infer<typeof connectionSchema>;
 
-/** The most ways that are remembered: each of the four sources, some topics and queues. */
+/** The most ways that are remembered: each of the four sources, some topics, queues and trails. */
 const EARLIER_MAX = 10;
 
 /** What is left over after a connection becomes another: what it was, without what it is now. */
 export function earlierAfter(before: ConnectionRecord | undefined, now: Earlier): Earlier[] {
   if (before === undefined) return [];
   const last = earlierSchema.parse(before);
-  const wayOf = ({ source, topicArn, queueArn }: Earlier): string => JSON.stringify([source, topicArn, queueArn]);
+  const wayOf = ({ source, topicArn, queueArn, trailArn }: Earlier): string => JSON.stringify([source, topicArn, queueArn, trailArn]);
   const others = (before.earlier ?? []).filter((each) => wayOf(each) !== wayOf(last));
   return [...others, last].filter((each) => wayOf(each) !== wayOf(now)).slice(-EARLIER_MAX);
 }
@@ -76,9 +76,9 @@ export function specOf(from: ConnectionSpec): ConnectionSpec {
   return specSchema.parse(from);
 }
 
-/** The specs that a connection had before its source, its topic or its queue was changed. */
+/** The specs that a connection had before its source, its topic, its queue or its trail was changed. */
 export function earlierSpecs(connection: ConnectionRecord): readonly ConnectionSpec[] {
-  const spec = omit(specOf(connection), 'topicArn', 'byHand');
+  const spec = omit(specOf(connection), 'topicArn', 'byHand', 'trailArn', 'trailBucket');
   return (connection.earlier ?? []).map((earlier) => {
     const { partition, account } = parseArn(earlier.queueArn) ?? spec;
     return { ...spec, partition, account, ...earlier };

@@ -68,10 +68,10 @@ export function createConnections({ state, provisioning, checkConnection, storag
         throw error;
       }
     },
-    /** One pass of what a connected bucket has in AWS. */
-    async apply(body: AddBucketRequest, signal: AbortSignal): Promise<ConnectionView> {
+    /** One pass of what a connected bucket has in AWS. `isNew`: it was connected by this request. */
+    async apply(body: AddBucketRequest, isNew: boolean, signal: AbortSignal): Promise<ConnectionView> {
       const applied = await provisioning.apply(requestOf(body), optionsOf(body), signal).catch((error: unknown) => {
-        throw connectedNotApplied(body, error);
+        throw notApplied(body, isNew, error);
       });
       return checked(body.bucket, applied, signal);
     },
@@ -149,21 +149,25 @@ function requestOf({ bucket, source, topic_arn, enrich, bucket_account, wired_by
 }
 
 /** The error with what holds all the same, and what to do: the bucket is connected, and its parts in AWS are not all made. */
-function connectedNotApplied(body: AddBucketRequest, error: unknown): unknown {
+function notApplied(body: AddBucketRequest, isNew: boolean, error: unknown): unknown {
   const { bucket, plan: token } = body;
   // its message has the command with the token that is missing: without it this one would be refused again
   const isToken = error instanceof RequestError && error.code === 'connect.plan-needed';
-  const repeat = isToken ? '' : `repeat \`${addCommand(requestOf(body), { token })}\` once the cause is gone, or `;
-  const state = `${bucket} is still connected, but not all of its parts in AWS exist, so its events may not arrive: ${repeat}undo it with \`tally bucket remove ${bucket}\``;
-  if (error instanceof RequestError)
-    return new RequestError(error.code, `${error.message}. ${state}`, { ...error.extra, connected: bucket });
-  return error instanceof FaultError ? new FaultError(error.code, `${error.reason}. ${state}`) : error;
+  const advice = [
+    ...(isToken ? [] : [`repeat \`${addCommand(requestOf(body), { token })}\` once the cause is gone`]),
+    ...(isNew ? [`undo it with \`tally bucket remove ${bucket}\``] : []),
+  ].join(', or ');
+  const state = isNew
+    ? `${bucket} is still connected, but not all of its parts in AWS exist, so its events may not arrive`
+    : `${bucket} stays connected, and keeps what it had in AWS until the whole change is made`;
+  const text = `. ${state}${advice === '' ? '' : `: ${advice}`}`;
+  if (error instanceof RequestError) return new RequestError(error.code, `${error.message}${text}`, error.extra);
+  return error instanceof FaultError ? new FaultError(error.code, `${error.reason}${text}`) : error;
 }
 
 function appliedView(bucket: string, applied: Applied): ConnectionView {
   if (applied.state === 'applied') {
-    const { connection, changed, unproven } = applied;
-    return { ...connectionView(connection), changed, ...(unproven.length > 0 && { unproven }) };
+    return { ...connectionView(applied.connection), changed: applied.changed };
   }
   return { bucket, state: 'applying', waiting_for: applied.waitingFor, retry_after_ms: applied.retryAfterMs };
 }

@@ -7,12 +7,10 @@ import type { Change, Plan } from './plan.rules.ts';
 import { probeFindings } from './probe.rules.ts';
 import { passesBoth } from './overlap.rules.ts';
 import { RequestError } from '../base/request-error.ts';
-import type { WithPorts } from '../store/store.ts';
-import type { ObjectStorage } from '../aws/storage.ts';
 import { readRecord } from '../store/stored.ts';
 import { refs } from './refs.ts';
 import { ownTopicOf } from './probe.ts';
-import { atQueue, readBucketQueue, requested, type RequestParts } from './requested.ts';
+import { atQueue, readBucketQueue, requested, type ProvisionDependencies } from './requested.ts';
 import { queueIn } from './sources/look.ts';
 import { diff, type LookAt } from './sources/sources.ts';
 
@@ -21,9 +19,7 @@ const OF_TRAIL = /^connect\.trail-/;
 /** A pause is meant for the moment in which another notification is made. */
 const PAUSE_MAX_MS = 86_400_000;
 
-interface DiagnoseParts extends Omit<RequestParts, 'state' | 'storage'>, WithPorts<'state' | 'clock'> {
-  readonly storage: Pick<ObjectStorage, 'regionOf' | 'versioningOf' | 'firstKey' | 'readVersion' | 'readTags'>;
-  readonly moreQueueUrls?: readonly string[];
+interface DiagnoseParts extends ProvisionDependencies {
   readonly lookAt: LookAt;
 }
 

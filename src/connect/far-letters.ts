@@ -3,7 +3,7 @@
  * move there what they could not deliver.
  */
 import { farLettersArn, ownerIn, parseArn } from './names.rules.ts';
-import type { AwsReads } from './reads-and-writes.ts';
+import type { Provisioner } from './aws/provisioner.ts';
 import type { WithPorts } from '../store/store.ts';
 import type { AllBuckets } from '../observing/known-buckets.ts';
 
@@ -12,7 +12,7 @@ const EVERY_MS = 600_000;
 
 interface FarLettersDependencies extends WithPorts<'clock'> {
   readonly allBuckets: AllBuckets;
-  readonly aws: Pick<AwsReads, 'queueAt' | 'queueTags' | 'queueUrlOf'>;
+  readonly aws: Pick<Provisioner, 'queueAt' | 'queueTags' | 'queueUrlOf'>;
   /** The bucket queue. */
   readonly queueUrl: string;
 }

@@ -1,6 +1,7 @@
 /**
  * The loop by which AWS is changed: it reads, makes the first change, and reads again, until nothing differs. So it does not matter
- * where an earlier pass ended, or was killed: AWS itself is what has been done.
+ * where an earlier pass ended, or was killed: AWS itself is what has been done. One pass lasts at most 20 s,
+ * and a caller repeats it until it is done.
  *
  *   look ──► nothing to do: done
  *     ▲ └──► first change ──┐
@@ -20,7 +21,7 @@ import type { Observed } from './parts.rules.ts';
 import type { Change } from './plan.rules.ts';
 import { RequestError } from '../base/request-error.ts';
 import type { WithPorts } from '../store/store.ts';
-import { createTakeLease, type Lease } from '../store/lease.ts';
+import type { Lease, TakeLease } from '../store/lease.ts';
 import { existing } from './sources/look.ts';
 
 /** Below the 30 s after which the listener ends an operation. */
@@ -60,108 +61,113 @@ export interface Waiting {
   readonly waitingFor: string;
 }
 
-export interface Pass {
-  /** Answers the look that found nothing to do. Throws what AWS refuses for good, and `connect.busy` if another process has taken the lease. */
-  run<Found extends Seen>(steps: Steps<Found>): Promise<Found | Waiting>;
+/** Answers the look that found nothing to do. Throws what AWS refuses for good, and `connect.busy` if another process has taken the lease. */
+export type Run = <Found extends Seen>(steps: Steps<Found>) => Promise<Found | Waiting>;
+
+interface LoopParts extends WithPorts<'clock'> {
+  readonly takeLease: TakeLease;
 }
 
-interface Leased {
-  readonly bucket: string;
-  readonly specs: readonly Pick<ConnectionSpec, 'topicArn' | 'trailArn'>[];
+interface Turn {
+  readonly leases: readonly Lease[];
+  readonly endsMs: number;
+  readonly signal: AbortSignal | undefined;
 }
 
 /** Works under the leases for at most 20 s; `held` if another process has them. */
-export type UnderLease = <Result>(
-  what: Leased,
+export async function underLease<Result>(
+  parts: LoopParts,
+  { bucket, specs }: { readonly bucket: string; readonly specs: readonly Pick<ConnectionSpec, 'topicArn' | 'trailArn'>[] },
   signal: AbortSignal | undefined,
-  work: (pass: Pass) => Promise<Result>,
-) => Promise<Result | 'held'>;
-
-export function createUnderLease({ state, clock }: WithPorts<'state' | 'clock'>): UnderLease {
-  const takeLease = createTakeLease({ state, clock });
-
-  async function takeShared(signal: AbortSignal | undefined): Promise<Lease | undefined> {
-    for (let look = 0; look < LOOKS_MAX; look += 1) {
-      const lease = await takeLease('connections', signal);
-      if (lease !== undefined) return lease;
-      await clock.sleep(LOOK_MS, signal);
+  work: (run: Run) => Promise<Result>,
+): Promise<Result | 'held'> {
+  const endsMs = parts.clock.monotonicMs() + PASS_MS;
+  const isShared = specs.some(({ topicArn, trailArn }) => topicArn !== undefined || trailArn !== undefined);
+  const leases: Lease[] = [];
+  try {
+    for (const take of [() => parts.takeLease(`connection:${bucket}`, signal), ...(isShared ? [() => takeShared(parts, signal)] : [])]) {
+      const lease = await take();
+      if (lease === undefined) return 'held';
+      leases.unshift(lease);
     }
+    return await work((steps) => runPass(parts, { leases, endsMs, signal }, steps));
+  } finally {
+    for (const lease of leases) await lease.release();
+  }
+}
+
+async function takeShared({ takeLease, clock }: LoopParts, signal: AbortSignal | undefined): Promise<Lease | undefined> {
+  for (let look = 0; look < LOOKS_MAX; look += 1) {
+    const lease = await takeLease('connections', signal);
+    if (lease !== undefined) return lease;
+    await clock.sleep(LOOK_MS, signal);
+  }
+  return undefined;
+}
+
+async function runPass<Found extends Seen>(parts: LoopParts, turn: Turn, steps: Steps<Found>): Promise<Found | Waiting> {
+  const { clock } = parts;
+  let made: Change | undefined;
+  let faults = 0;
+  for (let round = 0; round < ROUNDS_MAX && clock.monotonicMs() < turn.endsMs; round += 1) {
+    const seen = await steps.look();
+    const [change] = seen.changes;
+    if (made !== undefined && isShownLate(made, seen)) {
+      // each further write would be one more document while AWS only shows it late
+      made = undefined;
+      await clock.sleep(RETRY_MS, turn.signal);
+      continue;
+    }
+    steps.check?.(seen);
+    if (change === undefined) return seen;
+    const begin = async (): Promise<void> => steps.begin?.(seen, change);
+    const ended = await makeOne(parts, turn, { change, begin, faults });
+    if (typeof ended === 'object') return ended;
+    if (ended === 'fault') faults += 1;
+    made = ended === 'made' ? change : undefined;
+  }
+  return { waitingFor: 'AWS to show the change' };
+}
+
+interface Attempt {
+  readonly change: Change;
+  readonly begin: () => Promise<void>;
+  /** Of this pass so far. */
+  readonly faults: number;
+}
+
+/** Makes one part, unless AWS may take it later: what is there must be read first then. */
+async function makeOne(parts: LoopParts, turn: Turn, { change, begin, faults }: Attempt): Promise<'made' | 'fault' | 'refused' | Waiting> {
+  const { leases, endsMs, signal } = turn;
+  if (change.part === 'notification' && parts.clock.monotonicMs() + NOTIFICATION_MS > endsMs) return { waitingFor: 'the notification' };
+  await begin();
+  for (const lease of leases) if (!(await lease.renew())) throw busy();
+  try {
+    return (await change.make(signal)) === 'waiting' ? { waitingFor: 'S3 to show the notification' } : 'made';
+  } catch (error) {
+    if (!mayPass(error, faults)) throw error;
+    return (await outwait(parts, turn, error)) ?? (error instanceof FaultError ? 'fault' : 'refused');
+  }
+}
+
+/** Whether what AWS refused may be tried again in this pass. */
+function mayPass(error: unknown, faults: number): boolean {
+  if (error instanceof FaultError) return PASSING.has(error.code) && faults + 1 < FAULTS_MAX;
+  // S3 validates a destination by the policies that it knows, which may be a minute old
+  return isBusy(error) || (error instanceof RequestError && error.code === 'connect.destination');
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof RequestError && error.code === 'connect.busy';
+}
+
+async function outwait({ clock }: LoopParts, { endsMs, signal }: Turn, error: unknown): Promise<Waiting | undefined> {
+  if (clock.monotonicMs() + RETRY_MS <= endsMs) {
+    await clock.sleep(RETRY_MS, signal);
     return undefined;
   }
-
-  function passUnder(leases: readonly Lease[], endsMs: number, signal: AbortSignal | undefined): Pass {
-    let faults = 0;
-
-    /** Whether what AWS refused may be tried again in this pass. Throws the error if waiting does not help. */
-    async function outwait(error: unknown): Promise<boolean> {
-      signal?.throwIfAborted();
-      const isFault = error instanceof FaultError && PASSING.has(error.code);
-      if (isFault) faults += 1;
-      const code = error instanceof RequestError ? error.code : undefined;
-      const isBusy = code === 'connect.busy';
-      // S3 validates a destination by the policies that it knows, which may be a minute old
-      if (isFault ? faults >= FAULTS_MAX : !isBusy && code !== 'connect.destination') throw error;
-      if (clock.monotonicMs() + RETRY_MS > endsMs) {
-        if (!isBusy) throw error;
-        return false;
-      }
-      await clock.sleep(RETRY_MS, signal);
-      return true;
-    }
-
-    /** Makes one part, unless AWS takes it later: what is there must be read first. Defined: the pass ends. */
-    async function attempt(change: Change): Promise<'made' | 'refused' | Waiting> {
-      if (change.part === 'notification' && clock.monotonicMs() + NOTIFICATION_MS > endsMs) return { waitingFor: 'the notification' };
-      for (const lease of leases) if (!(await lease.renew())) throw busy();
-      try {
-        return (await change.make(signal)) === 'waiting' ? { waitingFor: 'S3 to show the notification' } : 'made';
-      } catch (error) {
-        return (await outwait(error)) ? 'refused' : { waitingFor: 'AWS to accept what it refuses now' };
-      }
-    }
-
-    return {
-      async run(steps) {
-        let made: Change | undefined;
-        for (let round = 0; round < ROUNDS_MAX && clock.monotonicMs() < endsMs; round += 1) {
-          const seen = await steps.look();
-          const [change] = seen.changes;
-          if (made !== undefined && isShownLate(made, seen)) {
-            // each further write would be one more document while AWS only shows it late
-            made = undefined;
-            await clock.sleep(RETRY_MS, signal);
-            continue;
-          }
-          steps.check?.(seen);
-          if (change === undefined) return seen;
-          await steps.begin?.(seen, change);
-          const ended = await attempt(change);
-          if (typeof ended === 'object') return ended;
-          made = ended === 'made' ? change : undefined;
-        }
-        return { waitingFor: 'AWS to show the change' };
-      },
-    };
-  }
-
-  return async function underLease({ bucket, specs }, signal, work) {
-    const endsMs = clock.monotonicMs() + PASS_MS;
-    const own = await takeLease(`connection:${bucket}`, signal);
-    if (own === undefined) return 'held';
-    try {
-      if (!specs.some(({ topicArn, trailArn }) => topicArn !== undefined || trailArn !== undefined))
-        return await work(passUnder([own], endsMs, signal));
-      const shared = await takeShared(signal);
-      if (shared === undefined) return 'held';
-      try {
-        return await work(passUnder([own, shared], endsMs, signal));
-      } finally {
-        await shared.release();
-      }
-    } finally {
-      await own.release();
-    }
-  };
+  if (!isBusy(error)) throw error;
+  return { waitingFor: 'AWS to accept what it refuses now' };
 }
 
 /** Whether AWS does not show what was just made: it is missing, or it is a rule that has no tag of an owner yet. */

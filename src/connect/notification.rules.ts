@@ -126,7 +126,7 @@ export function entriesWithout({ entries }: NotificationConfiguration, id: strin
   return entries.filter((entry) => entry.id !== id);
 }
 
-/** The entries that a wish leaves as they are: those that are not this registry's. */
+/** The entries that Tally leaves as they are: those that are not this registry's. */
 export function foreignEntries(configuration: NotificationConfiguration, owner: Owner): readonly NotificationEntry[] {
   return entriesWithout(configuration, markOf(owner));
 }

@@ -1,5 +1,9 @@
-/** The permissions that Tally needs, in one table: which call, for what, and who needs it. */
+/**
+ * The permissions that Tally needs, in one table: which call, for what, and who needs it; and the policies that are made of it. What
+ * bears the installation's name is named in every region: buckets of other regions have their topics, rules and letters there.
+ */
 import type { BucketSource } from '../records/bucket.ts';
+import { domainOf } from './names.rules.ts';
 
 export const iamRoles = ['daemon', 'connecting', 'setup'] as const;
 /** `daemon`: the process that serves, with the reads of the doctor. `connecting`: who plans, applies and removes. `setup`: who runs `tally setup`. */
@@ -11,7 +15,6 @@ export type Resource =
   | 'bucket-queues'
   | 'new-queues'
   | 'letter-queues'
-  | 'far-letters'
   | 'topics'
   | 'own-topics'
   | 'named-topics'
@@ -36,7 +39,6 @@ export interface Permission {
 }
 
 const BOTH = ['daemon', 'connecting'] as const;
-const THROUGH_TOPICS = ['notification', 'topic', 'routed'] as const;
 const BY_RULES = ['eventbridge', 'routed'] as const;
 const BY_NAME = ['topic', 'routed'] as const;
 
@@ -63,7 +65,6 @@ export const permissions: readonly Permission[] = [
     actions: ['sqs:ListQueueTags'],
     resource: 'bucket-queues',
   },
-  // a redrive policy names the ARN of the dead-letter queue, and requests need its URL
   {
     sid: 'FindTheDeadLetterQueue',
     why: "the dead-letter queue's URL; the redrive policy has only its ARN",
@@ -72,55 +73,24 @@ export const permissions: readonly Permission[] = [
     resource: 'letter-queues',
   },
   {
-    sid: 'ReceiveFarLetters',
-    why: "only for buckets outside the bucket queue's region: the letters there",
-    roles: ['daemon'],
-    actions: ['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:ChangeMessageVisibility'],
-    resource: 'far-letters',
-  },
-  {
-    sid: 'ReadFarLetters',
-    why: "only for buckets outside the bucket queue's region: the dead-letter queue there",
-    roles: BOTH,
-    actions: ['sqs:GetQueueAttributes', 'sqs:GetQueueUrl'],
-    resource: 'far-letters',
-  },
-  {
     sid: 'ConfirmSubscriptions',
     why: 'the subscription, if the topic belongs to another account',
     roles: ['daemon'],
-    sources: THROUGH_TOPICS,
     actions: ['sns:ConfirmSubscription'],
     resource: 'topics',
   },
   {
     sid: 'ReadTopics',
-    why: 'whether a topic exists, its policy and subscriptions, and the doctor',
+    why: "whether a topic exists, its policy, and the queue's subscription with its filter and dead-letter queue",
     roles: BOTH,
-    sources: THROUGH_TOPICS,
-    actions: ['sns:GetTopicAttributes', 'sns:ListSubscriptionsByTopic'],
-    resource: 'topics',
-  },
-  {
-    sid: 'ReadSubscriptions',
-    why: "the queue's subscription, with its filter and dead-letter queue",
-    roles: BOTH,
-    sources: THROUGH_TOPICS,
-    actions: ['sns:GetSubscriptionAttributes'],
+    actions: ['sns:GetTopicAttributes', 'sns:ListSubscriptionsByTopic', 'sns:GetSubscriptionAttributes'],
     resource: 'topics',
   },
   {
     sid: 'ReadTheBucket',
-    why: "re-index, and the bucket's region and versioning",
+    why: "re-index, and the bucket's region, versioning and notification configuration",
     roles: BOTH,
-    actions: ['s3:ListBucket', 's3:GetBucketVersioning'],
-    resource: 'bucket',
-  },
-  {
-    sid: 'ReadNotifications',
-    why: "the bucket's notification configuration, and the doctor",
-    roles: BOTH,
-    actions: ['s3:GetBucketNotification'],
+    actions: ['s3:ListBucket', 's3:GetBucketVersioning', 's3:GetBucketNotification'],
     resource: 'bucket',
   },
   // the other sources report each expiration
@@ -206,7 +176,6 @@ export const permissions: readonly Permission[] = [
     sid: 'ProbeTopics',
     why: "one message an hour through each of Tally's topics, to check that it delivers",
     roles: ['daemon'],
-    sources: ['notification', 'routed'],
     actions: ['sns:Publish'],
     resource: 'own-topics',
   },
@@ -274,3 +243,87 @@ export const permissions: readonly Permission[] = [
     resource: 'rules',
   },
 ];
+
+/** The names of a policy's resources. `*` where one is not known. */
+export interface IamNames {
+  readonly partition: string;
+  readonly region: string;
+  readonly account: string;
+  /** The ARNs of the bucket queues. */
+  readonly bucketQueues: readonly string[];
+  /** The ARNs of their dead-letter queues. */
+  readonly letterQueues: readonly string[];
+  /** The ARNs of the queues that are to be made, for who makes queues. */
+  readonly newQueues?: readonly string[];
+  readonly bucket: string;
+  readonly installation: string;
+  /** The key of the queues; absent: that of SQS. */
+  readonly keyArn?: string | undefined;
+  /** The trail that Tally may change, whose settings are the only ones that make it write to a trail. Absent: it writes to none. */
+  readonly trailArn?: string | undefined;
+  /** Whether the settings name the logs of a trail of others, which is read. */
+  readonly readsTrails?: boolean | undefined;
+  /** The topics of others with the source `topic` or `routed`, in this account or others; absent: all topics of this account with `topic`. */
+  readonly topicArns?: readonly string[] | undefined;
+}
+
+/** The policy of a role as an IAM document. */
+export function iamPolicy(role: IamRole, sources: readonly BucketSource[], names: IamNames): object {
+  const wanted = permissions.filter(
+    ({ roles, sources: only = sources }) => roles.includes(role) && only.some((source) => sources.includes(source)),
+  );
+  return {
+    Version: '2012-10-17',
+    Statement: wanted.flatMap(({ sid, actions, resource }) => {
+      const resources = RESOURCES[resource](names, sources);
+      if (resources.length === 0) return [];
+      const via = `sqs.${names.region}.${domainOf(names.partition)}`;
+      return {
+        Sid: sid,
+        Effect: 'Allow',
+        Action: [...actions],
+        Resource: resources,
+        // the key is for the queues: no request to KMS itself is permitted
+        ...(resource === 'key' && { Condition: { StringEquals: { 'kms:ViaService': via } } }),
+      };
+    }),
+  };
+}
+
+/** The resources of a statement; none: there is nothing that it could be about. */
+type ResourceOf = (names: IamNames, sources: readonly BucketSource[]) => string | readonly string[];
+
+const NONE: readonly string[] = [];
+
+/** What bears the name of the installation, wherever it is. */
+const named = ({ partition, account, installation }: IamNames, service: 'sns' | 'sqs' | 'events', rest: string): string =>
+  `arn:${partition}:${service}:*:${account}:${service === 'events' ? 'rule/' : ''}tally-${installation}-${rest}`;
+
+const RESOURCES: Readonly<Record<Resource, ResourceOf>> = {
+  queues: (names) => [...names.bucketQueues, ...names.letterQueues, named(names, 'sqs', 'dead-letters')],
+  'bucket-queues': ({ bucketQueues }) => bucketQueues,
+  'new-queues': (names) => [...(names.newQueues ?? NONE), named(names, 'sqs', 'dead-letters')],
+  'letter-queues': (names) => [...names.letterQueues, named(names, 'sqs', 'dead-letters')],
+  topics: topicsOf,
+  'own-topics': (names) => named(names, 'sns', '*'),
+  'named-topics': ({ topicArns }) => topicArns ?? NONE,
+  bucket: ({ partition, bucket }) => `arn:${partition}:s3:::${bucket}`,
+  objects: ({ partition, bucket }) => `arn:${partition}:s3:::${bucket}/*`,
+  rules: (names) => named(names, 'events', '*'),
+  // ListRules takes no resource
+  'all-rules': () => '*',
+  // DescribeTrails takes no resource
+  'all-trails': ({ trailArn, readsTrails }) => (trailArn !== undefined || readsTrails === true ? '*' : NONE),
+  // a trail is found by its logs, and may have any name
+  trails: ({ trailArn, readsTrails }) => trailArn ?? (readsTrails === true ? '*' : NONE),
+  'own-trail': ({ trailArn }) => trailArn ?? NONE,
+  key: ({ keyArn }) => keyArn ?? NONE,
+};
+
+/** Tally's own topics, and with the sources `topic` and `routed` those of others: a topic of another account only if it is named. */
+function topicsOf(names: IamNames, sources: readonly BucketSource[]): string | readonly string[] {
+  const { partition, account, topicArns } = names;
+  const own = named(names, 'sns', '*');
+  if (topicArns !== undefined && BY_NAME.some((source) => sources.includes(source))) return [own, ...topicArns];
+  return sources.includes('topic') ? `arn:${partition}:sns:*:${account}:*` : own;
+}

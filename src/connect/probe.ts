@@ -3,7 +3,7 @@ import { probeText } from '../events/probe.ts';
 import type { ConnectionSpec } from './connection.rules.ts';
 import { isProbeDue } from './probe.rules.ts';
 import type { WithPorts } from '../store/store.ts';
-import type { AwsWrites } from './reads-and-writes.ts';
+import type { Provisioner } from './aws/provisioner.ts';
 import { readRecord, refs, removeRecord, updateRecord } from '../store/stored.ts';
 import { desired } from './sources/sources.ts';
 
@@ -17,7 +17,7 @@ export function ownTopicOf(spec: ConnectionSpec): string | undefined {
  * stored first, since it may arrive at once. Throws what AWS refuses, and the store's fault.
  */
 export async function sendProbe(
-  { state, clock, aws }: WithPorts<'state' | 'clock'> & { readonly aws: Pick<AwsWrites, 'publish'> },
+  { state, clock, aws }: WithPorts<'state' | 'clock'> & { readonly aws: Pick<Provisioner, 'publish'> },
   spec: ConnectionSpec,
   isLost: boolean,
   signal?: AbortSignal,

@@ -1,27 +1,16 @@
-/** The operations about connections: what they read, and who may see what. They are wired here once. */
-import type { BucketRecord } from '../records/bucket.ts';
+/** What the registry and the watch do about connections. */
 import { docsPage } from '../base/doc-pages.ts';
+import type { BucketRecord } from '../records/bucket.ts';
 import type { ConnectionRecord, ConnectionSpec } from './connection.rules.ts';
 import type { ConnectionRequest, Kept, Plan } from './plan.rules.ts';
 import { RequestError } from '../base/request-error.ts';
-import type { WithPorts } from '../store/store.ts';
-import type { Provisioner } from './reads-and-writes.ts';
-import type { ObjectStorage } from '../aws/storage.ts';
-import { apply, refuse, resume, type ApplyOptions } from './apply.ts';
+import { createTakeLease } from '../store/lease.ts';
 import { diagnose } from './diagnose.ts';
-import { createUnderLease } from './loop.ts';
+import { apply, forgetParts, pause, refuse, removeEarlier, removeParts, resume, type ApplyOptions } from './apply.ts';
 import { sendProbe } from './probe.ts';
-import { forgetParts, pause, removeEarlier, removeParts } from './remove.ts';
-import { requested, type Requested, type RequestParts } from './requested.ts';
+import { requested, type ProvisionDependencies } from './requested.ts';
 import { busNote } from './sources/eventbridge.ts';
 import { createLookAt, diff } from './sources/sources.ts';
-
-interface ProvisionDependencies extends Omit<RequestParts, 'aws' | 'storage' | 'state'>, WithPorts<'state' | 'clock'> {
-  readonly aws: Provisioner;
-  readonly storage: Pick<ObjectStorage, 'regionOf' | 'versioningOf' | 'firstKey' | 'readVersion' | 'readTags'>;
-  /** The other bucket queues of the settings. */
-  readonly moreQueueUrls?: readonly string[];
-}
 
 export type Provisioning = ReturnType<typeof createProvisioning>;
 
@@ -29,14 +18,14 @@ export function createProvisioning(dependencies: ProvisionDependencies) {
   const { state, aws, clock } = dependencies;
 
   /** What a request asks for, of parts that are to be made. */
-  async function wanted(request: ConnectionRequest, signal?: AbortSignal): Promise<Requested> {
+  async function wanted(request: ConnectionRequest, signal?: AbortSignal) {
     const found = await requested(dependencies, request, signal);
     refuseOtherAccount(found.spec);
     return found;
   }
 
   const lookAt = createLookAt({ state, aws, clock });
-  const parts = { state, clock, lookAt, underLease: createUnderLease({ state, clock }) };
+  const parts = { state, clock, lookAt, takeLease: createTakeLease({ state, clock }) };
 
   return {
     /** Reads AWS and says what would change, and whether there is a record of the bucket. */

@@ -1,37 +1,38 @@
 /** What a bucket is to have in AWS: what a request says, completed by what is stored and by what the bucket queue says about itself. */
 import { defined, omit } from '../base/defined.ts';
-import { DIRECTORY_BUCKET, isDirectoryBucket, refuseTopic, usableTopic, type BucketRecord, type BucketSource } from '../records/bucket.ts';
+import { DIRECTORY_BUCKET, isDirectoryBucket, refuseTopic, usableTopic, type BucketRecord } from '../records/bucket.ts';
 import { isBucketName } from '../base/bucket-name.ts';
 import type { ConnectionRecord, ConnectionSpec } from './connection.rules.ts';
 import { NOBODY, ownerIn, parseArn, partitionOf, type Owner } from './names.rules.ts';
 import type { ConnectionRequest } from './plan.rules.ts';
 import { RequestError } from '../base/request-error.ts';
-import type { StateStore } from '../store/store.ts';
-import type { ObjectStorage } from '../aws/storage.ts';
+import type { WithPorts } from '../store/store.ts';
 import { readRecord } from '../store/stored.ts';
+import type { ObjectStorage } from '../aws/storage.ts';
+import type { Provisioner } from './aws/provisioner.ts';
 import { refs } from './refs.ts';
-import type { AwsReads } from './reads-and-writes.ts';
 import { routedTopic } from './sources/routed.ts';
 
-export interface RequestParts {
-  readonly state: StateStore;
-  readonly aws: Pick<AwsReads, 'queueAt' | 'queueTags'>;
-  readonly storage: Pick<ObjectStorage, 'regionOf'>;
+export interface ProvisionDependencies extends WithPorts<'state' | 'clock'> {
+  readonly aws: Provisioner;
+  readonly storage: Pick<ObjectStorage, 'regionOf' | 'versioningOf' | 'firstKey' | 'readVersion' | 'readTags'>;
   /** The bucket queue; absent if the settings name none. */
   readonly queueUrl: string | undefined;
+  /** The other bucket queues of the settings. */
+  readonly moreQueueUrls?: readonly string[];
   readonly isEmbedded: boolean;
   readonly trailArn?: string | undefined;
   readonly trailBucket?: string | undefined;
 }
 
-export interface Requested {
+interface Requested {
   readonly spec: ConnectionSpec;
   readonly record: BucketRecord | undefined;
   readonly connection: ConnectionRecord | undefined;
 }
 
 /** Throws `connect.embedded`, `connect.no-queue`, `request.invalid` for what cannot be, and what reading the queue and the region throws. */
-export async function requested(parts: RequestParts, request: ConnectionRequest, signal?: AbortSignal): Promise<Requested> {
+export async function requested(parts: ProvisionDependencies, request: ConnectionRequest, signal?: AbortSignal): Promise<Requested> {
   const { state, storage } = parts;
   const { bucket } = request;
   refuseName(bucket);
@@ -51,13 +52,13 @@ export async function requested(parts: RequestParts, request: ConnectionRequest,
     ...choice,
     ...(isByHand(request, choice, connection) && { byHand: true }),
     ...queues,
-    ...trailNames(parts),
+    ...(choice.source === 'routed' && trailNames(parts)),
   };
   return { spec, record, connection };
 }
 
 /** The bucket queue, its dead-letter queue, and where they are. */
-async function bucketQueue({ aws, queueUrl, isEmbedded }: RequestParts, signal?: AbortSignal) {
+async function bucketQueue({ aws, queueUrl, isEmbedded }: ProvisionDependencies, signal?: AbortSignal) {
   if (isEmbedded) {
     throw new RequestError('connect.embedded', 'the embedded bucket sends its events by itself, so there is nothing to connect');
   }
@@ -65,10 +66,8 @@ async function bucketQueue({ aws, queueUrl, isEmbedded }: RequestParts, signal?:
     throw new RequestError('connect.no-queue', 'TALLY_QUEUE_URL is not set here, so there is no bucket queue to connect to');
   }
   const { arn: queueArn, deadLetterArn, owner } = await readBucketQueue(aws, queueUrl, signal);
-  const arn = parseArn(queueArn);
-  if (arn === undefined) throw new RequestError('connect.no-queue', `the bucket queue has the ARN ${queueArn}, which cannot be read`);
-  const place = { partition: arn.partition, account: arn.account };
-  return { place, owner, queueArn, ...defined({ deadLetterArn }) };
+  const { partition, account } = parseArn(queueArn) ?? { partition: '', account: '' };
+  return { place: { partition, account }, owner, queueArn, ...defined({ deadLetterArn }) };
 }
 
 /** Nothing is delivered from one partition of AWS to another. */
@@ -86,7 +85,7 @@ function refuseName(bucket: string): void {
   if (isDirectoryBucket(bucket)) throw new RequestError('connect.blocked', `${bucket} ${DIRECTORY_BUCKET}`);
 }
 
-function trailNames({ trailArn, trailBucket }: RequestParts): Pick<ConnectionSpec, 'trailArn' | 'trailBucket'> {
+function trailNames({ trailArn, trailBucket }: ProvisionDependencies): Pick<ConnectionSpec, 'trailArn' | 'trailBucket'> {
   return { ...(trailArn !== undefined && { trailArn }), ...(trailBucket !== undefined && trailArn === undefined && { trailBucket }) };
 }
 
@@ -122,7 +121,7 @@ function ownTopic(named: string | undefined, installation: string): Pick<Connect
 }
 
 /** A topic belongs to its source. */
-function storedTopic(record: BucketRecord | undefined, source: BucketSource): string | undefined {
+function storedTopic(record: BucketRecord | undefined, source: BucketRecord['source']): string | undefined {
   return record?.source === source ? record.topicArn : undefined;
 }
 
@@ -141,11 +140,7 @@ interface BucketQueue {
 }
 
 /** Reads the bucket queue with its dead-letter queue. Throws what reading it throws. */
-export async function readBucketQueue(
-  aws: Pick<AwsReads, 'queueAt' | 'queueTags'>,
-  queueUrl: string,
-  signal?: AbortSignal,
-): Promise<BucketQueue> {
+export async function readBucketQueue(aws: Provisioner, queueUrl: string, signal?: AbortSignal): Promise<BucketQueue> {
   const { arn, deadLetterArn } = await aws.queueAt(queueUrl, signal);
   const owner = ownerIn(await aws.queueTags(queueUrl, signal)) ?? NOBODY;
   return { arn, owner, ...(deadLetterArn !== arn && defined({ deadLetterArn })) };

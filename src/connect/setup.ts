@@ -21,7 +21,7 @@ import {
 } from './shared.rules.ts';
 import { RequestError } from '../base/request-error.ts';
 import type { Clock } from '../process/clock.ts';
-import type { SharedParts } from './shared-parts.ts';
+import type { SharedParts } from './aws/shared-parts.ts';
 
 export interface SetupRequest {
   /** The first word of the queues' names. Absent: the bucket queue is that of the settings, if they name one. */
@@ -51,12 +51,7 @@ export interface SetupPlan {
   readonly made?: readonly string[];
 }
 
-export interface Setup {
-  /** Reads what exists. Throws `connect.blocked` where a part with the installation's name is another one's. */
-  plan(request: SetupRequest, signal?: AbortSignal): Promise<SetupPlan>;
-  /** Makes what is absent, sets what differs, and reads everything again. */
-  apply(request: SetupRequest, signal?: AbortSignal): Promise<SetupPlan>;
-}
+export type Setup = ReturnType<typeof createSetup>;
 
 interface Dependencies {
   readonly aws: SharedParts;
@@ -74,7 +69,8 @@ const redriveSchema = z.object({ deadLetterTargetArn: z.string() });
 const SEEN_AFTER_MS = 1_000;
 const READS_MAX = 60;
 
-export function createSetup({ aws, clock, region: newRegion, present }: Dependencies): Setup {
+export function createSetup({ aws, clock, region: newRegion, present }: Dependencies) {
+  /** Reads what exists. Throws `connect.blocked` where a part with the installation's name is another one's. */
   async function plan(request: SetupRequest, signal?: AbortSignal): Promise<SetupPlan> {
     const homeRegion = request.prefix === undefined && present !== undefined ? present.region : newRegion;
     const { region = homeRegion } = request;
@@ -145,7 +141,8 @@ export function createSetup({ aws, clock, region: newRegion, present }: Dependen
 
   return {
     plan,
-    async apply(request, signal) {
+    /** Makes what is absent, sets what differs, and reads everything again. */
+    async apply(request: SetupRequest, signal?: AbortSignal): Promise<SetupPlan> {
       const before = await plan(request, signal);
       const unplanned = before.parts.filter(({ state }) => state !== 'as-planned');
       const owner = ownerIn(before.parts[0]?.tags ?? {});

@@ -1,6 +1,6 @@
 /**
  * Checks the connection of a bucket from time to time, and stores what it finds. It repairs nothing; only what is left of an earlier
- * source goes, as the person wished who changed it.
+ * source goes, as the person wanted who changed it.
  */
 import type { BucketRecord } from '../records/bucket.ts';
 import { FaultError } from '../base/fault.ts';

@@ -291,17 +291,6 @@ describe('tally bucket', () => {
     expect(stderr).toContain(`${sentence}. The first event to arrive proves the connection; until then: tally doctor photos\n`);
   });
 
-  it('add that fails after the bucket was connected says that the bucket is connected all the same, in an exit code and a field of their own', async () => {
-    const refused = new RequestError('connect.denied', 'AWS refuses sns:CreateTopic', { connected: 'photos' });
-    const world = createCliWorld();
-    world.nextAnswers(planAnswer);
-    world.nextDoes(() => Promise.reject(refused));
-    expect((await world.run('bucket add photos')).exitCode).toBe(7);
-    world.nextDoes(() => Promise.reject(refused));
-    const { stderr } = await world.run('bucket add photos --json');
-    expect(JSON.parse(stderr)).toMatchObject({ code: 'connect.denied', connected: 'photos' });
-  });
-
   it('add says how to fill in what a connected bucket asks for from now on', async () => {
     const world = createCliWorld();
     world.nextAnswers(planAnswer);

@@ -110,17 +110,6 @@ it.each(commands.filter(({ command }) => command.confirm !== undefined))(
 const AT = '2026-01-02T03:04:05.000Z';
 /** Of a table: its cells. */
 const cellsOf = (text: string): readonly string[] => text.split('\n').map((line) => line.replaceAll(/ {2,}/g, ' | '));
-const finding = {
-  code: 'connect.trail-unchecked',
-  severity: 'degraded',
-  what: 'a trail must record',
-  why: 'no events',
-  fix: '{}',
-  blocks: false,
-};
-const unproven = { bucket: 'photos', state: 'applied', source: 'routed', unproven: [finding] };
-const findingLines = ['degraded: a trail must record (connect.trail-unchecked)', ' | why | no events', ' | do | {}'];
-
 describe('exactly', () => {
   it.each<[line: string, answer: unknown, request: readonly [string, object], out: readonly string[], err?: readonly string[]]>([
     [
@@ -375,20 +364,6 @@ describe('what is not done with one request', () => {
     for (const remaining of [1_000, 900]) world.nextAnswers({ [field]: 1_000, remaining });
     expect((await world.run(`dead-letters ${words}`)).stdout).toBe(`${what}: 2000. About 900 remain, or came meanwhile.\n`);
   });
-});
-
-it.each([
-  ['bucket resume photos', unproven, 5],
-  ['bucket resume photos', { ...unproven, unproven: [finding, { ...finding, severity: 'unknown' }] }, 6],
-  ['bucket resume photos', { ...unproven, unproven: [{ ...finding, severity: 'broken' }] }, 6],
-])('ends with the code of the worst finding, and does not say that events come: %s', async (line, answer, exitCode) => {
-  const world = createCliWorld();
-  world.nextAnswers(answer);
-  const ran = await world.run(line);
-  const text = `${ran.stdout}${ran.stderr}`;
-  expect(ran.exitCode).toBe(exitCode);
-  expect(cellsOf(text)).toEqual(expect.arrayContaining(findingLines.slice(1)));
-  expect(text).not.toContain('its events come by');
 });
 
 describe('a secret', () => {

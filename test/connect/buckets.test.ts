@@ -2,6 +2,7 @@ import { markId } from '../../src/records/dirty.ts';
 import { describe, expect, it } from 'vitest';
 import { documentOf } from '../../src/ordering/document.ts';
 import { FaultError } from '../../src/base/fault.ts';
+import { withWay } from '../../src/connect/apply.ts';
 import { createConnectBucket, type ConnectBucket } from '../../src/connect/connect.ts';
 import { createListBuckets } from '../../src/registry/operations/buckets.ts';
 import { requireBucket } from '../../src/observing/known-buckets.ts';
@@ -150,20 +151,16 @@ describe('connecting a bucket', () => {
     const nowMs = world.clock.nowMs();
     expect(second).toEqual({ ...first, enrich: 'head', versioning: { status: 'enabled', observedAtMs: nowMs }, checkedAtMs: nowMs });
     const { topicArn: _, ...rest } = second;
-    expect(await world.connect({ source: 'eventbridge' }, 'another')).toEqual({
-      ...rest,
-      source: 'eventbridge',
-      // what was sent before says nothing about the new way
-      waySinceMs: nowMs,
-    });
+    // what was sent before says nothing about the new way
+    const proven = { ...second, provenAtMs: 1, arrived: ['created' as const] };
+    expect(withWay(proven, { source: 'eventbridge' })).toEqual({ ...rest, source: 'eventbridge', waySinceMs: nowMs });
     expect(world.telemetry.logged('bucket connected')).toHaveLength(1);
   });
 
   it('Fix: with another topic counts its events only once AWS no longer sends them by the topic of before', async () => {
     const world = setUp();
-    const connect = (topicArn: string) => world.connect({ source: 'topic', topic_arn: topicArn });
-    await connect(TOPIC);
-    const { waySinceMs } = await connect(`${TOPIC}-2`);
+    const record = await world.connect({ source: 'topic', topic_arn: TOPIC });
+    const { waySinceMs } = withWay(record, { source: 'topic', topicArn: `${TOPIC}-2` });
     expect(waySinceMs).toBe(world.clock.nowMs() + 6 * 60_000);
   });
 

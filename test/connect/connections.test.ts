@@ -44,7 +44,7 @@ describe('the doctor', () => {
 
   it('says of a bucket whose list is denied that nothing can repair its index', async () => {
     const { state, storage, connections } = await startWorld();
-    await connections.apply({ bucket: 'photos' }, signal);
+    await connections.apply({ bucket: 'photos' }, true, signal);
     expect(await connections.diagnose('photos', signal)).toMatchObject({ status: 'unknown', findings: [{ code: 'connect.unproven' }] });
     await prove(state);
     expect(await connections.diagnose('photos', signal)).toMatchObject({ status: 'ok', findings: [] });
@@ -62,7 +62,7 @@ describe('the doctor', () => {
 
   it('says once what keeps both events and the list', async () => {
     const { clock, state, storage, connections } = await startWorld();
-    await connections.apply({ bucket: 'photos' }, signal);
+    await connections.apply({ bucket: 'photos' }, true, signal);
     await prove(state);
     storage.firstKey = () => Promise.reject(new FaultError('s3.throttled', 'so'));
     // it may pass, so that it is no defect of the connection
@@ -80,12 +80,16 @@ describe('an apply', () => {
     aws.before = (call) => {
       if (call === 'putNotification') throw new RequestError('connect.denied', 'no');
     };
-    await expect(connections.apply({ bucket: 'photos', source: 'eventbridge', plan: token }, signal)).rejects.toMatchObject({
-      code: 'connect.denied',
-    });
+    const change = { bucket: 'photos', source: 'eventbridge', plan: token } as const;
+    const refusal: unknown = await connections.apply(change, false, signal).catch((error: unknown) => error);
+    expect(refusal).toMatchObject({ code: 'connect.denied', message: expect.stringContaining('photos stays connected') });
+    expect(String(refusal)).toContain(`\`tally bucket add photos --source eventbridge --agree ${token}\``);
+    // what it had still delivers
+    expect(String(refusal)).not.toContain('bucket remove');
+    await expect(connections.apply(change, true, signal)).rejects.toThrow(/is still connected.*`tally bucket remove photos`/);
     expect(await record()).toMatchObject({ source: 'notification' });
     aws.before = () => undefined;
-    expect(await connections.apply({ bucket: 'photos', source: 'eventbridge', plan: token }, signal)).toEqual({
+    expect(await connections.apply(change, false, signal)).toEqual({
       bucket: 'photos',
       state: 'applied',
       source: 'eventbridge',
@@ -100,12 +104,12 @@ describe('an apply', () => {
     await world.connectBucket.connect({ bucket: 'photos' }, 'test');
     const fault = new FaultError('s3.unavailable', 'so');
     const connections = createConnections({ ...world, checkConnection: () => Promise.reject(fault) });
-    await expect(connections.apply({ bucket: 'photos' }, signal)).rejects.toBe(fault);
+    await expect(connections.apply({ bucket: 'photos' }, true, signal)).rejects.toBe(fault);
   });
 
   it('names the topic in the record, so that the end of a subscription is noticed', async () => {
     const { connections, record } = await startWorld();
-    await connections.apply({ bucket: 'photos' }, signal);
+    await connections.apply({ bucket: 'photos' }, true, signal);
     expect(await record()).toMatchObject({ source: 'notification', topicArn: TOPIC_ARN, account: '123456789012' });
     // the topic of Tally is none that a request names
     expect(await connections.plan('photos', {}, signal)).toMatchObject({ changes: [], state: 'applied' });
@@ -115,7 +119,7 @@ describe('an apply', () => {
 describe('a repair', () => {
   it('makes the notification again', async () => {
     const { aws, connections } = await startWorld();
-    await connections.apply({ bucket: 'photos' }, signal);
+    await connections.apply({ bucket: 'photos' }, true, signal);
     const applied = aws.snapshot();
     aws.parts.notifications.set('photos', { entries: [], eventBridge: false });
     await connections.repair('photos', signal);
@@ -123,15 +127,15 @@ describe('a repair', () => {
   });
 
   it.each(bucketSources.filter((source) => source !== 'notification'))('is refused for %s, with nothing changed', async (source) => {
-    const { aws, connections, connectBucket } = await startWorld();
-    await connectBucket.connect({ bucket: 'photos', source, topic_arn: THEIR_TOPIC }, 'test');
+    const { aws, connections, state } = await startWorld();
+    await updateRecord(state, refs.bucket('photos'), (record) => record && { ...record, source, topicArn: THEIR_TOPIC });
     await expect(connections.repair('photos', signal)).rejects.toMatchObject({ code: 'job.repair-refused' });
     expect(aws.writes).toEqual([]);
   });
 
   it('is refused for a bucket that was wired by hand, with nothing changed', async () => {
     const { aws, connections } = await startWorld();
-    await connections.apply({ bucket: 'photos', wired_by_hand: true }, signal);
+    await connections.apply({ bucket: 'photos', wired_by_hand: true }, true, signal);
     const [applied, made] = [aws.snapshot(), aws.writes.length];
     await expect(connections.repair('photos', signal)).rejects.toMatchObject({ code: 'job.repair-refused' });
     expect(aws.snapshot()).toEqual(applied);
@@ -140,7 +144,7 @@ describe('a repair', () => {
 
   it('Fix: ends before its request does while S3 takes nothing, and says that no re-index has begun', async () => {
     const { aws, clock, connections } = await startWorld();
-    await connections.apply({ bucket: 'photos' }, signal);
+    await connections.apply({ bucket: 'photos' }, true, signal);
     aws.parts.notifications.set('photos', { entries: [], eventBridge: false });
     aws.before = (call) => {
       if (call === 'putNotification') throw new RequestError('connect.busy', 'another change is under way');
@@ -163,7 +167,7 @@ describe('a repair', () => {
 
   it('fails as its apply does, and leaves a paused bucket alone', async () => {
     const { aws, connections } = await startWorld();
-    await connections.apply({ bucket: 'photos' }, signal);
+    await connections.apply({ bucket: 'photos' }, true, signal);
     await connections.pause('photos', signal);
     const writes = aws.writes.length;
     await expect(connections.repair('photos', signal)).rejects.toMatchObject({ code: 'connect.paused' });

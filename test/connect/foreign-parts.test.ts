@@ -1,9 +1,10 @@
 /** What others made beside Tally's parts: it stays, and it is named where it stands in the way. */
 import { describe, expect, it } from 'vitest';
 import { refs } from '../../src/connect/refs.ts';
-import { removeRecord } from '../../src/store/stored.ts';
-import { LETTERS_ARN, QUEUE_ARN, THEIR_TOPIC } from '../support/fakes/aws-parts.ts';
-import { allTo, interruptAt, startWorld, THEIR_QUEUE, type World } from './world.ts';
+import { fingerprintOf } from '../../src/connect/canonical.rules.ts';
+import { removeRecord, updateRecord } from '../../src/store/stored.ts';
+import { LETTERS_ARN, QUEUE_ARN, REGION, THEIR_TOPIC } from '../support/fakes/aws-parts.ts';
+import { allTo, interruptAt, newRecord, startWorld, THEIR_QUEUE, type World } from './world.ts';
 
 /** A subscription that a person made. */
 const theirs = { arn: `${THEIR_TOPIC}:by-hand`, isPending: false, isRaw: false, deadLetterArn: LETTERS_ARN };
@@ -137,6 +138,25 @@ describe('a subscription of the bucket queue', () => {
       expect(world.aws.parts.queues.get(QUEUE_ARN)!.policy?.includes(`${THEIR_TOPIC}"`)).toBe(stays);
     }
   });
+});
+
+it('of six buckets that are removed at once, each of them again while it is busy, the last one takes the subscription and the statement', async () => {
+  const buckets = ['a-1', 'a-2', 'a-3', 'a-4', 'a-5', 'a-6'];
+  const world = await startWithTopic(...buckets);
+  const before = fingerprintOf(world.aws.snapshot());
+  for (const bucket of buckets) {
+    world.storage.createBucket(bucket, { region: REGION });
+    await updateRecord(world.state, refs.bucket(bucket), () => newRecord(bucket, world.clock.nowMs()));
+    await world.agree({ ...byTopic, bucket });
+  }
+  for (let left: readonly string[] = buckets, round = 0; left.length > 0; round += 1) {
+    expect(round).toBeLessThan(buckets.length);
+    const ends = await Promise.allSettled(left.map((bucket) => disconnect(world, bucket)));
+    for (const end of ends) if (end.status === 'rejected') expect(end.reason).toMatchObject({ code: 'connect.busy' });
+    left = left.filter((_, at) => ends[at]?.status === 'rejected');
+  }
+  expect(fingerprintOf(world.aws.snapshot())).toBe(before);
+  for (const bucket of buckets) expect(await world.connection(bucket)).toBeUndefined();
 });
 
 it('a removal is refused while the record of another connection cannot be read: what that one needs is not known', async () => {

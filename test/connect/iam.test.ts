@@ -1,8 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { bucketSources } from '../../src/records/bucket.ts';
-import { iamPolicy } from '../../src/connect/iam.rules.ts';
-import { permissions, type IamRole } from '../../src/connect/permissions.rules.ts';
+import { iamPolicy, permissions, type IamRole } from '../../src/connect/permissions.rules.ts';
 
 const ROOT = new URL('../..', import.meta.url).pathname;
 
@@ -34,8 +33,7 @@ function actionsIn(file: string): readonly string[] {
 /** Those of connections. */
 const called = new Set(
   globSync('src/connect/aws/*.ts', { cwd: ROOT })
-    // refusals.ts names quotas
-    .filter((file) => file !== SETS_UP && !file.endsWith('/refusals.ts'))
+    .filter((file) => file !== SETS_UP)
     .flatMap(actionsIn),
 );
 const actionsFor = (role: IamRole): readonly string[] =>
@@ -82,7 +80,7 @@ describe('the table of permissions', () => {
       return Statement.filter(({ Action }) => Action.some((action) => /^sns:(?:Set|Delete|Create)Topic/.test(action)));
     };
     expect(writingOf('connecting')).toEqual([]);
-    expect(writingOf('setup').map(({ Resource }) => Resource)).toEqual(['arn:aws:sns:us-east-1:123456789012:tally-0a1b2c3d-*']);
+    expect(writingOf('setup').map(({ Resource }) => Resource)).toEqual(['arn:aws:sns:*:123456789012:tally-0a1b2c3d-*']);
   });
 
   it('names the topics of the source topic where they are given, those of other accounts included', () => {
@@ -93,9 +91,9 @@ describe('the table of permissions', () => {
       };
       return Statement.filter(({ Sid }) => Sid === 'SubscribeTheQueue').map(({ Resource }) => Resource);
     };
-    const own = 'arn:aws:sns:us-east-1:123456789012:tally-0a1b2c3d-*';
-    expect(resourcesOf(['topic'])).toEqual(['arn:aws:sns:us-east-1:123456789012:*']);
-    expect(resourcesOf(['topic'], [theirs])).toEqual([[theirs]]);
+    const own = 'arn:aws:sns:*:123456789012:tally-0a1b2c3d-*';
+    expect(resourcesOf(['topic'])).toEqual(['arn:aws:sns:*:123456789012:*']);
+    expect(resourcesOf(['topic'], [theirs])).toEqual([[own, theirs]]);
     expect(resourcesOf(bucketSources, [theirs])).toEqual([[own, theirs]]);
     expect(resourcesOf(['notification'], [theirs])).toEqual([]);
   });

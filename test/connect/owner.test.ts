@@ -5,7 +5,8 @@
 import { describe, expect, it } from 'vitest';
 import { advancedSelector, withSelector } from '../../src/connect/trail.rules.ts';
 import { refs, updateRecord } from '../../src/store/stored.ts';
-import { ACCOUNT, INSTALLATION, provisioningOn, REGION, REGISTRY, ruleName } from '../support/fakes/aws-parts.ts';
+import { senders } from '../../src/connect/shared.rules.ts';
+import { ACCOUNT, INSTALLATION, provisioningOn, QUEUE_ARN, REGION, REGISTRY, ruleName, THEIR_TOPIC } from '../support/fakes/aws-parts.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import { createFakeStorage } from '../support/fakes/ports.ts';
 import { newRecord, startWorld, trail } from './world.ts';
@@ -52,6 +53,24 @@ describe.each(['notification', 'eventbridge', 'routed'] as const)(
     });
   },
 );
+
+it('a second installation with the name of the first has a subscription and a statement of its own at a topic of both, and takes these alone', async () => {
+  const { production, staging, aws } = await startBoth();
+  production.populate();
+  const owner = { installation: INSTALLATION, registry: STAGING };
+  const Statement = senders(owner, { partition: 'aws', region: REGION, account: ACCOUNT }, STAGING_QUEUE, ['sns.amazonaws.com']);
+  aws.parts.queues.get(STAGING_QUEUE)!.policy = JSON.stringify({ Version: '2012-10-17', Statement });
+  const request = { bucket: 'photos', source: 'topic', topic_arn: THEIR_TOPIC } as const;
+  await production.agree(request);
+  const before = aws.snapshot();
+  const { plan } = await staging.plan(request);
+  expect((await staging.apply(request, { token: plan.token })).applied).toMatchObject({ state: 'applied' });
+  expect([...aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.keys()]).toEqual([QUEUE_ARN, STAGING_QUEUE]);
+  expect(aws.parts.queues.get(STAGING_QUEUE)!.policy).toContain(THEIR_TOPIC);
+  expect((await production.plan(request)).changes).toEqual([]);
+  expect(await staging.remove('photos', { keepAws: false })).toEqual([]);
+  expect(aws.snapshot()).toEqual(before);
+});
 
 it('refuses a rule that has no owner at all', async () => {
   const { production, aws } = await startBoth();

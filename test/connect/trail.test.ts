@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ObservedTrail } from '../../src/connect/parts.rules.ts';
 import { advancedSelector, foreignSelectors, recordsBucket, withSelector } from '../../src/connect/trail.rules.ts';
-import { REGISTRY, THEIR_TOPIC } from '../support/fakes/aws-parts.ts';
+import { provisioningOn, REGISTRY, THEIR_TOPIC } from '../support/fakes/aws-parts.ts';
 import { startWorld, trail as trailOfOthers } from './world.ts';
 
 const photos = { bucket: 'photos', partition: 'aws', registry: REGISTRY };
@@ -160,13 +160,34 @@ describe('the trail of a routed bucket', () => {
     for (const bucket of ['photos', 'videos']) expect(recordsBucket(world.selectors(), { ...photos, bucket })).toBe(true);
   });
 
-  it('keeps an apply from saying that events arrive if it is stopped', async () => {
-    const world = await startTrail({ isLogging: false });
-    const unproven = [{ code: 'connect.trail-stopped' }];
-    expect(await world.agree()).toMatchObject({ state: 'applied', unproven });
-    // nothing is left to be made, and it is said again
-    expect(await world.apply({ source: 'routed' })).toMatchObject({ state: 'applied', unproven });
-  });
+  // Bug (L1): the value stayed in the trail of before. Fix: the trail is a part of the way that a bucket had
+  it.each(['basic', 'advanced'] as const)(
+    'loses the bucket once TALLY_TRAIL_ARN names another one, and keeps what is in it of others and of another installation: %s',
+    async (kind) => {
+      const OTHER = `${TRAIL}-2`;
+      const staging = { ...photos, bucket: 'ledger', registry: 'b'.repeat(32) };
+      const selectors = kind === 'basic' ? { kind, list: [finance, basicOf('ledger')] } : withSelector({ kind, list: [theirs] }, staging);
+      for (const isRemoved of [false, true]) {
+        const world = await startTrail({ selectors });
+        world.aws.parts.trails.set(OTHER, { ...trail, arn: OTHER, selectors });
+        const { aws, state, storage, clock } = world;
+        const moved = provisioningOn(aws, { state, storage, clock, trailArn: OTHER });
+        await world.agree();
+        const request = { bucket: 'photos', source: 'routed' } as const;
+        const { plan } = await moved.plan(request);
+        expect((await moved.apply(request, { token: plan.token })).applied).toMatchObject({ state: 'applied' });
+        const at = (arn: string) => aws.parts.trails.get(arn)!.selectors!;
+        // until the gap of the change is closed, the one of before may deliver what the present one does not
+        expect([TRAIL, OTHER].map((arn) => recordsBucket(at(arn), photos))).toEqual([true, true]);
+        await world.closeGap();
+        if (isRemoved) await moved.remove('photos', { keepAws: false });
+        else await moved.removeEarlier('photos');
+        expect(at(TRAIL).list).toMatchObject(selectors.list);
+        expect(recordsBucket(at(TRAIL), photos)).toBe(false);
+        expect(recordsBucket(at(OTHER), photos)).toBe(!isRemoved);
+      }
+    },
+  );
 
   it('is changed wherever an apply and a removal are killed, and has then what it had before', async () => {
     for (let at = 1; at <= 80; at += 9) {

@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { iamPolicy } from '../../src/connect/iam.rules.ts';
+import { iamPolicy } from '../../src/connect/permissions.rules.ts';
 import { markOf, newOwner, tagsOf, topicArnOf } from '../../src/connect/names.rules.ts';
 import { attributeTexts, differencesOf, sharedParts } from '../../src/connect/shared.rules.ts';
 import { desired } from '../../src/connect/sources/sources.ts';

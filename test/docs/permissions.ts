@@ -1,7 +1,6 @@
 /** What the pages and config/aws/daemon-policy.json say of permissions, from the table that `tally iam-policy` prints. */
 import { bucketSources } from '../../src/records/bucket.ts';
-import { iamPolicy } from '../../src/connect/iam.rules.ts';
-import { permissions, type Resource } from '../../src/connect/permissions.rules.ts';
+import { iamPolicy, permissions, type Resource } from '../../src/connect/permissions.rules.ts';
 import { textOf } from './pages.ts';
 import { withTable } from './tables.ts';
 
@@ -54,7 +53,7 @@ interface Policy {
 
 const PLACE = { partition: 'aws', region: 'eu-central-1', account: '123456789012' };
 const queue = (name: string): string => `arn:aws:sqs:${PLACE.region}:${PLACE.account}:${name}`;
-const TOPICS = `arn:aws:sns:${PLACE.region}:${PLACE.account}:`;
+const TOPICS = `arn:aws:sns:*:${PLACE.account}:`;
 
 function examplePolicy(): Policy {
   const policy = iamPolicy('daemon', bucketSources, {
@@ -88,11 +87,10 @@ function tableText(head: readonly string[], rows: readonly (readonly string[])[]
 }
 
 const RESOURCES: Readonly<Record<Resource, string>> = {
-  queues: 'the bucket queue and its dead-letter queue',
+  queues: 'the bucket queue and the dead-letter queues',
   'bucket-queues': 'the bucket queue',
   'new-queues': 'the queues that Tally creates',
-  'letter-queues': 'the dead-letter queue',
-  'far-letters': "the dead-letter queue in the bucket's region",
+  'letter-queues': 'the dead-letter queues',
   topics: "the buckets' topics",
   'own-topics': 'the topics that Tally creates',
   'named-topics': 'the topics of `--topic`',

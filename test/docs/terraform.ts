@@ -1,6 +1,6 @@
 /** config/terraform/permissions.tf: the policy of the daemon as the module's own expressions, from the table of `tally iam-policy`. */
 import { z } from 'zod';
-import { iamPolicy } from '../../src/connect/iam.rules.ts';
+import { iamPolicy } from '../../src/connect/permissions.rules.ts';
 
 const policySchema = z.object({
   Statement: z.array(

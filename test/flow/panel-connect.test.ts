@@ -1,6 +1,7 @@
 /** Connecting by the panel in Chromium: plans, applies that take a while, and what is refused. */
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ConnectionView, Diagnosis } from '../../src/registry/contract/connections.ts';
+import { FaultError } from '../../src/base/fault.ts';
 import { RequestError } from '../../src/base/request-error.ts';
 import { bucketAnswer, planAnswer } from '../support/fakes/control.ts';
 import { canBrowse } from '../support/identity/chromium.ts';
@@ -19,8 +20,8 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
   const fresh = () => ({
     /** The bucket is not connected before it is added. */
     isNew: false,
-    /** AWS refuses what is made. */
-    isDenied: false,
+    /** How an apply fails. */
+    failure: undefined as Error | undefined,
     isEmbedded: false,
     plan: planAnswer,
     connections: [] as ConnectionView[],
@@ -44,7 +45,7 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
           if (body.only_new === true && !now.isNew) throw new RequestError('bucket.already-connected', 'photos is connected already');
           noted.push(['addBucket', { body }]);
           now.isNew = false;
-          if (now.isDenied) throw new RequestError('connect.denied', 'AWS refuses it', { connected: body.bucket });
+          if (now.failure !== undefined) throw now.failure;
           return { ...bucketAnswer, changed: true, ...(body.wired_by_hand !== true && { connection: reached() }) };
         },
         removeBucket: async ({ params, query }) => {
@@ -109,12 +110,14 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
     expect(noted.filter(([name]) => name !== 'planBucket')).toEqual([]);
   });
 
-  it('Bug: continues with a bucket whose first apply was refused, after AWS was read again', async () => {
-    now.isNew = now.isDenied = true;
+  const failures = [new RequestError('connect.denied', 'AWS refuses it'), new FaultError('s3.throttled', 'AWS refuses it')];
+  it.each(failures)('Bug: continues with a bucket whose first apply was refused, after AWS was read again: %s', async (failure) => {
+    now.isNew = true;
+    now.failure = failure;
     const { page } = await open('?page=add&bucket=photos');
     await page.getByRole('button', { name: 'Add and apply' }).click();
     await page.getByRole('alert').getByText('AWS refuses it').waitFor();
-    now.isDenied = false;
+    now.failure = undefined;
     const plans = noted.filter(([name]) => name === 'planBucket').length;
     await page.getByRole('button', { name: 'Read AWS again' }).click();
     await expect.poll(() => noted.filter(([name]) => name === 'planBucket').length).toBe(plans + 1);

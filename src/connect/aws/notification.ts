@@ -8,13 +8,12 @@ import {
 } from '@aws-sdk/client-s3';
 import { z } from 'zod';
 import { FaultError } from '../../base/fault.ts';
-import { sdkConfiguration } from '../notification.rules.ts';
+import { sdkConfiguration, type NotificationConfiguration } from '../notification.rules.ts';
 import { printable } from '../../base/printable.ts';
 import { RequestError, type RequestErrorCode } from '../../base/request-error.ts';
 import type { Clock } from '../../process/clock.ts';
-import type { At, Provisioner } from '../reads-and-writes.ts';
 import { createAsk, hasBody, isRepeated } from '../../aws/s3-ask.ts';
-import type { ClientsFor } from './refusals.ts';
+import type { At, ClientsFor } from './refusals.ts';
 import { questionText, s3Fault, type S3Question, type S3Refusal } from '../../aws/s3-faults.ts';
 
 interface Dependencies extends ClientsFor<S3Client> {
@@ -27,15 +26,19 @@ const READ_ALREADY = new TextEncoder().encode('<NotificationConfiguration/>');
 /** The SDK sends names of events as they are, also those that its types do not know. */
 const sdkNotification = z.custom<SdkNotification>((value) => typeof value === 'object');
 
+/** A bucket with the account that must own it: S3 refuses every request if another one does, because a name that was freed may be another's bucket by now. */
+export interface OwnedBucket {
+  readonly bucket: string;
+  readonly region: string;
+  readonly account: string;
+}
+
 /** Creates both functions. They need s3:GetBucketNotification and s3:PutBucketNotification. */
-export function createS3Notification({
-  clientFor,
-  writerFor,
-  clock,
-}: Dependencies): Pick<Provisioner, 'notificationOf' | 'putNotification'> {
+export function createS3Notification({ clientFor, writerFor, clock }: Dependencies) {
   const asker = (clients: (at: At) => S3Client) => createAsk((region) => clients({ region }), clock);
   return {
-    async notificationOf({ bucket, region, account }, signal) {
+    /** The notification configuration as S3's own XML. */
+    async notificationOf({ bucket, region, account }: OwnedBucket, signal?: AbortSignal): Promise<string> {
       const question = { bucket, region, operation: 'GetBucketNotificationConfiguration' };
       const command = new GetBucketNotificationConfigurationCommand({ Bucket: bucket, ExpectedBucketOwner: account });
       let xml: string | undefined;
@@ -53,7 +56,16 @@ export function createS3Notification({
       }
       return xml;
     },
-    async putNotification({ bucket, region, account }, configuration, { skipValidation }, signal) {
+    /**
+     * Replaces the whole configuration. Throws `connect.overlap` for either of S3's two errors about it, `connect.destination` if
+     * S3 cannot validate a destination, and `connect.busy` if another change of the bucket is under way.
+     */
+    async putNotification(
+      { bucket, region, account }: OwnedBucket,
+      configuration: NotificationConfiguration,
+      { skipValidation }: { readonly skipValidation: boolean },
+      signal?: AbortSignal,
+    ): Promise<void> {
       const question = { bucket, region, operation: 'PutBucketNotificationConfiguration' };
       const command = new PutBucketNotificationConfigurationCommand({
         Bucket: bucket,

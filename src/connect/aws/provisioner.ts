@@ -1,7 +1,11 @@
-/** What Tally reads and makes in AWS for a connection. */
+/**
+ * What Tally reads and makes in AWS so that a bucket's events reach the bucket queue. Every function throws `connect.denied` (a
+ * RequestError with the missing action) and the faults `connect.unavailable`, `connect.credentials` and `connect.quota`; those about
+ * buckets also the faults of S3, such as `bucket.missing`. Each write is sent once: a caller that repeats one must read first what is
+ * there by then, because another may have written in between, or the first may have had its effect.
+ */
 import type { SQSClient } from '@aws-sdk/client-sqs';
 import type { Clock } from '../../process/clock.ts';
-import type { Provisioner } from '../reads-and-writes.ts';
 import type { AwsClients } from '../../aws/clients.ts';
 import { createS3Notification } from './notification.ts';
 import { createSqsProvision, type QueuePlace } from './queues.ts';
@@ -19,8 +23,9 @@ interface Dependencies {
   readonly clock: Pick<Clock, 'monotonicMs'>;
 }
 
-/** Creates it. */
-export function createProvisioner({ aws, queueUrl, clock }: Dependencies): Provisioner {
+export type Provisioner = ReturnType<typeof createProvisioner>;
+
+export function createProvisioner({ aws, queueUrl, clock }: Dependencies) {
   const sqsAt = ({ sqsFor, sqsIn }: Pick<Clients, 'sqsFor' | 'sqsIn'>, { url, region = aws.region }: QueuePlace): SQSClient =>
     url === undefined ? sqsIn(region) : sqsFor(url, region);
   const clientsOf = <Client>(service: (clients: Clients['once']) => (region: string) => Client): ClientsFor<Client> => ({

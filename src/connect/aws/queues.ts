@@ -10,12 +10,11 @@ import {
 import { z } from 'zod';
 import { FaultError } from '../../base/fault.ts';
 import { jsonOf } from '../../base/json.ts';
-import { parseArn, type Arn } from '../names.rules.ts';
+import { parseArn, type Arn, type Tags } from '../names.rules.ts';
 import type { ObservedQueue } from '../parts.rules.ts';
 import { queueMissing } from '../shared.rules.ts';
-import type { At, Provisioner } from '../reads-and-writes.ts';
 import { regionInQueueUrl } from '../../aws/queue-address.ts';
-import { ask, isMissing, orAbsent, type ClientsFor } from './refusals.ts';
+import { ask, isMissing, orAbsent, type At, type ClientsFor } from './refusals.ts';
 
 /** How a queue is reached. */
 export interface QueuePlace {
@@ -41,12 +40,7 @@ const numbersSchema = z.object({
 });
 const redriveSchema = z.object({ deadLetterTargetArn: z.string(), maxReceiveCount: z.coerce.number() });
 
-export function createSqsProvision({
-  clientFor,
-  writerFor,
-  queueUrl: bucketQueueUrl,
-  region: defaultRegion,
-}: Dependencies): Pick<Provisioner, 'queueAt' | 'queueTags' | 'queueUrlOf' | 'queueOf' | 'setQueuePolicy'> {
+export function createSqsProvision({ clientFor, writerFor, queueUrl: bucketQueueUrl, region: defaultRegion }: Dependencies) {
   /** The URLs of queues by their ARNs. There are as many as queues in the settings, and their dead-letter queues. */
   const urls = new Map<string, string>();
   const regionOf = (queueUrl: string): string => regionInQueueUrl(queueUrl) ?? defaultRegion;
@@ -77,7 +71,7 @@ export function createSqsProvision({
   }
 
   /** The error of a queue that does not exist is AWS's. */
-  async function readQueue(queue: KnownQueue, signal?: AbortSignal): ReturnType<Provisioner['queueAt']> {
+  async function readQueue(queue: KnownQueue, signal?: AbortSignal): Promise<ObservedQueue> {
     const { url: queueUrl } = queue;
     const command = new GetQueueAttributesCommand({
       QueueUrl: queueUrl,
@@ -98,24 +92,30 @@ export function createSqsProvision({
   }
 
   return {
-    queueAt: (queueUrl, signal) => found(`GetQueueAttributes ${queueUrl}`, queueUrl, readQueue({ url: queueUrl }, signal)),
-    async queueUrlOf(queueArn, signal) {
+    /** The queue with this URL. */
+    queueAt: (queueUrl: string, signal?: AbortSignal) =>
+      found(`GetQueueAttributes ${queueUrl}`, queueUrl, readQueue({ url: queueUrl }, signal)),
+    /** The URL of the queue with this ARN; undefined if it does not exist. */
+    async queueUrlOf(queueArn: string, signal?: AbortSignal): Promise<string | undefined> {
       const queue = await orAbsent(urlOf(queueArn, signal).then((url) => ({ url })));
       return queue === 'absent' ? undefined : queue.url;
     },
-    async queueTags(queueUrl, signal) {
+    /** The tags of the queue with this URL. */
+    async queueTags(queueUrl: string, signal?: AbortSignal): Promise<Tags> {
       const command = new ListQueueTagsCommand({ QueueUrl: queueUrl });
       const client = clientFor({ url: queueUrl });
       const asked = ask('sqs:ListQueueTags', queueUrl, (options) => client.send(command, options), signal);
       return (await found(`ListQueueTags ${queueUrl}`, queueUrl, asked)).Tags ?? {};
     },
-    async queueOf(queueArn, signal) {
+    /** The queue with this ARN, in this account or another. */
+    async queueOf(queueArn: string, signal?: AbortSignal): Promise<ObservedQueue | 'absent'> {
       const observed = await orAbsent(reach(queueArn, signal).then((queue) => readQueue(queue, signal)));
       // a queue that is made again may have another URL
       if (observed === 'absent') urls.delete(queueArn);
       return observed;
     },
-    async setQueuePolicy(queueArn, policy, signal) {
+    /** An empty policy removes it. */
+    async setQueuePolicy(queueArn: string, policy: string, signal?: AbortSignal): Promise<void> {
       const what = `SetQueueAttributes ${queueArn}`;
       const queue = await found(what, queueArn, reach(queueArn, signal));
       const command = new SetQueueAttributesCommand({ QueueUrl: queue.url, Attributes: { Policy: policy } });

@@ -2,7 +2,6 @@
 import { FaultError } from '../../base/fault.ts';
 import { printable } from '../../base/printable.ts';
 import { RequestError } from '../../base/request-error.ts';
-import type { At } from '../reads-and-writes.ts';
 import { errorText } from '../../aws/clients.ts';
 import { isCredentialsError } from '../../aws/credentials.ts';
 
@@ -30,23 +29,17 @@ const MISSING = new Set([
 const QUOTA = /^(?!Request|Bandwidth|Rate).*(?:LimitExceeded|OverLimit|NumberOfTrailsExceeded|LengthExceeded|QuotaExceeded)/;
 /** CloudTrail answers this for selectors beyond its limits as well. */
 const SELECTORS_REFUSED = 'InvalidEventSelectorsException';
-/** The quotas that a write can meet, by its permission. https://docs.aws.amazon.com/general/latest/gr/aws-service-information.html */
-const QUOTAS: Readonly<Record<string, string>> = {
-  'events:PutRule': 'an event bus has 300 rules, unless this quota was raised',
-  'events:PutTargets': 'a rule has 5 targets at most',
-  'sns:CreateTopic': 'an account has 100,000 standard topics in a region, and a topic 50 tags',
-  'sns:SetTopicAttributes': 'the policy of a topic has 30 KB at most',
-  'sns:Subscribe': 'a topic has 12,500,000 subscriptions, and an account 200 filter policies in a region',
-  'sns:SetSubscriptionAttributes': 'an account has 200 filter policies in a region',
-  'sqs:SetQueueAttributes': 'the policy of a queue has 8,192 bytes and 20 statements at most',
-  'cloudtrail:PutEventSelectors': 'a trail has 5 basic selectors with 250 resources in all, or 500 values in advanced selectors',
-};
 /** A text of AWS in a reason. */
 const TEXT_MAX = 500;
 
 /** Whether AWS answered that the thing does not exist. */
 export function isMissing(error: unknown): boolean {
   return error instanceof Error && MISSING.has(error.name);
+}
+
+/** Where something is: a request about it goes to this region. */
+export interface At {
+  readonly region: string;
 }
 
 /** The clients of one service. */
@@ -95,7 +88,7 @@ export function refusalOf(action: Action, about: string, error: unknown): Error 
   const reason = printable(errorText(error), TEXT_MAX);
   // before the status: AWS answers 403 for credentials that have expired, too
   if (isCredentialsError(error)) return new FaultError('connect.credentials', `${what}: ${reason}`, { cause: error });
-  if (isQuota(error)) return new FaultError('connect.quota', `${what}: ${reason}${quotaText(action)}`, { cause: error });
+  if (isQuota(error)) return new FaultError('connect.quota', `${what}: ${reason}`, { cause: error });
   if (error instanceof Error && (DENIED.has(error.name) || statusOf(error) === 403)) {
     return new RequestError('connect.denied', `${what} is denied: the permission ${action} is missing (${reason})`, { action });
   }
@@ -104,11 +97,6 @@ export function refusalOf(action: Action, about: string, error: unknown): Error 
 
 function isQuota(error: unknown): boolean {
   return error instanceof Error && (QUOTA.test(error.name) || error.name === SELECTORS_REFUSED);
-}
-
-function quotaText(action: string): string {
-  const quota = QUOTAS[action];
-  return quota === undefined ? '' : `. As far as Tally knows, ${quota}`;
 }
 
 function statusOf(error: Error): number | undefined {

@@ -13,19 +13,15 @@ import {
   type Target as SdkTarget,
 } from '@aws-sdk/client-eventbridge';
 import { defined } from '../../base/defined.ts';
-import { tagList, tagsIn } from '../names.rules.ts';
-import { sdkTarget, type ObservedRule, type ObservedTarget } from '../parts.rules.ts';
-import type { At, Provisioner } from '../reads-and-writes.ts';
-import { ask, orAbsent, refusalOf, type ClientsFor } from './refusals.ts';
+import { tagList, tagsIn, type Tags } from '../names.rules.ts';
+import { sdkTarget, type ObservedRule, type ObservedTarget, type Rule } from '../parts.rules.ts';
+import { ask, orAbsent, refusalOf, type At, type ClientsFor } from './refusals.ts';
 
 /** Of 100 rules each: more than ten times as many rules as a bus has by AWS's quota. */
 const PAGES_MAX = 50;
 
 /** Creates the functions. A rule has at most five targets, so one page holds them all. The SDK's client is loaded only when a rule is needed. */
-export function createEventsProvision({
-  clientFor,
-  writerFor,
-}: ClientsFor<Promise<EventBridgeClient>>): Pick<Provisioner, 'ruleOf' | 'ruleCount' | 'putRule' | 'putTarget' | 'removeRule'> {
+export function createEventsProvision({ clientFor, writerFor }: ClientsFor<Promise<EventBridgeClient>>) {
   async function ruleOf(at: At, name: string, signal?: AbortSignal): Promise<ObservedRule> {
     const client = await clientFor(at);
     const describe = new DescribeRuleCommand({ Name: name });
@@ -41,8 +37,10 @@ export function createEventsProvision({
   }
 
   return {
-    ruleOf: (at, name, signal) => orAbsent(ruleOf(at, name, signal)),
-    async ruleCount(at, signal) {
+    /** The rule on the default bus. */
+    ruleOf: (at: At, name: string, signal?: AbortSignal) => orAbsent(ruleOf(at, name, signal)),
+    /** How many rules the default bus has. */
+    async ruleCount(at: At, signal?: AbortSignal): Promise<number> {
       const client = await clientFor(at);
       let count = 0;
       let NextToken: string | undefined;
@@ -55,7 +53,8 @@ export function createEventsProvision({
       }
       return count;
     },
-    async putRule(at, { name, pattern }, tags, signal) {
+    /** Makes or changes the rule, with its pattern as a whole. The tags are those of a new one. */
+    async putRule(at: At, { name, pattern }: Rule, tags: Tags, signal?: AbortSignal): Promise<void> {
       const client = await writerFor(at);
       const command = new PutRuleCommand({
         Name: name,
@@ -66,7 +65,7 @@ export function createEventsProvision({
       });
       await ask('events:PutRule', name, (options) => client.send(command, options), signal);
     },
-    async putTarget(at, { name, target }, signal) {
+    async putTarget(at: At, { name, target }: Rule, signal?: AbortSignal): Promise<void> {
       const client = await writerFor(at);
       const command = new PutTargetsCommand({ Rule: name, Targets: [sdkTarget(target)] });
       const answer = await orAbsent(ask('events:PutTargets', name, (options) => client.send(command, options), signal));
@@ -75,7 +74,8 @@ export function createEventsProvision({
       const { FailedEntryCount = 0, FailedEntries = [] } = answer;
       if (FailedEntryCount > 0) throw refusalOf('events:PutTargets', name, failedEntry(FailedEntries[0]));
     },
-    async removeRule(at, { name, target }, signal) {
+    /** Removes the rule's target and the rule. Either may be gone already. */
+    async removeRule(at: At, { name, target }: Rule, signal?: AbortSignal): Promise<void> {
       const client = await writerFor(at);
       const untarget = new RemoveTargetsCommand({ Rule: name, Ids: [target.id] });
       if ((await orAbsent(ask('events:RemoveTargets', name, (options) => client.send(untarget, options), signal))) === 'absent') return;

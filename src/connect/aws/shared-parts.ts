@@ -1,4 +1,8 @@
-/** Reads and makes what all buckets share: queues, topics, and the subscriptions of the bucket queue to them. */
+/**
+ * Reads and makes what all buckets share: queues, topics, and the subscriptions of the bucket queue to them. Every function throws
+ * `connect.denied` (a RequestError with the missing action) and the faults `connect.unavailable`, `connect.credentials` and
+ * `connect.quota`.
+ */
 import { CreateTopicCommand, ListTagsForResourceCommand, TagResourceCommand, type SNSClient } from '@aws-sdk/client-sns';
 import {
   CreateQueueCommand,
@@ -11,40 +15,55 @@ import {
 } from '@aws-sdk/client-sqs';
 import { GetCallerIdentityCommand, type STSClient } from '@aws-sdk/client-sts';
 import { FaultError } from '../../base/fault.ts';
-import { parseArn, tagList, tagsIn, type Arn } from '../names.rules.ts';
+import { parseArn, tagList, tagsIn, type Arn, type Tags } from '../names.rules.ts';
 import { attributeTexts, type FoundPart, type SharedPart } from '../shared.rules.ts';
-import type { SharedParts } from '../shared-parts.ts';
+import type { Provisioner } from './provisioner.ts';
 import { ask, orAbsent } from './refusals.ts';
 import { setSubscription, setTopic, subscribe, subscriptionAttributes, subscriptionsOf, topicAttributes } from './topics.ts';
 
 interface Dependencies {
-  readonly reads: Pick<SharedParts, 'queueTags'>;
+  readonly reads: Pick<Provisioner, 'queueTags'>;
   readonly sqsIn: (region: string) => SQSClient;
   readonly snsFor: (region: string) => SNSClient;
   readonly identity: () => Promise<STSClient>;
 }
 
-/** What can be done with one kind of part. */
-type Kind = Pick<SharedParts, 'create' | 'change'> & { readonly read: (part: SharedPart, signal?: AbortSignal) => Promise<FoundPart> };
+/** Attributes and tags to set. All others stay. */
+interface Settings {
+  readonly attributes: Readonly<Record<string, string>>;
+  readonly tags: Tags;
+}
 
-export function createSharedParts({ sqsIn, snsFor, identity, reads }: Dependencies): SharedParts {
+/** What can be done with one kind of part. */
+interface Kind {
+  /** The part with all its attributes. A subscription that is not confirmed does not exist. */
+  readonly read: (part: SharedPart, signal?: AbortSignal) => Promise<FoundPart>;
+  /** Makes a part with its tags. SQS refuses a queue if one with this name exists and has other attributes. */
+  readonly create: (part: SharedPart, signal?: AbortSignal) => Promise<void>;
+  readonly change: (part: SharedPart, to: Settings, signal?: AbortSignal) => Promise<void>;
+}
+
+export type SharedParts = ReturnType<typeof createSharedParts>;
+
+export function createSharedParts({ sqsIn, snsFor, identity, reads }: Dependencies) {
   const kinds: Readonly<Record<SharedPart['kind'], Kind>> = {
     queue: queues(sqsIn),
     topic: topics(snsFor),
     subscription: subscriptions(snsFor),
   };
   return {
-    queueTags: (queueUrl, signal) => reads.queueTags(queueUrl, signal),
-    async account(signal) {
+    queueTags: (queueUrl: string, signal?: AbortSignal) => reads.queueTags(queueUrl, signal),
+    /** The account of the credentials. */
+    async account(signal?: AbortSignal): Promise<string> {
       const client = await identity();
       const command = new GetCallerIdentityCommand({});
       const { Account } = await ask('sts:GetCallerIdentity', '', (options) => client.send(command, options), signal);
       if (Account === undefined) throw new FaultError('connect.unavailable', 'GetCallerIdentity: the answer names no account');
       return Account;
     },
-    read: (part, signal) => orAbsent<FoundPart | 'absent'>(kinds[part.kind].read(part, signal)),
-    create: (part, signal) => kinds[part.kind].create(part, signal),
-    change: (part, to, signal) => kinds[part.kind].change(part, to, signal),
+    read: (part: SharedPart, signal?: AbortSignal) => orAbsent(kinds[part.kind].read(part, signal)),
+    create: (part: SharedPart, signal?: AbortSignal) => kinds[part.kind].create(part, signal),
+    change: (part: SharedPart, to: Settings, signal?: AbortSignal) => kinds[part.kind].change(part, to, signal),
   };
 }
 

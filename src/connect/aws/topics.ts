@@ -14,18 +14,16 @@ import { z } from 'zod';
 import { FaultError } from '../../base/fault.ts';
 import { jsonOf } from '../../base/json.ts';
 import { parseArn } from '../names.rules.ts';
-import type { ObservedSubscription } from '../parts.rules.ts';
-import type { At, Provisioner } from '../reads-and-writes.ts';
-import { ask, orAbsent, type ClientsFor } from './refusals.ts';
-
-type TopicFunctions = 'topicOf' | 'setTopicPolicy' | 'publish' | 'subscribe' | 'setSubscription' | 'unsubscribe';
+import type { ObservedSubscription, ObservedTopic, Subscription } from '../parts.rules.ts';
+import { ask, orAbsent, type At, type ClientsFor } from './refusals.ts';
 
 /** Of 100 subscriptions each. A topic of more is none that Tally can read in time. */
 const PAGES_MAX = 50;
 
 const redriveSchema = z.object({ deadLetterTargetArn: z.string() });
 
-export function createSnsProvision({ clientFor, writerFor }: ClientsFor<SNSClient>): Pick<Provisioner, TopicFunctions> {
+/** Creates the functions. A request goes to the region in the ARN: a subscription is made in that of the topic. */
+export function createSnsProvision({ clientFor, writerFor }: ClientsFor<SNSClient>) {
   const clientOf = (arn: string): SNSClient => clientFor(placeOf(arn));
   const writerOf = (arn: string): SNSClient => writerFor(placeOf(arn));
 
@@ -35,31 +33,39 @@ export function createSnsProvision({ clientFor, writerFor }: ClientsFor<SNSClien
     return observed(arn, await subscriptionAttributes(clientOf(arn), arn, signal));
   }
 
-  async function topicOf(topicArn: string, queueArn: string, signal?: AbortSignal) {
+  async function topicOf(topicArn: string, queueArn: string, signal?: AbortSignal): Promise<ReadTopic> {
     const { Policy: policy } = await topicAttributes(clientOf(topicArn), topicArn, signal);
     const { found, others } = await subscriptionsOf(clientOf(topicArn), topicArn, queueArn, signal);
     const topic = { otherSubscriptions: others, ...(policy !== undefined && { policy }) };
-    return { topic, subscription: found === undefined ? ('absent' as const) : await orAbsent(subscriptionOf(found, signal)) };
+    return { topic, subscription: found === undefined ? 'absent' : await orAbsent(subscriptionOf(found, signal)) };
   }
 
   return {
-    topicOf: (topicArn, queueArn, signal) => orAbsent(topicOf(topicArn, queueArn, signal)),
-    setTopicPolicy: (topicArn, policy, signal) => setTopic(writerOf(topicArn), topicArn, { Policy: policy }, signal),
-    async publish(topicArn, message, signal) {
+    /** The topic, and the subscription of the queue to it. */
+    topicOf: (topicArn: string, queueArn: string, signal?: AbortSignal) => orAbsent(topicOf(topicArn, queueArn, signal)),
+    setTopicPolicy: (topicArn: string, policy: string, signal?: AbortSignal) =>
+      setTopic(writerOf(topicArn), topicArn, { Policy: policy }, signal),
+    async publish(topicArn: string, message: string, signal?: AbortSignal): Promise<void> {
       const command = new PublishCommand({ TopicArn: topicArn, Message: message });
       await ask('sns:Publish', topicArn, (options) => writerOf(topicArn).send(command, options), signal);
     },
-    subscribe({ topicArn, queueArn, deadLetterArn }, signal) {
+    subscribe({ topicArn, queueArn, deadLetterArn }: Subscription, signal?: AbortSignal): Promise<void> {
       const attributes: Attributes =
         deadLetterArn === undefined ? {} : { RedrivePolicy: JSON.stringify({ deadLetterTargetArn: deadLetterArn }) };
       return subscribe(writerOf(topicArn), { topicArn, queueArn, attributes }, signal);
     },
-    setSubscription: (arn, attributes, signal) => setSubscription(writerOf(arn), arn, attributes, signal),
-    async unsubscribe(arn, signal) {
+    setSubscription: (arn: string, attributes: Attributes, signal?: AbortSignal) => setSubscription(writerOf(arn), arn, attributes, signal),
+    /** It may be gone already. */
+    async unsubscribe(arn: string, signal?: AbortSignal): Promise<void> {
       const command = new UnsubscribeCommand({ SubscriptionArn: arn });
       await orAbsent(ask('sns:Unsubscribe', arn, (options) => writerOf(arn).send(command, options), signal));
     },
   };
+}
+
+interface ReadTopic {
+  readonly topic: ObservedTopic;
+  readonly subscription: ObservedSubscription | 'absent';
 }
 
 type Attributes = Readonly<Record<string, string>>;

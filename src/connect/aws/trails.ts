@@ -12,9 +12,8 @@ import { z } from 'zod';
 import { FaultError } from '../../base/fault.ts';
 import { parseArn } from '../names.rules.ts';
 import type { ObservedTrail } from '../parts.rules.ts';
-import { parseSelectors, selectorsInput } from '../trail.rules.ts';
-import type { Provisioner } from '../reads-and-writes.ts';
-import { ask, type ClientsFor } from './refusals.ts';
+import { parseSelectors, selectorsInput, type Selectors } from '../trail.rules.ts';
+import { ask, type At, type ClientsFor } from './refusals.ts';
 
 /** What the plan has checked is sent as it is. */
 const inputSchema = z.custom<Pick<PutEventSelectorsCommandInput, 'EventSelectors' | 'AdvancedEventSelectors'>>(
@@ -22,10 +21,7 @@ const inputSchema = z.custom<Pick<PutEventSelectorsCommandInput, 'EventSelectors
 );
 
 /** Creates the functions. The SDK's client is loaded only when a trail is needed. */
-export function createTrailProvision({
-  clientFor,
-  writerFor,
-}: ClientsFor<Promise<CloudTrailClient>>): Pick<Provisioner, 'trailsOf' | 'putSelectors'> {
+export function createTrailProvision({ clientFor, writerFor }: ClientsFor<Promise<CloudTrailClient>>) {
   async function observe({ TrailARN: arn = '', HomeRegion = '', S3BucketName }: Trail, signal?: AbortSignal): Promise<ObservedTrail> {
     // requests about a trail are answered completely in its home region only
     const client = await clientFor({ region: HomeRegion });
@@ -43,7 +39,12 @@ export function createTrailProvision({
   }
 
   return {
-    async trailsOf(at, which, signal) {
+    /** The trails that apply to the region and have this ARN, or this bucket of logs. */
+    async trailsOf(
+      at: At,
+      which: { readonly arn: string } | { readonly logBucket: string },
+      signal?: AbortSignal,
+    ): Promise<readonly ObservedTrail[]> {
       // trails of an organisation are listed in the accounts of its members as well
       const region = ('arn' in which ? parseArn(which.arn)?.region : undefined) ?? at.region;
       const client = await clientFor({ region });
@@ -56,7 +57,8 @@ export function createTrailProvision({
       for (const trail of wanted) observed.push(await observe(trail, signal));
       return observed;
     },
-    async putSelectors(trailArn, selectors, signal) {
+    /** Replaces all selectors of the trail, in its home region. */
+    async putSelectors(trailArn: string, selectors: Selectors, signal?: AbortSignal): Promise<void> {
       const at = parseArn(trailArn);
       if (at === undefined) throw new FaultError('connect.unavailable', `${trailArn} is not the ARN of a trail`);
       const client = await writerFor(at);

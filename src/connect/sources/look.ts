@@ -8,7 +8,8 @@ import type { Observed, ObservedQueue, Rule, Subscription } from '../parts.rules
 import type { Statement } from '../policy.rules.ts';
 import { bridgeStatement, topicStatement } from '../shared.rules.ts';
 import type { Clock } from '../../process/clock.ts';
-import type { OwnedBucket, Provisioner } from '../reads-and-writes.ts';
+import type { OwnedBucket } from '../aws/notification.ts';
+import type { Provisioner } from '../aws/provisioner.ts';
 
 export interface Desired {
   /** A topic that something must be allowed to publish to: Tally's own, or the one that was named. */
@@ -22,8 +23,8 @@ export interface Desired {
   /** Whether the bucket must send its events to EventBridge. */
   readonly eventBridge?: boolean;
   readonly rule?: Rule;
-  /** Whether a trail must record the data events of the bucket. */
-  readonly isTrailed?: boolean;
+  /** A trail must record the data events of the bucket: that of this ARN or with these logs, as far as the settings name one. */
+  readonly trail?: { readonly arn?: string; readonly logBucket?: string };
 }
 
 export interface Tools {

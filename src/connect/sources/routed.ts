@@ -2,6 +2,7 @@
  * The source `routed`: the bucket's rule for what an audit trail records, with an input transformer, to a topic, and the bucket in a
  * selector of the trail. A rule matches only what a trail records.
  */
+import { defined } from '../../base/defined.ts';
 import { canonicalJson } from '../canonical.rules.ts';
 import type { ConnectionSpec } from '../connection.rules.ts';
 import { blocking, broken, note, type Finding } from '../finding.rules.ts';
@@ -22,7 +23,7 @@ import {
   withSelector,
   type Selectors,
 } from '../trail.rules.ts';
-import type { AwsReads } from '../reads-and-writes.ts';
+import type { Provisioner } from '../aws/provisioner.ts';
 import { changedMeanwhile } from './write-notification.ts';
 import { ruleOf } from './eventbridge.ts';
 import { through, type Check, type Desired, type Look } from './look.ts';
@@ -63,7 +64,8 @@ export function desiredRouted(spec: ConnectionSpec): Desired {
       requestParameters: { bucketName: [spec.bucket] },
     },
   };
-  return { ...through(spec, 'routed'), rule: ruleOf(spec, pattern, { id: 'routed-topic', arn, transformer }), isTrailed: true };
+  const trail = defined({ arn: spec.trailArn, logBucket: spec.trailBucket });
+  return { ...through(spec, 'routed'), rule: ruleOf(spec, pattern, { id: 'routed-topic', arn, transformer }), trail };
 }
 
 /** The topic that a request or a record names; undefined if it is the one that Tally makes, wherever that is. */
@@ -73,10 +75,14 @@ export function routedTopic(topicArn: string | undefined, installation: string):
 }
 
 /** The trails that the settings name. Undefined: they name none. */
-export function readTrails(aws: AwsReads, spec: ConnectionSpec, signal?: AbortSignal): Promise<readonly ObservedTrail[]> | undefined {
-  const { trailArn, trailBucket } = spec;
-  if (trailArn !== undefined) return aws.trailsOf(spec, { arn: trailArn }, signal);
-  return trailBucket === undefined ? undefined : aws.trailsOf(spec, { logBucket: trailBucket }, signal);
+export function readTrails(
+  aws: Provisioner,
+  spec: ConnectionSpec,
+  { arn, logBucket }: NonNullable<Desired['trail']>,
+  signal?: AbortSignal,
+): Promise<readonly ObservedTrail[]> | undefined {
+  if (arn !== undefined) return aws.trailsOf(spec, { arn }, signal);
+  return logBucket === undefined ? undefined : aws.trailsOf(spec, { logBucket }, signal);
 }
 
 /** The bucket, with what the records say of the trail. */
@@ -130,7 +136,7 @@ function changeOf(look: Look, name: string, before: Selectors, after: Selectors)
 /** Only the trail that the settings give to Tally is written to. A trail must have a selector, so the last one stays. */
 export function trailRemoval(look: Look): Change | Kept | undefined {
   const { spec, desired, observed } = look;
-  if (desired.isTrailed !== true) return undefined;
+  if (desired.trail === undefined) return undefined;
   const name = `the selector of ${spec.bucket} in a trail, ${selectorName(spec)}`;
   if (spec.trailArn === undefined) return { name, reason: 'Tally writes only to the trail in TALLY_TRAIL_ARN' };
   const [{ arn, selectors } = { arn: '', selectors: undefined }] = observed.trails ?? [];
@@ -147,7 +153,7 @@ export function trailRemoval(look: Look): Change | Kept | undefined {
 /** Of a trail that Tally may not change, or that no setting names, the selector is printed. */
 export const trailCheck: Check = (look) => {
   const { spec, desired, observed } = look;
-  if (desired.isTrailed !== true) return undefined;
+  if (desired.trail === undefined) return undefined;
   const { trails = [] } = observed;
   // of several with one bucket of logs, the first that records the bucket
   const trail = trails.find(({ selectors }) => selectors !== undefined && recordsBucket(selectors, spec)) ?? trails[0];

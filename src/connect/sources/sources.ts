@@ -5,7 +5,7 @@
 import type { BucketSource } from '../../records/bucket.ts';
 import { defined } from '../../base/defined.ts';
 import { FaultError } from '../../base/fault.ts';
-import { fingerprintOf } from '../canonical.rules.ts';
+import { canonicalJson, fingerprintOf } from '../canonical.rules.ts';
 import { connectionSchema, type ConnectionSpec } from '../connection.rules.ts';
 import { parseArn } from '../names.rules.ts';
 import { canonicalEntry, foreignEntries, parseNotification } from '../notification.rules.ts';
@@ -39,9 +39,9 @@ const sources: Readonly<Record<BucketSource, (spec: ConnectionSpec) => Desired>>
 export function desired(spec: ConnectionSpec): Desired {
   const whole = sources[spec.source](spec);
   if (spec.byHand !== true) return whole;
-  const isTrailed = whole.isTrailed === true && spec.trailBucket !== undefined;
   const { subscription, queues } = whole;
-  return spec.topicArn === undefined ? { queues: [], isTrailed } : { ...defined({ subscription }), queues, isTrailed };
+  const trail = spec.trailBucket === undefined ? {} : defined({ trail: whole.trail });
+  return spec.topicArn === undefined ? { queues: [], ...trail } : { ...defined({ subscription }), queues, ...trail };
 }
 
 interface ReadOptions {
@@ -71,7 +71,7 @@ export function createLookAt({ state, ...tools }: WithPorts<'state'> & Tools): L
       queues: await readQueues(spec, wanted, mayBeGone, signal),
       ...(found === 'absent' ? { topic: found, subscription: found } : found),
       ...defined({ rule }),
-      ...(wanted.isTrailed === true && (await trailsOf(spec, signal))),
+      ...(await trailsOf(spec, wanted, signal)),
     };
     return { spec, desired: wanted, observed, tools, skipValidation };
   };
@@ -87,8 +87,8 @@ export function createLookAt({ state, ...tools }: WithPorts<'state'> & Tools): L
     return observed;
   }
 
-  async function trailsOf(spec: ConnectionSpec, signal?: AbortSignal): Promise<Pick<Observed, 'trails' | 'selected'>> {
-    const trails = await readTrails(aws, spec, signal);
+  async function trailsOf(spec: ConnectionSpec, { trail }: Desired, signal?: AbortSignal): Promise<Pick<Observed, 'trails' | 'selected'>> {
+    const trails = trail && (await readTrails(aws, spec, trail, signal));
     const basic = trails?.find(({ selectors }) => selectors?.kind === 'basic');
     return defined({ trails, selected: basic && (await selectedIn(state, basic.arn)) });
   }
@@ -138,7 +138,7 @@ export function removal(look: Look, remains: Remains): { readonly changes: reado
     isStill(({ entry }) => entry?.id) ? undefined : notificationRemoval(look),
     isStill(({ rule }) => rule?.name) ? undefined : ruleRemoval(look),
     still.eventBridge === true ? undefined : keptSwitch(look),
-    still.isTrailed === true ? undefined : trailRemoval(look),
+    isStill(({ trail }) => trail && canonicalJson(trail)) ? undefined : trailRemoval(look),
     ...topicRemovals(look, remains),
   ];
   return {

@@ -18,7 +18,8 @@ import {
   seenText,
 } from '../notification.rules.ts';
 import type { Clock } from '../../process/clock.ts';
-import type { OwnedBucket, Provisioner } from '../reads-and-writes.ts';
+import type { OwnedBucket } from '../aws/notification.ts';
+import type { Provisioner } from '../aws/provisioner.ts';
 import { RequestError } from '../../base/request-error.ts';
 
 /** Two reads that far apart see a change that is under way. */

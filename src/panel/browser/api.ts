@@ -21,7 +21,6 @@ interface ProblemMore {
   readonly explainedAt?: string | undefined;
   readonly advice?: string | undefined;
   readonly jobId?: string | undefined;
-  readonly connected?: string | undefined;
 }
 
 /** An answer that is an error, in the words of the registry. */
@@ -102,7 +101,6 @@ async function problemOf(response: Response): Promise<Problem> {
     advice: textIn(document, 'advice'),
     explainedAt: type?.startsWith('https://') === true ? type : undefined,
     jobId: textIn(document, 'job_id'),
-    connected: textIn(document, 'connected'),
   });
 }
 

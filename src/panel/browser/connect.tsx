@@ -63,7 +63,7 @@ function hrefFor({ isIndexed, ...chosen }: Chosen, stored: Chosen | undefined): 
 }
 
 /** What the bucket is to have in AWS, as the operations take it. */
-function wishOf({ source, topic, enrich, account }: Chosen) {
+function requestOf({ source, topic, enrich, account }: Chosen) {
   return { source, enrich, ...(topic !== '' && { topic_arn: topic }), ...(account !== '' && { bucket_account: account }) };
 }
 
@@ -190,10 +190,10 @@ function useSaving({ stored, chosen, onSaved }: PlanProps) {
   async function save(more: Partial<RequestTo<'POST /v1/buckets'>['body']>): Promise<AnswerTo<'POST /v1/buckets'>> {
     const asNew = stored === undefined ? { reindex: isIndexed, only_new: !isAdded } : {};
     try {
-      return await call('POST /v1/buckets', { body: { bucket, ...wishOf(chosen), ...asNew, ...more } });
+      return await call('POST /v1/buckets', { body: { bucket, ...requestOf(chosen), ...asNew, ...more } });
     } catch (error) {
-      // a second attempt continues
-      if (error instanceof Problem && error.more.connected !== undefined) setAdded(true);
+      // it may be connected whatever the answer was, or where none came: a second attempt continues
+      if (!(error instanceof Problem && error.code === 'bucket.already-connected')) setAdded(true);
       throw error;
     }
   }
@@ -222,7 +222,7 @@ function useSaving({ stored, chosen, onSaved }: PlanProps) {
 function Plan(props: PlanProps) {
   const { stored, chosen } = props;
   const { bucket } = chosen;
-  const loaded = useAnswer('GET /v1/buckets/{bucket}/plan', { params: { bucket }, query: wishOf(chosen) });
+  const loaded = useAnswer('GET /v1/buckets/{bucket}/plan', { params: { bucket }, query: requestOf(chosen) });
   const { isAdded, apply, record, waiting } = useSaving(props);
   if (loaded.problem?.code === EMBEDDED) return <Embedded record={record} />;
   // what was read before is no plan of what could not be read again

@@ -1,5 +1,4 @@
 /** The command of a row: src/cli/from-rows.ts makes `tally …` from it, with its help, options, `--json` and table. */
-import type { Finding } from '../../connect/finding.rules.ts';
 
 /** Methods, because TypeScript compares their parameters both ways: a row can state the type of its answer. */
 type Of<Arguments extends readonly unknown[], Result> = { call(...values: Arguments): Result }['call'];
@@ -45,8 +44,6 @@ export interface RowCommand {
   readonly hints?: Of<[answer: unknown, given: Given], readonly string[]>;
   /** Set if a request for all takes at most `max`, which this field of the answer counts: it is repeated while `remaining` says that more are there. */
   readonly takes?: { readonly field: string; readonly max: number };
-  /** What keeps the command from being all right: its exit code is that of the worst. */
-  readonly findings?: Of<[answer: unknown], readonly Pick<Finding, 'severity'>[]>;
   /** What a person agrees to first, at the terminal or by `--yes`; undefined: nothing. */
   readonly confirm?: Of<[given: Given], string | undefined>;
 }

@@ -126,11 +126,6 @@ export const connection = z
       .describe(
         'Once `applied`: whether this request, or an earlier unfinished one, changed anything. False: everything was already in place.',
       ),
-    unproven: z
-      .array(finding)
-      .readonly()
-      .optional()
-      .describe('Once `applied`: why its events are not yet known to arrive, although everything exists.'),
   })
   .meta({ id: 'Connection', description: "How far the bucket's parts in AWS exist." });
 export type ConnectionView = z.infer<typeof connection>;
@@ -160,13 +155,6 @@ type FindingView = PlanView['findings'][number];
 export function findingText({ code, severity, what, why, fix }: FindingView): string {
   return `${severity}: ${what} (${code})\n  why  ${why}\n  do   ${fix}`;
 }
-
-/** What keeps the events of an applied bucket from being known to arrive. */
-export function unprovenText({ unproven = [] }: ConnectionView): string {
-  return unproven.map((each) => findingText(each)).join('\n');
-}
-
-const unprovenOf = ({ unproven = [] }: ConnectionView): readonly FindingView[] => unproven;
 
 const params = z.object({ bucket: bucketName });
 const PHOTOS = { params: { bucket: 'photos' } };
@@ -240,8 +228,6 @@ export const connectionRows = {
         summary: "Restores a bucket's notification.",
         fixed: { paused: false },
         text: ({ bucket }: ConnectionView) => `Notification restored on ${bucket}.`,
-        hints: (done: ConnectionView) => (done.unproven === undefined ? [] : [unprovenText(done)]),
-        findings: unprovenOf,
         examples: ['tally bucket resume photos'],
       },
     ],

@@ -43,8 +43,8 @@ export async function addBucket(parts: AddBucketDependencies, request: AddBucket
   const isRefused = before !== undefined && request.only_new === true;
   const hasParts = !isRefused && (await connections.check(request, signal));
   // the record of a connected bucket follows when the parts of another source are made: until then the earlier ones deliver
-  await connectBucket.connect(before !== undefined && hasParts ? omit(request, 'source', 'topic_arn') : request, by, signal);
-  const connection = hasParts ? await connections.apply(request, signal) : undefined;
+  await connectBucket.connect(before === undefined ? request : omit(request, 'source', 'topic_arn'), by, signal);
+  const connection = hasParts ? await connections.apply(request, before === undefined, signal) : undefined;
   const record = await requireBucket(state, bucket, signal);
   if (before !== undefined)
     return {

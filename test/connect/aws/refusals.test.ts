@@ -81,7 +81,7 @@ describe('a request about a connection that AWS refuses', () => {
     });
   });
 
-  it('because the bus is full names the quota, and does not advise to repeat', async () => {
+  it('because the bus is full is told in the words of AWS, and with no advice to repeat', async () => {
     const { rules } = await startService(
       400,
       'application/x-amz-json-1.1',
@@ -89,17 +89,14 @@ describe('a request about a connection that AWS refuses', () => {
     );
     await expect(rules.putRule({ region: REGION }, rule!, {})).rejects.toMatchObject({
       code: 'connect.quota',
-      reason: expect.stringContaining('an event bus has 300 rules'),
+      reason: expect.stringContaining('The requested resource exceeds'),
     });
   });
 
   it('in an entry of an answer that is none of a refusal is the same', async () => {
     const failed = (ErrorCode: string) => JSON.stringify({ FailedEntryCount: 1, FailedEntries: [{ ErrorCode, ErrorMessage: 'no' }] });
     const full = await startService(200, 'application/x-amz-json-1.1', failed('LimitExceededException'));
-    await expect(full.rules.putTarget({ region: REGION }, rule!)).rejects.toMatchObject({
-      code: 'connect.quota',
-      reason: expect.stringContaining('5 targets'),
-    });
+    await expect(full.rules.putTarget({ region: REGION }, rule!)).rejects.toMatchObject({ code: 'connect.quota' });
     const other = await startService(200, 'application/x-amz-json-1.1', failed('ConcurrentModificationException'));
     await expect(other.rules.putTarget({ region: REGION }, rule!)).rejects.toMatchObject({ code: 'connect.unavailable' });
   });

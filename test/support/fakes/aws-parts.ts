@@ -9,7 +9,7 @@ import type { Selectors } from '../../../src/connect/trail.rules.ts';
 import type { ConnectionSpec } from '../../../src/connect/connection.rules.ts';
 import { RequestError } from '../../../src/base/request-error.ts';
 import type { Clock } from '../../../src/process/clock.ts';
-import type { Provisioner } from '../../../src/connect/reads-and-writes.ts';
+import type { Provisioner } from '../../../src/connect/aws/provisioner.ts';
 import type { StateStore } from '../../../src/store/store.ts';
 import type { ObjectStorage } from '../../../src/aws/storage.ts';
 import { createProvisioning, type Provisioning } from '../../../src/connect/provisioning.ts';
