@@ -158,6 +158,9 @@ describe.skipIf(!canBrowse('the search of the panel in Chromium'))('the search o
     await page.getByText('A search does not find it, which is correct').waitFor();
     // what neither of them holds has no size and no time
     expect(await page.getByRole('table').innerText()).not.toMatch(/never|unknown/);
+    // Bug: it named no bucket
+    await openPanel(page, world().url, address({ query: 'bucket:nobody key:a' }));
+    await page.getByRole('alert').getByText('nobody').waitFor();
     await openPanel(page, world().url, address({ query: 'bucket:demo -ext:pdf', sort: 'size', order: 'desc' }));
     await page.getByRole('button', { name: 'Copy the command that prints all as CSV' }).click();
     await expect.poll(() => clipboard(page)).toBe("tally search --query 'bucket:demo -ext:pdf' --sort size --order desc --csv");

@@ -88,6 +88,8 @@ interface AskedActProps extends Pick<FormProps, 'cancelText' | 'children'> {
   readonly onClosed?: () => void;
 }
 
+const focus = (element: HTMLElement | null): void => element?.focus();
+
 /** A button that asks before it acts, by a dialog that Cancel closes. What is dangerous is red in both places. */
 export function AskedAct({
   text,
@@ -137,7 +139,7 @@ export function AskedAct({
           ) : (
             <>
               {result}
-              <button type="button" onClick={close}>
+              <button ref={focus} type="button" onClick={close}>
                 Close
               </button>
             </>

@@ -179,8 +179,8 @@ export const NOT_CONNECTED = 'bucket.not-connected';
 /** An error, in the words of the registry. The frame alone reports that a session has ended or that the registry is away. */
 export function Failure({ problem: { message, code, more }, retry }: { readonly problem: Problem; readonly retry?: () => void }) {
   if (code === 'authentication.failed') return null;
-  if (code === NOT_CONNECTED) {
-    const { bucket = '' } = place.read().choices;
+  const { bucket } = place.read().choices;
+  if (code === NOT_CONNECTED && bucket !== undefined) {
     return (
       <p class="empty">
         The bucket <Text>{bucket}</Text> is not connected, so nothing of it is indexed. <AddLink bucket={bucket} />

@@ -32,6 +32,8 @@ export function SearchBox({ at: { page, choices, href, isHome, isReturn } }: { r
   }, [href]);
   function submit(event: Event): void {
     event.preventDefault();
+    // a telephone closes its keyboard, and the next Tab is in what was found
+    box.current?.blur();
     const destination = destinationOf(typed.trim(), search);
     if (destination === href) readAgain();
     else go(destination);

@@ -115,15 +115,10 @@ function Facets({ search, isWanted }: FacetsProps) {
   );
 }
 
-interface FacetProps {
-  readonly of: Grouping;
-  readonly search: Search;
-}
-
 const shortCounts = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
 
 /** One group is no choice. The exact number is above the results. */
-function Facet({ of: { by, groups }, search }: FacetProps) {
+function Facet({ of: { by, groups }, search }: { readonly of: Grouping; readonly search: Search }) {
   const shown = groups.filter(({ filter, objects }) => filter !== undefined && objects > 0);
   if (shown.length < 2) return null;
   return (

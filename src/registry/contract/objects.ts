@@ -118,7 +118,8 @@ export const objectRows = {
   'GET /v1/buckets/{bucket}/explain': {
     operation: 'explainObject',
     summary: "Shows what the index and S3 hold for one key, and explains why a search does or doesn't find it.",
-    description: 'Tally asks S3 at this moment. If S3 fails, the fault is part of the response.',
+    description:
+      'Tally asks S3 at this moment. If S3 fails, the fault is part of the response. If an object differs and no event on its way can explain that, Tally opens a gap for the key, and a re-index follows.',
     scope: 'read',
     params: z.object({ bucket: bucketName }),
     query: z.strictObject({ key: objectKey }),
