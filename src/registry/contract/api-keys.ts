@@ -132,7 +132,7 @@ export const keyRows = {
     example: { body: { name: 'nightly export, production, 2026-11', expires_in_days: 90 } },
     cli: {
       words: 'keys create <name>',
-      summary: 'Creates an API key and prints its secret once.',
+      summary: 'Creates an API key; its secret is printed once.',
       description: 'The secret cannot be shown again. This needs a login: an API key cannot create another one.',
       options: { expires_in_days: 'days', scopes: 'scope' },
       columns: { secret: 'secret' },

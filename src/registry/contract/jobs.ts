@@ -104,7 +104,7 @@ export const jobRows = {
     example: { query: { bucket: 'photos', limit: 10 } },
     cli: {
       words: 'jobs [id]',
-      summary: 'Lists re-index jobs, newest first, or shows one job.',
+      summary: 'Lists re-index jobs (newest first), or one job.',
       columns: jobColumns,
       none: 'There are no jobs.',
       examples: ['tally jobs', 'tally jobs --bucket photos'],
