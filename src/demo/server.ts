@@ -113,7 +113,7 @@ async function listen({ app }: Fauxqs, { host, port }: EmbeddedOptions): Promise
   } catch (error) {
     await app.close();
     const inUse = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
-    const problem = inUse ? 'is in use already' : `cannot be used (${reasonOf(error)})`;
+    const problem = inUse ? 'is already in use' : `cannot be used (${reasonOf(error)})`;
     const message = `${host}:${port} ${problem}: set TALLY_EMBEDDED_ADDRESS to another HOST:PORT`;
     throw new EmbeddedStartError(message, { cause: error });
   }

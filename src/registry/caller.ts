@@ -100,7 +100,7 @@ function createAuthenticate({ sessions, authenticateKey, attempts, publicUrl }: 
     const { authorization, cookie: header } = request.headers;
     const cookie = cookieIn(header, cookieNamesOf(publicUrl()).session);
     if (authorization !== undefined && cookie !== undefined) {
-      throw new RequestError('request.invalid', 'the request has a bearer token and the cookie of a session: send one of them');
+      throw new RequestError('request.invalid', 'the request has a bearer token and a session cookie: send only one of them');
     }
     if (authorization !== undefined) {
       const actor = await byBearer(request, authorization, signal);

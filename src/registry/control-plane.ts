@@ -187,7 +187,7 @@ const OPERATION_TIMEOUT_MS = 30_000;
 
 /** The error of an operation that took too long. */
 function tooSlow(timeoutMs: number): RequestError {
-  return new RequestError('request.timeout', `the answer took longer than ${timeoutMs / 1_000} s: try again, or ask for less`);
+  return new RequestError('request.timeout', `the response took longer than ${timeoutMs / 1_000} s: try again, or ask for less`);
 }
 
 /** Two threads search a SQLite index, and each has two searches that take turns. */
@@ -205,7 +205,7 @@ function createRunOperation(): RunOperation {
 
   async function runInTurn<Answer>(turns: PQueue, search: () => Promise<Answer>, signal: AbortSignal): Promise<Answer> {
     if (turns.size >= WAITING_MAX) {
-      throw new RequestError('request.overloaded', `${WAITING_MAX} searches wait for their turn already: try again in a second`);
+      throw new RequestError('request.overloaded', `${WAITING_MAX} searches are already waiting: try again in a second`);
     }
     return turns.add(async () => {
       // one event after another would wait for all searches that follow each other without a pause

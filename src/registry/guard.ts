@@ -16,7 +16,7 @@ export function requireLocalHost({ headers }: Pick<FastifyRequest, 'headers'>): 
   if (LOOPBACK_HOST.test(headers.host ?? '')) return;
   throw new RequestError(
     'request.forbidden-origin',
-    'the Host header must be 127.0.0.1, localhost or [::1]: this address serves this machine only',
+    'the Host header must be 127.0.0.1, localhost or [::1]: this address serves only this machine',
   );
 }
 
@@ -67,7 +67,7 @@ export function requireOwnPage({ headers, method }: FastifyRequest, publicUrl: s
   if (isSame && headers['x-tally-csrf'] !== undefined && (isJson || headers['content-type'] === undefined)) return;
   throw new RequestError(
     'request.forbidden-origin',
-    'a request by cookie must come from a page of the registry itself, with the header X-Tally-CSRF and a JSON body',
+    "a request with a cookie must come from one of the registry's own pages, with the header X-Tally-CSRF and a JSON body",
   );
 }
 
@@ -93,7 +93,7 @@ export function requireDirectCaller({ headers }: FastifyRequest): void {
   if (header === undefined) return;
   throw new RequestError(
     'request.forwarded',
-    `the request came through a reverse proxy (header ${header}), and the control plane does not know its callers: use a tunnel (ssh -L, kubectl port-forward)`,
+    `the request came through a reverse proxy (header ${header}), and the control plane cannot identify its callers: use a tunnel (ssh -L, kubectl port-forward)`,
   );
 }
 

@@ -112,8 +112,8 @@ function handlersOf(parts: LoginHandlerParts & { readonly identity: LoginParts }
     const network = addressGroupOf(addressOf(request) ?? '');
     const ofNetwork = ofNetworks.get(network) ?? 0;
     if (atIssuer >= AT_ISSUER_MAX || ofNetwork >= AT_ISSUER_OF_NETWORK_MAX) {
-      const waiting = atIssuer >= AT_ISSUER_MAX ? `${AT_ISSUER_MAX} logins` : `${AT_ISSUER_OF_NETWORK_MAX} logins of your address`;
-      throw new RequestError('request.overloaded', `${waiting} wait for the issuer already: try again in a second`);
+      const waiting = atIssuer >= AT_ISSUER_MAX ? `${AT_ISSUER_MAX} logins` : `${AT_ISSUER_OF_NETWORK_MAX} logins from your address`;
+      throw new RequestError('request.overloaded', `${waiting} are already waiting for the issuer: try again in a second`);
     }
     atIssuer += 1;
     ofNetworks.set(network, ofNetwork + 1);
@@ -239,7 +239,10 @@ function loginRequestOf(query: AuthorizeRequest): LoginRequest {
   } = query;
   if (returnTo !== undefined) {
     if (Object.keys(query).length === 1) return { flow: 'browser', returnTo };
-    throw new RequestError('request.invalid', 'return_to: must stand alone; a client sends code_challenge, state and redirect_uri instead');
+    throw new RequestError(
+      'request.invalid',
+      'return_to: must be the only parameter; a client sends code_challenge, state and redirect_uri instead',
+    );
   }
   if (challenge === undefined || method === undefined) {
     throw new RequestError('request.invalid', 'code_challenge and code_challenge_method=S256: must be given');

@@ -97,7 +97,7 @@ const KEPT = 'public, max-age=31536000, immutable';
 
 /** Creates the handlers of the panel. */
 export function createPanelHandlers(load: LoadFiles): Readonly<Record<PanelName, Handler>> {
-  const send = createSend(load, 'the panel has no such file: load /panel/ again');
+  const send = createSend(load, 'the panel has no such file: reload /panel/');
   // relative, because a proxy may have put a prefix before the path; with the query, which says what is shown
   const redirect: Handler = ({ url }, reply) => redirected(reply, `panel/${/\?.*/.exec(url)?.[0] ?? ''}`);
   return {

@@ -196,7 +196,7 @@ const frameworkErrors: ReadonlyMap<unknown, readonly [RequestErrorCode, string]>
   ['FST_ERR_CTP_INVALID_MEDIA_TYPE', ['request.unsupported-media-type', 'the body must be application/json']],
   ['FST_ERR_CTP_EMPTY_JSON_BODY', ['request.invalid', 'the body is empty although its content type is application/json']],
   ['FST_ERR_CTP_INVALID_JSON_BODY', ['request.invalid', 'the body is not valid JSON, or has a field __proto__']],
-  ['FST_ERR_CTP_INVALID_CONTENT_LENGTH', ['request.invalid', 'the body does not have the length that Content-Length says']],
+  ['FST_ERR_CTP_INVALID_CONTENT_LENGTH', ['request.invalid', 'the body does not have the length in Content-Length']],
 ] satisfies [string, [RequestErrorCode, string]][]);
 
 /** Returns the problem document of an error. For an unexpected error it contains no details. */
@@ -232,7 +232,7 @@ function problemOfFault({ code, reason }: FaultError): Problem {
 }
 
 function unexpected(): Problem {
-  return problem(500, UNEXPECTED, 'An unexpected error occurred. The log of the daemon has the details.');
+  return problem(500, UNEXPECTED, "An unexpected error occurred. The daemon's log has the details.");
 }
 
 function problem(status: number, code: RequestErrorCode | FaultCode, detail: string): Problem {

@@ -49,11 +49,11 @@ type Known = z.output<typeof known>;
 /** The fields with which every answer begins. */
 const reliability = z.object({
   agreement: z.string().describe('How far this answer can be relied on, in one sentence. Pass it on with the answer.'),
-  may_differ: z.boolean().describe('True: the answer may lack objects, or show objects as they were. `agreement` and `as_of` say why.'),
+  may_differ: z.boolean().describe('True: the answer may miss objects or show them in an older state. `agreement` and `as_of` say why.'),
   as_of: z
     .array(known)
     .readonly()
-    .describe('As of when the index of each bucket agrees with S3, and what it may lack. The worst come first; at most 8 buckets.'),
+    .describe("As of when each bucket's index agrees with S3, and what it may be missing. Worst first; at most 8 buckets."),
 });
 
 function reliabilityOf(all: readonly Known[]): z.output<typeof reliability> {
@@ -66,10 +66,10 @@ function reliabilityOf(all: readonly Known[]): z.output<typeof reliability> {
 
 function sentenceOf(all: readonly Known[], doubtful: readonly Known[]): string {
   const [first] = all;
-  if (first === undefined) return 'No bucket is connected that you may read, so this answer says nothing about what exists.';
+  if (first === undefined) return 'No connected bucket is readable for you, so this answer says nothing about what exists.';
   if (doubtful.length > 0) {
     const rest = doubtful.length > NAMED_MAX ? `; and ${doubtful.length - NAMED_MAX} more buckets` : '';
-    return `This answer may lack objects or show them as they were. ${doubtful.slice(0, NAMED_MAX).map(bucketText).join('; ')}${rest}.`;
+    return `This answer may miss objects or show them in an older state. ${doubtful.slice(0, NAMED_MAX).map(bucketText).join('; ')}${rest}.`;
   }
   return all.length === 1 ? `${bucketText(first)}.` : `No known difference in any of the ${all.length} buckets.`;
 }
@@ -103,7 +103,7 @@ const limit = z
   .min(1, 'must be at least 1')
   .max(LIMIT_MAX, `must be at most ${LIMIT_MAX}`)
   .default(LIMIT_DEFAULT)
-  .describe(`The answer has at most this many items. Default: ${LIMIT_DEFAULT}.`);
+  .describe(`The most items in the answer. Default: ${LIMIT_DEFAULT}.`);
 
 /** What a person does about something, and what only administrators are shown. */
 const FOR_PEOPLE: ReadonlySet<string> = new Set(['act', 'activity', 'wiring']);
@@ -191,7 +191,7 @@ function createToolServer({ operations, version, problemOf }: ToolParts): Server
   server.setRequestHandler(CallToolRequestSchema, async ({ params: { name, arguments: given = {} } }) => {
     const tool = tools.get(name);
     if (tool === undefined)
-      throw new McpError(ErrorCode.InvalidParams, `there is no tool of this name; the tools are ${[...tools.keys()].join(', ')}`);
+      throw new McpError(ErrorCode.InvalidParams, `there is no tool with this name; the tools are ${[...tools.keys()].join(', ')}`);
     try {
       const answer = await answerOf(tool, given, operations);
       // the same as a text, because many programs hand only the first text to their model

@@ -104,11 +104,11 @@ function statusReason({ bucket: { bucket }, status: { state, sentence } }: Misma
   switch (state) {
     case 'events_lost':
     case 'events_unproven':
-      return `no event of it can be expected to arrive. ${sentence}; \`tally doctor ${bucket}\` says what is missing and what to do`;
+      return `none of its events can be expected to arrive. ${sentence}; \`tally doctor ${bucket}\` says what is missing and what to do`;
     case 'quiet':
       return `its events may not arrive. ${sentence}; \`tally doctor ${bucket}\` says whether something is missing`;
     case 'paused':
-      return `${sentence}; \`tally bucket resume ${bucket}\` makes it again`;
+      return `${sentence}; \`tally bucket resume ${bucket}\` restores it`;
     case 'waiting':
       return sentence;
     case 'deletions_held':
@@ -130,7 +130,7 @@ function documentReason({ document, observedAtMs }: MismatchFacts): string | und
     return `the document is provisional, and Tally asks S3 again ${(MARGIN_MS + SETTLE_MS) / 1_000} s after its event of ${timeOf(document)}`;
   }
   if (document.clock > clockOfMs(observedAtMs)) {
-    return `the document's clock, ${timeOf(document)}, is later than this answer of S3, so Tally cannot replace the document before that time`;
+    return `the document's clock, ${timeOf(document)}, is later than this answer from S3, so Tally cannot replace the document before that time`;
   }
   if (document.clock > clockOfMs(observedAtMs - MARGIN_MS)) {
     return `the index was written for a change less than ${MARGIN_MS / 1_000} s ago, and another event may be on its way; try again in a minute`;
@@ -140,7 +140,7 @@ function documentReason({ document, observedAtMs }: MismatchFacts): string | und
 
 /** Why S3's object is missing from the index or differs from its document. */
 function changeReason({ bucket, document, observedAtMs }: MismatchFacts, { lastModifiedMs }: PresentState): string {
-  if (lastModifiedMs === undefined) return 'no event of its last change was indexed; a re-index corrects it';
+  if (lastModifiedMs === undefined) return 'the event of its last change was not indexed; a re-index corrects it';
   const changedAt = new Date(lastModifiedMs).toISOString();
   if (document !== undefined && clockOfMs(lastModifiedMs) <= document.clock) {
     return `it was last modified at ${changedAt}, which is not after the document's clock, so this change (an upload that began earlier, or an older version that is current again) did not reach the index; a re-index corrects it`;
@@ -154,7 +154,7 @@ function changeReason({ bucket, document, observedAtMs }: MismatchFacts, { lastM
   if (clockOfMs(lastModifiedMs) <= bucket.floor) {
     return `it was last modified at ${changedAt}, before the bucket's last re-index began. Unless that still runs, the index should have it: re-index its folder`;
   }
-  return `it was last modified at ${changedAt} and that event was lost, dead-lettered or still waits in the queue; check \`tally gaps\` and \`tally dead-letters list\`, or re-index`;
+  return `it was last modified at ${changedAt} and that event was lost, dead-lettered or is still waiting in the queue; check \`tally gaps\` and \`tally dead-letters list\`, or re-index`;
 }
 
 /** Why a document is found although S3 has removed its object. */

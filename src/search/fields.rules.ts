@@ -100,13 +100,13 @@ export function fieldTest(name: FieldName, { text, quoted }: Pick<Value, 'text' 
   if (text === '' && name !== 'prefix') return { mistake: 'a value is missing here' };
   if (quoted || !isPattern(text)) return exactTest(name, text);
   if (name === 'type' && FAMILY.test(text)) return { kind: name, value: text.slice(0, -1), family: true };
-  return { mistake: `this takes no pattern: ${insteadOfPattern(name, text)}` };
+  return { mistake: `this does not accept a pattern: ${insteadOfPattern(name, text)}` };
 }
 
 function exactTest(name: FieldName, text: string): Made {
   switch (name) {
     case 'bucket':
-      return isBucketName(text) ? { kind: name, value: text } : { mistake: 'this cannot be the name of a bucket' };
+      return isBucketName(text) ? { kind: name, value: text } : { mistake: 'this is not a valid bucket name' };
     case 'key':
     case 'prefix':
       return { kind: name, value: text };
@@ -171,6 +171,6 @@ function insteadOfPattern(name: FieldName, text: string): string {
     case 'modified':
     case 'deleted':
     case 'is':
-      return 'write it whole, and several with commas between them';
+      return 'write the whole value, and separate several with commas';
   }
 }

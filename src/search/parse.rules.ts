@@ -162,7 +162,7 @@ function splitValueOf(lexemes: readonly Lexeme[]): Mistake | undefined {
     const { name, operator } = field;
     const { text, position } = word;
     if (name === 'key' && operator === ':' && !negated)
-      return { position, message: `a key with spaces is written in quotes: key:"${value.text} ${text}"` };
+      return { position, message: `put a key with spaces in quotes: key:"${value.text} ${text}"` };
     if (!isCompared(name) || !UNIT.test(`${value.text} ${text}`)) return undefined;
     return { position, message: `the unit belongs to its number: ${name}${operator}${value.text}${text}` };
   });
@@ -250,9 +250,9 @@ function textTest(
 
 /** Operators of other searches, and what to write here. */
 export const foreignOperators: ReadonlyMap<string, string> = new Map([
-  ['OR', 'separate alternatives by commas (report,invoice), or write or in small letters to search for the word'],
-  ['AND', 'all clauses must fit anyway; write and in small letters to search for the word'],
-  ['NOT', 'put - before a clause (-draft), or write not in small letters to search for the word'],
+  ['OR', 'separate alternatives with commas (report,invoice), or write or in lower case to search for the word'],
+  ['AND', 'all clauses must match anyway; write and in lower case to search for the word'],
+  ['NOT', 'put - before a clause (-draft), or write not in lower case to search for the word'],
 ]);
 
 function valuesPart(lexeme: Lexeme, name: FieldName, context: Context): Part | Mistake {
@@ -260,7 +260,7 @@ function valuesPart(lexeme: Lexeme, name: FieldName, context: Context): Part | M
   for (const value of lexeme.values) {
     const { position, text, quoted } = value;
     const opened = quoted || (name !== 'tag' && name !== 'meta') ? undefined : /^([^=]+=)"/.exec(text)?.[1];
-    if (opened !== undefined) return { position, message: `the quotes stand around all of it: ${name}:"${opened}VALUE"` };
+    if (opened !== undefined) return { position, message: `put quotes around all of it: ${name}:"${opened}VALUE"` };
     const test = fieldTest(name, value);
     if ('mistake' in test) return { position, message: test.mistake };
     tests.push(test);
@@ -279,7 +279,7 @@ function comparedPart(lexeme: Lexeme, name: FieldName, context: Context): Part |
   if ('mistake' in compared) return { position: value.position, message: compared.mistake };
   const { test, operator, absolute, relative } = compared;
   const isDeleted = name === 'deleted';
-  if (isDeleted && negated) return { position, message: 'deleted cannot be negated: turn the comparison round' };
+  if (isDeleted && negated) return { position, message: 'deleted cannot be negated: reverse the comparison' };
   return {
     conditions: [{ anyOf: [test], negated }],
     clause: clauseOf(lexeme, context, { field: name, operator, values: [absolute] }),
@@ -305,7 +305,7 @@ function statePart(lexeme: Lexeme, operator: Operator, context: Context): Part |
   if (operator !== ':' || values.length !== 1 || values[0]?.text !== 'deleted') {
     return { position: values[0]?.position ?? position, message: 'is: has one value, deleted' };
   }
-  if (negated) return { position, message: 'without is:deleted a search finds live objects only: remove this clause' };
+  if (negated) return { position, message: 'without is:deleted, a search finds only live objects: remove this clause' };
   return { conditions: [], clause: clauseOf(lexeme, context, { field: 'is', values: ['deleted'] }), deleted: true };
 }
 
@@ -318,7 +318,7 @@ function mistakeWithDeleted(parts: readonly Part[]): Mistake | undefined {
   const { clause, parameter } = wrong;
   return {
     position: clause.position,
-    message: `deleted objects can be searched by bucket, key, prefix, "exact part" and pattern only, not by ${clause.field}`,
+    message: `deleted objects can be searched only by bucket, key, prefix, "exact part" and pattern, not by ${clause.field}`,
     ...(parameter !== undefined && { parameter }),
   };
 }

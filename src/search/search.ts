@@ -138,7 +138,7 @@ async function checkEnriched(
       : ['metadata', `\`tally bucket add ${bucket} --enrich head\``];
   throw new RequestError(
     'request.invalid',
-    `${bucket} is not enriched with ${what}, so the index cannot know: leave it out (-bucket:${bucket}), or enrich it (${set}, then \`tally reindex ${bucket} --fill\`)`,
+    `${bucket} is not enriched with ${what}, so the index cannot tell: exclude it (-bucket:${bucket}), or enrich it (${set}, then \`tally reindex ${bucket} --fill\`)`,
   );
 }
 
@@ -289,7 +289,8 @@ interface UnderstoodFilter {
 export function filterOf(request: FilterRequest, nowMs: number): UnderstoodFilter {
   const { query, q, tz: timeZone = 'UTC' } = request;
   if (!isTimeZone(timeZone)) throw new RequestError('request.invalid', 'tz: must be a time zone such as Europe/Berlin, UTC or +02:00');
-  if (query !== undefined && q !== undefined) throw new RequestError('request.invalid', 'query: not beside q, whose words can stand in it');
+  if (query !== undefined && q !== undefined)
+    throw new RequestError('request.invalid', 'query: cannot be combined with q; put its words into query');
   const parsed = parseQuery(query ?? '', { nowMs, timeZone, parameters: parametersOf(request) });
   if ('message' in parsed) throw mistakeOf(parsed);
   const { conditions, deleted, relative, clauses } = parsed;
@@ -370,7 +371,7 @@ function wordsIn(q = ''): QueryWords {
         negated ||
         values.some(({ text, quoted }) => quoted || isPattern(text) || foreignOperators.has(text)),
     );
-  if (isQuery) throw new RequestError('request.invalid', 'q: takes words only; clauses, patterns and quotes belong into query');
+  if (isQuery) throw new RequestError('request.invalid', 'q: takes only words; use query for clauses, patterns and quotes');
   const words = queryWordsOf(q);
   if (words === null) throw new RequestError('request.invalid', 'q: this has no letters or digits; write it as contains');
   return words;
@@ -426,7 +427,7 @@ export async function getUsage(
   const nowMs = clock.nowMs();
   const { filter, understood } = await understand(state, request, { nowMs, readable }, signal);
   const by = [...new Set([request.by ?? []].flat())];
-  if (filter?.deleted === true) throw new RequestError('request.invalid', 'query: usage sums live objects only');
+  if (filter?.deleted === true) throw new RequestError('request.invalid', 'query: usage counts only live objects');
   const asked = filter === null || !by.includes('folder') ? filter : { ...filter, ...placeOf(filter) };
   const limits = { nowMs, limit: request.limit, timeLimitMs: TIME_LIMIT_MS };
   const sums = asked === null ? { objects: 0, bytes: 0, groups: by.map(() => []) } : await usage({ ...asked, by, ...limits }, signal);
@@ -446,7 +447,7 @@ export async function getUsage(
  * folder, which is a condition like others.
  */
 function placeOf({ bucket, prefix = '', where = [] }: ObjectFilter): Pick<ObjectFilter, 'prefix' | 'where'> {
-  if (bucket === undefined) throw new RequestError('request.invalid', 'by: folders are those of one bucket: name it');
+  if (bucket === undefined) throw new RequestError('request.invalid', 'by: folders need a bucket: name one');
   const folder = prefix.slice(0, prefix.lastIndexOf('/') + 1);
   if (folder.split('/').length > FOLDER_LEVELS) {
     throw new RequestError(

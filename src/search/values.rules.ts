@@ -128,7 +128,7 @@ export function comparedTests(
   { operator, text }: { readonly operator: Operator; readonly text: string },
   zone: Zone,
 ): Compared | { readonly mistake: string } {
-  if (operator === ':') return { mistake: `${name} is compared, for example with >` };
+  if (operator === ':') return { mistake: `${name} needs a comparison, for example >` };
   if (name === 'size') return sizeCompared(operator, text);
   return timeCompared(name === 'deleted' ? 'deleted' : 'modified', { operator, text }, zone);
 }
@@ -161,7 +161,7 @@ function timeCompared(
 ): Compared | { readonly mistake: string } {
   const ageMs = ageMsOf(text);
   if (ageMs !== undefined) {
-    if (operator === '=') return { mistake: `an age is compared with <, <=, > or >=` };
+    if (operator === '=') return { mistake: `compare an age with <, <=, > or >=` };
     return { ...timeTest(kind, TURNED[operator], momentOf(nowMs - ageMs)), relative: true };
   }
   const period = periodOf(text, timeZone);

@@ -29,7 +29,7 @@ async function buildInMemory(): Promise<ReadonlyMap<string, Uint8Array>> {
     if (!isOfCode(error, 'ERR_MODULE_NOT_FOUND')) throw error;
     throw new RequestError(
       'panel.not-built',
-      'the panel is not built, and esbuild is not installed: run `npm ci && npm run panel` in the folder of Tally, or use the package or the image, which bring it',
+      "the panel is not built, and esbuild is not installed: run `npm ci && npm run panel` in Tally's folder, or use the package or the image, which include it",
     );
   }
 }

@@ -64,7 +64,7 @@ function stopAsked({ signals, exitNow, say }: Lifecycle): Promise<void> {
         return;
       }
       isStopping = true;
-      say(`the process received ${signal} and is stopping; a second signal ends it at once`);
+      say(`the process received ${signal} and is stopping; a second signal stops it at once`);
       resolve();
     });
   };

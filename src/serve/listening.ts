@@ -20,7 +20,7 @@ export async function listenAt(listener: Listener, setting: string, { host, port
   } catch (error) {
     const reason =
       error instanceof Error && 'code' in error && error.code === 'EADDRINUSE'
-        ? 'is in use already'
+        ? 'is already in use'
         : `cannot be listened on (${reasonOf(error)})`;
     throw new StartError(`${setting}: ${host}:${port} ${reason}: set it to another HOST:PORT`);
   }

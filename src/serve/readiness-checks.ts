@@ -70,7 +70,7 @@ function circuitsCheck(open: readonly OpenCircuit[], what: string): ReadinessChe
   return {
     status: 'warning',
     code,
-    detail: `requests to ${what} fail for ${parts.join(', ')}: records that need it wait, and all others are served`,
+    detail: `requests to ${what} fail for ${parts.join(', ')}: records that need it wait, all others are processed`,
     advice: `${faults[code].advice} Run \`tally bucket list\` to see which buckets wait.`,
   };
 }
@@ -81,16 +81,16 @@ function clockCheck(sqsAheadMs: number): ReadinessCheck {
   return {
     status: 'warning',
     code: CLOCK_SKEW,
-    detail: `the clock of SQS is ${differenceText(sqsAheadMs)} the clock of this machine`,
-    advice: 'Set the clock of this machine. Until then gaps of the worker stay open, and lags and ages are wrong by the difference.',
+    detail: `SQS's clock is ${differenceText(sqsAheadMs)} this machine's clock`,
+    advice: "Correct this machine's clock. Until then, this worker's gaps stay open, and lags and ages are off by the difference.",
   };
 }
 
 const NO_BUCKET: ReadinessCheck = {
   status: 'failed',
   code: 'no-bucket',
-  detail: 'no bucket is connected, so no messages are received',
-  advice: 'Connect one with `tally bucket add NAME`; check TALLY_INDEX_PREFIX if buckets were connected.',
+  detail: 'no bucket is connected, so Tally receives no messages',
+  advice: 'Connect one with `tally bucket add NAME`; check TALLY_INDEX_PREFIX if buckets were connected before.',
 };
 
 /** Never more than a warning, because a message that cannot be dead-lettered stays in its queue. */

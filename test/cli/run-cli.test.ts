@@ -261,11 +261,11 @@ describe('serve', () => {
   });
 
   it('that the operator must correct something for ends with 78', async () => {
-    const world = createCliWorld({ env: {}, serve: () => Promise.reject(new SettingsError(['127.0.0.1:4566 is in use already'])) });
+    const world = createCliWorld({ env: {}, serve: () => Promise.reject(new SettingsError(['127.0.0.1:4566 is already in use'])) });
     expect(await world.run('serve --embedded')).toEqual({
       exitCode: 78,
       stdout: '',
-      stderr: 'tally: 127.0.0.1:4566 is in use already\n',
+      stderr: 'tally: 127.0.0.1:4566 is already in use\n',
     });
   });
 });

@@ -383,7 +383,7 @@ describe('start and stop', () => {
     const { host, port } = new URL(embedded.endpoint);
     const failure = startEmbedded({ ...options, port: Number(port) });
     await expect(failure).rejects.toThrow(EmbeddedStartError);
-    await expect(failure).rejects.toThrow(`${host} is in use already: set TALLY_EMBEDDED_ADDRESS to another HOST:PORT`);
+    await expect(failure).rejects.toThrow(`${host} is already in use: set TALLY_EMBEDDED_ADDRESS to another HOST:PORT`);
     await writeFile(join(dataDir, 'file'), '');
     await expect(startEmbedded({ ...options, dataDir: join(dataDir, 'file') })).rejects.toThrow(/TALLY_EMBEDDED_DATA/);
   });

@@ -94,7 +94,7 @@ describe('the program', () => {
     const at = `127.0.0.1:${taken.port}`;
     const start = (env: Readonly<Record<string, string>>) =>
       run(['serve'], { AWS_REGION: 'eu-west-1', TALLY_INDEX_URL: `sqlite:${folder}/index.sqlite`, ...env });
-    const failed = (setting: string) => `tally: ${setting}: ${at} is in use already: set it to another HOST:PORT\n`;
+    const failed = (setting: string) => `tally: ${setting}: ${at} is already in use: set it to another HOST:PORT\n`;
     try {
       const http = { TALLY_ROLES: 'http', TALLY_HEALTH_ADDRESS: '127.0.0.1:0', TALLY_HTTP_ADDRESS: at };
       expect(await start(http)).toEqual({ code: 78, stdout: '', stderr: failed('TALLY_HTTP_ADDRESS') });

@@ -168,7 +168,7 @@ describe('the tools', () => {
     expect(structured).toMatchObject({ may_differ: true, as_of: [{ bucket: 'films' }, { bucket: 'logs' }, { bucket: 'photos' }] });
     expect(JSON.stringify(structured)).not.toContain('tally gaps');
     expect(structured['agreement']).toBe(
-      'This answer may lack objects or show them as they were. films: Its events are being lost; logs: Changes may be missing (a lost message): a command of Tally shows it.',
+      'This answer may miss objects or show them in an older state. films: Its events are being lost; logs: Changes may be missing (a lost message): a command of Tally shows it.',
     );
   });
 
@@ -178,7 +178,7 @@ describe('the tools', () => {
     const none = await call(client, 'list_buckets');
     expect(none.structured).toMatchObject({
       may_differ: true,
-      agreement: expect.stringContaining('No bucket is connected that you may read'),
+      agreement: expect.stringContaining('No connected bucket is readable for you'),
     });
     const behind = {
       ...fake.checked,
@@ -231,7 +231,7 @@ describe('what fails', () => {
     ],
     [
       new TypeError('x is not a function'),
-      { code: 'internal.unexpected', detail: 'An unexpected error occurred. The log of the daemon has the details.' },
+      { code: 'internal.unexpected', detail: "An unexpected error occurred. The daemon's log has the details." },
     ],
   ])('is an error of the tool with its code, and no stack: %s', async (error, shown) => {
     fake.nextDoes(async () => {
@@ -255,7 +255,7 @@ describe('what fails', () => {
     ]) {
       expect(text).toContain(words);
     }
-    await expect(client.callTool({ name: 'delete_objects', arguments: {} })).rejects.toThrow('there is no tool of this name');
+    await expect(client.callTool({ name: 'delete_objects', arguments: {} })).rejects.toThrow('there is no tool with this name');
     expect(fake.asked).toEqual([]);
   });
 

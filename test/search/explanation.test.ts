@@ -57,9 +57,9 @@ describe('an explanation', () => {
 
   it.each<[string, ObjectDocument | undefined, ObjectState, RegExp]>([
     ['a recent change', undefined, present({ lastModifiedMs: NOW_MS - 5_000 }), /holds nothing.*has not arrived yet/],
-    ['a change long ago', undefined, present(), /lost, dead-lettered or still waits/],
+    ['a change long ago', undefined, present(), /lost, dead-lettered or is still waiting/],
     ['a change before the bucket was connected', undefined, present({ lastModifiedMs: 1_000 }), /before the bucket was connected/],
-    ['an S3 that says no time', undefined, { present: true }, /no event of its last change/],
+    ['an S3 that says no time', undefined, { present: true }, /the event of its last change/],
     ['a tombstone', held(ABSENT), present({ lastModifiedMs: NOW_MS - 5_000 }), /holds a tombstone as of .*has not arrived yet/],
     ['a provisional document', held(ABSENT, { settled: false }), present(), /provisional, and Tally asks S3 again 40 s after/],
     [
@@ -80,7 +80,7 @@ describe('an explanation', () => {
       'a clock of the future',
       held(present(), { clock: clockOfMs(NOW_MS + HOUR_MS) }),
       ABSENT,
-      /2026-06-01T13:00:00.000Z, is later than this answer of S3/,
+      /2026-06-01T13:00:00.000Z, is later than this answer from S3/,
     ],
     ['an object that is gone', held(present()), ABSENT, /although S3 no longer has it: the event of its removal/],
   ])('differs and says why: %s', (_, document, state, sentence) => {

@@ -143,8 +143,8 @@ describe('usage', () => {
 
   it.each<[Partial<UsageRequest>, string]>([
     [{ by: 'folder', bucket: 'photos', prefix: 'a/b/c/d/e/f/g/h/' }, 'counted down to 8 levels'],
-    [{ by: 'folder' }, 'folders are those of one bucket'],
-    [{ query: 'is:deleted' }, 'sums live objects only'],
+    [{ by: 'folder' }, 'folders need a bucket'],
+    [{ query: 'is:deleted' }, 'counts only live objects'],
   ])('refuses %j: %s', async (request, message) => {
     const { usage } = await world([]);
     await expect(usage(request)).rejects.toMatchObject({ code: 'request.invalid', message: expect.stringContaining(message) });

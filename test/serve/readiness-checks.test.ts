@@ -51,7 +51,7 @@ it('knows which indices refuse their records while none accepts any', () => {
 it('Fix: warns while the clock of this machine differs from that of SQS', () => {
   const { store, read } = startWorld();
   store.aheadMs = -600_000;
-  const detail = 'the clock of SQS is 600 s behind the clock of this machine';
+  const detail = "SQS's clock is 600 s behind this machine's clock";
   expect(read()).toMatchObject({ clock: { status: 'warning', code: 'connect.clock-skew', detail }, queue: OK });
   store.aheadMs = 59_000;
   expect(read()).toMatchObject({ clock: OK });
