@@ -80,6 +80,12 @@ describe('what a HEAD request saw', () => {
 describe('an enriched document', () => {
   const document = documentFrom({ ...seen, tags: { a: 'b' } });
 
+  it('says content type, user metadata and tags; S3’s “none” is not “not known”', () => {
+    expect(document).toMatchObject({ content_type: 'text/plain', user_metadata: { author: 'me' }, tags: { a: 'b' } });
+    expect(documentFrom({ ...event, userMetadata: {}, tags: {} })).toMatchObject({ user_metadata: {}, tags: {} });
+    expect(documentFrom(event)).not.toHaveProperty('tags');
+  });
+
   it('is told from a plain one, and is plain without its enrichment', () => {
     expect(isEnriched(document)).toBe(true);
     expect(isEnriched(plainDocument(document))).toBe(false);
