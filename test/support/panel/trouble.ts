@@ -22,6 +22,10 @@ const DAY_MS = 24 * HOUR_MS;
 /** The moment so long before the start. */
 const ago = (ms: number): string => new Date(startedMs - ms).toISOString();
 
+const WHOLE = 'job-7f3k2m9q4x';
+const HELD = 'job-2b8n5c1w7z';
+const CLOSING = 'job-5s1e8r6p0u';
+
 const healthy: Bucket = {
   ...bucketAnswer,
   account: '210987654321',
@@ -34,101 +38,61 @@ const healthy: Bucket = {
 };
 
 type Trouble = Partial<Bucket> & Pick<Bucket, 'bucket'>;
+type Status = Bucket['status'];
+
+const bad = (state: Status['state'], sinceMs: number, sentence: string, more: Partial<Status> = {}): Status => ({
+  state,
+  severity: 'bad',
+  sentence,
+  since: ago(sinceMs),
+  ...more,
+});
+const missing = (sinceMs: number, why: string, job: string): Status =>
+  bad('gap_open', sinceMs, `Changes may be missing (${why}): ${job} repairs it`, { severity: 'warning' });
+const doctor = (bucket: string) => ({ act: { kind: 'doctor', command: `tally doctor ${bucket}` } }) as const;
 
 const troubles: readonly Trouble[] = [
-  {
-    bucket: 'acme-data-lake',
-    status: {
-      state: 'gap_open',
-      severity: 'warning',
-      sentence: 'Changes may be missing (messages expired in the queue): job-1 repairs it',
-      since: ago(2 * HOUR_MS),
-    },
-    gaps: 1,
-  },
+  { bucket: 'acme-data-lake', status: missing(2 * HOUR_MS, 'messages expired in the queue', WHOLE) },
   {
     bucket: 'acme-partner-drop',
-    status: {
-      state: 'events_lost',
-      severity: 'bad',
-      sentence: 'Access denied: allow s3:ListBucket on acme-partner-drop',
-      since: ago(3 * HOUR_MS),
-      act: { kind: 'doctor', command: 'tally doctor acme-partner-drop' },
-    },
-    gaps: 1,
+    status: bad('events_lost', 3 * HOUR_MS, 'Access denied: allow s3:ListBucket on acme-partner-drop', doctor('acme-partner-drop')),
     last_event_at: ago(3 * HOUR_MS),
-    wiring: {
-      state: 'broken',
-      since: ago(3 * HOUR_MS),
-      checked_at: ago(12 * MINUTE_MS),
-      findings: [{ code: 'connect.denied', what: 'S3 denies s3:GetBucketNotification on acme-partner-drop' }],
-    },
   },
   {
     bucket: 'acme-invoices',
-    status: {
-      state: 'deletions_held',
-      severity: 'bad',
-      sentence: '1,035 deletions wait for you: look at the bucket, and if it is as intended, run `tally jobs allow job-2b8n5c1w7z`',
-      since: ago(5 * HOUR_MS),
-      act: { kind: 'jobs', command: 'tally jobs job-2b8n5c1w7z', job_id: 'job-2b8n5c1w7z' },
-      differing: 1_035,
-    },
-    gaps: 0,
+    status: bad(
+      'deletions_held',
+      5 * HOUR_MS,
+      `1,035 deletions wait for you: look at the bucket, and if it is as intended, run \`tally jobs allow ${HELD}\``,
+      { act: { kind: 'jobs', command: `tally jobs ${HELD}`, job_id: HELD }, differing: 1_035 },
+    ),
   },
   {
     bucket: 'acme-clickstream',
     source: 'eventbridge',
-    status: {
-      state: 'events_unproven',
-      severity: 'bad',
-      sentence: 'No event has arrived since it was connected',
-      since: ago(40 * MINUTE_MS),
-      act: { kind: 'doctor', command: 'tally doctor acme-clickstream' },
-    },
+    status: bad('events_unproven', 40 * MINUTE_MS, 'No event has arrived since it was connected', doctor('acme-clickstream')),
     last_event_at: undefined,
     last_compared_at: ago(30 * MINUTE_MS),
     created_at: ago(40 * MINUTE_MS),
-    wiring: {
-      state: 'broken',
-      since: ago(30 * MINUTE_MS),
-      checked_at: ago(8 * MINUTE_MS),
-      findings: [{ code: 'connect.rule', what: 'the rule tally-0a1b2c3d-acme-clickstream is missing' }],
-    },
   },
-  {
-    bucket: 'acme-media-masters',
-    source: 'topic',
-    status: {
-      state: 'gap_open',
-      severity: 'warning',
-      sentence: 'Changes may be missing (DeleteObjects (12 times)): job-1 repairs it',
-      since: ago(25 * MINUTE_MS),
-    },
-    gaps: 1,
-  },
-  { bucket: 'acme-ml-datasets', enrich: 'tags' },
-  { bucket: 'acme-backups', source: 'routed', last_event_at: ago(4 * HOUR_MS) },
+  { bucket: 'acme-media-masters', status: missing(25 * MINUTE_MS, 'DeleteObjects (12 times)', CLOSING) },
+  { bucket: 'acme-ml-datasets' },
+  { bucket: 'acme-backups', last_event_at: ago(4 * HOUR_MS) },
   { bucket: 'acme-web-assets' },
   {
     bucket: 'acme-reports',
-    status: {
-      state: 'differs',
-      severity: 'bad',
-      sentence: '37 objects are missing, 12 objects are outdated as of 16:17 UTC: a re-index begins (in 9 minutes)',
-      since: ago(MINUTE_MS),
+    status: bad('differs', MINUTE_MS, '37 objects are missing, 12 objects are outdated as of 16:17 UTC: a re-index begins (in 9 minutes)', {
       differing: 49,
-    },
-    gaps: 1,
+    }),
   },
-  { bucket: 'acme-scratch', versioning: { status: 'never', observed_at: ago(HOUR_MS) } },
+  { bucket: 'acme-scratch' },
 ];
 
 export const troubledBuckets: readonly Bucket[] = troubles.map((trouble) => ({ ...healthy, ...trouble }));
 
 const wholeJob: Job = {
   ...runningJob,
-  id: 'job-7f3k2m9q4x',
+  id: WHOLE,
   bucket: 'acme-data-lake',
   requested_by: 'alice@acme.example',
   phase: 'comparing',
@@ -140,37 +104,38 @@ const wholeJob: Job = {
   counts: { ...zeroCounts, listed: 20_726_000, missing: 1_204, stale: 686, phantom: 604, written: 1_890, tombstones: 604 },
 };
 
+/** A job that ended after it had taken so long. */
+const ended = (startMs: number, tookMs: number): Pick<Job, 'state' | 'progress' | 'created_at' | 'started_at' | 'finished_at'> => ({
+  state: 'done',
+  progress: 1,
+  created_at: ago(startMs),
+  started_at: ago(startMs),
+  finished_at: ago(startMs - tookMs),
+});
+
 const heldJob: Job = {
   ...wholeJob,
-  id: 'job-2b8n5c1w7z',
+  ...ended(6 * HOUR_MS, HOUR_MS),
+  id: HELD,
   bucket: 'acme-invoices',
   requested_by: 'schedule',
-  state: 'done',
-  created_at: ago(6 * HOUR_MS),
-  started_at: ago(6 * HOUR_MS),
-  finished_at: ago(5 * HOUR_MS),
-  progress: 1,
   counts: { ...zeroCounts, listed: 810_900, phantom: 2_035, tombstones: 1_000, held: 1_035 },
   waiting: { deletions: 1_035 },
 };
 
 const doneJob: Job = {
   ...wholeJob,
+  ...ended(2 * DAY_MS, 4 * MINUTE_MS),
   id: 'job-9d4h6v3t8y',
   bucket: 'acme-web-assets',
   mode: 'report',
   requested_by: 'schedule',
-  state: 'done',
-  created_at: ago(2 * DAY_MS),
-  started_at: ago(2 * DAY_MS),
-  finished_at: ago(2 * DAY_MS - 4 * MINUTE_MS),
-  progress: 1,
   counts: { ...zeroCounts, listed: 1_204_000 },
 };
 
 const closingJob: Job = {
   ...wholeJob,
-  id: 'job-5s1e8r6p0u',
+  id: CLOSING,
   bucket: 'acme-media-masters',
   prefix: 'renders/2025/',
   requested_by: 'gap',
@@ -182,35 +147,29 @@ const closingJob: Job = {
 /** What Tally did this morning, without anybody. */
 const foundJob: Job = {
   ...doneJob,
+  ...ended(5 * HOUR_MS, 2 * MINUTE_MS),
   id: 'job-3m8w2k5d9q',
   bucket: 'acme-scratch',
-  created_at: ago(5 * HOUR_MS),
-  started_at: ago(5 * HOUR_MS),
-  finished_at: ago(5 * HOUR_MS - 2 * MINUTE_MS),
   counts: { ...zeroCounts, listed: 88_000, missing: 37, stale: 12 },
 };
 
 const repairJob: Job = {
   ...foundJob,
+  ...ended(5 * HOUR_MS - 3 * MINUTE_MS, 37 * MINUTE_MS),
   id: 'job-4c7t1x6b3f',
   mode: 'apply',
   requested_by: 'gap',
-  created_at: ago(5 * HOUR_MS - 3 * MINUTE_MS),
-  started_at: ago(5 * HOUR_MS - 3 * MINUTE_MS),
-  finished_at: ago(5 * HOUR_MS - 40 * MINUTE_MS),
   counts: { ...zeroCounts, listed: 88_000, missing: 37, stale: 12, written: 49 },
 };
 
 const failedJob: Job = {
   ...doneJob,
+  ...ended(3 * HOUR_MS, MINUTE_MS),
   id: 'job-1a9z8y7x6w',
   bucket: 'acme-partner-drop',
   requested_by: 'gap',
   mode: 'apply',
   state: 'failed',
-  created_at: ago(3 * HOUR_MS),
-  started_at: ago(3 * HOUR_MS),
-  finished_at: ago(3 * HOUR_MS - MINUTE_MS),
   counts: zeroCounts,
   error: { code: 'object.denied', reason: `S3 denies s3:ListBucket on acme-partner-drop, after ${'a-long-name/'.repeat(60)}` },
 };
