@@ -89,7 +89,7 @@ describe('an explanation', () => {
     expect(verdict.sentence).toMatch(sentence);
     expect(verdict.sentence).toMatch(/^A search (finds|does not find) it.*\.$/);
     // no event that is on its way, nor the document itself, explains it
-    const isLost = /lost, dead-lettered|before the bucket was|no event of its last|not after the document/.test(verdict.sentence);
+    const isLost = /lost, dead-lettered|before the bucket was|the event of its last|not after the document/.test(verdict.sentence);
     expect(verdict.lost).toBe(isLost ? (document === undefined ? 'missing' : 'stale') : undefined);
   });
 
