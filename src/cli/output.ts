@@ -19,9 +19,9 @@ function escapesOf(character: string): string {
 
 export type Cell = string | number | undefined;
 
-/** Formats a table with aligned columns. An absent cell is shown as `-`. */
+/** Formats a table with aligned columns and headings in capitals. An absent cell is shown as `-`. */
 export function tableText(headings: readonly string[], rows: readonly (readonly Cell[])[]): string {
-  const lines = [headings, ...rows.map((row) => row.map(cellText))];
+  const lines = [headings.map((heading) => heading.toUpperCase()), ...rows.map((row) => row.map(cellText))];
   const widths = headings.map((_, column) => lines.reduce((widest, line) => Math.max(widest, widthOf(line[column] ?? '')), 0));
   return lines
     .map((line) =>

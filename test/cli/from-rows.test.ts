@@ -59,7 +59,7 @@ describe.each(commands)('tally $words', ({ row, command }) => {
     const { stdout } = await world.run('', ...words);
     expect(unsafeIn(stdout)).toEqual([]);
     if (command.none === undefined) return expect(stdout.trim()).not.toBe('');
-    for (const heading of Object.keys(command.columns ?? {})) expect(stdout.split('\n')[0]).toContain(heading);
+    for (const heading of Object.keys(command.columns ?? {})) expect(stdout.split('\n')[0]).toContain(heading.toUpperCase());
     world.nextAnswers({ items: [] });
     const empty = await world.run('', ...words);
     expect([empty.exitCode, empty.stdout]).toEqual([0, '']);
@@ -251,13 +251,13 @@ describe('exactly', () => {
         '',
         'id | k0123456789abcdefghijAB',
         'name | nightly export',
-        'owner | bob@example.com',
         'fingerprint | qk_abcd…wxyz',
         'status | ACTIVE',
         `created | ${AT}`,
         'expires | 2026-04-02T03:04:05.000Z',
-        'last_used | never',
+        'last used | never',
         'scopes | read, operate',
+        'owner | bob@example.com',
       ],
       ['Store the secret now: it cannot be shown again.'],
     ],

@@ -4,7 +4,7 @@ import { documentOf } from '../../src/ordering/document.ts';
 import { FaultError } from '../../src/base/fault.ts';
 import { withWay } from '../../src/connect/apply.ts';
 import { createConnectBucket, type ConnectBucket } from '../../src/connect/connect.ts';
-import { createListBuckets } from '../../src/registry/operations/buckets.ts';
+import { listBuckets } from '../../src/registry/operations/buckets.ts';
 import { requireBucket } from '../../src/observing/known-buckets.ts';
 import { createProcesses } from '../../src/observing/processes.ts';
 import { createBucketStatuses } from '../../src/observing/bucket-statuses.ts';
@@ -23,17 +23,14 @@ function setUp(wrap?: (state: StateStore) => StateStore) {
   const world = createControlWorld({ autoAdvance: true, ...(wrap && { wrap }) });
   world.storage.createBucket('photos', { region: REGION, versioning: 'enabled' });
   const { state, clock } = world;
-  const list = createListBuckets({
-    state,
-    statuses: createBucketStatuses({ state, clock, processes: createProcesses({ state, clock }), compareIntervalMs: 0 }),
-  });
+  const statuses = createBucketStatuses({ state, clock, processes: createProcesses({ state, clock }), compareIntervalMs: 0 });
   return {
     ...world,
     connect: (request: Partial<Parameters<typeof world.connectBucket.connect>[0]> = {}, by = 'someone') =>
       world.connectBucket.connect({ bucket: 'photos', ...request }, by),
     reportUnconnected: createReportUnconnected(world),
     disconnect: (bucket: string) => disconnectBucket(world, bucket),
-    list: (query = {}) => list({ limit: 100, ...query }, 'everything'),
+    list: (query = {}) => listBuckets({ state, statuses }, { limit: 100, ...query }, 'everything'),
   };
 }
 

@@ -88,27 +88,17 @@ const params = z.object({ id: id.describe('The ID of the key, as shown in the li
 const FINGERPRINT_LENGTH_MAX = 100;
 const EXAMPLE_ID = 'k0123456789abcdefghijAB';
 
-const keyFields = columnsOf<ApiKey>({
+const keyColumns = columnsOf<ApiKey>({
   id: 'id',
   name: 'name',
-  owner: 'user_email',
   fingerprint: 'fingerprint',
   status: 'status',
   created: 'created_at',
   expires: 'expires_at',
-  last_used: (key) => key.last_used_at ?? 'never',
+  'last used': (key) => key.last_used_at ?? 'never',
   scopes: (key) => key.scopes.join(', '),
 });
-const keyColumns = columnsOf<ApiKey>({
-  ID: 'id',
-  NAME: 'name',
-  FINGERPRINT: 'fingerprint',
-  STATUS: 'status',
-  CREATED: 'created_at',
-  EXPIRES: 'expires_at',
-  'LAST USED': (key) => key.last_used_at ?? 'never',
-  SCOPES: (key) => key.scopes.join(','),
-});
+const keyFields = { ...keyColumns, owner: 'user_email' };
 
 function ownerText({ user_email: email, user_email_verified: isVerified }: AnyApiKey): string {
   return isVerified ? email : `${email} (not verified)`;
@@ -223,8 +213,8 @@ export const keyRows = {
       options: { key_name: 'name' },
       columns: {
         ...keyColumns,
-        OWNER: (key: AnyApiKey) => `${ownerText(key)}${key.owner_disabled ? ' (disabled)' : ''}`,
-        'OWNER ID': 'user_id',
+        owner: (key: AnyApiKey) => `${ownerText(key)}${key.owner_disabled ? ' (disabled)' : ''}`,
+        'owner id': 'user_id',
       },
       none: NONE,
       examples: ['tally admin keys list --email bob@example.com', 'tally admin keys list --status ACTIVE --unused-since 2026-08-01'],
@@ -243,8 +233,8 @@ export const keyRows = {
       columns: {
         ...keyFields,
         owner: ownerText,
-        owner_id: 'user_id',
-        owner_disabled: (key: AnyApiKey) => (key.owner_disabled ? 'yes' : 'no'),
+        'owner id': 'user_id',
+        'owner disabled': (key: AnyApiKey) => (key.owner_disabled ? 'yes' : 'no'),
       },
       examples: [`tally admin keys get ${EXAMPLE_ID}`],
     },

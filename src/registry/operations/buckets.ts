@@ -19,40 +19,42 @@ interface BucketList {
 }
 
 /**
- * Creates the list: one page of the connected buckets of which the caller may read some, and with the first page of a caller who
- * may read everything the names that are not connected, which are bounded. Both are in the order of their names. A record that
- * this version cannot read is left out.
+ * Lists one page of the connected buckets of which the caller may read some, and with the first page of a caller who may read
+ * everything the names that are not connected, which are bounded. Both are in the order of their names. A record that this version
+ * cannot read is left out.
  */
-export function createListBuckets({
-  state,
-  statuses,
-}: {
-  readonly state: StateStore;
-  readonly statuses: Pick<BucketStatuses, 'ofAll'>;
-}): (request: BucketsRequest, readable: Readable, signal?: AbortSignal) => Promise<BucketList> {
-  /** The entries after an id. Of a caller who may read some buckets these alone are read, so that a page tells nothing about the others. */
-  async function entriesOf(readable: Readable, { limit, after }: { limit: number; after: string }, signal: AbortSignal | undefined) {
-    if (readable === 'everything') return state.list('bucket', { limit, ...(after !== '' && { after }) }, signal);
-    const ids = [...new Set(readable.map(({ bucket }) => refs.bucket(bucket).id))].filter((id) => compareKeys(id, after) > 0);
-    return firstEntries(state, ids, limit, signal);
-  }
+export async function listBuckets(
+  { state, statuses }: { readonly state: StateStore; readonly statuses: Pick<BucketStatuses, 'ofAll'> },
+  { limit, cursor }: BucketsRequest,
+  readable: Readable,
+  signal?: AbortSignal,
+): Promise<BucketList> {
+  signal?.throwIfAborted();
+  const [{ items, ...more }, unconnected] = await Promise.all([
+    readPage<StateEntry, readonly [string]>({
+      limit,
+      after: cursor === undefined ? undefined : [decodeCursor(cursor, 1)[0] ?? ''],
+      fetch: (count, [after] = ['']) => entriesOf(state, readable, { limit: count, after }, signal),
+      positionOf: ({ id }) => [id],
+    }),
+    cursor === undefined && readable === 'everything' ? listAllRecords(state, 'unconnected', unconnectedSchema) : [],
+  ]);
+  const records = items.flatMap(({ record }) => bucketRecordSchema.safeParse(record).data ?? []);
+  const found = await statuses.ofAll(records, readable);
+  const connected = records.flatMap((record, at) => (found[at] === undefined ? [] : [{ record, status: found[at] }]));
+  return { connected, unconnected, ...more };
+}
 
-  return async function listPage({ limit, cursor }, readable, signal) {
-    signal?.throwIfAborted();
-    const [{ items, ...more }, unconnected] = await Promise.all([
-      readPage<StateEntry, readonly [string]>({
-        limit,
-        after: cursor === undefined ? undefined : [decodeCursor(cursor, 1)[0] ?? ''],
-        fetch: (count, [after] = ['']) => entriesOf(readable, { limit: count, after }, signal),
-        positionOf: ({ id }) => [id],
-      }),
-      cursor === undefined && readable === 'everything' ? listAllRecords(state, 'unconnected', unconnectedSchema) : [],
-    ]);
-    const records = items.flatMap(({ record }) => bucketRecordSchema.safeParse(record).data ?? []);
-    const found = await statuses.ofAll(records, readable);
-    const connected = records.flatMap((record, at) => (found[at] === undefined ? [] : [{ record, status: found[at] }]));
-    return { connected, unconnected, ...more };
-  };
+/** The entries after an id. Of a caller who may read some buckets these alone are read, so that a page tells nothing about the others. */
+async function entriesOf(
+  state: StateStore,
+  readable: Readable,
+  { limit, after }: { readonly limit: number; readonly after: string },
+  signal: AbortSignal | undefined,
+): Promise<readonly StateEntry[]> {
+  if (readable === 'everything') return state.list('bucket', { limit, ...(after !== '' && { after }) }, signal);
+  const ids = [...new Set(readable.map(({ bucket }) => refs.bucket(bucket).id))].filter((id) => compareKeys(id, after) > 0);
+  return firstEntries(state, ids, limit, signal);
 }
 
 /** The first entries of those that are stored, read by their ids. Throws the store's fault. */

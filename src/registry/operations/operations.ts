@@ -24,7 +24,7 @@ import type { ExpiryRule } from '../../identity/api-key.rules.ts';
 import { RequestError } from '../../base/request-error.ts';
 import { createStoredGrants, createReadableBy, seesAll, type ReadableBy } from '../../identity/grants/policy.ts';
 import { createAccessOperations, ownAccess, type ReadOwnAccess } from '../../identity/grants/operations.ts';
-import { createListBuckets } from './buckets.ts';
+import { listBuckets } from './buckets.ts';
 import { requireBucket, requireReadable } from '../../observing/known-buckets.ts';
 import type { ConnectBucket } from '../../connect/connect.ts';
 import type { Processes } from '../../observing/processes.ts';
@@ -188,7 +188,6 @@ interface ReadParts extends Subjects {
 function readOperations(parts: ReadParts): ReadOperations {
   const { state, statuses, readableBy } = parts;
   const search = createSearch(parts);
-  const listBuckets = createListBuckets(parts);
   return {
     async searchObjects({ query }, { actor, signal }) {
       const { as_of: asOf, ...found } = await search(query, await readableBy(actor, signal), signal);
@@ -206,7 +205,7 @@ function readOperations(parts: ReadParts): ReadOperations {
       const readable = await readableBy(actor, signal);
       const isWhole = seesAll(actor) && query.cursor === undefined;
       const [{ connected, unconnected, next }, seen] = await Promise.all([
-        listBuckets(query, readable, signal),
+        listBuckets(parts, query, readable, signal),
         isWhole ? activityOf(parts) : undefined,
       ]);
       return {
