@@ -13,7 +13,7 @@
  * | a job that a person paused or cancelled, or that failed | up to 6 h until the next attempt |
  * | stored times | as far as the clock of any process is wrong |
  *
- * The time does not pass while the bucket or S3 refuses, nor while a person must decide: about what a person has stopped, about a
+ * The time does not pass while the bucket or S3 refuses it, or some of its keys, nor while a person must decide: about what a person has stopped, about a
  * bucket that was added with --no-reindex, and about a bucket that is not connected.
  */
 import { isHeld, markId, type DirtyMark, type GapReport, type MarkKind } from '../../../src/records/dirty.ts';
@@ -84,6 +84,8 @@ export interface Ledger {
   deleted(jobId: string, count: number): void;
   /** A person allowed this job so many of the deletions that waited. */
   allowed(jobId: string, count: number): void;
+  /** A person declined them after all, before this job compared. */
+  declined(jobId: string): void;
   /** Looks at everything; to be called after each step. */
   check(): Promise<void>;
   /** Looks at what all have been told, now that nothing has happened for long. */
@@ -112,6 +114,7 @@ export function createLedger(worldOf: () => World): Ledger {
   const consented = new Set<string>();
   const deletedBy = new Map<string, number>();
   const allowedTo = new Map<string, number>();
+  const declined = new Set<string>();
   /** The deletions of each bucket that waited at the last look. */
   let waited = new Map<string, readonly WaitingDeletes[]>();
   /** Since when the job of each bucket has been able to run. */
@@ -149,6 +152,8 @@ export function createLedger(worldOf: () => World): Ledger {
   }
 
   function compareKey(job: JobRecord, key: string, found: ReadonlySet<string>): void {
+    // it has a gap of its own
+    if (worldOf().denied.has(job.bucket)) return;
     const object = worldOf().s3s.get(job.bucket)?.objects.get(key);
     if (object === undefined && found.has(key)) violated(`${key} of ${job.bucket} is gone, and found after ${job.id}`);
     if (object !== undefined && (object.lastModifiedMs ?? 0) < (job.coversBeforeMs ?? 0) && !found.has(key))
@@ -205,6 +210,7 @@ export function createLedger(worldOf: () => World): Ledger {
     if (deletions === undefined) return;
     const { limit = Infinity } = deletions;
     if ((deletedBy.get(id) ?? 0) > limit) violated(`${id} of ${bucket} has deleted ${deletedBy.get(id)}, and may delete ${limit}`);
+    if (declined.has(id) && (deletedBy.get(id) ?? 0) > 0) violated(`${id} of ${bucket} has deleted what was declined`);
     if (consented.has(id)) return;
     consented.add(id);
     const now = await worldOf().waiting(bucket);
@@ -230,7 +236,8 @@ export function createLedger(worldOf: () => World): Ledger {
       const mark = marks.get(duty.markId);
       if (mark === undefined || mark.lastSeenMs < duty.seenAtMs)
         violated(`no open gap stands for a change of ${duty.markId}: ${JSON.stringify(mark)}`);
-      if ((mark !== undefined && isHeld(mark)) || world.troubles.has(duty.bucket)) duty.sinceMs = Math.max(duty.sinceMs, nowMs);
+      const isRefused = world.troubles.has(duty.bucket) || world.denied.has(duty.bucket);
+      if ((mark !== undefined && isHeld(mark)) || isRefused) duty.sinceMs = Math.max(duty.sinceMs, nowMs);
       const allowedMs = OPEN_MS + SLACK_MS + CLOCK_MS + DISTANCE_MS + duty.allowanceMs;
       if (nowMs - duty.sinceMs <= allowedMs) continue;
       violated(`a change of ${duty.markId} was not repaired within ${(allowedMs / HOUR_MS).toFixed(1)} h: ${JSON.stringify(mark)}`);
@@ -275,6 +282,7 @@ export function createLedger(worldOf: () => World): Ledger {
     jobDone: (job) => void done.push(job),
     deleted: (jobId, count) => void deletedBy.set(jobId, (deletedBy.get(jobId) ?? 0) + count),
     allowed: (jobId, count) => void allowedTo.set(jobId, count),
+    declined: (jobId) => void declined.add(jobId),
     async check() {
       for (const job of done.splice(0)) {
         await checkConsent(job);

@@ -46,6 +46,11 @@ function reading(kind: string, change: (record: Fields) => Fields): Views['closi
 
 const SAFE_MAX = Number.MAX_SAFE_INTEGER;
 
+/** The part as one that has not waited for long. */
+function neverStuck(part: Fields): Fields {
+  return part['fault'] === undefined ? part : { ...part, fault: { ...(part['fault'] as Fields), sinceMs: SAFE_MAX } };
+}
+
 /** A mark of a key that announces a delete is taken for the word of the whole bucket. */
 function liftingByKey(state: StateStore): StateStore {
   return {
@@ -66,7 +71,9 @@ function liftingByKey(state: StateStore): StateStore {
  * Each mistake by name, with a part of what the simulation must say of it, and a seed whose story finds it within two seconds of
  * CPU. A change of the code changes the stories: `npm run simulate:gaps -- --days 45 --seed N --mutant NAME` tells what others cost.
  */
-export const mutants: Readonly<Record<string, { readonly views: Partial<Views>; readonly finds: RegExp; readonly seed: number }>> = {
+export const mutants: Readonly<
+  Record<string, { readonly views: Partial<Views>; readonly finds: RegExp; readonly seed: number; readonly isWhole?: true }>
+> = {
   'a paused job keeps its gap': {
     views: { closing: reading('job', (job) => (job['state'] === 'paused' ? { ...job, state: 'running' } : job)) },
     finds: /was not repaired/,
@@ -165,6 +172,14 @@ export const mutants: Readonly<Record<string, { readonly views: Partial<Views>; 
     views: { closing: reading('gap', (mark) => omit(mark, 'held')) },
     finds: /although a person stopped it/,
     seed: 7,
+  },
+  'keys that S3 refuses keep their job for ever': {
+    views: {
+      workers: reading('job', (job) => ({ ...job, ...(Array.isArray(job['parts']) && { parts: job['parts'].map(neverStuck) }) })),
+    },
+    finds: /has not ended/,
+    seed: 1,
+    isWhole: true,
   },
   'a job that was requested with --now closes gaps': {
     views: {

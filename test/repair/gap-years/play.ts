@@ -7,6 +7,7 @@ import { RequestError } from '../../../src/base/request-error.ts';
 import { appliedWithinMs, noteArrivals, openChangeGap, markDirty } from '../../../src/observing/gaps.ts';
 import { readRecord, refs } from '../../../src/store/stored.ts';
 import { createLedger, type Ledger } from './ledger.ts';
+import { mutants } from './mutants.ts';
 import { buckets, createWorld, DAY_MS, HOUR_MS, SKEWS_MS, SLOW_KEYS, type SimBucket, type Trouble, type World } from './world.ts';
 
 const MINUTE_MS = 60_000;
@@ -39,12 +40,15 @@ const RATES = {
   late: 0.02,
   change: 0.03,
   broken: 0.02,
+  denied: 0.03,
 } as const;
 
 interface Story {
   readonly world: World;
   readonly ledger: Ledger;
   readonly random: Random;
+  /** S3 refuses keys, and people take consent back: not in the stories of mistakes that need neither, so that those stay short. */
+  readonly isWhole: boolean;
   /** What people do later, in order of time. */
   readonly plans: { readonly atMs: number; readonly act: () => Promise<void> }[];
   /** Until when small gaps keep coming, by bucket. */
@@ -70,7 +74,8 @@ export async function playYear(
     deleted: (jobId, count) => ledger.deleted(jobId, count),
   });
   held.world = world;
-  const story: Story = { world, ledger, random, plans: [], burstUntilMs: new Map() };
+  const isWhole = mutant === undefined || mutants[mutant]?.isWhole === true;
+  const story: Story = { world, ledger, random, isWhole, plans: [], burstUntilMs: new Map() };
   // in real time, minutes or hours of the story would pass while a writer waits for another one
   await withVirtualDelays(world.clock, () => withChance(createRandom(seed + 1), () => playDays(story, days)));
   const open = (await world.gaps()).length;
@@ -88,7 +93,7 @@ async function playDays(story: Story, days: number): Promise<void> {
     const sinceDays = (nowMs - lastMs) / DAY_MS;
     lastMs = nowMs;
     if (nowMs < endMs - QUIET_DAYS * DAY_MS) for (const bucket of buckets) await happens(story, bucket, sinceDays);
-    else world.troubles.clear();
+    else for (const refused of [world.troubles, world.denied]) refused.clear();
   }
   await ledger.checkQuiet();
 }
@@ -169,6 +174,7 @@ async function happens(story: Story, bucket: SimBucket, days: number): Promise<v
   if (chance(random, RATES.lost * days)) await world.put(name, `d/${random.integer(0, 9)}`, false);
   if (chance(random, RATES.manual * days)) await manual(story, name, chance(random, 0.3));
   if (chance(random, RATES.trouble * days)) trouble(story, name);
+  if (story.isWhole && chance(random, RATES.denied * days)) await deny(story, name);
   if (chance(random, RATES.emptied * days)) await empty(story, name);
   if (chance(random, RATES.flood * days)) await flood(story, name);
   if (chance(random, RATES.change * days)) await change(story, bucket);
@@ -261,6 +267,25 @@ function trouble(story: Story, bucket: string): void {
   });
 }
 
+/** S3 refuses the HEADs of one key, or of more than a job leaves to gaps of their own, which were deleted without an event. */
+async function deny(story: Story, bucket: string): Promise<void> {
+  const { world, ledger, random } = story;
+  if (world.denied.has(bucket)) return;
+  world.denied.set(bucket, random.pick(['e/1', 'e/']));
+  for (let number = 0; number < 12; number += 1) {
+    await world.put(bucket, `e/${number}`, true);
+    world.s3s.get(bucket)?.objects.delete(`e/${number}`);
+  }
+  const begun = await ledger.begun(bucket);
+  const lost = { bucket, kind: 'loss', reason: 'refused', seenAtMs: world.clock.nowMs() } as const;
+  await world.report(lost, 0);
+  await ledger.reported(lost, begun, []);
+  later(story, random.integer(1, 100) * HOUR_MS, async () => {
+    world.denied.delete(bucket);
+    ledger.disturbed(bucket);
+  });
+}
+
 /** All objects are gone, which even the job of a bulk delete leaves to a person. */
 async function empty(story: Story, bucket: string): Promise<void> {
   const { world, ledger } = story;
@@ -301,11 +326,25 @@ function decideLater(story: Story, bucket: string): void {
       if (count === undefined) continue;
       if (jobId === undefined) await manual(story, bucket, false);
       else if (chance(random, 0.3)) await asked(story, world.jobs.decline(jobId));
-      else ledger.allowed((await asked(story, world.jobs.allow(jobId, 'person')))?.id ?? '', count);
+      else await allow(story, jobId, count);
     }
     if (world.clock.nowMs() < untilMs) later(story, DAY_MS, decide);
   };
   later(story, random.integer(1, 5) * DAY_MS, decide);
+}
+
+/** Now and then the person thinks better of it, before the job compares. */
+async function allow(story: Story, jobId: string, count: number): Promise<void> {
+  const { world, ledger, random } = story;
+  const allowed = await asked(story, world.jobs.allow(jobId, 'person'));
+  if (allowed === undefined) return;
+  ledger.allowed(allowed.id, count);
+  if (!story.isWhole || !chance(random, 0.3)) return;
+  later(story, random.integer(0, 2) * STEP_MS, async () => {
+    const job = await readRecord(world.state, refs.job(allowed.id));
+    if (job === undefined || job.comparingAtMs !== undefined) return;
+    if ((await asked(story, world.jobs.decline(jobId))) !== undefined) ledger.declined(allowed.id);
+  });
 }
 
 async function disconnect(story: Story, bucket: SimBucket): Promise<void> {

@@ -80,7 +80,8 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
   const state = watchingEnds(store.state, hooks);
   const s3s = new Map(buckets.map(({ name }) => [name, createFakeBucketS3(clock)]));
   const troubles = new Map<string, Trouble>();
-  const s3 = manyBuckets({ clock, random }, s3s, troubles);
+  const denied = new Map<string, string>();
+  const s3 = manyBuckets({ clock, random, denied }, s3s, troubles);
   const jobs = createReindexJobs({ state: views.people(state), clock, telemetry });
   const trueReports = createGapReports({ state, clock, telemetry });
   const connecting = createConnectBucket({ state, objects, storage: s3, gaps: trueReports, clock, telemetry });
@@ -163,6 +164,8 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
     jobs,
     s3s,
     troubles,
+    /** S3 refuses the HEADs of the keys that begin so, by bucket. */
+    denied,
     connecting,
     disconnect,
     during,
@@ -273,7 +276,7 @@ function watchingEnds(state: StateStore, { gapClosed, jobDone }: Hooks): StateSt
 
 /** One S3 with all buckets. A bucket in trouble refuses; one whose listing is in disorder still lists a single key. */
 function manyBuckets(
-  { clock, random }: { readonly clock: Clock; readonly random: Random },
+  { clock, random, denied }: { readonly clock: Clock; readonly random: Random; readonly denied: ReadonlyMap<string, string> },
   s3s: ReadonlyMap<string, FakeBucketS3>,
   troubles: ReadonlyMap<string, Trouble>,
 ): ObjectStorage & BucketListing {
@@ -297,6 +300,8 @@ function manyBuckets(
     async readState(location, key, ...asked) {
       // so that people stop jobs whose limit is partly used
       if (key.startsWith(SLOW_KEYS)) await clock.sleep(2_000);
+      const refused = denied.get(location.bucket);
+      if (refused !== undefined && key.startsWith(refused)) throw new FaultError('object.denied', `HEAD ${key}`);
       return of(location.bucket).readState(location, key, ...asked);
     },
     regionOf: async () => 'us-east-1',
