@@ -36,25 +36,25 @@ export async function diagnose(
   signal?: AbortSignal,
   known?: ConnectionRecord,
 ): Promise<Diagnosed> {
-  const { isRead, findings, passesBoth: isWhole } = await readable(record, () => diagnoseConnection(parts, record, known, signal), signal);
+  const connection = await readable(record, () => diagnoseConnection(parts, record, known, signal), signal);
   // S3 would fail again, and be found twice
-  if (!isRead) return { findings, passesBoth: false };
-  const ofClock = await readable(record, () => diagnoseClock(parts, record, signal), signal);
-  return { findings: [...findings, ...ofClock.findings, ...(await diagnoseEnrichment(parts, record, signal))], passesBoth: isWhole };
+  if (!('passesBoth' in connection)) return only(connection);
+  const clock = await readable(record, () => diagnoseClock(parts, record, signal), signal);
+  return { ...connection, findings: [...connection.findings, ...clock, ...(await diagnoseEnrichment(parts, record, signal))] };
 }
 
-/** What the read finds; a read that fails is a finding. */
-async function readable(
+/** What was read; a read that fails is a finding. */
+async function readable<Read>(
   { bucket }: BucketRecord,
-  read: () => Promise<Diagnosed>,
+  read: () => Promise<Read>,
   signal: AbortSignal | undefined,
-): Promise<Diagnosed & { readonly isRead: boolean }> {
+): Promise<Read | readonly Finding[]> {
   try {
-    return { isRead: true, ...(await read()) };
+    return await read();
   } catch (error) {
     signal?.throwIfAborted();
     if (error instanceof RequestError && error.code === 'connect.embedded') throw error;
-    return { isRead: false, ...only([unreadFinding(bucket, error)]) };
+    return [unreadFinding(bucket, error)];
   }
 }
 
@@ -97,11 +97,11 @@ async function diagnoseClock(
   { storage, clock }: DiagnoseParts,
   { bucket, region, account }: BucketRecord,
   signal?: AbortSignal,
-): Promise<Diagnosed> {
+): Promise<readonly Finding[]> {
   const sentAtMs = clock.nowMs();
   const versioning = await storage.versioningOf({ bucket, region, account }, signal);
-  if (versioning.status === 'unknown') return only([]);
-  return only(clockSkew(bucket, { s3AtMs: versioning.observedAtMs, sentAtMs, answeredAtMs: clock.nowMs() }));
+  if (versioning.status === 'unknown') return [];
+  return clockSkew(bucket, { s3AtMs: versioning.observedAtMs, sentAtMs, answeredAtMs: clock.nowMs() });
 }
 
 /** Asks for one object what enrichment reads. What does not answer, or cannot be listed, is found elsewhere. */

@@ -4,6 +4,7 @@
  */
 import { z } from 'zod';
 import { shellWords } from '../base/commands.ts';
+import { defined } from '../base/defined.ts';
 import { FaultError } from '../base/fault.ts';
 import { jsonOf } from '../base/json.ts';
 import { isOwn, newOwner, ownerIn, ownerText, partitionOf, tagsOf, type Owner, type Place } from './names.rules.ts';
@@ -89,13 +90,9 @@ export function createSetup({ aws, clock, region: newRegion, present }: Dependen
     const found = await aws.read(part, signal);
     if (found === 'absent') return { ...part, state: 'absent', differences: [] };
     refuseForeign(part, found, owner);
-    const tags = missingTags(part, found);
-    const differences = [
-      ...differencesOf(part, found),
-      ...Object.entries(tags).map(([name, wanted]) => ({ attribute: `tag ${name}`, wanted })),
-    ];
-    const state = differences.length === 0 ? 'as-planned' : 'different';
-    return { ...part, state, differences, ...(found.url !== undefined && { url: found.url }) };
+    const tags = Object.entries(missingTags(part, found)).map(([name, wanted]) => ({ attribute: `tag ${name}`, wanted }));
+    const differences = [...differencesOf(part, found), ...tags];
+    return { ...part, state: differences.length === 0 ? 'as-planned' : 'different', differences, ...defined({ url: found.url }) };
   }
 
   /** Those of the prefix, or the queue of the settings with the dead-letter queue that it has, whatever their names are. */

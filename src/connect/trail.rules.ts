@@ -172,10 +172,13 @@ function placed<Selector>(list: readonly Selector[], at: number, selector: Selec
   return at === -1 ? [...list, selector] : list.with(at, selector);
 }
 
-/** The selectors without the bucket; undefined if ours does not have it, others have altered it, or it is basic and no record says that Tally has put it there. */
-export function withoutSelector({ kind, list }: Selectors, spec: Selecting): Selectors | undefined {
-  const isIn = (each: BasicSelector | AdvancedSelector): boolean => isOurs(each, spec) && isAsWritten(each, spec) && selects(each, spec);
-  if (!list.some(isIn) || (kind === 'basic' && !isSelected(spec))) return undefined;
+/** The selectors without the bucket, or why it stays in them; undefined if ours does not have it. A basic selector of our form may be another's. */
+export function withoutSelector({ kind, list }: Selectors, spec: Selecting): Selectors | string | undefined {
+  const found = list.filter((each) => objectsIn(each).includes(objectsOf(spec)));
+  if (kind === 'basic' && spec.selected?.includes(spec.bucket) !== true)
+    return found.some((each) => isOurs(each, spec)) ? 'nothing shows that Tally added the bucket to it' : undefined;
+  const isIn = (each: BasicSelector | AdvancedSelector): boolean => found.includes(each) && isOurs(each, spec) && isAsWritten(each, spec);
+  if (!found.some(isIn)) return found.some((each) => kind === 'basic' || isOurs(each, spec)) ? 'someone else changed it' : undefined;
   const rest = (each: BasicSelector | AdvancedSelector): readonly string[] =>
     objectsIn(each).filter((object) => object !== objectsOf(spec));
   const without = <Selector extends BasicSelector | AdvancedSelector>(
@@ -185,23 +188,6 @@ export function withoutSelector({ kind, list }: Selectors, spec: Selecting): Sel
   return kind === 'basic'
     ? { kind, list: without(list, basicSelector) }
     : { kind, list: without(list, (objects) => advancedSelector(spec, objects)) };
-}
-
-function selects(selector: BasicSelector | AdvancedSelector, spec: Bucket): boolean {
-  return objectsIn(selector).includes(objectsOf(spec));
-}
-
-/** Whether its record says that Tally has put it into the trail. */
-function isSelected({ bucket, selected = [] }: Selecting): boolean {
-  return selected.includes(bucket);
-}
-
-/** Why the bucket stays in a selector that it may share with our others. Undefined: there is none. */
-export function keptReason({ kind, list }: Selectors, spec: Selecting): string | undefined {
-  const found = list.filter((each) => selects(each, spec));
-  if (kind === 'basic' && !isSelected(spec))
-    return found.some((each) => isOurs(each, spec)) ? 'nothing shows that Tally added the bucket to it' : undefined;
-  return found.some((each) => kind === 'basic' || isOurs(each, spec)) ? 'someone else changed it' : undefined;
 }
 
 /** What others have the trail record: their selectors, and in a basic one of our form the values that no record names. */

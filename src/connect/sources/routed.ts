@@ -12,7 +12,6 @@ import type { Change, Kept } from '../plan.rules.ts';
 import {
   alteredSelectors,
   foreignSelectors,
-  keptReason,
   printedSelector,
   recordsBucket,
   routedOperations,
@@ -141,11 +140,8 @@ export function trailRemoval(look: Look): Change | Kept | undefined {
   if (spec.trailArn === undefined) return { name, reason: 'Tally writes only to the trail in TALLY_TRAIL_ARN' };
   const [{ arn, selectors } = { arn: '', selectors: undefined }] = observed.trails ?? [];
   const after = selectors && withoutSelector(selectors, selecting(look));
-  if (selectors === undefined) return undefined;
-  if (after === undefined) {
-    const reason = keptReason(selectors, selecting(look));
-    return reason === undefined ? undefined : { name, reason };
-  }
+  if (selectors === undefined || after === undefined) return undefined;
+  if (typeof after === 'string') return { name, reason: after };
   if (after.list.length === 0) return { name, reason: 'it is the only one, and a trail must have one' };
   return { ...changeOf(look, arn, selectors, after), action: 'remove', touches: [] };
 }

@@ -25,18 +25,16 @@ export async function connectedBucket(
   aws: TestAws,
   {
     bucket: present,
-    clients = aws.clients(),
     regions = [],
   }: {
     /** One that is there. */
     readonly bucket?: string;
-    /** By which the connection is made. */
-    readonly clients?: ReturnType<TestAws['clients']>;
     /** Of buckets besides that of the queue. */
     readonly regions?: readonly string[];
   } = {},
 ) {
   const { queue, deadLetters: letters, installation } = await setUp(aws, { regions });
+  const clients = aws.clients();
   const bucket = present ?? (await aws.createBucket());
   const store = createMemoryStore();
   const telemetry = createFakeTelemetry();

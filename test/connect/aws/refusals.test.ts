@@ -2,7 +2,10 @@
 import { EventBridgeClient } from '@aws-sdk/client-eventbridge';
 import { SNSClient } from '@aws-sdk/client-sns';
 import { SQSClient } from '@aws-sdk/client-sqs';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { createAwsClients } from '../../../src/aws/clients.ts';
+import { createProvisioner } from '../../../src/connect/aws/provisioner.ts';
+import { systemClock } from '../../../src/process/system-clock.ts';
 import { createSqsProvision } from '../../../src/connect/aws/queues.ts';
 import { ask, refusalOf, type Action } from '../../../src/connect/aws/refusals.ts';
 import { createEventsProvision } from '../../../src/connect/aws/rules.ts';
@@ -131,5 +134,42 @@ describe('a request about a connection that AWS refuses', () => {
   it('because there are too many requests a second may be repeated', () => {
     for (const name of ['ThrottlingException', 'Throttled', 'RequestLimitExceeded', 'TooManyRequestsException'])
       expect(codeOf('sns:Subscribe', name)).toBe('connect.unavailable');
+  });
+
+  // what is there must be read before the next one
+  it('is sent once by each client that writes', async () => {
+    const { url: endpoint, asked } = await startScripted(() => ({
+      status: 503,
+      body: '{"__type":"InternalFailure","message":"refused here"}',
+    }));
+    const clients = createAwsClients({
+      region: REGION,
+      endpoints: { sqs: endpoint, sns: endpoint, s3: endpoint, events: endpoint, trails: endpoint },
+      credentials: { accessKeyId: 'a', secretAccessKey: 'b' },
+      s3: { forcePathStyle: true, timeoutMs: 30_000, connectionsMax: 10 },
+      sqs: { receivesMax: 1, waitS: 1 },
+    });
+    onTestFinished(() => clients.close());
+    const provisioner = createProvisioner({ aws: clients, queueUrl: `${endpoint}/000000000000/tally-nothing`, clock: systemClock });
+    const arn = `arn:aws:sns:${REGION}:000000000000:tally-nothing`;
+    const ruleOfNobody = { name: 'tally-nothing', arn, pattern: {}, target: { id: 'bucket-queue', arn } } as const;
+    const bucket = { bucket: 'tally-nothing', region: REGION, account: '000000000000' };
+    const at = { account: '000000000000', region: REGION };
+    const none = { entries: [], eventBridge: false };
+    const writes = [
+      () => provisioner.putNotification(bucket, none, { skipValidation: true }),
+      () => provisioner.setTopicPolicy(arn, '{}'),
+      () => provisioner.subscribe({ topicArn: arn, queueArn: arn }),
+      () => provisioner.unsubscribe(`${arn}:x`),
+      () => provisioner.putRule(at, ruleOfNobody, {}),
+      () => provisioner.putTarget(at, ruleOfNobody),
+      () => provisioner.removeRule(at, ruleOfNobody),
+      () => provisioner.setQueuePolicy(arn.replace(':sns:', ':sqs:'), ''),
+      () => provisioner.putSelectors(arn.replace(':sns:', ':cloudtrail:'), { kind: 'advanced', list: [] }),
+    ];
+    for (const [index, write] of writes.entries()) {
+      await expect(write()).rejects.toThrow(/.+/);
+      expect(asked).toHaveLength(index + 1);
+    }
   });
 });
