@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { jobView } from '../../../src/registry/contract/job-view.ts';
 import { noCounts } from '../../../src/records/counts.ts';
 import type { JobRecord } from '../../../src/records/job.ts';
+import type { WaitingDeletes } from '../../../src/records/waiting-deletes.ts';
 
 const counts = { ...noCounts, listed: 40, scanned: 30, listRequests: 1_000_000, headRequests: 1_000_000 };
 const running: JobRecord = {
@@ -51,13 +52,13 @@ describe('the view of a job', () => {
   });
 
   it('says which of the deletions that it held back still wait, and whether a person has declined them', () => {
-    const entry = { prefix: '', count: 205, jobId: 'job-1', order: 1, sinceMs: 0 };
-    const shown = (job: JobRecord, ...waiting: readonly (typeof entry & { readonly declinedAtMs?: number })[]) =>
-      jobView(job, { nowMs: 5_000, waiting: [...waiting] }).waiting;
+    const uncounted = { prefix: '', jobId: 'job-1', order: 1, sinceMs: 0 };
+    const entry = { ...uncounted, count: 205 };
+    const shown = (job: JobRecord, ...waiting: readonly WaitingDeletes[]) => jobView(job, { nowMs: 5_000, waiting: [...waiting] }).waiting;
     const done: JobRecord = { ...running, state: 'done' };
     expect(shown(done, { ...entry, jobId: 'job-2', count: 7 }, entry)).toEqual({ deletions: 205 });
     expect(shown(done, { ...entry, declinedAtMs: 0 })).toEqual({ deletions: 205, declined_at: '1970-01-01T00:00:00.000Z' });
     // stopped before it held any back, settled by another job, or not over yet
-    for (const none of [shown(done, { ...entry, count: 0 }), shown(done), shown(running, entry)]) expect(none).toBeUndefined();
+    for (const none of [shown(done, uncounted), shown(done), shown(running, entry)]) expect(none).toBeUndefined();
   });
 });

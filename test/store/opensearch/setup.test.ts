@@ -74,8 +74,8 @@ describe.skipIf(opensearchUrl() === undefined)('setup of OpenSearch', () => {
     const setSchema = (schema: number) => raw('PUT', `/${prefix}-state/_mapping`, { _meta: { schema } });
 
     it.each([
-      [99, 'index.newer', 'newest version'],
-      [2, 'index.older', 'Begin a new index'],
+      [99, 'index.newer', 'newest Tally version'],
+      [2, 'index.older', 'Start a new index'],
     ] as const)('is refused with advice, and changes nothing: schema %i', async (schema, code, advice) => {
       await store.setup.prepare();
       await setSchema(schema);

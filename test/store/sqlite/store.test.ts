@@ -159,7 +159,7 @@ describe('the file of a SQLite store', () => {
     for (const attempt of [restarted.setup.prepare(), restarted.state.get('x'), restarted.objects.write(writesOf([live('more')]))]) {
       const fault = await attempt.then(() => undefined, faultOf);
       expect(fault).toMatchObject({ code: 'index.newer', reason: expect.stringContaining('has schema 99') });
-      expect(faults['index.newer'].advice).toContain('newest version');
+      expect(faults['index.newer'].advice).toContain('newest Tally version');
     }
     expect(contents()).toEqual(before);
     database.close();
@@ -176,7 +176,7 @@ describe('the file of a SQLite store', () => {
         reason: expect.stringContaining('has schema 1'),
       });
     }
-    expect(faults['index.older'].advice).toContain('Begin a new index');
+    expect(faults['index.older'].advice).toContain('Start a new index');
     expect(database.prepare('SELECT key FROM objects').all()).toEqual([{ key: 'kept' }]);
     database.close();
   });
