@@ -27,7 +27,7 @@ import type { StateStore, WithPorts } from '../store/store.ts';
 import { listAllEntries, listAllRecords, parseEntry, readRecord, removeRecord, updateRecord } from '../store/stored.ts';
 import { refs } from './refs.ts';
 import { busy, RETRY_MS, underLease, type Run, type Seen, type Waiting } from './loop.ts';
-import type { Remains } from './sources/look.ts';
+import { queuesOf, type Remains } from './sources/look.ts';
 import { notificationRemoval } from './sources/notification.ts';
 import { desired, diff, removal, type LookAt } from './sources/sources.ts';
 
@@ -160,10 +160,9 @@ interface Way {
   readonly topicArn?: string;
 }
 
-/** The record with another way of its events. A topic belongs to its source. What arrived by another way proves nothing, and what was found of it says nothing. */
+/** The record with another way of its events. Without a topic, whatever the source's form has counts. What arrived by another way proves nothing, and what was found of it says nothing. */
 export function withWay(record: BucketRecord, { source, topicArn }: Way): BucketRecord {
-  const isOther = source !== record.source || (topicArn !== undefined && topicArn !== record.topicArn);
-  if (!isOther) return record;
+  if (source === record.source && topicArn === record.topicArn) return record;
   const without = omit(record, 'topicArn', 'provenAtMs', 'connectionCheck', 'arrived');
   return { ...without, source, ...defined({ topicArn }), waySinceMs: beginOfWay(record, source) };
 }
@@ -204,8 +203,9 @@ function madeWith(before: ConnectionRecord | undefined, more: readonly string[])
 }
 
 /** The record, if events have proven this connection. */
-function provenBy({ source }: ConnectionSpec, record: BucketRecord | undefined): BucketRecord | undefined {
-  return record?.source === source && record.provenAtMs !== undefined ? record : undefined;
+function provenBy(spec: ConnectionSpec, record: BucketRecord | undefined): BucketRecord | undefined {
+  const isSame = record?.source === spec.source && record.topicArn === desired(spec).subscription?.topicArn;
+  return isSame && record.provenAtMs !== undefined ? record : undefined;
 }
 
 function waiting({ waitingFor }: Waiting): Applied {
@@ -333,17 +333,28 @@ export async function removeEarlier(parts: ChangeParts, bucket: string, signal?:
   return underPass(parts, known, signal, async (run) => {
     const connection = await settledEarlier(state, bucket, signal);
     if (connection === undefined) return undefined;
+    const { gone = [], left = [] } = Object.groupBy(connection.earlier ?? [], (each) =>
+      isTrailNeeded(connection, each) ? 'left' : 'gone',
+    );
     const still = desired(specOf(connection));
     const kept = await removeSpecs(
       { ...parts, run },
-      earlierSpecs(connection),
+      earlierSpecs({ ...connection, earlier: gone }),
       { made: connection.made, used: await usedByOthers(state, bucket), still },
       signal,
     );
     const { earlier: _, ...rest } = connection;
     // what others make in place of what is gone is theirs
-    const present = new Set([still.subscription && subscriptionName(still.subscription), still.trail?.arn]);
-    await updateRecord(state, refs.connection(bucket), () => ({ ...rest, made: connection.made.filter((name) => present.has(name)) }));
+    const present = new Set([
+      still.subscription && subscriptionName(still.subscription),
+      still.trail?.arn,
+      ...left.map(({ trailArn }) => trailArn),
+    ]);
+    await updateRecord(state, refs.connection(bucket), () => ({
+      ...rest,
+      ...(left.length > 0 && { earlier: left }),
+      made: connection.made.filter((name) => present.has(name)),
+    }));
     return kept;
   });
 }
@@ -361,6 +372,8 @@ export async function pause(parts: ChangeParts, bucket: string, signal: AbortSig
       const detail = `${bucket} has the source ${source}, which needs no notification from Tally, so nothing can overlap with it`;
       throw new RequestError('connect.blocked', detail);
     }
+    if (connection.byHand === true)
+      throw new RequestError('connect.blocked', `a person wired ${bucket}, so its notification is not Tally's to pause`);
     if (connection.state === 'removing') throw new RequestError('connect.removing', `${bucket} is being removed`);
     // stored first: nothing restores what is about to go. A pause that was interrupted is completed by the next one
     const next = { ...connection, state: 'paused' as const, pausedAtMs: connection.pausedAtMs ?? clock.nowMs() };
@@ -413,11 +426,12 @@ async function usedByOthers(state: StateStore, bucket: string): Promise<Remains[
   return new Set(others.flatMap(namedBy));
 }
 
-/** The topics that were named, and the subscriptions to them. */
+/** The topics that were named, and each with the queues that admit it. */
 function namedBy(connection: ConnectionRecord): readonly string[] {
-  return [connection, ...(connection.earlier ?? [])].flatMap(({ topicArn, queueArn }) =>
-    topicArn === undefined ? [] : [topicArn, subscriptionName({ topicArn, queueArn })],
-  );
+  return [connection, ...earlierSpecs(connection)].flatMap((spec) => {
+    const { topicArn } = spec;
+    return topicArn === undefined ? [] : [topicArn, ...queuesOf(spec).map((queueArn) => subscriptionName({ topicArn, queueArn }))];
+  });
 }
 
 /** Who needs what is shared must not change meanwhile. */
@@ -432,10 +446,15 @@ async function underPass<Result>(
   return done;
 }
 
+/** Whether the trail of before may be the one that records the bucket now: its source needs one, and Tally has put the bucket into no other. It goes with the bucket then. */
+function isTrailNeeded({ source, trailArn, byHand }: ConnectionRecord, earlier: Pick<ConnectionSpec, 'trailArn'>): boolean {
+  return earlier.trailArn !== undefined && source === 'routed' && (trailArn === undefined || byHand === true);
+}
+
 /** The connection, if it has earlier parts that may go. */
 async function settledEarlier(state: StateStore, bucket: string, signal?: AbortSignal): Promise<ConnectionRecord | undefined> {
   const connection = await readRecord(state, refs.connection(bucket), signal);
-  if (connection?.state !== 'applied' || (connection.earlier ?? []).length === 0) return undefined;
+  if (connection?.state !== 'applied' || (connection.earlier ?? []).every((each) => isTrailNeeded(connection, each))) return undefined;
   const mark = await readRecord(state, refs.gap(markId(bucket)), signal);
   return mark?.reasons.some(({ kind }) => kind === 'connection') === true ? undefined : connection;
 }

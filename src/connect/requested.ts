@@ -3,7 +3,7 @@ import { defined, omit } from '../base/defined.ts';
 import { DIRECTORY_BUCKET, isDirectoryBucket, refuseTopic, usableTopic, type BucketRecord } from '../records/bucket.ts';
 import { isBucketName } from '../base/bucket-name.ts';
 import type { ConnectionRecord, ConnectionSpec } from './connection.rules.ts';
-import { NOBODY, ownerIn, parseArn, partitionOf, type Owner } from './names.rules.ts';
+import { NOBODY, ownerIn, parseArn, partitionOf, prefixOf, type Owner } from './names.rules.ts';
 import type { ConnectionRequest } from './plan.rules.ts';
 import { RequestError } from '../base/request-error.ts';
 import type { WithPorts } from '../store/store.ts';
@@ -100,7 +100,7 @@ function choiceOf(request: ConnectionRequest, record: BucketRecord | undefined, 
   const source = request.source ?? record?.source ?? 'notification';
   const enrich = request.enrich ?? record?.enrich ?? 'none';
   const topicArn = request.topic_arn ?? storedTopic(record, source);
-  if (source === 'topic') return { source, enrich, topicArn: usableTopic(topicArn) };
+  if (source === 'topic') return { source, enrich, topicArn: namedTopic(topicArn, installation) };
   if (source === 'routed') return { source, enrich, ...ownTopic(topicArn, installation) };
   refuseTopic(source, request.topic_arn);
   return { source, enrich };
@@ -118,6 +118,16 @@ function ownTopic(named: string | undefined, installation: string): Pick<Connect
       'topic_arn: this topic belongs to Tally itself or to another registry: name your own topic, or omit it',
     );
   return { topicArn: usableTopic(topicArn) };
+}
+
+/** The subscription to one of Tally's own is shared: it would go with the bucket. */
+function namedTopic(topicArn: string | undefined, installation: string): string {
+  const usable = usableTopic(topicArn);
+  if (!parseArn(usable)?.resource.startsWith(`${prefixOf(installation)}-`)) return usable;
+  throw new RequestError(
+    'request.invalid',
+    'topic_arn: this topic is one of Tally itself: name your own topic, or choose the source notification',
+  );
 }
 
 /** A topic belongs to its source. */

@@ -404,6 +404,18 @@ describe('a pause', () => {
     await world.agree({ source: 'eventbridge' });
     await expect(world.pause()).rejects.toMatchObject({ code: 'connect.blocked' });
   });
+
+  // Bug: the bucket was called paused while its notification stayed. Fix: what a person wired is theirs to take away
+  it('is refused where a person wired the notification', async () => {
+    const world = await startWorld();
+    await world.agree();
+    await world.agree({ wired_by_hand: true });
+    await expect(world.pause()).rejects.toMatchObject({
+      code: 'connect.blocked',
+      message: expect.stringContaining('a person wired photos'),
+    });
+    expect(await world.connection()).toMatchObject({ state: 'applied' });
+  });
 });
 
 describe('a plan', () => {

@@ -3,8 +3,9 @@ import { describe, expect, it } from 'vitest';
 import type { ObservedRule } from '../../src/connect/parts.rules.ts';
 import { transformer } from '../../src/connect/sources/routed.ts';
 import { specifiedTransformer } from '../support/audit-trail.ts';
-import { INSTALLATION, LETTERS_ARN, MARK, QUEUE_ARN, ROUTED_ARN, THEIR_TOPIC } from '../support/fakes/aws-parts.ts';
+import { INSTALLATION, LETTERS_ARN, MARK, QUEUE_ARN, ROUTED_ARN, THEIR_TOPIC, TOPIC_ARN } from '../support/fakes/aws-parts.ts';
 import { LEASE_MS } from '../../src/store/lease.ts';
+import { readRecord, refs } from '../../src/store/stored.ts';
 import { allTo, interruptAt, startWorld, type World } from './world.ts';
 
 const ID = MARK;
@@ -217,12 +218,32 @@ describe('a bucket that a person wired', () => {
     },
   );
 
+  // Bug: only events from Tally's topic counted, so nothing ever proved it again. Fix: the topic goes from the record with the way
+  it('instead of Tally is proven anew, by events from whatever the person chose', async () => {
+    const world = await startWorld();
+    await world.agree();
+    await world.setBucket({ provenAtMs: world.clock.nowMs() });
+    await world.agree({ wired_by_hand: true });
+    const record = await readRecord(world.state, refs.bucket('photos'));
+    expect(record).not.toHaveProperty('topicArn');
+    expect(record).not.toHaveProperty('provenAtMs');
+    expect(await world.gap()).toMatchObject({ unproven: 'events' });
+  });
+
   it('is Tally’s to wire again when that is asked for, or with another source', async () => {
     const world = await startOwn(open);
     await world.apply({ ...wish, wired_by_hand: true });
     expect((await world.plan({ ...wish, wired_by_hand: false })).changes.map(({ part }) => part)).toEqual(['rule']);
     expect((await world.plan({ source: 'eventbridge' })).changes.map(({ part }) => part)).toContain('rule');
   });
+});
+
+// Bug: the shared subscription counted as the bucket's own, and went with it. Fix: Tally's own topics cannot be named
+it.each([TOPIC_ARN, ROUTED_ARN])('the source topic refuses a topic of Tally itself: %s', async (topic_arn) => {
+  const world = await startWorld();
+  await expect(world.plan({ source: 'topic', topic_arn })).rejects.toMatchObject({ code: 'request.invalid' });
+  await expect(world.apply({ source: 'topic', topic_arn })).rejects.toMatchObject({ code: 'request.invalid' });
+  expect(world.aws.writes).toEqual([]);
 });
 
 it('a plan says when an event bus is nearly full of rules', async () => {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { queueArns, sharedParts } from '../../src/connect/shared.rules.ts';
 import type { Provisioning } from '../../src/connect/provisioning.ts';
 import { readRecord, refs } from '../../src/store/stored.ts';
-import { ACCOUNT, INSTALLATION, QUEUE_ARN, QUEUE_URL, REGION, REGISTRY, THEIR_TOPIC } from '../support/fakes/aws-parts.ts';
+import { ACCOUNT, INSTALLATION, LETTERS_ARN, QUEUE_ARN, QUEUE_URL, REGION, REGISTRY, THEIR_TOPIC } from '../support/fakes/aws-parts.ts';
 import { allTo, startWorld, theirs, requests, type World } from './world.ts';
 
 const NEW_URL = `https://sqs.${REGION}.amazonaws.com/${ACCOUNT}/new-bucket-events`;
@@ -20,7 +20,13 @@ async function startChanged(wish: object): Promise<World> {
   await world.agree(wish);
   const { queues, topics } = world.aws.parts;
   for (const { kind, arn, attributes, tags } of sharedParts(owner, { queues: queueArns('new', home), home, region: REGION })) {
-    if (kind === 'queue') queues.set(arn, { maxReceiveCount: 100, tags, policy: JSON.stringify(attributes['Policy']) });
+    if (kind === 'queue')
+      queues.set(arn, {
+        maxReceiveCount: 100,
+        ...('topic_arn' in wish && { deadLetterArn: queueArns('new', home).letters }),
+        tags,
+        policy: JSON.stringify(attributes['Policy']),
+      });
     if (kind === 'topic') {
       const { subscriptions } = topics.get(arn)!;
       subscriptions.set(NEW_ARN, { ...subscriptions.get(QUEUE_ARN)!, arn: `${arn}:new` });
@@ -57,6 +63,8 @@ describe('after TALLY_QUEUE_URL was changed', () => {
       expect([...named.subscriptions.keys()]).toEqual(source === 'topic' ? [NEW_ARN] : []);
       const admits = (arn: string): boolean => world.aws.parts.queues.get(arn)!.policy!.includes(THEIR_TOPIC);
       expect([QUEUE_ARN, NEW_ARN].map(admits)).toEqual([false, source === 'topic']);
+      // Bug: the dead-letter queue of before admitted the topic for ever. Fix: each queue is asked by its own name
+      if (source === 'topic') expect([LETTERS_ARN, queueArns('new', home).letters].map(admits)).toEqual([false, true]);
     },
   );
 

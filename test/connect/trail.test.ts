@@ -189,6 +189,36 @@ describe('the trail of a routed bucket', () => {
     },
   );
 
+  // Bug: the selector went while the rule lived by it. Fix: it goes with the bucket, or once Tally has put the bucket into another trail
+  it.each([{}, { trailBucket: 'trail-logs' }])('records the bucket on when TALLY_TRAIL_ARN is unset: %j', async (settings) => {
+    const world = await startTrail();
+    const { aws, state, storage, clock } = world;
+    await world.agree();
+    const later = provisioningOn(aws, { state, storage, clock, ...settings });
+    const request = { bucket: 'photos', source: 'routed' } as const;
+    const { plan } = await later.plan(request);
+    await later.apply(request, { token: plan.token });
+    await world.closeGap();
+    expect(await later.removeEarlier('photos')).toBeUndefined();
+    expect(recordsBucket(world.selectors(), photos)).toBe(true);
+    await later.remove('photos', { keepAws: false });
+    expect(world.selectors()).toEqual(trail.selectors);
+  });
+
+  // Bug: the rule that a person made got nothing any more. Fix: as above
+  it('records a bucket on that a person has wired since, until the bucket goes', async () => {
+    const world = await startTrail();
+    world.populate();
+    await world.agree();
+    const request = { bucket: 'photos', source: 'routed', topic_arn: THEIR_TOPIC, wired_by_hand: true } as const;
+    await world.apply(request, { token: (await world.plan(request)).token });
+    await world.closeGap();
+    await world.removeEarlier();
+    expect(recordsBucket(world.selectors(), photos)).toBe(true);
+    await world.remove();
+    expect(world.selectors()).toEqual(trail.selectors);
+  });
+
   it('is changed wherever an apply and a removal are killed, and has then what it had before', async () => {
     for (let at = 1; at <= 80; at += 9) {
       const world = await startTrail();

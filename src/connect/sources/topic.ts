@@ -203,15 +203,14 @@ function subscriptionChanges({ observed, tools: { aws } }: Look, wanted: Subscri
 export function topicRemovals(look: Look, { still, used, made }: Remains): readonly (Change | Kept)[] {
   const { subscription } = look.desired;
   if (subscription === undefined || look.spec.topicArn === undefined) return [];
-  const theirs = still?.subscription;
-  const needed = theirs === undefined ? used : new Set([...used, theirs.topicArn, subscriptionName(theirs)]);
-  const isTopicUsed = needed.has(subscription.topicArn);
-  const isLinkUsed = needed.has(subscriptionName(subscription));
-  const isUsed = (queueArn: string): boolean => (queueArn === subscription.queueArn ? isLinkUsed : isTopicUsed);
+  const { topicArn } = subscription;
+  const isStill = topicArn === still?.subscription?.topicArn;
+  const present = new Set(isStill ? still.queues : []);
+  const isUsed = (queueArn: string): boolean => present.has(queueArn) || used.has(subscriptionName({ topicArn, queueArn }));
   return [
-    ...(isLinkUsed ? [] : subscriptionRemoval(look, made.includes(subscriptionName(subscription)))),
-    ...(isTopicUsed ? [] : statementRemoval(look)),
-    ...look.desired.queues.flatMap((arn) => (isUsed(arn) ? [] : queueRemoval(look, arn, subscription.topicArn))),
+    ...(isUsed(subscription.queueArn) ? [] : subscriptionRemoval(look, made.includes(subscriptionName(subscription)))),
+    ...(isStill || used.has(topicArn) ? [] : statementRemoval(look)),
+    ...look.desired.queues.flatMap((arn) => (isUsed(arn) ? [] : queueRemoval(look, arn, topicArn))),
   ];
 }
 
