@@ -38,7 +38,10 @@ export function addIamPolicyCommand(program: Command, cli: Cli): void {
     .addOption(queuePrefixOption())
     .option('--key <arn>', "the queues' KMS key, if it is not SQS's own")
     .addOption(
-      new Option('--topic <arn...>', "only these topics of the source topic; required for other accounts' topics").argParser(topicsIn),
+      new Option(
+        '--topic <arn...>',
+        "only these topics of the sources topic and routed; required for other accounts' topics, and for your own topic with routed",
+      ).argParser(topicsIn),
     );
   withExamples(policy, 'tally iam-policy', 'tally iam-policy --for connecting --source notification --bucket photos').action(
     (options: PolicyOptions) => {
@@ -80,7 +83,7 @@ function arnsOf(urls: readonly (string | undefined)[]): readonly string[] {
   return urls.flatMap((url) => (url === undefined ? [] : (queueArnOf(url) ?? [])));
 }
 
-function namesOf(settings: Settings, { prefix = QUEUE_PREFIX }: PolicyOptions): Omit<IamNames, 'bucket'> {
+function namesOf(settings: Settings, { prefix }: PolicyOptions): Omit<IamNames, 'bucket'> {
   const bucketQueues = arnsOf(settings.TALLY_QUEUE_URL);
   const named = arnsOf([settings.TALLY_DEAD_LETTER_QUEUE_URL]);
   const letterQueues = [...new Set(named.length > 0 ? named : bucketQueues.map((arn) => arn.replace(/[^:]+$/, lettersName)))];
@@ -93,7 +96,14 @@ function namesOf(settings: Settings, { prefix = QUEUE_PREFIX }: PolicyOptions): 
     account,
     bucketQueues: bucketQueues.length === 0 ? any : bucketQueues,
     letterQueues: known.length === 0 ? any : letterQueues,
-    newQueues: Object.values(queueNames(prefix)).map((name) => `arn:${partition}:sqs:${region}:${account}:${name}`),
+    // without a prefix, `tally setup` heals the queue of the settings; with one, that names the installation
+    newQueues:
+      prefix === undefined && bucketQueues.length > 0
+        ? known
+        : [
+            ...bucketQueues,
+            ...Object.values(queueNames(prefix ?? QUEUE_PREFIX)).map((name) => `arn:${partition}:sqs:${region}:${account}:${name}`),
+          ],
     installation: settings.TALLY_INSTALLATION ?? '*',
     trailArn: settings.TALLY_TRAIL_ARN,
     readsTrails: settings.TALLY_TRAIL_BUCKET !== undefined,

@@ -141,6 +141,25 @@ describe.skipIf(!awsEndpoint())('what tally iam-policy prints', () => {
     },
   );
 
+  // Bug: it named new queues although the settings name one. Fix: without --prefix those of the settings, with it both
+  it.concurrent.for([{ more: [] }, { more: ['--prefix', 'another'] }])(
+    'is enough for `tally setup` where the settings name a bucket queue: %j',
+    { timeout: TEST_TIMEOUT_MS },
+    async ({ more }, { onTestFinished: afterwards }) => {
+      const endpoint = awsEndpoint()!;
+      const aws = createTestAws(endpoint);
+      afterwards(() => aws.dispose());
+      const { queue } = await setUp(aws);
+      const asking = { TALLY_QUEUE_URL: regularUrl(queue), AWS_ENDPOINT_URL: endpoint };
+      const prefix = more.map((word) => (word === 'another' ? `${queue.arn.split(':').at(-1)}-2` : word));
+      const { Statement } = await printed<Document>(asking, '--for', 'setup', ...prefix);
+      const iam = await startIamProxy(endpoint, { process: Statement, person: [] });
+      afterwards(() => iam.close());
+      const { code, stderr } = await runTally(['setup', ...prefix, '--apply'], { TALLY_QUEUE_URL: queue.url, AWS_ENDPOINT_URL: iam.url });
+      expect({ code, stderr, refused: [...iam.refused] }).toMatchObject({ code: 0, refused: [] });
+    },
+  );
+
   it('is asked for by each service: what no statement allows is refused in its words', async () => {
     const iam = await startIamProxy(awsEndpoint()!, { process: [], person: [] });
     onTestFinished(() => iam.close());
