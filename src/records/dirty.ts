@@ -466,7 +466,7 @@ function stoppedOf(mark: DirtyMark, { id, state }: RepairJob): DirtyMark {
 /** What happens next, in a few words; when, says `dueAtMs`. */
 export function nextOf(mark: DirtyMark, nowMs: number): string {
   const { jobId, stuck, held, compared, unproven, waits } = mark;
-  if (jobId !== undefined) return stuck === undefined ? `${jobId} repairs it` : `${jobId} repairs it, and waits: ${stuck}`;
+  if (jobId !== undefined) return stuck === undefined ? 'a re-index repairs it' : `its re-index waits: ${stuck}`;
   if (held !== undefined && isHeld(mark)) return `it waits for you: ${held.why}`;
   if (compared === true) return unproven === 'wiring' ? AFTER_WIRING : AFTER_PROOF;
   if (waits !== undefined && isWaiting(mark, nowMs)) return waits.why;

@@ -54,7 +54,7 @@ describe('the status of a bucket', () => {
       gaps: 1,
     });
     expect(statusOf({ gaps: [next, { ...gap, jobId: 'job-1' }] }).sentence).toBe(
-      'Changes may be missing (lost, and 1 other gap): job-1 repairs it',
+      'Changes may be missing (lost, and 1 other gap): a re-index repairs it',
     );
   });
 
@@ -150,7 +150,7 @@ describe('the status of a bucket', () => {
       'It has never been fully compared: AWS needs some minutes (in 7 minutes)',
     );
     expect(without(uncompared, { gaps: [{ ...gap, jobId: 'job-2' }] }).sentence).toBe(
-      'It is being compared for the first time: job-2 repairs it',
+      'It is being compared for the first time: a re-index repairs it',
     );
   });
 
@@ -242,7 +242,7 @@ describe('the status of a bucket', () => {
     expect(statusOf({ waitsFor: circuit })).toMatchObject({ ...gone, sinceMs: 1 });
     expect(statusOf({ gaps: [{ ...gap, jobId: 'job-1', stuck: 's3.unavailable: down' }] })).toMatchObject({
       state: 'gap_open',
-      sentence: 'Changes may be missing (lost): job-1 repairs it, and waits: s3.unavailable: down',
+      sentence: 'Changes may be missing (lost): its re-index waits: s3.unavailable: down',
     });
   });
 

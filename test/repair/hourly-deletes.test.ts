@@ -53,7 +53,7 @@ it('hourly bulk deletes cost a twentieth of a process at most, and each repair b
     const { state: status, sentence } = bucketStatus({ record: { ...record, lastComparedAtMs: 1, provenAtMs: 1 }, ...facts });
     expect(status).toBe('gap_open');
     expect(sentence).toContain(next);
-    if (running !== undefined) expect([next, due]).toEqual([`${running.job.id} repairs it`, undefined]);
+    if (running !== undefined) expect([next, due]).toEqual(['a re-index repairs it', undefined]);
     return due === undefined ? undefined : Date.parse(due);
   }
 

@@ -47,12 +47,12 @@ const bad = (state: Status['state'], sinceMs: number, sentence: string, more: Pa
   since: ago(sinceMs),
   ...more,
 });
-const missing = (sinceMs: number, why: string, job: string): Status =>
-  bad('gap_open', sinceMs, `Changes may be missing (${why}): ${job} repairs it`, { severity: 'warning' });
+const missing = (sinceMs: number, why: string): Status =>
+  bad('gap_open', sinceMs, `Changes may be missing (${why}): a re-index repairs it`, { severity: 'warning' });
 const doctor = (bucket: string) => ({ act: { kind: 'doctor', command: `tally doctor ${bucket}` } }) as const;
 
 const troubles: readonly Trouble[] = [
-  { bucket: 'acme-data-lake', status: missing(2 * HOUR_MS, 'messages expired in the queue', WHOLE) },
+  { bucket: 'acme-data-lake', status: missing(2 * HOUR_MS, 'messages expired in the queue') },
   {
     bucket: 'acme-partner-drop',
     status: bad('events_lost', 3 * HOUR_MS, 'Access denied: allow s3:ListBucket on acme-partner-drop', doctor('acme-partner-drop')),
@@ -75,7 +75,7 @@ const troubles: readonly Trouble[] = [
     last_compared_at: ago(30 * MINUTE_MS),
     created_at: ago(40 * MINUTE_MS),
   },
-  { bucket: 'acme-media-masters', status: missing(25 * MINUTE_MS, 'DeleteObjects (12 times)', CLOSING) },
+  { bucket: 'acme-media-masters', status: missing(25 * MINUTE_MS, 'DeleteObjects (12 times)') },
   { bucket: 'acme-ml-datasets' },
   { bucket: 'acme-backups', last_event_at: ago(4 * HOUR_MS) },
   { bucket: 'acme-web-assets' },
