@@ -136,7 +136,7 @@ async function watchIndex({ circuits, probeCluster }: Core, signal: AbortSignal)
   const sentAtMs = systemClock.monotonicMs();
   await probeCluster(signal).catch((error: unknown) => {
     signal.throwIfAborted();
-    // this is the trial by which an open circuit is judged as well, so one failure is enough; a push-back only slows down
+    // this is the probe by which an open circuit is judged as well, so one failure is enough; a push-back only slows down
     const fault = faultOf(error);
     if (fault.code !== 'index.overloaded') circuits.clusterFailed(fault, { isLasting: true, sentAtMs });
   });

@@ -16,7 +16,7 @@ import { withoutPasswords } from './passwords.ts';
  * The circuits that a fault may concern (src/observing/circuits.ts), outer ones first:
  * - `cluster`: the index store. Tally receives nothing, and messages in hand wait until a probe succeeds.
  * - `index`: one bucket's index, or the bucket's record. That bucket's records wait.
- * - `endpoint`: S3 in one region. Requests about its buckets' objects wait; exact events do not need S3.
+ * - `endpoint`: S3 in one region. Each of its buckets waits by itself; exact events do not need S3.
  * - `bucket`: one bucket in S3. Requests about its objects wait.
  * - `queue`: SQS. Receiving stops by itself, because it fails.
  *

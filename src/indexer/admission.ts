@@ -11,9 +11,6 @@ const CHECK_AGAIN_MS = 200;
 /** How long the answer whether any bucket is connected is used; the store is read at most this often. */
 const BUCKETS_AGE_MAX_MS = 5_000;
 
-/** As often as the index store is probed at last. */
-const TRIAL_MS = 15_000;
-
 export type ReceivingState = LabelsOf<'tally_receiving'>['state'];
 
 export interface Admission {
@@ -26,7 +23,7 @@ export interface Admission {
 }
 
 interface AdmissionDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
-  readonly circuits: Pick<Circuits, 'openOf' | 'clusterFailed' | 'cluster'>;
+  readonly circuits: Pick<Circuits, 'openOf' | 'clusterFailed'>;
   readonly held: HeldSet;
   readonly queueWatch: QueueWatch;
   readonly inFlightMax: number;
@@ -43,7 +40,6 @@ export function createAdmission(dependencies: AdmissionDependencies): Admission 
   let reading: Promise<boolean> | undefined;
   /** The store could not say whether a bucket is connected. */
   let isUnknown = false;
-  let trialAtMs = 0;
   /** Since when receives are held back, by the monotonic clock. */
   let heldBackSinceMs: number | undefined;
 
@@ -53,13 +49,12 @@ export function createAdmission(dependencies: AdmissionDependencies): Admission 
   }
 
   async function decide(): Promise<ReceivingState> {
-    if (isPaused() && !isTrialDue()) return 'paused';
+    if (isPaused()) return 'paused';
     if (held.isFull) return 'held-full';
     if (queueWatch.inFlight > inFlightMax) return 'in-flight-cap';
     if (!(await anyBucket())) return isPaused() || isUnknown ? 'paused' : 'no-bucket';
-    // the store may have failed, or another poller taken the trial, while this one waited
-    if (isPaused() && !takeTrial()) return 'paused';
-    return 'on';
+    // the store may have failed while this poller waited
+    return isPaused() ? 'paused' : 'on';
   }
 
   /** Whether any bucket is connected. Nothing is received without one: with a mistyped index prefix the queue would be drained for nothing. */
@@ -84,18 +79,6 @@ export function createAdmission(dependencies: AdmissionDependencies): Admission 
     }
   }
 
-  /** Where the indices opened the circuit, one batch is received now and then: their trials are records, and all of them may be hidden. */
-  function isTrialDue(): boolean {
-    return circuits.cluster().isOpenByIndices && clock.monotonicMs() >= trialAtMs;
-  }
-
-  /** Whether this receive is the trial. Only a receive that follows may take it. */
-  function takeTrial(): boolean {
-    if (!isTrialDue()) return false;
-    trialAtMs = clock.monotonicMs() + TRIAL_MS;
-    return true;
-  }
-
   function report(next: ReceivingState): void {
     if (next === state) return;
     state = next;
@@ -109,7 +92,7 @@ export function createAdmission(dependencies: AdmissionDependencies): Admission 
         signal.throwIfAborted();
         const decided = await decide();
         report(decided === 'on' && isFailing() ? 'failing' : decided);
-        heldBackSinceMs = decided === 'on' && !isPaused() ? undefined : (heldBackSinceMs ?? clock.monotonicMs());
+        heldBackSinceMs = decided === 'on' ? undefined : (heldBackSinceMs ?? clock.monotonicMs());
         if (decided === 'on') return;
         await clock.sleep(CHECK_AGAIN_MS, signal);
       }

@@ -10,7 +10,7 @@
 import type { BucketRecord } from '../records/bucket.ts';
 import { ANSWER_LIFE_MS } from '../ordering/constants.ts';
 import { documentOf } from '../ordering/document.ts';
-import { circuitOf, faultOf, type Fault, type FaultCircuit } from '../base/fault.ts';
+import { circuitOf, faultOf, type Fault } from '../base/fault.ts';
 import { hintOf, hintOfTie, type ExactHint, type ObserveHint, type ResolveHint } from '../ordering/hint.ts';
 import { deferDelayS, type Outcome } from '../events/outcome.ts';
 import { dialectFacts, reportsDeletion, type ChangeRecord } from '../events/record.ts';
@@ -20,8 +20,7 @@ import type { GapReports } from '../observing/gaps.ts';
 import type { WriteDocument } from '../observing/bulk-writer.ts';
 import type { Observing } from '../observing/observer.ts';
 import type { Clock } from '../process/clock.ts';
-import { indexCircuits, observationCircuits, type Circuits } from '../observing/circuits.ts';
-import type { CircuitId, Permit } from '../observing/waiting-line.ts';
+import { indexCircuits, observationCircuits, type CircuitId, type Circuits } from '../observing/circuits.ts';
 import type { InHand } from './held-set.ts';
 import { RETRY_MS, type Waiting } from './waiting.ts';
 
@@ -42,19 +41,17 @@ interface Run {
   readonly record: ChangeRecord;
   readonly hand: InHand;
   readonly topicArn: string | undefined;
-  /** The permits in open circuits that the present attempt has. */
-  permits: Permit[];
+  /** The open circuits at which the present attempt is the one that may try. */
+  readonly turns: Set<CircuitId>;
   /** The tie that an earlier attempt met. */
   tie: ObserveHint | undefined;
-  /** Whether no attempt for this record has failed yet, as far as its message shows: such a record is the better trial. */
-  isNewKey: boolean;
   /** How many attempts in a row have failed. */
   failures: number;
   /** Whether observations ask by LIST from now on, because HEAD keeps failing for this object. */
   byListing: boolean;
 }
 
-/** What follows an attempt without an outcome, once its permits are given back: the outcome, or undefined where the record is decided again. */
+/** What follows an attempt without an outcome: the outcome, or undefined where the record is decided again. */
 type Next = () => Promise<Outcome | undefined>;
 
 /** At this receive HEAD has failed twice for the object alone: S3 may answer a LIST of its key. */
@@ -71,15 +68,10 @@ const decideAgain: Next = () => Promise.resolve(undefined);
 export async function finishRecord(parts: FinishParts, record: ChangeRecord, hand: InHand, topicArn: string | undefined): Promise<Outcome> {
   // the event name alone decides, and such a record may not name a bucket
   if (record.change.kind === 'ignored') return { kind: 'ignored', reason: record.change.reason };
-  const isNewKey = hand.message.receiveCount === 1;
-  const run: Run = { record, hand, topicArn, permits: [], tie: undefined, isNewKey, failures: 0, byListing: false };
+  const run: Run = { record, hand, topicArn, turns: new Set(), tie: undefined, failures: 0, byListing: false };
   for (;;) {
-    let end: Outcome | Next;
-    try {
-      end = await attempt(parts, run);
-    } finally {
-      if (run.permits.length > 0) for (const permit of run.permits.splice(0)) permit.leave();
-    }
+    run.turns.clear();
+    const end = await attempt(parts, run);
     if (typeof end !== 'function') return end;
     hand.signal.throwIfAborted();
     const outcome = await end();
@@ -90,10 +82,7 @@ export async function finishRecord(parts: FinishParts, record: ChangeRecord, han
 async function attempt(parts: FinishParts, run: Run): Promise<Outcome | Next> {
   const { buckets, circuits, clock } = parts;
   const { record, hand } = run;
-  // usually no circuit is open, and then the ids need not be made
-  if (!circuits.isQuiet && !takePermits(parts, run, indexCircuits(record.bucket)))
-    return () => waitFor(parts, run, indexCircuits(record.bucket));
-  // read after the attempt took its permit, so that its failure counts for its own trial and for no earlier one
+  if (!mayTry(parts, run, () => indexCircuits(record.bucket))) return () => waitFor(parts, run, indexCircuits(record.bucket));
   const sentAtMs = clock.monotonicMs();
   try {
     // usually its record is cached, at most 10 s old, and the event changes nothing about it
@@ -175,11 +164,11 @@ async function writeExact(
 }
 
 async function observe(parts: FinishParts, run: Run, bucket: BucketRecord, hint: ResolveHint | ObserveHint): Promise<Outcome | Next> {
-  const { circuits, observing } = parts;
+  const { observing } = parts;
   const { record, byListing } = run;
   const ids = (): readonly CircuitId[] => observationCircuits(bucket);
-  const mayBegin = (): boolean => circuits.isQuiet || takePermits(parts, run, ids());
-  if (!mayBegin()) return () => waitFor(parts, run, ids());
+  const mayBegin = (): boolean => mayTry(parts, run, ids);
+  if (!mayBegin()) return () => blocked(parts, run, ids());
   const answer = await observing.observe({
     bucket,
     key: record.key,
@@ -200,21 +189,21 @@ async function observe(parts: FinishParts, run: Run, bucket: BucketRecord, hint:
     case 'expired':
       return () => afterExpiry(run);
     case 'blocked':
-      // it came with those whose failures opened the circuit: what comes later is the better trial
-      run.isNewKey = false;
-      return () => waitFor(parts, run, ids());
+      return () => blocked(parts, run, ids());
     case 'fault':
       return () => afterFault(parts, run, answer.fault, ids());
   }
 }
 
-/** Takes the permits that the attempt needs in circuits that are open. Returns whether it may continue. */
-function takePermits({ circuits }: FinishParts, { permits, isNewKey }: Run, ids: readonly CircuitId[]): boolean {
-  const held = new Set(permits.flatMap((permit) => permit.ids));
-  const permit = circuits.take({ ids: ids.filter((id) => !held.has(id)), isNewKey });
-  if (permit === undefined) return false;
-  permits.push(permit);
-  return true;
+/** Usually no circuit is open, and then the ids need not be made. Nothing becomes a letter without an attempt at its last receive. */
+function mayTry({ circuits }: FinishParts, { turns, hand }: Run, idsOf: () => readonly CircuitId[]): boolean {
+  return circuits.isQuiet || hand.isLastReceive || circuits.mayTry(idsOf(), turns, hand.message.receiveCount === 1);
+}
+
+/** Nothing was sent, so that another may try its index. */
+function blocked(parts: FinishParts, run: Run, ids: readonly CircuitId[]): Promise<Outcome | undefined> {
+  parts.circuits.notTried(run.turns);
+  return waitFor(parts, run, ids);
 }
 
 function afterTie(run: Run, hint: ObserveHint): Next {
@@ -230,7 +219,6 @@ async function afterExpiry({ record: { bucket }, hand }: Run): Promise<Outcome |
 async function afterFault(parts: FinishParts, run: Run, fault: Fault, ids: readonly CircuitId[]): Promise<Outcome | undefined> {
   const { buckets, circuits, waiting } = parts;
   const { record, hand } = run;
-  run.isNewKey = false;
   run.failures += 1;
   const level = circuitOf(fault.code);
   if (level === 'never') return { kind: 'rejected', fault, bucket: record.bucket };
@@ -239,12 +227,11 @@ async function afterFault(parts: FinishParts, run: Run, fault: Fault, ids: reado
     return undefined;
   }
   if (fault.code === 'bucket.missing') buckets.readRegionAgain(record.bucket);
-  // a circuit that the fault is not about has no trial in this attempt: waiting for it would end immediately, again and again
-  if (circuits.openOf(ids.filter((id) => concerns(id, level))) !== undefined) return waitFor(parts, run, ids);
+  if (circuits.openOf(ids) !== undefined) return waitFor(parts, run, ids);
   // an index that has answered others meanwhile refuses this record alone
   const isStores = level === 'cluster' || level === 'index';
   if (isStores && run.failures < ATTEMPTS_MAX) return tryAgainSoon(parts, run, fault);
-  return waiting.alone(record, { fault, delayS: deferDelayS(hand.message.receiveCount) }, hand);
+  return waiting.alone(record, fault, hand);
 }
 
 function shouldList({ circuits }: FinishParts, { byListing, hand }: Run, { code }: Fault, ids: readonly CircuitId[]): boolean {
@@ -261,17 +248,9 @@ async function tryAgainSoon({ clock }: FinishParts, { record: { bucket }, hand }
 }
 
 async function waitFor({ waiting }: FinishParts, run: Run, ids: readonly CircuitId[]): Promise<Outcome | undefined> {
-  const next = await waiting.waitOrHandOver(run.record, { ids, isNewKey: run.isNewKey }, run.hand);
-  if ('kind' in next) return next;
-  run.permits = [next];
+  const outcome = await waiting.hideOrHandOver(run.record, ids, run.hand);
   run.failures = 0;
-  return undefined;
-}
-
-/** Whether a fault of this level is about the circuit, or about what is behind it. While the cluster's is open, everything waits. */
-function concerns(id: CircuitId, level: FaultCircuit): boolean {
-  if (id === 'cluster' || level === 'cluster') return id === 'cluster';
-  return id.startsWith('index ') === (level === 'index');
+  return outcome;
 }
 
 /** Waits for the store or S3 with the message in the held set. */

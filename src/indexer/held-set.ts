@@ -50,8 +50,8 @@ export interface InHand {
   readonly lastReceive: number;
   /** Whether this is that receive, or a later one. */
   readonly isLastReceive: boolean;
-  /** How much longer the message may be held for a fault before it is given back, if it may be for so long after its receive: at most 11 hours. */
-  holdLeftMs(forMs?: number): number;
+  /** How much longer the message may be held for the index store before it is given back. */
+  holdLeftMs(): number;
 }
 
 export interface HeldSet {
@@ -110,7 +110,7 @@ export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
       },
       lastReceive: last,
       isLastReceive: message.receiveCount >= last,
-      holdLeftMs: (forMs = HOLD_MAX_MS) => message.receivedAtMonotonicMs + forMs - clock.monotonicMs(),
+      holdLeftMs: () => message.receivedAtMonotonicMs + HOLD_MAX_MS - clock.monotonicMs(),
     };
     return hand;
   }

@@ -56,7 +56,6 @@ export interface IngestLimits {
   readonly heldMax: number;
   /** The largest weight of the messages in hand (held-set.ts). */
   readonly weightMaxBytes: number;
-  readonly holdMaxMs: number;
   readonly inFlightMax: number;
   readonly visibilityS: number;
 }

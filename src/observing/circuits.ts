@@ -1,43 +1,74 @@
 /**
- * The circuits of one process: its memory of what does not answer. They decide who waits, and never that something is lost.
+ * What does not answer, as one process knows it: the index store, the index of a bucket, a bucket in S3. It decides who may try,
+ * and never that something is lost.
  *
- *   cluster (the index store) ─ index of a bucket          endpoint (S3 in a region) ─ bucket in S3
+ *            failures in a row          after 30 s, a first receive after 1 s
+ *   closed ──────────────────────► open ──────────────────────────────────────► one attempt ── succeeded ──► closed
+ *                                    ▲                                               │
+ *                                    └──────────────────── failed ───────────────────┘
  *
- * An outer circuit opens only on what no inner one explains. Work waits for the circuits that it needs, and for no others.
+ * An attempt is a record's own. Where nothing arrives, nothing is tried. The index store alone is asked by a probe, because
+ * nothing is received while it fails.
  */
-import { circuitOf, opensAtOnce, type Fault } from '../base/fault.ts';
+import { adviceWhileServing, circuitOf, faultOf, opensAtOnce, type Fault } from '../base/fault.ts';
+import { inTime } from '../base/in-time.ts';
 import type { BucketLocation } from '../aws/storage.ts';
-import { createOpenCircuits, type CircuitsDependencies, type OpenCircuit, type OpenCircuits } from './open-circuits.ts';
-import { isExplained, type CircuitId } from './waiting-line.ts';
+import { endedWithin } from '../process/async.ts';
+import type { Clock } from '../process/clock.ts';
+import type { LabelsOf, Telemetry } from '../process/telemetry.ts';
+import type { WithPorts } from '../store/store.ts';
 
-/** Five requests in a row about three objects: one object that always fails, however often, never opens the circuit of its bucket. */
-const OBJECT_REQUESTS_MAX = 5;
-const OBJECTS_MIN = 3;
 /** One request or item can fail by chance. */
-const REQUESTS_MAX = 3;
-/** Three requests that run side by side fail together; an outage lasts longer. */
-const CLUSTER_MIN_MS = 1_000;
-/** The indices that count when all of them fail, and how long nothing may have been accepted. */
-const INDICES_ASKED_MS = 30_000;
-const NOTHING_ACCEPTED_MS = 10_000;
+const FAILURES_MAX = 3;
+const STORE_MIN_MS = 1_000;
+/** What was hidden first comes back after as long, so that it is the attempt. A recovery is seen within a minute, and two requests a minute do not burden what recovers. */
+const TRY_MS = 30_000;
+/** A prefix may be slow while the rest of its bucket is served: one message a second that is received for the first time finds that out. */
+const FIRST_TRY_MS = 1_000;
+/** The probes of the index store: receiving has stopped, so they begin early; 15 s are no load on a cluster that starts. */
+const PROBE_MIN_MS = 1_000;
+const PROBE_MAX_MS = 15_000;
+/** A message that failed is hidden for a quarter of an hour at most, so that what still fails was tried within this time. */
+const FORGOTTEN_MS = 1_200_000;
 
-/** A message that failed is hidden for a quarter of an hour at most, so that what still fails was tried within this time: later failures are others. */
-const SHOWN_MS = 1_200_000;
+/** What a target stands for: the index store, one index in it, S3 in a region (which holds nothing back while places are free), a bucket there, or the requests that enrich its documents. */
+export type CircuitLevel = 'cluster' | 'index' | 'endpoint' | 'bucket' | 'enrichment';
+export type CircuitId = 'cluster' | `${Exclude<CircuitLevel, 'cluster'>} ${string}`;
 
-export interface Circuits extends Pick<OpenCircuits, 'isQuiet' | 'openOf' | 'all' | 'take' | 'wait' | 'cluster'> {
-  /** What records wait for: all open circuits, and the buckets whose requests fail for one object or two, which leaves their circuits closed. */
-  readonly waitedFor: OpenCircuits['all'];
-  /** Whether the bucket's circuit or its endpoint's is open, or its latest request failed. */
+export interface OpenCircuit {
+  readonly level: CircuitLevel;
+  /** The bucket; empty for the index store. */
+  readonly name: string;
+  readonly fault: Fault;
+  readonly sinceMs: number;
+}
+
+export interface Circuits {
+  /** Whether nothing fails: the usual case, in which nothing else need be asked. */
+  readonly isQuiet: boolean;
+  /** The first of these that fails; callers name outer ones first. */
+  openOf(ids: readonly CircuitId[]): OpenCircuit | undefined;
+  /** All that fail, without those of which nothing was heard for twenty minutes, and why documents are written without enrichment. */
+  all(): readonly OpenCircuit[];
+  /** Whether the bucket's latest request failed, or its region fails. */
   readonly isFailing: (target: BucketLocation) => boolean;
+  /** Whether nobody answered the latest requests of several buckets of the region. */
+  readonly isRegionFailing: (target: BucketLocation) => boolean;
   /**
-   * S3 answered a request about one object. `fault`: what it answered, or that it did not. `enriches`: the request was for
-   * enrichment, which may fail alone, as when only the tags cannot be read.
+   * Whether an attempt that needs these may begin. `turns`: those that it has as the one attempt at each; more are added.
+   * `isFirst`: its message was received for the first time; or it enriches a document, which is written plain otherwise.
    */
+  mayTry(ids: readonly CircuitId[], turns: Set<CircuitId>, isFirst?: boolean): boolean;
+  /** The attempt sent nothing: another may take its turns. */
+  notTried(turns: Set<CircuitId>): void;
+  /** Resolves to true when the index store answers, and to false after `forMs`; rejects with the signal's reason. */
+  untilStoreAnswers(forMs: number, signal: AbortSignal): Promise<boolean>;
+  /** S3 answered a request about one object. `fault`: what it answered, or that it did not. */
   storageAnswered(
     target: BucketLocation,
     request: { readonly key: string; readonly sentAtMs: number; readonly fault?: Fault; readonly enriches?: boolean },
   ): void;
-  /** S3 answered what enriches one object, or refused it. A refusal opens no circuit, since a policy may deny a part of the bucket; it is over at the next answer. */
+  /** S3 answered what enriches one object, or refused it. A refusal holds nothing back, since a policy may deny a part of the bucket; it is over at the next answer. */
   readonly enrichmentAnswered: (bucket: string, refusal?: Fault) => void;
   /** The index of the bucket accepted a document, or refused it because it holds something newer. */
   accepted(bucket: string): void;
@@ -45,206 +76,313 @@ export interface Circuits extends Pick<OpenCircuits, 'isQuiet' | 'openOf' | 'all
   indexFailed(bucket: string, fault: Fault, request: { readonly sentAtMs: number; readonly isWhole?: boolean }): void;
   /** The cluster answered a whole request, or it did not. */
   clusterAnswered(): void;
-  /**
-   * `isLasting`: one such failure opens the circuit, since it is the probe's, or that of many requests over half a minute.
-   * `sentAtMs`: when the request was sent, if that may be before the circuit closed last: then it says nothing about now.
-   */
+  /** `isLasting`: one such failure is enough, since it is the probe's, or that of many requests over half a minute. `sentAtMs`: when the request was sent, if that may be before the store answered last. */
   clusterFailed(fault: Fault, how?: { readonly isLasting: boolean; readonly sentAtMs?: number }): void;
 }
 
-/** A request about one object, as far as its circuits need it. */
-interface ObjectRequest {
-  readonly key: string;
-  readonly sentAtMs: number;
-  readonly enriches: boolean;
+export interface CircuitsDependencies extends WithPorts<'clock' | 'telemetry'> {
+  /** Reads and swaps a record of the state index; throws the fault that every write would meet. */
+  readonly probeCluster: (signal: AbortSignal) => Promise<void>;
+  /** Aborted when the process stops. */
+  readonly stopped: AbortSignal;
 }
 
-interface Streak {
+/** Failures in a row of what a circuit stands for. */
+interface Target {
   count: number;
-  /** The latest failure, and when it came by the monotonic clock. */
-  fault: Fault;
-  lastMs: number;
-  readonly firstMs: number;
-  /** When the first came, by this machine's clock. */
-  readonly sinceMs: number;
-  /** At most as many of each as the rules need. */
+  /** The objects and their buckets, as many as the rules need. */
   readonly keys: Set<string>;
   readonly buckets: Set<string>;
+  fault: Fault;
+  /** When the first and the latest came, by the monotonic clock, and the first by this machine's clock. */
+  readonly firstMs: number;
+  lastMs: number;
+  readonly sinceMs: number;
+  isOpen: boolean;
+  /** When the latest attempt began, or the circuit opened, by the monotonic clock. */
+  triedAtMs: number;
+  /** Whether it has no answer yet. What was sent before it is none. */
+  isTrying: boolean;
 }
 
-/** Creates the circuits, all closed. */
-export function createCircuits(dependencies: CircuitsDependencies): Circuits {
-  const { clock } = dependencies;
-  const streaks = new Map<CircuitId, Streak>();
-  const circuits = createOpenCircuits({ ...dependencies, failuresOf: (id) => streaks.get(id)?.count ?? 0 });
-  /** The bucket of an endpoint that failed last while its own circuit was open. */
-  const explainedBy = new Map<CircuitId, string>();
-  const refusals = createRefusals(clock);
-  /** When a bucket's index last accepted a write, and when each last failed, by the monotonic clock. */
-  const acceptedAtMs = new Map<string, number>();
-  const failedAtMs = new Map<string, number>();
-  let lastAcceptedMs = -Infinity;
+/** What opens a circuit, but for what opens it at once. One object may fail each time, and then the others of its bucket are served. */
+const isEnough: Readonly<Record<CircuitLevel, (failures: Target) => boolean>> = {
+  // requests that run side by side fail together; an outage lasts longer
+  cluster: ({ count, firstMs, lastMs }) => count >= FAILURES_MAX && lastMs - firstMs >= STORE_MIN_MS,
+  index: ({ count }) => count >= FAILURES_MAX,
+  endpoint: ({ keys, buckets }) => keys.size >= FAILURES_MAX && buckets.size > 1,
+  bucket: ({ keys }) => keys.size >= FAILURES_MAX,
+  enrichment: ({ keys }) => keys.size >= FAILURES_MAX,
+};
 
-  function open(id: CircuitId, fault: Fault): void {
-    streaks.delete(id);
-    circuits.open(id, fault);
+/** A request that failed. */
+interface Failure {
+  readonly sentAtMs: number;
+  readonly bucket?: string;
+  readonly key?: string;
+  readonly isEnough?: boolean;
+}
+
+function targetThatFails(fault: Fault, clock: Clock): Target {
+  const nowMs = clock.monotonicMs();
+  const failures = { count: 0, keys: new Set<string>(), buckets: new Set<string>(), firstMs: nowMs, lastMs: nowMs, sinceMs: clock.nowMs() };
+  return { fault, isOpen: false, triedAtMs: nowMs, isTrying: false, ...failures };
+}
+
+function noteFailure(target: Target, fault: Fault, { bucket = '', key = '', nowMs }: Failure & { readonly nowMs: number }): void {
+  target.count += 1;
+  target.fault = fault;
+  target.lastMs = nowMs;
+  if (target.keys.size < FAILURES_MAX) target.keys.add(`${bucket}/${key}`);
+  if (target.buckets.size < 2) target.buckets.add(bucket);
+}
+
+/** One attempt at a time, unless it has no answer for long. */
+function isDue({ triedAtMs, isTrying }: Target, nowMs: number, isFirst: boolean): boolean {
+  return nowMs - triedAtMs >= (isFirst && !isTrying ? FIRST_TRY_MS : TRY_MS);
+}
+
+/** Creates the circuits, all closed. Their memory is bounded by the buckets of failing requests. */
+export function createCircuits({ clock, telemetry, probeCluster, stopped }: CircuitsDependencies): Circuits {
+  const targets = new Map<CircuitId, Target>();
+  let openCount = 0;
+  let clusterClosedAtMs = -Infinity;
+  let storeBack = Promise.withResolvers<void>();
+  /** Why documents of buckets are written without enrichment. */
+  const refusals = new Map<string, OpenCircuit & { readonly lastMs: number }>();
+
+  const isOpen = (id: CircuitId): boolean => openCount > 0 && targets.get(id)?.isOpen === true;
+
+  /** None, if it is closed. */
+  function shown(id: CircuitId): readonly OpenCircuit[] {
+    const target = targets.get(id);
+    return target?.isOpen === true ? [{ ...partsOf(id), fault: target.fault, sinceMs: target.sinceMs }] : [];
+  }
+
+  const shownAll = (): readonly OpenCircuit[] => [...targets.keys()].flatMap(shown);
+
+  function targetOf(id: CircuitId, fault: Fault): Target {
+    const known = targets.get(id);
+    if (known !== undefined && (known.isOpen || clock.monotonicMs() - known.lastMs < FORGOTTEN_MS)) return known;
+    const target = targetThatFails(fault, clock);
+    targets.set(id, target);
+    return target;
+  }
+
+  function failed(id: CircuitId, fault: Fault, failure: Failure): void {
+    const target = targetOf(id, fault);
+    const nowMs = clock.monotonicMs();
+    noteFailure(target, fault, { ...failure, nowMs });
+    if (target.isOpen) target.isTrying &&= failure.sentAtMs < target.triedAtMs;
+    else if (failure.isEnough === true || opensAtOnce(fault.code) || isEnough[partsOf(id).level](target)) open(id, target);
+  }
+
+  /** A region leaves it to its buckets; and what S3 refuses for some objects says nothing about the others, since a policy may deny a prefix. */
+  function holdsBack(id: CircuitId): boolean {
+    const code = targets.get(id)?.fault.code;
+    return !id.startsWith('endpoint ') && code !== undefined && circuitOf(code) !== 'object';
+  }
+
+  function open(id: CircuitId, target: Target): void {
+    if (stopped.aborted) return;
+    target.isOpen = true;
+    target.triedAtMs = clock.monotonicMs();
+    openCount += 1;
+    reportOpened(telemetry, { ...partsOf(id), fault: target.fault }, shownAll());
+    if (id === 'cluster') probeUntilClosed();
   }
 
   function succeeded(id: CircuitId): void {
-    if (streaks.size > 0) streaks.delete(id);
-    if (!circuits.isQuiet) circuits.succeeded(id);
+    const target = targets.get(id);
+    if (target === undefined) return;
+    targets.delete(id);
+    if (!target.isOpen) return;
+    openCount -= 1;
+    if (id === 'cluster') {
+      clusterClosedAtMs = clock.monotonicMs();
+      storeBack.resolve();
+      storeBack = Promise.withResolvers();
+    }
+    reportClosed(telemetry, partsOf(id), Math.max(0, clock.nowMs() - target.sinceMs), shownAll());
   }
 
-  /** Counts a failure, and returns the failures in a row and of how many keys. */
-  function countFailure(id: CircuitId, fault: Fault, { key = '', bucket = '' } = {}): Streak {
-    const nowMs = clock.monotonicMs();
-    const none = {
-      count: 0,
-      fault,
-      lastMs: nowMs,
-      firstMs: nowMs,
-      sinceMs: clock.nowMs(),
-      keys: new Set<string>(),
-      buckets: new Set<string>(),
-    };
-    const known = streaks.get(id);
-    const streak = known !== undefined && nowMs - known.lastMs < SHOWN_MS ? known : none;
-    streak.count += 1;
-    streak.fault = fault;
-    streak.lastMs = nowMs;
-    if (streak.keys.size < OBJECTS_MIN) streak.keys.add(`${bucket}/${key}`);
-    if (streak.buckets.size < 2) streak.buckets.add(bucket);
-    streaks.set(id, streak);
-    return streak;
+  function answered(id: CircuitId, fault: Fault | undefined, failure: Failure): void {
+    if (fault === undefined) succeeded(id);
+    else failed(id, fault, failure);
   }
 
-  function failed(id: CircuitId, fault: Fault, { sentAtMs, isEnough }: { sentAtMs: number; isEnough: () => boolean }): void {
-    circuits.failed(id, fault, sentAtMs);
-    if (isEnough() || opensAtOnce(fault.code)) open(id, fault);
-  }
-
-  function failing(): readonly OpenCircuit[] {
-    const buckets = [...streaks].filter(([id]) => id.startsWith('bucket ') && !circuits.has(id));
-    const shown = buckets.filter(([, { count, lastMs }]) => count >= REQUESTS_MAX && clock.monotonicMs() - lastMs < SHOWN_MS);
-    return shown.map(([id, { fault, sinceMs }]) => ({ level: 'bucket', name: id.slice('bucket '.length), fault, sinceMs }));
-  }
-
-  /** Of one bucket alone it says nothing; but while two fail, the endpoint may, and is not forgotten. */
-  function noteExplained(id: CircuitId, bucket: string): void {
-    if ((explainedBy.get(id) ?? bucket) !== bucket) circuits.stillFails(id);
-    explainedBy.set(id, bucket);
-  }
-
-  function endpointFailed(target: BucketLocation, fault: Fault, { key, sentAtMs, enriches }: ObjectRequest): void {
-    const { region, bucket } = target;
-    const id: CircuitId = `endpoint ${region}`;
-    const ids = enriches ? enrichmentCircuits(target) : storageCircuits(target);
-    // it must neither open the outer circuit nor decide its trials for the other buckets
-    if (isExplained(id, ids, circuits) && !opensAtOnce(fault.code)) return noteExplained(id, bucket);
-    const { keys, buckets } = countFailure(id, fault, { key, bucket });
-    // the circuit of a single failing bucket is enough: nothing shows that others would fail; and objects of two buckets may fail alone
-    failed(id, fault, { sentAtMs, isEnough: () => keys.size >= OBJECTS_MIN && buckets.size > 1 });
-  }
-
-  /** A request of enrichment has a permit of the circuit of its bucket, so it is a trial of that circuit. It never opens it. */
-  function enrichmentTried(bucket: string, fault: Fault | undefined, sentAtMs: number): void {
-    if (fault === undefined) circuits.succeeded(`bucket ${bucket}`);
-    else circuits.failed(`bucket ${bucket}`, fault, sentAtMs);
-  }
-
-  /** Whether every index that was written to lately is open and none accepts: then it is the cluster, as when its disks are full. */
-  function isWholeCluster(): boolean {
-    const nowMs = clock.monotonicMs();
-    for (const [bucket, atMs] of failedAtMs) if (nowMs - atMs > INDICES_ASKED_MS) failedAtMs.delete(bucket);
-    if (failedAtMs.size < 2 || nowMs - lastAcceptedMs < NOTHING_ACCEPTED_MS) return false;
-    const isOpen = (bucket: string): boolean => circuits.has(`index ${bucket}`);
-    const accepting = [...acceptedAtMs].filter(([, atMs]) => nowMs - atMs <= INDICES_ASKED_MS);
-    return [...failedAtMs.keys()].every(isOpen) && accepting.every(([bucket]) => isOpen(bucket));
+  function probeUntilClosed(): void {
+    const noteFault = (fault: Fault): void => void Object.assign(targetOf('cluster', fault), { fault });
+    untilProbeSucceeds({ clock, probeCluster, stopped }, noteFault).then(
+      () => succeeded('cluster'),
+      (error: unknown) => {
+        // only the stop of the process ends the probes; every other end must be reported
+        if (!stopped.aborted) telemetry.warn('the probes of the index store ended unexpectedly', { reason: faultOf(error).reason });
+      },
+    );
   }
 
   return {
     get isQuiet() {
-      return circuits.isQuiet;
+      return openCount === 0;
     },
-    cluster: () => circuits.cluster(),
-    openOf: (ids) => circuits.openOf(ids),
-    all: () => circuits.all(),
-    waitedFor: () => [...circuits.all(), ...failing(), ...refusals.all()],
-    take: (attempt) => circuits.take(attempt),
-    wait: (attempt, forMs, signal) => circuits.wait(attempt, forMs, signal),
-    isFailing: ({ bucket, region }) =>
-      (streaks.size > 0 || !circuits.isQuiet) &&
-      // a failure of one bucket shows nothing about the others of its endpoint before the circuit of that opens
-      (circuits.has(`endpoint ${region}`) || circuits.has(`bucket ${bucket}`) || streaks.has(`bucket ${bucket}`)),
-    storageAnswered(target, { key, sentAtMs, fault, enriches = false }) {
-      const id: CircuitId = enriches ? `enrichment ${target.bucket}` : `bucket ${target.bucket}`;
+    openOf: (ids) => (openCount === 0 ? undefined : ids.flatMap(shown)[0]),
+    all() {
+      for (const [id, { lastMs }] of targets) if (id !== 'cluster' && clock.monotonicMs() - lastMs >= FORGOTTEN_MS) succeeded(id);
+      for (const [bucket, { lastMs }] of refusals) if (clock.monotonicMs() - lastMs >= FORGOTTEN_MS) refusals.delete(bucket);
+      return [...shownAll(), ...refusals.values()];
+    },
+    isFailing: ({ bucket, region }) => targets.size > 0 && (targets.has(`bucket ${bucket}`) || isOpen(`endpoint ${region}`)),
+    isRegionFailing: ({ region }) => isOpen(`endpoint ${region}`),
+    mayTry(ids, turns, isFirst = false) {
+      const nowMs = clock.monotonicMs();
+      const failing = ids.filter((id) => isOpen(id) && !turns.has(id) && holdsBack(id));
+      const due = failing.flatMap((id) => targets.get(id) ?? []).filter((target) => isDue(target, nowMs, isFirst));
+      if (due.length < failing.length || failing.includes('cluster')) return false;
+      for (const id of failing) turns.add(id);
+      for (const target of due) Object.assign(target, { triedAtMs: nowMs, isTrying: true });
+      return true;
+    },
+    notTried(turns) {
+      for (const id of turns) Object.assign(targets.get(id) ?? {}, { triedAtMs: -Infinity, isTrying: false });
+    },
+    async untilStoreAnswers(forMs, signal) {
+      if (isOpen('cluster')) await endedWithin(clock, Math.max(0, forMs), inTime(storeBack.promise, signal));
+      signal.throwIfAborted();
+      return !isOpen('cluster');
+    },
+    storageAnswered({ bucket, region }, { key, sentAtMs, fault, enriches = false }) {
+      const ofBucket: CircuitId = `bucket ${bucket}`;
+      const id: CircuitId = enriches ? `enrichment ${bucket}` : ofBucket;
+      const failure = { bucket, key, sentAtMs };
       const isEndpoints = fault !== undefined && circuitOf(fault.code) === 'endpoint';
-      if (isEndpoints) endpointFailed(target, fault, { key, sentAtMs, enriches });
-      // any answer, even a refusal, shows that the endpoint works
-      else succeeded(`endpoint ${target.region}`);
-      if (enriches && !circuits.isQuiet) enrichmentTried(target.bucket, fault, sentAtMs);
-      if (fault === undefined) return succeeded(id);
-      // credentials are never the bucket's; of the other faults each may be
-      if (isEndpoints && opensAtOnce(fault.code)) return;
-      const { count, keys } = countFailure(id, fault, { key });
-      failed(id, fault, { sentAtMs, isEnough: () => count >= OBJECT_REQUESTS_MAX && keys.size >= OBJECTS_MIN });
+      // any answer, even a refusal, shows that the region works; and one bucket that fails says nothing about it
+      if (!isEndpoints) succeeded(`endpoint ${region}`);
+      else if (!isOpen(ofBucket) && !isOpen(id)) failed(`endpoint ${region}`, fault, failure);
+      // a request of enrichment is an attempt at its bucket as well, but never opens its circuit
+      const ids = enriches && isOpen(ofBucket) ? [ofBucket, id] : [id];
+      for (const each of ids) answered(each, fault, failure);
     },
-    enrichmentAnswered: refusals.answered,
-    accepted(bucket) {
-      lastAcceptedMs = clock.monotonicMs();
-      acceptedAtMs.set(bucket, lastAcceptedMs);
-      succeeded(`index ${bucket}`);
-      circuits.closeByIndex();
-    },
-    indexFailed(bucket, fault, { sentAtMs, isWhole = false }) {
-      const id: CircuitId = `index ${bucket}`;
-      failedAtMs.set(bucket, clock.monotonicMs());
-      const { count } = countFailure(id, fault);
-      failed(id, fault, { sentAtMs, isEnough: () => isWhole || count >= REQUESTS_MAX });
-      if (isWholeCluster()) circuits.openByIndices(fault);
-    },
-    clusterAnswered() {
-      if (streaks.size > 0) streaks.delete('cluster');
-    },
-    clusterFailed(fault, { isLasting, sentAtMs = clock.monotonicMs() } = { isLasting: false }) {
-      if (sentAtMs < circuits.cluster().closedAtMs) return;
-      const { count, firstMs } = countFailure('cluster', fault);
-      const isRepeated = count >= REQUESTS_MAX && clock.monotonicMs() - firstMs >= CLUSTER_MIN_MS;
-      failed('cluster', fault, { sentAtMs, isEnough: () => isLasting || isRepeated });
-    },
-  };
-}
-
-/** Why documents of buckets are written without enrichment. */
-function createRefusals(clock: CircuitsDependencies['clock']) {
-  const refusals = new Map<string, OpenCircuit & { readonly lastMs: number }>();
-  return {
-    answered: (bucket: string, fault?: Fault): void => {
+    enrichmentAnswered(bucket, fault) {
       if (fault === undefined) refusals.delete(bucket);
       else refusals.set(bucket, { level: 'enrichment', name: bucket, fault, sinceMs: clock.nowMs(), lastMs: clock.monotonicMs() });
     },
-    all: (): readonly OpenCircuit[] => {
-      for (const [bucket, { lastMs }] of refusals) if (clock.monotonicMs() - lastMs >= SHOWN_MS) refusals.delete(bucket);
-      return [...refusals.values()];
+    accepted: (bucket) => succeeded(`index ${bucket}`),
+    indexFailed: (bucket, fault, { sentAtMs, isWhole = false }) => failed(`index ${bucket}`, fault, { sentAtMs, isEnough: isWhole }),
+    clusterAnswered() {
+      if (!isOpen('cluster')) targets.delete('cluster');
+    },
+    clusterFailed(fault, { isLasting, sentAtMs = clock.monotonicMs() } = { isLasting: false }) {
+      if (sentAtMs >= clusterClosedAtMs) failed('cluster', fault, { sentAtMs, isEnough: isLasting });
     },
   };
 }
 
-/** The circuits that an exact write needs, and that an observation needs as well. */
+/** Resolves when the probe succeeds, or fails by something that shows that the cluster works. Rejects with the reason of the stop. */
+async function untilProbeSucceeds(
+  { clock, probeCluster, stopped }: Omit<CircuitsDependencies, 'telemetry'>,
+  noteFault: (fault: Fault) => void,
+): Promise<void> {
+  for (let waitMs = PROBE_MIN_MS; ; waitMs = Math.min(PROBE_MAX_MS, waitMs * 2)) {
+    await clock.sleep(waitMs, stopped);
+    try {
+      return await probeCluster(stopped);
+    } catch (error) {
+      stopped.throwIfAborted();
+      const fault = faultOf(error);
+      if (circuitOf(fault.code) !== 'cluster' && fault.code !== 'internal.unexpected') return;
+      noteFault(fault);
+    }
+  }
+}
+
+/** What an exact write needs, and what an observation needs as well. */
 export function indexCircuits(bucket: string): readonly CircuitId[] {
   return ['cluster', `index ${bucket}`];
 }
 
-export function observationCircuits(target: BucketLocation): readonly CircuitId[] {
-  return [...indexCircuits(target.bucket), ...storageCircuits(target)];
+export function observationCircuits({ bucket, region }: BucketLocation): readonly CircuitId[] {
+  return [...indexCircuits(bucket), `endpoint ${region}`, `bucket ${bucket}`];
 }
 
-/** The circuits that a request about one object needs. */
-export function storageCircuits({ bucket, region }: BucketLocation): readonly CircuitId[] {
-  return [`endpoint ${region}`, `bucket ${bucket}`];
+/** What a request of enrichment needs. */
+export function enrichmentCircuits({ bucket }: BucketLocation): readonly CircuitId[] {
+  return [`bucket ${bucket}`, `enrichment ${bucket}`];
 }
 
-/** The circuits that a request of enrichment needs. */
-export function enrichmentCircuits(target: BucketLocation): readonly CircuitId[] {
-  return [...storageCircuits(target), `enrichment ${target.bucket}`];
+const levels: readonly CircuitLevel[] = ['index', 'endpoint', 'bucket', 'enrichment'];
+
+function partsOf(id: CircuitId): { readonly level: CircuitLevel; readonly name: string } {
+  if (id === 'cluster') return { level: 'cluster', name: '' };
+  const space = id.indexOf(' ');
+  const level = levels.find((each) => each === id.slice(0, space));
+  return { level: level ?? 'bucket', name: id.slice(space + 1) };
+}
+
+// ── how open circuits appear in the log and in the metrics ─────────────────────────────────────────────────────────
+
+/** An open circuit, as far as the metrics show it. */
+type Open = Omit<OpenCircuit, 'sinceMs'>;
+
+export const circuitMessages: Readonly<Record<CircuitLevel, { readonly opened: string; readonly closed: string }>> = {
+  cluster: { opened: 'receiving paused', closed: 'receiving resumed' },
+  index: {
+    opened: "the bucket's index accepts no records: they wait",
+    closed: "the bucket's index accepts records again",
+  },
+  endpoint: {
+    opened: 'S3 does not answer in this region: records that need it wait',
+    closed: 'S3 answers in this region again',
+  },
+  bucket: {
+    opened: 'S3 does not answer for the bucket: its records that need S3 wait',
+    closed: 'S3 answers for the bucket again',
+  },
+  enrichment: {
+    opened: "S3 does not answer the requests that enrich the bucket's documents: they are written without enrichment",
+    closed: "the bucket's documents are enriched again",
+  },
+};
+
+/** The labels of a circuit: the system, and whether it is the whole of it (the index store, S3 in a region) or one bucket's part. Nothing waits for enrichment. */
+const circuitLabels: Readonly<Record<CircuitLevel, readonly LabelsOf<'tally_circuit_open'>[]>> = {
+  cluster: [{ system: 'index', level: 'whole' }],
+  index: [{ system: 'index', level: 'bucket' }],
+  endpoint: [{ system: 's3', level: 'whole' }],
+  bucket: [{ system: 's3', level: 'bucket' }],
+  enrichment: [],
+};
+
+/** A circuit opened. `all`: those that are open now. */
+export function reportOpened(telemetry: Telemetry, { level, name, fault: { code, reason } }: Open, all: readonly Open[]): void {
+  setGauges(telemetry, all);
+  const fields = fieldsOf(level, name);
+  telemetry.error(circuitMessages[level].opened, { ...fields, code, reason, advice: adviceWhileServing(code, fields.bucket) });
+}
+
+/** A circuit closed. `all`: those that are open now. */
+export function reportClosed(telemetry: Telemetry, { level, name }: Omit<Open, 'fault'>, openMs: number, all: readonly Open[]): void {
+  setGauges(telemetry, all);
+  telemetry.info(circuitMessages[level].closed, { ...fieldsOf(level, name), openMs: Math.round(openMs) });
+}
+
+/** A bucket that waits for its index and for S3 counts once in `tally_parked_buckets`. */
+function setGauges(telemetry: Telemetry, all: readonly Open[]): void {
+  telemetry.setCounts(
+    'tally_circuit_open',
+    all.flatMap(({ level }) => circuitLabels[level]),
+  );
+  telemetry.set(
+    'tally_parked_buckets',
+    new Set(all.filter(({ level }) => level === 'index' || level === 'bucket').map(({ name }) => name)).size,
+  );
+  telemetry.setCounts(
+    'tally_paused',
+    all.filter(({ level }) => level === 'cluster').map(({ fault }) => ({ fault: fault.code })),
+  );
+}
+
+function fieldsOf(level: CircuitLevel, name: string): { readonly bucket?: string; readonly region?: string } {
+  if (level === 'cluster') return {};
+  return level === 'endpoint' ? { region: name } : { bucket: name };
 }

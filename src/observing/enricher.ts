@@ -23,8 +23,7 @@ import {
 import { circuitOf, faultOf, faults, isFaultCode, type Fault, type FaultCode } from '../base/fault.ts';
 import type { ObjectStorage } from '../aws/storage.ts';
 import type { Telemetry } from '../process/telemetry.ts';
-import { enrichmentCircuits, type Circuits } from './circuits.ts';
-import type { Permit } from './waiting-line.ts';
+import { enrichmentCircuits, type CircuitId, type Circuits } from './circuits.ts';
 import type { HeadQueue } from './head-queue.ts';
 import type { WriteDocument, WriteRequest } from './bulk-writer.ts';
 import type { WithPorts, WriteAnswer } from '../store/store.ts';
@@ -62,7 +61,7 @@ export interface Enricher {
 export interface EnricherDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly storage: Pick<ObjectStorage, 'readVersion' | 'readTags'>;
   readonly heads: HeadQueue;
-  readonly circuits: Pick<Circuits, 'take' | 'storageAnswered' | 'enrichmentAnswered' | 'openOf'>;
+  readonly circuits: Pick<Circuits, 'mayTry' | 'storageAnswered' | 'enrichmentAnswered' | 'openOf'>;
   /** Aborted at the deadline of the stop; running requests count as late then. */
   readonly stopped: AbortSignal;
 }
@@ -71,23 +70,23 @@ type Refusal = { readonly result: Exclude<EnrichResult, 'ok'>; readonly reason?:
 type Reading<Value> = { readonly result: 'ok'; readonly value: Value } | Refusal;
 type Tags = NonNullable<PresentState['tags']>;
 
-/** A request with the permit that it has in open circuits. */
-type Permitted<Request> = Request & { readonly permit: Permit };
+/** A request that may be sent, and what fails that it tries. */
+type Permitted<Request> = Request & { readonly turns: ReadonlySet<CircuitId> };
 
 /** Creates the enricher. */
 export function createEnricher(dependencies: EnricherDependencies): Enricher {
   const { storage, heads, circuits, clock, telemetry, stopped } = dependencies;
 
   async function ofEvent(request: EnrichRequest<PresentState>): Promise<PresentState> {
-    // a request of enrichment is a trial as well; while S3 does not answer, the document is written without it and does not wait
-    const permit = circuits.take({ ids: enrichmentCircuits(request.bucket), isNewKey: false });
-    if (permit === undefined) return withoutReading(request, PAUSED);
+    // a request of enrichment is an attempt as well; while S3 does not answer, the document is written without it and does not wait
+    const turns = new Set<CircuitId>();
+    if (!circuits.mayTry(enrichmentCircuits(request.bucket), turns, true)) return withoutReading(request, PAUSED);
     return withinTime(request, async (signal) => {
       let begun: Promise<PresentState> | undefined;
-      const begin = (): Promise<PresentState> => (begun = readEvent({ ...request, permit }, signal));
+      const begin = (): Promise<PresentState> => (begun = readEvent({ ...request, turns }, signal));
       // no slot was free in time; a reading that has begun ends by the same signal
       return heads.run(request.bucket, begin, signal).catch(() => begun ?? withoutReading(request, { result: 'late' }));
-    }).finally(() => permit.leave());
+    });
   }
 
   async function ofObservation(request: EnrichRequest<ObjectState>): ReturnType<Enricher['ofObservation']> {
@@ -103,9 +102,9 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
     report(bucket, 'head', { result: 'ok' });
     circuits.enrichmentAnswered(bucket.bucket);
     if (bucket.enrich === 'head') return { state: asked.state, tags: NOT_ASKED_FOR };
-    const permit = circuits.take({ ids: enrichmentCircuits(bucket), isNewKey: false });
-    if (permit === undefined) return { state: withTags(asked, PAUSED), tags: PAUSED };
-    const tags = await withinTime(request, (signal) => readObservedTags({ ...asked, permit }, signal)).finally(() => permit.leave());
+    const turns = new Set<CircuitId>();
+    if (!circuits.mayTry(enrichmentCircuits(bucket), turns, true)) return { state: withTags(asked, PAUSED), tags: PAUSED };
+    const tags = await withinTime(request, (signal) => readObservedTags({ ...asked, turns }, signal));
     return { state: withTags(asked, tags), tags };
   }
 
@@ -173,13 +172,13 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
   }
 
   async function reading<Value extends object>(
-    { bucket, key, permit }: Permitted<Pick<EnrichRequest<ObjectState>, 'bucket' | 'key'>>,
+    { bucket, key, turns }: Permitted<Pick<EnrichRequest<ObjectState>, 'bucket' | 'key'>>,
     signal: AbortSignal,
     ask: () => Promise<Value | 'gone'>,
   ): Promise<Reading<Value>> {
     if (signal.aborted) return { result: 'late' };
-    // the circuit opened while this request waited, and the request is not its trial
-    if (permit.ids.length === 0 && circuits.openOf(enrichmentCircuits(bucket)) !== undefined) return { result: 'paused' };
+    // the circuit opened while this request waited, and the request is not the attempt at it
+    if (turns.size === 0 && circuits.openOf(enrichmentCircuits(bucket)) !== undefined) return { result: 'paused' };
     const sentAtMs = clock.monotonicMs();
     try {
       const value = await ask();

@@ -17,7 +17,7 @@ const FAILING_SHARE = 1 / 4;
 const ASKED_MS = 60_000;
 
 export interface HeadQueue {
-  /** Runs the task when it may have a place. Rejects with the signal's reason if it is aborted before that. */
+  /** Runs the task when it may have a place. Rejects with the signal's reason if it is aborted before that, and where no place is free for a region that fails. */
   run<Result>(target: BucketLocation, task: () => Promise<Result>, signal?: AbortSignal): Promise<Result>;
   /** Reports how many tasks wait and run now. */
   report(): void;
@@ -30,18 +30,27 @@ interface HeadQueueDependencies {
   readonly load?: Pick<LiveLoad, 'heads'> | undefined;
   /** Whether the latest requests of this bucket failed. */
   readonly isFailing: (target: BucketLocation) => boolean;
+  /** Whether requests in the bucket's region fail, of several buckets: they wait for no place, since thousands of them may come. */
+  readonly isRegionFailing: (target: BucketLocation) => boolean;
+}
+
+const REFUSED = new Error('no place is free for a region that fails');
+
+interface WaitingTask {
+  readonly go: () => void;
+  readonly refuse: () => void;
 }
 
 /** The tasks of one bucket. */
 interface BucketTasks {
   readonly target: BucketLocation;
-  readonly waiting: Set<() => void>;
+  readonly waiting: Set<WaitingTask>;
   running: number;
   askedAtMs: number;
 }
 
 /** Creates an empty queue. It is bounded by the held set: each held message waits for its own tasks. */
-export function createHeadQueue({ concurrency, clock, load, isFailing }: HeadQueueDependencies): HeadQueue {
+export function createHeadQueue({ concurrency, clock, load, isFailing, isRegionFailing }: HeadQueueDependencies): HeadQueue {
   /** In the order in which they are served next. */
   const buckets = new Map<string, BucketTasks>();
   const placesOf = (share: number): number => Math.max(1, Math.floor(concurrency * share));
@@ -52,7 +61,7 @@ export function createHeadQueue({ concurrency, clock, load, isFailing }: HeadQue
   let failing = 0;
 
   function tasksOf(target: BucketLocation): BucketTasks {
-    const tasks = buckets.get(target.bucket) ?? { target, waiting: new Set<() => void>(), running: 0, askedAtMs: 0 };
+    const tasks = buckets.get(target.bucket) ?? { target, waiting: new Set<WaitingTask>(), running: 0, askedAtMs: 0 };
     tasks.askedAtMs = clock.monotonicMs();
     buckets.set(target.bucket, tasks);
     return tasks;
@@ -81,7 +90,7 @@ export function createHeadQueue({ concurrency, clock, load, isFailing }: HeadQue
       if (running >= concurrency) return false;
       const [next] = tasks.waiting;
       if (next === undefined || !mayRun(tasks, isFailing(tasks.target))) continue;
-      next();
+      next.go();
       hasBegun = true;
     }
     return hasBegun;
@@ -91,6 +100,10 @@ export function createHeadQueue({ concurrency, clock, load, isFailing }: HeadQue
     if (queued === 0) return;
     forgetIdle();
     while (serveEachBucket());
+    for (const { target, waiting } of buckets.values()) {
+      // a set may lose elements while it is read
+      if (waiting.size > 0 && isRegionFailing(target)) for (const { refuse } of waiting) refuse();
+    }
   }
 
   /** Takes a place. Returns the function that gives it back. */
@@ -115,7 +128,7 @@ export function createHeadQueue({ concurrency, clock, load, isFailing }: HeadQue
   function placeFor(tasks: BucketTasks, signal: AbortSignal | undefined): Promise<() => void> {
     const { promise, resolve, reject } = Promise.withResolvers<() => void>();
     const leave = (): void => {
-      tasks.waiting.delete(go);
+      tasks.waiting.delete(waitingTask);
       queued -= 1;
       signal?.removeEventListener('abort', abort);
     };
@@ -127,7 +140,12 @@ export function createHeadQueue({ concurrency, clock, load, isFailing }: HeadQue
       leave();
       reject(signal?.reason);
     };
-    tasks.waiting.add(go);
+    const refuse = (): void => {
+      leave();
+      reject(REFUSED);
+    };
+    const waitingTask: WaitingTask = { go, refuse };
+    tasks.waiting.add(waitingTask);
     queued += 1;
     signal?.addEventListener('abort', abort, { once: true });
     return promise;
@@ -142,6 +160,7 @@ export function createHeadQueue({ concurrency, clock, load, isFailing }: HeadQue
       signal?.throwIfAborted();
       const tasks = tasksOf(target);
       const isFree = running < concurrency && tasks.waiting.size === 0 && mayRun(tasks, isFailing(target));
+      if (!isFree && isRegionFailing(target)) throw REFUSED;
       const end = isFree ? begin(tasks) : await placeFor(tasks, signal);
       try {
         const answer = await task();

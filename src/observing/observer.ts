@@ -82,7 +82,12 @@ export function createObserver(dependencies: ObserverDependencies): Observe {
       }
       const members: Member[] = [member];
       joinable.set(id, members);
-      void heads.run(request.bucket, () => observeKey(id, members));
+      void heads
+        .run(request.bucket, () => observeKey(id, members))
+        .catch(() => {
+          joinable.delete(id);
+          answerAll(members, { kind: 'blocked' });
+        });
     });
   }
 
@@ -200,7 +205,7 @@ export interface Observing {
 /** Joins the parts that read single objects from S3 and write the answers. They share one bounded queue of requests. */
 export function createObserving(dependencies: ObservingDependencies): Observing {
   const { storage, index, write, clock, telemetry, circuits, concurrency, stopped, load } = dependencies;
-  const heads = createHeadQueue({ concurrency, clock, load, isFailing: circuits.isFailing });
+  const heads = createHeadQueue({ concurrency, clock, load, isFailing: circuits.isFailing, isRegionFailing: circuits.isRegionFailing });
   const shared = { storage, heads, stopped, clock, telemetry, circuits };
   const enricher = createEnricher(shared);
   const absences = createAbsenceLimit({ ...shared, index });

@@ -41,7 +41,7 @@ export interface Receiving {
 /** The process that runs here. */
 export interface Self {
   readonly worker: string;
-  readonly circuits: Pick<Circuits, 'waitedFor'>;
+  readonly circuits: Pick<Circuits, 'all'>;
   readonly queueWatch: Pick<QueueWatch, 'messagesIn' | 'faultOf'>;
   readonly bucketQueueUrls: readonly string[];
   /** Absent: the process does not have the role ingest. */
@@ -99,7 +99,7 @@ export function createProcesses({ state, clock }: WithPorts<'state' | 'clock'>):
     const { worker, circuits, receiving, bucketQueueUrls } = self;
     const isAlone = !fresh.some((each) => each.receives.length > 0);
     const open = circuits
-      .waitedFor()
+      .all()
       .filter(({ level }) => receiving !== undefined || (level === 'cluster' && isAlone))
       .map(({ level, name, sinceMs, fault: { code, reason } }) => ({ level, name, code, reason, sinceMs }));
     const receives = receiving === undefined ? [] : bucketQueueUrls.filter((url) => receiving.notReceiving(url) === undefined);

@@ -26,8 +26,8 @@ export interface SeriesDefinition {
 const faultCodes = Object.keys(faults).filter(isFaultCode);
 const headFaults = faultCodes.filter((code) => /^(s3|object|listing|bucket\.(missing|denied)|internal)/.test(code));
 const indexFaults = faultCodes.filter((code) => code.includes('index'));
-/** What the circuit of the cluster can open with: faults of the cluster, and those of an index where all indices fail together. */
-const pausingFaults = faultCodes.filter((code) => ['cluster', 'index'].includes(circuitOf(code)) || code === 'internal.unexpected');
+/** What the circuit of the cluster can open with. */
+const pausingFaults = faultCodes.filter((code) => circuitOf(code) === 'cluster' || code === 'internal.unexpected');
 
 /** The label value of an outcome or an answer. A superseded write is `stale`: the store refused it because it holds something newer, or the same. */
 export function labelOf<Kind extends string>(kind: Kind): Exclude<Kind, 'superseded'> | 'stale' {

@@ -87,7 +87,7 @@ export function createHeads({ storage, clock, telemetry, circuits, concurrency }
 
 /** Every answer counts here, so no request is left out. */
 const NO_CIRCUITS: EnricherDependencies['circuits'] = {
-  take: () => ({ ids: [], leave: () => undefined }),
+  mayTry: () => true,
   openOf: () => undefined,
   storageAnswered: () => undefined,
   enrichmentAnswered: () => undefined,

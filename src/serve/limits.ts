@@ -24,7 +24,5 @@ export const S3_TIMEOUT_MS = 10_000;
 export const HELD_MAX = 1_000;
 /** The share of the heap limit for held messages. V8 derives that limit from the memory of the container; the other three quarters are for one large message, for re-index and for garbage. */
 export const HELD_HEAP_SHARE = 0.25;
-/** How long a message is held while its bucket, its index or S3 does not answer: another worker may be able to handle it afterwards. */
-export const HOLD_MAX_MS = 60_000;
 /** Receiving pauses while more messages are in flight: a margin to 120,000, where SQS stops delivering without an error. */
 export const IN_FLIGHT_MAX = 80_000;

@@ -2,8 +2,7 @@
 import { faults, type Fault } from '../base/fault.ts';
 import { FUTURE_MS } from '../ordering/constants.ts';
 import { CLOCK_SKEW, differenceText } from '../connect/finding.rules.ts';
-import type { Circuits } from '../observing/circuits.ts';
-import type { OpenCircuit } from '../observing/open-circuits.ts';
+import type { Circuits, OpenCircuit } from '../observing/circuits.ts';
 import type { IngestRole } from '../indexer/indexer.ts';
 import type { DeadLetters } from '../repair/dead-letters.ts';
 import type { QueueWatch } from '../observing/queue-watch.ts';
@@ -31,7 +30,7 @@ export function servingChecks({ queueWatch, deadLetters, circuits, ingest, prepa
   const byIndex = (source: CheckSource): CheckSource => ({
     ...source,
     check() {
-      const trouble = circuits.cluster().isOpenByIndices ? undefined : indexTrouble();
+      const trouble = indexTrouble();
       return trouble === undefined ? source.check() : unknownSince(trouble.sinceMs, 'the index store does not work');
     },
   });
@@ -56,7 +55,7 @@ export function servingChecks({ queueWatch, deadLetters, circuits, ingest, prepa
 }
 
 function openOf(circuits: Circuits, levels: readonly OpenCircuit['level'][]): readonly OpenCircuit[] {
-  return circuits.waitedFor().filter(({ level }) => levels.includes(level));
+  return circuits.all().filter(({ level }) => levels.includes(level));
 }
 
 /** Names no bucket, since anyone who reaches the health listener can read it; `tally bucket list` and the log name them. */

@@ -9,7 +9,6 @@ import {
   HEADS,
   HELD_HEAP_SHARE,
   HELD_MAX,
-  HOLD_MAX_MS,
   IN_FLIGHT_MAX,
   SWEEP_HEADS,
 } from './limits.ts';
@@ -92,7 +91,6 @@ export function ingestParts(core: Core, parts: Pick<IngestParts, 'handover' | 'c
       headConcurrency: HEADS,
       heldMax: HELD_MAX,
       weightMaxBytes: getHeapStatistics().heap_size_limit * HELD_HEAP_SHARE,
-      holdMaxMs: HOLD_MAX_MS,
       inFlightMax: IN_FLIGHT_MAX,
       visibilityS: settings.TALLY_INGEST_VISIBILITY_S,
     },

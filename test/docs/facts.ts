@@ -79,15 +79,24 @@ function termOf(file: string, text: string): number {
   return /^[A-Z]/.test(text) ? constantOf(file, text, 0) : Number(text.replaceAll('_', ''));
 }
 
+/** The whole minutes for which a message is hidden in all until it is handed over, as a word. */
+function minutesHidden(): string {
+  const [minS = 0, maxS = 0, receives = 0] = ['HIDDEN_MIN_S', 'HIDDEN_MAX_S', 'HANDED_OVER_AT_RECEIVE'].map((name) =>
+    constantOf('indexer/waiting.ts', name, 0),
+  );
+  const hiddenS = Array.from({ length: receives - 1 }, (_, times) => Math.min(maxS, minS * 2 ** times));
+  return WORDS[Math.floor(hiddenS.reduce((sum, each) => sum + each, 0) / 60)] ?? '';
+}
+
 const KEYS = 'identity/api-key.rules.ts';
 const DIRTY = 'records/dirty.ts';
 const SERVER = 'registry/server.ts';
 const USUAL_INTERVAL = 'records/usual-interval.ts';
 const tombstones = wordOf('ordering/constants.ts', 'TOMBSTONE_LIFE_MS', 'd');
-const handedOverAfter = wordOf('indexer/waiting.ts', 'HANDED_OVER_AFTER_MS', 'min');
 const sessionHours = of('identity/session.rules.ts', 'BROWSER_MS', 'h');
+const handedOverAfter = minutesHidden();
 const hiddenFrom = of('indexer/waiting.ts', 'HIDDEN_MIN_S');
-const hiddenTo = figure(constantOf('indexer/waiting.ts', 'HIDDEN_MAX_S', 0) / 60);
+const hiddenTo = of('indexer/waiting.ts', 'HIDDEN_MAX_S');
 const unusualSilence = wordOf(USUAL_INTERVAL, 'INTERVALS_MAX');
 
 /** By page. */
@@ -210,11 +219,10 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
     [
       'in flight for up to {} hours, and resume through a probe after {} s, then at most every {} s',
       of('indexer/held-set.ts', 'HOLD_MAX_MS', 'h'),
-      of('observing/open-circuits.ts', 'PROBE_MIN_MS', 's'),
-      of('observing/open-circuits.ts', 'PROBE_MAX_MS', 's'),
+      of('observing/circuits.ts', 'PROBE_MIN_MS', 's'),
+      of('observing/circuits.ts', 'PROBE_MAX_MS', 's'),
     ],
-    ['holds a waiting record for up to {} s', of('serve/limits.ts', 'HOLD_MAX_MS', 's')],
-    ['in its queue for {} s to {} min', hiddenFrom, hiddenTo],
+    ['in its queue for {} s, then twice as long each time, at most {} s', hiddenFrom, hiddenTo],
     ["can't process a message for {} minutes", handedOverAfter],
     ['no event has arrived for {} times as long', unusualSilence],
   ],

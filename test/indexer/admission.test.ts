@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { FaultError, faultOf } from '../../src/base/fault.ts';
+import { FaultError } from '../../src/base/fault.ts';
 import { createAdmission } from '../../src/indexer/admission.ts';
 import { createTestCircuits } from '../support/fakes/circuits.ts';
 import type { HeldSet } from '../../src/indexer/held-set.ts';
@@ -105,23 +105,6 @@ describe('a receive', () => {
     world.store.broken.all = undefined;
     await world.run(15_200);
     expect(world.admitted).toEqual(['a']);
-  });
-
-  it('is the trial of an outage by indices only if it begins: what holds it back leaves the trial to the next', async () => {
-    const world = await setUp();
-    const red = new FaultError('bucket.index-unavailable', 'red');
-    world.conditions.isFull = true;
-    world.circuits.indexFailed('a', faultOf(red), { sentAtMs: 0, isWhole: true });
-    world.circuits.indexFailed('b', faultOf(red), { sentAtMs: 0, isWhole: true });
-    world.admit('a');
-    world.admit('b');
-    await world.run(1_000);
-    expect(world.admitted).toEqual([]);
-    world.conditions.isFull = false;
-    await world.run(200);
-    expect(world.admitted).toEqual(['a']);
-    await world.run(15_200);
-    expect(world.admitted).toEqual(['a', 'b']);
   });
 
   it('does not begin while no bucket is connected; the store is asked every five seconds', async () => {

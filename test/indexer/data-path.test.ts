@@ -341,7 +341,7 @@ describe('an outage', () => {
   });
 
   it('gives a message at its last receive not back at all', async () => {
-    const world = await createIngestWorld({ maxReceiveCount: 1, limits: { holdMaxMs: 100_000 } });
+    const world = await createIngestWorld({ maxReceiveCount: 1 });
     await world.send(world.put('k'));
     world.store.broken.all = unreachable;
     await world.run(30 * MINUTE_MS);
@@ -553,6 +553,6 @@ it('an event of a bucket whose circuit is open is not attempted with the others'
   for (let count = 0; count < 50; count += 1) await world.send(world.put(`later-${count}`));
   await world.run(2_000);
   const attempted = new Set(world.store.requests.flat().map(({ document }) => document.key));
-  // a trial at a time
+  // an attempt at a time
   expect([...attempted].filter((key) => key.startsWith('later-')).length).toBeLessThan(10);
 });

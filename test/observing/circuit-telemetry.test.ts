@@ -1,8 +1,7 @@
 import { expect, it } from 'vitest';
 import { createTelemetry } from '../../src/process/metrics-and-log.ts';
 import { adviceWhileServing, type FaultCode } from '../../src/base/fault.ts';
-import type { CircuitLevel } from '../../src/observing/circuit.ts';
-import { reportClosed, reportOpened } from '../../src/observing/open-circuits.ts';
+import { reportClosed, reportOpened, type CircuitLevel } from '../../src/observing/circuits.ts';
 import { createFakeClock } from '../support/fakes/ports.ts';
 
 interface Open {
@@ -38,8 +37,8 @@ function setUp() {
   };
 }
 
-it.each<FaultCode>(['index.unreachable', 'bucket.index-blocked'])(
-  'says with a pause what it is and what to do, and that it ended (Fix: also of all indices: %s)',
+it.each<FaultCode>(['index.unreachable', 'index.blocked'])(
+  'says with a pause what it is and what to do, and that it ended (%s)',
   async (code) => {
     const { open, close, lines, value } = setUp();
     const paused = () => value(`tally_paused{fault="${code}"}`);

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { FaultError, type Fault, type FaultCode } from '../../src/base/fault.ts';
-import { enrichmentCircuits, indexCircuits, observationCircuits } from '../../src/observing/circuits.ts';
+import { enrichmentCircuits, indexCircuits, observationCircuits, type CircuitId } from '../../src/observing/circuits.ts';
 import { circuitsReported, createTestCircuits } from '../support/fakes/circuits.ts';
 import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
 
@@ -10,10 +10,8 @@ const b = { bucket: 'b', region: 'us-east-1' };
 const far = { bucket: 'far', region: 'eu-central-1' };
 const faultOf = (code: FaultCode): Fault => ({ code, reason: 'as scripted' });
 
-/** `earlyMs`: how much too early each timer is over. */
-function setUp({ earlyMs = 0 } = {}) {
-  const fakeClock = createFakeClock();
-  const clock = { ...fakeClock, sleep: (ms: number, signal?: AbortSignal) => fakeClock.sleep(Math.max(0.1, ms - earlyMs), signal) };
+function setUp() {
+  const clock = createFakeClock();
   const telemetry = createFakeTelemetry();
   const probe: { fault: FaultError | undefined; count: number } = { fault: undefined, count: 0 };
   const circuits = createTestCircuits({
@@ -35,64 +33,55 @@ function setUp({ earlyMs = 0 } = {}) {
       for (let turn = 0; turn < 5; turn += 1) await setImmediate();
     }
   }
-  return { clock, telemetry, circuits, probe, answered, fail, open, run };
+  /** Whether an attempt that needs these may begin. */
+  const mayTry = (ids: readonly CircuitId[], turns = new Set<CircuitId>()) => circuits.mayTry(ids, turns);
+  return { clock, telemetry, circuits, probe, answered, fail, open, run, mayTry };
 }
 
 describe('the circuit of a bucket in S3', () => {
-  it('opens on five requests in a row that failed about three objects, however far apart', async () => {
+  it('opens on failures in a row about three objects, however far apart', async () => {
     const world = setUp();
-    for (const key of ['k', 'l', 'm', 'k']) {
-      world.answered(a, key, 'object.denied');
+    for (const key of ['k', 'l', 'k', 'l', 'k']) {
+      world.answered(a, key, 's3.unavailable');
       await world.run(60_000);
     }
     expect(world.open()).toEqual([]);
-    world.answered(a, 'l', 'object.failed');
+    world.answered(a, 'm', 's3.throttled');
     expect(world.open()).toEqual(['bucket a']);
-  });
-
-  it('Fix: is shown as what records wait for while one object or two fail without a success between, for twenty minutes after the last', async () => {
-    const world = setUp();
-    const shown = () => world.circuits.waitedFor().map(({ name, fault }) => `${name} ${fault.code}`);
-    for (const key of ['k', 'l']) world.answered(a, key, 'object.denied');
-    world.answered(b, 'k', 'object.denied');
-    expect(shown()).toEqual([]);
-    world.answered(a, 'k', 'object.denied');
-    expect(shown()).toEqual(['a object.denied']);
-    expect(world.open()).toEqual([]);
-    await world.run(1_190_000);
-    expect(shown()).toEqual(['a object.denied']);
-    await world.run(20_000);
-    expect(shown()).toEqual([]);
-    // what fails then is something else
-    for (const key of ['k', 'l']) world.answered(a, key, 'object.denied');
-    expect(shown()).toEqual([]);
-    world.answered(a, 'k', 'object.denied');
-    expect(shown()).toEqual(['a object.denied']);
-    world.answered(a, 'm');
-    expect(shown()).toEqual([]);
   });
 
   it('stays closed while one request between them succeeds, and while fewer than three objects fail', () => {
     const world = setUp();
     for (let count = 0; count < 50; count += 1) world.answered(a, `k-${count % 2}`, 's3.unavailable');
-    for (let count = 0; count < 50; count += 1) world.answered(b, `k-${count}`, count % 5 === 4 ? undefined : 's3.throttled');
+    for (let count = 0; count < 50; count += 1) world.answered(b, `k-${count}`, count % 3 === 2 ? undefined : 's3.throttled');
     expect(world.open()).toEqual([]);
   });
 
-  it.each<FaultCode>(['bucket.missing', 'bucket.denied'])('opens on one %s', (code) => {
+  it('that refuses objects holds nothing back, since a policy may deny a prefix', async () => {
+    const world = setUp();
+    for (let count = 0; count < 9; count += 1) world.answered(a, `k-${count}`, 'object.denied');
+    expect(world.open()).toEqual(['bucket a']);
+    expect([1, 2, 3].map(() => world.mayTry(observationCircuits(a)))).toEqual([true, true, true]);
+    world.answered(a, 'k', 's3.unavailable');
+    await world.run(30_000);
+    expect(world.mayTry(observationCircuits(a))).toBe(true);
+    expect(world.mayTry(observationCircuits(a))).toBe(false);
+  });
+
+  it.each<FaultCode>(['bucket.missing', 'bucket.denied'])('opens on one %s, and no other bucket’s does', (code) => {
     const world = setUp();
     world.answered(a, 'k', code);
     expect(world.open()).toEqual(['bucket a']);
+    expect(world.circuits.openOf(observationCircuits(b))).toBeUndefined();
+    expect(world.circuits.openOf(indexCircuits('a'))).toBeUndefined();
   });
 });
 
-describe('the circuit of an endpoint', () => {
+describe('the circuit of a region', () => {
   it('opens on three failures in a row of two buckets, and not of one alone', () => {
     const world = setUp();
     for (let count = 0; count < 9; count += 1) world.answered(a, `k-${count}`, 's3.unavailable');
     expect(world.open()).toEqual(['bucket a']);
-    world.answered(b, 'k', 's3.unavailable');
-    expect(world.open()).toEqual(['bucket a', 'endpoint us-east-1']);
     // nor of two objects of two buckets that always fail
     const poisoned = setUp();
     for (let count = 0; count < 20; count += 1) for (const target of [a, b]) poisoned.answered(target, 'poison', 's3.unavailable');
@@ -102,107 +91,51 @@ describe('the circuit of an endpoint', () => {
   });
 
   it.each<FaultCode | undefined>([undefined, 'object.denied', 'object.failed', 's3.throttled', 'bucket.missing'])(
-    'does not open while any bucket of it answers (%s)',
+    'does not open while any bucket of it answers, and closes with an answer (%s)',
     (code) => {
       const world = setUp();
+      const regions = () => world.open().filter((each) => each.startsWith('endpoint'));
       for (let count = 0; count < 9; count += 1) {
         world.answered(a, 'k', 's3.unavailable');
         world.answered(b, 'k', 's3.unavailable');
         world.answered(b, 'l', code);
       }
-      expect(world.open().filter((each) => each.startsWith('endpoint'))).toEqual([]);
+      expect(regions()).toEqual([]);
+      for (const bucket of ['c', 'd', 'e']) world.answered({ ...a, bucket }, 'k', 's3.unavailable');
+      expect(regions()).toEqual(['endpoint us-east-1']);
+      world.answered({ ...a, bucket: 'f' }, 'k', code);
+      expect(regions()).toEqual([]);
     },
   );
 
-  it('Fix: is not failed by a bucket whose own circuit is open: it neither opens nor puts off the trial of another bucket', async () => {
+  it('counts no failure of a bucket, or of enrichment, whose own circuit is open', () => {
     const world = setUp();
-    for (let count = 0; count < 9; count += 1) world.answered(a, `k-${count}`, 's3.unavailable');
-    expect(world.open()).toEqual(['bucket a']);
-    for (const key of ['k', 'l']) world.answered(b, key, undefined);
-    for (let count = 0; count < 9; count += 1) world.answered(a, `l-${count}`, 's3.unavailable');
-    for (const key of ['k', 'l']) world.answered(b, key, 's3.unavailable');
-    expect(world.open()).toEqual(['bucket a']);
-    for (const bucket of ['c', 'd']) world.answered({ ...b, bucket }, 'k', 's3.unavailable');
-    expect(world.open()).toEqual(['bucket a', 'endpoint us-east-1']);
-    // the neighbour's messages are hidden, so the only attempts are those of the bucket that does not answer
-    for (let trial = 0; trial < 3; trial += 1) {
-      await world.run(60_000);
-      const permit = world.circuits.take({ ids: observationCircuits(a), isNewKey: false });
-      expect(permit).toBeDefined();
-      world.answered(a, 'k', 's3.unavailable');
-      permit?.leave();
-    }
-    expect(world.circuits.take({ ids: observationCircuits(b), isNewKey: false })).toBeDefined();
-  });
-
-  it('Fix: has a permit of its own for buckets whose circuit is open: their attempts neither take nor put off a trial', async () => {
-    const { circuits, answered, open, run } = setUp();
-    const c = { ...a, bucket: 'c' };
-    for (const target of [a, c]) for (let count = 0; count < 5; count += 1) answered(target, `k-${count}`, 's3.unavailable');
-    expect(open()).toEqual(['bucket a', 'endpoint us-east-1', 'bucket c']);
-    await run(1_000);
-    const hanging = circuits.take({ ids: observationCircuits(a), isNewKey: true });
-    expect(hanging).toBeDefined();
-    expect(circuits.take({ ids: observationCircuits(c), isNewKey: true })).toBeUndefined();
-    circuits.take({ ids: observationCircuits(b), isNewKey: true })?.leave();
-    await run(4_000);
-    const trial = circuits.take({ ids: observationCircuits(b), isNewKey: false });
-    expect(trial).toBeDefined();
-    hanging?.leave();
-    expect(circuits.take({ ids: observationCircuits(c), isNewKey: true })).toBeDefined();
-    // what waits for its own bucket does not hold the endpoint's circuit open
-    void circuits.wait({ ids: observationCircuits(a), isNewKey: false }, 600_000, new AbortController().signal);
-    answered(b, 'k');
-    trial?.leave();
-    await run(500);
-    expect(open()).toEqual(['bucket a', 'bucket c']);
-  });
-
-  it.each([
-    { asked: [a, { ...a, bucket: 'c' }], isKept: true },
-    { asked: [a], isKept: false },
-  ])(
-    'Fix: is not forgotten while two buckets fail whose own circuits are open, and is while one does ($isKept)',
-    async ({ asked, isKept }) => {
-      const { answered, open, run } = setUp();
-      for (const target of [a, { ...a, bucket: 'c' }])
-        for (let count = 0; count < 5; count += 1) answered(target, `k-${count}`, 's3.unavailable');
-      for (let minute = 0; minute < 30; minute += 1) {
-        for (const target of asked) answered(target, 'k', 's3.unavailable');
-        await run(60_000);
-      }
-      expect(open().includes('endpoint us-east-1')).toBe(isKept);
-    },
-  );
-
-  it('Fix: is not failed by enrichment whose own circuit is open: it takes no trial, and ends no recovery', async () => {
-    const { circuits, clock, answered, open, run } = setUp();
     const enrich = (key: string) =>
-      circuits.storageAnswered(a, { key, sentAtMs: clock.monotonicMs(), enriches: true, fault: faultOf('s3.unavailable') });
-    for (let count = 0; count < 5; count += 1) enrich(`k-${count}`);
-    answered(b, 'k', 's3.unavailable');
-    expect(open()).toEqual(['enrichment a', 'endpoint us-east-1']);
-    for (let trial = 0; trial < 3; trial += 1) {
-      await run(60_000);
-      const permit = circuits.take({ ids: enrichmentCircuits(a), isNewKey: false });
-      expect(permit).toBeDefined();
-      enrich('k');
-      permit?.leave();
+      world.circuits.storageAnswered(b, { key, sentAtMs: 0, enriches: true, fault: faultOf('s3.unavailable') });
+    for (let count = 0; count < 3; count += 1) world.answered(a, `k-${count}`, 's3.unavailable');
+    world.answered(far, 'k');
+    world.answered({ ...a, bucket: 'c' }, 'k');
+    for (let count = 0; count < 3; count += 1) enrich(`k-${count}`);
+    world.answered({ ...a, bucket: 'c' }, 'k');
+    for (let count = 0; count < 9; count += 1) {
+      world.answered(a, `l-${count}`, 's3.unavailable');
+      enrich(`l-${count}`);
     }
-    const attempt = { ids: observationCircuits(b), isNewKey: false };
-    const trial = circuits.take(attempt);
-    expect(trial).toBeDefined();
-    answered(b, 'k');
-    for (let count = 0; count < 3; count += 1) enrich('k');
-    expect(circuits.take(attempt)).toBeDefined();
+    expect(world.open()).toEqual(['bucket a', 'enrichment b']);
   });
 
-  it('opens on missing credentials, and says nothing about the buckets or another region', () => {
+  it('opens on missing credentials, and so does the circuit of each bucket that meets them', () => {
     const world = setUp();
-    for (let count = 0; count < 9; count += 1) world.answered(a, `k-${count}`, 's3.credentials');
-    expect(world.open()).toEqual(['endpoint us-east-1']);
+    world.answered(a, 'k', 's3.credentials');
+    expect(world.open()).toEqual(['endpoint us-east-1', 'bucket a']);
     expect(world.circuits.openOf(observationCircuits(far))).toBeUndefined();
-    expect(world.circuits.openOf(indexCircuits('a'))).toBeUndefined();
+  });
+
+  it('holds no attempt back: its buckets have a share of the places, and wait for none', () => {
+    const world = setUp();
+    for (const bucket of ['c', 'd', 'e']) world.answered({ ...a, bucket }, 'k', 's3.unavailable');
+    expect(world.mayTry(observationCircuits(a))).toBe(true);
+    expect([a, b, far].map(world.circuits.isRegionFailing)).toEqual([true, true, false]);
   });
 });
 
@@ -220,36 +153,9 @@ describe('the circuit of an index', () => {
     expect(world.circuits.openOf(indexCircuits('b'))).toBeUndefined();
   });
 
-  it('is the cluster’s when every index that was asked is open and nothing was accepted for ten seconds', async () => {
+  it('opens on one failure of a whole request that names it alone', () => {
     const world = setUp();
-    world.circuits.accepted('b');
-    world.probe.fault = new FaultError('index.blocked', 'flood stage');
-    for (let count = 0; count < 3; count += 1) world.fail('a');
-    await world.run(11_000);
-    world.fail('a');
-    expect(world.open()).toEqual(['index a']);
-    for (let count = 0; count < 3; count += 1) world.fail('b');
-    expect(world.open()).toContain('cluster');
-  });
-
-  it('is not the cluster’s while another index accepts something now and then, though nothing was accepted for ten seconds', async () => {
-    const world = setUp();
-    world.circuits.accepted('healthy');
-    await world.run(20_000);
-    for (const bucket of ['a', 'b']) for (let count = 0; count < 3; count += 1) world.fail(bucket);
-    expect(world.open()).toEqual(['index a', 'index b']);
-    await world.run(15_000);
-    // the healthy one was not asked for half a minute, so it says nothing
-    for (const bucket of ['a', 'b']) world.fail(bucket);
-    expect(world.open()).toContain('cluster');
-  });
-
-  it('of one bucket alone is never the cluster’s', async () => {
-    const world = setUp();
-    for (let count = 0; count < 60; count += 1) {
-      world.fail('a');
-      await world.run(1_000);
-    }
+    world.circuits.indexFailed('a', faultOf('bucket.index-blocked'), { sentAtMs: 0, isWhole: true });
     expect(world.open()).toEqual(['index a']);
   });
 });
@@ -300,163 +206,160 @@ describe('the circuit of the cluster', () => {
     await world.run(1_000);
     expect(world.open()).toEqual([]);
   });
-});
 
-describe('an attempt that waits', () => {
-  const never = new AbortController().signal;
-
-  it('begins when each circuit that it needs lets it, those with fewer open circuits and new keys first', async () => {
+  it('is waited for until it closes, for so long at most, and until the signal', async () => {
     const world = setUp();
-    world.answered(a, 'k', 's3.credentials');
-    for (let count = 0; count < 3; count += 1) world.fail('a');
-    const begun: string[] = [];
-    const wait = (name: string, ids: ReturnType<typeof observationCircuits>, isNewKey: boolean) =>
-      void world.circuits.wait({ ids, isNewKey }, 600_000, never).then((permit) => {
-        begun.push(name);
-        world.answered(b, name);
-        permit?.leave();
-      });
-    wait('needs both', observationCircuits(a), false);
-    wait('failed before', observationCircuits(b), false);
-    await world.run(500);
-    expect(begun).toEqual([]);
-    wait('new key', observationCircuits(b), true);
-    await world.run(500);
-    expect(begun.slice(0, 2)).toEqual(['new key', 'failed before']);
-    await world.run(10_000);
-    expect(begun).toEqual(['new key', 'failed before', 'needs both']);
-  });
-
-  it('Fix: begins before those of buckets that have failed, though they came first: each of their trials may hang', async () => {
-    const world = setUp();
-    const buckets = ['c', 'd', 'e'].map((bucket) => ({ bucket, region: a.region }));
-    for (const target of buckets) world.answered(target, 'k', 's3.unavailable');
-    expect(world.open()).toEqual(['endpoint us-east-1']);
-    const begun: string[] = [];
-    const wait = ({ bucket, region }: typeof a, isNewKey: boolean) =>
-      void world.circuits.wait({ ids: observationCircuits({ bucket, region }), isNewKey }, 600_000, never).then((permit) => {
-        begun.push(bucket);
-        world.answered(a, 'k');
-        permit?.leave();
-      });
-    for (const target of buckets) wait(target, true);
-    wait(b, false);
-    await world.run(10_000);
-    // a new key need not wait for the trial, and then the bucket goes first that has not failed
-    expect(begun).toEqual(['c', 'b', 'd', 'e']);
-  });
-
-  it('ends after its time, and with the signal', async () => {
-    const world = setUp();
-    world.answered(a, 'k', 'bucket.missing');
+    world.probe.fault = new FaultError('index.unreachable', 'gone');
+    world.circuits.clusterFailed(faultOf('index.blocked'));
     const stopping = new AbortController();
     const ends: unknown[] = [];
-    void world.circuits.wait({ ids: observationCircuits(a), isNewKey: false }, 3_000, never).then((permit) => ends.push(permit));
-    void world.circuits
-      .wait({ ids: observationCircuits(a), isNewKey: false }, 600_000, stopping.signal)
-      .catch((error: unknown) => ends.push(error instanceof Error && error.message));
+    const wait = (name: string, forMs: number, signal = new AbortController().signal) =>
+      void world.circuits.untilStoreAnswers(forMs, signal).then(
+        (isWell) => ends.push([name, isWell]),
+        (error: unknown) => ends.push([name, error instanceof Error && error.message]),
+      );
+    wait('short', 3_000);
+    wait('stopped', 600_000, stopping.signal);
+    wait('long', 600_000);
     await world.run(3_500);
-    expect(ends).toEqual([undefined]);
+    expect(ends).toEqual([['short', false]]);
     stopping.abort(new Error('stop'));
     await world.run(500);
-    expect(ends).toEqual([undefined, 'stop']);
-  });
-
-  it('gives its permit to the next when it leaves without a result', async () => {
-    const world = setUp();
-    world.answered(a, 'k', 'bucket.missing');
-    await world.run(5_000);
-    const attempt = { ids: observationCircuits(a), isNewKey: false };
-    const first = world.circuits.take(attempt);
-    expect(world.circuits.take(attempt)).toBeUndefined();
-    first?.leave();
-    expect(world.circuits.take(attempt)).toBeDefined();
+    world.probe.fault = undefined;
+    await world.run(15_000);
+    wait('well', 0);
+    await world.run(500);
+    expect(ends.slice(1)).toEqual([
+      ['stopped', 'stop'],
+      ['long', true],
+      ['well', true],
+    ]);
   });
 });
 
-it('a bucket whose request had no answer counts as failing alone, until the circuit of their endpoint opens', () => {
+describe('an attempt at what fails', () => {
+  it('may begin each half minute, and each second that of a message that is received for the first time; the others may not', async () => {
+    const world = setUp();
+    const tries = async (isFirst: boolean) => {
+      world.answered(a, 'k', 'bucket.missing');
+      const triedAtMs: number[] = [];
+      for (let atMs = 500; atMs <= 100_000; atMs += 500) {
+        await world.clock.advance(500);
+        if (!world.circuits.mayTry(observationCircuits(a), new Set(), isFirst)) continue;
+        triedAtMs.push(atMs);
+        world.answered(a, 'k', 'bucket.missing');
+        expect(world.circuits.mayTry(observationCircuits(a), new Set(), isFirst)).toBe(false);
+      }
+      world.answered(a, 'k');
+      return triedAtMs;
+    };
+    expect(await tries(false)).toEqual([30_000, 60_000, 90_000]);
+    expect(await tries(true)).toEqual(Array.from({ length: 100 }, (_, second) => (second + 1) * 1_000));
+  });
+
+  it('ends it when it succeeds, for all at once', async () => {
+    const world = setUp();
+    world.answered(a, 'k', 'bucket.missing');
+    for (let minute = 0; minute < 9; minute += 1) {
+      await world.run(60_000);
+      expect(world.mayTry(observationCircuits(a))).toBe(true);
+      world.answered(a, 'k', 'bucket.missing');
+    }
+    await world.run(60_000);
+    world.answered(a, 'k');
+    expect(world.open()).toEqual([]);
+    expect([1, 2, 3].map(() => world.mayTry(observationCircuits(a)))).toEqual([true, true, true]);
+    world.answered(a, 'k', 'bucket.missing');
+    expect(world.mayTry(observationCircuits(a))).toBe(false);
+  });
+
+  it('is one at a time; another may begin half a minute later when it has no answer, and at once when it sent nothing', async () => {
+    const world = setUp();
+    world.answered(a, 'k', 'bucket.missing');
+    await world.run(1_000);
+    const first = (turns = new Set<CircuitId>()) => world.circuits.mayTry(observationCircuits(a), turns, true);
+    const turns = new Set<CircuitId>();
+    expect(first(turns)).toBe(true);
+    // of the same attempt
+    expect(first(turns)).toBe(true);
+    await world.run(29_500);
+    expect(first()).toBe(false);
+    await world.run(500);
+    const next = new Set<CircuitId>();
+    expect(world.mayTry(observationCircuits(a), next)).toBe(true);
+    world.circuits.notTried(next);
+    expect(world.mayTry(observationCircuits(a))).toBe(true);
+  });
+
+  it('is not answered by failures of requests that were sent before it', async () => {
+    const world = setUp();
+    const fail = (sentAtMs: number) => world.circuits.storageAnswered(a, { key: 'k', sentAtMs, fault: faultOf('bucket.missing') });
+    const first = () => world.circuits.mayTry(observationCircuits(a), new Set(), true);
+    fail(0);
+    await world.run(1_000);
+    expect(first()).toBe(true);
+    await world.run(1_000);
+    fail(0);
+    expect(first()).toBe(false);
+    fail(1_000);
+    expect(first()).toBe(true);
+  });
+
+  it('needs all that fails to be due, and takes the turn of none that is not', async () => {
+    const world = setUp();
+    world.answered(a, 'k', 'bucket.missing');
+    await world.run(30_000);
+    world.circuits.indexFailed('a', faultOf('bucket.index-blocked'), { sentAtMs: 0, isWhole: true });
+    expect(world.mayTry(observationCircuits(a))).toBe(false);
+    expect(world.mayTry([`bucket a`])).toBe(true);
+    await world.run(30_000);
+    expect(world.mayTry(indexCircuits('a'))).toBe(true);
+  });
+
+  it('never begins while the index store fails', async () => {
+    const world = setUp();
+    world.probe.fault = new FaultError('index.unreachable', 'gone');
+    world.circuits.clusterFailed(faultOf('index.blocked'));
+    await world.run(120_000);
+    expect(world.mayTry(indexCircuits('a'))).toBe(false);
+  });
+
+  it('of enrichment is one at its bucket as well, and decides it', async () => {
+    const world = setUp();
+    world.answered(a, 'k', 'bucket.missing');
+    await world.run(30_000);
+    const enrich = (fault?: Fault) => {
+      if (!world.mayTry(enrichmentCircuits(a))) return false;
+      world.circuits.storageAnswered(a, {
+        key: 'k',
+        sentAtMs: world.clock.monotonicMs(),
+        enriches: true,
+        ...(fault !== undefined && { fault }),
+      });
+      return true;
+    };
+    expect(enrich(faultOf('bucket.missing'))).toBe(true);
+    expect(enrich()).toBe(false);
+    await world.run(30_000);
+    expect(enrich()).toBe(true);
+    expect(world.open()).not.toContain('bucket a');
+  });
+});
+
+it('a bucket whose request had no answer counts as failing alone, until its region fails', () => {
   const world = setUp();
-  for (const key of ['k', 'l', 'm']) world.answered(a, key, 's3.unavailable');
+  for (const key of ['k', 'l']) world.answered(a, key, 's3.unavailable');
   expect([a, b].map(world.circuits.isFailing)).toEqual([true, false]);
   world.answered(b, 'k', 's3.unavailable');
   expect(world.open()).toEqual(['endpoint us-east-1']);
   expect([a, b, { ...b, bucket: 'c' }, far].map(world.circuits.isFailing)).toEqual([true, true, true, false]);
 });
 
-it('a message of a bucket that is not served costs the same however many wait for it', async () => {
-  const world = setUp();
-  let readings = 0;
-  const clock = { ...world.clock, monotonicMs: () => (readings += 1) };
-  const circuits = createTestCircuits({ clock, telemetry: world.telemetry });
-  circuits.indexFailed('a', faultOf('bucket.index-blocked'), { sentAtMs: 0, isWhole: true });
-  const arrive = async (): Promise<number> => {
-    const before = readings;
-    void circuits.wait({ ids: indexCircuits('a'), isNewKey: false }, 600_000, new AbortController().signal);
-    await setImmediate();
-    return readings - before;
-  };
-  const first = await arrive();
-  for (let count = 0; count < 1_000; count += 1) await arrive();
-  // each attempt that is asked reads the clock
-  expect(await arrive()).toBeLessThanOrEqual(first);
-});
-
-it('a circuit for which nothing was tried for ten minutes is forgotten', async () => {
+it('what nothing was heard of for twenty minutes is forgotten', async () => {
   const world = setUp();
   world.answered(a, 'k', 'bucket.missing');
-  await world.run(590_000);
+  await world.run(1_190_000);
   expect(world.open()).toEqual(['bucket a']);
-  await world.run(30_000);
+  await world.run(20_000);
   expect(world.open()).toEqual([]);
-});
-
-it('a circuit that is forgotten during a trial, and opens again, does not count that trial’s permit as its own', async () => {
-  const world = setUp();
-  world.answered(a, 'k', 'bucket.missing');
-  const hanging = world.circuits.take({ ids: observationCircuits(a), isNewKey: true });
-  await world.run(620_000);
-  expect(world.open()).toEqual([]);
-  world.answered(a, 'k', 'bucket.missing');
-  hanging?.leave();
-  await world.run(5_000);
-  expect(world.circuits.take({ ids: observationCircuits(a), isNewKey: false })).toBeDefined();
-});
-
-it('a timer that is over a little early does not cost the trial: nothing else may come that wakes what waits', async () => {
-  const world = setUp({ earlyMs: 0.9 });
-  world.answered(a, 'k', 'bucket.missing');
-  world.circuits.take({ ids: observationCircuits(a), isNewKey: true })?.leave();
-  let begun = 0;
-  void world.circuits
-    .wait({ ids: observationCircuits(a), isNewKey: false }, 39_600_000, new AbortController().signal)
-    .then(() => (begun += 1));
-  await world.run(10_000);
-  expect(begun).toBe(1);
-});
-
-it('a thousand failures of one outage set one timer', () => {
-  const world = setUp();
-  for (let count = 0; count < 1_000; count += 1) world.fail('a');
-  expect(world.clock.sleepers()).toBe(1);
-});
-
-it('a request of enrichment that has the permit of its bucket’s trial decides it', async () => {
-  const world = setUp();
-  world.answered(a, 'k', 'bucket.missing');
-  await world.run(5_000);
-  const enrich = (fault?: Fault) => {
-    const permit = world.circuits.take({ ids: enrichmentCircuits(a), isNewKey: false });
-    const sentAtMs = world.clock.monotonicMs();
-    if (permit !== undefined)
-      world.circuits.storageAnswered(a, { key: 'k', sentAtMs, enriches: true, ...(fault !== undefined && { fault }) });
-    permit?.leave();
-    return permit !== undefined;
-  };
-  expect(enrich(faultOf('bucket.missing'))).toBe(true);
-  // the next trial is due later
-  expect(enrich()).toBe(false);
-  await world.run(10_000);
-  for (let count = 0; count < 8; count += 1) enrich();
-  await world.run(500);
-  expect(world.open()).not.toContain('bucket a');
 });

@@ -52,12 +52,12 @@ it('Fix: that S3 refuses what enriches a bucket is known until it answers, and h
   world.storage.hooks.before = () => Promise.reject(new FaultError('object.denied', 'HEAD: 403'));
   await world.send(put(world, 'k'));
   await world.run(700);
-  expect(world.circuits.waitedFor()).toMatchObject([{ level: 'enrichment', name: BUCKET, fault: { code: 'object.denied' } }]);
+  expect(world.circuits.all()).toMatchObject([{ level: 'enrichment', name: BUCKET, fault: { code: 'object.denied' } }]);
   expect(world.outcomes()).toEqual(['written']);
   world.storage.hooks.before = undefined;
   await world.send(put(world, 'l'));
   await world.run(700);
-  expect(world.circuits.waitedFor()).toEqual([]);
+  expect(world.circuits.all()).toEqual([]);
 });
 
 describe('an exact event', () => {
@@ -235,7 +235,7 @@ describe('an S3 that does not answer', () => {
     expect(world.storage.asked).toEqual([]);
   });
 
-  it('is asked seldom after five failures: the bucket’s events are written plain at once, until it answers', async () => {
+  it('is asked seldom after three failures: the bucket’s events are written plain at once, until it answers', async () => {
     const world = await worldOf('head');
     world.storage.hooks.before = (_request, _key, signal) => untilAborted(signal);
     for (let count = 0; count < 5; count += 1) await world.send(put(world, `first-${count}`));
@@ -254,17 +254,17 @@ describe('an S3 that does not answer', () => {
     expect(await world.document('fourth')).toMatchObject(enrichedFields);
   });
 
-  it('is asked no more for what waits already: after five failures the rest is written plain, and waits for no place', async () => {
+  it('is asked no more for what waits already: after three failures the rest is written plain, and waits for no place', async () => {
     const world = await createIngestWorld({ limits: { headConcurrency: 1 }, buckets: [BUCKET, 'other'] });
     await world.changeBucket(BUCKET, { enrich: 'head' });
     world.storage.hooks.before = () => Promise.reject(new FaultError('s3.unavailable', '503'));
     for (let count = 0; count < 20; count += 1) await world.send(put(world, `k${count}`));
     await world.run(500);
-    expect(world.storage.asked).toHaveLength(5);
-    // in whichever order: those that come while the fifth fails are told before it
+    expect(world.storage.asked).toHaveLength(3);
+    // in whichever order: those that come while the third fails are told before it
     expect(results(world).toSorted()).toEqual([
-      ...Array.from({ length: 15 }, () => 'head paused'),
-      ...Array.from({ length: 5 }, () => 'head s3.unavailable'),
+      ...Array.from({ length: 17 }, () => 'head paused'),
+      ...Array.from({ length: 3 }, () => 'head s3.unavailable'),
     ]);
     world.storageHooks.afterHead = never;
     await world.send(world.put('observed', { bucket: 'other', eventName: 'ObjectRestore:Completed' }));
@@ -396,20 +396,20 @@ describe('an observation', () => {
     expect(await world.document('k')).toMatchObject({ deleted: false });
     expect(results(world)).toEqual(['head listed', 'tags listed']);
     expect(world.storage.asked).toEqual([]);
-    expect(world.circuits.waitedFor()).toMatchObject([{ level: 'enrichment', name: BUCKET, fault: { code: 'object.denied' } }]);
+    expect(world.circuits.all()).toMatchObject([{ level: 'enrichment', name: BUCKET, fault: { code: 'object.denied' } }]);
     world.storage.put(BUCKET, 'k');
     await world.send(syntheticRecord('k', { eventTimeMs: world.clock.nowMs() }));
     await world.run(200);
-    expect(world.circuits.waitedFor()).toEqual([]);
+    expect(world.circuits.all()).toEqual([]);
   });
 
   it.each<[string, (request: string, key: string, signal: AbortSignal | undefined) => Promise<never>, string]>([
     ['are refused', () => Promise.reject(new FaultError('s3.unavailable', '503')), 's3.unavailable'],
     ['do not come within ten seconds', (_request, _key, signal) => untilAborted(signal), 'late'],
-  ])('whose tags %s is written without them, and after five failures they are not asked for', async (_, before, result) => {
+  ])('whose tags %s is written without them, and after three failures they are not asked for', async (_, before, result) => {
     const world = await worldOf('tags', 'never', routed);
     world.storage.hooks.before = before;
-    for (let count = 0; count < 5; count += 1) await world.send(routedPut(world, `k${count}`));
+    for (let count = 0; count < 3; count += 1) await world.send(routedPut(world, `k${count}`));
     if (result === 'late') await world.run(9_900);
     expect(await world.document('k0')).toBeUndefined();
     await world.run(500);

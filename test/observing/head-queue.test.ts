@@ -10,7 +10,13 @@ const far = { bucket: 'far', region: 'eu-central-1' };
 function setUp(concurrency = 8) {
   const clock = createFakeClock();
   const failing = new Set<string>();
-  const heads = createHeadQueue({ concurrency, clock, isFailing: ({ bucket }) => failing.has(bucket) });
+  const failingRegions = new Set<string>();
+  const heads = createHeadQueue({
+    concurrency,
+    clock,
+    isFailing: ({ bucket, region }) => failing.has(bucket) || failingRegions.has(region),
+    isRegionFailing: ({ region }) => failingRegions.has(region),
+  });
   const running: string[] = [];
   const ends = new Map<string, () => void>();
   const ask = (target: typeof a, name: string, signal?: AbortSignal) =>
@@ -27,7 +33,7 @@ function setUp(concurrency = 8) {
     for (let index = 0; index < count; index += 1) void ask(target, `${target.bucket}-${index}`);
   };
   const of = (bucket: string) => running.filter((name) => name.startsWith(`${bucket}-`)).length;
-  return { clock, heads, failing, running, ask, askMany, of, end: (name: string) => ends.get(name)?.() };
+  return { clock, heads, failing, failingRegions, running, ask, askMany, of, end: (name: string) => ends.get(name)?.() };
 }
 
 describe('the requests to S3 about single objects', () => {
@@ -105,5 +111,33 @@ describe('the requests to S3 about single objects', () => {
       await setImmediate();
     }
     expect(world.of('a')).toBe(30);
+  });
+
+  it('of a region that fails wait for no place: what waits already and what comes later is refused, and other regions are served', async () => {
+    const world = setUp(4);
+    const refused: string[] = [];
+    const ask = (target: typeof a, name: string) => void world.ask(target, name).catch(() => refused.push(name));
+    for (const [target, name] of [
+      [far, 'far'],
+      [b, 'b-0'],
+      [b, 'b-1'],
+      [a, 'a-0'],
+    ] as const)
+      ask(target, name);
+    for (const name of ['a-1', 'a-2']) ask(a, name);
+    ask(far, 'far-waits');
+    world.failingRegions.add('us-east-1');
+    world.end('b-0');
+    await setImmediate();
+    expect(world.running.at(-1)).toBe('far-waits');
+    expect(refused).toEqual(['a-1', 'a-2']);
+    world.end('far');
+    await setImmediate();
+    // a quarter of the places is for what fails
+    ask(b, 'b-late');
+    ask(a, 'a-late');
+    await setImmediate();
+    expect(world.running.at(-1)).toBe('b-late');
+    expect(refused).toEqual(['a-1', 'a-2', 'a-late']);
   });
 });

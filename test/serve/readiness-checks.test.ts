@@ -40,14 +40,6 @@ it('knows nothing of them before the store is prepared', () => {
   expect(read()).toMatchObject(Object.fromEntries(RESTING.map((name) => [name, { status: 'unknown' }])));
 });
 
-it('knows which indices refuse their records while none accepts any', () => {
-  const { circuits, read } = startWorld();
-  for (const bucket of ['one', 'two'])
-    circuits.indexFailed(bucket, { code: 'bucket.index-blocked', reason: 'blocked' }, { sentAtMs: 0, isWhole: true });
-  expect(circuits.cluster()).toMatchObject({ isOpenByIndices: true });
-  expect(read()).toMatchObject({ index: { status: 'failed' }, 'bucket-indices': { status: 'warning' }, jobs: OK, storage: OK });
-});
-
 it('Fix: warns while the clock of this machine differs from that of SQS', () => {
   const { store, read } = startWorld();
   store.aheadMs = -600_000;

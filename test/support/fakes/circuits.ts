@@ -1,8 +1,7 @@
 /** The real circuits over a fake clock and telemetry. Their probe succeeds unless it is given. */
 import type { Clock } from '../../../src/process/clock.ts';
 import type { Telemetry } from '../../../src/process/telemetry.ts';
-import { circuitMessages } from '../../../src/observing/open-circuits.ts';
-import { createCircuits, type Circuits } from '../../../src/observing/circuits.ts';
+import { circuitMessages, createCircuits, type Circuits } from '../../../src/observing/circuits.ts';
 import type { FakeTelemetry } from './ports.ts';
 
 interface TestCircuits {

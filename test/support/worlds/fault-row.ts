@@ -61,7 +61,7 @@ const ROUNDS = 20;
 const ROUND_MS = 200;
 /** A killed daemon's messages come back after 10 s, and a busy machine takes its time to start the next. */
 const SERVED_TIMEOUT_MS = 300_000;
-/** A message that failed alone twice is hidden for a minute, and a trial comes after a minute at the latest. */
+/** A message that failed alone twice is hidden for a minute, and an attempt comes after half a minute. */
 const HEALED_TIMEOUT_MS = 300_000;
 const WATCH_MS = 25;
 

@@ -61,7 +61,6 @@ const LIMITS: IngestLimits = {
   headConcurrency: 32,
   heldMax: 100,
   weightMaxBytes: 256 * 1_048_576,
-  holdMaxMs: 60_000,
   inFlightMax: 1_000,
   visibilityS: 60,
 };

@@ -7,7 +7,7 @@ import { runMatrixRow, type MatrixForm, type MatrixResult } from './worker-matri
 const MINUTE_MS = 60_000;
 /** What an event may take that the fault does not concern, of 99 in a hundred. */
 const SOON_S = 5;
-/** A message is hidden for five minutes at most, and then waits for a trial or its settle. */
+/** A message is hidden for 200 s at most, for the last time a minute after the recovery, and then waits for its settle. */
 const HEALED_S = 360;
 /** More would mean that a fault costs a message its receives. */
 const RECEIVES_MAX = 7;

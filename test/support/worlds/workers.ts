@@ -47,7 +47,6 @@ const LIMITS: IngestLimits = {
   headConcurrency: 32,
   heldMax: 1_000,
   weightMaxBytes: 256 * 1_048_576,
-  holdMaxMs: 60_000,
   inFlightMax: 80_000,
   visibilityS: 60,
 };
