@@ -426,11 +426,13 @@ async function usedByOthers(state: StateStore, bucket: string): Promise<Remains[
   return new Set(others.flatMap(namedBy));
 }
 
-/** The topics that were named, and each with the queues that admit it. */
+/** The named topics to which a rule sends, and each named topic with the queues that admit it. */
 function namedBy(connection: ConnectionRecord): readonly string[] {
   return [connection, ...earlierSpecs(connection)].flatMap((spec) => {
     const { topicArn } = spec;
-    return topicArn === undefined ? [] : [topicArn, ...queuesOf(spec).map((queueArn) => subscriptionName({ topicArn, queueArn }))];
+    if (topicArn === undefined) return [];
+    const links = queuesOf(spec).map((queueArn) => subscriptionName({ topicArn, queueArn }));
+    return desired(spec).topic === undefined ? links : [topicArn, ...links];
   });
 }
 

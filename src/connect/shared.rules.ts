@@ -8,6 +8,7 @@
  * Each has every attribute that matters. What else is in a policy, or set otherwise, is of others and stays.
  * https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
  */
+import { z } from 'zod';
 import { shellWords } from '../base/commands.ts';
 import { jsonOf } from '../base/json.ts';
 import { RequestError } from '../base/request-error.ts';
@@ -230,7 +231,12 @@ export interface Difference {
 export function differencesOf({ attributes }: SharedPart, found: FoundPart): readonly Difference[] {
   return Object.entries(attributes).flatMap(([attribute, value]) => {
     const present = found.attributes[attribute] ?? '';
-    const wanted = attribute === 'Policy' ? policyWith(value, present) : textOf(value);
+    const wanted =
+      attribute === 'Policy'
+        ? policyWith(value, present)
+        : attribute === 'RedriveAllowPolicy'
+          ? sourcesWith(value, present)
+          : textOf(value);
     if (isAsWanted(attribute, wanted, found.attributes)) return [];
     return [{ attribute, wanted, ...(present !== '' && { found: present }) }];
   });
@@ -273,6 +279,15 @@ function policyWith(wanted: string | object, present: string): string {
   const statements = parsePolicy(textOf(wanted))?.Statement ?? [];
   const found = parsePolicy(present);
   return found === undefined || found.Statement.length === 0 ? textOf(wanted) : JSON.stringify(withShared(found, statements));
+}
+
+const sourcesSchema = z.object({ redrivePermission: z.literal('byQueue'), sourceQueueArns: z.array(z.string()) });
+
+/** The present sources of a dead-letter queue with the wanted one: what others let redrive to it stays. */
+function sourcesWith(wanted: string | object, present: string): string {
+  const [ours, found] = [textOf(wanted), present].map((text) => sourcesSchema.safeParse(jsonOf(text)).data);
+  if (ours === undefined || found === undefined) return textOf(wanted);
+  return JSON.stringify({ ...ours, sourceQueueArns: [...new Set([...found.sourceQueueArns, ...ours.sourceQueueArns])] });
 }
 
 /** The policy with these statements, of which that of topics keeps the names of SNS of other regions: a setup for those has added them. */

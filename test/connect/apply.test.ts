@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { bucketStatus } from '../../src/records/bucket-status.ts';
 import { fingerprintOf } from '../../src/connect/canonical.rules.ts';
+import type { ConnectionRequest } from '../../src/connect/plan.rules.ts';
 import type { BucketSource } from '../../src/records/bucket.ts';
 import { entriesWithout } from '../../src/connect/notification.rules.ts';
 import { foreignStatements, parsePolicy } from '../../src/connect/policy.rules.ts';
@@ -11,7 +12,7 @@ import { isLong } from '../support/breadth.ts';
 import { noteArrivals } from '../../src/observing/gaps.ts';
 import { LEASE_MS } from '../../src/store/lease.ts';
 import { readRecord, refs } from '../../src/store/stored.ts';
-import { allTo, interruptAt, startWorld, THEIR_QUEUE, theirs, requests, type World } from './world.ts';
+import { allTo, interruptAt, startWorld, THEIR_QUEUE, theirs, requests, trail, type World } from './world.ts';
 
 const ID = MARK;
 /** What is not Tally's, as it is now. */
@@ -310,6 +311,37 @@ describe('a removal', () => {
 });
 
 describe('a change of the source', () => {
+  const wishes: readonly Partial<ConnectionRequest>[] = [
+    { source: 'notification' },
+    byTopic,
+    { source: 'eventbridge' },
+    { source: 'routed', topic_arn: ROUTED_ARN },
+    { source: 'routed', topic_arn: THEIR_TOPIC },
+  ];
+
+  it.each(wishes)('ends, from every other one, as if it had been there from the beginning: %j', async (wish) => {
+    const start = async (): Promise<World> => {
+      const world = await startWorld({ trailArn: trail.arn });
+      world.populate();
+      world.aws.parts.trails.set(trail.arn, trail);
+      return world;
+    };
+    const fresh = await start();
+    const before = fingerprintOf(fresh.aws.snapshot());
+    await fresh.agree(wish);
+    const end = fingerprintOf(fresh.aws.snapshot());
+    for (const other of wishes) {
+      const world = await start();
+      await world.agree(other);
+      await world.agree(wish);
+      await world.closeGap();
+      await world.removeEarlier();
+      expect([other, fingerprintOf(world.aws.snapshot())]).toEqual([other, end]);
+      await world.remove();
+      expect([other, fingerprintOf(world.aws.snapshot())]).toEqual([other, before]);
+    }
+  });
+
   it('keeps the earlier parts until its gap is closed, and then takes away exactly them', async () => {
     const world = await startPopulated('notification');
     const before = foreignOf(world);

@@ -67,6 +67,27 @@ describe('the source routed with the operator’s own topic', () => {
     expect([world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.size, world.aws.parts.rules.size]).toEqual([0, 0]);
   });
 
+  // Bug: the statement stayed for ever. Fix: a bucket that gets its events from the topic without a rule does not need it
+  it('loses the statement with the last rule, although the source topic uses it further, for this bucket or another', async () => {
+    const byTopic = { source: 'topic', topic_arn: THEIR_TOPIC } as const;
+    for (const bucket of ['photos', 'videos']) {
+      const world = await startOwn();
+      const before = policyOf(world);
+      await world.agree();
+      world.notify([allTo(THEIR_TOPIC)], { bucket });
+      await world.agree({ bucket, ...byTopic });
+      await world.closeGap();
+      if (bucket === 'photos') await world.removeEarlier();
+      else await world.remove();
+      expect(policyOf(world)).toEqual(before);
+      expect(world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.has(QUEUE_ARN)).toBe(true);
+      expect(world.aws.parts.queues.get(LETTERS_ARN)!.policy).toContain(THEIR_TOPIC);
+      await world.remove(bucket);
+      expect(world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.size).toBe(0);
+      expect(world.aws.parts.queues.get(LETTERS_ARN)!.policy).not.toContain(THEIR_TOPIC);
+    }
+  });
+
   // Bug (L2): the subscription stayed, and was said not to be Tally's. Fix: a change notes what another bucket's has made before it begins
   it('is left by two buckets of which the one that made the subscription goes while the other is half made', async () => {
     const world = await startOwn();

@@ -55,6 +55,14 @@ describe('a part that exists', () => {
     expect(differencesOf(subscription, { attributes: rest, tags: {} })).toEqual([]);
   });
 
+  // Bug: the other queue was taken from the list. Fix: as with policies, what others added stays
+  it('may be the dead-letter queue of other queues too, if their owner names them', () => {
+    const allowing = (...sourceQueueArns: readonly string[]) => JSON.stringify({ redrivePermission: 'byQueue', sourceQueueArns });
+    expect(changed({ RedriveAllowPolicy: allowing('orders', QUEUE_ARN) }, letters)).toEqual([]);
+    expect(changed({ RedriveAllowPolicy: allowing('orders') }, letters)).toMatchObject([{ wanted: allowing('orders', QUEUE_ARN) }]);
+    expect(changed({ RedriveAllowPolicy: '' }, letters)).toMatchObject([{ wanted: allowing(QUEUE_ARN) }]);
+  });
+
   it.each([bucket, events])('may have statements of others besides the planned ones: $kind', (part) => {
     const policy = JSON.parse(attributeTexts(part)['Policy'] ?? '') as { Statement: object[] };
     const theirs = { Sid: 'Theirs', Effect: 'Allow', Principal: { AWS: '*' }, Action: 'sqs:SendMessage', Resource: '*' };

@@ -48,7 +48,7 @@ export type Check = (look: Look) => Finding | undefined;
 export interface Remains {
   /** What the bucket has from now on. Absent: nothing. */
   readonly still?: Desired;
-  /** What other buckets use: topics that were named, and these with each queue that admits them, by the names of subscriptions. */
+  /** What other buckets use: the named topics to which their rules send, and by the names of subscriptions, each named topic with the queues that admit it. */
   readonly used: ReadonlySet<string>;
   /** What Tally made where neither name nor tag says it: what was there before belongs to others. */
   readonly made: readonly string[];

@@ -200,18 +200,26 @@ function subscriptionChanges({ observed, tools: { aws } }: Look, wanted: Subscri
 }
 
 /** What a topic that was named has of Tally, as far as nothing else needs it. */
-export function topicRemovals(look: Look, { still, used, made }: Remains): readonly (Change | Kept)[] {
+export function topicRemovals(look: Look, remains: Remains): readonly (Change | Kept)[] {
   const { subscription } = look.desired;
   if (subscription === undefined || look.spec.topicArn === undefined) return [];
   const { topicArn } = subscription;
-  const isStill = topicArn === still?.subscription?.topicArn;
-  const present = new Set(isStill ? still.queues : []);
-  const isUsed = (queueArn: string): boolean => present.has(queueArn) || used.has(subscriptionName({ topicArn, queueArn }));
+  const { still, used, made } = remains;
+  // only a rule needs it
+  const isStatementUsed = used.has(topicArn) || still?.topic?.arn === topicArn;
   return [
-    ...(isUsed(subscription.queueArn) ? [] : subscriptionRemoval(look, made.includes(subscriptionName(subscription)))),
-    ...(isStill || used.has(topicArn) ? [] : statementRemoval(look)),
-    ...look.desired.queues.flatMap((arn) => (isUsed(arn) ? [] : queueRemoval(look, arn, topicArn))),
+    ...(isLinkUsed(remains, subscription) ? [] : subscriptionRemoval(look, made.includes(subscriptionName(subscription)))),
+    ...(isStatementUsed ? [] : statementRemoval(look)),
+    ...look.desired.queues.flatMap((queueArn) =>
+      isLinkUsed(remains, { topicArn, queueArn }) ? [] : queueRemoval(look, queueArn, topicArn),
+    ),
   ];
+}
+
+/** Whether what the topic sends must reach the queue further, for this bucket or another. */
+function isLinkUsed({ still, used }: Remains, link: Subscription): boolean {
+  const isStill = link.topicArn === still?.subscription?.topicArn && still.queues.includes(link.queueArn);
+  return isStill || used.has(subscriptionName(link));
 }
 
 function subscriptionRemoval({ observed, tools: { aws } }: Look, isMade: boolean): readonly (Change | Kept)[] {
