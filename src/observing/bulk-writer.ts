@@ -18,6 +18,7 @@ import type { LiveLoad } from './live-load.ts';
 import { enrichedBytes } from '../ordering/enrichment.ts';
 import { labelOf } from '../process/series.ts';
 import type { Circuits } from './circuits.ts';
+import type { Clock } from '../process/clock.ts';
 
 /** Writes one document. Never rejects. */
 export type WriteDocument = (request: WriteRequest) => Promise<WriteAnswer>;
@@ -47,7 +48,7 @@ const INDEX_PUSH_BACK_MAX_MS = 1_500;
 
 /** Creates the writer. Its queue is bounded by its callers: each message in hand waits for its own writes. */
 export function createBulkWriter(dependencies: WriterDependencies): WriteDocument {
-  const { objects, clock, telemetry, circuits, limits, load } = dependencies;
+  const { objects, clock, circuits, limits, load } = dependencies;
   const requests = new PQueue({ concurrency: limits.concurrency });
   let pending: QueuedWrite[] = [];
   let pendingBytes = 0;
@@ -107,14 +108,10 @@ export function createBulkWriter(dependencies: WriterDependencies): WriteDocumen
   }
 
   async function send(batch: readonly QueuedWrite[]): Promise<void> {
-    const nowMs = clock.monotonicMs();
-    const expired = batch.filter(({ request }) => request.expiresAtMs <= nowMs);
-    if (expired.length > 0) telemetry.count('tally_bulk_actions_total', expired.length, { answer: 'expired' });
     // the store pushed the write back until it expired
-    const overloaded = expired.findLast(({ pushBack }) => pushBack?.fault.code === 'index.overloaded')?.pushBack;
+    const overloaded = batch.findLast((entry) => isExpired(entry, clock) && entry.pushBack?.fault.code === 'index.overloaded')?.pushBack;
     if (overloaded !== undefined) circuits.clusterFailed(overloaded.fault, { isLasting: true, sentAtMs: overloaded.sentAtMs });
-    expired.forEach(answerExpired);
-    const live = batch.filter(({ request }) => request.expiresAtMs > nowMs);
+    const live = withoutExpired(dependencies, batch);
     if (live.length === 0) return;
     const { pushedBack, equal, isWholePushedBack } = await sendBulk(dependencies, live);
     if (!isWholePushedBack) waitForIndices(live, pushedBack);
@@ -254,8 +251,13 @@ export async function sendBulk<Entry extends QueuedWrite>(parts: RequestParts, b
   telemetry.debug('bulk request answered', { actions: batch.length, sizeBytes, durationMs, result });
   load?.bulkSent({ durationMs, isTaken: fault === undefined });
   if (fault?.code === 'index.rejected' && batch.length > 1) {
-    const [first, second] = halvesOf(batch);
-    return joined(await sendBulk(parts, first), await sendBulk(parts, second));
+    let all: Unfinished<Entry> = { pushedBack: [], equal: [], isWholePushedBack: false };
+    for (const half of halvesOf(batch)) {
+      // the requests before it may have taken long
+      const live = withoutExpired(parts, half);
+      if (live.length > 0) all = joined(all, await sendBulk(parts, live));
+    }
+    return all;
   }
   for (const [kind, alike] of Map.groupBy(answers, (answer) => answer.kind)) {
     telemetry.count('tally_bulk_actions_total', alike.length, { answer: labelOf(kind) });
@@ -373,6 +375,18 @@ export function backoffMs(pushBacks: number, { minMs, maxMs }: { readonly minMs:
 /** Whether the store pushed a write back (429), with its whole request or alone. */
 function isPushBack({ code }: Fault): boolean {
   return code === 'index.overloaded' || code === 'bucket.index-overloaded';
+}
+
+function isExpired({ request }: QueuedWrite, clock: Pick<Clock, 'monotonicMs'>): boolean {
+  return request.expiresAtMs <= clock.monotonicMs();
+}
+
+/** The writes that may still be sent (rule 9). The others are answered. */
+function withoutExpired<Entry extends QueuedWrite>({ clock, telemetry }: RequestParts, batch: readonly Entry[]): readonly Entry[] {
+  const { live = [], expired = [] } = Object.groupBy(batch, (entry) => (isExpired(entry, clock) ? 'expired' : 'live'));
+  if (expired.length > 0) telemetry.count('tally_bulk_actions_total', expired.length, { answer: 'expired' });
+  expired.forEach(answerExpired);
+  return live;
 }
 
 /** Answers a write that expired before it could be sent. If the store pushed it back until then, the answer is that fault, since the store takes nothing now. */

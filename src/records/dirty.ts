@@ -200,7 +200,8 @@ export function withReport(current: DirtyMark | undefined, report: GapReport, fa
     ...base,
     sinceMs: Math.min(firstSeenMs, ...before),
     lastSeenMs: Math.max(base.lastSeenMs, seenAtMs),
-    // a time that was stored by a fast clock does not outlast a right one
+    // times that were stored by a fast clock do not outlast a right one
+    firstReportedAtMs: Math.min(base.firstReportedAtMs, facts.nowMs),
     reportedAtMs: Math.max(plausible(base.reportedAtMs, CLOCKS_DIFFER_MS, facts.nowMs), facts.nowMs),
     order: Math.max(base.order, facts.order),
     reasons: withReason(base.reasons, report),

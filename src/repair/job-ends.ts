@@ -6,7 +6,7 @@
 import { bucketRecordSchema, type BucketRecord } from '../records/bucket.ts';
 import { defined } from '../base/defined.ts';
 import { faults } from '../base/fault.ts';
-import { markId, withoutDifferences, type Differences } from '../records/dirty.ts';
+import { markId, withoutDifferences, type Differences, type DirtyMark } from '../records/dirty.ts';
 import { noCounts, type ReconcileCounts } from '../records/counts.ts';
 import { afterTransition, mayTransition, type JobTransition, isStuck } from './job.rules.ts';
 import { hasEnded, jobSchema, type JobFault, type JobRecord, type Part } from '../records/job.ts';
@@ -95,8 +95,17 @@ export async function noteStuck(
     (mark) => mark !== undefined && (key === undefined || mark.order >= beginOrder),
   );
   if (key === undefined) return 'waits';
-  const refused = (await gapsOf(state, bucket)).filter(({ prefix, reasons }) => prefix !== undefined && reasons[0]?.kind === 'drift');
-  return refused.length > REFUSED_KEYS_MAX ? 'given up' : 'left';
+  return (await refusedKeys(state, bucket)).length > REFUSED_KEYS_MAX ? 'given up' : 'left';
+}
+
+/** The gaps of keys that S3 refuses. */
+async function refusedKeys(state: StateStore, bucket: string): Promise<readonly DirtyMark[]> {
+  return (await gapsOf(state, bucket)).filter(({ prefix, reasons }) => prefix !== undefined && reasons[0]?.kind === 'drift');
+}
+
+/** Whether the job may have left a key uncompared, whose gap was reported since it began. */
+async function hasLeftKeys(state: StateStore, { bucket, prefix, beginOrder = 0 }: JobRecord): Promise<boolean> {
+  return (await refusedKeys(state, bucket)).some((mark) => mark.prefix?.startsWith(prefix) === true && mark.order >= beginOrder);
 }
 
 /** Ends a held job as failed, unless it is paused or has ended, and gives it back. Throws the store's fault. */
@@ -130,7 +139,8 @@ export async function finishJob(dependencies: FinishDependencies, held: HeldJob,
 async function noteEnd({ state, scan, telemetry }: FinishDependencies, job: JobRecord, atMs: number): Promise<void> {
   const { counts = noCounts } = job;
   const { held } = counts;
-  await keepHeld(state, job, { held, isWhole: true, nowMs: atMs });
+  // what waits may be the deletion of a key that S3 refused
+  if (held > 0 || !(await hasLeftKeys(state, job))) await keepHeld(state, job, { held, isWhole: true, nowMs: atMs });
   if (held > 0) telemetry.warn('deletions wait for a person', { bucket: job.bucket, jobId: job.id, deletions: held });
   // callers that waited for the job search next
   if (job.mode === 'apply') await scan.refresh(job.bucket);

@@ -252,7 +252,7 @@ function faultAfter(part: Part, end: Pick<TurnEnd, 'cursor'> & { readonly fault:
 /**
  * Whether the job fails because of what ended the part's last turn. A key that S3 refuses becomes a separate gap, but not in a report, nor
  * in a job of that gap. Refuses it more than such keys, the job fails once nothing else of it goes on, so that other jobs of the bucket
- * get their turn. `isAlone`: all other parts wait as well.
+ * get their turn. `isAlone`: all other parts have waited for long.
  */
 export function isGivenUp(
   part: Part,

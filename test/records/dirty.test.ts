@@ -137,6 +137,9 @@ describe('a job is due', () => {
     expect(dueAtMs(lossOf({ reportedAtMs: farMs, firstReportedAtMs: farMs }), NOW_MS)).toBe(NOW_MS);
     // a report by a right clock ends that, and what a fast one put off is not put off
     expect(dueAtMs(reported({}, lossOf({ reportedAtMs: NOW_MS + DAY_MS })), NOW_MS)).toBeLessThanOrEqual(NOW_MS + MINUTE_MS);
+    // nor does it wait for a minute of quiet that never comes
+    const far = lossOf({ reportedAtMs: farMs, firstReportedAtMs: farMs });
+    expect(dueAtMs(reported({}, reported({}, far, NOW_MS), NOW_MS + HOUR_MS), NOW_MS)).toBe(NOW_MS + 10 * MINUTE_MS);
     const failed = failedOf(lossOf(), 'no luck', NOW_MS + DAY_MS);
     expect([dueAtMs(failed, NOW_MS), dueAtMs(failed, NOW_MS + DAY_MS)]).toEqual([SEEN_MS + MINUTE_MS, NOW_MS + DAY_MS + MINUTE_MS]);
     expect(reported({}, failed, NOW_MS).waits).toBeUndefined();

@@ -73,6 +73,25 @@ async function createHeldWorld() {
 }
 
 describe('deletions that wait for a person', () => {
+  it('wait on after a job that held none back, but left a key to S3, which refused it', async () => {
+    const world = await createWorld(1_001);
+    await world.tell('loss');
+    await world.calm(5 * MINUTE_MS);
+    const id = (await world.lastJob())?.id ?? '';
+    await world.during(world.jobs.decline(id));
+    const [key] = (await world.found()).filter((each) => each.startsWith('index'));
+    world.s3.onHead = (asked) => {
+      if (asked === key) throw new FaultError('object.denied', 'the bucket policy');
+    };
+    const sweep = await world.jobs.start({ bucket: BUCKET, prefix: '', mode: 'apply', requestedBy: 'schedule' });
+    await world.calm(15 * MINUTE_MS);
+    expect(await world.job(sweep.id)).toMatchObject({ state: 'done', counts: { held: 0 } });
+    expect(await world.waiting()).toEqual([['', 1]]);
+    world.s3.onHead = () => {};
+    await world.calm(60 * MINUTE_MS);
+    expect([await world.left(), await world.gaps()]).toEqual([1, []]);
+  });
+
   it('wait in the job of a bulk delete that names no keys, which closes its own gap and adds to what waits', async () => {
     const world = await createHeldWorld();
     // the keys of the bulk delete
@@ -366,6 +385,20 @@ describe('a gap whose repair does not continue', () => {
     world.s3.onHead = () => {};
     await world.calm(20 * MINUTE_MS);
     expect(await world.gaps()).toEqual([]);
+  });
+
+  it('Fix: ends no job for more than eight such keys while something of it goes on', async () => {
+    const world = await createWorld(0);
+    for (let number = 0; number < 9; number += 1) await world.tell('drift', { key: `x/${number}` });
+    await world.has('k/refused', 'index');
+    await fill(world, { bucket: 800 }, 'z/');
+    slowPages(world, 25_000);
+    world.s3.onHead = (key) => {
+      if (key === 'k/refused') throw new FaultError('object.denied', 'the bucket policy');
+    };
+    const { id } = await world.request({ now: true });
+    await world.run(14 * MINUTE_MS);
+    expect(await world.job(id)).toMatchObject({ state: 'running' });
   });
 
   it('Fix: of such a key alone compares all that begins with it, within one limit', async () => {
