@@ -13,7 +13,8 @@ import { ACCOUNT, LETTERS_ARN, QUEUE_ARN, REGION, spec as photos } from '../supp
 
 const HCL = { name: 'hcl2tojson', variable: 'TALLY_TEST_HCL2TOJSON' } as const;
 const FOLDER = 'config/terraform';
-const FILES = ['main.tf', 'permissions.tf', 'variables.tf', 'outputs.tf', 'versions.tf', 'examples/complete/main.tf'];
+const EXAMPLES = ['examples/complete/main.tf', 'examples/other-account/main.tf'];
+const FILES = ['main.tf', 'permissions.tf', 'variables.tf', 'outputs.tf', 'versions.tf', ...EXAMPLES];
 const home = { partition: 'aws', region: REGION, account: ACCOUNT };
 const owner = newOwner(QUEUE_ARN);
 const topics = { events: topicArnOf(owner.installation, home, 'events'), routed: topicArnOf(owner.installation, home, 'routed') };
@@ -108,11 +109,10 @@ describe.skipIf(!runs)('the Terraform module', () => {
     main = await parsed('main.tf');
   });
 
-  it('parses, with its example, and names only what it declares', async () => {
+  it('parses, with its examples, and names only what it declares', async () => {
     const present = readdirSync(join(ROOT, FOLDER), { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.tf'));
     expect(present.toSorted()).toEqual(FILES.toSorted());
     const own = await Promise.all(FILES.filter((name) => !name.includes('/')).map(parsed));
-    await parsed('examples/complete/main.tf');
     const names = (read: (file: File) => readonly object[]): readonly string[] => own.flatMap(read).flatMap(Object.keys);
     const declared = new Set([
       ...names(({ variable }) => variable).map((name) => `var.${name}`),
@@ -126,9 +126,25 @@ describe.skipIf(!runs)('the Terraform module', () => {
       .join('\n');
     const used = [...text.replaceAll(/#.*$/gm, '').matchAll(/(?<!data\.)\b(?:var|local|aws_[a-z0-9_]+)\.\w+/g)].map(([name]) => name);
     expect(used.filter((name) => !declared.has(name))).toEqual([]);
-    const example = textOf(`${FOLDER}/examples/complete/main.tf`);
-    const given = [.../module "tally" \{(.*?)^\}/ms.exec(example)![1]!.matchAll(/^ {2}(\w+) +=/gm)].map(([, name]) => `var.${name}`);
-    expect(given.filter((name) => name !== 'var.source' && !declared.has(name))).toEqual([]);
+    for (const path of EXAMPLES) {
+      await parsed(path);
+      const module = /module "tally" \{(.*?)^\}/ms.exec(textOf(`${FOLDER}/${path}`))![1]!;
+      const given = [...module.matchAll(/^ {2}(\w+) +=/gm)].map(([, name]) => `var.${name}`);
+      expect(given.filter((name) => name !== 'var.source' && !declared.has(name))).toEqual([]);
+    }
+  });
+
+  it('shows for a bucket of another account what the source topic needs of the topic and of the bucket', async () => {
+    const [{ topic_actions: ofTopic, bucket_actions: ofBucket, object_actions: ofObjects } = {}] = (await parsed(EXAMPLES[1]!)).locals;
+    const names = { partition: 'aws', region: REGION, account: ACCOUNT, bucket: photos.bucket, installation: '*' };
+    const queues = { bucketQueues: [QUEUE_ARN], letterQueues: [LETTERS_ARN] };
+    const printed = ['daemon', 'connecting'] as const;
+    const needed = printed.flatMap(
+      (use) => JSON.stringify(iamPolicy(use, ['topic'], { ...names, ...queues })).match(/s(?:3|ns):\w+/g) ?? [],
+    );
+    const ofOwnParts = ['s3:PutBucketNotification', 'sns:Publish', 'sns:Unsubscribe', 'sns:SetSubscriptionAttributes'];
+    const shown = [ofTopic, ofBucket, ofObjects].flat().map(String);
+    expect([...new Set(needed)].filter((action) => !ofOwnParts.includes(action)).toSorted()).toEqual(shown.toSorted());
   });
 
   it('owns the notification configuration of no bucket', () => {
