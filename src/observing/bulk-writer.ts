@@ -250,15 +250,7 @@ export async function sendBulk<Entry extends QueuedWrite>(parts: RequestParts, b
   telemetry.observe('tally_bulk_size_bytes', sizeBytes);
   telemetry.debug('bulk request answered', { actions: batch.length, sizeBytes, durationMs, result });
   load?.bulkSent({ durationMs, isTaken: fault === undefined });
-  if (fault?.code === 'index.rejected' && batch.length > 1) {
-    let all: Unfinished<Entry> = { pushedBack: [], equal: [], isWholePushedBack: false };
-    for (const half of halvesOf(batch)) {
-      // the requests before it may have taken long
-      const live = withoutExpired(parts, half);
-      if (live.length > 0) all = joined(all, await sendBulk(parts, live));
-    }
-    return all;
-  }
+  if (fault?.code === 'index.rejected' && batch.length > 1) return sendHalves(parts, batch);
   for (const [kind, alike] of Map.groupBy(answers, (answer) => answer.kind)) {
     telemetry.count('tally_bulk_actions_total', alike.length, { answer: labelOf(kind) });
   }
@@ -266,6 +258,16 @@ export async function sendBulk<Entry extends QueuedWrite>(parts: RequestParts, b
   if (fault === undefined) reportItems(circuits, batch, answers, sentAtMs);
   else reportRequest(circuits, batch, fault, sentAtMs);
   return { ...deliver(batch, answers, sentAtMs), isWholePushedBack: fault?.code === 'index.overloaded' };
+}
+
+async function sendHalves<Entry extends QueuedWrite>(parts: RequestParts, batch: readonly Entry[]): Promise<Unfinished<Entry>> {
+  let all: Unfinished<Entry> = { pushedBack: [], equal: [], isWholePushedBack: false };
+  for (const half of halvesOf(batch)) {
+    // the requests before it may have taken long
+    const live = withoutExpired(parts, half);
+    if (live.length > 0) all = joined(all, await sendBulk(parts, live));
+  }
+  return all;
 }
 
 /** One answer for each write. `fault`: that of the whole request. */

@@ -79,7 +79,7 @@ describe('deletions that wait for a person', () => {
     await world.calm(5 * MINUTE_MS);
     const id = (await world.lastJob())?.id ?? '';
     await world.during(world.jobs.decline(id));
-    const [key] = (await world.found()).filter((each) => each.startsWith('index'));
+    const key = (await world.found()).find((each) => each.startsWith('index'));
     world.s3.onHead = (asked) => {
       if (asked === key) throw new FaultError('object.denied', 'the bucket policy');
     };
