@@ -230,7 +230,8 @@ function createRun(dependencies: CompareDependencies, held: HeldJob, { stopping,
     const isAlone = hold.live.every((other) => other === each || isStuck(other.part, nowMs));
     // people see at once what keeps the job from going on, and that these keys were not compared
     const next = await noteStuck(state, held.job, part, nowMs).catch(notNoted);
-    if ((next === 'given up' && isAlone) || isGivenUp(part, held.job, { nowMs, isAlone })) return endWith({ code, reason, after: part.cursor });
+    if ((next === 'given up' && isAlone) || isGivenUp(part, held.job, { nowMs, isAlone }))
+      return endWith({ code, reason, after: part.cursor });
     if (next === 'left') hold.live = hold.live.filter((other) => other !== each);
     return store();
   }

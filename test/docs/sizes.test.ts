@@ -20,6 +20,7 @@ const LIMITS: Readonly<Record<string, number>> = {
   'docs/audit.md': 7 * KB,
   'docs/operate/troubleshooting.md': 6 * KB,
   'docs/reference/endpoints-proxies.md': 6 * KB,
+  'docs/guides/connect.md': 8 * KB,
   // above what is wanted: they only become shorter
   'docs/internals/decisions.md': 17.7 * KB,
   'docs/internals/faults.md': 19.6 * KB,
