@@ -15,6 +15,7 @@ import {
 } from '@aws-sdk/client-cloudtrail';
 import { CreateBucketCommand, DeleteObjectsCommand, PutObjectTaggingCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import type { ConnectionView } from '../../src/registry/contract/connections.ts';
 import type { Job } from '../../src/registry/contract/job.ts';
 import { canRun } from '../docs/programs.ts';
@@ -140,12 +141,22 @@ async function tell(story: Story, { world, aws, others, trail }: Scene): Promise
 
   // rules of others may need it
   const kept = story.source === 'eventbridge' ? [{ name: `the EventBridge switch of ${bucket}` }] : [];
-  expect(await ask('DELETE', ours)).toMatchObject({ bucket, kept });
+  expect(await removed(daemon, ours)).toMatchObject({ bucket, kept });
   expect(await traces()).toEqual(shared);
   const after = await theirs();
   expect(after).toEqual(before);
   expect((await daemon.request('GET', `/v1/buckets/${bucket}`)).status).toBe(404);
   await expectTheirEvents(aws, others);
+}
+
+/** Removes the bucket, and returns the answer. What one request cannot finish in its 20 s, on a busy machine, is repeated, as its fault says. */
+async function removed(daemon: Daemon, path: string): Promise<unknown> {
+  for (;;) {
+    const { status, body } = await daemon.request('DELETE', path);
+    if (status === 409 && z.object({ code: z.literal('connect.removing') }).safeParse(body).success) continue;
+    expect(status).toBe(200);
+    return body;
+  }
 }
 
 /** Asks the daemon, and returns its answer; it must succeed. */
