@@ -358,7 +358,7 @@ export const faults = {
     circuit: 'object',
     jobs: 'retry',
     advice:
-      'Repeating the command alone does not help. The reason names the quota: raise it in Service Quotas if AWS permits, or remove what is no longer used. Then repeat the command: it continues where it stopped.',
+      'In Service Quotas, raise the quota that the reason names, or remove resources that you no longer use. Then repeat the command, which continues where it stopped.',
   },
 
   // ── messages and records ──

@@ -28,7 +28,7 @@ export function addIamPolicyCommand(program: Command, cli: Cli): void {
     .addOption(
       new Option(
         '--for <role>',
-        'daemon: the serving process; connecting: whoever plans, applies and removes connections; setup: whoever runs `tally setup`',
+        'daemon: the serving process; connecting: the process that connects buckets; setup: the person who runs `tally setup`',
       )
         .choices(iamRoles)
         .default('daemon'),

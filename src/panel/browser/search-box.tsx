@@ -27,7 +27,7 @@ export function SearchBox({ at: { page, choices, href, isHome, isReturn } }: { r
   const box = useRef<HTMLTextAreaElement>(null);
   useLayoutEffect(() => {
     setTyped(search.query);
-    // whoever opens the panel, or comes to search, types at once
+    // people who open the panel, or come to search, type at once
     if ((isHome || page === 'search') && search.query === '' && !isReturn) box.current?.focus({ preventScroll: true });
   }, [href]);
   function submit(event: Event): void {
