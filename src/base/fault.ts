@@ -85,7 +85,7 @@ export const faults = {
     opensAtOnce: true,
     jobs: 'stop',
     advice:
-      'Start the service: it creates what is missing. If it has run before, check TALLY_INDEX_URL and TALLY_INDEX_PREFIX. If they are right, the index is lost: restore a snapshot, and the service continues; or restart the service to begin with an empty index.',
+      'Start the service, and wait until it is ready: it creates what is missing. If it has run before, check TALLY_INDEX_URL and TALLY_INDEX_PREFIX. If they are right, the index is lost: restore a snapshot, and the service continues; or restart the service to begin with an empty index.',
   },
   /** The state index takes no records because of its configuration: a pipeline, its alias or its mapping. */
   'index.misconfigured': {

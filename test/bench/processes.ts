@@ -81,10 +81,25 @@ export async function servedAt(daemon: MeasuredProcess, everyMs = 50): Promise<O
   return listeningSchema.parse(JSON.parse(line));
 }
 
+/** Waits until the process does what it is for; throws with its output when it ends before. */
+export async function untilReady(worker: MeasuredProcess, isReady: () => boolean | Promise<boolean>): Promise<void> {
+  await until('the process to be ready', async () => !worker.isRunning || (await isReady()));
+  if (!worker.isRunning) throw new Error(`the process ended: ${worker.text()}`);
+}
+
+/** Whether the daemon with this health listener is ready. */
+export async function answersReady(healthUrl: string): Promise<boolean> {
+  return fetch(`${healthUrl}/readyz`).then(
+    ({ ok }) => ok,
+    () => false,
+  );
+}
+
 /** `tally bucket add`, as a user does, at a registry, which then ends. Throws with the output when no bucket was connected. */
 export async function addBucket(registry: MeasuredProcess, env: Environment, args: readonly string[]): Promise<void> {
   try {
-    const { controlUrl = '' } = await servedAt(registry);
+    const { healthUrl, controlUrl = '' } = await servedAt(registry);
+    await untilReady(registry, () => answersReady(healthUrl));
     const command = startProcess([...nodeOptions(), MAIN, '--registry', controlUrl, 'bucket', 'add', ...args, '--json'], env);
     await command.ended;
     if (!command.text().includes('"bucket"')) throw new Error(`tally bucket add failed: ${command.text().slice(-2_000)}`);

@@ -3,7 +3,16 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { addBucket, ANY_PORT, servedAt, startProcess, until, type Environment, type MeasuredProcess } from '../processes.ts';
+import {
+  addBucket,
+  answersReady,
+  ANY_PORT,
+  servedAt,
+  startProcess,
+  untilReady,
+  type Environment,
+  type MeasuredProcess,
+} from '../processes.ts';
 import { MAIN, nodeOptions, ownVariables } from '../../support/servers/program.ts';
 import { givenSettings } from '../bench-command.ts';
 import { removeIndices } from '../opensearch.ts';
@@ -108,7 +117,7 @@ async function startTally(options: ConsumerOptions, { url, prefix, remove }: Ind
     await addBucket(serve('http'), env, [BUCKET, '--no-reindex', '--wired-by-hand']);
     for (let number = 0; number < options.workers; number += 1) workers.push(serve('ingest'));
     for (const worker of workers) healthUrls.push((await servedAt(worker)).healthUrl);
-    for (const [at, worker] of workers.entries()) await untilReady(worker, async () => answersReady(`${healthUrls[at]}/readyz`));
+    for (const [at, worker] of workers.entries()) await untilReady(worker, async () => answersReady(healthUrls[at] ?? ''));
   } catch (error) {
     await stop();
     throw error;
@@ -123,18 +132,6 @@ async function startTally(options: ConsumerOptions, { url, prefix, remove }: Ind
       await stop();
     },
   };
-}
-
-async function untilReady(worker: MeasuredProcess, isReady: () => boolean | Promise<boolean>): Promise<void> {
-  await until('the consumer to be ready', async () => !worker.isRunning || (await isReady()));
-  if (!worker.isRunning) throw new Error(`the consumer ended: ${worker.text()}`);
-}
-
-async function answersReady(readinessUrl: string): Promise<boolean> {
-  return fetch(readinessUrl).then(
-    ({ ok }) => ok,
-    () => false,
-  );
 }
 
 async function stopAll(processes: readonly MeasuredProcess[]): Promise<void> {
