@@ -80,8 +80,6 @@ export const requestErrors = {
   'connect.no-queue': 409,
   /** The bucket queue does not exist. */
   'connect.queue-missing': 409,
-  /** The bucket and the bucket queue are in different AWS partitions. */
-  'connect.partition': 409,
   /** The bucket belongs to another account, for which Tally has no credentials: its owner must send the events to a topic. */
   'connect.other-account': 409,
   /** AWS does not permit a request that the connection needs. */

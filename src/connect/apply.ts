@@ -44,7 +44,6 @@ export interface ApplyOptions {
   readonly isAgreed?: boolean;
   /** The notification is to come back. */
   readonly isResuming?: boolean;
-  readonly skipValidation?: boolean;
   /** The request, which may ask for what is not stored: a refusal repeats its options in the commands that it names. */
   readonly asked?: ConnectionRequest;
 }
@@ -68,7 +67,7 @@ export async function apply(parts: ChangeParts, spec: ConnectionSpec, options: A
   const { bucket } = spec;
   const { state, lookAt } = parts;
   const look = async (): Promise<Looked> => {
-    const seen = await lookAt(spec, signal, options);
+    const seen = await lookAt(spec, signal);
     const plan = diff(seen);
     const connection = await readRecord(state, refs.connection(bucket), signal);
     return { observed: seen.observed, plan, connection, changes: plan.changes };
@@ -104,7 +103,7 @@ async function requireConnection(state: StateStore, bucket: string, signal: Abor
 async function begin({ state, clock }: ChangeParts, { plan, connection: before }: Looked, change: Change): Promise<void> {
   const { spec, token } = plan;
   const nowMs = clock.nowMs();
-  const isOthers = change.part === 'trail' || (change.part === 'subscription' && change.action === 'create');
+  const isOthers = change.part === 'subscription' && change.action === 'create';
   const next: ConnectionRecord = {
     ...(before && madeSchema.parse(before)),
     ...spec,
@@ -345,15 +344,11 @@ export async function removeEarlier(parts: ChangeParts, bucket: string, signal?:
     );
     const { earlier: _, ...rest } = connection;
     // what others make in place of what is gone is theirs
-    const present = new Set([
-      still.subscription && subscriptionName(still.subscription),
-      still.trail?.arn,
-      ...left.map(({ trailArn }) => trailArn),
-    ]);
+    const present = still.subscription && subscriptionName(still.subscription);
     await updateRecord(state, refs.connection(bucket), () => ({
       ...rest,
       ...(left.length > 0 && { earlier: left }),
-      made: connection.made.filter((name) => present.has(name)),
+      made: connection.made.filter((name) => name === present),
     }));
     return kept;
   });

@@ -48,7 +48,7 @@ export const madeSchema = z.object({
   earlier: z.array(earlierSchema).optional(),
   /** The token under which it is applied. */
   token: z.string().optional(),
-  /** What Tally made, or is about to make, where neither name nor tag says it: subscriptions to topics that were named, and trails that got the bucket in a selector. */
+  /** What Tally made, or is about to make, where neither name nor tag says it: subscriptions to topics that were named. */
   made: z.array(z.string()),
   /** When AWS was last changed: events may be missing until some minutes later. */
   changedAtMs: z.number().optional(),

@@ -140,8 +140,8 @@ function waitingFindings({ bucket }: BucketRecord, waitsFor: Trouble | undefined
   return [broken(code, `the events of ${bucket} are waiting: ${reason}`, 'their changes reach the index only after that', fix)];
 }
 
-function optionsOf({ plan, skip_destination_validation: skipValidation }: AddBucketRequest): ApplyOptions {
-  return defined({ token: plan, skipValidation });
+function optionsOf({ plan }: AddBucketRequest): ApplyOptions {
+  return defined({ token: plan });
 }
 
 function requestOf({ bucket, source, topic_arn, enrich, bucket_account, wired_by_hand }: ConnectionRequest): ConnectionRequest {

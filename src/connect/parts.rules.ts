@@ -98,6 +98,4 @@ export interface Observed {
   readonly rule?: ObservedRule | 'absent';
   /** The trails that the settings name. Undefined: they name none, or none is needed. */
   readonly trails?: readonly ObservedTrail[];
-  /** The buckets that Tally has put into a trail with basic selectors, as the records say. */
-  readonly selected?: readonly string[];
 }

@@ -24,7 +24,7 @@ export function createProvisioning(dependencies: ProvisionDependencies) {
     return found;
   }
 
-  const lookAt = createLookAt({ state, aws, clock });
+  const lookAt = createLookAt({ aws, clock });
   const parts = { state, clock, lookAt, takeLease: createTakeLease({ state, clock }) };
 
   return {

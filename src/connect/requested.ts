@@ -3,7 +3,7 @@ import { defined, omit } from '../base/defined.ts';
 import { DIRECTORY_BUCKET, isDirectoryBucket, refuseTopic, usableTopic, type BucketRecord } from '../records/bucket.ts';
 import { isBucketName } from '../base/bucket-name.ts';
 import type { ConnectionRecord, ConnectionSpec } from './connection.rules.ts';
-import { NOBODY, ownerIn, parseArn, partitionOf, prefixOf, type Owner } from './names.rules.ts';
+import { NOBODY, ownerIn, parseArn, prefixOf, type Owner } from './names.rules.ts';
 import type { ConnectionRequest } from './plan.rules.ts';
 import { RequestError } from '../base/request-error.ts';
 import type { WithPorts } from '../store/store.ts';
@@ -40,7 +40,6 @@ export async function requested(parts: ProvisionDependencies, request: Connectio
   const connection = await readRecord(state, refs.connection(bucket), signal);
   const { place, owner, ...queues } = await bucketQueue(parts, signal);
   const region = record?.region ?? (await storage.regionOf(bucket, signal));
-  refusePartition(bucket, region, queues.queueArn);
   const choice = choiceOf(request, record, owner.installation);
   const bucketAccount = request.bucket_account ?? connection?.bucketAccount ?? record?.account ?? place.account;
   const spec = {
@@ -68,16 +67,6 @@ async function bucketQueue({ aws, queueUrl, isEmbedded }: ProvisionDependencies,
   const { arn: queueArn, deadLetterArn, owner } = await readBucketQueue(aws, queueUrl, signal);
   const { partition, account } = parseArn(queueArn) ?? { partition: '', account: '' };
   return { place: { partition, account }, owner, queueArn, ...defined({ deadLetterArn }) };
-}
-
-/** Nothing is delivered from one partition of AWS to another. */
-function refusePartition(bucket: string, region: string, queueArn: string): void {
-  const partition = partitionOf(region);
-  if (parseArn(queueArn)?.partition === partition) return;
-  throw new RequestError(
-    'connect.partition',
-    `${bucket} is in ${region}, in the AWS partition ${partition}, and the bucket queue is ${queueArn}. AWS delivers nothing between partitions, so this bucket needs a separate Tally installation with a queue there`,
-  );
 }
 
 function refuseName(bucket: string): void {

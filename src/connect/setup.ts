@@ -75,9 +75,6 @@ export function createSetup({ aws, clock, region: newRegion, present }: Dependen
   async function plan(request: SetupRequest, signal?: AbortSignal): Promise<SetupPlan> {
     const homeRegion = request.prefix === undefined && present !== undefined ? present.region : newRegion;
     const { region = homeRegion } = request;
-    if (partitionOf(region) !== partitionOf(homeRegion)) {
-      throw new RequestError('connect.partition', `AWS delivers nothing from ${region} to a queue in ${homeRegion}: use a queue there`);
-    }
     const home = { partition: partitionOf(homeRegion), region: homeRegion, account: await aws.account(signal) };
     const queues = await queuesOf(request, home, signal);
     const owner = await ownerOf(request, queues.bucket, signal);

@@ -35,11 +35,10 @@ const meanings: Readonly<Record<string, string>> = {
   'connect.trail-missing': "The trail in `TALLY_TRAIL_ARN` or `TALLY_TRAIL_BUCKET` doesn't exist.",
   'connect.trail-own-bucket': 'The trail writes its log files to this bucket, so it would endlessly record its own deliveries.',
   'connect.trail-selector':
-    "The given trail doesn't record the bucket's data events. Its owner must add the printed selector to the existing ones.",
+    "No selector that Tally can read records the bucket's data events, and Tally writes only to advanced selectors of the trail in `TALLY_TRAIL_ARN`. Add the printed selector to the existing ones.",
   'connect.trail-stopped': 'The trail is stopped, so the rule matches nothing.',
   'connect.trail-unchecked':
     "No setting names a trail. Name one in `TALLY_TRAIL_ARN` or `TALLY_TRAIL_BUCKET`, or add the printed selector to a trail's existing ones.",
-  'connect.trail-unreadable': "Tally can't read the trail's selectors. It doesn't write them either, because that would replace them.",
   'connect.unproven':
     'No event has arrived through the connection since its last change; or, if a person decides what is sent, none for a created or none for a deleted object. Upload an object and delete it.',
 };

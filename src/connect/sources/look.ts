@@ -37,8 +37,6 @@ export interface Look {
   readonly desired: Desired;
   readonly observed: Observed;
   readonly tools: Tools;
-  /** A broken destination of others is no reason for S3 to refuse. */
-  readonly skipValidation: boolean;
 }
 
 /** Finds what stands in the way of a source. */

@@ -67,13 +67,14 @@ export function notificationRemoval(look: Look): Change | Kept | undefined {
 }
 
 function changeOf(
-  { spec, tools, skipValidation }: Look,
+  { spec, tools }: Look,
   action: Change['action'],
   before: NotificationConfiguration,
   after: NotificationConfiguration,
 ): Change {
+  // S3 must not refuse to take ours away because a destination of others is broken
   const isRemoval = action === 'remove';
-  const write = { bucket: ownedBucket(spec), before, after, id: markOf(spec), skipValidation: skipValidation || isRemoval };
+  const write = { bucket: ownedBucket(spec), before, after, id: markOf(spec), skipValidation: isRemoval };
   return {
     part: 'notification',
     action,

@@ -16,10 +16,10 @@ import {
   recordsBucket,
   routedOperations,
   selectorName,
-  selectorsInput,
   selectorText,
   withoutSelector,
   withSelector,
+  type AdvancedSelector,
   type Selectors,
 } from '../trail.rules.ts';
 import type { Provisioner } from '../aws/provisioner.ts';
@@ -84,77 +84,91 @@ export function readTrails(
   return logBucket === undefined ? undefined : aws.trailsOf(spec, { logBucket }, signal);
 }
 
-/** The bucket, with what the records say of the trail. */
-function selecting({ spec, observed: { selected = [] } }: Pick<Look, 'spec' | 'observed'>) {
-  return { ...spec, selected };
+/** The advanced selectors of a trail; undefined if it has others, which Tally never writes. */
+function advancedIn(trail: ObservedTrail | undefined): readonly AdvancedSelector[] | undefined {
+  return trail?.selectors?.kind === 'advanced' ? trail.selectors.list : undefined;
 }
 
-/** Of each trail, what others have it record. */
-export function theirSelectors(look: Pick<Look, 'spec' | 'observed'>): readonly unknown[] {
-  const { trails = [] } = look.observed;
-  return trails.map(({ arn, selectors }) => [arn, selectors && foreignSelectors(selectors, selecting(look))]);
+/** The trail that Tally may write to: the settings give it to Tally, and its selectors are advanced ones. */
+function ownTrail({
+  spec,
+  observed: { trails = [] },
+}: Look): { readonly arn: string; readonly list: readonly AdvancedSelector[] } | undefined {
+  const [trail] = trails;
+  const list = advancedIn(trail);
+  return spec.trailArn === undefined || trail === undefined || list === undefined ? undefined : { arn: trail.arn, list };
 }
 
-/** Only the trail that the settings give to Tally is written to, and only if it does not record the bucket by any selector. */
+/** Of the trail that Tally may write to, what others have it record. */
+export function theirSelectors(look: Look): readonly AdvancedSelector[] | undefined {
+  const trail = ownTrail(look);
+  return trail && foreignSelectors(trail.list, look.spec);
+}
+
+/** The trail is written to only if it does not record the bucket by any selector. */
 export function trailChanges(look: Look): readonly Change[] {
-  const [{ arn, selectors } = { arn: '', selectors: undefined }] = look.observed.trails ?? [];
-  if (look.spec.trailArn === undefined || selectors === undefined || recordsBucket(selectors, look.spec)) return [];
-  const theirs = foreignSelectors(selectors, selecting(look));
-  const before = [...theirs, ...alteredSelectors(selectors, look.spec)];
-  const touches = before.length === 0 ? [] : [{ kind: 'trail', arn, before, after: theirs } as const];
-  return [{ ...changeOf(look, arn, selectors, withSelector(selectors, look.spec)), action: 'change', touches }];
+  const { spec } = look;
+  const trail = ownTrail(look);
+  if (trail === undefined || recordsBucket({ kind: 'advanced', list: trail.list }, spec)) return [];
+  const { arn, list } = trail;
+  const after = foreignSelectors(list, spec);
+  const before = [...after, ...alteredSelectors(list, spec)];
+  const touches = before.length === 0 ? [] : [{ kind: 'trail', arn, before, after } as const];
+  return [{ ...changeOf(look, arn, list, withSelector(list, spec)), action: 'change', touches }];
 }
 
-function changeOf(look: Look, name: string, before: Selectors, after: Selectors): Omit<Change, 'action' | 'touches'> {
-  const { spec, observed, tools } = look;
-  const ours = { ...spec, selected: [...(observed.selected ?? []), spec.bucket] };
-  const present = async (signal?: AbortSignal): Promise<Selectors | undefined> =>
-    (await tools.aws.trailsOf(spec, { arn: name }, signal))[0]?.selectors;
+function changeOf(
+  { spec, tools: { aws } }: Look,
+  name: string,
+  before: readonly AdvancedSelector[],
+  after: readonly AdvancedSelector[],
+): Omit<Change, 'action' | 'touches'> {
+  const read = async (signal?: AbortSignal) => advancedIn((await aws.trailsOf(spec, { arn: name }, signal))[0]);
   return {
     part: 'trail',
     name,
-    before: selectorsInput(before),
-    after: selectorsInput(after),
+    before: { AdvancedEventSelectors: before },
+    after: { AdvancedEventSelectors: after },
     async make(signal) {
-      if (canonicalJson(await present(signal)) !== canonicalJson(before)) return;
-      await tools.aws.putSelectors(name, after, signal);
-      const [theirs = [], wanted = []] = [(await present(signal)) ?? before, before].map((each) => foreignSelectors(each, ours));
-      if (canonicalJson(theirs) === canonicalJson(wanted)) return;
-      throw changedMeanwhile<unknown>({
-        bucket: spec.bucket,
-        what: `the selectors of ${name}`,
-        before: wanted,
-        now: theirs,
-        same: canonicalJson,
-        name: selectorText,
-      });
+      if (canonicalJson(await read(signal)) !== canonicalJson(before)) return;
+      await aws.putSelectors(name, after, signal);
+      const [wanted, now] = [foreignSelectors(before, spec), foreignSelectors((await read(signal)) ?? [], spec)];
+      if (canonicalJson(now) === canonicalJson(wanted)) return;
+      const what = `the selectors of ${name}`;
+      throw changedMeanwhile({ bucket: spec.bucket, what, before: wanted, now, same: canonicalJson, name: selectorText });
     },
   };
 }
 
-/** Only the trail that the settings give to Tally is written to. A trail must have a selector, so the last one stays. */
+/** Who put the bucket into a trail that Tally doesn't write to takes it out. */
 export function trailRemoval(look: Look): Change | Kept | undefined {
   const { spec, desired, observed } = look;
   if (desired.trail === undefined) return undefined;
   const name = `the selector of ${spec.bucket} in a trail, ${selectorName(spec)}`;
-  if (spec.trailArn === undefined) return { name, reason: 'Tally writes only to the trail in TALLY_TRAIL_ARN' };
-  const [{ arn, selectors } = { arn: '', selectors: undefined }] = observed.trails ?? [];
-  const after = selectors && withoutSelector(selectors, selecting(look));
-  if (selectors === undefined || after === undefined) return undefined;
+  const trail = ownTrail(look);
+  if (trail === undefined)
+    return spec.trailArn !== undefined && observed.trails?.some((each) => isRecording(each, spec)) !== true
+      ? undefined
+      : { name, reason: 'Tally writes only to advanced selectors of the trail in TALLY_TRAIL_ARN' };
+  const after = withoutSelector(trail.list, spec);
+  if (after === undefined) return undefined;
   if (typeof after === 'string') return { name, reason: after };
-  if (after.list.length === 0) return { name, reason: 'it is the only one, and a trail must have one' };
-  return { ...changeOf(look, arn, selectors, after), action: 'remove', touches: [] };
+  return { ...changeOf(look, trail.arn, trail.list, after), action: 'remove', touches: [] };
 }
 
-/** Of a trail that Tally may not change, or that no setting names, the selector is printed. */
+function isRecording({ selectors }: ObservedTrail, spec: ConnectionSpec): boolean {
+  return selectors !== undefined && recordsBucket(selectors, spec);
+}
+
+/** Of a trail that Tally doesn't write to, or that no setting names, the selector is printed. */
 export const trailCheck: Check = (look) => {
   const { spec, desired, observed } = look;
   if (desired.trail === undefined) return undefined;
   const { trails = [] } = observed;
   // of several with one bucket of logs, the first that records the bucket
-  const trail = trails.find(({ selectors }) => selectors !== undefined && recordsBucket(selectors, spec)) ?? trails[0];
+  const trail = trails.find((each) => isRecording(each, spec)) ?? trails[0];
   if (trail === undefined) return noTrail(spec, observed.trails !== undefined);
-  return harmful(spec, trail) ?? stopped(trail) ?? unselected(spec, trail);
+  return ownDeliveries(spec, trail) ?? stopped(trail) ?? (ownTrail(look) === undefined ? unselected(spec, trail) : undefined);
 };
 
 function noTrail(spec: ConnectionSpec, isNamed: boolean): Finding {
@@ -174,21 +188,13 @@ function noTrail(spec: ConnectionSpec, isNamed: boolean): Finding {
   );
 }
 
-/** What Tally must not write to: selectors that it cannot read, and a trail that would record its own deliveries without end. */
-function harmful({ bucket, trailArn }: ConnectionSpec, { arn, selectors, logBucket, homeRegion }: ObservedTrail): Finding | undefined {
-  if (logBucket === bucket)
-    return blocking(
-      'connect.trail-own-bucket',
-      `the trail ${arn} delivers its logs to ${bucket}`,
-      'the trail would endlessly record and deliver its own deliveries',
-      'TALLY_TRAIL_ARN=… another trail',
-    );
-  if (selectors !== undefined || trailArn === undefined) return undefined;
+function ownDeliveries({ bucket }: ConnectionSpec, { arn, logBucket }: ObservedTrail): Finding | undefined {
+  if (logBucket !== bucket) return undefined;
   return blocking(
-    'connect.trail-unreadable',
-    `the selectors of ${arn} have an unknown form`,
-    'a write would replace them',
-    `aws cloudtrail get-event-selectors --region ${homeRegion} --trail-name ${arn}`,
+    'connect.trail-own-bucket',
+    `the trail ${arn} delivers its logs to ${bucket}`,
+    'the trail would endlessly record and deliver its own deliveries',
+    'TALLY_TRAIL_ARN=… another trail',
   );
 }
 
@@ -198,14 +204,13 @@ function stopped({ arn, isLogging, homeRegion }: ObservedTrail): Finding | undef
   return broken('connect.trail-stopped', `the trail ${arn} is stopped`, 'it records nothing, so the rule matches nothing', fix);
 }
 
-/** A trail of Tally's is changed by an apply. */
-function unselected(spec: ConnectionSpec, { arn, selectors }: ObservedTrail): Finding | undefined {
-  if (spec.trailArn !== undefined || (selectors !== undefined && recordsBucket(selectors, spec))) return undefined;
+function unselected(spec: ConnectionSpec, trail: ObservedTrail): Finding | undefined {
+  if (isRecording(trail, spec)) return undefined;
   return broken(
     'connect.trail-selector',
-    `the trail ${arn} does not record the data events of ${spec.bucket}`,
-    "the rule matches nothing. Tally does not write to a given trail: add this selector to the trail's existing ones",
-    adding(spec, selectors?.kind ?? 'advanced'),
+    `no selector of the trail ${trail.arn} that Tally can read records the data events of ${spec.bucket}`,
+    "the rule matches nothing. Tally writes only to advanced selectors of the trail in TALLY_TRAIL_ARN: add this selector to the trail's existing ones",
+    adding(spec, trail.selectors?.kind ?? 'advanced'),
   );
 }
 

@@ -6,15 +6,13 @@ import type { BucketSource } from '../../records/bucket.ts';
 import { defined } from '../../base/defined.ts';
 import { FaultError } from '../../base/fault.ts';
 import { canonicalJson, fingerprintOf } from '../canonical.rules.ts';
-import { connectionSchema, type ConnectionSpec } from '../connection.rules.ts';
+import type { ConnectionSpec } from '../connection.rules.ts';
 import { parseArn } from '../names.rules.ts';
 import { canonicalEntry, foreignEntries, parseNotification } from '../notification.rules.ts';
 import type { Observed } from '../parts.rules.ts';
 import type { Change, Kept, Plan } from '../plan.rules.ts';
 import { foreignStatements, parsePolicy } from '../policy.rules.ts';
 import { queueMissing } from '../shared.rules.ts';
-import type { WithPorts, StateStore } from '../../store/store.ts';
-import { listAllRecords } from '../../store/stored.ts';
 import { desiredEventBridge, keptSwitch, ruleChanges, ruleForeign, ruleRemoval } from './eventbridge.ts';
 import { existing, ownedBucket, type Check, type Desired, type Look, type Remains, type Tools } from './look.ts';
 import {
@@ -47,7 +45,6 @@ export function desired(spec: ConnectionSpec): Desired {
 interface ReadOptions {
   /** A bucket that does not exist has an empty configuration, and such a queue is left out. */
   readonly mayBeGone?: boolean;
-  readonly skipValidation?: boolean;
 }
 
 export type LookAt = (spec: ConnectionSpec, signal?: AbortSignal, options?: ReadOptions) => Promise<Look>;
@@ -56,9 +53,9 @@ export type LookAt = (spec: ConnectionSpec, signal?: AbortSignal, options?: Read
 const NONE = '<NotificationConfiguration/>';
 
 /** Creates the function that reads what a spec is about. It throws what the reads throw. */
-export function createLookAt({ state, ...tools }: WithPorts<'state'> & Tools): LookAt {
+export function createLookAt(tools: Tools): LookAt {
   const { aws } = tools;
-  return async function lookAt(spec, signal, { mayBeGone = false, skipValidation = false } = {}) {
+  return async function lookAt(spec, signal, { mayBeGone = false } = {}) {
     const wanted = desired(spec);
     const reading = aws.notificationOf(ownedBucket(spec), signal);
     // what a person has wired works without it
@@ -71,9 +68,9 @@ export function createLookAt({ state, ...tools }: WithPorts<'state'> & Tools): L
       queues: await readQueues(spec, wanted, mayBeGone, signal),
       ...(found === 'absent' ? { topic: found, subscription: found } : found),
       ...defined({ rule }),
-      ...(await trailsOf(spec, wanted, signal)),
+      ...defined({ trails: wanted.trail && (await readTrails(aws, spec, wanted.trail, signal)) }),
     };
-    return { spec, desired: wanted, observed, tools, skipValidation };
+    return { spec, desired: wanted, observed, tools };
   };
 
   async function readQueues(spec: ConnectionSpec, { queues }: Desired, mayBeGone: boolean, signal?: AbortSignal) {
@@ -86,18 +83,6 @@ export function createLookAt({ state, ...tools }: WithPorts<'state'> & Tools): L
     }
     return observed;
   }
-
-  async function trailsOf(spec: ConnectionSpec, { trail }: Desired, signal?: AbortSignal): Promise<Pick<Observed, 'trails' | 'selected'>> {
-    const trails = trail && (await readTrails(aws, spec, trail, signal));
-    const basic = trails?.find(({ selectors }) => selectors?.kind === 'basic');
-    return defined({ trails, selected: basic && (await selectedIn(state, basic.arn)) });
-  }
-}
-
-/** The buckets whose records say that Tally put them into the trail: basic selectors have no names. */
-async function selectedIn(state: StateStore, trailArn: string): Promise<readonly string[]> {
-  const connections = await listAllRecords(state, 'connection', connectionSchema);
-  return connections.filter(({ made }) => made.includes(trailArn)).map(({ bucket }) => bucket);
 }
 
 async function unlessGone(reading: Promise<string>): Promise<string> {

@@ -16,7 +16,7 @@ import {
 } from './bucket.ts';
 import { ageOfText } from '../../base/texts.ts';
 import { columnsOf } from './command.ts';
-import { APPLY_ERRORS, BY_HAND, connection, flagText, keptHints, keptParts, requestFields, SKIP_VALIDATION } from './connections.ts';
+import { APPLY_ERRORS, BY_HAND, connection, flagText, keptHints, keptParts, requestFields } from './connections.ts';
 import { AWS_REFUSALS, bucketName, cursor, limit, must, pageOf, textOf, timeOf, timeOfMaybe, yesNo } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
@@ -51,7 +51,6 @@ export const addBucketBody = z
       plan: textOf(64, 1)
         .exactOptional()
         .describe("The `token` of a plan. Without it, Tally connects the bucket only if that touches no one else's resources."),
-      skip_destination_validation: SKIP_VALIDATION,
       wired_by_hand: yesNo.exactOptional().describe(BY_HAND),
     },
     must('must be an object'),

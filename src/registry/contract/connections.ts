@@ -139,11 +139,6 @@ const diagnosis = z
   .meta({ id: 'Diagnosis', description: 'What the connection checks found.' });
 export type Diagnosis = z.infer<typeof diagnosis>;
 
-export const SKIP_VALIDATION = z
-  .boolean(must('must be true or false'))
-  .exactOptional()
-  .describe("Whether S3 skips its check of the other notifications' destinations, because one of them is broken. Default: false.");
-
 /** What a removal has left there, as commands say it. */
 export function keptHints({ kept = [] }: { readonly kept?: z.infer<typeof keptParts> | undefined }): readonly string[] {
   return kept.map(({ name, reason }) => `Left in AWS: ${name}: ${reason}`);
@@ -162,7 +157,6 @@ const AWS_ERRORS = [
   'connect.embedded',
   'connect.no-queue',
   'connect.other-account',
-  'connect.partition',
   'connect.queue-missing',
   ...AWS_REFUSALS,
   'bucket.missing',

@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { GetTopicAttributesCommand, ListSubscriptionsByTopicCommand } from '@aws-sdk/client-sns';
 import { readRecord } from '../../../src/store/stored.ts';
+import { parseNotification, type NotificationConfiguration } from '../../../src/connect/notification.rules.ts';
 import { unwrap } from '../../../src/events/envelope.ts';
 import { specifiedTransformer } from '../../support/audit-trail.ts';
 import { createTestAws, until, type TestAws } from '../../support/servers/aws.ts';
@@ -61,6 +62,24 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
     await eventArrives(queue.url);
     await provisioning.remove(bucket, { keepAws: false });
     expect(JSON.parse((await policyOf())!)).toEqual(before);
+  });
+
+  it('is an entry beside a function of others, which stays byte for byte', async () => {
+    const { bucket, provisioner } = await connectedBucket(aws);
+    const at = { bucket, region: aws.region, account: '000000000000' };
+    // LocalStack has no Lambda here, so nothing can validate the function
+    const put = (configuration: NotificationConfiguration) => provisioner.putNotification(at, configuration, { skipValidation: true });
+    const read = async () => (await fetch(`${aws.endpoint}/${bucket}?notification`)).text();
+    const arn = `arn:aws:lambda:${aws.region}:000000000000:function:scan`;
+    await put({ entries: [{ kind: 'function', id: 'scan', arn, events: ['s3:ObjectRestore:Completed'], filter: [] }], eventBridge: true });
+    const before = await read();
+    const found = parseNotification(await provisioner.notificationOf(at));
+    if (!found.ok) throw new Error(found.reason);
+    const { entries, eventBridge } = found.configuration;
+    const ours = { kind: 'topic', id: 'ours', arn: await aws.createTopic(), events: ['s3:ObjectCreated:*'], filter: [] } as const;
+    await put({ entries: [...entries, ours], eventBridge });
+    await put({ entries, eventBridge });
+    expect(await read()).toBe(before);
   });
 
   it('is probed through its topic, and the probe arrives', async () => {

@@ -55,7 +55,7 @@ export interface Bystanders {
 
 const TAGS = [{ Key: 'team', Value: 'media' }];
 
-/** Makes a bucket that a queue, a function and EventBridge get events of, and statements of theirs in the policies of Tally's queues. */
+/** Makes a bucket that a queue and EventBridge get events of, and statements of theirs in the policies of Tally's queues. */
 export async function createBystanders(
   aws: TestAws,
   tally: { readonly queue: Queue; readonly deadLetters: Queue },
@@ -80,17 +80,15 @@ export async function createBystanders(
   await aws.s3.send(
     new PutBucketNotificationConfigurationCommand({
       Bucket: bucket,
-      // no Lambda is here, so the function does not exist
-      SkipDestinationValidation: true,
       NotificationConfiguration: {
         ...(sendsToTopic && {
           TopicConfigurations: [{ Id: 'all', TopicArn: topicArn, Events: ['s3:ObjectCreated:*', 's3:ObjectRemoved:*'] }],
         }),
-        QueueConfigurations: [{ Id: 'tags', QueueArn: queue.arn, Events: ['s3:ObjectTagging:*'], ...prefixed('public/') }],
-        LambdaFunctionConfigurations: [
+        QueueConfigurations: [
+          { Id: 'tags', QueueArn: queue.arn, Events: ['s3:ObjectTagging:*'], ...prefixed('public/') },
           {
             Id: `scan-${randomBytes(3).toString('hex')}`,
-            LambdaFunctionArn: `arn:aws:lambda:${aws.region}:000000000000:function:scan`,
+            QueueArn: queue.arn,
             Events: ['s3:ObjectRestore:Completed', 's3:ReducedRedundancyLostObject'],
           },
         ],
