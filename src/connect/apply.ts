@@ -302,23 +302,11 @@ async function noteRemoving({ state, clock }: ChangeParts, bucket: string): Prom
   await updateRecord(state, refs.bucket(bucket), (record) => record && { ...record, connectionCheck });
 }
 
-/** Forgets what Tally made, and leaves it: no other bucket takes it away with its own parts. Throws `connect.busy`. */
+/** Forgets what Tally made, and leaves it. Throws `connect.busy`. */
 export async function forgetParts(parts: ChangeParts, bucket: string, signal?: AbortSignal): Promise<void> {
-  const { state } = parts;
-  const ref = refs.connection(bucket);
-  const known = await readRecord(state, ref, signal);
-  if (known === undefined) return;
-  await underPass(parts, known, signal, async () => {
-    const left = new Set(namedBy(known));
-    const sharing = (await listAllRecords(state, 'connection', connectionSchema)).filter(({ made }) => made.some((name) => left.has(name)));
-    for (const other of sharing)
-      await updateRecord(
-        state,
-        refs.connection(other.bucket),
-        (current) => current && { ...current, made: current.made.filter((name) => !left.has(name)) },
-      );
-    await removeRecord(state, ref.id);
-  });
+  const { id } = refs.connection(bucket);
+  const known = await readRecord(parts.state, refs.connection(bucket), signal);
+  if (known !== undefined) await underPass(parts, known, signal, () => removeRecord(parts.state, id));
 }
 
 /**

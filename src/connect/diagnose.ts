@@ -3,7 +3,7 @@ import type { BucketRecord } from '../records/bucket.ts';
 import { adviceAbout, FaultError, faultOf } from '../base/fault.ts';
 import { specOf, type ConnectionRecord, type ConnectionSpec } from './connection.rules.ts';
 import { broken, clockSkew, degraded, NOT_ENRICHED, removingFinding, type Finding } from './finding.rules.ts';
-import type { Change, Plan } from './plan.rules.ts';
+import type { Plan } from './plan.rules.ts';
 import { probeFindings } from './probe.rules.ts';
 import { passesBoth } from './overlap.rules.ts';
 import { RequestError } from '../base/request-error.ts';
@@ -86,10 +86,7 @@ async function diagnoseConnection(
 /** Of what a person has wired, an event that arrived says more than a trail that was read. */
 function wiredFindings(plan: Plan, provenAtMs: number | undefined): readonly Finding[] {
   const isProven = plan.spec.byHand === true && provenAtMs !== undefined;
-  return [
-    ...plan.changes.map((change) => partFinding(plan, change)),
-    ...plan.findings.filter(({ code }) => !isProven || !OF_TRAIL.test(code)),
-  ];
+  return [...notMade(plan), ...plan.findings.filter(({ code }) => !isProven || !OF_TRAIL.test(code))];
 }
 
 /** Measured now: what the record holds may be from before a clock was set. An answer that waited long says less, so both ends are compared. */
@@ -145,38 +142,16 @@ async function asReceived(
   return first === undefined ? spec : atQueue(spec, first);
 }
 
-/** What each part is called, and what follows where it is not as it must be. */
-const PARTS: Readonly<Record<Change['part'], readonly [code: string, name: string, why: string]>> = {
-  policy: ['connect.policy', "Tally's statement in the policy of", 'published messages do not reach the queue'],
-  subscription: ['connect.subscription', 'the subscription', 'messages published to the topic do not reach Tally'],
-  rule: ['connect.rule', 'the rule', "not all of the bucket's events are sent in a form that Tally reads"],
-  trail: ['connect.trail', 'the bucket in the selectors of', 'the trail does not record the bucket, so the rule matches nothing'],
-  notification: [
-    'connect.notification',
-    "Tally's part in the notification configuration of",
-    "S3 does not send all of the bucket's events",
-  ],
-};
-
-/** Each change that an apply would make now is a finding. A policy and a trail are there, and Tally's part is missing in them. */
-function partFinding(plan: Plan, { part, action, name, isOfLetters }: Change): Finding {
-  const [code, text, why] = PARTS[part];
-  const isMissing = action === 'create' || part === 'policy' || part === 'trail';
-  const what = `${text} ${name} ${isMissing ? 'is missing' : 'was changed'}`;
-  return healedBy(plan, (isOfLetters === true ? degraded : broken)(code, what, why, ''));
-}
-
-/** A bucket for which nothing was made yet has one finding instead of one for each part. */
-function notMade(plan: Plan): readonly Finding[] {
-  if (plan.changes.length === 0) return [];
-  const parts = plan.changes.map(({ part, name }) => `${part} ${name}`).join(', ');
-  const what = `nothing sends the events of ${plan.spec.bucket} to the bucket queue yet. To be created: ${parts}`;
-  return [healedBy(plan, broken('connect.not-made', what, "until then, none of the bucket's events arrive", ''))];
-}
-
-/** A person must have seen what an apply touches of others, and only a plan shows that. */
-function healedBy({ spec: { bucket }, foreign }: Plan, finding: Finding): Finding {
-  return { ...finding, fix: `tally bucket add ${bucket}${foreign.length === 0 ? '' : ' --plan'}`, remedy: 'plan' };
+/** What an apply would make now. */
+function notMade({ spec: { bucket }, changes, foreign }: Plan): readonly Finding[] {
+  if (changes.length === 0) return [];
+  const parts = changes.map(({ part, name, action }) => `${part} ${name} (${action === 'change' ? 'changed' : 'missing'})`).join(', ');
+  const isSafe = changes.every(({ isOfLetters }) => isOfLetters === true);
+  const what = `what sends the events of ${bucket} to the bucket queue is not as it must be: ${parts}`;
+  const why = isSafe ? 'events that cannot be delivered are lost' : 'until an apply makes it, not all events arrive';
+  // a person must have seen what an apply touches of others, and only a plan shows that
+  const fix = `tally bucket add ${bucket}${foreign.length === 0 ? '' : ' --plan'}`;
+  return [{ ...(isSafe ? degraded : broken)('connect.not-made', what, why, fix), remedy: 'plan' }];
 }
 
 function only(findings: readonly Finding[]): Diagnosed {

@@ -47,9 +47,8 @@ export interface ObservedTopic {
 export interface ObservedQueue {
   readonly arn: string;
   readonly policy?: string;
-  /** The target of its redrive policy, and after how many receives a message goes there. Absent: it has no such policy. */
+  /** The target of its redrive policy. Absent: it has no such policy. */
   readonly deadLetterArn?: string;
-  readonly maxReceiveCount?: number;
   /** Absent: the queue did not say, which servers other than SQS may do. */
   readonly retentionS?: number;
   /** About how many messages it holds that no one has received. */

@@ -192,7 +192,7 @@ export const permissions: readonly Permission[] = [
     why: "the bucket queue's subscription to the topic of `--topic`",
     roles: ['connecting'],
     sources: BY_NAME,
-    actions: ['sns:Subscribe', 'sns:SetSubscriptionAttributes', 'sns:Unsubscribe'],
+    actions: ['sns:Subscribe', 'sns:Unsubscribe'],
     resource: 'topics',
   },
   {

@@ -9,7 +9,7 @@ import { selectorText } from './trail.rules.ts';
 export const partKinds = ['policy', 'subscription', 'rule', 'trail', 'notification'] as const;
 export const acts = ['create', 'change', 'remove'] as const;
 
-export const touchedKinds = ['destination', 'switch', 'subscription', 'topic-policy', 'readers', 'trail'] as const;
+export const touchedKinds = ['destination', 'switch', 'topic-policy', 'readers', 'trail'] as const;
 
 /** What a change touches of others, as data: a person must have seen it before it is made. */
 export interface Touched {
@@ -62,8 +62,6 @@ export function touchedText({ kind, arn, before, after }: Touched): string {
       return `${arn} gets an s3:TestEvent`;
     case 'switch':
       return "all of the bucket's events will also go to EventBridge";
-    case 'subscription':
-      return `the subscription ${arn} changes from ${JSON.stringify(before)}, set by someone else, to ${JSON.stringify(after)}`;
     case 'topic-policy':
       return `the policy of ${arn}, which Tally did not create, gets ${JSON.stringify(after)}`;
     case 'readers':

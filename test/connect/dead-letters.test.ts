@@ -15,8 +15,8 @@ const queueIn = (world: World) => world.aws.parts.queues.get(QUEUE_ARN)!;
 const targetOf = (world: World) => [...world.aws.parts.rules.values()][0]!.targets[0]!;
 
 it.each<readonly [string, (world: World) => void]>([
-  [`${QUEUE_ARN} has no redrive policy`, (world) => void delete queueIn(world).maxReceiveCount],
-  [`${QUEUE_ARN} is its own dead-letter queue`, (world) => void (queueIn(world).deadLetterArn = QUEUE_ARN)],
+  [`${QUEUE_ARN} has no dead-letter queue`, (world) => void delete queueIn(world).deadLetterArn],
+  [`${QUEUE_ARN} has no dead-letter queue`, (world) => void (queueIn(world).deadLetterArn = QUEUE_ARN)],
   [`the dead-letter queue of ${QUEUE_ARN}, ${LETTERS_ARN}, does not exist`, ({ aws }) => void aws.parts.queues.delete(LETTERS_ARN)],
 ])('%s: it is found, and an apply goes ahead', async (what, breaks) => {
   const world = await applied('eventbridge');
@@ -30,7 +30,7 @@ it.each<readonly [string, (world: World) => void]>([
 
 it('the target of a rule keeps its dead-letter queue where none is known, also when it is written for another reason', async () => {
   const world = await applied('eventbridge');
-  delete queueIn(world).maxReceiveCount;
+  delete queueIn(world).deadLetterArn;
   const [[name, rule] = []] = [...world.aws.parts.rules];
   world.aws.parts.rules.set(name!, { ...rule!, targets: [{ ...rule!.targets[0]!, roleArn: 'arn:aws:iam::123456789012:role/x' }] });
   await world.agree({ source: 'eventbridge' });
@@ -38,7 +38,7 @@ it('the target of a rule keeps its dead-letter queue where none is known, also w
   expect(targetOf(world)).not.toHaveProperty('roleArn');
   // nothing is made with an empty name either
   const fresh = await startWorld();
-  delete queueIn(fresh).maxReceiveCount;
+  delete queueIn(fresh).deadLetterArn;
   await fresh.agree({ source: 'eventbridge' });
   expect(targetOf(fresh)).not.toHaveProperty('deadLetterArn');
 });

@@ -39,26 +39,26 @@ function setPolicy(world: World, arn: string, alter: (statement: Record<string, 
 const isOurs = ({ Sid }: Record<string, unknown>): boolean => String(Sid).startsWith(ID);
 
 /** A way in which a set-up breaks, for the source that has such a part. */
-type Broken = readonly [source: 'notification' | 'eventbridge' | 'routed', code: string, breaks: (world: World) => void];
+type Broken = readonly [source: 'notification' | 'eventbridge' | 'routed', what: string, breaks: (world: World) => void];
 
 /** What the command that is printed repairs. */
 const healable: readonly Broken[] = [
-  ['notification', 'connect.notification', (world) => world.notify([])],
-  ['notification', 'connect.notification', (world) => alterEntry(world, { events: ['s3:ObjectCreated:*'] })],
-  ['eventbridge', 'connect.notification', (world) => world.notify([])],
-  ['eventbridge', 'connect.rule', ({ aws }) => aws.parts.rules.clear()],
-  ['eventbridge', 'connect.rule', (world) => alterRule(world, { isEnabled: false })],
-  ['eventbridge', 'connect.rule', (world) => alterRule(world, { pattern: '{"source":["aws.s3"],"detail-type":["Object Created"]}' })],
-  ['eventbridge', 'connect.rule', (world) => alterRule(world, { targets: [] })],
-  ['eventbridge', 'connect.rule', (world) => alterTarget(world, { arn: THEIR_QUEUE })],
-  ['eventbridge', 'connect.rule', (world) => alterTarget(world, { hasOtherInput: true })],
-  ['eventbridge', 'connect.rule', (world) => alterTarget(world, { roleArn: 'arn:aws:iam::123456789012:role/x' })],
-  ['routed', 'connect.rule', (world) => alterTarget(world, { transformer: undefined })],
-  ['routed', 'connect.rule', (world) => alterRule(world, { pattern: '{"source":["aws.s3"],"detail":{"eventName":["PutObject"]}}' })],
+  ['notification', 'notification', (world) => world.notify([])],
+  ['notification', 'notification', (world) => alterEntry(world, { events: ['s3:ObjectCreated:*'] })],
+  ['eventbridge', 'notification', (world) => world.notify([])],
+  ['eventbridge', 'rule', ({ aws }) => aws.parts.rules.clear()],
+  ['eventbridge', 'rule', (world) => alterRule(world, { isEnabled: false })],
+  ['eventbridge', 'rule', (world) => alterRule(world, { pattern: '{"source":["aws.s3"],"detail-type":["Object Created"]}' })],
+  ['eventbridge', 'rule', (world) => alterRule(world, { targets: [] })],
+  ['eventbridge', 'rule', (world) => alterTarget(world, { arn: THEIR_QUEUE })],
+  ['eventbridge', 'rule', (world) => alterTarget(world, { hasOtherInput: true })],
+  ['eventbridge', 'rule', (world) => alterTarget(world, { roleArn: 'arn:aws:iam::123456789012:role/x' })],
+  ['routed', 'rule', (world) => alterTarget(world, { transformer: undefined })],
+  ['routed', 'rule', (world) => alterRule(world, { pattern: '{"source":["aws.s3"],"detail":{"eventName":["PutObject"]}}' })],
 ];
 
 /** The same, of which only what cannot be delivered is lost. */
-const ofLetters: readonly Broken[] = [['eventbridge', 'connect.rule', (world) => alterTarget(world, { deadLetterArn: undefined })]];
+const ofLetters: readonly Broken[] = [['eventbridge', 'rule', (world) => alterTarget(world, { deadLetterArn: undefined })]];
 
 /** What a person must repair, by what is printed. */
 const others: readonly Broken[] = [
@@ -74,7 +74,7 @@ const others: readonly Broken[] = [
   ['notification', 'connect.letters-not-set-up', (world) => alterSubscription(world, { deadLetterArn: undefined })],
   ['notification', 'connect.letters-not-set-up', ({ aws }) => delete aws.parts.queues.get(LETTERS_ARN)!.policy],
   ['notification', 'connect.unknown-configuration', ({ aws }) => aws.parts.notifications.set('photos', '<New/>')],
-  ['notification', 'connect.redrive', ({ aws }) => (aws.parts.queues.get(QUEUE_ARN)!.maxReceiveCount = 3)],
+  ['notification', 'connect.redrive', ({ aws }) => delete aws.parts.queues.get(QUEUE_ARN)!.deadLetterArn],
   ['notification', 'connect.queue-retention', ({ aws }) => (aws.parts.queues.get(QUEUE_ARN)!.retentionS = 345_599)],
 ];
 
@@ -99,17 +99,17 @@ describe('the doctor', () => {
 
   it.each([...healable.map((each) => [...each, 'broken'] as const), ...ofLetters.map((each) => [...each, 'degraded'] as const)])(
     '%s: %s is healed by what it prints',
-    async (source, code, breaks, severity) => {
+    async (source, part, breaks, severity) => {
       const world = await applied(source);
       breaks(world);
-      const found = (await world.diagnose()).find((finding) => finding.code === code);
+      const found = (await world.diagnose()).find(({ code }) => code === 'connect.not-made');
       const { foreign } = await world.plan();
       expect(found).toMatchObject({
         severity,
         // an apply without the token of a plan touches nothing of others
         fix: foreign.length === 0 ? 'tally bucket add photos' : 'tally bucket add photos --plan',
         blocks: false,
-        what: expect.stringMatching(/.{10}/),
+        what: expect.stringContaining(`: ${part} `),
         why: expect.stringMatching(/.{10}/),
       });
       expect(await world.agree({ source })).toMatchObject({ state: 'applied' });
@@ -197,7 +197,7 @@ describe('the doctor', () => {
     world.populate();
     await world.agree();
     world.notify(theirs, { eventBridge: true });
-    expect(await world.diagnose()).toMatchObject([{ code: 'connect.notification', fix: 'tally bucket add photos --plan' }]);
+    expect(await world.diagnose()).toMatchObject([{ code: 'connect.not-made', fix: 'tally bucket add photos --plan' }]);
   });
 
   it.each([
@@ -239,7 +239,7 @@ describe('the doctor', () => {
     const world = await applied('notification');
     world.notify([]);
     world.storage.versioningOf = () => Promise.reject(new FaultError('s3.unavailable', 'no answer'));
-    expect(await world.codes()).toEqual(['connect.notification', 's3.unavailable']);
+    expect(await world.codes()).toEqual(['connect.not-made', 's3.unavailable']);
   });
 
   it('names a policy that cannot be written before what an apply would heal', async () => {

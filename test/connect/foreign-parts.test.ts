@@ -4,7 +4,7 @@ import { refs } from '../../src/connect/refs.ts';
 import { fingerprintOf } from '../../src/connect/canonical.rules.ts';
 import { removeRecord, updateRecord } from '../../src/store/stored.ts';
 import { LETTERS_ARN, QUEUE_ARN, REGION, THEIR_TOPIC } from '../support/fakes/aws-parts.ts';
-import { allTo, interruptAt, newRecord, startWorld, THEIR_QUEUE, type World } from './world.ts';
+import { allTo, interruptAt, newRecord, startWorld, type World } from './world.ts';
 
 /** A subscription that a person made. */
 const theirs = { arn: `${THEIR_TOPIC}:by-hand`, isPending: false, isRaw: false, deadLetterArn: LETTERS_ARN };
@@ -33,12 +33,7 @@ describe('the switch by which a bucket sends its events to EventBridge', () => {
     world.populate();
     await world.agree({ source: 'eventbridge' });
     await world.agree({ source: 'eventbridge', bucket: 'videos' });
-    const left = [
-      {
-        name: 'the EventBridge switch of photos',
-        reason: expect.stringContaining("jq 'del(.EventBridgeConfiguration)' > photos.json"),
-      },
-    ];
+    const left = [{ name: 'the EventBridge switch of photos', reason: 'other rules may need it' }];
     expect(await disconnect(world, 'photos')).toEqual(left);
     expect(world.aws.parts.notifications.get('photos')).toMatchObject({ eventBridge: true });
     world.notify([], { bucket: 'videos' });
@@ -96,32 +91,16 @@ describe('a subscription of the bucket queue', () => {
   it.each([
     ['FilterPolicy', { filterPolicy: '{"a":["b"]}' }],
     ['RawMessageDelivery', { isRaw: true }],
-    ['RedrivePolicy', { deadLetterArn: THEIR_QUEUE }],
-  ])('whose %s others have set is changed only where a person has seen it', async (name, change) => {
+  ])('whose %s others have set is left, and keeps an apply from going ahead', async (name, change) => {
     const world = await startWithTopic('photos');
     await world.apply(byTopic);
     await world.setBucket({ source: 'topic', topicArn: THEIR_TOPIC });
     const { subscriptions: all } = world.aws.parts.topics.get(THEIR_TOPIC)!;
     all.set(QUEUE_ARN, { ...all.get(QUEUE_ARN)!, ...change });
     const before = world.aws.snapshot();
-    const plan = await world.plan();
-    expect(plan.foreign).toMatchObject([{ kind: 'subscription', before: { [name]: expect.any(String) as string } }]);
-    await expect(world.apply()).rejects.toMatchObject({ code: 'connect.plan-needed' });
+    await expect(world.agree()).rejects.toMatchObject({ code: 'connect.blocked', extra: { finding: 'connect.subscription' } });
+    expect(await world.diagnose()).toMatchObject([{ severity: 'broken', fix: expect.stringContaining(`--attribute-name ${name}`) }]);
     expect(world.aws.snapshot()).toEqual(before);
-    expect((await world.diagnose()).map(({ fix }) => fix)).toEqual(['tally bucket add photos --plan']);
-    expect(await world.agree()).toMatchObject({ state: 'applied' });
-    expect(all.get(QUEUE_ARN)).toMatchObject({ isRaw: false, deadLetterArn: LETTERS_ARN });
-  });
-
-  it('gets its missing dead-letter queue without a question', async () => {
-    const world = await startWithTopic('photos');
-    await world.apply(byTopic);
-    await world.setBucket({ source: 'topic', topicArn: THEIR_TOPIC });
-    const { subscriptions: all } = world.aws.parts.topics.get(THEIR_TOPIC)!;
-    const { deadLetterArn: _, ...without } = all.get(QUEUE_ARN)!;
-    all.set(QUEUE_ARN, without);
-    expect(await world.apply()).toMatchObject({ state: 'applied' });
-    expect(all.get(QUEUE_ARN)).toMatchObject({ deadLetterArn: LETTERS_ARN });
   });
 
   it('stays for a bucket that a person wired to the same topic, and goes where the other one names another topic', async () => {
@@ -171,14 +150,6 @@ it('a removal is refused while the record of another connection cannot be read: 
 });
 
 describe('a removal that leaves the parts in AWS', () => {
-  it('leaves the shared subscription when another bucket of the topic is removed', async () => {
-    const world = await startWithTopic('photos', 'videos');
-    for (const bucket of ['photos', 'videos']) await world.agree({ ...byTopic, bucket });
-    await world.remove('photos', { keepAws: true });
-    expect(await world.remove('videos')).toMatchObject([{ reason: expect.stringContaining('nothing shows that Tally created') }]);
-    expect(subscriptions(world)).toEqual([QUEUE_ARN]);
-  });
-
   it('waits for whoever changes connections now, who would store the record again', async () => {
     const world = await startWorld();
     await world.apply();

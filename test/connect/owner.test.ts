@@ -6,7 +6,17 @@ import { describe, expect, it } from 'vitest';
 import { advancedSelector, withSelector } from '../../src/connect/trail.rules.ts';
 import { refs, updateRecord } from '../../src/store/stored.ts';
 import { senders } from '../../src/connect/shared.rules.ts';
-import { ACCOUNT, INSTALLATION, provisioningOn, QUEUE_ARN, REGION, REGISTRY, ruleName, THEIR_TOPIC } from '../support/fakes/aws-parts.ts';
+import {
+  ACCOUNT,
+  INSTALLATION,
+  LETTERS_ARN,
+  provisioningOn,
+  QUEUE_ARN,
+  REGION,
+  REGISTRY,
+  ruleName,
+  THEIR_TOPIC,
+} from '../support/fakes/aws-parts.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import { createFakeStorage } from '../support/fakes/ports.ts';
 import { newRecord, startWorld, trail } from './world.ts';
@@ -23,7 +33,7 @@ async function startBoth() {
   const { aws, clock } = production;
   aws.parts.trails.set(TRAIL, trail);
   aws.parts.queues.set(STAGING_QUEUE, {
-    maxReceiveCount: 100,
+    deadLetterArn: LETTERS_ARN,
     tags: { 'tally:installation': INSTALLATION, 'tally:registry': STAGING },
   });
   const store = createMemoryStore();

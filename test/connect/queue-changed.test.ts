@@ -22,8 +22,7 @@ async function startChanged(wish: object): Promise<World> {
   for (const { kind, arn, attributes, tags } of sharedParts(owner, { queues: queueArns('new', home), home, region: REGION })) {
     if (kind === 'queue')
       queues.set(arn, {
-        maxReceiveCount: 100,
-        ...('topic_arn' in wish && { deadLetterArn: queueArns('new', home).letters }),
+        deadLetterArn: 'topic_arn' in wish ? queueArns('new', home).letters : LETTERS_ARN,
         tags,
         policy: JSON.stringify(attributes['Policy']),
       });

@@ -97,7 +97,7 @@ describe('the watch of the connections', () => {
     expect(await world.check()).toMatchObject({ state: 'ok' });
     await world.clock.advance(60_000);
     await world.watch();
-    expect(await world.check()).toMatchObject({ state: 'broken', findings: [{ code: 'connect.notification' }] });
+    expect(await world.check()).toMatchObject({ state: 'broken', findings: [{ code: 'connect.not-made' }] });
     expect(world.aws.writes).toHaveLength(made);
     expect(world.aws.snapshot()).not.toEqual(parts);
   });

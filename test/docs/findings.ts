@@ -10,28 +10,21 @@ const meanings: Readonly<Record<string, string>> = {
     "The dead-letter queue for undeliverable messages in the bucket's region is missing or was changed. `tally setup --apply` corrects it, with `--region` if that isn't the bucket queue's region.",
   'connect.not-enriched':
     "S3 refuses an object's HEAD or tags, so documents lack what the bucket's enrichment asks for. Once S3 answers, a re-index fills it in.",
-  'connect.not-made': "Parts in AWS don't exist yet. `tally bucket add NAME --plan` shows them.",
+  'connect.not-made':
+    "A part of the bucket's own is missing or was changed: its entry in the notification configuration, its rule, its subscription, or its place in a policy or a trail. `tally bucket add NAME --plan` shows it, and an apply makes it. If Terraform removed an entry, see [the guide](../guides/connect.md#if-another-notification-is-in-the-way).",
   'connect.not-set-up':
     "Something that all buckets share is missing or was changed, so no events arrive. `tally setup --apply` corrects it, with `--region` if that isn't the bucket queue's region; if the Terraform module created it, apply that again.",
-  'connect.notification':
-    "Tally's entry in the bucket's notification configuration is gone or was changed, so events are missing. An apply recreates it. If Terraform removed it, see [the guide](../guides/connect.md#if-another-notification-is-in-the-way).",
-  'connect.policy':
-    "A queue's policy lacks the statement that admits the topic of `--topic`, or the topic's policy lacks the statement that lets EventBridge publish. An apply adds it.",
   'connect.policy-unreadable': "Tally can't read a policy. It doesn't write one either, because that could replace unknown statements.",
   'connect.probe-lost':
     'A message that Tally published through its own topic an hour ago has not reached the bucket queue. A Deny in a policy, or a KMS key policy, blocks it.',
   'connect.queue-retention': 'The bucket queue keeps messages for too short a time, so an outage would lose events.',
-  'connect.redrive':
-    "The bucket queue has no dead-letter queue, names one that doesn't exist, permits too few receives, or is its own dead-letter queue.",
-  'connect.rule':
-    "The bucket's rule doesn't exist, is disabled, or has the wrong pattern, or its target has the wrong destination, input transformer, role or dead-letter queue. An apply corrects it.",
+  'connect.redrive': "The bucket queue has no dead-letter queue, or names one that doesn't exist.",
   'connect.rule-foreign':
     "Another installation created the rule that has this installation's name. Two installations share a name: set one of them up again with a different `TALLY_INSTALLATION`.",
   'connect.rules-near-limit': 'The event bus has almost as many rules as AWS permits. AWS raises this quota on request.',
   'connect.subscription':
-    'The bucket queue is not subscribed to the topic that `--topic` names, the subscription is not confirmed, or its filter, delivery or dead-letter queue was changed. An apply corrects it.',
+    "Someone else gave the bucket queue's subscription to the topic of `--topic` a filter or raw delivery, so not every event arrives. The printed command undoes it.",
   'connect.topic-missing': "The topic that `--topic` names doesn't exist. Create it: Tally doesn't.",
-  'connect.trail': "The trail in `TALLY_TRAIL_ARN` doesn't record the bucket. An apply adds it to the selectors.",
   'connect.trail-missing': "The trail in `TALLY_TRAIL_ARN` or `TALLY_TRAIL_BUCKET` doesn't exist.",
   'connect.trail-own-bucket': 'The trail writes its log files to this bucket, so it would endlessly record its own deliveries.',
   'connect.trail-selector':

@@ -38,7 +38,7 @@ const numbersSchema = z.object({
   MessageRetentionPeriod: countSchema,
   ApproximateNumberOfMessages: countSchema,
 });
-const redriveSchema = z.object({ deadLetterTargetArn: z.string(), maxReceiveCount: z.coerce.number() });
+const redriveSchema = z.object({ deadLetterTargetArn: z.string() });
 
 export function createSqsProvision({ clientFor, writerFor, queueUrl: bucketQueueUrl, region: defaultRegion }: Dependencies) {
   /** The URLs of queues by their ARNs. There are as many as queues in the settings, and their dead-letter queues. */
@@ -86,7 +86,7 @@ export function createSqsProvision({ clientFor, writerFor, queueUrl: bucketQueue
     return {
       arn: QueueArn,
       ...(Policy !== undefined && { policy: Policy }),
-      ...(redrive.success && { maxReceiveCount: redrive.data.maxReceiveCount, deadLetterArn: redrive.data.deadLetterTargetArn }),
+      ...(redrive.success && { deadLetterArn: redrive.data.deadLetterTargetArn }),
       ...numbersOf(Attributes),
     };
   }

@@ -3,7 +3,13 @@
  * `connect.denied` (a RequestError with the missing action) and the faults `connect.unavailable`, `connect.credentials` and
  * `connect.quota`.
  */
-import { CreateTopicCommand, ListTagsForResourceCommand, TagResourceCommand, type SNSClient } from '@aws-sdk/client-sns';
+import {
+  CreateTopicCommand,
+  ListTagsForResourceCommand,
+  SetSubscriptionAttributesCommand,
+  TagResourceCommand,
+  type SNSClient,
+} from '@aws-sdk/client-sns';
 import {
   CreateQueueCommand,
   GetQueueAttributesCommand,
@@ -19,7 +25,7 @@ import { parseArn, tagList, tagsIn, type Arn, type Tags } from '../names.rules.t
 import { attributeTexts, type FoundPart, type SharedPart } from '../shared.rules.ts';
 import type { Provisioner } from './provisioner.ts';
 import { ask, orAbsent } from './refusals.ts';
-import { setSubscription, setTopic, subscribe, subscriptionAttributes, subscriptionsOf, topicAttributes } from './topics.ts';
+import { setTopic, subscribe, subscriptionAttributes, subscriptionsOf, topicAttributes } from './topics.ts';
 
 interface Dependencies {
   readonly reads: Pick<Provisioner, 'queueTags'>;
@@ -146,8 +152,12 @@ function subscriptions(snsFor: Dependencies['snsFor']): Kind {
       return subscribe(snsFor(arnOf(part).region), { topicArn, queueArn, attributes: attributeTexts(part) }, signal);
     },
     async change(part, { attributes }, signal) {
-      const arn = await arnOfSubscription(part, signal);
-      await setSubscription(snsFor(arnOf(part).region), arn ?? part.arn, attributes, signal);
+      const SubscriptionArn = (await arnOfSubscription(part, signal)) ?? part.arn;
+      for (const [AttributeName, AttributeValue] of Object.entries(attributes)) {
+        const command = new SetSubscriptionAttributesCommand({ SubscriptionArn, AttributeName, AttributeValue });
+        const sns = snsFor(arnOf(part).region);
+        await ask('sns:SetSubscriptionAttributes', SubscriptionArn, (options) => sns.send(command, options), signal);
+      }
     },
   };
 }

@@ -4,7 +4,6 @@ import {
   GetTopicAttributesCommand,
   ListSubscriptionsByTopicCommand,
   PublishCommand,
-  SetSubscriptionAttributesCommand,
   SetTopicAttributesCommand,
   SubscribeCommand,
   UnsubscribeCommand,
@@ -54,7 +53,6 @@ export function createSnsProvision({ clientFor, writerFor }: ClientsFor<SNSClien
         deadLetterArn === undefined ? {} : { RedrivePolicy: JSON.stringify({ deadLetterTargetArn: deadLetterArn }) };
       return subscribe(writerOf(topicArn), { topicArn, queueArn, attributes }, signal);
     },
-    setSubscription: (arn: string, attributes: Attributes, signal?: AbortSignal) => setSubscription(writerOf(arn), arn, attributes, signal),
     /** It may be gone already. */
     async unsubscribe(arn: string, signal?: AbortSignal): Promise<void> {
       const command = new UnsubscribeCommand({ SubscriptionArn: arn });
@@ -85,13 +83,6 @@ export async function setTopic(client: SNSClient, TopicArn: string, attributes: 
 export async function subscriptionAttributes(client: SNSClient, SubscriptionArn: string, signal?: AbortSignal): Promise<Attributes> {
   const command = new GetSubscriptionAttributesCommand({ SubscriptionArn });
   return (await ask('sns:GetSubscriptionAttributes', SubscriptionArn, (options) => client.send(command, options), signal)).Attributes ?? {};
-}
-
-export async function setSubscription(client: SNSClient, arn: string, attributes: Attributes, signal?: AbortSignal): Promise<void> {
-  for (const [AttributeName, AttributeValue] of Object.entries(attributes)) {
-    const command = new SetSubscriptionAttributesCommand({ SubscriptionArn: arn, AttributeName, AttributeValue });
-    await ask('sns:SetSubscriptionAttributes', arn, (options) => client.send(command, options), signal);
-  }
 }
 
 export async function subscribe(

@@ -148,10 +148,7 @@ export function ruleRemoval({ spec, desired: { rule }, observed, tools: { aws } 
 /** The bucket's events go to EventBridge as long as it is on, and other rules may take them. S3 has no call for the switch alone. */
 export function keptSwitch({ spec: { bucket }, desired, observed: { notification } }: Look): Kept | undefined {
   if (desired.eventBridge !== true || !notification.ok || !notification.configuration.eventBridge) return undefined;
-  const whole = `aws s3api get-bucket-notification-configuration --bucket ${bucket} | jq 'del(.EventBridgeConfiguration)' > ${bucket}.json`;
-  const back = `aws s3api put-bucket-notification-configuration --bucket ${bucket} --notification-configuration file://${bucket}.json`;
-  const reason = `other rules may need it. If none does, write the configuration without it, which keeps all other entries: ${whole} && ${back}`;
-  return { name: `the EventBridge switch of ${bucket}`, reason };
+  return { name: `the EventBridge switch of ${bucket}`, reason: 'other rules may need it' };
 }
 
 /** Whether a rule has the name of the bucket's, and is another one's. */

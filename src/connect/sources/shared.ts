@@ -5,7 +5,7 @@ import type { ObservedQueue } from '../parts.rules.ts';
 import { sameStatements } from '../policy.rules.ts';
 import { senders, setupCommand, withShared } from '../shared.rules.ts';
 import { existing, queueIn, type Look } from './look.ts';
-import { queuePolicy, subscriptionAttributes, topicPolicies } from './topic.ts';
+import { queuePolicy, topicPolicies, wrongAttributes } from './topic.ts';
 
 export function sharedFindings(look: Look): readonly Finding[] {
   const { spec, desired } = look;
@@ -49,7 +49,7 @@ function needed(look: Look): readonly string[] {
 
 function isDelivering({ observed }: Look): boolean {
   const present = existing(observed.subscription);
-  return present !== undefined && !present.isPending && Object.keys(subscriptionAttributes(present, {})[0]).length === 0;
+  return present !== undefined && !present.isPending && wrongAttributes(present).length === 0;
 }
 
 /** What keeps that which could not be delivered. */
@@ -57,8 +57,8 @@ function ofLetters(look: Look): readonly string[] {
   const { spec, desired, observed } = look;
   const { topic, subscription } = desired;
   const present = existing(observed.subscription);
-  const isOwn = topic !== undefined && spec.topicArn === undefined && subscription !== undefined;
-  const isWrong = isOwn && present !== undefined && 'RedrivePolicy' in subscriptionAttributes(present, subscription)[0];
+  const isOwn = topic !== undefined && spec.topicArn === undefined && subscription?.deadLetterArn !== undefined;
+  const isWrong = isOwn && present !== undefined && present.deadLetterArn !== subscription.deadLetterArn;
   return [
     ...desired.queues
       .filter((arn) => arn !== spec.queueArn && !isAdmitted(look, arn))
@@ -76,8 +76,6 @@ function isAdmitted(look: Look, queueArn: string): boolean {
   return sameStatements(before.Statement, withShared(before, senders(spec, spec, queueArn, principals)).Statement);
 }
 
-/** A message that waits for an object or for the end of an outage is received again, and must not be given up for that. */
-const RECEIVES_MIN = 10;
 /** The retention that SQS gives a new queue: an outage over a long weekend loses nothing. */
 const RETENTION_MIN_S = 345_600;
 const HOUR_S = 3_600;
@@ -89,30 +87,18 @@ export function queueFindings({ spec, observed }: Look): readonly Finding[] {
   const { arn, retentionS = RETENTION_MIN_S } = queue;
   const redrive = redriveText(queue, (each) => queueIn(observed, each) !== undefined);
   const setup = setupCommand(spec.region, spec.region);
-  const why =
-    'a message that waits for an outage to end is received many times, and below 5 receives SQS gives up messages that crash their process; a message that can never succeed needs a separate dead-letter queue';
+  const why = 'a message that can never succeed is received again and again, until SQS deletes it';
   const kept = `SQS deletes events that nobody has received by then, for example in an outage. 4 days (${RETENTION_MIN_S} s), SQS's default, outlast a long weekend`;
   return [
     ...(redrive === undefined ? [] : [degraded('connect.redrive', redrive, why, setup)]),
     ...(retentionS >= RETENTION_MIN_S
       ? []
-      : [degraded('connect.queue-retention', `${arn} keeps messages for only ${spanText(retentionS)}`, kept, setup)]),
+      : [degraded('connect.queue-retention', `${arn} keeps messages for only ${Math.floor(retentionS / HOUR_S)} hours`, kept, setup)]),
   ];
 }
 
 /** What is wrong with the redrive policy; undefined if nothing is. */
-function redriveText(
-  { arn, deadLetterArn, maxReceiveCount = 0 }: ObservedQueue,
-  isThere: (queueArn: string) => boolean,
-): string | undefined {
-  if (deadLetterArn === undefined) return `${arn} has no redrive policy`;
-  if (deadLetterArn === arn) return `${arn} is its own dead-letter queue`;
-  if (!isThere(deadLetterArn)) return `the dead-letter queue of ${arn}, ${deadLetterArn}, does not exist`;
-  return maxReceiveCount < RECEIVES_MIN ? `SQS moves messages of ${arn} away after ${maxReceiveCount} receives` : undefined;
-}
-
-function spanText(seconds: number): string {
-  const days = seconds / (24 * HOUR_S);
-  if (days >= 1) return `${Number(days.toFixed(1))} days`;
-  return seconds >= HOUR_S ? `${Number((seconds / HOUR_S).toFixed(1))} hours` : `${seconds} s`;
+function redriveText({ arn, deadLetterArn }: ObservedQueue, isThere: (queueArn: string) => boolean): string | undefined {
+  if (deadLetterArn === undefined || deadLetterArn === arn) return `${arn} has no dead-letter queue`;
+  return isThere(deadLetterArn) ? undefined : `the dead-letter queue of ${arn}, ${deadLetterArn}, does not exist`;
 }

@@ -24,7 +24,7 @@ import {
 } from './notification.ts';
 import { desiredRouted, readTrails, theirSelectors, trailChanges, trailCheck, trailRemoval } from './routed.ts';
 import { queueFindings, sharedFindings } from './shared.ts';
-import { desiredTopic, namedTopicMissing, policyUnreadable, sidsOf, topicChanges, topicRemovals } from './topic.ts';
+import { desiredTopic, namedTopicMissing, policyUnreadable, sidsOf, subscriptionAltered, topicChanges, topicRemovals } from './topic.ts';
 
 const sources: Readonly<Record<BucketSource, (spec: ConnectionSpec) => Desired>> = {
   notification: desiredNotification,
@@ -95,7 +95,15 @@ async function unlessGone(reading: Promise<string>): Promise<string> {
 }
 
 /** In the order in which they are shown. */
-const checks: readonly Check[] = [configurationUnknown, policyUnreadable, ruleForeign, notificationOverlap, namedTopicMissing, trailCheck];
+const checks: readonly Check[] = [
+  configurationUnknown,
+  policyUnreadable,
+  ruleForeign,
+  notificationOverlap,
+  namedTopicMissing,
+  subscriptionAltered,
+  trailCheck,
+];
 
 /** What differs, in the order in which it is made: who may send and what receives comes before what sends. */
 export function diff(look: Look): Plan {

@@ -2,6 +2,7 @@
  * The source `topic`, and the topic that was named for `routed`: the bucket's own subscription of the queue to it, and the statements
  * that let what is published reach the queue. A policy is one document, of which what others have stays.
  */
+import { shellWord } from '../../base/commands.ts';
 import { jsonOf } from '../../base/json.ts';
 import { omit } from '../../base/defined.ts';
 import { canonicalJson } from '../canonical.rules.ts';
@@ -9,7 +10,7 @@ import { subscriptionName, type ConnectionSpec } from '../connection.rules.ts';
 import { blocking, unchecked } from '../finding.rules.ts';
 import { markOf, otherInstallationOf, parseArn, snsPrincipals, type Owner } from '../names.rules.ts';
 import type { ObservedSubscription, Subscription } from '../parts.rules.ts';
-import type { Change, Kept, Touched } from '../plan.rules.ts';
+import type { Change, Kept } from '../plan.rules.ts';
 import {
   canonicalStatement,
   conditionValues,
@@ -139,65 +140,32 @@ function refuseChanged(spec: ConnectionSpec, arn: string, before: Policy, now: P
   });
 }
 
-/** The redrive policy of a subscription without a dead-letter queue. */
-const NO_LETTERS = '{}';
-
-type Attributes = Readonly<Record<string, string>>;
-
-/** The attributes of a subscription that must change: as they are, and as they must be. */
-export function subscriptionAttributes(
-  present: ObservedSubscription,
-  wanted: Pick<Subscription, 'deadLetterArn'>,
-): readonly [before: Attributes, after: Attributes] {
-  const { filterPolicy, isRaw, deadLetterArn } = present;
+/** The attributes by which a subscription does not pass on every message in SNS's form, as they must be. */
+export function wrongAttributes({ filterPolicy, isRaw }: ObservedSubscription): readonly (readonly [name: string, wanted: string])[] {
   const isFiltered = filterPolicy !== undefined && canonicalJson(jsonOf(filterPolicy)) !== '{}';
-  const hasWrongLetters = wanted.deadLetterArn !== undefined && deadLetterArn !== wanted.deadLetterArn;
-  const redrive = (arn: string | undefined): string => (arn === undefined ? NO_LETTERS : JSON.stringify({ deadLetterTargetArn: arn }));
-  const different = [
-    ...(isFiltered ? [['FilterPolicy', filterPolicy, '{}'] as const] : []),
-    ...(isRaw ? [['RawMessageDelivery', 'true', 'false'] as const] : []),
-    ...(hasWrongLetters ? [['RedrivePolicy', redrive(deadLetterArn), redrive(wanted.deadLetterArn)] as const] : []),
-  ];
-  return [
-    Object.fromEntries(different.map(([name, before]) => [name, before])),
-    Object.fromEntries(different.map(([name, , after]) => [name, after])),
-  ];
+  return [...(isFiltered ? [['FilterPolicy', '{}'] as const] : []), ...(isRaw ? [['RawMessageDelivery', 'false'] as const] : [])];
 }
 
 function subscriptionChanges({ observed, tools: { aws } }: Look, wanted: Subscription): readonly Change[] {
   const present = existing(observed.subscription);
-  if (present === undefined || present.isPending || present.arn === undefined) {
-    const make: Change['make'] = (signal) => aws.subscribe(wanted, signal);
-    return [{ part: 'subscription', action: 'create', name: subscriptionName(wanted), after: wanted, touches: [], make }];
-  }
-  const { arn: name } = present;
-  const [before, after] = subscriptionAttributes(present, wanted);
-  if (Object.keys(after).length === 0) return [];
-  // what Tally does not set was set by others, on purpose perhaps
-  const touches = Object.entries(before).flatMap(([attribute, value]): Touched[] =>
-    value === NO_LETTERS
-      ? []
-      : [{ kind: 'subscription', arn: name, before: { [attribute]: value }, after: { [attribute]: after[attribute] } }],
-  );
-  const isOfLetters = before['FilterPolicy'] === undefined;
-  return [
-    {
-      part: 'subscription',
-      action: 'change',
-      name,
-      before,
-      after,
-      touches,
-      isOfLetters,
-      async make(signal) {
-        const found = await aws.topicOf(wanted.topicArn, wanted.queueArn, signal);
-        const now = found === 'absent' ? undefined : existing(found.subscription);
-        if (now?.arn !== name || canonicalJson(subscriptionAttributes(now, wanted)[0]) !== canonicalJson(before)) return;
-        await aws.setSubscription(name, after, signal);
-      },
-    },
-  ];
+  if (present !== undefined && !present.isPending) return [];
+  const make: Change['make'] = (signal) => aws.subscribe(wanted, signal);
+  return [{ part: 'subscription', action: 'create', name: subscriptionName(wanted), after: wanted, touches: [], make }];
 }
+
+/** What Tally does not set was set by others, on purpose perhaps: Tally leaves it. */
+export const subscriptionAltered: Check = ({ spec: { topicArn }, observed }) => {
+  const { arn, ...present } = existing(observed.subscription) ?? { isPending: true, isRaw: false };
+  const [[name, wanted] = []] = wrongAttributes(present);
+  if (topicArn === undefined || arn === undefined || name === undefined || wanted === undefined) return undefined;
+  const { region = '' } = parseArn(topicArn) ?? {};
+  return blocking(
+    'connect.subscription',
+    `someone else has set ${name} of the subscription ${arn}`,
+    'not every event reaches the bucket queue in a form that Tally reads',
+    `aws sns set-subscription-attributes --region ${region} --subscription-arn ${arn} --attribute-name ${name} --attribute-value ${shellWord(wanted)}`,
+  );
+};
 
 /** What a topic that was named has of Tally, as far as nothing else needs it. */
 export function topicRemovals(look: Look, remains: Remains): readonly (Change | Kept)[] {

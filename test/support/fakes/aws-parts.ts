@@ -55,9 +55,7 @@ interface Topic {
 interface Queue {
   tags?: Tags;
   policy?: string | undefined;
-  /** Absent: the queue has no redrive policy. */
-  maxReceiveCount?: number;
-  /** The target of its redrive policy. Default: {@link LETTERS_ARN}. */
+  /** The target of its redrive policy. Absent: the queue has none. */
   deadLetterArn?: string;
   retentionS?: number;
   messages?: number;
@@ -97,7 +95,7 @@ export function setUp(
   });
   for (const { kind, arn, endpoint = '', attributes, tags } of parts) {
     const policy = JSON.stringify(attributes['Policy']);
-    if (kind === 'queue') queues.set(arn, { ...queues.get(arn), ...(arn === QUEUE_ARN && { maxReceiveCount: 100, tags }), policy });
+    if (kind === 'queue') queues.set(arn, { ...queues.get(arn), ...(arn === QUEUE_ARN && { deadLetterArn: LETTERS_ARN, tags }), policy });
     else if (kind === 'topic') topics.set(arn, { policy, subscriptions: new Map() });
     else
       topics.get(arn)?.subscriptions.set(endpoint, {
@@ -206,20 +204,6 @@ export function createFakeAws(): FakeAws {
           ...(deadLetterArn !== undefined && { deadLetterArn }),
         });
       }),
-    setSubscription: (arn, attributes) =>
-      call('setSubscription', true, () => {
-        const { topic: of, queueArn, found } = subscription(arn)!;
-        const { FilterPolicy, RawMessageDelivery, RedrivePolicy } = attributes;
-        const { filterPolicy, ...rest } = found;
-        of.subscriptions.set(queueArn, {
-          ...rest,
-          ...(FilterPolicy === undefined && filterPolicy !== undefined && { filterPolicy }),
-          ...(RawMessageDelivery !== undefined && { isRaw: RawMessageDelivery === 'true' }),
-          ...(RedrivePolicy !== undefined && {
-            deadLetterArn: (JSON.parse(RedrivePolicy) as { deadLetterTargetArn: string }).deadLetterTargetArn,
-          }),
-        });
-      }),
     putRule: (_region, { name, pattern }, tags) =>
       call(
         'putRule',
@@ -255,13 +239,8 @@ export function createFakeAws(): FakeAws {
   };
 
   function observedQueue(arn: string) {
-    const { policy, maxReceiveCount, deadLetterArn = LETTERS_ARN, tags: _, ...numbers } = queue(arn);
-    return {
-      arn,
-      ...numbers,
-      ...(policy !== undefined && { policy }),
-      ...(maxReceiveCount !== undefined && { maxReceiveCount, deadLetterArn }),
-    };
+    const { policy, tags: _, ...rest } = queue(arn);
+    return { arn, ...rest, ...(policy !== undefined && { policy }) };
   }
 
   return Object.assign(fake, aws, {

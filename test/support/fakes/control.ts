@@ -185,7 +185,7 @@ export const planAnswer: PlanView = {
   ],
   findings: [
     {
-      code: 'connect.notification',
+      code: 'connect.not-made',
       severity: 'broken',
       what: 'photos has no notification with the Id tally-0a1b2c3d',
       why: 'S3 sends no events to Tally',

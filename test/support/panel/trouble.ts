@@ -219,7 +219,7 @@ const letters: readonly DeadLetter[] = [
 
 const brokenRule: Diagnosis['findings'] = [
   {
-    code: 'connect.rule',
+    code: 'connect.not-made',
     severity: 'broken',
     what: 'the rule tally-0a1b2c3d-acme-clickstream is missing',
     why: 'EventBridge sends no events of this bucket to Tally',
