@@ -63,8 +63,6 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
   const unsent = new LRUCache<string, Letter>({ max: UNSENT_MAX });
 
   return async function handleMessages(messages) {
-    const agesMs = messages.map(({ sentAtMs }) => clock.nowMs() - sentAtMs);
-    telemetry.set('tally_queue_oldest_message_age_seconds', Math.max(0, ...agesMs) / 1_000);
     for (const message of messages) settler.hold(message);
     const done = held.run(messages, finishMessage);
     // waiting for each batch would leave the queue idle while the store works, and the store idle while messages are received

@@ -243,12 +243,10 @@ export async function sendBulk<Entry extends QueuedWrite>(parts: RequestParts, b
   const sentAtMs = clock.monotonicMs();
   const { answers, fault } = await writeBatch(parts.objects, batch);
   const durationMs = clock.monotonicMs() - sentAtMs;
-  const sizeBytes = bytesOf(batch);
   const result = fault?.code ?? 'ok';
   telemetry.count('tally_bulk_requests_total', 1, { result });
   telemetry.observe('tally_bulk_duration_seconds', durationMs / 1_000);
-  telemetry.observe('tally_bulk_size_bytes', sizeBytes);
-  telemetry.debug('bulk request answered', { actions: batch.length, sizeBytes, durationMs, result });
+  telemetry.debug('bulk request answered', { actions: batch.length, sizeBytes: bytesOf(batch), durationMs, result });
   load?.bulkSent({ durationMs, isTaken: fault === undefined });
   if (fault?.code === 'index.rejected' && batch.length > 1) return sendHalves(parts, batch);
   for (const [kind, alike] of Map.groupBy(answers, (answer) => answer.kind)) {

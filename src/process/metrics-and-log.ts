@@ -28,7 +28,6 @@ const SAME_LINE_MS = 600_000;
 /** The number of subjects of one message that are remembered: far more than fail at the same time. A bound is needed because anyone who can send messages can invent event names. */
 const SUBJECTS_MAX = 1_000;
 const TOO_MANY = 'too many different log lines of one kind were due: some of them are not logged';
-const SECOND_MS = 1_000;
 
 /** Creates the telemetry, with each series at 0 that is not read elsewhere, and Node's default metrics. Log lines are JSON. */
 export function createTelemetry({ level, clock, destination }: TelemetryOptions): TelemetryAdapter {
@@ -110,7 +109,6 @@ function createMetrics(registry: Registry, clock: Clock): Pick<Telemetry, 'count
   const counters = new Map<string, Counter>();
   const gauges = new Map<string, Gauge>();
   const histograms = new Map<string, Histogram>();
-  const greatest = new Map<string, RecentMaximum>();
   const known = new Map<string, KnownValues>();
 
   for (const [name, definition] of Object.entries<SeriesDefinition>(seriesTable)) {
@@ -127,20 +125,9 @@ function createMetrics(registry: Registry, clock: Clock): Pick<Telemetry, 'count
     }
   }
 
-  function createGauge({ greatestOfMs, knownForMs }: SeriesDefinition, options: ConstructorParameters<typeof Gauge>[0]): Gauge {
-    if (knownForMs !== undefined) return createReadGauge(createKnownValues(clock, knownForMs, options.labelNames ?? []), options);
-    if (greatestOfMs === undefined) return startAtZero(new Gauge(options), options.name);
-    const maximum = createRecentMaximum(clock, greatestOfMs);
-    greatest.set(options.name, maximum);
-    return new Gauge({
-      ...options,
-      collect() {
-        this.set(maximum.read());
-      },
-    });
-  }
-
-  function createReadGauge(values: KnownValues, options: ConstructorParameters<typeof Gauge>[0]): Gauge {
+  function createGauge({ knownForMs }: SeriesDefinition, options: ConstructorParameters<typeof Gauge>[0]): Gauge {
+    if (knownForMs === undefined) return startAtZero(new Gauge(options), options.name);
+    const values = createKnownValues(clock, knownForMs, options.labelNames ?? []);
     known.set(options.name, values);
     return new Gauge({
       ...options,
@@ -162,10 +149,7 @@ function createMetrics(registry: Registry, clock: Clock): Pick<Telemetry, 'count
       if (isSeries(name, labels)) counters.get(name)?.inc(labels ?? NO_LABELS, by);
     },
     set(name, value, ...[labels]) {
-      if (!isSeries(name, labels)) return;
-      const maximum = greatest.get(name);
-      if (maximum === undefined) setGauge(name, labels ?? NO_LABELS, value);
-      else maximum.record(value);
+      if (isSeries(name, labels)) setGauge(name, labels ?? NO_LABELS, value);
     },
     setCounts(name, each) {
       for (const labels of allLabels(name)) {
@@ -222,34 +206,6 @@ function createKnownValues(clock: Clock, knownForMs: number, names: readonly str
     read() {
       for (const [series, { atMs }] of values) if (clock.monotonicMs() - atMs > knownForMs) values.delete(series);
       return [...values.values()];
-    },
-  };
-}
-
-interface RecentMaximum {
-  record(value: number): void;
-  /** The greatest value recorded within the window, to the second; 0 if none was. */
-  read(): number;
-}
-
-/** Creates the maximum of a sliding window, kept as one maximum per second. */
-function createRecentMaximum(clock: Clock, windowMs: number): RecentMaximum {
-  const maxima = new Map<number, number>();
-
-  function currentSecond(): number {
-    const second = Math.floor(clock.monotonicMs() / SECOND_MS);
-    for (const each of maxima.keys()) if (each <= second - windowMs / SECOND_MS) maxima.delete(each);
-    return second;
-  }
-
-  return {
-    record(value) {
-      const second = currentSecond();
-      maxima.set(second, Math.max(value, maxima.get(second) ?? 0));
-    },
-    read() {
-      currentSecond();
-      return Math.max(0, ...maxima.values());
     },
   };
 }

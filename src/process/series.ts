@@ -17,8 +17,6 @@ export interface SeriesDefinition {
   readonly alert?: string;
   /** The upper bounds of a histogram's buckets, in its unit. */
   readonly buckets?: readonly number[];
-  /** A gauge with this shows the greatest value that it was set to in this time, and 0 if it was not set. */
-  readonly greatestOfMs?: number;
   /** A gauge with this is read elsewhere: a series that was not set for so long, or never, is absent, since an old number would be taken for the present one. */
   readonly knownForMs?: number;
 }
@@ -105,12 +103,6 @@ export const seriesTable = {
     help: 'Measures the duration of bulk requests.',
     alert: 'p95 > 5 s for 10 min',
   },
-  tally_bulk_size_bytes: {
-    type: 'histogram',
-    unit: 'bytes',
-    buckets: [1_024, 16_384, 131_072, 524_288, 1_048_576, 5_242_880],
-    help: 'Measures the estimated size of bulk requests.',
-  },
   tally_bulk_in_flight_requests: { type: 'gauge', unit: 'requests', help: 'Shows how many bulk requests are in flight.' },
   tally_bulk_queued_actions: { type: 'gauge', unit: 'actions', help: 'Shows how many actions are waiting for a bulk request.' },
   tally_head_requests_total: {
@@ -156,13 +148,6 @@ export const seriesTable = {
     labels: { queue: ['bucket', 'dead-letter'], state: ['visible', 'in-flight', 'delayed'] },
     help: "Shows how many messages are in the queues. Tally reads SQS's approximate numbers every 15 s.",
     alert: 'queue="dead-letter",state="visible" > 0; queue="bucket",state="in-flight" > 80000',
-  },
-  tally_queue_oldest_message_age_seconds: {
-    type: 'gauge',
-    unit: 'seconds',
-    greatestOfMs: 15_000,
-    help: 'Shows the age of the oldest message received in the last 15 s, or 0 if there was none.',
-    alert: '> your target for 10 min',
   },
   tally_workers_wanted: {
     type: 'gauge',

@@ -151,32 +151,6 @@ it.each([Number.NaN, Number.POSITIVE_INFINITY])('does not throw at a duration of
   expect(await value('tally_event_lag_seconds_count')).toBe(0);
 });
 
-it('shows the greatest age of a message that was received lately, and 0 when none was', async () => {
-  const { telemetry, clock, value } = createWorld();
-  const age = () => value('tally_queue_oldest_message_age_seconds');
-  telemetry.set('tally_queue_oldest_message_age_seconds', 9);
-  telemetry.set('tally_queue_oldest_message_age_seconds', 2);
-  expect(await age()).toBe(9);
-  await clock.advance(20_000);
-  expect(await age()).toBe(0);
-  telemetry.set('tally_queue_oldest_message_age_seconds', 1);
-  expect(await age()).toBe(1);
-});
-
-it('falls back to the age of younger messages when the oldest was received too long ago', async () => {
-  const { telemetry, clock, value } = createWorld();
-  const age = () => value('tally_queue_oldest_message_age_seconds');
-  for (const ageS of [9, 5, 7, 3]) {
-    telemetry.set('tally_queue_oldest_message_age_seconds', ageS);
-    await clock.advance(4_000);
-  }
-  expect(await age()).toBe(7);
-  await clock.advance(7_000);
-  expect(await age()).toBe(3);
-  await clock.advance(4_000);
-  expect(await age()).toBe(0);
-});
-
 it('Fix: escapes what a terminal would act on or hide in every text of a line', () => {
   const { telemetry, text } = createWorld('debug');
   const nasty = 'a\u009b31m\u202e\u200b\ufeff\u001b[2J';

@@ -30,7 +30,7 @@ const rooms: Readonly<Record<string, Room>> = {
   records: { imports: ['base'], lines: 1_890, first: 'records/bucket.ts' },
   events: { imports: ['base', 'records'], lines: 1_099, first: 'events/envelope.ts' },
   ordering: { imports: ['base', 'records', 'events'], lines: 1_204, first: 'ordering/hint.ts' },
-  process: { imports: ['base', 'records', 'events', 'ordering'], lines: 761, first: 'process/telemetry.ts' },
+  process: { imports: ['base', 'records', 'events', 'ordering'], lines: 694, first: 'process/telemetry.ts' },
   store: { imports: [...GROUND], lines: 5_131, budget: 4_800, first: 'store/store.ts' },
   aws: { imports: [...GROUND], lines: 2_813, budget: 2_400, first: 'aws/storage.ts' },
   observing: { imports: [...GROUND, 'store', 'aws'], lines: 2_985, budget: 1_600, first: 'observing/observer.ts' },
