@@ -67,8 +67,7 @@ export function durationText(durationMs: number): string {
 }
 
 /** Formats US dollars to the cent: the price of a few requests to S3 is not worth more digits. */
-export function dollarsText(usd: number | undefined): string | undefined {
-  if (usd === undefined) return undefined;
+export function dollarsText(usd: number): string {
   if (usd > 0 && usd < 0.01) return '< $0.01';
   return `$${usd.toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
 }

@@ -1,14 +1,12 @@
-/** Plans as `tally bucket add` shows them, and the doctor of all buckets. */
-import type { Command } from 'commander';
+/** Plans as `tally bucket add` shows them. */
 import type { Operations } from '../registry/contract/contract.ts';
-import { findingText, type Diagnosis, type PlanView } from '../registry/contract/connections.ts';
+import { findingText, type PlanView } from '../registry/contract/connections.ts';
 import { addCommand, changesText, type ConnectionRequest } from '../connect/plan.rules.ts';
 import { printable } from '../base/printable.ts';
 import { RequestError } from '../base/request-error.ts';
-import { printing } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { fieldsText, linesText } from './output.ts';
-import { exitCodeOfFindings, exitCodes } from './errors.ts';
+import { exitCodes } from './errors.ts';
 
 /** Reads the plan of a request. */
 export function planOf(control: Operations, { bucket, wired_by_hand: byHand, ...asked }: ConnectionRequest): Promise<PlanView> {
@@ -75,44 +73,4 @@ function planText(plan: PlanView): string {
       ...plan.findings.map((finding) => findingText(finding)),
     ].join('\n\n'),
   );
-}
-
-/** The largest page of the API. */
-const PAGE = 1_000;
-
-/** `tally doctor [NAME]`: what keeps events from arriving. */
-export function addDoctorCommand(program: Command, cli: Cli): void {
-  const doctor = program
-    .command('doctor')
-    .summary("check the path of a bucket's events in AWS")
-    .description(
-      "Checks everything in AWS on the path of a bucket's events, or of all connected buckets' events. It only reads. Each finding has a command or a statement to paste.",
-    )
-    .argument('[name]', 'the bucket; without it, all connected buckets');
-  printing(doctor, 'tally doctor', 'tally doctor photos --json').action(async (name: string | undefined, options: JsonOption) => {
-    const items = await cli.withControl(async (control) => {
-      const found: Diagnosis[] = [];
-      for (const bucket of name === undefined ? await namesOf(control) : [name])
-        found.push(await control.diagnoseBucket({ params: { bucket } }));
-      return found;
-    });
-    if (items.length === 0) cli.hint(options, 'No bucket is connected. Connect one: tally bucket add NAME');
-    if (items.length > 0 || options.json === true) cli.print(options, { items }, () => items.map(diagnosisText).join('\n\n'));
-    cli.endWith(exitCodeOfFindings(items.flatMap(({ findings }) => findings)));
-  });
-}
-
-/** The connected buckets: the list to its end. */
-async function namesOf(control: Operations): Promise<readonly string[]> {
-  const names: string[] = [];
-  for (let cursor: string | undefined, isFirst = true; isFirst || cursor !== undefined; isFirst = false) {
-    const page = await control.listBuckets({ query: { limit: PAGE, ...(cursor !== undefined && { cursor }) } });
-    names.push(...page.items.map(({ bucket }) => bucket));
-    cursor = page.next;
-  }
-  return names;
-}
-
-function diagnosisText({ bucket, status, findings }: Diagnosis): string {
-  return linesText([`${bucket}: ${status}`, ...findings.map((finding) => findingText(finding))].join('\n'));
 }

@@ -5,7 +5,6 @@ import { pageOfCode } from '../base/doc-pages.ts';
 import { FaultError, faults } from '../base/fault.ts';
 import { withoutPasswords } from '../base/passwords.ts';
 import { RequestError } from '../base/request-error.ts';
-import { statusOf, type Finding } from '../connect/finding.rules.ts';
 
 /** Exit codes. 64, 69 and 78 are EX_USAGE, EX_UNAVAILABLE and EX_CONFIG of sysexits.h; 130 is 128 + SIGINT, as in shells. */
 export const exitCodes = {
@@ -14,8 +13,6 @@ export const exitCodes = {
   drift: 2,
   cancelled: 3,
   held: 4,
-  degraded: 5,
-  broken: 6,
   someFailed: 7,
   usage: 64,
   unavailable: 69,
@@ -26,31 +23,17 @@ export const exitCodes = {
 /** What each code means, as the documentation lists them. */
 export const exitMeanings: Readonly<Record<keyof typeof exitCodes, string>> = {
   ok: 'success; `tally drift BUCKET` found no drift',
-  failure: 'failure: the request was refused, no part of the plan can be applied, or the job that you waited for failed',
+  failure:
+    'failure: the request was refused, no part of the plan can be applied, `tally doctor BUCKET` found something, or the job that you waited for failed',
   drift: '`tally drift BUCKET` found drift',
   cancelled: 'the job that you waited for was cancelled',
   held: 'the job that you waited for is done, except for deletions that it held back for your decision',
-  degraded: '`tally doctor` found a connection that is degraded',
-  broken: '`tally doctor` found a connection that is broken or not proven, or could not read one',
   someFailed: 'at least one of several buckets failed; the table lists each with its code',
   usage: 'wrong usage',
   unavailable: 'something required is unavailable; the message has a code and advice',
   config: 'invalid settings; Tally lists every error before anything starts',
   interrupted: 'interrupted (Ctrl-C) while waiting; the job continues',
 };
-
-/** The code of the worst finding. What could not be read counts as broken: it is not known to work. */
-export function exitCodeOfFindings(findings: readonly Pick<Finding, 'severity'>[]): number {
-  switch (statusOf(findings)) {
-    case 'ok':
-      return exitCodes.ok;
-    case 'degraded':
-      return exitCodes.degraded;
-    case 'broken':
-    case 'unknown':
-      return exitCodes.broken;
-  }
-}
 
 /** The settings contain mistakes, and nothing can start with them. Each mistake is printed on a separate line. */
 export class SettingsError extends Error {

@@ -1,16 +1,11 @@
 import type { Command } from 'commander';
 import type { Explanation } from '../registry/contract/objects.ts';
 import type { StoredObject } from '../registry/contract/search.ts';
-import { msOfClock } from '../ordering/clock.ts';
 import { printable } from '../base/printable.ts';
 import { printing } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
 import { fieldsText, tableText, type Cell } from './output.ts';
-import { sizeText, timeText } from '../base/texts.ts';
-
-interface ExplainOptions extends JsonOption {
-  readonly verbose?: true;
-}
+import { sizeText } from '../base/texts.ts';
 
 /** `tally explain BUCKET KEY`: why a search finds the object, or does not. */
 export function addExplainCommand(program: Command, cli: Cli): void {
@@ -19,26 +14,24 @@ export function addExplainCommand(program: Command, cli: Cli): void {
     .summary("explain why a search does or doesn't find an object")
     .description("Shows what the index holds for a key and what S3 reports now, and explains why a search does or doesn't find the object.")
     .argument('<bucket>', 'the bucket')
-    .argument('<key>', 'the key')
-    .option('--verbose', 'also show the clocks that decide which change is later');
+    .argument('<key>', 'the key');
   printing(explain, 'tally explain photos 2026/cat.jpg', 'tally explain photos -- --a-key-that-begins-with-dashes').action(
-    async (bucket: string, key: string, options: ExplainOptions) => {
+    async (bucket: string, key: string, options: JsonOption) => {
       const request = { params: { bucket }, query: { key } };
       const explanation = await cli.withControl((control) => control.explainObject(request));
-      cli.print(options, explanation, () => explanationText(explanation, options));
+      cli.print(options, explanation, () => explanationText(explanation));
     },
   );
 }
 
-function explanationText(explanation: Explanation, { verbose }: ExplainOptions): string {
-  const { bucket, key, index, storage, clocks, agrees, sentence, bucket_status: status } = explanation;
-  const comparison = tableText(['', 'INDEX', 'S3'], comparedRows(explanation, verbose === true));
+function explanationText(explanation: Explanation): string {
+  const { bucket, key, index, storage, agrees, sentence, bucket_status: status } = explanation;
+  const comparison = tableText(['', 'INDEX', 'S3'], comparedRows(explanation));
   const facts = fieldsText({
     agree: typeof agrees === 'string' ? agrees : agrees ? 'yes' : 'no',
     'written by': index === undefined ? undefined : causeText(index),
     'written at': index?.indexed_at,
     'seen at': 'fault' in storage ? undefined : storage.observed_at,
-    floor: verbose !== true || clocks.floor === 0 ? undefined : clockText(clocks.floor),
     ...('fault' in storage && {
       'S3 answered': `${storage.fault.reason} (${storage.fault.code})`,
       advice: storage.advice,
@@ -49,10 +42,9 @@ function explanationText(explanation: Explanation, { verbose }: ExplainOptions):
 }
 
 /** Formats the fields of index and S3 side by side. Rows that are empty on both sides are left out. */
-function comparedRows({ index, storage, clocks }: Explanation, withClocks: boolean): readonly (readonly Cell[])[] {
-  const ours = [clockText(withClocks ? clocks.document : undefined), ...indexCells(index)];
-  const theirs = [clockText(withClocks ? clocks.observation : undefined), ...storageCells(storage)];
-  return ['clock', 'state', 'size', 'etag', 'version', 'modified', 'class']
+function comparedRows({ index, storage }: Explanation): readonly (readonly Cell[])[] {
+  const [ours, theirs] = [indexCells(index), storageCells(storage)];
+  return ['state', 'size', 'etag', 'version', 'modified', 'class']
     .map((name, row) => [name, ours[row], theirs[row]])
     .filter(([, left, right]) => left !== undefined || right !== undefined);
 }
@@ -72,8 +64,4 @@ function storageCells(storage: Explanation['storage']): readonly Cell[] {
 
 function causeText({ source, event_name: eventName, event_time: eventTime }: StoredObject): string {
   return [source, eventName, eventTime === undefined ? undefined : `of ${eventTime}`].filter((part) => part !== undefined).join(' ');
-}
-
-function clockText(clock: number | undefined): string | undefined {
-  return clock === undefined ? undefined : timeText(msOfClock(clock));
 }

@@ -3,16 +3,14 @@ import { Option, type Command } from 'commander';
 import type { Given, RowCommand } from '../registry/contract/command.ts';
 import { rowsOfControlPlane, type AnyCall, type ControlName, type PlacedRow } from '../registry/contract/contract.ts';
 import { jsonSchemaOf, type JsonSchema } from '../registry/contract/json-schema.ts';
-import type { AnyRequest, Row } from '../registry/contract/row.ts';
+import type { AnyRequest } from '../registry/contract/row.ts';
 import { requireSafeAddress } from './client/addresses.ts';
 import { helpText, moreText, optionName, optionOf, printing, schemaOf, withExamples } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
-import { CommandError } from './errors.ts';
+import { CommandError, exitCodes } from './errors.ts';
 import { answerText, joinedText, jsonText, linesText, recordIn } from './output.ts';
-import { z } from 'zod';
 import { connection, type ConnectionView } from '../registry/contract/connections.ts';
 import { NOT_SHOWN_YET, untilApplied } from '../registry/contract/until-applied.ts';
-import { RequestError } from '../base/request-error.ts';
 
 /** The largest page of the API, so that all items need the fewest requests. */
 const PAGE = 1_000;
@@ -88,7 +86,8 @@ function addRowCommand(program: Command, cli: Cli, all: string, made: readonly M
       const byName: Readonly<Record<ControlName, AnyCall>> = control;
       const ask = (more: Given = {}) => byName[row.operation](requestOf(fields, { ...sent, ...more }));
       if (jsonl !== undefined && command.jsonl !== undefined) return printAll(cli, ask, command.jsonl);
-      const answer = await answered(cli, { json }, { row, command, given }, ask);
+      const isRepeated = 202 in (row.otherStatuses ?? {});
+      const answer = isRepeated ? await applied(cli, { json }, async () => connection.parse(await ask())) : await ask();
       // an operation without an answer has done what was requested
       return print(cli, { json }, { command, given, answer: answer ?? requestOf(fields, given).params ?? {} });
     });
@@ -231,13 +230,14 @@ function print(cli: Cli, options: JsonOption, shown: Shown): void {
   const text = joinedText([answerText(command, answer, cli.nowMs()), linesText(command.text?.(answer, given) ?? '')]);
   if (text !== '' || options.json === true) cli.print(options, answer, () => text);
   for (const hint of hintsOf(shown)) cli.hint(options, hint);
+  if (command.fails?.(answer) === true) cli.endWith(exitCodes.failure);
 }
 
 function hintsOf({ command, given, answer }: Shown): readonly string[] {
   const { items, next } = recordIn.parse(answer);
   const { none = '', hints } = command;
   return [
-    ...(Array.isArray(items) && items.length === 0 ? [typeof none === 'function' ? none(given, answer) : none] : []),
+    ...(Array.isArray(items) && items.length === 0 ? [none] : []),
     ...(hints?.(answer, given) ?? []),
     ...(typeof next === 'string' ? [moreText(next)] : []),
   ];
@@ -252,30 +252,12 @@ async function printAll(cli: Cli, ask: (more: Given) => Promise<unknown>, lineOf
   }
 }
 
-interface Asked {
-  readonly row: Pick<Row, 'otherStatuses'>;
-  readonly command: RowCommand;
-  readonly given: Given;
-}
-
-/** Sends the request of a row's command, and again while its row or the command says that it is not done. */
-export function answered(cli: Cli, options: JsonOption, { row, command, given }: Asked, ask: () => Promise<unknown>): Promise<unknown> {
-  const request = () => untilFree(cli, options, ask);
-  if (command.takes !== undefined && 'all' in given) return allTaken(cli, options, command.takes, request);
-  if (202 in (row.otherStatuses ?? {})) return applied(cli, options, async () => connection.parse(await request()));
-  return request();
-}
-
 /** Repeats the request while its answer says that it is not applied yet. */
 export async function applied(cli: Cli, options: JsonOption, request: () => Promise<ConnectionView>): Promise<ConnectionView> {
   const answer = await untilApplied({ request, onWaiting: sayingWaits(cli, options), sleep: (ms) => cli.clock.sleep(ms) });
   if (answer === undefined) throw new CommandError('declined', `${NOT_SHOWN_YET}: repeat the command later`);
   return answer;
 }
-
-/** Two minutes: a change takes half of one, and that of a process that was killed is taken over after one. */
-const BUSY_REQUESTS_MAX = 60;
-const BUSY_RETRY_MS = 2_000;
 
 /** Says what is waited for, once for each thing. */
 function sayingWaits(cli: Cli, options: JsonOption): (waitingFor: string) => void {
@@ -284,41 +266,4 @@ function sayingWaits(cli: Cli, options: JsonOption): (waitingFor: string) => voi
     if (said !== waitingFor) cli.hint(options, `Waiting for ${waitingFor}.`);
     said = waitingFor;
   };
-}
-
-/** Repeats the request while another process changes a connection. */
-async function untilFree<Answer>(cli: Cli, options: JsonOption, request: () => Promise<Answer>): Promise<Answer> {
-  const onWaiting = sayingWaits(cli, options);
-  for (let count = 1; ; count += 1) {
-    try {
-      return await request();
-    } catch (error) {
-      if (!(error instanceof RequestError && error.code === 'connect.busy') || count === BUSY_REQUESTS_MAX) throw error;
-    }
-    onWaiting('another change of a connection');
-    await cli.clock.sleep(BUSY_RETRY_MS);
-  }
-}
-
-const countsIn = z.record(z.string(), z.number());
-
-/** Repeats a request for all while it takes as many as one may. It ends with those that were there at the beginning. */
-async function allTaken(
-  cli: Cli,
-  options: JsonOption,
-  { field, max }: NonNullable<RowCommand['takes']>,
-  request: () => Promise<unknown>,
-): Promise<unknown> {
-  let { [field]: taken = 0, remaining = 0 } = countsIn.parse(await request());
-  const all = taken + remaining;
-  let isMore = taken >= max && remaining > 0;
-  while (isMore) {
-    cli.hint(options, `${taken} of about ${all} are done.`);
-    const { [field]: next = 0, ...left } = countsIn.parse(await request());
-    taken += next;
-    remaining = left['remaining'] ?? 0;
-    // some that failed again have come since
-    isMore = next >= max && remaining > 0 && taken < all;
-  }
-  return { [field]: taken, remaining };
 }

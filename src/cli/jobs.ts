@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { shellWord } from '../base/commands.ts';
 import type { Operations } from '../registry/contract/contract.ts';
 import { exampleKinds, type Job } from '../registry/contract/job.ts';
-import { countFields, heldBack, jobAdvice, jobFields, kindNames, stageOf } from '../registry/contract/job-texts.ts';
+import { countColumns, heldBack, jobAdvice, jobFields, kindNames, stageOf } from '../registry/contract/job-texts.ts';
 import type { ReindexRequest } from '../registry/contract/jobs.ts';
 import { printing } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
@@ -12,7 +12,7 @@ import { hasEnded } from '../records/job.ts';
 import { RequestError } from '../base/request-error.ts';
 import { addOptions } from './from-rows.ts';
 import { countText } from '../base/texts.ts';
-import { fieldsText, joinedText, tableText } from './output.ts';
+import { answerText, joinedText, tableText } from './output.ts';
 import { messageOf, exitCodes } from './errors.ts';
 import { jobKnown, type Progress } from './progress.ts';
 
@@ -43,7 +43,7 @@ export function addReindexCommand(program: Command, cli: Cli): void {
       cli.hint(options, `Job ${printable(job.id)} is queued.`);
       const ended = await waitForJob(cli, { control, job, options });
       if (ended === undefined) return;
-      cli.print(options, ended, () => fieldsText(jobFields(ended)));
+      cli.print(options, ended, () => answerText({ columns: jobFields }, ended, cli.nowMs()));
       for (const line of jobAdvice(ended)) cli.hint(options, line);
       cli.endWith(exitCodeOf(ended));
     });
@@ -71,7 +71,7 @@ export function addDriftCommand(program: Command, cli: Cli): void {
         const job = await control.startReindex({ params: { bucket }, body: { ...request, mode: 'report' } });
         const ended = await waitForJob(cli, { control, job, options });
         if (ended === undefined) return;
-        cli.print(options, ended, () => reportText(ended));
+        cli.print(options, ended, () => reportText(ended, cli.nowMs()));
         cli.endWith(ended.state === 'done' && driftOf(ended) > 0 ? exitCodes.drift : exitCodeOf(ended));
       });
     },
@@ -83,12 +83,13 @@ function driftOf({ counts }: Job): number {
   return counts === undefined ? 0 : counts.missing + counts.stale + counts.phantom;
 }
 
-function reportText(job: Job): string {
+function reportText(job: Job, nowMs: number): string {
   const { examples = {} } = job;
   // the key comes last, because it may be long
   const rows = exampleKinds.flatMap((kind) => (examples[kind] ?? []).map(({ fields, key }) => [kindNames[kind], fields?.join(' '), key]));
   return joinedText([
-    ...(job.state === 'done' ? [headingOf(job), fieldsText({ job: job.id, ...countFields(job) })] : [fieldsText(jobFields(job))]),
+    job.state === 'done' ? headingOf(job) : '',
+    answerText({ columns: job.state === 'done' ? { job: 'id', ...countColumns } : jobFields }, job, nowMs),
     rows.length === 0 ? '' : tableText(['EXAMPLE', 'FIELDS', 'KEY'], rows),
   ]);
 }

@@ -1,6 +1,6 @@
 /** How commands print: tables and fields for people, JSON for programs. Text from outside reaches a terminal only escaped. */
 import { z } from 'zod';
-import type { Cells, Column, Columns, RowCommand } from '../registry/contract/command.ts';
+import type { Column, Columns, RowCommand } from '../registry/contract/command.ts';
 import { printable, UNPRINTABLE } from '../base/printable.ts';
 
 /** Returns JSON with every character escaped that {@link printable} escapes, on several lines unless `compact`. */
@@ -79,8 +79,7 @@ function blockText(columns: Columns, shown: unknown, nowMs: number): string {
   return rows[0] === undefined ? '' : tableText(Object.keys(rows[0]), rows.map(Object.values));
 }
 
-function cellsOf(columns: Columns, item: unknown, nowMs: number): Cells {
-  if (typeof columns === 'function') return columns(item);
+function cellsOf(columns: Columns, item: unknown, nowMs: number): Readonly<Record<string, Cell>> {
   return Object.fromEntries(Object.entries(columns).map(([name, column]) => [name, cellOf(column, item, nowMs)]));
 }
 

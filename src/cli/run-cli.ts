@@ -12,7 +12,6 @@ import { addAddCommand } from './bucket.ts';
 import { createCli, type Cli, type CliDependencies } from './cli.ts';
 import { addConfigCommand } from './config.ts';
 import { failureOf, exitCodes } from './errors.ts';
-import { addDoctorCommand } from './connections.ts';
 import { addExplainCommand } from './explain.ts';
 import { addRowCommands } from './from-rows.ts';
 import { addIamPolicyCommand } from './iam-policy.ts';
@@ -92,10 +91,8 @@ function createProgram(cli: Cli, dependencies: CliDependencies, complain: (text:
 Settings are environment variables; \`tally config\` shows them all.
 
 Exit codes: 0 done; 1 failed; 2 drift was found; 3 the job was cancelled;
-4 the job held deletions back for you; 5 and 6 the doctor found a connection
-that is degraded, or one that is broken or unreadable; 7 some of several
-buckets failed; 64 wrong usage;
-69 cannot reach the index, a queue, S3 or the registry;
+4 the job held deletions back for you; 7 some of several buckets failed;
+64 wrong usage; 69 cannot reach the index, a queue, S3 or the registry;
 78 invalid settings; 130 interrupted.
 
 Example:
@@ -106,7 +103,7 @@ Example:
   addSetupCommand(program, cli);
   addAddCommand(program, cli, dependencies);
   addRowCommands(program, cli, 'bucket');
-  addDoctorCommand(program, cli);
+  addRowCommands(program, cli, 'doctor');
   addIamPolicyCommand(program, cli);
   addSearchCommand(program, cli);
   addUsageCommand(program, cli);

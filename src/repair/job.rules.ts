@@ -323,7 +323,7 @@ export function withWork(job: JobRecord, claimed: JobRecord, { parts, counts, ex
 }
 
 /** The key after which the job stopped: that of the first part which is not compared. */
-export function stoppedAfter({ parts = [] }: Pick<JobRecord, 'parts'>): string | undefined {
+function stoppedAfter({ parts = [] }: Pick<JobRecord, 'parts'>): string | undefined {
   return parts[0]?.cursor;
 }
 

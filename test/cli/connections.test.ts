@@ -58,15 +58,12 @@ describe('tally bucket add', () => {
     expect(world.asked[1]).toEqual(['addBucket', { body: { bucket: 'photos', source: 'routed', plan: '0f1e' } }]);
   });
 
-  it('says once why it is refused, and once what it waits for', async () => {
+  it('says once why it is refused', async () => {
     const world = createCliWorld();
     world.nextAnswers({ ...planAnswer, findings: [{ ...planAnswer.findings[0]!, blocks: true }] });
     world.nextFails(new RequestError('connect.overlap', 'photos has notifications for the same events'));
     const { stderr } = await world.run('bucket add photos');
     expect(stderr.match(/photos/g)).toHaveLength(1);
-    for (let count = 0; count < 3; count += 1) world.nextFails(new RequestError('connect.busy', 'another process'));
-    const waits = await world.run('bucket pause photos');
-    expect(waits.stderr.match(/Waiting for another change/g)).toHaveLength(1);
   });
 
   it('needs no plan of the embedded storage', async () => {
@@ -86,33 +83,6 @@ describe('tally bucket add', () => {
       ['addBucket', { body }],
     ]);
     expect((await world.run('bucket add photos --bucket-account 7')).exitCode).toBe(64);
-  });
-});
-
-describe('tally doctor', () => {
-  const finding = planAnswer.findings[0]!;
-
-  it('checks every connected bucket, or one', async () => {
-    const world = createCliWorld();
-    const { exitCode, stdout } = await world.run('doctor');
-    expect(world.asked.map(([operation]) => operation)).toEqual(['listBuckets', 'diagnoseBucket']);
-    expect(exitCode).toBe(6);
-    expect(stdout).toMatch(/^photos: broken\nbroken: .*\n {2}why .*\n {2}do {3}tally bucket add photos$/m);
-    await world.run('doctor videos');
-    expect(world.asked.at(-1)).toEqual(['diagnoseBucket', { params: { bucket: 'videos' } }]);
-  });
-
-  it.each([
-    ['ok', [], 0],
-    ['degraded', [{ ...finding, severity: 'degraded' }], 5],
-    ['unknown', [{ ...finding, severity: 'unknown' }], 6],
-    ['broken', [{ ...finding, severity: 'degraded' }, finding], 6],
-  ])('ends with the exit code of the worst severity: %s', async (status, findings, exitCode) => {
-    const world = createCliWorld();
-    world.nextAnswers({ bucket: 'photos', status, findings });
-    const ran = await world.run('doctor photos --json');
-    expect(ran.exitCode).toBe(exitCode);
-    expect(JSON.parse(ran.stdout)).toEqual({ items: [{ bucket: 'photos', status, findings }] });
   });
 });
 

@@ -13,6 +13,7 @@ import {
   deadLetter,
   gap,
   keySecret,
+  planAnswer,
   runningJob,
   userAnswer,
 } from '../support/fakes/control.ts';
@@ -240,7 +241,7 @@ describe('exactly', () => {
       { items: [], next: 'page-2' },
       ['listReaders', { query: { where: 'photos', cursor: 'page-1', limit: 100 } }],
       [],
-      ['No one who has logged in may read anything of photos on this page.', 'There is more. Repeat the command with --cursor page-2'],
+      ['No one on this page may read anything of it.', 'There is more. Repeat the command with --cursor page-2'],
     ],
     [
       'keys create ci --days 60 --scope read --scope operate',
@@ -275,13 +276,31 @@ describe('exactly', () => {
       ['eve\\u{1b}]0;owned\\u{7}@example.com is an administrator now. In a browser it counts from the next login on.'],
     ],
     ['keys revoke k1', undefined, ['revokeApiKey', { params: { id: 'k1' } }], ['Revoked. Every process refuses the key within 5 s.']],
+    [
+      'doctor photos',
+      { bucket: 'photos', status: 'broken', findings: planAnswer.findings },
+      ['diagnoseBucket', { params: { bucket: 'photos' } }],
+      [
+        'photos: broken',
+        'broken: photos has no notification with the Id tally-0a1b2c3d (connect.notification)',
+        ' | why | S3 sends no events to Tally',
+        ' | do | tally bucket add photos',
+      ],
+    ],
+    [
+      'dead-letters discard --all --yes',
+      { discarded: 1_000, remaining: 43 },
+      ['discardDeadLetters', { body: { all: true } }],
+      ['Deleted: 1000. About 43 remain. To take them too, repeat the command.'],
+    ],
     ['dead-letters replay a b', undefined, ['replayDeadLetters', { body: { ids: ['a', 'b'] } }], ['Sent back: 2']],
   ])('%s', async (line, answer, request, out, err = []) => {
     const world = createCliWorld();
     if (answer !== undefined) world.nextAnswers(answer);
     const { exitCode, stdout, stderr } = await world.run(line);
     expect(world.asked).toEqual([request]);
-    expect([exitCode, cellsOf(stdout), cellsOf(stderr)]).toEqual([0, [...out, ''], [...err, '']]);
+    const isBad = line.startsWith('doctor');
+    expect([exitCode, cellsOf(stdout), cellsOf(stderr)]).toEqual([isBad ? 1 : 0, [...out, ''], [...err, '']]);
   });
 
   it('gaps says of each what happens next, and when by the present plan', async () => {
@@ -326,44 +345,14 @@ describe('exactly', () => {
   });
 });
 
-describe('what is not done with one request', () => {
-  it('is repeated while the answer says that it is being applied', async () => {
-    const world = createCliWorld();
-    for (const waiting_for of ['S3', 'another change'])
-      world.nextAnswers({ bucket: 'photos', state: 'applying', waiting_for, retry_after_ms: 2_000 });
-    const { exitCode, stderr } = await world.run('bucket resume photos');
-    const request = { params: { bucket: 'photos' }, body: { paused: false } };
-    expect([exitCode, world.asked]).toEqual([0, Array.from({ length: 3 }, () => ['changeNotification', request])]);
-    expect(stderr).toMatch(/^Waiting for S3\.\nWaiting for another change\.\n/);
-  });
-
-  it.each(['remove photos --yes', 'pause photos'])('waits for another change of a connection: bucket %s', async (words) => {
-    const world = createCliWorld();
-    for (let times = 0; times < 2; times += 1) world.nextFails(new RequestError('connect.busy', 'another process changes connections now'));
-    const { exitCode, stderr } = await world.run(`bucket ${words}`);
-    expect([exitCode, world.asked.length]).toEqual([0, 3]);
-    expect(stderr).toContain('Waiting for another change of a connection.');
-  });
-
-  it.each([
-    ['replay --all', 'replayed', 'Sent back'],
-    ['discard --all --yes', 'discarded', 'Deleted'],
-  ])('dead-letters %s ends when fewer were taken than one request may, or as many as there were', async (words, field, what) => {
-    const world = createCliWorld();
-    for (const [taken, remaining] of [
-      [1_000, 1_043],
-      [1_000, 43],
-      [40, 3],
-    ])
-      world.nextAnswers({ [field]: taken, remaining });
-    const { stdout, stderr } = await world.run(`dead-letters ${words}`);
-    expect(stdout).toBe(`${what}: 2040. About 3 remain, or came meanwhile.\n`);
-    expect(stderr).toContain('1000 of about 2043 are done.');
-    expect(world.asked.map(([, request]) => request)).toEqual(Array.from({ length: 3 }, () => ({ body: { all: true } })));
-    // what failed again has come back
-    for (const remaining of [1_000, 900]) world.nextAnswers({ [field]: 1_000, remaining });
-    expect((await world.run(`dead-letters ${words}`)).stdout).toBe(`${what}: 2000. About 900 remain, or came meanwhile.\n`);
-  });
+it('a request is repeated while the answer says that it is being applied', async () => {
+  const world = createCliWorld();
+  for (const waiting_for of ['S3', 'another change'])
+    world.nextAnswers({ bucket: 'photos', state: 'applying', waiting_for, retry_after_ms: 2_000 });
+  const { exitCode, stderr } = await world.run('bucket resume photos');
+  const request = { params: { bucket: 'photos' }, body: { paused: false } };
+  expect([exitCode, world.asked]).toEqual([0, Array.from({ length: 3 }, () => ['changeNotification', request])]);
+  expect(stderr).toMatch(/^Waiting for S3\.\nWaiting for another change\.\n/);
 });
 
 describe('a secret', () => {

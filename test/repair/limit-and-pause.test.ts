@@ -81,7 +81,7 @@ describe('the deletion limit', () => {
     const worker = world.startWorker({ listings: 1 });
     const { id } = await world.request({ now: true });
     await world.run(12_000);
-    const reserved = async () => (await world.jobs.get(id))?.deletions?.reserved ?? 0;
+    const reserved = async () => (await world.job(id))?.deletions?.reserved ?? 0;
     expect(await reserved()).toBeGreaterThan(0);
     await worker.stop(AbortSignal.abort());
     const job = await world.job(id);

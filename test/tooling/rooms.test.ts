@@ -26,11 +26,11 @@ const GROUND = [...PURE, 'process'] as const;
 const WORLD = ['store', 'aws', 'observing'] as const;
 
 const rooms: Readonly<Record<string, Room>> = {
-  base: { imports: [], lines: 1_247, first: 'base/fault.ts' },
+  base: { imports: [], lines: 1_242, first: 'base/fault.ts' },
   records: { imports: ['base'], lines: 1_890, first: 'records/bucket.ts' },
   events: { imports: ['base', 'records'], lines: 1_099, first: 'events/envelope.ts' },
   ordering: { imports: ['base', 'records', 'events'], lines: 1_204, first: 'ordering/hint.ts' },
-  process: { imports: ['base', 'records', 'events', 'ordering'], lines: 694, first: 'process/telemetry.ts' },
+  process: { imports: ['base', 'records', 'events', 'ordering'], lines: 702, first: 'process/telemetry.ts' },
   store: { imports: [...GROUND], lines: 5_131, budget: 4_800, first: 'store/store.ts' },
   aws: { imports: [...GROUND], lines: 2_813, budget: 2_400, first: 'aws/storage.ts' },
   observing: { imports: [...GROUND, 'store', 'aws'], lines: 2_985, budget: 1_600, first: 'observing/observer.ts' },
@@ -39,17 +39,17 @@ const rooms: Readonly<Record<string, Room>> = {
   connect: { imports: [...GROUND, ...WORLD, 'contract'], lines: 6_240, budget: 4_000, first: 'connect/loop.ts' },
   identity: { imports: [...GROUND, ...WORLD, 'contract'], lines: 5_200, first: 'identity/logins.ts' },
   search: { imports: [...GROUND, ...WORLD, 'contract'], lines: 2_200, first: 'search/parse.rules.ts' },
-  contract: { imports: [...PURE], lines: 3_757, first: 'registry/contract/contract.ts' },
+  contract: { imports: [...PURE], lines: 3_705, first: 'registry/contract/contract.ts' },
   registry: {
     imports: [...GROUND, ...WORLD, 'contract', 'repair', 'connect', 'identity', 'search'],
-    lines: 6_229,
+    lines: 6_179,
     budget: 4_800,
     first: 'registry/operations/operations.ts',
   },
-  settings: { imports: [...GROUND], lines: 893, first: 'settings/settings.ts' },
+  settings: { imports: [...GROUND], lines: 887, first: 'settings/settings.ts' },
   demo: { imports: [...GROUND, ...WORLD, 'connect', 'contract', 'registry', 'settings'], lines: 900, first: 'demo/server.ts' },
   panel: { imports: [...PURE, 'contract'], lines: 5_000, first: 'panel/browser/shell.tsx' },
-  cli: { imports: [...GROUND, 'contract', 'settings'], lines: 3_355, budget: 2_400, first: 'cli/run-cli.ts' },
+  cli: { imports: [...GROUND, 'contract', 'settings'], lines: 3_203, budget: 2_400, first: 'cli/run-cli.ts' },
   serve: {
     imports: [
       ...GROUND,
@@ -65,7 +65,7 @@ const rooms: Readonly<Record<string, Room>> = {
       'demo',
       'panel',
     ],
-    lines: 1_213,
+    lines: 1_206,
     first: 'serve.ts',
   },
 };

@@ -158,8 +158,7 @@ export const accessRows = {
         ROLE: 'role',
         BY: ({ by }) => by.map((each) => `${each.who} ${each.where}`).join(', '),
       }),
-      none: ({ where: part, cursor: from }, { next }: { readonly next?: string }) =>
-        `No one who has logged in may read anything of ${String(part)}${from === undefined && next === undefined ? '' : ' on this page'}.`,
+      none: 'No one on this page may read anything of it.',
       examples: ['tally admin access --where photos/2026/'],
     },
   },

@@ -6,11 +6,8 @@ type Of<Arguments extends readonly unknown[], Result> = { call(...values: Argume
 /** A field of what is shown, or what is made of it at a moment. */
 export type Column = string | Of<[item: unknown, nowMs: number], string | number | undefined>;
 
-/** By their names, or all of an item at once. */
-export type Columns = Readonly<Record<string, Column>> | Of<[item: unknown], Cells>;
-
-/** What is shown, by its name; undefined: nothing. */
-export type Cells = Readonly<Record<string, string | number | undefined>>;
+/** By their names. */
+export type Columns = Readonly<Record<string, Column>>;
 
 /** What the person has given, by the names of the API. */
 export type Given = Readonly<Record<string, unknown>>;
@@ -35,15 +32,15 @@ export interface RowCommand {
   /** The same of fields of the answer that have fields themselves. */
   readonly also?: Readonly<Record<string, Columns>>;
   /** What stands in place of an empty table. */
-  readonly none?: string | Of<[given: Given, answer: unknown], string>;
+  readonly none?: string;
   /** What is printed besides, or in place of columns. */
   readonly text?: Of<[answer: unknown, given: Given], string>;
   /** Set if all items can be printed, each as one line of JSON: what the line holds. */
   readonly jsonl?: Of<[item: unknown], unknown>;
   /** Hints below the answer. */
   readonly hints?: Of<[answer: unknown, given: Given], readonly string[]>;
-  /** Set if a request for all takes at most `max`, which this field of the answer counts: it is repeated while `remaining` says that more are there. */
-  readonly takes?: { readonly field: string; readonly max: number };
+  /** Whether the answer is bad news, so that the exit code is 1. */
+  readonly fails?: Of<[answer: unknown], boolean>;
   /** What a person agrees to first, at the terminal or by `--yes`; undefined: nothing. */
   readonly confirm?: Of<[given: Given], string | undefined>;
 }
@@ -51,6 +48,6 @@ export interface RowCommand {
 /** Columns of this type: a field that it does not have is a mistake. */
 export function columnsOf<Item>(
   columns: Readonly<Record<string, (keyof Item & string) | ((item: Item, nowMs: number) => string | number | undefined)>>,
-): Readonly<Record<string, Column>> {
+): Columns {
   return columns;
 }

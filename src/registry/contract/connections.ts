@@ -236,6 +236,13 @@ export const connectionRows = {
     status: 200,
     errors: ['bucket.not-connected', 'connect.embedded'],
     example: PHOTOS,
+    cli: {
+      words: 'doctor <bucket>',
+      description: 'This only reads. Each finding has a command or a statement to paste. The exit code is 1 if there is any.',
+      text: ({ bucket, status, findings }: Diagnosis) => [`${bucket}: ${status}`, ...findings.map(findingText)].join('\n'),
+      fails: ({ status }: Diagnosis) => status !== 'ok',
+      examples: ['tally doctor photos'],
+    },
   },
 } as const satisfies Record<RowKey, Row>;
 

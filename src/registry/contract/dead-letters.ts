@@ -51,7 +51,7 @@ const choice = z
 const ID = '5fea7756-0ea4-451a-a703-a558b933e274';
 
 function takenText(what: string, taken: number, left: number): string {
-  return left === 0 ? `${what}: ${taken}` : `${what}: ${taken}. About ${left} remain, or came meanwhile.`;
+  return left === 0 ? `${what}: ${taken}` : `${what}: ${taken}. About ${left} remain. To take them too, repeat the command.`;
 }
 
 export const deadLetterRows = {
@@ -110,9 +110,7 @@ export const deadLetterRows = {
     cli: {
       words: 'dead-letters replay [ids...]',
       summary: 'Sends dead letters back to the bucket queue.',
-      description:
-        'This sends their original bodies and removes the letters. With --all, it sends each current letter back once; one that fails again stays.',
-      takes: { field: 'replayed', max: LETTERS_MAX },
+      description: 'This sends their original bodies and removes the letters. One command takes at most 1,000; repeat it for the rest.',
       text: ({ replayed, remaining: left }: Readonly<Record<'replayed' | 'remaining', number>>) => takenText('Sent back', replayed, left),
       examples: [`tally dead-letters replay ${ID}`, 'tally dead-letters replay --all'],
     },
@@ -127,7 +125,6 @@ export const deadLetterRows = {
     example: { body: { all: true } },
     cli: {
       words: 'dead-letters discard [ids...]',
-      takes: { field: 'discarded', max: LETTERS_MAX },
       confirm: ({ ids }) => `This deletes ${Array.isArray(ids) ? `dead letters (${ids.length})` : 'all dead letters'} for good`,
       text: ({ discarded, remaining: left }: Readonly<Record<'discarded' | 'remaining', number>>) => takenText('Deleted', discarded, left),
       examples: [`tally dead-letters discard ${ID}`, 'tally dead-letters discard --all --yes'],

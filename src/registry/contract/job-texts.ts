@@ -2,7 +2,7 @@
 import { shellWord } from '../../base/commands.ts';
 import { faults, isFaultCode } from '../../base/fault.ts';
 import { countText, dollarsText, percentText, sizeText } from '../../base/texts.ts';
-import type { Cells } from './command.ts';
+import { columnsOf } from './command.ts';
 import { differenceKinds, type ExampleKind, type Job, type JobCounts } from './job.ts';
 
 /** Returns what a job does now. A change is shown immediately. */
@@ -49,49 +49,56 @@ export const kindNames: Readonly<Record<ExampleKind, string>> = {
   refused: 'refused',
 };
 
+/** A column of what was counted, once anything was. */
+const counted = (text: (counts: JobCounts, job: Job) => string | undefined) => (job: Job) => job.counts && text(job.counts, job);
+
+/** What a job found and did; a report writes nothing. */
+export const countColumns = columnsOf<Job>({
+  listed: counted(({ listed, bytes_listed: bytes }) => `${countText(listed, 'object')}, ${sizeText(bytes) ?? ''}`),
+  scanned: counted(({ scanned }) => countText(scanned, 'document')),
+  requests: counted((counts) => `${countText(counts.list_requests)} LIST, ${countText(counts.head_requests)} HEAD`),
+  equal: counted(({ equal }) => countText(equal)),
+  ...Object.fromEntries(differenceKinds.map((kind) => [kindNames[kind], counted((counts) => countText(counts[kind]))])),
+  [kindNames.lacking_enrichment]: counted(({ lacking_enrichment: count }) => (count === 0 ? undefined : countText(count))),
+  written: counted(({ written }, { mode }) => (mode === 'apply' ? countText(written) : undefined)),
+  deleted: counted(({ tombstones }, { mode }) => (mode === 'apply' ? countText(tombstones) : undefined)),
+  'held back': counted(({ held }, { waiting }) => (held === 0 ? undefined : `${countText(held)} (${waitingText(waiting)})`)),
+  refused: counted(({ refused }, { examples }) => (refused === 0 ? undefined : refusedText(refused, examples?.refused))),
+  cost: ({ cost_usd: usd }) => (usd === undefined ? undefined : `${dollarsText(usd)} (estimate)`),
+});
+
 /** One job with all its fields. */
-export function jobFields(job: Job): Cells {
-  return { ...identityOf(job), ...courseOf(job), ...countFields(job), ...troubleOf(job) };
+export const jobFields = columnsOf<Job>({
+  id: 'id',
+  bucket: 'bucket',
+  prefix: ({ prefix }) => (prefix === '' ? undefined : prefix),
+  mode: ({ mode, fill, now }) => [mode, ...(fill === true ? ['fill'] : []), ...(now === true ? ['now'] : [])].join(', '),
+  'requested by': 'requested_by',
+  state: (job) => (job.state === 'running' ? `running: ${stageOf(job)}` : job.state),
+  created: 'created_at',
+  started: 'started_at',
+  'waits until': ({ phase, state, waits_until: until }) => (phase === 'waiting' && state === 'running' ? until : undefined),
+  finished: 'finished_at',
+  progress: ({ progress }) => percentText(progress),
+  rate: ({ objects_per_s: rate }) => (rate === undefined ? undefined : `${countText(rate)} objects/s`),
+  'covers changes before': 'covers_before',
+  ...countColumns,
+  error: ({ error }) => error && faultText(error),
+  'last fault': ({ last_fault: fault }) => fault && faultText(fault),
+  'after the key': (job) => faultOf(job)?.after,
+  advice: (job) => adviceText(faultOf(job)?.code),
+});
+
+function faultOf({ error, last_fault: fault }: Job): Job['error'] {
+  return error ?? fault;
 }
 
-function identityOf({ id, bucket, prefix, mode, requested_by: requestedBy, fill, now }: Job): Cells {
-  const wishes = [mode, ...(fill === true ? ['fill'] : []), ...(now === true ? ['now'] : [])];
-  return {
-    id,
-    bucket,
-    prefix: prefix === '' ? undefined : prefix,
-    mode: wishes.join(', '),
-    'requested by': requestedBy,
-  };
+function faultText({ reason, code }: NonNullable<Job['error']>): string {
+  return `${reason} (${code})`;
 }
 
-function courseOf(job: Job): Cells {
-  return {
-    state: job.state === 'running' ? `running: ${stageOf(job)}` : stageOf(job),
-    created: job.created_at,
-    started: job.started_at,
-    'waits until': job.phase === 'waiting' && job.state === 'running' ? job.waits_until : undefined,
-    finished: job.finished_at,
-    progress: percentText(job.progress),
-    rate: job.objects_per_s === undefined ? undefined : `${countText(job.objects_per_s)} objects/s`,
-    cursor: job.cursor,
-    'covers changes before': job.covers_before,
-  };
-}
-
-/** What it found and did; a report writes nothing. */
-export function countFields({ mode, counts, cost_usd: cost, examples, waiting }: Job): Cells {
-  if (counts === undefined) return {};
-  return {
-    ...sizesOf(counts),
-    equal: countText(counts.equal),
-    ...Object.fromEntries(differenceKinds.map((kind) => [kindNames[kind], countText(counts[kind])])),
-    [kindNames.lacking_enrichment]: counts.lacking_enrichment === 0 ? undefined : countText(counts.lacking_enrichment),
-    ...(mode === 'apply' && { written: countText(counts.written), deleted: countText(counts.tombstones) }),
-    'held back': counts.held === 0 ? undefined : `${countText(counts.held)} (${waitingText(waiting)})`,
-    refused: counts.refused === 0 ? undefined : refusedText(counts.refused, examples?.refused),
-    cost: costText(cost),
-  };
+function adviceText(code = ''): string | undefined {
+  return isFaultCode(code) ? faults[code].advice : undefined;
 }
 
 /** What became of the deletions that a job held back. */
@@ -108,35 +115,6 @@ function refusedText(count: number, examples: NonNullable<Job['examples']>['refu
   const [first, ...others] = examples.map(({ key, reason = 'no reason was given' }) => `${key} (${reason})`);
   if (first === undefined) return countText(count);
   return `${countText(count)}: ${first}${others.length === 0 ? '' : ', and others: --json names them'}`;
-}
-
-/** Formats how much was compared, and with how many requests. */
-function sizesOf(counts: JobCounts): Cells {
-  return {
-    listed: `${countText(counts.listed, 'object')}, ${sizeText(counts.bytes_listed) ?? ''}`,
-    scanned: countText(counts.scanned, 'document'),
-    requests: `${countText(counts.list_requests)} LIST, ${countText(counts.head_requests)} HEAD`,
-  };
-}
-
-/** Formats the estimated price of the requests to S3. */
-function costText(usd: number | undefined): string | undefined {
-  const text = dollarsText(usd);
-  return text === undefined ? undefined : `${text} (estimate)`;
-}
-
-function troubleOf({ state, deletions, error, last_fault: lastFault }: Job): Cells {
-  const fault = error ?? (state === 'done' ? undefined : lastFault);
-  return {
-    deletions: deletions === undefined ? undefined : deletionsText(deletions),
-    [error === undefined ? 'last fault' : 'error']: fault === undefined ? undefined : `${fault.reason} (${fault.code})`,
-    'after the key': fault?.after,
-    advice: fault === undefined || !isFaultCode(fault.code) ? undefined : faults[fault.code].advice,
-  };
-}
-
-function deletionsText({ limit, reserved }: NonNullable<Job['deletions']>): string {
-  return `${limit === undefined ? 'no limit' : `at most ${countText(limit, 'deletion')}`}, ${countText(reserved)} reserved`;
 }
 
 /** What a job held back is not done, although the job is. */

@@ -9,7 +9,6 @@ import {
   type ReconcileCounts,
 } from '../../records/counts.ts';
 import { hasEnded, type JobFault, type JobRecord } from '../../records/job.ts';
-import { stoppedAfter } from '../../repair/job.rules.ts';
 import { timeOf, timeOfMaybe } from './fields.ts';
 import { exampleKinds, type DifferenceShown, type ExampleKind, type Job, type JobCounts } from './job.ts';
 
@@ -22,7 +21,7 @@ const HEAD_USD = 0.0004 / 1_000;
 
 /** The job as it is shown to users. `waiting`: the deletions of its bucket that wait for a person. */
 export function jobView(job: JobRecord, { nowMs, waiting = [] }: { readonly nowMs: number } & Pick<BucketRecord, 'waiting'>): Job {
-  const { deletions, examples, startedAtMs, comparingAtMs } = job;
+  const { examples, startedAtMs, comparingAtMs } = job;
   return {
     id: job.id,
     bucket: job.bucket,
@@ -39,13 +38,11 @@ export function jobView(job: JobRecord, { nowMs, waiting = [] }: { readonly nowM
     waits_until: timeOfMaybe(job.waitUntilMs),
     covers_before: timeOfMaybe(job.coversBeforeMs),
     paused_ms: job.pausedMs,
-    deletions: deletions && { limit: deletions.limit, reserved: deletions.reserved },
-    allow_deletes: job.allowDeletes,
     waiting: waitingOf(job, waiting),
     comparing_at: timeOfMaybe(comparingAtMs),
     examples: examples && examplesView(examples),
     error: job.error,
-    ...(hasEnded(job) ? {} : placeOf(job)),
+    last_fault: hasEnded(job) ? undefined : lastFaultOf(job),
     ...(comparingAtMs !== undefined && job.counts !== undefined && measuresOf(job, job.counts, nowMs)),
   };
 }
@@ -57,14 +54,10 @@ function waitingOf({ id, state }: JobRecord, all: NonNullable<BucketRecord['wait
   return { deletions: found.count, declined_at: timeOfMaybe(found.declinedAtMs) };
 }
 
-/** How far a job that has not ended is, and what keeps it from going on. */
-function placeOf({ parts = [], waits }: JobRecord): Pick<Job, 'cursor' | 'last_fault'> {
+/** What keeps a job from going on. */
+function lastFaultOf({ parts = [], waits }: JobRecord): Job['last_fault'] {
   const fault: JobFault | undefined = waits ?? parts.find((part) => part.fault !== undefined)?.fault;
-  const cursor = stoppedAfter({ parts }) ?? '';
-  return {
-    cursor: cursor === '' ? undefined : cursor,
-    last_fault: fault && { code: fault.code, reason: fault.reason, ...defined({ after: fault.after }) },
-  };
+  return fault && { code: fault.code, reason: fault.reason, ...defined({ after: fault.after }) };
 }
 
 function measuresOf(job: JobRecord, counts: ReconcileCounts, nowMs: number): Partial<Job> {

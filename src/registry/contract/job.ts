@@ -72,14 +72,6 @@ export const job = z
     waits_until: time.optional().describe('When the wait for late events ends.'),
     covers_before: time.optional().describe('The job covers changes made before this time, once it is done.'),
     paused_ms: z.number().optional().describe('How long it has been paused in total since comparing began.'),
-    deletions: z
-      .object({
-        limit: count.optional().describe('How many documents it may delete; absent: no limit.'),
-        reserved: count.describe('How many of them it has reserved.'),
-      })
-      .optional()
-      .describe('How many documents the job may delete, and how many it has.'),
-    allow_deletes: count.optional().describe('How many held deletions a person has allowed it.'),
     waiting: z
       .object({
         deletions: count.describe('How many there are.'),
@@ -96,7 +88,6 @@ export const job = z
     last_fault: jobFault.optional().describe('The latest fault of a part of it, which Tally retries.'),
     progress: z.number().min(0).max(1).optional().describe('0 to 1; absent while unknown.'),
     objects_per_s: z.number().optional().describe('Objects listed per second of comparing, without pauses.'),
-    cursor: z.string().optional().describe('All keys up to this one have been compared.'),
     cost_usd: z.number().optional().describe("What S3 charges for the job's requests so far; an estimate."),
   })
   .meta({ id: 'Job', description: 'A re-index job.' });

@@ -26,7 +26,7 @@ describe('the view of a job', () => {
       { cursor: 'm', fault },
     ];
     const view = jobView({ ...running, documentsAtStart: 100, parts, lease: { worker: 'w' } }, { nowMs: 4_003 });
-    expect(view).toMatchObject({ phase: 'comparing', counts: { listed: 40 }, cursor: 'c' });
+    expect(view).toMatchObject({ phase: 'comparing', counts: { listed: 40 } });
     expect(view.last_fault).toEqual({ code: 's3.throttled', reason: 'SlowDown', after: 'm' });
     expect(view.progress).toBeCloseTo(0.3);
     expect(view.objects_per_s).toBeCloseTo(10);
@@ -46,9 +46,10 @@ describe('the view of a job', () => {
     expect(jobView(running, { nowMs: 5_000 }).cost_usd).toBeCloseTo(5.4);
   });
 
-  it('of a job that has ended says nothing of its place', () => {
-    const done = jobView({ ...running, state: 'done', parts: [{ cursor: 'c' }] }, { nowMs: 5_000 });
-    expect([done.progress, done.cursor]).toEqual([1, undefined]);
+  it('of a job that has ended says nothing of what it waited for', () => {
+    const fault = { code: 's3.throttled', reason: 'SlowDown', attempts: 0, sinceMs: 1, dueAtMs: 2 } as const;
+    const done = jobView({ ...running, state: 'done', parts: [{ cursor: 'c', fault }] }, { nowMs: 5_000 });
+    expect([done.progress, done.last_fault]).toEqual([1, undefined]);
   });
 
   it('says which of the deletions that it held back still wait, and whether a person has declined them', () => {

@@ -143,7 +143,7 @@ const changedJobs = {
   paused: { ...job, state: 'paused' },
   running: job,
   cancelled: { ...job, state: 'cancelled' },
-  allowed: { ...job, id: 'job-2', allow_deletes: 5 },
+  allowed: { ...job, id: 'job-2' },
   declined: { ...job, state: 'done' },
 } as const satisfies Readonly<Record<string, Job>>;
 
@@ -316,7 +316,7 @@ export function createFakeControl(): FakeControl {
       const { paused } = body as { readonly paused: boolean };
       return { bucket: 'photos', state: paused ? 'paused' : 'applied', source: 'notification' };
     },
-    diagnoseBucket: () => ({ bucket: 'photos', status: 'broken', findings: planAnswer.findings }),
+    diagnoseBucket: () => ({ bucket: 'photos', status: 'ok', findings: [] }),
     listGaps: () => ({ items: [gap] }),
     startReindex: () => job,
     getJob: () => job,
