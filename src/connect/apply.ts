@@ -12,6 +12,7 @@ import {
   connectionSchema,
   earlierAfter,
   earlierSpecs,
+  isTrail,
   madeSchema,
   specOf,
   subscriptionName,
@@ -21,7 +22,7 @@ import {
 import { removingFinding } from './finding.rules.ts';
 import { addCommand, changesText, touchedText, type Change, type ConnectionRequest, type Kept, type Plan } from './plan.rules.ts';
 import { RequestError, type RequestErrorCode } from '../base/request-error.ts';
-import { appliedWithinMs, openChangeGap, proveGap } from '../observing/gaps.ts';
+import { appliedWithinMs, forgetProof, openChangeGap, proveGap } from '../observing/gaps.ts';
 import type { TakeLease } from '../store/lease.ts';
 import type { StateStore, WithPorts } from '../store/store.ts';
 import { listAllEntries, listAllRecords, parseEntry, readRecord, removeRecord, updateRecord } from '../store/stored.ts';
@@ -103,7 +104,7 @@ async function requireConnection(state: StateStore, bucket: string, signal: Abor
 async function begin({ state, clock }: ChangeParts, { plan, connection: before }: Looked, change: Change): Promise<void> {
   const { spec, token } = plan;
   const nowMs = clock.nowMs();
-  const isOthers = change.part === 'subscription' && change.action === 'create';
+  const isOthers = change.part === 'trail' || (change.part === 'subscription' && change.action === 'create');
   const next: ConnectionRecord = {
     ...(before && madeSchema.parse(before)),
     ...spec,
@@ -277,9 +278,8 @@ export async function removeParts(parts: ChangeParts, bucket: string, signal?: A
     await noteRemoving(parts, bucket);
     const connection = await updateRecord(state, ref, (current) => current && { ...current, state: 'removing' as const });
     if (connection === undefined) return undefined;
-    // of a bucket that a person has wired since, what was made before is known by its ids and tags
-    const whole = omit(specOf(connection), 'byHand');
-    const kept = await removeSpecs({ ...parts, run }, [whole, ...earlierSpecs(connection)], { made: connection.made, used }, signal);
+    const specs = [specOf(connection), ...earlierSpecs(connection)];
+    const kept = await removeSpecs({ ...parts, run }, specs, { made: connection.made, used }, signal);
     await removeRecord(state, ref.id);
     return kept;
   });
@@ -320,24 +320,23 @@ export async function removeEarlier(parts: ChangeParts, bucket: string, signal?:
   return underPass(parts, known, signal, async (run) => {
     const connection = await settledEarlier(state, bucket, signal);
     if (connection === undefined) return undefined;
-    const { gone = [], left = [] } = Object.groupBy(connection.earlier ?? [], (each) =>
-      isTrailNeeded(connection, each) ? 'left' : 'gone',
-    );
     const still = desired(specOf(connection));
+    const keepsTrails = areTrailsNeeded(connection);
+    const specs = earlierSpecs(connection).map((spec) => (keepsTrails ? omit(spec, 'trailArn') : spec));
     const kept = await removeSpecs(
       { ...parts, run },
-      earlierSpecs({ ...connection, earlier: gone }),
+      specs,
       { made: connection.made, used: await usedByOthers(state, bucket), still },
       signal,
     );
-    const { earlier: _, ...rest } = connection;
+    if (isHandedOver(connection)) {
+      await openChangeGap(parts, connection, { unproven: 'events' });
+      await forgetProof(parts, bucket);
+    }
     // what others make in place of what is gone is theirs
-    const present = still.subscription && subscriptionName(still.subscription);
-    await updateRecord(state, refs.connection(bucket), () => ({
-      ...rest,
-      ...(left.length > 0 && { earlier: left }),
-      made: connection.made.filter((name) => name === present),
-    }));
+    const present = new Set([still.subscription && subscriptionName(still.subscription), still.trail?.arn]);
+    const made = connection.made.filter((name) => present.has(name) || (keepsTrails && isTrail(name)));
+    await updateRecord(state, refs.connection(bucket), () => ({ ...omit(connection, 'earlier'), made }));
     return kept;
   });
 }
@@ -431,15 +430,21 @@ async function underPass<Result>(
   return done;
 }
 
-/** Whether the trail of before may be the one that records the bucket now: its source needs one, and Tally has put the bucket into no other. It goes with the bucket then. */
-function isTrailNeeded({ source, trailArn, byHand }: ConnectionRecord, earlier: Pick<ConnectionSpec, 'trailArn'>): boolean {
-  return earlier.trailArn !== undefined && source === 'routed' && (trailArn === undefined || byHand === true);
+/** Whether trails of before may record the bucket now: its source needs one, and Tally has put the bucket into no other. They go with the bucket then. */
+function areTrailsNeeded({ source, trailArn, byHand }: ConnectionRecord): boolean {
+  return source === 'routed' && (trailArn === undefined || byHand === true);
+}
+
+/** Whether a person wires now what Tally made: the events of both look the same, so what has arrived is no proof once Tally's parts are gone. */
+function isHandedOver({ source, topicArn, byHand, earlier = [] }: ConnectionRecord): boolean {
+  if (byHand !== true || source === 'topic') return false;
+  return earlier.some((each) => each.byHand !== true && each.source === source && each.topicArn === topicArn);
 }
 
 /** The connection, if it has earlier parts that may go. */
 async function settledEarlier(state: StateStore, bucket: string, signal?: AbortSignal): Promise<ConnectionRecord | undefined> {
   const connection = await readRecord(state, refs.connection(bucket), signal);
-  if (connection?.state !== 'applied' || (connection.earlier ?? []).every((each) => isTrailNeeded(connection, each))) return undefined;
+  if (connection?.state !== 'applied' || (connection.earlier ?? []).length === 0) return undefined;
   const mark = await readRecord(state, refs.gap(markId(bucket)), signal);
   return mark?.reasons.some(({ kind }) => kind === 'connection') === true ? undefined : connection;
 }

@@ -7,6 +7,7 @@
 import { z } from 'zod';
 import { bucketSources, enrichModes } from '../records/bucket.ts';
 import { omit } from '../base/defined.ts';
+import { canonicalJson } from './canonical.rules.ts';
 import { parseArn } from './names.rules.ts';
 
 /** What a bucket is to have in AWS. The account of the place is that of the queues and of all parts, and the region that of the bucket. */
@@ -37,18 +38,14 @@ export type ConnectionSpec = Readonly<z.infer<typeof specSchema>>;
 
 export const connectionStates = ['applying', 'applied', 'paused', 'removing'] as const;
 
-/** What the names of parts follow from, where they lead, and the trail that has the bucket in a selector. */
-const earlierSchema = specSchema.pick({ source: true, topicArn: true, queueArn: true, deadLetterArn: true, trailArn: true });
-type Earlier = z.infer<typeof earlierSchema>;
-
 /** What the record knows besides the spec. */
 export const madeSchema = z.object({
   state: z.enum(connectionStates),
-  /** What it was before its source, its topic, its queue or its trail was changed, as far as its parts may be left in AWS. */
-  earlier: z.array(earlierSchema).optional(),
+  /** What it was before its region, its source, its topic, its queue, its trail or who wires it was changed, as far as its parts may be left in AWS. */
+  earlier: z.array(specSchema).optional(),
   /** The token under which it is applied. */
   token: z.string().optional(),
-  /** What Tally made, or is about to make, where neither name nor tag says it: subscriptions to topics that were named. */
+  /** What Tally made, or is about to make, where neither name nor tag says it: subscriptions to topics that were named, and trails that got the bucket in a selector. */
   made: z.array(z.string()),
   /** When AWS was last changed: events may be missing until some minutes later. */
   changedAtMs: z.number().optional(),
@@ -63,10 +60,11 @@ export type ConnectionRecord = z.infer<typeof connectionSchema>;
 const EARLIER_MAX = 10;
 
 /** What is left over after a connection becomes another: what it was, without what it is now. */
-export function earlierAfter(before: ConnectionRecord | undefined, now: Earlier): Earlier[] {
+export function earlierAfter(before: ConnectionRecord | undefined, now: ConnectionSpec): ConnectionSpec[] {
   if (before === undefined) return [];
-  const last = earlierSchema.parse(before);
-  const wayOf = ({ source, topicArn, queueArn, trailArn }: Earlier): string => JSON.stringify([source, topicArn, queueArn, trailArn]);
+  const last = specOf(before);
+  // these give no part another name, place or owner
+  const wayOf = (spec: ConnectionSpec): string => canonicalJson(omit(spec, 'bucketAccount', 'enrich', 'deadLetterArn', 'trailBucket'));
   const others = (before.earlier ?? []).filter((each) => wayOf(each) !== wayOf(last));
   return [...others, last].filter((each) => wayOf(each) !== wayOf(now)).slice(-EARLIER_MAX);
 }
@@ -76,13 +74,15 @@ export function specOf(from: ConnectionSpec): ConnectionSpec {
   return specSchema.parse(from);
 }
 
-/** The specs that a connection had before its source, its topic, its queue or its trail was changed. */
-export function earlierSpecs(connection: ConnectionRecord): readonly ConnectionSpec[] {
-  const spec = omit(specOf(connection), 'topicArn', 'byHand', 'trailArn', 'trailBucket');
-  return (connection.earlier ?? []).map((earlier) => {
-    const { partition, account } = parseArn(earlier.queueArn) ?? spec;
-    return { ...spec, partition, account, ...earlier };
-  });
+/** The specs that a connection had before it was changed, and one for each trail that got the bucket in a selector, whose rule has gone by then. */
+export function earlierSpecs({ earlier = [], made, ...spec }: ConnectionRecord): readonly ConnectionSpec[] {
+  const routed = { ...omit(specOf(spec), 'topicArn', 'byHand', 'trailBucket'), source: 'routed' } as const;
+  return [...earlier, ...made.filter(isTrail).map((trailArn) => ({ ...routed, trailArn }))];
+}
+
+/** Whether it is the name of a trail among what was made. */
+export function isTrail(name: string): boolean {
+  return parseArn(name)?.service === 'cloudtrail';
 }
 
 /** The name of a subscription: its ARN is not known before it is made. */

@@ -283,10 +283,10 @@ function policyWith(wanted: string | object, present: string): string {
 
 const sourcesSchema = z.object({ redrivePermission: z.literal('byQueue'), sourceQueueArns: z.array(z.string()) });
 
-/** The present sources of a dead-letter queue with the wanted one: what others let redrive to it stays. */
+/** The present sources of a dead-letter queue with the wanted one: what may redrive to it already may do so further. */
 function sourcesWith(wanted: string | object, present: string): string {
   const [ours, found] = [textOf(wanted), present].map((text) => sourcesSchema.safeParse(jsonOf(text)).data);
-  if (ours === undefined || found === undefined) return textOf(wanted);
+  if (ours === undefined || found === undefined) return present === '' ? '{}' : present;
   return JSON.stringify({ ...ours, sourceQueueArns: [...new Set([...found.sourceQueueArns, ...ours.sourceQueueArns])] });
 }
 

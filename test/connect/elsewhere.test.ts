@@ -47,6 +47,31 @@ describe.each(sources)('a bucket of another region, source %s', (source) => {
   });
 });
 
+// Bug: the rule of the region before stayed for ever. Fix: the region is a part of the way that a bucket had
+it.each(['eventbridge', 'routed'] as const)(
+  'a bucket that was made again in another region loses its rule in the old one: %s',
+  async (source) => {
+    for (const isRemoved of [false, true]) {
+      const world = await startWorld({ photos: { region: FAR } });
+      const before = fingerprintOf(world.aws.snapshot());
+      await world.agree({ source });
+      await world.setBucket({ region: REGION });
+      world.notify([]);
+      await world.agree({ source });
+      expect(world.aws.parts.rules.size).toBe(2);
+      await world.closeGap();
+      if (!isRemoved) {
+        await world.removeEarlier();
+        expect([...world.aws.parts.rules.keys()].filter((key) => key.includes(FAR))).toEqual([]);
+        expect((await world.plan({ source })).changes).toEqual([]);
+      }
+      await world.remove();
+      world.notify([]);
+      expect(fingerprintOf(world.aws.snapshot())).toBe(before);
+    }
+  },
+);
+
 it('a region without its dead-letter queue is a finding, and keeps no apply from going ahead', async () => {
   const world = await startWorld({ photos: { region: FAR } });
   world.aws.parts.queues.delete(FAR_LETTERS);

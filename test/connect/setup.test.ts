@@ -164,6 +164,21 @@ describe('the installation', () => {
     expect([...alone.parts.keys()].slice(0, 2)).toEqual([`queue ${arn!.replace('events', 'events-dead-letters')}`, `queue ${arn}`]);
   });
 
+  // Bug: other queues that redrive to it were shut out. Fix: what may redrive to a queue already may do so further
+  it.each<readonly [string | undefined, readonly string[] | undefined]>([
+    [undefined, undefined],
+    ['{"redrivePermission":"allowAll"}', undefined],
+    ['{"redrivePermission":"byQueue","sourceQueueArns":["theirs"]}', ['theirs', bucket.arn]],
+  ])('shuts no other queue out of a dead-letter queue that exists: %s', async (RedriveAllowPolicy, sourceQueueArns) => {
+    const { setup, parts } = createWorld();
+    const present = RedriveAllowPolicy === undefined ? {} : { RedriveAllowPolicy };
+    parts.set(nameOf(letters), { url: urlOf(letters.arn), attributes: present, tags: {} });
+    await setup.apply(tally);
+    const { RedriveAllowPolicy: after } = parts.get(nameOf(letters))!.attributes;
+    const added = JSON.stringify({ redrivePermission: 'byQueue', sourceQueueArns });
+    expect(after).toBe(sourceQueueArns === undefined ? RedriveAllowPolicy : added);
+  });
+
   it('with the name of another one is refused before anything is made, and nothing of the other is touched', async () => {
     const { setup, parts, written } = createWorld();
     await setup.apply({ ...tally, installation: '0a1b2c3d' });

@@ -140,19 +140,13 @@ function changeOf(
   };
 }
 
-/** Who put the bucket into a trail that Tally doesn't write to takes it out. */
+/** Who put the bucket into a trail that Tally doesn't write to takes it out, and nothing is said of it. */
 export function trailRemoval(look: Look): Change | Kept | undefined {
-  const { spec, desired, observed } = look;
-  if (desired.trail === undefined) return undefined;
-  const name = `the selector of ${spec.bucket} in a trail, ${selectorName(spec)}`;
+  const { spec } = look;
   const trail = ownTrail(look);
-  if (trail === undefined)
-    return spec.trailArn !== undefined && observed.trails?.some((each) => isRecording(each, spec)) !== true
-      ? undefined
-      : { name, reason: 'Tally writes only to advanced selectors of the trail in TALLY_TRAIL_ARN' };
-  const after = withoutSelector(trail.list, spec);
-  if (after === undefined) return undefined;
-  if (typeof after === 'string') return { name, reason: after };
+  const after = trail && withoutSelector(trail.list, spec);
+  if (trail === undefined || after === undefined) return undefined;
+  if (typeof after === 'string') return { name: `the selector of ${spec.bucket} in a trail, ${selectorName(spec)}`, reason: after };
   return { ...changeOf(look, trail.arn, trail.list, after), action: 'remove', touches: [] };
 }
 

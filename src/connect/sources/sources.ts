@@ -129,7 +129,7 @@ export function removal(look: Look, remains: Remains): { readonly changes: reado
   const isStill = (idOf: (of: Desired) => string | undefined): boolean => idOf(still) === idOf(look.desired);
   const steps = [
     isStill(({ entry }) => entry?.id) ? undefined : notificationRemoval(look),
-    isStill(({ rule }) => rule?.name) ? undefined : ruleRemoval(look),
+    isStill(({ rule }) => rule?.arn) ? undefined : ruleRemoval(look),
     still.eventBridge === true ? undefined : keptSwitch(look),
     isStill(({ trail }) => trail && canonicalJson(trail)) ? undefined : trailRemoval(look),
     ...topicRemovals(look, remains),

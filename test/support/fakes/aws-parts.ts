@@ -189,7 +189,7 @@ export function createFakeAws(): FakeAws {
           subscription: subscriptions.get(queueArn) ?? 'absent',
         };
       }),
-    ruleOf: (_region, name) => call('ruleOf', false, () => parts.rules.get(name) ?? 'absent'),
+    ruleOf: (at, name) => call('ruleOf', false, () => parts.rules.get(ruleKey(at, name)) ?? 'absent'),
     ruleCount: () => call('ruleCount', false, () => parts.rules.size),
     setTopicPolicy: (arn, policy) => call('setTopicPolicy', true, () => void (topic(arn).policy = policy)),
     setQueuePolicy: (arn, policy) => call('setQueuePolicy', true, () => void (queue(arn).policy = policy === '' ? undefined : policy)),
@@ -204,24 +204,24 @@ export function createFakeAws(): FakeAws {
           ...(deadLetterArn !== undefined && { deadLetterArn }),
         });
       }),
-    putRule: (_region, { name, pattern }, tags) =>
+    putRule: (at, { name, pattern }, tags) =>
       call(
         'putRule',
         true,
         // EventBridge ignores the tags if the rule exists
         () =>
-          void parts.rules.set(name, {
+          void parts.rules.set(ruleKey(at, name), {
             targets: [],
             tags,
-            ...parts.rules.get(name),
+            ...parts.rules.get(ruleKey(at, name)),
             pattern: JSON.stringify(pattern),
             isEnabled: true,
           }),
       ),
-    putTarget: (_region, { name, target }) =>
+    putTarget: (at, { name, target }) =>
       call('putTarget', true, () => {
-        const rule = parts.rules.get(name)!;
-        parts.rules.set(name, { ...rule, targets: [...rule.targets.filter(({ id }) => id !== target.id), target] });
+        const rule = parts.rules.get(ruleKey(at, name))!;
+        parts.rules.set(ruleKey(at, name), { ...rule, targets: [...rule.targets.filter(({ id }) => id !== target.id), target] });
       }),
     trailsOf: (_region, which) =>
       call('trailsOf', false, () =>
@@ -229,7 +229,7 @@ export function createFakeAws(): FakeAws {
       ),
     putSelectors: (arn, list) =>
       call('putSelectors', true, () => void parts.trails.set(arn, { ...parts.trails.get(arn)!, selectors: { kind: 'advanced', list } })),
-    removeRule: (_region, { name }) => call('removeRule', true, () => void parts.rules.delete(name)),
+    removeRule: (at, { name }) => call('removeRule', true, () => void parts.rules.delete(ruleKey(at, name))),
     publish: (topicArn, message) => call('publish', false, () => void parts.published.push({ topicArn, message })),
     unsubscribe: (arn) =>
       call('unsubscribe', true, () => {
@@ -255,6 +255,11 @@ export function createFakeAws(): FakeAws {
         trails: [...parts.trails],
       }),
   });
+}
+
+/** Each region has a bus of its own. */
+function ruleKey({ region }: { readonly region: string }, name: string): string {
+  return region === REGION ? name : `${name} ${region}`;
 }
 
 function arnAt(queueUrl: string): string {
