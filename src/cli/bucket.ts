@@ -4,16 +4,14 @@ import type { Command } from 'commander';
 import type { OperationBody, Operations } from '../registry/contract/contract.ts';
 import { bucketFields } from '../registry/contract/bucket.ts';
 import type { AddedBucket } from '../registry/contract/buckets.ts';
-import { printable } from '../base/printable.ts';
 import type { ConnectionRequest } from '../connect/plan.rules.ts';
 import { RequestError } from '../base/request-error.ts';
-import { countText } from '../base/texts.ts';
 import { parameter, printing } from './arguments.ts';
 import type { Cli, JsonOption, CliDependencies } from './cli.ts';
 import { CommandError, failureOf, orUsage, exitCodes } from './errors.ts';
 import { planOf, sayPlan, showPlan } from './connections.ts';
 import { addOptions, groupOf, applied } from './from-rows.ts';
-import { answerText, tableText } from './output.ts';
+import { answerText, joinedText, linesText, tableText } from './output.ts';
 import { countsKnown } from './progress.ts';
 import PQueue from 'p-queue';
 
@@ -171,44 +169,31 @@ async function textOf(stream: AsyncIterable<unknown>): Promise<string | undefine
 
 type Row =
   | { readonly bucket: string; readonly result: 'connected' | 'applied' | 'unchanged'; readonly answer: AddedBucket }
-  | { readonly bucket: string; readonly result: 'failed'; readonly error: unknown }
-  /** Ctrl-C came first. */
-  | { readonly bucket: string; readonly result: 'not begun' };
+  | { readonly bucket: string; readonly result: 'failed'; readonly error: unknown };
 
 type AddOne = (control: Operations, name: string) => Promise<AddedBucket>;
 
 /** Adds the buckets, and prints one table. A bucket that fails keeps no other one from being added. */
 async function addMany(cli: Cli, options: JsonOption, names: readonly string[], addOne: AddOne): Promise<void> {
   const buckets = [...new Set(names)];
-  const rows = await cli.withControl((control) => rowsOf(cli, options, buckets, (name) => addOne(control, name)));
-  cli.print(options, { buckets: rows.map(rowView), counts: countsOf(rows) }, () => resultText(rows));
-  end(cli, options, rows);
-}
-
-async function rowsOf(
-  cli: Cli,
-  options: JsonOption,
-  buckets: readonly string[],
-  add: (name: string) => Promise<AddedBucket>,
-): Promise<readonly Row[]> {
   const progress = cli.progress(options);
-  const turns = new PQueue({ concurrency: AT_ONCE });
   const counts = { done: 0, failed: 0, all: buckets.length };
-  return cli.interruptible(async (signal) => {
-    progress.show(countsKnown(counts));
-    const rows = await turns.addAll(
-      buckets.map((bucket) => async (): Promise<Row> => {
-        if (signal.aborted) return { bucket, result: 'not begun' };
-        const row = await rowOf(bucket, add);
+  const rows = await cli.withControl((control) =>
+    new PQueue({ concurrency: AT_ONCE }).addAll(
+      buckets.map((bucket) => async () => {
+        const row = await rowOf(bucket, (name) => addOne(control, name));
         counts.done += 1;
         if (row.result === 'failed') counts.failed += 1;
         progress.show(countsKnown(counts));
         return row;
       }),
-    );
-    progress.end();
-    return rows;
-  });
+    ),
+  );
+  progress.end();
+  cli.print(options, { buckets: rows.map(rowView) }, () => resultText(rows));
+  if (counts.failed === 0) return;
+  cli.hint(options, 'Fix the causes and repeat the command; it skips what is done.');
+  cli.endWith(exitCodes.someFailed);
 }
 
 async function rowOf(bucket: string, add: (name: string) => Promise<AddedBucket>): Promise<Row> {
@@ -223,50 +208,15 @@ async function rowOf(bucket: string, add: (name: string) => Promise<AddedBucket>
 }
 
 function rowView(row: Row): object {
-  return row.result === 'failed' ? { bucket: row.bucket, result: row.result, error: failureOf(row.error).problem } : row;
-}
-
-function countsOf(rows: readonly Row[]): Readonly<Record<Row['result'], number>> {
-  const count = (result: Row['result']): number => rows.filter((row) => row.result === result).length;
-  return {
-    connected: count('connected'),
-    applied: count('applied'),
-    unchanged: count('unchanged'),
-    failed: count('failed'),
-    'not begun': count('not begun'),
-  };
+  return row.result === 'failed' ? { ...row, error: failureOf(row.error).problem } : row;
 }
 
 /** The table, and below it why each bucket failed, and what helps. */
 function resultText(rows: readonly Row[]): string {
   const table = tableText(
-    ['BUCKET', 'RESULT', 'SOURCE', 'CODE'],
-    rows.map((row) => [row.bucket, row.result, 'answer' in row ? row.answer.source : undefined, codeOf(row)]),
+    ['BUCKET', 'RESULT', 'SOURCE'],
+    rows.map((row) => [row.bucket, row.result, 'answer' in row ? row.answer.source : undefined]),
   );
-  const failures = rows.flatMap((row) => (row.result === 'failed' ? [{ ...row, lines: failureOf(row.error).lines }] : []));
-  const reasons = failures.map(({ bucket, lines: [what = ''] }) => `${bucket}: ${what}`);
-  // what helps against a fault is the same for all buckets that have it
-  const advice = new Map(failures.flatMap((row) => (row.lines.length > 1 ? [[codeOf(row) ?? '', row.lines.slice(1)] as const] : [])));
-  const counts = Object.entries(countsOf(rows)).filter(([, count]) => count > 0);
-  const blocks = [
-    reasons,
-    ...[...advice].map(([code, lines]) => [`${code}: ${lines.join(' ')}`]),
-    [`${countText(rows.length, 'bucket')}: ${counts.map(([result, count]) => `${count} ${result}`).join(', ')}.`],
-  ].filter((block) => block.length > 0);
-  return [table, ...blocks.map((block) => block.map((line) => printable(line)).join('\n'))].join('\n\n');
-}
-
-function codeOf(row: Row): string | undefined {
-  return row.result === 'failed' ? String(failureOf(row.error).problem['code']) : undefined;
-}
-
-function end(cli: Cli, options: JsonOption, rows: readonly Row[]): void {
-  if (rows.some(({ result }) => result === 'not begun')) {
-    cli.leave(options, 'Interrupted. Repeat the command to continue; it skips what is done.');
-    return;
-  }
-  if (rows.some(({ result }) => result === 'failed')) {
-    cli.hint(options, 'Fix the causes and repeat the command; it skips what is done.');
-    cli.endWith(exitCodes.someFailed);
-  }
+  const failures = rows.flatMap((row) => (row.result === 'failed' ? [`${row.bucket}: ${failureOf(row.error).lines.join('\n  ')}`] : []));
+  return joinedText([table, ...failures.map(linesText)]);
 }

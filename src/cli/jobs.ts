@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { shellWord } from '../base/commands.ts';
 import type { Operations } from '../registry/contract/contract.ts';
 import { exampleKinds, type Job } from '../registry/contract/job.ts';
-import { countColumns, heldBack, jobAdvice, jobFields, kindNames, stageOf } from '../registry/contract/job-texts.ts';
+import { countColumns, heldBack, jobAdvice, jobFields, kindNames } from '../registry/contract/job-texts.ts';
 import type { ReindexRequest } from '../registry/contract/jobs.ts';
 import { printing } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
@@ -108,8 +108,6 @@ function headingOf(job: Job): string {
 const LOOK_INTERVAL_MS = 2_000;
 /** Errors after which no read can succeed: the job is gone, or its reader may not read it any more. */
 const endings: ReadonlySet<string> = new Set(['job.not-found', 'authentication.failed', 'authorization.denied', 'session.required']);
-/** A worker takes a job within seconds; after its worker died another one takes it within two minutes. */
-const STALL_MS = { queued: 15_000, running: 240_000 } as const;
 /** How long the job may be unreadable. A registry that restarts, or a store that fails over, is back within this time. */
 const TROUBLE_MS = 120_000;
 
@@ -142,12 +140,10 @@ interface Follow {
 async function follow(parts: Follow, signal: AbortSignal): Promise<Job | undefined> {
   const { cli, progress } = parts;
   const read = createReader(parts);
-  const stall = createStallWatch(cli, progress);
   while (!signal.aborted) {
     const job = await read(signal);
     if (signal.aborted) break;
     if (job !== undefined) {
-      stall.look(job);
       progress.show(jobKnown(job, cli.nowMs()));
       if (hasEnded(job)) return job;
     }
@@ -174,29 +170,6 @@ function createReader({ cli: { clock }, look, progress }: Follow): (signal: Abor
       return undefined;
     }
   };
-}
-
-/** Reports once that nothing changes. The usual reason is that no worker runs jobs. */
-function createStallWatch({ clock }: Cli, progress: Progress): { look(job: Job): void } {
-  let moved = { text: '', atMs: 0, isReported: false };
-  return {
-    look(job) {
-      const { objects_per_s: _, ...rest } = job;
-      const text = JSON.stringify(rest);
-      if (text !== moved.text) moved = { text, atMs: clock.monotonicMs(), isReported: false };
-      const limitMs = job.state === 'queued' ? STALL_MS.queued : STALL_MS.running;
-      if (moved.isReported || job.state === 'paused' || clock.monotonicMs() - moved.atMs < limitMs) return;
-      moved = { ...moved, isReported: true };
-      progress.say(`${stallText(job, limitMs / 1_000)} ${WORKERS}`);
-    },
-  };
-}
-
-const WORKERS = 'Workers are `tally serve` processes with the role reindex: check that one is running, and check its /readyz.';
-
-function stallText(job: Job, seconds: number): string {
-  if (job.state === 'queued') return `No worker has taken the job for ${seconds} s; it stays queued until one does.`;
-  return `The job has made no progress for ${seconds} s (${stageOf(job)}).`;
 }
 
 /** Returns the exit code for a job that the command waited for. */

@@ -17,7 +17,7 @@ import type { IndexLocation } from '../settings/urls.ts';
 import type { AwsEnvironment } from '../settings/aws.ts';
 import { loginRulesOf } from '../settings/identity.ts';
 import { withoutProxyFor, type OuterEnvironment, type ProxyVariables } from '../settings/proxy.ts';
-import { HEADS, REINDEX_HEADS, S3_TIMEOUT_MS, SWEEP_HEADS } from './limits.ts';
+import { HEADS, REINDEX_HEADS, REINDEX_LISTINGS, S3_TIMEOUT_MS, SWEEP_HEADS } from './limits.ts';
 import { type Settings, embeddedIndexPath } from '../settings/settings.ts';
 import { isAwsEndpoint } from '../connect/names.rules.ts';
 import { createProcesses } from '../observing/processes.ts';
@@ -239,8 +239,8 @@ function isEmbeddedServer({ credentials }: AwsAddresses): boolean {
 }
 
 /** The number of S3 connections. Each kind of request has its share, so that a HEAD for a live event never waits for a listing. */
-function s3Connections({ TALLY_ROLES: roles, TALLY_REINDEX_LISTINGS: listings }: Settings): number {
-  return HEADS + (roles.includes('reindex') ? listings + REINDEX_HEADS + SWEEP_HEADS : 0);
+function s3Connections({ TALLY_ROLES: roles }: Settings): number {
+  return HEADS + (roles.includes('reindex') ? REINDEX_LISTINGS + REINDEX_HEADS + SWEEP_HEADS : 0);
 }
 
 async function createStore(settings: Settings, { region, credentials, proxyEnv }: AwsAddresses, telemetry: Telemetry): Promise<Store> {

@@ -11,6 +11,8 @@ export const BULK_CONCURRENCY = 4;
 
 /** 64 HEAD and tagging requests allow 3,200 a second at 20 ms each: more than one worker has CPU for, and less than the 5,500 that one S3 prefix accepts. */
 export const HEADS = 64;
+/** Job parts that a process compares at the same time. A listing is serial and takes 60 to 150 ms per 1,000 keys, so a single one would leave the index idle. */
+export const REINDEX_LISTINGS = 8;
 /** For re-index 48 allow 2,400 a second, below those for live events, which have priority. */
 export const REINDEX_HEADS = 48;
 /** For sweeps an eighth of those for live events. */

@@ -3,6 +3,7 @@ import {
   BULK_BYTES,
   REINDEX_BULK_CONCURRENCY,
   REINDEX_HEADS,
+  REINDEX_LISTINGS,
   BULK_ACTIONS,
   BULK_CONCURRENCY,
   BULK_LINGER_MS,
@@ -66,7 +67,7 @@ function createRole(core: Core, worker: string, liveIsBusy: () => boolean): Rein
     liveIsBusy,
   });
   const turn = createReconcileTurn({ ...core, writeAll, questionProof: createQuestionProof(core), headConcurrency: REINDEX_HEADS });
-  return createReindexRole({ ...core, turn, indexIsSlow: isFull, worker, listings: core.settings.TALLY_REINDEX_LISTINGS });
+  return createReindexRole({ ...core, turn, indexIsSlow: isFull, worker, listings: REINDEX_LISTINGS });
 }
 
 /** Creates the parts of the ingest role, with its limits. */

@@ -172,9 +172,6 @@ const reindexSettings = {
   TALLY_COMPARE_INTERVAL_DAYS: integer(0, 365, 7).describe(
     'How often Tally fully compares each bucket with its index, in days, whatever its source, because events may get lost unnoticed. A million objects take a thousand LIST requests, which cost half a cent. With 0, Tally schedules no compare.',
   ),
-  TALLY_REINDEX_LISTINGS: integer(1, 64, 8).describe(
-    'The number of job parts that this process compares at the same time. A listing is serial and takes 60 to 150 ms per 1,000 keys, so a single one would leave the index idle; the default is 8.',
-  ),
 };
 
 /** The settings of ingest: receiving and holding messages, bulk requests, and connecting buckets automatically. */

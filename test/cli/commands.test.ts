@@ -305,7 +305,7 @@ describe('tally config', () => {
       TALLY_INDEX_URL: 'https://tally:***@index-1:9200,https://***@index-2:9200',
       TALLY_HTTP_ADDRESS: '[::1]:9090',
       TALLY_ROLES: ['ingest', 'http'],
-      TALLY_REINDEX_LISTINGS: 8,
+      TALLY_INDEX_SHARDS: 1,
       TALLY_EMBEDDED: false,
     });
     expect(world.opened()).toBe(0);

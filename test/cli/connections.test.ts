@@ -21,7 +21,7 @@ describe('tally bucket add --plan', () => {
     expect(stdout).toMatch(/^ {4}\+ .*"TopicConfigurations": \[$/m);
     expect(stdout).toMatch(/^ {6}.*"QueueConfigurations": \[$/m);
     expect(stdout).toContain('gets an s3:TestEvent');
-    expect(stdout).toContain('broken: photos has no notification with the Id tally-0a1b2c3d (connect.notification)\n  why  ');
+    expect(stdout).toContain('broken: photos has no notification with the Id tally-0a1b2c3d (connect.not-made)\n  why  ');
     expect(stderr).toContain(`tally bucket add photos ${words.join(' ')} --agree 0f1e2d3c4b5a6978\n`);
     expect(isUnsafe(stdout)).toBe(false);
   });

@@ -282,7 +282,7 @@ describe('exactly', () => {
       ['diagnoseBucket', { params: { bucket: 'photos' } }],
       [
         'photos: broken',
-        'broken: photos has no notification with the Id tally-0a1b2c3d (connect.notification)',
+        'broken: photos has no notification with the Id tally-0a1b2c3d (connect.not-made)',
         ' | why | S3 sends no events to Tally',
         ' | do | tally bucket add photos',
       ],

@@ -140,26 +140,6 @@ describe('tally reindex', () => {
     expect(stderr).toMatch(/^tally: ECONNREFUSED \((index|registry)\.unreachable\)$/m);
   });
 
-  it('--wait says once that no worker takes a job that stays queued', async () => {
-    const queued = Array.from({ length: 100 }, () => job);
-    const { exitCode, stderr } = await worldOf(...queued, done).run('reindex photos --wait');
-    expect(exitCode).toBe(0);
-    expect(stderr.match(/No worker has taken the job for 15 s; it stays queued until one does\./g)).toHaveLength(1);
-  });
-
-  it('--wait --json and tally drift --json say so on stderr', async () => {
-    const queued = Array.from({ length: 100 }, () => job);
-    for (const command of [
-      ['reindex', 'photos', '--wait', '--json'],
-      ['drift', 'photos', '--json'],
-    ]) {
-      const { stdout, stderr } = await worldOf(...queued, done).run(...command);
-      expect(stderr.match(/No worker has taken the job for 15 s/g)).toHaveLength(1);
-      expect(stderr).toContain('role reindex');
-      expect(JSON.parse(stdout)).toEqual(done);
-    }
-  });
-
   it('--wait shows a first index from its first objects on', async () => {
     const { progress: _, ...first } = runningJob;
     const counts = { ...zeroCounts, listed: 2_000, missing: 2_000 };

@@ -66,36 +66,12 @@ describe('in a terminal', () => {
     }
   });
 
-  it('keeps what matters most where it is narrow', () => {
-    const progress = progressOf(24);
-    progress.show(runningJob);
-    expect(progress.screen()).toEqual(['25 %']);
-    const wider = progressOf(50);
-    wider.show(runningJob);
-    expect(wider.screen()).toEqual(['25 %  [######------------------]  1,000 objects']);
-  });
-
-  it('leaves nothing of a longer line behind a shorter one', () => {
-    const progress = progressOf(120);
-    progress.show(runningJob);
-    progress.show(job);
-    expect(progress.screen()).toEqual(['queued']);
-  });
-
   it('puts a line that stays above what is drawn over', () => {
     const progress = progressOf(80);
     progress.show(runningJob);
     progress.say('registry.unreachable; the command keeps trying');
     progress.show(job);
     expect(progress.screen()).toEqual(['registry.unreachable; the command keeps trying', 'queued']);
-  });
-
-  it('uses no escape sequence and no colour', () => {
-    const progress = progressOf(80);
-    for (const each of [job, waiting, runningJob]) progress.show(each);
-    progress.say('a line');
-    progress.end();
-    expect(progress.written.join('')).toMatch(/^[\x20-\x7e\r\n]*$/);
   });
 
   it('counts down the wait for late events', () => {
@@ -133,14 +109,5 @@ describe('elsewhere', () => {
       'job-1: paused',
       '',
     ]);
-  });
-
-  it('repeats no line that says nothing new', () => {
-    const progress = progressOf();
-    for (let step = 0; step < 10; step += 1) {
-      progress.show(job);
-      progress.wait(60_000);
-    }
-    expect(progress.screen()).toEqual(['job-1: queued', '']);
   });
 });

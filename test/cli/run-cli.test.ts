@@ -147,7 +147,7 @@ describe('failures', () => {
 });
 
 describe('settings', () => {
-  const env = { TALLY_REINDEX_LISTINGS: 'many', TALLY_QEUE_URL: 'https://sqs', TALLY_LOG_LEVEL: 'loud' };
+  const env = { TALLY_INDEX_SHARDS: 'many', TALLY_QEUE_URL: 'https://sqs', TALLY_LOG_LEVEL: 'loud' };
 
   it.each([[['serve']], [['config']], [['search']]])(
     '%j tells every mistake on a line of its own and ends with 78 before anything starts',
@@ -159,7 +159,7 @@ describe('settings', () => {
       expect(stderr.trimEnd().split('\n')).toEqual([
         'tally: TALLY_QEUE_URL: is not a setting of Tally',
         expect.stringContaining('tally: TALLY_LOG_LEVEL: '),
-        expect.stringContaining('tally: TALLY_REINDEX_LISTINGS: must be a whole number'),
+        expect.stringContaining('tally: TALLY_INDEX_SHARDS: must be a whole number'),
       ]);
       expect(world.opened() + world.served.length).toBe(0);
     },

@@ -199,11 +199,6 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
     ['begins {} s after the last report, and {} minutes after', of(DIRTY, 'QUIET_MS', 's'), of(DIRTY, 'OPEN_MAX_MS', 'min')],
     ['for the first time after {} % of', of('indexer/expired-messages.ts', 'RETENTION_PART', '%')],
     ['removes tombstones after {} days', tombstones],
-    [
-      'takes the job within {} s, or it makes no progress for {} minutes',
-      of('cli/jobs.ts', 'STALL_MS.queued', 's'),
-      wordOf('cli/jobs.ts', 'STALL_MS.running', 'min'),
-    ],
     ['read it every {} s', of('cli/jobs.ts', 'LOOK_INTERVAL_MS', 's')],
     ['becomes a warning after {} minutes', wordOf('observing/readiness.ts', 'UNCLAIMED_MS', 'min')],
   ],

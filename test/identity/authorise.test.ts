@@ -2,7 +2,6 @@
 import { describe, expect, it } from 'vitest';
 import { refusalOf, scopeTexts, type Scope } from '../../src/identity/authorise.rules.ts';
 import type { Actor } from '../../src/base/actor.ts';
-import { scopesOfRole } from '../../src/identity/key-scopes.rules.ts';
 import { keyActor, localActor, sessionActor } from '../support/identity/actors.ts';
 
 const callers = {
@@ -34,8 +33,4 @@ describe('the authorisation table', () => {
   ] as const)('scope %s names what is missing: %#', (scope, actor, code, text) => {
     expect(refusalOf(scope, actor)).toEqual({ code, detail: expect.stringContaining(text) });
   });
-});
-
-it('a role may do what its keys may', () => {
-  expect([scopesOfRole('user'), scopesOfRole('admin')]).toEqual([['read'], ['read', 'operate', 'admin']]);
 });

@@ -11,17 +11,6 @@ function createWorld(work: (signal: AbortSignal) => Promise<void>) {
   return { clock, telemetry, stopping };
 }
 
-it('repeats work after each interval, counted from its end', async () => {
-  let times = 0;
-  const { clock } = createWorld(async () => {
-    times += 1;
-  });
-  await clock.advance(999);
-  expect(times).toBe(0);
-  await clock.advance(2_001);
-  expect(times).toBe(3);
-});
-
 it('tells a failure and goes on', async () => {
   let times = 0;
   const { clock, telemetry } = createWorld(async () => {

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { FaultError } from '../../src/base/fault.ts';
 import { markId } from '../../src/records/dirty.ts';
 import { createGapReports } from '../../src/observing/gaps.ts';
 import { createConnectBucket } from '../../src/connect/connect.ts';
@@ -117,27 +116,5 @@ describe('the watch of the records', () => {
     await world.run(DAY_MS + 700_000);
     expect((await world.record('bbb'))?.versioning.status).toBe('suspended');
     expect(world.telemetry.recorded('requestFailed')).toContainEqual(['check a bucket', 'bucket.missing', expect.any(String)]);
-  });
-
-  it('tells when the store fails, and goes on after it', async () => {
-    const world = await setUp();
-    await world.run(10_000);
-    world.store.broken.all = new FaultError('index.unreachable', 'gone');
-    await world.run(10_000);
-    expect(world.telemetry.recorded('requestFailed')).toEqual([['count gaps and jobs', 'index.unreachable', 'gone']]);
-    world.store.broken.all = undefined;
-    await world.run(15_000);
-    expect(world.telemetry.values('tally_gaps_open').at(-1)).toBe(0);
-  });
-
-  it('ends with the process', async () => {
-    const world = await setUp();
-    await world.run(0);
-    const before = world.telemetry.recorded('setCounts').length;
-    world.stopping.abort();
-    await world.run(60_000);
-    expect(before).toBeGreaterThan(0);
-    expect(world.telemetry.recorded('setCounts')).toHaveLength(before);
-    expect(world.clock.sleepers()).toBe(0);
   });
 });

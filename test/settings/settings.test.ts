@@ -57,9 +57,9 @@ describe('settings', () => {
     ['TALLY_HTTP_ADDRESS', '8080', 'HOST:PORT'],
     ['TALLY_HEALTH_ADDRESS', '[::1]:65536', 'at most 65535'],
     ['TALLY_ROLES', ',', 'at least one role'],
-    ['TALLY_REINDEX_LISTINGS', '0', 'at least 1'],
-    ['TALLY_REINDEX_LISTINGS', '65', 'at most 64'],
-    ['TALLY_REINDEX_LISTINGS', '1e1', 'a whole number from 1 to 64'],
+    ['TALLY_INDEX_SHARDS', '0', 'at least 1'],
+    ['TALLY_INDEX_SHARDS', '65', 'at most 64'],
+    ['TALLY_INDEX_SHARDS', '1e1', 'a whole number from 1 to 64'],
     ['TALLY_SOCKET', `/tmp/${'s'.repeat(99)}`, 'at most 103 bytes'],
     ['TALLY_INDEX_PREFIX', 'Tally', '1 to 32 of a-z'],
     ['TALLY_INDEX_PREFIX', 'a-state', 'may not contain'],
@@ -124,14 +124,14 @@ describe('settings', () => {
       TALLY_HTTP_ADDRESS: '[::1]:0',
       TALLY_EMBEDDED: 'true',
       TALLY_S3_FORCE_PATH_STYLE: 'false',
-      TALLY_REINDEX_LISTINGS: ' 16 ',
+      TALLY_INDEX_SHARDS: ' 16 ',
     });
     expect(settings).toMatchObject({
       TALLY_QUEUE_URL: ['https://sqs/1/a', 'https://sqs/1/b'],
       TALLY_HTTP_ADDRESS: { host: '::1', port: 0 },
       TALLY_EMBEDDED: true,
       TALLY_S3_FORCE_PATH_STYLE: false,
-      TALLY_REINDEX_LISTINGS: 16,
+      TALLY_INDEX_SHARDS: 16,
     });
   });
 

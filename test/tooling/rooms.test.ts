@@ -39,17 +39,17 @@ const rooms: Readonly<Record<string, Room>> = {
   connect: { imports: [...GROUND, ...WORLD, 'contract'], lines: 6_239, budget: 4_000, first: 'connect/loop.ts' },
   identity: { imports: [...GROUND, ...WORLD, 'contract'], lines: 5_200, first: 'identity/logins.ts' },
   search: { imports: [...GROUND, ...WORLD, 'contract'], lines: 2_200, first: 'search/parse.rules.ts' },
-  contract: { imports: [...PURE], lines: 3_705, first: 'registry/contract/contract.ts' },
+  contract: { imports: [...PURE], lines: 3_697, first: 'registry/contract/contract.ts' },
   registry: {
     imports: [...GROUND, ...WORLD, 'contract', 'repair', 'connect', 'identity', 'search'],
-    lines: 6_179,
+    lines: 6_171,
     budget: 4_800,
     first: 'registry/operations/operations.ts',
   },
-  settings: { imports: [...GROUND], lines: 887, first: 'settings/settings.ts' },
+  settings: { imports: [...GROUND], lines: 884, first: 'settings/settings.ts' },
   demo: { imports: [...GROUND, ...WORLD, 'connect', 'contract', 'registry', 'settings'], lines: 900, first: 'demo/server.ts' },
   panel: { imports: [...PURE, 'contract'], lines: 5_000, first: 'panel/browser/shell.tsx' },
-  cli: { imports: [...GROUND, 'contract', 'settings'], lines: 3_203, budget: 2_400, first: 'cli/run-cli.ts' },
+  cli: { imports: [...GROUND, 'contract', 'settings'], lines: 3_126, budget: 2_400, first: 'cli/run-cli.ts' },
   serve: {
     imports: [
       ...GROUND,
@@ -65,7 +65,7 @@ const rooms: Readonly<Record<string, Room>> = {
       'demo',
       'panel',
     ],
-    lines: 1_206,
+    lines: 1_209,
     first: 'serve.ts',
   },
 };

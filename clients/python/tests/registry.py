@@ -271,7 +271,6 @@ BUCKET: Json = {
     "source": "notification",
     "versioning": {"status": "never"},
     "enrich": "none",
-    "floor": 0,
     "status": {"state": "never_compared", "severity": "warning", "sentence": "It has never been fully compared", "since": CREATED},
     "created_at": CREATED,
     "created_by": EMAIL,

@@ -4,7 +4,7 @@ import { bucketSources, enrichModes, versioningStatuses, watchedStates } from '.
 import { bucketActs, bucketSeverities, bucketStates } from '../../records/bucket-status.ts';
 import { ageOfText } from '../../base/texts.ts';
 import { columnsOf } from './command.ts';
-import { clock, count, time } from './fields.ts';
+import { count, time } from './fields.ts';
 
 /** How far the index of a bucket can be relied on. */
 export const bucketStatus = z
@@ -39,15 +39,9 @@ export const bucket = z
     topic_arn: z.string().optional().describe('The SNS topic that its events come through.'),
     account: z.string().optional().describe('The account that must own the bucket. Absent: unknown, and not checked.'),
     versioning: z
-      .object({
-        status: z.enum(versioningStatuses).describe('`unknown` until Tally could read it.'),
-        observed_at: time.optional().describe("When it was read, by S3's clock."),
-      })
+      .object({ status: z.enum(versioningStatuses).describe('`unknown` until Tally could read it.') })
       .describe('The answer to GetBucketVersioning.'),
     enrich: z.enum(enrichModes).describe('What Tally reads about each object in addition to its events.'),
-    floor: clock.describe(
-      'Native events at or below this clock (microseconds since 1970) do not write directly; 0 until the first re-index.',
-    ),
     status: bucketStatus,
     gaps: count.describe('How many of its gaps are open.'),
     created_at: time.describe('When it was connected.'),

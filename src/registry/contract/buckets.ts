@@ -180,10 +180,8 @@ export function bucketView(record: BucketRecord, status: BucketStatus): Bucket {
     source: record.source,
     topic_arn: record.topicArn,
     account: record.account,
-    // 0 means that the time is unknown
-    versioning: { status: versioning.status, observed_at: versioning.observedAtMs === 0 ? undefined : timeOf(versioning.observedAtMs) },
+    versioning: { status: versioning.status },
     enrich: record.enrich,
-    floor: record.floor,
     status: statusView(status, record.bucket),
     gaps: status.gaps,
     created_at: timeOf(record.createdAtMs),

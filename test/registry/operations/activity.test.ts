@@ -16,12 +16,4 @@ describe('what goes on besides the buckets', () => {
     }
     expect(await activityOf({ state, deadLetters })).toEqual({ jobs: 3 });
   });
-
-  it('is the letters of all dead-letter queues as they were last read, with those that a reader has hidden for a moment', async () => {
-    const letterQueues = [
-      { queueUrl: 'http://queues/one', of: [], attributes: { visible: 2, inFlight: 1 } },
-      { queueUrl: 'http://queues/two', of: [], attributes: { visible: 4 } },
-    ];
-    expect(await activityOf(createControlWorld({ letterQueues }))).toMatchObject({ dead_letters: 7 });
-  });
 });

@@ -77,12 +77,6 @@ describe('a new bucket whose parts are made', () => {
     expect(world.aws.writes).toEqual([]);
   });
 
-  it('is made as in the plan that was agreed to', async () => {
-    const world = createControlWorld();
-    const { token } = await world.connections.plan('photos', {}, signal);
-    expect(await world.add({ bucket: 'photos', plan: token }, 'test')).toMatchObject({ connection: { state: 'applied' } });
-  });
-
   it('is left to the person who wired it, and nothing is written', async () => {
     const world = createControlWorld();
     expect(await world.add({ bucket: 'photos', wired_by_hand: true }, 'test')).toMatchObject({ connection: { state: 'applied' } });
