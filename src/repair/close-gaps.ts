@@ -74,7 +74,10 @@ const ENDED_MAX = 2_000;
 /** How long one round asks buckets that have refused before, or whose region does not answer. The next round asks the others first. */
 const ASKING_MAX_MS = 60_000;
 
-/** Creates the function that runs one round. A fault of one bucket is reported, and the other buckets follow. Throws the store's fault. */
+/**
+ * Creates the function that runs one round: for all buckets, or for one whose job has just begun or ended. A fault of one bucket is
+ * reported, and the other buckets follow. Throws the store's fault.
+ */
 export function createCloseGaps(dependencies: CloseGapsDependencies) {
   const { state, startJob, askToRepair, clock, telemetry, isFailing = () => false } = dependencies;
   /** One that has ended never changes again, so it is read once. */
@@ -86,8 +89,9 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
     return job;
   }
 
-  return async function closeGaps(signal: AbortSignal): Promise<void> {
-    const marks = await listAllRecords(state, 'gap', markSchema);
+  return async function closeGaps(signal: AbortSignal, only?: string): Promise<void> {
+    const listed = await listAllRecords(state, 'gap', markSchema);
+    const marks = only === undefined ? listed : listed.filter(({ bucket }) => bucket === only);
     if (marks.length === 0) return;
     const askUntilMs = clock.monotonicMs() + ASKING_MAX_MS;
     const regions = createRegionNotes();

@@ -61,6 +61,8 @@ export interface ReindexParts extends WithPorts<'clock' | 'telemetry'> {
   readonly worker: string;
   /** Turns that run at the same time. */
   readonly listings: number;
+  /** Looks at the gaps of a bucket whose job has begun or ended, so that its status need not wait for the next round of all gaps. */
+  readonly lookAtGaps?: (bucket: string, signal: AbortSignal) => Promise<void>;
   /** Keys that a part must have left to be cut. Default: a page. */
   readonly cutKeysMin?: number;
   /** From 0 to 1, 1 excluded. Default: Math.random. */
@@ -135,6 +137,7 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
       await held.release(clock.nowMs() + (stopping.signal.aborted ? 0 : FAULT_WAIT_MS)).catch(() => undefined);
       // it may be due again at once
       sleeping.abort(new Error('a job was given back'));
+      if (!stopping.signal.aborted) await parts.lookAtGaps?.(held.job.bucket, stopping.signal);
     }
   }
 

@@ -16,7 +16,7 @@ import {
 import type { Core } from './core.ts';
 import { createQuestionProof } from '../repair/question-proof.ts';
 import { createSchedules, type Schedule } from '../repair/schedules.ts';
-import { createReindexRole, type ReindexRole } from '../repair/jobs.ts';
+import { createReindexRole, type ReindexParts, type ReindexRole } from '../repair/jobs.ts';
 import { tidyJobs } from '../repair/job-ends.ts';
 import { checkOfFault, type CheckSource } from '../observing/readiness.ts';
 import { createBackgroundWriter } from '../repair/background-writer.ts';
@@ -40,7 +40,9 @@ import { createConnectionsDue, createVisitConnection } from '../connect/watch.ts
 /** The role reindex, with the scheduled work; nothing runs before start(). Without the role there is nothing to run. */
 export function createReindexing(core: Core, worker: string, liveIsBusy: () => boolean) {
   if (!core.settings.TALLY_ROLES.includes('reindex')) return { checks: [], start() {}, async stop() {} };
-  const role = createRole(core, worker, liveIsBusy);
+  const startJob: StartJob = (request, each) => core.jobs.start(request, each);
+  const closeGaps = createCloseGaps({ ...core, startJob, askToRepair: createAskToRepair(core), isFailing: core.circuits.isFailing });
+  const role = createRole({ ...core, lookAtGaps: (bucket, signal) => closeGaps(signal, bucket) }, worker, liveIsBusy);
   const work: CheckSource = { name: 'reindex-work', neededBy: ['reindex'], check: () => checkOfFault(role.lookFault()) };
   return {
     checks: [work],
@@ -48,14 +50,14 @@ export function createReindexing(core: Core, worker: string, liveIsBusy: () => b
     start(signal: AbortSignal): void {
       role.start();
       core.onJobDue(role.wake);
-      startCalendar(core, signal);
+      startCalendar({ ...core, startJob, closeGaps }, signal);
     },
     stop: (deadline: AbortSignal): Promise<void> => role.stop(deadline),
   };
 }
 
 /** `worker`: the name of this process. `liveIsBusy`: whether its live events have work waiting. */
-function createRole(core: Core, worker: string, liveIsBusy: () => boolean): ReindexRole {
+function createRole(core: Core & Pick<ReindexParts, 'lookAtGaps'>, worker: string, liveIsBusy: () => boolean): ReindexRole {
   const { writeAll, isFull } = createBackgroundWriter({
     ...core,
     limits: {
@@ -125,8 +127,10 @@ const FULL: Schedule = { name: 'sweep-full', intervalMs: 10 * MINUTE_MS, runMaxM
 /** Of its longest time, the share in which a run of a sweep may begin visits. The rest is for the visit that began last. */
 const RUN_SHARE = 3 / 4;
 
-function startCalendar(core: Core, signal: AbortSignal): void {
-  const { settings, circuits } = core;
+type Calendar = Core & { readonly startJob: StartJob; readonly closeGaps: ReturnType<typeof createCloseGaps> };
+
+function startCalendar(core: Calendar, signal: AbortSignal): void {
+  const { settings, startJob, closeGaps } = core;
   const schedules = createSchedules(core);
   const observe = observerOf(core);
   const sweep = (schedule: Schedule, name: Sweep, visit: Visit, dueOf?: DueOf): void => {
@@ -146,10 +150,6 @@ function startCalendar(core: Core, signal: AbortSignal): void {
   const { provisioning } = core;
   if (provisioning !== undefined)
     sweep(CONNECTIONS, 'connections', createVisitConnection({ ...core, provisioning }), createConnectionsDue(core));
-  const startJob: StartJob = (request, each) => core.jobs.start(request, each);
-  const askToRepair = createAskToRepair(core);
-  const { isFailing } = circuits;
-  const closeGaps = createCloseGaps({ ...core, startJob, askToRepair, isFailing });
   schedules.every(CLOSE_GAPS, closeGaps, signal);
   const intervalMs = core.compareIntervalMs;
   sweep(FULL, 'full', (bucket, each) => visitFull({ ...core, startJob, intervalMs }, bucket, each));

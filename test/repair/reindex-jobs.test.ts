@@ -14,6 +14,9 @@ import { reindexRequest } from '../support/requests.ts';
 import { createJobsWorld, type JobsWorld } from '../support/worlds/jobs.ts';
 import { markId } from '../../src/records/dirty.ts';
 import { transitionJob, noteCompared } from '../../src/repair/job-ends.ts';
+import { createCloseGaps } from '../../src/repair/close-gaps.ts';
+import { allGaps, markDirty } from '../../src/observing/gaps.ts';
+import { BUCKET } from '../support/worlds/ingest.ts';
 import { createGapWorld } from '../support/worlds/gaps.ts';
 
 async function setUp(wrap: (state: StateStore) => StateStore = (state) => state) {
@@ -374,4 +377,22 @@ describe('the work of a repair of the whole bucket', () => {
   it('does not count of a first index, nor after a change by a person', async () => {
     expect(await repaired({}, { order: 0, lastSeenMs: 0 })).toBeUndefined();
   });
+});
+
+it('Bug: names its gap as soon as it begins, and closes it as soon as it ends, not in the next round of all gaps', async () => {
+  const world = await createJobsWorld();
+  const { state, clock, telemetry, jobs } = world;
+  const never = () => Promise.reject(new Error('nothing is due'));
+  const closeGaps = createCloseGaps({ state, clock, telemetry, startJob: never, askToRepair: never });
+  const report = { kind: 'loss', reason: 'lost', seenAtMs: clock.nowMs() - 5_000 } as const;
+  await updateRecord(state, refs.bucket('other'), () => recordOf('other'));
+  for (const bucket of [BUCKET, 'other']) await markDirty({ state, clock }, { bucket, ...report });
+  const worker = world.startWorker({ lookAtGaps: (bucket, signal) => closeGaps(signal, bucket) });
+  const { id } = await jobs.request(reindexRequest({ bucket: BUCKET }), 'someone');
+  await world.run(5_000);
+  expect(await readRecord(state, refs.gap(markId(BUCKET)))).toMatchObject({ jobId: id });
+  await world.run(90_000);
+  expect((await jobs.get(id)).state).toBe('done');
+  expect((await allGaps(state)).map(({ bucket }) => bucket)).toEqual(['other']);
+  await worker.stop();
 });

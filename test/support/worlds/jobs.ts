@@ -7,7 +7,7 @@ import type { Job } from '../../../src/registry/contract/job.ts';
 import { jobSchema, type JobRecord, type Part } from '../../../src/records/job.ts';
 import { createReindexJobs } from '../../../src/repair/job-requests.ts';
 import { tidyJobs } from '../../../src/repair/job-ends.ts';
-import { createReindexRole, type ReindexRole } from '../../../src/repair/jobs.ts';
+import { createReindexRole, type ReindexParts, type ReindexRole } from '../../../src/repair/jobs.ts';
 import type { Clock } from '../../../src/process/clock.ts';
 import type { StateStore, Store } from '../../../src/store/store.ts';
 import type { ReconcileTurn } from '../../../src/repair/reconcile-turn.ts';
@@ -36,6 +36,7 @@ interface WorkerOptions {
   readonly tap?: Tap;
   readonly turn?: ReconcileTurn;
   readonly indexIsSlow?: () => boolean;
+  readonly lookAtGaps?: ReindexParts['lookAtGaps'];
   /** Of its machine. */
   readonly clock?: Clock;
 }
@@ -72,7 +73,7 @@ export async function createJobsWorld(options: WorldOptions = {}) {
   let started = 0;
 
   function startWorker(worker: WorkerOptions = {}) {
-    const { name = `worker-${started}`, listings = 8, tap = () => {}, turn, indexIsSlow = () => false, clock: ownClock = clock } = worker;
+    const { name = `worker-${started}`, listings = 8, tap = () => {}, turn, indexIsSlow = () => false, lookAtGaps, clock: ownClock = clock } = worker;
     const dead = new AbortController();
     started += 1;
     const own = { clock: ownClock, telemetry };
@@ -94,7 +95,7 @@ export async function createJobsWorld(options: WorldOptions = {}) {
       circuits,
       worker: name,
       listings,
-      ...defined({ cutKeysMin: options.cutKeysMin }),
+      ...defined({ cutKeysMin: options.cutKeysMin, lookAtGaps }),
     });
     role.start();
     living.add(role);
