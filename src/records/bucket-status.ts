@@ -215,16 +215,13 @@ function missingRule({ record: { bucket, region }, waitsFor, gaps }: StatusFacts
     : { state: 'waiting', sentence: `S3 has no bucket ${bucket} in ${region}: disconnect it, or create it again`, sinceMs, act: 'remove' };
 }
 
-function heldRule({ record: { bucket, waiting = [] } }: StatusFacts): ReturnType<Rule> {
+function heldRule({ record: { waiting = [] } }: StatusFacts): ReturnType<Rule> {
   const asked = waiting.filter(({ declinedAtMs }) => declinedAtMs === undefined);
   const [first] = outermost(asked);
   if (first === undefined) return undefined;
   const { jobId } = first;
   const count = countOf(asked);
-  const next =
-    jobId === undefined
-      ? `run \`${commandOfAct('reindex', bucket)}\`, whose job counts them again and asks you`
-      : `look at the bucket, and if it is as intended, run \`tally jobs allow ${jobId}\``;
+  const next = jobId === undefined ? 'a re-index counts them again and asks you' : 'look at the bucket, then allow or decline them';
   return {
     state: 'deletions_held',
     sentence: `${countText(count, 'deletion')} ${count === 1 ? 'waits' : 'wait'} for you: ${next}`,

@@ -166,7 +166,7 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
     await settings.getByRole('button', { name: 'Show the plan' }).click();
     await settings.getByText('Source: notification → eventbridge').waitFor();
     await page.reload();
-    await settings.getByText('1 step, in this order').waitFor();
+    await settings.getByText('1 step', { exact: true }).waitFor();
     await settings.getByRole('button', { name: 'Apply' }).click();
     await page.getByText('Everything is applied.').waitFor();
     expect(new URL(page.url()).search).toBe(TAB);

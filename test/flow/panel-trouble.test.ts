@@ -4,12 +4,14 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { Bucket } from '../../src/registry/contract/bucket.ts';
 import { zeroCounts } from '../../src/registry/contract/job-view.ts';
 import { RequestError } from '../../src/base/request-error.ts';
-import { runningJob } from '../support/fakes/control.ts';
+import { planAnswer, runningJob } from '../support/fakes/control.ts';
 import { canBrowse } from '../support/identity/chromium.ts';
 import { AXE_WINDOW, findingsOf } from '../support/panel/axe.ts';
 import { troubledOperations } from '../support/panel/trouble.ts';
-import { openPanel, inChromium, startPanelWorld } from '../support/worlds/panel.ts';
+import { countPresses, openPanel, inChromium, startPanelWorld } from '../support/worlds/panel.ts';
 
+/** A key that S3 has and the index does not. */
+const LOST = 'raw/2026/lost.csv';
 const AT = '2026-01-02T03:04:05.000Z';
 
 type Act = NonNullable<Bucket['status']['act']>;
@@ -44,13 +46,20 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
           if (asked[0].params.bucket === 'nobody') throw new RequestError('bucket.not-connected', 'nobody is not connected');
           const found = await operations.getBucket!(...asked);
           if (act === undefined) return found;
-          const wiring = { state: act.kind === 'resume' ? ('paused' as const) : ('ok' as const), since: AT, checked_at: AT, findings: [] };
+          const state = act.kind === 'resume' ? ('paused' as const) : act.kind === 'plan' ? ('broken' as const) : ('ok' as const);
+          const wiring = { state, since: AT, checked_at: AT, findings: [] };
           return { ...found, wiring, status: { state: 'differs', severity: 'bad', sentence: 'It differs', act } };
         },
         explainObject: async (...asked) => {
           if (asked[0].params.bucket === 'nobody') throw new RequestError('bucket.not-connected', 'nobody is not connected');
-          return operations.explainObject!(...asked);
+          const found = await operations.explainObject!(...asked);
+          return asked[0].query.key === LOST ? { ...found, agrees: false, sentence: 'S3 has it: its event is missing.' } : found;
         },
+        searchObjects: async (...asked) => {
+          const found = await operations.searchObjects!(...asked);
+          return asked[0].query.query === LOST ? { ...found, items: [] } : found;
+        },
+        planBucket: async ({ params: { bucket } }) => ({ ...planAnswer, bucket, connected: bucket !== 'acme-new' }),
         getJob: async (...asked) => {
           const found = await operations.getJob!(...asked);
           if (asked[0].params.id !== 'job-8report') return found;
@@ -117,12 +126,69 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
     await page.getByRole('region', { name: 'Checks' }).getByText('Start it.').waitFor();
   });
 
-  it('Bug: leads from what is known to differ to its re-index in two presses', async () => {
-    const page = await open('');
-    await page.getByRole('row').filter({ hasText: 'acme-reports' }).getByRole('button', { name: 'Re-index now' }).click();
-    await page.getByRole('button', { name: 'Start', exact: true }).click();
-    await page.getByRole('heading', { level: 1, name: 'Re-index acme-data-lake' }).waitFor();
-    expect(started).toEqual([{ bucket: 'acme-reports', prefix: '', mode: 'apply', fill: false, now: false, repair: false }]);
+  const rowOf = (page: Page, bucket: string) => page.getByRole('row').filter({ hasText: bucket });
+  async function search(page: Page, text: string): Promise<void> {
+    // the box has the focus
+    await page.keyboard.type(text);
+    await page.keyboard.press('Enter');
+  }
+  it.each<readonly [act: string, presses: number, way: (page: Page) => Promise<void>]>([
+    ['is the index right', 0, (page) => page.getByText('1,084 objects differ').waitFor()],
+    [
+      'find an object',
+      1,
+      async (page) => {
+        await search(page, 'part csv');
+        await page.getByRole('link', { name: 'events/2026/part-000001.csv' }).click();
+        await page.getByText('A search finds it').waitFor();
+      },
+    ],
+    [
+      'why is it missing, with what mends it',
+      1,
+      async (page) => {
+        await search(page, LOST);
+        await page.getByRole('link', { name: 'acme-scratch' }).click();
+        await page.getByText('its event is missing').waitFor();
+        await page.getByRole('button', { name: 'Re-index this folder' }).waitFor();
+      },
+    ],
+    [
+      'Bug: repair what is known to differ',
+      2,
+      async (page) => {
+        await rowOf(page, 'acme-reports').getByRole('button', { name: 'Re-index now' }).click();
+        await page.getByRole('button', { name: 'Start', exact: true }).click();
+        await page.getByRole('heading', { level: 1, name: 'Re-index acme-data-lake' }).waitFor();
+        expect(started).toEqual([{ bucket: 'acme-reports', prefix: '', mode: 'apply', fill: false, now: false, repair: false }]);
+      },
+    ],
+    [
+      'repair a connection, whose plan is shown at once',
+      2,
+      async (page) => {
+        await rowOf(page, 'acme-clickstream').getByRole('link', { name: 'Check its connection' }).click();
+        await page.getByRole('button', { name: 'Apply' }).click();
+        await page.getByText('Everything is applied.').waitFor();
+      },
+    ],
+    [
+      'connect a bucket, besides its name',
+      3,
+      async (page) => {
+        await page.getByRole('link', { name: 'Buckets', exact: false }).first().click();
+        await page.getByLabel('Name of a bucket').pressSequentially('acme-new');
+        await page.getByRole('button', { name: 'Add bucket' }).click();
+        await page.getByRole('button', { name: 'Add and apply' }).click();
+        await page.getByRole('heading', { level: 1, name: 'Bucket acme-new' }).waitFor();
+      },
+    ],
+  ])('takes from the overview no more presses than it must: %s, %i', async (_act, presses, way) => {
+    const { page } = await panel.open(undefined, AXE_WINDOW);
+    const pressed = await countPresses(page);
+    await openPanel(page, panel.world().url);
+    await way(page);
+    expect(await pressed()).toBe(presses);
   });
 
   it('leads from deletions that wait to the job that held them back, which allows as many as it shows', async () => {
@@ -137,7 +203,7 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
 
   it.each<readonly [act: Partial<Act>, presses: readonly string[]]>([
     [{ kind: 'doctor' }, ['Check its connection', 'Check again']],
-    [{ kind: 'plan' }, ['Make its parts in AWS', 'Show the plan', 'Apply']],
+    [{ kind: 'plan' }, ['Make its parts in AWS', 'Apply']],
     [{ kind: 'resume' }, ['Resume its notification', 'Resume notification']],
     [{ kind: 'reindex' }, ['Re-index it', 'Start']],
     [{ kind: 'remove' }, ['Disconnect it', 'Disconnect…', 'Cancel']],

@@ -58,7 +58,7 @@ describe('the status of a bucket', () => {
     );
   });
 
-  it('says how many deletions wait for a person, and what to run; of those that were declined, that the index differs', () => {
+  it('says how many deletions wait for a person, and what to do; of those that were declined, that the index differs', () => {
     const of = (...waiting: readonly (readonly [prefix: string, count: number, declinedAtMs?: number])[]) =>
       statusOf({
         record: {
@@ -67,7 +67,7 @@ describe('the status of a bucket', () => {
       });
     expect(of(['', 1_035], ['a/', 35])).toMatchObject({
       state: 'deletions_held',
-      sentence: '1,035 deletions wait for you: look at the bucket, and if it is as intended, run `tally jobs allow job-1`',
+      sentence: '1,035 deletions wait for you: look at the bucket, then allow or decline them',
       sinceMs: 3,
     });
     expect(of(['a/', 3], ['b/', 4]).sentence).toMatch(/^7 deletions wait/);
@@ -91,7 +91,7 @@ describe('the status of a bucket', () => {
     expect(statusOf({ record: { waiting: [...merged] } })).toEqual({
       state: 'deletions_held',
       severity: 'bad',
-      sentence: '202 deletions wait for you: run `tally reindex b`, whose job counts them again and asks you',
+      sentence: '202 deletions wait for you: a re-index counts them again and asks you',
       sinceMs: 0,
       act: 'reindex',
       differing: 202,

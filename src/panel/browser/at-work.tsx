@@ -2,6 +2,7 @@
 import type { ShownBucket } from '../../registry/contract/bucket.ts';
 import type { Gap } from '../../registry/contract/gaps.ts';
 import type { Job } from '../../registry/contract/job.ts';
+import { printable } from '../../base/printable.ts';
 import { call } from './api.ts';
 import { bucketColumn, byUrgency, EVERY_MS, ReindexButton, Status, StatusAct } from './bucket-act.tsx';
 import {
@@ -178,12 +179,15 @@ const jobColumns: readonly Column<Job>[] = [
   ['When', ({ created_at: created, finished_at: at = created }) => <Time at={at} />],
 ];
 
+/** The page of the job has the whole reason, which may quote a long key. */
+const REASON_LENGTH_MAX = 160;
+
 /** What a job found and did, or why it failed. */
 function End({ of: job }: { readonly of: Job }) {
   const { state, error } = job;
   return (
     <span class={state === 'failed' ? 'state bad' : undefined}>
-      <Text>{error === undefined ? endOf(job) : `${endOf(job)}: ${error.reason}`}</Text>
+      <Text>{error === undefined ? endOf(job) : printable(`${endOf(job)}: ${error.reason}`, REASON_LENGTH_MAX)}</Text>
     </span>
   );
 }

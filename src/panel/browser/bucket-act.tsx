@@ -141,7 +141,7 @@ export function ReindexButton({ bucket, prefix = '', look = 'outline small', chi
       <Check
         label="Fill in missing fields"
         name="fill"
-        hint="Writes documents too that lack a field which a listing gives, or the enrichment."
+        hint="Also writes documents that lack the enrichment, or a field that a listing gives."
       />
     </AskedAct>
   );
@@ -158,7 +158,7 @@ function RepairCheck({ bucket }: Pick<ReindexProps, 'bucket'>) {
       isDisabled={!isPossible}
       hint={
         isPossible
-          ? 'Creates the storage event notification of the bucket again first. Leave it unchecked if another way delivers its events.'
+          ? 'First creates the bucket’s storage event notification again. Leave it unchecked if its events arrive in another way.'
           : `Not possible: the events of this bucket come by ${source}, and repair would create a storage event notification, which would clash with that.`
       }
     />

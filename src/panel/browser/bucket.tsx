@@ -88,6 +88,10 @@ function ConnectionTab({ bucket, choices, onChanged }: ConnectionProps) {
   if (value === undefined && problem === undefined) return <Busy>Reading AWS…</Busy>;
   // it needs nothing, and has nothing to change
   const isEmbedded = problem?.code === EMBEDDED;
+  function changed(): void {
+    doctor.reload();
+    onChanged();
+  }
   return (
     <>
       {isEmbedded ? (
@@ -95,9 +99,9 @@ function ConnectionTab({ bucket, choices, onChanged }: ConnectionProps) {
       ) : (
         <Doctor of={doctor} />
       )}
-      {bucket.wiring?.state === 'paused' && <Resume bucket={name} onDone={onChanged} />}
+      {bucket.wiring?.state === 'paused' && <Resume bucket={name} onDone={changed} />}
       <Details of={factsOf(bucket)} />
-      {!isEmbedded && <SettingsSection bucket={bucket} choices={choices} onSaved={onChanged} />}
+      {!isEmbedded && <SettingsSection bucket={bucket} choices={choices} onSaved={changed} />}
       <DisconnectSection bucket={name} />
     </>
   );

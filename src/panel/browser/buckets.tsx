@@ -41,12 +41,7 @@ export function BucketsPage() {
                   : 'There is no bucket of which you may read anything. An administrator connects buckets.'}
               </p>
             )}
-            {next !== undefined && (
-              <p>
-                The first {countText(PAGE_MAX)} by name are shown. The address <code>?page=bucket&bucket=NAME</code> leads to every other
-                one.
-              </p>
-            )}
+            {next !== undefined && <p>The first {countText(PAGE_MAX)} by name are shown. A search for bucket:NAME finds the others.</p>}
           </>
         )}
       </Shown>

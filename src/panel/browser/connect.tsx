@@ -108,10 +108,12 @@ export function SettingsSection({ bucket, choices, onSaved }: SettingsProps) {
   const stored = storedOf(bucket);
   const isChosen = 'source' in choices;
   const chosen = isChosen ? chosenOf(choices) : stored;
+  // what is missing or wrong is made by the plan, which is shown at once
+  const isWrong = bucket.wiring?.state === 'broken' || bucket.wiring?.state === 'degraded';
   return (
     <section aria-labelledby="settings-heading">
       <h2 id="settings-heading">Indexing and notifications</h2>
-      <Choosing stored={stored} chosen={chosen} isPlanned={isChosen} onSaved={onSaved}>
+      <Choosing stored={stored} chosen={chosen} isPlanned={isChosen || isWrong} onSaved={onSaved}>
         <SettingsFields of={chosen} />
       </Choosing>
     </section>
@@ -224,7 +226,14 @@ function Plan(props: PlanProps) {
   const { bucket } = chosen;
   const loaded = useAnswer('GET /v1/buckets/{bucket}/plan', { params: { bucket }, query: requestOf(chosen) });
   const { isAdded, apply, record, waiting } = useSaving(props);
-  if (loaded.problem?.code === EMBEDDED) return <Embedded record={record} />;
+  if (loaded.problem?.code === EMBEDDED) {
+    return (
+      <section id="plan">
+        <p class="quiet">The embedded storage sends the events of its buckets by itself, so nothing is made in AWS.</p>
+        <Form onSubmit={record} submit="Add the bucket" />
+      </section>
+    );
+  }
   // what was read before is no plan of what could not be read again
   const plan = loaded.problem === undefined ? loaded.value : undefined;
   if (plan?.connected === true && !isAdded) {
@@ -238,6 +247,7 @@ function Plan(props: PlanProps) {
     );
   }
   const changes = changeNames.filter((name) => chosen[name] !== (stored ?? chosen)[name]);
+  const isNew = stored === undefined || changes.length > 0;
   return (
     <section id="plan" aria-labelledby="plan-heading">
       <h2 id="plan-heading">
@@ -251,9 +261,12 @@ function Plan(props: PlanProps) {
       <Shown loaded={{ ...loaded, value: plan }} busy="Reading AWS…">
         {(read) => (
           <>
-            <PlanDocument plan={read} hrefWith={(source) => hrefFor({ ...chosen, source, topic: '' }, stored)} />
+            <PlanDocument
+              plan={isNew ? read : { ...read, findings: blocking(read) }}
+              hrefWith={(source) => hrefFor({ ...chosen, source, topic: '' }, stored)}
+            />
             {waiting}
-            {!read.findings.some(({ blocks }) => blocks) && (
+            {blocking(read).length === 0 && (
               <Form
                 submit={stored === undefined ? 'Add and apply' : 'Apply'}
                 onSubmit={() => apply(read.token)}
@@ -264,24 +277,20 @@ function Plan(props: PlanProps) {
         )}
       </Shown>
       <div class="actions">
-        {(stored === undefined || changes.length > 0) && <Form onSubmit={record} look="outline" submit="I have wired it myself" />}
-        <button type="button" class="outline" disabled={loaded.isLoading} onClick={loaded.reload}>
-          Read AWS again
-        </button>
+        {isNew && <Form onSubmit={record} look="outline" submit="I have wired it myself" />}
+        {plan !== undefined && (
+          <button type="button" class="outline" disabled={loaded.isLoading} onClick={loaded.reload}>
+            Read AWS again
+          </button>
+        )}
       </div>
     </section>
   );
 }
 
+/** The checks beside the plan of a connected bucket say what else they found. */
+const blocking = ({ findings }: AnswerTo<'GET /v1/buckets/{bucket}/plan'>) => findings.filter(({ blocks }) => blocks);
+
 const changeTexts = { source: 'Source', topic: 'Topic identifier', enrich: 'Enrichment' } as const;
 const changeNames = ['source', 'topic', 'enrich'] as const;
 const valueText = (value = ''): string => (value === '' ? 'none' : value);
-
-function Embedded({ record }: { readonly record: () => Promise<void> }) {
-  return (
-    <section id="plan">
-      <p class="quiet">The embedded storage sends the events of its buckets by itself, so nothing is made in AWS.</p>
-      <Form onSubmit={record} submit="Add the bucket" />
-    </section>
-  );
-}

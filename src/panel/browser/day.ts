@@ -92,7 +92,7 @@ export function storyOf(
     at === undefined ? [] : [{ at, text: 'in agreement', isGood: true }],
   );
   const isSaid = state === 'ok' || statusSince === undefined || gaps.some((gap) => gap.state === 'open');
-  return [...opened, ...(isSaid ? [] : [{ at: statusSince, text: sentence }]), ...jobs.flatMap(stepsOf), ...closed]
+  return [...opened, ...jobs.flatMap(stepsOf), ...(isSaid ? [] : [{ at: statusSince, text: sentence }]), ...closed]
     .filter(({ at }) => nowMs - Date.parse(at) < DAY_MS)
     .toSorted((a, b) => Date.parse(a.at) - Date.parse(b.at))
     .slice(-STEPS_MAX);

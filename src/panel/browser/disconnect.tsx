@@ -35,7 +35,7 @@ export function DisconnectSection({ bucket }: { readonly bucket: string }) {
         act={remove}
         onClosed={leave}
       >
-        <p>Searches find nothing of it any more. To index it again takes a re-index of the whole bucket.</p>
+        <p>Searches find nothing of it any more. Indexing it again takes a re-index of the whole bucket.</p>
         <Check
           label="Keep what Tally made in AWS"
           name="aws"

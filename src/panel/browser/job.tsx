@@ -161,12 +161,12 @@ function numbersOf({ counts, mode }: Job): readonly Detail[] {
   if (counts === undefined) return [];
   const number = (value: number) => <strong>{countText(value)}</strong>;
   return [
-    ['compared', number(counts.listed)],
-    ['missing', number(counts.missing)],
-    ['outdated', number(counts.stale)],
-    ['not in S3', number(counts.phantom)],
-    mode === 'report' ? ['changed meanwhile', number(counts.in_flight)] : ['changes written', number(counts.written + counts.tombstones)],
-    ['deletions held back', counts.held > 0 && number(counts.held)],
+    ['Compared', number(counts.listed)],
+    ['Missing', number(counts.missing)],
+    ['Outdated', number(counts.stale)],
+    ['Not in S3', number(counts.phantom)],
+    mode === 'report' ? ['Changed meanwhile', number(counts.in_flight)] : ['Changes written', number(counts.written + counts.tombstones)],
+    ['Deletions held back', counts.held > 0 && number(counts.held)],
   ];
 }
 

@@ -5,7 +5,7 @@ import { printable } from '../../base/printable.ts';
 import { durationText } from '../../base/texts.ts';
 import { call, type AnswerTo } from './api.ts';
 import { facts } from './facts.ts';
-import { AskedAct, Check, Field, Form } from './form.tsx';
+import { AskedAct, Check, Field } from './form.tsx';
 import { PAGE_MAX, useAnswer, type Loaded } from './load.ts';
 import { announce, type Column, Listed, Tabs, Text, Time } from './parts.tsx';
 import { go, hrefOf, type Choices } from './place.ts';
@@ -162,10 +162,11 @@ function CreateButton({ onCreated }: { readonly onCreated: () => void }) {
 function Secret({ of: { key, secret } }: { readonly of: AnswerTo<'POST /v1/api-keys'> }) {
   const [note, setNote] = useState('');
   /** Nothing outside of this dialog gets to know the secret, where it cannot be copied either. */
-  async function copySecret(): Promise<void> {
+  async function copySecret(dialog: HTMLDialogElement | null): Promise<void> {
     try {
       await navigator.clipboard.writeText(secret);
-      setNote('Copied.');
+      announce('The secret is copied.');
+      dialog?.close();
     } catch {
       setNote('The browser does not permit copying: select the secret above.');
     }
@@ -179,7 +180,9 @@ function Secret({ of: { key, secret } }: { readonly of: AnswerTo<'POST /v1/api-k
         {secret}
       </pre>
       <p role="status">{note}</p>
-      <Form look="outline" submit="Copy" onSubmit={copySecret} />
+      <button type="button" onClick={(event) => void copySecret(event.currentTarget.closest('dialog'))}>
+        Copy and close
+      </button>{' '}
     </>
   );
 }

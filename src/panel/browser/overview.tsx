@@ -5,7 +5,7 @@ import type { ShownBucket } from '../../registry/contract/bucket.ts';
 import { countText } from '../../base/texts.ts';
 import type { AnswerTo } from './api.ts';
 import { after, BucketTable, Jobs, useDay } from './at-work.tsx';
-import { byUrgency, lookOf, Status, type StatusLook, Told, useBuckets } from './bucket-act.tsx';
+import { bucketColumn, byUrgency, lookOf, Status, type StatusLook, Told, useBuckets } from './bucket-act.tsx';
 import { EventCharts } from './event-chart.tsx';
 import { standingOf, type Day } from './day.ts';
 import { useAnswer } from './load.ts';
@@ -100,18 +100,7 @@ interface Need {
 }
 
 const needColumns: readonly Column<Need>[] = [
-  [
-    'Bucket',
-    ({ bucket }) =>
-      bucket === undefined ? (
-        <Link page="letters">Dead letters</Link>
-      ) : (
-        <Link page="bucket" choices={{ bucket }}>
-          <Text>{bucket}</Text>
-        </Link>
-      ),
-    'row',
-  ],
+  ['Bucket', ({ bucket }) => (bucket === undefined ? <Link page="letters">Dead letters</Link> : bucketColumn[1]({ bucket })), 'row'],
   ['What happened', ({ what }) => what],
   ['Since', ({ since }) => since !== undefined && <Time at={since} />],
 ];

@@ -117,7 +117,7 @@ export function PlanDocument({ plan, hrefWith }: PlanProps) {
 function Steps({ of }: { readonly of: PlanView['changes'] }) {
   return (
     <>
-      <h3>{countText(of.length, 'step')}, in this order</h3>
+      <h3>{of.length === 1 ? '1 step' : `${countText(of.length)} steps, in this order`}</h3>
       <ol class="steps">
         {of.map(({ part, action, name, before, after }) => (
           <li key={`${part} ${name}`}>

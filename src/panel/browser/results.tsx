@@ -30,7 +30,7 @@ function Summary({ search, found: { as_of: of = [], total, items } }: { readonly
   return (
     <div class="summary">
       {total !== undefined && total.value > 0 && (
-        <strong role="status">{total.exact ? countText(total.value, 'object') : `more than ${countText(total.value)} objects`}</strong>
+        <strong role="status">{total.exact ? countText(total.value, 'object') : `More than ${countText(total.value)} objects`}</strong>
       )}
       <Agreement of={of} />
       {items.length > 0 && <CopyButton copied={commandOf(search)}>Copy the command that prints all as CSV</CopyButton>}

@@ -51,6 +51,18 @@ const missing = (sinceMs: number, why: string): Status =>
   bad('gap_open', sinceMs, `Changes may be missing (${why}): a re-index repairs it`, { severity: 'warning' });
 const doctor = (bucket: string) => ({ act: { kind: 'doctor', command: `tally doctor ${bucket}` } }) as const;
 
+const brokenRule: Diagnosis['findings'] = [
+  {
+    code: 'connect.not-made',
+    severity: 'broken',
+    what: 'the rule tally-0a1b2c3d-acme-clickstream is missing',
+    why: 'EventBridge sends no events of this bucket to Tally',
+    fix: 'tally bucket add acme-clickstream',
+    blocks: false,
+    remedy: 'plan',
+  },
+];
+
 const troubles: readonly Trouble[] = [
   { bucket: 'acme-data-lake', status: missing(2 * HOUR_MS, 'messages expired in the queue') },
   {
@@ -60,17 +72,16 @@ const troubles: readonly Trouble[] = [
   },
   {
     bucket: 'acme-invoices',
-    status: bad(
-      'deletions_held',
-      5 * HOUR_MS,
-      `1,035 deletions wait for you: look at the bucket, and if it is as intended, run \`tally jobs allow ${HELD}\``,
-      { act: { kind: 'jobs', command: `tally jobs ${HELD}`, job_id: HELD }, differing: 1_035 },
-    ),
+    status: bad('deletions_held', 5 * HOUR_MS, '1,035 deletions wait for you: look at the bucket, then allow or decline them', {
+      act: { kind: 'jobs', command: `tally jobs ${HELD}`, job_id: HELD },
+      differing: 1_035,
+    }),
   },
   {
     bucket: 'acme-clickstream',
     source: 'eventbridge',
     status: bad('events_unproven', 40 * MINUTE_MS, 'No event has arrived since it was connected', doctor('acme-clickstream')),
+    wiring: { state: 'broken', since: ago(40 * MINUTE_MS), checked_at: ago(MINUTE_MS), findings: brokenRule },
     last_event_at: undefined,
     last_compared_at: ago(30 * MINUTE_MS),
     created_at: ago(40 * MINUTE_MS),
@@ -81,9 +92,14 @@ const troubles: readonly Trouble[] = [
   { bucket: 'acme-web-assets' },
   {
     bucket: 'acme-reports',
-    status: bad('differs', MINUTE_MS, '37 objects are missing, 12 objects are outdated as of 16:17 UTC: a re-index begins (in 9 minutes)', {
-      differing: 49,
-    }),
+    status: bad(
+      'differs',
+      MINUTE_MS,
+      `37 objects are missing, 12 objects are outdated as of ${ago(MINUTE_MS).slice(11, 16)} UTC: a re-index begins (in 9 minutes)`,
+      {
+        differing: 49,
+      },
+    ),
   },
   { bucket: 'acme-scratch' },
 ];
@@ -217,17 +233,6 @@ const letters: readonly DeadLetter[] = [
   { id: '8a62e51c-03d4', sent_at: ago(5 * HOUR_MS), fault: 'record.key-missing', reason: 'record 1 has no key', size_bytes: 1_180 },
 ];
 
-const brokenRule: Diagnosis['findings'] = [
-  {
-    code: 'connect.not-made',
-    severity: 'broken',
-    what: 'the rule tally-0a1b2c3d-acme-clickstream is missing',
-    why: 'EventBridge sends no events of this bucket to Tally',
-    fix: 'tally bucket add acme-clickstream',
-    blocks: false,
-  },
-];
-
 const FOLDERS = ['events', 'exports', 'invoices', 'models', 'raw', 'renders', 'reports', 'snapshots'] as const;
 const ENDS = ['parquet', 'csv', 'json', 'jpg', 'pdf', 'tar.gz'] as const;
 
@@ -252,7 +257,7 @@ export function troubledOperations(): Partial<CheckedOperations> {
     listBuckets: async () => ({
       items: troubledBuckets,
       unconnected: [{ bucket: 'acme-legacy', count: 1_204, first_seen_at: ago(9 * DAY_MS), last_seen_at: ago(6 * MINUTE_MS) }],
-      activity: { jobs: 3, dead_letters: letters.length },
+      activity: { jobs: 2, dead_letters: letters.length },
     }),
     getBucket: async ({ params }) => bucketOf(params.bucket),
     listJobs: async ({ query }) => ({ items: troubledJobs.filter(({ bucket }) => query.bucket === undefined || bucket === query.bucket) }),
