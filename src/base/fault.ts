@@ -474,24 +474,9 @@ export class FaultError extends Error implements Fault {
   }
 }
 
-/** Faults that end without an operator: the daemon resumes when their cause has gone. */
-const passing: ReadonlySet<FaultCode> = new Set([
-  'index.unreachable',
-  'index.overloaded',
-  'index.blocked',
-  's3.unavailable',
-  's3.throttled',
-]);
-
-/** The advice about this bucket: its commands name it. */
-export function adviceAbout(code: FaultCode, bucket: string): string {
+/** The advice, whose commands name the bucket that it is about. */
+export function adviceAbout(code: FaultCode, bucket = 'NAME'): string {
   return faults[code].advice.replaceAll(' NAME', ` ${shellWord(bucket)}`);
-}
-
-/** The advice for the operator of a running daemon, which resumes without a restart after some faults. */
-export function adviceWhileServing(code: FaultCode, bucket?: string): string {
-  const advice = bucket === undefined ? faults[code].advice : adviceAbout(code, bucket);
-  return passing.has(code) ? `${advice} Ingest resumes by itself, without a restart.` : advice;
 }
 
 /** The circuit that a fault concerns, from the catalogue. */

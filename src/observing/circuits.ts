@@ -10,7 +10,7 @@
  * An attempt is a record's own. Where nothing arrives, nothing is tried. The index store alone is asked by a probe, because
  * nothing is received while it fails.
  */
-import { adviceWhileServing, circuitOf, faultOf, opensAtOnce, type Fault } from '../base/fault.ts';
+import { adviceAbout, circuitOf, faultOf, opensAtOnce, type Fault } from '../base/fault.ts';
 import { inTime } from '../base/in-time.ts';
 import type { BucketLocation } from '../aws/storage.ts';
 import { endedWithin } from '../process/async.ts';
@@ -357,7 +357,7 @@ const circuitLabels: Readonly<Record<CircuitLevel, readonly LabelsOf<'tally_circ
 export function reportOpened(telemetry: Telemetry, { level, name, fault: { code, reason } }: Open, all: readonly Open[]): void {
   setGauges(telemetry, all);
   const fields = fieldsOf(level, name);
-  telemetry.error(circuitMessages[level].opened, { ...fields, code, reason, advice: adviceWhileServing(code, fields.bucket) });
+  telemetry.error(circuitMessages[level].opened, { ...fields, code, reason, advice: adviceAbout(code, fields.bucket) });
 }
 
 /** A circuit closed. `all`: those that are open now. */

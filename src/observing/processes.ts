@@ -7,7 +7,7 @@
  * Clocks of machines differ. So a process counts by its own clock for how long another one's record has stayed the same.
  */
 import { mayBeFedBy, type BucketRecord } from '../records/bucket.ts';
-import { adviceWhileServing, type Fault } from '../base/fault.ts';
+import { type Fault, faults } from '../base/fault.ts';
 import { processRecordSchema, type Hidden, type ProcessRecord, type Trouble } from '../records/process-record.ts';
 import type { WithPorts } from '../store/store.ts';
 import type { QueueWatch } from './queue-watch.ts';
@@ -201,7 +201,7 @@ export function createProcesses({ state, clock }: WithPorts<'state' | 'clock'>):
     check() {
       if (unreceived.length === 0) return lastLook.unknown() ?? OK;
       const detail = unreceived.map(({ name, reason }) => `${name}: ${reason}`).join('; ');
-      return { status: 'warning', code: NOT_RECEIVED, detail, advice: adviceWhileServing(NOT_RECEIVED) };
+      return { status: 'warning', code: NOT_RECEIVED, detail, advice: faults[NOT_RECEIVED].advice };
     },
   };
 }

@@ -2,7 +2,7 @@
  * Readiness: whether this process can perform its roles now, check by check. Each read runs the checks, so it follows their
  * state. What is noted for a check comes after it: work that no worker claims.
  */
-import { adviceWhileServing, type Fault, circuitOf, faultOf } from '../base/fault.ts';
+import { type Fault, circuitOf, faultOf, faults } from '../base/fault.ts';
 import { isDue, type JobRecord } from '../records/job.ts';
 import type { Clock } from '../process/clock.ts';
 import type { AuditStore, ObjectIndex, WithPorts } from '../store/store.ts';
@@ -40,7 +40,7 @@ export const OK: ReadinessCheck = { status: 'ok' };
 
 /** Returns the check of a part with its present fault, if there is one. */
 export function checkOfFault(fault: Fault | undefined): ReadinessCheck {
-  return fault === undefined ? OK : { status: 'failed', code: fault.code, detail: fault.reason, advice: adviceWhileServing(fault.code) };
+  return fault === undefined ? OK : { status: 'failed', code: fault.code, detail: fault.reason, advice: faults[fault.code].advice };
 }
 
 /** The check of what was not looked at since this time, or never (undefined). */

@@ -1,7 +1,7 @@
 /** The metrics (kept and served by prom-client) and the log (written by pino). Nothing else in Tally writes log lines or changes metrics. */
 import { pino, type DestinationStream, type Logger } from 'pino';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import { adviceWhileServing, faultOf } from '../base/fault.ts';
+import { faultOf, faults } from '../base/fault.ts';
 import { exportedAudit } from '../base/audit.ts';
 import { withoutPasswords } from '../base/passwords.ts';
 import { printable } from '../base/printable.ts';
@@ -86,7 +86,7 @@ function createLog(log: Logger, clock: Clock): Pick<Telemetry, LogMethod> {
     requestFailed(operation, error) {
       const { code, reason } = faultOf(error);
       if (!isNews('request failed', `${operation} ${code} ${reason}`, SAME_LINE_MS)) return;
-      log.error({ operation, code, reason, advice: adviceWhileServing(code) }, 'request failed');
+      log.error({ operation, code, reason, advice: faults[code].advice }, 'request failed');
     },
     audited: (record) => audit.info(exportedAudit(record), 'audit record'),
   };

@@ -6,7 +6,7 @@ import type { Socket } from 'node:net';
 import { addressGroupOf } from '../identity/address-group.rules.ts';
 
 /** The host names of this machine. Any port is allowed, because a tunnel may come from another port. */
-const LOOPBACK_HOST = /^(?:127\.0\.0\.1|localhost|\[::1\])(?::\d{1,5})?$/i;
+export const LOOPBACK_HOST = /^(?:127\.0\.0\.1|localhost|\[::1\])(?::\d{1,5})?$/i;
 
 /**
  * Throws `request.forbidden-origin` unless the Host header names loopback, which stops DNS rebinding: a foreign name that

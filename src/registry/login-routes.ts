@@ -16,7 +16,7 @@ import type { Sessions, StartedSession } from '../identity/sessions.ts';
 import type { ReadOwnAccess } from '../identity/grants/operations.ts';
 import type { Telemetry } from '../process/telemetry.ts';
 import { addressOf, type CallerParts, type Callers, cookieIn, cookieNamesOf, cookieOf } from './caller.ts';
-import { requireOwnPage } from './guard.ts';
+import { LOOPBACK_HOST, requireOwnPage } from './guard.ts';
 import { requestReader, type Handler } from './routes.ts';
 import { loggedProblemOf } from './server.ts';
 import type { Problem } from './contract/problem.ts';
@@ -221,7 +221,7 @@ function handlersOf(parts: LoginHandlerParts & { readonly identity: LoginParts }
 function ownAddress({ headers, url }: FastifyRequest, publicUrl: string): string | undefined {
   const own = new URL(publicUrl);
   const isOther = headers.host !== undefined && headers.host.toLowerCase() !== own.host;
-  const isLocal = /^(?:127\.0\.0\.1|localhost|\[::1\])(?::\d{1,5})?$/i.test(headers.host ?? '');
+  const isLocal = LOOPBACK_HOST.test(headers.host ?? '');
   // only to another name of the same port: a tunnel or a proxy has another port, and would come back here
   const isSamePort = headers.host?.split(':').at(-1) === own.port;
   return own.protocol === 'http:' && isOther && isLocal && isSamePort ? `${own.origin}${url}` : undefined;

@@ -123,8 +123,7 @@ function refuseBroken(socket: Duplex, code: string | undefined): void {
 /** The problem document of an error. An unexpected error is logged. */
 export function loggedProblemOf(error: unknown, telemetry: Telemetry): Problem {
   const answer = problemOf(error);
-  if (!isUnexpected(answer)) return answer;
-  telemetry.requestFailed('answer a request', error);
+  if (answer.code === UNEXPECTED) telemetry.requestFailed('answer a request', error);
   return answer;
 }
 
@@ -205,11 +204,6 @@ export function problemOf(error: unknown): Problem {
   if (error instanceof FaultError) return problemOfFault(error);
   const [code, detail] = (error instanceof Error && 'code' in error && frameworkErrors.get(error.code)) || [];
   return code === undefined || detail === undefined ? unexpected() : problem(statusOf(code), code, detail);
-}
-
-/** Whether the error is unexpected, so that it must be logged. */
-function isUnexpected({ code }: Problem): boolean {
-  return code === UNEXPECTED;
 }
 
 /** The whole response to bytes that are not an HTTP request, or to a request that was not received in time. `code` is that of Node's parser. The connection is closed afterwards. */

@@ -64,7 +64,7 @@ function stopAsked({ signals, exitNow, say }: Lifecycle): Promise<void> {
         return;
       }
       isStopping = true;
-      say(`the process received ${signal} and is stopping; a second signal stops it at once`);
+      say(`Tally received ${signal} and is stopping; a second signal ends it at once`);
       resolve();
     });
   };
@@ -75,15 +75,13 @@ function stopAsked({ signals, exitNow, say }: Lifecycle): Promise<void> {
 async function stopWithin({ shutdownTimeoutMs, say }: Lifecycle, stop: () => Promise<void>): Promise<number> {
   const { promise: late, resolve } = Promise.withResolvers<number>();
   const timer = setTimeout(() => {
-    say(
-      `the process did not stop within TALLY_SHUTDOWN_TIMEOUT_MS (${shutdownTimeoutMs} ms) and ends now; messages in hand are received again after their visibility timeout`,
-    );
+    say(`Tally did not stop within TALLY_SHUTDOWN_TIMEOUT_MS (${shutdownTimeoutMs} ms) and ends now; SQS redelivers the messages in hand`);
     resolve(1);
   }, shutdownTimeoutMs);
   const stopped = stop().then(
     () => 0,
     (error: unknown) => {
-      say(`the process could not stop cleanly: ${withoutPasswords(String(error))}`);
+      say(`Tally could not stop cleanly: ${withoutPasswords(String(error))}`);
       return 1;
     },
   );

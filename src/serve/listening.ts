@@ -21,7 +21,7 @@ export async function listenAt(listener: Listener, setting: string, { host, port
     const reason =
       error instanceof Error && 'code' in error && error.code === 'EADDRINUSE'
         ? 'is already in use'
-        : `cannot be listened on (${reasonOf(error)})`;
+        : `cannot be bound (${reasonOf(error)})`;
     throw new StartError(`${setting}: ${host}:${port} ${reason}: set it to another HOST:PORT`);
   }
 }
@@ -37,7 +37,7 @@ export async function listenAtSocket(
     await controlPlane.listenAtSocket(socket);
     return { socket };
   } catch (error) {
-    const reason = `${socket} cannot be listened on (${reasonOf(error)})`;
+    const reason = `${socket} cannot be bound (${reasonOf(error)})`;
     if (settings.TALLY_SOCKET !== undefined) throw new StartError(`TALLY_SOCKET: ${reason}: set it to another path`);
     telemetry.warn('the operator has no socket', { reason, advice: 'Set TALLY_SOCKET to a path for this process.' });
     return {};

@@ -69,7 +69,7 @@ function circuitsCheck(open: readonly OpenCircuit[], what: string): ReadinessChe
   return {
     status: 'warning',
     code,
-    detail: `requests to ${what} fail for ${parts.join(', ')}: records that need it wait, all others are processed`,
+    detail: `requests to ${what} fail for ${parts.join(', ')}: records that need it wait`,
     advice: `${faults[code].advice} Run \`tally bucket list\` to see which buckets wait.`,
   };
 }

@@ -1,25 +1,23 @@
 /** The kinds of values that settings can have. */
 import { z } from 'zod';
 
-/** A whole number from `min` to `max`. */
-export const integer = (min: number, max: number, fallback: number) =>
+const whole = (min: number, max: number) =>
   z
     .string()
     .trim()
     .regex(/^\d{1,12}$/, `must be a whole number from ${min} to ${max}`)
-    .default(String(fallback))
     .transform(Number)
     .pipe(z.number().min(min, `must be at least ${min}`).max(max, `must be at most ${max}`));
 
+/** A whole number from `min` to `max`. */
+export const integer = (min: number, max: number, fallback: number) => whole(min, max).default(fallback);
+
 /** A whole number from `min` to `max`; undefined if it is not set. */
-export const optionalInteger = (min: number, max: number) =>
-  z
-    .string()
-    .trim()
-    .regex(/^\d{1,12}$/, `must be a whole number from ${min} to ${max}`)
-    .transform(Number)
-    .pipe(z.number().min(min, `must be at least ${min}`).max(max, `must be at most ${max}`))
-    .optional();
+export const optionalInteger = (min: number, max: number) => whole(min, max).optional();
+
+/** The mistakes of the rules that are broken. */
+export const brokenOf = (...rules: readonly (readonly [isBroken: boolean, mistake: string])[]): readonly string[] =>
+  rules.flatMap(([isBroken, mistake]) => (isBroken ? [mistake] : []));
 
 const trueOrFalse = z.enum(['true', 'false'], { error: 'must be true or false' });
 

@@ -2,7 +2,7 @@
 import { BlockList, isIP } from 'node:net';
 import { z } from 'zod';
 import { allowedRuleOf, claimRuleOf, type LoginRules, isPublicIssuer } from '../identity/login-rules.rules.ts';
-import { flag, integer, itemsOf, optionalPath } from './fields.ts';
+import { brokenOf, flag, integer, itemsOf, optionalPath } from './fields.ts';
 import { originUrl } from './urls.ts';
 
 /** Rules and addresses are evaluated one by one at each login or request. */
@@ -132,20 +132,21 @@ export function identityMistakes(settings: IdentitySettings): readonly string[] 
     return withIssuer.filter((name) => isSet(settings[name])).map((name) => `${name}: needs TALLY_OIDC_ISSUER, which is not set`);
   }
   const isPublic = isPublicIssuer(issuer);
-  return [
-    ...(settings.TALLY_OIDC_CLIENT_ID === undefined
-      ? ["TALLY_OIDC_CLIENT_ID: must be set to this registry's client ID at TALLY_OIDC_ISSUER"]
-      : []),
-    ...(allowed.length === 0
-      ? ['TALLY_OIDC_ALLOWED: must say who may log in: domain=example.com, claim:groups=tally-users, or any for everyone the issuer knows']
-      : []),
-    ...(allowed.includes('any') && isPublic
-      ? ['TALLY_OIDC_ALLOWED: must not be any, because anyone can create an account at this issuer: name a domain or a claim']
-      : []),
-    ...(settings.TALLY_OIDC_TRUST_EMAIL && isPublic
-      ? ['TALLY_OIDC_TRUST_EMAIL: must be false, because people choose their own addresses at this issuer']
-      : []),
-  ];
+  return brokenOf(
+    [settings.TALLY_OIDC_CLIENT_ID === undefined, "TALLY_OIDC_CLIENT_ID: must be set to this registry's client ID at TALLY_OIDC_ISSUER"],
+    [
+      allowed.length === 0,
+      'TALLY_OIDC_ALLOWED: must say who may log in: domain=example.com, claim:groups=tally-users, or any for everyone the issuer knows',
+    ],
+    [
+      allowed.includes('any') && isPublic,
+      'TALLY_OIDC_ALLOWED: must not be any, because anyone can create an account at this issuer: name a domain or a claim',
+    ],
+    [
+      settings.TALLY_OIDC_TRUST_EMAIL && isPublic,
+      'TALLY_OIDC_TRUST_EMAIL: must be false, because people choose their own addresses at this issuer',
+    ],
+  );
 }
 
 function isSet(value: IdentitySettings[keyof IdentitySettings]): boolean {

@@ -8,7 +8,7 @@
 import { z } from 'zod';
 import { s3Settings } from './aws.ts';
 import { identityMistakes, identitySettings, isLoopback } from './identity.ts';
-import { address, integer, itemsOf, optionalPath, optionalInteger, socketPath, flag } from './fields.ts';
+import { address, brokenOf, integer, itemsOf, optionalPath, optionalInteger, socketPath, flag } from './fields.ts';
 import { registryUrl, queueUrl, hasCredentials, indexUrl, isHttps, isServerless } from './urls.ts';
 import { BUCKET_NAME } from '../base/bucket-name.ts';
 import { INSTALLATION } from '../connect/names.rules.ts';
@@ -113,14 +113,13 @@ function urlMistakes({ TALLY_INDEX_URL: index, ...settings }: IndexStoreSettings
   const { nodes } = index;
   const isBasic = (settings.TALLY_INDEX_AUTH ?? 'basic') === 'basic';
   const isPartly = nodes.some(hasCredentials) && !nodes.every(hasCredentials);
-  const rules: readonly (readonly [isBroken: boolean, rule: string])[] = [
+  return brokenOf(
     [isBasic && isPartly, 'must have user and password in every URL'],
     [settings.TALLY_INDEX_AUTH === 'basic' && !nodes.some(hasCredentials), 'must have user and password when TALLY_INDEX_AUTH is basic'],
     [!isBasic && nodes.some(hasCredentials), `must have no user and password when TALLY_INDEX_AUTH is ${settings.TALLY_INDEX_AUTH}`],
     [settings.TALLY_INDEX_CA_FILE !== undefined && !nodes.every(isHttps), 'must have only https URLs when TALLY_INDEX_CA_FILE is set'],
     [nodes.some(isServerless), 'must not be OpenSearch Serverless, which does not support refresh=wait_for'],
-  ];
-  return rules.flatMap(([isBroken, rule]) => (isBroken ? [`${source}: ${rule}`] : []));
+  ).map((rule) => `${source}: ${rule}`);
 }
 
 function caMistakes({ TALLY_INDEX_CA_FILE: filePath }: IndexStoreSettings, readFile: ReadFile): readonly string[] {
@@ -287,19 +286,20 @@ export function serveMistakes(settings: Settings): readonly string[] {
 function offLoopbackMistakes(settings: Settings): readonly string[] {
   const { host, port } = settings.TALLY_HTTP_ADDRESS;
   if (isLoopback(host) || !settings.TALLY_ROLES.includes('http')) return [];
-  const missing = [
-    ...(settings.TALLY_OIDC_ISSUER === undefined
-      ? [
-          'TALLY_OIDC_ISSUER: must be set to the issuer for logins, with TALLY_OIDC_CLIENT_ID and TALLY_OIDC_ALLOWED (and TALLY_OIDC_CLIENT_SECRET, unless the client is public)',
-        ]
-      : []),
-    ...(settings.TALLY_PUBLIC_URL === undefined
-      ? ['TALLY_PUBLIC_URL: must be set to the https address at which callers reach the control plane']
-      : []),
-    ...(settings.TALLY_TRUSTED_PROXIES.length === 0
-      ? ['TALLY_TRUSTED_PROXIES: must be set to the addresses (CIDRs) of the reverse proxies that terminate TLS for the control plane']
-      : []),
-  ];
+  const missing = brokenOf(
+    [
+      settings.TALLY_OIDC_ISSUER === undefined,
+      'TALLY_OIDC_ISSUER: must be set to the issuer for logins, with TALLY_OIDC_CLIENT_ID and TALLY_OIDC_ALLOWED (and TALLY_OIDC_CLIENT_SECRET, unless the client is public)',
+    ],
+    [
+      settings.TALLY_PUBLIC_URL === undefined,
+      'TALLY_PUBLIC_URL: must be set to the https address at which callers reach the control plane',
+    ],
+    [
+      settings.TALLY_TRUSTED_PROXIES.length === 0,
+      'TALLY_TRUSTED_PROXIES: must be set to the addresses (CIDRs) of the reverse proxies that terminate TLS for the control plane',
+    ],
+  );
   if (missing.length === 0) return [];
   const shown = `${host.includes(':') ? `[${host}]` : host}:${port}`;
   return [
@@ -312,12 +312,11 @@ function storeMistakes(settings: Settings): readonly string[] {
   if (settings.TALLY_EMBEDDED) {
     return settings.TALLY_QUEUE_URL.length === 0 ? [] : ['TALLY_QUEUE_URL: must not be set in the embedded mode, which has its own queues'];
   }
-  const missing = [
-    ...(settings.TALLY_QUEUE_URL.length === 0 && settings.TALLY_ROLES.includes('ingest')
-      ? ['TALLY_QUEUE_URL: must be set to the URL of the bucket queue']
-      : []),
-    ...(settings.TALLY_INDEX_URL === undefined ? ['TALLY_INDEX_URL: must be set to an OpenSearch URL or sqlite:PATH'] : []),
-  ];
+  const needsQueue = settings.TALLY_QUEUE_URL.length === 0 && settings.TALLY_ROLES.includes('ingest');
+  const missing = brokenOf(
+    [needsQueue, 'TALLY_QUEUE_URL: must be set to the URL of the bucket queue'],
+    [settings.TALLY_INDEX_URL === undefined, 'TALLY_INDEX_URL: must be set to an OpenSearch URL or sqlite:PATH'],
+  );
   return missing.length === 0 ? [] : [...missing, 'To try Tally without any of these, run `tally serve --embedded`'];
 }
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { createTelemetry } from '../../src/process/metrics-and-log.ts';
-import { adviceWhileServing, type FaultCode } from '../../src/base/fault.ts';
+import { faults, type FaultCode } from '../../src/base/fault.ts';
 import { reportClosed, reportOpened, type CircuitLevel } from '../../src/observing/circuits.ts';
 import { createFakeClock } from '../support/fakes/ports.ts';
 
@@ -48,7 +48,7 @@ it.each<FaultCode>(['index.unreachable', 'index.blocked'])(
     close('cluster', '');
     expect(await paused()).toBe(0);
     expect(lines()).toMatchObject([
-      { level: 'error', code, reason: 'as scripted', advice: adviceWhileServing(code), msg: 'receiving paused' },
+      { level: 'error', code, reason: 'as scripted', advice: faults[code].advice, msg: 'receiving paused' },
       { level: 'info', openMs: 12_000, msg: 'receiving resumed' },
     ]);
   },

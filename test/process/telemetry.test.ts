@@ -1,7 +1,7 @@
 import { FaultError } from '../../src/base/fault.ts';
 import { expect, it } from 'vitest';
 import { createTelemetry } from '../../src/process/metrics-and-log.ts';
-import { adviceWhileServing, faults, type FaultCode } from '../../src/base/fault.ts';
+import { faults, type FaultCode } from '../../src/base/fault.ts';
 import { outcomeKinds } from '../../src/events/outcome.ts';
 import { dialects } from '../../src/events/record.ts';
 import { labelOf, seriesTable, type SeriesDefinition } from '../../src/process/series.ts';
@@ -205,7 +205,7 @@ it('logs a failure that lasts once in ten minutes, with advice', async () => {
   }
   telemetry.requestFailed('receive', new FaultError('queue.unreachable', 'another reason'));
   expect(lines()).toHaveLength(4);
-  const advice = adviceWhileServing('queue.unreachable');
+  const { advice } = faults['queue.unreachable'];
   const msg = 'request failed';
   expect(lines()[0]).toMatchObject({ level: 'error', msg, operation: 'receive', code: 'queue.unreachable', advice });
 });

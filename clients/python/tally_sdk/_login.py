@@ -134,7 +134,7 @@ class _Opening:
 
 def _finish(attempt: _Attempt, parameters: Parameters, redirect_uri: str) -> str:
     if parameters.get("iss") != attempt.config.registry_url:
-        raise LoginError(f"the login was answered by another server than {attempt.config.registry_url}: nothing was sent to it")
+        raise LoginError(f"another server than {attempt.config.registry_url} answered the login: nothing was sent to it")
     if "error" in parameters:
         reason = parameters.get("error_description", parameters["error"])
         raise LoginError(f"the login was refused: {printable(reason)}")

@@ -91,7 +91,7 @@ async function answered(returned: Return, work: () => Promise<string>): Promise<
 async function finish(attempt: Attempt, parameters: ReadonlyMap<string, string>, redirectUri: string): Promise<string> {
   const { registry_url: registry } = attempt.config;
   if (parameters.get('iss') !== registry) {
-    throw new ClientError('login.failed', `the login was answered by another server than ${registry}: nothing was sent to it`);
+    throw new ClientError('login.failed', `another server than ${registry} answered the login: nothing was sent to it`);
   }
   const error = parameters.get('error');
   if (error !== undefined) {

@@ -213,7 +213,7 @@ export function readerView(record: BucketRecord, status: BucketStatus, readable:
 
 /** What to do about documents that were indexed before their bucket asked for this enrichment. */
 export function fillAdvice({ bucket: name, enrich }: Pick<BucketRecord, 'bucket' | 'enrich'>): string {
-  return `documents that are indexed already lack what enrich ${enrich} asks for; to fill it in, run \`tally reindex ${name} --fill\``;
+  return `existing documents lack what enrich ${enrich} asks for; to add it, run \`tally reindex ${name} --fill\``;
 }
 
 /** Converts a status to its form in the API. */

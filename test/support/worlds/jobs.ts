@@ -73,7 +73,15 @@ export async function createJobsWorld(options: WorldOptions = {}) {
   let started = 0;
 
   function startWorker(worker: WorkerOptions = {}) {
-    const { name = `worker-${started}`, listings = 8, tap = () => {}, turn, indexIsSlow = () => false, lookAtGaps, clock: ownClock = clock } = worker;
+    const {
+      name = `worker-${started}`,
+      listings = 8,
+      tap = () => {},
+      turn,
+      indexIsSlow = () => false,
+      lookAtGaps,
+      clock: ownClock = clock,
+    } = worker;
     const dead = new AbortController();
     started += 1;
     const own = { clock: ownClock, telemetry };
