@@ -19,7 +19,7 @@ import { keysOverlap, withHeld, type HeldBack } from '../records/waiting-deletes
 import { lastBeginOf, type JobRecord } from '../records/job.ts';
 import type { Clock } from '../process/clock.ts';
 import type { WithPorts, StateEntry, StateStore } from '../store/store.ts';
-import { gapIdsOf, listAllEntries, pagesOf, readRecord, refs, updateRecord, removeRecord, listAllIds } from '../store/stored.ts';
+import { gapIdsOf, listAllEntries, pagesOf, readRecord, refs, updateRecord, removeRecord } from '../store/stored.ts';
 import { createCoalescingWriter } from '../store/coalescing-writer.ts';
 import type { Telemetry } from '../process/telemetry.ts';
 import { isProvenBy, type Arrival } from '../events/proof.ts';
@@ -395,7 +395,7 @@ export async function forgetProof(
 /** The names of the connected buckets, those with a record that this version cannot read included. Throws the store's fault. */
 export async function connectedBuckets(state: StateStore): Promise<ReadonlySet<string>> {
   const { length } = refs.bucket('').id;
-  return new Set((await listAllIds(state, 'bucket')).map((id) => id.slice(length)));
+  return new Set((await listAllEntries(state, 'bucket')).map(({ id }) => id.slice(length)));
 }
 
 /** The connected buckets that the body names; if it names none, all whose events may come from these queues. Throws the store's fault. */

@@ -1,4 +1,6 @@
 /** The groups by which a search's objects are summed, and the filter that narrows a search to one of them. */
+import { compareKeys } from '../base/key-order.ts';
+
 export const usageBy = ['folder', 'extension', 'class', 'size', 'age', 'bucket'] as const;
 export type UsageBy = (typeof usageBy)[number];
 
@@ -22,10 +24,15 @@ export const objectSizes = [
   { name: 'larger', bytes: Infinity },
 ] as const;
 
-/** The names of sizes or ages in their order; objects that have none are last. Other groups have no order. */
-export function orderedNames(by: UsageBy): readonly string[] | undefined {
-  const groups = by === 'size' ? objectSizes : by === 'age' ? objectAges : undefined;
-  return groups && [...groups.map(({ name }) => name), ''];
+/** The largest groups of a kind in the order of the contract. Sizes and ages have their own order; objects that have none are last. */
+export function largestGroups<Group extends { readonly name: string; readonly objects: number }>(
+  by: UsageBy,
+  groups: readonly Group[],
+  limit: number,
+): readonly Group[] {
+  const ordered = by === 'size' ? objectSizes : by === 'age' ? objectAges : undefined;
+  if (ordered === undefined) return groups.toSorted((a, b) => b.objects - a.objects || compareKeys(a.name, b.name)).slice(0, limit);
+  return [...ordered, { name: '' }].flatMap(({ name }) => groups.find((group) => group.name === name) ?? []);
 }
 
 /** The clauses of the query grammar that narrow a search to a group; undefined for a group that the grammar cannot name. */

@@ -145,11 +145,6 @@ export interface ObjectIndex {
 }
 
 /** The fields of a document that a reconcile compares, and those that show whether it is enriched. */
-export type ScannedDocument = Pick<
-  ObjectDocument,
-  'key' | 'size' | 'etag' | 'last_modified' | 'last_modified_exact' | 'storage_class' | 'clock' | 'settled' | 'user_metadata' | 'tags'
->;
-
 export const scannedDocumentSchema = objectDocumentSchema.pick({
   key: true,
   size: true,
@@ -161,7 +156,8 @@ export const scannedDocumentSchema = objectDocumentSchema.pick({
   settled: true,
   user_metadata: true,
   tags: true,
-}) satisfies z.ZodType<ScannedDocument>;
+});
+export type ScannedDocument = Readonly<z.infer<typeof scannedDocumentSchema>>;
 
 export interface ObjectScan {
   /**
@@ -286,12 +282,6 @@ export interface StateStore {
     page: { readonly after?: string | undefined; readonly limit: number },
     signal?: AbortSignal,
   ): Promise<readonly StateEntry[]>;
-  /** Returns the ids of the entries that list() returns. Their records are not read: lists of thousands come every few seconds. */
-  ids(
-    kind: StateKind,
-    page: { readonly after?: string | undefined; readonly limit: number },
-    signal?: AbortSignal,
-  ): Promise<readonly string[]>;
   /**
    * Finds the ids of at most `limit` jobs whose record has a `dueAtMs` that is at most `nowMs`, or greater than `nowMs + aheadMaxMs`,
    * in a random order. `isAnyOpen`: whether any has a `dueAtMs`. It is as late as list() is with `listed: 'soon'`.

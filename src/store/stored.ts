@@ -118,16 +118,7 @@ export async function listAllRecords<Schema extends z.ZodObject>(
   });
 }
 
-/** Lists the ids of all records of a kind in id order, those of records that this version cannot read included. */
-export async function listAllIds(state: StateStore, kind: StateKind): Promise<readonly string[]> {
-  const all: string[] = [];
-  for (;;) {
-    const ids = await state.ids(kind, { limit: LIST_MAX, after: all.at(-1) });
-    all.push(...ids);
-    if (ids.length < LIST_MAX) return all;
-  }
-}
-
+/** Lists the entries of all records of a kind in id order, those that this version cannot read included. */
 export async function listAllEntries(state: StateStore, kind: StateKind): Promise<readonly StateEntry[]> {
   return (await Array.fromAsync(pagesOf(state, kind))).flat();
 }

@@ -6,7 +6,7 @@ import type { Hidden } from '../../src/records/process-record.ts';
 import { createProcesses } from '../../src/observing/processes.ts';
 import { createBucketStatuses } from '../../src/observing/bucket-statuses.ts';
 import type { StateStore } from '../../src/store/store.ts';
-import { listAllIds } from '../../src/store/stored.ts';
+import { listAllEntries } from '../../src/store/stored.ts';
 import { createTestCircuits } from '../support/fakes/circuits.ts';
 import { createMemoryStore } from '../support/fakes/memory-store.ts';
 import { createFakeClock, createFakeTelemetry } from '../support/fakes/ports.ts';
@@ -151,7 +151,7 @@ describe('the status of a bucket', () => {
     await world.pass(15_000);
     expect(await http.statusOf()).toMatchObject({ state: 'ok' });
     await world.pass(25 * 60 * MINUTE_MS);
-    expect(await listAllIds(world.state, 'process')).toEqual(['process:http', 'process:worker']);
+    expect((await listAllEntries(world.state, 'process')).map(({ id }) => id)).toEqual(['process:http', 'process:worker']);
   });
 });
 

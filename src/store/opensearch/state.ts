@@ -43,7 +43,6 @@ const bulkSchema = z.object({
 });
 
 const listSchema = z.object({ hits: z.object({ hits: z.array(sequenceSchema.extend({ _source: sourceSchema })) }) });
-const idsSchema = z.object({ hits: z.object({ hits: z.array(z.object({ sort: z.tuple([z.string()]) })) }) });
 const dueSchema = z.object({
   hits: z.object({ hits: z.array(z.object({ _source: z.object({ id: z.string() }) })) }),
   aggregations: z.object({ open: z.object({ value: z.number() }) }),
@@ -129,12 +128,6 @@ export function createStateStore({ client, names, clock }: StateDependencies): S
       if (item === undefined || isConflict(item.error)) return (await get(id, signal)) === undefined ? 'removed' : 'conflict';
       written(item);
       return 'removed';
-    },
-
-    async ids(kind, { after, limit }, signal) {
-      const page = { size: limit, sort: [{ id: 'asc' }], ...(after !== undefined && { search_after: [after] }) };
-      const body = await search(ofKind(kind), { ...page, _source: false, track_total_hits: false }, signal);
-      return parseAnswer(idsSchema, body).hits.hits.map(({ sort: [id] }) => id);
     },
 
     async due({ nowMs, aheadMaxMs, limit }, signal) {

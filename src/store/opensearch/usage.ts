@@ -1,9 +1,8 @@
 /** Sums in OpenSearch: one search with one aggregation per kind of groups. */
 import { z } from 'zod';
-import { compareKeys } from '../../base/key-order.ts';
 import { defined } from '../../base/defined.ts';
 import { FaultError } from '../../base/fault.ts';
-import { objectAges, objectSizes, orderedNames, type UsageBy } from '../groups.rules.ts';
+import { objectAges, objectSizes, largestGroups, type UsageBy } from '../groups.rules.ts';
 import type { SumUsage, UsageGroup, UsageQuery, UsageSums } from '../store.ts';
 import type { OpenSearchClient } from './client.ts';
 import { parseAnswer } from './faults.ts';
@@ -133,12 +132,12 @@ function sumsOf({ by, limit }: UsageQuery, objects: number, aggregations: Aggreg
     objects,
     bytes: aggregations?.bytes.value ?? 0,
     groups: by.map((each, at) => {
-      const found = [...exactGroups(aggregations?.[`groups_${at}`]), ...noGroup(aggregations?.[`none_${at}`])].filter(
-        (group) => group.objects > 0,
+      const found = [...exactGroups(aggregations?.[`groups_${at}`]), ...noGroup(aggregations?.[`none_${at}`])];
+      return largestGroups(
+        each,
+        found.filter((group) => group.objects > 0),
+        limit,
       );
-      const order = orderedNames(each);
-      if (order !== undefined) return order.flatMap((name) => found.find((group) => group.name === name) ?? []);
-      return found.toSorted((a, b) => b.objects - a.objects || compareKeys(a.name, b.name)).slice(0, limit);
     }),
   };
 }

@@ -73,16 +73,6 @@ export function createSqliteState(connection: SqliteConnection): StateStore {
       );
     },
 
-    async ids(kind, { after, limit }, signal) {
-      return connection.use(
-        ({ statement }) =>
-          statement('SELECT id FROM state WHERE kind = ? AND id > ? ORDER BY id LIMIT ?')
-            .all(kind, after ?? '', limit)
-            .map((row) => idSchema.parse(row).id),
-        signal,
-      );
-    },
-
     async due({ nowMs, aheadMaxMs, limit }, signal) {
       return connection.use(({ statement }) => {
         const found = statement(

@@ -1,9 +1,8 @@
 /** Sums in SQLite: the facts of the rows are read in short synchronous calls, and summed here. */
 import type { SQLInputValue, SQLOutputValue } from 'node:sqlite';
 import { setImmediate as letOthersRun } from 'node:timers/promises';
-import { compareKeys } from '../../base/key-order.ts';
 import type { QueryWords } from '../../ordering/words.ts';
-import { objectAges, objectSizes, orderedNames, type UsageBy } from '../groups.rules.ts';
+import { objectAges, objectSizes, largestGroups, type UsageBy } from '../groups.rules.ts';
 import type { UsageGroup, UsageQuery, UsageSums } from '../store.ts';
 import { matchOf, withinSql, unlessEnded } from './conditions.ts';
 import type { SqliteReads } from './connection.ts';
@@ -113,12 +112,12 @@ function createGroups(by: UsageBy, column: number, query: UsageQuery): Groups {
       group.bytes += bytes;
     },
     isTooWide: () => groups.size > GROUPS_MAX,
-    largest() {
-      const all = [...groups].map(([name, sums]) => ({ name, ...sums }));
-      const order = orderedNames(by);
-      if (order !== undefined) return order.flatMap((name) => all.find((group) => group.name === name) ?? []);
-      return all.toSorted((a, b) => b.objects - a.objects || compareKeys(a.name, b.name)).slice(0, query.limit);
-    },
+    largest: () =>
+      largestGroups(
+        by,
+        [...groups].map(([name, sums]) => ({ name, ...sums })),
+        query.limit,
+      ),
   };
 }
 

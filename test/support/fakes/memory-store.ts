@@ -211,7 +211,6 @@ function createMemoryState(): StateStore {
       return 'removed';
     },
     list,
-    ids: async (...args) => (await list(...args)).map(({ id }) => id),
     due: async (when, signal) => {
       signal?.throwIfAborted();
       return dueAmong(entries.values(), when);

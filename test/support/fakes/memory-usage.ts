@@ -1,7 +1,7 @@
 /** The sums of the in-memory store, in the plainest form. */
 import type { ObjectDocument } from '../../../src/ordering/document.ts';
 import { compareKeys } from '../../../src/base/key-order.ts';
-import { objectAges, objectSizes, orderedNames, type UsageBy } from '../../../src/store/groups.rules.ts';
+import { objectAges, objectSizes, type UsageBy } from '../../../src/store/groups.rules.ts';
 import type { SumUsage, UsageQuery } from '../../../src/store/store.ts';
 import { matchesFilter } from './matching.ts';
 
@@ -16,7 +16,8 @@ export function createMemoryUsage(buckets: ReadonlyMap<string, ReadonlyMap<strin
           name,
           ...sumOf(found),
         }));
-        const order = orderedNames(by);
+        const own = by === 'size' ? objectSizes : by === 'age' ? objectAges : undefined;
+        const order = own && [...own.map(({ name }) => name), ''];
         if (order !== undefined) return groups.toSorted((a, b) => order.indexOf(a.name) - order.indexOf(b.name));
         return groups.toSorted((a, b) => b.objects - a.objects || compareKeys(a.name, b.name)).slice(0, query.limit);
       }),

@@ -105,7 +105,6 @@ export function createLargeState(clock: Clock): StateStore & { readonly counted:
       return 'removed';
     },
     list,
-    ids: async (...args) => (await list(...args)).map(({ id }) => id),
     async due({ nowMs, aheadMaxMs, limit }, signal) {
       refresh();
       counted.looks += 1;

@@ -236,7 +236,6 @@ function tapState(state: StateStore, tap: Tap, dead: AbortSignal): StateStore {
     get: (...args) => (dead.aborted ? never() : state.get(...args)),
     version: (...args) => (dead.aborted ? never() : state.version(...args)),
     list: (...args) => (dead.aborted ? never() : state.list(...args)),
-    ids: (...args) => (dead.aborted ? never() : state.ids(...args)),
     due: (...args) => (dead.aborted ? never() : state.due(...args)),
     count: (...args) => (dead.aborted ? never() : state.count(...args)),
     put: (...args) => tapCall(life, `put ${args[0].id}`, () => state.put(...args)),
