@@ -266,7 +266,7 @@ describe.skipIf(!canBrowse('people in Chromium'))('people in Chromium', () => {
       await page.getByText('does not permit copying').waitFor();
       // Bug: the list behind the dialog did not have it
       await page.locator('th', { hasText: 'nightly <b>export</b>' }).waitFor();
-      await page.getByRole('button', { name: 'Close' }).click();
+      await page.getByRole('button', { name: 'Close', exact: true }).click();
       expect(await page.evaluate<string>(KEPT)).not.toContain(secret);
       // neither do Back and Forward show it again
       await follow(page, 'buckets');

@@ -26,10 +26,11 @@ const CUT = `[...document.querySelectorAll('main *, dialog *, .rail *')].filter(
   return hides && textOverflow !== 'ellipsis' && clipPath === 'none' && element.clientWidth > 1
     && element.scrollWidth > element.clientWidth + 1 && element.checkVisibility();
 }).map((element) => element.outerHTML.slice(0, 200))`;
-/** How far an open dialog is larger than the screen without a way to scroll to its end. */
+/** How far an open dialog is larger than the screen without a way to scroll to its end, or out of its middle. */
 const BEYOND = `(() => {
   const box = document.querySelector('dialog[open]')?.getBoundingClientRect();
-  return box === undefined ? 0 : Math.max(0, -box.top, -box.left, box.bottom - innerHeight, box.right - innerWidth);
+  return box === undefined ? 0 : Math.max(0, -box.top, -box.left, box.bottom - innerHeight, box.right - innerWidth,
+    Math.abs(box.top + box.bottom - innerHeight) - 2);
 })()`;
 
 /** What a window needs in which axe looks: a colour that is changing is no colour to judge. The policy of the panel stays in force. */
@@ -65,7 +66,7 @@ export async function findingsOf(page: Page, name: string, within: 'html' | 'dia
     const overflow = await overflowOf(page);
     if (overflow > 0) found.push(`${name}: ${overflow} pixels wider than a screen of ${viewport.width}`);
     const beyond = await page.evaluate<number>(BEYOND);
-    if (beyond > 0) found.push(`${name}: the dialog ends ${beyond} pixels beyond a screen of ${viewport.width}`);
+    if (beyond > 0) found.push(`${name}: the dialog is ${beyond} pixels beyond a screen, or out of its middle, of ${viewport.width}`);
     found.push(...(await page.evaluate<readonly string[]>(CUT)).map((html) => `${name}: cut off at ${viewport.width}: ${html}`));
   }
   await page.setViewportSize(LARGE);
