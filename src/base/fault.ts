@@ -353,13 +353,6 @@ export const faults = {
     advice:
       'The AWS credentials of this process are missing, expired or not accepted. Renew them, for example with `aws sso login`, and repeat the command: it continues where it stopped.',
   },
-  /** An AWS quota leaves no room for a part of a connection. */
-  'connect.quota': {
-    circuit: 'object',
-    jobs: 'retry',
-    advice:
-      'In Service Quotas, raise the quota that the reason names, or remove resources that you no longer use. Then repeat the command, which continues where it stopped.',
-  },
 
   // ── messages and records ──
   /** The message's body is not JSON. */

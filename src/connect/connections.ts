@@ -12,7 +12,7 @@ import {
 import { adviceAbout, FaultError, faultOf, isFaultCode, type FaultCode } from '../base/fault.ts';
 import type { Trouble } from '../records/process-record.ts';
 import { broken, unprovenFindings, type Finding } from './finding.rules.ts';
-import { addCommand, type ConnectionRequest } from './plan.rules.ts';
+import type { ConnectionRequest } from './plan.rules.ts';
 import { troublesOf, type Processes } from '../observing/processes.ts';
 import type { BucketRecord } from '../records/bucket.ts';
 import { RequestError } from '../base/request-error.ts';
@@ -71,7 +71,7 @@ export function createConnections({ state, provisioning, checkConnection, storag
     /** One pass of what a connected bucket has in AWS. `isNew`: it was connected by this request. */
     async apply(body: AddBucketRequest, isNew: boolean, signal: AbortSignal): Promise<ConnectionView> {
       const applied = await provisioning.apply(requestOf(body), optionsOf(body), signal).catch((error: unknown) => {
-        throw notApplied(body, isNew, error);
+        throw notApplied(body.bucket, isNew, error);
       });
       return checked(body.bucket, applied, signal);
     },
@@ -149,18 +149,10 @@ function requestOf({ bucket, source, topic_arn, enrich, bucket_account, wired_by
 }
 
 /** The error with what holds all the same, and what to do: the bucket is connected, and its parts in AWS are not all made. */
-function notApplied(body: AddBucketRequest, isNew: boolean, error: unknown): unknown {
-  const { bucket, plan: token } = body;
-  // its message has the command with the token that is missing: without it this one would be refused again
-  const isToken = error instanceof RequestError && error.code === 'connect.plan-needed';
-  const advice = [
-    ...(isToken ? [] : [`repeat \`${addCommand(requestOf(body), { token })}\` once the cause is gone`]),
-    ...(isNew ? [`undo it with \`tally bucket remove ${bucket}\``] : []),
-  ].join(', or ');
-  const state = isNew
-    ? `${bucket} is still connected, but not all of its parts in AWS exist, so its events may not arrive`
-    : `${bucket} stays connected, and keeps what it had in AWS until the whole change is made`;
-  const text = `. ${state}${advice === '' ? '' : `: ${advice}`}`;
+function notApplied(bucket: string, isNew: boolean, error: unknown): unknown {
+  const text = isNew
+    ? `. ${bucket} is still connected, but not all of its parts in AWS exist, so its events may not arrive: repeat the request once the cause is gone, or undo it with \`tally bucket remove ${bucket}\``
+    : `. ${bucket} stays connected, and keeps what it had in AWS until the whole change is made`;
   if (error instanceof RequestError) return new RequestError(error.code, `${error.message}${text}`, error.extra);
   return error instanceof FaultError ? new FaultError(error.code, `${error.reason}${text}`) : error;
 }

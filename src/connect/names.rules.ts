@@ -153,12 +153,12 @@ export function ruleArnOf({ partition, region, account }: Place, ruleName: strin
   return `arn:${partition}:events:${region}:${account}:rule/${ruleName}`;
 }
 
-/** The form of {@link markOf}, also for `jq`. */
-export const MARK_PATTERN = '^tally-([0-9a-f]{8})-[0-9a-f]{8}$';
+/** The form of {@link markOf}. */
+const MARK = /^tally-([0-9a-f]{8})-[0-9a-f]{8}$/;
 
 /** The installation of another registry that an Id belongs to by its form; undefined if it has another form or is this registry's. */
 export function otherInstallationOf(id: string, owner: Owner): string | undefined {
-  return id === markOf(owner) ? undefined : new RegExp(MARK_PATTERN).exec(id)?.[1];
+  return id === markOf(owner) ? undefined : MARK.exec(id)?.[1];
 }
 
 /**

@@ -1,9 +1,9 @@
 /** What a bucket is to have in AWS: what a request says, completed by what is stored and by what the bucket queue says about itself. */
 import { defined, omit } from '../base/defined.ts';
-import { DIRECTORY_BUCKET, isDirectoryBucket, refuseTopic, usableTopic, type BucketRecord } from '../records/bucket.ts';
+import { DIRECTORY_BUCKET, isDirectoryBucket, refuseTopic, usableTopic, type BucketRecord, type BucketSource } from '../records/bucket.ts';
 import { isBucketName } from '../base/bucket-name.ts';
 import type { ConnectionRecord, ConnectionSpec } from './connection.rules.ts';
-import { NOBODY, ownerIn, parseArn, prefixOf, type Owner } from './names.rules.ts';
+import { NOBODY, ownerIn, parseArn, type Owner } from './names.rules.ts';
 import type { ConnectionRequest } from './plan.rules.ts';
 import { RequestError } from '../base/request-error.ts';
 import type { WithPorts } from '../store/store.ts';
@@ -87,41 +87,29 @@ type Choice = Pick<ConnectionSpec, 'source' | 'topicArn' | 'enrich'>;
 
 function choiceOf(request: ConnectionRequest, record: BucketRecord | undefined, installation: string): Choice {
   const source = request.source ?? record?.source ?? 'notification';
-  const enrich = request.enrich ?? record?.enrich ?? 'none';
-  const topicArn = request.topic_arn ?? storedTopic(record, source);
-  if (source === 'topic') return { source, enrich, topicArn: namedTopic(topicArn, installation) };
-  if (source === 'routed') return { source, enrich, ...ownTopic(topicArn, installation) };
   refuseTopic(source, request.topic_arn);
-  return { source, enrich };
+  const named = topicOf(source, request.topic_arn ?? storedTopic(record, source), installation);
+  return { source, enrich: request.enrich ?? record?.enrich ?? 'none', ...named };
 }
 
-/** Its policy has a statement with the Sid that the rule's would have, or belongs to another registry. */
-const OF_TALLY = /^tally-[0-9a-f]{8}-(?:events|routed)$/;
-
-function ownTopic(named: string | undefined, installation: string): Pick<ConnectionSpec, 'topicArn'> {
-  const topicArn = routedTopic(named, installation);
-  if (topicArn === undefined) return {};
-  if (OF_TALLY.test(parseArn(topicArn)?.resource ?? ''))
-    throw new RequestError(
-      'request.invalid',
-      'topic_arn: this topic belongs to Tally itself or to another registry: name your own topic, or omit it',
-    );
-  return { topicArn: usableTopic(topicArn) };
-}
-
-/** The subscription to one of Tally's own is shared: it would go with the bucket. */
-function namedTopic(topicArn: string | undefined, installation: string): string {
-  const usable = usableTopic(topicArn);
-  if (!parseArn(usable)?.resource.startsWith(`${prefixOf(installation)}-`)) return usable;
-  throw new RequestError(
-    'request.invalid',
-    'topic_arn: this topic is one of Tally itself: name your own topic, or choose the source notification',
-  );
+function topicOf(source: BucketSource, named: string | undefined, installation: string): Pick<Choice, 'topicArn'> {
+  if (source === 'topic') return { topicArn: foreignTopic(named) };
+  const own = source === 'routed' ? routedTopic(named, installation) : undefined;
+  return own === undefined ? {} : { topicArn: foreignTopic(own) };
 }
 
 /** A topic belongs to its source. */
-function storedTopic(record: BucketRecord | undefined, source: BucketRecord['source']): string | undefined {
+function storedTopic(record: BucketRecord | undefined, source: BucketSource): string | undefined {
   return record?.source === source ? record.topicArn : undefined;
+}
+
+const OF_TALLY = /^tally-[0-9a-f]{8}-(?:events|routed)$/;
+
+/** Tally's own are shared: what is the bucket's own at a topic goes with the bucket, and a statement there has the Sid that the rule's would have. */
+function foreignTopic(topicArn: string | undefined): string {
+  const usable = usableTopic(topicArn);
+  if (!OF_TALLY.test(parseArn(usable)?.resource ?? '')) return usable;
+  throw new RequestError('request.invalid', 'topic_arn: this topic belongs to Tally itself or to another registry: name your own topic');
 }
 
 /** The spec with another bucket queue. */

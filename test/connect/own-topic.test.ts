@@ -138,19 +138,6 @@ describe('the source routed with the operator’s own topic', () => {
       expect(world.aws.writes).toEqual([]);
     },
   );
-
-  it('goes back to Tally’s topic when that is named, and takes it from the own one afterwards', async () => {
-    const world = await startOwn();
-    await world.agree();
-    await world.agree({ source: 'routed', topic_arn: ROUTED_ARN });
-    expect(await world.connection()).not.toHaveProperty('topicArn');
-    expect(await world.connection()).toMatchObject({ earlier: [{ source: 'routed', topicArn: THEIR_TOPIC }] });
-    expect(world.aws.parts.rules.size).toBe(1);
-    await world.closeGap();
-    await world.removeEarlier();
-    expect(policyOf(world).Statement.map(({ Sid }) => Sid)).toEqual(['Theirs']);
-    expect(world.aws.parts.rules.size).toBe(1);
-  });
 });
 
 describe('a topic that Tally did not make', () => {

@@ -106,23 +106,6 @@ describe('the trail of a routed bucket', () => {
     expect(await world.apply(wish, { token })).toMatchObject({ state: 'applied' });
   });
 
-  it('is written by one apply at a time: one that waits keeps what the other has added', async () => {
-    const world = await startTrail();
-    const request = (bucket: string) => ({ bucket, source: 'routed' }) as const;
-    const tokens = await Promise.all(['photos', 'videos'].map(async (bucket) => (await world.plan(request(bucket))).token));
-    const apply = (at: 0 | 1) => world.apply(request(['photos', 'videos'][at]!), { token: tokens[at]! });
-    const putSelectors = world.aws.putSelectors.bind(world.aws);
-    let other: { readonly state: string } | undefined;
-    world.aws.putSelectors = async (...asked) => {
-      world.aws.putSelectors = putSelectors;
-      other = await apply(1);
-      return putSelectors(...asked);
-    };
-    expect(await apply(0)).toMatchObject({ state: 'applied' });
-    if (other?.state !== 'applied') expect(await apply(1)).toMatchObject({ state: 'applied' });
-    for (const bucket of ['photos', 'videos']) expect(recordsBucket(world.selectors(), { ...photos, bucket })).toBe(true);
-  });
-
   // Bug (L1): the value stayed in the trail of before. Fix: the trail is a part of the way that a bucket had
   it('loses the bucket once TALLY_TRAIL_ARN names another one, and keeps what is in it of others and of another installation', async () => {
     const OTHER = `${TRAIL}-2`;

@@ -1,6 +1,6 @@
 /**
  * What Tally reads and makes in AWS so that a bucket's events reach the bucket queue. Every function throws `connect.denied` (a
- * RequestError with the missing action) and the faults `connect.unavailable`, `connect.credentials` and `connect.quota`; those about
+ * RequestError with the missing action) and the faults `connect.unavailable` and `connect.credentials`; those about
  * buckets also the faults of S3, such as `bucket.missing`. Each write is sent once: a caller that repeats one must read first what is
  * there by then, because another may have written in between, or the first may have had its effect.
  */

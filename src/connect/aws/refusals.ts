@@ -22,13 +22,6 @@ const MISSING = new Set([
   'QueueDoesNotExist',
   'AWS.SimpleQueueService.NonExistentQueue',
 ]);
-/**
- * The names by which they say that a quota is used up: LimitExceededException of EventBridge, SubscriptionLimitExceeded
- * and others of SNS, OverLimit of SQS, MaximumNumberOfTrailsExceededException of CloudTrail. Requests a second are another matter.
- */
-const QUOTA = /^(?!Request|Bandwidth|Rate).*(?:LimitExceeded|OverLimit|NumberOfTrailsExceeded|LengthExceeded|QuotaExceeded)/;
-/** CloudTrail answers this for selectors beyond its limits as well. */
-const SELECTORS_REFUSED = 'InvalidEventSelectorsException';
 /** A text of AWS in a reason. */
 const TEXT_MAX = 500;
 
@@ -88,15 +81,10 @@ export function refusalOf(action: Action, about: string, error: unknown): Error 
   const reason = printable(errorText(error), TEXT_MAX);
   // before the status: AWS answers 403 for credentials that have expired, too
   if (isCredentialsError(error)) return new FaultError('connect.credentials', `${what}: ${reason}`, { cause: error });
-  if (isQuota(error)) return new FaultError('connect.quota', `${what}: ${reason}`, { cause: error });
   if (error instanceof Error && (DENIED.has(error.name) || statusOf(error) === 403)) {
     return new RequestError('connect.denied', `${what} is denied: the permission ${action} is missing (${reason})`, { action });
   }
   return new FaultError('connect.unavailable', `${what}: ${reason}`, { cause: error });
-}
-
-function isQuota(error: unknown): boolean {
-  return error instanceof Error && (QUOTA.test(error.name) || error.name === SELECTORS_REFUSED);
 }
 
 function statusOf(error: Error): number | undefined {

@@ -1,7 +1,6 @@
 /**
  * Reads and makes what all buckets share: queues, topics, and the subscriptions of the bucket queue to them. Every function throws
- * `connect.denied` (a RequestError with the missing action) and the faults `connect.unavailable`, `connect.credentials` and
- * `connect.quota`.
+ * `connect.denied` (a RequestError with the missing action) and the faults `connect.unavailable` and `connect.credentials`.
  */
 import {
   CreateTopicCommand,

@@ -126,4 +126,4 @@ export const count = z.int().min(0);
 export const clock = z.number();
 
 /** What whatever AWS does for a bucket may fail with. */
-export const AWS_REFUSALS = ['connect.denied', 'connect.unavailable', 'connect.credentials', 'connect.quota'] as const;
+export const AWS_REFUSALS = ['connect.denied', 'connect.unavailable', 'connect.credentials'] as const;

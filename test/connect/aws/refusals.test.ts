@@ -84,37 +84,11 @@ describe('a request about a connection that AWS refuses', () => {
     });
   });
 
-  it('because the bus is full is told in the words of AWS, and with no advice to repeat', async () => {
-    const { rules } = await startService(
-      400,
-      'application/x-amz-json-1.1',
-      json('LimitExceededException', 'The requested resource exceeds'),
-    );
-    await expect(rules.putRule({ region: REGION }, rule!, {})).rejects.toMatchObject({
-      code: 'connect.quota',
-      reason: expect.stringContaining('The requested resource exceeds'),
-    });
-  });
-
   it('in an entry of an answer that is none of a refusal is the same', async () => {
-    const failed = (ErrorCode: string) => JSON.stringify({ FailedEntryCount: 1, FailedEntries: [{ ErrorCode, ErrorMessage: 'no' }] });
-    const full = await startService(200, 'application/x-amz-json-1.1', failed('LimitExceededException'));
-    await expect(full.rules.putTarget({ region: REGION }, rule!)).rejects.toMatchObject({ code: 'connect.quota' });
-    const other = await startService(200, 'application/x-amz-json-1.1', failed('ConcurrentModificationException'));
-    await expect(other.rules.putTarget({ region: REGION }, rule!)).rejects.toMatchObject({ code: 'connect.unavailable' });
-  });
-
-  it.each([
-    ['sns:Subscribe', 'SubscriptionLimitExceeded'],
-    ['sns:Subscribe', 'SubscriptionLimitExceededException'],
-    ['sns:CreateTopic', 'TopicLimitExceeded'],
-    ['sns:SetSubscriptionAttributes', 'FilterPolicyLimitExceeded'],
-    ['sqs:SetQueueAttributes', 'OverLimit'],
-    ['cloudtrail:PutEventSelectors', 'InvalidEventSelectorsException'],
-    ['cloudtrail:DescribeTrails', 'MaximumNumberOfTrailsExceededException'],
-    ['events:PutRule', 'LimitExceededException'],
-  ] as const)('because a quota of %s is used up (%s) says so', (action, name) => {
-    expect(codeOf(action, name)).toBe('connect.quota');
+    const body = JSON.stringify({ FailedEntryCount: 1, FailedEntries: [{ ErrorCode: 'LimitExceededException', ErrorMessage: 'no room' }] });
+    const { rules } = await startService(200, 'application/x-amz-json-1.1', body);
+    const told = { code: 'connect.unavailable', reason: expect.stringContaining('no room') };
+    await expect(rules.putTarget({ region: REGION }, rule!)).rejects.toMatchObject(told);
   });
 
   it('ends with the signal of its caller, and with its reason', async () => {
@@ -129,11 +103,6 @@ describe('a request about a connection that AWS refuses', () => {
       end.signal,
     );
     await expect(sent).rejects.toThrow('enough');
-  });
-
-  it('because there are too many requests a second may be repeated', () => {
-    for (const name of ['ThrottlingException', 'Throttled', 'RequestLimitExceeded', 'TooManyRequestsException'])
-      expect(codeOf('sns:Subscribe', name)).toBe('connect.unavailable');
   });
 
   // what is there must be read before the next one
