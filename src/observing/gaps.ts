@@ -19,7 +19,7 @@ import { keysOverlap, withHeld, type HeldBack } from '../records/waiting-deletes
 import { lastBeginOf, type JobRecord } from '../records/job.ts';
 import type { Clock } from '../process/clock.ts';
 import type { WithPorts, StateEntry, StateStore } from '../store/store.ts';
-import { gapIdsOf, listAllEntries, pagesOf, readRecord, refs, updateRecord, removeRecord } from '../store/stored.ts';
+import { gapIdsOf, listAllEntries, readRecord, refs, updateRecord, removeRecord } from '../store/stored.ts';
 import { createCoalescingWriter } from '../store/coalescing-writer.ts';
 import type { Telemetry } from '../process/telemetry.ts';
 import { isProvenBy, type Arrival } from '../events/proof.ts';
@@ -93,7 +93,7 @@ export async function isAnyHeld(
 
 /** Lists the marks of one bucket. Throws the store's fault. */
 export async function gapsOf(state: StateStore, bucket: string, signal?: AbortSignal): Promise<readonly DirtyMark[]> {
-  return (await Array.fromAsync(pagesOf(state, 'gap', { prefix: gapIdsOf(bucket), signal }))).flat().map(shownMark);
+  return (await listAllEntries(state, 'gap', { prefix: gapIdsOf(bucket), signal })).map(shownMark);
 }
 
 /** Lists all marks. Throws the store's fault. */

@@ -31,7 +31,7 @@ import type { ObjectIndex, StateStore, WithPorts } from '../store/store.ts';
 import { createRegionNotes, visitInTurn, type RegionNotes, type Turn } from '../observing/sweep.ts';
 import type { Clock } from '../process/clock.ts';
 import type { BucketListing, BucketLocation } from '../aws/storage.ts';
-import { listAllEntries, listAllRecords, parseEntry, readRecord, refs, updateRecord } from '../store/stored.ts';
+import { gapIdsOf, listAllEntries, listAllRecords, parseEntry, readRecord, refs, updateRecord } from '../store/stored.ts';
 import { bucketRecordSchema, type BucketRecord } from '../records/bucket.ts';
 import { withDeadline } from '../process/async.ts';
 
@@ -90,12 +90,11 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
   }
 
   return async function closeGaps(signal: AbortSignal, only?: string): Promise<void> {
-    const listed = await listAllRecords(state, 'gap', markSchema);
-    const marks = only === undefined ? listed : listed.filter(({ bucket }) => bucket === only);
+    const marks = await listAllRecords(state, 'gap', markSchema, { prefix: gapIdsOf(only) });
     if (marks.length === 0) return;
     const askUntilMs = clock.monotonicMs() + ASKING_MAX_MS;
     const regions = createRegionNotes();
-    const latestJobs = await latestJobsOf(state);
+    const latestJobs = await latestJobsOf(state, only);
     await visitInTurn(inTurn(Map.groupBy(marks, ({ bucket }) => bucket)), BUCKETS_AT_ONCE, async ([bucket, ofBucket], isPutOff) => {
       signal.throwIfAborted();
       const isLate = clock.monotonicMs() >= askUntilMs;
@@ -230,10 +229,10 @@ async function forget(state: StateStore, bucket: string, id: string): Promise<vo
   if (isGone) await state.remove(id, entry.version);
 }
 
-/** The latest apply job of each connected bucket, by one list. One with a record that this version cannot read is connected as well. */
-async function latestJobsOf(state: StateStore): Promise<Round['latestJobs']> {
+/** The latest apply job of each connected bucket, or of one. A bucket with a record that this version cannot read is connected as well. */
+async function latestJobsOf(state: StateStore, only?: string): Promise<Round['latestJobs']> {
   const { length } = refs.bucket('').id;
-  const buckets = await listAllEntries(state, 'bucket');
+  const buckets = only === undefined ? await listAllEntries(state, 'bucket') : [(await state.get(refs.bucket(only).id)) ?? []].flat();
   return new Map(buckets.map(({ id, record }) => [id.slice(length), bucketRecordSchema.safeParse(record).data?.applyJobId]));
 }
 

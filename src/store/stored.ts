@@ -111,16 +111,17 @@ export async function listAllRecords<Schema extends z.ZodObject>(
   state: StateStore,
   kind: StateKind,
   schema: Schema,
+  walk?: Walk,
 ): Promise<readonly z.infer<Schema>[]> {
-  return (await listAllEntries(state, kind)).flatMap((entry) => {
+  return (await listAllEntries(state, kind, walk)).flatMap((entry) => {
     const parsed = schema.safeParse(entry.record);
     return parsed.success ? [parsed.data] : [];
   });
 }
 
-/** Lists the entries of all records of a kind in id order, those that this version cannot read included. */
-export async function listAllEntries(state: StateStore, kind: StateKind): Promise<readonly StateEntry[]> {
-  return (await Array.fromAsync(pagesOf(state, kind))).flat();
+/** Lists the entries of a kind in id order, including those that this version cannot read: all, or those of the walk. */
+export async function listAllEntries(state: StateStore, kind: StateKind, walk?: Walk): Promise<readonly StateEntry[]> {
+  return (await Array.fromAsync(pagesOf(state, kind, walk))).flat();
 }
 
 interface Walk {
