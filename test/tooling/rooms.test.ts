@@ -31,7 +31,7 @@ const rooms: Readonly<Record<string, Room>> = {
   events: { imports: ['base', 'records'], lines: 1_099, first: 'events/envelope.ts' },
   ordering: { imports: ['base', 'records', 'events'], lines: 1_204, first: 'ordering/hint.ts' },
   process: { imports: ['base', 'records', 'events', 'ordering'], lines: 702, first: 'process/telemetry.ts' },
-  store: { imports: [...GROUND], lines: 5_100, budget: 4_800, first: 'store/store.ts' },
+  store: { imports: [...GROUND], lines: 5_101, budget: 4_800, first: 'store/store.ts' },
   aws: { imports: [...GROUND], lines: 2_813, budget: 2_400, first: 'aws/storage.ts' },
   observing: { imports: [...GROUND, 'store', 'aws'], lines: 2_985, budget: 1_600, first: 'observing/observer.ts' },
   indexer: { imports: [...GROUND, ...WORLD], lines: 2_230, first: 'indexer/data-path.ts' },
