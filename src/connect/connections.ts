@@ -17,7 +17,7 @@ import { troublesOf, type Processes } from '../observing/processes.ts';
 import type { BucketRecord } from '../records/bucket.ts';
 import { RequestError } from '../base/request-error.ts';
 import { requireBucket } from '../observing/known-buckets.ts';
-import type { Applied, ApplyOptions } from './apply.ts';
+import type { Applied } from './apply.ts';
 import type { Provisioning } from './provisioning.ts';
 import type { CheckConnection } from './watch.ts';
 import type { ObjectStorage } from '../aws/storage.ts';
@@ -61,7 +61,7 @@ export function createConnections({ state, provisioning, checkConnection, storag
     /** Whether the bucket of a request has parts in AWS: those of the embedded storage have none. Throws what would keep them from being made. */
     async check(body: AddBucketRequest, signal: AbortSignal): Promise<boolean> {
       try {
-        await provisioning.check(requestOf(body), optionsOf(body), signal);
+        await provisioning.check(requestOf(body), defined({ token: body.plan }), signal);
         return true;
       } catch (error) {
         if (error instanceof RequestError && error.code === 'connect.embedded') return false;
@@ -70,7 +70,7 @@ export function createConnections({ state, provisioning, checkConnection, storag
     },
     /** One pass of what a connected bucket has in AWS. `isNew`: it was connected by this request. */
     async apply(body: AddBucketRequest, isNew: boolean, signal: AbortSignal): Promise<ConnectionView> {
-      const applied = await provisioning.apply(requestOf(body), optionsOf(body), signal).catch((error: unknown) => {
+      const applied = await provisioning.apply(requestOf(body), defined({ token: body.plan }), signal).catch((error: unknown) => {
         throw notApplied(body.bucket, isNew, error);
       });
       return checked(body.bucket, applied, signal);
@@ -138,10 +138,6 @@ function waitingFindings({ bucket }: BucketRecord, waitsFor: Trouble | undefined
   const { code, reason } = waitsFor;
   const fix = isFaultCode(code) ? adviceAbout(code, bucket) : `tally doctor ${bucket}`;
   return [broken(code, `the events of ${bucket} are waiting: ${reason}`, 'their changes reach the index only after that', fix)];
-}
-
-function optionsOf({ plan }: AddBucketRequest): ApplyOptions {
-  return defined({ token: plan });
 }
 
 function requestOf({ bucket, source, topic_arn, enrich, bucket_account, wired_by_hand }: ConnectionRequest): ConnectionRequest {

@@ -44,11 +44,6 @@ function formDecoded(value: string): string {
   }
 }
 
-/** The entries of a configuration with which `ours` overlaps. */
-export function overlapsOf(ours: Filtered, entries: readonly NotificationEntry[]): readonly NotificationEntry[] {
-  return entries.filter((entry) => overlap(ours, entry));
-}
-
 const FAMILIES = ['s3:ObjectCreated:*', 's3:ObjectRemoved:*'] as const;
 
 /** The families of events, created and removed, that a topic or a queue does not get for every key of the bucket. */

@@ -73,16 +73,10 @@ export function touchedText({ kind, arn, before, after }: Touched): string {
 
 const SIGNS: Readonly<Record<Change['action'], string>> = { create: '+', change: '~', remove: '-' };
 
-interface Shown {
-  readonly action: Change['action'];
-  readonly part: string;
-  readonly name: string;
-  readonly before?: unknown;
-  readonly after?: unknown;
-}
-
 /** Changes as people read them: what each writes to, and the difference below. */
-export function changesText(changes: readonly Shown[]): string {
+export function changesText(
+  changes: readonly (Pick<Change, 'action' | 'name' | 'before' | 'after'> & { readonly part: string })[],
+): string {
   return changes
     .map(({ action, part, name, before, after }) =>
       [`${SIGNS[action]} ${part} ${name}`, ...differenceOf(before, after).map((line) => `    ${line}`)].join('\n'),

@@ -59,11 +59,6 @@ export function canonicalStatement(statement: Statement): string {
   return canonicalJson({ ...rest, ...(action !== undefined && { Action: actions }) });
 }
 
-/** The policy as it is stored. */
-export function policyText(policy: Policy): string {
-  return JSON.stringify(policy);
-}
-
 const conditionsSchema = z.record(z.string(), z.record(z.string(), z.union([z.string(), z.array(z.string())])));
 
 /** The values of a condition key of a statement, under one operator. */

@@ -1,9 +1,9 @@
-/** Buckets of another region or account than the bucket queue. */
+/** Buckets of another region or account than the bucket queue. Those of another region, whole: flow/connections-story.test.ts. */
 import { describe, expect, it } from 'vitest';
 import { fingerprintOf } from '../../src/connect/canonical.rules.ts';
-import { prefixOf, snsPrincipals } from '../../src/connect/names.rules.ts';
+import { snsPrincipals } from '../../src/connect/names.rules.ts';
 import { ACCOUNT, INSTALLATION, QUEUE_ARN, REGION } from '../support/fakes/aws-parts.ts';
-import { allTo, startWorld, type World } from './world.ts';
+import { allTo, startWorld } from './world.ts';
 
 const FAR = 'af-south-1';
 const OTHER = '999999999999';
@@ -12,30 +12,7 @@ const topicOf = (use: string): string => `arn:aws:sns:${FAR}:${ACCOUNT}:tally-${
 
 const sources = ['notification', 'eventbridge', 'routed'] as const;
 
-/** The one rule of Tally. */
-function ourRule({ aws }: World) {
-  return [...aws.parts.rules].find(([name]) => name.startsWith(prefixOf(INSTALLATION)))?.[1];
-}
-
 describe.each(sources)('a bucket of another region, source %s', (source) => {
-  it('comes through the topics that a setup has made there, and is taken away to what was there', async () => {
-    const world = await startWorld({ photos: { region: FAR } });
-    world.populate();
-    const before = fingerprintOf(world.aws.snapshot());
-    expect(await world.agree({ source })).toMatchObject({ state: 'applied' });
-    const plan = await world.plan({ source });
-    expect(plan.changes).toEqual([]);
-    expect(plan.findings.map(({ code }) => code)).toEqual(source === 'routed' ? ['connect.trail-unchecked'] : []);
-    const target = { id: 'routed-topic', arn: topicOf('routed'), deadLetterArn: FAR_LETTERS };
-    if (source === 'notification') expect(world.notified().entries).toContainEqual(expect.objectContaining({ arn: topicOf('events') }));
-    else expect(ourRule(world)?.targets).toMatchObject([target]);
-    expect(world.aws.parts.queues.get(QUEUE_ARN)?.policy).toContain(`sns.${FAR}.amazonaws.com`);
-    await world.setBucket({ source });
-    expect(await world.codes()).toEqual([]);
-    await world.remove();
-    expect(fingerprintOf(world.aws.snapshot())).toBe(before);
-  });
-
   it('is refused with the command for its region where nothing was set up there', async () => {
     const world = await startWorld({ photos: { region: FAR } });
     for (const use of ['events', 'routed']) world.aws.parts.topics.delete(topicOf(use));

@@ -3,7 +3,6 @@ import { describe, expect, it } from 'vitest';
 import {
   foreignStatements,
   parsePolicy,
-  policyText,
   sameStatements,
   withoutStatements,
   withStatements,
@@ -59,7 +58,7 @@ describe('a policy', () => {
   it('is read as it was written', () => {
     fc.assert(
       fc.property(policy, (before) => {
-        expect(parsePolicy(policyText(before))).toEqual(JSON.parse(JSON.stringify(before)));
+        expect(parsePolicy(JSON.stringify(before))).toEqual(JSON.parse(JSON.stringify(before)));
       }),
     );
   });
@@ -87,7 +86,7 @@ describe('the statement of the topics that were named', () => {
     }
     expect(named.Statement).toHaveLength(1);
     // SQS takes 8,192 bytes
-    expect(policyText(named).length).toBeLessThan(4_096);
+    expect(JSON.stringify(named).length).toBeLessThan(4_096);
   });
 
   it('keeps what it allows already, and gains no principal of somebody else', () => {

@@ -7,7 +7,7 @@ import type { ConnectionSpec } from '../connection.rules.ts';
 import { blocking, unchecked } from '../finding.rules.ts';
 import { markOf, otherInstallationOf, topicArnOf } from '../names.rules.ts';
 import { entriesWithout, foreignEntries, sameEntries, sdkConfiguration, type NotificationConfiguration } from '../notification.rules.ts';
-import { completeTopic, overlapsOf } from '../overlap.rules.ts';
+import { completeTopic, overlap } from '../overlap.rules.ts';
 import type { Change, Kept, Touched } from '../plan.rules.ts';
 import { createWriteNotification } from './write-notification.ts';
 import { ownedBucket, through, type Check, type Desired, type Look } from './look.ts';
@@ -116,7 +116,7 @@ export const configurationUnknown: Check = ({ spec, observed: { notification } }
 export const notificationOverlap: Check = ({ spec, desired: { entry }, observed: { notification } }) => {
   if (!notification.ok || entry === undefined) return undefined;
   const others = foreignEntries(notification.configuration, spec);
-  const overlaps = overlapsOf(entry, others);
+  const overlaps = others.filter((other) => overlap(entry, other));
   const [first] = overlaps;
   if (first === undefined) return undefined;
   const isOfTally = otherInstallationOf(first.id, spec) !== undefined;

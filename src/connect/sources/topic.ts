@@ -16,7 +16,6 @@ import {
   conditionValues,
   foreignStatements,
   parsePolicy,
-  policyText,
   regionsOfSns,
   sameStatements,
   withoutStatements,
@@ -115,7 +114,7 @@ function policyChange(look: Look, arn: string, { before, after }: Policies, isRe
         const current = await readAgain();
         if (current === undefined || !sameStatements(current.Statement, before.Statement)) return;
         // SQS removes a policy that is empty
-        const text = after.Statement.length === 0 ? '' : policyText(after);
+        const text = after.Statement.length === 0 ? '' : JSON.stringify(after);
         if (isQueue) await tools.aws.setQueuePolicy(arn, text, signal);
         else await tools.aws.setTopicPolicy(arn, text, signal);
         refuseChanged(spec, arn, before, await readAgain());

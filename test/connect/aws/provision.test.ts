@@ -3,7 +3,7 @@
  * refusals are tested with a fake (test/connect) and by their texts.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { GetTopicAttributesCommand, ListSubscriptionsByTopicCommand } from '@aws-sdk/client-sns';
+import { GetTopicAttributesCommand } from '@aws-sdk/client-sns';
 import { readRecord } from '../../../src/store/stored.ts';
 import { parseNotification, type NotificationConfiguration } from '../../../src/connect/notification.rules.ts';
 import { unwrap } from '../../../src/events/envelope.ts';
@@ -94,24 +94,6 @@ describe.skipIf(!awsEndpoint())('a connection on LocalStack', () => {
       return found.some((each) => JSON.stringify(each).includes('"probe"'));
     });
     expect(found).toContainEqual({ kind: 'probe', topicArn: expect.stringMatching(/-events$/), sentAtMs: expect.any(Number) });
-  });
-
-  it('takes a subscription that is older than Tally as it is, and leaves it', async () => {
-    const { bucket, provisioning, queue } = await startWorld();
-    const topicArn = await aws.createTopic();
-    await aws.subscribe(topicArn, queue);
-    const subscriptions = async () =>
-      (await aws.sns.send(new ListSubscriptionsByTopicCommand({ TopicArn: topicArn }))).Subscriptions?.map(
-        ({ SubscriptionArn }) => SubscriptionArn,
-      );
-    const before = await subscriptions();
-    const asked = { bucket, source: 'topic', topic_arn: topicArn } as const;
-    const { plan } = await provisioning.plan(asked);
-    expect((await provisioning.apply(asked, { token: plan.token })).applied).toMatchObject({ state: 'applied' });
-    expect(await subscriptions()).toEqual(before);
-    const kept = await provisioning.remove(bucket, { keepAws: false });
-    expect(kept).toMatchObject([{ name: before?.[0], reason: expect.stringContaining('nothing shows that Tally created') }]);
-    expect(await subscriptions()).toEqual(before);
   });
 
   /** Test events may come before it, or together with it. */
