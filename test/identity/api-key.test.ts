@@ -60,6 +60,10 @@ describe('the secret of an API key', () => {
     );
   });
 
+  it('is another one each time', () => {
+    expect(new Set(Array.from({ length: 100 }, () => newKeySecret())).size).toBe(100);
+  });
+
   it('is recognised as mistyped when one character is wrong or two neighbours are exchanged', () => {
     fc.assert(
       fc.property(secrets, fc.integer({ min: 3, max: 51 }), fc.constantFrom(...BASE62.split('')), (secret, at, digit) => {
@@ -74,6 +78,23 @@ describe('the secret of an API key', () => {
         expect(formOf(`${secret.slice(0, at)}${second}${first}${secret.slice(at + 2)}`)).toBe('mistyped');
       }),
     );
+  });
+
+  it.each([
+    ['nothing', ''],
+    ['another prefix', `sk_${'0'.repeat(49)}`],
+    ['a prefix in capitals', `QK_${'0'.repeat(49)}`],
+    ['too short', `qk_${'0'.repeat(48)}`],
+    ['too long', `qk_${'0'.repeat(50)}`],
+    ['a sign', `qk_${'0'.repeat(48)}-`],
+    ['a line break at its end', `qk_${'0'.repeat(49)}\n`],
+    ['a letter that looks alike', `qk_${'0'.repeat(48)}а`],
+  ])('is malformed with %s', (_, text) => {
+    expect(formOf(text)).toBe('malformed');
+  });
+
+  it('is never accepted because of its length alone', () => {
+    fc.assert(fc.property(fc.string(), (text) => formOf(text) !== 'secret'));
   });
 });
 
@@ -126,6 +147,13 @@ describe('what is stored of a secret', () => {
 });
 
 describe('the name of a key', () => {
+  it.each(['a', 'nightly export, production, 2026-11', 'Größe 😀', 'x'.repeat(100), '😀'.repeat(100), ' a ', 'qk_abcd…wxyz'])(
+    'may be %j',
+    (name) => {
+      expect(isKeyName(name)).toBe(true);
+    },
+  );
+
   it.each([
     '',
     'x'.repeat(101),
@@ -149,6 +177,10 @@ describe('the name of a key', () => {
 });
 
 describe('the status of a key', () => {
+  it('is EXPIRED from the moment of its expiry on', () => {
+    expect([-1, 0, 1].map((offsetMs) => statusAt(NOW_MS, NOW_MS + offsetMs))).toEqual(['ACTIVE', 'EXPIRED', 'EXPIRED']);
+  });
+
   it('follows the last login of its owner only where a rule says so', () => {
     const record = { expiresAtMs: NOW_MS + 90 * DAY_MS };
     expect(expiryOf(record, NOW_MS, {})).toBe(record.expiresAtMs);

@@ -161,6 +161,12 @@ describe('a code', () => {
     expect([judged(60_999), judged(61_000)]).toEqual(['ok', 'unknown']);
   });
 
+  it('that was redeemed is known as such, also later and with anything else', () => {
+    const { record, code } = allowed({ stage: 'redeemed', sessionId: 's' });
+    expect(judgeCode(record, { code, verifier: 'x', redirectUri: undefined }, 10_000_000)).toBe('replayed');
+    expect(judgeCode(record, { code: `${code.slice(0, 22)}${'0'.repeat(22)}`, verifier: VERIFIER }, 0)).toBe('unknown');
+  });
+
   it('exists only after Allow', () => {
     const { record, code } = allowed({ stage: 'asking' });
     expect(judgeCode(record, { code, verifier: VERIFIER, redirectUri: REDIRECT }, 1_000)).toBe('unknown');

@@ -128,7 +128,16 @@ describe('off loopback', () => {
     expect(serveMistakes(settingsOf({ ...serving, ...identity, ...proxied }))).toEqual([]);
   });
 
+  it.each(Object.keys(proxied))('serving needs %s', (name) => {
+    const { [name]: _, ...rest }: Environment = { ...serving, ...identity, ...proxied };
+    expect(serveMistakes(settingsOf(rest)).map((text) => text.split(':')[0])).toEqual(['TALLY_HTTP_ADDRESS', name]);
+  });
+
   it.each(['127.0.0.1:8080', 'localhost:8080', '[::1]:8080'])('is not %s', (address) => {
     expect(serveMistakes(settingsOf({ ...serving, TALLY_HTTP_ADDRESS: address }))).toEqual([]);
+  });
+
+  it('matters only to the role http', () => {
+    expect(serveMistakes(settingsOf({ ...serving, TALLY_ROLES: 'ingest' }))).toEqual([]);
   });
 });

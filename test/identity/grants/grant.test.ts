@@ -1,9 +1,11 @@
 /** The texts of grants, and whom they mean. */
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { granteeOf, granteesMeaning, partOf, textOfPart, whereSchema, whoSchema } from '../../../src/identity/grants/grant.rules.ts';
 import { accessRows } from '../../../src/registry/contract/access.ts';
 import { policyOf } from '../../../src/identity/grants/policy.rules.ts';
 import type { Grant } from '../../../src/identity/grants/grant.rules.ts';
+import { anyCharacter } from '../../support/random/characters.ts';
 
 const HALF = '\ud83d';
 /** A title that stays short where the text is as long as it may be. */
@@ -66,6 +68,18 @@ describe('who is granted something', () => {
     const body = { who: text, where: 'photos' };
     expect(accessRows['POST /v1/admin/grants'].body.safeParse(body).success).toBe(false);
   });
+
+  it('is never a mistake that only a part of the program notices', () => {
+    fc.assert(
+      fc.property(fc.constantFrom('user:', 'group:', 'everyone', ''), fc.string({ unit: anyCharacter }), (kind, text) => {
+        const grantee = granteeOf(`${kind}${text}`);
+        if (typeof grantee !== 'string') return;
+        expect(granteeOf(grantee)).toBe(grantee);
+        expect(JSON.parse(JSON.stringify(grantee))).toBe(grantee);
+        expect(Buffer.from(grantee).toString()).toBe(grantee);
+      }),
+    );
+  });
 });
 
 describe('what is granted', () => {
@@ -122,6 +136,14 @@ describe('what is granted', () => {
     expect(whereSchema.safeParse(text).success).toBe(false);
     expect(accessRows['POST /v1/admin/grants'].body.safeParse({ who: 'everyone', where: text }).success).toBe(false);
   });
+
+  it('is one text for each part, whatever its prefix', () => {
+    fc.assert(
+      fc.property(fc.constantFrom('photos', 'a-b.c'), fc.string({ unit: anyCharacter, maxLength: 40 }), (bucket, prefix) => {
+        expect(partOf(textOfPart({ bucket, prefix }))).toEqual({ bucket, prefix });
+      }),
+    );
+  });
 });
 
 describe('a policy', () => {
@@ -132,6 +154,12 @@ describe('a policy', () => {
     expect(granteesMeaning(bob)).toEqual(['everyone', 'user:bob@example.com', 'group:analysts', 'group:a:b']);
     expect(granteesMeaning({ ...bob, emailVerified: false })).toEqual(['everyone', 'group:analysts', 'group:a:b']);
     expect(granteesMeaning({ email: 'x@y', emailVerified: false })).toEqual(['everyone']);
+  });
+
+  it('gives no person what is meant for another, whatever the groups of the person are called', () => {
+    const policy = policyOf([granted('user:ann@example.com', 'anns'), granted('everyone', 'all/x'), granted('group:ann', 'theirs')]);
+    const groups = ['user:ann@example.com', 'everyone', 'group:ann', '*', 'anns', '__proto__', 'constructor'];
+    expect(policy.readableBy({ ...bob, groups }).readable).toEqual([{ bucket: 'all', prefix: 'x' }]);
   });
 
   it('grants nothing by a stored text that it does not understand', () => {
