@@ -302,6 +302,15 @@ describe('a removal', () => {
     expect(fingerprintOf(world.aws.snapshot())).toEqual(before);
   });
 
+  it('does not mind that a destination of others is broken, which S3 would not validate', async () => {
+    const world = await startWorld();
+    await world.apply();
+    const broken = { ...allTo(`${THEIR_TOPIC}-gone`), id: 'broken', events: ['s3:ObjectTagging:*'] };
+    world.notify([...world.notified().entries, broken]);
+    expect(await world.remove()).toEqual([]);
+    expect(world.notified().entries).toEqual([broken]);
+  });
+
   it('does not mind that the bucket is gone', async () => {
     const world = await startWorld();
     await world.apply();
