@@ -226,27 +226,22 @@ function heldRule({ record: { waiting = [] } }: StatusFacts): ReturnType<Rule> {
     state: 'deletions_held',
     sentence: `${countText(count, 'deletion')} ${count === 1 ? 'waits' : 'wait'} for you: ${next}`,
     sinceMs: Math.min(...asked.map(({ sinceMs }) => sinceMs)),
-    ...actOfJob(jobId),
+    ...(jobId === undefined ? { act: 'reindex' } : { act: 'jobs', jobId }),
     differing: count,
   };
 }
 
-/** They wait all the same: the next compare asks again. */
+/** They wait all the same. The job that held them back has nothing more to ask. */
 function declinedRule({ record: { waiting = [] } }: StatusFacts): ReturnType<Rule> {
-  const [first] = outermost(waiting);
-  if (first === undefined) return undefined;
+  if (waiting.length === 0) return undefined;
   const count = countOf(waiting);
   return {
     state: 'differs',
-    sentence: `${areText(count)} not in S3, because you declined to delete ${count === 1 ? 'its document' : 'their documents'}`,
+    sentence: `${areText(count)} not in S3, because you declined to delete ${count === 1 ? 'its document' : 'their documents'}: the next compare asks you again`,
     sinceMs: Math.min(...waiting.map(({ sinceMs }) => sinceMs)),
-    ...actOfJob(first.jobId),
+    act: 'reindex',
     differing: count,
   };
-}
-
-function actOfJob(jobId: string | undefined): Pick<BucketStatus, 'act' | 'jobId'> {
-  return jobId === undefined ? { act: 'reindex' } : { act: 'jobs', jobId };
 }
 
 function differsRule({ gaps, nowMs }: StatusFacts): ReturnType<Rule> {

@@ -62,6 +62,7 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
         planBucket: async ({ params: { bucket } }) => ({ ...planAnswer, bucket, connected: bucket !== 'acme-new' }),
         getJob: async (...asked) => {
           const found = await operations.getJob!(...asked);
+          if (asked[0].params.id === 'job-9refused') return { ...found, state: 'done', counts: { ...zeroCounts, refused: 2 } };
           if (asked[0].params.id !== 'job-8report') return found;
           const counts = { ...zeroCounts, missing: 5 };
           return { ...found, mode: 'report', state: 'done', bucket: 'acme-reports', prefix: 'a/', counts };
@@ -210,6 +211,7 @@ describe.skipIf(!canBrowse('the panel with trouble in Chromium'))('the panel wit
     [{ kind: 'jobs', job_id: 'job-2b8n5c1w7z' }, ['Show the job', 'Allow the deletions…', 'Delete 1,035 documents']],
     [{ kind: 'jobs', job_id: 'job-1a9z8y7x6w' }, ['Show the job', 'Re-index again', 'Start']],
     [{ kind: 'jobs', job_id: 'job-8report' }, ['Show the job', 'Re-index it', 'Start']],
+    [{ kind: 'jobs', job_id: 'job-9refused' }, ['Show the job', 'Re-index again', 'Start']],
     [{ kind: 'jobs', job_id: 'job-7f3k2m9q4x' }, ['Show the job', 'Cancel the job…', 'Cancel the job']],
     [{ kind: 'jobs' }, ['Show its jobs', 'Re-index acme-scratch', 'acme-scratch', 'Re-Index and Repair', 'Start']],
   ])('leads from a sentence to its end: %j', async (given, presses) => {

@@ -75,7 +75,8 @@ describe('the status of a bucket', () => {
     expect(of(['a/', 1, 5])).toMatchObject({
       state: 'differs',
       severity: 'bad',
-      sentence: '1 object is not in S3, because you declined to delete its document',
+      sentence: '1 object is not in S3, because you declined to delete its document: the next compare asks you again',
+      act: 'reindex',
     });
   });
 

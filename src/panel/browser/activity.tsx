@@ -30,11 +30,7 @@ export function ActivityPage({ choices: { bucket = '' } }: { readonly choices: C
               </section>
               <section aria-labelledby="ended-heading">
                 <h2 id="ended-heading">Ended</h2>
-                <Jobs
-                  label="Ended jobs"
-                  jobs={jobs.filter((job) => hasEnded(job))}
-                  empty="No job has ended. A re-index is started on the page of a bucket."
-                />
+                <Jobs label="Ended jobs" jobs={jobs.filter((job) => hasEnded(job))} empty="No job has ended yet." />
               </section>
             </>
           );

@@ -73,24 +73,25 @@ const heldBack = ({ waiting }: Job): number => (waiting === undefined || waiting
 
 function JobActs({ job, onChanged }: ActsProps) {
   if (!may('PATCH /v1/jobs/{id}')) return null;
-  const held = heldBack(job) > 0 && <HeldActs job={job} onChanged={onChanged} />;
-  if (!hasEnded(job))
-    return (
-      <>
-        {held}
-        <RunningActs job={job} onChanged={onChanged} />
-      </>
-    );
-  if (held !== false) return held;
-  const found = job.mode === 'report' && differencesOf(job) > 0;
-  if (job.state === 'done' && !found) return null;
+  const again = againText(job);
   return (
-    <p>
-      <ReindexButton bucket={job.bucket} prefix={job.prefix}>
-        {found ? 'Re-index it' : 'Re-index again'}
-      </ReindexButton>
-    </p>
+    <>
+      {heldBack(job) > 0 && <HeldActs job={job} onChanged={onChanged} />}
+      {!hasEnded(job) && <RunningActs job={job} onChanged={onChanged} />}
+      {again !== undefined && (
+        <ReindexButton bucket={job.bucket} prefix={job.prefix}>
+          {again}
+        </ReindexButton>
+      )}
+    </>
   );
+}
+
+/** What is done about a job that has ended and left something. */
+function againText(job: Job): string | undefined {
+  if (!hasEnded(job) || heldBack(job) > 0) return undefined;
+  if (job.mode === 'report' && differencesOf(job) > 0) return 'Re-index it';
+  return job.state === 'done' && (job.counts?.refused ?? 0) === 0 ? undefined : 'Re-index again';
 }
 
 function RunningActs({ job: { id, state: now }, onChanged }: ActsProps) {
