@@ -1,6 +1,6 @@
 /** Masks secrets in texts that are shown or stored, because people paste secrets where an id or a name belongs. */
 
-/** An API key or a token, also a mistyped or shortened one. A fingerprint has four digits in a row. */
+/** An API key (`qk_`), a session's token (`qs_`) or a browser session's (`qb_`), even mistyped or truncated. Fingerprints show at most four characters in a row, so they don't match. */
 const SECRETS = /(q[ksb]_)[0-9A-Za-z]{16,}/g;
 
 /** The text with each API key and token masked up to its prefix: `qk_***`. */

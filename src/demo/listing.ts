@@ -1,6 +1,6 @@
 /**
- * Corrects the order of listings. fauxqs 2.4.1 sorts keys by language rules but continues after a key by code units, so a
- * listing of several pages leaves keys out and repeats others. S3 does both in the order of UTF-8 bytes.
+ * Corrects the order of listings. fauxqs 2.4.1 sorts keys by locale, but resumes a listing by UTF-16 code units, so a listing of
+ * several pages leaves keys out and repeats others. S3 does both in the order of UTF-8 bytes.
  */
 import { compareKeys } from '../base/key-order.ts';
 import type { S3Object, S3Store } from './fauxqs.ts';
@@ -15,7 +15,7 @@ export interface SortedListing {
   changed(bucket: string): void;
 }
 
-/** Makes the store answer listings in S3's order. It keeps the sorted objects of each listed bucket until the bucket changes. */
+/** Replaces `store.listObjects` by one that lists in S3's order. It keeps each listed bucket's sorted objects until the bucket changes. */
 export function sortListings(store: S3Store): SortedListing {
   const listAll = store.listObjects.bind(store);
   const sorted = new Map<string, readonly S3Object[]>();
@@ -56,7 +56,7 @@ function pageOf(objects: readonly S3Object[], { prefix, delimiter, after, maxKey
   for (const object of objects) {
     if (!object.key.startsWith(prefix) || compareKeys(object.key, after) <= 0) continue;
     const entry = entryOf(object.key, prefix, delimiter);
-    // a common prefix is listed once, on the page to which its first key belongs
+    // a common prefix is listed only once, on the page of its first key
     if (groups.has(entry) || compareKeys(entry, after) <= 0) continue;
     if (page.length + groups.size >= maxKeys) return { objects: page, commonPrefixes: [...groups], isTruncated: true };
     if (entry === object.key) page.push(object);

@@ -14,9 +14,9 @@ type Attributes = Readonly<Record<string, Attribute>>;
 const ATTRIBUTES_MAX = 10;
 /** SQS's own limit for a message: body and attributes (names, types and values) together. A queue may have a lower one. */
 export const MESSAGE_BYTES_MAX = 1_048_576;
-/** Enough for a sentence. */
+/** Enough for a sentence as the reason. */
 const REASON_BYTES_MAX = 256;
-/** A body has room for 20,000 records, and 20,000 positions would take 100 kB of a letter. */
+/** How many positions a letter names: those of all 20,000 records that fit into a body would take 100 kB. */
 export const POSITIONS_MAX = 100;
 
 const FAULT = 'tally-fault';
@@ -31,7 +31,7 @@ interface LetterContext {
   readonly messageId: string;
   /** ISO 8601. */
   readonly firstReceived: string;
-  /** The positions, from 0, of the first 100 records that failed; empty when the body as a whole did. */
+  /** The positions, from 0, of the first 100 records that failed; empty if the body as a whole failed. */
   readonly records: readonly number[];
 }
 
@@ -44,8 +44,8 @@ export interface LetterFacts {
 }
 
 /**
- * The attributes of a letter: Tally's three, and the first seven of the message's own, sorted by name. Where body and attributes
- * together would exceed `bytesMax`, the fault alone; where even that does, none.
+ * The attributes of a letter: Tally's three, and the first seven of the message's own, sorted by name. If body and attributes
+ * together would exceed `bytesMax`, only the fault; if even that would, none.
  */
 export function deadLetterAttributes(facts: LetterFacts, bytesMax = MESSAGE_BYTES_MAX): Attributes {
   const own = Object.entries(ownAttributes(facts.attributes)).sort(([a], [b]) => (a < b ? -1 : 1));
@@ -71,7 +71,7 @@ export function ownAttributes(attributes: Attributes): Attributes {
   return Object.fromEntries(Object.entries(attributes).filter(([name]) => !OURS.has(name)));
 }
 
-/** The contents of Tally's attributes. All are absent for a letter that SQS itself moved, or that was sent without attributes. */
+/** The contents of Tally's attributes. All are absent if SQS itself moved the letter, or if it was sent without attributes. */
 export interface LetterNotes {
   readonly fault?: string;
   readonly reason?: string;
@@ -98,8 +98,8 @@ const foreignContextSchema = z.object({
 });
 
 /**
- * Reads Tally's three attributes. It never throws, and what it returns is small: other senders may write to the queue, and one
- * letter of theirs must not hide the others. What is not as Tally writes it is left out.
+ * Reads Tally's three attributes. It never throws, and returns little: others may send to the queue, and a letter of theirs must not
+ * hide the rest. Whatever Tally would not write is left out.
  */
 export function letterNotes(attributes: Attributes): LetterNotes {
   const fault = foreignText.parse(attributes[FAULT]?.stringValue);
@@ -121,7 +121,7 @@ function text(stringValue: string): Attribute {
   return { dataType: 'String', stringValue };
 }
 
-/** Whether Tally sent the letter: then what it lost was marked before. A sender's forged fault hides nothing but the sender's own message. */
+/** Whether Tally sent the letter, and so has already stored its gap. A sender who forges the attribute hides only that sender's own message. */
 export function isTallys(attributes: Attributes): boolean {
   return attributes[FAULT] !== undefined;
 }
@@ -129,8 +129,8 @@ export function isTallys(attributes: Attributes): boolean {
 const WORD = /[\w.-]+/g;
 
 /**
- * Which of these buckets the body names, without parsing it: it may be one that ends the process that reads it. It takes time in
- * proportion to its length. In every envelope a name stays a separate word, but in base64, which is as if it named none.
+ * Which of these buckets the body names, in time proportional to its length. The body is not parsed, because that may crash the process.
+ * In every envelope except base64 a name stays a separate word; a body with base64 counts as naming none.
  */
 export function bucketsNamedIn(body: string, buckets: ReadonlySet<string>): readonly string[] {
   if (body.includes('data_base64')) return [];

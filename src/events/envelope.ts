@@ -23,18 +23,18 @@ import { parseTrail } from './trail.ts';
 
 /** The result of reading a message's body. */
 export type Unwrapped =
-  /** One result per record, at least one, in the message's order; those that are rejected alike share one. `topicArn`: the topic that sent the message. */
+  /** One result per record, at least one, in the message's order; records rejected for the same reason share one. `topicArn`: the topic that sent the message. */
   | { readonly kind: 'records'; readonly records: readonly RecordResult[]; readonly topicArn?: string }
   /** S3 sends it to test the destination when notifications are configured: no object changed. */
   | { readonly kind: 'test-event'; readonly bucket?: string; readonly topicArn?: string }
-  /** What Tally published itself through one of its topics. */
+  /** A message that Tally published through one of its topics. */
   | ({ readonly kind: 'probe' } & Probe)
   | { readonly kind: 'subscription-confirmation'; readonly topicArn: string; readonly token: string }
   | { readonly kind: 'unsubscribe-confirmation'; readonly topicArn: string }
   /** The body as a whole cannot be read, and never will be. */
   | { readonly kind: 'rejected'; readonly fault: Fault };
 
-/** Maximum number of envelopes around the records. One is usual; a relayed topic and a bridge add theirs. */
+/** Maximum number of envelopes around the records. One is usual; a relayed topic or a bridge adds its own. */
 const ENVELOPES_MAX = 8;
 
 /** A body has at most 1 MiB, and a record with an event name, a bucket and a key needs more than 52 bytes. */
@@ -44,7 +44,7 @@ const TOPIC_ARN = /^arn:aws[a-z-]{0,20}:sns:[a-z0-9-]{1,40}:\d{12}:[A-Za-z0-9_-]
 /** SNS tokens have about 250 characters. */
 const TOKEN_LENGTH_MAX = 2_048;
 
-/** Reads the body of a message. It never throws: every text has a result. `isAws`: the store spells keys as AWS does. */
+/** Reads a message's body. It never throws: every text has a result. `isAws`: the store spells keys as AWS does. */
 export function unwrap(body: string, isAws = true): Unwrapped {
   return unwrapText(body, { isAws, envelopes: 0 });
 }
@@ -71,7 +71,7 @@ function unwrapValue(value: unknown, depth: Depth): Unwrapped {
   return probe === undefined ? unwrapEnvelope(value, depth) : { kind: 'probe', ...probe };
 }
 
-/** Whether Records can hold any. */
+/** Whether Records holds anything. */
 function isFilled(records: unknown): boolean {
   return isJsonObject(records) || (Array.isArray(records) && records.length > 0);
 }
@@ -106,15 +106,15 @@ function unwrapRecords(records: unknown, depth: Depth): Unwrapped {
   if (records.length === 0) return rejected('message.unknown-wrapper', 'there are no records');
   if (records.length > RECORDS_MAX)
     return rejected('message.unknown-wrapper', `there are ${records.length} records, too many to be events`);
-  // the usual message has one record, which shares its result with none
+  // the usual message has one record, which has nothing to share
   if (records.length === 1) return { kind: 'records', records: resultsOf(records[0], depth) };
   const share = sharing();
   return { kind: 'records', records: records.flatMap((record) => resultsOf(record, depth).map(share)) };
 }
 
 /**
- * Gives the records of one body that are rejected alike (same code, dialect and bucket) the result of the first of them,
- * because a body has room for 20,000 and their reasons would take twenty times its memory.
+ * Lets the records of a body that are rejected for the same reason (same code, dialect and bucket) share the first one's result,
+ * because 20,000 fit into a body, and their reasons would take twenty times its memory.
  */
 function sharing(): (result: RecordResult) => RecordResult {
   const known = new Map<string, RecordResult>();
@@ -139,7 +139,7 @@ function resultsOf(element: unknown, { isAws, envelopes }: Depth): readonly Reco
   return [rejectedRecord('record.invalid', unwrapped.kind === 'rejected' ? unwrapped.fault.reason : `the record is a ${unwrapped.kind}`)];
 }
 
-/** The results of a record in one of the dialects; undefined when it has the form of none. */
+/** The results of a record in one of the dialects; undefined if it is in none of them. */
 function parseRecord(value: JsonObject, isAws: boolean): readonly RecordResult[] | undefined {
   if (isJsonObject(value.s3) || isJsonObject(value.storage)) return parseNative(value, isAws);
   const detail = isJsonObject(value.detail) ? value.detail : value;

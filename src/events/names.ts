@@ -1,11 +1,10 @@
-/** What event names mean in each dialect. An unlisted name only says that its key changed. */
-import { isAbsent } from './fields.ts';
+/** What event names mean in each dialect. An unlisted name means only that its key changed. */
+import { isBlank } from './fields.ts';
 import { type Change, changes } from './record.ts';
 
 /**
- * The names that change nothing of a document, and the only ones that are ignored: ACLs, annotations, reads, retention,
- * legal holds, the progress of replication, and calls on uploads that are not complete. In Ceph, `Replication:Create` is an
- * object that arrived.
+ * The names of events that change no document, the only ones that are ignored: ACLs, annotations, reads, retention, legal holds,
+ * replication progress, and calls on incomplete uploads. Ceph's `Replication:Create` is not one: it means that an object arrived.
  */
 const WITHOUT_EFFECT = [
   /^ObjectAcl:Put$/,
@@ -30,9 +29,9 @@ const nativeNames = new Map<string, Change>([
   ['ObjectRemoved:DeleteMarkerCreated', changes.markerCreated],
 ]);
 
-/** Notifications where all names of a family (the part before the colon) that are not listed above report the same change. */
+/** For notification names not listed above: the change that all names of a family (the part before the colon) report. */
 const nativeFamilies = new Map<string, Change>([
-  // names of compatible stores and of the future (`ObjectRemoved:DeleteAllVersions`): they do not state the result
+  // compatible stores' and future names (`ObjectRemoved:DeleteAllVersions`), which do not state the result
   ['ObjectRemoved', changes.lost],
   ['LifecycleExpiration', changes.lifecycleExpired],
   ['ObjectRestore', changes.storageChanged],
@@ -53,7 +52,7 @@ const detailTypes = new Map<string, Change>([
   ['Object Tags Deleted', changes.tagged],
 ]);
 
-/** The reasons of “Object Created” with which the event states the result. */
+/** The reasons with which an “Object Created” event states the result. */
 const creationReasons = new Map<unknown, Change>([
   ['PutObject', changes.created],
   ['POST Object', changes.created],
@@ -73,7 +72,7 @@ const calls = new Map<string, Change>([
   ['DeleteObjectTagging', changes.tagged],
 ]);
 
-/** The change that an event name reports which only its own dialect's tables can explain. */
+/** The change that any other name reports: none, or an unknown one. */
 function otherChange(name: string): Change {
   return WITHOUT_EFFECT.some((pattern) => pattern.test(name)) ? changes.noEffect : changes.unknown;
 }
@@ -86,7 +85,7 @@ export function nativeChange(eventName: string): Change {
 
 /** The change that an EventBridge event of S3 reports. */
 export function eventBridgeChange(detailType: string, detail: { readonly reason: unknown; readonly deletionType: unknown }): Change {
-  // with a missing or new reason the event does not state the result
+  // if the reason is missing or new, the event does not state the result
   if (detailType === 'Object Created') return creationReasons.get(detail.reason) ?? changes.multipartCompleted;
   if (detailType === 'Object Deleted') {
     if (detail.reason !== 'DeleteObject') return changes.lifecycleExpired;
@@ -108,10 +107,10 @@ export interface CallFacts {
   readonly deleteMarker: unknown;
 }
 
-/** The change that an API call reports. A call that failed changed nothing, and one that names no key concerns the bucket. */
+/** The change that an API call reports. A failed call changed nothing, and an unknown call without a key concerns only the bucket. */
 export function callChange({ eventName, errorCode, key, deleteMarker }: CallFacts): Change {
   if (typeof errorCode === 'string' && errorCode !== '') return changes.failedCall;
   const change = calls.get(eventName) ?? otherChange(eventName);
-  if (change.kind === 'unknown' && eventName !== '' && isAbsent(key)) return changes.noEffect;
+  if (change.kind === 'unknown' && eventName !== '' && isBlank(key)) return changes.noEffect;
   return change.kind === 'deleted' && (deleteMarker === true || deleteMarker === 'true') ? changes.markerCreated : change;
 }

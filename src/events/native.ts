@@ -4,7 +4,7 @@
  * audit-trail events look similar (`synthetic`), except that they may have `cloudRegion` and `storage` instead, a path that
  * the transformer did not find is an empty string, and ETags are always empty.
  */
-import { isAbsent, isJsonObject, type JsonObject, textOf, valueAt } from './fields.ts';
+import { isBlank, isJsonObject, type JsonObject, textOf, valueAt } from './fields.ts';
 import { callChange, isCall, nativeChange } from './names.ts';
 import { recordsOf, type RecordResult } from './record.ts';
 
@@ -13,7 +13,7 @@ const KNOWN_VERSION = /^2(?:\.\d+)*$/;
 /** Stores that form-url-encode keys as S3 does, by the source that their records name. */
 const ENCODERS = new Set(['minio:s3', 'rustfs:s3']);
 
-/** Parses one record of a notification, or one synthetic record: without a source or a version of S3's, it has the name of a call. */
+/** Parses one record of a notification, or a synthetic one, which has neither S3's source nor its version, and the name of a call. */
 export function parseNative(value: JsonObject, isAws: boolean): readonly RecordResult[] {
   const storage = isJsonObject(value.s3) ? value.s3 : value.storage;
   const object = valueAt(storage, 'object');
@@ -26,7 +26,7 @@ export function parseNative(value: JsonObject, isAws: boolean): readonly RecordR
     eventName,
     eventTime: value.eventTime,
   };
-  const isNative = source.endsWith(':s3') || !isAbsent(value.eventVersion) || eventName.includes(':');
+  const isNative = source.endsWith(':s3') || !isBlank(value.eventVersion) || eventName.includes(':');
   if (!isNative) return recordsOf({ ...facts, ...syntheticFacts(value, object, isAws) });
   return recordsOf({
     ...facts,
@@ -40,10 +40,10 @@ export function parseNative(value: JsonObject, isAws: boolean): readonly RecordR
   });
 }
 
-/** What only a synthetic record says. A `DeleteObjects` has no key: it is a bulk delete. */
+/** The facts that differ in a synthetic record. */
 function syntheticFacts({ eventSource, eventName, errorCode }: JsonObject, object: unknown, isAws: boolean) {
   const name = textOf(eventName);
-  const isRouted = isAws && isCall(name) && (isAbsent(eventSource) || eventSource === 's3.amazonaws.com');
+  const isRouted = isAws && isCall(name) && (isBlank(eventSource) || eventSource === 's3.amazonaws.com');
   const call = { eventName: name, errorCode, key: valueAt(object, 'key'), deleteMarker: valueAt(object, 'isDeleteMarker') };
   return {
     dialect: 'synthetic',

@@ -1,23 +1,23 @@
 import type { Fault } from '../base/fault.ts';
 import { POSITIONS_MAX } from './dead-letter.ts';
 
-/** What a record reports that is left to a gap: a delete, a change of tags, or anything else. The gap is repaired accordingly. */
+/** What a record left to a gap reports: a delete, a change of tags, or anything else. It decides how the gap is repaired. */
 export type LostChange = 'delete' | 'tags' | 'other';
 
-/** How one record ended. Every record ends in exactly one outcome, and a message is deleted only when all of its records have one. */
+/** How an attempt at one record ended. `deferred` and `provisional` hide its message, which comes back; the others are final. A message is deleted only when the outcomes of all its records are final. */
 export type Outcome =
   /** The store acknowledged the write. */
   | { readonly kind: 'written' }
   /** The store refused the write, because it already held something newer or the same. */
   | { readonly kind: 'superseded' }
-  /** Written (or superseded) at the event's own time. The record must be settled in `dueInS` seconds. */
+  /** Written (or superseded) at the event's own time. The document must be settled in `dueInS` seconds. */
   | { readonly kind: 'provisional'; readonly dueInS: number }
   | { readonly kind: 'ignored'; readonly reason: 'no-effect' | 'failed-call' | 'no-tags' }
-  /** The record became a gap, which was stored. */
+  /** A stored gap stands for the record. */
   | { readonly kind: 'gap' }
   /** The bucket is not connected: the record was counted, not indexed. */
   | { readonly kind: 'unconnected' }
-  /** The record must be tried again in `delayS` seconds. `bucket` and `key` are for the loss gap if it never succeeds; a record that failed alone has a key. */
+  /** The record must be tried again in `delayS` seconds. `bucket` and `key` are for the gap if it never succeeds; only a record that failed alone has a key. */
   | {
       readonly kind: 'deferred';
       readonly fault: Fault;
@@ -43,13 +43,13 @@ export const outcomeKinds = [
 export type Settlement =
   | { readonly kind: 'delete' }
   /**
-   * The message is hidden for `delayS` seconds (0: given back at once), then received again. `buckets`: whose index lacks it until
-   * then. A record that failed alone for the first time is not counted: one reset connection of a thousand says nothing.
+   * The message is hidden for `delayS` seconds (0: given back at once), then received again. `buckets`: those whose indices lack its
+   * changes until then, except for a record that failed alone for the first time: one reset connection in a thousand means nothing.
    */
   | { readonly kind: 'defer'; readonly delayS: number; readonly fault: Fault; readonly buckets: readonly string[] }
   /** A provisional document must be settled after `delayS` seconds. */
   | { readonly kind: 'wait'; readonly delayS: number }
-  /** One dead letter is sent that names the failed records by position (the first 100); then the message is deleted. `unread`: so are its losses. */
+  /** A dead letter that names the failed records by position (the first 100) is sent; then the message is deleted. `unread`: its body was not read, so its losses are unknown. */
   | {
       readonly kind: 'dead-letter';
       readonly fault: Fault;
@@ -57,27 +57,27 @@ export type Settlement =
       readonly losses: readonly Loss[] | 'unread';
     };
 
-/** What the failed records of one bucket leave unknown: the bucket, or one object of it that failed alone. */
+/** What the index may lack after a dead letter: changes to a bucket, or to one object that failed alone. */
 export interface Loss {
   readonly bucket: string;
   readonly key?: string;
   readonly change?: LostChange;
 }
 
-/** A message that comes again this often will not succeed by another attempt: with the delays below that takes almost four hours. */
+/** A message received this often will not succeed at another attempt: with the delays below, that takes almost four hours. */
 const LAST_RECEIVE = 20;
-/** A lower limit leaves no receive to spare: a message that ends its process is SQS's to move then. */
+/** A lower limit leaves no receive to spare: SQS then dead-letters messages that crash their process. */
 const LIMIT_MIN = 5;
 
 /**
- * The receive at which Tally gives a message up, whatever its queue's limit (maxReceiveCount) is: before SQS would move it without a reason.
- * A message that is received yet again has ended its process each time, and needs one more receive to be given up.
+ * The receive at which Tally gives a message up, so that SQS doesn't move it without a reason at its queue's limit (maxReceiveCount).
+ * A message received once more has crashed its process each time; the receive to spare is for dead-lettering it.
  */
 export function lastReceiveOf(limit = Infinity): number {
   return Math.min(LAST_RECEIVE, limit < LIMIT_MIN ? limit : limit - 1);
 }
 
-/** What becomes of a message that was received after its last receive: its body is not read again. */
+/** The settlement of a message received after its last receive: its body is not read again. */
 export const UNREAD: Settlement = {
   kind: 'dead-letter',
   fault: { code: 'message.received-too-often', reason: 'it was received again and again, and never settled' },
@@ -86,7 +86,7 @@ export const UNREAD: Settlement = {
 };
 
 const DEFER_MIN_S = 30;
-/** 15 minutes: an object that is denied for a day is still tried about ninety times, and a corrected permission takes effect within minutes. */
+/** 15 minutes, so that a corrected permission takes effect within minutes. */
 const DEFER_MAX_S = 900;
 
 /** How long a message is deferred: 30 s, doubled with each receive, at most 15 min. */
@@ -101,10 +101,10 @@ interface Receive {
 }
 
 /**
- * Decides the settlement. If a record is deferred, the message is deferred for the longest delay; else if one is
- * provisional, the message waits until the latest is due; else if one is rejected, one dead letter is sent; else the message
- * is deleted. At the last receive nothing is deferred: provisional records are waited for first, because nothing
- * would settle them later; then the records that still fail go into one dead letter with the last fault.
+ * Decides the settlement. If a record is deferred, the message is deferred for the longest delay; otherwise, if one is
+ * provisional, the message waits until the latest is due; otherwise, if one is rejected, one dead letter is sent; otherwise the
+ * message is deleted. At the last receive nothing is deferred: provisional records are waited for first, because nothing
+ * would settle them later; then one dead letter takes the records that still fail, with the last fault.
  */
 export function settlementOf(outcomes: readonly Outcome[], { receiveCount, isLastReceive }: Receive): Settlement {
   const deferred = outcomes.filter((outcome) => outcome.kind === 'deferred');

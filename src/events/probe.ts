@@ -1,4 +1,4 @@
-/** The message that Tally publishes through its own topic: its arrival proves that topic, policies, keys and queue deliver. */
+/** A probe: a message that Tally publishes through its own topic. Its arrival proves that the topic delivers to the queue, policies and KMS keys included. */
 import { z } from 'zod';
 import type { JsonObject } from './fields.ts';
 

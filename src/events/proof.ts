@@ -1,7 +1,7 @@
 /**
- * What proves that a bucket's events arrive. A connection is proven once an event of the bucket, or S3's test event, has arrived
- * through its source (and its topic, if it has one) since its last change. If a person decides what is sent, both a created and
- * a removed event must have arrived, unless Tally has read a configuration that sends all of both.
+ * What proves that a bucket's events arrive: since the connection's last change, an event of the bucket, or S3's test event, has
+ * arrived through its source (and its topic, if it has one). If a person decides what is sent, both a created and a removed event
+ * must have arrived, unless Tally has read a configuration that sends all events of both kinds.
  */
 import type { BucketRecord } from '../records/bucket.ts';
 import { isFormOf, type Change, type Dialect } from './record.ts';
@@ -37,7 +37,7 @@ export function familyOf({ kind }: Change): Family {
   }
 }
 
-/** Whether it came by the bucket's present connection. */
+/** Whether the event came through the bucket's present connection. */
 export function isByWay(
   { source, topicArn, waySinceMs, createdAtMs }: Pick<BucketRecord, 'source' | 'topicArn' | 'waySinceMs' | 'createdAtMs'>,
   arrival: Arrival,
@@ -49,7 +49,7 @@ export function isByWay(
   );
 }
 
-/** Whether what has arrived proves the connection. `isByHand`: a person has wired it. */
+/** Whether the events that have arrived prove the connection. `isByHand`: a person wired it. */
 export function isProvenBy(
   { arrived = [], source, waySinceMs, createdAtMs, connectionCheck: check }: BucketRecord,
   isByHand: boolean,

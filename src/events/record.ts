@@ -1,23 +1,26 @@
-/** Records: one change each, as reported by a source, in one shape for all envelopes and dialects. */
+/** Records: each is one change that a source reports, in the same shape for all envelopes and dialects. */
 import type { BucketSource } from '../records/bucket.ts';
 import { isBucketName } from '../base/bucket-name.ts';
 import type { Fault, FaultCode } from '../base/fault.ts';
-import { idOf, isAbsent, keysOf, quoted, type Spelling, textOf, timeOf } from './fields.ts';
+import { idOf, isBlank, keysOf, quoted, type Spelling, textOf, timeOf } from './fields.ts';
 
 /** How a record is written: S3's notification, S3's EventBridge event, an audit-trail event, or the synthetic Records of the routing rule. */
 export const dialects = ['native', 'eventbridge', 'trail', 'synthetic'] as const;
 export type Dialect = (typeof dialects)[number];
 
+/** Where a document's content may come from, if an event led to it. */
+export const eventSources = ['native', 'eventbridge', 'routed'] as const;
+
 interface DialectFacts {
-  /** The sources of the buckets whose events have this form. */
+  /** The sources of the buckets whose events have this form. Empty: a bucket's own events never have it, so such a record is never believed. */
   readonly bucketSources: readonly BucketSource[];
-  /** Whether S3 itself writes the records, with sequencers. Such a record may state its result (rule 3), unless it came another way (`throughTopic`). */
+  /** Whether S3 itself writes the records, with sequencers. Only such a record may state its result (rule 3), unless it came another way (`throughTopic`). */
   readonly hasSequencers: boolean;
-  /** The source of the documents that its records lead to. */
-  readonly documentSource: 'native' | 'eventbridge' | 'routed';
+  /** The field `source` of the documents that its records lead to. */
+  readonly documentSource: (typeof eventSources)[number];
 }
 
-/** What follows from the dialect of a record. */
+/** What follows from a record's dialect. */
 export const dialectFacts: Readonly<Record<Dialect, DialectFacts>> = {
   native: { bucketSources: ['notification', 'topic'], hasSequencers: true, documentSource: 'native' },
   eventbridge: { bucketSources: ['eventbridge'], hasSequencers: true, documentSource: 'eventbridge' },
@@ -25,20 +28,19 @@ export const dialectFacts: Readonly<Record<Dialect, DialectFacts>> = {
   synthetic: { bucketSources: ['routed'], hasSequencers: false, documentSource: 'routed' },
 };
 
-/** Whether the events of a bucket with this source have the form of this dialect. */
+/** Whether a bucket with this source gets events in this dialect. */
 export function isFormOf(source: BucketSource, dialect: Dialect): boolean {
   return dialectFacts[dialect].bucketSources.includes(source);
 }
 
 /**
- * The change that a record reports. Only `created` and `marker-created` of a native or EventBridge record state the
- * result themselves, and `deleted` does in a bucket that never had versioning (`statedResult` in src/ordering/hint.ts); all
- * others only say that the key changed.
+ * The change that a record reports. Only `created` and `marker-created` in a native or EventBridge record state the result, and
+ * `deleted` in a bucket that never had versioning (`statedResult` in src/ordering/hint.ts); all others only say that the key changed.
  */
 export type Change =
   /** Put, Post or Copy. */
   | { readonly kind: 'created'; readonly copied: boolean }
-  /** CompleteMultipartUpload, or a creation for a reason that is not known. The upload that started last may win, so the record does not say which object is current. */
+  /** CompleteMultipartUpload, or a creation for an unknown reason. The upload that started last may win, so the record does not say which object is current. */
   | { readonly kind: 'multipart-completed' }
   /** A delete marker became current. */
   | { readonly kind: 'marker-created' }
@@ -52,14 +54,14 @@ export type Change =
   | { readonly kind: 'storage-changed' }
   /** Tags were put or removed. */
   | { readonly kind: 'tagged' }
-  /** The object may be gone: a reduced-redundancy object was lost, or a removal has a name that is not known. */
+  /** The object may be gone: a reduced-redundancy object was lost, or the name of a removal is unknown. */
   | { readonly kind: 'lost' }
   /** The name of the event is missing or unknown. */
   | { readonly kind: 'unknown' }
-  /** The event does not change anything that the index holds (ACLs, replication, a failed call …). */
+  /** The event changes nothing that the index holds (ACLs, replication, a failed call …). */
   | { readonly kind: 'ignored'; readonly reason: 'no-effect' | 'failed-call' };
 
-/** The changes that event names report, so that each name of a dialect is one line. */
+/** The changes that event names report, each under a name, so that each event name takes one line. */
 export const changes = {
   created: { kind: 'created', copied: false },
   copied: { kind: 'created', copied: true },
@@ -101,30 +103,30 @@ export interface ChangeRecord {
   readonly bucket: string;
   /** Decoded. Empty only for `bulk-deleted` and `ignored` records. */
   readonly key: string;
-  /** The name as the source wrote it, at most 128 characters (`ObjectCreated:Put`, `Object Created`, `PutObject`). Empty when there is none. */
+  /** The name as the source wrote it, at most 128 characters (`ObjectCreated:Put`, `Object Created`, `PutObject`). Empty if there is none. */
   readonly eventName: string;
   readonly change: Change;
-  /** When the change happened according to the source; absent when the source gives no valid time. */
+  /** When the change happened according to the source; absent if the source gives no valid time. */
   readonly eventTimeMs?: number;
-  /** The sequencer as written (hex, not yet validated). Absent when the record is not in S3's own form, or its key may be another: such a record states nothing. */
+  /** The sequencer as written (hex, not yet validated). Absent if the record is not in S3's own form, or may mean another key: such a record states nothing. */
   readonly sequencer?: string;
   readonly etag?: string;
   readonly sizeBytes?: number;
-  /** Absent when the source gives none (an empty string counts as none). */
+  /** Absent if the source gives none (an empty string counts as none). */
   readonly versionId?: string;
-  /** True for an EventBridge record in an SNS envelope: S3 did not necessarily write it, because others may publish to the topic. */
+  /** True for an EventBridge record in an SNS envelope: S3 may not have written it, because others may publish to the topic. */
   readonly throughTopic?: true;
 }
 
-/** The result of parsing one record of a message. A rejected record has its `bucket` where that is known (for the loss gap), and its `dialect` where that was recognised. */
+/** The result of parsing one record of a message. A rejected record has its `bucket` if known (for the loss gap), and its `dialect` if recognised. */
 export type RecordResult =
   | { readonly ok: true; readonly record: ChangeRecord }
   | { readonly ok: false; readonly fault: Fault; readonly bucket?: string; readonly dialect?: Dialect };
 
-/** Longer event names are cut to this length. */
+/** Event names are cut to this length. */
 const EVENT_NAME_LENGTH_MAX = 128;
 
-/** A record that can never succeed. `bucket` is kept if it is a valid bucket name: a loss gap is opened for it. */
+/** A record that can never succeed. `known.bucket` must be a valid bucket name: it gets a loss gap. */
 export function rejectedRecord(
   code: FaultCode,
   reason: string,
@@ -133,7 +135,7 @@ export function rejectedRecord(
   return { ok: false, fault: { code, reason }, ...known };
 }
 
-/** The fields of a record where its dialect has them, unchecked: one that cannot be read is absent. */
+/** A record's fields, unchecked, where its dialect has them. Unreadable ones will be left out. */
 export interface RecordFacts {
   readonly dialect: Dialect;
   readonly eventName: string;
@@ -151,11 +153,11 @@ export interface RecordFacts {
   readonly versionId?: unknown;
 }
 
-/** Makes the records of a change: one, or two where its key may be spelled in two ways. It is rejected when it names no valid bucket or key (`record.bucket-invalid`, `record.key-missing`, `record.key-invalid`). */
+/** Makes a change's records: one, or two if its key may be spelled in two ways. Rejects a change without a valid bucket or key (`record.bucket-invalid`, `record.key-missing`, `record.key-invalid`). */
 export function recordsOf(facts: RecordFacts): readonly RecordResult[] {
   const { dialect, change, bucket } = facts;
   const isNamed = typeof bucket === 'string' && isBucketName(bucket);
-  // of an ignored record no field is needed, so none is checked
+  // an ignored record needs no fields, so none is checked
   if (change.kind === 'ignored') return [{ ok: true, record: recordOf(facts, isNamed ? bucket : '', '') }];
   if (!isNamed) return [rejectedRecord('record.bucket-invalid', `the bucket name is not valid: ${quoted(bucket)}`, { dialect })];
   if (change.kind === 'bulk-deleted') return [{ ok: true, record: recordOf(facts, bucket, '') }];
@@ -181,23 +183,21 @@ function recordOf(facts: RecordFacts, bucket: string, key: string): ChangeRecord
   return record;
 }
 
-/** Adds the fields one by one, because a spread for each of them makes an object for each of them. */
+/** Adds the fields one by one, because spreading each would allocate an object for each. */
 function addStated(record: Writable<ChangeRecord>, facts: RecordFacts): void {
   const etag = idOf(facts.etag)?.replaceAll('"', '');
   const sizeBytes = sizeOf(facts.sizeBytes);
   const versionId = idOf(facts.versionId);
   const sequencer = facts.isOwnForm && isReadable(facts) ? idOf(facts.sequencer) : undefined;
   if (sequencer !== undefined) record.sequencer = sequencer;
-  if (!isAbsent(etag)) record.etag = etag;
+  if (!isBlank(etag)) record.etag = etag;
   if (sizeBytes !== undefined) record.sizeBytes = sizeBytes;
   if (versionId !== undefined) record.versionId = versionId;
 }
 
-/** Whether all that states the result can be read: a field that is there but cannot be makes the form another one. */
+/** Whether every field that states the result is blank or readable: with an unreadable one, the record is not in S3's own form. */
 function isReadable({ etag, versionId, sizeBytes }: RecordFacts): boolean {
-  return (
-    [etag, versionId].every((id) => isAbsent(id) || idOf(id) !== undefined) && (isAbsent(sizeBytes) || sizeOf(sizeBytes) !== undefined)
-  );
+  return [etag, versionId].every((id) => isBlank(id) || idOf(id) !== undefined) && (isBlank(sizeBytes) || sizeOf(sizeBytes) !== undefined);
 }
 
 function sizeOf(value: unknown): number | undefined {

@@ -6,7 +6,7 @@ import { decodeFormKey, isJsonObject, type JsonObject, textOf, timeOf, valueAt }
 import { callChange } from './names.ts';
 import { changes, recordsOf, type RecordFacts, type RecordResult } from './record.ts';
 
-/** Parses the audit-trail record of one API call of S3, in its event or alone. A rename that names the old key has a record for each of its keys. */
+/** Parses the audit-trail record of one S3 API call, in its event or alone. A rename that names the old key yields a record for each of the two keys. */
 export function parseTrail(event: JsonObject, isAws: boolean): readonly RecordResult[] {
   const detail = isJsonObject(event.detail) ? event.detail : event;
   const { requestParameters, responseElements } = detail;
@@ -36,7 +36,7 @@ export function parseTrail(event: JsonObject, isAws: boolean): readonly RecordRe
   return [...recordsOf(facts), ...recordsOf(renamed)];
 }
 
-/** The old key of a rename. The header is percent-encoded, and may begin with the bucket name, as the source of a copy does. */
+/** The old key of a rename. The header is percent-encoded, and may begin with the bucket name, like a copy's source. */
 function renamedKey(source: string, bucket: unknown): string {
   // in a header `+` does not stand for a space
   const key = decodeFormKey(source.replaceAll('+', '%2B')) ?? source;

@@ -8,7 +8,7 @@ import type { QueueWatch } from '../observing/queue-watch.ts';
 
 /** How soon a condition that holds receiving back is checked again. */
 const CHECK_AGAIN_MS = 200;
-/** How long the answer whether any bucket is connected is used; the store is read at most this often. */
+/** How long Tally relies on having read that some bucket is connected, or none; the store is read at most this often. */
 const BUCKETS_AGE_MAX_MS = 5_000;
 
 export type ReceivingState = LabelsOf<'tally_receiving'>['state'];
@@ -16,9 +16,9 @@ export type ReceivingState = LabelsOf<'tally_receiving'>['state'];
 export interface Admission {
   /** Resolves when a receive may begin; rejects with the signal's reason. */
   admit(signal: AbortSignal): Promise<void>;
-  /** Why the last receive was held back, or failed; else `on`. */
+  /** Why the last receive was held back, or failed; `on` if neither. */
   readonly state: ReceivingState;
-  /** For how long receives have been held back; 0: they are not. */
+  /** For how long receives have been held back; 0 if they are not. */
   readonly heldBackMs: () => number;
 }
 
@@ -57,7 +57,7 @@ export function createAdmission(dependencies: AdmissionDependencies): Admission 
     return isPaused() ? 'paused' : 'on';
   }
 
-  /** Whether any bucket is connected. Nothing is received without one: with a mistyped index prefix the queue would be drained for nothing. */
+  /** Whether any bucket is connected. Without one nothing is received, so that a mistyped index prefix can't drain the queue. */
   async function anyBucket(): Promise<boolean> {
     if (buckets !== undefined && clock.monotonicMs() - buckets.atMs < BUCKETS_AGE_MAX_MS) return buckets.any;
     reading ??= readAny().finally(() => {

@@ -3,12 +3,13 @@
  *
  *   messages ─► unwrap ─► records ─► finish-record ─► outcomes ─► settlement ─► delete │ hide │ dead letter
  *
- * Each record ends in one outcome, and a message is deleted only when all of its records have one: what is written is durable by then.
- * The records of one message, and the messages of one batch, never wait for each other. A poller receives the next batch while this one
- * is written. Only when the held set has no more room does it wait until the batch's fast messages (exact events) are settled, which is
- * the back-pressure; slow messages (they wait for S3, for a settle, or for what does not answer) stay in the held set.
+ * Each record ends in one outcome. A message is deleted only when every record's outcome is final, and what is written is durable by
+ * then; `deferred` and `provisional` hide the message. The records of one message, and the messages of one batch, never wait for each
+ * other. A poller receives the next batch while this one is written. Only if the held set has no room does it first wait until the
+ * batch's fast messages (exact events) are settled, which is the back-pressure; slow messages, which wait for S3, for a settle, or for
+ * something that does not answer, stay in the held set.
  *
- * Next: finish-record.ts decides a record and writes it; waiting.ts has what becomes of one that cannot be served now.
+ * Next: finish-record.ts decides a record and writes it; waiting.ts decides about a record that cannot be served now.
  */
 import { LRUCache } from 'lru-cache';
 import { unwrap, type Unwrapped } from '../events/envelope.ts';
@@ -19,7 +20,6 @@ import { bucketsOfUnread } from '../observing/gaps.ts';
 import { finishRecord, type FinishParts } from './finish-record.ts';
 import { atOnce, type HeldSet, type InHand } from './held-set.ts';
 import type { HiddenMessages } from './hidden-messages.ts';
-import { labelOf } from '../process/series.ts';
 import type { Telemetry } from '../process/telemetry.ts';
 import type { QueueMessage, TopicClient } from '../aws/queues.ts';
 import { finishServiceMessage } from './service-messages.ts';
@@ -34,7 +34,7 @@ export type SendDeadLetter = (message: QueueMessage, fault: Fault, records: read
 /** Handles received messages up to their settlement. Resolves when the poller may receive again; never rejects. */
 export type HandleMessages = (messages: readonly QueueMessage[]) => Promise<void>;
 
-/** How many letters are remembered that could not be sent. */
+/** How many letters that could not be sent are remembered. */
 const UNSENT_MAX = 10_000;
 
 interface DataPathDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
@@ -59,7 +59,7 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
   const { held, settler, finish, sendDeadLetter, isAws } = dependencies;
   const { gaps, waiting } = finish;
   const { hiddenMessages, clock, telemetry, counter } = dependencies;
-  /** By the message: its gaps are stored, and stand for all of it when it comes again. */
+  /** Letters that could not be sent, by message ID. Their gaps are stored, so when the message comes back only the sending is left. */
   const unsent = new LRUCache<string, Letter>({ max: UNSENT_MAX });
 
   return async function handleMessages(messages) {
@@ -80,7 +80,7 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
   async function finishInTurn(hand: InHand): Promise<void> {
     const { message, lastReceive } = hand;
     hand.signal.throwIfAborted();
-    // it may have ended its process each time
+    // after its last receive: parsing the body may have crashed the process each time
     const unwrapped = message.receiveCount > lastReceive ? undefined : unwrap(message.body, isAws);
     for (let isSettled = false; !isSettled;) {
       const settlement = unwrapped === undefined ? (unsent.get(message.messageId) ?? UNREAD) : await settlementFor(unwrapped, hand);
@@ -139,7 +139,7 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
     return outcome;
   }
 
-  /** Carries out the settlement. Returns false if the message stays in hand and is to be decided again. */
+  /** Carries out the settlement. Returns false if the message stays in hand to be decided again. */
   async function settle(hand: InHand, settlement: Settlement): Promise<boolean> {
     switch (settlement.kind) {
       case 'delete':
@@ -150,7 +150,7 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
         settled(hand, 'defer', await settler.hide(hand.message, settlement.delayS));
         return true;
       case 'wait':
-        // hidden at its last receive it would be given up when it comes again
+        // hidden at its last receive, it would be given up when it comes back
         if (hand.isLastReceive) return clock.sleep(settlement.delayS * 1_000, hand.signal).then(() => false);
         settled(hand, 'wait', await settler.hide(hand.message, settlement.delayS));
         return true;
@@ -161,7 +161,7 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
 
   /**
    * Stores the gaps, then sends the letter, then deletes the message, so a crash in between repeats steps and loses nothing. Without a
-   * dead-letter queue the message comes again until its retention ends.
+   * dead-letter queue, the message comes back until its retention ends.
    */
   async function deadLetter(hand: InHand, letter: Letter): Promise<boolean> {
     hand.turnSlow();
@@ -205,7 +205,7 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
     settled(hand, 'give-back', isDone);
   }
 
-  /** A message whose settlement SQS did not take comes again, and is counted when it is settled then. */
+  /** If SQS did not take the settlement, the message comes back, and counts when it is settled then. */
   function settled({ message }: InHand, kind: Settlement['kind'] | 'give-back', isDone: boolean): void {
     if (isDone) telemetry.count('tally_messages_total', 1, { settlement: kind });
     if (isDone && (kind === 'delete' || kind === 'dead-letter' || kind === 'wait')) hiddenMessages.settled(message.messageId);
@@ -226,7 +226,7 @@ function reportOutcome(
   outcome: Outcome,
   { message: { messageId } }: InHand,
 ): void {
-  telemetry.count('tally_records_total', 1, { dialect, outcome: labelOf(outcome.kind) });
+  telemetry.count('tally_records_total', 1, { dialect, outcome: outcome.kind });
   const fault = 'fault' in outcome ? outcome.fault.code : undefined;
   telemetry.debug('record ended', { messageId, bucket, key, dialect, eventName, outcome: outcome.kind, fault });
 }

@@ -1,7 +1,7 @@
 /**
- * Finds the bucket record for a change record: the bucket is connected, or its event is counted and dropped. Records are cached; one
- * that decides is at most C = 10 s behind the store. "Not connected" counts only if it was read after the event was received: then a
- * connection, and the first re-index that it begins with, come after the change.
+ * Finds a change record's bucket record; an event of an unconnected bucket is counted and dropped. Records are cached, and decide
+ * only while they are at most C old. "Not connected" decides only if it was read after the event was received: a later connection,
+ * and the re-index with which it begins, then come after the change.
  */
 import PQueue from 'p-queue';
 import { LRUCache } from 'lru-cache';
@@ -15,15 +15,15 @@ import type { WithPorts } from '../store/store.ts';
 
 /** Half of C: the record of a busy bucket is read again before a record has to wait for it. */
 const REFRESH_AGE_MS = BUCKET_RECORD_AGE_MAX_MS / 2;
-/** From one read of a name that is not connected to the next, so that a flood of its events costs ten reads a second. */
+/** Between two reads of an unconnected name, so that a flood of its events costs ten reads a second. */
 const ABSENT_READ_MS = 100;
-/** The cache is bounded, since names that are not connected may be anything that is sent to the queue. */
+/** Bounds the cache, since anyone who can send to the queue can invent names. */
 const ENTRIES_MAX = 10_000;
 /** How many records are read at the same time: one message may name thousands of buckets. */
 const READS_MAX = 32;
 /** How often the region of a bucket that S3 does not find is read again. */
 const REGION_READ_MS = 60_000;
-/** How many names are counted at the same time. Above it the metric counts alone: names may be anything that is sent to the queue. */
+/** How many unconnected names are counted at the same time. Above it only the metric counts, since senders can invent names. */
 const COUNTING_MAX = 1_000;
 
 export interface EventBuckets {
@@ -34,9 +34,9 @@ export interface EventBuckets {
    * process received its message. Throws the store's faults.
    */
   lookup(record: ChangeRecord, message: { readonly receivedAtMonotonicMs: number }): Promise<BucketRecord | undefined>;
-  /** Counts a record that is dropped because its bucket is not connected. The count is stored soon, and nothing waits for it. */
+  /** Counts a record dropped because its bucket is not connected. The count is stored soon, and nothing waits for it. */
   countUnconnected(bucket: string, sentAtMs: number): void;
-  /** Reads region and versioning again in the background, at most once a minute for each bucket: a bucket may have been created again in another region. */
+  /** Reads region and versioning again in the background, at most once a minute per bucket, because it may have been recreated in another region. */
   readRegionAgain(bucket: string): void;
 }
 
@@ -95,12 +95,12 @@ export function createEventBuckets({ state, clock, connect, reportUnconnected, t
     reading.delete(bucket);
   }
 
-  /** `sinceMs`: the answer "not connected" must be of a read that was sent at this moment of the monotonic clock or later. */
+  /** `sinceMs`: "not connected" counts only if its read was sent at or after this moment of the monotonic clock. */
   async function find(bucket: string, sinceMs: number): Promise<BucketRecord | undefined> {
     for (;;) {
       let known = cache.get(bucket);
       if (known !== undefined && mayDecide(known, sinceMs)) return known.record;
-      // a read that runs already may have begun too early, and then another follows
+      // if a running read began too early, another follows
       const restMs = known === undefined || known.record !== undefined ? 0 : ABSENT_READ_MS - ageMs(known);
       if (restMs > 0) {
         await clock.sleep(restMs);
@@ -158,7 +158,7 @@ export function createEventBuckets({ state, clock, connect, reportUnconnected, t
       regionReadAtMs.set(bucket, nowMs);
       connect.refresh(bucket).then(
         () => forget(bucket),
-        // the bucket is still missing, and its circuit says so
+        // the bucket is still missing, as its circuit shows
         () => undefined,
       );
     },

@@ -3,19 +3,19 @@ import { createHourCounts, DAY_MS, hourOf } from '../records/event-hours.ts';
 import type { WithPorts } from '../store/store.ts';
 import { eventHourIdOf, pagesOf, refs, updateRecord } from '../store/stored.ts';
 
-/** Records of one request, each of at most a few kilobytes. */
+/** Records read by one request, of at most a few kilobytes each. */
 const PAGE = 200;
-/** While the store does not answer, the hour before is kept as well. */
+/** The present hour, and the one before while the store does not answer. */
 const HOURS_MAX = 2;
 
 export interface EventCounter {
-  /** An event arrived. `lagMs`: how long it took until a search found it; absent: it is not known. It only writes to memory. */
+  /** Counts an event, in memory only. `lagMs`: how long it took until a search found it, if that is known. */
   event(lagMs?: number): void;
-  /** Stores what was counted. Throws the store's fault; the next call stores it then. */
+  /** Stores the counts. Throws the store's fault; the next call then stores them. */
   store(signal?: AbortSignal): Promise<void>;
 }
 
-/** Creates the recorder of one process. What was not stored when the process ends is lost: a minute at most. */
+/** Creates a process's counter. When the process ends, counts that were not stored are lost: a minute's at most. */
 export function createEventCounter({
   state,
   clock,

@@ -1,7 +1,7 @@
 /**
  * Notices that SQS may have deleted messages because they were older than the queue's retention: a message is received for
- * the first time when its retention is almost over, or no worker had received from the queue for as long. Then a `loss` gap of
- * the queue's buckets is opened, once per outage:
+ * the first time when its retention is almost over, or no worker has received from the queue for almost that long. Each outage
+ * opens one `loss` gap for each of the queue's buckets:
  *
  *   receiving ──a minute──► the time of the last receive is stored ──► receiving
  *       │ an old message, or a stored time that is too old
@@ -14,41 +14,41 @@ import { readRecord, refs, updateRecord } from '../store/stored.ts';
 import { bucketsFedBy, type GapReports } from '../observing/gaps.ts';
 import type { WithPorts } from '../store/store.ts';
 
-/** The part of the retention that may pass: what SQS deletes now was sent only a little earlier than this message. */
+/** The share of the retention after which losses are likely: SQS now deletes messages sent only a little earlier than this one. */
 const RETENTION_PART = 0.9;
 /**
- * One report covers the messages that expire within half of the retention after it, since they were sent long before it. So a
- * backlog that is worked off for hours is reported once.
+ * One report covers the messages that expire within half of the retention after it, because they were sent long before it. So a
+ * backlog that takes hours to work off is reported once.
  */
 const REPORT_PART = 0.5;
-/** How often a queue's time of receiving is stored: the shortest retention of SQS is a minute, the usual ones are days. */
+/** How often the time of a queue's last receive is stored: SQS's shortest retention is a minute, and usual ones are days. */
 const STORE_EVERY_MS = 60_000;
-/** The next attempt after the store failed. */
+/** When to try again after the store failed. */
 const RETRY_MS = 5_000;
 
 export interface ExpiredMessages {
-  /** SQS answered a receive of this queue. What follows from it is done in the background. */
+  /** Notes that SQS answered a receive of this queue. The rest happens in the background. */
   polled(queueUrl: string): void;
   /**
-   * Messages were received. Returns undefined if nothing follows from it, as is usual; else a promise that resolves when the
-   * gaps are stored, or when that has failed and will be tried again at the next receive. It never rejects.
+   * Checks received messages. Usually returns undefined; if one of them shows a loss, a promise that resolves when the gaps are
+   * stored, or when that failed and the next receive will try again. Never rejects.
    */
   received(messages: readonly QueueMessage[]): Promise<void> | undefined;
 }
 
 interface ExpiredDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly gaps: Pick<GapReports, 'report'>;
-  /** While a retention is not known, nothing is concluded. */
+  /** While a queue's retention is unknown, nothing is concluded about it. */
   readonly queueWatch: Pick<QueueWatch, 'retentionMs'>;
   readonly bucketQueueUrls: readonly string[];
 }
 
 interface QueueMemory {
-  /** When the record is to be stored next, by the monotonic clock. */
+  /** When to store the record next, by the monotonic clock. */
   storeAtMs: number;
-  /** An old message was received, and no gap is stored for it yet. */
+  /** Whether an old message was received whose gap is not stored yet. */
   isOwed: boolean;
-  /** Until then old messages are covered by a report, by the monotonic clock. */
+  /** Until when a report covers old messages, by the monotonic clock. */
   coveredUntilMs: number;
   running: Promise<void> | undefined;
 }
@@ -89,7 +89,7 @@ export function createExpiredMessages(dependencies: ExpiredDependencies): Expire
     await updateRecord(state, refs.queue(queueUrl), (current) => ({
       ...current,
       queueUrl,
-      // not the later of two: a time that a fast clock stored would hide the next outage
+      // not the later of the two: a time stored by a fast clock would hide the next outage
       receivedAtMs: nowMs,
       ...(isLoss && { expiredAtMs: nowMs }),
     }));
@@ -122,7 +122,7 @@ export function createExpiredMessages(dependencies: ExpiredDependencies): Expire
       if (queue.isOwed || clock.monotonicMs() < queue.coveredUntilMs) return queue.running;
       queue.isOwed = true;
       queue.storeAtMs = 0;
-      // a check that is running may have begun without knowing of this message
+      // a running check may have begun before this message was noted
       return (queue.running ?? Promise.resolve()).then(() => check(old.queueUrl, queue));
     },
   };

@@ -1,6 +1,6 @@
 /**
- * Brings one record to its one outcome. An attempt is made, and made again after a wait for a circuit, an expired answer, a
- * tie, or a fault that is over:
+ * Brings one record to its outcome. It is attempted, and attempted again after a wait for a circuit, an expired answer, a tie, or
+ * a passing fault:
  *
  *   circuits ─► bucket record ─► hint ─► exact: write │ resolve, observe: HEAD request, then write │ gap: store it │ ignored
  *
@@ -24,7 +24,7 @@ import { indexCircuits, observationCircuits, type CircuitId, type Circuits } fro
 import type { InHand } from './held-set.ts';
 import { RETRY_MS, type Waiting } from './waiting.ts';
 
-/** What records are finished with. */
+/** The parts that finish records. */
 export interface FinishParts {
   readonly buckets: EventBuckets;
   readonly waiting: Waiting;
@@ -41,7 +41,7 @@ interface Run {
   readonly record: ChangeRecord;
   readonly hand: InHand;
   readonly topicArn: string | undefined;
-  /** The open circuits at which the present attempt is the one that may try. */
+  /** The open circuits at which the present attempt is the one permitted. */
   readonly turns: Set<CircuitId>;
   /** The tie that an earlier attempt met. */
   tie: ObserveHint | undefined;
@@ -51,20 +51,20 @@ interface Run {
   byListing: boolean;
 }
 
-/** What follows an attempt without an outcome: the outcome, or undefined where the record is decided again. */
+/** What to do after an attempt without an outcome. Resolves to the outcome, or to undefined if the record is to be decided again. */
 type Next = () => Promise<Outcome | undefined>;
 
-/** At this receive HEAD has failed twice for the object alone: S3 may answer a LIST of its key. */
+/** By this receive HEAD has failed twice for this object alone; S3 may still answer a LIST of its key. */
 const LIST_FROM_RECEIVE = 3;
 
-/** The third failure in a row opens the circuit of what failed, so at the sixth it is clear that others succeed between. */
+/** The third failure in a row opens a circuit. If a sixth is reached, other requests succeed in between. */
 const ATTEMPTS_MAX = 6;
 
 const EXPIRED: Fault = { code: 'index.overloaded', reason: 'the store was so slow that answers expired before they could be written' };
 
 const decideAgain: Next = () => Promise.resolve(undefined);
 
-/** `topicArn`: the topic that sent the record's message. Rejects only with the reason of the stop. */
+/** Returns the record's outcome. `topicArn`: the topic that sent its message. Rejects only with the reason of the stop. */
 export async function finishRecord(parts: FinishParts, record: ChangeRecord, hand: InHand, topicArn: string | undefined): Promise<Outcome> {
   // the event name alone decides, and such a record may not name a bucket
   if (record.change.kind === 'ignored') return { kind: 'ignored', reason: record.change.reason };
@@ -94,7 +94,7 @@ async function attempt(parts: FinishParts, run: Run): Promise<Outcome | Next> {
     return { kind: 'unconnected' };
   } catch (error) {
     hand.signal.throwIfAborted();
-    // of a read, or of a gap: those of writes and observations are reported where they are sent
+    // the fault of a read or of a gap; writes and observations report theirs where they are sent
     const fault = faultOf(error);
     const level = circuitOf(fault.code);
     if (level === 'cluster') circuits.clusterFailed(fault);
@@ -103,7 +103,7 @@ async function attempt(parts: FinishParts, run: Run): Promise<Outcome | Next> {
   }
 }
 
-/** The attempt at a record of a bucket that is connected. */
+/** Attempts a record of a connected bucket. */
 async function decide(parts: FinishParts, run: Run, bucket: BucketRecord): Promise<Outcome | Next> {
   const { lastEvents, gaps, clock } = parts;
   const { record, hand, tie } = run;
@@ -195,12 +195,12 @@ async function observe(parts: FinishParts, run: Run, bucket: BucketRecord, hint:
   }
 }
 
-/** Usually no circuit is open, and then the ids need not be made. Nothing becomes a letter without an attempt at its last receive. */
+/** While no circuit is open, as is usual, the ids are not made. At its last receive a record is always tried: no letter without an attempt. */
 function mayTry({ circuits }: FinishParts, { turns, hand }: Run, idsOf: () => readonly CircuitId[]): boolean {
   return circuits.isQuiet || hand.isLastReceive || circuits.mayTry(idsOf(), turns, hand.message.receiveCount === 1);
 }
 
-/** Nothing was sent, so that another may try its index. */
+/** Nothing was sent, so the turns go to another record. */
 function blocked(parts: FinishParts, run: Run, ids: readonly CircuitId[]): Promise<Outcome | undefined> {
   parts.circuits.notTried(run.turns);
   return waitFor(parts, run, ids);
@@ -228,7 +228,7 @@ async function afterFault(parts: FinishParts, run: Run, fault: Fault, ids: reado
   }
   if (fault.code === 'bucket.missing') buckets.readRegionAgain(record.bucket);
   if (circuits.openOf(ids) !== undefined) return waitFor(parts, run, ids);
-  // an index that has answered others meanwhile refuses this record alone
+  // an index that answered others in the meantime refuses this record alone
   const isStores = level === 'cluster' || level === 'index';
   if (isStores && run.failures < ATTEMPTS_MAX) return tryAgainSoon(parts, run, fault);
   return waiting.alone(record, fault, hand);
@@ -242,7 +242,7 @@ function shouldList({ circuits }: FinishParts, { byListing, hand }: Run, { code 
 async function tryAgainSoon({ clock }: FinishParts, { record: { bucket }, hand }: Run, fault: Fault): Promise<Outcome | undefined> {
   if (hand.holdLeftMs() <= 0) return { kind: 'deferred', fault, delayS: deferDelayS(hand.message.receiveCount), bucket };
   hand.turnSlow();
-  // at different moments: the record whose write fails every request that it is in must not meet the same others each time
+  // with jitter: a record whose write fails its whole request must not share it with the same others each time
   await clock.sleep(RETRY_MS * (0.5 + Math.random()), hand.signal);
   return undefined;
 }

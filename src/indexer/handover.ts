@@ -1,22 +1,20 @@
 /**
- * Handover: a record that cannot be served for long is left to the gap of its bucket, and its message is deleted.
+ * Handover: a record that could not be served for long is left to its bucket's gap, and its message is deleted.
  *
  *   handed over ──► is its change before a lastSeen that this worker has stored? ──yes──► stored
  *                              │ no
  *                              ▼
  *            joins the next write of the gap (one every 5 s), which writes lastSeen ahead ──► stored
  *
- * Thousands of records a second cost one write every five seconds for each of the two kinds of a bucket's mark, and few of them wait
- * for it.
+ * Thousands of records a second cost one write every five seconds for each of a mark's two kinds, and few records wait for it.
  *
- * The argument. `lastSeenMs` of an open gap only grows, and a gap is closed only by a reconcile that began after it was written
- * (src/records/job.ts) and, by S3's clock and by its worker's, after its `lastSeenMs`. So once a worker has stored an open gap with `lastSeenMs` ≥ L, one of two things is true at every
- * later moment: the gap is open, and a reconcile that begins after L will run; or one that began after L has run. A reconcile
- * sees every change that S3 had made before it began. So a record may be acknowledged if its change was made before L, and it
- * stays true for every other record of the bucket whose change was made before L: one write is enough for all of them, those
- * that are received later and those that arrive after the gap was closed included. That a record may be
- * acknowledged does not depend on the clock of a worker: L is compared with the times of SQS and S3 alone. A wrong clock of a
- * worker costs writes or delays the closing of the gap; so does a wrong clock of S3.
+ * Why this is safe. An open gap's `lastSeenMs` only grows. Only a reconcile that began after the gap was written
+ * (src/records/job.ts) and, by S3's clock and by its worker's, after `lastSeenMs` closes it. So once a worker has stored an open
+ * gap with `lastSeenMs` ≥ L, at every later moment either the gap is open and a reconcile that begins after L will run, or one
+ * that began after L has run. A reconcile sees every change that S3 had made before it began. So every record of the bucket whose
+ * change was made before L may be acknowledged: one write is enough for all of them, even for those received later, or after the
+ * gap was closed. This depends on no worker's clock, because L is compared only with the times of SQS and S3. A wrong clock of a
+ * worker or of S3 costs writes, or delays the closing of the gap.
  */
 import { LRUCache } from 'lru-cache';
 import { FUTURE_MS } from '../ordering/constants.ts';
@@ -29,25 +27,25 @@ import { parseEntry, refs, gapIdsOf } from '../store/stored.ts';
 import { CLOSE_GAPS_NAME, type ScheduleRecord } from '../records/schedule.ts';
 import { repeat } from '../process/repeat.ts';
 
-/** From one write of a gap to the next: half of how far ahead lastSeen is written, so that records that were just sent need not wait. */
+/** Between two writes of a gap: half of how far ahead lastSeen is written, so that records that were just sent need not wait. */
 const INTERVAL_MS = 5_000;
-/** How far ahead of the present a gap's lastSeen is written: twice the interval between two writes, so that no record waits for one. */
+/** How far ahead of the present a gap's lastSeen is written. */
 const AHEAD_MS = 2 * INTERVAL_MS;
-/** Event times may be whole seconds, cut off. */
+/** Event times may be truncated to whole seconds. */
 const TIME_STEP_MS = 1_000;
-/** For how many gaps it is remembered what is stored. Forgetting costs a write. */
+/** For how many gaps a worker remembers what it has stored. Forgetting costs a write. */
 const REMEMBERED_MAX = 10_000;
 
-/** With more marks of keys, what fails alone is the bucket's: each of them needs a job, which waits for a minute. The bucket's job closes them all. */
+/** From this many marks of keys on, the bucket's own mark stands for more: each needs a job, which waits for a minute, and the bucket's job closes them all. */
 const KEY_MARKS_MAX = 100;
-/** How long what was read of them is used. Other workers may add as many within that time, which only adds jobs. */
+/** How long the marks that were read are relied on. If other workers add more in the meantime, that only adds jobs. */
 const AGE_MAX_MS = 60_000;
-/** A bucket's marks that one reading considers: ten times what decides. */
+/** How many of a bucket's marks one read considers: ten times as many as decide. */
 const READ_MAX = 1_000;
 /** For how many buckets they are remembered. */
 const BUCKETS_MAX = 1_000;
 
-/** A record whose message is going to be deleted although the index does not have its change. */
+/** A record whose message will be deleted although the index lacks its change. */
 export interface HandedOverRecord {
   readonly bucket: string;
   /** What the record reports: a delete, a change of tags of a bucket whose enrichment is `tags`, or anything else. */
@@ -62,12 +60,12 @@ export interface HandedOverRecord {
 }
 
 export interface Handover {
-  /** Whether gaps are closed, so that a record that is handed over is going to be repaired. Read from memory. */
+  /** Whether some process closes gaps, so that records handed over will be repaired. Read from memory. */
   readonly isPermitted: boolean;
   /**
-   * Resolves when an open gap stands for the record durably, or a later reconcile has seen its change, so that its message may
-   * be deleted. A record of a bucket that is not connected is dropped, since it has no index that could be repaired. Throws
-   * the store's fault, or the signal's reason; then the message must be kept.
+   * Resolves when an open gap stands for the record durably, or a later reconcile has seen its change; its message may then be
+   * deleted. A record of an unconnected bucket is dropped, because there is no index to repair. Throws the store's fault, or the
+   * signal's reason; the message must then be kept.
    */
   handOver(record: HandedOverRecord, signal?: AbortSignal): Promise<void>;
 }
@@ -117,7 +115,7 @@ export function createHandover({ state, clock, telemetry, permission }: Handover
     const seenAtMs = Math.max(clock.nowMs(), lastMomentMs) + AHEAD_MS;
     const times = { seenAtMs, firstSeenMs: firstMomentMs, ...(hasTags && { tags: true as const }) };
     const mark = await markDirty({ state, clock }, { ...sum, reason: `could not be served: ${reason}`, ...times });
-    // the records that come next ask again whether the bucket is connected
+    // the next records ask again whether the bucket is connected
     if (mark === undefined) return void memories.delete(id);
     memory.storedLastSeenMs = Math.max(memory.storedLastSeenMs, seenAtMs);
     if (mark.readTags === true) memory.storedTagsMs = Math.max(memory.storedTagsMs, seenAtMs);
@@ -160,9 +158,9 @@ export function createHandover({ state, clock, telemetry, permission }: Handover
 }
 
 /**
- * The latest moment at which the change can have been made: not after its message was sent, by the clock of SQS, and not
- * after the event's own time, by the clock of S3, whichever is later. An event time far after the sending is not plausible
- * (rule 10), and must not keep the gap open until then.
+ * The latest moment at which the change can have been made: when its message was sent, by SQS's clock, or the event's own time,
+ * by S3's clock, whichever is later. An event time far after the sending is not plausible (rule 10), and must not keep the gap open
+ * until then.
  */
 function momentOf({ sentAtMs, eventTimeMs = sentAtMs }: Pick<HandedOverRecord, 'sentAtMs' | 'eventTimeMs'>): number {
   return Math.max(sentAtMs, Math.min(eventTimeMs, sentAtMs + FUTURE_MS));
@@ -173,7 +171,7 @@ function sumOf(record: HandedOverRecord, key: string | undefined): HandoverSum {
   const momentMs = momentOf(times);
   return {
     bucket,
-    // apart: the deletion limit of a re-index does not hold back what such a gap exists to delete
+    // a kind of its own, because a re-index has no deletion limit for a gap that has only deletions
     kind: change === 'delete' ? 'handed-over-deletes' : 'handed-over',
     ...(key !== undefined && { key }),
     reason,
@@ -196,21 +194,21 @@ function mergeSums(earlier: HandoverSum, later: HandoverSum): HandoverSum {
 
 // ── whether records may be handed over: only where gaps are closed ──────────────────────────────────────────────────────
 
-/** A worker that was not seen for this long may never come back; a restart or an upgrade takes minutes. */
+/** A worker that has not been seen for this long may never come back; restarts and upgrades take minutes. */
 const ABSENT_MS = 3_600_000;
 /** How often the record is read. */
 const READ_MS = 60_000;
 
 export interface HandoverPermission {
-  /** A re-index worker was seen within the last hour. From memory. */
+  /** Whether a re-index worker was seen within the last hour. Read from memory. */
   readonly isPermitted: boolean;
-  /** Reads now and then each minute until the signal is aborted. Resolves after the first reading, which may fail: then nothing is permitted yet. */
+  /** Reads at once, then each minute until the signal is aborted. Resolves after the first read; if that fails, nothing is permitted yet. */
   watch(signal: AbortSignal): Promise<void>;
 }
 
 /**
- * Creates the permission; nothing is permitted before watch(). A re-index worker stores the record of the schedule that closes
- * gaps several times a minute, so that record shows that one is there; no process has to store anything else.
+ * Creates the permission; nothing is permitted before watch(). A re-index worker stores the schedule record of closing gaps several
+ * times a minute, which shows that it is there.
  */
 export function createHandoverPermission({ state, clock, telemetry }: WithPorts<'state' | 'clock' | 'telemetry'>): HandoverPermission {
   /** When a worker was there, by this process's monotonic clock. */
@@ -221,7 +219,7 @@ export function createHandoverPermission({ state, clock, telemetry }: WithPorts<
     const { id, schema } = refs.schedule(CLOSE_GAPS_NAME);
     const entry = await state.get(id);
     if (entry === undefined || entry.version === lastVersion) return;
-    // a change since the last reading needs no comparison of clocks
+    // if the record changed since the last read, no clocks need be compared
     const ageMs = lastVersion === undefined ? Math.abs(clock.nowMs() - lastSeenMs(parseEntry(entry, schema))) : 0;
     lastVersion = entry.version;
     seenAtMs = clock.monotonicMs() - ageMs;

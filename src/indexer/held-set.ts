@@ -1,9 +1,10 @@
 /**
- * The messages in hand. The held set is the slow ones (they wait for HEADs, settles or outages); its size is bounded.
+ * The messages in hand. The held set consists of the slow ones, which wait for HEADs, for settles or for an outage to end; its size
+ * is bounded.
  *
- * A number of messages bounds no memory, since a body is as long as its sender likes. So each weighs by its length: that bounds its
- * records, because only as many of them are in work at once as S3 would have put into a body of that length. The few bodies that are
- * far longer than S3's are read in turn, and usual events pass them.
+ * Limiting the number of messages does not bound memory, because senders choose how long a body is. So a message weighs by its
+ * length. That covers its records, because no more of them are in progress than S3 would have put into a body of that length. The
+ * few bodies far longer than S3's are read in turn, and ordinary events overtake them.
  */
 import { setImmediate } from 'node:timers/promises';
 import PQueue from 'p-queue';
@@ -11,30 +12,30 @@ import type { Clock } from '../process/clock.ts';
 import type { QueueMessage } from '../aws/queues.ts';
 import type { LiveLoad } from '../observing/live-load.ts';
 
-/** SQS hides a message for at most 12 hours in all; this is an hour less. */
+/** An hour less than the 12 hours for which SQS hides a message at most. */
 export const HOLD_MAX_MS = 11 * 3_600_000;
 
 /**
- * The part of what may be held that may be in hand without being slow: by default 500 messages, which the pollers receive in a
- * tenth of a second, longer than a write takes. Every collection of garbage copies what is in hand, so that more of them cost CPU
- * time. Only where writes take longer are they faster.
+ * How many messages may be in hand without being slow, as a share of those that may be held: by default 500, which the pollers
+ * receive in a tenth of a second, longer than a write takes. More would cost CPU time, because each garbage collection copies them,
+ * and would help only if writes took longer.
  */
 const FAST_SHARE = 0.5;
 
 /**
  * What a character of a body costs: up to two bytes itself, six more while its dead letter is sent (as JSON, as bytes, in the
- * socket), three in records that were read (measured), and eight in records in work.
+ * socket), three in parsed records (measured), and eight in records in progress.
  */
 const CHARACTER_BYTES = 20;
-/** A record of S3 has 700 characters and more. In work, with its hint, document, promises and part of a request, it takes 2 to 4 KiB (measured). */
+/** S3's records have at least 700 characters. In progress, with its hint, document, promises and part of a request, a record takes 2 to 4 KiB (measured). */
 const RECORD_CHARACTERS = 500;
-/** Of a short body: so few records are always in work at once. */
+/** However short the body is, this many of its records may be in progress. */
 const RECORDS_MIN = 10;
-/** Reading a longer body takes so long (a millisecond, and a hundred if it has a MiB) that the process answers others before it. */
+/** Parsing a longer body takes so long (a millisecond, or a hundred for a MiB) that the process first lets others run. */
 const LONG_BODY_LENGTH = 65_536;
 /** SQS's limit for a body. */
 const BODY_LENGTH_MAX = 1_048_576;
-/** How soon it is looked again whether there is room. */
+/** How often waiting receivers check for room. */
 const LOOK_AGAIN_MS = 50;
 
 /** One message on its way through the data path. */
@@ -42,7 +43,7 @@ export interface InHand {
   readonly message: QueueMessage;
   /** Aborted when the process stops; a message that waits is given back to its queue then. */
   readonly signal: AbortSignal;
-  /** What the message takes of the memory for messages in hand, at most. */
+  /** How much of the memory for messages in hand the message takes, at most. */
   readonly weightBytes: number;
   /** Moves the message to the held set, so that the poller that received it does not wait for it. */
   turnSlow(): void;
@@ -57,13 +58,13 @@ export interface InHand {
 export interface HeldSet {
   /** Runs the work of each message. Resolves when every work has ended or its message turned slow. `work` must not reject. */
   run(messages: readonly QueueMessage[], work: (hand: InHand) => Promise<void>): Promise<void>;
-  /** There are too many slow messages, so nothing may be received. */
+  /** Whether there are too many slow messages, so that nothing may be received. */
   readonly isFull: boolean;
   /** Whether another batch may be received before the fast messages of this one are settled. */
   readonly hasRoom: boolean;
   /** Resolves when the messages in hand weigh less than the limit. Rejects with the signal's reason. */
   room(signal: AbortSignal): Promise<void>;
-  /** Does what reads a body and handles its records: at once, or in its turn if the body is long. */
+  /** Runs what parses a body and handles its records: at once, or in its turn if the body is long. */
   inTurn<Result>(message: QueueMessage, read: () => Promise<Result>): Promise<Result>;
   /** How many messages are slow now. */
   readonly size: number;
@@ -81,8 +82,8 @@ interface HeldSetDependencies {
 }
 
 /**
- * Creates an empty held set. It is full at `heldMax` messages or a weight of `weightMaxBytes`, and may exceed both by the
- * messages that the pollers had received when it became full.
+ * Creates an empty held set. It is full at `heldMax` messages or a weight of `weightMaxBytes`, and exceeds both at most by what
+ * the pollers had already received.
  */
 export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
   const { clock, load, heldMax, weightMaxBytes, lastReceive, stopping } = dependencies;
@@ -154,7 +155,7 @@ export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
     get isFull() {
       return slow.size >= heldMax || slowBytes >= weightMaxBytes;
     },
-    // fast messages count as well, since all of them turn slow at once when the store fails
+    // fast messages count too, because all of them turn slow at once when the store fails
     get hasRoom() {
       return running.size - slow.size < FAST_SHARE * heldMax && running.size < heldMax && !isHeavy();
     },
@@ -177,7 +178,7 @@ export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
   };
 }
 
-/** Does the work of each record, of as many at once as the length of their body allows. Rejects as soon as one of them does. */
+/** Handles each record, as many at once as the length of their body allows. Rejects as soon as one of them does. */
 export async function atOnce<Each>(
   records: readonly Each[],
   body: string,

@@ -1,20 +1,20 @@
 /**
- * The messages that this process has put back into their queue because they could not be served: until each is settled, the index
- * lacks what it says, also when what failed works again. There are as many as may be in flight.
+ * The messages that this process has put back into their queue because they could not be served. Until each is settled, the index
+ * lacks its change, even if what failed works again. Their number is bounded by what may be in flight.
  */
 import type { Fault } from '../base/fault.ts';
 import type { Hidden } from '../records/process-record.ts';
 import type { Clock } from '../process/clock.ts';
 
-/** What is visible again is received at once, by this process or by another one. */
+/** How soon a message that is visible again is received and settled, by this process or another. */
 const SETTLED_MS = 30_000;
 
 export interface HiddenMessages {
-  /** The message is hidden for so long, and is about these buckets. */
+  /** Notes that the message, which is about these buckets, is hidden for `delayS`. */
   hidden(messageId: string, buckets: readonly string[], how: { readonly fault: Fault; readonly delayS: number }): void;
-  /** The message was deleted. */
+  /** Forgets the message, which is no longer hidden for a fault. */
   settled(messageId: string): void;
-  /** What is hidden of each bucket. */
+  /** Summarises, for each bucket, its hidden messages. */
   all(): readonly Hidden[];
 }
 
@@ -49,7 +49,7 @@ export function createHiddenMessages(clock: Pick<Clock, 'nowMs' | 'monotonicMs'>
       return [...byBucket].flatMap(([bucket, { code, sinceMs, untilMs }]) => {
         let lastMs = 0;
         for (const [messageId, atMs] of untilMs) {
-          // another process has settled it
+          // by now another process has settled it
           if (nowMs >= atMs + SETTLED_MS) untilMs.delete(messageId);
           else lastMs = Math.max(lastMs, atMs);
         }

@@ -40,14 +40,14 @@ import type { EventCounter } from './event-hours.ts';
 import { createWaiting } from './waiting.ts';
 import type { Fault } from '../base/fault.ts';
 
-/** How long the running long polls may take to end before they are aborted: an aborted poll can hide a message until its visibility timeout. */
+/** How long running polls may take to end before they are aborted: an aborted poll may leave a message hidden until its visibility time-out. */
 const POLL_GRACE_MS = 500;
-/** How long messages wait until a loss that they show is stored, far less than their visibility. What could not be stored is tried again. */
+/** How long messages wait for a loss that they show to be stored: far less than their visibility. If that fails, it is tried again later. */
 const NOTING_MAX_MS = 5_000;
-/** After the deadline: how long the aborted work may take to end, and then how long giving the remaining messages back may take. */
+/** After the deadline: how long aborted work may take to end, and then how long it may take to give the remaining messages back. */
 const ABORTED_GRACE_MS = 500;
 
-/** Under load receiving is held back again and again for some seconds: that keeps nothing from the index for long. */
+/** Holding receiving back for some seconds is usual under load; only a longer time is reported. */
 const HELD_BACK_MS = 60_000;
 
 export interface IngestLimits {
@@ -74,7 +74,7 @@ export interface IngestParts extends WithPorts<'clock' | 'telemetry'> {
   readonly gaps: GapReports;
   readonly sendDeadLetter: SendDeadLetter;
   readonly counter: Pick<EventCounter, 'event'>;
-  /** Whether the store spells keys as AWS does. Another one may spell them in another way, and then a key is looked for in both. */
+  /** Whether S3 is AWS's own. Other stores may spell keys differently, so a key that can be read in two ways is looked up in both. */
   readonly isAws: boolean;
   readonly limits: IngestLimits;
 }
@@ -84,19 +84,19 @@ export interface IngestRole {
   /** Stops receiving, then finishes or gives back every message in hand, at most one second after the deadline. */
   stop(deadline: AbortSignal): Promise<void>;
   readonly admission: Pick<Admission, 'state'>;
-  /** Whether the live path is under load: re-index yields to it then. */
+  /** Whether the live path is under load, so that re-index must yield. */
   readonly isBusy: () => boolean;
   /** How many messages were deleted since the start. */
   readonly settledTotal: number;
   /** Stores when each bucket's last event arrived. Throws the store's fault. */
   storeLastEvents(): Promise<void>;
-  /** What this role knows of what it does not receive, and of what it has hidden. */
+  /** Why this role does not receive, and what it has hidden. */
   readonly receiving: Receiving;
   /** Why the last receive of a queue, or the last settlement there, failed; undefined if none did. */
   queueFault(): Fault | undefined;
 }
 
-/** Joins the parts. Nothing runs before start(). This role aborts `stopping` when it stops, which ends the waits of messages in hand. */
+/** Wires the role together. Nothing runs before start(). Its stop() aborts `stopping`, which ends the waits of messages in hand. */
 export function createIngestRole(parts: IngestParts, stopping: AbortController): IngestRole {
   const { store, storage, queues, receiver, clock, telemetry, circuits, handover, queueWatch, connect, gaps, limits } = parts;
   const { heldMax, bulk, headConcurrency: concurrency, visibilityS } = limits;

@@ -1,6 +1,6 @@
 /**
- * When the last event of each bucket arrived, from which queue, and how long events wait there. It is kept in memory and
- * stored now and then: it is shown to people, and the report of a loss uses it, which includes a bucket whose queue is not known.
+ * When each bucket's last event arrived, from which queue, and how long events wait there. This is kept in memory and stored now and
+ * then. People see it, and a loss in a queue is reported for the buckets that it feeds, or for which no queue is known.
  */
 import { happenedByMs, withEventQueue, type BucketRecord, type EventQueue } from '../records/bucket.ts';
 import { usualIntervalAfter } from '../records/usual-interval.ts';
@@ -19,18 +19,18 @@ export interface LastEvents {
     topicArn?: string,
   ): void;
   /**
-   * Stores the notes since the last call; those of one bucket at most once a minute. Those of a bucket that fails remain for the next call, and the others are stored all the
-   * same; throws the first fault then.
+   * Stores the notes since the last call, for each bucket at most once a minute. If that fails for a bucket, its notes remain for the
+   * next call, the other buckets' are stored, and the first fault is thrown.
    */
   store(): Promise<void>;
 }
 
-/** Rarely enough to be no load. The first event of a bucket is shown at once. */
+/** Rarely enough to be no load. A bucket's first event is shown at once. */
 const STORED_EVERY_MS = 60_000;
-/** A shorter wait is not told from the difference of two clocks, and from messages that were received before. */
+/** A shorter wait may be only the difference of two clocks, or the time in hand of messages received before. */
 const WAITED_MIN_MS = 10_000;
 
-/** Kinds of arrivals of one bucket: forms, families and topics. Others may write any topic into a message. */
+/** How many kinds of arrivals (dialect, family, topic) of a bucket are kept. Senders may write any topic into a message. */
 const ARRIVALS_MAX = 32;
 
 interface Note {
@@ -49,7 +49,7 @@ export function createLastEvents({ state, clock }: WithPorts<'state' | 'clock'>)
   async function storeOf(bucket: string, queue: EventQueue, arrivals: Note['arrivals']): Promise<void> {
     const stored = await updateRecord(state, refs.bucket(bucket), (current) => current && noting(current, queue, clock.nowMs()));
     if (stored === undefined) return;
-    // what happened before belongs to an earlier life of the bucket, or came by another way
+    // other arrivals belong to an earlier life of the bucket, or came by another way
     const families = [...arrivals.values()].filter((arrival) => isByWay(stored, arrival)).map(({ family }) => family);
     if (families.length > 0) await noteArrivals({ state, clock }, stored, families);
   }
@@ -94,7 +94,7 @@ function noteArrival(arrivals: Note['arrivals'], arrival: Arrival): void {
 }
 
 function noting(record: BucketRecord, queue: EventQueue, nowMs: number): BucketRecord {
-  // a time that is still to come was noted by a clock that was fast
+  // a time in the future was noted by a fast clock
   const beforeMs = record.lastEventAtMs === undefined || record.lastEventAtMs > nowMs + FUTURE_MS ? undefined : record.lastEventAtMs;
   const eventQueues = record.eventQueues?.filter(({ atMs }) => atMs <= nowMs + FUTURE_MS);
   const lastEventAtMs = Math.max(queue.atMs, beforeMs ?? 0);

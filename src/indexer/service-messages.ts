@@ -1,4 +1,4 @@
-/** Messages about the wiring of a queue rather than about objects: S3's test event, SNS's confirmations, and Tally's own probes. */
+/** Messages about a queue's wiring instead of objects: S3's test event, SNS's confirmations, and Tally's own probes. */
 import { type BucketRecord, bucketRecordSchema, mayBeFedBy } from '../records/bucket.ts';
 import type { Unwrapped } from '../events/envelope.ts';
 import { deferDelayS, type Outcome } from '../events/outcome.ts';
@@ -16,7 +16,7 @@ export type ServiceMessage = Exclude<Unwrapped, { readonly kind: 'records' | 're
 
 type TestEvent = ServiceMessage & { readonly kind: 'test-event' };
 
-/** Deliveries that began before a subscription ended, and their retries, arrive within this time after it. */
+/** How long after a subscription has ended deliveries that began before it, and their retries, may still arrive. */
 const LATE_MS = 60_000;
 
 interface ServiceParts extends WithPorts<'state' | 'clock' | 'telemetry'> {
@@ -26,8 +26,8 @@ interface ServiceParts extends WithPorts<'state' | 'clock' | 'telemetry'> {
 }
 
 /**
- * Handles a message about the wiring and returns its outcome. It never fetches a URL of a message: it confirms a subscription by the SNS
- * API, and only to a topic that a connected bucket names. Rejects only with the reason of the stop.
+ * Handles a message about the wiring and returns its outcome. It never fetches a URL from a message: it confirms subscriptions through
+ * the SNS API, and only to topics that a connected bucket names. Rejects only with the reason of the stop.
  */
 export async function finishServiceMessage(parts: ServiceParts, message: ServiceMessage, hand: InHand): Promise<Outcome> {
   const { telemetry } = parts;
@@ -39,7 +39,7 @@ export async function finishServiceMessage(parts: ServiceParts, message: Service
   }
 }
 
-/** Undefined when the message may be tried again. */
+/** Returns undefined if the message may be tried again. */
 async function afterFault({ waiting }: ServiceParts, fault: Fault, hand: InHand): Promise<Outcome | undefined> {
   hand.signal.throwIfAborted();
   if (circuitOf(fault.code) === 'never') return { kind: 'rejected', fault };
@@ -55,7 +55,7 @@ async function finish(parts: ServiceParts, message: ServiceMessage, hand: InHand
   return unsubscribed(parts, message.topicArn, hand.message);
 }
 
-/** S3's notification of this bucket reaches the queue, which proves nothing of another source, or if it is from before the way of now. */
+/** The test event shows that the bucket's notification reaches the queue. It proves nothing about another source, or about a later connection. */
 async function tested({ state, clock }: ServiceParts, { bucket, topicArn }: TestEvent, { message, signal }: InHand): Promise<Outcome> {
   const record = bucket === undefined ? undefined : await readRecord(state, refs.bucket(bucket), signal);
   const arrival = { dialect: 'native', family: 'other', topicArn, happenedMs: message.sentAtMs } as const;
@@ -63,7 +63,7 @@ async function tested({ state, clock }: ServiceParts, { bucket, topicArn }: Test
   return { kind: 'ignored', reason: 'no-effect' };
 }
 
-/** What an earlier probe shows is known already. */
+/** Notes that the topic's last probe has arrived. Earlier probes show nothing new. */
 async function probed({ state }: ServiceParts, { topicArn, sentAtMs }: ServiceMessage & { readonly kind: 'probe' }): Promise<Outcome> {
   await updateRecord(state, refs.probe(topicArn), (current) =>
     current?.sentAtMs === sentAtMs ? { ...current, hasArrived: true, isLost: false } : undefined,
@@ -81,7 +81,7 @@ async function confirm(parts: ServiceParts, topicArn: string, token: string): Pr
   return { kind: 'ignored', reason: 'no-effect' };
 }
 
-/** Of the buckets of this topic no event arrives until one does that was sent later; of those whose topic is not known it may be so. */
+/** Events of this topic's buckets no longer arrive, until a later one shows that they do again. Buckets whose topic is unknown may be affected too. */
 async function unsubscribed(
   { state, gaps, clock, telemetry }: ServiceParts,
   topicArn: string,

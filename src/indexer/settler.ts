@@ -13,11 +13,11 @@ import type { WithPorts } from '../store/store.ts';
 
 /** SQS accepts ten entries in one request. */
 const BATCH_MAX = 10;
-/** Too short to matter, yet under load it fills the batches. */
+/** Too short to matter, yet long enough to fill batches under load. */
 const LINGER_MS = 10;
-/** How many requests run at the same time. It equals the number of batches that pollers may deliver. */
+/** How many requests run at the same time: as many as pollers may deliver batches. */
 const CONCURRENCY = 16;
-/** The most attempts (with waits of 0.2 + 0.4 + 0.8 + 1.6 s). After the last one the message becomes visible again and is settled again, which is harmless. */
+/** Attempts at a settlement, with waits of at most 0.2 + 0.4 + 0.8 + 1.6 s. After the last one the message becomes visible again and is settled again, which is harmless. */
 const ATTEMPTS_MAX = 5;
 const RETRY_MIN_MS = 200;
 /** How often the settler looks for messages to extend, and so how soon it retries a failed extension. */
@@ -26,7 +26,7 @@ const EXTEND_EVERY_MS = 1_000;
 export interface Settler {
   /** Holds a message: its visibility is extended until it is settled. */
   hold(message: QueueMessage): void;
-  /** Deletes the message; call it only after its effect is durable. Resolves when SQS has deleted it, or with false after the last attempt: then the message comes again. Never rejects. */
+  /** Deletes the message; call it only after its effect is durable. Resolves when SQS has deleted it; with false after the last attempt, and the message comes back. Never rejects. */
   remove(message: QueueMessage): Promise<boolean>;
   /** Hides the message for `delayS` (0: it is visible at once). Resolves as remove() does. */
   hide(message: QueueMessage, delayS: number): Promise<boolean>;
@@ -68,7 +68,7 @@ interface Held {
   extending: Promise<void> | undefined;
 }
 
-/** A settlement has to be sent whatever happens meanwhile. */
+/** A settlement must be sent in any case. */
 const always = (): boolean => true;
 
 /** Creates the settler. How much it holds is bounded by its callers (the held set and the pollers' batches). */
@@ -89,7 +89,7 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
     // otherwise SQS may apply the extension after the settlement
     if (held?.extending !== undefined) await held.extending;
     const isDone = await enqueue(message, { timeoutS, attemptsMax: ATTEMPTS_MAX, isWanted: always });
-    // a message that SQS did not delete comes again, and is work that is left
+    // a message that SQS did not delete comes back, so its work is not done
     if (timeoutS === undefined && isDone) removedTotal += 1;
     return isDone;
   }
@@ -114,7 +114,7 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
     void requests.add(() => sendAll(name, entries));
   }
 
-  /** Tries until every entry is done or has used its attempts; a message that was not settled becomes visible again. */
+  /** Tries until every entry is done or has used up its attempts; a message that was not settled becomes visible again. */
   async function sendAll(name: string, batch: readonly Entry[]): Promise<void> {
     let left = batch;
     for (let attempt = 1; left.length > 0; attempt += 1) {
@@ -125,7 +125,7 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
     }
   }
 
-  /** Sends one request. Returns the entries that another attempt may help, and ends the others. */
+  /** Sends one request. Returns the entries for which another attempt may help, and ends the others. */
   async function send(name: string, batch: readonly Entry[]): Promise<readonly Entry[]> {
     const wanted = batch.filter(({ isWanted }) => isWanted());
     const failures = await failuresOf(name, wanted);
@@ -139,7 +139,7 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
     return failed;
   }
 
-  /** What SQS did not do, by receipt handle. */
+  /** Sends the entries, and returns those that SQS refused, by receipt handle. */
   async function failuresOf(
     name: string,
     batch: readonly Entry[],
@@ -169,7 +169,7 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
     );
   }
 
-  /** The receipt handle has expired or is foreign: the message is visible again already, and there is nothing to extend. */
+  /** The receipt handle has expired or is unknown: the message is already visible again, and there is nothing to extend. */
   function refused({ receiptHandle, done }: Entry, { code }: Pick<BatchFailure, 'code'>): void {
     telemetry.requestFailed('settle messages', new FaultError('queue.unreachable', `SQS refused an entry of a batch: ${code}`));
     inHand.delete(receiptHandle);

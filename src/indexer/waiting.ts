@@ -1,10 +1,10 @@
 /**
- * What becomes of a record that cannot be served now, because something that it needs fails:
+ * What happens to a record that cannot be served now, because something that it needs fails:
  *
  *   hidden in its queue, five times ──► handed over: an open gap of the bucket stands for it
  *
- * All of it follows from the message's own attributes, so restarts and other workers change nothing. The index store as a
- * whole is waited for in hand, because then no gap could be stored and nothing is received.
+ * All of this follows from the message's own attributes, so restarts and other workers change nothing. While the index store as a
+ * whole fails, messages wait in hand, because no gap could be stored and nothing is received.
  */
 import { faultOf, circuitOf, type Fault } from '../base/fault.ts';
 import type { ChangeRecord } from '../events/record.ts';
@@ -15,19 +15,19 @@ import type { CircuitId, Circuits } from '../observing/circuits.ts';
 import type { InHand } from './held-set.ts';
 import type { WithPorts } from '../store/store.ts';
 
-/** A message is hidden for half a minute, then twice as long each time, within these bounds: a recovery is noticed within five minutes. */
+/** A message is hidden for half a minute, then twice as long each time up to the maximum, so that a recovery is noticed within five minutes. */
 const HIDDEN_MIN_S = 30;
 const HIDDEN_MAX_S = 200;
-/** Then it was hidden for 30 + 60 + 120 + 200 + 200 s, which is ten minutes: a short outage is over. */
+/** By then it was hidden for 30 + 60 + 120 + 200 + 200 s, which is ten minutes: a short outage would be over. */
 const HANDED_OVER_AT_RECEIVE = 6;
-/** SQS stops at 120,000 messages in flight, and Tally at 80,000: handover begins well before both. */
+/** SQS stops delivering at 120,000 messages in flight, and Tally receiving at 80,000: handover begins well before both. */
 const IN_FLIGHT_MAX = 40_000;
-/** Twenty workers that each hide as many between two readings of the number in flight stay below 80,000. */
+/** Even if twenty workers each hide this many before the number in flight is read again, it stays below 80,000. */
 const HIDDEN_BETWEEN_READINGS_MAX = 1_000;
-/** Nothing waits to the end of the retention: SQS deletes a message then without a trace. */
+/** How long before the end of its queue's retention a message stops waiting: at the end SQS deletes it without a trace. */
 const RETENTION_MARGIN_MS = 43_200_000;
 
-/** A failure may be chance: the record tries again soon, and the third failure counts. */
+/** A single failure may be chance, so the record tries again soon; the third failure in a row opens a circuit. */
 export const RETRY_MS = 500;
 
 interface WaitingDependencies extends WithPorts<'clock' | 'telemetry'> {
@@ -39,21 +39,21 @@ interface WaitingDependencies extends WithPorts<'clock' | 'telemetry'> {
 }
 
 export interface Waiting {
-  /** The outcome of a record that cannot be served now. Undefined: it is decided again from the beginning. Rejects with the reason of the stop. */
+  /** Returns the outcome of a record that cannot be served now; undefined if it is to be decided again from the beginning. Rejects with the reason of the stop. */
   hideOrHandOver(record: ChangeRecord, ids: readonly CircuitId[], hand: InHand): Promise<Outcome | undefined>;
   /**
-   * After a fault that concerns the whole message: waits in hand until the index store answers, if the fault is the store's.
-   * Resolves to false if it is not, or if that takes longer than a message may be held.
+   * After a fault of the whole index store, waits with the message in hand until the store answers. Resolves to false for any other
+   * fault, or if it takes longer than a message may be held.
    */
   afterStoreFault(fault: Fault, hand: InHand): Promise<boolean>;
-  /** The outcome of a record that failed alone: its message is deferred, or it is handed over to a re-index when too many messages are in flight. */
+  /** Returns the outcome of a record that failed alone: deferred, or handed over if too many messages are in flight or the retention is about to end. */
   alone(record: ChangeRecord, fault: Fault, hand: InHand): Promise<Outcome>;
 }
 
 /** Creates the waiting. */
 export function createWaiting(dependencies: WaitingDependencies): Waiting {
   const { circuits, handover, queueWatch, clock, telemetry } = dependencies;
-  // half of the setting: before receiving stops for all buckets
+  // half of the limit at which receiving stops for all buckets
   const crowdedAt = Math.min(IN_FLIGHT_MAX, dependencies.inFlightMax / 2);
   let hidden = { sinceReading: 0, reading: 0 };
 
@@ -75,7 +75,7 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
     return isBack ? undefined : { kind: 'deferred', fault, delayS: 0, bucket: record.bucket };
   }
 
-  /** Whether the record must not wait any longer. Half of its receives are kept for what else may happen to it, such as workers that are killed. */
+  /** Whether the record must not wait any longer. Half of its receives are kept for other mishaps, such as killed workers. */
   function isHandoverDue({ message, lastReceive }: InHand): boolean {
     return (
       message.receiveCount >= Math.min(HANDED_OVER_AT_RECEIVE, lastReceive / 2) || isCrowded() || hasHiddenMany() || isExpiring(message)
@@ -111,7 +111,7 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
       if (circuitOf(code) === 'cluster') circuits.clusterFailed({ code, reason });
       return undefined;
     }
-    telemetry.count('tally_folded_total', 1, { fault: fault.code });
+    telemetry.count('tally_handed_over_records_total', 1, { fault: fault.code });
     return { kind: 'gap' };
   }
 

@@ -1,4 +1,4 @@
-/** Reads what is known of buckets, and says how far the index of each can be relied on. */
+/** Reads what is known about buckets, and says how far each one's index can be relied on. */
 import { touches, type Readable } from '../store/readable.rules.ts';
 import type { BucketRecord } from '../records/bucket.ts';
 import { bucketStatus, statusForReaders, type BucketStatus } from '../records/bucket-status.ts';
@@ -15,7 +15,7 @@ interface Known {
   readonly compareIntervalMs: number;
 }
 
-/** The status of each bucket, in their order, from records that were read before. */
+/** The status of each bucket, in the order of the records, from what was read before. */
 export function statusesOf(records: readonly BucketRecord[], { troubles, gaps, nowMs, compareIntervalMs }: Known): readonly BucketStatus[] {
   const byBucket = Map.groupBy(gaps, ({ bucket }) => bucket);
   return records.map((record) =>
@@ -29,15 +29,15 @@ export function statusesOf(records: readonly BucketRecord[], { troubles, gaps, n
   );
 }
 
-/** A status as it is shown to someone who may read this. */
+/** The status as shown to a caller who may read this. */
 export function shownTo(readable: Readable, status: BucketStatus): BucketStatus {
   return readable === 'everything' ? status : statusForReaders(status);
 }
 
 export interface BucketStatuses {
-  /** The status by what is known of the parts that may be read. Throws the store's fault. */
+  /** Returns the bucket's status, judged only by the parts that the caller may read. Throws the store's fault. */
   of(record: BucketRecord, readable: Readable, signal?: AbortSignal): Promise<BucketStatus>;
-  /** The same of each, in the order of the records. Throws the store's fault. */
+  /** Returns the status of each, in the order of the records. Throws the store's fault. */
   ofAll(records: readonly BucketRecord[], readable: Readable): Promise<readonly BucketStatus[]>;
 }
 

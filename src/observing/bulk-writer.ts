@@ -1,7 +1,7 @@
 /**
- * Writes documents in bulk requests. The writer of the live path and of sweeps comes first: it fills a request up to a number of
- * actions, a number of bytes or a linger, whichever comes first, keeps a bounded number of requests in flight, and answers each
- * write once. One request, as the writer of re-index sends it too, comes after it.
+ * Writes documents in bulk requests. First the writer of the live path and of sweeps: it fills a request up to a number of actions,
+ * a number of bytes or a linger, whichever comes first, keeps a bounded number of requests in flight, and answers each write once.
+ * Below it is the single request, which re-index's writer sends too.
  *
  *   waiting ──full, or lingered──► sent ─┬─ answered
  *      ▲                                 ├─ too large (413, 400) ──► both halves at once
@@ -16,7 +16,6 @@ import { circuitOf, faultOf, type Fault } from '../base/fault.ts';
 import type { IndexWrite, IndexWriteAnswer, ObjectIndex, WithPorts, WriteAnswer } from '../store/store.ts';
 import type { LiveLoad } from './live-load.ts';
 import { enrichedBytes } from '../ordering/enrichment.ts';
-import { labelOf } from '../process/series.ts';
 import type { Circuits } from './circuits.ts';
 import type { Clock } from '../process/clock.ts';
 
@@ -39,11 +38,11 @@ interface WriterDependencies extends RequestParts {
 
 /** A backlog fills requests faster than this; single events do not. */
 const FAST_PER_MS = 1;
-/** With the usual linger this is a tenth of a second, which does not matter in a backlog. */
+/** With the usual linger of 20 ms this is a tenth of a second, which does not matter in a backlog. */
 const LINGERS_MAX = 5;
 /** The waits after push-backs. They end when the writes expire (30 s), and then the push-back is a fault. */
 const BACKOFF = { minMs: 100, maxMs: 5_000 };
-/** An index that pushes everything back for so long has failed: its circuit decides from then on. */
+/** If an index pushes everything back for this long, it has failed, and its circuit decides from then on. */
 const INDEX_PUSH_BACK_MAX_MS = 1_500;
 
 /** Creates the writer. Its queue is bounded by its callers: each message in hand waits for its own writes. */
@@ -57,7 +56,7 @@ export function createBulkWriter(dependencies: WriterDependencies): WriteDocumen
   let isLingering = false;
   let isFast = false;
   let pushBacks = 0;
-  /** Since when and how often in a row the index of a bucket pushed items back. */
+  /** By bucket: since when, and how often in a row, its index has pushed items back. */
   const indexPushBacks = new Map<string, { readonly sinceMs: number; count: number }>();
 
   function add(entry: QueuedWrite): void {
@@ -66,7 +65,7 @@ export function createBulkWriter(dependencies: WriterDependencies): WriteDocumen
     added += 1;
   }
 
-  /** Sends what is full, or what has lingered, while a request is free. What waits for a free request fills the next one. */
+  /** While a request is free, sends batches that are full, and what has lingered. Whatever waits for a free request fills the next batch. */
   function pump(lingered: boolean): void {
     let due = lingered;
     while (maySend() && (due || isFull())) {
@@ -76,11 +75,11 @@ export function createBulkWriter(dependencies: WriterDependencies): WriteDocumen
     }
     const mustWait = maySend() && !isLingering;
     if (mustWait) void linger();
-    // not at each of a thousand writes between which no linger begins or ends
+    // not at each of the thousand writes during one linger
     if (mustWait || lingered) load?.bulkQueue({ actionsQueued: pending.length, requestsInFlight: requests.pending });
   }
 
-  /** Lingers once, and again while the request fills fast: in a backlog no single write is urgent, and large requests cost a store least. */
+  /** Lingers once, and again while the request fills fast: in a backlog no write is urgent, and large requests cost a store least. */
   async function linger(): Promise<void> {
     isLingering = true;
     for (let round = 1; round === 1 || isFast; round += 1) {
@@ -119,12 +118,12 @@ export function createBulkWriter(dependencies: WriterDependencies): WriteDocumen
     if (pushedBack.length === 0) pushBacks = 0;
   }
 
-  /** Items that one index pushed back leave the request, so that its place serves the other indices, and wait for that index. */
+  /** Items that their index pushed back leave the request, whose place then serves other indices, and wait for their index. */
   function waitForIndices(sent: readonly QueuedWrite[], pushedBack: readonly QueuedWrite[]): void {
     if (pushedBack.length === 0 && indexPushBacks.size === 0) return;
     const byBucket = Map.groupBy(pushedBack, ({ request }) => request.document.bucket);
     const waits = new Set(pushedBack);
-    // an index that accepts a part is busy, and the push-backs slow its writes down
+    // an index that accepts some items is only busy, and the push-backs slow its writes down
     for (const entry of sent) if (!waits.has(entry)) indexPushBacks.delete(entry.request.document.bucket);
     for (const [bucket, entries] of byBucket) void waitForIndex(bucket, entries);
   }
@@ -147,7 +146,7 @@ export function createBulkWriter(dependencies: WriterDependencies): WriteDocumen
     }
   }
 
-  /** Rule 12: the same content at the same clock is a repeat; other content is a tie, which is not an order. */
+  /** Rule 12: the same content at an equal clock is a repeat; other content is a tie, which has no order. */
   async function answerEqual(equal: readonly QueuedWrite[]): Promise<void> {
     for (const [bucket, entries] of Map.groupBy(equal, (entry) => entry.request.document.bucket)) {
       const sentAtMs = clock.monotonicMs();
@@ -164,7 +163,7 @@ export function createBulkWriter(dependencies: WriterDependencies): WriteDocumen
     }
   }
 
-  /** Keeps this request's slot while it waits, which slows the pollers down; then sends half of the batch at a time. */
+  /** Waits while keeping this request's slot, which slows the pollers down; then sends half of the batch at a time. */
   async function sendAgain(pushedBack: readonly QueuedWrite[]): Promise<void> {
     pushBacks += 1;
     await clock.sleep(backoffMs(pushBacks, BACKOFF));
@@ -180,7 +179,7 @@ export function createBulkWriter(dependencies: WriterDependencies): WriteDocumen
 
 function isRepeat(request: WriteRequest, stored: ObjectDocument | undefined): boolean {
   if (stored === undefined) return false;
-  // another clock by now means that something newer was written since
+  // if the clock has changed, something newer was written since
   if (stored.clock !== request.document.clock) return true;
   // an unsettled document does not repeat a settled fact: another observation settles it
   return stored.settled && sameContent(stored, request.document);
@@ -191,7 +190,7 @@ function isRepeat(request: WriteRequest, stored: ObjectDocument | undefined): bo
 export interface WriteRequest extends IndexWrite {
   /** The write is never sent at or after this moment of the monotonic clock (rule 9). */
   readonly expiresAtMs: number;
-  /** The live document of the same object as the index holds it: if the index refuses what enrichment adds, it keeps what this one has. */
+  /** The index's live document of the same object. If the index refuses the new enrichment, this document's is kept. */
   readonly known?: ObjectDocument;
 }
 
@@ -201,7 +200,7 @@ export interface QueuedWrite {
   readonly sizeBytes: number;
   /** Called exactly once. */
   readonly answer: (answer: WriteAnswer) => void;
-  /** The last push-back of the store, and when the request was sent that it answered so, by the monotonic clock; undefined if there was none. */
+  /** The store's last push-back, and when the request that it answered was sent, by the monotonic clock; undefined if there was none. */
   pushBack: { readonly fault: Fault; readonly sentAtMs: number } | undefined;
 }
 
@@ -214,7 +213,7 @@ interface RequestParts extends WithPorts<'clock' | 'telemetry'> {
   readonly load?: Pick<LiveLoad, 'bulkSent'>;
 }
 
-/** The writes of a request that are not answered yet. */
+/** A request's writes that are not answered yet. */
 interface Unfinished<Entry> {
   /** The store pushed them back (429): they may be sent again. */
   readonly pushedBack: readonly Entry[];
@@ -224,9 +223,9 @@ interface Unfinished<Entry> {
   readonly equal: readonly Entry[];
 }
 
-/** The size of a document without its key and its enrichment: field names, times and the action line. An estimate, as is the number of copies of the key; a request that is too large is halved. */
+/** An estimate of a document's size without its key and its enrichment: field names, times and the action line. If it is too low, the request is halved. */
 const DOCUMENT_BYTES = 700;
-/** The key itself, its id, its words, its folded form and its folders. */
+/** An estimate, too: the key itself, its id, its words, its folded form and its folders. */
 const KEY_COPIES = 6;
 
 const UNANSWERED: IndexWriteAnswer = {
@@ -235,8 +234,8 @@ const UNANSWERED: IndexWriteAnswer = {
 };
 
 /**
- * Sends one request, and halves it as long as the server refuses it as a whole: an answer that it is too large concerns no single
- * write. Reports it, and answers each write that is finished. Never rejects: a failure of the request is the answer to each of its writes.
+ * Sends one request, and halves it for as long as the server refuses it as too large, which says nothing about a single write.
+ * Reports the request, and answers each write that is finished. Never rejects: if the request fails, each of its writes is answered with its fault.
  */
 export async function sendBulk<Entry extends QueuedWrite>(parts: RequestParts, batch: readonly Entry[]): Promise<Unfinished<Entry>> {
   const { clock, telemetry, circuits, load } = parts;
@@ -250,9 +249,9 @@ export async function sendBulk<Entry extends QueuedWrite>(parts: RequestParts, b
   load?.bulkSent({ durationMs, isTaken: fault === undefined });
   if (fault?.code === 'index.rejected' && batch.length > 1) return sendHalves(parts, batch);
   for (const [kind, alike] of Map.groupBy(answers, (answer) => answer.kind)) {
-    telemetry.count('tally_bulk_actions_total', alike.length, { answer: labelOf(kind) });
+    telemetry.count('tally_bulk_actions_total', alike.length, { answer: kind });
   }
-  // before the writes are answered: whatever waits for an answer finds the circuits as this answer leaves them
+  // before the writes are answered, so that whatever waits for an answer finds the circuits up to date
   if (fault === undefined) reportItems(circuits, batch, answers, sentAtMs);
   else reportRequest(circuits, batch, fault, sentAtMs);
   return { ...deliver(batch, answers, sentAtMs), isWholePushedBack: fault?.code === 'index.overloaded' };
@@ -261,14 +260,14 @@ export async function sendBulk<Entry extends QueuedWrite>(parts: RequestParts, b
 async function sendHalves<Entry extends QueuedWrite>(parts: RequestParts, batch: readonly Entry[]): Promise<Unfinished<Entry>> {
   let all: Unfinished<Entry> = { pushedBack: [], equal: [], isWholePushedBack: false };
   for (const half of halvesOf(batch)) {
-    // the requests before it may have taken long
+    // the first half may have taken long
     const live = withoutExpired(parts, half);
     if (live.length > 0) all = joined(all, await sendBulk(parts, live));
   }
   return all;
 }
 
-/** One answer for each write. `fault`: that of the whole request. */
+/** Returns one answer for each write. `fault`: the whole request failed. */
 async function writeBatch(
   objects: RequestParts['objects'],
   batch: readonly QueuedWrite[],
@@ -290,7 +289,7 @@ function reportItems(circuits: IndexReports, batch: readonly QueuedWrite[], answ
     const bucket = batch[index]?.request.document.bucket;
     if (bucket === undefined) return;
     if (answer.kind !== 'fault') {
-      // one report for many items of one bucket in a row
+      // consecutive items of one bucket need only one report
       if (accepted !== bucket) circuits.accepted(bucket);
       accepted = bucket;
       return;
@@ -298,19 +297,19 @@ function reportItems(circuits: IndexReports, batch: readonly QueuedWrite[], answ
     accepted = undefined;
     const { fault } = answer;
     const level = circuitOf(fault.code);
-    // push-backs first wait for their index
+    // items that were pushed back first wait for their index
     if (isPushBack(fault)) return;
     if (level === 'cluster') circuits.clusterFailed(fault);
     else if (level === 'index') circuits.indexFailed(bucket, fault, { sentAtMs });
   });
 }
 
-/** A request that failed as a whole is the cluster's failure, unless it is about an index and names one index alone. */
+/** If a request fails as a whole, the cluster has failed, unless the fault is an index's and the request is for only one index. */
 function reportRequest(circuits: IndexReports, batch: readonly QueuedWrite[], fault: Fault, sentAtMs: number): void {
   const [first, ...others] = new Set(batch.map(({ request }) => request.document.bucket));
   const isOneIndex = circuitOf(fault.code) === 'index' && first !== undefined && others.length === 0;
   if (isOneIndex) circuits.indexFailed(first, fault, { sentAtMs, isWhole: true });
-  // a push-back only slows down, until the writes of it expire
+  // a push-back only slows down, until its writes expire
   else if (fault.code !== 'index.overloaded') circuits.clusterFailed(fault);
 }
 
@@ -340,7 +339,7 @@ function joined<Entry>(first: Unfinished<Entry>, second: Unfinished<Entry>): Unf
   };
 }
 
-/** The two halves of a batch. Of one write the second is empty. */
+/** The two halves of a batch. For a single write the second is empty. */
 function halvesOf<Entry>(batch: readonly Entry[]): readonly [readonly Entry[], readonly Entry[]] {
   const middle = Math.ceil(batch.length / 2);
   return [batch.slice(0, middle), batch.slice(middle)];
@@ -367,7 +366,7 @@ function bytesOf(batch: readonly QueuedWrite[]): number {
   return batch.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
 }
 
-/** Returns how long to wait after this many consecutive push-backs. The wait doubles each time and has jitter. */
+/** Returns how long to wait after this many push-backs in a row: twice as long each time, with jitter. */
 export function backoffMs(pushBacks: number, { minMs, maxMs }: { readonly minMs: number; readonly maxMs: number }): number {
   return Math.min(maxMs, minMs * 2 ** Math.min(pushBacks - 1, 10)) * (0.5 + Math.random() / 2);
 }
@@ -389,7 +388,7 @@ function withoutExpired<Entry extends QueuedWrite>({ clock, telemetry }: Request
   return live;
 }
 
-/** Answers a write that expired before it could be sent. If the store pushed it back until then, the answer is that fault, since the store takes nothing now. */
+/** Answers a write that expired before it could be sent. If the store had pushed it back, the answer is that fault, because the store is taking nothing. */
 export function answerExpired({ answer, pushBack }: QueuedWrite): void {
   answer(pushBack === undefined ? { kind: 'expired' } : { kind: 'fault', fault: pushBack.fault });
 }

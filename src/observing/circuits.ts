@@ -1,14 +1,14 @@
 /**
- * What does not answer, as one process knows it: the index store, the index of a bucket, a bucket in S3. It decides who may try,
- * and never that something is lost.
+ * One process's memory of what does not answer: the index store, a bucket's index, a bucket in S3. It decides who may try, and never
+ * that something is lost.
  *
  *            failures in a row          after 30 s, a first receive after 1 s
  *   closed ──────────────────────► open ──────────────────────────────────────► one attempt ── succeeded ──► closed
  *                                    ▲                                               │
  *                                    └──────────────────── failed ───────────────────┘
  *
- * An attempt is a record's own. Where nothing arrives, nothing is tried. The index store alone is asked by a probe, because
- * nothing is received while it fails.
+ * An attempt is always made by a record, so where nothing arrives, nothing is tried. Only the index store is asked by a probe,
+ * because nothing is received while it fails.
  */
 import { adviceAbout, circuitOf, faultOf, opensAtOnce, type Fault } from '../base/fault.ts';
 import { inTime } from '../base/in-time.ts';
@@ -18,20 +18,20 @@ import type { Clock } from '../process/clock.ts';
 import type { LabelsOf, Telemetry } from '../process/telemetry.ts';
 import type { WithPorts } from '../store/store.ts';
 
-/** One request or item can fail by chance. */
+/** How many failures in a row open a circuit: one request or item may fail by chance. */
 const FAILURES_MAX = 3;
 const STORE_MIN_MS = 1_000;
-/** What was hidden first comes back after as long, so that it is the attempt. A recovery is seen within a minute, and two requests a minute do not burden what recovers. */
+/** The first message that was hidden comes back after this time, and becomes the attempt. A recovery is seen within a minute, and two requests a minute do not burden what is recovering. */
 const TRY_MS = 30_000;
-/** A prefix may be slow while the rest of its bucket is served: one message a second that is received for the first time finds that out. */
+/** If only a prefix is slow, the rest of its bucket can be served: one new message a second finds that out. */
 const FIRST_TRY_MS = 1_000;
-/** The probes of the index store: receiving has stopped, so they begin early; 15 s are no load on a cluster that starts. */
+/** How often the index store is probed: early at first, because receiving has stopped; one probe in 15 s is no load on a cluster that is starting. */
 const PROBE_MIN_MS = 1_000;
 const PROBE_MAX_MS = 15_000;
-/** A message that failed is hidden for a quarter of an hour at most, so that what still fails was tried within this time. */
+/** A failed message is hidden for at most a quarter of an hour, so anything that still fails is tried again within this time. */
 const FORGOTTEN_MS = 1_200_000;
 
-/** What a target stands for: the index store, one index in it, S3 in a region (which holds nothing back while places are free), a bucket there, or the requests that enrich its documents. */
+/** What a circuit stands for: the index store, one index in it, S3 in a region (which holds nothing back while places are free), a bucket there, or the requests that enrich its documents. */
 export type CircuitLevel = 'cluster' | 'index' | 'endpoint' | 'bucket' | 'enrichment';
 export type CircuitId = 'cluster' | `${Exclude<CircuitLevel, 'cluster'>} ${string}`;
 
@@ -44,39 +44,39 @@ export interface OpenCircuit {
 }
 
 export interface Circuits {
-  /** Whether nothing fails: the usual case, in which nothing else need be asked. */
+  /** Whether no circuit is open, which is usual; callers then need not ask further. */
   readonly isQuiet: boolean;
-  /** The first of these that fails; callers name outer ones first. */
+  /** Returns the first of these that is open; callers name outer ones first. */
   openOf(ids: readonly CircuitId[]): OpenCircuit | undefined;
-  /** All that fail, without those of which nothing was heard for twenty minutes, and why documents are written without enrichment. */
+  /** Returns all open circuits, except those not heard of for twenty minutes, and why documents are written without enrichment. */
   all(): readonly OpenCircuit[];
-  /** Whether the bucket's latest request failed, or its region fails. */
+  /** Whether the bucket's latest request failed, or its region is failing. */
   readonly isFailing: (target: BucketLocation) => boolean;
-  /** Whether nobody answered the latest requests of several buckets of the region. */
+  /** Whether the latest requests for several of the region's buckets had no answer. */
   readonly isRegionFailing: (target: BucketLocation) => boolean;
   /**
-   * Whether an attempt that needs these may begin. `turns`: those that it has as the one attempt at each; more are added.
-   * `isFirst`: its message was received for the first time; or it enriches a document, which is written plain otherwise.
+   * Whether an attempt that needs these circuits may begin. `turns`: those at which it is the one permitted attempt; newly granted
+   * ones are added. `isFirst`: its message was received for the first time, or it only enriches a document, which can be written without.
    */
   mayTry(ids: readonly CircuitId[], turns: Set<CircuitId>, isFirst?: boolean): boolean;
-  /** The attempt sent nothing: another may take its turns. */
+  /** Gives the attempt's turns back, because it sent nothing. */
   notTried(turns: Set<CircuitId>): void;
   /** Resolves to true when the index store answers, and to false after `forMs`; rejects with the signal's reason. */
   untilStoreAnswers(forMs: number, signal: AbortSignal): Promise<boolean>;
-  /** S3 answered a request about one object. `fault`: what it answered, or that it did not. */
+  /** Notes S3's answer to a request about one object. `fault`: it failed, or had no answer. */
   storageAnswered(
     target: BucketLocation,
     request: { readonly key: string; readonly sentAtMs: number; readonly fault?: Fault; readonly enriches?: boolean },
   ): void;
-  /** S3 answered what enriches one object, or refused it. A refusal holds nothing back, since a policy may deny a part of the bucket; it is over at the next answer. */
+  /** Notes that S3 answered an enrichment request for one object, or refused it. A refusal holds nothing back, because a policy may deny only a part of the bucket; the next answer ends it. */
   readonly enrichmentAnswered: (bucket: string, refusal?: Fault) => void;
-  /** The index of the bucket accepted a document, or refused it because it holds something newer. */
+  /** Notes that the bucket's index accepted a document, or refused it because it holds something newer. */
   accepted(bucket: string): void;
-  /** An item of the bucket failed, or a whole request that names its index alone (`isWhole`), or its record could not be read. */
+  /** Notes that an item of the bucket failed. `isWhole`: a request for this index alone failed, or the bucket's record could not be read. */
   indexFailed(bucket: string, fault: Fault, request: { readonly sentAtMs: number; readonly isWhole?: boolean }): void;
-  /** The cluster answered a whole request, or it did not. */
+  /** Notes that the cluster answered a whole request. */
   clusterAnswered(): void;
-  /** `isLasting`: one such failure is enough, since it is the probe's, or that of many requests over half a minute. `sentAtMs`: when the request was sent, if that may be before the store answered last. */
+  /** Notes that the cluster failed. `isLasting`: this failure alone opens the circuit, because it is the probe's, or that of many requests over half a minute. `sentAtMs`: when the request was sent, if the store may have answered others since. */
   clusterFailed(fault: Fault, how?: { readonly isLasting: boolean; readonly sentAtMs?: number }): void;
 }
 
@@ -87,25 +87,25 @@ export interface CircuitsDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly stopped: AbortSignal;
 }
 
-/** Failures in a row of what a circuit stands for. */
+/** The failures in a row of one circuit. */
 interface Target {
   count: number;
   /** The objects and their buckets, as many as the rules need. */
   readonly keys: Set<string>;
   readonly buckets: Set<string>;
   fault: Fault;
-  /** When the first and the latest came, by the monotonic clock, and the first by this machine's clock. */
+  /** When the first and the latest occurred, by the monotonic clock; `sinceMs`: the first, by this machine's clock. */
   readonly firstMs: number;
   lastMs: number;
   readonly sinceMs: number;
   isOpen: boolean;
   /** When the latest attempt began, or the circuit opened, by the monotonic clock. */
   triedAtMs: number;
-  /** Whether it has no answer yet. What was sent before it is none. */
+  /** Whether that attempt has no answer yet. Answers to requests sent before it do not count. */
   isTrying: boolean;
 }
 
-/** What opens a circuit, but for what opens it at once. One object may fail each time, and then the others of its bucket are served. */
+/** Which failures open a circuit, besides those that open it at once. A single object may fail every time while the others of its bucket are served. */
 const isEnough: Readonly<Record<CircuitLevel, (failures: Target) => boolean>> = {
   // requests that run side by side fail together; an outage lasts longer
   cluster: ({ count, firstMs, lastMs }) => count >= FAILURES_MAX && lastMs - firstMs >= STORE_MIN_MS,
@@ -137,7 +137,7 @@ function noteFailure(target: Target, fault: Fault, { bucket = '', key = '', nowM
   if (target.buckets.size < 2) target.buckets.add(bucket);
 }
 
-/** One attempt at a time, unless it has no answer for long. */
+/** Whether another attempt may begin: one at a time, unless the last has had no answer for long. */
 function isDue({ triedAtMs, isTrying }: Target, nowMs: number, isFirst: boolean): boolean {
   return nowMs - triedAtMs >= (isFirst && !isTrying ? FIRST_TRY_MS : TRY_MS);
 }
@@ -177,7 +177,7 @@ export function createCircuits({ clock, telemetry, probeCluster, stopped }: Circ
     else if (failure.isEnough === true || opensAtOnce(fault.code) || isEnough[partsOf(id).level](target)) open(id, target);
   }
 
-  /** A region leaves it to its buckets; and what S3 refuses for some objects says nothing about the others, since a policy may deny a prefix. */
+  /** A region's circuit leaves holding back to its buckets' circuits. A refusal of single objects holds nothing back, because a policy may deny only a prefix. */
   function holdsBack(id: CircuitId): boolean {
     const code = targets.get(id)?.fault.code;
     return !id.startsWith('endpoint ') && code !== undefined && circuitOf(code) !== 'object';
@@ -216,7 +216,7 @@ export function createCircuits({ clock, telemetry, probeCluster, stopped }: Circ
     untilProbeSucceeds({ clock, probeCluster, stopped }, noteFault).then(
       () => succeeded('cluster'),
       (error: unknown) => {
-        // only the stop of the process ends the probes; every other end must be reported
+        // only the process's stop may end the probes; report any other end
         if (!stopped.aborted) telemetry.warn('the probes of the index store ended unexpectedly', { reason: faultOf(error).reason });
       },
     );
@@ -256,10 +256,10 @@ export function createCircuits({ clock, telemetry, probeCluster, stopped }: Circ
       const id: CircuitId = enriches ? `enrichment ${bucket}` : ofBucket;
       const failure = { bucket, key, sentAtMs };
       const isEndpoints = fault !== undefined && circuitOf(fault.code) === 'endpoint';
-      // any answer, even a refusal, shows that the region works; and one bucket that fails says nothing about it
+      // any answer, even a refusal, shows that the region works; a bucket whose circuit is open says nothing about it
       if (!isEndpoints) succeeded(`endpoint ${region}`);
       else if (!isOpen(ofBucket) && !isOpen(id)) failed(`endpoint ${region}`, fault, failure);
-      // a request of enrichment is an attempt at its bucket as well, but never opens its circuit
+      // an enrichment request is also an attempt at an open bucket, but never opens the bucket's circuit
       const ids = enriches && isOpen(ofBucket) ? [ofBucket, id] : [id];
       for (const each of ids) answered(each, fault, failure);
     },
@@ -278,7 +278,7 @@ export function createCircuits({ clock, telemetry, probeCluster, stopped }: Circ
   };
 }
 
-/** Resolves when the probe succeeds, or fails by something that shows that the cluster works. Rejects with the reason of the stop. */
+/** Resolves when the probe succeeds, or fails in a way that shows that the cluster works. Rejects with the reason of the stop. */
 async function untilProbeSucceeds(
   { clock, probeCluster, stopped }: Omit<CircuitsDependencies, 'telemetry'>,
   noteFault: (fault: Fault) => void,
@@ -296,7 +296,7 @@ async function untilProbeSucceeds(
   }
 }
 
-/** What an exact write needs, and what an observation needs as well. */
+/** The circuits that an exact write needs. An observation needs them too. */
 export function indexCircuits(bucket: string): readonly CircuitId[] {
   return ['cluster', `index ${bucket}`];
 }
@@ -305,7 +305,7 @@ export function observationCircuits({ bucket, region }: BucketLocation): readonl
   return [...indexCircuits(bucket), `endpoint ${region}`, `bucket ${bucket}`];
 }
 
-/** What a request of enrichment needs. */
+/** The circuits that an enrichment request needs. */
 export function enrichmentCircuits({ bucket }: BucketLocation): readonly CircuitId[] {
   return [`bucket ${bucket}`, `enrichment ${bucket}`];
 }
@@ -344,7 +344,7 @@ export const circuitMessages: Readonly<Record<CircuitLevel, { readonly opened: s
   },
 };
 
-/** The labels of a circuit: the system, and whether it is the whole of it (the index store, S3 in a region) or one bucket's part. Nothing waits for enrichment. */
+/** A circuit's labels: the system, and whether all of it (the index store, S3 in a region) or one bucket's part is down. Enrichment has none, because nothing waits for it. */
 const circuitLabels: Readonly<Record<CircuitLevel, readonly LabelsOf<'tally_circuit_open'>[]>> = {
   cluster: [{ system: 'index', level: 'whole' }],
   index: [{ system: 'index', level: 'bucket' }],

@@ -1,11 +1,11 @@
 /**
- * Enrichment: reads the metadata and tags that a bucket's record asks for and that events do not contain. It never holds back
- * what is known: what S3 refuses, what is late and what belongs to another object is left out and counted.
+ * Enrichment: reads the metadata and tags that a bucket's record asks for and that events do not contain. It never delays what is
+ * known: if S3 refuses an answer, or it is late or belongs to another object, it is left out and counted.
  *
  *   exact event   of a lasting version: HEAD of the version, then its tags
- *                 else: the present tags, then HEAD with If-Match, which proves whose tags they were
+ *                 otherwise: the present tags, then HEAD with If-Match, which proves whose tags they were
  *   observation   of a lasting version: its tags
- *                 else: the present tags, then another HEAD, which must see the same object
+ *                 otherwise: the present tags, then another HEAD, which must see the same object
  */
 import type { BucketRecord } from '../records/bucket.ts';
 import type { ObjectState, PresentState } from '../ordering/document.ts';
@@ -28,7 +28,7 @@ import type { HeadQueue } from './head-queue.ts';
 import type { WriteDocument, WriteRequest } from './bulk-writer.ts';
 import type { WithPorts, WriteAnswer } from '../store/store.ts';
 
-/** The part of an answer's or a decision's life (30 s) that is left for the write: enrichment takes at most 10 s, and nothing expires because of it. */
+/** How much of an answer's or a decision's life (P) is left for the write, so that nothing expires because of enrichment. */
 const WRITE_TIME_MS = 20_000;
 const LATE = new Error('the time for enrichment is over');
 const PAUSED = { result: 'paused' } as const;
@@ -45,15 +45,15 @@ export interface EnrichRequest<State extends ObjectState> {
   readonly expiresAtMs: number;
 }
 
-/** How the reading of an object's tags ended. */
+/** How reading an object's tags ended. */
 export type TagsRead = { readonly result: 'ok' } | Refusal;
 
 export interface Enricher {
-  /** Returns the state of an exact event with what S3 adds for that version. Waits for a slot of the HEAD queue. Never rejects. */
+  /** Returns an exact event's state with what S3 adds for that version. Waits for a place in the HEAD queue. Never rejects. */
   ofEvent(request: EnrichRequest<PresentState>): Promise<PresentState>;
   /**
-   * Returns the state that was observed, as far as the bucket asks for it, with the tags, and how they were read: `ok` if the bucket
-   * does not ask for them. The caller has a slot of the HEAD queue. Never rejects.
+   * Returns the observed state, limited to what the bucket asks for, with the tags, and how reading them ended: `ok` if the bucket does
+   * not ask for them. The caller has a place in the HEAD queue. Never rejects.
    */
   ofObservation(request: EnrichRequest<ObjectState>): Promise<{ readonly state: ObjectState; readonly tags: TagsRead }>;
 }
@@ -62,7 +62,7 @@ export interface EnricherDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly storage: Pick<ObjectStorage, 'readVersion' | 'readTags'>;
   readonly heads: HeadQueue;
   readonly circuits: Pick<Circuits, 'mayTry' | 'storageAnswered' | 'enrichmentAnswered' | 'openOf'>;
-  /** Aborted at the deadline of the stop; running requests count as late then. */
+  /** Aborted at the deadline of the stop; running requests then count as late. */
   readonly stopped: AbortSignal;
 }
 
@@ -70,7 +70,7 @@ type Refusal = { readonly result: Exclude<EnrichResult, 'ok'>; readonly reason?:
 type Reading<Value> = { readonly result: 'ok'; readonly value: Value } | Refusal;
 type Tags = NonNullable<PresentState['tags']>;
 
-/** A request that may be sent, and what fails that it tries. */
+/** A request that may be sent, with the open circuits at which it is the attempt. */
 type Permitted<Request> = Request & { readonly turns: ReadonlySet<CircuitId> };
 
 /** Creates the enricher. */
@@ -78,13 +78,13 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
   const { storage, heads, circuits, clock, telemetry, stopped } = dependencies;
 
   async function ofEvent(request: EnrichRequest<PresentState>): Promise<PresentState> {
-    // a request of enrichment is an attempt as well; while S3 does not answer, the document is written without it and does not wait
+    // an enrichment request is an attempt too; while S3 does not answer, the document is written without it instead of waiting
     const turns = new Set<CircuitId>();
     if (!circuits.mayTry(enrichmentCircuits(request.bucket), turns, true)) return withoutReading(request, PAUSED);
     return withinTime(request, async (signal) => {
       let begun: Promise<PresentState> | undefined;
       const begin = (): Promise<PresentState> => (begun = readEvent({ ...request, turns }, signal));
-      // no slot was free in time; a reading that has begun ends by the same signal
+      // no place was free in time; a reading that has begun ends by the same signal
       return heads.run(request.bucket, begin, signal).catch(() => begun ?? withoutReading(request, { result: 'late' }));
     });
   }
@@ -94,7 +94,7 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
     if (!state.present) return { state, tags: NOT_ASKED_FOR };
     const asked = { ...request, state: asAskedFor(bucket.enrich, state) };
     if (bucket.enrich === 'none') return { state: asked.state, tags: NOT_ASKED_FOR };
-    // a HEAD always has the user metadata, a listing never has: this state is from a listing, because S3 refused the HEAD, and would refuse another
+    // only a HEAD has the user metadata, so this state is from a listing: S3 refused the HEAD, and would refuse another
     if (state.userMetadata === undefined) {
       circuits.enrichmentAnswered(bucket.bucket, LISTED_FAULT);
       return { state: withoutReading(asked, LISTED), tags: bucket.enrich === 'tags' ? LISTED : NOT_ASKED_FOR };
@@ -177,7 +177,7 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
     ask: () => Promise<Value | 'gone'>,
   ): Promise<Reading<Value>> {
     if (signal.aborted) return { result: 'late' };
-    // the circuit opened while this request waited, and the request is not the attempt at it
+    // the circuit opened while this request waited, so it is not the permitted attempt
     if (turns.size === 0 && circuits.openOf(enrichmentCircuits(bucket)) !== undefined) return { result: 'paused' };
     const sentAtMs = clock.monotonicMs();
     try {
@@ -197,7 +197,7 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
     return tags.result === 'ok' ? { ...state, tags: tags.value } : state;
   }
 
-  /** Reports that nothing of what the bucket asks for was read, and returns the state as it was. */
+  /** Reports that none of the enrichment was read, and returns the state as it was. */
   function withoutReading<State>({ bucket, state }: EnrichRequest<ObjectState> & { readonly state: State }, refusal: Refusal): State {
     report(bucket, 'head', refusal);
     if (bucket.enrich === 'tags') report(bucket, 'tags', refusal);
@@ -217,7 +217,7 @@ function noteFault(
   request: { readonly key: string; readonly sentAtMs: number; readonly fault: Fault },
 ): void {
   const { code } = request.fault;
-  // the refusal of one object says nothing about the bucket: an observation would list it instead
+  // a refusal of one object says nothing about the bucket: an observation would list it instead
   if (circuitOf(code) !== 'object') circuits.storageAnswered(bucket, { ...request, enriches: true });
   else if (code === 'object.denied') circuits.enrichmentAnswered(bucket.bucket, request.fault);
 }
@@ -234,7 +234,7 @@ interface EnrichFact {
 /** Counts a step of enrichment, and warns if the document is written without what it would have added. */
 function reportEnriched(telemetry: Telemetry, { bucket, enrich, result, reason }: EnrichFact): void {
   telemetry.count('tally_enrich_total', 1, { enrich, result });
-  // an object that was overwritten or deleted since has an event that reports it
+  // if the object was overwritten or deleted since, that has its own event
   if (result === 'ok' || result === 'gone') return;
   const advice = isFaultCode(result) ? { advice: faults[result].advice } : {};
   const fields = { bucket, enrich, result, reason, ...advice };
@@ -244,12 +244,12 @@ function reportEnriched(telemetry: Telemetry, { bucket, enrich, result, reason }
 // ── documents that the index refuses because of their enrichment ───────────────────────────────────────────────────
 
 /**
- * The faults of a field that the index does not accept: because of its value, or because the mapping does not contain
- * it. A refused document of an index that has accepted no other for a while looks like a mistake in the index's configuration.
+ * The faults of a field that the index does not accept, because of its value or because the mapping lacks it. If the index has
+ * accepted no other document for a while, the refusal looks like a mistake in its configuration.
  */
 const REFUSALS: ReadonlySet<FaultCode> = new Set(['index.rejected', 'bucket.index-misconfigured']);
 
-/** Wraps the writer: an enriched document that the index refuses because of a field is counted and written without enrichment. */
+/** Wraps the writer: if the index refuses an enriched document because of a field, that is counted, and the document is written without enrichment. */
 export function withPlainFallback(write: WriteDocument, telemetry: Telemetry): WriteDocument {
   return async function writeOrPlain(request) {
     const answer = await write(request);
@@ -260,7 +260,7 @@ export function withPlainFallback(write: WriteDocument, telemetry: Telemetry): W
 
 type WriteDocuments = (writes: readonly WriteRequest[], signal?: AbortSignal) => Promise<readonly WriteAnswer[]>;
 
-/** Wraps a writer of many documents in the same way. The refused ones are written again together. */
+/** Wraps a writer of many documents in the same way. Those refused are written again together. */
 export function withPlainFallbacks(writeAll: WriteDocuments, telemetry: Telemetry): WriteDocuments {
   return async function writeAllOrPlain(writes, signal) {
     const answers = await writeAll(writes, signal);

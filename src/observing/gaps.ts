@@ -1,6 +1,6 @@
 /**
- * The stored marks of buckets: the only way to one, who reports what, what is stored beside them of the deletions that wait for a person,
- * and what both mean for a job. A record that this version cannot read counts as well.
+ * Buckets' stored dirty marks: the only way to make one, who reports what, the deletions that wait for a person, which are stored
+ * on the bucket's record, and what both mean for a job. A record that this version cannot read counts too.
  */
 import { z } from 'zod';
 import { enrichModes, bucketRecordSchema, mayBeFedBy, type BucketRecord, type BucketSource } from '../records/bucket.ts';
@@ -26,8 +26,8 @@ import { isProvenBy, type Arrival } from '../events/proof.ts';
 import { bucketsNamedIn } from '../events/dead-letter.ts';
 
 /**
- * Resolves with the mark once the report is stored durably. A bucket that is not connected has no index that could be repaired, so a report of it is dropped. `unless`: the
- * report says nothing new about this mark. Throws the store's fault.
+ * Resolves with the mark once the report is stored durably. A report about an unconnected bucket is dropped, because there is no
+ * index to repair. `unless`: says whether the report adds nothing to this mark. Throws the store's fault.
  */
 export async function markDirty(
   { state, clock }: WithPorts<'state'> & { readonly clock: Pick<Clock, 'nowMs'> },
@@ -49,8 +49,8 @@ const factsSchema = z.object({
 });
 
 /**
- * What a mark needs of its bucket's record, which must be read after the loss was noticed; undefined: the bucket is not connected. A
- * record that this version cannot read must not keep a loss from being stored, and counts as one that asks for tags.
+ * What a mark needs from its bucket's record, which must be read after the loss was noticed; undefined if the bucket is not connected.
+ * A record that this version cannot read must not keep a loss from being stored, and counts as one with `enrich: 'tags'`.
  */
 async function factsOf(state: StateStore, bucket: string): Promise<Omit<ReportFacts, 'nowMs'> | undefined> {
   const entry = await state.get(refs.bucket(bucket).id);
@@ -59,14 +59,14 @@ async function factsOf(state: StateStore, bucket: string): Promise<Omit<ReportFa
   return { enrich, repaired, order: lastBeginOf(counted) };
 }
 
-/** Whether the bucket has a record, which is all that a mark needs. Throws the store's fault. */
+/** Whether the bucket is connected, even by a record that this version cannot read. Throws the store's fault. */
 export async function isConnected(state: StateStore, bucket: string): Promise<boolean> {
   return (await state.get(refs.bucket(bucket).id)) !== undefined;
 }
 
 /**
- * Stores on the bucket's record what the job holds back, or that it holds nothing back of what it has compared. Called before the job
- * stops or ends, so that no later job can begin without knowing of it. Throws the store's fault.
+ * Stores on the bucket's record what the job holds back, or that it holds nothing back among the keys that it has compared. Called
+ * before the job stops or ends, so that every later job knows it. Throws the store's fault.
  */
 export async function keepHeld(state: StateStore, job: JobRecord, held: Omit<HeldBack, 'lastOrder'>): Promise<void> {
   if (job.mode !== 'apply') return;
@@ -80,8 +80,8 @@ export async function keepHeld(state: StateStore, job: JobRecord, held: Omit<Hel
 }
 
 /**
- * Whether deletions of these keys wait for a person, other than those of the job with this id: a person who resumes a job consents to what is left
- * of its limit. Throws the store's fault.
+ * Whether deletions of these keys wait for a person. Those of the job with this id do not count, because whoever resumes a job
+ * consents to the rest of its limit. Throws the store's fault.
  */
 export async function isAnyHeld(
   state: StateStore,
@@ -101,7 +101,7 @@ export async function allGaps(state: StateStore): Promise<readonly DirtyMark[]> 
   return (await listAllEntries(state, 'gap')).map(shownMark);
 }
 
-/** One that this version cannot read counts as well: what it says of its bucket is not known. */
+/** The mark in this entry. One that this version cannot read is shown as a loss of unknown extent. */
 function shownMark({ id, record }: StateEntry): DirtyMark {
   const { data } = markSchema.safeParse(record);
   const [, bucket = ''] = id.split(':');
@@ -110,14 +110,14 @@ function shownMark({ id, record }: StateEntry): DirtyMark {
   return data ?? { id, bucket, ...times, reasons, deletes: 'limited', failures: 0 };
 }
 
-/** Whether what the job finds to delete was announced. Throws the store's fault. */
+/** Whether all deletions that the job may find were announced by its gaps. Throws the store's fault. */
 export async function areDeletesAnnounced(state: StateStore, job: JobRecord): Promise<boolean> {
   return announcesAllOf(job, await gapsOf(state, job.bucket));
 }
 
 /**
- * Whether a job that is resumed deletes only what a person allows now: deletions of its keys wait for one, or it began without a limit
- * and its deletions are announced no more. Throws the store's fault.
+ * Whether a resumed job needs a person's consent to delete: deletions of its keys are held, or it began without a limit and its
+ * deletions are no longer announced. Throws the store's fault.
  */
 export async function needsConsent(state: StateStore, job: JobRecord): Promise<boolean> {
   if (await isAnyHeld(state, job)) return true;
@@ -127,20 +127,20 @@ export async function needsConsent(state: StateStore, job: JobRecord): Promise<b
 
 // ── reports from the data path, which come by the thousand, and the names of buckets that are not connected ────────────
 
-/** Unconnected names are kept for people to see. The number is bounded, since anyone who can send to the queue can invent names. */
+/** How many unconnected names are kept for people to see. It is bounded because anyone who can send to the queue can invent names. */
 const UNCONNECTED_MAX = 1_000;
 
 export interface GapReports {
   /**
-   * Resolves when the report is stored durably, alone or merged with others of its mark and kind (one write a second). A report
-   * of a bucket that is not connected is dropped. Throws the store's fault.
+   * Resolves when the report is stored durably, alone or merged with others of its mark and kind (one write a second). A report about
+   * an unconnected bucket is dropped. Throws the store's fault.
    */
   report(report: GapReport, signal?: AbortSignal): Promise<void>;
 }
 
 /**
  * Resolves when an event of the bucket is counted durably, alone or merged with others. If the bucket was connected in the
- * meantime, it is marked instead. When 1,000 names are stored, new names are counted in telemetry only.
+ * meantime, it gets a gap instead. Once 1,000 names are stored, only the metric counts events of other names.
  */
 export type ReportUnconnected = (bucket: string, seenAtMs: number, signal?: AbortSignal) => Promise<void>;
 
@@ -157,7 +157,7 @@ export function createGapReports(ports: WithPorts<'state' | 'clock' | 'telemetry
   return { report: (report, signal) => write(`${markId(report.bucket, report.key)} ${report.kind}`, report, signal) };
 }
 
-/** Both in one. */
+/** One report that says what both say. */
 function merged(earlier: GapReport, later: GapReport): GapReport {
   return {
     ...later,
@@ -174,7 +174,7 @@ interface UnconnectedSum {
   readonly count: number;
 }
 
-/** Creates the reports of names that are not connected. Their memory is bounded as that of gap reports. */
+/** Creates the reports about unconnected names. Their memory is bounded like that of gap reports. */
 export function createReportUnconnected({
   state,
   clock,
@@ -211,8 +211,8 @@ export function createReportUnconnected({
 }
 
 /**
- * Opens a loss gap for the events that were dropped before the bucket was connected, if there were any. The gap is stored
- * before the name is removed, so a crash in between repeats both.
+ * Opens a loss gap for events that were dropped before the bucket was connected, if there were any. The gap is stored before the
+ * name is removed, so a crash in between repeats both.
  */
 export async function absorbUnconnected(
   { state, clock, gaps }: WithPorts<'state' | 'clock'> & { readonly gaps: GapReports },
@@ -235,14 +235,14 @@ export function warnOfGap(telemetry: Telemetry, mark: DirtyMark): void {
   telemetry.warnOnce(message, mark.id, { bucket: mark.bucket, prefix: mark.prefix, why: whyOf(mark) });
 }
 
-/** Counts events of a bucket that is not connected, and warns of them. */
+/** Counts events of an unconnected bucket, and warns about them. */
 export function reportUnconnectedEvents(telemetry: Telemetry, bucket: string, count: number): void {
   telemetry.count('tally_unconnected_records_total', count);
   telemetry.warnOnce('events received for a bucket that is not connected', bucket, { bucket });
 }
 
 interface FedBy {
-  /** The queues that lost messages; none: it is not known which. */
+  /** The queues that lost messages; empty if it is not known which did. */
   readonly queueUrls: readonly string[];
   /** All bucket queues of this process. */
   readonly bucketQueueUrls: readonly string[];
@@ -259,17 +259,17 @@ export async function bucketsFedBy(state: StateStore, { queueUrls, bucketQueueUr
   });
 }
 
-// ── what a connection means for the mark: what the bucket held before, each change, and the proof that its events arrive
-// (src/events/proof.ts). Until then no job closes the mark ─────────────────────────────────────────────────────────────
+// ── what a connection means for the mark: earlier objects, each change, and the proof that the bucket's events arrive
+// (src/events/proof.ts), until which no job closes the mark ────────────────────────────────────────────────────────────
 
-/** S3's clock, by which jobs begin, has whole seconds and is not that of this machine: a job that begins just after the proof covers it. */
+/** Jobs begin by S3's clock, which has whole seconds and may differ from this machine's: with this slack, a job that begins just after the proof covers it. */
 const CLOCK_SLACK_MS = 5_000;
 
 const UNKNOWN_UNTIL_NOW = "until now, it was unknown whether the bucket's events arrive";
 
 /**
- * Stores what has arrived for a bucket that is connected as in this record, and the proof if it is one. The mark comes first: a
- * process that is killed in between stores both again. Throws the store's fault.
+ * Stores what has arrived for a bucket that is connected as in this record, and, if that suffices, the proof. The mark is stored
+ * first, so a process that is killed in between stores both again. Throws the store's fault.
  */
 export async function noteArrivals(
   ports: WithPorts<'state' | 'clock'>,
@@ -280,7 +280,7 @@ export async function noteArrivals(
   const isSame = (record: Pick<BucketRecord, 'source' | 'topicArn'>): boolean => record.source === source && record.topicArn === topicArn;
   const nowMs = clock.nowMs();
   const now = await readRecord(state, refs.bucket(bucket));
-  // the bucket was changed meanwhile: this is the proof of another way
+  // the bucket was changed in the meantime, so this would prove another connection
   if (now === undefined || !isSame(now)) return;
   const arrived = [...new Set([...(now.arrived ?? []), ...families])];
   const isProven = now.provenAtMs !== undefined || isProvenBy({ ...now, arrived }, await isByHand(state, bucket));
@@ -293,7 +293,7 @@ export async function noteArrivals(
   });
 }
 
-/** Of the record of a connection, whose other fields only provision/ reads. */
+/** The connection's record, of which only connect/ reads the other fields. */
 const byHandRef = (bucket: string) => ({ id: `connection:${bucket}`, schema: z.object({ byHand: z.boolean().optional() }) });
 
 async function isByHand(state: StateStore, bucket: string): Promise<boolean> {
@@ -301,8 +301,8 @@ async function isByHand(state: StateStore, bucket: string): Promise<boolean> {
 }
 
 /**
- * Reports what changed until the proof came, by a record that was read after it: until now, nothing was known of the events. An event proves
- * nothing while the wiring is known to be broken. Throws the store's fault.
+ * Reports that until this proof it was unknown whether events arrive. The bucket's record must be read after the proof came. An event
+ * proves nothing while the wiring is known to be broken. Throws the store's fault.
  */
 export async function proveGap(ports: WithPorts<'state' | 'clock'>, { bucket, provenAtMs }: BucketRecord): Promise<void> {
   const seenAtMs = ports.clock.nowMs() - CLOCK_SLACK_MS;
@@ -320,21 +320,21 @@ const NEVER_COMPARED = 'objects from before the bucket was connected';
 const HELD = { why: 'the bucket was connected without a first re-index; start one when you want it' };
 
 interface FirstGap extends Pick<BucketRecord, 'bucket' | 'enrich'> {
-  /** Every re-index that begins from now on covers this time. */
+  /** Since when the gap exists: any re-index that begins later covers it. */
   readonly seenAtMs: number;
-  /** The latest beginning of a job of the bucket, as in the record that is stored with the mark. */
+  /** The order of the bucket's latest job, as in the record that is stored with the mark. */
   readonly order: number;
   /** The mark is shown, but no job is started for it until a re-index is requested. */
   readonly isHeld: boolean;
-  /** The events of the bucket are known to arrive. */
+  /** Whether the bucket's events are known to arrive. */
   readonly isProven?: boolean;
 }
 
 /**
- * Stores the first mark of a bucket: what it held before it was connected is not in the index until a re-index has compared all
- * of it. The mark is stored before the bucket's record, so that no crash can leave a connected bucket without it. `before`: the
- * bucket's record is stored next, so a mark that is there already belongs to an earlier life of the bucket and is replaced. `after`:
- * the record is stored, and the mark only if it is missing. Throws the store's fault.
+ * Stores a bucket's first mark: the objects from before it was connected are not in the index until a re-index has compared all of
+ * them. The mark is stored before the bucket's record, so that no crash can leave a connected bucket without it. `before`: the
+ * record is stored next, so any mark that exists belongs to an earlier life of the bucket and is replaced. `after`: the record is
+ * stored, so the mark is stored only if it is missing. Throws the store's fault.
  */
 export async function openNeverCompared(
   { state, clock }: WithPorts<'state' | 'clock'>,
@@ -352,15 +352,15 @@ export async function openNeverCompared(
 /** https://docs.aws.amazon.com/AmazonS3/latest/userguide/enable-event-notifications-how-to.html says five minutes. */
 const S3_MS = 6 * 60_000;
 const TRAIL_MS = 20 * 60_000;
-/** What was sent at the last moment arrives within this time. */
+/** Within this time, events that were sent at the last moment have arrived. */
 const ARRIVES_MS = 60_000;
 
-/** How long AWS applies a change of this source, so that events may be missing, or still come as before it. */
+/** How long AWS may take to apply a change of this source. Until then events may be missing, or still come the old way. */
 export function appliedWithinMs(source: BucketSource): number {
   return source === 'routed' ? TRAIL_MS : S3_MS;
 }
 
-/** Reports a change that was made now, with what is known of the events by the new way. `isUrgent`: a person made it. */
+/** Reports a change that was just made to the connection, with what is known about events that come the new way. `isUrgent`: a person made it. */
 export async function openChangeGap(
   ports: WithPorts<'state' | 'clock'>,
   { bucket, source }: Pick<BucketRecord, 'bucket' | 'source'>,
@@ -381,7 +381,7 @@ export async function openChangeGap(
 
 const AWAITED = 'AWS needs a few minutes before it sends every event; a re-index follows then';
 
-/** Takes back the proof of a bucket's events. What was sent before now, or this time, proves nothing. Its mark comes first, which no job closes until an event arrives. */
+/** Takes back the proof of a bucket's events: those sent before `waySinceMs` prove nothing any more. Callers first store a mark that no job closes until an event arrives. */
 export async function forgetProof(
   { state, clock }: WithPorts<'state' | 'clock'>,
   bucket: string,
@@ -390,15 +390,15 @@ export async function forgetProof(
   await updateRecord(state, refs.bucket(bucket), (current) => current && { ...omit(current, 'provenAtMs', 'arrived'), waySinceMs });
 }
 
-// ── what is lost with a message whose body no process reads: SQS moved it, or it would end the process that reads it ────
+// ── what is lost with a message whose body no process reads, because SQS moved it, or because parsing it would crash the process ──
 
-/** The names of the connected buckets, those with a record that this version cannot read included. Throws the store's fault. */
+/** The names of the connected buckets, including those whose records this version cannot read. Throws the store's fault. */
 export async function connectedBuckets(state: StateStore): Promise<ReadonlySet<string>> {
   const { length } = refs.bucket('').id;
   return new Set((await listAllEntries(state, 'bucket')).map(({ id }) => id.slice(length)));
 }
 
-/** The connected buckets that the body names; if it names none, all whose events may come from these queues. Throws the store's fault. */
+/** The connected buckets that the body names; if it names none, all buckets whose events may come from these queues. Throws the store's fault. */
 export async function bucketsOfUnread(
   body: string,
   queueUrls: readonly string[],

@@ -1,7 +1,7 @@
 /**
- * The queue of all requests to S3 about single objects, for observations and for enrichment. It has one limit for all of them, and
- * serves the buckets in turn. Requests that hang must not take every place, so one bucket, one region, and all that fails
- * together have a share only.
+ * The queue of all requests to S3 about single objects, for observations and enrichment. It has one limit for all of them, and
+ * serves the buckets in turn. So that requests that hang don't take every place, each bucket, each region, and all failing buckets
+ * together have a limited share.
  */
 import type { FaultCode } from '../base/fault.ts';
 import type { Clock } from '../process/clock.ts';
@@ -9,15 +9,15 @@ import type { BucketLocation } from '../aws/storage.ts';
 import type { Telemetry } from '../process/telemetry.ts';
 import type { LiveLoad } from './live-load.ts';
 
-/** Of the places, when other buckets or regions need some as well: what one bucket, one region, and all that fails may have. */
+/** The share of the places that one bucket, one region, and all failing buckets together may have while others need some too. */
 const BUCKET_SHARE = 1 / 2;
 const REGION_SHARE = 3 / 4;
 const FAILING_SHARE = 1 / 4;
-/** How long a bucket counts after its last request. A bucket that is alone may have every place, once its region has answered. */
+/** How long a bucket counts after its last request. While only one counts, it may have every place once its region has answered. */
 const ASKED_MS = 60_000;
 
 export interface HeadQueue {
-  /** Runs the task when it may have a place. Rejects with the signal's reason if it is aborted before that, and where no place is free for a region that fails. */
+  /** Runs the task when it may have a place. Rejects with the signal's reason if aborted before that, and at once if its region is failing and no place is free. */
   run<Result>(target: BucketLocation, task: () => Promise<Result>, signal?: AbortSignal): Promise<Result>;
   /** Reports how many tasks wait and run now. */
   report(): void;
@@ -30,7 +30,7 @@ interface HeadQueueDependencies {
   readonly load?: Pick<LiveLoad, 'heads'> | undefined;
   /** Whether the latest requests of this bucket failed. */
   readonly isFailing: (target: BucketLocation) => boolean;
-  /** Whether requests in the bucket's region fail, of several buckets: they wait for no place, since thousands of them may come. */
+  /** Whether requests for several buckets of the region fail. Such requests don't wait for a place, because thousands may come. */
   readonly isRegionFailing: (target: BucketLocation) => boolean;
 }
 
@@ -49,12 +49,12 @@ interface BucketTasks {
   askedAtMs: number;
 }
 
-/** Creates an empty queue. It is bounded by the held set: each held message waits for its own tasks. */
+/** Creates an empty queue. The held set bounds it, because each held message waits for its own tasks. */
 export function createHeadQueue({ concurrency, clock, load, isFailing, isRegionFailing }: HeadQueueDependencies): HeadQueue {
   /** In the order in which they are served next. */
   const buckets = new Map<string, BucketTasks>();
   const placesOf = (share: number): number => Math.max(1, Math.floor(concurrency * share));
-  /** The regions that have answered this process: one that hangs when it starts must leave places for the first request of another. */
+  /** The regions that have answered this process. A region that hangs from the start must leave places for another's first request. */
   const answered = new Set<string>();
   let queued = 0;
   let running = 0;
@@ -101,14 +101,14 @@ export function createHeadQueue({ concurrency, clock, load, isFailing, isRegionF
     forgetIdle();
     while (serveEachBucket());
     for (const { target, waiting } of buckets.values()) {
-      // a set may lose elements while it is read
+      // deleting from a set while iterating over it is safe
       if (waiting.size > 0 && isRegionFailing(target)) for (const { refuse } of waiting) refuse();
     }
   }
 
   /** Takes a place. Returns the function that gives it back. */
   function begin(tasks: BucketTasks): () => void {
-    // the bucket that is served goes to the end
+    // the bucket that was just served moves to the end
     buckets.delete(tasks.target.bucket);
     buckets.set(tasks.target.bucket, tasks);
     const isSuspect = isFailing(tasks.target);
@@ -174,7 +174,7 @@ export function createHeadQueue({ concurrency, clock, load, isFailing, isRegionF
   };
 }
 
-/** What a HEAD saw, or why it failed. */
+/** What a HEAD found, or why it failed. */
 export type HeadResult = 'present' | 'absent' | FaultCode;
 
 /** Counts a HEAD and measures it. */

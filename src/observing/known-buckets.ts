@@ -1,4 +1,4 @@
-/** The records of the connected buckets: of one that must be connected, and of all. */
+/** Reads the connected buckets' records: one that must exist, or all. */
 import { readsSome, type Readable } from '../store/readable.rules.ts';
 import { isBucketName } from '../base/bucket-name.ts';
 import { bucketRecordSchema, type BucketRecord } from '../records/bucket.ts';
@@ -14,7 +14,7 @@ export async function requireBucket(state: StateStore, bucket: string, signal?: 
   return record;
 }
 
-/** The same for a caller who may read some of the bucket. For anyone else it does not exist. */
+/** The same, but to a caller who may read nothing of the bucket it does not exist. */
 export async function requireReadable(
   state: StateStore,
   { bucket, readable }: { readonly bucket: string; readonly readable: Readable },
@@ -33,12 +33,12 @@ export function notConnected(bucket: string): RequestError {
 }
 
 /**
- * Lists all bucket records in id order, for the metrics and the sweeps, which look at every bucket again and again. What decides about
- * a bucket reads its record by id. Throws the store's fault.
+ * Lists all bucket records in id order, for metrics and sweeps, which look at every bucket again and again. Decisions about one bucket
+ * read its record by id instead. Throws the store's fault.
  */
 export type AllBuckets = () => Promise<readonly BucketRecord[]>;
 
-/** Those who ask within this time share one list: less than the 15 s of those who ask most often, so that each of their reads is a newer one. */
+/** How long callers share one list: less than the 15 s after which the most frequent ones ask again, so that they always get a newer list. */
 const SHARED_MS = 14_000;
 
 /** Lists all bucket records now. */

@@ -1,22 +1,22 @@
 import type { Fault } from '../base/fault.ts';
 import type { Clock } from '../process/clock.ts';
 
-/** A failure after which nothing was tried for so long says nothing about the present. A message that failed is hidden for a quarter of an hour at most. */
+/** After this long without an attempt, a failure says nothing about the present. A failed message is hidden for at most a quarter of an hour. */
 const FORGOTTEN_MS = 1_200_000;
 
-/** Why requests of one kind fail now, for the checks of the readiness. `of`: what they are sent to, since one queue may fail beside another. */
+/** Why requests of one kind are failing, for readiness checks. `of`: their target, because one queue may fail while another works. */
 export interface LastFailure {
   readonly succeeded: (of: string) => void;
   readonly failed: (of: string, fault: Fault) => void;
-  /** Why the last request failed to the first of those whose last one did; undefined if there is none, or nothing was tried for twenty minutes. */
+  /** Why the last request to this target, or to any, failed; undefined if it succeeded, or nothing was tried for twenty minutes. */
   readonly current: (of?: string) => Fault | undefined;
-  /** For how long requests to this one have failed; 0 if they do not. */
+  /** For how long requests to this target have been failing; 0 if they are not. */
   readonly forMs: (of: string) => number;
 }
 
-/** Creates the memory of what has not failed yet. */
+/** Creates the memory, in which nothing has failed yet. */
 export function createLastFailure(clock: Pick<Clock, 'monotonicMs'>): LastFailure {
-  /** There are as many as there are queues. */
+  /** By target. There are as many as there are queues. */
   const last = new Map<string, { readonly fault: Fault; readonly atMs: number; readonly firstMs: number }>();
   return {
     succeeded(of) {

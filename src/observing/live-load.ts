@@ -1,13 +1,13 @@
 /**
- * The load of the live path of this process: its parts say what waits in them and how their writes end, the gauges show it, and
- * re-index yields to the path while it is busy. Work that is done at once does not count, or a bucket that changes all the time
- * would never be re-indexed.
+ * The load of this process's live path: its parts report what waits in them and how their writes end, gauges show it, and re-index
+ * yields to the path while it is busy. Work that is done at once does not count; otherwise a bucket that changes all the time would
+ * never be re-indexed.
  */
 import type { WithPorts } from '../store/store.ts';
 
-/** Half of the second by which re-index may make an event later. */
+/** Half of the second by which a re-index may delay an event. */
 const SLOW_MS = 500;
-/** How long a slow answer counts. */
+/** How long the live path counts as busy after a slow answer. */
 const RECENT_MS = 2_000;
 
 export interface LiveLoad {
@@ -28,7 +28,7 @@ interface LoadDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly bulkConcurrency: number;
 }
 
-/** Creates the measure of a live path that has not begun. */
+/** Creates the load of a live path that has not started. */
 export function createLiveLoad({ clock, telemetry, heldMax, bulkConcurrency }: LoadDependencies): LiveLoad {
   /** Writes wait, and no request is free. */
   let isFull = false;

@@ -1,6 +1,6 @@
 /**
- * Observes keys in S3 for resolve and observe hints. All hints of a key that are there when the HEAD is sent share it (rule
- * 11) and share one write at the highest clock that they need; each hint gets its own verdict.
+ * Observes keys in S3 for resolve and observe hints. All hints of a key that are in hand when the HEAD is sent share it (rule 11),
+ * and share one write at the highest clock that they need; each hint gets its own verdict.
  *
  *   hint ──► head-queue.ts (the buckets in turn) ──► HEAD ──► enricher.ts ──► bulk-writer.ts ──► verdict
  *                    ▲                                                           │
@@ -30,20 +30,20 @@ export interface ObserveRequest {
   readonly hint: ResolveHint | ObserveHint;
   readonly cause: Cause;
   readonly source: DocumentSource;
-  /** Whether an event reports that the object is gone: then its absence is not limited. */
+  /** Whether an event reports that the object is gone; the absence limit then does not apply. */
   readonly reportsDeletion?: boolean;
   /** Asks by LIST, because HEAD has failed several times for this object. */
   readonly byListing?: boolean;
-  /** Asked when the turn of the HEAD request has come: whether it may still be sent, or a circuit that opened meanwhile holds it back. Absent: it may. */
+  /** Called when it is the HEAD request's turn: whether it may still be sent, or a circuit that opened in the meantime holds it back. Absent: it may. */
   readonly mayBegin?: () => boolean;
 }
 
 export type ObserveAnswer =
   | { readonly kind: 'written' | 'superseded'; readonly verdict: Verdict }
-  /** The index holds other content at the clock of the write: a tie (rule 12). */
+  /** The index holds other content at the write's clock: a tie (rule 12). */
   | { readonly kind: 'equal'; readonly clock: number }
   | { readonly kind: 'expired' }
-  /** The observation may not begin any more, and nothing was sent. */
+  /** A circuit held the observation back, and nothing was sent. */
   | { readonly kind: 'blocked' }
   | { readonly kind: 'fault'; readonly fault: Fault };
 
@@ -56,7 +56,7 @@ interface ObserverDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly circuits: Pick<Circuits, 'storageAnswered'>;
   readonly enricher: Pick<Enricher, 'ofObservation'>;
   readonly absences: AbsenceLimit;
-  /** Aborted at the deadline of the stop; observations end then. */
+  /** Aborted at the deadline of the stop, which ends observations. */
   readonly stopped: AbortSignal;
 }
 
@@ -68,7 +68,7 @@ interface Member {
 /** Creates the observer. */
 export function createObserver(dependencies: ObserverDependencies): Observe {
   const { storage, write, clock, telemetry, heads, circuits, enricher, absences, stopped } = dependencies;
-  /** The groups whose HEAD was not sent yet: other hints of the key can still join them. */
+  /** The groups whose HEAD was not sent yet, so that other hints of the key can still join. */
   const joinable = new Map<string, Member[]>();
 
   function observe(request: ObserveRequest): Promise<ObserveAnswer> {
@@ -92,28 +92,28 @@ export function createObserver(dependencies: ObserverDependencies): Observe {
   }
 
   async function observeKey(id: string, members: readonly Member[]): Promise<void> {
-    // with a free slot this starts at once: the other records of the same batch must be able to join first
+    // with a free place this runs at once, but the other records of the same batch must be able to join first
     await setImmediate();
-    // from now on no hint may join, because the HEAD must be sent after every hint that it serves was received
+    // no hint may join any more, because the HEAD must be sent after every hint that it serves was received
     joinable.delete(id);
     heads.report();
     const first = members[0]?.request;
     if (first === undefined) return;
-    // else all that waited for their turn when a circuit opened would be sent one after another, and hang for hours in the held set
+    // otherwise all that waited for their turn when a circuit opened would be sent one by one, and hang in the held set for hours
     if (!members.some(({ request }) => request.mayBegin?.() ?? true)) return answerAll(members, { kind: 'blocked' });
-    // the life of the answer begins before the request: a process that was stopped cannot know how long the answer was unread
+    // the answer's life begins before the request: a suspended process cannot know how long the answer lay unread
     const expiresAtMs = clock.monotonicMs() + ANSWER_LIFE_MS;
     const byListing = members.some(({ request }) => request.byListing === true);
     const seen = await headWithLimit({ ...first, byListing }, members);
     if ('fault' in seen) return answerAll(members, { kind: 'fault', fault: seen.fault });
     const { state } = await enricher.ofObservation({ bucket: first.bucket, key: first.key, state: seen.state, expiresAtMs });
-    // the write does not keep a slot of the HEAD queue
+    // the write does not need a place in the HEAD queue
     void writeSeen(members, { ...seen, state }, expiresAtMs).catch((error: unknown) =>
       answerAll(members, { kind: 'fault', fault: faultOf(error) }),
     );
   }
 
-  /** The HEAD, and its absence once more if the absence limit wants the bucket to show an object before it. */
+  /** Sends the HEAD; if the object is absent and the absence limit required the bucket to show an object first, sends it once more. */
   async function headWithLimit(request: ObserveRequest, members: readonly Member[]): Promise<ObservedState | { readonly fault: Fault }> {
     const { bucket, key } = request;
     const sentAtMs = clock.monotonicMs();
@@ -189,9 +189,9 @@ interface ObservingDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly circuits: Circuits;
   /** How many HEADs and enrichment requests may run at the same time. */
   readonly concurrency: number;
-  /** Aborted at the deadline of the stop; observations end then. */
+  /** Aborted at the deadline of the stop, which ends observations. */
   readonly stopped: AbortSignal;
-  /** The load of the live path; absent: the observations serve something else. */
+  /** The load of the live path; absent if the observations serve something else. */
   readonly load?: Pick<LiveLoad, 'heads'>;
 }
 
@@ -202,7 +202,7 @@ export interface Observing {
   readonly writeEnriched: WriteDocument;
 }
 
-/** Joins the parts that read single objects from S3 and write the answers. They share one bounded queue of requests. */
+/** Wires up the parts that read single objects from S3 and write the answers. They share one bounded queue of requests. */
 export function createObserving(dependencies: ObservingDependencies): Observing {
   const { storage, index, write, clock, telemetry, circuits, concurrency, stopped, load } = dependencies;
   const heads = createHeadQueue({ concurrency, clock, load, isFailing: circuits.isFailing, isRegionFailing: circuits.isRegionFailing });
@@ -214,34 +214,34 @@ export function createObserving(dependencies: ObservingDependencies): Observing 
 }
 
 /**
- * The absence limit bounds deletions that no event reports. A store that has lost its disk, or another store at the same
- * address, answers for every object that it is gone. When unusually many observations find nothing, the bucket must show an
- * object before more is believed:
+ * The absence limit bounds deletions that no event reports. A store that has lost its disk, or another store at the same address,
+ * answers that every object is gone. If unusually many observations find nothing, the bucket must show an object before more
+ * absences are believed:
  *
  *   few  ─► believed
  *   many ─► the index has no live document of the key ─► believed: nothing can be lost
  *           the bucket showed an object just before the HEAD was sent ─► believed
- *           else it gets a request for one ─┬─ it shows one ─► the HEAD is repeated
- *                                           └─ it shows none ─► bucket.unproven
+ *           otherwise it is asked for one ─┬─ it shows one ─► the HEAD is repeated
+ *                                          └─ it shows none ─► bucket.unproven
  *
- * A deletion that an event reports is neither counted nor limited.
+ * Deletions that an event reports are neither counted nor limited.
  */
 
-/** Absences of one bucket in one minute. A re-index restores this many documents in a second, if they should prove to be wrong. */
+/** How many absences of a bucket are believed in a minute. If they are wrong, a re-index restores this many documents in a second. */
 const ABSENT_MAX = 100;
 const WINDOW_MS = 60_000;
-/** From this many absences on, more than half of the observations is unusual too. Fewer may be chance, and a request for each would cost more than they do. */
+/** From this many absences on, it is also unusual if they are more than half of the observations. Fewer may be chance, and not worth a request. */
 const HALF_FROM = 10;
 /** How long before a HEAD the bucket may have shown an object: as long as HeadBucket may confirm it (ordering rule 5). */
 const PROOF_AGE_MAX_MS = 5_000;
-/** Documents among which a key is looked for that was not absent just now: twice as many as are usual in a minute. */
+/** How many documents are searched for a key that was not just found absent: twice as many as may be absent in a minute. */
 const CANDIDATES = 2 * ABSENT_MAX;
-/** Keys that are remembered as absent. With more, a key may be tried that is gone, and then a listing decides. */
+/** How many absent keys are remembered. If there are more, a key that is gone may be tried, and then a listing decides. */
 const KEYS_MAX = 1_000;
 /** Far more buckets than any worker has. */
 const BUCKETS_MAX = 10_000;
 
-/** An observation that found nothing, and that no event announced. `sentAtMs`: when its HEAD was sent (monotonic). */
+/** An observation that found nothing, without an event that reported the deletion. `sentAtMs`: when its HEAD was sent (monotonic). */
 interface UnreportedAbsence {
   readonly bucket: BucketRecord;
   readonly key: string;
@@ -251,7 +251,7 @@ interface UnreportedAbsence {
 interface AbsenceLimit {
   /** Counts an observation that found its object. */
   found(bucket: string): void;
-  /** Counts the absence. Resolves with whether it may be written, or the key must be observed again first. Throws `bucket.unproven`, and faults of S3 and of the store. */
+  /** Counts the absence. `believed`: it may be written; `repeat`: observe the key again first. Throws `bucket.unproven`, and faults of S3 and of the store. */
   judge(absence: UnreportedAbsence): Promise<'believed' | 'repeat'>;
 }
 
@@ -261,24 +261,24 @@ interface AbsenceLimitDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly stopped: AbortSignal;
 }
 
-/** When the bucket last answered a request for an object; `fault`: it showed none. */
+/** When the bucket was last asked to show an object; `fault`: it showed none. */
 interface Proof {
   readonly atMs: number;
   readonly fault?: FaultError;
 }
 
-/** What one bucket showed: since the beginning of the present minute, and when it was last asked for an object. */
+/** What one bucket showed in the present minute, and when it was last asked to show an object. */
 interface Shown {
   sinceMs: number;
   absentKeys: Set<string>;
   observations: number;
   absent: number;
   proof?: Proof;
-  /** The request that runs, for all observations that wait. */
+  /** The running request, which all waiting observations share. */
   proving?: Promise<Proof> | undefined;
 }
 
-/** Creates the limit. Each process has its own: what one of them writes is bounded. */
+/** Creates the limit. Each process has its own, which bounds what that process deletes. */
 function createAbsenceLimit({ storage, index, clock, telemetry, stopped }: AbsenceLimitDependencies): AbsenceLimit {
   const buckets = new LRUCache<string, Shown>({ max: BUCKETS_MAX, memoMethod: () => ({ ...noneShown(), sinceMs: -Infinity }) });
 
@@ -296,7 +296,7 @@ function createAbsenceLimit({ storage, index, clock, telemetry, stopped }: Absen
     return shown;
   }
 
-  /** What the bucket answered last, if that was just now. */
+  /** The bucket's last proof, if it is recent enough to count. */
   function recentProof({ proof }: Shown): Proof | undefined {
     return proof !== undefined && clock.monotonicMs() - proof.atMs <= PROOF_AGE_MAX_MS ? proof : undefined;
   }
@@ -306,7 +306,7 @@ function createAbsenceLimit({ storage, index, clock, telemetry, stopped }: Absen
     return document !== undefined && !document.deleted;
   }
 
-  /** A live document whose object was not absent just now: after the key, where a sweep has not been yet, else before it. */
+  /** The key of a live document that was not just found absent: after the given key, which sweeps have not visited yet, or else before it. */
   async function keyThatMustExist(bucket: string, after: string): Promise<string | undefined> {
     const { absentKeys } = shownBy(bucket);
     for (const from of [after, '']) {
@@ -320,7 +320,7 @@ function createAbsenceLimit({ storage, index, clock, telemetry, stopped }: Absen
   async function showsAnObject({ bucket, key }: UnreportedAbsence): Promise<boolean> {
     const known = await keyThatMustExist(bucket.bucket, key);
     if (known !== undefined && (await storage.readState(bucket, known, stopped)).state.present) return true;
-    // it may have been deleted just now, with its event on the way
+    // that object may have just been deleted, with its event on the way
     return (await storage.firstKey(bucket, stopped)) !== undefined;
   }
 
@@ -346,7 +346,7 @@ function createAbsenceLimit({ storage, index, clock, telemetry, stopped }: Absen
     },
     async judge(absence) {
       const shown = count(absence);
-      // a bucket that showed no object has to show one before even a few absences are believed again
+      // once a bucket has shown no object, it must show one before even a few absences are believed again
       const isHeldBack = isUnusual(shown) || shown.proof?.fault !== undefined;
       if (!isHeldBack || !(await isLive(absence))) return 'believed';
       const last = recentProof(shown);

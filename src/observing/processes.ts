@@ -1,10 +1,10 @@
 /**
- * What each process knows about itself reaches the one status of each bucket in every process: a small record per process, stored
- * every 15 s. A process knows its own part as it is now.
+ * How what each process knows about itself reaches every bucket's status in every process: as a small record per process, stored
+ * every 15 s. For its own part, a process uses what it knows at present.
  *
  *   circuits, receiving, hidden messages ──► record of the process ──► troubles of every process ──► status, doctor, explain, metrics
  *
- * Clocks of machines differ. So a process counts by its own clock for how long another one's record has stayed the same.
+ * Machines' clocks differ, so a process measures by its own clock for how long another one's record has stayed the same.
  */
 import { mayBeFedBy, type BucketRecord } from '../records/bucket.ts';
 import { type Fault, faults } from '../base/fault.ts';
@@ -17,43 +17,43 @@ import { createLastLook, OK, type CheckSource } from './readiness.ts';
 
 /** How often a process stores what it knows. */
 export const PROCESS_STORED_MS = 15_000;
-/** A record that stayed the same for so long is of a process that has ended, or of one that cannot store. */
+/** If a process's record stays the same for this long, the process has ended or cannot store. */
 const LIFE_MS = 60_000;
-/** How long messages may wait in a queue that no process receives from: a process that starts again, or is replaced, needs some time. */
+/** How long messages may wait in a queue that no process receives from: restarting or replacing a process takes some time. */
 const UNRECEIVED_MS = 60_000;
-/** A failed receive may be chance. A queue that does not exist is none. */
+/** A failed receive may be chance, so it is reported only after this time; a missing queue is reported at once. */
 const FAILING_MS = 15_000;
 /** A message that is visible again is received and settled within this time. */
 const SETTLED_MS = 30_000;
-/** Records of processes that were killed are removed after this time: by then none of their messages is hidden. */
+/** When to remove the records of killed processes: by then none of their messages is hidden. */
 const KEPT_MS = 86_400_000;
 
 const NOT_RECEIVED = 'queue.not-received';
 
-/** What the role ingest of this process knows about itself. */
+/** What this process's role ingest knows about itself. */
 export interface Receiving {
-  /** Why nothing is received from the queue, and for how long; undefined while it is received from. */
+  /** Why nothing is received from the queue, and for how long; undefined while messages are received. */
   readonly notReceiving: (queueUrl: string) => { readonly fault: Fault; readonly forMs: number } | undefined;
   /** The messages that were put back because they could not be served, and that still wait. */
   readonly hidden: () => readonly Hidden[];
 }
 
-/** The process that runs here. */
+/** This process. */
 export interface Self {
   readonly worker: string;
   readonly circuits: Pick<Circuits, 'all'>;
   readonly queueWatch: Pick<QueueWatch, 'messagesIn' | 'faultOf'>;
   readonly bucketQueueUrls: readonly string[];
-  /** Absent: the process does not have the role ingest. */
+  /** Absent if the process does not have the role ingest. */
   readonly receiving?: Receiving | undefined;
 }
 
 export interface Processes {
-  /** Names this process. Until then only what others have stored is known. */
+  /** Introduces this process. Until then only what others have stored is known. */
   introduce(self: Self): void;
-  /** Stores what this process knows; to be repeated. Throws the store's fault. */
+  /** Stores what this process knows; call it repeatedly. Throws the store's fault. */
   readonly store: () => Promise<void>;
-  /** Stores that this process ends: what it has hidden is still known. Throws the store's fault. */
+  /** Stores that this process ends, and what it leaves hidden. Throws the store's fault. */
   readonly end: () => Promise<void>;
   /** What keeps events from the index, as far as any process knows. Throws the store's fault. */
   readonly troubles: () => Promise<readonly Trouble[]>;
@@ -61,7 +61,7 @@ export interface Processes {
   readonly check: CheckSource['check'];
 }
 
-/** Since when, by this process's monotonic clock, another one's record has stayed the same. */
+/** When another process's record was last seen to change, by this process's monotonic clock. */
 interface Sight {
   readonly seenAtMs: number;
   readonly sinceMs: number;
@@ -76,7 +76,7 @@ export function createProcesses({ state, clock }: WithPorts<'state' | 'clock'>):
   let unreceived: readonly Trouble[] = [];
   const lastLook = createLastLook(clock, 'the bucket queues');
 
-  /** For how long the record has stayed the same. Of one that is seen for the first time its own word is taken, if that can be true. */
+  /** For how long the record has stayed the same. A record seen for the first time is taken at its word, unless it comes from the future. */
   function ageMs({ worker, seenAtMs }: ProcessRecord): number {
     const nowMs = clock.monotonicMs();
     const before = sights.get(worker);
@@ -93,7 +93,7 @@ export function createProcesses({ state, clock }: WithPorts<'state' | 'clock'>):
     return all.filter(({ worker }) => worker !== self?.worker);
   }
 
-  /** What this process knows. Without the role ingest no event waits in it; but a store that takes nothing keeps all from being received. */
+  /** What this process knows. Without the role ingest no events wait in it, but it still reports that the index store fails if no other process receives. */
   function own(fresh: readonly ProcessRecord[]): readonly ProcessRecord[] {
     if (self === undefined) return [];
     const { worker, circuits, receiving, bucketQueueUrls } = self;
@@ -130,13 +130,13 @@ export function createProcesses({ state, clock }: WithPorts<'state' | 'clock'>):
     return { level: 'queue', name: url, code, reason, sinceMs: clock.nowMs() - forMs, otherQueues };
   }
 
-  /** The queues in which messages wait although no process receives. While the store does not answer, that time does not count. */
+  /** The queues in which messages wait while no process receives. Time during which the store does not answer does not count. */
   function notReceived(receiving: ReadonlyMap<string, number>): readonly Trouble[] {
     if (self === undefined) return [];
     const { bucketQueueUrls, queueWatch } = self;
     const nowMs = clock.monotonicMs();
     return bucketQueueUrls.flatMap((url) => {
-      // what is in flight where no process receives was received by one that has ended
+      // messages in flight count too: a process that has ended received them
       const count = queueWatch.messagesIn(url);
       if (count === 0) waitingMs.delete(url);
       else if (!waitingMs.has(url)) waitingMs.set(url, nowMs);
@@ -164,7 +164,7 @@ export function createProcesses({ state, clock }: WithPorts<'state' | 'clock'>):
     return { stored, fresh, receiving, troubles: [...troubles, ...hidden] };
   }
 
-  /** What the process has hidden, by its record of this age. It counts also when the process has ended. */
+  /** What the process has hidden, by its record of this age, even if the process has ended. */
   function hiddenIn({ hidden }: ProcessRecord, recordMs: number): readonly Trouble[] {
     return hidden
       .filter(({ leftMs }) => recordMs < leftMs + SETTLED_MS)
@@ -190,7 +190,7 @@ export function createProcesses({ state, clock }: WithPorts<'state' | 'clock'>):
       unreceived = notReceived(records.receiving);
       for (const record of own(records.fresh)) await updateRecord(state, refs.process(record.worker), () => record, 'soon');
       for (const each of records.stored) if (ageMs(each) > KEPT_MS) await removeRecord(state, refs.process(each.worker).id);
-      // how much waits in a queue that cannot be read is not known
+      // while a queue cannot be read, it is unknown how much waits in it
       if (self?.bucketQueueUrls.every((url) => self?.queueWatch.faultOf(url) === undefined) === true) lastLook.looked();
     },
     async end() {
@@ -212,19 +212,19 @@ function unreceivedText(count: number, forMs: number): string {
   return `${wait} in the bucket queue, and no process has received for ${minutes === 1 ? 'a minute' : `${minutes} minutes`}`;
 }
 
-/** What concerns this bucket: what its events wait for, and what keeps its documents from being enriched. */
+/** The troubles of this bucket: what its events wait for, and what keeps its documents from being enriched. */
 export function troublesOf(
   troubles: readonly Trouble[],
   record: BucketRecord,
   nowMs: number,
 ): { readonly waitsFor: Trouble | undefined; readonly unread: Trouble | undefined } {
   const { bucket, enrich, connectionCheck: check } = record;
-  // what the watch has asked since counts more
+  // a later check by the watch counts more
   const unread = troubles.find(({ level, name, sinceMs }) => level === 'enrichment' && name === bucket && sinceMs > (check?.atMs ?? 0));
   return { waitsFor: waitOf(troubles, record, nowMs), unread: enrich === 'none' ? undefined : unread };
 }
 
-/** What the events of this bucket wait for: what its own index answers says most, and what is over for all but some messages last. */
+/** What this bucket's events wait for, the most telling trouble first; hidden messages last, because what hid them may be over. */
 function waitOf(troubles: readonly Trouble[], record: BucketRecord, nowMs: number): Trouble | undefined {
   const named = (level: Trouble['level'], name: string): Trouble | undefined =>
     troubles.filter((each) => each.level === level && each.name === name).toSorted((a, b) => a.sinceMs - b.sinceMs)[0];

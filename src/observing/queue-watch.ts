@@ -8,17 +8,17 @@ import type { WithPorts } from '../store/store.ts';
 /** SQS updates its approximate numbers about this often. */
 const INTERVAL_MS = 15_000;
 
-/** A dead-letter queue: that of the setting, the redrive target of a bucket queue, or that of another region. */
+/** A dead-letter queue: the one in the settings, a bucket queue's redrive target, or one of another region. */
 export interface DeadLetterQueue {
   readonly queueUrl: string;
-  /** The bucket queues whose messages come to it. */
+  /** The bucket queues whose messages it receives. */
   readonly bucketQueueUrls: readonly string[];
   /** Its attributes as last read; undefined until then. */
   readonly attributes: QueueAttributes | undefined;
 }
 
 export interface QueueWatch {
-  /** Reads all queues once, then every 15 s until the signal is aborted. Failures are reported and are visible in fault(); the reads continue. */
+  /** Reads all queues once, then every 15 s until the signal is aborted. Failures are reported and shown by fault(); reading continues. */
   start(signal: AbortSignal): Promise<void>;
   /** The messages in flight in all bucket queues, as last read. */
   readonly inFlight: number;
@@ -26,17 +26,17 @@ export interface QueueWatch {
   readonly readings: number;
   /** The visible messages in all bucket queues, as last read. */
   readonly visible: number;
-  /** The messages in this one, visible or in flight; 0 until it was read. */
+  /** The messages in this queue, visible or in flight; 0 until it was read. */
   messagesIn(queueUrl: string): number;
-  /** The receive at which Tally gives a message of this queue up, by the queue's redrive policy as last read. */
+  /** The receive at which Tally gives a message of this queue up, by its redrive policy as last read. */
   lastReceive(queueUrl: string): number;
   /** How long the queue keeps a message, as last read; undefined until then. */
   retentionMs(queueUrl: string): number | undefined;
-  /** All dead-letter queues that are known. That of the setting is the first. */
+  /** All known dead-letter queues; the one in the settings comes first. */
   deadLetterQueues(): readonly DeadLetterQueue[];
-  /** Where Tally sends the letters of a bucket queue: the queue of the setting, else the queue's own redrive target, else any other one. */
+  /** Where Tally sends a bucket queue's letters: to the queue in the settings, else to its own redrive target, else to any other one. */
   deadLetterQueueOf(bucketQueueUrl: string): DeadLetterQueue | undefined;
-  /** By how much the clock of SQS is ahead of that of this machine, as last read: the greatest difference; 0 if none is known. */
+  /** How far SQS's clock is ahead of this machine's, as last read: the greatest difference among the queues; 0 if none is known. */
   sqsAheadMs(): number;
   /** Why the last read of a dead-letter queue failed; undefined if all were read. */
   deadLetterFault(): Fault | undefined;
@@ -51,7 +51,7 @@ interface WatchDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly bucketQueueUrls: readonly string[];
   /** The setting; if undefined, each bucket queue's own redrive target is used. */
   readonly deadLetterQueueUrl: string | undefined;
-  /** Those of other regions, whose messages were on their way to the first bucket queue. */
+  /** Finds dead-letter queues of other regions, whose messages were on their way to the first bucket queue. */
   readonly farLetters?: ((signal?: AbortSignal) => Promise<readonly string[]>) | undefined;
 }
 
@@ -80,12 +80,12 @@ export function createQueueWatch(dependencies: WatchDependencies): QueueWatch {
   async function readAll(signal: AbortSignal): Promise<void> {
     for (const url of bucketQueueUrls) await read(url, signal);
     readings += 1;
-    // of queues of which one could not be read, no sum is known
+    // if one of the queues could not be read, their sum is unknown
     if (firstFault(bucketQueueUrls) === undefined) report('bucket', bucketQueueUrls);
     await findFar(signal);
     const letterUrls = deadLetterUrls();
     for (const url of letterUrls) await read(url, signal);
-    // a lower bound: letters that are known must not be hidden by another queue that cannot be read
+    // a lower bound: one unreadable queue must not hide the letters in the others
     const readable = letterUrls.filter((url) => !faults.has(url));
     if (readable.length > 0) report('dead-letter', readable);
   }
@@ -116,7 +116,7 @@ export function createQueueWatch(dependencies: WatchDependencies): QueueWatch {
       const { code, reason } = faultOf(error);
       faults.set(queueUrl, { code, reason });
       const known = attributes.get(queueUrl);
-      // what was in a queue that does not exist is nowhere
+      // a queue that does not exist holds no messages
       if (code === 'queue.missing' && known !== undefined) attributes.set(queueUrl, { ...known, visible: 0, inFlight: 0, delayed: 0 });
       telemetry.requestFailed('read queue attributes', error);
     }

@@ -1,6 +1,6 @@
 /**
- * Readiness: whether this process can perform its roles now, check by check. Each read runs the checks, so it follows their
- * state. What is noted for a check comes after it: work that no worker claims.
+ * Readiness: whether this process can perform its roles now, check by check. Each read runs the checks. Below are two checks that
+ * remember something: work that no worker claims, and what the role http needs of the index store.
  */
 import { type Fault, circuitOf, faultOf, faults } from '../base/fault.ts';
 import { isDue, type JobRecord } from '../records/job.ts';
@@ -10,7 +10,7 @@ import type { AuditStore, ObjectIndex, WithPorts } from '../store/store.ts';
 export type RoleName = 'ingest' | 'reindex' | 'http';
 
 export interface ReadinessCheck {
-  /** `unknown`: what the check would say could not be looked at. */
+  /** `unknown`: the check's subject could not be looked at. */
   readonly status: 'ok' | 'failed' | 'warning' | 'unknown';
   readonly code?: string;
   /** What happened, to which thing. */
@@ -38,28 +38,28 @@ export interface CheckSource {
 
 export const OK: ReadinessCheck = { status: 'ok' };
 
-/** Returns the check of a part with its present fault, if there is one. */
+/** Returns the check of a part that has this fault, or none. */
 export function checkOfFault(fault: Fault | undefined): ReadinessCheck {
   return fault === undefined ? OK : { status: 'failed', code: fault.code, detail: fault.reason, advice: faults[fault.code].advice };
 }
 
-/** The check of what was not looked at since this time, or never (undefined). */
+/** The check of something not looked at since this time, or ever (undefined). */
 export function unknownSince(sinceMs: number | undefined, reason: string): ReadinessCheck {
   const since = sinceMs === undefined ? 'not known yet' : `not known since ${new Date(sinceMs).toISOString()}`;
   return { status: 'unknown', detail: `${since}: ${reason}` };
 }
 
-/** Looks are half a minute apart, and a look may wait for some answers that take 15 s each. */
+/** Looks are half a minute apart, and a look may wait for several answers that take up to 15 s each. */
 const LOOK_AGE_MAX_MS = 120_000;
 
 export interface LastLook {
-  /** What was looked at is known now. */
+  /** Notes that a look has just succeeded. */
   readonly looked: () => void;
-  /** The check's answer while the last look is too old, or was never; undefined while it counts. */
+  /** Returns the check's answer while the last look is too old, or there was none; undefined while it counts. */
   readonly unknown: () => ReadinessCheck | undefined;
 }
 
-/** Creates the memory of a check that repeats its look at something; it has not looked yet. `at` names that for people. */
+/** Creates the memory of a check that looks at something repeatedly, and has not looked yet. `at` names the thing for people. */
 export function createLastLook(clock: Pick<Clock, 'nowMs' | 'monotonicMs'>, at: string): LastLook {
   let last: { readonly nowMs: number; readonly monotonicMs: number } | undefined;
   return {
@@ -91,23 +91,23 @@ export function createReadiness(roles: readonly RoleName[], sources: readonly Ch
 
 // ── work that no worker claims ─────────────────────────────────────────────────────────────────────────────────────
 
-/** Work is claimed within seconds of its time, after a fault of the store within a minute, and after its worker died within two. */
+/** Due work is claimed within seconds; within a minute after a fault of the store, and within two after its worker died. */
 const UNCLAIMED_MS = 180_000;
 
 export interface UnclaimedJobs {
-  /** Notes the jobs, and the schedules, as they are stored now. */
+  /** Notes the jobs and schedules that are stored now. */
   see(jobs: readonly Pick<JobRecord, 'id' | 'dueAtMs'>[]): void;
   readonly check: () => ReadinessCheck;
 }
 
 /**
- * Creates the check; nothing has been seen yet. Work was stored by another process, whose clock may differ: so what counts is for how
- * long this process has seen it due at the same time. Each claim moves that time.
+ * Creates the check; nothing has been seen yet. The process that stored the work may have another clock, so what counts is for how
+ * long this process has seen the work due at an unchanged time. Each claim changes that time.
  */
 export function createUnclaimedJobs(clock: Pick<Clock, 'nowMs' | 'monotonicMs'>): UnclaimedJobs {
   const look = createLastLook(clock, 'the stored jobs');
   let isLeft = false;
-  /** When what is due was first seen so, on this process's monotonic clock. There are as many as there are open jobs. */
+  /** When due work was first seen, by this process's monotonic clock. There are as many entries as open jobs. */
   let seen: ReadonlyMap<string, number> = new Map();
   return {
     see(jobs) {
@@ -129,8 +129,8 @@ const UNCLAIMED: ReadinessCheck = {
 };
 
 /**
- * Whether the role http can do what each of its requests needs of the index store: search the objects, and store audit records. The probe of
- * the store shows neither: a role of OpenSearch may lack one of these rights only, and one index may be blocked.
+ * Whether the role http can do what its requests need of the index store: search objects, and store audit records. The store's probe
+ * shows neither, because an OpenSearch role may lack only one of these rights, and a single index may be blocked.
  */
 
 interface AccessDependencies extends WithPorts<'clock' | 'telemetry'> {
@@ -139,7 +139,7 @@ interface AccessDependencies extends WithPorts<'clock' | 'telemetry'> {
 }
 
 export interface StoreAccess {
-  /** Asks for both; to be repeated. Throws the fault of a store that does not answer, which says nothing about rights. */
+  /** Tries both; call it repeatedly. Throws the fault of a store that does not answer, which says nothing about rights. */
   readonly look: (signal: AbortSignal) => Promise<void>;
   readonly checks: readonly CheckSource[];
 }
@@ -147,7 +147,7 @@ export interface StoreAccess {
 /** No object has this key, so that each shard answers at once. */
 const NO_OBJECT = { key: '' };
 
-/** It names no bucket, since anyone who reaches the health listener can read it; the log does. */
+/** The text names no bucket, because anyone who reaches the health listener can read it; the log does. */
 const OF_ONE = "one bucket's index cannot be searched, so searches of all buckets fail; searches of other buckets work";
 
 export function createStoreAccess({ objects, audit, clock, telemetry }: AccessDependencies): StoreAccess {

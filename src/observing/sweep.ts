@@ -1,7 +1,7 @@
 /**
- * A sweep visits each connected bucket once. A fault of one bucket is reported, and the others are visited all the same. A run
- * that takes long ends after a visit, and each begins with another bucket, by chance: no bucket keeps the same ones from their
- * turn. The buckets of a region that does not answer are visited last.
+ * A sweep visits each connected bucket once. A bucket's fault is reported, and the others are still visited. A run that takes too
+ * long ends after a visit. Each run begins with a random bucket, so that no bucket keeps the same others from their turn. The
+ * buckets of a region that does not answer are visited last.
  */
 import type { BucketRecord } from '../records/bucket.ts';
 import { faultOf, type FaultCode } from '../base/fault.ts';
@@ -10,31 +10,31 @@ import type { LabelsOf } from '../process/telemetry.ts';
 import type { WithPorts } from '../store/store.ts';
 import { listBuckets, type AllBuckets } from './known-buckets.ts';
 
-/** Visits one bucket. Resolves with the objects checked or tombstones purged; undefined when nothing was due, which is not reported. */
+/** Visits one bucket. Resolves with how many objects it checked or tombstones it purged; undefined if nothing was due, which is not reported. */
 export type Visit = (bucket: BucketRecord, signal: AbortSignal) => Promise<number | undefined>;
 
 /**
- * Reads what a run needs to know of all buckets, in lists, and resolves with whether a bucket is to be visited. The number of
- * requests of a run in which nothing is due must not grow with the number of buckets.
+ * Reads, in lists, what a run needs to know about all buckets, and resolves with a function that says whether to visit a bucket. If
+ * nothing is due, a run's number of requests must not grow with the number of buckets.
  */
 export type DueOf = (signal: AbortSignal) => Promise<(bucket: BucketRecord) => boolean>;
 
-/** How long one visit may take, if there is much to do. The next visit continues. */
+/** How long one visit may take at most. The next visit continues. */
 export const VISIT_MAX_MS = 300_000;
 
-/** The jobs of the calendar that visit every bucket. */
+/** The calendar's work that visits every bucket. */
 export type Sweep = LabelsOf<'tally_sweeps_total'>['sweep'];
 
 interface SweepDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   /** Default: each run lists them. */
   readonly allBuckets?: AllBuckets;
-  /** A run begins no visit after this time, so that the last one ends before the run is aborted. */
+  /** For how long a run begins visits, so that the last one ends before the run is aborted. */
   readonly runMaxMs: number;
   /** From 0 to 1, 1 excluded. Default: Math.random. */
   readonly random?: () => number;
 }
 
-/** Creates the sweep. Without `dueOf` each bucket is visited. It throws the store's fault when the buckets cannot be listed. */
+/** Creates the sweep. Without `dueOf`, each bucket is visited. Throws the store's fault if the buckets cannot be listed. */
 export function createSweep(
   { state, clock, telemetry, runMaxMs, allBuckets = () => listBuckets(state), random = Math.random }: SweepDependencies,
   sweep: Sweep,
@@ -77,16 +77,16 @@ export function createSweep(
   };
 }
 
-// ── buckets in turn, so that those that hang do not delay the others: when three buckets of a region had no answer in a round, its
-// other buckets come after those of all other regions. The next round asks the region again ───────────────────────────
+// ── buckets in turn, so that those that hang do not delay the others: once three buckets of a region had no answer in a round, its
+// remaining buckets come after those of all other regions. The next round asks the region again ───────────────────────
 
-/** Three buckets are no chance: each of them may have waited for its time-out. */
+/** Three buckets are not chance, and each of them may have waited for its time-out. */
 const UNANSWERED_MAX = 3;
 
-/** What a visit found: it is done, or the bucket is to be visited after the others. `later` is not allowed at the second visit. */
+/** How a visit ended: done, or the bucket is to be visited after the others. The second visit must be `done`. */
 export type Turn = 'done' | 'later';
 
-/** Visits each item, `atOnce` side by side, and then once more those that were put off. Rejects with what a visit throws. */
+/** Visits each item, `atOnce` at a time, and then those that were put off. Rejects with what a visit throws. */
 export async function visitInTurn<Item>(
   items: readonly Item[],
   atOnce: number,
@@ -107,9 +107,9 @@ async function sideBySide<Item>(items: readonly Item[], atOnce: number, visit: (
 
 /** What the visits of one round show about the regions. */
 export interface RegionNotes {
-  /** Whether the region did not answer for several buckets, and for none since. */
+  /** Whether the region had no answer for several buckets, and has answered none since. */
   hangs(bucket: Pick<BucketLocation, 'region'>): boolean;
-  /** Notes how a visit ended that needed S3. Any answer, even a refusal, shows that the region works. */
+  /** Notes how a visit that needed S3 ended. Any answer, even a refusal, shows that the region works. */
   visited(bucket: Pick<BucketLocation, 'region'>, fault?: FaultCode): void;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Whether the bucket and the index agree about a key. Drift, re-index, explain and the reading of tags all use this answer;
- * listing and scan are compared with it side by side. The functions are pure, and cheap for keys that agree.
+ * Whether the bucket and the index agree about a key: drift, re-index, explain and the reading of tags all ask here. The second half
+ * compares a listing and a scan side by side. The functions are pure, and cheap for keys that agree.
  */
 import type { ObjectDocument, ObjectState, PresentState } from './document.ts';
 import { compareKeys } from '../base/key-order.ts';
@@ -25,16 +25,16 @@ export interface Comparison {
   readonly kind: 'equal' | 'incomplete' | 'stale' | 'missing' | 'phantom';
   /** The fields that differ (`stale`) or that the document lacks (`incomplete`). */
   readonly fields: readonly ComparedField[];
-  /** True when the document's last_modified is an event's time and the state has S3's LastModified. */
+  /** Whether the document's last_modified is only an event's time while the state has S3's LastModified. */
   readonly isInexact: boolean;
 }
 
-/** S3's LastModified has whole seconds, and so has the header of a HEAD; listings of some compatible stores add milliseconds. */
+/** S3's LastModified has whole seconds, in listings and HEAD; some compatible stores' listings add milliseconds. */
 const SECOND_MS = 1_000;
 /**
- * How far an event's time may be from LastModified: 2 s because both are rounded to seconds, and W for two clocks of S3,
- * as in the ordering rules (−4…+9 s were measured). It can be generous: the true value is written in any case, and the
- * tolerance only decides whether that counts as drift.
+ * How far an event's time may be from LastModified: 2 s because both are rounded to seconds, and W for two of S3's clocks, as in the
+ * ordering rules (−4…+9 s were measured). It can be generous, because it only decides whether the difference counts as drift; the
+ * true value is written in any case.
  */
 const EVENT_TIME_TOLERANCE_MS = 2_000 + PLAUSIBLE_MS;
 
@@ -44,8 +44,8 @@ const MISSING: Comparison = { kind: 'missing', fields: NO_FIELDS, isInexact: fal
 const PHANTOM: Comparison = { kind: 'phantom', fields: NO_FIELDS, isInexact: false };
 
 /**
- * Compares what S3 said of a key with its live document; each is undefined where there is none. A field that either side lacks
- * does not count as a difference.
+ * Compares S3's state of a key with its live document; either is undefined if there is none. A field that one side lacks does not
+ * count as a difference.
  */
 export function compareObject(state: PresentState | undefined, document: ComparedDocument | undefined): Comparison {
   if (state === undefined) return document === undefined ? NEITHER : PHANTOM;
@@ -62,7 +62,7 @@ export function compareObject(state: PresentState | undefined, document: Compare
   return { kind: lacking.length > 0 ? 'incomplete' : 'equal', fields: lacking, isInexact };
 }
 
-/** Compares what S3 said of a key with its stored document, which may be a tombstone. */
+/** Compares S3's state of a key with its stored document, which may be a tombstone. */
 export function compareStored(state: ObjectState, stored: (ComparedDocument & Pick<ObjectDocument, 'deleted'>) | undefined): Comparison {
   return compareObject(state.present ? state : undefined, stored?.deleted === true ? undefined : stored);
 }
@@ -93,12 +93,12 @@ function verdictOf<Stated, Stored>(
   return isSame(stated, stored) ? 'same' : 'differs';
 }
 
-/** Whether the document has the time of an event in the place of LastModified. */
+/** Whether the document has an event's time instead of LastModified. */
 function hasEventTime({ last_modified_exact: isExact }: ComparedDocument): boolean {
   return isExact === false;
 }
 
-/** Compares etags without quotes (plain or as XML entities), which belong to the header and not to the etag. */
+/** Compares etags without quotes (plain or as XML entities), because those belong to the header. */
 function sameEtag(a: string, b: string): boolean {
   return a === b || plainEtag(a) === plainEtag(b);
 }
@@ -131,12 +131,12 @@ interface Scanned extends ComparedDocument, Pick<ObjectDocument, EnrichmentField
   readonly key: string;
 }
 
-/** A key on which the sides differ, or whose document gets the true LastModified or lacks enrichment, or whose tags are read. */
+/** A key about which the sides differ, or whose document needs the true LastModified or enrichment, or whose tags will be read. */
 export interface ComparedKey extends Comparison {
   readonly key: string;
-  /** Absent: the listing lacks the key. */
+  /** Absent if the listing lacks the key. */
   readonly state?: PresentState;
-  /** What the document lacks of the enrichment of its bucket; absent where it lacks nothing, or is stale. */
+  /** What the document lacks of its bucket's enrichment; absent if it lacks nothing, or is stale. */
   readonly unenriched?: readonly EnrichmentField[];
 }
 
@@ -149,11 +149,11 @@ export interface Sides {
   readonly documentsFrom: number;
   /** Whether these are the last documents. */
   readonly isDocumentsEnd: boolean;
-  /** The listing is known up to this key, inclusive; undefined: to the end. Keys beyond it are not compared. */
+  /** The listing is known up to and including this key; undefined: to the end. Keys beyond it are not compared. */
   readonly through: string | undefined;
-  /** Keys on which both sides agree are returned too: their tags, which no listing has, may differ. */
+  /** Whether to return keys about which both sides agree too, because their tags, which no listing has, may differ. */
   readonly findsEqual: boolean;
-  /** What documents of the bucket are enriched with. */
+  /** How the bucket's documents are enriched. */
   readonly enrich: EnrichMode;
   /** The slice ends after this many compared keys that need a HEAD (`needsHead`). */
   readonly headsMax: number;
@@ -164,9 +164,9 @@ export interface Slice {
   /** Where the next slice continues: indexes into `listed` and `documents`. */
   readonly listedTo: number;
   readonly documentsTo: number;
-  /** The last key that was compared, on either side; undefined when none was. */
+  /** The last key that was compared, on either side; undefined if none was. */
   readonly lastKey: string | undefined;
-  /** True when every key up to `through` was compared. False when more documents are needed, or headsMax was reached. */
+  /** Whether every key up to `through` was compared; if not, more documents are needed, or headsMax was reached. */
   readonly isWhole: boolean;
   /** In key order. */
   readonly comparedKeys: readonly ComparedKey[];
@@ -226,7 +226,7 @@ function orderOf(listed: Listed | undefined, document: Scanned | undefined): num
   return document === undefined ? -1 : compareKeys(listed.key, document.key);
 }
 
-/** Where the keys beyond `through` begin, by halving: to compare each key with it would take as long as to compare the sides. */
+/** Where the keys beyond `through` begin, by binary search: comparing each key with it would take as long as comparing the sides. */
 function endWithin(side: readonly { readonly key: string }[], through: string | undefined): number {
   if (through === undefined) return side.length;
   let [from, to] = [0, side.length];
@@ -238,7 +238,7 @@ function endWithin(side: readonly { readonly key: string }[], through: string | 
   return from;
 }
 
-/** The compared key for a pair; undefined when both sides agree, the document lacks and needs nothing, and such pairs are not wanted. */
+/** The compared key for a pair; undefined if both sides agree, the document needs nothing, and equal keys are not asked for. */
 function comparedKeyOf({ key, listed, document }: Pair, { findsEqual, enrich }: Sides): ComparedKey | undefined {
   const comparison = compareObject(listed?.state, document);
   const unenriched = document !== undefined && isAgreement(comparison) ? lackingEnrichment(enrich, document) : [];

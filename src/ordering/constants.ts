@@ -15,19 +15,19 @@ export const ANSWER_LIFE_MS = 30_000;
 export const BUCKET_RECORD_AGE_MAX_MS = 10_000;
 /** Q: how long a reconcile waits after it has stored its floor. */
 export const RECONCILE_WAIT_MS = 60_000;
-/** A clock more than this after the message's SentTimestamp lies in the future and is not plausible (rule 10). */
+/** F: a clock more than this after the message's SentTimestamp lies in the future and is not plausible (rule 10). */
 export const FUTURE_MS = 60_000;
-/** An event older than this resolves instead of writing directly (rule 3). */
+/** A: an event at least this old resolves instead of writing directly (rule 3). */
 export const EXACT_AGE_MAX_MS = 86_400_000;
-/** How long after its due time a settle is planned, and the shortest delay of a settle (rule 4). */
+/** E: how long after its due time a settle is planned, and the shortest delay of a settle (rule 4). */
 export const SETTLE_SLACK_MS = 3_000;
-/** How long after a delete "versioning was never enabled" must have been read for the delete to be exact (rule 3). */
+/** V: how long after a delete "versioning was never enabled" must have been read for the delete to be exact (rule 3). */
 export const VERSIONING_READ_AFTER_MS = 3_000;
 /** The index's refresh interval. */
 export const REFRESH_INTERVAL_MS = 1_000;
 /**
- * How long a tombstone is kept: as long as a write of a state from before the delete may still arrive. Exact events write
- * up to a day after their time, and a decision lives for P; everything else reads S3 first, so it writes the current state.
- * A week leaves six days for wrong clocks and suspended processes.
+ * L: how long a tombstone is kept, so that no write of a state from before the delete can arrive later. Exact events write up
+ * to A after their time, and a decision lives for P; everything else reads S3 first, so it writes the current state. The rest
+ * is for wrong clocks and suspended processes.
  */
 export const TOMBSTONE_LIFE_MS = 604_800_000;

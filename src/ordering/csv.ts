@@ -18,12 +18,12 @@ const COLUMNS = [
 
 export const CSV_HEADING = COLUMNS.join(',');
 
-/** A spreadsheet computes a cell that begins with one of these; some do so for the wide forms as well. */
+/** Spreadsheets compute a cell that begins with one of these; some also accept the wide forms. */
 const FORMULA = /^[=+\-@\uff1d\uff0b\uff0d\uff20]/;
 
 /**
- * One result. Unless `raw`, characters that a terminal would act on are escaped, and a cell that a spreadsheet would compute
- * begins with an apostrophe.
+ * One result as a line. Unless `raw`, characters on which a terminal would act are escaped, and a cell that a spreadsheet would
+ * compute gets an apostrophe in front.
  */
 export function csvLine(document: ObjectDocument, raw: boolean): string {
   return COLUMNS.map((column) => cellOf(document[column], raw)).join(',');

@@ -4,6 +4,6 @@
  */
 export function detached(text: string): string {
   const copy = Buffer.from(text, 'utf8').toString('utf8');
-  // a half of a surrogate pair has no UTF-8 form; such a text must stay as it is
+  // half of a surrogate pair has no UTF-8 form, so such a text must stay as it is
   return copy === text ? copy : text;
 }

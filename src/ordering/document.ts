@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { cachingLatest } from '../base/latest.ts';
+import { eventSources } from '../events/record.ts';
 import { fold } from './fold.ts';
 import { wordsAndFold, wordsOf } from './words.ts';
 
@@ -11,9 +12,10 @@ export const textsSchema = z.custom<Readonly<Record<string, string>>>(
 type Texts = z.infer<typeof textsSchema>;
 
 /** Where the content of a document comes from. */
-export type DocumentSource = 'native' | 'eventbridge' | 'routed' | 'listing' | 'check';
+const documentSources = [...eventSources, 'listing', 'check'] as const;
+export type DocumentSource = (typeof documentSources)[number];
 
-/** The state of one key according to S3, or to an event that states the result. A value that was not given is absent, never guessed. */
+/** One key's state according to S3, or to an event that states the result. Unknown values are absent, never guessed. */
 export type ObjectState = PresentState | AbsentState;
 
 export interface PresentState {
@@ -22,7 +24,7 @@ export interface PresentState {
   readonly sizeBytes?: number;
   readonly versionId?: string;
   readonly lastModifiedMs?: number;
-  /** False when lastModifiedMs is an event's time rather than S3's own LastModified. */
+  /** False if lastModifiedMs is an event's time instead of S3's own LastModified. */
   readonly lastModifiedExact?: boolean;
   readonly storageClass?: string;
   /** When a lifecycle rule will expire the object (`x-amz-expiration`). */
@@ -44,13 +46,13 @@ export interface Cause {
   readonly eventTimeMs?: number;
 }
 
-/** The document of one key, with the field names of the store. Stores keep these fields and return them unchanged. */
+/** One key's document, with the stores' field names. Stores keep these fields and return them unchanged. */
 export interface ObjectDocument {
   readonly bucket: string;
   readonly key: string;
-  /** The part after the last slash. This field and all down to `expires_at` occur in live documents only. */
+  /** The part after the last slash. Only live documents have this field and the following ones, up to `expires_at`. */
   readonly name?: string;
-  /** Lower-case, without the dot; absent when the name has no extension. */
+  /** Lower-case, without the dot; absent if the name has no extension. */
   readonly extension?: string;
   readonly size?: number;
   /** Without quotes. */
@@ -98,7 +100,7 @@ export const objectDocumentSchema = z.object({
   deleted_at: text,
   clock: z.number(),
   settled: z.boolean(),
-  source: z.enum(['native', 'eventbridge', 'routed', 'listing', 'check']),
+  source: z.enum(documentSources),
   event_name: text,
   event_time: text,
   indexed_at: z.string(),
@@ -107,7 +109,7 @@ export const objectDocumentSchema = z.object({
 /** The largest `_id` that OpenSearch accepts, in UTF-8 bytes; a longer one fails the whole bulk request. */
 const ID_BYTES_MAX = 512;
 
-/** The id of a key's document: `k:` + key where that fits 512 bytes, else `h:` + its SHA-256 in base64url. */
+/** The id of a key's document: `k:` + key if that fits into 512 bytes, otherwise `h:` + its SHA-256 in base64url. */
 export function documentId(key: string): string {
   const plain = `k:${key}`;
   // a UTF-16 unit takes at most 3 UTF-8 bytes, so most keys are short enough without counting
@@ -123,7 +125,7 @@ export interface DocumentFacts {
   readonly settled: boolean;
   readonly source: DocumentSource;
   readonly cause: Cause;
-  /** When an absent key was observed, or reported by an event, to be absent. */
+  /** When an absent key was observed or reported to be absent. */
   readonly stateAtMs: number;
   readonly nowMs: number;
 }
@@ -141,7 +143,7 @@ export function documentOf(facts: DocumentFacts): ObjectDocument {
   return document;
 }
 
-/** Adds the fields one by one: spreading optional fields took a tenth of the memory that a re-index allocates. */
+/** Adds the fields one by one, because spreading optional fields took a tenth of the memory that a re-index allocates. */
 function addLiveFields(document: Writable<ObjectDocument>, state: PresentState): void {
   const { name, extension } = nameOf(document.key);
   document.name = name;
@@ -165,10 +167,10 @@ function addUserFields(document: Writable<ObjectDocument>, { contentType, userMe
   if (tags !== undefined) document.tags = tags;
 }
 
-/** Longer ones are parts of names and no types. */
+/** Anything longer is part of the name, not a type. */
 const EXTENSION_LENGTH_MAX = 32;
 
-/** The last path segment of a key (for `dir/` this is `dir/`), and its extension: 1–32 characters after the last dot, in lower case. */
+/** A key's last path segment (`dir/` for `dir/`), and its extension: 1–32 characters after the last dot, in lower case. */
 export function nameOf(key: string): { readonly name: string; readonly extension?: string } {
   const path = key.endsWith('/') ? key.slice(0, -1) : key;
   const name = key.slice(path.lastIndexOf('/') + 1);
@@ -179,28 +181,28 @@ export function nameOf(key: string): { readonly name: string; readonly extension
 }
 
 /**
- * Whether two documents have the same content of the object (rule 12: a tie with *other* content is not an order).
- * Fields that enrichment or a HEAD adds to those of an event do not count as a difference.
+ * Whether two documents describe the same content of the object (rule 12: two contents at an equal clock have no order). Fields that
+ * enrichment or a HEAD adds to an event's do not count as a difference.
  */
 export function sameContent(a: ObjectDocument, b: ObjectDocument): boolean {
   return a.deleted === b.deleted && a.etag === b.etag && a.size === b.size && a.version_id === b.version_id;
 }
 
-/** The words that a search finds the document by, in the form that both stores use. */
+/** The words by which searches find the document, as both stores use them. */
 export function documentWords(document: ObjectDocument): readonly string[] {
   return document.deleted ? [] : wordsOf(document.key);
 }
 
-/** Folders below this level have no field, so that they are not counted one by one. */
+/** Folders below this level have no field, so they are not counted separately. */
 export const FOLDER_LEVELS = 8;
 type FolderField = `d${1 | 2 | 3 | 4 | 5 | 6 | 7 | 8}`;
 const folderFields: readonly FolderField[] = ['d1', 'd2', 'd3', 'd4', 'd5', 'd6', 'd7', 'd8'];
 
-/** What searches read and answers do not contain. All of it follows from the key; tombstones have `words` and `folded` only. */
+/** Fields that searches read but answers do not contain. All follow from the key; tombstones have only `words` and `folded`. */
 interface SearchFields extends Readonly<Partial<Record<FolderField, string>>> {
   readonly words: readonly string[];
   readonly folded: string;
-  /** The last extension of the name and the last two: `gz` and `tar.gz`. */
+  /** The name's last extension, and its last two together: `gz` and `tar.gz`. */
   readonly extensions?: readonly string[];
 }
 
@@ -219,29 +221,29 @@ export function searchFieldsOf(document: ObjectDocument): SearchFields {
   return fields;
 }
 
-/** The extension of a key's name, and its last two where they are an extension as well. */
+/** The extension of a key's name, and its last two together if they are an extension too. */
 export function extensionsOf(key: string, extension: string): readonly string[] {
-  // not by the length of the extension, which its lower case may change
+  // not by the extension's length, which lower-casing may change
   const last = key.lastIndexOf('.');
   const dot = key.lastIndexOf('.', last - 1);
   const second = key.slice(dot + 1, last);
-  // a name may begin with a dot, which begins no extension
+  // a leading dot does not begin an extension
   const isPart = dot > 0 && key[dot - 1] !== '/' && second !== '' && second.length <= EXTENSION_LENGTH_MAX && !second.includes('/');
   return isPart ? [extension, `${second.toLowerCase()}.${extension}`] : [extension];
 }
 
 const DAY_MS = 86_400_000;
-/** The days of thirty years. The memory is cleared when it is reached. */
+/** The days of thirty years. When there are more, the cache is cleared. */
 const DAYS_MAX = 11_000;
 /** The texts of days up to the `T`, by their number. */
 const dayTexts = new Map<number, string>();
 const twoDigits = Array.from({ length: 60 }, (_, number) => String(number).padStart(2, '0'));
-/** The parts of a text after the day, made before: each sign that is added to a text of more than twelve costs V8 an object. */
+/** The parts of a text after the day, prepared because each concatenation to a text of more than twelve characters costs V8 an object. */
 const minuteTexts = Array.from({ length: 1_440 }, (_, minute) => `${twoDigits[Math.floor(minute / 60)]}:${twoDigits[minute % 60]}:`);
 const secondTexts = twoDigits.map((seconds) => `${seconds}.`);
 const millisecondTexts = Array.from({ length: 1_000 }, (_, number) => `${String(number).padStart(3, '0')}Z`);
 
-/** The text of Date's toISOString, which takes five times as long: it is made for each object of a first index. Throws as that does. */
+/** Returns the same as Date's toISOString, and throws likewise, in a fifth of the time: a first index needs one for each object. */
 export function isoOf(ms: number): string {
   const whole = Math.trunc(ms);
   const day = Math.floor(whole / DAY_MS);
@@ -259,6 +261,6 @@ function dayText(day: number): string {
   return dayOnly;
 }
 
-// the event's time is often the object's time too, and many documents are made within one millisecond
+// the event's time is often the object's time too, and many documents are made within the same millisecond
 const isoOfEvent = cachingLatest(isoOf);
 const isoOfNow = cachingLatest(isoOf);

@@ -7,14 +7,14 @@ import type { ObjectDocument, PresentState } from './document.ts';
 import type { FaultCode } from '../base/fault.ts';
 import { PLAUSIBLE_MS } from './constants.ts';
 
-/** The requests of enrichment: `head` reads content type, user metadata, storage class, LastModified and expiry; `tags` reads the tags. */
+/** The enrichment requests: `head` reads content type, user metadata, storage class, LastModified and expiry; `tags` reads the tags. */
 export const enrichRequestKinds = ['head', 'tags'] as const;
 export type EnrichRequestKind = (typeof enrichRequestKinds)[number];
 
 /**
- * The result of an enrichment request that did not end in a fault: `ok`; `gone`: S3 no longer has that version, or not as
- * the current object; `listed`: only a listing could be read; `late`: S3 did not answer in time; `paused`: no request was
- * sent, because this bucket's previous requests failed one after another.
+ * How an enrichment request ended, other than in a fault: `ok`; `gone`: S3 no longer has that version, or it is no longer the
+ * current object; `listed`: only a listing could be read; `late`: S3 did not answer in time; `paused`: nothing was sent, because the
+ * bucket's previous requests kept failing.
  */
 export const enrichResults = ['ok', 'gone', 'listed', 'late', 'paused'] as const;
 export type EnrichResult = (typeof enrichResults)[number] | FaultCode;
@@ -25,9 +25,8 @@ export function isLastingVersion(versionId: string | undefined): versionId is st
 }
 
 /**
- * The state of an exact event's object with the fields of a HEAD added; undefined when the answer is about another object.
- * Without a lasting version id, an object that was put later with identical bytes passes If-Match: it is recognised by its
- * LastModified.
+ * The state of an exact event's object with a HEAD's fields added; undefined if the answer is about another object. Without a lasting
+ * version id, an object that was put later with identical bytes passes If-Match; its LastModified gives it away.
  */
 export function enrichedState(event: PresentState, seen: PresentState): PresentState | undefined {
   if (seen.etag !== event.etag) return undefined;
@@ -39,14 +38,14 @@ export function enrichedState(event: PresentState, seen: PresentState): PresentS
 }
 
 /**
- * Whether two HEAD requests saw the same object, so that tags read between them belong to it. LastModified has whole seconds:
- * an object that was put again within the same second with the same bytes cannot be distinguished.
+ * Whether two HEAD requests saw the same object, so that tags read between them belong to it. Because LastModified has whole seconds,
+ * an object that was put again within the same second with the same bytes cannot be told apart.
  */
 export function isSameObject(a: PresentState, b: PresentState): boolean {
   return a.etag === b.etag && a.sizeBytes === b.sizeBytes && a.lastModifiedMs === b.lastModifiedMs && a.versionId === b.versionId;
 }
 
-/** The part of a HEAD's answer that the bucket's documents contain. */
+/** The part of an answer that the bucket's documents contain. */
 export function asAskedFor(mode: EnrichMode, state: PresentState): PresentState {
   if (mode !== 'none') return state;
   const { contentType: _contentType, userMetadata: _userMetadata, ...rest } = state;
@@ -58,7 +57,7 @@ export function isEnriched(document: ObjectDocument): boolean {
   return document.user_metadata !== undefined || document.tags !== undefined || document.content_type !== undefined;
 }
 
-/** The fields of a document that only enrichment adds, and that it always adds: a HEAD and the tags may be empty, but are never absent. */
+/** The fields that only enrichment adds, and that it always adds: metadata and tags that were read may be empty, but are never absent. */
 export const enrichmentFields = ['user_metadata', 'tags'] as const;
 export type EnrichmentField = (typeof enrichmentFields)[number];
 
@@ -89,7 +88,7 @@ export function enrichmentOf(document: ObjectDocument): Partial<ObjectDocument> 
   };
 }
 
-/** The document without the fields that S3's users can write freely, and without the other fields that enrichment adds. */
+/** The document without the fields that S3's users can write freely, and without the others that enrichment adds. */
 export function plainDocument(document: ObjectDocument): ObjectDocument {
   const { content_type: _type, user_metadata: _metadata, tags: _tags, storage_class: _class, expires_at: _expires, ...plain } = document;
   return plain;

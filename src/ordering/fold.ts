@@ -4,9 +4,8 @@
  */
 
 /**
- * Marks beyond the thirtieth of one character, which no language has (UAX #15, Stream-Safe Text Format). They are dropped
- * before normalisation, which sorts them in a time that grows with the square of their number. The half-width sound marks
- * of katakana are letters until they are normalised.
+ * Marks beyond a character's thirtieth, which no language has (UAX #15, Stream-Safe Text Format). They are dropped before
+ * normalisation, which sorts marks in quadratic time. Katakana's half-width sound marks are letters until they are normalised.
  */
 const SURPLUS_MARKS = /(?<=[\p{M}\u{ff9e}\u{ff9f}]{30})[\p{M}\u{ff9e}\u{ff9f}]+/gu;
 const MARKS = /\p{M}+/gu;
@@ -18,12 +17,12 @@ export function isAscii(text: string): boolean {
   return ASCII.test(text);
 }
 
-/** The text in NFKC, in a time that is linear in its length. */
+/** The text in NFKC, in linear time. */
 export function normalised(text: string): string {
   return text.replaceAll(SURPLUS_MARKS, '').normalize('NFKC');
 }
 
-/** The folded form: NFKC, lower case, without accents; ß as ss, and a final sigma as any other. The fold of a folded text is the same text. */
+/** The folded form: NFKC, lower case, without accents; ß as ss, and a final sigma like any other. Folding it again changes nothing. */
 export function fold(text: string): string {
   return isAscii(text) ? text.toLowerCase() : foldNormalised(normalised(text));
 }

@@ -30,7 +30,7 @@ export interface ObserveHint {
   readonly clock: number;
   /** T of the settle condition, in ms: an observation is settled when D − M ≥ settleFromMs + S. */
   readonly settleFromMs: number;
-  /** The event's own time, where it lies in the future by SQS's clock. It is T if S3's clock, by the answer's D, has come so far (rule 10). */
+  /** The event's own time, if it lies in the future by SQS's clock. It becomes T if the answer's D shows that S3's clock is that far (rule 10). */
   readonly futureMs?: number;
 }
 
@@ -52,7 +52,7 @@ export interface MessageTimes {
 /** The fields of the bucket's record that decide a hint. */
 export type BucketFacts = Pick<BucketRecord, 'source' | 'floor' | 'versioning' | 'enrich' | 's3AheadMs'>;
 
-/** Decides the hint of a record. Every record has one. */
+/** Decides a record's hint. Every record has one. */
 export function hintOf(record: ChangeRecord, bucket: BucketFacts, times: MessageTimes): Hint {
   const { change } = record;
   switch (change.kind) {
@@ -75,7 +75,7 @@ export function hintOf(record: ChangeRecord, bucket: BucketFacts, times: Message
   }
 }
 
-/** The hint of a record that its sequencer orders, if the sequencer is plausible. */
+/** The hint of a record with a sequencer: exact or resolve if the sequencer is plausible, otherwise observe. */
 function ordered(record: ChangeRecord, bucket: BucketFacts, times: MessageTimes): Hint {
   const clock = fitsSource(record, bucket.source) ? plausibleClock(record, times) : undefined;
   if (clock === undefined) return observed(record, bucket, times);
@@ -95,7 +95,7 @@ function plausibleClock(record: ChangeRecord, times: MessageTimes): number | und
 const FRACTION_UNITS = 4_294_967_296; // 2^32: the fraction is binary
 
 /**
- * The clock in a sequencer, or undefined when its format is unknown. Observed format: two hex digits (usually 00,
+ * The clock in a sequencer, or undefined if its format is unknown. Observed format: two hex digits (usually 00,
  * sometimes 80), eight of Unix seconds, eight of binary fraction; older sequencers lack the first two digits. Seconds and
  * fraction are read separately, because together they exceed 2^53.
  */
@@ -107,13 +107,13 @@ export function sequencerClock(sequencer: string): number | undefined {
   return seconds * 1_000_000 + Math.floor((fraction * 1_000_000) / FRACTION_UNITS);
 }
 
-/** Whether the record is above the floor and younger than a day, by SQS's clock and by this machine's (rule 3). */
+/** Whether the record is above the floor and younger than A, by SQS's clock and by this machine's (rule 3). */
 function isCurrent(record: ChangeRecord, bucket: BucketFacts, at: MessageTimes & { readonly clock: number }): boolean {
   const eventTimeMs = record.eventTimeMs ?? 0;
   return at.clock > bucket.floor && at.sentAtMs - eventTimeMs < EXACT_AGE_MAX_MS && at.nowMs - eventTimeMs < EXACT_AGE_MAX_MS;
 }
 
-/** The state of the object that the record states, if it states one (rule 3). */
+/** The object's state, if the record states it (rule 3). */
 function statedResult(record: ChangeRecord, bucket: BucketFacts): ObjectState | undefined {
   switch (record.change.kind) {
     case 'created':
@@ -153,8 +153,8 @@ function deleteIsFinal(record: ChangeRecord, bucket: BucketFacts): boolean {
 }
 
 /**
- * The observe hint with rule 4's T and settle condition, and rule 10's T for events in the future. The time of sending is by
- * SQS's clock, and D by S3's: where S3's is known to be ahead, as much is added.
+ * The observe hint with rule 4's T and settle condition, and rule 10's T for events in the future. The time of sending is by SQS's
+ * clock, and D is by S3's; if S3's clock is known to be ahead, that difference is added.
  */
 function observed({ eventTimeMs, ...record }: ChangeRecord, { s3AheadMs = 0 }: BucketFacts, { sentAtMs }: MessageTimes): ObserveHint {
   const isFuture = eventTimeMs !== undefined && eventTimeMs > sentAtMs + FUTURE_MS;
@@ -165,8 +165,8 @@ function observed({ eventTimeMs, ...record }: ChangeRecord, { s3AheadMs = 0 }: B
 }
 
 /**
- * Whether the settle condition counts from the message's SentTimestamp if that is later than the event's time: copies and
- * multipart uploads may end long after they began. If a record that should order itself does not, its time is doubtful too.
+ * Whether the settle condition counts from the message's SentTimestamp if that is later than the event's time: copies and multipart
+ * uploads may end long after they began. If a record has no believable sequencer although it should, its time is doubtful too.
  */
 function settlesFromSending(record: Pick<ChangeRecord, 'change' | 'dialect'>): boolean {
   if (record.change.kind === 'multipart-completed' || record.change.kind === 'unknown') return true;
@@ -175,16 +175,16 @@ function settlesFromSending(record: Pick<ChangeRecord, 'change' | 'dialect'>): b
 }
 
 /**
- * Whether the bucket's source sends S3's own events in this form (rule 3). Only such a record is believed: anyone who may
- * publish to a topic that receives EventBridge or audit-trail events could otherwise forge a document.
+ * Whether the bucket's source sends S3's own events in this form (rule 3). Only such records are believed; otherwise anyone who may
+ * publish to a topic that receives EventBridge or audit-trail events could forge a document.
  */
 function fitsSource({ dialect, throughTopic }: ChangeRecord, source: BucketSource): boolean {
   return dialectFacts[dialect].hasSequencers && isFormOf(source, dialect) && throughTopic !== true;
 }
 
 /**
- * Rule 12: the hint of an exact or resolve write that met an equal clock with other content. If an observe hint shared the
- * write, its settle condition is kept.
+ * Rule 12: the hint after an exact or resolve write met other content at an equal clock. If an observe hint shared the write, its
+ * settle condition is kept.
  */
 export function hintOfTie(clock: number, sharing?: ObserveHint): ObserveHint {
   const settleFromMs = msOfClock(clock);

@@ -4,14 +4,14 @@ import { FUTURE_MS, MARGIN_MS, SETTLE_MS, SETTLE_SLACK_MS } from './constants.ts
 import type { ObserveHint, ResolveHint } from './hint.ts';
 
 export type Verdict =
-  /** The hint is final once the write was attempted, whether the store accepted or refused it. */
+  /** The hint needs no further observation once the write was attempted, whether the store accepted or refused it. */
   | { readonly final: true }
   /** The key must be observed again after `dueInS` seconds. */
   | { readonly final: false; readonly dueInS: number };
 
 export interface ObservedWrite {
   readonly clock: number;
-  /** Whether every verdict is final. A document that awaits a settle is marked as unsettled, in case its message is lost. */
+  /** Whether every verdict is final. Otherwise the document is marked as unsettled, so that a sweep settles it if its message is lost. */
   readonly settled: boolean;
   readonly equalClock: 'accept' | 'refuse';
   /** The index of the hint whose clock is used; the document names that hint's event. */
@@ -45,8 +45,8 @@ function wantedWriteOf(
 }
 
 /**
- * The hint of an event from the future once S3's own clock confirms its time: that clock is ahead of SQS's, so D would settle
- * at once what T, by the clock of SQS, says is long over.
+ * The hint of an event from the future, once S3's own clock confirms its time. That clock is then ahead of SQS's; by T, which is SQS's
+ * time, the event would seem long over at D, and would be settled at once.
  */
 function confirmed(hint: ObserveHint, observedAtMs: number): ObserveHint {
   const { futureMs, settleFromMs } = hint;
@@ -54,7 +54,7 @@ function confirmed(hint: ObserveHint, observedAtMs: number): ObserveHint {
   return { kind: 'observe', clock: clockOfMs(futureMs), settleFromMs: Math.max(futureMs, settleFromMs) };
 }
 
-/** In how many seconds an observation will be settled: ceil(T + M + S + 3 s − D), at least 3 s, all by S3's clock (rule 4). */
+/** In how many seconds the key is to be observed again: ceil(T + M + S + E − D), at least E, all by S3's clock (rule 4). */
 function dueInS(hint: ObserveHint, observedAtMs: number): number {
   const dueMs = hint.settleFromMs + MARGIN_MS + SETTLE_MS + SETTLE_SLACK_MS - observedAtMs;
   return Math.max(SETTLE_SLACK_MS / 1_000, Math.ceil(dueMs / 1_000));

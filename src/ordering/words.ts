@@ -6,8 +6,8 @@ import { fold, foldNormalised, isAscii, normalised } from './fold.ts';
 const WORD_LENGTH_MAX = 64;
 
 /**
- * Borders inside a run of letters and digits: lower→UPPER and letter↔digit. The pattern looks for the digit first: a look
- * back over the marks at each of them would take a time that grows with the square of their number.
+ * Borders inside a run of letters and digits: lower→UPPER and letter↔digit. The pattern looks for the digit first, because looking
+ * back over the marks at each mark would take quadratic time.
  */
 const BORDER = /(?<=\p{Ll})(?=\p{Lu})|(?=\p{N})(?<=\p{L}\p{M}*)|(?<=\p{N})(?=\p{L})/u;
 const SEPARATORS = /[^\p{L}\p{M}\p{N}]+/u;
@@ -28,14 +28,14 @@ const kinds = Uint8Array.from({ length: 128 }, (_, code) => {
   return /[0-9]/.test(character) ? DIGIT : SEPARATOR;
 });
 
-/** A longest stretch of letters and digits as its pieces, folded: `iPhone15` is i, phone and 15. */
+/** The folded pieces of an unbroken run of letters and digits: `iPhone15` is i, phone and 15. */
 type Run = readonly string[];
 
 /**
- * The words by which a key is found. A key is split at every character that is not a letter or digit; each run between is split
- * at lower→UPPER and letter↔digit borders. The words are these pieces, digits also without leading zeros, and for a run of
- * several pieces also each longest stretch of letters in it, and the whole run. They are folded and unique. The time and
- * the words together are linear in the length of the key.
+ * The words by which a key is found. A key is split at every character that is not a letter or digit; the runs in between are split
+ * at lower→UPPER and letter↔digit borders. The words are these pieces, digits also without leading zeros, and for a run of several
+ * pieces also each unbroken stretch of letters in it, and the whole run. They are folded and unique. Their total length, and the
+ * time, are linear in the key's length.
  */
 export function wordsOf(text: string): readonly string[] {
   return isAscii(text) ? asciiWords(text, text.toLowerCase()) : unicodeWords(text);
@@ -48,7 +48,7 @@ export function wordsAndFold(text: string): { readonly words: readonly string[];
   return { words: asciiWords(text, folded), folded };
 }
 
-/** The same words of ASCII text, without a look at the tables of Unicode and without lists of pieces; most keys are ASCII. */
+/** The same words for ASCII, as most keys are, without Unicode's tables and without lists of pieces. */
 function asciiWords(text: string, folded: string): readonly string[] {
   const words: string[] = [];
   const source = { text, folded };
@@ -87,9 +87,9 @@ function addWithoutZeros(words: string[], folded: string, begin: number, end: nu
   if (from > begin) words.push(folded.slice(from, Math.min(end, from + WORD_LENGTH_MAX)));
 }
 
-/** The kind of the character at a place. What is behind the end is a separator. */
+/** The kind of the character at a place. Beyond the end there are separators. */
 function kindAt(text: string, at: number): number {
-  // a look at the table with the NaN that charCodeAt returns there would make all looks slow
+  // charCodeAt returns NaN there, and one lookup with NaN would make all lookups slow
   return at < text.length ? (kinds[text.charCodeAt(at)] ?? SEPARATOR) : SEPARATOR;
 }
 
@@ -98,7 +98,7 @@ function isBorder(before: number, kind: number): boolean {
   return before !== kind && !(before === UPPER && kind === LOWER);
 }
 
-/** Of as many words as most keys have, looking through them is faster than a set. */
+/** Up to this many words, which is as many as most keys have, a linear search is faster than a set. */
 const FEW = 24;
 
 function uniqueOf(words: readonly string[]): readonly string[] {
@@ -131,23 +131,23 @@ function isDigits(piece: string): boolean {
   return BEGINS_WITH_DIGIT.test(piece);
 }
 
-/** One way in which a run of a query can occur: all these words, the last one as the beginning of a word where `prefix` is given. */
+/** One way in which a run of a query can occur: all words of `whole`, and a word that begins with `prefix`. */
 export interface WordForm {
   readonly whole: readonly string[];
   readonly prefix?: string;
 }
 
-/** The words of a query. Of each entry one form must occur: its pieces, or the whole run as one word. */
+/** A query's words. For each entry, one of its forms must occur: the run's pieces, or the whole run as one word. */
 export type QueryWords = readonly (readonly WordForm[])[];
 
-/** More runs are refused: each becomes up to ten clauses of a request, and OpenSearch takes 1,024. */
+/** How many runs a query may have: each becomes up to ten clauses of a request, and OpenSearch accepts 1,024. */
 const QUERY_RUNS_MAX = 64;
-/** More pieces of one run are not looked for one by one, for the same reason; the whole run is looked for. */
+/** If a run has more pieces, only the whole run is searched for, for the same reason. */
 const PIECES_MAX = 8;
 
 /**
- * Parses the words of a query; null when it contains no word (then nothing can match). The last one may be the beginning of a
- * word, unless `whole` is true. Throws `request.invalid` for more than 64 of them.
+ * Parses a query's words; null if it contains none, so that nothing can match. The last one may be the beginning of a word, unless
+ * `whole` is true. Throws `request.invalid` for more than 64.
  */
 export function queryWordsOf(q: string, whole = false): QueryWords | null {
   const runs = runsOf(q);
@@ -158,7 +158,7 @@ export function queryWordsOf(q: string, whole = false): QueryWords | null {
   return [...[...unique.values()].map(wholeForms), whole ? wholeForms(last) : prefixForms(last)];
 }
 
-/** Whether the words of a key are what a query looks for. */
+/** Whether a key's words match a query. */
 export function hasWords(words: readonly string[], query: QueryWords): boolean {
   return query.every((forms) => forms.some((form) => hasForm(words, form)));
 }

@@ -27,15 +27,6 @@ const indexFaults = faultCodes.filter((code) => code.includes('index'));
 /** What the circuit of the cluster can open with. */
 const pausingFaults = faultCodes.filter((code) => circuitOf(code) === 'cluster' || code === 'internal.unexpected');
 
-/** The label value of an outcome or an answer. A superseded write is `stale`: the store refused it because it holds something newer, or the same. */
-export function labelOf<Kind extends string>(kind: Kind): Exclude<Kind, 'superseded'> | 'stale' {
-  return isOther(kind) ? kind : 'stale';
-}
-
-function isOther<Kind extends string>(kind: Kind): kind is Exclude<Kind, 'superseded'> {
-  return kind !== 'superseded';
-}
-
 /** As long as a check of the readiness takes its last look for the present. The queues and the state are read every 15 s. */
 const KNOWN_FOR_MS = 120_000;
 
@@ -47,7 +38,7 @@ export const seriesTable = {
   tally_records_total: {
     type: 'counter',
     unit: 'records',
-    labels: { dialect: [...dialects, 'unknown'], outcome: outcomeKinds.map((kind) => labelOf(kind)) },
+    labels: { dialect: [...dialects, 'unknown'], outcome: outcomeKinds },
     help: 'Counts finished records, by dialect and outcome. A deferred or provisional record counts again when its message is received again.',
     alert: 'rate of outcome="rejected" > 0 for 10 min',
   },
@@ -93,8 +84,8 @@ export const seriesTable = {
   tally_bulk_actions_total: {
     type: 'counter',
     unit: 'actions',
-    labels: { answer: ['written', 'stale', 'equal', 'expired', 'fault'] },
-    help: 'Counts the actions in bulk requests, by answer. An expired action was too old to send.',
+    labels: { answer: ['written', 'superseded', 'equal', 'expired', 'fault'] },
+    help: 'Counts the actions in bulk requests, by answer. A superseded action lost to something newer, or the same, in the index; an expired one was too old to send.',
   },
   tally_bulk_duration_seconds: {
     type: 'histogram',
@@ -244,11 +235,11 @@ export const seriesTable = {
     help: 'Shows how many circuits are open: for the index store or S3, and whether all of it (for S3, in a region) or one bucket’s part is down. Records that need it wait.',
     alert: '> 0 for 10 min',
   },
-  tally_folded_total: {
+  tally_handed_over_records_total: {
     type: 'counter',
     unit: 'records',
     labels: { fault: faultCodes },
-    help: 'Counts records that could not be processed for ten minutes and became part of an open gap, which a re-index repairs; by the fault that blocked them.',
+    help: 'Counts records handed over to a re-index: something they need did not answer, usually for ten minutes, and an open gap stands for them; by the fault that blocked them.',
     alert: 'increase > 0',
   },
   tally_receiving: {

@@ -1,4 +1,4 @@
-/** What both listeners share: bounds, headers, problem documents. */
+/** What the API's listener and the health listener share: bounds, headers, problem documents. */
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest, type RouteOptions } from 'fastify';
@@ -24,25 +24,24 @@ export interface Listener {
 /** Requests are small: a thousand ids of dead letters are 40 kB. */
 const BODY_BYTES_MAX = 65_536;
 /**
- * A request that is not received in this time is refused, and so is one whose headers are not: a caller on a starved machine
- * may take many seconds from its connection to its request. Connections that say nothing keep no other one out meanwhile
- * (guard.ts).
+ * A request whose headers, or whose body, are not received within this time is refused. It is long, because a caller on a starved
+ * machine may take many seconds from its connection to its request. Idle connections don't block others meanwhile (guard.ts).
  */
 const REQUEST_TIMEOUT_MS = 30_000;
-/** After its refusal a connection is closed even if its client does not do so; before that the client can read why. */
+/** A refused connection is closed after this time, so that its client can first read why. */
 const REFUSED_MS = 1_000;
-/** How often the two are checked; Node's default is 30 s. */
+/** How often Node checks for requests that are late; its default is 30 s. */
 const TIMEOUTS_CHECK_MS = 1_000;
 /**
- * A connection waits this long for its next request: longer than the 60 s for which load balancers and reverse proxies keep an
- * idle connection by default, since a request that is sent while its connection is closed is lost, and its caller gets a 502.
+ * How long a connection waits for its next request: longer than the 60 s for which load balancers and reverse proxies keep an idle
+ * connection by default. A request sent while its connection is being closed is lost, and its caller gets a 502.
  */
 const KEEP_ALIVE_MS = 75_000;
-/** A connection on which nothing moves is closed after this time, which is longer than any operation takes. */
+/** A connection without traffic is closed after this time, which is longer than any operation takes. */
 const CONNECTION_TIMEOUT_MS = 60_000;
 /** Far more than probes, scrapes and operators need. Above it the connection that has been idle longest is closed. */
 const CONNECTIONS_MAX = 256;
-/** As long as the callers that wait already need. */
+/** About as long as the callers already waiting take. */
 const RETRY_AFTER_S = 1;
 /** Bucket names have up to 255 characters. */
 const PARAM_LENGTH_MAX = 300;
@@ -98,7 +97,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
     void reply.headers(safeHeaders);
     requireSingleHeaders(request);
     guard(request);
-    // before the body is parsed: for some methods Fastify answers an error of the body first
+    // before the body is parsed; otherwise Fastify reports body errors first for some methods
     if (!request.is404) return undefined;
     // the body is not read, so the connection cannot serve another request, and must not stay open for one that never ends
     void reply.header('connection', 'close');

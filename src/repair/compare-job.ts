@@ -78,7 +78,7 @@ interface LivePart {
   /** What the turn that runs has done; undefined between turns and before its first slice. */
   progress: TurnProgress | undefined;
   /** It could not be cut before the turn that runs. */
-  isWhole: boolean;
+  isUncuttable: boolean;
 }
 
 /** What was done since the job was claimed. */
@@ -199,27 +199,28 @@ function createRun(dependencies: CompareDependencies, held: HeldJob, { stopping,
     const { id, counts } = hold.claimed;
     const isNew = (): boolean => (counts === undefined || counts.listed + counts.scanned === 0) && !hold.hasProgress;
     await slots
-      .run({ jobId: id, isNew, isWhole: each.isWhole }, (slot) => turnOf(each, slot), ending.signal)
+      .run({ jobId: id, isNew, isUncuttable: each.isUncuttable }, (slot) => turnOf(each, slot), ending.signal)
       .catch((error: unknown) => {
         // it waited for its turn, or its turn was aborted
         if (!ending.signal.aborted && !aborting.aborted) throw error;
       });
   }
 
-  async function turnOf(each: LivePart, slot: { readonly wanted: number }): Promise<void> {
+  async function turnOf(each: LivePart, slot: { readonly extraParts: number }): Promise<void> {
     if (shouldEnd()) return;
     const bucket = await bucketOf();
     if (bucket === undefined) return endTurns();
     const startedMs = clock.monotonicMs();
-    const isTurnOver = (): boolean => slot.wanted > 0 || clock.monotonicMs() >= startedMs + TURN_MS_MAX;
+    const isTurnOver = (): boolean => slot.extraParts > 0 || clock.monotonicMs() >= startedMs + TURN_MS_MAX;
     const end = await endOf(dependencies, hold, each, { bucket, tombstones, isOver: isTurnOver, aborting });
-    each.isWhole = false;
+    each.isUncuttable = false;
     fold(hold, each, end, clock.nowMs());
     telemetry.count('tally_reindex_turns_total', 1, { result: held.lost.aborted ? 'lost' : outcomeOf(end) });
     const durationMs = Math.round(clock.monotonicMs() - startedMs);
     telemetry.debug('turn of a re-index job ended', { mode: held.job.mode, durationMs, listed: end.counts.listed });
     if (end.fault !== undefined) await afterFault(each, end.fault);
-    else if (slot.wanted > 0 && !end.done) await cutInto(dependencies, hold, each, { bucket, parts: 1 + slot.wanted, signal: aborting });
+    else if (slot.extraParts > 0 && !end.done)
+      await cutInto(dependencies, hold, each, { bucket, parts: 1 + slot.extraParts, signal: aborting });
     if (slots.areCrowded()) endTurns();
   }
 
@@ -363,12 +364,12 @@ async function cutInto(
   hold.isDirty = true;
   const [first = each.part, ...behind] = cutPart(each.part, boundaries);
   each.part = first;
-  each.isWhole = behind.length === 0;
+  each.isUncuttable = behind.length === 0;
   hold.live = [...hold.live, ...behind.map(livePart)];
 }
 
 function livePart(part: Part): LivePart {
-  return { part, progress: undefined, isWhole: false };
+  return { part, progress: undefined, isUncuttable: false };
 }
 
 function outcomeOf({ done, fault }: TurnEnd): 'done' | 'on' | FaultCode {

@@ -1,4 +1,4 @@
-/** The roles ingest and reindex of `tally serve`. Their parts are created and connected here. */
+/** Creates and wires up the roles ingest and reindex of `tally serve`. */
 import {
   BULK_BYTES,
   REINDEX_BULK_CONCURRENCY,
@@ -61,7 +61,7 @@ function createRole(core: Core & Pick<ReindexParts, 'lookAtGaps'>, worker: strin
   const { writeAll, isFull } = createBackgroundWriter({
     ...core,
     limits: {
-      // what one page of a listing differs in is one request
+      // one request holds all differences of one listing page
       actionsMax: LISTING_PAGE,
       bytesMax: BULK_BYTES,
       concurrency: REINDEX_BULK_CONCURRENCY,
@@ -104,9 +104,9 @@ const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** One process removes old jobs. */
+/** Removes old jobs. */
 const TIDY: Schedule = { name: 'tidy-jobs', intervalMs: MINUTE_MS, runMaxMs: 2 * MINUTE_MS };
-/** 15 s are frequent enough, because a gap first waits for a quiet minute. */
+/** Every 15 s is often enough, because a gap first waits for a quiet minute. */
 const CLOSE_GAPS: Schedule = { name: CLOSE_GAPS_NAME, intervalMs: 15 * SECOND_MS, runMaxMs: 2 * MINUTE_MS };
 const UNSETTLED: Schedule = { name: 'sweep-unsettled', intervalMs: 5 * MINUTE_MS, runMaxMs: 4 * MINUTE_MS };
 const TOMBSTONES: Schedule = { name: 'purge-tombstones', intervalMs: HOUR_MS, runMaxMs: HOUR_MS };
@@ -115,16 +115,16 @@ const LIFECYCLE: Schedule = { name: 'follow-lifecycle', intervalMs: MINUTE_MS, r
 const AUDIT: Schedule = { name: 'purge-audit', intervalMs: HOUR_MS, runMaxMs: HOUR_MS };
 /** Keys end by the day, so their records may live some hours longer. */
 const API_KEYS: Schedule = { name: 'purge-api-keys', intervalMs: 6 * HOUR_MS, runMaxMs: HOUR_MS };
-/** As long as a login lasts, so that logins that no one finished are few. */
+/** A login's lifetime, so that few unfinished logins pile up. */
 const LOGINS: Schedule = { name: 'purge-logins', intervalMs: 10 * MINUTE_MS, runMaxMs: 10 * MINUTE_MS };
 /** Looks for buckets whose hourly check is due, or whose connection was changed some seconds ago. */
 const CONNECTIONS: Schedule = { name: 'watch-connections', intervalMs: 15 * SECOND_MS, runMaxMs: 10 * MINUTE_MS };
-/** One request for all buckets. */
+/** A run is one request for all buckets. */
 const INDICES: Schedule = { name: 'watch-indices', intervalMs: MINUTE_MS, runMaxMs: 2 * MINUTE_MS };
 /** Looks for buckets whose scheduled compare is due. */
 const FULL: Schedule = { name: 'sweep-full', intervalMs: 10 * MINUTE_MS, runMaxMs: 2 * MINUTE_MS };
 
-/** Of its longest time, the share in which a run of a sweep may begin visits. The rest is for the visit that began last. */
+/** The share of a sweep run's maximum time during which it may start visits. The rest is for the last visit. */
 const RUN_SHARE = 3 / 4;
 
 type Calendar = Core & { readonly startJob: StartJob; readonly closeGaps: ReturnType<typeof createCloseGaps> };

@@ -16,7 +16,7 @@ import { eventHourSchema } from '../records/event-hours.ts';
 import type { Listed, StateEntry, StateStore, WithPorts } from './store.ts';
 import type { StateKind } from '../records/state-kind.ts';
 
-/** Each lost round means that another change was stored, so ten lost rounds in a row hardly happen with fewer than hundreds of workers. */
+/** A round is lost only when another change was stored, so ten lost rounds in a row are unlikely below hundreds of workers. */
 const ATTEMPTS_MAX = 10;
 const BACKOFF_MIN_MS = 10;
 const BACKOFF_MAX_MS = 500;
@@ -134,7 +134,7 @@ interface Walk {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Reads the entries of a kind page by page, in id order. What has been read may be removed meanwhile. */
+/** Reads the entries of a kind page by page, in id order, so that entries with a prefix follow each other. What has been read may be removed meanwhile. */
 export async function* pagesOf(
   state: Pick<StateStore, 'list'>,
   kind: StateKind,
@@ -184,7 +184,7 @@ async function retryConflicts<Result>(id: string, attempt: () => Promise<{ reado
   throw new FaultError('record.contended', `other writers changed the record ${id} ${ATTEMPTS_MAX} times in a row`);
 }
 
-// ── pages of lists: one item more than the page has is read, to know whether there is a next page ────────────────────
+// ── pages of lists: we read one item more than the page holds, to see whether another page follows ───────────────────
 
 /** One page of a list; `next` is absent on the last page. */
 export interface Page<Item> {

@@ -7,7 +7,7 @@ describe('a number in a sentence', () => {
   const README = textOf('README.md');
 
   it('is written from the code', () => {
-    const wrong = README.replace('deleted 1,000 documents', 'deleted 7 documents');
+    const wrong = README.replace('more than 1,000 documents', 'more than 7 documents');
     expect(wrong).not.toBe(README);
     expect(withFacts('README.md', wrong)).toBe(README);
   });

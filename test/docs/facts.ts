@@ -89,6 +89,8 @@ function minutesHidden(): string {
 }
 
 const KEYS = 'identity/api-key.rules.ts';
+const ORDERING = 'ordering/constants.ts';
+const SETTLED_AFTER_MS = ['MARGIN_MS', 'SETTLE_MS', 'SETTLE_SLACK_MS'].reduce((sum, name) => sum + constantOf(ORDERING, name, 0), 0);
 const DIRTY = 'records/dirty.ts';
 const SERVER = 'registry/server.ts';
 const USUAL_INTERVAL = 'records/usual-interval.ts';
@@ -103,7 +105,7 @@ const unusualSilence = wordOf(USUAL_INTERVAL, 'INTERVALS_MAX');
 const facts: Readonly<Record<string, readonly Fact[]>> = {
   'README.md': [
     [
-      'has deleted {} documents and {} % of the index',
+      'more than {} documents or {} % of the documents under its prefix',
       of('repair/job.rules.ts', 'DELETIONS_MIN'),
       of('repair/job.rules.ts', 'DELETIONS_SHARE', '%'),
     ],
@@ -174,6 +176,26 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
     ['request that takes longer than {} seconds', of('search/search.ts', 'TIME_LIMIT_MS', 's')],
   ],
   'docs/guides/systemd.md': [['Stopping takes up to {} s', setting('TALLY_SHUTDOWN_TIMEOUT_MS', 's')]],
+  'docs/internals/data-path.md': [
+    ['about {} s after the event, when', figure(SETTLED_AFTER_MS / 1_000)],
+    ['N = min({}, ', of('events/outcome.ts', 'LAST_RECEIVE')],
+    ['Below a limit of {}, N', of('events/outcome.ts', 'LIMIT_MIN')],
+    ['one record for every {} characters', of('indexer/held-set.ts', 'RECORD_CHARACTERS')],
+    ['running polls {} ms to end', of('indexer/indexer.ts', 'POLL_GRACE_MS')],
+  ],
+  'docs/internals/ordering.md': [
+    ['| A | {} day |', of(ORDERING, 'EXACT_AGE_MAX_MS', 'd')],
+    ['| C | {} s |', of(ORDERING, 'BUCKET_RECORD_AGE_MAX_MS', 's')],
+    ['| E | {} s |', of(ORDERING, 'SETTLE_SLACK_MS', 's')],
+    ['| F | {} s |', of(ORDERING, 'FUTURE_MS', 's')],
+    ['| L | {} days |', of(ORDERING, 'TOMBSTONE_LIFE_MS', 'd')],
+    ['| M | {} s |', of(ORDERING, 'MARGIN_MS', 's')],
+    ['| P | {} s |', of(ORDERING, 'ANSWER_LIFE_MS', 's')],
+    ['| Q | {} s |', of(ORDERING, 'RECONCILE_WAIT_MS', 's')],
+    ['| S | {} s |', of(ORDERING, 'SETTLE_MS', 's')],
+    ['| V | {} s |', of(ORDERING, 'VERSIONING_READ_AFTER_MS', 's')],
+    ['| W | {} s |', of(ORDERING, 'PLAUSIBLE_MS', 's')],
+  ],
   'docs/operate/backup-upgrade.md': [['`TALLY_SHUTDOWN_TIMEOUT_MS` ({} s)', setting('TALLY_SHUTDOWN_TIMEOUT_MS', 's')]],
   'docs/operate/dead-letters.md': [
     ['goes there at its {}th receive', of('events/outcome.ts', 'LAST_RECEIVE')],
@@ -183,7 +205,7 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
     ['**More than {} letters**', of('repair/dead-letters.ts', 'LETTERS_MAX')],
   ],
   'docs/operate/reindex-gaps.md': [
-    ['may differ by {} s', figure((constantOf('ordering/constants.ts', 'PLAUSIBLE_MS', 0) + 2_000) / 1_000)],
+    ['may differ by up to {} s', figure((constantOf('ordering/constants.ts', 'PLAUSIBLE_MS', 0) + 2_000) / 1_000)],
     ['every `TALLY_COMPARE_INTERVAL_DAYS` ({})', setting('TALLY_COMPARE_INTERVAL_DAYS')],
     [
       'may delete at most {} documents, or {} % of',
@@ -195,7 +217,7 @@ const facts: Readonly<Record<string, readonly Fact[]>> = {
       of('observing/observer.ts', 'ABSENT_MAX'),
       wordOf('observing/observer.ts', 'HALF_FROM'),
     ],
-    ['could not be served for {} minutes: Tally', handedOverAfter],
+    ['did not answer, usually for {} minutes: Tally', handedOverAfter],
     ['begins {} s after the last report, and {} minutes after', of(DIRTY, 'QUIET_MS', 's'), of(DIRTY, 'OPEN_MAX_MS', 'min')],
     ['for the first time after {} % of', of('indexer/expired-messages.ts', 'RETENTION_PART', '%')],
     ['removes tombstones after {} days', tombstones],

@@ -4,7 +4,7 @@ import { isBucketName } from '../../src/base/bucket-name.ts';
 import { unwrap, type Unwrapped } from '../../src/events/envelope.ts';
 import type { RecordResult } from '../../src/events/record.ts';
 import { circuitOf, type Fault } from '../../src/base/fault.ts';
-import { isKey } from '../../src/events/fields.ts';
+import { isValidKey } from '../../src/events/fields.ts';
 import { awkwardKeys, eventBridgeBody, fixtureNames, formEncoded, inEnvelope, messagesOf, nativeBody } from '../support/event-fixtures.ts';
 import { faultOf, recordOf, syntheticBody, trailBody } from '../support/event-fixtures.ts';
 import { anyCharacter } from '../support/random/characters.ts';
@@ -302,7 +302,7 @@ function expectSoundResult(result: RecordResult): void {
   const { bucket, key, change, eventName, eventTimeMs, sizeBytes, etag, versionId, sequencer } = result.record;
   const ignored = change.kind === 'ignored';
   expect(isBucketName(bucket) || (ignored && bucket === '')).toBe(true);
-  expect(ignored || change.kind === 'bulk-deleted' ? key === '' : isKey(key)).toBe(true);
+  expect(ignored || change.kind === 'bulk-deleted' ? key === '' : isValidKey(key)).toBe(true);
   expect(eventName.length).toBeLessThanOrEqual(128);
   expect(eventTimeMs === undefined || Number.isSafeInteger(eventTimeMs)).toBe(true);
   expect(sizeBytes === undefined || (Number.isSafeInteger(sizeBytes) && sizeBytes >= 0)).toBe(true);

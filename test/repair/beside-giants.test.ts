@@ -68,7 +68,7 @@ describe('a slot', () => {
     const slots = createSlots({ clock, telemetry: createFakeTelemetry(), slotsMax: 1, indexIsSlow: () => false });
     const begun: string[] = [];
     const turn = (id: string, forMs: number, isNew: boolean): Promise<void> =>
-      slots.run({ jobId: id, isNew: () => isNew, isWhole: false }, () => (begun.push(id), clock.sleep(forMs, never)), never);
+      slots.run({ jobId: id, isNew: () => isNew, isUncuttable: false }, () => (begun.push(id), clock.sleep(forMs, never)), never);
     return { begun, turn, run: (forMs: number) => advanced(clock, forMs) };
   }
 

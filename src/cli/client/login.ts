@@ -1,6 +1,6 @@
 /**
- * The interactive login (OAuth with PKCE): by a browser on this machine, which returns to a listener on 127.0.0.1; or by a code
- * that a browser anywhere shows, which is pasted here.
+ * The interactive login (OAuth with PKCE): through a browser on this machine, which returns to a listener on 127.0.0.1; or with a
+ * code that any browser shows and the user pastes here.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
@@ -53,7 +53,7 @@ export async function logIn(config: Config, ports: KeepingPorts, signal: AbortSi
   return login ?? byCode(attempt);
 }
 
-/** A registry without an issuer knows every caller without a credential, and no page of it leads back here. */
+/** A registry without an issuer accepts callers without credentials and has no login page that returns here. */
 async function requireLogins({ registry_url: registry }: Config, signal: AbortSignal): Promise<void> {
   const { json } = await send(new URL('/v1/session', registry), { method: 'GET' }, signal);
   if (localSession.safeParse(json).success)
@@ -91,7 +91,7 @@ async function answered(returned: Return, work: () => Promise<string>): Promise<
 async function finish(attempt: Attempt, parameters: ReadonlyMap<string, string>, redirectUri: string): Promise<string> {
   const { registry_url: registry } = attempt.config;
   if (parameters.get('iss') !== registry) {
-    throw new ClientError('login.failed', `another server than ${registry} answered the login: nothing was sent to it`);
+    throw new ClientError('login.failed', `a server other than ${registry} answered the login; nothing was sent to it`);
   }
   const error = parameters.get('error');
   if (error !== undefined) {
@@ -132,7 +132,7 @@ async function redeem({ config, ports, verifier, signal }: Attempt, given: Pick<
   }
   throw new ClientError(
     'login.failed',
-    'the registry refused the code: it is wrong, was used already, or is older than 60 s; repeat the login',
+    'the registry refused the code: it is wrong, has already been used, or is older than 60 s; repeat the login',
   );
 }
 
@@ -162,7 +162,7 @@ async function failureOf(opening: Promise<boolean>): Promise<undefined> {
   return undefined;
 }
 
-/** The first of them that ends, within the time of a login. */
+/** Resolves with the first that ends; rejects after a login's lifetime. */
 async function firstOf<Result>(works: readonly Promise<Result>[], signal: AbortSignal): Promise<Result> {
   const late = AbortSignal.timeout(LOGIN_TIMEOUT_MS);
   try {
@@ -178,8 +178,8 @@ async function firstOf<Result>(works: readonly Promise<Result>[], signal: AbortS
  *   start address ──once──► the registry ──► return ──► its page
  *        └──a second time──► the login has ended
  *
- * The address that a browser is opened with is an argument of a process, which every user of this machine can read. It is
- * therefore an address here that leads to the registry once, and not the one with the secret parts of the login.
+ * The address with which a browser is opened is a process's argument, which every user of this machine can read. So it is an address
+ * of this listener that leads to the registry only once, and not the one with the login's secrets.
  */
 
 /** A browser opens connections that it never uses. */
@@ -210,7 +210,7 @@ interface Listener {
   close(): void;
 }
 
-/** Listens from then on. Requests that do not carry this state are not for this login: it continues to wait. */
+/** Starts listening. Requests without this state are not for this login, which continues to wait. */
 export async function listen(state: string): Promise<Listener> {
   const returned = Promise.withResolvers<Return>();
   returned.promise.catch(() => undefined);
@@ -275,13 +275,13 @@ function parametersOf(
   { method, url = '', headers }: IncomingMessage,
   { host, state }: { readonly host: string; readonly state: string },
 ): ReadonlyMap<string, string> | undefined {
-  // another name for this machine is a page of another site whose name was made to lead here
+  // a different Host header means DNS rebinding
   if (method !== 'GET' || headers.host !== host) return undefined;
   const parsed = URL.parse(url, `http://${host}`);
   if (parsed?.pathname !== '/callback') return undefined;
   const pairs = [...parsed.searchParams];
   const parameters = new Map(pairs);
-  // a name that is there twice could mean one thing here and another elsewhere
+  // a parameter given twice could be read differently elsewhere
   return parameters.size === pairs.length && isSame(parameters.get('state') ?? '', state) ? parameters : undefined;
 }
 
@@ -317,14 +317,14 @@ function escaped(text: string): string {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The browser of such a session is on another machine, to which 127.0.0.1 is itself. */
+/** Such a session's browser is on another machine, where 127.0.0.1 is that machine. */
 const REMOTE = ['SSH_CONNECTION', 'SSH_TTY', 'CODESPACES'];
 const DISPLAYS = ['DISPLAY', 'WAYLAND_DISPLAY', 'WSL_DISTRO_NAME'];
 
 /** Opens the address; resolves with false if that failed, and not before the program that opens it has ended. */
 export type OpenBrowser = (address: string) => Promise<boolean>;
 
-/** Returns how a browser is opened here; undefined where, as far as can be seen, there is none on this machine. */
+/** Returns a function that opens a browser here; undefined if this machine seems to have none. */
 export function browserOf(env: Environment, platform: NodeJS.Platform): OpenBrowser | undefined {
   const isSet = (name: string): boolean => (env[name] ?? '') !== '';
   if (REMOTE.some(isSet)) return undefined;

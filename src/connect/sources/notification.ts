@@ -135,7 +135,7 @@ export const notificationOverlap: Check = ({ spec, desired: { entry }, observed:
 };
 
 /** Another registry may be in use: nothing is printed that takes its events away. */
-const OF_TALLY = ` That registry may be in use, so it keeps its notification. What to do if it is not: ${docsPage('docs/guides/connect.md#what-others-have')}`;
+const OF_TALLY = ` That registry may be in use, so it keeps its notification. What to do if it is not: ${docsPage('docs/guides/connect.md#resources-of-other-owners')}`;
 
 function adviceAbout(hasTopic: boolean): string {
   const fanOut = hasTopic ? '' : ' A topic between the bucket and its destination serves both, with --source topic;';

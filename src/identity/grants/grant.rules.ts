@@ -1,6 +1,6 @@
 /**
- * Grants: who may read which keys. They only add up: there are no denials and no order, so a person may read the union of what
- * is granted to the person, to one of the person's groups, and to everyone.
+ * Grants: who may read which keys. Grants are additive: there are no denials, and order doesn't matter. A person may read the union
+ * of what is granted to the person, to the person's groups, and to everyone.
  */
 import { z } from 'zod';
 import { isBucketName } from '../../base/bucket-name.ts';
@@ -10,12 +10,12 @@ import { mergedParts, PARTS_MAX, type BucketPart, type Readable } from '../../st
 /** RFC 5321. */
 const EMAIL_LENGTH_MAX = 254;
 const EMAIL = /^[\x21-\x3f\x41-\x7e]+@[A-Za-z0-9.-]+$/;
-/** As much of a group's name as is stored of the groups of a login. */
+/** The longest group name that a login stores. */
 const GROUP_LENGTH_MAX = 256;
 /** The longest key that S3 has. https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html */
 const KEY_BYTES_MAX = 1_024;
 
-/** A grant as it is stored and shown: texts as people write them, in their one form. */
+/** A grant as it is stored and shown: the texts that people write, in canonical form. */
 export const grantSchema = z.object({
   who: z.string().describe('Who may read: `user:EMAIL`, `group:VALUE` or `everyone`.'),
   where: z.string().describe('What may be read: `BUCKET`, `BUCKET/PREFIX`, or `*` for every bucket.'),
@@ -24,7 +24,7 @@ export const grantSchema = z.object({
 });
 export type Grant = z.infer<typeof grantSchema>;
 
-/** The one form of who is granted something, or why the text names no one. */
+/** The canonical form of a grantee, or what is wrong with the text. */
 export function granteeOf(text: string): string | { readonly mistake: string } {
   if (text === 'everyone') return text;
   const [, kind, name = ''] = /^(user|group):(.+)$/su.exec(text) ?? [];
@@ -48,7 +48,7 @@ function isEmail(text: string): boolean {
   return EMAIL.test(text) && text.length <= EMAIL_LENGTH_MAX;
 }
 
-/** What is granted, or why the text names nothing. `everything`: every bucket. */
+/** Parses what is granted, or says what is wrong with the text. `everything`: every bucket. */
 export function partOf(text: string): BucketPart | 'everything' | { readonly mistake: string } {
   if (text === '*') return 'everything';
   const [bucket = '', ...rest] = text.split('/');
@@ -59,13 +59,13 @@ export function partOf(text: string): BucketPart | 'everything' | { readonly mis
   return { bucket, prefix };
 }
 
-/** The text of a part in its one form. */
+/** The text of a part in canonical form. */
 export function textOfPart(part: BucketPart | 'everything'): string {
   if (part === 'everything') return '*';
   return part.prefix === '' ? part.bucket : `${part.bucket}/${part.prefix}`;
 }
 
-/** Who is granted something, in its one form. */
+/** A grantee in canonical form. */
 export const whoSchema = z.string().transform((text, context) => {
   const grantee = granteeOf(text);
   if (typeof grantee === 'string') return grantee;
@@ -73,7 +73,7 @@ export const whoSchema = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-/** What is granted, in its one form. */
+/** What is granted, in canonical form. */
 export const whereSchema = z.string().transform((text, context) => {
   const part = partOf(text);
   if (part === 'everything' || !('mistake' in part)) return textOfPart(part);
@@ -81,14 +81,14 @@ export const whereSchema = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-/** Whom grants are meant for. */
+/** The person whom grants are matched against. */
 export interface Reader {
   readonly email: string;
   readonly emailVerified: boolean;
   readonly groups?: readonly string[] | undefined;
 }
 
-/** The grantees that mean this person. An address counts only if the issuer verified it. */
+/** The grantees that match this person. An address counts only if the issuer verified it. */
 export function granteesMeaning({ email, emailVerified, groups = [] }: Reader): readonly string[] {
   return ['everyone', ...(emailVerified ? [`user:${email.toLowerCase()}`] : []), ...groups.map((group) => `group:${group}`)];
 }

@@ -13,19 +13,19 @@ const SCHEMA_VERSION = 2;
 
 /**
  * - TEXT compares by its UTF-8 bytes (collation BINARY): the order of S3's listings.
- * - `buckets.id` is random, and another each time that a bucket is created.
+ * - `buckets.id` is random, and new each time a bucket is created.
  * - `document` is the document as JSON; the other columns are those that searches and decisions use.
  * - `object_words` contains the words of live documents, by objects.id. For the tokenizer `ascii`, words consist of ASCII
  *   letters and digits and all characters beyond ASCII, and only A–Z are folded. Tally's words are in lower case and
  *   contain only letters and digits, so it neither splits nor changes them. (`unicode61` folds ς into σ, for example.)
- * - `objects_facts` is the only index of all rows: a second one by key would cost every write half as much again. What keeps a key in one
- *   row is that a write looks for it in its own transaction (objects.ts). Live objects are apart from tombstones, so that a search
- *   reads none of these.
- * - `size`, `modified`, `class` and `built` repeat fields of the document, times in milliseconds, so that `objects_facts` has
- *   all that searches filter, sort and sum by; `settled`, `expires_at` and `deleted_at` are what the calendar asks for. They are columns
- *   and not expressions of the document, which every index would read again at each write.
- * - `folded` is the folded form of a key that is not ASCII (or has a NUL). LIKE folds ASCII itself, and a call to this process for
- *   each key takes twenty times as long.
+ * - `objects_facts` is the only index over all rows, because a second one would make every write 50 % dearer. Uniqueness of a key is
+ *   enforced by looking it up in the writing transaction (objects.ts). Live objects are apart from tombstones, so that a search reads
+ *   no tombstones.
+ * - `size`, `modified` (`last_modified`), `class` (`storage_class`) and `built` (`indexed_at`) repeat fields of the document, times in
+ *   milliseconds, so that `objects_facts` has everything by which searches filter, sort and sum; the calendar asks for `settled`,
+ *   `expires_at` and `deleted_at`. They are columns, because every index would read expressions of the document again at each write.
+ * - `folded` is the folded form of a key that is not ASCII (or has a NUL). LIKE folds ASCII itself, and calling a function of this
+ *   process for each key takes twenty times as long.
  * - The ids of `audit` begin with the moment; its other columns are those that queries filter by.
  */
 const SCHEMA = `

@@ -1,4 +1,4 @@
-/** Tally's own records in SQLite. */
+/** The state store in SQLite: Tally's own records, each with a version, and their lists by kind and by due time. */
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { StateEntry, StateStore } from '../store.ts';

@@ -3,7 +3,7 @@
  * not answer meanwhile. Everything is drawn from one seed, so that a wrong history can be played again.
  */
 import type { BucketSource } from '../../../src/records/bucket.ts';
-import type { ChangeRecord, Dialect } from '../../../src/events/record.ts';
+import { dialectFacts, type ChangeRecord, type Dialect } from '../../../src/events/record.ts';
 import { createSimBucket, type Content, type Operation, type VersioningStatus } from './bucket.ts';
 import { randomOf, type Random } from './random.ts';
 
@@ -96,8 +96,8 @@ export function drawHistory(seed: number, mix: Mix): History {
   const { source, tellers } = drawTellers(random, mix);
   const bucket = createSimBucket(random, {
     status: random.pick(mix.versioning === 'changes' ? USUALLY_NEVER : ['never', 'never', 'enabled', 'suspended']),
-    hasTrail: tellers.some(({ dialect }) => isTrail(dialect)),
-    tellsExpirations: tellers.every(({ dialect }) => !isTrail(dialect)),
+    hasTrail: tellers.some(({ dialect }) => hasNoSequencers(dialect)),
+    tellsExpirations: tellers.every(({ dialect }) => !hasNoSequencers(dialect)),
   });
   const changes: Since<Content>[] = [{ atMs: 0, value: null }];
   const versioning: Since<VersioningStatus>[] = [{ atMs: 0, value: bucket.status }];
@@ -175,9 +175,9 @@ function createTelling(random: Random, { mix, tellers, messages }: Telling): (op
     const certain = random.int(0, tellers.length - 1);
     tellers.forEach((teller, index) => {
       if (isLost || (index !== certain && random.chance(0.4))) return;
-      if (operation.isDenied === true && !isTrail(teller.dialect)) return;
+      if (operation.isDenied === true && !hasNoSequencers(teller.dialect)) return;
       const endedMs = atMs - (operation.lastedMs ?? 0);
-      const eventTimeMs = isTrail(teller.dialect) ? Math.floor(endedMs / SECOND) * SECOND : endedMs + random.int(-SECOND, SECOND);
+      const eventTimeMs = hasNoSequencers(teller.dialect) ? Math.floor(endedMs / SECOND) * SECOND : endedMs + random.int(-SECOND, SECOND);
       const record = recordOf(teller, operation, { eventTimeMs, sequencer });
       send(random, messages, { atMs, mix, record, teller });
     });
@@ -198,7 +198,7 @@ function recordOf(
     change: said.change,
     eventTimeMs,
   };
-  if (!isTrail(dialect)) {
+  if (!hasNoSequencers(dialect)) {
     record.sequencer = sequencer;
     if (said.etag !== undefined) record.etag = said.etag;
     if (said.etag !== undefined) record.sizeBytes = 1;
@@ -220,7 +220,7 @@ function send(
   const delays = delaysOf(mix);
   const receivedAtMs = [sentAtMs + random.pick(delays)];
   if (repeats === 2) receivedAtMs.push(sentAtMs + random.pick(delays));
-  messages.push({ record, sentAtMs, receivedAtMs, isMisfit: teller.isForgeable && !isTrail(teller.dialect) });
+  messages.push({ record, sentAtMs, receivedAtMs, isMisfit: teller.isForgeable && !hasNoSequencers(teller.dialect) });
 }
 
 function gapsOf(mix: Mix): readonly number[] {
@@ -259,8 +259,8 @@ function drawOutages(random: Random, endMs: number): readonly Outage[] {
   });
 }
 
-export function isTrail(dialect: Dialect): boolean {
-  return dialect === 'trail' || dialect === 'synthetic';
+function hasNoSequencers(dialect: Dialect): boolean {
+  return !dialectFacts[dialect].hasSequencers;
 }
 
 /** The sequencer in S3's own form. */

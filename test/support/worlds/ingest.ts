@@ -18,7 +18,6 @@ import type { EventCounter } from '../../../src/indexer/event-hours.ts';
 import { createQueueWatch } from '../../../src/observing/queue-watch.ts';
 import { listAllRecords, readRecord, refs, removeRecord } from '../../../src/store/stored.ts';
 import { outcomeKinds } from '../../../src/events/outcome.ts';
-import { labelOf } from '../../../src/process/series.ts';
 import { createFakeClock, createFakeQueues, createFakeStorage, createFakeTelemetry, type FakeQueues } from '../fakes/ports.ts';
 import { guarded } from '../fakes/guarded.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
@@ -232,8 +231,7 @@ export async function createIngestWorld(options: WorldOptions = {}) {
     bucketRecord: (bucket = BUCKET) => readRecord(store.plainState, refs.bucket(bucket)),
     unconnected: (bucket: string) => readRecord(store.plainState, refs.unconnected(bucket)),
     /** How records ended so far, in order. */
-    outcomes: () =>
-      telemetry.labels('tally_records_total').flatMap(({ outcome }) => outcomeKinds.find((kind) => labelOf(kind) === outcome) ?? []),
+    outcomes: () => telemetry.labels('tally_records_total').flatMap(({ outcome }) => outcomeKinds.find((kind) => kind === outcome) ?? []),
     settlements: () => telemetry.labels('tally_messages_total').map(({ settlement }) => settlement),
     /** An object that appears in S3 now, and the notification that tells it. */
     put(key: string, change: NativeChange = {}): NativeRecord {

@@ -297,7 +297,7 @@ function createNotes() {
       if (circuit !== undefined) opened.add(circuit);
     },
     count(name, _by, ...[labels]) {
-      if (name === 'tally_folded_total') count('handedOver');
+      if (name === 'tally_handed_over_records_total') count('handedOver');
       if (labels !== undefined && 'settlement' in labels) count(String(labels.settlement));
     },
     requestFailed: (what) => count(`failed: ${what}`),
