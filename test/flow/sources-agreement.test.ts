@@ -128,9 +128,10 @@ describe.skipIf(!awsEndpoint()).concurrent('after random operations on a bucket 
       JSON.stringify(await indexed()) === JSON.stringify(truth) &&
       (await unsettled()).length === 0 &&
       (await gapKinds()).length === gaps.length;
-    // what is not equal in the end is shown by what follows
-    await until('the index equals the bucket', isEqual, DRAIN_TIMEOUT_MS).catch(() => undefined);
-    const which = `${store}, seed ${scene.seed}`;
+    // what is not equal in the end is shown by what follows, and by this why it was not waited for longer
+    let end = 'equal';
+    await until('the index equals the bucket', isEqual, DRAIN_TIMEOUT_MS).catch((error: unknown) => void (end = String(error)));
+    const which = `${store}, seed ${scene.seed}: ${end}`;
     expect(await indexed(), which).toEqual(truth);
     expect(truth.length, which).toBeGreaterThan(PAGE_LIMIT);
     expect(await unsettled(), which).toEqual([]);

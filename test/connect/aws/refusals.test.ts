@@ -84,6 +84,14 @@ describe('a request about a connection that AWS refuses', () => {
     });
   });
 
+  // no printed policy names a trail of before: only the records know it
+  it('names the trail that a bucket cannot leave', () => {
+    const arn = `arn:aws:cloudtrail:${REGION}:${ACCOUNT}:trail/before`;
+    const denied = Object.assign(new Error('no'), { name: 'AccessDeniedException' });
+    const message = `PutEventSelectors ${arn} is denied: the permission cloudtrail:PutEventSelectors is missing`;
+    expect(refusalOf('cloudtrail:PutEventSelectors', arn, denied)).toMatchObject({ message: expect.stringContaining(message) });
+  });
+
   it('in an entry of an answer that is none of a refusal is the same', async () => {
     const body = JSON.stringify({ FailedEntryCount: 1, FailedEntries: [{ ErrorCode: 'LimitExceededException', ErrorMessage: 'no room' }] });
     const { rules } = await startService(200, 'application/x-amz-json-1.1', body);
