@@ -5,13 +5,14 @@
 import type { BucketRecord } from '../records/bucket.ts';
 import { FaultError } from '../base/fault.ts';
 import { RequestError } from '../base/request-error.ts';
+import { omit } from '../base/defined.ts';
 import { printable } from '../base/printable.ts';
 import { CLOCK_SKEW, type Finding } from './finding.rules.ts';
 import { connectionSchema, type ConnectionRecord } from './connection.rules.ts';
 import { afterCheck, isBeingMade, isCheckDue, type AfterCheck } from './watch.rules.ts';
 import { troublesOf, type Processes } from '../observing/processes.ts';
 import type { DueOf, Visit } from '../observing/sweep.ts';
-import { type GapReports, forgetProof, noteArrivals, openChangeGap, markDirty } from '../observing/gaps.ts';
+import { type GapReports, noteArrivals, openChangeGap, markDirty } from '../observing/gaps.ts';
 import { PROBE_LOST } from './probe.rules.ts';
 import { listAllRecords, readRecord, updateRecord } from '../store/stored.ts';
 import { refs } from './refs.ts';
@@ -81,6 +82,8 @@ export function createCheckConnection({ state, provisioning, gaps, clock, teleme
       case 'lost': {
         const reason = `the bucket's connection is broken: ${check.findings.map(({ code }) => code).join(', ')}`;
         await markDirty({ state, clock }, { bucket, kind: 'connection', reason, seenAtMs: check.atMs, unproven: 'wiring' });
+        // by what is sent from now on it is known to be mended, even before a check finds it in order
+        await updateRecord(state, refs.bucket(bucket), (current) => current && { ...omit(current, 'arrived'), waySinceMs: check.atMs });
         return;
       }
       case 'restored':
@@ -94,7 +97,7 @@ export function createCheckConnection({ state, provisioning, gaps, clock, teleme
     const isProven = provenAtMs !== undefined && provenAtMs >= (connectionCheck?.brokenSinceMs ?? 0);
     const reason = "the bucket's connection was broken until now";
     await openChangeGap({ state, clock }, record, { reason, unproven: isProven ? 'none' : 'events' });
-    if (!isProven) await forgetProof({ state, clock }, record.bucket);
+    if (!isProven) await updateRecord(state, refs.bucket(record.bucket), (current) => current && omit(current, 'provenAtMs'));
   }
 }
 

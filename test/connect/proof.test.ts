@@ -137,6 +137,30 @@ it('a connection that was broken is not proven by what came before, but by an ev
   expect(await world.isProven()).toBe(true);
 });
 
+// Bug: a doctor that was run before both were noted took the first one back, and the second counted no more. Fix: what was sent since it was found broken counts
+it('a connection that a person mended is proven by a created and a removed event, whenever it is found in order', async () => {
+  for (const isFoundBetween of [false, true]) {
+    const world = await startProven();
+    await world.agree({ source: 'topic', topic_arn: THEIR_TOPIC });
+    await world.arrive('removed');
+    const { subscriptions } = world.aws.parts.topics.get(THEIR_TOPIC)!;
+    const before = [...subscriptions];
+    subscriptions.clear();
+    await world.clock.advance(60_000);
+    await world.check();
+    const brokenMs = world.clock.nowMs();
+    for (const [queue, subscription] of before) subscriptions.set(queue, subscription);
+    await world.clock.advance(60_000);
+    await world.arrive('created');
+    if (isFoundBetween) await world.check();
+    expect(await world.waySinceMs()).toBe(brokenMs);
+    expect(await world.isProven()).toBe(false);
+    await world.arrive('removed');
+    await world.check();
+    expect(await world.isProven()).toBe(true);
+  }
+});
+
 describe('the probe of a topic of Tally', () => {
   const HOUR_MS = 3_600_000;
 

@@ -1,6 +1,7 @@
 /**
  * Connections on LocalStack. It enforces no policies, accepts overlapping configurations and ignores ExpectedBucketOwner, so AWS's
- * refusals are tested with a fake (test/connect) and by their texts.
+ * refusals are tested with a fake (test/connect) and by their texts. It says that a subscription to a topic of another account does not
+ * exist, where AWS shows it to its owner, so buckets of other accounts are shown by the fake alone (elsewhere.test.ts).
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { GetTopicAttributesCommand } from '@aws-sdk/client-sns';
