@@ -1,7 +1,7 @@
 /**
- * A bucket's one status: how far its index can be relied on, from everything that is known. The list, the API, the panel,
- * `explain` and the metrics all show this one, so that a bucket is never healthy in one place and broken in another.
- * `ok` means: its events are known to arrive, all of it was compared, and nothing is known to differ.
+ * A bucket's one status: how far its index can be relied on, from everything known. The list, the API, the panel, `explain` and the
+ * metrics all show this status, so that a bucket is never healthy in one place and broken in another. `ok` means: its events are known
+ * to arrive, the whole bucket was compared, and nothing is known to differ.
  */
 import type { BucketRecord } from './bucket.ts';
 import { isUnusuallyLong } from './usual-interval.ts';
@@ -9,7 +9,7 @@ import { dueAtMs, isHeld, nextOf, whyOf, type DirtyMark } from './dirty.ts';
 import { countOf, outermost } from './waiting-deletes.ts';
 import type { Trouble } from './process-record.ts';
 
-/** The worst first: a bucket has the first state that is true. */
+/** The worst first: a bucket is in the first state that applies. */
 export const bucketStates = [
   /** Events are being lost: something on their path in AWS is missing. */
   'events_lost',
@@ -17,7 +17,7 @@ export const bucketStates = [
   'paused',
   /** S3 or the index does not answer for it, or no worker receives its events. */
   'waiting',
-  /** A job held deletions back, and a person decides. */
+  /** A job held deletions back, and a person must decide. */
   'deletions_held',
   /** A report or explain found differences, a person declined deletions, the index refuses documents, or S3 refuses what enrichment reads. */
   'differs',
@@ -27,7 +27,7 @@ export const bucketStates = [
   'never_compared',
   /** Changes may be missing. */
   'gap_open',
-  /** No event has arrived for several times as long as it usually takes. */
+  /** No event has arrived for several times as long as usual. */
   'quiet',
   /** The last full compare is older than two intervals. */
   'overdue',
@@ -39,7 +39,7 @@ export const bucketStates = [
 ] as const;
 export type BucketState = (typeof bucketStates)[number];
 
-/** `bad`: the index differs, or does so with each further change. `warning`: it may differ, or may soon. */
+/** `bad`: the index differs, or will with the next change. `warning`: it may differ, or may soon. */
 export const bucketSeverities = ['bad', 'warning', 'ok'] as const;
 export type BucketSeverity = (typeof bucketSeverities)[number];
 
@@ -52,13 +52,13 @@ export interface BucketStatus {
   readonly severity: BucketSeverity;
   /** One sentence without its full stop. */
   readonly sentence: string;
-  /** Since when it is so; absent: it is not known, or the state is `ok`. */
+  /** Since when the bucket has been in this state; absent if that is unknown, or the state is `ok`. */
   readonly sinceMs?: number;
-  /** Absent: nothing is to be done, or Tally is at it. */
+  /** Absent if nothing need be done, or Tally does it by itself. */
   readonly act?: BucketAct;
   /** The job that the act is about. */
   readonly jobId?: string;
-  /** How many objects the sentence says to differ; absent: none, or their number is not known. */
+  /** How many objects the sentence says differ; absent if none do, or the number is unknown. */
   readonly differing?: number;
   /** How many gaps it has. */
   readonly gaps: number;
@@ -68,15 +68,15 @@ export interface StatusFacts {
   readonly record: BucketRecord;
   /** What its events wait for. */
   readonly waitsFor: Trouble | undefined;
-  /** Why its documents are written without what its enrichment adds. */
+  /** Why its documents are written without their enrichment. */
   readonly unread: Trouble | undefined;
   readonly gaps: readonly DirtyMark[];
   readonly nowMs: number;
-  /** From one scheduled compare of the whole bucket to the next; 0: none is scheduled. */
+  /** How often the whole bucket is compared by schedule; 0: never. */
   readonly compareIntervalMs: number;
 }
 
-/** A compare that is due may wait for its turn, and for a bucket that refuses. */
+/** A due compare may have to wait for its turn, or for a bucket that refuses requests, so only this many intervals count as overdue. */
 const OVERDUE_INTERVALS = 2;
 
 type Rule = (facts: StatusFacts) => Omit<BucketStatus, 'severity' | 'gaps'> | undefined;
@@ -94,8 +94,8 @@ export function bucketStatus(facts: StatusFacts): BucketStatus {
 }
 
 /**
- * The status as readers of a part of the bucket are shown it. The sentence, the time and the act of administrators name keys, other
- * buckets and parts of AWS that such a reader may not see.
+ * The status as shown to readers of a part of the bucket. The administrators' sentence, time and act may name keys, other buckets and
+ * parts of AWS that such readers may not see.
  */
 export function statusForReaders({ state, severity, gaps }: BucketStatus): BucketStatus {
   return { state, severity, sentence: readerSentences[state], gaps };
@@ -138,7 +138,7 @@ function severityOf(state: BucketState): BucketSeverity {
   }
 }
 
-/** The command that does what the act says. */
+/** The command for the act. */
 export function commandOfAct(act: BucketAct, bucket: string, jobId?: string): string {
   switch (act) {
     case 'doctor':
@@ -206,7 +206,7 @@ const rules: readonly Rule[] = [
       : undefined,
 ];
 
-/** What its events or a job of it met. A bucket in another region is none that its record names, too. */
+/** Its events, or one of its jobs, found no such bucket. One in another region does not count, because the record names a region. */
 function missingRule({ record: { bucket, region }, waitsFor, gaps }: StatusFacts): ReturnType<Rule> {
   const met = gaps.find(({ stuck = '', waits }) => `${stuck} ${waits?.why ?? ''}`.includes('bucket.missing: '));
   const sinceMs = waitsFor?.code === 'bucket.missing' ? waitsFor.sinceMs : met?.sinceMs;
@@ -231,7 +231,7 @@ function heldRule({ record: { waiting = [] } }: StatusFacts): ReturnType<Rule> {
   };
 }
 
-/** They wait all the same. The job that held them back has nothing more to ask. */
+/** Declined deletions are still held, but the job that held them has nothing more to ask. */
 function declinedRule({ record: { waiting = [] } }: StatusFacts): ReturnType<Rule> {
   if (waiting.length === 0) return undefined;
   const count = countOf(waiting);
@@ -264,7 +264,7 @@ function differsRule({ gaps, nowMs }: StatusFacts): ReturnType<Rule> {
   };
 }
 
-/** Searches by tags and metadata find less than there is. */
+/** Without their enrichment, searches by tags and metadata do not find all documents. */
 function unreadRule({ unread, record: { connectionCheck: check, unenriched, enrich } }: StatusFacts): ReturnType<Rule> {
   if (enrich === 'none') return undefined;
   const lack = `what enrich ${enrich} asks for`;
@@ -294,7 +294,7 @@ function unprovenRule({ record, nowMs }: StatusFacts): ReturnType<Rule> {
   };
 }
 
-/** What has not arrived by the bucket's present connection. */
+/** Says what has not arrived yet through the bucket's present connection. */
 export function unprovenText({ source, waySinceMs, lastEventAtMs, arrived = [] }: BucketRecord, nowMs: number): string {
   if (arrived.length > 0) {
     const missing = [...(arrived.includes('created') ? [] : ['a created object']), ...(arrived.includes('removed') ? [] : ['a deletion'])];
@@ -347,7 +347,7 @@ function overdueRule({ record: { lastComparedAtMs = 0 }, nowMs, compareIntervalM
   return { state: 'overdue', sentence: `It was last fully compared ${ageText(ageMs)} ago`, sinceMs: lastComparedAtMs, act: 'reindex' };
 }
 
-/** What a person does about a gap; nothing, while a job repairs it or begins by itself. */
+/** What a person can do about a gap; nothing while a job repairs it, or will begin by itself. */
 function actOf(mark: DirtyMark): Pick<BucketStatus, 'act' | 'jobId'> {
   const { jobId, stuck, compared, refusedSinceMs, failures } = mark;
   if (jobId !== undefined) return stuck === undefined ? {} : { act: 'jobs', jobId };
@@ -356,7 +356,7 @@ function actOf(mark: DirtyMark): Pick<BucketStatus, 'act' | 'jobId'> {
   return failures > 0 ? { act: 'jobs' } : {};
 }
 
-/** What happens next to the gap, and in what time. */
+/** What happens next to the gap, and how soon. */
 function nextText(mark: DirtyMark, nowMs: number): string {
   const dueMs = dueAtMs(mark, nowMs);
   return Number.isFinite(dueMs) && dueMs > nowMs ? `${nextOf(mark, nowMs)} (in ${ageText(dueMs - nowMs)})` : nextOf(mark, nowMs);

@@ -1,11 +1,11 @@
 /**
- * The record of a bucket: where it is, how its events arrive, and what is known of both. Rooms that never import each other meet in
+ * A bucket's record: where it is, how its events arrive, and what is known about both. Rooms that never import each other meet in
  * stored records like this one:
  *
  *   connecting stores it ──► the data path decides by it ──► jobs raise its floor, and keep what waits for a person ──► its status
  *
- * A record is a schema and pure functions on it. src/store/stored.ts reads records, and changes them by compare-and-swap.
- * What is absent is not known.
+ * A record is a schema with pure functions. src/store/stored.ts reads records, and changes them by compare-and-swap. Absent fields are
+ * unknown.
  */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
@@ -28,11 +28,11 @@ export function reportsExpirations(source: BucketSource): boolean {
   }
 }
 
-/** Which further data documents get: none, that of a HEAD, or that of a HEAD and the tags. Each contains those before it. */
+/** What documents get in addition: nothing, a HEAD's fields, or a HEAD's fields and the tags. Each mode includes those before it. */
 export const enrichModes = ['none', 'head', 'tags'] as const;
 export type EnrichMode = (typeof enrichModes)[number];
 
-/** Whether documents that were complete under the mode `before` lack something under the mode `after`. */
+/** Whether documents that were complete in the mode `before` lack something in the mode `after`. */
 export function asksForMore(before: EnrichMode, after: EnrichMode): boolean {
   return enrichModes.indexOf(after) > enrichModes.indexOf(before);
 }
@@ -42,11 +42,11 @@ export function isDirectoryBucket(name: string): boolean {
   return name.endsWith('--x-s3');
 }
 
-/** Why Tally cannot follow one. */
+/** Why Tally cannot follow a directory bucket. */
 export const DIRECTORY_BUCKET =
   'is a directory bucket (S3 Express One Zone), which sends no events and lists its keys in no order: Tally cannot follow it';
 
-/** The part of an index or alias name that identifies the bucket: the bucket's name if OpenSearch allows it, else `h-` + 32 hex digits of its SHA-256. */
+/** The part of an index or alias name that identifies the bucket: its name if OpenSearch allows it, otherwise `h-` + 32 hex digits of its SHA-256. */
 export function bucketSlug(bucket: string): string {
   const plain = /^[a-z0-9.-]{3,63}$/.test(bucket) && !bucket.startsWith('h-');
   return plain ? bucket : `h-${createHash('sha256').update(bucket).digest('hex').slice(0, 32)}`;
@@ -54,15 +54,15 @@ export function bucketSlug(bucket: string): string {
 
 export const versioningStatuses = ['unknown', 'never', 'enabled', 'suspended'] as const;
 
-/** The latest answer of GetBucketVersioning, and its time by S3's clock. The status is `unknown` until it could be read. Only with `never` does a delete event state its result. */
+/** GetBucketVersioning's latest answer, and its time by S3's clock. The status is `unknown` until it could be read. A delete event states its result only if it is `never`. */
 export const versioningSchema = z.object({
   status: z.enum(versioningStatuses),
-  /** The answer's Date header minus the duration of the request; 0 when unknown. */
+  /** The answer's Date header minus the request's duration; 0 if unknown. */
   observedAtMs: z.number(),
 });
 export type Versioning = z.infer<typeof versioningSchema>;
 
-/** What the watch of the connections found: `paused` is a notification that was taken away on request; `unknown` could not be read. */
+/** What the watch of connections found. `paused`: the notification was removed on request; `unknown`: the connection could not be read. */
 export const watchedStates = ['ok', 'degraded', 'broken', 'unknown', 'paused'] as const;
 export type WatchedState = (typeof watchedStates)[number];
 
@@ -71,15 +71,15 @@ export const connectionCheckSchema = z.object({
   state: z.enum(watchedStates),
   /** When it looked. */
   atMs: z.number(),
-  /** Since when it has been in this state; for a paused notification, since when it is paused. */
+  /** Since when the connection has been in this state. */
   sinceMs: z.number(),
-  /** The first of what it found. */
+  /** The first of its findings. */
   findings: z.array(z.object({ code: z.string(), what: z.string() })),
-  /** Since when events have been lost; absent: they arrive, as far as is known. */
+  /** Since when events have been lost; absent if they arrive, as far as is known. */
   brokenSinceMs: z.number().optional(),
-  /** The notification configuration, which Tally can read, sends every created and removed event to the bucket's topic or queue. */
+  /** Tally has verified that the notification configuration sends every created and removed event to the bucket's topic or queue. */
   passesBoth: z.literal(true).optional(),
-  /** What keeps the documents of the bucket from being enriched, and since when. */
+  /** What prevents the enrichment of the bucket's documents, and since when. */
   unread: z.object({ reason: z.string(), sinceMs: z.number() }).optional(),
 });
 export type ConnectionCheck = z.infer<typeof connectionCheckSchema>;
@@ -88,77 +88,78 @@ const eventQueueSchema = z.object({
   queueUrl: z.string(),
   /** When the last event came from it. */
   atMs: z.number(),
-  /** How long events had waited in it by then; absent: not long enough to tell. */
+  /** How long events had waited in it by then; absent if not noticeably long. */
   waitedMs: z.number().optional(),
 });
 export type EventQueue = z.infer<typeof eventQueueSchema>;
 
-/** Deletions that jobs held back, and that wait for a person, by the prefix of the job (src/records/waiting-deletes.ts). */
+/** Deletions that jobs held back and that wait for a person, by the job's prefix (src/records/waiting-deletes.ts). */
 export const waitingDeletesSchema = z.array(
   z.object({
     prefix: z.string(),
-    /** Absent: a job of these keys was stopped before it held any back, and none has counted them since. */
+    /** Absent if a job of these keys was stopped before it held any back, and none has counted them since. */
     count: z.number().positive().optional(),
-    /** The job that counted them, and its beginning. Absent: they are those of many jobs, and a job of the whole bucket counts them again. */
+    /** The job that counted them; absent if many did, so that a job of the whole bucket must count them again. */
     jobId: z.string().optional(),
+    /** The place of that job's beginning. */
     order: z.number(),
     sinceMs: z.number(),
-    /** When a person declined them: they wait all the same, and the status says so again once another job has counted them. */
+    /** When a person declined them. They still wait, and the status asks again once another job has counted them. */
     declinedAtMs: z.number().optional(),
   }),
 );
 export type WaitingDeletes = z.infer<typeof waitingDeletesSchema>;
 
-/** A connected bucket, as stored. Decisions use a copy that was read by id at most C = 10 s ago. */
+/** A connected bucket, as stored. Decisions use a copy that was read by id at most C ago. */
 export const bucketRecordSchema = z.object({
   bucket: z.string(),
   region: z.string(),
   source: z.enum(bucketSources),
   topicArn: z.string().optional(),
-  /** The account that owns it, if it is known: S3 then refuses every request once the name belongs to another one. */
+  /** The account that owns it, if known. S3 then refuses every request if the name comes to belong to another account. */
   account: z.string().optional(),
   versioning: versioningSchema,
   enrich: z.enum(enrichModes),
   /** Rule 8: exact events at or below this clock (microseconds) resolve instead of writing directly. 0 until the first reconcile begins. */
   floor: z.number(),
-  /** The place of the job that began last among all beginnings of the bucket (src/records/job.ts); absent: none has begun. */
+  /** The place, among all beginnings of the bucket's jobs, of the last one (src/records/job.ts); absent if none has begun. */
   lastBeginOrder: z.number().optional(),
-  /** The apply job that occupies the bucket, or did last: it counts only while that job is queued or running (src/repair/job-requests.ts). */
+  /** The apply job that occupies the bucket, or was the last to do so: a job occupies it only while queued or running (src/repair/job-requests.ts). */
   applyJobId: z.string().optional(),
   createdAtMs: z.number(),
   createdBy: z.string(),
   /** When region and versioning were last read. */
   checkedAtMs: z.number(),
-  /** How far S3's clock was ahead of that of the process that read them; negative: behind. Absent: not known. */
+  /** How far S3's clock was ahead of the reading process's clock; negative: behind. */
   s3AheadMs: z.number().optional(),
   lastEventAtMs: z.number().optional(),
-  /** How often its events come. Absent: none has arrived yet. */
+  /** How often its events come. Absent if none has arrived yet. */
   rhythm: usualIntervalSchema.optional(),
-  /** The bucket queues that its events came from. */
+  /** The bucket queues from which its events came. */
   eventQueues: z.array(eventQueueSchema).optional(),
-  /** The index that holds its documents, so that another one in its place is noticed. Absent: none was noted yet. */
+  /** The index that holds its documents, so that a replacement is noticed. Absent if none was noted yet. */
   indexId: z.string().optional(),
-  /** Since when its events are known to arrive by its present connection (src/events/proof.ts). */
+  /** Since when its events are known to arrive through its present connection (src/events/proof.ts). */
   provenAtMs: z.number().optional(),
-  /** What has arrived by its present connection while that was not proven yet. */
+  /** What has arrived through its present connection while that is not proven yet. */
   arrived: z.array(z.enum(['created', 'removed', 'other'])).optional(),
-  /** When its connection was changed last, and since when events of its form come by its present way only. What was sent before proves nothing. */
+  /** Since when its present connection exists. Events sent before prove nothing about it. */
   waySinceMs: z.number().optional(),
-  /** When a compare of the whole bucket ended last: a report, or an apply job that held no deletion back and waited for late events. */
+  /** When the last compare of the whole bucket ended: a report, or an apply job that waited for late events and held no deletions back. */
   lastComparedAtMs: z.number().optional(),
   /** Documents that the index refused in the last apply job over the whole bucket. */
   refused: z.object({ jobId: z.string(), count: z.number(), atMs: z.number() }).optional(),
-  /** Documents that lack their enrichment after the last job over the whole bucket that was to fill it in. */
+  /** Documents that still lacked their enrichment after the last job over the whole bucket that was to fill it in. */
   unenriched: z.object({ jobId: z.string(), count: z.number(), atMs: z.number() }).optional(),
   /** Deletions that jobs held back, and that a person has not allowed. */
   waiting: waitingDeletesSchema.optional(),
-  /** The last scheduled compare that was begun (src/repair/sweeps.ts). */
+  /** The scheduled compare that began last (src/repair/sweeps.ts). */
   sweep: z.object({ jobId: z.string(), atMs: z.number() }).optional(),
   /** The last repair of the whole bucket that Tally began by itself: when it ended, and how long it compared. */
   repaired: z.object({ atMs: z.number(), comparingMs: z.number() }).optional(),
   /** What the watch of its connection found last. */
   connectionCheck: connectionCheckSchema.optional(),
-  /** Only for buckets whose source does not report expirations: when the lifecycle rules were last read and the objects that they expire were last checked. */
+  /** Only if the bucket's source does not report expirations: the last check of its lifecycle rules and of the objects that they expire. */
   lifecycle: z
     .object({
       checkedAtMs: z.number(),
@@ -171,10 +172,10 @@ export const bucketRecordSchema = z.object({
 });
 export type BucketRecord = z.infer<typeof bucketRecordSchema>;
 
-/** Event times may be whole seconds, cut off. */
+/** Event times may be truncated to whole seconds. */
 const TIME_STEP_MS = 1_000;
 
-/** The latest moment at which the event can have happened. A dead letter that was sent back has a new time of sending, but not a new time of its event. */
+/** The latest moment at which the event can have happened. A dead letter that was sent back has a new time of sending, but its event's old time. */
 export function happenedByMs({
   sentAtMs,
   eventTimeMs = sentAtMs,
@@ -185,10 +186,10 @@ export function happenedByMs({
   return Math.min(sentAtMs, eventTimeMs + TIME_STEP_MS);
 }
 
-/** How long it counts that events of a bucket came from a queue. */
+/** How long Tally assumes that a bucket's events still come from a queue. */
 const EVENT_QUEUE_LIFE_MS = 30 * 86_400_000;
 
-/** The queues of a bucket's events after an event from this one, without those that are too old to count. */
+/** A bucket's queues after an event from this one, without those that are too old to count. */
 export function withEventQueue(known: BucketRecord['eventQueues'], latest: EventQueue): NonNullable<BucketRecord['eventQueues']> {
   const others = (known ?? []).filter(({ queueUrl, atMs }) => queueUrl !== latest.queueUrl && latest.atMs - atMs <= EVENT_QUEUE_LIFE_MS);
   const before = known?.find(({ queueUrl }) => queueUrl === latest.queueUrl)?.atMs ?? 0;
@@ -196,8 +197,8 @@ export function withEventQueue(known: BucketRecord['eventQueues'], latest: Event
 }
 
 /**
- * Whether events of the bucket may come from one of these queues. Only a bucket whose recent events came from `others`, and
- * from none of these queues, is certain not to: where the events of a quiet bucket would come from is not known.
+ * Whether the bucket's events may come from one of these queues. That is certainly not so only if its recent events came from `others`
+ * and from none of these: for a quiet bucket, it is unknown where events would come from.
  */
 export function mayBeFedBy(
   { eventQueues = [] }: Pick<BucketRecord, 'eventQueues'>,
@@ -207,7 +208,7 @@ export function mayBeFedBy(
   return recent.some((url) => at.queueUrls.includes(url)) || !recent.some((url) => at.others.includes(url));
 }
 
-/** The topic that a request names or a record keeps. Throws `request.invalid` where there is none, or one that nothing can be published to. */
+/** The topic that a request names or a record keeps. Throws `request.invalid` if there is none, or it is one to which S3 cannot publish. */
 export function usableTopic(topicArn: string | undefined): string {
   if (topicArn?.endsWith('.fifo') === false) return topicArn;
   throw new RequestError(
@@ -218,14 +219,14 @@ export function usableTopic(topicArn: string | undefined): string {
   );
 }
 
-/** Throws `request.invalid` for a topic that a request names beside a source that has a topic of Tally's: nothing would lead to it. */
+/** Throws `request.invalid` if a request names a topic although its source uses Tally's: nothing would publish to it. */
 export function refuseTopic(source: BucketSource, topicArn: string | undefined): void {
   if (topicArn === undefined || source === 'topic' || source === 'routed') return;
   const detail = `topic_arn: with the source ${source} Tally makes the topic. For yours name the source too: "topic" if S3 publishes to it, "routed" if a rule of EventBridge does`;
   throw new RequestError('request.invalid', detail);
 }
 
-/** Events that arrived for a bucket that is not connected. They are counted and shown, but never indexed. */
+/** Events that arrived for an unconnected bucket. They are counted and shown, but never indexed. */
 export const unconnectedSchema = z.object({
   bucket: z.string(),
   count: z.number(),

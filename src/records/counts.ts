@@ -1,8 +1,8 @@
 import { z } from 'zod';
 
 /**
- * What a reconcile found and did, summed up over the turns of a job. What is written is counted when the index has taken
- * it, and the rest when its slice is committed. A key whose slice is compared again is therefore counted once: it is equal then.
+ * What a reconcile found and did, summed over a job's turns. Writes count once the index has taken them, and everything else when its
+ * slice is committed. So a key whose slice is compared again counts once, because it is equal by then.
  *
  *   listed = equal + differed, and differed = incomplete + missing + stale + inFlight (of listed keys)
  */
@@ -11,11 +11,11 @@ export const countsSchema = z.object({
   listed: z.number(),
   /** Live documents in the scan. */
   scanned: z.number(),
-  /** Of the listed ones: those that were not equal. */
+  /** Listed objects that were not equal. */
   differed: z.number(),
   /** Equal except for fields that the document lacks; not drift. */
   incomplete: z.number(),
-  /** Of the equal and incomplete ones: their document lacks enrichment that the bucket asks for, and it was not filled in; not drift. */
+  /** Equal or incomplete, but the document lacks enrichment that the bucket asks for, and it was not filled in; not drift. */
   unenriched: z.number(),
   /** The bucket has the key, the index does not. */
   missing: z.number(),
@@ -25,7 +25,7 @@ export const countsSchema = z.object({
   phantom: z.number(),
   /** Differences whose document has a clock of D − M or later: live events handle them, so they are not drift. */
   inFlight: z.number(),
-  /** Documents written, without tombstones. */
+  /** Documents written, not counting tombstones. */
   written: z.number(),
   tombstones: z.number(),
   /** Phantoms for which the deletion limit refused a tombstone. */
@@ -58,15 +58,15 @@ export const noCounts: ReconcileCounts = {
   headRequests: 0,
 };
 
-/** The counts as they are shown: with the listed keys that were equal. */
+/** The counts as shown, with the number of listed keys that were equal. */
 export type ShownCounts = ReconcileCounts & { readonly equal: number };
 
-/** The counts as they are shown. What is written ahead of the cursor has differed and is not listed yet. */
+/** The counts as shown. `equal` is at least 0, because keys written ahead of the cursor have differed but do not count as listed yet. */
 export function shownCounts(counts: ReconcileCounts): ShownCounts {
   return { ...counts, equal: Math.max(0, counts.listed - counts.differed) };
 }
 
-/** Read once: zod makes the list each time, and there are several sums for each page. */
+/** Read only once, because zod makes the list each time, and each page needs several sums. */
 const countNames = countsSchema.keyof().options;
 
 /** The sum, field by field. */
@@ -76,15 +76,15 @@ export function addCounts(a: ReconcileCounts, b: Partial<ReconcileCounts>): Reco
   return sum;
 }
 
-/** The kinds of difference that a report shows examples of. */
+/** The kinds of difference of which a report shows examples. */
 export const differenceKinds = ['missing', 'stale', 'phantom', 'incomplete', 'inFlight'] as const;
 export type DifferenceKind = (typeof differenceKinds)[number];
 
-/** The lists of examples: of each kind of difference, of the documents that lack enrichment, and of those that the index refused. */
+/** The lists of examples: one for each kind of difference, one of documents that lack enrichment, and one of those that the index refused. */
 export const exampleKinds = [...differenceKinds, 'unenriched', 'refused'] as const;
 export type ExampleKind = (typeof exampleKinds)[number];
 
-/** Examples of each kind that a job keeps: enough to see a pattern, few enough for a record that is stored every five seconds. */
+/** How many examples of each kind a job keeps: enough to see a pattern, and few enough for a record that is stored every five seconds. */
 export const EXAMPLES_MAX = 20;
 
 /** An example of a difference, shown to users. */
@@ -100,7 +100,7 @@ export type DifferenceExample = z.infer<typeof exampleSchema>;
 export const examplesSchema = z.partialRecord(z.enum(exampleKinds), z.array(exampleSchema));
 export type DifferenceExamples = z.infer<typeof examplesSchema>;
 
-/** The examples of `a`, then those of `b` that have other keys, at most EXAMPLES_MAX of each kind. */
+/** The examples of `a`, then those of `b` with other keys, at most EXAMPLES_MAX of each kind. */
 export function addExamples(a: DifferenceExamples, b: DifferenceExamples): DifferenceExamples {
   const sum: { [Kind in ExampleKind]?: DifferenceExample[] } = {};
   for (const kind of exampleKinds) {

@@ -1,13 +1,13 @@
 /**
- * Dirty marks: something of a bucket may be missing since then. Users see each as a *gap*. A bucket has one mark, and one beside it
+ * Dirty marks: since when, and why, something of a bucket may be missing. Users see each as a *gap*. A bucket has one mark, and another
  * for each key that failed alone.
  *
  *   clean ──report──► dirty ──quiet for a minute, or reported for ten──► a job repairs it ──it covers every report──► closed
  *                      ▲                                                    │
  *                      └── reported since the job began, or the job failed ─┘
  *
- * It is closed by a job that ended, began after the last report (by `order`) and saw every change up to `lastSeenMs`; by nothing
- * else. A mark whose bucket is not known to send its events, or is known not to, is not closed at all until it is.
+ * Only a job that is done, began after the last report (by `order`) and saw every change up to `lastSeenMs` closes a mark. While a
+ * bucket's events are not known to arrive, no job closes its mark.
  */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
@@ -17,7 +17,7 @@ import { defined, omit } from '../base/defined.ts';
 import { type JobRecord, waitMs } from './job.ts';
 
 export const markKinds = [
-  /** What the bucket held before it was connected was never compared. */
+  /** Objects from before the bucket was connected were never compared. */
   'new',
   /** A trail reported a DeleteObjects call, which names no keys. */
   'bulk-delete',
@@ -28,7 +28,7 @@ export const markKinds = [
   'handed-over-deletes',
   /** Events were or may be lost. */
   'loss',
-  /** The way of the events was changed, was broken, or was not known to work. */
+  /** The connection was changed, was broken, or was not known to work. */
   'connection',
   /** The bucket's index was replaced. */
   'index',
@@ -39,17 +39,17 @@ export const markKinds = [
 ] as const;
 export type MarkKind = (typeof markKinds)[number];
 
-/** What is reported consists of deletions: a job's deletion limit would keep it from ever being repaired. */
+/** Kinds that report only deletions. A deletion limit would keep them from ever being repaired. */
 const announcing: ReadonlySet<MarkKind> = new Set(['bulk-delete', 'lifecycle', 'handed-over-deletes'] as const);
 
-/** Changes of tags may be among what was lost. A record that is handed over says so itself, and a report compares no tags. */
+/** Kinds whose losses may include changes of tags. A record that is handed over says so itself, and reports compare no tags. */
 const mayMissTags: ReadonlySet<MarkKind> = new Set(['new', 'loss', 'connection', 'index', 'tags'] as const);
 
 const reasonSchema = z.object({
   kind: z.enum(markKinds),
   count: z.number(),
   lastMs: z.number(),
-  /** The latest, in a few words: `dead letter: record.key-missing`. */
+  /** The latest one in a few words: `dead letter: record.key-missing`. */
   example: z.string(),
 });
 
@@ -66,45 +66,45 @@ export type Differences = z.infer<typeof differencesSchema>;
 export const markSchema = z.object({
   id: z.string(),
   bucket: z.string(),
-  /** Only the keys with this prefix; absent: the whole bucket. */
+  /** The mark is for keys with this prefix; absent: for the whole bucket. */
   prefix: z.string().optional(),
   /** The time of the first change that may be missing. */
   sinceMs: z.number(),
   /** The time up to which changes may be missing, by the clocks of AWS and of the processes that reported. It may lie ahead. */
   lastSeenMs: z.number(),
-  /** When it was reported first, or since the last job that did not close it, and last: by the clocks of the processes that did. */
+  /** When it was first reported (since the last job that did not close it), by the reporting process's clock. `reportedAtMs`: last. */
   firstReportedAtMs: z.number(),
   reportedAtMs: z.number(),
-  /** The latest beginning of a job of the bucket when it was last reported (src/records/job.ts). */
+  /** The place of the bucket's latest beginning of a job when the mark was last reported (src/records/job.ts). */
   order: z.number(),
   reasons: z.array(reasonSchema),
   /** `announced`: every reason announces deletions, so the job has no deletion limit. */
   deletes: z.enum(['announced', 'limited']),
-  /** Only a job that reads the tags of every object closes it. */
+  /** Only a job that reads every object's tags closes it. */
   readTags: z.literal(true).optional(),
-  /** The bucket was connected without a first index, or a person stopped this job, which was to delete what the mark announces. */
+  /** The bucket was connected without a first index, or a person stopped this job, which would have made the announced deletions. */
   held: z.object({ jobId: z.string().optional(), why: z.string() }).optional(),
   /** No job closes it: the bucket's events are not known to arrive, or its wiring is known to be broken. */
   unproven: z.enum(['events', 'wiring']).optional(),
-  /** Beside `unproven`: a job has repaired what was reported, and no other begins until the mark is reported again. */
+  /** Only with `unproven`: a job has repaired what was reported, and no other begins until the mark is reported again. */
   compared: z.literal(true).optional(),
-  /** A first index, or the compare after a change that a person made: it keeps no distance from other repairs until a job covers it. */
+  /** A first index, or the compare after a change that a person made. Until a job covers it, it keeps no distance from other repairs. */
   urgent: z.object({ order: z.number(), lastSeenMs: z.number() }).optional(),
   /** The job that repairs it now, and why it cannot continue. */
   jobId: z.string().optional(),
   stuck: z.string().optional(),
   /** How many jobs in a row failed to repair it. */
   failures: z.number(),
-  /** No job begins before, since when, and why. `isAhead`: one that does would not close the mark either; what is reported later does not wait for it. */
+  /** Until when no job begins, since when, and why. `isAhead`: a job that began earlier would not close the mark, but later reports need not wait for this. */
   waits: z.object({ fromMs: z.number(), untilMs: z.number(), why: z.string(), isAhead: z.literal(true).optional() }).optional(),
   /** Since when the bucket or its index refuses what a job needs. */
   refusedSinceMs: z.number().optional(),
-  /** What a report, or a person who asked about one key, found to differ and no job has repaired since. */
+  /** Differences that a report, or `explain` for one key, found, and that no job has repaired since. */
   differences: z.array(differencesSchema).optional(),
 });
 export type DirtyMark = z.infer<typeof markSchema>;
 
-/** What is kept of the closed marks of a bucket: to be shown, and for the bucket's next life if its documents stay. */
+/** What is kept of a bucket's closed marks, to be shown; and what is kept for a disconnected bucket's next life if its documents stay. */
 export const markHistorySchema = z.object({
   bucket: z.string(),
   closed: z.array(
@@ -112,18 +112,18 @@ export const markHistorySchema = z.object({
       .pick({ id: true, prefix: true, sinceMs: true, lastSeenMs: true, reasons: true })
       .extend({ closedAtMs: z.number(), jobId: z.string() }),
   ),
-  /** Deletions that wait for a person, of a bucket that was disconnected and whose documents stay. */
+  /** Deletions that wait for a person, if the bucket was disconnected and its documents stay. */
   waiting: waitingDeletesSchema.optional(),
 });
 export type MarkHistory = z.infer<typeof markHistorySchema>;
 
-/** What is listed: a mark, or what is kept of one that was closed. */
+/** What lists show: a mark, or what is kept of a closed one. */
 export type ListedGap = DirtyMark | (MarkHistory['closed'][number] & { readonly bucket: string });
 
 const HISTORY_MS = 30 * 86_400_000;
 const HISTORY_MAX = 1_000;
 
-/** The history after this mark was closed, which another process may have noted. The oldest come first. */
+/** The history after this mark was closed, which another process may already have noted. The oldest come first. */
 export function withClosed(
   history: MarkHistory | undefined,
   { id, bucket, prefix, sinceMs, lastSeenMs, reasons }: DirtyMark,
@@ -131,7 +131,7 @@ export function withClosed(
 ): MarkHistory {
   if (history?.closed.some((each) => each.id === id && each.jobId === jobId) === true) return history;
   const kept = keptOf(history, nowMs);
-  // no two have the same time, by which they are listed
+  // no two have the same time, because lists are sorted by it
   const closedAtMs = Math.max(nowMs, (kept.at(-1)?.closedAtMs ?? 0) + 1);
   const closed = [...kept, { id, ...defined({ prefix }), sinceMs, lastSeenMs, reasons: [...reasons], closedAtMs, jobId }];
   return { ...history, bucket, closed: closed.slice(-HISTORY_MAX) };
@@ -142,24 +142,24 @@ export function keptOf(history: MarkHistory | undefined, nowMs: number): MarkHis
   return (history?.closed ?? []).filter(({ closedAtMs }) => nowMs - closedAtMs < HISTORY_MS);
 }
 
-/** The id of the bucket's mark, or of the one for this key. */
+/** The id of the bucket's mark, or of this key's. */
 export function markId(bucket: string, key?: string): string {
   return key === undefined ? `gap:${bucket}:bucket` : `gap:${bucket}:key:${createHash('sha256').update(key).digest('hex').slice(0, 16)}`;
 }
 
 // ── reports ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** That something of a bucket may be missing. */
+/** A report that something of a bucket may be missing. */
 export interface GapReport {
   readonly bucket: string;
-  /** Only of this key. */
+  /** Only this key is affected. */
   readonly key?: string;
   readonly kind: MarkKind;
   /** In a few words. */
   readonly reason: string;
   /** Changes up to this time may be missing. */
   readonly seenAtMs: number;
-  /** The time of the first of them. Default: the same. */
+  /** The time of the first of these changes. Default: the same. */
   readonly firstSeenMs?: number;
   /** Default: 1. */
   readonly count?: number;
@@ -175,7 +175,7 @@ export interface GapReport {
 
 type Repaired = NonNullable<BucketRecord['repaired']>;
 
-/** What is known of the bucket, from a record that was read after the loss was noticed. */
+/** Facts from the bucket's record, which must be read after the loss was noticed. */
 export interface ReportFacts {
   /** By the clock of the process that reports. */
   readonly nowMs: number;
@@ -184,15 +184,15 @@ export interface ReportFacts {
   readonly repaired: Repaired | undefined;
 }
 
-/** Prefixes of reports that are remembered; of more, the oldest are forgotten. */
+/** How many reports' prefixes a mark remembers; the oldest are forgotten. */
 const DIFFERENCES_MAX = 20;
 
-/** The mark after a report. What is undefined of it is not stored. */
+/** The mark after a report. Undefined fields are not stored. */
 export function withReport(current: DirtyMark | undefined, report: GapReport, facts: ReportFacts): DirtyMark {
   const { kind, seenAtMs, firstSeenMs = seenAtMs } = report;
   const base = omit(current ?? fresh(report, facts), 'compared');
   const wants = wantsOf(base, report, facts);
-  // what an earlier report found may be repaired since, while its mark stayed
+  // what an earlier report found may have been repaired since, although its mark stayed
   const isOfReports =
     report.differences !== undefined && base.differences !== undefined && base.reasons.every((each) => each.kind === 'drift');
   const before = isOfReports ? (wants.differences ?? []).map(({ atMs }) => atMs) : [base.sinceMs];
@@ -200,7 +200,7 @@ export function withReport(current: DirtyMark | undefined, report: GapReport, fa
     ...base,
     sinceMs: Math.min(firstSeenMs, ...before),
     lastSeenMs: Math.max(base.lastSeenMs, seenAtMs),
-    // times that were stored by a fast clock do not outlast a right one
+    // a time stored by a fast clock must not outlast a right one
     firstReportedAtMs: Math.min(base.firstReportedAtMs, facts.nowMs),
     reportedAtMs: Math.max(plausible(base.reportedAtMs, CLOCKS_DIFFER_MS, facts.nowMs), facts.nowMs),
     order: Math.max(base.order, facts.order),
@@ -211,7 +211,7 @@ export function withReport(current: DirtyMark | undefined, report: GapReport, fa
   };
 }
 
-/** What its job must do, and what keeps it open. */
+/** What the mark's job must do, and what keeps the mark open. */
 function wantsOf(
   base: DirtyMark,
   { kind, tags, unproven = base.unproven, held = base.held, differences: found }: GapReport,
@@ -232,13 +232,13 @@ function fresh({ bucket, key, seenAtMs }: GapReport, { nowMs, order }: ReportFac
 }
 
 function withReason(reasons: DirtyMark['reasons'], { kind, reason, seenAtMs, count = 1 }: GapReport): DirtyMark['reasons'] {
-  // a report says all that it found
+  // each drift report is complete, so it replaces the last one
   const before = kind === 'drift' ? undefined : reasons.find((each) => each.kind === kind);
   const lastMs = Math.max(seenAtMs, before?.lastMs ?? 0);
   return [{ kind, count: count + (before?.count ?? 0), lastMs, example: reason }, ...reasons.filter((each) => each.kind !== kind)];
 }
 
-/** What an urgent report waits for is all that its mark waits for: neither for distance, nor because a job failed. */
+/** When a job may begin. After an urgent report, the mark waits only for what that report waits for: neither for distance, nor because a job failed. */
 function planOf(base: DirtyMark, report: GapReport, { nowMs, order, repaired }: ReportFacts): Pick<DirtyMark, 'urgent' | 'waits'> {
   if (report.isUrgent === true) return { urgent: { order, lastSeenMs: report.seenAtMs }, waits: report.waits };
   const before = base.waits?.isAhead === true || !isWaiting(base, nowMs) ? undefined : base.waits;
@@ -249,12 +249,12 @@ function laterOf(...waits: readonly DirtyMark['waits'][]): DirtyMark['waits'] {
   return waits.reduce((later, each) => ((each?.untilMs ?? 0) > (later?.untilMs ?? 0) ? each : later), undefined);
 }
 
-/** Those of the keys of a report replace what an earlier report of them found. */
+/** A report's differences replace those that earlier reports found among its keys. */
 function withDifferences(known: DirtyMark['differences'] = [], found: Differences): DirtyMark['differences'] {
   return [...known.filter(({ prefix }) => !prefix.startsWith(found.prefix)), found].slice(-DIFFERENCES_MAX);
 }
 
-/** The mark after a report that found no difference in its keys. It stays: only a job that waits for late events closes it. */
+/** The mark after a report that found no differences among its keys. It stays open, because only a job that waits for late events closes it. */
 export function withoutDifferences(mark: DirtyMark, isOver: (found: Differences) => boolean): DirtyMark {
   const left = mark.differences?.filter((found) => !isOver(found));
   return left === undefined || left.length === mark.differences?.length ? mark : { ...mark, differences: left };
@@ -262,27 +262,27 @@ export function withoutDifferences(mark: DirtyMark, isOver: (found: Differences)
 
 // ── when a job begins ──────────────────────────────────────────────────────────────────────────────────────────────
 
-/** A job begins after no report for this long, so that a burst of deletes needs only one. */
+/** A job begins once there was no report for this long, so that a burst of deletes needs only one job. */
 const QUIET_MS = 60_000;
-/** The longest wait for quiet: reports may never pause. */
+/** The longest wait for quiet, because reports may never pause. */
 const OPEN_MAX_MS = 600_000;
-/** S3 refuses requests whose time is more than 15 min off, so the clocks of two processes that work differ by at most 30 min. */
+/** S3 refuses requests whose time is more than 15 min off, so the clocks of two working processes differ by at most 30 min. */
 const CLOCKS_DIFFER_MS = 1_800_000;
 /** The longest distance between two repairs. */
 const DISTANCE_MAX_MS = 30 * 86_400_000;
 const DAY_MS = 86_400_000;
 
-/** Whether no job begins for the mark by itself. What was lost beside deletions that a person stopped is repaired all the same: that job deletes nothing. */
+/** Whether no job begins for the mark by itself. If a person stopped a job and other changes may be missing too, another job begins, but deletes nothing. */
 export function isHeld({ held, deletes }: DirtyMark): boolean {
   return held !== undefined && (held.jobId === undefined || deletes === 'announced');
 }
 
-/** Whether no job repairs the mark now, and one begins by itself. */
+/** Whether a job will begin for the mark by itself. */
 export function isPlanned(mark: DirtyMark): boolean {
   return !isHeld(mark) && mark.compared !== true && mark.jobId === undefined;
 }
 
-/** When a job begins for a planned mark, by the clock of who asks; Infinity for any other. */
+/** When a job begins for a planned mark, by the caller's clock; Infinity for any other. */
 export function dueAtMs(mark: DirtyMark, nowMs: number): number {
   const { reportedAtMs, firstReportedAtMs, waits } = mark;
   if (!isPlanned(mark)) return Infinity;
@@ -290,7 +290,7 @@ export function dueAtMs(mark: DirtyMark, nowMs: number): number {
   return Math.max(plausible(quietAtMs, OPEN_MAX_MS + CLOCKS_DIFFER_MS, nowMs), isWaiting(mark, nowMs) ? (waits?.untilMs ?? 0) : 0);
 }
 
-/** Whether a job waits for what the mark waits for. A wait whose beginning lies ahead was stored by a fast clock, and counts as over. */
+/** Whether the mark's wait is still running. A wait that began in the future was stored by a fast clock, and counts as over. */
 function isWaiting({ waits }: Pick<DirtyMark, 'waits'>, nowMs: number): boolean {
   return waits !== undefined && waits.untilMs > nowMs && waits.fromMs <= nowMs + CLOCKS_DIFFER_MS;
 }
@@ -300,8 +300,8 @@ function plausible(atMs: number, aheadMaxMs: number, nowMs: number): number {
 }
 
 /**
- * How long the next automatic repair of a bucket keeps away from the last one, which compared for t: 20 t, so that repairs take a
- * twentieth of one process; but no longer than a day, or 3 t for one that takes hours.
+ * How long a bucket's next automatic repair waits after the last one, which compared for t: 20 t, so that repairs take a twentieth of
+ * one process; but at most the longer of a day and 3 t.
  */
 function distanceMs(comparingMs: number): number {
   return Math.min(20 * comparingMs, Math.max(DAY_MS, 3 * comparingMs), DISTANCE_MAX_MS);
@@ -337,26 +337,26 @@ export type RepairJob = Pick<
   | 'parts'
 >;
 
-/** Whether the job compares what the mark stands for: it applies, it waits for late events, and it reads tags if the mark needs that. */
+/** Whether the job can repair the mark: it writes, waits for late events, covers the mark's keys, and reads tags if the mark needs that. */
 function repairs(job: RepairJob, { prefix = '', readTags }: DirtyMark): boolean {
   return job.mode === 'apply' && job.now !== true && prefix.startsWith(job.prefix) && (readTags !== true || job.tags === true);
 }
 
-/** Whether the job began after this, by the order of reports and by the clocks of S3 and its worker. */
+/** Whether the job began after the last report, by the order of beginnings and by the clocks of S3 and of its worker. */
 function beganAfter({ beginOrder = 0, coversBeforeMs = 0 }: RepairJob, { order, lastSeenMs }: Pick<DirtyMark, 'order' | 'lastSeenMs'>) {
   return beginOrder > order && coversBeforeMs > lastSeenMs;
 }
 
 export interface Look {
-  /** The job that the mark names; undefined: its record is gone. */
+  /** The job that the mark names; undefined if its record is gone. */
   readonly named: RepairJob | undefined;
-  /** The latest job of the bucket that applies. */
+  /** The bucket's latest apply job. */
   readonly latest: RepairJob | undefined;
   readonly nowMs: number;
   readonly repaired: Repaired | undefined;
 }
 
-/** The mark after a look at its job, or if it names none, at the bucket's latest one. Returns the same object if nothing has changed. */
+/** The mark after a look at its job, or, if it names none, at the bucket's latest one. Returns the same object if nothing has changed. */
 export function afterLook(mark: DirtyMark, look: Look): DirtyMark | { readonly closedBy: string } {
   if (mark.jobId === undefined) return afterOther(mark, look);
   const looked = afterNamed(mark, mark.jobId, look);
@@ -397,7 +397,7 @@ function afterOther(mark: DirtyMark, look: Look): ReturnType<typeof afterLook> {
   return job.state === 'done' && beganAfter(job, mark) ? afterDone(mark, job, look) : mark;
 }
 
-/** The mark while this job repairs it. A job that a person starts ends what held it, unless it is held because of its deletions: about those the job asks. */
+/** The mark while this job repairs it. A job that a person starts lifts the hold, unless that is about deletions, about which the job asks. */
 export function withJob(mark: DirtyMark, { id, requestedBy }: Pick<RepairJob, 'id' | 'requestedBy'>): DirtyMark {
   const isOurs = requestedBy === 'gap' || requestedBy === 'schedule';
   return { ...omit(mark, 'stuck', 'refusedSinceMs', ...(isOurs || mark.held?.jobId !== undefined ? [] : (['held'] as const))), jobId: id };
@@ -410,21 +410,21 @@ function afterDone(found: DirtyMark, job: RepairJob, { nowMs, repaired }: Look):
   const isUrgentStill = mark.urgent !== undefined && !beganAfter(job, mark.urgent);
   const rest = { ...omit(mark, 'jobId', 'held', 'waits', 'refusedSinceMs', ...(isUrgentStill ? [] : (['urgent'] as const))), failures: 0 };
   if (beganAfter(job, mark)) return mark.unproven === undefined ? { closedBy: job.id } : { ...rest, compared: true };
-  // what was reported before the job began is repaired, and what is left waits for quiet again
+  // reports from before the job began are repaired, and the rest waits for quiet again
   const firstReportedAtMs = Math.max(mark.firstReportedAtMs, Math.min(coversBeforeMs, nowMs));
   const waits = laterOf(aheadOf(mark, job, nowMs), isUrgentStill ? undefined : distanceOf(mark, repaired, nowMs));
   return { ...rest, firstReportedAtMs, ...defined({ waits }) };
 }
 
-/** Whether the job has compared what a report found, and held nothing back. */
+/** Whether the job has compared the keys of these differences, and held nothing back. */
 function isRepaired({ prefix, atMs }: Differences, { prefix: compared, coversBeforeMs = 0, counts }: RepairJob): boolean {
   return prefix.startsWith(compared) && coversBeforeMs > atMs && (counts?.held ?? 0) === 0;
 }
 
-/** AWS applies a changed trail for 20 minutes: what lies further ahead has a time by a wrong clock. */
+/** AWS takes up to 20 minutes to apply a changed trail: a time further ahead came from a wrong clock. */
 const AHEAD_USUAL_MS = 25 * 60_000;
 
-/** A job that begins before `lastSeenMs`, by the clocks of the last one, would close the mark as little. Once a day one begins all the same. */
+/** The wait until `lastSeenMs`, by the last job's clocks: a job that began earlier would not close the mark either. It is at most a day. */
 function aheadOf({ bucket, lastSeenMs }: DirtyMark, { startedAtMs, coversBeforeMs = 0 }: RepairJob, nowMs: number): DirtyMark['waits'] {
   const aheadMs = lastSeenMs - (coversBeforeMs + nowMs - (startedAtMs ?? nowMs));
   if (aheadMs <= 0) return undefined;
@@ -434,24 +434,24 @@ function aheadOf({ bucket, lastSeenMs }: DirtyMark, { startedAtMs, coversBeforeM
   return { fromMs: nowMs, untilMs: nowMs + Math.min(aheadMs + 1_000, DAY_MS), why, isAhead: true };
 }
 
-/** After a failure the mark waits one minute, then two, four …, at most six hours: four attempts a day. */
+/** After a failure the mark waits one minute, then two, four …, at most six hours, which is four attempts a day. */
 const RETRY_MIN_MS = 60_000;
 const RETRY_MAX_MS = 21_600_000;
 
-/** The mark after a job that did not repair it, or could not be started. */
+/** The mark after its job did not repair it, or could not be started. */
 export function failedOf(mark: DirtyMark, why: string, nowMs: number): DirtyMark {
   const waitsMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** Math.min(mark.failures, 30));
   return { ...omit(mark, 'jobId'), failures: mark.failures + 1, waits: { fromMs: nowMs, untilMs: nowMs + waitsMs, why } };
 }
 
-/** The mark for which no job can begin, because the bucket or its index refuses. It counts no failure: Tally asks again soon, later less often. */
+/** The mark while no job can begin, because the bucket or its index refuses. This is no failure: Tally asks again soon, and later less often. */
 export function refusedOf(mark: DirtyMark, why: string, nowMs: number): DirtyMark {
   const refusedSinceMs = mark.refusedSinceMs ?? nowMs;
   const untilMs = nowMs + Math.max(RETRY_MIN_MS, waitMs(refusedSinceMs, nowMs));
   return { ...mark, refusedSinceMs, waits: { fromMs: nowMs, untilMs, why } };
 }
 
-/** Nothing deletes what the mark announces until a person decides: the consent of a job is not that of another one. */
+/** The mark after a person stopped its job: until a person decides, nothing makes the announced deletions, because consent to one job is not consent to another. */
 function stoppedOf(mark: DirtyMark, { id, state }: RepairJob): DirtyMark {
   const { bucket, prefix } = mark;
   const ofPrefix = prefix === undefined ? [] : ['--prefix', prefix];
@@ -464,7 +464,7 @@ function stoppedOf(mark: DirtyMark, { id, state }: RepairJob): DirtyMark {
   return { ...omit(mark, 'jobId', 'waits', 'refusedSinceMs'), failures: 0, held: { jobId: id, why } };
 }
 
-/** What happens next, in a few words; when, says `dueAtMs`. */
+/** What happens next, in a few words; `dueAtMs` says when. */
 export function nextOf(mark: DirtyMark, nowMs: number): string {
   const { jobId, stuck, held, compared, unproven, waits } = mark;
   if (jobId !== undefined) return stuck === undefined ? 'a re-index repairs it' : `its re-index waits: ${stuck}`;
@@ -477,7 +477,7 @@ export function nextOf(mark: DirtyMark, nowMs: number): string {
 const AFTER_PROOF = "a re-index follows once the bucket's events are known to arrive";
 const AFTER_WIRING = "a re-index follows once the bucket's wiring is fixed";
 
-/** Why there is a mark, the latest reason first. */
+/** Why the mark exists, the latest reason first. */
 export function whyOf({ reasons }: Pick<DirtyMark, 'reasons'>): string {
   return reasons.map(({ example, count }) => (count === 1 ? example : `${example} (${count.toLocaleString('en')} times)`)).join('; ');
 }
@@ -485,8 +485,8 @@ export function whyOf({ reasons }: Pick<DirtyMark, 'reasons'>): string {
 // ── consent ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 /**
- * Whether what this job finds to delete was announced: Tally began it for the bucket's mark, which announces deletions and nothing
- * else. A mark of a single key announces one delete, and lifts no limit.
+ * Whether all deletions that this job may find were announced: Tally began it for the bucket's mark, which has only deletions. A mark of
+ * a single key announces one delete, and lifts no limit.
  */
 export function announcesAllOf({ requestedBy, prefix }: Pick<RepairJob, 'requestedBy' | 'prefix'>, marks: readonly DirtyMark[]): boolean {
   const mark = marks.find((each) => each.prefix === undefined);

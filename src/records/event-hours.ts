@@ -1,15 +1,15 @@
 /**
- * What one process saw in one hour: how many events arrived, and how long they took until a search found them. Overview shows the last
- * day of it. Nothing is decided by it.
+ * What one process saw in one hour: how many events arrived, and how long it took until a search found them. The panel's Overview shows
+ * the last day. No decision depends on it.
  */
 import { z } from 'zod';
 
 export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;
-/** How finely an hour is kept: a chart of a day has 288 steps. */
+/** The resolution: a day has 288 steps. */
 export const STEP_MS = 300_000;
 
-/** The place in the hour from 0, the events, and how many of them are of each class of lags, from the shortest. */
+/** The step's place in the hour, from 0; its events; and how many of them are in each class of lags, the shortest first. */
 const step = z.tuple([z.number(), z.number(), z.array(z.number())]);
 
 export const eventHourSchema = z.object({
@@ -25,7 +25,7 @@ export function hourOf(ms: number): number {
   return Math.floor(ms / HOUR_MS) * HOUR_MS;
 }
 
-/** A step of all processes. */
+/** One step, summed over all processes. */
 export interface EventStep {
   readonly atMs: number;
   events: number;
@@ -44,9 +44,9 @@ export function createHourCounts(hourMs: number) {
   }
 
   return {
-    /** The process runs at this moment, so that the step is known although no event arrived. */
+    /** Notes that the process was running, so that the step is known even if no event arrived. */
     seen: (ms: number): void => void at(ms),
-    /** An event arrived. `lagMs`: how long it took; absent: it is not known. */
+    /** Counts an event. `lagMs`: how long it took, if that is known. */
     event(ms: number, lagMs: number | undefined): void {
       const counted = at(ms);
       counted.events += 1;
@@ -60,7 +60,7 @@ export function createHourCounts(hourMs: number) {
   };
 }
 
-/** The steps of all processes from a moment on, in order. Steps in which none ran are missing. */
+/** All processes' steps from a moment on, in order. Steps in which no process ran are missing. */
 export function stepsOf(records: readonly EventHour[], fromMs: number): readonly EventStep[] {
   const steps = new Map<number, EventStep>();
   for (const { hourMs, steps: counted } of records) {
@@ -77,12 +77,12 @@ export function stepsOf(records: readonly EventHour[], fromMs: number): readonly
 }
 
 const SHORTEST_MS = 50;
-/** Two for each doubling, so that a percentile is at most √2 of the true one, up or down. */
+/** Two for each doubling, so that a percentile is within a factor of √2 of the true one. */
 const CLASSES_OF_DOUBLING = 2;
-/** Of the longest wait in a queue, which is 14 days. */
+/** The class of the longest wait in a queue, which is 14 days. */
 const CLASS_MAX = 50;
 
-/** The class of a lag: the first one whose longest lag is not shorter. */
+/** A lag's class: the first whose longest lag is at least as long. */
 export function lagClassOf(lagMs: number): number {
   return lagMs <= SHORTEST_MS ? 0 : Math.min(CLASS_MAX, Math.ceil(CLASSES_OF_DOUBLING * Math.log2(lagMs / SHORTEST_MS)));
 }

@@ -11,7 +11,7 @@ import { faults, type FaultCode } from '../base/fault.ts';
 import { countsSchema, examplesSchema } from './counts.ts';
 import type { BucketRecord } from './bucket.ts';
 
-/** The holder of the job. Its name is another one for each claim. */
+/** The job's holder, whose name is new for each claim. */
 export const leaseSchema = z.object({ worker: z.string() });
 
 export const jobStates = ['queued', 'running', 'paused', 'done', 'failed', 'cancelled'] as const;
@@ -26,27 +26,27 @@ export const jobPhases = ['waiting', 'comparing'] as const;
 export const jobFaultSchema = z.object({
   code: z.custom<FaultCode>((code) => typeof code === 'string' && code in faults),
   reason: z.string(),
-  /** The key after which it occurred; absent: before the job compared anything. */
+  /** The key after which it occurred; absent if the job had compared nothing. */
   after: z.string().exactOptional(),
 });
 
 export type JobFault = z.infer<typeof jobFaultSchema>;
 
-/** A part of a job's keys that is not compared yet: those after the cursor, up to `to`. */
+/** A range of a job's keys that is still to be compared: those after the cursor, up to `to`. */
 const partSchema = z.object({
-  /** Keys up to this one, inclusive, are compared and their writes are durable. */
+  /** Keys up to and including this one are compared, and their writes are durable. */
   cursor: z.string(),
   /** Inclusive; absent: to the last key. */
   to: z.string().exactOptional(),
-  /** Whether keys after the cursor were written. They are counted, and the scan may not show them yet. */
+  /** Whether keys after the cursor were already written, and counted, so that the scan may not show them yet. */
   readsFirst: z.boolean().exactOptional(),
-  /** The fault that ended its last turn, how many turns in a row it ended without progress, since when, and when the next one begins. */
+  /** The fault that ended its last turn, how many turns in a row made no progress, since when, and when the next one begins. */
   fault: jobFaultSchema
     .extend({
       attempts: z.number(),
       sinceMs: z.number(),
       dueAtMs: z.number(),
-      /** S3 refuses the HEAD of this key, which is the only one of the part. */
+      /** S3 refuses the HEAD of this key, the part's only one. */
       denied: z.string().exactOptional(),
     })
     .exactOptional(),
@@ -64,49 +64,49 @@ export const jobSchema = z.object({
   createdAtMs: z.number(),
   startedAtMs: z.number().optional(),
   finishedAtMs: z.number().optional(),
-  /** `--fill`: documents that lack a field of the listing, or the enrichment of their bucket, are written too. */
+  /** `--fill`: documents that lack a field of the listing, or their bucket's enrichment, are written too. */
   fill: z.boolean().optional(),
-  /** The tags of all objects are read again, where the bucket's documents have tags: only so a change of tags is found. */
+  /** All objects' tags are read again, if the bucket's documents have tags: there is no other way to find changed tags. */
   tags: z.boolean().optional(),
-  /** `--now`: the job stores no floor and does not wait, so it proves nothing and closes no gap. */
+  /** `--now`: the job stores no floor and does not wait, so it closes no gap. */
   now: z.boolean().optional(),
-  /** Until comparing begins it waits for late events, until this time (rule 8). */
+  /** Until when it waits for late events before it compares (rule 8). */
   waitUntilMs: z.number().optional(),
   /**
-   * Rule 8: the time at which the floor was stored, by S3's clock or that of the worker, whichever is earlier. Changes before
-   * it are covered. Absent for reports and `--now`.
+   * Rule 8: when the floor was stored, by S3's clock or the worker's, whichever is earlier. The job covers changes before this time.
+   * Absent for reports and `--now`.
    */
   coversBeforeMs: z.number().optional(),
-  /** Its place among the beginnings of jobs of its bucket: gaps that were last reported after an earlier one are covered. Stored with coversBeforeMs. */
+  /** Its place among the beginnings of its bucket's jobs: it covers gaps last reported after an earlier one. Stored with coversBeforeMs. */
   beginOrder: z.number().optional(),
-  /** `limit`: tombstones that the job may write in all (absent: no limit). `reserved`: those taken so far. */
+  /** `limit`: how many tombstones the job may write in all (absent: no limit). `reserved`: how many it has taken. */
   deletions: z.object({ limit: z.number().optional(), reserved: z.number() }).optional(),
-  /** Number of live documents under the prefix when the job began; progress is measured against it. */
+  /** How many live documents there were under the prefix when the job began; progress is measured against this. */
   documentsAtStart: z.number().optional(),
   /** What is left to compare, in key order. Stored together with counts and examples: at most every five seconds, and when the lease is given back. */
   parts: z.array(partSchema).exactOptional(),
-  /** When a process continues it; absent while it is paused and once it has ended. */
+  /** When a process may continue it; absent while it is paused and once it has ended. */
   dueAtMs: z.number().optional(),
   /** The process that works on it. */
   lease: leaseSchema.optional(),
-  /** Number of leases in a row that ended without progress. */
+  /** How many leases in a row ended without progress. */
   fruitless: z.number().optional(),
   /** When comparing began, when the current pause began, and the total length of earlier pauses since comparing began. */
   comparingAtMs: z.number().optional(),
   pausedAtMs: z.number().optional(),
   pausedMs: z.number().optional(),
-  /** How many of the deletions that waited a person has allowed to this job. */
+  /** How many of the held deletions a person has allowed this job to make. */
   allowDeletes: z.number().optional(),
-  /** What is compared and done so far, the requests before comparing included. */
+  /** What was compared and done so far, including requests before comparing. */
   counts: countsSchema.optional(),
   examples: examplesSchema.optional(),
-  /** Why the job could not begin yet, and since when: it begins once the fault is over. */
+  /** Why the job could not begin yet, and since when. It begins once the fault is over. */
   waits: jobFaultSchema.extend({ sinceMs: z.number() }).optional(),
   error: jobFaultSchema.optional(),
 });
 export type JobRecord = z.infer<typeof jobSchema>;
 
-/** Whether the job occupies its bucket, which only one job may do at a time: queued and running apply jobs do; reports and paused jobs do not. */
+/** Whether the job occupies its bucket, as only one job at a time may: queued and running apply jobs do; reports and paused jobs do not. */
 export function occupiesBucket(job: JobRecord): boolean {
   return job.mode === 'apply' && (job.state === 'queued' || job.state === 'running');
 }
@@ -122,34 +122,33 @@ export function hasEnded(job: Pick<JobRecord, 'state'>): boolean {
 }
 
 // ── how a job finds its process ────────────────────────────────────────────────────────────────────────────────────
-// A job that has something to do has a time at which it is due. Processes search for what is due, and one of them claims it by
-// compare-and-swap:
+// A job that needs work has a time at which it is due. Processes search for due jobs, and one of them claims it by compare-and-swap:
 //
 //   due ──claim──► held (a lease; due again in 20 s, which each change moves on) ──given back──► due at its time │ not due any more
 //    ▲               │
 //    └── unchanged for 60 s: its process is dead, and one more lease ended without progress
 //
-// No two clocks are compared. A process that finds a lease watches that it does not change, by the watcher's steady clock.
+// No two clocks are compared. A process that finds a lease measures, by its own steady clock, for how long it does not change.
 
 /** A record that processes claim. */
 export interface Claimable {
-  /** From when on a process may claim it; absent: nothing is to be done. The state index searches by it. */
+  /** From when a process may claim it; absent if there is nothing to do. The state index searches by it. */
   readonly dueAtMs?: number | undefined;
   readonly lease?: z.infer<typeof leaseSchema> | undefined;
   /** How many leases in a row ended without progress. */
   readonly fruitless?: number | undefined;
 }
 
-/** Three leases or attempts in a row without progress fail the job. */
+/** After this many leases or attempts in a row without progress, the job fails. */
 export const WITHOUT_PROGRESS_MAX = 3;
-/** A held job is due again after this time: a renewal that is late shows that its process may be dead. */
+/** A held job is due again after this time, because a late renewal shows that its process may be dead. */
 const HELD_MS = 20_000;
-/** A lease that has not changed for this long is over. What its process does last may take a moment. */
+/** A lease that has not changed for this long is over. This allows for what its process may still be doing. */
 export const WATCH_MS = 60_000;
-/** The longest time for which work is put off. A time further ahead was stored by a clock that is fast, and counts as due. */
+/** The longest time for which work is put off. A time further ahead was stored by a fast clock, and counts as due. */
 export const DUE_AHEAD_MAX_MS = 300_000;
 
-/** The lease and its next time: as claimed, or as renewed. */
+/** The lease and its next due time, as claimed or renewed. */
 export function heldBy(worker: string, nowMs: number): { readonly lease: { readonly worker: string }; readonly dueAtMs: number } {
   return { lease: { worker }, dueAtMs: nowMs + HELD_MS };
 }
@@ -164,16 +163,16 @@ export function leaseName({ lease, dueAtMs = 0 }: Claimable): string | undefined
   return lease && `${lease.worker} ${dueAtMs}`;
 }
 
-/** Why a record cannot be claimed; `taken`: it can, with this number of leases without progress. */
+/** Whether a record can be claimed. `taken`: it can, with this number of leases without progress. */
 export type Claim =
   | { readonly kind: 'taken'; readonly fruitless: number }
-  /** It is not due, because another process was faster, or nothing is to be done. */
+  /** It is not due, because another process was faster, or there is nothing to do. */
   | { readonly kind: 'early' }
   | { readonly kind: 'leased' }
   /** Too many leases in a row ended without progress: the job must fail. */
   | { readonly kind: 'poisonous' };
 
-/** Decides whether the record can be claimed. `isOver`: its lease has not changed for WATCH_MS. The lease of a dead process counts here, so work that kills its process is bounded; a lease that was given back does not count. */
+/** Decides whether the record can be claimed. `isOver`: its lease has not changed for WATCH_MS. A dead process's lease counts as one without progress, which bounds work that kills its process; a lease that was given back does not count. */
 export function claimOf(record: Claimable, nowMs: number, isOver: boolean): Claim {
   const { lease, fruitless = 0 } = record;
   if (!isDue(record, nowMs)) return { kind: 'early' };
@@ -182,7 +181,7 @@ export function claimOf(record: Claimable, nowMs: number, isOver: boolean): Clai
   return leases >= WITHOUT_PROGRESS_MAX ? { kind: 'poisonous' } : { kind: 'taken', fruitless: leases };
 }
 
-/** The record without its lease and its time: nothing is to be done until someone makes it due again. */
+/** The record without its lease and its due time: nothing happens until someone makes it due again. */
 export function asleep<Record extends Claimable>(record: Record): Omit<Record, 'lease' | 'dueAtMs'> {
   const { lease: _, dueAtMs: __, ...rest } = record;
   return rest;
@@ -190,44 +189,43 @@ export function asleep<Record extends Claimable>(record: Record): Omit<Record, '
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
-/** How long work waits after a fault of S3 or the index. It has just failed, and live events need it first. */
+/** How long work waits after a fault of S3 or the index, which has just failed and which live events need first. */
 export const FAULT_WAIT_MS = 15_000;
-/** After an hour without an answer: an outage of hours costs a few hundred requests, and its end is noticed within five minutes. */
+/** How long it waits after an hour without an answer: an outage of hours costs a few hundred requests, and its end is noticed within five minutes. */
 const LONG_WAIT_MS = 300_000;
 
-/** How long to wait before the next attempt at something that has been refused since then: 15 s within the first minute, then a minute, after an hour five. */
+/** How long to wait before trying again what has been refused since `sinceMs`: 15 s in the first minute, then a minute, and after an hour five. */
 export function waitMs(sinceMs: number, nowMs: number): number {
   const refusedMs = nowMs - sinceMs;
   if (refusedMs < MINUTE_MS) return FAULT_WAIT_MS;
   return refusedMs < HOUR_MS ? MINUTE_MS : LONG_WAIT_MS;
 }
 
-// ── what a job covers (rule 8): what was reported before it began, and happened before it began ────────────────────────
-// Which of two came first, a report or the beginning of a job, is no question of clocks: those of two workers may differ. The record
-// of the bucket counts beginnings. A report states the latest one that its worker has read *after* it noticed the loss; a job covers
-// it only if the job's own beginning is a later one. So a loss that was noticed after a job began is never covered by that job.
+// ── what a job covers (rule 8): what was reported, and happened, before it began ───────────────────────────────────────
+// Clocks of two workers may differ, so they do not decide whether a report or the beginning of a job came first. Instead, the
+// bucket's record counts beginnings. A report states the latest beginning that its worker has read *after* noticing the loss; a job
+// covers the report only if its own beginning is later. So no job covers a loss that was noticed after the job began.
 //
-// A gap may also stand for changes that come after its report: records that are handed over are reported ahead of time, and AWS
-// applies a changed connection for minutes. Their times are those of workers and of SQS, and a listing's is S3's: a job covers what
-// happened before it began by the clock of S3 *and* by that of the worker which began it. Where one is wrong, a gap is closed later
-// than it could be.
+// A gap may also stand for changes after its report: handed-over records are reported ahead of time, and AWS takes minutes to apply a
+// changed connection. Their times are those of workers and of SQS, while a listing's is S3's. So a job covers what happened before it
+// began by S3's clock *and* by its worker's. If one of these is wrong, a gap is closed later than it could be.
 
 type Counted = Pick<BucketRecord, 'lastBeginOrder' | 'createdAtMs'>;
 
-/** The place of the latest beginning of a job of the bucket among all of them. */
+/** The place of the bucket's latest beginning of a job. */
 export function lastBeginOf({ lastBeginOrder, createdAtMs }: Counted): number {
   return lastBeginOrder ?? createdAtMs;
 }
 
 /**
- * The place of a job that begins now: after all others of the bucket. It is not a plain number, so that it is also later than those of
- * an earlier life of the bucket: deletions that wait for a person may outlive that.
+ * The place of a job that begins now, after all others of the bucket. It is at least the present time, so that it is also later than
+ * those of the bucket's earlier lives, which deletions that wait for a person may outlive.
  */
 export function nextBeginOf(bucket: Counted, nowMs: number): number {
   return Math.max(lastBeginOf(bucket) + 1, nowMs);
 }
 
-/** The moment before which a job sees every change. `observedAtMs`: D of its first page. `sentMs`: when that was requested, by the worker's clock. */
+/** The moment before which a job sees every change. `observedAtMs`: its first page's D. `sentMs`: when that page was requested, by the worker's clock. */
 export function coversBefore({ observedAtMs, sentMs }: { readonly observedAtMs: number; readonly sentMs: number }): number {
   return Math.min(observedAtMs, sentMs);
 }

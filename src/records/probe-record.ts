@@ -1,13 +1,13 @@
-/** What Tally remembers of the last probe of one of its topics (src/connect/probe.rules.ts). */
+/** What Tally remembers about the last probe through one of its topics (src/connect/probe.rules.ts). */
 import { z } from 'zod';
 
 export const probeRecordSchema = z.object({
   topicArn: z.string(),
   /** When the last one was published. */
   sentAtMs: z.number(),
-  /** It has reached the bucket queue. */
+  /** Whether it has reached the bucket queue. */
   hasArrived: z.boolean(),
-  /** The one before it never did. */
+  /** Whether the one before it never did. */
   isLost: z.boolean(),
 });
 export type ProbeRecord = z.infer<typeof probeRecordSchema>;

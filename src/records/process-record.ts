@@ -1,9 +1,9 @@
-/** What one process knows about itself, as it stores it for all: what keeps events from the index there, and from where it receives. */
+/** What one process stores about itself for all others: what keeps events from the index, and from which queues it receives. */
 import { z } from 'zod';
 
-/** What keeps events of some buckets from the index. */
+/** Something that keeps events of some buckets from the index. */
 const troubleSchema = z.object({
-  /** `hidden`: messages that a process put back wait for their next receive. Of the others see circuits.ts. */
+  /** `hidden`: messages that a process put back wait for their next receive. `queue`: a queue cannot be received from. For the others see circuits.ts. */
   level: z.enum(['cluster', 'index', 'endpoint', 'bucket', 'enrichment', 'queue', 'hidden']),
   /** The bucket, the region of an endpoint, or the URL of a queue; empty for the cluster. */
   name: z.string(),
@@ -15,7 +15,7 @@ const troubleSchema = z.object({
 });
 export type Trouble = z.infer<typeof troubleSchema>;
 
-/** The messages of a bucket that the process has put back because they could not be served. */
+/** A bucket's messages that the process has put back because they could not be served. */
 const hiddenSchema = z.object({
   bucket: z.string(),
   code: z.string(),
@@ -27,9 +27,9 @@ export type Hidden = z.infer<typeof hiddenSchema>;
 
 export const processRecordSchema = z.object({
   worker: z.string(),
-  /** Stored again every 15 s, so that a record that stays the same for a minute is of a process that has ended. */
+  /** Stored again every 15 s, so if a record stays the same for a minute, its process has ended. */
   seenAtMs: z.number(),
-  /** The URLs of the bucket queues that it receives from. */
+  /** The URLs of the bucket queues from which it receives. */
   receives: z.array(z.string()),
   troubles: z.array(troubleSchema),
   hidden: z.array(hiddenSchema),

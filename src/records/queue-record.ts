@@ -1,4 +1,4 @@
-/** What Tally remembers of one queue, so that all workers together report a loss once. */
+/** What Tally remembers about one queue, so that all workers together report a loss only once. */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 
@@ -11,7 +11,7 @@ export const queueRecordSchema = z.object({
   /** Of a dead-letter queue: when its letters were last read, and how many it held then. */
   readAtMs: z.number().optional(),
   letters: z.number().optional(),
-  /** Of a dead-letter queue: the letters there that SQS moved and whose gaps are stored. There are at most as many as one reading shows. */
+  /** Of a dead-letter queue: the letters there that SQS moved and whose gaps are stored, at most as many as one reading shows. */
   moved: z.array(z.string()).optional(),
   /** Of a dead-letter queue: when gaps of all its buckets were last opened, because of letters that name no bucket or cannot be read. */
   allAtMs: z.number().optional(),

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { omit } from '../base/defined.ts';
 
 /**
- * Calendar work as stored: when it is due, and which worker runs it now. Any number of workers may try; one succeeds.
+ * Scheduled work as stored: when it is due, and which worker runs it now. Any number of workers may try to claim it; one succeeds.
  *
  *   due ──claimed──► running ──ended──► waits until dueAtMs ──► due
  *                       └── its worker died: the claim is not renewed ──► due
@@ -17,7 +17,7 @@ export const scheduleSchema = z.object({
 });
 export type ScheduleRecord = z.infer<typeof scheduleSchema>;
 
-/** The schedule that closes gaps. It runs every few seconds wherever a re-index worker runs, so its record also shows that one does. */
+/** The schedule that closes gaps. Re-index workers run it every few seconds, so its record also shows that there is one. */
 export const CLOSE_GAPS_NAME = 'close-gaps';
 
 /** S3 refuses requests whose time is more than 15 min off, so the clocks of two working workers differ by at most 30 min. */
@@ -30,8 +30,8 @@ interface ScheduleTimes {
 }
 
 /**
- * Whether a run may begin. What never ran is due at once. A time further ahead than a right clock can have set also counts as due:
- * otherwise one clock in the year 2099 would stop the schedule for good.
+ * Whether a run may begin. Work that never ran is due at once. A time further ahead than a right clock can have set counts as due too;
+ * otherwise a single clock in the year 2099 would stop the schedule for good.
  */
 export function isScheduleDue(record: ScheduleRecord | undefined, { nowMs, intervalMs }: ScheduleTimes): boolean {
   return record === undefined || record.dueAtMs <= nowMs || record.dueAtMs > nowMs + intervalMs + SKEW_MAX_MS;
@@ -42,7 +42,7 @@ export function claimedBy(holder: string, name: string, record: ScheduleRecord |
   return { ...record, name, dueAtMs: record?.dueAtMs ?? nowMs, claim: { holder, renewals: 0 }, lastStartedAtMs: nowMs };
 }
 
-/** The record after a run, free for any worker: due again one interval after the run began; if it failed, a minute after its end; still due if its worker was stopped. */
+/** The record after a run, free for any worker: due again one interval after the run began; a minute after its end if it failed; still due if its worker was stopped. */
 export function endedRecord(
   record: ScheduleRecord,
   { end, nowMs, intervalMs }: ScheduleTimes & { readonly end: 'done' | 'failed' | 'stopped' },

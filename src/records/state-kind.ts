@@ -1,4 +1,4 @@
-/** The kinds of state records that Tally stores. Kinds are added but never renamed, because older and newer workers share one store during an upgrade. */
+/** The kinds of records in the state store. Kinds are added but never renamed, because older and newer workers share one store during an upgrade. */
 export const stateKinds = [
   'bucket',
   'unconnected',

@@ -1,32 +1,32 @@
-/** How often the events of a bucket come, and when their silence is unusual. */
+/** How often a bucket's events come, and when their silence is unusual. */
 import { z } from 'zod';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** A week has every usual interval once: nights, weekends, a weekly export. Earlier, no silence is known to be unusual. */
+/** A week contains every usual interval: nights, weekends, a weekly export. Before that, no silence is known to be unusual. */
 const LEARNING_MS = 7 * DAY_MS;
 /** How fast a shorter interval replaces a longer one: what was usual a fortnight ago counts for a third. */
 const MEMORY_MS = 14 * DAY_MS;
 /** A silence of more usual intervals than this is unusual. */
 const INTERVALS_MAX = 3;
-/** A shorter silence never is: it may be a pause of a few workers, or of the network. */
+/** A shorter silence is never unusual: it may be a pause of a few workers, or of the network. */
 const SILENCE_MIN_MS = HOUR_MS;
 
-/** When the silence has lasted for this much longer, the bucket counts as one that is not written any more: people have seen the status by then. */
+/** Once the silence has lasted for this much longer, the bucket counts as no longer written to, because people have seen the status by then. */
 const DORMANT_MS = 30 * DAY_MS;
 
 export const usualIntervalSchema = z.object({
-  /** When the first event arrived that is known. */
+  /** When the first known event arrived. */
   sinceMs: z.number(),
-  /** The longest interval between two events, of those that still count. */
+  /** The longest interval between two events that still counts. */
   usualIntervalMs: z.number(),
 });
 export type UsualInterval = z.infer<typeof usualIntervalSchema>;
 
 /**
- * The usual interval after an event. A longer interval counts at once. A shorter one counts by its length, so that a bucket that is busy by
- * day keeps the nights, and one that has become busy loses them within some weeks.
+ * The usual interval after an event. A longer interval counts at once. A shorter one counts by its length, so a bucket that is busy by day
+ * keeps its nights, and one that has become busy loses them within some weeks.
  */
 export function usualIntervalAfter(
   known: UsualInterval | undefined,

@@ -1,10 +1,10 @@
 /**
- * Deletions that wait for a person: what the deletion limit of a job held back, for each prefix of a job. They are stored before the
- * job stops or ends, so nothing that becomes of the job can hide them; and removed by a later job only, which compares those keys and
- * holds nothing back. Meanwhile no job of those keys deletes more than a person allows.
+ * Deletions that wait for a person: what jobs' deletion limits held back, by the job's prefix. They are stored before the job stops or
+ * ends, so nothing that happens to the job can hide them, and only a later job that compares those keys and holds nothing back removes
+ * them. Until then, no job of those keys deletes more than a person allows.
  *
- * A job that is stopped may have held back none yet, and its limit is the consent to one job's deletions, not to those of each job that
- * follows: its keys wait as well, without a number until a job that compares them says how many there are.
+ * A job may be stopped before it holds any back. Its limit was consent to this job's deletions, not to those of the jobs that follow, so
+ * its keys wait too, without a number until another job counts them.
  *
  *   held back ──allowed──► a new job with that limit ──it holds nothing back──► removed
  *      ▲  └────declined, also later: that job is cancelled──► the index is known to differ
@@ -15,31 +15,31 @@ import type { JobRecord } from './job.ts';
 
 export type WaitingDeletes = All[number];
 
-/** Prefixes of a bucket that are kept apart. More than these become the whole bucket's, about which no job of theirs can ask. */
+/** How many of a bucket's prefixes are kept apart. If there are more, they become one entry for the whole bucket, about which none of their jobs can ask. */
 const PREFIXES_MAX = 100;
 
-/** Whether the keys with the one prefix may be among those with the other. */
+/** Whether keys may have both prefixes. */
 export function keysOverlap(a: string, b: string): boolean {
   return a.startsWith(b) || b.startsWith(a);
 }
 
-/** What a job holds back, as far as it knows. */
+/** What a job knows that it holds back. */
 export interface HeldBack {
   readonly held: number;
-  /** It has compared everything. If not, it was stopped, and what was known before may be more. */
+  /** Whether it has compared everything. If it was stopped, more may have been known before. */
   readonly isWhole: boolean;
   readonly nowMs: number;
-  /** The latest beginning of a job of the bucket. */
+  /** The place of the bucket's latest beginning of a job. */
   readonly lastOrder: number;
 }
 
-/** What waits once the job holds this back. Returns the same array if nothing has changed. */
+/** The waiting deletions after a job holds this back. Returns the same array if nothing has changed. */
 export function withHeld(
   waiting: readonly WaitingDeletes[],
   { id: jobId, prefix, beginOrder, now }: Pick<JobRecord, 'id' | 'prefix' | 'beginOrder' | 'now'>,
   { held, isWhole, nowMs, lastOrder }: HeldBack,
 ): readonly WaitingDeletes[] {
-  // one that does not wait for late events has no place among the beginnings: whatever begins later comes after it
+  // a job that does not wait for late events has no place among the beginnings: all later beginnings come after it
   const order = beginOrder ?? lastOrder + 1;
   const isSettled = (each: WaitingDeletes): boolean =>
     isWhole &&
@@ -55,7 +55,7 @@ export function withHeld(
   ]);
 }
 
-/** They wait since they were first known, until a job settles them that began after all that counted them. */
+/** Keeps since when they have been known; only a job that began after all those that counted them settles them. */
 function withKnown(known: WaitingDeletes | undefined, found: WaitingDeletes): WaitingDeletes {
   return known === undefined ? found : { ...found, order: Math.max(found.order, known.order), sinceMs: known.sinceMs };
 }
@@ -71,14 +71,14 @@ function counted(count: number): Pick<WaitingDeletes, 'count'> {
   return count === 0 ? {} : { count };
 }
 
-/** How many there are at least. */
+/** How many deletions wait, at least. */
 export function countOf(waiting: readonly WaitingDeletes[]): number {
   return outermost(waiting).reduce((sum, { count = 0 }) => sum + count, 0);
 }
 
 /**
- * Those with deletions that no prefix of another one contains: they are among those of that one. A job that was stopped may not have come
- * as far; then those within its prefix are more, and stand for it.
+ * The entries that no other entry's prefix contains, so that no deletion counts twice. If a job was stopped early, the entries within its
+ * prefix may have more; they then stand for it.
  */
 export function outermost(waiting: readonly WaitingDeletes[]): readonly WaitingDeletes[] {
   const known = waiting.filter(({ count }) => count !== undefined);

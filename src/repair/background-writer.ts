@@ -1,5 +1,5 @@
 /**
- * The bulk writer of re-index. All parts of the process share it, and it gives way to the live path's bulk writer.
+ * Re-index's bulk writer. All of the process's parts share it, and it yields to the live path's bulk writer.
  *
  *   waiting ──a request is free──► sent ──► answered
  *      ▲                            │ 429: half as many requests at once, a pause, then the same writes first
@@ -22,9 +22,9 @@ import type { ObjectIndex, WriteAnswer, WithPorts } from '../store/store.ts';
 import { inTime } from '../base/in-time.ts';
 
 /**
- * Answers each write once, in the order of the writes. `expired`: the write became too old before it could be sent; a write
- * that the store pushed back until it expired is answered with `index.overloaded`. Rejects with the signal's reason; requests
- * that are in flight at that moment may still be applied.
+ * Answers each write once, in the order of the writes. `expired`: the write became too old before it could be sent; if the store
+ * pushed it back until then, the answer is `index.overloaded`. Rejects with the signal's reason; requests in flight at that moment
+ * may still be applied.
  */
 export type WriteAll = (writes: readonly WriteRequest[], signal?: AbortSignal) => Promise<readonly WriteAnswer[]>;
 
@@ -44,7 +44,7 @@ interface Entry extends QueuedWrite {
 /** Longer than the live path's pauses (100 ms to 5 s), so that live writes are retried first. */
 const PAUSE = { minMs: 500, maxMs: 15_000 };
 
-/** Creates the writer. Its callers bound its queue: each part settles a few slices at a time. `isFull`: writes wait until others are answered. */
+/** Creates the writer. Its callers bound its queue, because each part settles a few slices at a time. `isFull`: writes are waiting for others to be answered. */
 export function createBackgroundWriter(dependencies: BackgroundWriterDependencies): {
   readonly writeAll: WriteAll;
   readonly isFull: () => boolean;
@@ -105,8 +105,8 @@ export function createBackgroundWriter(dependencies: BackgroundWriterDependencie
   }
 
   /**
-   * Takes writes from the front of the queue. Empty when all of them have expired or were aborted by their callers. Those behind
-   * the batch are not looked at: dozens of batches may wait, and each would be looked at dozens of times.
+   * Takes writes from the front of the queue; none if all have expired or were aborted by their callers. It does not look behind the
+   * batch: dozens of batches may be waiting, and would each be looked at dozens of times.
    */
   function takeBatch(): readonly Entry[] {
     const nowMs = clock.monotonicMs();
@@ -123,7 +123,7 @@ export function createBackgroundWriter(dependencies: BackgroundWriterDependencie
     return batch;
   }
 
-  /** An aborted call is not counted, since nothing waits for its answers. */
+  /** Aborted calls do not count, because nothing waits for their answers. */
   function answerUnsent(entry: Entry): void {
     if (entry.isWanted()) telemetry.count('tally_bulk_actions_total', 1, { answer: 'expired' });
     answerExpired(entry);

@@ -1,6 +1,6 @@
 /**
- * Takes a held job to where it compares. Each transition is one compare-and-swap, and everything before it can be repeated; so a
- * crash in between does no harm.
+ * Brings a held job to the point where it compares. Each transition is one compare-and-swap, and everything before it can be
+ * repeated, so a crash in between does no harm.
  *
  *   queued ── floor stored in the bucket's record ──► waiting ── Q later by S3's clock ──► index refreshed, documents counted
  *   ──► comparing
@@ -22,11 +22,11 @@ import type { HeldJob } from './job-lease.ts';
 import { cancelJob, failJob, noteStop } from './job-ends.ts';
 import { occupyBucket } from './job-requests.ts';
 
-/** What rule 8 adds to W, since S3 states whole seconds and its clocks differ. */
+/** What a floor adds to W, because S3 states whole seconds and its clocks differ (rule 8). */
 const FLOOR_SLACK_MS = 3_000;
-/** The Date header states whole seconds, so the moment may be this much later. */
+/** The Date header states whole seconds, so the true moment may be this much later. */
 const DATE_STEP_MS = 1_000;
-/** Until the next attempt at a beginning that failed because of the job itself. */
+/** When to try again after the beginning failed because of the job itself. */
 const RETRY_MS = 10_000;
 
 export interface BeginDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
@@ -34,16 +34,16 @@ export interface BeginDependencies extends WithPorts<'state' | 'clock' | 'teleme
   readonly scan: ObjectScan;
 }
 
-/** What a job begins with. `first`: the first page of its listing that has keys, or the last page. */
+/** What a job needs to begin. `first`: the first page of its listing that has keys, or the last page. */
 interface Begin {
   readonly first: ListingPage;
   readonly location: BucketLocation;
 }
 
-/** `begun`: the job compares. `over`: it is paused, cancelled or lost. Else when the next attempt is due. */
+/** `begun`: the job compares. `over`: it is paused, cancelled or lost. Otherwise, when the next attempt is due. */
 type BeginEnd = 'begun' | 'over' | { readonly againMs: number };
 
-/** Creates the function that takes a held job as far as it comes now. After a fault the job has been given back, or has failed. Resolves with whether it compares; if not, it was given back. Throws the store's fault only, and the signal's reason. */
+/** Creates the function that brings a held job as far as possible now. Resolves with whether it compares; if not, it was given back, or has failed. Throws only the store's fault and the signal's reason. */
 export function createBeginJob(dependencies: BeginDependencies): (held: HeldJob, signal: AbortSignal) => Promise<boolean> {
   const { state, clock, telemetry, listing, scan } = dependencies;
 
@@ -98,14 +98,14 @@ export function createBeginJob(dependencies: BeginDependencies): (held: HeldJob,
     return leftMs > 0 ? { againMs: leftMs } : begin(held, { first, location: bucket }, signal);
   }
 
-  /** An apply job that its bucket's record does not name occupies its bucket now, or is paused if another job does. */
+  /** If the bucket's record does not name this apply job, the job occupies its bucket now, or is paused if another job does. */
   async function mayRun(held: HeldJob): Promise<boolean> {
     const { id, bucket, mode } = held.job;
     if (mode === 'report') return true;
     const record = await readRecord(state, refs.bucket(bucket));
     if (record === undefined || record.applyJobId === id) return true;
     try {
-      // without the wait for lists: the request for a new job occupies its bucket at the same moment, and it is what waits
+      // without waiting for lists: a request for a new job, which occupies the bucket at the same moment, waits for them
       await occupyBucket(state, held.job, 'soon');
       return true;
     } catch (error) {
@@ -117,7 +117,7 @@ export function createBeginJob(dependencies: BeginDependencies): (held: HeldJob,
     }
   }
 
-  /** Rule 8. The floor is stored first, with the place of this beginning, so that every waiting job has one. */
+  /** Rule 8. First stores the floor and this beginning's place on the bucket's record, so that every waiting job has both. */
   async function wait(
     held: HeldJob,
     look: { readonly first: ListingPage; readonly startedMs: number; readonly sentMs: number },
@@ -167,7 +167,7 @@ export function createBeginJob(dependencies: BeginDependencies): (held: HeldJob,
   return beginJob;
 }
 
-/** Whether the whole bucket is empty. A prefix without objects is ordinary, but an empty bucket needs a person's consent. */
+/** Whether the whole bucket is empty. A prefix without objects is usual, but deletions in an empty bucket need a person's consent. */
 async function lookAtBucket(
   { listing }: BeginDependencies,
   { prefix }: JobRecord,
@@ -179,7 +179,7 @@ async function lookAtBucket(
     const { objects, requests = 1 } = await listing.page(location, { prefix: '', after: '', limit: 1 }, signal);
     return { isEmpty: objects.length === 0, requests };
   } catch (error) {
-    // the policy may allow this prefix only: what cannot be seen counts as empty
+    // the policy may allow only this prefix: a bucket that cannot be seen counts as empty
     if (error instanceof FaultError && error.code === 'object.denied') return { isEmpty: true, requests: 1 };
     throw error;
   }

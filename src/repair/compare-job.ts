@@ -1,12 +1,12 @@
 /**
- * Compares a held job: its parts in turns of 30 s, up to as many at the same time as the process has slots, until all are compared or
- * the job is given back.
+ * Compares a held job: its parts in turns of 30 s, at most as many at a time as the process has slots, until all are compared or the
+ * job is given back.
  *
- *   parts ─► turns ─► parts, counts and examples in one swap of the job's record every five seconds, which is what the next
- *     ▲        │      process has if this one dies
+ *   parts ─► turns ─► parts, counts and examples in one swap of the job's record every five seconds, from which the next
+ *     ▲        │      process continues if this one dies
  *     └─ cut ──┘
  *
- * A part is cut between two of its turns: while slots stay free, its turn ends early for that. All of it is in one record, so no key
+ * A part is cut between two of its turns; while slots stay free, its turn ends early for this. All parts are in one record, so no key
  * is ever in two parts or in none.
  */
 import PQueue from 'p-queue';
@@ -42,18 +42,18 @@ import type { HeldJob } from './job-lease.ts';
 import { cutKeys, probeListing } from './key-probes.ts';
 import type { Slots } from './slots.ts';
 
-/** Turns are short, so that jobs share the slots, yet long enough that beginning and ending them costs little. */
+/** Turns are short enough for jobs to share the slots, and long enough that beginning and ending them costs little. */
 const TURN_MS_MAX = 30_000;
-/** Every request of a turn has its own time-out. This one ends a turn that hangs nevertheless. */
+/** Each of a turn's requests has its own time-out. This one ends a turn that hangs nevertheless. */
 const TURN_STUCK_MS = FOLLOW_MS_MAX + 180_000;
-/** The first progress is stored within a second, so that a first index is seen to run. The counts of a process that dies lack what it wrote since the last. */
+/** The first progress is stored within a second, so that people see a first index running. If a process dies, the counts lack what it wrote since it last stored them. */
 const PROGRESS_FIRST_MS = 1_000;
 const PROGRESS_MS = 5_000;
-/** The most parts of one job: one that is cut further than its process has slots gains nothing. With the longest keys they fill 200 kB of the record. */
+/** The most parts of one job: cutting it into more parts than its process has slots gains nothing. With the longest keys they fill 200 kB of the record. */
 const PARTS_MAX = 64;
-/** Parts that wait for a denied key alone: each asks again and again, so behind a few of them the job waits. */
+/** How many parts may wait for just one denied key. Each asks again and again, so beyond a few of them the whole job waits. */
 const DENIED_MAX = 8;
-/** LIST requests of one search for boundaries. Eight parts take about fifty; the bound ends a search among keys that are hard to cut. */
+/** LIST requests of one search for boundaries. Eight parts take about fifty; the limit ends a search among keys that are hard to cut. */
 const CUT_REQUESTS_MAX = 100;
 
 export interface CompareDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
@@ -61,32 +61,32 @@ export interface CompareDependencies extends WithPorts<'state' | 'clock' | 'tele
   readonly scan: Pick<ObjectScan, 'refresh'>;
   readonly turn: ReconcileTurn;
   readonly slots: Slots;
-  /** Keys that a part must have left to be cut; at most 1,000. */
+  /** How many keys a part must have left to be cut; at most 1,000. */
   readonly cutKeysMin: number;
 }
 
 export interface CompareSignals {
-  /** Turns end at their next page, and the job is given back. */
+  /** Aborted: turns end at their next page, and the job is given back. */
   readonly stopping: AbortSignal;
-  /** Turns are aborted. */
+  /** Aborted: turns are aborted. */
   readonly aborting: AbortSignal;
 }
 
 /** A part while its job is held. */
 interface LivePart {
   part: Part;
-  /** What the turn that runs has done; undefined between turns and before its first slice. */
+  /** What the running turn has done; undefined between turns and before its first slice. */
   progress: TurnProgress | undefined;
-  /** It could not be cut before the turn that runs. */
+  /** Whether the attempt to cut it before the running turn failed. */
   isUncuttable: boolean;
 }
 
-/** What was done since the job was claimed. */
+/** What this process has done since it claimed the job. */
 interface Hold {
   readonly held: HeldJob;
   readonly claimed: JobRecord;
   live: readonly LivePart[];
-  /** Of the turns that have ended. */
+  /** The sum of the turns that have ended. */
   counts: ReconcileCounts;
   examples: DifferenceExamples;
   hasProgress: boolean;
@@ -96,7 +96,7 @@ interface Hold {
   readonly shouldEnd: () => boolean;
 }
 
-/** Compares the job until it ends, is paused or is given back; it is never held afterwards. Throws the store's fault and the signal's reason; then the job is given back as far as the store answers. */
+/** Compares the job until it ends, is paused or is given back; afterwards it is not held. Throws the store's fault and the signal's reason, after giving the job back if the store answers. */
 export async function compareJob(dependencies: CompareDependencies, held: HeldJob, signals: CompareSignals): Promise<void> {
   const run = createRun(dependencies, held, signals);
   const end = await run.turns();
@@ -109,11 +109,11 @@ export async function compareJob(dependencies: CompareDependencies, held: HeldJo
   return finishJob(dependencies, held, run.prepare);
 }
 
-/** One hold of a job from its parts as they are stored. */
+/** Creates one hold of a job, beginning with its stored parts. */
 function createRun(dependencies: CompareDependencies, held: HeldJob, { stopping, aborting }: CompareSignals) {
   const { state, clock, telemetry, slots } = dependencies;
   let early: JobFault | 'disconnected' | undefined;
-  /** Aborted when no turn may begin: the turns that run end at their next page. */
+  /** Aborted when no more turns may begin; running turns then end at their next page. */
   const ending = new AbortController();
   const hold: Hold = {
     held,
@@ -129,7 +129,7 @@ function createRun(dependencies: CompareDependencies, held: HeldJob, { stopping,
   const working = new Map<LivePart, Promise<void>>();
   const tombstones = createDeletionLimit(held);
 
-  /** The job with everything that was compared since it was claimed. */
+  /** The job's record with everything that was compared since it was claimed. */
   function prepare(job: JobRecord): JobRecord {
     const running = hold.live.flatMap(({ progress }) => progress ?? []);
     return withWork(job, hold.claimed, {
@@ -147,7 +147,7 @@ function createRun(dependencies: CompareDependencies, held: HeldJob, { stopping,
     });
   }
 
-  /** Stores the progress again and again, and sees what became of the job meanwhile. */
+  /** Stores the progress repeatedly, and ends the turns if the job may not go on. */
   async function keepProgress(ended: AbortSignal): Promise<void> {
     for (let delayMs = PROGRESS_FIRST_MS; ; delayMs = PROGRESS_MS) {
       await clock.sleep(delayMs, ended);
@@ -160,7 +160,7 @@ function createRun(dependencies: CompareDependencies, held: HeldJob, { stopping,
     ending.abort(new Error('the job is given back'));
   }
 
-  /** Runs turns until none runs and none may begin. Resolves with why the job ends early, if it does. */
+  /** Runs turns until none is running and none may begin. Resolves with why the job ends early, if it does. */
   async function turns(): Promise<typeof early> {
     const ended = new AbortController();
     const over = AbortSignal.any([stopping, held.lost]);
@@ -189,7 +189,7 @@ function createRun(dependencies: CompareDependencies, held: HeldJob, { stopping,
         working.delete(each);
         beginDue();
       });
-      // of several that fail, the first is thrown
+      // if several fail, the first is thrown
       work.catch(() => undefined);
       working.set(each, work);
     }
@@ -201,7 +201,7 @@ function createRun(dependencies: CompareDependencies, held: HeldJob, { stopping,
     await slots
       .run({ jobId: id, isNew, isUncuttable: each.isUncuttable }, (slot) => turnOf(each, slot), ending.signal)
       .catch((error: unknown) => {
-        // it waited for its turn, or its turn was aborted
+        // it was still waiting for its turn, or its turn was aborted
         if (!ending.signal.aborted && !aborting.aborted) throw error;
       });
   }
@@ -229,7 +229,7 @@ function createRun(dependencies: CompareDependencies, held: HeldJob, { stopping,
     const nowMs = clock.nowMs();
     telemetry.requestFailed('compare a part of a re-index job', new FaultError(code, reason));
     const isAlone = hold.live.every((other) => other === each || isStuck(other.part, nowMs));
-    // people see at once what keeps the job from going on, and that these keys were not compared
+    // shows people at once what keeps the job from continuing, and which keys were not compared
     const next = await noteStuck(state, held.job, part, nowMs).catch(notNoted);
     if ((next === 'given up' && isAlone) || isGivenUp(part, held.job, { nowMs, isAlone }))
       return endWith({ code, reason, after: part.cursor });
@@ -247,7 +247,7 @@ function createRun(dependencies: CompareDependencies, held: HeldJob, { stopping,
     endTurns();
   }
 
-  /** The bucket's record as it is now; undefined if the job may not continue: the bucket was disconnected, or another apply job occupies it. */
+  /** Reads the bucket's record; undefined if the job may not continue, because the bucket was disconnected or another apply job occupies it. */
   async function bucketOf(): Promise<BucketRecord | undefined> {
     const { id, bucket: name, mode } = held.job;
     const bucket = await readRecord(state, refs.bucket(name));
@@ -258,7 +258,7 @@ function createRun(dependencies: CompareDependencies, held: HeldJob, { stopping,
   return { turns, prepare, parts: () => hold.live.map(({ part }) => part) };
 }
 
-/** Whether the job is lost, or does not compare now. */
+/** Whether the job is lost, or is not comparing any more. */
 function isOver(held: HeldJob): boolean {
   return held.lost.aborted || phaseOf(held.job) !== 'comparing';
 }
@@ -267,7 +267,7 @@ function partNow({ part, progress }: LivePart, nowMs: number): Part {
   return progress === undefined ? part : afterTurn(part, progress, nowMs);
 }
 
-/** Adds an ended turn to what was done since the job was claimed. */
+/** Adds an ended turn to the hold. */
 function fold(hold: Hold, each: LivePart, end: TurnEnd, nowMs: number): void {
   hold.counts = addCounts(hold.counts, end.counts);
   hold.examples = addExamples(hold.examples, end.examples);
@@ -280,7 +280,7 @@ function fold(hold: Hold, each: LivePart, end: TurnEnd, nowMs: number): void {
     setAside(hold, each, end.denied);
 }
 
-/** The key that S3 refuses waits in a separate part, and what is before and behind it in parts that do not. */
+/** Cuts the part so that the key that S3 refuses waits alone, and the keys before and behind it go on. */
 function setAside(hold: Hold, each: LivePart, denied: DeniedKey): void {
   const { fault, ...whole } = each.part;
   const cut = cutPart(whole, boundariesOf(whole, denied));
@@ -298,7 +298,7 @@ interface TurnParts {
   readonly aborting: AbortSignal;
 }
 
-/** Runs the turn of a part, and says how it ended. Never rejects. */
+/** Runs a part's turn, and resolves with how it ended. Never rejects. */
 async function endOf(
   { clock, turn }: CompareDependencies,
   hold: Hold,
@@ -330,11 +330,11 @@ async function endOf(
       },
       AbortSignal.any([aborting, held.lost, stuck.signal]),
     );
-    // a job that does not compare now is granted no tombstones, whatever the state of its part
+    // if the job is not comparing any more, its faults mean nothing: it was only granted no tombstones
     return isOver(held) ? omit(end, 'fault', 'denied') : end;
   } catch (error) {
     const sofar = { cursor, counts: noCounts, examples: {}, ...each.progress, done: false };
-    // it hung or threw, which is treated like any other fault of its part
+    // a turn that hung or threw is treated like any other fault of its part
     return aborting.aborted || held.lost.aborted ? sofar : { ...sofar, fault: faultOf(error) };
   } finally {
     ended.abort(new Error('the turn has ended'));
@@ -342,8 +342,8 @@ async function endOf(
 }
 
 /**
- * Cuts a part, of which no turn runs, into as many parts as are wanted, as far as boundaries are found. A fault of the listing ends the
- * search silently: the next turn reports it. Never rejects.
+ * Cuts a part that has no running turn into the given number of parts, or fewer if not enough boundaries are found. A fault of the
+ * listing ends the search silently, because the next turn reports it. Never rejects.
  */
 async function cutInto(
   { listing, cutKeysMin, telemetry }: CompareDependencies,
@@ -378,17 +378,17 @@ function outcomeOf({ done, fault }: TurnEnd): 'done' | 'on' | FaultCode {
 }
 
 /**
- * The deletion limit of a held job. Tombstones are reserved in its record before they are written. Those that the index did not take are
- * used for others, and given back when the job is; what a process has reserved that dies is lost.
+ * The deletion limit of a held job. Tombstones are reserved in its record before they are written. Reservations that the index did not
+ * need are used for other keys, and given back with the job; those of a process that dies are lost.
  */
 export function createDeletionLimit(held: Pick<HeldJob, 'job' | 'change'>): Tombstones & {
   /** Gives back the unused reservations, once no turn runs; they stay reserved if the store fails. Never rejects. */
   readonly giveBackRest: () => Promise<void>;
 } {
-  /** Tombstones reserved and not used. */
+  /** Tombstones that are reserved but not used. */
   let spare = 0;
   let isMet = false;
-  /** One at a time: each looks at what the one before it has left. */
+  /** One at a time, because each uses what the one before it left. */
   const reservations = new PQueue({ concurrency: 1 });
 
   async function reserve(count: number): Promise<number> {
@@ -421,7 +421,7 @@ export function createDeletionLimit(held: Pick<HeldJob, 'job' | 'change'>): Tomb
     async giveBackRest() {
       const [unused, known] = [spare, held.job.deletions?.reserved];
       spare = 0;
-      // once: a swap whose answer was lost may have been stored
+      // only once: a swap whose answer was lost may have been stored
       const next = (job: JobRecord): JobRecord => (job.deletions?.reserved === known ? givenBackTo(job, unused) : job);
       if (unused > 0) await held.change(next).catch(() => undefined);
     },

@@ -1,4 +1,4 @@
-/** Dead letters: ingest sends them with their reason; people list them, send them back or discard them; and what SQS moved there is noticed. */
+/** Dead letters: ingest sends them with their reason; people list them, send them back or discard them; and Tally notices those that SQS moved there. */
 import {
   deadLetterAttributes,
   isTallys,
@@ -23,7 +23,7 @@ import type { Telemetry } from '../process/telemetry.ts';
 import type { QueueRecord } from '../records/queue-record.ts';
 import { createTakeLease } from '../store/lease.ts';
 
-/** A short poll shows some servers of SQS only: after this many in a row that showed new letters alone, all that was there was seen. */
+/** A short poll asks only some of SQS's servers: after this many in a row that showed only later letters, all earlier ones have been seen. */
 const NEW_ONLY_MAX = 3;
 
 /** A letter as people see it. */
@@ -35,10 +35,10 @@ interface Letter {
   readonly notes: LetterNotes;
 }
 
-/** The named letters, or all that are there. */
+/** The named letters, or all. */
 type LetterChoice = { readonly ids: readonly string[] } | { readonly all: true };
 
-/** Each function reads at most 1,000 letters of each dead-letter queue a call, and throws `dead-letter.no-queue` if none is known. */
+/** Each call reads at most 1,000 letters of each dead-letter queue, and throws `dead-letter.no-queue` if no such queue is known. */
 export interface DeadLetters {
   /**
    * Sends the message's body to the dead-letter queue, with the fault and the positions of the records that failed. Resolves
@@ -48,27 +48,28 @@ export interface DeadLetters {
   readonly send: (message: QueueMessage, fault: Fault, records: readonly number[]) => Promise<void>;
   /** Why the last letter could not be sent; undefined if it was. */
   readonly sendFault: () => Fault | undefined;
-  /** The one reader of dead-letter queues in this process: readings through it do not hide letters from each other. */
+  /** The only reader of dead-letter queues in this process, so that readings do not hide letters from each other. */
   readonly browse: BrowseLetters;
-  /** How many letters there are, about, as their queues were last read; undefined until then. Asks nothing. */
+  /** About how many letters there are, as their queues were last read; undefined until then. Sends no request. */
   known(): number | undefined;
   /** Returns up to `limit` letters and removes none. */
   list(limit: number, signal?: AbortSignal): Promise<readonly Letter[]>;
   /** Returns one letter with its body. Throws `dead-letter.not-found`. */
   show(id: string, signal?: AbortSignal): Promise<Letter & { readonly body: string }>;
   /**
-   * Sends the original bodies of the chosen letters back to the bucket queue, then removes the letters. A letter that came after the
-   * act began is none of them: it may be one that was sent back and failed again. Throws `dead-letter.not-found`, which names those that are not there, once the others are done.
+   * Sends the chosen letters' original bodies back to the bucket queue, then removes the letters. Letters that arrived after the call
+   * began are left out: they may have been sent back and failed again. Once the others are done, throws `dead-letter.not-found`, which
+   * names those that are not there.
    */
   replay(choice: LetterChoice, signal?: AbortSignal): Promise<LettersTaken>;
   /**
-   * Removes the chosen letters. A letter that SQS moved, and that no worker has reported yet, first opens the gaps of what it may be
+   * Removes the chosen letters. If SQS moved a letter and no worker has reported it yet, first opens gaps of the buckets that it may be
    * about. Throws as replay does.
    */
   discard(choice: LetterChoice, signal?: AbortSignal): Promise<LettersTaken>;
 }
 
-/** What an act did. `remaining`: how many letters the queues hold afterwards, about, as SQS counts them. */
+/** What a call did. `remaining`: about how many letters the queues hold afterwards, as SQS counts them. */
 export interface LettersTaken {
   readonly count: number;
   readonly remaining: number;
@@ -78,17 +79,17 @@ interface DeadLetterDependencies extends WithPorts<'state' | 'clock' | 'telemetr
   readonly queues: QueueClient;
   readonly gaps: Pick<GapReports, 'report'>;
   readonly queueWatch: Pick<QueueWatch, 'deadLetterQueues' | 'deadLetterQueueOf'>;
-  /** The queues that letters may be sent back to. The first receives letters whose origin is unknown. */
+  /** The queues to which letters may be sent back. The first one gets letters of unknown origin. */
   readonly bucketQueueUrls: readonly string[];
 }
 
-/** Does something with letters of one queue. Returns those that are done. */
+/** Handles letters of one queue. Returns those that are done. */
 type Act = (letters: readonly QueueMessage[]) => Promise<readonly QueueMessage[]>;
 
 /** Creates the functions on dead letters. */
 export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLetters {
   const { queues, clock, telemetry, queueWatch } = dependencies;
-  /** Why letters cannot be sent, by their queue. */
+  /** By dead-letter queue: why letters cannot be sent. */
   const sending = createLastFailure(clock);
   const browse = createLetterBrowser(dependencies);
 
@@ -108,7 +109,7 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
       throw error;
     }
     telemetry.count('tally_dead_letters_total', 1, { fault: fault.code });
-    // never its body
+    // the body is never logged
     telemetry.error('message dead-lettered', {
       code: fault.code,
       reason: letterReason(fault),
@@ -136,7 +137,7 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
     return { ...describe(found), body: found.body };
   };
 
-  /** Acts on the named letters, or on all that were there when the act began. `act` returns those of its letters that are done. */
+  /** Handles the named letters, or all that were there when the call began. `act` returns those of its letters that are done. */
   async function take(choice: LetterChoice, act: Act, signal?: AbortSignal): Promise<LettersTaken> {
     const wanted = 'all' in choice ? undefined : new Set(choice.ids);
     if (wanted?.size === 0) return { count: 0, remaining: await remaining(signal) };
@@ -213,7 +214,7 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
     replay: (choice, signal) => take(choice, sendBack, signal),
     discard(choice, signal) {
       const reportLosses = createLossReports(dependencies);
-      // a crash in between leaves a gap too many, never one too few
+      // a crash in between leaves one gap too many, never one too few
       const discard: Act = async (letters) => {
         for (const letter of letters) await reportLosses(await unreportedOf(letter, dependencies), letter);
         return remove(letters);
@@ -224,8 +225,8 @@ export function createDeadLetters(dependencies: DeadLetterDependencies): DeadLet
 }
 
 /**
- * Tells the letters that were in their queue when this was called from those that came later, by SQS's clock: a message that is
- * received for the first time says what time it is there. Before one has, every letter counts as having been there.
+ * Distinguishes letters that were already in their queue when this was called from later ones, by SQS's clock: a message received for
+ * the first time shows SQS's time. Until there is one, every letter counts as an earlier one.
  */
 function createWasThere(clock: Pick<Clock, 'monotonicMs'>) {
   const beganAtMs = clock.monotonicMs();
@@ -242,7 +243,7 @@ function bytesMaxOf({ attributes }: DeadLetterQueue): number {
   return Math.min(MESSAGE_BYTES_MAX, attributes?.messageBytesMax ?? Infinity);
 }
 
-/** How many letters the queue holds, hidden ones included, as last read. */
+/** How many letters the queue holds, including hidden ones, as last read. */
 function lettersIn({ attributes }: DeadLetterQueue): number {
   return (attributes?.visible ?? 0) + (attributes?.inFlight ?? 0);
 }
@@ -283,19 +284,19 @@ function notFound(ids: readonly string[], others = 0): RequestError {
   );
 }
 
-// ── reading a queue without removing messages. SQS can only receive, so the letters that were read are hidden for 30 s and given back at
-// the end. Two readers at the same time would see a part of the letters each, so the readings of one process follow each other; another
-// process can still hide letters from it ─────────────────────────────────────────────────────────────────────────────────
+// ── reading a queue without removing messages. SQS can only receive, so letters that were read are hidden for 30 s, and given back at
+// the end. Two simultaneous readers would each see a part of the letters, so a process reads one queue at a time; another process can
+// still hide letters from it ─────────────────────────────────────────────────────────────────────────────────────────────
 
-/** As long as one reading may take. If the process is killed during it, the letters are hidden no longer than that. */
+/** As long as one reading may take. If the process is killed meanwhile, the letters stay hidden no longer than this. */
 const HIDDEN_S = 30;
-/** The most letters of one reading: it takes some 200 requests and a few seconds, and ends long before the first letters are visible again. Their ids are in memory, never their bodies. */
+/** The most letters of one reading, which takes some 200 requests and a few seconds, and ends long before the first letters are visible again. Memory holds only their ids, never their bodies. */
 export const LETTERS_MAX = 1_000;
 const BATCH_MAX = 10;
-/** A short poll of SQS reads only some of its servers, so one empty answer does not mean that the queue is empty. */
+/** A short poll asks only some of SQS's servers, so one empty answer does not mean that the queue is empty. */
 const QUIET_ROUNDS_MAX = 3;
 
-/** Receives up to ten letters that are new to it. Returns which of them it removed, and whether it has seen enough. */
+/** Gets up to ten letters that it has not seen yet. Returns which of them it removed, and whether it has seen enough. */
 export type Visit = (letters: readonly QueueMessage[]) => Promise<{ readonly gone: readonly QueueMessage[]; readonly isEnough: boolean }>;
 
 /** Resolves with whether the visitor has seen enough. */
@@ -318,7 +319,7 @@ export function createLetterBrowser({ queues, telemetry }: { readonly queues: Qu
       while (!isEnough && seen.size < LETTERS_MAX && quietRounds < QUIET_ROUNDS_MAX) {
         const max = Math.min(BATCH_MAX, LETTERS_MAX - seen.size);
         const received = await queues.receive(queueUrl, { visibilityS: HIDDEN_S, max }, signal);
-        // a letter that was received again as well: only its newest receipt handle is valid
+        // also for a letter that was received again, because only its newest receipt handle is valid
         for (const { messageId, receiptHandle } of received) inHand.set(messageId, receiptHandle);
         const fresh = received.filter(({ messageId }) => !seen.has(messageId));
         quietRounds = fresh.length === 0 ? quietRounds + 1 : 0;
@@ -344,7 +345,7 @@ export function createLetterBrowser({ queues, telemetry }: { readonly queues: Qu
         );
       }
     } catch (error) {
-      // the letters become visible again without this
+      // the letters become visible again anyway
       telemetry.requestFailed('give dead letters back', error);
     }
   }
@@ -357,18 +358,18 @@ export function createLetterBrowser({ queues, telemetry }: { readonly queues: Qu
   };
 }
 
-// ── the watch of what SQS moved there, or a source could not deliver: its events may never have been indexed, so gaps are opened of the
-// buckets that its body names, else of all buckets of the queue. Tally's own letters carry its attributes, and their gaps were stored
-// before they were sent ──────────────────────────────────────────────────────────────────────────────────────────────────
+// ── the watch of letters that SQS moved, or that a source could not deliver. Their events may never have been indexed, so the buckets
+// that the body names get gaps, or else all of the queue's buckets. Tally's own letters carry its attributes, and their gaps were
+// stored before they were sent ───────────────────────────────────────────────────────────────────────────────────────────
 
 /**
- * A queue is read this often although its number of letters is unchanged: one letter may have been removed while another was
- * moved. It bounds how late such a letter is found; 1,000 letters then cost some 30,000 requests a day for all workers together.
+ * How often a queue is read even if its number of letters is unchanged, because one letter may have been removed while another was
+ * moved there. This bounds how late such a letter is found; 1,000 letters cost all workers together some 30,000 requests a day.
  */
 const READ_EVERY_MS = 600_000;
-/** Each reading counts as a receive. A dead-letter queue that has a redrive policy itself would lose its letters by frequent readings. */
+/** Each reading counts as a receive, so frequent readings would drain a dead-letter queue that itself has a redrive policy. */
 const READ_REDRIVEN_EVERY_MS = 86_400_000;
-/** Letters that cannot be read, or that name no bucket, cost the buckets of their queue one re-index a day. */
+/** Letters that cannot be read, or name no bucket, cost their queue's buckets at most one re-index a day. */
 const ALL_EVERY_MS = 86_400_000;
 
 interface LetterWatchDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
@@ -379,8 +380,8 @@ interface LetterWatchDependencies extends WithPorts<'state' | 'clock' | 'telemet
 }
 
 /**
- * Creates the watch, which is called often and seldom reads: a dead-letter queue is read by one of all workers when its number of
- * letters has changed, and every ten minutes. A failure is reported, and the rest follows with a later call.
+ * Creates the watch, which is called often but reads seldom: one worker reads a dead-letter queue when its number of letters has
+ * changed, and every ten minutes. A failure is reported, and a later call continues.
  */
 export function createLetterWatch(dependencies: LetterWatchDependencies): (signal: AbortSignal) => Promise<void> {
   const { browse, state, clock, telemetry, deadLetterQueues, bucketQueueUrls } = dependencies;
@@ -390,7 +391,7 @@ export function createLetterWatch(dependencies: LetterWatchDependencies): (signa
     if (!isDue(queue, letters, await readRecord(state, refs.queue(queue.queueUrl), signal))) return;
     const lease = await takeLease(`letters:${queue.queueUrl}`, signal);
     if (lease === undefined) return;
-    // two readers at once do no harm: a gap is reported twice
+    // two simultaneous readers do no harm: they report a gap twice
     try {
       await read(queue, letters, signal);
     } finally {
@@ -433,7 +434,7 @@ export function createLetterWatch(dependencies: LetterWatchDependencies): (signa
       await reportLosses(await bucketsFedBy(state, { queueUrls: sources, bucketQueueUrls, nowMs }), { sentAtMs: nowMs });
       nameless.clear();
     }
-    // another reader may hide letters: what was reported of them is remembered. What names no bucket waits for its day
+    // another reader may hide letters, so known ones are remembered. Letters without a name are left for a later day
     const all = seen < letters ? known.union(present) : present;
     const reported = [...all.difference(nameless)].slice(-LETTERS_MAX);
     await updateRecord(state, ref, (current) => ({
@@ -449,7 +450,7 @@ export function createLetterWatch(dependencies: LetterWatchDependencies): (signa
   return async function watchLetters(signal) {
     for (const queue of deadLetterQueues()) {
       const { attributes } = queue;
-      // hidden letters count: another reader has them only for seconds
+      // hidden letters count, because another reader has them only for seconds
       if (attributes === undefined) continue;
       try {
         await look(queue, attributes.visible + attributes.inFlight, signal);
@@ -462,8 +463,8 @@ export function createLetterWatch(dependencies: LetterWatchDependencies): (signa
 }
 
 /**
- * Creates what opens the gaps of the letters of one reading. It remembers its reports, because one of a bucket covers all letters that
- * were sent before, and each takes a write. Throws the store's fault.
+ * Creates the function that opens gaps for the letters of one reading. It remembers its reports, because a bucket's report covers all
+ * letters sent before it, and each report costs a write. Throws the store's fault.
  */
 function createLossReports({ clock, gaps }: WithPorts<'clock'> & { readonly gaps: Pick<GapReports, 'report'> }) {
   const reportedMs = new Map<string, number>();

@@ -1,7 +1,7 @@
 /**
- * Follows lifecycle expirations for sources that send no event for them. Once a day, objects that should have expired are
- * checked until S3 has deleted them, which may be days late: a few objects one by one, those with a time of expiration first, then
- * those of each rule. If they are too many, the bucket is marked, and a re-index finds them.
+ * Follows lifecycle expirations for sources that send no events for them. Once a day, Tally checks objects that should have expired
+ * until S3 has deleted them, which may be days late: a few objects one by one, those with a known expiration time first, then those of
+ * each rule. If there are too many, the bucket gets a gap, and a re-index finds them.
  */
 import { reportsExpirations, type BucketRecord } from '../records/bucket.ts';
 import { expiredUntilMs, expiringRules, headsWorthIt, mayHaveTags, type LifecycleRule } from '../aws/lifecycle.rules.ts';
@@ -22,7 +22,7 @@ const CHECK_INTERVAL_MS = 86_400_000;
 /** How long a bucket waits after a failed check, so that an outage does not cause requests every minute. */
 const RETRY_MS = 900_000;
 const PAGE_DOCUMENTS = 100;
-/** Documents that a check reads: at 50 ms a page they take less than a minute, so that later buckets soon have their turn. */
+/** How many documents a check reads: at 50 ms a page they take less than a minute, so that later buckets soon get their turn. */
 const DOCUMENTS_MAX = 100_000;
 
 interface LifecycleDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
@@ -37,7 +37,7 @@ interface LifecycleDependencies extends WithPorts<'state' | 'clock' | 'telemetry
 /** A check of one bucket. */
 interface Check {
   readonly bucket: BucketRecord;
-  /** Documents with a clock at or above this one were checked just now, by this check or for an event. */
+  /** Documents with at least this clock have just been checked, by this check or for an event. */
   readonly freshClock: number;
   readonly signal: AbortSignal;
   readonly isOver: () => boolean;
@@ -45,14 +45,14 @@ interface Check {
   documentsLeft: number;
   /** How many objects it may still observe one by one. */
   headsLeft: number;
-  /** How many it has observed. */
+  /** How many it has observed so far. */
   observed: number;
 }
 
 /** A step of a check: the page of documents after a key, in key order. */
 type Step = (after: string) => Promise<{ readonly documents: readonly ObjectDocument[]; readonly next?: string | undefined }>;
 
-/** Creates the visit of one bucket, which checks it once a day. No check runs while deletions of the bucket wait for a person. */
+/** Creates the visit that checks a bucket once a day, except while deletions of the bucket wait for a person. */
 export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit {
   const { state, objects, maintenance, scan, lifecycle, observe, gaps, clock, telemetry } = dependencies;
   /** When a bucket may be checked again after a failure (monotonic). */
@@ -61,7 +61,7 @@ export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit
   return async function visitLifecycle(record, signal) {
     const { bucket } = record;
     if (!isDue(record)) return undefined;
-    // what is checked may be among the documents that a person decides about
+    // the check might delete documents about which a person has yet to decide
     if (await isAnyHeld(state, record)) return undefined;
     retryAtMs.set(bucket, clock.monotonicMs() + RETRY_MS);
     const rules = await rulesOf(record, signal);
@@ -80,7 +80,7 @@ export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit
 
   function checkOf(bucket: BucketRecord, headsLeft: number, signal: AbortSignal): Check {
     const untilMs = clock.monotonicMs() + VISIT_MAX_MS;
-    // a check writes at D − M; the second M allows for its duration, and for the difference between this machine's clock and S3's
+    // a check writes at D − M; the second M allows for its duration and for the difference between this machine's clock and S3's
     const freshClock = clockOfMs(clock.nowMs() - 2 * MARGIN_MS);
     const isOver = (): boolean => signal.aborted || clock.monotonicMs() >= untilMs;
     return { bucket, freshClock, signal, isOver, documentsLeft: DOCUMENTS_MAX, headsLeft, observed: 0 };
@@ -102,7 +102,7 @@ export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit
     }
   }
 
-  /** Documents that contain the time of their expiration. */
+  /** Documents with a known expiration time. */
   function datedStep(check: Check): Step {
     const beforeMs = clock.nowMs();
     return async (after) => {
@@ -111,7 +111,7 @@ export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit
     };
   }
 
-  /** Documents that are old enough to expire under the rule. Those with a past expiration time are of the first step. */
+  /** Documents old enough to expire under the rule. Those with a past expiration time belong to the first step. */
   function ruleStep(check: Check, rule: LifecycleRule): Step {
     const nowMs = clock.nowMs();
     const modifiedUntilMs = expiredUntilMs(rule, nowMs);
@@ -129,7 +129,7 @@ export function createVisitLifecycle(dependencies: LifecycleDependencies): Visit
     };
   }
 
-  /** Checks page after page. Resolves with whether all were: not where listing is cheaper, or the check has reached its bound. */
+  /** Checks page after page. Resolves to false if it could not check all, because listing is cheaper or the check has reached its limit. */
   async function follow(check: Check, pages: Step): Promise<boolean> {
     for (let after: string | undefined = ''; after !== undefined;) {
       check.signal.throwIfAborted();
@@ -151,7 +151,7 @@ function nextOf(documents: readonly ObjectDocument[]): string | undefined {
   return documents.length < PAGE_DOCUMENTS ? undefined : documents.at(-1)?.key;
 }
 
-/** What is known neither to be too young for the rule nor of a size that it leaves alone. */
+/** A condition that excludes documents known to be too young for the rule, or of a size to which it does not apply. */
 function mayBeOf({ sizeAbove, sizeBelow }: LifecycleRule, modifiedUntilMs: number): Condition {
   const tests: Test[] = [{ kind: 'modified', from: modifiedUntilMs + 1 }];
   if (sizeAbove !== undefined) tests.push({ kind: 'size', max: sizeAbove });

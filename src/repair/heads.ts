@@ -12,7 +12,7 @@ import type { ObjectStorage, ObservedState } from '../aws/storage.ts';
 import type { Circuits } from '../observing/circuits.ts';
 import type { WithPorts } from '../store/store.ts';
 
-/** What a HEAD saw, and until when it may be written (monotonic, rule 9), counted from before the request. */
+/** A HEAD's answer, and until when it may be written (monotonic, rule 9), counted from before the request. */
 export interface HeadAnswer extends ObservedState {
   readonly expiresAtMs: number;
 }
@@ -22,7 +22,7 @@ export type Head = (
   request: {
     readonly bucket: BucketRecord;
     readonly key: string;
-    /** When an answer without the object's tags is a fault. */
+    /** Whether an answer without the object's tags is a fault. */
     readonly tags: TagsNeed;
     /** Called when the request is sent. */
     readonly onRequest: () => void;
@@ -31,19 +31,19 @@ export type Head = (
 ) => Promise<HeadAnswer>;
 
 /**
- * When tags that could not be read are a fault. `required`: always, unless S3 does not permit to read them. `wanted`: not if only
- * this object is concerned, which is answered without its tags. `optional`: never.
+ * Whether it is a fault if tags cannot be read. `required`: always, unless S3 does not permit reading them. `wanted`: not if only
+ * this object is affected, which is then answered without its tags. `optional`: never.
  */
 type TagsNeed = 'required' | 'wanted' | 'optional';
 
 interface HeadsDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly storage: ObjectStorage;
   readonly circuits: Circuits;
-  /** The number of HEADs that run at the same time over all turns of the process. The rest of the capacity is for the live path. */
+  /** How many HEADs run at the same time in all turns of the process. The rest of the capacity is for the live path. */
   readonly concurrency: number;
 }
 
-/** Creates the HEADs of re-index. They are bounded in number and counted like the live path's. */
+/** Creates re-index's HEADs, whose number is bounded, and which count in metrics like the live path's. */
 export function createHeads({ storage, clock, telemetry, circuits, concurrency }: HeadsDependencies): Head {
   const heads = new PQueue({ concurrency });
   const parts: Omit<EnricherDependencies, 'circuits'> = {
@@ -51,7 +51,7 @@ export function createHeads({ storage, clock, telemetry, circuits, concurrency }
     heads: { run: (_, task) => task(), report: () => undefined },
     clock,
     telemetry,
-    // never aborted: one enrichment takes 10 s at most, so a stop waits no longer for it
+    // never aborted: one enrichment takes at most 10 s, so a stop waits no longer for it
     stopped: new AbortController().signal,
   };
   const enricher = createEnricher({ ...parts, circuits });
@@ -61,7 +61,7 @@ export function createHeads({ storage, clock, telemetry, circuits, concurrency }
     return heads.add(
       async () => {
         onRequest();
-        // counted from here and not from the call: the last of hundreds of HEADs would be too old before it was sent
+        // counted from here, because the last of hundreds of HEADs would otherwise be too old before it was sent
         const startedMs = clock.monotonicMs();
         const expiresAtMs = startedMs + ANSWER_LIFE_MS;
         const sent = (result: HeadResult): void => reportHead(telemetry, clock.monotonicMs() - startedMs, result);
@@ -85,7 +85,7 @@ export function createHeads({ storage, clock, telemetry, circuits, concurrency }
   };
 }
 
-/** Every answer counts here, so no request is left out. */
+/** Here every answer is needed, so no request is skipped. */
 const NO_CIRCUITS: EnricherDependencies['circuits'] = {
   mayTry: () => true,
   openOf: () => undefined,
@@ -94,8 +94,8 @@ const NO_CIRCUITS: EnricherDependencies['circuits'] = {
 };
 
 /**
- * The state with the tags that S3 has now. Without the permission to read them it has none, as a document written for an event
- * has none. Throws what else kept them from being read, as far as they are needed.
+ * The state with S3's present tags; without tags if reading them is not permitted, as for a document written for an event. Throws
+ * whatever else kept needed tags from being read.
  */
 function withTags({ state, tags }: { readonly state: ObjectState; readonly tags: TagsRead }, key: string, need: TagsNeed): ObjectState {
   if (tags.result === 'ok' || tags.result === 'listed' || tags.result === 'object.denied') return state;
@@ -105,21 +105,21 @@ function withTags({ state, tags }: { readonly state: ObjectState; readonly tags:
   throw new FaultError(isFaultCode(result) ? result : 's3.unavailable', reason);
 }
 
-/** Whether the result is about this object alone: it changed meanwhile, or S3 refuses its tags. */
+/** Whether the result is about this object alone: it changed in the meantime, or S3 refuses its tags. */
 function isOfObject(result: EnrichResult): boolean {
   return result === 'gone' || (isFaultCode(result) && circuitOf(result) === 'object');
 }
 
-// ── what is read from S3 besides the listing, because documents of the bucket contain more than a listing does ──────────
+// ── what is read from S3 besides the listing, because the bucket's documents contain more than a listing does ───────────
 
 /** What decides whether an object is read. */
 export interface Wishes {
   readonly bucket: BucketRecord;
   /** `report` writes nothing. */
   readonly mode: JobMode;
-  /** Whether to read the tags of every object, where the bucket's documents have tags. */
+  /** Whether to read every object's tags, if the bucket's documents have tags. */
   readonly tags: boolean;
-  /** Whether to write documents that only lack a field which the listing contains, or the enrichment of their bucket. */
+  /** Whether to write documents that only lack a field of the listing, or their bucket's enrichment. */
   readonly fill: boolean;
 }
 
@@ -129,8 +129,8 @@ export function writesFromHead({ bucket, mode }: Pick<Wishes, 'bucket' | 'mode'>
 }
 
 /**
- * Whether the tags of every object are read, also of those that agree with their documents. A job that fills in reads them
- * too: tags that a document has may be of a time before its bucket asked for tags again.
+ * Whether every object's tags are read, even if it agrees with its document. A job that fills in reads them too, because a document's
+ * tags may be from before its bucket asked for tags again.
  */
 export function readsTags({ bucket, mode, tags, fill }: Wishes): boolean {
   return mode === 'apply' && (tags || fill) && bucket.enrich === 'tags';
@@ -141,18 +141,18 @@ export function fillsEnrichment({ bucket, mode, fill }: Pick<Wishes, 'bucket' | 
   return mode === 'apply' && fill && bucket.enrich !== 'none';
 }
 
-/** How much the tags of an object are needed: they may be the reason for its HEAD. */
+/** How much an object's tags are needed: they may be the reason for its HEAD. */
 export function needOfTags(work: Wishes): TagsNeed {
   if (!readsTags(work)) return 'optional';
   return work.tags ? 'required' : 'wanted';
 }
 
-/** What the stored document lacks of the enrichment of its bucket; nothing if there is no live document. */
+/** What the stored document lacks of its bucket's enrichment; nothing if there is no live document. */
 export function lackingOf({ bucket }: Pick<Wishes, 'bucket'>, stored: ObjectDocument | undefined): readonly EnrichmentField[] {
   return stored === undefined || stored.deleted ? [] : lackingEnrichment(bucket.enrich, stored);
 }
 
-/** Whether what was seen adds what the stored document lacks, of its enrichment or of its other fields, and that the work is to fill in. */
+/** Whether the answer adds something that the stored document lacks, and that the job is to fill in. */
 export function fillsIn(work: Wishes, seen: ObjectState, stored: ObjectDocument | undefined): boolean {
   if (!fillsEnrichment(work) || !seen.present || stored === undefined || stored.deleted) return false;
   const { userMetadata, tags } = seen;

@@ -1,7 +1,7 @@
 /**
- * The lease of a job: one process works on it. Claiming, renewing and giving back are compare-and-swaps of the job's record, as is
- * everything that the holder stores in it. Other writers (pause, resume, cancel) change the same record, so a swap that conflicts
- * is made again to what is stored then (src/store/lease.ts), while its lease is the holder's own.
+ * A job's lease, by which one process works on it. Claiming, renewing and giving back are compare-and-swaps of the job's record, as is
+ * everything that the holder stores in it. Others (pause, resume, cancel) change the same record, so a swap that conflicts is applied
+ * again to what is then stored (src/store/lease.ts), as long as the lease is still the holder's.
  */
 import { randomBytes } from 'node:crypto';
 import { asleep, claimOf, heldBy, leaseName, WATCH_MS, type Claim, hasEnded, jobSchema, type JobRecord } from '../records/job.ts';
@@ -16,14 +16,14 @@ export interface HeldJob {
   /** Aborted when the job is lost. */
   readonly lost: AbortSignal;
   /**
-   * Stores what `next` returns, and renews the lease; nothing is stored if that is the same job. False: the job is lost, and nothing
-   * was stored. Throws the store's fault; then the change may or may not be stored. `next` may be called twice. Lists show it within a second, or
-   * at once with `listed: 'now'`.
+   * Stores what `next` returns, and renews the lease; stores nothing if that is the same job. Resolves to false if the job is lost, and
+   * nothing was stored. Throws the store's fault; the change may then be stored or not. `next` may be called twice. Lists show the change
+   * within a second, or at once with `listed: 'now'`.
    */
   change(next: (job: JobRecord) => JobRecord, listed?: Listed): Promise<boolean>;
-  /** Carries out one transition, of the job as `prepare` returns it. False: the job is lost, or its phase does not allow it. Throws as change() does. */
+  /** Makes one transition of the job that `prepare` returns. Resolves to false if the job is lost, or its phase does not allow the transition. Throws as change() does. */
   transition(transition: JobTransition, prepare?: (job: JobRecord) => JobRecord): Promise<boolean>;
-  /** Gives the job back with its last change; it is due at that time, unless it is paused or has ended. Then nothing renews the lease any more. Throws as change() does. */
+  /** Gives the job back with a last change, and stops renewing the lease. The job is due at `dueAtMs`, unless it is paused or has ended. Throws as change() does. */
   release(dueAtMs: number, next?: (job: JobRecord) => JobRecord): Promise<void>;
 }
 
@@ -38,11 +38,11 @@ interface LeaseDependencies extends WithPorts<'state' | 'clock'> {
   readonly worker: string;
 }
 
-/** Creates the function that claims jobs for one process, which remembers the leases that it watches. It throws the store's fault. */
+/** Creates the function that claims jobs for one process, and remembers the leases that it watches. It throws the store's fault. */
 export function createClaimJob({ state, clock, worker }: LeaseDependencies): (jobId: string) => Promise<JobClaim> {
   const watchedMs = createWatch(clock);
 
-  /** By the steady clock: a wall clock that is wrong or set neither blocks a job nor takes it from a process that lives. */
+  /** By the steady clock: a wrong or changed wall clock neither blocks a job nor takes it away from a living process. */
   function isOver(id: string, job: JobRecord): boolean {
     const name = leaseName(job);
     return name !== undefined && watchedMs(id, name) >= WATCH_MS;
@@ -57,7 +57,7 @@ export function createClaimJob({ state, clock, worker }: LeaseDependencies): (jo
     const claim = claimOf(job, nowMs, isOver(id, job));
     if (claim.kind === 'poisonous') return { kind: 'poisonous', job };
     if (claim.kind !== 'taken') return { kind: claim.kind };
-    // unique for this lease: a process that stood still for a minute may take its own job again
+    // unique for this lease, because a process that was suspended for a minute may take its own job again
     const holder = `${worker}/${randomBytes(4).toString('hex')}`;
     const taken = { ...job, fruitless: claim.fruitless, ...heldBy(holder, nowMs) };
     const atMs = clock.monotonicMs();

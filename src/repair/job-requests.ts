@@ -1,4 +1,4 @@
-/** Stores requests for re-index jobs, shows, pauses, resumes and cancels them, and stores what a person decides about the deletions that one held back. */
+/** Requests, shows, pauses, resumes and cancels re-index jobs, and stores what a person decides about deletions that a job held back. */
 import { randomBytes } from 'node:crypto';
 import type { Job } from '../registry/contract/job.ts';
 import { jobView } from '../registry/contract/job-view.ts';
@@ -28,7 +28,7 @@ import { needsConsent } from '../observing/gaps.ts';
 import { requireBucket, notConnected } from '../observing/known-buckets.ts';
 
 const JOB_ID = /^job-[0-9a-z]{9}-[0-9a-f]{12}$/;
-/** The most jobs that are stored, including a thousand ended ones. The metrics read all of them every few seconds. */
+/** The most jobs that are stored, including a thousand ended ones, because the metrics read all of them every few seconds. */
 const JOBS_MAX = 2_000;
 
 /** A job that Tally itself requests. */
@@ -37,30 +37,30 @@ interface OwnRequest {
   readonly prefix: string;
   readonly mode: JobRecord['mode'];
   readonly requestedBy: 'gap' | 'schedule';
-  /** Whether the tags of all objects are read again. */
+  /** Whether to read all objects' tags again. */
   readonly tags?: boolean;
 }
 
 export interface ReindexJobs {
   /**
-   * Throws `job.conflict` (with `job_id`) while the bucket has an apply job, `job.limit` and `bucket.not-connected`. A repair
-   * comes before it.
+   * Stores a new job. Throws `job.conflict` (with `job_id`) while the bucket has an apply job, `job.limit` and `bucket.not-connected`.
+   * The caller has already repaired the notification, if that was requested.
    */
   request(request: Omit<ReindexRequest, 'repair'> & { readonly repair?: boolean }, by: string, signal?: AbortSignal): Promise<Job>;
   get(id: string, signal?: AbortSignal): Promise<Job>;
-  /** Those that have not ended first, each the newest first, without their examples. */
+  /** Lists jobs without their examples: first those that have not ended, the newest first; then the others, likewise. */
   list(request: JobsRequest): Promise<Page<Job>>;
-  /** Throws `job.not-cancellable` when it has ended. */
+  /** Throws `job.not-cancellable` if it has ended. */
   cancel(id: string, signal?: AbortSignal): Promise<Job>;
-  /** Throws `job.not-pausable` when it is neither queued nor running. */
+  /** Throws `job.not-pausable` if it is neither queued nor running. */
   pause(id: string, signal?: AbortSignal): Promise<Job>;
   /** Throws `job.not-resumable` if the job is not paused, and `job.conflict` if another apply job now occupies the bucket. */
   resume(id: string, signal?: AbortSignal): Promise<Job>;
   /** Starts a job that may make as many deletions as this one held back, and no more. Throws `job.nothing-waits`, and as request() does. */
   allow(id: string, by: string, signal?: AbortSignal): Promise<Job>;
   /**
-   * The documents stay whose deletion the job held back, until another job finds them; a job that was allowed to delete some of them, and
-   * has not ended, is cancelled. Throws `job.nothing-waits`.
+   * Keeps the documents whose deletion the job held back, until another job finds them. Cancels a job that was allowed to delete some of
+   * them and has not ended. Throws `job.nothing-waits`.
    */
   decline(id: string, signal?: AbortSignal): Promise<Job>;
   /** Requests a job for Tally's own work. Throws as request() does. */
@@ -70,7 +70,7 @@ export interface ReindexJobs {
 }
 
 interface JobsDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
-  /** Called when a job has something to do, or when this one was stored, for the role in this process. Default: the next look of a process finds it. */
+  /** Tells this process's role that some job is due, or that this one was just stored. Default: a process's next look finds it. */
   readonly jobIsDue?: (jobId?: string) => void;
 }
 
@@ -81,10 +81,10 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
     if ((await state.count('job', signal)) >= JOBS_MAX)
       throw new RequestError('job.limit', `${JOBS_MAX} jobs are stored, which is the limit: wait until some have ended, or cancel some`);
     if (job.mode === 'apply') await refuseIfOccupied(state, job);
-    // the record of the bucket, which is stored next, waits until lists show both
+    // the bucket's record, which is stored next, waits until lists show both
     const isApply = job.mode === 'apply';
     await updateRecord(state, refs.job(job.id), () => job, isApply ? 'soon' : 'now');
-    // it may begin meanwhile: a worker that begins it looks whether it occupies its bucket
+    // the job may begin meanwhile, because the worker checks whether it occupies its bucket
     jobIsDue(job.id);
     if (isApply) await occupyOr(job, () => removeRecord(state, refs.job(job.id).id));
     return job;
@@ -105,7 +105,7 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
     return job;
   }
 
-  /** As it is shown, by the bucket's record as it is now. */
+  /** The job as shown, with what the bucket's record says about its deletions. */
   async function shown(job: JobRecord, signal?: AbortSignal): Promise<Job> {
     const bucket = await readRecord(state, refs.bucket(job.bucket), signal);
     return jobView(job, { nowMs: clock.nowMs(), waiting: bucket?.waiting });
@@ -142,7 +142,7 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
     return shown(await store(jobOf(wishes, by, clock.nowMs()), signal));
   }
 
-  /** The deletions of the job that wait for a person. */
+  /** The job's deletions that wait for a person. */
   async function waitingOf({ id, bucket }: JobRecord): Promise<WaitingDeletes | undefined> {
     const { waiting = [] } = (await readRecord(state, refs.bucket(bucket))) ?? {};
     return waiting.find(({ jobId: counted }) => counted === id);
@@ -171,7 +171,7 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
     async cancel(id, signal) {
       await find(id, signal);
       const refusal = (job: JobRecord): RequestError => new RequestError('job.not-cancellable', `${id} is already ${job.state}`);
-      // the process that works on it loses it, and what it has written since its progress was stored is not counted
+      // the process that works on it loses it, and does not count what it has written since it last stored its progress
       const job = await transition(id, { kind: 'cancel', atMs: clock.nowMs() }, refusal);
       reportJobEnd(telemetry, job);
       return shown(job);
@@ -199,9 +199,9 @@ export function createReindexJobs({ state, clock, telemetry, jobIsDue = () => un
     async decline(id, signal) {
       const job = await find(id, signal);
       const { prefix } = await requireWaiting(job);
-      // first: until then such a job deletes, and what it stores as it stops comes before the decision
+      // first, because such a job keeps deleting until then, and the decision must come after what it stores as it stops
       await cancelEach(job.bucket, (each) => each.allowDeletes !== undefined && keysOverlap(each.prefix, prefix));
-      // by their prefix: the job that was stopped may have counted them since. If it has made them, none wait
+      // found by their prefix, because the job that was just stopped may have counted them. If it has made them, none wait
       const isMeant = (each: WaitingDeletes): boolean => each.prefix === prefix && each.count !== undefined;
       const declined = await updateRecord(state, refs.bucket(job.bucket), (record) => {
         if (record?.waiting?.some(isMeant) !== true) return undefined;
@@ -237,12 +237,12 @@ function jobOf(
   return { id: newJobId(createdAtMs), ...wishes, requestedBy, state: 'queued', createdAtMs, dueAtMs: createdAtMs };
 }
 
-/** The place of a job in the list, which comes from the last to the first. */
+/** A job's place in the list, which begins with the last place. */
 function placeOf(job: JobRecord): string {
   return `${hasEnded(job) ? 0 : 1} ${job.id}`;
 }
 
-/** Sorts by creation: nine base-36 digits of milliseconds reach beyond the year 5000. */
+/** Ids sort by creation: nine base-36 digits of milliseconds reach beyond the year 5000. */
 function newJobId(createdAtMs: number): string {
   return `job-${createdAtMs.toString(36).padStart(9, '0')}-${randomBytes(6).toString('hex')}`;
 }
@@ -260,15 +260,15 @@ function nothingWaits(id: string): RequestError {
   return new RequestError('job.nothing-waits', detail);
 }
 
-/** Whether only a job that reads all tags closes the bucket's gap: one without them would have to be followed by another. */
+/** Whether only a job that reads all tags closes the bucket's gap, so that any other would have to be followed by a second one. */
 async function areTagsMissed(state: StateStore, bucket: string, signal?: AbortSignal): Promise<boolean> {
   return (await readRecord(state, refs.gap(markId(bucket)), signal))?.readTags === true;
 }
 
-// ── which apply job occupies a bucket: at most one does. The bucket's record names the job, and the name counts only while that job is
-// stored as queued or running. So a job is stored before it occupies its bucket, and an apply job runs only while the record names it
+// ── which apply job occupies a bucket: at most one. The bucket's record names it, which counts only while that job is stored as queued
+// or running. So a job is stored before it occupies its bucket, and an apply job runs only while the record names it ─────
 
-/** Attempts to occupy a bucket while its record changes at the same moment. */
+/** How often to try to occupy a bucket while its record keeps changing. */
 const ATTEMPTS_MAX = 10;
 
 /** Throws `job.conflict`, which names the job that occupies the bucket, unless it is this one. Throws the store's fault. */
@@ -291,8 +291,8 @@ export async function refuseIfOccupied(state: StateStore, job: Pick<JobRecord, '
 }
 
 /**
- * Occupies the bucket for a job that is stored as queued or running. Lists show the record as {@link StateStore.put} says. Throws
- * `job.conflict`, `state.conflict`, `bucket.not-connected` and the store's fault.
+ * Occupies the bucket for a job that is stored as queued or running. `listed`: as for {@link StateStore.put}. Throws `job.conflict`,
+ * `state.conflict`, `bucket.not-connected` and the store's fault.
  */
 export async function occupyBucket(
   state: StateStore,
@@ -300,7 +300,7 @@ export async function occupyBucket(
   listed: Listed = 'now',
 ): Promise<void> {
   const { id, kind } = refs.bucket(bucket);
-  // not by updateRecord: another record decides whether the bucket is free. Stored even if it names the job already, so that one that is stored meanwhile loses
+  // not by updateRecord, because another record decides whether the bucket is free. Stored even if it already names the job, so that a concurrent write loses
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
     const entry = await state.get(id);
     if (entry === undefined) throw notConnected(bucket);

@@ -1,13 +1,12 @@
 /**
- * The rules of a job: its transitions, its deletion limit, and what becomes of its parts. Each transition is one compare-and-swap of its record. One that comes too late,
- * because the job was cancelled meanwhile for example, is `refused` and changes nothing.
+ * A job's rules: its transitions, its deletion limit, and what happens to its parts. Each transition is one compare-and-swap of its
+ * record. One that comes too late, for example because the job was cancelled meanwhile, is `refused` and changes nothing.
  *
  *   queued ──wait──► waiting ──compare──► comparing ──finish──► done
  *      └────────────────compare───────────────┘
  *
- * From these three it may be paused, and is there again once it is resumed. Reports, and jobs that were requested with `now`, do not
- * wait. The deletion limit neither stops a job nor ends it early: what it does not allow waits for a person
- * (src/records/waiting-deletes.ts).
+ * A job may be paused in any of these three phases, and resumes in the same one. Reports and jobs with `now` do not wait. The deletion
+ * limit neither stops a job nor ends it early: deletions beyond it wait for a person (src/records/waiting-deletes.ts).
  */
 import { omit, defined } from '../base/defined.ts';
 import { asleep, isDue, WITHOUT_PROGRESS_MAX, waitMs, type JobFault, type JobRecord, type JobState, type Part } from '../records/job.ts';
@@ -15,15 +14,15 @@ import { addCounts, noCounts, addExamples, type DifferenceExamples, type Reconci
 import { compareKeys } from '../base/key-order.ts';
 import { jobAnswerOf, type Fault, type FaultCode } from '../base/fault.ts';
 
-/** The phase of a job: what a running job is doing, otherwise its state. */
+/** A job's phase: what it is doing while it runs, otherwise its state. */
 export type JobPhase = Exclude<JobState, 'running'> | 'waiting' | 'comparing';
 
 export interface StartedJob {
-  /** Number of live documents under its prefix. */
+  /** How many live documents there are under its prefix. */
   readonly documentsAtStart: number;
-  /** Tombstones that it may write; absent: no limit, or a report. */
+  /** How many tombstones it may write; absent: no limit, or a report. */
   readonly tombstonesMax?: number;
-  /** Number of LIST requests since the last attempt to begin was stored. */
+  /** How many LIST requests were sent since the last attempt to begin was stored. */
   readonly listRequests: number;
 }
 
@@ -31,7 +30,7 @@ export type JobTransition = { readonly atMs: number } & (
   | { readonly kind: 'wait'; readonly coversBeforeMs: number; readonly beginOrder: number; readonly waitUntilMs: number }
   | ({ readonly kind: 'compare' } & StartedJob)
   | { readonly kind: 'pause' }
-  /** `isHeld`: deletions of its keys wait for a person, or they are no longer announced, so that it deletes only what was allowed to it. `isSettled`: what it held back does not wait any more. */
+  /** `isHeld`: deletions of its keys wait for a person, or are no longer announced, so it deletes only what a person has allowed. `isSettled`: what it held back no longer waits. */
   | { readonly kind: 'resume'; readonly isHeld?: boolean; readonly isSettled?: boolean }
   | { readonly kind: 'cancel' }
   | { readonly kind: 'finish' }
@@ -39,7 +38,7 @@ export type JobTransition = { readonly atMs: number } & (
 );
 type TransitionKind = JobTransition['kind'];
 
-/** The phases that allow each transition. What ended a turn during a pause happens again after it. */
+/** The phases that allow each transition. If a turn ends the job during a pause, that happens again afterwards. */
 const allowed: Readonly<Record<TransitionKind, readonly JobPhase[]>> = {
   wait: ['queued'],
   compare: ['queued', 'waiting'],
@@ -72,7 +71,7 @@ export function afterTransition(job: JobRecord, transition: JobTransition): JobR
     case 'compare':
       return withStart(job, transition);
     case 'pause':
-      // the process that has the lease stores what it compared last, and gives the lease back
+      // the process with the lease stores what it compared last, and gives the lease back
       return { ...omit(job, 'dueAtMs'), state: 'paused', pausedAtMs: transition.atMs };
     case 'resume':
       return withoutPause(job, transition);
@@ -91,7 +90,7 @@ function withStart(
 ): JobRecord {
   const limit = tombstonesMax === undefined ? {} : { limit: tombstonesMax };
   return {
-    // it was able to begin, and its parts list for themselves
+    // it could begin, so it waits for nothing
     ...omit(job, 'waits'),
     state: 'running',
     startedAtMs: job.startedAtMs ?? atMs,
@@ -103,14 +102,14 @@ function withStart(
   };
 }
 
-/** A job whose deletions wait, or are announced no more, deletes no more than was allowed to it, and what it has reserved already. */
+/** The job after a pause. If its deletions wait, or are no longer announced, it deletes no more than a person has allowed and it has already reserved. */
 function withoutPause(
   job: JobRecord,
   { atMs, isHeld, isSettled }: { readonly atMs: number; readonly isHeld?: boolean; readonly isSettled?: boolean },
 ): JobRecord {
   const { pausedAtMs = atMs, deletions, ...rest } = job;
   return {
-    // a process that still has the lease loses at most what it did since its last progress was stored
+    // a process that still has the lease loses at most what it did since it last stored its progress
     ...omit(rest, 'lease'),
     state: job.startedAtMs === undefined ? 'queued' : 'running',
     dueAtMs: atMs,
@@ -123,7 +122,7 @@ function withoutPause(
   };
 }
 
-/** What a later job has settled, this one holds back no more. */
+/** The job no longer holds back what a later job has settled. */
 function withoutHeld({ counts }: JobRecord): Pick<JobRecord, 'counts'> {
   return counts === undefined ? {} : { counts: { ...counts, held: 0 } };
 }
@@ -134,13 +133,13 @@ function endedAs(state: JobState, job: JobRecord, atMs: number): JobRecord {
 }
 
 /**
- * The job with `count` more tombstones reserved, and the number granted: fewer when the deletion limit holds; none if the job does not
- * compare now. Returns the same job object if there is nothing to store.
+ * The job with up to `count` more tombstones reserved, and how many were granted: fewer if the deletion limit is reached, none if the job
+ * is not comparing. Returns the same job object if there is nothing to store.
  */
 export function reserved(job: JobRecord, count: number): { readonly job: JobRecord; readonly granted: number } {
   const { deletions } = job;
   if (phaseOf(job) !== 'comparing' || deletions === undefined) return { job, granted: 0 };
-  // without a limit nothing is counted
+  // without a limit, nothing is counted
   if (deletions.limit === undefined) return { job, granted: count };
   const granted = Math.min(count, Math.max(0, deletions.limit - deletions.reserved));
   return { job: granted === 0 ? job : { ...job, deletions: { ...deletions, reserved: deletions.reserved + granted } }, granted };
@@ -153,14 +152,14 @@ export function givenBackTo(job: JobRecord, count: number): JobRecord {
   return { ...job, deletions: { ...deletions, reserved: Math.max(0, deletions.reserved - count) } };
 }
 
-/** The deletion limit allows a tenth of the documents to be deleted, but at least a number that people delete without much thought. */
+/** The deletion limit allows a tenth of the documents, but at least as many as people delete without much thought. */
 const DELETIONS_SHARE = 0.1;
 const DELETIONS_MIN = 1_000;
 
 /**
- * How many tombstones a job may write: the larger of 1,000 and a tenth of the documents under its prefix. Undefined (no limit)
- * if they were announced. Only what a person has allowed if deletions of its keys wait for one, or if the bucket is
- * empty and the index is not: whatever the job closes, a bulk delete that names no keys consents to none of them.
+ * How many tombstones a job may write: the larger of 1,000 and a tenth of the documents under its prefix; undefined (no limit) if they
+ * were announced. Only what a person has allowed if deletions of its keys wait, or if the bucket is empty and the index is not: a bulk
+ * delete that names no keys is no consent to deleting everything.
  */
 export function tombstoneLimit(facts: {
   readonly documentsAtStart: number;
@@ -174,19 +173,19 @@ export function tombstoneLimit(facts: {
   return areAnnounced ? undefined : Math.max(DELETIONS_MIN, Math.floor(documentsAtStart * DELETIONS_SHARE));
 }
 
-// ── the parts of a job: what becomes of one after a turn, of its job's counts, and what a fault means for both ────────────
+// ── a job's parts: what happens to a part after a turn, and what a fault means for the part and its job ───────────────────
 //
 //   due ──turn──► due again, behind what is compared │ done: removed
 //    ▲             │ fault
 //    └─its time ───┘ three turns in a row that a fault of the part ended without progress fail the job
 //
-// A turn has no progress when the cursor did not advance.
+// A turn made progress if the cursor advanced.
 
 /** What a turn has compared and done so far. */
 export interface TurnProgress {
-  /** Keys up to this one, inclusive, are compared, and every effect on them is durable. */
+  /** Keys up to and including this one are compared, and every effect on them is durable. */
   readonly cursor: string;
-  /** Whether keys after the cursor were written. They are counted. */
+  /** Whether keys after the cursor were already written, and counted. */
   readonly readsFirst?: boolean;
   readonly counts: ReconcileCounts;
   readonly examples: DifferenceExamples;
@@ -203,13 +202,13 @@ export interface DeniedKey {
 export interface TurnEnd extends TurnProgress {
   /** Whether the end of the part, or of the listing, was reached. */
   readonly done: boolean;
-  /** The fault that ended the turn early; the progress is valid all the same. */
+  /** The fault that ended the turn early; the progress is valid nevertheless. */
   readonly fault?: Fault;
-  /** Only this key of its slice keeps the turn from going on. */
+  /** The only key of its slice that keeps the turn from continuing. */
   readonly denied?: DeniedKey;
 }
 
-/** The part after a turn that has left something of it, or while one runs. */
+/** The part after a turn that has not finished it, or during a turn. */
 export function afterTurn(part: Part, end: Omit<TurnEnd, 'done'>, nowMs: number): Part {
   const { cursor, readsFirst, fault } = end;
   const { to } = part;
@@ -221,7 +220,7 @@ export function afterTurn(part: Part, end: Omit<TurnEnd, 'done'>, nowMs: number)
   };
 }
 
-/** Without progress, what ended earlier turns still counts. */
+/** Without progress, the fault that ended earlier turns still counts. */
 function keptFault(part: Part, end: Pick<TurnEnd, 'cursor'>): Pick<Part, 'fault'> {
   return part.fault === undefined || hasProgress(part, end) ? {} : { fault: part.fault };
 }
@@ -231,7 +230,7 @@ export function hasProgress({ cursor }: Part, end: Pick<TurnEnd, 'cursor'> & { r
   return end.done === true || end.cursor !== cursor;
 }
 
-/** The fault of a part, and when its next turn begins: progress starts everything over, a fault of the part counts, and one that is waited for does not. */
+/** A part's fault, and when its next turn begins. Progress resets everything; only faults of the part itself count as attempts. */
 function faultAfter(part: Part, end: Pick<TurnEnd, 'cursor'> & { readonly fault: Fault }, nowMs: number): NonNullable<Part['fault']> {
   const { code, reason } = end.fault;
   const before = hasProgress(part, end) ? undefined : part.fault;
@@ -250,9 +249,9 @@ function faultAfter(part: Part, end: Pick<TurnEnd, 'cursor'> & { readonly fault:
 }
 
 /**
- * Whether the job fails because of what ended the part's last turn. A key that S3 refuses becomes a separate gap, but not in a report, nor
- * in a job of that gap. Refuses it more than such keys, the job fails once nothing else of it goes on, so that other jobs of the bucket
- * get their turn. `isAlone`: all other parts have waited for long.
+ * Whether the job fails because of what ended the part's last turn. A key that S3 refuses gets its own gap, except in a report or in that
+ * gap's own job. If S3 refuses more than single keys, the job fails once none of it makes progress, so that other jobs of the bucket get
+ * their turn. `isAlone`: all other parts have waited for long.
  */
 export function isGivenUp(
   part: Part,
@@ -268,13 +267,13 @@ export function isGivenUp(
   return answer === 'fail' || (answer === 'retry' && fault.attempts >= WITHOUT_PROGRESS_MAX);
 }
 
-/** Where to cut a part such that the key is alone in a part. */
+/** Where to cut a part so that the key is alone in one. */
 export function boundariesOf({ cursor, to }: Part, { key, after }: DeniedKey): readonly string[] {
   const isWithin = (at: string): boolean => compareKeys(at, cursor) > 0 && (to === undefined || compareKeys(at, to) < 0);
   return [...(after === undefined ? [] : [after]), key].filter(isWithin);
 }
 
-/** A part that waits for so long may wait forever. */
+/** A part that has waited for this long may wait forever. */
 const STUCK_MS = 600_000;
 
 /** Whether the part has waited for long. */
@@ -293,7 +292,7 @@ export function nextPartDueMs(parts: readonly Part[], nowMs: number): number | u
   return times.length === 0 ? undefined : Math.min(...times);
 }
 
-/** The part up to the first boundary, and the parts behind it. The boundaries are in key order, within the part and behind its cursor. */
+/** The part up to the first boundary, and the parts behind it. The boundaries must be in key order, within the part and behind its cursor. */
 export function cutPart(part: Part, boundaries: readonly string[]): readonly Part[] {
   const [first] = boundaries;
   if (first === undefined) return [part];
@@ -302,7 +301,7 @@ export function cutPart(part: Part, boundaries: readonly string[]): readonly Par
   return [{ ...part, to: first }, ...behind];
 }
 
-/** What the ended turns of this lease, and those that run, have done since the job was claimed. */
+/** What the ended and running turns of the present lease have done. */
 export interface Work {
   readonly parts: readonly Part[];
   readonly counts: ReconcileCounts;
@@ -310,7 +309,7 @@ export interface Work {
   readonly hasProgress: boolean;
 }
 
-/** The job with the work of its present lease. `claimed`: the job as it was claimed. */
+/** The job with its present lease's work added. `claimed`: the job as it was claimed. */
 export function withWork(job: JobRecord, claimed: JobRecord, { parts, counts, examples, hasProgress: has }: Work): JobRecord {
   const found = addExamples(claimed.examples ?? {}, examples);
   return {
@@ -322,12 +321,12 @@ export function withWork(job: JobRecord, claimed: JobRecord, { parts, counts, ex
   };
 }
 
-/** The key after which the job stopped: that of the first part which is not compared. */
+/** The key after which the job stopped: its first unfinished part's cursor. */
 function stoppedAfter({ parts = [] }: Pick<JobRecord, 'parts'>): string | undefined {
   return parts[0]?.cursor;
 }
 
-/** The fault of a job whose every lease ended with its process. */
+/** The fault of a job whose leases all ended with their processes. */
 export function endedWithoutProgress(job: JobRecord): JobFault {
   const reason = `${WITHOUT_PROGRESS_MAX} processes in a row ended while they worked on this job`;
   return { code: 'internal.unexpected', reason, ...defined({ after: stoppedAfter(job) }) };
@@ -338,12 +337,12 @@ export function waitingToStart(job: JobRecord, fault: Fault, nowMs: number): Job
   return { ...omit(job, 'waits'), waits: { code: fault.code, reason: fault.reason, sinceMs: job.waits?.sinceMs ?? nowMs } };
 }
 
-/** Wait after a fault that concerns the part alone: 5 s the first time, then 10 s. */
+/** How long to wait after a fault of the part itself: 5 s the first time, then 10 s. */
 const RETRY_MS = 5_000;
 
 /**
- * What a fault means for the job. `wait`: the part continues when the fault is over, however long that takes. `retry`: it is
- * tried again, and three times in a row without progress fail the job. `fail`: the job fails at once.
+ * What a fault means for the job. `wait`: the part continues once the fault is over, however long that takes. `retry`: it is tried
+ * again, and the third time in a row without progress fails the job. `fail`: the job fails at once.
  */
 export type FaultAnswer = 'wait' | 'retry' | 'fail';
 
@@ -361,12 +360,12 @@ export function answerTo(code: FaultCode): FaultAnswer {
   }
 }
 
-/** What a bucket answers that does not exist, or that this process may not list. */
+/** The faults of a bucket that does not exist, or that this process may not list. */
 const REFUSALS: ReadonlySet<FaultCode> = new Set(['bucket.missing', 'object.denied']);
 
 /**
- * The answer to a fault of a job that has not begun. A person who requested it may have named the wrong bucket, or lack a
- * permission, and learns that at once. A job of Tally itself was requested after the bucket had answered, so it waits.
+ * The answer to a fault before a job has begun. A person who requested it may have named the wrong bucket, or lack a permission, and
+ * should learn that at once. Tally's own jobs are requested only after the bucket has answered, so they wait.
  */
 export function answerAtStart(code: FaultCode, { state, requestedBy }: Pick<JobRecord, 'state' | 'requestedBy'>): FaultAnswer {
   const isPersons = requestedBy !== 'gap' && requestedBy !== 'schedule';

@@ -1,10 +1,10 @@
 /**
- * The reindex role: looks in the state index for jobs that are due, claims some, and works on them until it is stopped.
+ * The role reindex: looks in the state index for due jobs, claims some, and works on them until it is stopped.
  *
  *   stopped ──start──► looking ──stop──► draining (turns end at their next page) ──► idle │ deadline: turns aborted
  *
- * A process whose slots are all in use leaves a job to others for some seconds, and takes it then, however many it holds: jobs take
- * turns (slots.ts).
+ * A process whose slots are all in use leaves a job to others for some seconds, but then takes it, however many it holds, because jobs
+ * take turns (slots.ts).
  */
 import { faultOf, FaultError, type Fault } from '../base/fault.ts';
 import { DUE_AHEAD_MAX_MS, FAULT_WAIT_MS } from '../records/job.ts';
@@ -26,28 +26,28 @@ import { createSlots } from './slots.ts';
 
 /** How long aborted turns have after the deadline to give their jobs back. */
 const ABORTED_GRACE_MS = 500;
-/** From one look to the next while a job is open anywhere: one that another process gave back is found this soon. */
+/** Between two looks while a job is open anywhere: a job that another process gave back is found this soon. */
 const LOOK_MS = 2_000;
-/** The same while no job is open: six requests a minute, and a job of another process begins this soon. */
+/** Between two looks while no job is open: six requests a minute. A job that another process stored begins this soon. */
 const LOOK_IDLE_MS = 10_000;
-/** How often a process that does not look, because its index is out, checks whether it may. */
+/** How often a process that does not look, because the index store is down, checks whether it may. */
 const ADMIT_CHECK_MS = 1_000;
-/** Looks differ by up to this share, so that the processes of a fleet that was started at one moment do not look at the same one. */
+/** Intervals vary by up to this share, so that processes that were started together do not look at the same time. */
 const JITTER = 0.2;
-/** After this process has made something due it looks at once, and once more when the state index has surely refreshed (every 200 ms). */
+/** When to look after this process has made a job due: at once, and again once the state index, which refreshes every 200 ms, surely shows it. */
 const LOOK_SOON_MS: readonly number[] = [0, 250];
-/** The share of what it found that a process claims at one look, and when it looks for more: buckets spread over processes. */
+/** Which share of the jobs that it found a process claims, and how soon it looks for more, so that buckets spread over processes. */
 const SHARE = 1 / 4;
 const SHARE_MS = 250;
-/** A process without a free slot leaves a job to others for so long: they look at least this often. */
+/** For how long a process without a free slot leaves a job to others. */
 const OTHERS_FIRST_MS = 5_000;
-/** The most jobs that one look finds. */
+/** How many jobs one look finds at most. */
 const FOUND_MAX = 32;
 const FILL_CHECK_MS = 500;
-/** Every request before comparing has its own time-out. A beginning that hangs nevertheless is given up after this time. */
+/** Each request before comparing has its own time-out. A beginning that hangs nevertheless is given up after this time. */
 const BEGIN_STUCK_MS = FOLLOW_MS_MAX + 600_000;
 
-/** The looks, in the log. */
+/** The name of looks in the log. */
 const LOOKING = 'look for re-index work';
 
 export interface ReindexParts extends WithPorts<'clock' | 'telemetry'> {
@@ -59,11 +59,11 @@ export interface ReindexParts extends WithPorts<'clock' | 'telemetry'> {
   readonly indexIsSlow?: () => boolean;
   /** A name that no other process has or had. */
   readonly worker: string;
-  /** Turns that run at the same time. */
+  /** How many turns run at the same time. */
   readonly listings: number;
   /** Looks at the gaps of a bucket whose job has begun or ended, so that its status need not wait for the next round of all gaps. */
   readonly lookAtGaps?: (bucket: string, signal: AbortSignal) => Promise<void>;
-  /** Keys that a part must have left to be cut. Default: a page. */
+  /** How many keys a part must have left to be cut. Default: a page. */
   readonly cutKeysMin?: number;
   /** From 0 to 1, 1 excluded. Default: Math.random. */
   readonly random?: () => number;
@@ -71,9 +71,9 @@ export interface ReindexParts extends WithPorts<'clock' | 'telemetry'> {
 
 export interface ReindexRole {
   start(): void;
-  /** Looks at once: this process has made a job due. One that it has stored, whose id is given, it begins without a look, which would not find it yet. */
+  /** Looks at once, because this process has made a job due. A job that it just stored, whose id is given, begins without a look, which would not find it yet. */
   readonly wake: (jobId?: string) => void;
-  /** Stops looking and ends all turns; aborts those that still run at the deadline. Resolves within a second of it. */
+  /** Stops looking and ends all turns; aborts those that still run at the deadline. Resolves within a second of the deadline. */
   stop(deadline: AbortSignal): Promise<void>;
   /** The fault of the last look; undefined if it succeeded. */
   lookFault(): Fault | undefined;
@@ -133,7 +133,7 @@ export function createReindexRole(parts: ReindexParts): ReindexRole {
     } catch (error) {
       report('work on a re-index job', error);
     } finally {
-      // where it was not given back: the store failed, or the process stops
+      // if it was not given back, the store failed, or the process stops
       await held.release(clock.nowMs() + (stopping.signal.aborted ? 0 : FAULT_WAIT_MS)).catch(() => undefined);
       // it may be due again at once
       sleeping.abort(new Error('a job was given back'));

@@ -1,16 +1,16 @@
-/** Cuts keys into parts by probes of the bucket's listing, whose requests S3 charges. */
+/** Cuts keys into parts by probing the bucket's listing, for whose requests S3 charges. */
 import { detached } from '../ordering/detached.ts';
 import type { BucketListing, BucketLocation, ListingPage } from '../aws/storage.ts';
 import { compareKeys } from '../base/key-order.ts';
 
-/** Keys that a part must have left to be cut: 1,000 are one page. */
+/** How many keys a part must have left to be cut: one page. */
 export const CUT_KEYS_MIN = 1_000;
 
 interface ListingProbeOptions {
   readonly listing: BucketListing;
   readonly location: BucketLocation;
   readonly prefix: string;
-  /** The keys that must be left for a cut to be worth it; at most 1,000. */
+  /** How many keys must be left for a cut to be worth it; at most 1,000. */
   readonly keysMin: number;
   /** Called before each request: false ends the probing. */
   readonly isWanted: () => boolean;
@@ -43,8 +43,8 @@ export function probeListing(
 }
 
 /**
- * Cuts a part of the key space into up to `parts` parts by halving all of them, round after round. If not all may be halved,
- * the first ones in key order are. Resolves with the ends of the parts in key order, without the last one's.
+ * Cuts a range of keys into up to `parts` parts by halving all of them, round after round; in the last round, only as many as needed, the
+ * first ones in key order. Resolves with the parts' ends in key order, without the last one's.
  */
 export async function cutKeys(whole: Uncut, parts: number, probe: KeyProbe): Promise<readonly string[]> {
   let segments: readonly Uncut[] = [whole];
@@ -61,7 +61,7 @@ export async function cutKeys(whole: Uncut, parts: number, probe: KeyProbe): Pro
 async function halved(segment: Uncut, probe: KeyProbe): Promise<readonly Uncut[]> {
   const found = await findBoundary(segment, probe);
   if (found === undefined) return [segment];
-  // it is kept for as long as its part, and begins with a part of a key of a page
+  // a copy, because the boundary outlives the page from whose key it was made
   const boundary = detached(found);
   return [
     { cursor: segment.cursor, to: boundary },
@@ -69,18 +69,18 @@ async function halved(segment: Uncut, probe: KeyProbe): Promise<readonly Uncut[]
   ];
 }
 
-// ── where to cut an unknown set of keys. A listing only shows which key follows a given text, so boundaries are guessed at positions
-// where keys differ, and a boundary is kept if a key follows it.
+// ── where to cut an unknown set of keys. A listing shows only which key follows a given text, so boundaries are guessed at positions
+// where keys differ, and kept if a key follows.
 //
 // The search begins at the depth (position in the key) at which the next thousand keys begin to differ, and climbs to smaller depths:
-// keys that follow all keys with that common prefix differ from them at a smaller depth. At the smallest depth all remaining keys
-// differ. The cut there is the code point half way up, or a nearer one when no key follows it.
+// the keys that follow all keys with that common prefix differ from them at a smaller depth. At the smallest depth, all remaining keys
+// differ. There the cut is at the code point half way up, or at a nearer one if no key follows it.
 
 /** Reads keys within the caller's prefix. */
 export interface KeyProbe {
   /** The first key after this one. */
   readonly next: (after: string) => Promise<string | undefined>;
-  /** The first and last key of one page after this one; undefined when the page contains all remaining keys. */
+  /** The first and last key of one page after this one; undefined if the page contains all remaining keys. */
   readonly page: (after: string) => Promise<{ readonly first: string; readonly last: string } | undefined>;
 }
 
@@ -99,8 +99,8 @@ export interface Uncut {
 }
 
 /**
- * A boundary with at least one key of the part on each side. Undefined when none was found or at most one page is left.
- * Rejects with the probe's error.
+ * Finds a boundary with at least one key of the part on each side; undefined if there is none, or at most one page is left. Rejects with
+ * the probe's error.
  */
 export async function findBoundary({ cursor, to }: Uncut, probe: KeyProbe): Promise<string | undefined> {
   const page = await probe.page(cursor);
@@ -160,7 +160,7 @@ function upperAt(depth: number, first: string, to: string | undefined): number {
   return (first.codePointAt(depth) ?? 0) < ASCII_END - 1 ? ASCII_END : CODE_POINT_END;
 }
 
-/** The code point half way between the two, both excluded; undefined when there is none. */
+/** The code point half way between the two, both excluded; undefined if there is none. */
 function middleOf(lower: number, upper: number): number | undefined {
   const half = Math.floor((lower + upper) / 2);
   // surrogates are not characters

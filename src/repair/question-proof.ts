@@ -1,7 +1,7 @@
 /**
- * A compare that finds a change of which no event came takes back the proof of the bucket's events: whatever broke without a trace
- * shows there at the latest. A change counts if nothing explains that its event is missing: it is outside every mark, no message
- * waits, and it is older than S3 and the queue take.
+ * If a compare finds a change that no event reported, the proof of the bucket's events is taken back: whatever broke without a trace
+ * shows here at the latest. A change counts if nothing else explains why its event is missing: no gap covers it, no message waits, and it
+ * is older than S3 and the queue may take to deliver.
  */
 import type { BucketRecord } from '../records/bucket.ts';
 import type { DirtyMark } from '../records/dirty.ts';
@@ -10,12 +10,12 @@ import type { WithPorts } from '../store/store.ts';
 import { readRecord, refs } from '../store/stored.ts';
 import { forgetProof, gapsOf, markDirty } from '../observing/gaps.ts';
 
-/** Notifications are seldom late by minutes. */
+/** How late events may be. Notifications are rarely late by minutes. */
 const LATE_MS = 20 * 60_000;
-/** S3's clock is not that of this machine. */
+/** S3's clock and this machine's may differ. */
 const SLACK_MS = 5_000;
 
-/** Called with the time of a change that a compare has found. It returns at once. */
+/** Call it with the time of a change that a compare has found. Returns at once. */
 export type QuestionProof = (bucket: BucketRecord, changedAtMs: number) => void;
 
 interface QuestionDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
@@ -24,11 +24,11 @@ interface QuestionDependencies extends WithPorts<'state' | 'clock' | 'telemetry'
 
 export function createQuestionProof(dependencies: QuestionDependencies): QuestionProof {
   const { state, clock, processes, telemetry } = dependencies;
-  /** The buckets that are looked at: one change is enough. */
+  /** The buckets being looked at, for which one change is enough. */
   const asking = new Set<string>();
 
   return function questionProof(bucket, changedAtMs) {
-    // a first index finds millions
+    // decided from memory first, because a first index finds millions of changes
     if (asking.has(bucket.bucket) || !isSince(bucket, changedAtMs)) return;
     asking.add(bucket.bucket);
     question(bucket.bucket, changedAtMs)
@@ -51,12 +51,12 @@ export function createQuestionProof(dependencies: QuestionDependencies): Questio
   }
 }
 
-/** Whether an event of it must have come: its way was proven, and no compare has ended since. An audit trail does not report every change. */
+/** Whether the change should have had an event: it came after the connection was proven and after the last compare. Audit trails do not report every change. */
 function isSince({ source, provenAtMs = Infinity, lastComparedAtMs = 0 }: BucketRecord, changedAtMs: number): boolean {
   return source !== 'routed' && changedAtMs > Math.max(provenAtMs, lastComparedAtMs) + SLACK_MS;
 }
 
-/** When the oldest message of its queues was sent, as far as its own events show it. */
+/** When the oldest message in the bucket's queues was sent, as far as its own events show. */
 function oldestSentMs({ eventQueues = [] }: BucketRecord, nowMs: number): number {
   return Math.min(nowMs, ...eventQueues.flatMap(({ atMs, waitedMs }) => (waitedMs === undefined ? [] : [atMs - waitedMs])));
 }

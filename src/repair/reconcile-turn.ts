@@ -1,12 +1,12 @@
 /**
- * One turn of a reconcile on one part of a job: it compares the listing with the scan, slice by slice, in bounded memory.
+ * One turn of a reconcile on one part of a job: compares the listing with the scan, slice by slice, in bounded memory.
  *
  *   listing pages ─┐
  *                  ├─► slices ─► settled, a few at a time ─► committed in key order: the cursor advances
  *   scan pages ────┘
  *
- * A slice is committed when all of its compared keys have ended. The next turn repeats what a turn has not committed, and finds
- * it equal. Nothing is concluded about keys that no listing page covers.
+ * A slice is committed once all of its compared keys have ended. The next turn repeats what a turn has not committed, and finds it
+ * equal. Nothing is concluded about keys that no listing page covers.
  */
 import { defined } from '../base/defined.ts';
 import { compareKeys } from '../base/key-order.ts';
@@ -29,7 +29,7 @@ export interface TurnRequest extends Wishes {
   readonly prefix: string;
   /** The part's cursor: exclusive. */
   readonly after: string;
-  /** Whether the last turn has written keys after the cursor. All keys are read before they are written then: those are counted, and the scan may not show them yet. */
+  /** Whether the last turn has already written, and counted, keys after the cursor. The scan may not show them yet, so all keys are then read before they are written. */
   readonly readsFirst?: boolean;
   /** Inclusive; absent: to the end. */
   readonly upTo?: string;
@@ -39,7 +39,7 @@ export interface TurnControls {
   readonly tombstones: Tombstones;
   /** Called between slices. True ends the turn: a pause, a stop or a lost lease. */
   readonly shouldEnd: () => boolean;
-  /** The same, once a slice is compared of each page that was waited for: the time of the turn is over, or its part is to be cut. */
+  /** Called likewise, but only after a page's first slice was compared. True ends the turn: its time is over, or its part is to be cut. */
   readonly isOver: () => boolean;
   /** Called after each slice and each write with what the turn has done so far. Any of these may be stored. */
   readonly progressed?: (progress: TurnProgress) => void;
@@ -55,34 +55,33 @@ interface TurnDependencies extends WithPorts<'clock' | 'telemetry'> {
   readonly storage: ObjectStorage;
   readonly writeAll: WriteAll;
   readonly circuits: Circuits;
-  /** Absent: the proof of no bucket is questioned. */
+  /** Absent: no bucket's proof is questioned. */
   readonly questionProof?: QuestionProof;
-  /** The number of HEADs that run at the same time over all turns of the process. Default 48: fewer than the live path's default. */
+  /** How many HEADs run at the same time in all turns of the process. Default 48, which is fewer than the live path's. */
   readonly headConcurrency?: number;
 }
 
 const HEADS_MAX = 48;
 /**
- * The number of slices that all turns settle at the same time, so that pages are compared while bulk requests are in flight.
- * Each holds a listing page in memory and its documents: one and a half times the default number of bulk requests, so that the
- * next one is ready when one is answered. The turns share them: four turns or more have one each, and a single one has enough to
- * keep the index busy. Of slices with HEADs a turn settles two,
- * so that few HEADs are sent before the tombstones are reserved.
+ * How many slices all turns settle at the same time, so that pages are compared while bulk requests are in flight. Each holds a listing
+ * page and its documents in memory. There are one and a half times as many as bulk requests, so that the next one is ready when one is
+ * answered. The turns share them: four turns or more have one each, and a single one has enough to keep the index busy. A turn settles
+ * at most two slices with HEADs, so that few HEADs are sent before the tombstones are reserved.
  */
 const SETTLING = { ofAll: 6, ofTurn: 6, withHeads: 2 };
 /**
- * The number of slices of a report that are settled at the same time: one with a difference waits five seconds, so that a part
- * in which every page has one is compared at 3,200 keys a second.
+ * How many slices of a report are settled at the same time. A slice with a difference waits five seconds, so a part in which every page
+ * has one is compared at 3,200 keys a second.
  */
 const SETTLING_MAX_REPORT = 16;
-/** With more denials in one slice than these, S3 refuses a prefix or the bucket, and what follows waits too: it would meet the same. */
+/** With more denials than this in one slice, S3 refuses a prefix or the bucket, and the rest waits too, because it would be refused likewise. */
 const DENIED_MAX = 2;
 const EXPIRED: Fault = {
   code: 'index.overloaded',
   reason: 'the index or S3 was so slow that the answers of S3 expired before they could be written',
 };
 
-/** Creates the turn function, once for the process: all turns share its HEAD concurrency and the number of slices being settled. */
+/** Creates the turn function, once for the process: all turns share its HEADs and its number of slices being settled. */
 export function createReconcileTurn(dependencies: TurnDependencies): ReconcileTurn {
   const head = createHeads({ ...dependencies, concurrency: dependencies.headConcurrency ?? HEADS_MAX });
   const writeAll = withPlainFallbacks(dependencies.writeAll, dependencies.telemetry);
@@ -106,7 +105,7 @@ export function createReconcileTurn(dependencies: TurnDependencies): ReconcileTu
       case 'ended':
         return { ...result, done: false };
       case 'expired':
-        // without progress, which the next turn must not try for at once
+        // a fault if there was no progress, so that the next turn does not begin at once
         return { ...result, done: false, ...(result.cursor === request.after && { fault: EXPIRED }) };
     }
   };
@@ -133,7 +132,7 @@ function createTurn(
   const progress = createTurnProgress(request.after, controls.progressed);
   const nextSlice = createNextSlice(request);
 
-  /** Compares from the cursor on. Slices that are not committed at its end are dropped, and the next turn repeats them. */
+  /** Compares from the cursor on. Slices that are not committed at the end are dropped, and the next turn repeats them. */
   async function run(): Promise<Ended> {
     const ending = new AbortController();
     const settling: Settling[] = [];
@@ -156,13 +155,13 @@ function createTurn(
 
     for (let page = await nextPage(); page !== undefined; page = controls.isOver() ? undefined : await nextPage()) {
       const end = await comparePage(page, scan, { settling, runSignal });
-      // nothing behind a slice is committed that is not
+      // nothing behind an uncommitted slice is committed
       if (end !== undefined) return end.kind === 'expired' || end.kind === 'fault' ? end : drained(settling, end);
     }
     return drained(settling, { kind: 'ended' });
   }
 
-  /** Undefined: every slice of the page is being settled or committed, and the part contains more keys. */
+  /** Returns undefined if all of the page's slices are being settled or committed, and the part contains more keys. */
   async function comparePage(
     page: FeedPage,
     scan: ScanFeed,
@@ -170,7 +169,7 @@ function createTurn(
   ): Promise<Ended | undefined> {
     const { observedAtMs, expiresAtMs } = page;
     for (let listedFrom = 0, isWhole = false; !isWhole;) {
-      // pages without keys before this one may have taken longer than a turn
+      // a page's first slice is always compared: passing pages without keys may have taken longer than a turn
       if (controls.shouldEnd() || (listedFrom > 0 && controls.isOver())) return { kind: 'ended' };
       const slice = await nextSlice(page, listedFrom, scan);
       const { headRequested, written } = progress;
@@ -182,7 +181,7 @@ function createTurn(
         comparedKeys: slice.comparedKeys,
         observedAtMs,
         expiresAtMs,
-        // this turn may find what an earlier one wrote, before the scan shows it
+        // the scan may not show yet what an earlier turn wrote
         writesUnread: request.readsFirst !== true,
       };
       settling.push(beingSettled(slice, settle(work, runSignal)));
@@ -193,7 +192,7 @@ function createTurn(
     return isPartEnd(page.through) ? { kind: 'done' } : undefined;
   }
 
-  /** Commits the slices that have ended, so that people see what is counted, and further ones until there is room for the next. */
+  /** Commits the slices that have ended, so that people see their counts, and further ones until there is room for the next. */
   async function makeRoom(settling: Settling[]): Promise<Ended | undefined> {
     const max = (): number => (request.mode === 'report' ? SETTLING_MAX_REPORT : roomFor(settling, settlingMax()));
     while (settling.length >= max() || settling[0]?.hasEnded === true) {
@@ -203,12 +202,12 @@ function createTurn(
     return undefined;
   }
 
-  /** Whether the part contains no key after this one; undefined is the end of the listing. */
+  /** Whether the part contains no key after this one; undefined means the end of the listing. */
   function isPartEnd(through: string | undefined): boolean {
     return nearerEnd(through, request.upTo) === request.upTo;
   }
 
-  /** Undefined: the slice is committed. */
+  /** Returns undefined once the slice is committed. */
   async function commitFirst(settling: Settling[]): Promise<Ended | undefined> {
     const [first] = settling;
     if (first === undefined) return undefined;
@@ -245,7 +244,7 @@ function createTurn(
   return { run, progress: progress.sofar };
 }
 
-/** How many slices of a job that writes may be settled at the same time. */
+/** How many slices an apply job may settle at the same time. */
 function roomFor(settling: readonly Settling[], settlingMax: number): number {
   return settling.some(({ heads }) => heads > 0) ? Math.min(SETTLING.withHeads, settlingMax) : settlingMax;
 }
@@ -254,12 +253,12 @@ function beingSettled(compared: ComparedSlice, settled: Promise<SliceEnd>): Sett
   const { listed, scanned, through, heads } = compared;
   const entry: Settling = { listed, scanned, through, heads, settled, hasEnded: false };
   const hasEnded = (): void => void (entry.hasEnded = true);
-  // awaited in key order: by then an earlier slice may have ended the turn
+  // slices are awaited in key order, and an earlier one may end the turn before this one is awaited
   settled.then(hasEnded, hasEnded);
   return entry;
 }
 
-// ── the slices of a listing page: as much of it as is settled together ────────────────────────────────────────────────
+// ── a listing page's slices: as much of it as is settled together ─────────────────────────────────────────────────────
 
 /** A slice that has been compared. */
 interface ComparedSlice extends SliceSides, Pick<Slice, 'comparedKeys' | 'listedTo' | 'isWhole'> {
@@ -267,10 +266,10 @@ interface ComparedSlice extends SliceSides, Pick<Slice, 'comparedKeys' | 'listed
   readonly heads: number;
 }
 
-/** Compares a listing page from its object number `listedFrom` on, up to its end or to as many HEADs as one slice may need. Throws the store's fault. */
+/** Compares a listing page from object number `listedFrom` on, up to its end or as many HEADs as one slice may need. Throws the store's fault. */
 type NextSlice = (page: FeedPage, listedFrom: number, scan: ScanFeed) => Promise<ComparedSlice>;
 
-/** HEADs of one slice, which must end before its listing writes expire: at 100 ms each and 2 at a time, they take 5 s. */
+/** How many HEADs one slice may need. They must end before its listing writes expire: at 100 ms each and two at a time, they take 5 s. */
 const SLICE_HEADS_MAX = 100;
 
 /** Creates the function. */
@@ -278,7 +277,7 @@ function createNextSlice(request: TurnRequest): NextSlice {
   const findsEqual = readsTags(request);
   const needsHead = (comparedKey: ComparedKey): boolean => mayNeedHead(comparedKey, request);
 
-  /** Compares as much of the page as the current page of the scan shows. */
+  /** Compares as much of the page as the scan's current page covers. */
   async function comparePart(page: FeedPage, rest: { readonly listedFrom: number; readonly headsMax: number }, scan: ScanFeed) {
     await scan.fill();
     const through = nearerEnd(page.through, request.upTo);
@@ -297,7 +296,7 @@ function createNextSlice(request: TurnRequest): NextSlice {
 
   return async function nextSlice(page, listedFrom, scan) {
     let slice: ComparedSlice = await comparePart(page, { listedFrom, headsMax: SLICE_HEADS_MAX }, scan);
-    // what two pages of the scan show of one page of the listing is one slice: each with a difference costs a read and a bulk request
+    // two scan pages for one listing page make one slice, because each slice with a difference costs a read and a bulk request
     while (!slice.isWhole && slice.heads < SLICE_HEADS_MAX) {
       const rest = { listedFrom: slice.listedTo, headsMax: SLICE_HEADS_MAX - slice.heads };
       slice = joined(slice, await comparePart(page, rest, scan));
@@ -326,7 +325,7 @@ function mayNeedHead({ kind, unenriched }: ComparedKey, request: Wishes): boolea
   return unenriched !== undefined && fillsEnrichment(request);
 }
 
-/** The end that comes first; undefined is the end of all keys. */
+/** The end that comes first; undefined means the end of all keys. */
 function nearerEnd(a: string | undefined, b: string | undefined): string | undefined {
   if (a === undefined || b === undefined) return a ?? b;
   return compareKeys(a, b) <= 0 ? a : b;
@@ -338,9 +337,9 @@ interface FeedPage {
   readonly objects: readonly ListedObject[];
   /** The listing's time (D), by S3's clock. */
   readonly observedAtMs: number;
-  /** Monotonic: from this moment on nothing of the page may be written (rule 9). Counted from before the request. */
+  /** From this moment (monotonic) on, nothing of the page may be written (rule 9). Counted from before the request. */
   readonly expiresAtMs: number;
-  /** The page covers all keys up to this one, inclusive; undefined: to the end of the listing. */
+  /** The page covers all keys up to and including this one; undefined: to the end of the listing. */
   readonly through: string | undefined;
 }
 
@@ -362,10 +361,10 @@ interface ListingFeedOptions {
 
 /** The most keys that S3 returns in one page. */
 export const LISTING_PAGE = 1_000;
-/** How long a re-index follows pages without keys. At 100 ms each they pass over nine million deleted versions in a row. */
+/** How long a re-index follows pages without keys: at 100 ms each, it passes over nine million deleted versions in a row. */
 export const FOLLOW_MS_MAX = 900_000;
 
-/** Lists page after page. The first page is requested at once, and each further one when the page before it is taken. */
+/** Lists page after page. The first page is requested at once, and each further one when the one before it is taken. */
 function createListingFeed(options: ListingFeedOptions): NextPage {
   const { listing, location, prefix, isPartEnd, clock, onRequests, signal } = options;
   let requested: Promise<FeedPage> | undefined = request(options.after);
@@ -377,10 +376,10 @@ function createListingFeed(options: ListingFeedOptions): NextPage {
       .page(location, { prefix, after, limit: LISTING_PAGE, followMsMax: FOLLOW_MS_MAX }, signal)
       .then(({ objects, observedAtMs, isTruncated, requests = 1, sentMs = startedMs }) => {
         onRequests(requests - 1);
-        // of the last request alone: however many pages without keys came before it, they contain nothing to be written
+        // counted for the last request alone, because earlier pages had no keys, and so nothing to write
         return { objects, observedAtMs, expiresAtMs: sentMs + ANSWER_LIFE_MS, through: isTruncated ? objects.at(-1)?.key : undefined };
       });
-    // it may fail before anyone awaits it
+    // the request may fail before anyone awaits it
     page.catch(() => undefined);
     return page;
   }
@@ -413,8 +412,8 @@ interface ScanFeedOptions {
 }
 
 /**
- * Eight parts hold two pages each in memory. Measured: a worker took 354 MiB with pages of 5,000 documents, 292 MiB with
- * 2,500, and 269 MiB with 1,250, which was 8 % slower.
+ * Eight parts hold two pages each in memory. A worker took 354 MiB with pages of 5,000 documents, 292 MiB with 2,500, and 269 MiB with
+ * 1,250, which was 8 % slower (measured).
  */
 const SCAN_PAGE = 1_500;
 

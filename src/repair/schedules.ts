@@ -1,7 +1,7 @@
 /**
- * Calendar work over any number of workers. Each worker often checks whether work is due, and claims it on the schedule record,
- * which is the lease of its run: it is renewed while the work lasts. If a worker stands still for longer than a lease lives,
- * two runs may overlap for a moment, which the work must tolerate.
+ * Scheduled work for any number of workers. Each worker often checks whether work is due, and claims it on the schedule's record, which
+ * is the lease of its run, and is renewed while the work lasts. If a worker is suspended for longer than a lease lives, two runs may
+ * overlap for a moment, which the work must tolerate.
  */
 import { randomUUID } from 'node:crypto';
 import { claimedBy, endedRecord, isScheduleDue, scheduleSchema, type ScheduleRecord } from '../records/schedule.ts';
@@ -15,14 +15,14 @@ export interface Schedule {
   readonly name: string;
   /** From the beginning of one run to the beginning of the next. */
   readonly intervalMs: number;
-  /** How long one run may take. Then its signal is aborted. */
+  /** How long one run may take before its signal is aborted. */
   readonly runMaxMs: number;
 }
 
 export interface Schedules {
   /**
-   * Runs the work if it is due and this worker gets the claim. Resolves with whether it ran. A failure of the work is reported,
-   * and the work is tried again after a minute. Throws the store's fault.
+   * Runs the work if it is due and this worker gets the claim. Resolves with whether it ran. If the work fails, that is reported, and it
+   * is tried again after a minute. Throws the store's fault.
    */
   runIfDue(schedule: Schedule, work: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<boolean>;
   /** Calls runIfDue repeatedly until the signal is aborted. */
@@ -32,7 +32,7 @@ export interface Schedules {
 /** A schedule that this process runs now. */
 type Held = ReturnType<typeof holdRecord<ScheduleRecord>>;
 
-/** How often a worker checks whether it knows the work to be due later: frequent enough for work that is due every minute. */
+/** How often a worker checks whether work is due. */
 const CHECKS_PER_INTERVAL = 4;
 const CHECK_MIN_MS = 5_000;
 const CHECK_MAX_MS = 60_000;
@@ -40,11 +40,11 @@ const CHECK_MAX_MS = 60_000;
 /** Creates the schedules. Nothing runs before a call. */
 export function createSchedules({ state, clock, telemetry }: WithPorts<'state' | 'clock' | 'telemetry'>): Schedules {
   const running = new Set<string>();
-  /** Until when (monotonic) each schedule is known not to be due: no worker makes it due sooner than its record says. */
+  /** Until when (monotonic) each schedule is known not to be due, because no worker makes it due sooner than its record says. */
   const quietUntilMs = new Map<string, number>();
   const watch = createWatch(clock);
 
-  /** At most one interval, as a clock may be wrong. While the claim of a worker stands, every check reads the record: that worker may die. */
+  /** Notes until when the schedule is not due: at most one interval, because a clock may be wrong. While a worker's claim stands, every check reads the record, because that worker may die. */
   function noteDue({ name, intervalMs }: Schedule, record: ScheduleRecord | undefined): void {
     const waitMs = record === undefined || record.claim !== undefined ? 0 : Math.min(intervalMs, record.dueAtMs - clock.nowMs());
     quietUntilMs.set(name, clock.monotonicMs() + waitMs);
@@ -89,7 +89,7 @@ export function createSchedules({ state, clock, telemetry }: WithPorts<'state' |
     const ended = new AbortController();
     const abort = (): void => {
       overdue.abort(new Error(`${name} took longer than ${runMaxMs} ms`));
-      // work that continues all the same must not keep every other process from it
+      // work that ignores its signal must not keep all other processes from it
       void held.release();
     };
     clock.sleep(runMaxMs, ended.signal).then(abort, () => undefined);
@@ -97,7 +97,7 @@ export function createSchedules({ state, clock, telemetry }: WithPorts<'state' |
       await work(AbortSignal.any([signal, held.lost, overdue.signal]));
       return 'done';
     } catch (thrown) {
-      // the next worker that checks starts over what the stop of the process cut short
+      // the next worker that checks starts over what the process's stop cut short
       if (signal.aborted) return 'stopped';
       telemetry.requestFailed(name, thrown);
       return 'failed';
@@ -115,7 +115,7 @@ export function createSchedules({ state, clock, telemetry }: WithPorts<'state' |
       if (held === undefined) return false;
       const end = await endOf(schedule, work, { held, signal });
       await held.release();
-      // unless the claim was lost: then a later run decides when the work is due
+      // if the claim was lost, nothing is stored, and a later run decides when the work is due
       await held.change((record) => endedRecord(record, { end, nowMs: clock.nowMs(), intervalMs }), 'now');
       noteDue(schedule, held.record());
       return true;

@@ -6,8 +6,8 @@
  *     ▲                                              │                                      │
  *     └───── refused: the store holds something newer, or the same clock ◄──────────────────┘
  *
- * A report reads and sends HEADs, but writes nothing. A provisional write stores `settled: false`; the sweep of unsettled
- * documents checks it again, so nothing is remembered here.
+ * A report reads and sends HEADs, but writes nothing. A provisional write stores `settled: false`, and the sweep of unsettled documents
+ * checks it again, so nothing need be remembered here.
  */
 import { defined } from '../base/defined.ts';
 import type { ObjectDocument, PresentState, ObjectState } from '../ordering/document.ts';
@@ -51,11 +51,11 @@ export interface Ending {
   readonly fields: readonly string[];
   /** Whether the bucket's listing has the key. */
   readonly isListed: boolean;
-  /** What the document lacks of the enrichment of its bucket. */
+  /** What the document lacks of its bucket's enrichment. */
   readonly unenriched?: readonly string[];
-  /** When the object was changed that is missing or outdated, as far as it says so. */
+  /** When the missing or outdated object was changed, if it shows that. */
   readonly changedAtMs?: number;
-  /** `held`: the deletion limit does not allow the tombstone. `refused`: the index never takes the document. */
+  /** `held`: the deletion limit does not allow the tombstone. `refused`: the index will never take the document. */
   readonly effect?: 'document' | 'tombstone' | 'held' | 'refused';
   /** Why the index refused the document. */
   readonly reason?: string;
@@ -65,7 +65,7 @@ export type SliceEnd =
   | { readonly kind: 'ended'; readonly endings: readonly Ending[] }
   /** Answers became too old to be written (rule 9): the page must be listed again. */
   | { readonly kind: 'expired' }
-  /** S3 refuses the HEAD of the first, and of this many in all. */
+  /** S3 refuses the HEADs of this many keys; `first` is the first of them. */
   | { readonly kind: 'denied'; readonly first: DeniedKey; readonly count: number; readonly fault: Fault };
 
 export interface SliceWork extends Wishes {
@@ -74,37 +74,37 @@ export interface SliceWork extends Wishes {
   /** The time of the listing page (D). */
   readonly observedAtMs: number;
   readonly expiresAtMs: number;
-  /** Whether missing objects may be written without reading what is stored. Not if this turn, or the one before, may have written them a moment ago, so that they are not counted twice. */
+  /** Whether missing objects may be written without reading what is stored: not if this turn or the last may have just written them, so that they do not count twice. */
   readonly writesUnread: boolean;
   readonly tombstones: Tombstones;
   /** Called for each HEAD. */
   readonly headRequested: () => void;
-  /** Called with the endings whose writes the store has accepted, as soon as it has, whatever becomes of the slice. */
+  /** Called with endings as soon as the store has accepted their writes, whatever happens to the slice. */
   readonly written: (endings: readonly Ending[]) => void;
 }
 
 /** The job's allowance of tombstones. */
 export interface Tombstones {
-  /** Resolves with how many of `count` tombstones may be written; the deletion limit holds the others back. Throws while the job does not compare, and the store's fault. */
+  /** Resolves with how many of `count` tombstones may be written; the deletion limit holds the others back. Throws if the job is not comparing, and the store's fault. */
   reserve(count: number): Promise<number>;
-  /** Takes back tombstones that were granted and not written. */
+  /** Takes back tombstones that were granted but not written. */
   giveBack(count: number): void;
-  /** Whether the deletion limit has held tombstones back, so that it holds all further ones back. */
+  /** Whether the deletion limit is used up, so that it holds all further tombstones back. */
   isUsedUp(): boolean;
 }
 
 export type SettleSlice = (work: SliceWork, signal: AbortSignal) => Promise<SliceEnd>;
 
 /**
- * A key whose write was refused in each of these rounds is being written by the live path right now, each time with something
- * newer than the last read here. It is counted as in flight and left to the live path.
+ * If a key's write is refused in this many rounds, the live path is writing the key right now, each time with something newer than was
+ * last read here. The key counts as in flight, and is left to the live path.
  */
 const ROUNDS_MAX = 5;
 
 /**
- * How long a report waits for events that are still on their way, once for each slice with a difference. Events usually arrive
- * within seconds. No field tells how old a difference is: a delete leaves no time, LastModified of a multipart upload is that
- * of its beginning, and a version that is present again keeps its old one.
+ * How long a report waits for events that are still on their way, once for each slice with a difference. Events usually arrive within
+ * seconds. No field shows how old a difference is: a delete leaves no time, a multipart upload's LastModified is that of its beginning,
+ * and a version that becomes current again keeps its old one.
  */
 const LIVE_LAG_MS = 5_000;
 
@@ -115,13 +115,13 @@ interface PlannedWrite {
   readonly request: WriteRequest;
 }
 
-/** What the job's deletion limit leaves of the writes. */
+/** The writes that the job's deletion limit allows. */
 interface Allowed {
   readonly planned: readonly PlannedWrite[];
   readonly held: readonly Ending[];
 }
 
-/** What a compared key requires: nothing more, or a write. `denied`: only a HEAD could tell, which S3 refuses. */
+/** What a compared key requires: nothing more, or a write. `denied`: only a HEAD could tell, and S3 refuses it. */
 type Plan = { readonly end: Ending } | { readonly write: PlannedWrite } | Denial;
 
 interface Denial {
@@ -129,7 +129,7 @@ interface Denial {
   readonly key: string;
 }
 
-/** A compared key that a HEAD decides. `found`: what the listing alone showed. `agreed`: how it ends if the tags agree too. */
+/** A compared key about which a HEAD decides. `found`: what the listing alone showed. `agreed`: how it ends if the tags agree too. */
 interface HeadPlan {
   readonly head: ReadFinding;
   readonly found?: Ending;
@@ -138,7 +138,7 @@ interface HeadPlan {
 
 type Agreeing = Extract<ListedDecision, { readonly kind: 'equal' | 'incomplete' }>;
 
-/** Creates the function that settles slices. It throws the first fault that keeps a compared key from its end. */
+/** Creates the function that settles slices. It throws the first fault that keeps a compared key from ending. */
 export function createSettleSlice({
   objects,
   writeAll,
@@ -157,7 +157,7 @@ export function createSettleSlice({
     let open: readonly ComparedKey[] = work.comparedKeys.filter((comparedKey) => needsPlan(comparedKey, work));
     let isExpired = false;
     for (let round = 1; open.length > 0 && round <= ROUNDS_MAX; round += 1) {
-      // what was refused is read, whatever it is
+      // refused keys are always read
       const current = round === 1 ? work : { ...work, writesUnread: false };
       const plans = work.mode === 'report' ? await patientPlansOf(open, current, signal) : await plansOf(open, current, signal);
       const { planned, ended, denied } = sorted(plans);
@@ -176,7 +176,7 @@ export function createSettleSlice({
     return { kind: 'ended', endings };
   };
 
-  /** What is stored now requires of each compared key, in their order; of those that are written unread, nothing is read. */
+  /** Plans each compared key, in order, by its stored document, without HEADs. Keys that may be written unread are not read. */
   async function firstPlansOf(
     comparedKeys: readonly ComparedKey[],
     work: SliceWork,
@@ -190,15 +190,15 @@ export function createSettleSlice({
     );
   }
 
-  /** Plans each compared key against what is stored now, and what S3 says where that must decide. */
+  /** Plans each compared key by its stored document, and by a HEAD where needed. */
   async function plansOf(comparedKeys: readonly ComparedKey[], work: SliceWork, signal: AbortSignal): Promise<readonly Plan[]> {
     const plans = await firstPlansOf(comparedKeys, work, signal);
-    // only for those that need a HEAD: a promise for each compared key would cost more than its plan
+    // only for keys that need a HEAD, because a promise for each compared key would cost more than its plan
     const heads = await Promise.all(plans.filter((plan) => 'head' in plan).map((plan) => planByHead(plan, work, signal)));
     return plans.map((plan) => ('head' in plan ? heads.shift() : plan)).filter((plan) => plan !== undefined);
   }
 
-  /** Plans of a report. A change of a moment ago is not drift while its event may still be on its way, so every difference is read twice. */
+  /** Plans of a report. A recent change is not drift while its event may still be on its way, so every difference is read twice. */
   async function patientPlansOf(comparedKeys: readonly ComparedKey[], work: SliceWork, signal: AbortSignal): Promise<readonly Plan[]> {
     const plans = await firstPlansOf(comparedKeys, work, signal);
     const differing = comparedKeys.filter((_, index) => isDrift(plans[index]));
@@ -225,7 +225,7 @@ export function createSettleSlice({
         return writesFromHead(work) ? { head: at, found: ending } : planByListing(at, work, { ending });
       }
       case 'phantom':
-        // its HEAD would be for nothing, and there may be millions
+        // a HEAD would be pointless, and there may be millions of phantoms
         return work.mode === 'apply' && work.tombstones.isUsedUp()
           ? { end: { ...endingOf(comparedKey, 'phantom'), effect: 'held' } }
           : { head: at };
@@ -243,8 +243,8 @@ export function createSettleSlice({
   }
 
   /**
-   * The write of an object for which the scan shows no document. The store accepts it over a tombstone, or a document that was
-   * written since the scan, only if its clock is lower (rule 6). An equal clock is refused as a higher one is, and read then.
+   * The write of an object for which the scan shows no document. The store accepts it over a tombstone, or a document written since the
+   * scan, only if that has a lower clock (rule 6). An equal or higher clock refuses it, and the key is then read.
    */
   function planUnread(comparedKey: ComparedKey, work: SliceWork): Plan {
     return planByListing({ comparedKey, stored: undefined }, work, { ending: endingOf(comparedKey, 'missing'), equalClock: 'refuse' });
@@ -257,7 +257,7 @@ export function createSettleSlice({
       : { write: writeOfListing(read, { work, state, ending, equalClock, nowMs: clock.nowMs() }) };
   }
 
-  /** Confirms a phantom, or reads an object whose document is as new as the listing or contains more than a listing does. */
+  /** Confirms a phantom, or reads an object whose document is at least as new as the listing or contains more than a listing does. */
   async function planByHead({ head: read, found, agreed }: HeadPlan, work: SliceWork, signal: AbortSignal): Promise<Plan> {
     const { comparedKey, stored } = read;
     const request = { bucket: work.bucket, key: comparedKey.key, tags: needOfTags(work), onRequest: work.headRequested };
@@ -280,7 +280,7 @@ export function createSettleSlice({
     const accepted = planned.filter((_, index) => answers[index]?.kind === 'written');
     written(accepted.map(({ ending }) => ending));
     const result = writtenOf(planned, answers);
-    // not after a fault: the store may have applied what it did not answer
+    // not reached after a fault, because the store may have applied what it did not answer
     tombstones.giveBack(planned.filter(isTombstone).length - accepted.filter(isTombstone).length);
     return result;
   }
@@ -291,7 +291,7 @@ function deniedEnd({ key, denied: fault }: Denial, count: number, { comparedKeys
   return { kind: 'denied', first: { key, ...defined({ after }) }, count, fault };
 }
 
-/** Reserves the tombstones among the writes; resolves with the writes that are allowed, and with the endings of those that are held back. */
+/** Reserves the tombstones among the writes. Resolves with the allowed writes, and with the endings of those held back. */
 async function allowedOf(planned: readonly PlannedWrite[], { tombstones }: SliceWork): Promise<Allowed> {
   const wanted = planned.filter(isTombstone);
   if (wanted.length === 0) return { planned, held: [] };
@@ -309,7 +309,7 @@ function isTombstone({ ending }: PlannedWrite): boolean {
   return ending.effect === 'tombstone';
 }
 
-/** One object whose HEAD is denied must not keep the others of its slice from being written. Throws any other fault. */
+/** Returns a denial as an answer, because one denied object must not keep the others of its slice from being written. Throws any other fault. */
 async function answerOrDenial(head: ReturnType<Head>): Promise<HeadAnswer | { readonly denied: Fault }> {
   try {
     return await head;
@@ -319,7 +319,7 @@ async function answerOrDenial(head: ReturnType<Head>): Promise<HeadAnswer | { re
   }
 }
 
-/** The writes, the endings and the denials among the plans. By a loop, as below: flatMap() takes longer for each compared key of a first index than its plan. */
+/** The writes, the endings and the denials among the plans. A loop, because flatMap() takes longer for each of a first index's keys than its plan. */
 function sorted(plans: readonly Plan[]) {
   const planned: PlannedWrite[] = [];
   const ended: Ending[] = [];
@@ -332,7 +332,7 @@ function sorted(plans: readonly Plan[]) {
   return { planned, ended, denied };
 }
 
-/** What became of the writes. Throws the first fault that is not about one document alone. */
+/** How the writes ended. Throws the first fault that is not about a single document. */
 function writtenOf(planned: readonly PlannedWrite[], answers: readonly WriteAnswer[]): Written {
   const endings: Ending[] = [];
   for (const [index, { ending }] of planned.entries()) {
@@ -353,7 +353,7 @@ function writtenOf(planned: readonly PlannedWrite[], answers: readonly WriteAnsw
   };
 }
 
-/** An error of one document, which its index will never take. It must not keep the other keys of the bucket from being compared. */
+/** The fault of one document that its index will never take. It must not keep the bucket's other keys from being compared. */
 const REJECTED: FaultCode = 'index.rejected';
 
 function faultIn(answer: WriteAnswer | undefined): Fault | undefined {
@@ -362,14 +362,14 @@ function faultIn(answer: WriteAnswer | undefined): Fault | undefined {
 
 interface Written {
   readonly endings: readonly Ending[];
-  /** To be planned again: the store holds something newer, or what was seen became too old to be written. */
+  /** Keys to be planned again, because the store holds something newer, or S3's answer became too old to be written. */
   readonly refused: readonly ComparedKey[];
   /** The listing page is too old to be written from. */
   readonly isListingExpired: boolean;
   readonly isHeadExpired: boolean;
 }
 
-/** Whether the compared key is written without reading what is stored: a listing says as much of a missing object as its document will contain. */
+/** Whether the compared key is written without reading what is stored, because a listing has everything that a missing object's document will contain. */
 function isUnread({ kind }: ComparedKey, work: SliceWork): boolean {
   return work.writesUnread && kind === 'missing' && work.mode === 'apply' && !writesFromHead(work);
 }
@@ -379,7 +379,7 @@ interface ReadFinding {
   readonly stored: ObjectDocument | undefined;
 }
 
-/** How a compared key ends if its write from the listing is accepted, and what happens to the write at an equal clock. */
+/** How a compared key ends if its write from the listing is accepted, and whether the write is accepted at an equal clock. */
 interface ListedWish {
   readonly ending: Ending;
   readonly equalClock?: WriteRequest['equalClock'];
@@ -406,7 +406,7 @@ interface SeenFacts {
   readonly plan: ObservedWrite;
   readonly ending: Ending;
   readonly nowMs: number;
-  /** Nothing is known to differ: enrichment is added that the document lacked. */
+  /** Nothing is known to differ; the write only adds enrichment that the document lacked. */
   readonly isOnlyFilled: boolean;
 }
 
@@ -423,7 +423,7 @@ function writeOfHead({ comparedKey, stored }: ReadFinding, { work, seen, plan, e
   };
 }
 
-/** How a compared key ends whose HEAD agrees with its document. An object whose tags S3 refuses may have others than its document. */
+/** How a compared key ends if its HEAD agrees with its document. If S3 refuses its tags, they may still differ. */
 function agreedEnding(
   { comparedKey }: ReadFinding,
   seen: ObjectState,
@@ -434,19 +434,19 @@ function agreedEnding(
   return areTagsRefused ? { ...agreed, unenriched: ['tags'] } : agreed;
 }
 
-/** What is filled in is not lacking any longer. */
+/** The ending without the enrichment that the write fills in. */
 function filledIn({ unenriched, ...ending }: Ending, document: ObjectDocument, work: SliceWork): Ending {
   const lacking = unenriched === undefined ? [] : lackingOf(work, document);
   return lacking.length > 0 ? { ...ending, unenriched: lacking } : ending;
 }
 
-/** Whether a report has found a difference, which for a phantom only a HEAD can confirm. */
+/** Whether a report has found a difference. For a phantom, only a HEAD can confirm it. */
 function isDrift(plan: Plan | HeadPlan | undefined): boolean {
   if (plan === undefined || 'write' in plan) return false;
   return !('end' in plan) || plan.end.kind === 'missing' || plan.end.kind === 'stale';
 }
 
-/** A document that only lacks fields, or has an inexact LastModified, is planned only if it is going to be written. */
+/** Whether a compared key needs a plan. A document that only lacks fields, or has an inexact LastModified, does only if it would be written. */
 function needsPlan({ kind, isInexact, unenriched }: ComparedKey, work: SliceWork): boolean {
   switch (kind) {
     case 'missing':
@@ -460,7 +460,7 @@ function needsPlan({ kind, isInexact, unenriched }: ComparedKey, work: SliceWork
   }
 }
 
-/** The ending of a compared key of which nothing more is read. */
+/** The ending of a compared key about which nothing more is read. */
 function endingAsFound(comparedKey: ComparedKey): Ending {
   const { unenriched } = comparedKey;
   return unenriched === undefined ? endingOf(comparedKey, comparedKey.kind) : { ...endingOf(comparedKey, comparedKey.kind), unenriched };
@@ -472,12 +472,12 @@ function endingOf({ key, fields, state }: ComparedKey, kind: Ending['kind'], dec
   return { key, kind, fields: decided, isListed: state !== undefined, ...(changedAtMs !== undefined && { changedAtMs }) };
 }
 
-/** When the objects were changed of which the index lacked the change. Of a document that it refuses, nothing follows. */
+/** When the objects changed whose change the index lacked. Documents that the index refuses show nothing. */
 function changesIn(endings: readonly Ending[]): readonly number[] {
   return endings.flatMap(({ changedAtMs, effect }) => (changedAtMs === undefined || effect === 'refused' ? [] : [changedAtMs]));
 }
 
-/** LastModified of a multipart upload is that of its beginning, and a storage class changes without it. */
+/** When the object changed, if its LastModified shows that: a multipart upload's is that of its beginning, and a storage class changes without it. */
 function changeOf(state: PresentState | undefined, kind: Ending['kind'], fields: readonly string[]): number | undefined {
   const isChanged = kind === 'missing' || (kind === 'stale' && fields.includes('etag'));
   return isChanged && !MULTIPART.test(state?.etag ?? '') ? state?.lastModifiedMs : undefined;
@@ -485,14 +485,14 @@ function changeOf(state: PresentState | undefined, kind: Ending['kind'], fields:
 
 const MULTIPART = /^"?[0-9a-f]{32}-\d+"?$/;
 
-/** The ending of a key on which S3 and the stored document differ. */
+/** The ending of a key about which S3 and the stored document differ. */
 function endingOfSeen(comparedKey: ComparedKey, seen: ObjectState): Ending {
   return endingOf(comparedKey, comparedKey.state === undefined && !seen.present ? 'phantom' : 'inFlight');
 }
 
 /**
- * How the compared key ends if its document has other tags than the object, or lacks them and they are not filled in; undefined if
- * they agree or were not wanted.
+ * How the compared key ends if its document's tags differ from the object's, or are lacking and not filled in; undefined if they agree or
+ * were not asked for.
  */
 function tagsEnding(
   comparedKey: ComparedKey,

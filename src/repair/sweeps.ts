@@ -1,5 +1,5 @@
 /**
- * The sweeps of the calendar: visits of every bucket that purge tombstones, observe unsettled documents again, or begin its scheduled
+ * The calendar's sweeps, which visit every bucket to purge tombstones, observe unsettled documents again, or begin its scheduled
  * re-index; and the purge of audit records. src/serve/roles.ts has their schedules. identity/purges.ts purges API keys, logins and
  * sessions.
  */
@@ -21,13 +21,13 @@ import { hintOfTie } from '../ordering/hint.ts';
 import type { ObserveAnswer, Observe } from '../observing/observer.ts';
 import type { Actor } from '../base/actor.ts';
 
-/** At most some 2,000 tombstones or audit records a second: more than are written, and a small load beside live events. */
+/** Limits purges to some 2,000 tombstones or audit records a second: more than are written, and a small load beside live events. */
 const PAUSE_MS = 250;
 
 /** One transaction of SQLite, which blocks all other work for about 10 ms; on OpenSearch one request, whose refresh ends it. */
 const BATCH_TOMBSTONES = 500;
 
-/** The visit of one bucket to its tombstones, which ends after five minutes at the latest. */
+/** Purges one bucket's old tombstones, for at most five minutes. */
 export async function visitTombstones(
   { maintenance, clock }: WithPorts<'clock'> & { readonly maintenance: Pick<ObjectMaintenance, 'purge'> },
   { bucket }: Pick<BucketRecord, 'bucket'>,
@@ -45,10 +45,10 @@ export async function visitTombstones(
 }
 
 const DAY_MS = 86_400_000;
-/** The deletions of one run: on SQLite half a million records, in five minutes. The next run, an hour later, continues. */
+/** How many deletions one run makes: on SQLite half a million records, in five minutes. The next run, an hour later, continues. */
 const BATCHES_MAX = 1_000;
 
-/** One run on audit records. Throws the store's fault. */
+/** Purges audit records past their retention. Throws the store's fault. */
 export async function purgeAudit(
   { audit, clock, telemetry }: WithPorts<'clock' | 'telemetry'> & { readonly audit: Pick<AuditStore, 'purge'> },
   retentionDays: number,
@@ -62,8 +62,8 @@ export async function purgeAudit(
   }
 }
 
-// ── the scheduled re-index of every bucket, whatever its source: events may be lost where nothing sees it. It also shows that the index
-// is right. Each bucket has one an interval, which is a week by default, at its own time in it:
+// ── the scheduled re-index of every bucket, whatever its source, because events may be lost unnoticed. It also shows that the index is
+// right. Each bucket has one in each interval, by default a week, at its own time:
 //
 //   (new) ──► waits for its time in the interval ──► due ──job begun──► waits an interval
 //                                                     ▲                    │
@@ -71,11 +71,11 @@ export async function purgeAudit(
 
 interface FullSweepParts extends WithPorts<'state' | 'clock'> {
   readonly startJob: StartJob;
-  /** From one compare of a bucket to the next; 0: none is scheduled. */
+  /** From one compare of a bucket to the next; 0: never. */
   readonly intervalMs: number;
 }
 
-/** The visit of one bucket. A bucket that a job occupies is visited again later. */
+/** Begins a bucket's scheduled re-index if it is due. A bucket that a job occupies is visited again later. */
 export async function visitFull(
   { state, startJob, clock, intervalMs }: FullSweepParts,
   record: BucketRecord,
@@ -83,12 +83,12 @@ export async function visitFull(
 ): Promise<number | undefined> {
   const { bucket, enrich, sweep } = record;
   const look = { nowMs: clock.nowMs(), intervalMs };
-  // nothing is read where the record shows that nothing is due
+  // if the record shows that nothing is due, nothing more is read
   if (intervalMs === 0 || !maySweepBeDue(record, look)) return undefined;
   const last = sweep && (await readRecord(state, refs.job(sweep.jobId), signal));
   if (!isSweepDue(record, last, look)) return undefined;
   try {
-    // its deletions are limited, whatever gaps it closes
+    // the job's deletions are limited, whatever gaps it closes
     const tags = enrich === 'tags' ? { tags: true } : {};
     const { id: jobId } = await startJob({ bucket, prefix: '', mode: 'apply', requestedBy: 'schedule', ...tags }, signal);
     const begun = { jobId, atMs: clock.nowMs() };
@@ -100,7 +100,7 @@ export async function visitFull(
   }
 }
 
-/** Four attempts a day: enough time between them for an operator to notice and correct the cause. */
+/** After a failure: four attempts a day, with enough time in between for an operator to notice and correct the cause. */
 const RETRY_MS = 21_600_000;
 
 type Swept = Pick<BucketRecord, 'bucket' | 'createdAtMs' | 'sweep' | 'lastComparedAtMs'>;
@@ -117,9 +117,9 @@ export function maySweepBeDue(bucket: Swept, look: SweepLook): boolean {
   return mayHaveFailed || isSweepDue(bucket, undefined, look);
 }
 
-/** Whether a job is due. `job`: the last one of the schedule, if it still exists. */
+/** Whether a job is due. `job`: the schedule's last one, if it still exists. */
 export function isSweepDue({ bucket, createdAtMs, sweep }: Swept, job: JobRecord | undefined, { nowMs, intervalMs }: SweepLook): boolean {
-  // a paused job waits for an operator; a cancelled one was not wanted, so the next is begun an interval later
+  // a paused job waits for an operator; a cancelled one was not wanted, so the next begins an interval later
   if (job !== undefined && !hasEnded(job)) return false;
   if (job?.state === 'failed' && nowMs >= (job.finishedAtMs ?? job.createdAtMs) + RETRY_MS) return true;
   const dueAtMs = sweep === undefined ? createdAtMs + offsetMs(bucket, intervalMs) : sweep.atMs + intervalMs;
@@ -127,39 +127,39 @@ export function isSweepDue({ bucket, createdAtMs, sweep }: Swept, job: JobRecord
   return dueAtMs <= nowMs || dueAtMs > nowMs + 2 * intervalMs;
 }
 
-/** The bucket's time in the interval, derived from its name: buckets that were connected on one day must not all be listed in the same hour each week. */
+/** The bucket's time in the interval, derived from its name, so that buckets connected on the same day are not all listed in the same hour each week. */
 function offsetMs(bucket: string, intervalMs: number): number {
   return Math.floor((createHash('sha256').update(bucket).digest().readUInt32BE(0) / 2 ** 32) * intervalMs);
 }
 
-// ── documents that have been unsettled for long are observed again (rule 4): the message that should have settled them was lost, or an
-// observation was too early to be final ──────────────────────────────────────────────────────────────────────────────────
+// ── documents that have been unsettled for long are observed again (rule 4), because the message that should have settled them was lost,
+// or an observation was too early to be final ─────────────────────────────────────────────────────────────────────────────
 
-/** A settle is due 43 s after its event, and a message is deferred by 15 min at most: an older document has usually lost its message. */
+/** A settle is due 43 s after its event, so a document that is unsettled for this long has usually lost its message. If that is only deferred, observing the key twice does no harm. */
 const UNSETTLED_AGE_MS = 600_000;
 const PAGE_DOCUMENTS = 100;
-/** Observations of one bucket in one run. At 60 ms each and eight at once they take less than 10 s of the five minutes between runs. */
+/** How many observations a run makes for one bucket. At 60 ms each and eight at once, they take less than 10 s of the five minutes between runs. */
 const OBSERVATIONS_MAX = 1_000;
 /** How long a visit may take when S3 is slow. A run has four minutes for all buckets. */
 const UNSETTLED_VISIT_MAX_MS = 60_000;
-/** Buckets whose position is remembered. A forgotten bucket starts from its first key. */
+/** For how many buckets the position is remembered. A forgotten bucket starts from its first key. */
 const POSITIONS_MAX = 1_000;
 
-/** Decides, by one request for all, which buckets are visited. Where that says nothing, each one is. */
+/** Decides, by one request for all, which buckets to visit. If it fails, all are visited. */
 export async function unsettledDue(
   { maintenance, clock }: WithPorts<'clock'> & { readonly maintenance: Pick<ObjectMaintenance, 'unsettledBuckets'> },
   signal: AbortSignal,
 ): Promise<(bucket: Pick<BucketRecord, 'bucket'>) => boolean> {
   const found = await maintenance.unsettledBuckets(clockOfMs(clock.nowMs() - UNSETTLED_AGE_MS), signal).catch(() => {
     signal.throwIfAborted();
-    // a bucket whose own request fails as well reports it
+    // if a bucket's own request fails too, its visit reports that
     return undefined;
   });
   return ({ bucket }) => found?.has(bucket) ?? true;
 }
 
 /**
- * Creates the visit of one bucket: at most 1,000 observations, and one minute; the next visit by this process continues after them.
+ * Creates the visit of one bucket, with at most 1,000 observations in at most a minute; this process's next visit continues after them.
  * Nothing is observed while deletions of the bucket wait for a person.
  */
 export function createVisitUnsettled({
@@ -171,12 +171,12 @@ export function createVisitUnsettled({
   readonly maintenance: Pick<ObjectMaintenance, 'unsettled'>;
   readonly observe: Observe;
 }): Visit {
-  /** The key after which a visit stopped at a bound, so that objects which can never be read, or slowly, do not keep others from being observed. */
+  /** The key after which a visit stopped at its limit, so that objects that can be read slowly or never do not keep others from being observed. */
   const positions = new LRUCache<string, string>({ max: POSITIONS_MAX });
 
   async function pageOf({ bucket }: BucketRecord, page: Parameters<typeof maintenance.unsettled>[1], signal: AbortSignal) {
     const documents = await maintenance.unsettled(bucket, page, signal);
-    // they may be among those that a person decides about: re-indexes compare the others
+    // a person may have to decide about these documents; re-indexes compare the others
     return documents.length > 0 && (await isAnyHeld(state, { bucket })) ? [] : documents;
   }
 
@@ -200,14 +200,14 @@ export function createVisitUnsettled({
   };
 }
 
-/** Twice as many as the HEADs that run at the same time, since the others wait for their writes. After a fault of the bucket, or at the end of a visit, no more than these have to end. */
+/** Twice as many as HEADs run at the same time, because the others wait for their writes. After a fault, or at the end of a visit, only these have to end. */
 const OBSERVATIONS_AT_ONCE = 16;
 
 /**
- * Observes the keys of documents again, through the live path's observer, as observe hints at the documents' own clocks (rules 4 and
- * 12): a HEAD for each, whose answer is written unless something newer is stored by then. All documents are held in memory, so callers
- * pass a page. Ends early when `isOver` returns true; resolves with how many documents were observed, from the first one on. A fault of
- * one object is left to the next sweep; throws a fault of the bucket or of all buckets.
+ * Observes documents' keys again, through the live path's observer, as observe hints at the documents' own clocks (rules 4 and 12): a HEAD
+ * for each, whose answer is written unless something newer is stored by then. All documents are in memory, so pass only a page. Ends early
+ * once `isOver` returns true; resolves with how many documents were observed, from the first one on. A fault of one object is left to the
+ * next sweep; throws a fault of the bucket or of all buckets.
  */
 export async function observeAgain(
   observe: Observe,
@@ -234,19 +234,19 @@ function observeDocument(observe: Observe, bucket: BucketRecord, document: Objec
   return observe({
     bucket,
     key,
-    // T is the document's clock, so the write at D − M is as new as this HEAD, and settled if it comes late enough
+    // T is the document's clock, so the write at D − M is as new as this HEAD, and settled if that is late enough
     hint: hintOfTie(clock),
     cause: {
       ...(event_name !== undefined && { eventName: event_name }),
       ...(event_time !== undefined && { eventTimeMs: Date.parse(event_time) }),
     },
     source: 'check',
-    // a tombstone that is observed again can lose nothing
+    // observing a tombstone again cannot delete anything
     reportsDeletion: deleted,
   });
 }
 
-/** Whether other objects of the bucket would fail as well. */
+/** Whether the bucket's other objects would fail as well. */
 function endsVisit(code: FaultCode): boolean {
   switch (jobAnswerOf(code)) {
     case 'stop':
@@ -259,10 +259,10 @@ function endsVisit(code: FaultCode): boolean {
   }
 }
 
-// ── the audit of what sweeps delete from the index: one record for each bulk request, after it, with the keys whose live documents it
-// replaced by tombstones. Observations of tombstones and tombstones of live events are not counted ──────────────────────────
+// ── the audit of what sweeps delete from the index: after each bulk request, one record with the keys whose live documents it replaced by
+// tombstones. Observations of tombstones, and live events' tombstones, do not count ────────────────────────────────────────
 
-/** A bulk request has 1,000 actions by default. With the longest keys these are 1 MiB; of the others only the number is recorded. */
+/** How many keys a record names: more than a bulk request's 200 actions. With the longest keys they are 1 MiB; for any others only the number is recorded. */
 const KEYS_MAX = 1_000;
 
 interface SweepDeletesDependencies extends WithPorts<'audit' | 'clock' | 'telemetry'> {
@@ -272,15 +272,15 @@ interface SweepDeletesDependencies extends WithPorts<'audit' | 'clock' | 'teleme
 }
 
 interface SweepDeletes {
-  /** The index, for the writer of the sweeps. A record that cannot be stored is logged, and the writes are answered all the same. */
+  /** The index for the sweeps' writer. If a record cannot be stored, that is logged, and the writes are answered nevertheless. */
   readonly objects: ObjectIndex;
-  /** Wraps the observer of the sweeps. */
+  /** Wraps the sweeps' observer. */
   readonly watching: (observe: Observe) => Observe;
 }
 
 /** Creates both. The observer must write through this index. */
 export function createSweepDeletes({ objects, audit, clock, telemetry, actor }: SweepDeletesDependencies): SweepDeletes {
-  /** The keys that sweeps observe now because of a live document, with the number of observations. There are at most as many as observations that run at the same time. */
+  /** The keys with live documents that sweeps are observing, with the number of observations: at most as many as run at the same time. */
   const observing = new Map<string, number>();
 
   async function record(deleted: readonly IndexWrite[]): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * The progress of a turn: its cursor, counts and examples. The cursor advances slice by slice in key order. What is written is
- * counted at once, so it counts as well if its slice is never committed: the next comparison finds these keys equal.
+ * A turn's progress: its cursor, counts and examples. The cursor advances slice by slice in key order. Writes count at once, even if their
+ * slice is never committed, because the next comparison finds these keys equal.
  */
 import { detached } from '../ordering/detached.ts';
 import { compareKeys } from '../base/key-order.ts';
@@ -22,7 +22,7 @@ import type { Ending, SliceWork } from './settle-slice.ts';
 export interface SliceSides {
   readonly listed: readonly ListedObject[];
   readonly scanned: readonly { readonly key: string }[];
-  /** Both sides are compared up to this key, inclusive; undefined: nothing was compared. */
+  /** Both sides are compared up to and including this key; undefined if nothing was compared. */
   readonly through: string | undefined;
 }
 
@@ -34,7 +34,7 @@ export interface ProgressKeeper extends Pick<SliceWork, 'headRequested' | 'writt
   readonly sofar: () => TurnProgress;
 }
 
-/** The longest reason of a refused document that is kept: a hundred of them fit into a state record. */
+/** The longest reason that is kept for a refused document. */
 const REASON_MAX = 300;
 
 /** Creates the progress of a turn that begins after the key `after`. */
@@ -42,9 +42,9 @@ export function createTurnProgress(after: string, progressed: (progress: TurnPro
   let cursor = after;
   let counts: ReconcileCounts = noCounts;
   let examples: DifferenceExamples = {};
-  /** Requests are counted when they are sent, even if their slice is never committed. */
+  /** Requests count when they are sent, even if their slice is never committed. */
   let requests = { listRequests: 0, headRequests: 0 };
-  /** How many keys were written whose slices are not committed. */
+  /** How many written keys are in slices that are not committed yet. */
   let ahead = 0;
 
   function moveTo(key: string | undefined): void {
@@ -88,7 +88,7 @@ export function createTurnProgress(after: string, progressed: (progress: TurnPro
       counts = addCounts(counts, {
         listed: listed.length,
         bytesListed: listed.reduce((sum, { state }) => sum + (state.sizeBytes ?? 0), 0),
-        // deleted documents are counted already, since they are not scanned again
+        // deleted documents already count, because they will not be scanned again
         scanned: scanned.length - endings.filter(isPhantomDeleted).length,
       });
       moveTo(through);
@@ -98,7 +98,7 @@ export function createTurnProgress(after: string, progressed: (progress: TurnPro
   };
 }
 
-/** Whether the ending is counted when the index has taken it, and not with its slice. */
+/** Whether the ending counts once the index has taken its write, instead of with its slice. */
 function isWritten({ effect }: Ending): boolean {
   return effect === 'document' || effect === 'tombstone';
 }
@@ -107,7 +107,7 @@ function isPhantomDeleted({ effect, isListed }: Ending): boolean {
   return effect === 'tombstone' && !isListed;
 }
 
-/** What these endings count, whatever slice they are of. By a loop: a first index has an ending for each key. */
+/** What these endings count, whichever slice they belong to. A loop, because a first index has an ending for each key. */
 function countsOf(endings: readonly Ending[]): Partial<ReconcileCounts> {
   let [differed, unenriched, scanned] = [0, 0, 0];
   const ends = { equal: 0, gone: 0, incomplete: 0, missing: 0, stale: 0, phantom: 0, inFlight: 0 };
@@ -124,7 +124,7 @@ function countsOf(endings: readonly Ending[]): Partial<ReconcileCounts> {
   return { ...differences, differed, unenriched, scanned, written, tombstones, held, refused };
 }
 
-/** The first examples in key order, as many as there is room for beside `earlier`. Their keys are copies, because they are kept longer than their pages. */
+/** The first examples in key order, as many as fit beside `earlier`. Their keys are copies, because they outlive their pages. */
 function examplesOf(endings: readonly Ending[], earlier: DifferenceExamples = {}): DifferenceExamples {
   const examples: { -readonly [Kind in keyof DifferenceExamples]: DifferenceExample[] } = {};
   const hasRoom = (kind: ExampleKind): boolean => (earlier[kind]?.length ?? 0) + (examples[kind]?.length ?? 0) < EXAMPLES_MAX;
