@@ -1,6 +1,7 @@
 /**
  * The selectors of an audit trail, which decide whose data events it records. A write replaces all of them, so Tally's is put beside
- * those that are there, among advanced ones only: they have names. A basic selector has none, so nothing would tell whose it is.
+ * those that are there, in the kind that the trail has. An advanced selector has a name, which says whose it is. A basic one has none:
+ * Tally's are those of exactly its form, and in them a bucket's record answers for the bucket's own value only.
  * https://docs.aws.amazon.com/awscloudtrail/latest/userguide/logging-data-events-with-cloudtrail.html
  */
 import { z } from 'zod';
@@ -17,14 +18,18 @@ export type AdvancedSelector = z.infer<typeof advancedSchema>;
 
 const basicSchema = z.looseObject({
   ReadWriteType: z.string().optional(),
+  IncludeManagementEvents: z.boolean().optional(),
   DataResources: z.array(z.looseObject({ Type: z.string().optional(), Values: z.array(z.string()).optional() })).optional(),
 });
 type BasicSelector = z.infer<typeof basicSchema>;
 
+type Selector = BasicSelector | AdvancedSelector;
+
 /** The selectors of a trail. A trail has one kind only. */
-export type Selectors =
-  | { readonly kind: 'advanced'; readonly list: readonly AdvancedSelector[] }
-  | { readonly kind: 'basic'; readonly list: readonly BasicSelector[] };
+export interface Selectors {
+  readonly kind: 'basic' | 'advanced';
+  readonly list: readonly Selector[];
+}
 
 /** Reads what CloudTrail answers. Undefined if it has another form. */
 export function parseSelectors(answer: {
@@ -38,6 +43,14 @@ export function parseSelectors(answer: {
 }
 
 const OBJECTS = 'AWS::S3::Object';
+
+/** A basic selector as Tally writes it. CloudTrail answers each with an empty list that nobody wrote. */
+const writtenSchema = z.strictObject({
+  ReadWriteType: z.literal('WriteOnly'),
+  IncludeManagementEvents: z.literal(false),
+  DataResources: z.tuple([z.strictObject({ Type: z.literal(OBJECTS), Values: z.array(z.string()).min(1) })]),
+  ExcludeManagementEventSources: z.tuple([]).optional(),
+});
 
 /** The five operations of the routed source. PostObject and RenameObject are not among them. */
 export const routedOperations = ['PutObject', 'CopyObject', 'CompleteMultipartUpload', 'DeleteObject', 'DeleteObjects'] as const;
@@ -59,7 +72,7 @@ export function selectorName(spec: Pick<Bucket, 'registry'>): string {
 }
 
 /** Ours with these beginnings of ARNs: all buckets share it, because one for each would use up the values that a trail has. */
-function ourSelector(spec: Bucket, objects: readonly string[]): AdvancedSelector {
+function ourAdvanced(spec: Bucket, objects: readonly string[]): AdvancedSelector {
   return {
     Name: selectorName(spec),
     FieldSelectors: [
@@ -72,41 +85,60 @@ function ourSelector(spec: Bucket, objects: readonly string[]): AdvancedSelector
   };
 }
 
+/** Ours among basic ones: all buckets share it, because a trail has five. */
+function ourBasic(objects: readonly string[]): BasicSelector {
+  return { ReadWriteType: 'WriteOnly', IncludeManagementEvents: false, DataResources: [{ Type: OBJECTS, Values: [...objects] }] };
+}
+
 /** The selector of the bucket alone, as it is printed for trails that Tally doesn't write to. */
 export function advancedSelector(spec: Bucket): AdvancedSelector {
-  return { ...ourSelector(spec, [objectsOf(spec)]), Name: `${selectorName(spec)} ${spec.bucket}` };
+  return { ...ourAdvanced(spec, [objectsOf(spec)]), Name: `${selectorName(spec)} ${spec.bucket}` };
 }
 
 /** The same in the kind that the trail has. */
-export function printedSelector(kind: Selectors['kind'], spec: Bucket): BasicSelector | AdvancedSelector {
-  if (kind === 'advanced') return advancedSelector(spec);
-  return { ReadWriteType: 'WriteOnly', IncludeManagementEvents: false, DataResources: [{ Type: OBJECTS, Values: [objectsOf(spec)] }] };
+export function printedSelector(kind: Selectors['kind'], spec: Bucket): Selector {
+  return kind === 'advanced' ? advancedSelector(spec) : ourBasic([objectsOf(spec)]);
 }
 
-function objectsIn({ FieldSelectors }: AdvancedSelector): readonly string[] {
-  return FieldSelectors.flatMap(({ Field, StartsWith = [] }) => (Field === 'resources.ARN' ? StartsWith : []));
+function isAdvanced(selector: Selector): selector is AdvancedSelector {
+  return 'FieldSelectors' in selector;
 }
 
-function isOurs({ Name }: AdvancedSelector, spec: Bucket): boolean {
-  return Name === selectorName(spec);
+function objectsIn(selector: Selector): readonly string[] {
+  if (!isAdvanced(selector)) return (selector.DataResources ?? []).flatMap(({ Values = [] }) => Values);
+  return selector.FieldSelectors.flatMap(({ Field, StartsWith = [] }) => (Field === 'resources.ARN' ? StartsWith : []));
+}
+
+/** One of ours with other objects. */
+function withObjects(selector: Selector, spec: Bucket, objects: readonly string[]): Selector {
+  return isAdvanced(selector) ? ourAdvanced(spec, objects) : { ...selector, ...ourBasic(objects) };
+}
+
+/** One of ours without the bucket: none if nothing is left in it. */
+function without(selector: Selector, spec: Bucket): readonly Selector[] {
+  const objects = objectsIn(selector).filter((object) => object !== objectsOf(spec));
+  return objects.length === 0 ? [] : [withObjects(selector, spec, objects)];
+}
+
+function isOurs(selector: Selector, spec: Bucket): boolean {
+  return isAdvanced(selector) ? selector.Name === selectorName(spec) : writtenSchema.safeParse(selector).success;
 }
 
 /** Whether others have altered nothing but its values. */
-function isAsWritten(selector: AdvancedSelector, spec: Bucket): boolean {
+function isAsWritten(selector: Selector, spec: Bucket): boolean {
+  if (!isOurs(selector, spec) || !isAdvanced(selector)) return isOurs(selector, spec);
   const objects = objectsIn(selector);
-  return objects.length > 0 && canonicalJson(selector) === canonicalJson(ourSelector(spec, objects));
+  return objects.length > 0 && canonicalJson(selector) === canonicalJson(ourAdvanced(spec, objects));
 }
 
 /** Whether the trail records all that the rule needs, by our selector or by a wider one of others. */
 export function recordsBucket(selectors: Selectors, spec: Omit<Bucket, 'registry'>): boolean {
   const objects = objectsOf(spec);
-  if (selectors.kind === 'basic') {
-    return selectors.list.some(({ ReadWriteType, DataResources = [] }) => {
-      const values = DataResources.filter(({ Type }) => Type === OBJECTS).flatMap(({ Values = [] }) => Values);
-      return ReadWriteType !== 'ReadOnly' && values.some((value) => value === `arn:${spec.partition}:s3` || covers(value, objects));
-    });
-  }
-  return selectors.list.some(({ FieldSelectors }) => FieldSelectors.every((field) => admits(field, objects)));
+  return selectors.list.some((selector) => {
+    if (isAdvanced(selector)) return selector.FieldSelectors.every((field) => admits(field, objects));
+    const values = (selector.DataResources ?? []).filter(({ Type }) => Type === OBJECTS).flatMap(({ Values = [] }) => Values);
+    return selector.ReadWriteType !== 'ReadOnly' && values.some((value) => value === `arn:${spec.partition}:s3` || covers(value, objects));
+  });
 }
 
 /** A value ends at a slash, or names all buckets. */
@@ -135,37 +167,48 @@ function admits(field: AdvancedSelector['FieldSelectors'][number], objects: stri
   }
 }
 
-/** The selectors with the bucket in ours; those of others stay equal and in their order. */
-export function withSelector(list: readonly AdvancedSelector[], spec: Bucket): readonly AdvancedSelector[] {
+/** The selectors with the bucket in the last one of ours, or in a new one behind them; those of others stay equal and in their order. */
+export function withSelector({ kind, list }: Selectors, spec: Bucket): Selectors {
   const at = list.findLastIndex((each) => isOurs(each, spec));
   const present = list[at];
-  const selector = ourSelector(spec, [...(present === undefined ? [] : objectsIn(present)), objectsOf(spec)]);
-  return present === undefined ? [...list, selector] : list.with(at, selector);
+  if (present !== undefined) return { kind, list: list.with(at, withObjects(present, spec, [...objectsIn(present), objectsOf(spec)])) };
+  const objects = [objectsOf(spec)];
+  return { kind, list: [...list, kind === 'advanced' ? ourAdvanced(spec, objects) : ourBasic(objects)] };
 }
 
-/** The selectors without the bucket, or why it stays in them; undefined if ours does not have it. */
-export function withoutSelector(list: readonly AdvancedSelector[], spec: Bucket): readonly AdvancedSelector[] | string | undefined {
-  const found = list.filter((each) => isOurs(each, spec) && objectsIn(each).includes(objectsOf(spec)));
+/** The selectors without the bucket, or why it stays in them; undefined if they don't have it. Of basic ones the caller knows that Tally put it there. */
+export function withoutSelector({ kind, list }: Selectors, spec: Bucket): Selectors | string | undefined {
+  const found = list.filter((each) => (kind === 'basic' || isOurs(each, spec)) && objectsIn(each).includes(objectsOf(spec)));
   if (found.length === 0) return undefined;
-  if (!found.every((each) => isAsWritten(each, spec))) return 'someone else changed it';
-  const rest = list.flatMap((each) => {
-    const objects = objectsIn(each).filter((object) => object !== objectsOf(spec));
-    return !found.includes(each) ? [each] : objects.length === 0 ? [] : [ourSelector(spec, objects)];
-  });
-  return rest.length === 0 ? 'it is the only one, and a trail must have one' : rest;
+  const ours = found.filter((each) => isAsWritten(each, spec));
+  if (ours.length === 0) return 'someone else changed it';
+  const rest = list.flatMap((each) => (ours.includes(each) ? without(each, spec) : [each]));
+  return rest.length === 0 ? 'it is the only one, and a trail must have one' : { kind, list: rest };
 }
 
-/** What others have the trail record. */
-export function foreignSelectors(list: readonly AdvancedSelector[], spec: Bucket): readonly AdvancedSelector[] {
-  return list.filter((each) => !isOurs(each, spec));
+/** What others have the trail record: of a basic selector of our form all but the bucket's own value, because nothing says whose the others are. */
+export function foreignSelectors({ list }: Selectors, spec: Bucket): readonly unknown[] {
+  return list.flatMap((each) => (!isOurs(each, spec) ? [each] : isAdvanced(each) ? [] : without(each, spec)));
 }
 
 /** Ours that have more or less than Tally writes: a write takes that away. */
-export function alteredSelectors(list: readonly AdvancedSelector[], spec: Bucket): readonly AdvancedSelector[] {
+export function alteredSelectors({ list }: Selectors, spec: Bucket): readonly unknown[] {
   return list.filter((each) => isOurs(each, spec) && !isAsWritten(each, spec));
 }
 
-/** A selector as people find it. */
+/** A selector as people find it: advanced ones have names, and basic ones values. */
 export function selectorText(selector: unknown): string {
-  return `the selector ${advancedSchema.safeParse(selector).data?.Name ?? 'without a name'}`;
+  const advanced = advancedSchema.safeParse(selector).data;
+  if (advanced !== undefined) return `the selector ${advanced.Name ?? 'without a name'}`;
+  const basic = basicSchema.parse(selector);
+  const recorded = [basic.IncludeManagementEvents === false ? [] : 'management events', ...objectsIn(basic)].flat();
+  return `the selector of ${recorded.join(' and ')}`;
+}
+
+/** The selectors as CloudTrail takes them. */
+export function selectorsInput({
+  kind,
+  list,
+}: Selectors): { readonly EventSelectors: unknown } | { readonly AdvancedEventSelectors: unknown } {
+  return kind === 'advanced' ? { AdvancedEventSelectors: list } : { EventSelectors: list };
 }

@@ -154,7 +154,7 @@ const connectionSettings = {
     .regex(/^arn:aws[a-z0-9-]*:cloudtrail:[a-z0-9-]+:\d{12}:trail\/[A-Za-z0-9._-]{3,128}$/, 'must be the ARN of a trail')
     .optional()
     .describe(
-      'The ARN of the CloudTrail trail for buckets with the source routed. `tally bucket add NAME` adds the bucket to its advanced event selectors and keeps existing ones. Set it only for a trail that Tally may change.',
+      'The ARN of the CloudTrail trail for buckets with the source routed. `tally bucket add NAME` adds the bucket to its selectors, basic or advanced, and keeps existing ones. Set it only for a trail that Tally may change.',
     ),
   TALLY_TRAIL_BUCKET: z
     .string()

@@ -8,7 +8,7 @@ import { describe, expect, it } from 'vitest';
 import { FaultError } from '../../src/base/fault.ts';
 import type { NotificationEntry } from '../../src/connect/notification.rules.ts';
 import type { ObservedRule } from '../../src/connect/parts.rules.ts';
-import { type AdvancedSelector } from '../../src/connect/trail.rules.ts';
+import { type Selectors } from '../../src/connect/trail.rules.ts';
 import { RequestError } from '../../src/base/request-error.ts';
 import { LETTERS_ARN, MARK, QUEUE_ARN, THEIR_TOPIC, ruleName } from '../support/fakes/aws-parts.ts';
 import { startWorld, THEIR_QUEUE, theirStatement, trail, type World } from './world.ts';
@@ -87,7 +87,7 @@ function createOthers({ aws, notified }: World, source: Source) {
     entries.push(entry);
     aws.parts.notifications.set('photos', { ...notified(), entries: [...notified().entries, entry] });
   }
-  function list(): readonly AdvancedSelector[] {
+  function list(): Selectors['list'] {
     const { selectors: present } = aws.parts.trails.get(TRAIL)!;
     if (present?.kind !== 'advanced') throw new Error('the trail has other selectors');
     return present.list;

@@ -122,7 +122,7 @@ describe('what has no tags', () => {
   it('is a selector, which names its registry', () => {
     const wish = { bucket: 'photos', partition: 'aws', registry: REGISTRY };
     expect(advancedSelector(wish).Name).toBe(`tally ${REGISTRY.slice(0, 8)} photos`);
-    expect(withSelector(withSelector([], wish), { ...wish, registry: STAGING })).toHaveLength(2);
+    expect(withSelector(withSelector({ kind: 'advanced', list: [] }, wish), { ...wish, registry: STAGING }).list).toHaveLength(2);
   });
 });
 

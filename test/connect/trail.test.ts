@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ObservedTrail } from '../../src/connect/parts.rules.ts';
-import { advancedSelector, recordsBucket, withSelector } from '../../src/connect/trail.rules.ts';
+import { advancedSelector, recordsBucket, withSelector, type Selectors } from '../../src/connect/trail.rules.ts';
+import { LEASE_MS } from '../../src/store/lease.ts';
 import { provisioningOn, REGISTRY, THEIR_TOPIC } from '../support/fakes/aws-parts.ts';
 import { startWorld, trail as trailOfOthers } from './world.ts';
 
@@ -17,6 +18,7 @@ async function startTrail(change: Partial<ObservedTrail> = {}, settings: object 
   return {
     ...world,
     agree: () => world.agree(wish),
+    add: async (bucket: string) => world.apply({ bucket, ...wish }, { token: (await world.plan({ bucket, ...wish })).token }),
     selectors: () => world.aws.parts.trails.get(TRAIL)!.selectors!,
   };
 }
@@ -29,7 +31,7 @@ describe('the trail of a routed bucket', () => {
       message: expect.stringContaining(TRAIL),
     });
     expect(await world.agree()).toMatchObject({ state: 'applied' });
-    expect(world.selectors()).toEqual({ kind: 'advanced', list: withSelector([theirs], photos) });
+    expect(world.selectors()).toEqual(withSelector({ kind: 'advanced', list: [theirs] }, photos));
     expect(world.selectors().list).toHaveLength(2);
     expect(world.aws.writes.at(-1)).toBe('putSelectors');
     const writes = world.aws.writes.length;
@@ -66,7 +68,7 @@ describe('the trail of a routed bucket', () => {
     for (const bucket of ['photos', 'videos']) expect(recordsBucket(both, { ...photos, bucket })).toBe(true);
     // others have narrowed it: an apply for one bucket restores it for both
     const narrowed = JSON.parse(JSON.stringify(both).replaceAll('"DeleteObjects"', '"GetObject"')) as typeof both;
-    world.aws.parts.trails.set(TRAIL, { ...trail, selectors: { ...narrowed, list: [theirs, ...narrowed.list.slice(1)] } as typeof both });
+    world.aws.parts.trails.set(TRAIL, { ...trail, selectors: { ...narrowed, list: [theirs, ...narrowed.list.slice(1)] } });
     await world.agree();
     expect(world.selectors()).toEqual(both);
     await world.remove('videos');
@@ -75,20 +77,75 @@ describe('the trail of a routed bucket', () => {
     expect(world.selectors()).toEqual(trail.selectors);
   });
 
-  // basic selectors have no names: nothing would tell whose one is
-  it('is not changed where its selectors are basic ones: the missing one is printed, and nothing is said of what others have record the bucket', async () => {
-    const basic = (Values: string[], ReadWriteType = 'WriteOnly'): ObservedTrail['selectors'] => ({
-      kind: 'basic',
-      list: [{ ReadWriteType, IncludeManagementEvents: false, DataResources: [{ Type: 'AWS::S3::Object', Values }] }],
-    });
-    const world = await startTrail({ selectors: basic(['arn:aws:s3:::finance/'], 'All') });
-    expect(await world.agree()).toMatchObject({ state: 'applied' });
-    const found = { code: 'connect.trail-selector', fix: expect.stringContaining(JSON.stringify(basic(['arn:aws:s3:::photos/'])!.list)) };
-    expect(await world.diagnose()).toMatchObject([found]);
-    world.aws.parts.trails.set(TRAIL, { ...trail, selectors: basic(['arn:aws:s3']) });
+  const basicOf = (...buckets: readonly string[]) => ({
+    ReadWriteType: 'WriteOnly',
+    IncludeManagementEvents: false,
+    DataResources: [{ Type: 'AWS::S3::Object', Values: buckets.map((bucket) => `arn:aws:s3:::${bucket}/`) }],
+  });
+  /** What a trail has that was just created. */
+  const management = { ReadWriteType: 'All', IncludeManagementEvents: true, DataResources: [] };
+
+  /** A trail with basic selectors, and both buckets in it. */
+  async function startBasic(...list: Selectors['list']) {
+    const world = await startTrail({ selectors: { kind: 'basic', list } });
+    for (const bucket of ['photos', 'videos']) expect(await world.add(bucket)).toMatchObject({ state: 'applied' });
+    const select = (...selectors: Selectors['list']) =>
+      void world.aws.parts.trails.set(TRAIL, { ...trail, selectors: { kind: 'basic', list: selectors } });
+    return { ...world, select };
+  }
+
+  it('has one basic selector for all of its buckets, which loses exactly the one that is removed, and goes with the last one', async () => {
+    const world = await startBasic(management);
+    expect(world.selectors().list).toMatchObject([management, basicOf('photos', 'videos')]);
+    for (const bucket of ['photos', 'videos']) expect(await world.connection(bucket)).toMatchObject({ made: [TRAIL] });
     expect(await world.diagnose()).toEqual([]);
-    expect(await world.remove()).toEqual([]);
-    expect(world.aws.writes).not.toContain('putSelectors');
+    expect(await world.remove('photos')).toEqual([]);
+    expect(world.selectors().list).toMatchObject([management, basicOf('videos')]);
+    expect(await world.remove('videos')).toEqual([]);
+    expect(world.selectors().list).toMatchObject([management]);
+    expect(world.selectors().list).toHaveLength(1);
+  });
+
+  it('is rewritten with the basic values of others only after a question, and keeps them', async () => {
+    const world = await startBasic(management, basicOf('ledger'));
+    expect(world.selectors().list).toMatchObject([management, basicOf('ledger', 'photos', 'videos')]);
+    await world.remove('photos');
+    await expect(world.apply({ source: 'routed' })).rejects.toMatchObject({
+      code: 'connect.plan-needed',
+      message: expect.stringMatching(/management events.*:::ledger\/ and .*:::videos\//),
+    });
+    const { token, foreign } = await world.plan({ source: 'routed' });
+    expect(foreign).toMatchObject([{ kind: 'trail', arn: TRAIL, before: [management, basicOf('ledger', 'videos')] }]);
+    // what was agreed to is no longer what is there
+    world.select(management, basicOf('ledger', 'videos', 'wages'));
+    await expect(world.apply({ source: 'routed' }, { token })).rejects.toMatchObject({ code: 'connect.plan-outdated' });
+    await world.add('photos');
+    for (const bucket of ['videos', 'photos']) expect(await world.remove(bucket)).toEqual([]);
+    expect(world.selectors().list).toMatchObject([management, basicOf('ledger', 'wages')]);
+  });
+
+  it('needs no question where it has no selector, and keeps its last one, in which the next bucket comes', async () => {
+    const world = await startTrail({ selectors: { kind: 'basic', list: [] } });
+    expect(await world.apply({ source: 'routed' })).toMatchObject({ state: 'applied' });
+    expect(world.selectors().list).toMatchObject([basicOf('photos')]);
+    expect(await world.remove()).toMatchObject([{ name: expect.stringContaining(TRAIL), reason: expect.stringContaining('only one') }]);
+    await world.add('videos');
+    expect(world.selectors().list).toMatchObject([basicOf('photos', 'videos')]);
+    expect(await world.remove('videos')).toEqual([]);
+    expect(world.selectors().list).toMatchObject([basicOf('photos')]);
+  });
+
+  it('keeps the basic value of a bucket that Tally did not put there, that Tally has forgotten, or that others have moved', async () => {
+    const world = await startBasic(management, basicOf('ledger'));
+    await world.remove('photos', { keepAws: true });
+    // it is recorded already, so that no record says that Tally has put it there
+    await world.add('photos');
+    expect(await world.remove('photos')).toEqual([]);
+    expect(world.selectors().list).toMatchObject([management, basicOf('ledger', 'photos', 'videos')]);
+    const moved = { ...basicOf('videos'), ReadWriteType: 'All' };
+    world.select(management, moved);
+    expect(await world.remove('videos')).toMatchObject([{ name: expect.stringContaining(TRAIL), reason: 'someone else changed it' }]);
+    expect(world.selectors().list).toMatchObject([management, moved]);
   });
 
   it('is not written without a question where others have added to the advanced selector of Tally', async () => {
@@ -107,30 +164,34 @@ describe('the trail of a routed bucket', () => {
   });
 
   // Bug (L1): the value stayed in the trail of before. Fix: the trail is a part of the way that a bucket had
-  it('loses the bucket once TALLY_TRAIL_ARN names another one, and keeps what is in it of others and of another installation', async () => {
-    const OTHER = `${TRAIL}-2`;
-    const staging = { ...photos, bucket: 'ledger', registry: 'b'.repeat(32) };
-    const selectors = { kind: 'advanced' as const, list: withSelector([theirs], staging) };
-    for (const isRemoved of [false, true]) {
-      const world = await startTrail({ selectors });
-      world.aws.parts.trails.set(OTHER, { ...trail, arn: OTHER, selectors });
-      const { aws, state, storage, clock } = world;
-      const moved = provisioningOn(aws, { state, storage, clock, trailArn: OTHER });
-      await world.agree();
-      const request = { bucket: 'photos', source: 'routed' } as const;
-      const { plan } = await moved.plan(request);
-      expect((await moved.apply(request, { token: plan.token })).applied).toMatchObject({ state: 'applied' });
-      const at = (arn: string) => aws.parts.trails.get(arn)!.selectors!;
-      // until the gap of the change is closed, the one of before may deliver what the present one does not
-      expect([TRAIL, OTHER].map((arn) => recordsBucket(at(arn), photos))).toEqual([true, true]);
-      await world.closeGap();
-      if (isRemoved) await moved.remove('photos', { keepAws: false });
-      else await moved.removeEarlier('photos');
-      expect(at(TRAIL).list).toMatchObject(selectors.list);
-      expect(recordsBucket(at(TRAIL), photos)).toBe(false);
-      expect(recordsBucket(at(OTHER), photos)).toBe(!isRemoved);
-    }
-  });
+  it.each(['basic', 'advanced'] as const)(
+    'loses the bucket once TALLY_TRAIL_ARN names another one, and keeps what is in it of others and of another installation: %s',
+    async (kind) => {
+      const OTHER = `${TRAIL}-2`;
+      const staging = { ...photos, bucket: 'ledger', registry: 'b'.repeat(32) };
+      const list = kind === 'basic' ? [management] : [theirs];
+      const selectors = withSelector({ kind, list }, staging);
+      for (const isRemoved of [false, true]) {
+        const world = await startTrail({ selectors });
+        world.aws.parts.trails.set(OTHER, { ...trail, arn: OTHER, selectors });
+        const { aws, state, storage, clock } = world;
+        const moved = provisioningOn(aws, { state, storage, clock, trailArn: OTHER });
+        await world.agree();
+        const request = { bucket: 'photos', source: 'routed' } as const;
+        const { plan } = await moved.plan(request);
+        expect((await moved.apply(request, { token: plan.token })).applied).toMatchObject({ state: 'applied' });
+        const at = (arn: string) => aws.parts.trails.get(arn)!.selectors!;
+        // until the gap of the change is closed, the one of before may deliver what the present one does not
+        expect([TRAIL, OTHER].map((arn) => recordsBucket(at(arn), photos))).toEqual([true, true]);
+        await world.closeGap();
+        if (isRemoved) await moved.remove('photos', { keepAws: false });
+        else await moved.removeEarlier('photos');
+        expect(at(TRAIL).list).toMatchObject(selectors.list);
+        expect(recordsBucket(at(TRAIL), photos)).toBe(false);
+        expect(recordsBucket(at(OTHER), photos)).toBe(!isRemoved);
+      }
+    },
+  );
 
   // Bug: the selector went while the rule lived by it. Fix: it goes with the bucket, or once Tally has put the bucket into another trail
   it.each([{}, { trailBucket: 'trail-logs' }])('records the bucket on when TALLY_TRAIL_ARN is unset: %j', async (settings) => {
@@ -163,15 +224,34 @@ describe('the trail of a routed bucket', () => {
     expect(world.selectors()).toEqual(trail.selectors);
   });
 
-  it('is changed wherever an apply and a removal are killed, and has then what it had before', async () => {
+  it.each<[string, Selectors]>([
+    ['basic', { kind: 'basic', list: [management] }],
+    ['advanced', trail.selectors!],
+  ])('is changed wherever an apply and a removal are killed, and has then what it had before: %s', async (_, selectors) => {
     for (let at = 1; at <= 80; at += 9) {
-      const world = await startTrail();
+      const world = await startTrail({ selectors });
       await world.killed(['before', at], world.agree);
       expect(await world.agree()).toMatchObject({ state: 'applied' });
       expect(recordsBucket(world.selectors(), photos)).toBe(true);
       await world.killed(['after', at], world.remove);
-      expect(world.selectors()).toEqual(trail.selectors);
+      expect(world.selectors().list).toMatchObject(selectors.list);
+      expect(recordsBucket(world.selectors(), photos)).toBe(false);
     }
+  });
+
+  it.each(['before', 'after'] as const)('loses the basic value whose apply was killed %s its write', async (hook) => {
+    const world = await startTrail({ selectors: { kind: 'basic', list: [management] } });
+    world.aws[hook] = (call) => {
+      if (call === 'putSelectors') throw new Error('killed');
+    };
+    await expect(world.agree()).rejects.toThrow('killed');
+    world.aws[hook] = () => undefined;
+    expect(await world.connection()).toMatchObject({ state: 'applying', made: [TRAIL] });
+    expect(recordsBucket(world.selectors(), photos)).toBe(hook === 'after');
+    await world.clock.advance(LEASE_MS);
+    expect(await world.remove()).toEqual([]);
+    expect(world.selectors().list).toMatchObject([management]);
+    expect(world.selectors().list).toHaveLength(1);
   });
 
   it('is not changed where others record the bucket already, and keeps its last selector', async () => {
@@ -185,12 +265,17 @@ describe('the trail of a routed bucket', () => {
     expect(recordsBucket(alone.selectors(), photos)).toBe(true);
   });
 
-  it('says so when the selectors of others are gone after its write', async () => {
-    const world = await startTrail();
+  it.each<[string, Selectors]>([
+    ['finance', trail.selectors!],
+    ['management events', { kind: 'basic', list: [management] }],
+    ['ledger', { kind: 'basic', list: [basicOf('ledger')] }],
+  ])('says so when the selectors of others are gone after its write: %s', async (named, selectors) => {
+    const world = await startTrail({ selectors });
     world.aws.after = (call) => {
-      if (call === 'putSelectors') world.aws.parts.trails.set(TRAIL, { ...trail, selectors: { kind: 'advanced', list: [] } });
+      const left = withSelector({ kind: selectors.kind, list: [] }, photos);
+      if (call === 'putSelectors') world.aws.parts.trails.set(TRAIL, { ...trail, selectors: left });
     };
-    await expect(world.agree()).rejects.toMatchObject({ code: 'connect.changed-meanwhile', message: expect.stringContaining('finance') });
+    await expect(world.agree()).rejects.toMatchObject({ code: 'connect.changed-meanwhile', message: expect.stringContaining(named) });
   });
 
   // Bug (S3): the first plan said nothing. Fix: no apply adds this selector, so it is no part that is only not made yet

@@ -28,7 +28,7 @@ const meanings: Readonly<Record<string, string>> = {
   'connect.trail-missing': "The trail in `TALLY_TRAIL_ARN` or `TALLY_TRAIL_BUCKET` doesn't exist.",
   'connect.trail-own-bucket': 'The trail writes its log files to this bucket, so it would endlessly record its own deliveries.',
   'connect.trail-selector':
-    "No selector that Tally can read records the bucket's data events, and Tally writes only to advanced selectors of the trail in `TALLY_TRAIL_ARN`. Add the printed selector to the existing ones.",
+    "No selector that Tally can read records the bucket's data events, and Tally writes only to selectors that it can read, of the trail in `TALLY_TRAIL_ARN`. Add the printed selector to the existing ones.",
   'connect.trail-stopped': 'The trail is stopped, so the rule matches nothing.',
   'connect.trail-unchecked':
     "No setting names a trail. Name one in `TALLY_TRAIL_ARN` or `TALLY_TRAIL_BUCKET`, or add the printed selector to a trail's existing ones.",

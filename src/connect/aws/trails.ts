@@ -4,19 +4,21 @@ import {
   GetEventSelectorsCommand,
   GetTrailStatusCommand,
   PutEventSelectorsCommand,
-  type AdvancedEventSelector,
   type CloudTrailClient,
+  type PutEventSelectorsCommandInput,
   type Trail,
 } from '@aws-sdk/client-cloudtrail';
 import { z } from 'zod';
 import { FaultError } from '../../base/fault.ts';
 import { parseArn } from '../names.rules.ts';
 import type { ObservedTrail } from '../parts.rules.ts';
-import { parseSelectors, type AdvancedSelector } from '../trail.rules.ts';
+import { parseSelectors, selectorsInput, type Selectors } from '../trail.rules.ts';
 import { ask, type At, type ClientsFor } from './refusals.ts';
 
 /** What the plan has checked is sent as it is. */
-const listSchema = z.custom<AdvancedEventSelector[]>((value) => Array.isArray(value));
+const inputSchema = z.custom<Pick<PutEventSelectorsCommandInput, 'EventSelectors' | 'AdvancedEventSelectors'>>(
+  (value) => typeof value === 'object',
+);
 
 /** Creates the functions. The SDK's client is loaded only when a trail is needed. */
 export function createTrailProvision({ clientFor, writerFor }: ClientsFor<Promise<CloudTrailClient>>) {
@@ -56,11 +58,11 @@ export function createTrailProvision({ clientFor, writerFor }: ClientsFor<Promis
       return observed;
     },
     /** Replaces all selectors of the trail, in its home region. */
-    async putSelectors(trailArn: string, selectors: readonly AdvancedSelector[], signal?: AbortSignal): Promise<void> {
+    async putSelectors(trailArn: string, selectors: Selectors, signal?: AbortSignal): Promise<void> {
       const at = parseArn(trailArn);
       if (at === undefined) throw new FaultError('connect.unavailable', `${trailArn} is not the ARN of a trail`);
       const client = await writerFor(at);
-      const command = new PutEventSelectorsCommand({ TrailName: trailArn, AdvancedEventSelectors: listSchema.parse(selectors) });
+      const command = new PutEventSelectorsCommand({ TrailName: trailArn, ...inputSchema.parse(selectorsInput(selectors)) });
       await ask('cloudtrail:PutEventSelectors', trailArn, (options) => client.send(command, options), signal);
     },
   };

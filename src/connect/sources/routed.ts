@@ -15,17 +15,16 @@ import {
   printedSelector,
   recordsBucket,
   routedOperations,
-  selectorName,
+  selectorsInput,
   selectorText,
   withoutSelector,
   withSelector,
-  type AdvancedSelector,
   type Selectors,
 } from '../trail.rules.ts';
 import type { Provisioner } from '../aws/provisioner.ts';
 import { changedMeanwhile } from './write-notification.ts';
 import { ruleOf } from './eventbridge.ts';
-import { through, type Check, type Desired, type Look } from './look.ts';
+import { through, type Check, type Desired, type Look, type Remains } from './look.ts';
 
 /**
  * The input transformer. Placeholders have no quotes: EventBridge then quotes the values itself, so that keys with quotes or
@@ -84,55 +83,42 @@ export function readTrails(
   return logBucket === undefined ? undefined : aws.trailsOf(spec, { logBucket }, signal);
 }
 
-/** The advanced selectors of a trail; undefined if it has others, which Tally never writes. */
-function advancedIn(trail: ObservedTrail | undefined): readonly AdvancedSelector[] | undefined {
-  return trail?.selectors?.kind === 'advanced' ? trail.selectors.list : undefined;
-}
-
-/** The trail that Tally may write to: the settings give it to Tally, and its selectors are advanced ones. */
-function ownTrail({
-  spec,
-  observed: { trails = [] },
-}: Look): { readonly arn: string; readonly list: readonly AdvancedSelector[] } | undefined {
-  const [trail] = trails;
-  const list = advancedIn(trail);
-  return spec.trailArn === undefined || trail === undefined || list === undefined ? undefined : { arn: trail.arn, list };
+/** The trail that Tally may write to: the settings give it to Tally, and its selectors have a form that Tally knows. */
+function ownTrail({ spec, observed: { trails = [] } }: Look): { readonly arn: string; readonly selectors: Selectors } | undefined {
+  const [{ arn, selectors } = { arn: '', selectors: undefined }] = trails;
+  return spec.trailArn === undefined || selectors === undefined ? undefined : { arn, selectors };
 }
 
 /** Of the trail that Tally may write to, what others have it record. */
-export function theirSelectors(look: Look): readonly AdvancedSelector[] | undefined {
+export function theirSelectors(look: Look): readonly unknown[] | undefined {
   const trail = ownTrail(look);
-  return trail && foreignSelectors(trail.list, look.spec);
+  return trail && foreignSelectors(trail.selectors, look.spec);
 }
 
 /** The trail is written to only if it does not record the bucket by any selector. */
 export function trailChanges(look: Look): readonly Change[] {
   const { spec } = look;
   const trail = ownTrail(look);
-  if (trail === undefined || recordsBucket({ kind: 'advanced', list: trail.list }, spec)) return [];
-  const { arn, list } = trail;
-  const after = foreignSelectors(list, spec);
-  const before = [...after, ...alteredSelectors(list, spec)];
+  if (trail === undefined || recordsBucket(trail.selectors, spec)) return [];
+  const { arn, selectors } = trail;
+  const after = foreignSelectors(selectors, spec);
+  const before = [...after, ...alteredSelectors(selectors, spec)];
   const touches = before.length === 0 ? [] : [{ kind: 'trail', arn, before, after } as const];
-  return [{ ...changeOf(look, arn, list, withSelector(list, spec)), action: 'change', touches }];
+  return [{ ...changeOf(look, arn, selectors, withSelector(selectors, spec)), action: 'change', touches }];
 }
 
-function changeOf(
-  { spec, tools: { aws } }: Look,
-  name: string,
-  before: readonly AdvancedSelector[],
-  after: readonly AdvancedSelector[],
-): Omit<Change, 'action' | 'touches'> {
-  const read = async (signal?: AbortSignal) => advancedIn((await aws.trailsOf(spec, { arn: name }, signal))[0]);
+function changeOf({ spec, tools: { aws } }: Look, name: string, before: Selectors, after: Selectors): Omit<Change, 'action' | 'touches'> {
+  const read = async (signal?: AbortSignal) => (await aws.trailsOf(spec, { arn: name }, signal))[0]?.selectors;
   return {
     part: 'trail',
     name,
-    before: { AdvancedEventSelectors: before },
-    after: { AdvancedEventSelectors: after },
+    before: selectorsInput(before),
+    after: selectorsInput(after),
     async make(signal) {
       if (canonicalJson(await read(signal)) !== canonicalJson(before)) return;
       await aws.putSelectors(name, after, signal);
-      const [wanted, now] = [foreignSelectors(before, spec), foreignSelectors((await read(signal)) ?? [], spec)];
+      const found = await read(signal);
+      const [wanted, now] = [foreignSelectors(before, spec), found && foreignSelectors(found, spec)];
       if (canonicalJson(now) === canonicalJson(wanted)) return;
       const what = `the selectors of ${name}`;
       throw changedMeanwhile({ bucket: spec.bucket, what, before: wanted, now, same: canonicalJson, name: selectorText });
@@ -140,14 +126,15 @@ function changeOf(
   };
 }
 
-/** Who put the bucket into a trail that Tally doesn't write to takes it out, and nothing is said of it. */
-export function trailRemoval(look: Look): Change | Kept | undefined {
+/** Who put the bucket into a trail takes it out, and nothing is said of it. Of basic selectors only the bucket's record says that Tally did. */
+export function trailRemoval(look: Look, { made }: Remains): Change | Kept | undefined {
   const { spec } = look;
   const trail = ownTrail(look);
-  const after = trail && withoutSelector(trail.list, spec);
-  if (trail === undefined || after === undefined) return undefined;
-  if (typeof after === 'string') return { name: `the selector of ${spec.bucket} in a trail, ${selectorName(spec)}`, reason: after };
-  return { ...changeOf(look, trail.arn, trail.list, after), action: 'remove', touches: [] };
+  if (trail === undefined || (trail.selectors.kind === 'basic' && !made.includes(trail.arn))) return undefined;
+  const after = withoutSelector(trail.selectors, spec);
+  if (after === undefined) return undefined;
+  if (typeof after === 'string') return { name: `the selector of ${spec.bucket} in ${trail.arn}`, reason: after };
+  return { ...changeOf(look, trail.arn, trail.selectors, after), action: 'remove', touches: [] };
 }
 
 function isRecording({ selectors }: ObservedTrail, spec: ConnectionSpec): boolean {
@@ -203,7 +190,7 @@ function unselected(spec: ConnectionSpec, trail: ObservedTrail): Finding | undef
   return broken(
     'connect.trail-selector',
     `no selector of the trail ${trail.arn} that Tally can read records the data events of ${spec.bucket}`,
-    "the rule matches nothing. Tally writes only to advanced selectors of the trail in TALLY_TRAIL_ARN: add this selector to the trail's existing ones",
+    "the rule matches nothing. Tally writes only to selectors that it can read, of the trail in TALLY_TRAIL_ARN: add this selector to the trail's existing ones",
     adding(spec, trail.selectors?.kind ?? 'advanced'),
   );
 }

@@ -131,7 +131,7 @@ export function removal(look: Look, remains: Remains): { readonly changes: reado
     isStill(({ entry }) => entry?.id) ? undefined : notificationRemoval(look),
     isStill(({ rule }) => rule?.arn) ? undefined : ruleRemoval(look),
     still.eventBridge === true ? undefined : keptSwitch(look),
-    isStill(({ trail }) => trail && canonicalJson(trail)) ? undefined : trailRemoval(look),
+    isStill(({ trail }) => trail && canonicalJson(trail)) ? undefined : trailRemoval(look, remains),
     ...topicRemovals(look, remains),
   ];
   return {

@@ -142,7 +142,7 @@ describe('a request about a connection that AWS refuses', () => {
       () => provisioner.putTarget(at, ruleOfNobody),
       () => provisioner.removeRule(at, ruleOfNobody),
       () => provisioner.setQueuePolicy(arn.replace(':sns:', ':sqs:'), ''),
-      () => provisioner.putSelectors(arn.replace(':sns:', ':cloudtrail:'), []),
+      () => provisioner.putSelectors(arn.replace(':sns:', ':cloudtrail:'), { kind: 'advanced', list: [] }),
     ];
     for (const [index, write] of writes.entries()) {
       await expect(write()).rejects.toThrow(/.+/);

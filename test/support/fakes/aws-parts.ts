@@ -5,6 +5,7 @@ import type { NotificationConfiguration, NotificationEntry } from '../../../src/
 import { markOf, prefixOf, ruleNameOf, type Owner, type Tags } from '../../../src/connect/names.rules.ts';
 import type { ObservedRule, ObservedSubscription, ObservedTrail } from '../../../src/connect/parts.rules.ts';
 import { parsePolicy } from '../../../src/connect/policy.rules.ts';
+import type { Selectors } from '../../../src/connect/trail.rules.ts';
 import type { ConnectionSpec } from '../../../src/connect/connection.rules.ts';
 import { RequestError } from '../../../src/base/request-error.ts';
 import type { Clock } from '../../../src/process/clock.ts';
@@ -25,6 +26,12 @@ export const LETTERS_ARN = `arn:aws:sqs:${REGION}:${ACCOUNT}:tally-dead-letters`
 export const TOPIC_ARN = `arn:aws:sns:${REGION}:${ACCOUNT}:${prefixOf(INSTALLATION)}-events`;
 export const ROUTED_ARN = `arn:aws:sns:${REGION}:${ACCOUNT}:${prefixOf(INSTALLATION)}-routed`;
 export const THEIR_TOPIC = `arn:aws:sns:${REGION}:${ACCOUNT}:their-topic`;
+
+/** CloudTrail answers each basic selector with an empty list that was not written. */
+function answered(selectors: Selectors | undefined): Selectors | undefined {
+  if (selectors?.kind !== 'basic') return selectors;
+  return { ...selectors, list: selectors.list.map((each) => ({ ExcludeManagementEventSources: [], ...each })) };
+}
 
 /** A bucket `photos` that is to send notifications. */
 export const spec: ConnectionSpec = {
@@ -225,10 +232,12 @@ export function createFakeAws(): FakeAws {
       }),
     trailsOf: (_region, which) =>
       call('trailsOf', false, () =>
-        [...parts.trails.values()].filter(({ arn, logBucket }) => ('arn' in which ? arn === which.arn : logBucket === which.logBucket)),
+        [...parts.trails.values()]
+          .filter(({ arn, logBucket }) => ('arn' in which ? arn === which.arn : logBucket === which.logBucket))
+          .map((trail) => ({ ...trail, selectors: answered(trail.selectors) })),
       ),
-    putSelectors: (arn, list) =>
-      call('putSelectors', true, () => void parts.trails.set(arn, { ...parts.trails.get(arn)!, selectors: { kind: 'advanced', list } })),
+    putSelectors: (arn, selectors) =>
+      call('putSelectors', true, () => void parts.trails.set(arn, { ...parts.trails.get(arn)!, selectors })),
     removeRule: (at, { name }) => call('removeRule', true, () => void parts.rules.delete(ruleKey(at, name))),
     publish: (topicArn, message) => call('publish', false, () => void parts.published.push({ topicArn, message })),
     unsubscribe: (arn) =>
