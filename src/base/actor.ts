@@ -20,8 +20,8 @@ export const keyScopes = ['read', 'operate', 'admin'] as const;
 export type KeyScope = (typeof keyScopes)[number];
 
 /**
- * Why a key does not have a scope now that it was created with. `role`: its owner's role does not permit it any more.
- * `claimed-role-old`: that role comes from a claim that was last seen too long ago.
+ * Why a key lost a scope that it was created with. `role`: its owner's role does not permit the scope any more.
+ * `claimed-role-old`: the owner's role comes from a claim that was last seen too long ago.
  */
 export type Withheld = 'role' | 'claimed-role-old';
 export type WithheldScopes = Readonly<Partial<Record<KeyScope, Withheld>>>;
@@ -31,10 +31,10 @@ export interface SessionActor {
   readonly kind: 'session';
   readonly userId: string;
   readonly email: string;
-  /** Set if the issuer does not vouch for the address: the person may have chosen that of another one. */
+  /** Set if the issuer has not verified the address: it may be another person's. */
   readonly isUnverified?: true;
   readonly role: Role;
-  /** Set if the issuer's claims gave the role admin at the login, which is 12 hours old by now. */
+  /** Set if the issuer's claims gave the role admin at the login, and the login is more than 12 hours old. */
   readonly isRoleLapsed?: true;
   /** The groups that count now. */
   readonly groups?: readonly string[];
@@ -53,11 +53,11 @@ export interface KeyActor {
   readonly keyId: string;
   readonly keyName: string;
   readonly keyFingerprint: string;
-  /** What the key may do now: what it was created with, and no more than its owner's role permits. */
+  /** What the key may do now: the scopes that it was created with, as far as its owner's role permits them. */
   readonly scopes: readonly KeyScope[];
   /** The groups of the owner that count now. */
   readonly groups?: readonly string[];
-  /** Set if what the issuer stated at the owner's last login, groups and a role, does not count any more. */
+  /** Set if the groups and the role that the issuer stated at the owner's last login do not count any more. */
   readonly claimsLapsed?: true;
   /** Why the key does not have scopes that it was created with. */
   readonly withheld?: WithheldScopes;
@@ -68,7 +68,7 @@ export interface KeyActor {
 /** `address`: where the request came from; absent for the operator. */
 export type Actor = (LocalActor | SessionActor | KeyActor) & { readonly address?: string };
 
-/** How the actor is named in stored records and in the audit: an e-mail address, marked if it is not verified, or user@host on this machine. */
+/** Returns the actor's name for stored records and the audit: an e-mail address, marked if it is not verified; or user@host for a program on this machine. */
 export function nameOfActor(actor: Actor): string {
   switch (actor.kind) {
     case 'local':

@@ -3,7 +3,7 @@
  * and exports. An administrator's action has two records with one request id:
  *
  *   intended ──► done | failed
- *      └── its process was killed, or the store refused the second record: the outcome is unknown
+ *      └── no second record: its process was killed, or the store refused the record, so the outcome is unknown
  */
 import { z } from 'zod';
 import { withoutPasswords } from './passwords.ts';
@@ -45,7 +45,7 @@ export const auditEvents = [
 
 export type AuditEvent = (typeof auditEvents)[number];
 
-/** `intended`: the act was about to begin. */
+/** `intended`: the action was about to begin. */
 export const auditOutcomes = ['intended', 'done', 'failed'] as const;
 
 const authSchema = z.object({
@@ -70,7 +70,7 @@ export const auditRecordSchema = z.object({
 });
 export type AuditRecord = z.infer<typeof auditRecordSchema>;
 
-/** What was requested, and what came of it: names and values that contain no secret. */
+/** What was requested, and what resulted from it: names and values that contain no secret. */
 export type AuditParameters = Readonly<Record<string, unknown>>;
 
 export interface AuditFacts {
@@ -79,7 +79,7 @@ export interface AuditFacts {
   readonly requestId: string;
   readonly outcome: AuditRecord['outcome'];
   readonly atMs: number;
-  /** Why an act failed. */
+  /** Why an action failed. */
   readonly reason?: string;
   readonly parameters?: AuditParameters;
 }
@@ -87,7 +87,7 @@ export interface AuditFacts {
 /** An error text repeats at most a key and a name or two. */
 const REASON_LENGTH_MAX = 1_000;
 
-/** Creates a record. `unique`: what keeps its id apart from those of the same moment. */
+/** Creates a record. `unique` makes its id differ from the ids of records of the same moment. */
 export function auditRecordOf(
   { event, actor, requestId, outcome, atMs, reason, parameters = {} }: AuditFacts,
   unique: string,
@@ -107,7 +107,7 @@ export function auditRecordOf(
   };
 }
 
-/** The id stays when the address changes, and tells two people apart who state one address. A person whom the issuer did not name has none. */
+/** The user id stays the same when the e-mail address changes, and differs for two people with one address. It is absent if the issuer gave the person none. */
 function idOf(actor: Actor): { readonly userId?: string } {
   return actor.kind === 'local' || actor.userId === '' ? {} : { userId: actor.userId };
 }
@@ -127,7 +127,7 @@ export function auditIdAt(atMs: number): string {
   return `audit-${moment.toString(36).padStart(MOMENT_DIGITS, '0')}`;
 }
 
-/** The month of a record, as the names of indices have it: `2026.11`. */
+/** The month of a record, as it appears in the names of indices: `2026.11`. */
 export function auditMonthOf({ date }: Pick<AuditRecord, 'date'>): string {
   return date.slice(0, 7).replace('/', '.');
 }
@@ -144,7 +144,7 @@ export function auditMonthEndMs(month: string): number | undefined {
   return year === undefined ? undefined : Date.UTC(Number(year), Number(number), 1);
 }
 
-/** The record as log lines and exports have it: objects are JSON strings, as Athena reads CloudTrail's columns. */
+/** Formats the record for log lines and exports: objects become JSON strings, as Athena reads CloudTrail's columns. */
 export function exportedAudit({ useridentity, parameters, ...record }: AuditRecord): Readonly<Record<string, string>> {
   return {
     ...record,

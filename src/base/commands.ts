@@ -1,7 +1,7 @@
 /** Commands in texts for people (advice, reasons, findings): written as `tally …` in backticks, or as a line for a shell, with quoted words. */
 import { UNPRINTABLE } from './printable.ts';
 
-/** Returns what a finding says to do as a part of a sentence: a command stands in backticks there. */
+/** Returns a finding's fix as a part of a sentence: if it is a command, it is put in backticks. */
 export function inSentence(fix: string): string {
   return /^tally [a-z]/.test(fix) ? `\`${fix}\`` : fix;
 }
@@ -10,8 +10,8 @@ export function inSentence(fix: string): string {
 const ESCAPED = new RegExp(`\`|${UNPRINTABLE.source}`, UNPRINTABLE.flags);
 
 /**
- * Returns a text as one word for a shell. What is invisible, or could act on a terminal, is escaped as bash and zsh read it: so the
- * command runs as it is shown, and no key writes to a terminal or ends the command in its text.
+ * Returns a text as one word for a shell. Characters that are invisible or could act on a terminal are escaped in the syntax of bash
+ * and zsh. So the shell runs exactly the command that is shown, and no key can control the terminal or end the command early.
  */
 export function shellWord(text: string): string {
   if (/^[\w@%+=:,./-]+$/.test(text)) return text;
@@ -24,7 +24,7 @@ export function shellWords(...words: readonly string[]): string {
   return words.map(shellWord).join(' ');
 }
 
-/** The bytes of a character, since what `\\u` means depends on the locale of the shell. */
+/** Escapes a character byte by byte, because the meaning of `\\u` depends on the locale of the shell. */
 function bytesOf(character: string): string {
   return [...new TextEncoder().encode(character)].map((byte) => String.raw`\x${byte.toString(16).padStart(2, '0')}`).join('');
 }
@@ -32,7 +32,7 @@ function bytesOf(character: string): string {
 /** A whole command: in backticks, or as a line for a shell. */
 const COMMAND = /`tally [^`]*`|^tally [a-z].*$/gm;
 
-/** Returns the text with no command in it: for a program that acts for a person, which must be given none to run. */
+/** Removes the commands from a text that is for a program acting for a person: such a program must not be given commands to run. */
 export function withoutCommands(text: string): string {
   return text.replaceAll(COMMAND, 'a command of Tally');
 }

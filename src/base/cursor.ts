@@ -7,12 +7,12 @@ const CURSOR_LENGTH_MAX = 12_000;
 
 const positionSchema = z.array(z.string());
 
-/** A position (a bucket and a key, or an id) as a cursor. */
+/** Encodes a position (a bucket and a key, or an id) as a cursor. */
 export function encodeCursor(position: readonly string[]): string {
   return Buffer.from(JSON.stringify(position)).toString('base64url');
 }
 
-/** The position of a cursor, which has one of these numbers of parts. Throws `request.invalid` for a text that encodeCursor did not make. */
+/** Decodes a cursor whose position has one of these numbers of parts. Throws `request.invalid` for a text that encodeCursor did not create. */
 export function decodeCursor(cursor: string, ...lengths: readonly number[]): readonly string[];
 export function decodeCursor(cursor: string | undefined, ...lengths: readonly number[]): readonly string[] | undefined;
 export function decodeCursor(cursor: string | undefined, ...lengths: readonly number[]): readonly string[] | undefined {

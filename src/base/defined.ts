@@ -1,11 +1,11 @@
 type OptionalName<T> = { [Name in keyof T]: undefined extends T[Name] ? Name : never }[keyof T];
 
-/** An object without its properties that are undefined: these are absent. */
+/** The type of an object whose undefined properties were removed. */
 export type Defined<T> = { readonly [Name in Exclude<keyof T, OptionalName<T>>]: T[Name] } & {
   readonly [Name in OptionalName<T>]?: Exclude<T[Name], undefined>;
 };
 
-/** The object without its properties that are undefined. It takes a microsecond longer than spreads, so it is not for what is done for each event or key. */
+/** Returns the object without its undefined properties. It takes a microsecond longer than spreads, so do not use it in code that runs for each event or key. */
 export function defined<T extends object>(object: T): Defined<T>;
 export function defined(object: object): object {
   const kept: Record<string, unknown> = {};
@@ -13,7 +13,7 @@ export function defined(object: object): object {
   return kept;
 }
 
-/** The object without these properties. Like {@link defined}, it is not for what is done for each event or key. */
+/** Returns the object without these properties. Like {@link defined}, it is too slow for code that runs for each event or key. */
 export function omit<T extends object, Name extends keyof T>(object: T, ...names: readonly Name[]): Omit<T, Name>;
 export function omit(object: object, ...names: readonly string[]): object {
   return Object.fromEntries(Object.entries(object).filter(([name]) => !names.includes(name)));

@@ -1,12 +1,12 @@
-/** The difference between two documents, for people. Terminals and browsers show it, so this file depends on nothing. */
+/** The difference between two documents, for people. The panel imports this file too, so it depends on nothing. */
 
-/** A document as lines, of which only those that differ from the other document are marked, like `diff` shows it. `undefined`: nothing is there. */
+/** Returns the lines of both documents like `diff`: `-` marks removed lines and `+` marks added ones. `undefined`: there is no such document. */
 export function differenceOf(before: unknown, after: unknown): readonly string[] {
   const [from, to] = [before, after].map((document) => (document === undefined ? [] : JSON.stringify(document, undefined, 2).split('\n')));
   return linesOf(from ?? [], to ?? []);
 }
 
-/** Lines that are in both documents at their beginning and end are not marked. Documents of AWS are small, so no better difference is needed. */
+/** Leaves the lines unmarked that both documents have in common at their beginning and at their end, and marks all others. That suffices because AWS's documents are small. */
 function linesOf(from: readonly string[], to: readonly string[]): readonly string[] {
   let start = 0;
   while (start < from.length && start < to.length && from[start] === to[start]) start += 1;

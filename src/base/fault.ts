@@ -1,7 +1,7 @@
 /**
  * Faults: everything that can go wrong with a message, a record or a request to S3, SQS or the index. Each has a code, listed here once.
  *
- *   an adapter throws FaultError ──► its code ──► the circuit that it concerns: what waits, and what is a dead letter
+ *   an adapter throws FaultError ──► its code ──► the circuit that it concerns: which records wait, and which become dead letters
  *                                           ├──► what jobs and sweeps do: wait, try again, fail
  *                                           └──► what an operator reads: advice, and a place in docs/reference/error-codes.md
  *
@@ -18,7 +18,7 @@ import { withoutPasswords } from './passwords.ts';
  * - `index`: one bucket's index, or the bucket's record. That bucket's records wait.
  * - `endpoint`: S3 in one region. Each of its buckets waits by itself; exact events do not need S3.
  * - `bucket`: one bucket in S3. Requests about its objects wait.
- * - `queue`: SQS. Receiving stops by itself, because it fails.
+ * - `queue`: SQS. No circuit has to stop the receiving, because it fails itself.
  *
  * Two values name no circuit:
  * - `object`: this one record fails, and its message alone is deferred until its last receive, then dead-lettered.
@@ -35,22 +35,22 @@ export type FaultCircuit = 'cluster' | 'index' | 'endpoint' | 'bucket' | 'queue'
  * - `skip`: permission is missing, for one object or for all. A job waits; a sweep continues with the next object.
  * - `retry`: this object or this listing fails. A job tries again, and fails after three attempts without progress; a sweep
  *   continues with the next object.
- * - `fail`: it can never succeed. A job fails.
+ * - `fail`: the request can never succeed. A job fails.
  */
 export type JobAnswer = 'stop' | 'wait' | 'skip' | 'retry' | 'fail';
 
 interface FaultEntry {
   readonly circuit: FaultCircuit;
-  /** One such answer opens the circuit, because it cannot be about one request only. Other faults must repeat first. */
+  /** Set if a single fault opens the circuit, because it cannot be about one request only. Other faults must repeat first. */
   readonly opensAtOnce?: true;
   readonly jobs: JobAnswer;
-  /** What to do about it, for the operator of a daemon as well as for the user of a command; shown with every report. */
+  /** What to do about it. Every report shows it, to operators of a daemon and to users of a command. */
   readonly advice: string;
 }
 
 /**
  * The catalogue of faults: everything that can fail about a message, a record or a request, with the circuit that it concerns
- * and advice. Whether something waits, is tried again or is rejected is decided here, never in a `catch`.
+ * and advice. This catalogue decides whether a record waits, is tried again or is rejected; a `catch` never does.
  */
 export const faults = {
   // ── the index store ──
@@ -171,7 +171,7 @@ export const faults = {
     jobs: 'wait',
     advice: 'Run `tally bucket add NAME` again, which creates the missing index. Tally then re-indexes the bucket by itself.',
   },
-  /** The cluster has as many shards as it may have (cluster.max_shards_per_node), so that no index can be created. */
+  /** The cluster has reached its limit of shards (cluster.max_shards_per_node), so no index can be created. */
   'bucket.index-limit': {
     circuit: 'index',
     jobs: 'wait',
@@ -233,7 +233,7 @@ export const faults = {
     jobs: 'skip',
     advice: 'Allow this process s3:GetObject and s3:ListBucket on the bucket, and the permissions that its enrichment needs.',
   },
-  /** The response had no Date header, so it proves nothing about time. */
+  /** The response had no Date header, so it does not show at what time it was true. */
   'object.undated': {
     circuit: 'object',
     jobs: 'retry',
@@ -292,7 +292,7 @@ export const faults = {
     advice:
       'Start a process with the role ingest (TALLY_ROLES), or check /readyz and the log of the running one. The messages wait until the queue deletes them.',
   },
-  /** A message can never succeed, and no dead-letter queue is known. Its gaps are open, and it stays in its queue. */
+  /** A message can never succeed, and no dead-letter queue is known. Tally has opened its gaps and leaves it in its queue. */
   'queue.no-dead-letter': {
     circuit: 'object',
     jobs: 'retry',
@@ -346,7 +346,7 @@ export const faults = {
     jobs: 'retry',
     advice: 'Read the reason and repeat the command: it continues where it stopped.',
   },
-  /** AWS does not accept the credentials for such a request at all, whatever they would permit. */
+  /** AWS does not accept the credentials for such a request at all, so their permissions do not matter. */
   'connect.credentials': {
     circuit: 'object',
     jobs: 'retry',
@@ -453,7 +453,7 @@ export interface Fault {
   readonly reason: string;
 }
 
-/** The one error class that carries a fault through a `throw`. Adapters throw nothing else. Passwords of URLs in its reason, API keys and tokens are masked. */
+/** The only error class that carries a fault. Adapters throw no other errors. Its reason shows no API keys, no tokens and no passwords in URLs: they are masked. */
 export class FaultError extends Error implements Fault {
   readonly code: FaultCode;
   readonly reason: string;
@@ -467,22 +467,22 @@ export class FaultError extends Error implements Fault {
   }
 }
 
-/** The advice, whose commands name the bucket that it is about. */
+/** Returns a fault's advice, with the bucket's name filled into its commands. */
 export function adviceAbout(code: FaultCode, bucket = 'NAME'): string {
   return faults[code].advice.replaceAll(' NAME', ` ${shellWord(bucket)}`);
 }
 
-/** The circuit that a fault concerns, from the catalogue. */
+/** Returns the circuit that a fault concerns, from the catalogue. */
 export function circuitOf(code: FaultCode): FaultCircuit {
   return faults[code].circuit;
 }
 
-/** Whether one such fault opens its circuit. */
+/** Whether a single fault of this code opens its circuit. */
 export function opensAtOnce(code: FaultCode): boolean {
   return 'opensAtOnce' in faults[code];
 }
 
-/** What a re-index job does about a fault, from the catalogue. */
+/** Returns what a re-index job does about a fault, from the catalogue. */
 export function jobAnswerOf(code: FaultCode): JobAnswer {
   return faults[code].jobs;
 }

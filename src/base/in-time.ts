@@ -1,5 +1,5 @@
 /**
- * Settles like `work`, or rejects with the signal's reason if the signal aborts first. It does not stop the work itself.
+ * Settles like `work`, or rejects with the signal's reason if the signal aborts first. In the second case the work continues.
  */
 export async function inTime<Result>(work: Promise<Result>, signal: AbortSignal | undefined): Promise<Result> {
   if (signal === undefined) return work;

@@ -11,7 +11,7 @@ export function compareKeys(a: string, b: string): number {
   return a.length - b.length;
 }
 
-/** The rank of a UTF-16 unit. Surrogates encode characters above U+FFFF, so they rank after U+E000…U+FFFF. */
+/** Returns the rank of a UTF-16 unit. Surrogates encode characters above U+FFFF, so they rank after U+E000…U+FFFF. */
 function rankOf(unit: number): number {
   if (unit < 0xd8_00) return unit;
   return unit < 0xe0_00 ? unit + 0x20_00 : unit - 0x8_00;
@@ -21,8 +21,8 @@ const CODE_POINT_MAX = 0x10_ff_ff;
 const SURROGATES = { first: 0xd8_00, last: 0xdf_ff } as const;
 
 /**
- * The smallest string, by UTF-8 bytes (the order of code points), that is greater than every string with this prefix.
- * Undefined when there is none.
+ * Returns the smallest string, by UTF-8 bytes (the order of code points), that is greater than every string with this prefix;
+ * undefined if no string is.
  */
 export function firstAfterPrefix(prefix: string): string | undefined {
   const points = Array.from(prefix, (character) => character.codePointAt(0) ?? 0);

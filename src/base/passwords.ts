@@ -1,15 +1,15 @@
-/** A URL ends at white space, and at a comma before the next URL. */
+/** The places where a URL ends: white space, and a comma before another URL. */
 const ENDS = /(\s|,(?=https?:\/\/))/;
 
 /**
- * The text with the passwords of its URLs masked: `https://user:***@host`. Everything before the last `@` of a URL counts
- * as user and password, because a password that was not percent-encoded may contain any character, even commas and slashes.
+ * Masks the passwords in a text's URLs: `https://user:***@host`. Everything before the last `@` of a URL counts as user and
+ * password, because a password that was not percent-encoded may contain any character, even commas and slashes.
  */
 export function withoutPasswords(text: string): string {
   return text.includes('://') ? text.split(ENDS).map(masked).join('') : text;
 }
 
-/** By positions, because a pattern for all of it would look for the `@` from every `://`, in a time that grows with the square of their number. */
+/** Compares positions instead of using one pattern: a pattern would search for the `@` from every `://`, which takes quadratic time. */
 function masked(part: string): string {
   const scheme = part.indexOf('://');
   const at = part.lastIndexOf('@');

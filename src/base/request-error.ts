@@ -24,7 +24,7 @@ export const requestErrors = {
   'authentication.failed': 401,
   /** The caller is known but may not do this. */
   'authorization.denied': 403,
-  /** An API key may not do this: it takes a person's session. */
+  /** An API key may not do this; only a person's session may. */
   'session.required': 403,
   /** This registry has no issuer for logins. */
   'login.not-configured': 404,
@@ -127,7 +127,7 @@ export function isRequestErrorCode(code: string): code is RequestErrorCode {
   return Object.hasOwn(requestErrors, code);
 }
 
-/** A request was refused. `detail` states what happened, to which thing, and what to do; an API key or a token in it is masked. `extra` is added to the problem document (for `job.conflict`: job_id). */
+/** The error of a refused request. `detail` states what happened, to which thing, and what to do; API keys and tokens in it are masked. `extra` is added to the problem document (for `job.conflict`: job_id). */
 export class RequestError extends Error {
   readonly code: RequestErrorCode;
   readonly extra: Readonly<Record<string, string | number>>;

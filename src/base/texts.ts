@@ -7,7 +7,7 @@ export function timeText(ms: number | undefined): string | undefined {
 
 const SIZE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'] as const;
 
-/** Bytes with at most one decimal: `0 B`, `1.5 KiB`, `12 MiB`. */
+/** Formats a number of bytes with at most one decimal: `0 B`, `1.5 KiB`, `12 MiB`. */
 export function sizeText(sizeBytes: number | undefined): string | undefined {
   if (sizeBytes === undefined) return undefined;
   let value = sizeBytes;
@@ -21,7 +21,7 @@ export function sizeText(sizeBytes: number | undefined): string | undefined {
   return `${rounded} ${SIZE_UNITS[unit]}`;
 }
 
-/** How long ago a moment was, in one unit: `12 s`, `5 min`, `7 h`, `30 d`. A moment to come counts as now. */
+/** Formats how long ago a moment was, in one unit: `12 s`, `5 min`, `7 h`, `30 d`. A future moment counts as now. */
 export function ageText(atMs: number | undefined, nowMs: number): string | undefined {
   if (atMs === undefined || Number.isNaN(atMs)) return undefined;
   const seconds = Math.max(0, Math.floor((nowMs - atMs) / 1_000));
@@ -39,11 +39,11 @@ export function ageOfText(at: string | undefined, nowMs: number): string | undef
 /** Formats when a moment was or will be: `5 min`, `in 7 h`. */
 export function momentOfText(at: string | undefined, nowMs: number): string | undefined {
   const inMs = at === undefined ? 0 : Date.parse(at) - nowMs;
-  // within one unit of the shortest age it is now: clocks differ by so much
+  // less than a second ahead counts as now, because clocks differ by that much
   return inMs < 1_000 ? ageOfText(at, nowMs) : `in ${durationText(inMs)}`;
 }
 
-/** Formats a moment to come by the clock, in UTC, with the day if that is another one: `14:02 UTC (in 3 min)`. */
+/** Formats a future moment as a time of day in UTC, preceded by the date unless it is today: `14:02 UTC (in 3 min)`. */
 export function clockText(at: string, nowMs: number): string {
   const [day = '', time = ''] = new Date(at).toISOString().split('T');
   const isToday = new Date(nowMs).toISOString().startsWith(day);

@@ -18,7 +18,7 @@ import { type Fault, FaultError, faultOf } from '../base/fault.ts';
 import { deferDelayS, settlementOf, UNREAD, type Loss, type Outcome, type Settlement } from '../events/outcome.ts';
 import { bucketsOfUnread } from '../observing/gaps.ts';
 import { finishRecord, type FinishParts } from './finish-record.ts';
-import { atOnce, type HeldSet, type InHand } from './held-set.ts';
+import { forEachRecord, type HeldSet, type InHand } from './held-set.ts';
 import type { HiddenMessages } from './hidden-messages.ts';
 import type { Telemetry } from '../process/telemetry.ts';
 import type { QueueMessage, TopicClient } from '../aws/queues.ts';
@@ -60,7 +60,7 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
   const { gaps, waiting } = finish;
   const { hiddenMessages, clock, telemetry, counter } = dependencies;
   /** Letters that could not be sent, by message ID. Their gaps are stored, so when the message comes back only the sending is left. */
-  const unsent = new LRUCache<string, Letter>({ max: UNSENT_MAX });
+  const unsentLetters = new LRUCache<string, Letter>({ max: UNSENT_MAX });
 
   return async function handleMessages(messages) {
     for (const message of messages) settler.hold(message);
@@ -83,7 +83,7 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
     // after its last receive: parsing the body may have crashed the process each time
     const unwrapped = message.receiveCount > lastReceive ? undefined : unwrap(message.body, isAws);
     for (let isSettled = false; !isSettled;) {
-      const settlement = unwrapped === undefined ? (unsent.get(message.messageId) ?? UNREAD) : await settlementFor(unwrapped, hand);
+      const settlement = unwrapped === undefined ? (unsentLetters.get(message.messageId) ?? UNREAD) : await settlementFor(unwrapped, hand);
       isSettled = await settle(hand, settlement);
     }
   }
@@ -110,7 +110,7 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
     if (first?.ok === true && records.length === 1) return [await outcomeOf(first.record, hand, topicArn)];
     const rejected = new Map<RejectedRecord, Outcome>();
     const outcomes: Outcome[] = [];
-    await atOnce(records, hand.message.body, async (result, index) => {
+    await forEachRecord(records, hand.message.body, async (result, index) => {
       outcomes[index] = result.ok ? await outcomeOf(result.record, hand, topicArn) : unreadable(result, rejected, hand);
     });
     return outcomes;
@@ -143,16 +143,16 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
   async function settle(hand: InHand, settlement: Settlement): Promise<boolean> {
     switch (settlement.kind) {
       case 'delete':
-        settled(hand, 'delete', await settler.remove(hand.message));
+        noteSettled(hand, 'delete', await settler.remove(hand.message));
         return true;
       case 'defer':
         hiddenMessages.hidden(hand.message.messageId, settlement.buckets, settlement);
-        settled(hand, 'defer', await settler.hide(hand.message, settlement.delayS));
+        noteSettled(hand, 'defer', await settler.hide(hand.message, settlement.delayS));
         return true;
       case 'wait':
         // hidden at its last receive, it would be given up when it comes back
         if (hand.isLastReceive) return clock.sleep(settlement.delayS * 1_000, hand.signal).then(() => false);
-        settled(hand, 'wait', await settler.hide(hand.message, settlement.delayS));
+        noteSettled(hand, 'wait', await settler.hide(hand.message, settlement.delayS));
         return true;
       case 'dead-letter':
         return deadLetter(hand, settlement);
@@ -167,14 +167,14 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
     hand.turnSlow();
     const { messageId } = hand.message;
     try {
-      for (const loss of unsent.has(messageId) ? [] : await lossesOf(letter, hand)) await reportLoss(loss, letter.fault, hand);
-      unsent.set(messageId, { ...letter, losses: [] });
+      for (const loss of unsentLetters.has(messageId) ? [] : await lossesOf(letter, hand)) await reportLoss(loss, letter.fault, hand);
+      unsentLetters.set(messageId, { ...letter, losses: [] });
       await sendDeadLetter(hand.message, letter.fault, letter.records);
-      unsent.delete(messageId);
+      unsentLetters.delete(messageId);
     } catch (error) {
       return keepUnsent(hand, faultOf(error));
     }
-    settled(hand, 'dead-letter', await settler.remove(hand.message));
+    noteSettled(hand, 'dead-letter', await settler.remove(hand.message));
     return true;
   }
 
@@ -193,7 +193,7 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
   async function keepUnsent(hand: InHand, fault: Fault): Promise<boolean> {
     if (await waiting.afterStoreFault(fault, hand)) return false;
     telemetry.requestFailed('send a dead letter', new FaultError(fault.code, fault.reason));
-    settled(hand, 'defer', await settler.hide(hand.message, deferDelayS(hand.message.receiveCount)));
+    noteSettled(hand, 'defer', await settler.hide(hand.message, deferDelayS(hand.message.receiveCount)));
     return true;
   }
 
@@ -202,11 +202,11 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
     const isStop = hand.signal.aborted;
     if (!isStop) telemetry.requestFailed('ingest a message', error);
     const isDone = await settler.hide(hand.message, isStop ? 0 : deferDelayS(hand.message.receiveCount));
-    settled(hand, 'give-back', isDone);
+    noteSettled(hand, 'give-back', isDone);
   }
 
   /** If SQS did not take the settlement, the message comes back, and counts when it is settled then. */
-  function settled({ message }: InHand, kind: Settlement['kind'] | 'give-back', isDone: boolean): void {
+  function noteSettled({ message }: InHand, kind: Settlement['kind'] | 'give-back', isDone: boolean): void {
     if (isDone) telemetry.count('tally_messages_total', 1, { settlement: kind });
     if (isDone && (kind === 'delete' || kind === 'dead-letter' || kind === 'wait')) hiddenMessages.settled(message.messageId);
   }

@@ -50,7 +50,7 @@ interface EventBucketsDependencies extends WithPorts<'state' | 'clock' | 'teleme
   readonly reportUnconnected: ReportUnconnected;
 }
 
-interface Known {
+interface CachedRead {
   readonly record: BucketRecord | undefined;
   /** The moment before the read was sent, by the monotonic clock. */
   readonly readAtMs: number;
@@ -58,18 +58,18 @@ interface Known {
 
 /** Creates the lookup, with an empty cache. */
 export function createEventBuckets({ state, clock, connect, reportUnconnected, telemetry }: EventBucketsDependencies): EventBuckets {
-  const cache = new LRUCache<string, Known>({ max: ENTRIES_MAX });
-  const reading = new Map<string, Promise<Known>>();
+  const cache = new LRUCache<string, CachedRead>({ max: ENTRIES_MAX });
+  const reading = new Map<string, Promise<CachedRead>>();
   const reads = new PQueue({ concurrency: READS_MAX });
   /** The names whose counts are being stored. */
   const counting = new Map<string, number>();
   const regionReadAtMs = new Map<string, number>();
 
-  function ageMs({ readAtMs }: Known): number {
+  function ageMs({ readAtMs }: CachedRead): number {
     return clock.monotonicMs() - readAtMs;
   }
 
-  function read(bucket: string): Promise<Known> {
+  function read(bucket: string): Promise<CachedRead> {
     const running = reading.get(bucket);
     if (running !== undefined) return running;
     const promise = reads
@@ -113,7 +113,7 @@ export function createEventBuckets({ state, clock, connect, reportUnconnected, t
     }
   }
 
-  function mayDecide(known: Known, sinceMs: number): boolean {
+  function mayDecide(known: CachedRead, sinceMs: number): boolean {
     return known.record === undefined ? known.readAtMs >= sinceMs : ageMs(known) <= BUCKET_RECORD_AGE_MAX_MS;
   }
 

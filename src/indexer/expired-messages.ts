@@ -83,8 +83,9 @@ export function createExpiredMessages(dependencies: ExpiredDependencies): Expire
     const keptMs = queueWatch.retentionMs(queueUrl);
     const nowMs = clock.nowMs();
     const record = await readRecord(state, refs.queue(queueUrl));
-    const silentMs = nowMs - (record?.receivedAtMs ?? nowMs);
-    const isLoss = keptMs !== undefined && (queue.isOwed || silentMs > keptMs * RETENTION_PART) && !isReported(record, keptMs, nowMs);
+    const sinceReceivedMs = nowMs - (record?.receivedAtMs ?? nowMs);
+    const isLoss =
+      keptMs !== undefined && (queue.isOwed || sinceReceivedMs > keptMs * RETENTION_PART) && !isReported(record, keptMs, nowMs);
     if (isLoss) await reportLoss(queueUrl, nowMs);
     await updateRecord(state, refs.queue(queueUrl), (current) => ({
       ...current,

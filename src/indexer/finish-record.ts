@@ -52,7 +52,7 @@ interface Run {
 }
 
 /** What to do after an attempt without an outcome. Resolves to the outcome, or to undefined if the record is to be decided again. */
-type Next = () => Promise<Outcome | undefined>;
+type FollowUp = () => Promise<Outcome | undefined>;
 
 /** By this receive HEAD has failed twice for this object alone; S3 may still answer a LIST of its key. */
 const LIST_FROM_RECEIVE = 3;
@@ -60,9 +60,12 @@ const LIST_FROM_RECEIVE = 3;
 /** The third failure in a row opens a circuit. If a sixth is reached, other requests succeed in between. */
 const ATTEMPTS_MAX = 6;
 
-const EXPIRED: Fault = { code: 'index.overloaded', reason: 'the store was so slow that answers expired before they could be written' };
+const ANSWERS_EXPIRED: Fault = {
+  code: 'index.overloaded',
+  reason: 'the store was so slow that answers expired before they could be written',
+};
 
-const decideAgain: Next = () => Promise.resolve(undefined);
+const decideAgain: FollowUp = () => Promise.resolve(undefined);
 
 /** Returns the record's outcome. `topicArn`: the topic that sent its message. Rejects only with the reason of the stop. */
 export async function finishRecord(parts: FinishParts, record: ChangeRecord, hand: InHand, topicArn: string | undefined): Promise<Outcome> {
@@ -79,7 +82,7 @@ export async function finishRecord(parts: FinishParts, record: ChangeRecord, han
   }
 }
 
-async function attempt(parts: FinishParts, run: Run): Promise<Outcome | Next> {
+async function attempt(parts: FinishParts, run: Run): Promise<Outcome | FollowUp> {
   const { buckets, circuits, clock } = parts;
   const { record, hand } = run;
   if (!mayTry(parts, run, () => indexCircuits(record.bucket))) return () => waitFor(parts, run, indexCircuits(record.bucket));
@@ -88,7 +91,7 @@ async function attempt(parts: FinishParts, run: Run): Promise<Outcome | Next> {
     // usually its record is cached, at most 10 s old, and the event changes nothing about it
     const known = buckets.peek(record);
     if (known !== undefined) return await decide(parts, run, known);
-    const found = await slowly(hand, buckets.lookup(record, hand.message));
+    const found = await turningSlow(hand, buckets.lookup(record, hand.message));
     if (found !== undefined) return await decide(parts, run, found);
     buckets.countUnconnected(record.bucket, hand.message.sentAtMs);
     return { kind: 'unconnected' };
@@ -104,7 +107,7 @@ async function attempt(parts: FinishParts, run: Run): Promise<Outcome | Next> {
 }
 
 /** Attempts a record of a connected bucket. */
-async function decide(parts: FinishParts, run: Run, bucket: BucketRecord): Promise<Outcome | Next> {
+async function decide(parts: FinishParts, run: Run, bucket: BucketRecord): Promise<Outcome | FollowUp> {
   const { lastEvents, gaps, clock } = parts;
   const { record, hand, tie } = run;
   const { sentAtMs } = hand.message;
@@ -118,7 +121,10 @@ async function decide(parts: FinishParts, run: Run, bucket: BucketRecord): Promi
       hand.turnSlow();
       return observe(parts, run, bucket, hint);
     case 'gap':
-      await slowly(hand, gaps.report({ bucket: record.bucket, kind: 'bulk-delete', reason: record.eventName, seenAtMs: hint.seenAtMs }));
+      await turningSlow(
+        hand,
+        gaps.report({ bucket: record.bucket, kind: 'bulk-delete', reason: record.eventName, seenAtMs: hint.seenAtMs }),
+      );
       return { kind: 'gap' };
     case 'ignored':
       return hint;
@@ -130,14 +136,14 @@ async function writeExact(
   run: Run,
   bucket: BucketRecord,
   { clock: at, state: told }: ExactHint,
-): Promise<Outcome | Next> {
+): Promise<Outcome | FollowUp> {
   const { observing, write, clock } = parts;
   const { record, hand } = run;
   const { key } = record;
   // the life begins with the decision, so enrichment is part of it
   const expiresAtMs = clock.monotonicMs() + ANSWER_LIFE_MS;
   const isEnriched = bucket.enrich !== 'none' && told.present;
-  const state = isEnriched ? await slowly(hand, observing.enricher.ofEvent({ bucket, key, state: told, expiresAtMs })) : told;
+  const state = isEnriched ? await turningSlow(hand, observing.enricher.ofEvent({ bucket, key, state: told, expiresAtMs })) : told;
   const document = documentOf({
     bucket: record.bucket,
     key,
@@ -163,7 +169,7 @@ async function writeExact(
   }
 }
 
-async function observe(parts: FinishParts, run: Run, bucket: BucketRecord, hint: ResolveHint | ObserveHint): Promise<Outcome | Next> {
+async function observe(parts: FinishParts, run: Run, bucket: BucketRecord, hint: ResolveHint | ObserveHint): Promise<Outcome | FollowUp> {
   const { observing } = parts;
   const { record, byListing } = run;
   const ids = (): readonly CircuitId[] => observationCircuits(bucket);
@@ -206,13 +212,13 @@ function blocked(parts: FinishParts, run: Run, ids: readonly CircuitId[]): Promi
   return waitFor(parts, run, ids);
 }
 
-function afterTie(run: Run, hint: ObserveHint): Next {
+function afterTie(run: Run, hint: ObserveHint): FollowUp {
   run.tie = hint;
   return decideAgain;
 }
 
 async function afterExpiry({ record: { bucket }, hand }: Run): Promise<Outcome | undefined> {
-  return hand.holdLeftMs() > 0 ? undefined : { kind: 'deferred', fault: EXPIRED, delayS: 0, bucket };
+  return hand.holdLeftMs() > 0 ? undefined : { kind: 'deferred', fault: ANSWERS_EXPIRED, delayS: 0, bucket };
 }
 
 /** What the fault means for the record: observe by LIST, wait for a circuit, try again soon, be deferred alone, or be rejected. */
@@ -231,7 +237,7 @@ async function afterFault(parts: FinishParts, run: Run, fault: Fault, ids: reado
   // an index that answered others in the meantime refuses this record alone
   const isStores = level === 'cluster' || level === 'index';
   if (isStores && run.failures < ATTEMPTS_MAX) return tryAgainSoon(parts, run, fault);
-  return waiting.alone(record, fault, hand);
+  return waiting.failedAlone(record, fault, hand);
 }
 
 function shouldList({ circuits }: FinishParts, { byListing, hand }: Run, { code }: Fault, ids: readonly CircuitId[]): boolean {
@@ -254,7 +260,7 @@ async function waitFor({ waiting }: FinishParts, run: Run, ids: readonly Circuit
 }
 
 /** Waits for the store or S3 with the message in the held set. */
-function slowly<Result>(hand: InHand, work: Promise<Result>): Promise<Result> {
+function turningSlow<Result>(hand: InHand, work: Promise<Result>): Promise<Result> {
   hand.turnSlow();
   return work;
 }

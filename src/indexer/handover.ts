@@ -39,9 +39,9 @@ const REMEMBERED_MAX = 10_000;
 /** From this many marks of keys on, the bucket's own mark stands for more: each needs a job, which waits for a minute, and the bucket's job closes them all. */
 const KEY_MARKS_MAX = 100;
 /** How long the marks that were read are relied on. If other workers add more in the meantime, that only adds jobs. */
-const AGE_MAX_MS = 60_000;
+const KEY_MARKS_AGE_MAX_MS = 60_000;
 /** How many of a bucket's marks one read considers: ten times as many as decide. */
-const READ_MAX = 1_000;
+const KEY_MARKS_READ_MAX = 1_000;
 /** For how many buckets they are remembered. */
 const BUCKETS_MAX = 1_000;
 
@@ -87,7 +87,7 @@ interface HandoverSum {
 }
 
 /** What this worker has stored of a gap. */
-interface Memory {
+interface StoredMark {
   /** Records whose change was made before this may be handed over without a write. */
   storedLastSeenMs: number;
   /** The same for changes of tags: the gap had `tags` when this lastSeen was stored. */
@@ -102,7 +102,7 @@ interface KeyMarks {
 
 /** Creates the handover of one worker. Its memory is bounded by its callers, since each call waits for its write. */
 export function createHandover({ state, clock, telemetry, permission }: HandoverDependencies): Handover {
-  const memories = new LRUCache<string, Memory>({
+  const memories = new LRUCache<string, StoredMark>({
     max: REMEMBERED_MAX,
     memoMethod: () => ({ storedLastSeenMs: 0, storedTagsMs: 0 }),
   });
@@ -124,9 +124,9 @@ export function createHandover({ state, clock, telemetry, permission }: Handover
 
   async function keyMarksOf(bucket: string): Promise<Set<string>> {
     const known = keyMarks.get(bucket);
-    if (known !== undefined && clock.monotonicMs() - known.readAtMs < AGE_MAX_MS) return known.ids;
+    if (known !== undefined && clock.monotonicMs() - known.readAtMs < KEY_MARKS_AGE_MAX_MS) return known.ids;
     const prefix = gapIdsOf(bucket);
-    const entries = await state.list('gap', { after: prefix, limit: READ_MAX });
+    const entries = await state.list('gap', { after: prefix, limit: KEY_MARKS_READ_MAX });
     const ids = new Set(entries.map(({ id }) => id).filter((id) => id.startsWith(prefix) && id !== markId(bucket)));
     keyMarks.set(bucket, { ids, readAtMs: clock.monotonicMs() });
     return ids;
@@ -195,9 +195,9 @@ function mergeSums(earlier: HandoverSum, later: HandoverSum): HandoverSum {
 // ── whether records may be handed over: only where gaps are closed ──────────────────────────────────────────────────────
 
 /** A worker that has not been seen for this long may never come back; restarts and upgrades take minutes. */
-const ABSENT_MS = 3_600_000;
+const WORKER_ABSENT_MS = 3_600_000;
 /** How often the record is read. */
-const READ_MS = 60_000;
+const PERMISSION_READ_MS = 60_000;
 
 export interface HandoverPermission {
   /** Whether a re-index worker was seen within the last hour. Read from memory. */
@@ -220,23 +220,23 @@ export function createHandoverPermission({ state, clock, telemetry }: WithPorts<
     const entry = await state.get(id);
     if (entry === undefined || entry.version === lastVersion) return;
     // if the record changed since the last read, no clocks need be compared
-    const ageMs = lastVersion === undefined ? Math.abs(clock.nowMs() - lastSeenMs(parseEntry(entry, schema))) : 0;
+    const ageMs = lastVersion === undefined ? Math.abs(clock.nowMs() - lastRunMs(parseEntry(entry, schema))) : 0;
     lastVersion = entry.version;
     seenAtMs = clock.monotonicMs() - ageMs;
   }
 
   return {
     get isPermitted() {
-      return clock.monotonicMs() - seenAtMs < ABSENT_MS;
+      return clock.monotonicMs() - seenAtMs < WORKER_ABSENT_MS;
     },
     async watch(signal) {
-      repeat({ clock, telemetry }, { name: 'read whether a re-index worker is there', intervalMs: READ_MS, signal }, read);
+      repeat({ clock, telemetry }, { name: 'read whether a re-index worker is there', intervalMs: PERMISSION_READ_MS, signal }, read);
       await read().catch((error: unknown) => telemetry.requestFailed('read whether a re-index worker is there', error));
     },
   };
 }
 
 /** The latest time in the record, by the clock of the worker that stored it. */
-function lastSeenMs({ lastStartedAtMs = 0, lastEndedAtMs = 0 }: ScheduleRecord): number {
+function lastRunMs({ lastStartedAtMs = 0, lastEndedAtMs = 0 }: ScheduleRecord): number {
   return Math.max(lastStartedAtMs, lastEndedAtMs);
 }

@@ -91,8 +91,8 @@ export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
   const slow = new Set<InHand>();
   let runningBytes = 0;
   let slowBytes = 0;
-  let noneRuns: PromiseWithResolvers<void> | undefined;
-  const long = new PQueue({ concurrency: Math.max(1, Math.floor(weightMaxBytes / (BODY_LENGTH_MAX * CHARACTER_BYTES))) });
+  let idleWait: PromiseWithResolvers<void> | undefined;
+  const longBodies = new PQueue({ concurrency: Math.max(1, Math.floor(weightMaxBytes / (BODY_LENGTH_MAX * CHARACTER_BYTES))) });
 
   /** `noLongerFast` is called when the message turns slow. */
   function handOf(message: QueueMessage, noLongerFast: () => void): InHand {
@@ -117,8 +117,8 @@ export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
   }
 
   function endIdleWait(): void {
-    noneRuns?.resolve();
-    noneRuns = undefined;
+    idleWait?.resolve();
+    idleWait = undefined;
   }
 
   /** Calls `noLongerFast` unless the message has turned slow. */
@@ -164,7 +164,7 @@ export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
     },
     inTurn({ body }, read) {
       if (body.length <= LONG_BODY_LENGTH) return read();
-      return long.add(async () => {
+      return longBodies.add(async () => {
         await setImmediate();
         return read();
       });
@@ -173,13 +173,13 @@ export function createHeldSet(dependencies: HeldSetDependencies): HeldSet {
       return slow.size;
     },
     async idle() {
-      while (running.size > 0) await (noneRuns ??= Promise.withResolvers()).promise;
+      while (running.size > 0) await (idleWait ??= Promise.withResolvers()).promise;
     },
   };
 }
 
 /** Handles each record, as many at once as the length of their body allows. Rejects as soon as one of them does. */
-export async function atOnce<Each>(
+export async function forEachRecord<Each>(
   records: readonly Each[],
   body: string,
   work: (record: Each, index: number) => Promise<void>,

@@ -15,10 +15,10 @@ export interface HiddenMessages {
   /** Forgets the message, which is no longer hidden for a fault. */
   settled(messageId: string): void;
   /** Summarises, for each bucket, its hidden messages. */
-  all(): readonly Hidden[];
+  byBucket(): readonly Hidden[];
 }
 
-interface OfBucket {
+interface HiddenOfBucket {
   readonly code: string;
   readonly sinceMs: number;
   /** When each message is received again, by the monotonic clock. */
@@ -26,7 +26,7 @@ interface OfBucket {
 }
 
 export function createHiddenMessages(clock: Pick<Clock, 'nowMs' | 'monotonicMs'>): HiddenMessages {
-  const byBucket = new Map<string, OfBucket>();
+  const byBucket = new Map<string, HiddenOfBucket>();
 
   function settled(messageId: string): void {
     for (const [bucket, { untilMs }] of byBucket) if (untilMs.delete(messageId) && untilMs.size === 0) byBucket.delete(bucket);
@@ -44,7 +44,7 @@ export function createHiddenMessages(clock: Pick<Clock, 'nowMs' | 'monotonicMs'>
     settled(messageId) {
       if (byBucket.size > 0) settled(messageId);
     },
-    all() {
+    byBucket() {
       const nowMs = clock.monotonicMs();
       return [...byBucket].flatMap(([bucket, { code, sinceMs, untilMs }]) => {
         let lastMs = 0;

@@ -164,7 +164,7 @@ export function createIngestRole(parts: IngestParts, stopping: AbortController):
         const reason = `this process holds receiving back: ${state}`;
         return forMs >= HELD_BACK_MS ? { fault: { code: 'queue.not-received', reason }, forMs } : undefined;
       },
-      hidden: () => hiddenMessages.all(),
+      hidden: () => hiddenMessages.byBucket(),
     },
     queueFault: () => receiving.current() ?? settler.fault(),
   };

@@ -43,11 +43,11 @@ interface Note {
 
 /** Creates the memory, which has at most one note for each connected bucket and queue. */
 export function createLastEvents({ state, clock }: WithPorts<'state' | 'clock'>): LastEvents {
-  const noted = new Map<string, Map<string, Note>>();
-  const storedMs = new Map<string, number>();
+  const notes = new Map<string, Map<string, Note>>();
+  const lastStoredMs = new Map<string, number>();
 
-  async function storeOf(bucket: string, queue: EventQueue, arrivals: Note['arrivals']): Promise<void> {
-    const stored = await updateRecord(state, refs.bucket(bucket), (current) => current && noting(current, queue, clock.nowMs()));
+  async function storeQueue(bucket: string, queue: EventQueue, arrivals: Note['arrivals']): Promise<void> {
+    const stored = await updateRecord(state, refs.bucket(bucket), (current) => current && withEvents(current, queue, clock.nowMs()));
     if (stored === undefined) return;
     // other arrivals belong to an earlier life of the bucket, or came by another way
     const families = [...arrivals.values()].filter((arrival) => isByWay(stored, arrival)).map(({ family }) => family);
@@ -56,7 +56,7 @@ export function createLastEvents({ state, clock }: WithPorts<'state' | 'clock'>)
 
   async function storeQueues(bucket: string, queues: Map<string, Note>): Promise<void> {
     for (const [queueUrl, { atMs, waitedMs, arrivals }] of queues) {
-      await storeOf(bucket, { queueUrl, atMs, ...(waitedMs >= WAITED_MIN_MS && { waitedMs }) }, arrivals);
+      await storeQueue(bucket, { queueUrl, atMs, ...(waitedMs >= WAITED_MIN_MS && { waitedMs }) }, arrivals);
       if (queues.get(queueUrl)?.atMs === atMs) queues.delete(queueUrl);
     }
   }
@@ -65,22 +65,22 @@ export function createLastEvents({ state, clock }: WithPorts<'state' | 'clock'>)
     seen({ bucket, dialect, change, eventTimeMs }, { queueUrl, sentAtMs }, topicArn) {
       const atMs = clock.nowMs();
       const arrival = { dialect, family: familyOf(change), topicArn, happenedMs: happenedByMs({ sentAtMs, eventTimeMs }) };
-      const queues = noted.get(bucket) ?? new Map<string, Note>();
+      const queues = notes.get(bucket) ?? new Map<string, Note>();
       const note = queues.get(queueUrl) ?? { atMs, waitedMs: atMs - sentAtMs, arrivals: new Map<string, Arrival>() };
       note.atMs = atMs;
       note.waitedMs = Math.min(note.waitedMs, atMs - sentAtMs);
       noteArrival(note.arrivals, arrival);
-      if (!queues.has(queueUrl)) noted.set(bucket, queues.set(queueUrl, note));
+      if (!queues.has(queueUrl)) notes.set(bucket, queues.set(queueUrl, note));
     },
     async store() {
       const faults: unknown[] = [];
-      for (const [bucket, queues] of noted) {
+      for (const [bucket, queues] of notes) {
         const nowMs = clock.monotonicMs();
-        if (nowMs - (storedMs.get(bucket) ?? -Infinity) < STORED_EVERY_MS) continue;
+        if (nowMs - (lastStoredMs.get(bucket) ?? -Infinity) < STORED_EVERY_MS) continue;
         await storeQueues(bucket, queues).catch((error: unknown) => faults.push(error));
         if (queues.size > 0) continue;
-        noted.delete(bucket);
-        storedMs.set(bucket, nowMs);
+        notes.delete(bucket);
+        lastStoredMs.set(bucket, nowMs);
       }
       if (faults.length > 0) throw faults[0];
     },
@@ -93,7 +93,7 @@ function noteArrival(arrivals: Note['arrivals'], arrival: Arrival): void {
   if (arrival.happenedMs > happenedMs && (arrivals.has(kind) || arrivals.size < ARRIVALS_MAX)) arrivals.set(kind, arrival);
 }
 
-function noting(record: BucketRecord, queue: EventQueue, nowMs: number): BucketRecord {
+function withEvents(record: BucketRecord, queue: EventQueue, nowMs: number): BucketRecord {
   // a time in the future was noted by a fast clock
   const beforeMs = record.lastEventAtMs === undefined || record.lastEventAtMs > nowMs + FUTURE_MS ? undefined : record.lastEventAtMs;
   const eventQueues = record.eventQueues?.filter(({ atMs }) => atMs <= nowMs + FUTURE_MS);

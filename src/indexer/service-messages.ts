@@ -48,15 +48,19 @@ async function afterFault({ waiting }: ServiceParts, fault: Fault, hand: InHand)
 }
 
 async function finish(parts: ServiceParts, message: ServiceMessage, hand: InHand): Promise<Outcome> {
-  if (message.kind === 'test-event') return tested(parts, message, hand);
+  if (message.kind === 'test-event') return handleTestEvent(parts, message, hand);
   hand.turnSlow();
-  if (message.kind === 'probe') return probed(parts, message);
-  if (message.kind === 'subscription-confirmation') return confirm(parts, message.topicArn, message.token);
-  return unsubscribed(parts, message.topicArn, hand.message);
+  if (message.kind === 'probe') return handleProbe(parts, message);
+  if (message.kind === 'subscription-confirmation') return confirmSubscription(parts, message.topicArn, message.token);
+  return handleUnsubscribe(parts, message.topicArn, hand.message);
 }
 
 /** The test event shows that the bucket's notification reaches the queue. It proves nothing about another source, or about a later connection. */
-async function tested({ state, clock }: ServiceParts, { bucket, topicArn }: TestEvent, { message, signal }: InHand): Promise<Outcome> {
+async function handleTestEvent(
+  { state, clock }: ServiceParts,
+  { bucket, topicArn }: TestEvent,
+  { message, signal }: InHand,
+): Promise<Outcome> {
   const record = bucket === undefined ? undefined : await readRecord(state, refs.bucket(bucket), signal);
   const arrival = { dialect: 'native', family: 'other', topicArn, happenedMs: message.sentAtMs } as const;
   if (record !== undefined && isByWay(record, arrival)) await noteArrivals({ state, clock }, record, ['other']);
@@ -64,15 +68,15 @@ async function tested({ state, clock }: ServiceParts, { bucket, topicArn }: Test
 }
 
 /** Notes that the topic's last probe has arrived. Earlier probes show nothing new. */
-async function probed({ state }: ServiceParts, { topicArn, sentAtMs }: ServiceMessage & { readonly kind: 'probe' }): Promise<Outcome> {
+async function handleProbe({ state }: ServiceParts, { topicArn, sentAtMs }: ServiceMessage & { readonly kind: 'probe' }): Promise<Outcome> {
   await updateRecord(state, refs.probe(topicArn), (current) =>
     current?.sentAtMs === sentAtMs ? { ...current, hasArrived: true, isLost: false } : undefined,
   );
   return { kind: 'ignored', reason: 'no-effect' };
 }
 
-async function confirm(parts: ServiceParts, topicArn: string, token: string): Promise<Outcome> {
-  if ((await bucketsOf(parts, topicArn)).length === 0) {
+async function confirmSubscription(parts: ServiceParts, topicArn: string, token: string): Promise<Outcome> {
+  if ((await bucketsOfTopic(parts, topicArn)).length === 0) {
     const reason = `a subscription to ${printable(topicArn, 300)} waits for its confirmation, but no connected bucket names that topic`;
     return { kind: 'rejected', fault: { code: 'message.unknown-topic', reason } };
   }
@@ -82,7 +86,7 @@ async function confirm(parts: ServiceParts, topicArn: string, token: string): Pr
 }
 
 /** Events of this topic's buckets no longer arrive, until a later one shows that they do again. Buckets whose topic is unknown may be affected too. */
-async function unsubscribed(
+async function handleUnsubscribe(
   { state, gaps, clock, telemetry }: ServiceParts,
   topicArn: string,
   { sentAtMs, queueUrl }: InHand['message'],
@@ -103,7 +107,7 @@ async function unsubscribed(
   return { kind: 'gap' };
 }
 
-async function bucketsOf({ state }: ServiceParts, topicArn: string): Promise<readonly BucketRecord[]> {
+async function bucketsOfTopic({ state }: ServiceParts, topicArn: string): Promise<readonly BucketRecord[]> {
   const all = await listAllRecords(state, 'bucket', bucketRecordSchema);
   return all.filter((bucket) => bucket.topicArn === topicArn);
 }

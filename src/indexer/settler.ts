@@ -69,7 +69,7 @@ interface Held {
 }
 
 /** A settlement must be sent in any case. */
-const always = (): boolean => true;
+const alwaysWanted = (): boolean => true;
 
 /** Creates the settler. How much it holds is bounded by its callers (the held set and the pollers' batches). */
 export function createSettler({ queues, clock, telemetry, visibilityS }: SettlerDependencies): Settler {
@@ -77,7 +77,7 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
   const inHand = new Map<string, Held>();
   /** The entries that wait for their request, by operation and queue. */
   const waiting = new Map<string, Entry[]>();
-  const last = createLastFailure(clock);
+  const lastFailure = createLastFailure(clock);
   const closed = new AbortController();
   const extendAfterMs = (visibilityS * 1_000) / 2;
   let removedTotal = 0;
@@ -88,7 +88,7 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
     inHand.delete(message.receiptHandle);
     // otherwise SQS may apply the extension after the settlement
     if (held?.extending !== undefined) await held.extending;
-    const isDone = await enqueue(message, { timeoutS, attemptsMax: ATTEMPTS_MAX, isWanted: always });
+    const isDone = await enqueue(message, { timeoutS, attemptsMax: ATTEMPTS_MAX, isWanted: alwaysWanted });
     // a message that SQS did not delete comes back, so its work is not done
     if (timeoutS === undefined && isDone) removedTotal += 1;
     return isDone;
@@ -133,7 +133,7 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
     for (const entry of batch) {
       const failure = failures.get(entry.receiptHandle);
       if (failure === undefined) entry.done(true);
-      else if (failure.senderFault) refused(entry, failure);
+      else if (failure.senderFault) endRefused(entry, failure);
       else failed.push(entry);
     }
     return failed;
@@ -146,11 +146,11 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
   ): Promise<ReadonlyMap<string, Pick<BatchFailure, 'code' | 'senderFault'>>> {
     try {
       const failures = await request(batch);
-      if (batch.length > 0) last.succeeded(name);
+      if (batch.length > 0) lastFailure.succeeded(name);
       return new Map(failures.map((failure) => [failure.receiptHandle, failure]));
     } catch (error) {
       const fault = faultOf(error);
-      last.failed(name, fault);
+      lastFailure.failed(name, fault);
       telemetry.requestFailed('settle messages', error);
       return new Map(batch.map(({ receiptHandle }) => [receiptHandle, { code: fault.code, senderFault: false }]));
     }
@@ -170,7 +170,7 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
   }
 
   /** The receipt handle has expired or is unknown: the message is already visible again, and there is nothing to extend. */
-  function refused({ receiptHandle, done }: Entry, { code }: Pick<BatchFailure, 'code'>): void {
+  function endRefused({ receiptHandle, done }: Entry, { code }: Pick<BatchFailure, 'code'>): void {
     telemetry.requestFailed('settle messages', new FaultError('queue.unreachable', `SQS refused an entry of a batch: ${code}`));
     inHand.delete(receiptHandle);
     done(false);
@@ -209,7 +209,7 @@ export function createSettler({ queues, clock, telemetry, visibilityS }: Settler
     get removedTotal() {
       return removedTotal;
     },
-    fault: () => last.current(),
+    fault: () => lastFailure.current(),
     async giveBackAll() {
       await Promise.all([...inHand.values()].map(({ message }) => settle(message, 0)));
     },

@@ -47,7 +47,7 @@ export interface Waiting {
    */
   afterStoreFault(fault: Fault, hand: InHand): Promise<boolean>;
   /** Returns the outcome of a record that failed alone: deferred, or handed over if too many messages are in flight or the retention is about to end. */
-  alone(record: ChangeRecord, fault: Fault, hand: InHand): Promise<Outcome>;
+  failedAlone(record: ChangeRecord, fault: Fault, hand: InHand): Promise<Outcome>;
 }
 
 /** Creates the waiting. */
@@ -55,7 +55,7 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
   const { circuits, handover, queueWatch, clock, telemetry } = dependencies;
   // half of the limit at which receiving stops for all buckets
   const crowdedAt = Math.min(IN_FLIGHT_MAX, dependencies.inFlightMax / 2);
-  let hidden = { sinceReading: 0, reading: 0 };
+  let hiddenCount = { sinceReading: 0, reading: 0 };
 
   async function afterStoreFault(fault: Fault, hand: InHand): Promise<boolean> {
     if (circuitOf(fault.code) !== 'cluster') return false;
@@ -87,8 +87,8 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
   }
 
   function hasHiddenMany(): boolean {
-    if (hidden.reading !== queueWatch.readings) hidden = { sinceReading: 0, reading: queueWatch.readings };
-    return hidden.sinceReading >= HIDDEN_BETWEEN_READINGS_MAX;
+    if (hiddenCount.reading !== queueWatch.readings) hiddenCount = { sinceReading: 0, reading: queueWatch.readings };
+    return hiddenCount.sinceReading >= HIDDEN_BETWEEN_READINGS_MAX;
   }
 
   function isExpiring(message: InHand['message']): boolean {
@@ -102,8 +102,8 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
     if (!handover.isPermitted || !isHandoverDue(hand)) return undefined;
     try {
       const { bucket, eventTimeMs } = record;
-      const told = { bucket, change: changeOf(record), sentAtMs: hand.message.sentAtMs, eventTimeMs, reason: fault.code };
-      await handover.handOver(told, hand.signal);
+      const handedRecord = { bucket, change: changeOf(record), sentAtMs: hand.message.sentAtMs, eventTimeMs, reason: fault.code };
+      await handover.handOver(handedRecord, hand.signal);
     } catch (error) {
       hand.signal.throwIfAborted();
       const { code, reason } = faultOf(error);
@@ -117,7 +117,7 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
 
   function hide(record: ChangeRecord, fault: Fault, { message }: InHand): Outcome {
     if (isExpiring(message)) return { kind: 'rejected', fault, bucket: record.bucket };
-    hidden.sinceReading += 1;
+    hiddenCount.sinceReading += 1;
     const delayS = Math.min(HIDDEN_MAX_S, HIDDEN_MIN_S * 2 ** (message.receiveCount - 1));
     return { kind: 'deferred', fault, delayS, bucket: record.bucket };
   }
@@ -125,7 +125,7 @@ export function createWaiting(dependencies: WaitingDependencies): Waiting {
   return {
     hideOrHandOver,
     afterStoreFault,
-    async alone(record, fault, hand) {
+    async failedAlone(record, fault, hand) {
       const isDue = isCrowded() || isExpiring(hand.message);
       const outcome = isDue ? await handedOver(record, fault, hand) : undefined;
       if (outcome !== undefined) return outcome;

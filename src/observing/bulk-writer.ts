@@ -52,7 +52,7 @@ export function createBulkWriter(dependencies: WriterDependencies): WriteDocumen
   let pending: QueuedWrite[] = [];
   let pendingBytes = 0;
   /** How many writes were ever added. */
-  let added = 0;
+  let addedTotal = 0;
   let isLingering = false;
   let isFast = false;
   let pushBacks = 0;
@@ -62,7 +62,7 @@ export function createBulkWriter(dependencies: WriterDependencies): WriteDocumen
   function add(entry: QueuedWrite): void {
     pending.push(entry);
     pendingBytes += entry.sizeBytes;
-    added += 1;
+    addedTotal += 1;
   }
 
   /** While a request is free, sends batches that are full, and what has lingered. Whatever waits for a free request fills the next batch. */
@@ -83,9 +83,9 @@ export function createBulkWriter(dependencies: WriterDependencies): WriteDocumen
   async function linger(): Promise<void> {
     isLingering = true;
     for (let round = 1; round === 1 || isFast; round += 1) {
-      const before = added;
+      const before = addedTotal;
       await clock.sleep(limits.lingerMs);
-      isFast = round < LINGERS_MAX && added - before > FAST_PER_MS * limits.lingerMs;
+      isFast = round < LINGERS_MAX && addedTotal - before > FAST_PER_MS * limits.lingerMs;
     }
     isLingering = false;
     pump(true);
@@ -129,11 +129,11 @@ export function createBulkWriter(dependencies: WriterDependencies): WriteDocumen
   }
 
   async function waitForIndex(bucket: string, entries: readonly QueuedWrite[]): Promise<void> {
-    const inARow = indexPushBacks.get(bucket) ?? { sinceMs: clock.monotonicMs(), count: 0 };
-    inARow.count += 1;
-    indexPushBacks.set(bucket, inARow);
-    if (clock.monotonicMs() - inARow.sinceMs < INDEX_PUSH_BACK_MAX_MS) {
-      await clock.sleep(backoffMs(inARow.count, BACKOFF));
+    const pushBacksInARow = indexPushBacks.get(bucket) ?? { sinceMs: clock.monotonicMs(), count: 0 };
+    pushBacksInARow.count += 1;
+    indexPushBacks.set(bucket, pushBacksInARow);
+    if (clock.monotonicMs() - pushBacksInARow.sinceMs < INDEX_PUSH_BACK_MAX_MS) {
+      await clock.sleep(backoffMs(pushBacksInARow.count, BACKOFF));
       entries.forEach(add);
       return pump(false);
     }
@@ -228,7 +228,7 @@ const DOCUMENT_BYTES = 700;
 /** An estimate, too: the key itself, its id, its words, its folded form and its folders. */
 const KEY_COPIES = 6;
 
-const UNANSWERED: IndexWriteAnswer = {
+const UNANSWERED_WRITE: IndexWriteAnswer = {
   kind: 'fault',
   fault: { code: 'internal.unexpected', reason: 'the store answered fewer writes than it was sent' },
 };
@@ -262,7 +262,7 @@ async function sendHalves<Entry extends QueuedWrite>(parts: RequestParts, batch:
   for (const half of halvesOf(batch)) {
     // the first half may have taken long
     const live = withoutExpired(parts, half);
-    if (live.length > 0) all = joined(all, await sendBulk(parts, live));
+    if (live.length > 0) all = joinUnfinished(all, await sendBulk(parts, live));
   }
   return all;
 }
@@ -274,7 +274,7 @@ async function writeBatch(
 ): Promise<{ readonly answers: readonly IndexWriteAnswer[]; readonly fault?: Fault }> {
   try {
     const answers = await objects.write(batch.map(({ request }) => request));
-    return { answers: answers.length === batch.length ? answers : batch.map((_, at) => answers[at] ?? UNANSWERED) };
+    return { answers: answers.length === batch.length ? answers : batch.map((_, at) => answers[at] ?? UNANSWERED_WRITE) };
   } catch (error) {
     const { code, reason } = faultOf(error);
     const fault = { code, reason };
@@ -321,7 +321,7 @@ function deliver<Entry extends QueuedWrite>(
   const pushedBack: Entry[] = [];
   const equal: Entry[] = [];
   batch.forEach((entry, index) => {
-    const answer = answers[index] ?? UNANSWERED;
+    const answer = answers[index] ?? UNANSWERED_WRITE;
     if (answer.kind === 'equal') equal.push(entry);
     else if (answer.kind === 'fault' && isPushBack(answer.fault)) {
       entry.pushBack = { fault: answer.fault, sentAtMs };
@@ -331,7 +331,7 @@ function deliver<Entry extends QueuedWrite>(
   return { pushedBack, equal };
 }
 
-function joined<Entry>(first: Unfinished<Entry>, second: Unfinished<Entry>): Unfinished<Entry> {
+function joinUnfinished<Entry>(first: Unfinished<Entry>, second: Unfinished<Entry>): Unfinished<Entry> {
   return {
     pushedBack: [...first.pushedBack, ...second.pushedBack],
     equal: [...first.equal, ...second.equal],

@@ -154,12 +154,12 @@ export function createCircuits({ clock, telemetry, probeCluster, stopped }: Circ
   const isOpen = (id: CircuitId): boolean => openCount > 0 && targets.get(id)?.isOpen === true;
 
   /** None, if it is closed. */
-  function shown(id: CircuitId): readonly OpenCircuit[] {
+  function openAt(id: CircuitId): readonly OpenCircuit[] {
     const target = targets.get(id);
-    return target?.isOpen === true ? [{ ...partsOf(id), fault: target.fault, sinceMs: target.sinceMs }] : [];
+    return target?.isOpen === true ? [{ ...parseId(id), fault: target.fault, sinceMs: target.sinceMs }] : [];
   }
 
-  const shownAll = (): readonly OpenCircuit[] => [...targets.keys()].flatMap(shown);
+  const allOpen = (): readonly OpenCircuit[] => [...targets.keys()].flatMap(openAt);
 
   function targetOf(id: CircuitId, fault: Fault): Target {
     const known = targets.get(id);
@@ -174,7 +174,7 @@ export function createCircuits({ clock, telemetry, probeCluster, stopped }: Circ
     const nowMs = clock.monotonicMs();
     noteFailure(target, fault, { ...failure, nowMs });
     if (target.isOpen) target.isTrying &&= failure.sentAtMs < target.triedAtMs;
-    else if (failure.isEnough === true || opensAtOnce(fault.code) || isEnough[partsOf(id).level](target)) open(id, target);
+    else if (failure.isEnough === true || opensAtOnce(fault.code) || isEnough[parseId(id).level](target)) open(id, target);
   }
 
   /** A region's circuit leaves holding back to its buckets' circuits. A refusal of single objects holds nothing back, because a policy may deny only a prefix. */
@@ -188,7 +188,7 @@ export function createCircuits({ clock, telemetry, probeCluster, stopped }: Circ
     target.isOpen = true;
     target.triedAtMs = clock.monotonicMs();
     openCount += 1;
-    reportOpened(telemetry, { ...partsOf(id), fault: target.fault }, shownAll());
+    reportOpened(telemetry, { ...parseId(id), fault: target.fault }, allOpen());
     if (id === 'cluster') probeUntilClosed();
   }
 
@@ -203,7 +203,7 @@ export function createCircuits({ clock, telemetry, probeCluster, stopped }: Circ
       storeBack.resolve();
       storeBack = Promise.withResolvers();
     }
-    reportClosed(telemetry, partsOf(id), Math.max(0, clock.nowMs() - target.sinceMs), shownAll());
+    reportClosed(telemetry, parseId(id), Math.max(0, clock.nowMs() - target.sinceMs), allOpen());
   }
 
   function answered(id: CircuitId, fault: Fault | undefined, failure: Failure): void {
@@ -226,11 +226,11 @@ export function createCircuits({ clock, telemetry, probeCluster, stopped }: Circ
     get isQuiet() {
       return openCount === 0;
     },
-    openOf: (ids) => (openCount === 0 ? undefined : ids.flatMap(shown)[0]),
+    openOf: (ids) => (openCount === 0 ? undefined : ids.flatMap(openAt)[0]),
     all() {
       for (const [id, { lastMs }] of targets) if (id !== 'cluster' && clock.monotonicMs() - lastMs >= FORGOTTEN_MS) succeeded(id);
       for (const [bucket, { lastMs }] of refusals) if (clock.monotonicMs() - lastMs >= FORGOTTEN_MS) refusals.delete(bucket);
-      return [...shownAll(), ...refusals.values()];
+      return [...allOpen(), ...refusals.values()];
     },
     isFailing: ({ bucket, region }) => targets.size > 0 && (targets.has(`bucket ${bucket}`) || isOpen(`endpoint ${region}`)),
     isRegionFailing: ({ region }) => isOpen(`endpoint ${region}`),
@@ -312,7 +312,7 @@ export function enrichmentCircuits({ bucket }: BucketLocation): readonly Circuit
 
 const levels: readonly CircuitLevel[] = ['index', 'endpoint', 'bucket', 'enrichment'];
 
-function partsOf(id: CircuitId): { readonly level: CircuitLevel; readonly name: string } {
+function parseId(id: CircuitId): { readonly level: CircuitLevel; readonly name: string } {
   if (id === 'cluster') return { level: 'cluster', name: '' };
   const space = id.indexOf(' ');
   const level = levels.find((each) => each === id.slice(0, space));

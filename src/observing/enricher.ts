@@ -30,7 +30,7 @@ import type { WithPorts, WriteAnswer } from '../store/store.ts';
 
 /** How much of an answer's or a decision's life (P) is left for the write, so that nothing expires because of enrichment. */
 const WRITE_TIME_MS = 20_000;
-const LATE = new Error('the time for enrichment is over');
+const TIME_IS_OVER = new Error('the time for enrichment is over');
 const PAUSED = { result: 'paused' } as const;
 const LISTED = { result: 'listed' } as const;
 const LISTED_FAULT: Fault = { code: 'object.denied', reason: 'S3 refuses HEAD requests, and only lists the objects' };
@@ -116,16 +116,16 @@ export function createEnricher(dependencies: EnricherDependencies): Enricher {
     const limit = new AbortController();
     const ended = new AbortController();
     const leftMs = expiresAtMs - WRITE_TIME_MS - clock.monotonicMs();
-    if (leftMs <= 0) limit.abort(LATE);
+    if (leftMs <= 0) limit.abort(TIME_IS_OVER);
     else
       clock.sleep(leftMs, ended.signal).then(
-        () => limit.abort(LATE),
+        () => limit.abort(TIME_IS_OVER),
         () => undefined,
       );
     try {
       return await work(AbortSignal.any([stopped, limit.signal]));
     } finally {
-      ended.abort(LATE);
+      ended.abort(TIME_IS_OVER);
     }
   }
 
@@ -253,7 +253,7 @@ const REFUSALS: ReadonlySet<FaultCode> = new Set(['index.rejected', 'bucket.inde
 export function withPlainFallback(write: WriteDocument, telemetry: Telemetry): WriteDocument {
   return async function writeOrPlain(request) {
     const answer = await write(request);
-    const again = plainAfter(telemetry, request, answer);
+    const again = plainRetryOf(telemetry, request, answer);
     return again === undefined ? answer : write(again);
   };
 }
@@ -264,7 +264,7 @@ type WriteDocuments = (writes: readonly WriteRequest[], signal?: AbortSignal) =>
 export function withPlainFallbacks(writeAll: WriteDocuments, telemetry: Telemetry): WriteDocuments {
   return async function writeAllOrPlain(writes, signal) {
     const answers = await writeAll(writes, signal);
-    const again = writes.map((request, at) => plainAfter(telemetry, request, answers[at]));
+    const again = writes.map((request, at) => plainRetryOf(telemetry, request, answers[at]));
     const refused = again.filter((request) => request !== undefined);
     if (refused.length === 0) return answers;
     const others = (await writeAll(refused, signal)).values();
@@ -273,17 +273,17 @@ export function withPlainFallbacks(writeAll: WriteDocuments, telemetry: Telemetr
 }
 
 /** The write without enrichment, if the index refused a field of the document; undefined for any other answer. */
-function plainAfter(telemetry: Telemetry, request: WriteRequest, answer: WriteAnswer | undefined): WriteRequest | undefined {
+function plainRetryOf(telemetry: Telemetry, request: WriteRequest, answer: WriteAnswer | undefined): WriteRequest | undefined {
   const { document } = request;
   if (answer?.kind !== 'fault' || !REFUSALS.has(answer.fault.code) || !isEnriched(document)) return undefined;
   const { bucket, tags } = document;
   const { code: result, reason } = answer.fault;
   reportEnriched(telemetry, { bucket, enrich: 'head', result, reason });
   if (tags !== undefined) reportEnriched(telemetry, { bucket, enrich: 'tags', result, reason });
-  return plain(request);
+  return withoutEnrichment(request);
 }
 
-function plain(request: WriteRequest): WriteRequest {
+function withoutEnrichment(request: WriteRequest): WriteRequest {
   const { document, known } = request;
   return { ...request, document: known === undefined ? plainDocument(document) : { ...plainDocument(document), ...enrichmentOf(known) } };
 }

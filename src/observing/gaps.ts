@@ -148,7 +148,7 @@ export type ReportUnconnected = (bucket: string, seenAtMs: number, signal?: Abor
 export function createGapReports(ports: WithPorts<'state' | 'clock' | 'telemetry'>): GapReports {
   const write = createCoalescingWriter<GapReport>({
     clock: ports.clock,
-    merge: merged,
+    merge: mergeReports,
     async write(_, report) {
       const mark = await markDirty(ports, report);
       if (mark !== undefined) warnOfGap(ports.telemetry, mark);
@@ -158,7 +158,7 @@ export function createGapReports(ports: WithPorts<'state' | 'clock' | 'telemetry
 }
 
 /** One report that says what both say. */
-function merged(earlier: GapReport, later: GapReport): GapReport {
+function mergeReports(earlier: GapReport, later: GapReport): GapReport {
   return {
     ...later,
     ...(earlier.tags === true && { tags: true }),

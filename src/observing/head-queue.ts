@@ -34,7 +34,7 @@ interface HeadQueueDependencies {
   readonly isRegionFailing: (target: BucketLocation) => boolean;
 }
 
-const REFUSED = new Error('no place is free for a region that fails');
+const NO_PLACE = new Error('no place is free for a region that fails');
 
 interface WaitingTask {
   readonly go: () => void;
@@ -55,7 +55,7 @@ export function createHeadQueue({ concurrency, clock, load, isFailing, isRegionF
   const buckets = new Map<string, BucketTasks>();
   const placesOf = (share: number): number => Math.max(1, Math.floor(concurrency * share));
   /** The regions that have answered this process. A region that hangs from the start must leave places for another's first request. */
-  const answered = new Set<string>();
+  const answeredRegions = new Set<string>();
   let queued = 0;
   let running = 0;
   let failing = 0;
@@ -78,7 +78,7 @@ export function createHeadQueue({ concurrency, clock, load, isFailing, isRegionF
     if (isSuspect && failing >= placesOf(FAILING_SHARE)) return false;
     if (buckets.size > 1 && own >= placesOf(BUCKET_SHARE)) return false;
     const others = [...buckets.values()].filter((tasks) => tasks.target.region !== target.region);
-    if (others.length === 0 && answered.has(target.region)) return true;
+    if (others.length === 0 && answeredRegions.has(target.region)) return true;
     return running - others.reduce((sum, tasks) => sum + tasks.running, 0) < placesOf(REGION_SHARE);
   }
 
@@ -142,7 +142,7 @@ export function createHeadQueue({ concurrency, clock, load, isFailing, isRegionF
     };
     const refuse = (): void => {
       leave();
-      reject(REFUSED);
+      reject(NO_PLACE);
     };
     const waitingTask: WaitingTask = { go, refuse };
     tasks.waiting.add(waitingTask);
@@ -160,11 +160,11 @@ export function createHeadQueue({ concurrency, clock, load, isFailing, isRegionF
       signal?.throwIfAborted();
       const tasks = tasksOf(target);
       const isFree = running < concurrency && tasks.waiting.size === 0 && mayRun(tasks, isFailing(target));
-      if (!isFree && isRegionFailing(target)) throw REFUSED;
+      if (!isFree && isRegionFailing(target)) throw NO_PLACE;
       const end = isFree ? begin(tasks) : await placeFor(tasks, signal);
       try {
         const answer = await task();
-        answered.add(target.region);
+        answeredRegions.add(target.region);
         return answer;
       } finally {
         end();

@@ -120,7 +120,7 @@ export function createObserver(dependencies: ObserverDependencies): Observe {
     const seen = await head(request);
     if ('fault' in seen || members.some((member) => member.request.reportsDeletion === true)) return seen;
     if (seen.state.present) {
-      absences.found(bucket.bucket);
+      absences.countPresent(bucket.bucket);
       return seen;
     }
     try {
@@ -235,7 +235,7 @@ const HALF_FROM = 10;
 /** How long before a HEAD the bucket may have shown an object: as long as HeadBucket may confirm it (ordering rule 5). */
 const PROOF_AGE_MAX_MS = 5_000;
 /** How many documents are searched for a key that was not just found absent: twice as many as may be absent in a minute. */
-const CANDIDATES = 2 * ABSENT_MAX;
+const CANDIDATES_MAX = 2 * ABSENT_MAX;
 /** How many absent keys are remembered. If there are more, a key that is gone may be tried, and then a listing decides. */
 const KEYS_MAX = 1_000;
 /** Far more buckets than any worker has. */
@@ -250,7 +250,7 @@ interface UnreportedAbsence {
 
 interface AbsenceLimit {
   /** Counts an observation that found its object. */
-  found(bucket: string): void;
+  countPresent(bucket: string): void;
   /** Counts the absence. `believed`: it may be written; `repeat`: observe the key again first. Throws `bucket.unproven`, and faults of S3 and of the store. */
   judge(absence: UnreportedAbsence): Promise<'believed' | 'repeat'>;
 }
@@ -268,7 +268,7 @@ interface Proof {
 }
 
 /** What one bucket showed in the present minute, and when it was last asked to show an object. */
-interface Shown {
+interface BucketMinute {
   sinceMs: number;
   absentKeys: Set<string>;
   observations: number;
@@ -280,16 +280,16 @@ interface Shown {
 
 /** Creates the limit. Each process has its own, which bounds what that process deletes. */
 function createAbsenceLimit({ storage, index, clock, telemetry, stopped }: AbsenceLimitDependencies): AbsenceLimit {
-  const buckets = new LRUCache<string, Shown>({ max: BUCKETS_MAX, memoMethod: () => ({ ...noneShown(), sinceMs: -Infinity }) });
+  const buckets = new LRUCache<string, BucketMinute>({ max: BUCKETS_MAX, memoMethod: () => ({ ...emptyMinute(), sinceMs: -Infinity }) });
 
-  function shownBy(bucket: string): Shown {
+  function minuteOf(bucket: string): BucketMinute {
     const shown = buckets.memo(bucket);
-    if (clock.monotonicMs() - shown.sinceMs >= WINDOW_MS) Object.assign(shown, noneShown(), { sinceMs: clock.monotonicMs() });
+    if (clock.monotonicMs() - shown.sinceMs >= WINDOW_MS) Object.assign(shown, emptyMinute(), { sinceMs: clock.monotonicMs() });
     return shown;
   }
 
-  function count({ bucket, key }: UnreportedAbsence): Shown {
-    const shown = shownBy(bucket.bucket);
+  function count({ bucket, key }: UnreportedAbsence): BucketMinute {
+    const shown = minuteOf(bucket.bucket);
     shown.observations += 1;
     shown.absent += 1;
     if (shown.absentKeys.size < KEYS_MAX) shown.absentKeys.add(key);
@@ -297,7 +297,7 @@ function createAbsenceLimit({ storage, index, clock, telemetry, stopped }: Absen
   }
 
   /** The bucket's last proof, if it is recent enough to count. */
-  function recentProof({ proof }: Shown): Proof | undefined {
+  function recentProof({ proof }: BucketMinute): Proof | undefined {
     return proof !== undefined && clock.monotonicMs() - proof.atMs <= PROOF_AGE_MAX_MS ? proof : undefined;
   }
 
@@ -308,9 +308,9 @@ function createAbsenceLimit({ storage, index, clock, telemetry, stopped }: Absen
 
   /** The key of a live document that was not just found absent: after the given key, which sweeps have not visited yet, or else before it. */
   async function keyThatMustExist(bucket: string, after: string): Promise<string | undefined> {
-    const { absentKeys } = shownBy(bucket);
+    const { absentKeys } = minuteOf(bucket);
     for (const from of [after, '']) {
-      const documents = await index.scan.scan(bucket, { prefix: '', after: from, limit: CANDIDATES }, stopped);
+      const documents = await index.scan.scan(bucket, { prefix: '', after: from, limit: CANDIDATES_MAX }, stopped);
       const found = documents.find(({ key }) => !absentKeys.has(key));
       if (found !== undefined) return found.key;
     }
@@ -332,7 +332,7 @@ function createAbsenceLimit({ storage, index, clock, telemetry, stopped }: Absen
     return { atMs: clock.monotonicMs(), fault: new FaultError('bucket.unproven', reason) };
   }
 
-  async function prove(shown: Shown, absence: UnreportedAbsence): Promise<Proof> {
+  async function prove(shown: BucketMinute, absence: UnreportedAbsence): Promise<Proof> {
     shown.proving ??= askBucket(absence).finally(() => {
       shown.proving = undefined;
     });
@@ -341,8 +341,8 @@ function createAbsenceLimit({ storage, index, clock, telemetry, stopped }: Absen
   }
 
   return {
-    found(bucket) {
-      shownBy(bucket).observations += 1;
+    countPresent(bucket) {
+      minuteOf(bucket).observations += 1;
     },
     async judge(absence) {
       const shown = count(absence);
@@ -358,10 +358,10 @@ function createAbsenceLimit({ storage, index, clock, telemetry, stopped }: Absen
   };
 }
 
-function noneShown(): Pick<Shown, 'absentKeys' | 'observations' | 'absent'> {
+function emptyMinute(): Pick<BucketMinute, 'absentKeys' | 'observations' | 'absent'> {
   return { absentKeys: new Set(), observations: 0, absent: 0 };
 }
 
-function isUnusual({ observations, absent }: Shown): boolean {
+function isUnusual({ observations, absent }: BucketMinute): boolean {
   return absent > ABSENT_MAX || (absent >= HALF_FROM && absent > observations / 2);
 }

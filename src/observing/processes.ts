@@ -94,7 +94,7 @@ export function createProcesses({ state, clock }: WithPorts<'state' | 'clock'>):
   }
 
   /** What this process knows. Without the role ingest no events wait in it, but it still reports that the index store fails if no other process receives. */
-  function own(fresh: readonly ProcessRecord[]): readonly ProcessRecord[] {
+  function ownRecords(fresh: readonly ProcessRecord[]): readonly ProcessRecord[] {
     if (self === undefined) return [];
     const { worker, circuits, receiving, bucketQueueUrls } = self;
     const isAlone = !fresh.some((each) => each.receives.length > 0);
@@ -148,10 +148,10 @@ export function createProcesses({ state, clock }: WithPorts<'state' | 'clock'>):
     });
   }
 
-  async function known() {
+  async function readKnown() {
     const stored = await others();
     const fresh = stored.filter((each) => ageMs(each) < LIFE_MS);
-    const mine = own(fresh);
+    const mine = ownRecords(fresh);
     const all = [...mine, ...fresh];
     /** When a process was last seen to receive from each queue, by the monotonic clock. */
     const receiving = new Map<string, number>();
@@ -182,22 +182,22 @@ export function createProcesses({ state, clock }: WithPorts<'state' | 'clock'>):
     async store() {
       let records;
       try {
-        records = await known();
+        records = await readKnown();
       } catch (error) {
         receivedMs.clear();
         throw error;
       }
       unreceived = notReceived(records.receiving);
-      for (const record of own(records.fresh)) await updateRecord(state, refs.process(record.worker), () => record, 'soon');
+      for (const record of ownRecords(records.fresh)) await updateRecord(state, refs.process(record.worker), () => record, 'soon');
       for (const each of records.stored) if (ageMs(each) > KEPT_MS) await removeRecord(state, refs.process(each.worker).id);
       // while a queue cannot be read, it is unknown how much waits in it
       if (self?.bucketQueueUrls.every((url) => self?.queueWatch.faultOf(url) === undefined) === true) lastLook.looked();
     },
     async end() {
-      for (const record of own([]))
+      for (const record of ownRecords([]))
         await updateRecord(state, refs.process(record.worker), () => ({ ...record, receives: [], troubles: [] }), 'soon');
     },
-    troubles: async () => (await known()).troubles,
+    troubles: async () => (await readKnown()).troubles,
     check() {
       if (unreceived.length === 0) return lastLook.unknown() ?? OK;
       const detail = unreceived.map(({ name, reason }) => `${name}: ${reason}`).join('; ');

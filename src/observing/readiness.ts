@@ -106,7 +106,7 @@ export interface UnclaimedJobs {
  */
 export function createUnclaimedJobs(clock: Pick<Clock, 'nowMs' | 'monotonicMs'>): UnclaimedJobs {
   const look = createLastLook(clock, 'the stored jobs');
-  let isLeft = false;
+  let isUnclaimed = false;
   /** When due work was first seen, by this process's monotonic clock. There are as many entries as open jobs. */
   let seen: ReadonlyMap<string, number> = new Map();
   return {
@@ -114,10 +114,10 @@ export function createUnclaimedJobs(clock: Pick<Clock, 'nowMs' | 'monotonicMs'>)
       const atMs = clock.monotonicMs();
       const due = jobs.filter((job) => isDue(job, clock.nowMs())).map(({ id, dueAtMs }) => `${id} ${dueAtMs}`);
       seen = new Map(due.map((job) => [job, seen.get(job) ?? atMs]));
-      isLeft = due.some((job) => atMs - (seen.get(job) ?? atMs) > UNCLAIMED_MS);
+      isUnclaimed = due.some((job) => atMs - (seen.get(job) ?? atMs) > UNCLAIMED_MS);
       look.looked();
     },
-    check: () => look.unknown() ?? (isLeft ? UNCLAIMED : OK),
+    check: () => look.unknown() ?? (isUnclaimed ? UNCLAIMED : OK),
   };
 }
 
@@ -148,7 +148,7 @@ export interface StoreAccess {
 const NO_OBJECT = { key: '' };
 
 /** The text names no bucket, because anyone who reaches the health listener can read it; the log does. */
-const OF_ONE = "one bucket's index cannot be searched, so searches of all buckets fail; searches of other buckets work";
+const ONE_INDEX_FAILS = "one bucket's index cannot be searched, so searches of all buckets fail; searches of other buckets work";
 
 export function createStoreAccess({ objects, audit, clock, telemetry }: AccessDependencies): StoreAccess {
   const lastLook = createLastLook(clock, 'what searches and acts need of the index store');
@@ -181,7 +181,7 @@ export function createStoreAccess({ objects, audit, clock, telemetry }: AccessDe
         check() {
           const check = lastLook.unknown() ?? checkOfFault(searching);
           const isOfOne = check.status === 'failed' && searching !== undefined && circuitOf(searching.code) === 'index';
-          return isOfOne ? { ...check, status: 'warning', detail: OF_ONE } : check;
+          return isOfOne ? { ...check, status: 'warning', detail: ONE_INDEX_FAILS } : check;
         },
       },
       { name: 'audit', neededBy: ['http'], check: () => lastLook.unknown() ?? checkOfFault(recording) },

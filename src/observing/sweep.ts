@@ -84,13 +84,13 @@ export function createSweep(
 const UNANSWERED_MAX = 3;
 
 /** How a visit ended: done, or the bucket is to be visited after the others. The second visit must be `done`. */
-export type Turn = 'done' | 'later';
+export type VisitResult = 'done' | 'later';
 
 /** Visits each item, `atOnce` at a time, and then those that were put off. Rejects with what a visit throws. */
 export async function visitInTurn<Item>(
   items: readonly Item[],
   atOnce: number,
-  visit: (item: Item, isPutOff: boolean) => Promise<Turn>,
+  visit: (item: Item, isPutOff: boolean) => Promise<VisitResult>,
 ): Promise<void> {
   const putOff: Item[] = [];
   await sideBySide(items, atOnce, async (item) => void ((await visit(item, false)) === 'later' && putOff.push(item)));

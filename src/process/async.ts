@@ -1,4 +1,4 @@
-/** Waits that can end before the work does. They never stop the work itself. */
+/** Waits that may end before the work does. */
 import { inTime } from '../base/in-time.ts';
 import type { Clock } from './clock.ts';
 
@@ -23,15 +23,15 @@ export async function endedWithin(clock: Pick<Clock, 'sleep'>, delayMs: number, 
   }
 }
 
-/** How long work may take, and what it is rejected with after that. */
+/** How long work may take, and the error to reject with when it takes longer. */
 export interface Deadline {
   readonly maxMs: number;
   readonly late: () => Error;
 }
 
 /**
- * Resolves or rejects as `work` does, or rejects with the error of the deadline or the signal's reason when that comes first. The
- * work is given a signal that is aborted then. It is not waited for if it does not listen.
+ * Settles like `work`, unless the deadline passes or the signal aborts first: then it rejects with the deadline's error or the
+ * signal's reason, and the signal that `work` was given aborts. It does not wait for work that ignores that signal.
  */
 export async function withDeadline<Result>(
   clock: Pick<Clock, 'sleep'>,

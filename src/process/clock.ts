@@ -1,15 +1,15 @@
-/** The clock: the pipeline's only source of time. */
+/** The clock: Tally's only source of time. */
 export interface Clock {
-  /** The wall clock, in ms since the epoch. It never decides an order. */
+  /** The wall clock, in ms since the epoch. It is never used to decide an order. */
   nowMs(): number;
   /**
-   * For durations and expiry, in ms from an arbitrary start. It never goes back, and it continues while the machine is suspended,
-   * so nothing that was held meanwhile looks fresh. It may run ahead, which makes what is held expire early.
+   * For durations and expiry, in ms from an arbitrary start. It never goes back, and it continues while the machine is suspended, so
+   * an answer that was held during a suspension does not look fresh. It may run ahead, and then held answers expire early.
    */
   monotonicMs(): number;
   /**
-   * For watching what other processes do, in ms from an arbitrary start. It never goes back and never runs ahead: it stands still while
-   * the machine is suspended, and a wall clock that is set forward does not move it. So nothing that lives looks dead.
+   * For watching other processes, in ms from an arbitrary start. It never goes back and never runs ahead: it stops while the
+   * machine is suspended, and setting the wall clock forward does not move it. So a process that is alive never looks dead.
    */
   steadyMs(): number;
   /** Resolves after `delayMs`; rejects with the signal's reason if it is aborted earlier. */

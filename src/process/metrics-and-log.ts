@@ -23,13 +23,13 @@ export interface TelemetryAdapter {
   readonly contentType: string;
 }
 
-/** The same line is logged at most once in this time. What it reports is counted each time. */
+/** The same line is logged at most once in this time. The metrics count every occurrence. */
 const SAME_LINE_MS = 600_000;
-/** The number of subjects of one message that are remembered: far more than fail at the same time. A bound is needed because anyone who can send messages can invent event names. */
+/** How many subjects of one message are remembered: far more than fail at the same time. There is a limit because anyone who can send messages can invent event names. */
 const SUBJECTS_MAX = 1_000;
 const TOO_MANY = 'too many different log lines of one kind were due: some of them are not logged';
 
-/** Creates the telemetry, with each series at 0 that is not read elsewhere, and Node's default metrics. Log lines are JSON. */
+/** Creates the telemetry, with Node's default metrics. Each series begins at 0, unless its metric has `knownForMs`. Log lines are JSON. */
 export function createTelemetry({ level, clock, destination }: TelemetryOptions): TelemetryAdapter {
   const log = pino(
     {
@@ -52,12 +52,12 @@ export function createTelemetry({ level, clock, destination }: TelemetryOptions)
 type LogMethod = 'debug' | 'info' | 'warn' | 'error' | 'warnOnce' | 'requestFailed' | 'audited';
 
 function createLog(log: Logger, clock: Clock): Pick<Telemetry, LogMethod> {
-  // a process that logs nothing has no log to ship; any other logs the audit whatever its level is
+  // the audit is logged at every log level except `silent`
   const audit = log.child({ audit: true }, { level: log.level === 'silent' ? 'silent' : 'info' });
-  /** When each subject of a message was logged, in that order. Each message has its own, so that a flood of one does not silence another. */
+  /** When each subject of a message was last logged, oldest first. Each message has its own map, so that a flood of one message does not suppress another. */
   const logged = new Map<string, Map<string, number>>();
 
-  /** Whether the subject should be logged now: it was not within the interval, and there is room to remember it. */
+  /** Whether to log the subject now: it was not logged within the interval, and there is room to remember it. */
   function isNews(message: string, subject: string, intervalMs: number): boolean {
     const atMs = logged.get(message) ?? new Map<string, number>();
     logged.set(message, atMs);
@@ -93,8 +93,8 @@ function createLog(log: Logger, clock: Clock): Pick<Telemetry, LogMethod> {
 }
 
 /**
- * More people can read the log than the settings, so passwords in URLs are masked. Many texts come from outside (messages,
- * answers), so what a terminal would act on or hide is escaped.
+ * Masks passwords in URLs, because more people can read the log than the settings. Escapes characters that a terminal would act
+ * on or hide, because many texts come from outside (messages, answers).
  */
 function shownFields(fields: LogFields): Record<string, unknown> {
   return Object.fromEntries(
@@ -159,7 +159,7 @@ function createMetrics(registry: Registry, clock: Clock): Pick<Telemetry, 'count
       }
     },
     observe(name, value) {
-      // prom-client throws if the value is not finite, and nothing that is recorded may end in an exception
+      // prom-client throws if the value is not finite, but recording must never throw
       if (Number.isFinite(value)) histograms.get(name)?.observe(value);
     },
   };
@@ -167,7 +167,7 @@ function createMetrics(registry: Registry, clock: Clock): Pick<Telemetry, 'count
 
 const NO_LABELS: Labels = {};
 
-/** The labels of each metric, as isSeries() reads them at each change. */
+/** The labels of each metric, prepared for isSeries(), which reads them at each change. */
 const labelSets = new Map<string, readonly (readonly [string, readonly string[]])[]>(
   Object.entries<SeriesDefinition>(seriesTable).map(([name, { labels = {} }]) => [name, Object.entries(labels)]),
 );
@@ -181,7 +181,7 @@ function startAtZero<Metric extends Counter | Gauge>(metric: Metric, name: strin
   return metric;
 }
 
-/** All combinations of the metric's labels. */
+/** Returns all combinations of the values of the metric's labels. */
 function allLabels(name: string): readonly Labels[] {
   return (labelSets.get(name) ?? []).reduce<readonly Labels[]>(
     (combinations, [label, values]) => combinations.flatMap((each) => values.map((value) => ({ ...each, [label]: value }))),
@@ -191,11 +191,11 @@ function allLabels(name: string): readonly Labels[] {
 
 interface KnownValues {
   record(labels: Labels, value: number): void;
-  /** What was recorded within the time, the last of each series. */
+  /** Returns the last value of each series that was recorded within `knownForMs`. */
   read(): readonly { readonly labels: Labels; readonly value: number }[];
 }
 
-/** `names`: of the labels, whose values contain no space. */
+/** `names`: the names of the labels. Their values contain no space. */
 function createKnownValues(clock: Clock, knownForMs: number, names: readonly string[]): KnownValues {
   const values = new Map<string, { readonly labels: Labels; readonly value: number; readonly atMs: number }>();
   return {

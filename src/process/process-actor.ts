@@ -2,7 +2,7 @@
 import { hostname, userInfo } from 'node:os';
 import type { Actor } from '../base/actor.ts';
 
-/** Returns the actor for what this process does by itself. */
+/** Returns the actor of actions that this process does by itself. */
 export function processActor(): Actor {
   return { kind: 'local', user: userName(), host: hostname() };
 }

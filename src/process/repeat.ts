@@ -6,12 +6,12 @@ export interface Repetition {
   /** What the work does, for the log line of a failure. */
   readonly name: string;
   readonly intervalMs: number;
-  /** Whether it begins at once. Default: after one interval. */
+  /** Whether the first run begins at once. Default: it begins after one interval. */
   readonly isAtOnce?: boolean;
   readonly signal: AbortSignal;
 }
 
-/** Runs `work` again and again until the signal is aborted, with this interval between an end and the next start. A failure is only reported. */
+/** Runs `work` repeatedly until the signal is aborted, and waits for the interval between the end of a run and the next start. A failed run is reported and does not stop the repetition. */
 export function repeat(
   { clock, telemetry }: { readonly clock: Clock; readonly telemetry: Telemetry },
   { name, intervalMs, isAtOnce = false, signal }: Repetition,
@@ -26,7 +26,7 @@ export function repeat(
     }
   };
   loop().catch((error: unknown) => {
-    // only the abort of the signal ends the loop; every other end must be reported
+    // the loop should end only when the signal is aborted, so any other end is reported
     if (!signal.aborted) telemetry.warn('a repeated task ended unexpectedly', { name, reason: faultOf(error).reason });
   });
 }

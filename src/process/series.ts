@@ -10,27 +10,27 @@ import { jobStates } from '../records/job.ts';
 export interface SeriesDefinition {
   readonly type: 'counter' | 'gauge' | 'histogram';
   readonly unit: string;
-  /** The closed set of each label's values: every series exists at 0 from the start. Names of buckets are never among them: who reaches the health listener need not know them. Absent: the metric is one series. */
+  /** All values that each label can have, so that every series exists at 0 from the start. Names of buckets are never label values, because not everyone who can reach the health listener may know them. Absent: the metric is one series. */
   readonly labels?: Readonly<Record<string, readonly string[]>>;
   readonly help: string;
   /** A useful alert, if there is one. */
   readonly alert?: string;
   /** The upper bounds of a histogram's buckets, in its unit. */
   readonly buckets?: readonly number[];
-  /** A gauge with this is read elsewhere: a series that was not set for so long, or never, is absent, since an old number would be taken for the present one. */
+  /** Set for a gauge whose value is read from elsewhere, such as a queue: a series that was not set for this long is absent, because an old number would look like the present one. */
   readonly knownForMs?: number;
 }
 
 const faultCodes = Object.keys(faults).filter(isFaultCode);
 const headFaults = faultCodes.filter((code) => /^(s3|object|listing|bucket\.(missing|denied)|internal)/.test(code));
 const indexFaults = faultCodes.filter((code) => code.includes('index'));
-/** What the circuit of the cluster can open with. */
+/** The faults that can open the circuit of the cluster. */
 const pausingFaults = faultCodes.filter((code) => circuitOf(code) === 'cluster' || code === 'internal.unexpected');
 
-/** As long as a check of the readiness takes its last look for the present. The queues and the state are read every 15 s. */
+/** The same age at which a readiness check stops trusting its last look. The queues and the state are read every 15 s. */
 const KNOWN_FOR_MS = 120_000;
 
-/** The duration of one request in seconds, from that of a fast store nearby to the longest time-out. */
+/** Durations of one request in seconds, from a fast store nearby to the longest time-out. */
 const requestBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 export const seriesTable = {

@@ -1,17 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from './clock.ts';
 
-/** Far above what a wall clock is corrected by between two readings, and far below every duration that decides. */
+/** Far more than a correction of the wall clock between two readings, and far less than any duration that a decision depends on. */
 const SLEPT_MIN_MS = 1_000;
 
 /**
- * Creates the clock of durations, in ms. `performance.now()` stands still while the machine is suspended, and `Date.now()` does not, so
- * what the wall clock gains on it counts as time that has passed: an answer that was held over a suspension has expired. A wall
- * clock that is set forward looks the same, and makes what is held expire early, which is always safe. One that is set back or
- * is slow changes nothing. It never goes back.
+ * Creates the clock of durations, in ms; it never goes back. `performance.now()` stops while the machine is suspended, and `Date.now()`
+ * does not. So when the wall clock gains a second or more on `performance.now()`, the gain counts as time that has passed, and an answer
+ * that was held during a suspension expires. Setting the wall clock forward looks the same: held answers expire early, which is always
+ * safe. A wall clock that is set back or runs slow changes nothing.
  */
 export function createElapsed({ wallMs, steadyMs }: { readonly wallMs: () => number; readonly steadyMs: () => number }): () => number {
-  /** How far the wall clock is ahead of the steady one: the least since something was last counted. */
+  /** How far the wall clock is ahead of the steady one: the smallest lead since a gain was last counted. */
   let leadMs = wallMs() - steadyMs();
   let sleptMs = 0;
   return () => {

@@ -28,7 +28,7 @@ import { hasEnded, occupiesBucket, type JobRecord } from '../records/job.ts';
 import { omit } from '../base/defined.ts';
 import { RequestError } from '../base/request-error.ts';
 import type { ObjectIndex, StateStore, WithPorts } from '../store/store.ts';
-import { createRegionNotes, visitInTurn, type RegionNotes, type Turn } from '../observing/sweep.ts';
+import { createRegionNotes, visitInTurn, type RegionNotes, type VisitResult } from '../observing/sweep.ts';
 import type { Clock } from '../process/clock.ts';
 import type { BucketListing, BucketLocation } from '../aws/storage.ts';
 import { gapIdsOf, listAllEntries, listAllRecords, parseEntry, readRecord, refs, updateRecord } from '../store/stored.ts';
@@ -110,7 +110,7 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
     });
   };
 
-  async function repair(bucket: string, marks: readonly DirtyMark[], round: Round): Promise<Turn> {
+  async function repair(bucket: string, marks: readonly DirtyMark[], round: Round): Promise<VisitResult> {
     const { signal } = round;
     const jobId = round.latestJobs.get(bucket);
     const latest = jobId === undefined ? undefined : await readJob(jobId, signal);
@@ -152,7 +152,7 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
   }
 
   /** Starts a job for the mark that is due, which also becomes the job of all other planned marks whose keys it compares. */
-  async function begin(due: DirtyMark, marks: readonly DirtyMark[], round: Round): Promise<Turn> {
+  async function begin(due: DirtyMark, marks: readonly DirtyMark[], round: Round): Promise<VisitResult> {
     const { signal } = round;
     const { bucket, prefix = '' } = due;
     const asked = await ask(due, round);
@@ -178,7 +178,7 @@ export function createCloseGaps(dependencies: CloseGapsDependencies) {
    * expected to answer are asked after the others. S3's clock must agree that the mark is due, or a process with a fast clock would begin
    * job after job.
    */
-  async function ask(due: DirtyMark, { regions, isPutOff, signal }: Round): Promise<Turn | 'answers'> {
+  async function ask(due: DirtyMark, { regions, isPutOff, signal }: Round): Promise<VisitResult | 'answers'> {
     const record = await readRecord(state, refs.bucket(due.bucket), signal);
     if (record === undefined) return 'answers';
     if (!isPutOff && (regions.hangs(record) || isFailing(record))) return 'later';

@@ -40,7 +40,7 @@ import { createConnectionsDue, createVisitConnection } from '../connect/watch.ts
 /** The role reindex, with the scheduled work; nothing runs before start(). Without the role there is nothing to run. */
 export function createReindexing(core: Core, worker: string, liveIsBusy: () => boolean) {
   if (!core.settings.TALLY_ROLES.includes('reindex')) return { checks: [], start() {}, async stop() {} };
-  const startJob: StartJob = (request, each) => core.jobs.start(request, each);
+  const startJob: StartJob = (request, signal) => core.jobs.start(request, signal);
   const closeGaps = createCloseGaps({ ...core, startJob, askToRepair: createAskToRepair(core), isFailing: core.circuits.isFailing });
   const role = createRole({ ...core, lookAtGaps: (bucket, signal) => closeGaps(signal, bucket) }, worker, liveIsBusy);
   const work: CheckSource = { name: 'reindex-work', neededBy: ['reindex'], check: () => checkOfFault(role.lookFault()) };
@@ -105,24 +105,24 @@ const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 
 /** Removes old jobs. */
-const TIDY: Schedule = { name: 'tidy-jobs', intervalMs: MINUTE_MS, runMaxMs: 2 * MINUTE_MS };
+const TIDY_JOBS: Schedule = { name: 'tidy-jobs', intervalMs: MINUTE_MS, runMaxMs: 2 * MINUTE_MS };
 /** Every 15 s is often enough, because a gap first waits for a quiet minute. */
 const CLOSE_GAPS: Schedule = { name: CLOSE_GAPS_NAME, intervalMs: 15 * SECOND_MS, runMaxMs: 2 * MINUTE_MS };
-const UNSETTLED: Schedule = { name: 'sweep-unsettled', intervalMs: 5 * MINUTE_MS, runMaxMs: 4 * MINUTE_MS };
-const TOMBSTONES: Schedule = { name: 'purge-tombstones', intervalMs: HOUR_MS, runMaxMs: HOUR_MS };
+const SWEEP_UNSETTLED: Schedule = { name: 'sweep-unsettled', intervalMs: 5 * MINUTE_MS, runMaxMs: 4 * MINUTE_MS };
+const PURGE_TOMBSTONES: Schedule = { name: 'purge-tombstones', intervalMs: HOUR_MS, runMaxMs: HOUR_MS };
 /** Looks for buckets whose daily check is due. A newly connected bucket is checked within about a minute. */
-const LIFECYCLE: Schedule = { name: 'follow-lifecycle', intervalMs: MINUTE_MS, runMaxMs: HOUR_MS };
-const AUDIT: Schedule = { name: 'purge-audit', intervalMs: HOUR_MS, runMaxMs: HOUR_MS };
+const FOLLOW_LIFECYCLE: Schedule = { name: 'follow-lifecycle', intervalMs: MINUTE_MS, runMaxMs: HOUR_MS };
+const PURGE_AUDIT: Schedule = { name: 'purge-audit', intervalMs: HOUR_MS, runMaxMs: HOUR_MS };
 /** Keys end by the day, so their records may live some hours longer. */
-const API_KEYS: Schedule = { name: 'purge-api-keys', intervalMs: 6 * HOUR_MS, runMaxMs: HOUR_MS };
+const PURGE_API_KEYS: Schedule = { name: 'purge-api-keys', intervalMs: 6 * HOUR_MS, runMaxMs: HOUR_MS };
 /** A login's lifetime, so that few unfinished logins pile up. */
-const LOGINS: Schedule = { name: 'purge-logins', intervalMs: 10 * MINUTE_MS, runMaxMs: 10 * MINUTE_MS };
+const PURGE_LOGINS: Schedule = { name: 'purge-logins', intervalMs: 10 * MINUTE_MS, runMaxMs: 10 * MINUTE_MS };
 /** Looks for buckets whose hourly check is due, or whose connection was changed some seconds ago. */
-const CONNECTIONS: Schedule = { name: 'watch-connections', intervalMs: 15 * SECOND_MS, runMaxMs: 10 * MINUTE_MS };
+const WATCH_CONNECTIONS: Schedule = { name: 'watch-connections', intervalMs: 15 * SECOND_MS, runMaxMs: 10 * MINUTE_MS };
 /** A run is one request for all buckets. */
-const INDICES: Schedule = { name: 'watch-indices', intervalMs: MINUTE_MS, runMaxMs: 2 * MINUTE_MS };
+const WATCH_INDICES: Schedule = { name: 'watch-indices', intervalMs: MINUTE_MS, runMaxMs: 2 * MINUTE_MS };
 /** Looks for buckets whose scheduled compare is due. */
-const FULL: Schedule = { name: 'sweep-full', intervalMs: 10 * MINUTE_MS, runMaxMs: 2 * MINUTE_MS };
+const COMPARE_WHEN_DUE: Schedule = { name: 'sweep-full', intervalMs: 10 * MINUTE_MS, runMaxMs: 2 * MINUTE_MS };
 
 /** The share of a sweep run's maximum time during which it may start visits. The rest is for the last visit. */
 const RUN_SHARE = 3 / 4;
@@ -138,21 +138,21 @@ function startCalendar(core: Calendar, signal: AbortSignal): void {
     schedules.every(schedule, run, signal);
   };
 
-  schedules.every(TIDY, () => tidyJobs(core), signal);
-  sweep(UNSETTLED, 'unsettled', createVisitUnsettled({ ...core, observe }), (each) => unsettledDue(core, each));
-  sweep(TOMBSTONES, 'tombstones', (bucket, each) => visitTombstones(core, bucket, each));
-  schedules.every(AUDIT, (each) => purgeAudit(core, settings.TALLY_AUDIT_RETENTION_DAYS, each), signal);
-  schedules.every(API_KEYS, createPurgeApiKeys(core), signal);
-  schedules.every(LOGINS, createPurgeLogins(core), signal);
-  schedules.every(INDICES, createWatchIndices(core), signal);
+  schedules.every(TIDY_JOBS, () => tidyJobs(core), signal);
+  sweep(SWEEP_UNSETTLED, 'unsettled', createVisitUnsettled({ ...core, observe }), (runSignal) => unsettledDue(core, runSignal));
+  sweep(PURGE_TOMBSTONES, 'tombstones', (bucket, runSignal) => visitTombstones(core, bucket, runSignal));
+  schedules.every(PURGE_AUDIT, (runSignal) => purgeAudit(core, settings.TALLY_AUDIT_RETENTION_DAYS, runSignal), signal);
+  schedules.every(PURGE_API_KEYS, createPurgeApiKeys(core), signal);
+  schedules.every(PURGE_LOGINS, createPurgeLogins(core), signal);
+  schedules.every(WATCH_INDICES, createWatchIndices(core), signal);
   const lifecycle = createS3Lifecycle({ clientFor: core.aws.s3For, clock: core.clock });
-  sweep(LIFECYCLE, 'lifecycle', createVisitLifecycle({ ...core, lifecycle, observe }));
+  sweep(FOLLOW_LIFECYCLE, 'lifecycle', createVisitLifecycle({ ...core, lifecycle, observe }));
   const { provisioning } = core;
   if (provisioning !== undefined)
-    sweep(CONNECTIONS, 'connections', createVisitConnection({ ...core, provisioning }), createConnectionsDue(core));
+    sweep(WATCH_CONNECTIONS, 'connections', createVisitConnection({ ...core, provisioning }), createConnectionsDue(core));
   schedules.every(CLOSE_GAPS, closeGaps, signal);
   const intervalMs = core.compareIntervalMs;
-  sweep(FULL, 'full', (bucket, each) => visitFull({ ...core, startJob, intervalMs }, bucket, each));
+  sweep(COMPARE_WHEN_DUE, 'full', (bucket, runSignal) => visitFull({ ...core, startJob, intervalMs }, bucket, runSignal));
 }
 
 /** An observer like that of live events, with a separate HEAD limit and a separate writer that sends one bulk request at a time, so that live events have priority. */

@@ -11,13 +11,13 @@ it('knows of each bucket until when its messages are hidden, and forgets those t
   await clock.advance(10_000);
   messages.hidden('two', ['photos'], { fault, delayS: 60 });
   const photos = { bucket: 'photos', code: 'bucket.denied', sinceMs, leftMs: 60_000 };
-  expect(messages.all()).toEqual([photos, { bucket: 'videos', code: 'bucket.denied', sinceMs, leftMs: 20_000 }]);
+  expect(messages.byBucket()).toEqual([photos, { bucket: 'videos', code: 'bucket.denied', sinceMs, leftMs: 20_000 }]);
   messages.settled('two');
   messages.settled('none');
-  expect(messages.all()).toMatchObject([{ bucket: 'photos', leftMs: 20_000 }, { bucket: 'videos' }]);
+  expect(messages.byBucket()).toMatchObject([{ bucket: 'photos', leftMs: 20_000 }, { bucket: 'videos' }]);
   // it is visible again, and another process has received it
   await clock.advance(49_999);
-  expect(messages.all()).toMatchObject([{ bucket: 'photos', leftMs: 0 }, { bucket: 'videos' }]);
+  expect(messages.byBucket()).toMatchObject([{ bucket: 'photos', leftMs: 0 }, { bucket: 'videos' }]);
   await clock.advance(1);
-  expect(messages.all()).toEqual([]);
+  expect(messages.byBucket()).toEqual([]);
 });

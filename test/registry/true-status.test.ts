@@ -123,7 +123,7 @@ async function createWorld() {
       circuits: receives ? circuits : createTestCircuits({ clock, telemetry }),
       queueWatch: { messagesIn: () => [...queue.values()].filter(({ fromMs }) => fromMs <= clock.monotonicMs()).length, faultOf },
       bucketQueueUrls: ['http://queue'],
-      receiving: receives ? { notReceiving, hidden: () => hiddenMessages.all() } : undefined,
+      receiving: receives ? { notReceiving, hidden: () => hiddenMessages.byBucket() } : undefined,
     });
     return processes;
   };

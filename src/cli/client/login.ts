@@ -49,8 +49,8 @@ export async function logIn(config: Config, ports: KeepingPorts, signal: AbortSi
   await requireLogins(config, signal);
   const attempt: Attempt = { config, ports, state: randomText(32), verifier: randomText(48), signal };
   const { openBrowser } = ports;
-  const login = openBrowser === undefined ? undefined : await byBrowser(attempt, openBrowser);
-  return login ?? byCode(attempt);
+  const login = openBrowser === undefined ? undefined : await logInByBrowser(attempt, openBrowser);
+  return login ?? logInByCode(attempt);
 }
 
 /** A registry without an issuer accepts callers without credentials and has no login page that returns here. */
@@ -61,7 +61,7 @@ async function requireLogins({ registry_url: registry }: Config, signal: AbortSi
 }
 
 /** Returns undefined if the browser could not be opened. */
-async function byBrowser(attempt: Attempt, openBrowser: OpenBrowser): Promise<string | undefined> {
+async function logInByBrowser(attempt: Attempt, openBrowser: OpenBrowser): Promise<string | undefined> {
   const { ports, state, signal } = attempt;
   const listener = await listen(state).catch(() => undefined);
   if (listener === undefined) return undefined;
@@ -69,15 +69,15 @@ async function byBrowser(attempt: Attempt, openBrowser: OpenBrowser): Promise<st
     listener.leadTo(addressOf(attempt, { redirect_uri: listener.address }));
     const { startAddress } = listener;
     ports.say(`Log in in the browser. If it does not open, open this address on this machine:\n${startAddress}`);
-    const returned = await firstOf([listener.returned, failureOf(openBrowser(startAddress))], signal);
-    return returned && (await answered(returned, () => finish(attempt, returned.parameters, listener.address)));
+    const returned = await firstInTime([listener.returned, untilOpeningFails(openBrowser(startAddress))], signal);
+    return returned && (await showingEnd(returned, () => finish(attempt, returned.parameters, listener.address)));
   } finally {
     listener.close();
   }
 }
 
 /** Shows in the browser how the login ended. */
-async function answered(returned: Return, work: () => Promise<string>): Promise<string> {
+async function showingEnd(returned: Return, work: () => Promise<string>): Promise<string> {
   try {
     const who = await work();
     await returned.show({ title: `You are logged in as ${printable(who)}`, text: 'You can close this window.' });
@@ -103,7 +103,7 @@ async function finish(attempt: Attempt, parameters: ReadonlyMap<string, string>,
   return redeem(attempt, { code, redirect_uri: redirectUri });
 }
 
-async function byCode(attempt: Attempt): Promise<string> {
+async function logInByCode(attempt: Attempt): Promise<string> {
   const { ports, signal } = attempt;
   if (ports.ask === undefined) {
     throw new ClientError(
@@ -112,7 +112,7 @@ async function byCode(attempt: Attempt): Promise<string> {
     );
   }
   ports.say(`Open this address in a browser, and paste the code that it shows:\n${addressOf(attempt, { no_browser: 'true' })}`);
-  const code = await firstOf([ports.ask('Code: ')], signal);
+  const code = await firstInTime([ports.ask('Code: ')], signal);
   // pages and terminals add spaces and line ends
   return redeem(attempt, { code: code.replaceAll(/\s/g, '') });
 }
@@ -156,14 +156,14 @@ function machineName(name: string): string {
 const randomText = (sizeBytes: number): string => randomBytes(sizeBytes).toString('base64url');
 
 /** Resolves with undefined if the browser cannot be opened; otherwise never. */
-async function failureOf(opening: Promise<boolean>): Promise<undefined> {
+async function untilOpeningFails(opening: Promise<boolean>): Promise<undefined> {
   const isOpened = await opening;
   if (isOpened) await new Promise<never>(() => undefined);
   return undefined;
 }
 
 /** Resolves with the first that ends; rejects after a login's lifetime. */
-async function firstOf<Result>(works: readonly Promise<Result>[], signal: AbortSignal): Promise<Result> {
+async function firstInTime<Result>(works: readonly Promise<Result>[], signal: AbortSignal): Promise<Result> {
   const late = AbortSignal.timeout(LOGIN_TIMEOUT_MS);
   try {
     return await inTime(Promise.race(works), AbortSignal.any([signal, late]));

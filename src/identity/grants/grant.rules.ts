@@ -49,7 +49,7 @@ function isEmail(text: string): boolean {
 }
 
 /** Parses what is granted, or says what is wrong with the text. `everything`: every bucket. */
-export function partOf(text: string): BucketPart | 'everything' | { readonly mistake: string } {
+export function parseScope(text: string): BucketPart | 'everything' | { readonly mistake: string } {
   if (text === '*') return 'everything';
   const [bucket = '', ...rest] = text.split('/');
   const prefix = rest.join('/');
@@ -60,7 +60,7 @@ export function partOf(text: string): BucketPart | 'everything' | { readonly mis
 }
 
 /** The text of a part in canonical form. */
-export function textOfPart(part: BucketPart | 'everything'): string {
+export function formatScope(part: BucketPart | 'everything'): string {
   if (part === 'everything') return '*';
   return part.prefix === '' ? part.bucket : `${part.bucket}/${part.prefix}`;
 }
@@ -75,8 +75,8 @@ export const whoSchema = z.string().transform((text, context) => {
 
 /** What is granted, in canonical form. */
 export const whereSchema = z.string().transform((text, context) => {
-  const part = partOf(text);
-  if (part === 'everything' || !('mistake' in part)) return textOfPart(part);
+  const part = parseScope(text);
+  if (part === 'everything' || !('mistake' in part)) return formatScope(part);
   context.addIssue(part.mistake);
   return z.NEVER;
 });
@@ -89,7 +89,7 @@ export interface Reader {
 }
 
 /** The grantees that match this person. An address counts only if the issuer verified it. */
-export function granteesMeaning({ email, emailVerified, groups = [] }: Reader): readonly string[] {
+export function granteesMatching({ email, emailVerified, groups = [] }: Reader): readonly string[] {
   return ['everyone', ...(emailVerified ? [`user:${email.toLowerCase()}`] : []), ...groups.map((group) => `group:${group}`)];
 }
 

@@ -3,7 +3,7 @@ import type { AccessView, ReaderView } from '../../registry/contract/access.ts';
 import type { CheckedOperations } from '../../registry/contract/contract.ts';
 import { timeOf } from '../../registry/contract/fields.ts';
 import type { OwnAccess } from '../../registry/contract/login.ts';
-import { granteesMeaning, partOf, textOfPart, type Grant, type Reader } from './grant.rules.ts';
+import { granteesMatching, parseScope, formatScope, type Grant, type Reader } from './grant.rules.ts';
 import type { Policy } from './policy.rules.ts';
 import { PARTS_MAX, type BucketPart, type Readable } from '../../store/readable.rules.ts';
 import { compareKeys } from '../../base/key-order.ts';
@@ -86,7 +86,7 @@ export function createAccessOperations({ grants, state, rules, clock, audited, e
   };
 
   function readerOf(user: KnownUser, policy: Policy, at: readonly Grant[]): readonly ReaderView[] {
-    const grantees = new Set(granteesMeaning(personOf(user)));
+    const grantees = new Set(granteesMatching(personOf(user)));
     const by = at.filter(({ who }) => grantees.has(who));
     const reads = user.role === 'admin' || everyoneReads || (by.length > 0 && !policy.readableBy(personOf(user)).tooMany);
     const { userId, email, role } = user;
@@ -152,7 +152,7 @@ function lapsedText(actor: SessionActor | KeyActor): string | undefined {
 }
 
 function textsOf(readable: Readable): readonly string[] {
-  return readable === 'everything' ? ['*'] : readable.map(textOfPart);
+  return readable === 'everything' ? ['*'] : readable.map(formatScope);
 }
 
 function personOf({ email, emailVerified, groups }: KnownUser): Reader {
@@ -166,7 +166,7 @@ function grantsAt(policy: Policy, where: string): readonly Grant[] {
 
 /** What a checked text names. */
 function placeOf(where: string): BucketPart | 'everything' {
-  const part = partOf(where);
+  const part = parseScope(where);
   if (part !== 'everything' && 'mistake' in part) throw new RequestError('request.invalid', `where: ${part.mistake}`);
   return part;
 }

@@ -2,7 +2,7 @@
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { compareKeys } from '../../base/key-order.ts';
-import { grantSchema, granteesMeaning, partOf, unionOf, type Grant, type Reader } from './grant.rules.ts';
+import { grantSchema, granteesMatching, parseScope, unionOf, type Grant, type Reader } from './grant.rules.ts';
 import { intersects, type BucketPart, type Readable } from '../../store/readable.rules.ts';
 
 /** More grants than a person can oversee; their record has at most some megabytes, which a process reads after each change. */
@@ -30,16 +30,16 @@ export interface Policy {
 /** Reads stored grants. One whose texts this version does not understand grants nothing. */
 export function policyOf(grants: readonly Grant[]): Policy {
   const placed = grants.flatMap((grant) => {
-    const part = partOf(grant.where);
+    const part = parseScope(grant.where);
     return part !== 'everything' && 'mistake' in part ? [] : [{ grant, part }];
   });
   const unions = new LRUCache<string, ReturnType<Policy['readableBy']>>({ max: UNIONS_MAX });
   const byGrantee = Map.groupBy(placed, ({ grant }) => grant.who);
-  const meant = (person: Reader) => granteesMeaning(person).flatMap((who) => byGrantee.get(who) ?? []);
+  const meant = (person: Reader) => granteesMatching(person).flatMap((who) => byGrantee.get(who) ?? []);
   return {
     grants,
     readableBy(person) {
-      const name = JSON.stringify(granteesMeaning(person));
+      const name = JSON.stringify(granteesMatching(person));
       const known = unions.get(name);
       if (known !== undefined) return known;
       const union = unionOf(meant(person).map(({ part }) => part));

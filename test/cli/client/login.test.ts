@@ -73,7 +73,7 @@ describe('a login by the browser', () => {
 
   it('is refused if another server answers', async () => {
     world.registry.settings.iss = 'https://evil.example.com';
-    await expect(world.logIn()).rejects.toMatchObject({ code: 'login.failed', message: expect.stringContaining('another server') });
+    await expect(world.logIn()).rejects.toMatchObject({ code: 'login.failed', message: expect.stringContaining('a server other than') });
     expect(await world.pages[0]).toContain('The login failed');
     expect(world.registry.places()).not.toContain('POST /login/token');
     expect(existsSync(world.file)).toBe(false);

@@ -1,7 +1,7 @@
 /** The texts of grants, and whom they mean. */
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { granteeOf, granteesMeaning, partOf, textOfPart, whereSchema, whoSchema } from '../../../src/identity/grants/grant.rules.ts';
+import { granteeOf, granteesMatching, parseScope, formatScope, whereSchema, whoSchema } from '../../../src/identity/grants/grant.rules.ts';
 import { accessRows } from '../../../src/registry/contract/access.ts';
 import { policyOf } from '../../../src/identity/grants/policy.rules.ts';
 import type { Grant } from '../../../src/identity/grants/grant.rules.ts';
@@ -100,10 +100,10 @@ describe('what is granted', () => {
       ['Photos_1.old', 'Photos_1.old'],
     ]),
   )('is understood: $title', ({ text, form }) => {
-    const part = partOf(text);
+    const part = parseScope(text);
     if (part !== 'everything' && 'mistake' in part) throw new Error(part.mistake);
-    expect(textOfPart(part)).toBe(form);
-    expect(partOf(form)).toEqual(part);
+    expect(formatScope(part)).toBe(form);
+    expect(parseScope(form)).toEqual(part);
     expect(whereSchema.parse(text)).toBe(form);
     expect(accessRows['POST /v1/admin/grants'].body.parse({ who: 'everyone', where: text })).toEqual({ who: 'everyone', where: form });
   });
@@ -132,7 +132,7 @@ describe('what is granted', () => {
       `photos/${'x'.repeat(1_025)}`,
     ].map(titled),
   )('is nothing: $title', ({ text }) => {
-    expect(partOf(text)).toHaveProperty('mistake');
+    expect(parseScope(text)).toHaveProperty('mistake');
     expect(whereSchema.safeParse(text).success).toBe(false);
     expect(accessRows['POST /v1/admin/grants'].body.safeParse({ who: 'everyone', where: text }).success).toBe(false);
   });
@@ -140,7 +140,7 @@ describe('what is granted', () => {
   it('is one text for each part, whatever its prefix', () => {
     fc.assert(
       fc.property(fc.constantFrom('photos', 'a-b.c'), fc.string({ unit: anyCharacter, maxLength: 40 }), (bucket, prefix) => {
-        expect(partOf(textOfPart({ bucket, prefix }))).toEqual({ bucket, prefix });
+        expect(parseScope(formatScope({ bucket, prefix }))).toEqual({ bucket, prefix });
       }),
     );
   });
@@ -151,9 +151,9 @@ describe('a policy', () => {
   const bob = { email: 'Bob@Example.com', emailVerified: true, groups: ['analysts', 'a:b'] };
 
   it('means a person by the address only if the issuer verified it', () => {
-    expect(granteesMeaning(bob)).toEqual(['everyone', 'user:bob@example.com', 'group:analysts', 'group:a:b']);
-    expect(granteesMeaning({ ...bob, emailVerified: false })).toEqual(['everyone', 'group:analysts', 'group:a:b']);
-    expect(granteesMeaning({ email: 'x@y', emailVerified: false })).toEqual(['everyone']);
+    expect(granteesMatching(bob)).toEqual(['everyone', 'user:bob@example.com', 'group:analysts', 'group:a:b']);
+    expect(granteesMatching({ ...bob, emailVerified: false })).toEqual(['everyone', 'group:analysts', 'group:a:b']);
+    expect(granteesMatching({ email: 'x@y', emailVerified: false })).toEqual(['everyone']);
   });
 
   it('gives no person what is meant for another, whatever the groups of the person are called', () => {
