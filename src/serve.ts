@@ -2,7 +2,7 @@
  * The composition root of `tally serve`: every part is created once and connected here. Parts start in the order in which
  * they are needed, and stop in the reverse order:
  *
- *   serve lock → embedded AWS → health listener → control plane → store prepared → watches → reindex → ingest
+ *   serve lock → embedded AWS → health listener → webhook receiver → control plane → store prepared → watches → reindex → ingest
  */
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
@@ -20,6 +20,7 @@ import type { Settings } from './settings/settings.ts';
 import { awsAddresses, createCore, indexLocation, queuesOf, REGION_DEFAULT, type Core } from './serve/core.ts';
 import { createControlPlane } from './registry/control-plane.ts';
 import { createHealthListener } from './registry/health-listener.ts';
+import { createWebhookListener } from './registry/webhook-listener.ts';
 import { urlOf } from './registry/server.ts';
 import { bucketRecordSchema } from './records/bucket.ts';
 import { faultOf, faults, type Fault } from './base/fault.ts';
@@ -197,13 +198,24 @@ async function startServing(core: Core, { environment, telemetryAdapter, embedde
     loadPanel,
   });
 
+  async function listenForEvents(): Promise<Pick<ServedAt, 'eventsUrl'>> {
+    const { TALLY_EVENTS_ADDRESS: address, TALLY_TRUSTED_PROXIES: trustedProxies } = settings;
+    const [queueUrl] = core.bucketQueueUrls;
+    if (address === undefined || queueUrl === undefined) return {};
+    const receiver = createWebhookListener({ ...core, ...core.keys, address, queueUrl, trustedProxies });
+    const eventsUrl = await listenAt(receiver, 'TALLY_EVENTS_ADDRESS', address);
+    stops.push(() => receiver.close());
+    return { eventsUrl };
+  }
+
   async function listen(): Promise<ServedAt> {
     const healthUrl = await listenAt(health, 'TALLY_HEALTH_ADDRESS', settings.TALLY_HEALTH_ADDRESS);
     stops.push(() => health.close());
-    if (!settings.TALLY_ROLES.includes('http')) return { healthUrl };
+    const events = await listenForEvents();
+    if (!settings.TALLY_ROLES.includes('http')) return { healthUrl, ...events };
     boundUrl = await listenAt(controlPlane, 'TALLY_HTTP_ADDRESS', settings.TALLY_HTTP_ADDRESS);
     stops.push(() => controlPlane.close());
-    return { healthUrl, controlUrl: boundUrl, ...(await listenAtSocket(controlPlane, settings, telemetry)) };
+    return { healthUrl, ...events, controlUrl: boundUrl, ...(await listenAtSocket(controlPlane, settings, telemetry)) };
   }
 
   async function reportReadiness(): Promise<void> {

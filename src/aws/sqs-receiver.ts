@@ -284,9 +284,13 @@ export function isMissingQueue(error: unknown): boolean {
 
 /** The fault of a queue with a reason for operators. `error` is the SDK's error. */
 export function queueFault(operation: string, queueUrl: string, error: unknown): FaultError {
-  return new FaultError(isMissingQueue(error) ? 'queue.missing' : 'queue.unreachable', `${operation} ${queueUrl}: ${reasonOf(error)}`, {
-    cause: error,
-  });
+  const code = isMissingQueue(error) ? 'queue.missing' : isTooLong(error) ? 'message.too-large' : 'queue.unreachable';
+  return new FaultError(code, `${operation} ${queueUrl}: ${reasonOf(error)}`, { cause: error });
+}
+
+/** SQS and ElasticMQ say only in words that a message is too long. */
+function isTooLong(error: unknown): boolean {
+  return error instanceof Error && /must be shorter than|MessageTooLong/.test(error.message);
 }
 
 function reasonOf(error: unknown): string {

@@ -26,6 +26,7 @@ export const auditEvents = [
   'BucketRemove',
   'BucketPause',
   'BucketResume',
+  'BucketTokenRotate',
   'ReindexStart',
   'ReindexPause',
   'ReindexResume',

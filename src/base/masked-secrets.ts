@@ -1,7 +1,7 @@
 /** Masks secrets in texts that are shown or stored, because people sometimes paste a secret in place of an id or a name. */
 
-/** An API key (`qk_`), a session's token (`qs_`) or a browser session's (`qb_`), even mistyped or truncated. Fingerprints show at most four characters in a row, so they don't match. */
-const SECRETS = /(q[ksb]_)[0-9A-Za-z]{16,}/g;
+/** An API key (`qk_`), a session's token (`qs_`), a browser session's (`qb_`) or a webhook's (`qe_`), even mistyped or truncated. Fingerprints show at most four characters in a row, so they don't match. */
+const SECRETS = /(q[ksbe]_)[0-9A-Za-z]{16,}/g;
 
 /** Masks each API key and token in a text, except for its prefix: `qk_***`. */
 export function withoutSecrets(text: string): string {

@@ -3,7 +3,7 @@ import { defined, omit } from '../base/defined.ts';
 import type { Command } from 'commander';
 import type { OperationBody, Operations } from '../registry/contract/contract.ts';
 import { bucketFields } from '../registry/contract/bucket.ts';
-import type { AddedBucket } from '../registry/contract/buckets.ts';
+import { webhookFields, webhookHints, type AddedBucket } from '../registry/contract/buckets.ts';
 import type { ConnectionRequest } from '../connect/plan.rules.ts';
 import { RequestError } from '../base/request-error.ts';
 import { parameter, printing } from './arguments.ts';
@@ -70,8 +70,9 @@ async function addBucket(cli: Cli, name: string, options: AddOptions): Promise<v
     await sayPlan(cli, options, () => planOf(control, requestOf(name, options)));
     return added(cli, control, { name, options, isAlone: true });
   });
-  cli.print(options, record, () => answerText({ columns: bucketFields }, record, cli.nowMs()));
-  for (const hint of [...eventsText(record), ...firstText(record, options)]) cli.hint(options, hint);
+  cli.print(options, record, () => answerText({ columns: bucketFields, also: { webhook: webhookFields } }, record, cli.nowMs()));
+  const { webhook } = record;
+  for (const hint of [...(webhook ? webhookHints() : []), ...eventsText(record), ...firstText(record, options)]) cli.hint(options, hint);
 }
 
 /** Adds one bucket, and repeats the request until its parts are made. */
@@ -91,8 +92,8 @@ async function added(
     last = await add();
     return last.connection ?? { bucket: name, state: 'applied' };
   });
-  const { job_id, changed, advice } = first;
-  return { ...last, changed, ...defined({ job_id, advice }) };
+  const { job_id, changed, advice, webhook } = first;
+  return { ...last, changed, ...defined({ job_id, advice, webhook: webhook ?? last.webhook }) };
 }
 
 /** Sends the request with the token that was given, and again with that of its plan, if the option agrees to it. */
@@ -217,6 +218,7 @@ function resultText(rows: readonly Row[]): string {
     ['BUCKET', 'RESULT', 'SOURCE'],
     rows.map((row) => [row.bucket, row.result, 'answer' in row ? row.answer.source : undefined]),
   );
+  const tokens = rows.flatMap((row) => ('answer' in row && row.answer.webhook ? [`${row.answer.webhook.url} ${row.answer.webhook.token}`] : []));
   const failures = rows.flatMap((row) => (row.result === 'failed' ? [`${row.bucket}: ${failureOf(row.error).lines.join('\n  ')}`] : []));
-  return joinedText([table, ...failures.map(linesText)]);
+  return joinedText([table, tokens.join('\n'), ...failures.map(linesText)]);
 }

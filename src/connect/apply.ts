@@ -148,11 +148,11 @@ async function finish(parts: ChangeParts, { plan, connection: before }: Looked):
   return { state: 'applied', connection: next, changed: true };
 }
 
-/** Records are believed by their source: that of the bucket becomes what was made. S3 has just answered requests that name this account as the owner. */
+/** Records are believed by their source: that of the bucket becomes what was made. S3 has just answered requests that name this account as the owner, but a store of one's own has other accounts. */
 async function followWay(state: StateStore, spec: ConnectionSpec): Promise<void> {
   const { bucket, source, bucketAccount: account } = spec;
   const way = { source, ...defined({ topicArn: desired(spec).subscription?.topicArn }) };
-  await updateRecord(state, refs.bucket(bucket), (record) => record && { ...withWay(record, way), account });
+  await updateRecord(state, refs.bucket(bucket), (record) => record && { ...withWay(record, way), ...(source !== 'webhook' && { account }) });
 }
 
 interface Way {
@@ -163,7 +163,7 @@ interface Way {
 /** The record with another way of its events. Without a topic, whatever the source's form has counts. What arrived by another way proves nothing, and what was found of it says nothing. */
 export function withWay(record: BucketRecord, { source, topicArn }: Way): BucketRecord {
   if (source === record.source && topicArn === record.topicArn) return record;
-  const without = omit(record, 'topicArn', 'provenAtMs', 'connectionCheck', 'arrived');
+  const without = omit(record, 'topicArn', 'provenAtMs', 'connectionCheck', 'arrived', 'webhookTokens');
   return { ...without, source, ...defined({ topicArn }), waySinceMs: beginOfWay(record, source) };
 }
 

@@ -26,7 +26,7 @@ export function createFarLetters({ allBuckets, aws, queueUrl, clock }: FarLetter
   return async function farLetters(signal) {
     if (clock.monotonicMs() < dueMs) return urls;
     dueMs = clock.monotonicMs() + EVERY_MS;
-    const regions = new Set((await allBuckets()).map(({ region }) => region));
+    const regions = new Set((await allBuckets()).flatMap(({ source, region }) => (source === 'webhook' ? [] : [region])));
     const home = parseArn((await aws.queueAt(queueUrl, signal)).arn);
     const owner = ownerIn(await aws.queueTags(queueUrl, signal));
     if (home === undefined || owner === undefined) return urls;

@@ -115,11 +115,16 @@ export function unprovenFindings(record: BucketRecord, { found, isByHand, nowMs 
       code: 'connect.unproven',
       severity: 'unknown',
       what: `${bucket}: ${unprovenText(record, nowMs)}`,
-      why: whyOf({ isHalf: arrived.length > 0, isInPlace: isInPlace(found), isByHand }),
+      why: record.source === 'webhook' ? ofWebhook(arrived) : whyOf({ isHalf: arrived.length > 0, isInPlace: isInPlace(found), isByHand }),
       fix: `upload an object to ${bucket} and delete it, then run \`tally explain ${bucket} KEY\``,
       blocks: false,
     },
   ];
+}
+
+function ofWebhook(arrived: readonly unknown[]): string {
+  const first = arrived.length > 0 ? 'the store posts events, so its rule may leave the other kind out' : 'only an event proves that the store posts them';
+  return `${first}. If none arrives, check the address and the token at the store, that it reaches TALLY_EVENTS_ADDRESS, and that it posts both created and removed objects`;
 }
 
 function isInPlace(found: readonly Finding[]): boolean {

@@ -98,7 +98,7 @@ export const permissions: readonly Permission[] = [
     sid: 'ReadLifecycleRules',
     why: 'the lifecycle rules, for sources that may not report expirations',
     roles: ['daemon'],
-    sources: ['topic', 'routed'],
+    sources: ['topic', 'routed', 'webhook'],
     actions: ['s3:GetLifecycleConfiguration'],
     resource: 'bucket',
   },

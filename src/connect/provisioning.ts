@@ -70,7 +70,7 @@ export function createProvisioning(dependencies: ProvisionDependencies) {
 
 /** Tally has no credentials for another account: its owner sends the events to a topic, and lets the bucket be read. */
 function refuseOtherAccount({ bucket, bucketAccount, account, source }: ConnectionSpec): void {
-  if (bucketAccount === account || source === 'topic') return;
+  if (bucketAccount === account || source === 'topic' || source === 'webhook') return;
   throw new RequestError(
     'connect.other-account',
     `${bucket} belongs to the account ${bucketAccount}, and the bucket queue to ${account}. Have its owner send the events to a topic there, and connect it with \`tally bucket add ${bucket} --bucket-account ${bucketAccount} --source topic --topic ARN\` (${docsPage('docs/guides/connect.md#another-region-or-account')})`,

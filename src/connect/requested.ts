@@ -41,6 +41,7 @@ export async function requested(parts: ProvisionDependencies, request: Connectio
   const { place, owner, ...queues } = await bucketQueue(parts, signal);
   const region = record?.region ?? (await storage.regionOf(bucket, signal));
   const choice = choiceOf(request, record, owner.installation);
+  if (choice.source !== 'webhook') refusePartition(bucket, region, queues.queueArn);
   const bucketAccount = request.bucket_account ?? connection?.bucketAccount ?? record?.account ?? place.account;
   const spec = {
     bucket,
@@ -78,9 +79,9 @@ function trailNames({ trailArn, trailBucket }: ProvisionDependencies): Pick<Conn
   return { ...(trailArn !== undefined && { trailArn }), ...(trailBucket !== undefined && trailArn === undefined && { trailBucket }) };
 }
 
-/** What a person has wired stays theirs until a request says otherwise, or the source changes. */
+/** What a person has wired stays theirs until a request says otherwise, or the source changes. A webhook is set up at the store. */
 function isByHand({ wired_by_hand: asked }: ConnectionRequest, { source }: Choice, connection: ConnectionRecord | undefined): boolean {
-  return asked ?? (connection?.source === source && connection.byHand === true);
+  return source === 'webhook' || (asked ?? (connection?.source === source && connection.byHand === true));
 }
 
 type Choice = Pick<ConnectionSpec, 'source' | 'topicArn' | 'enrich'>;

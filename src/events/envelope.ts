@@ -15,7 +15,7 @@
 import { isBucketName } from '../base/bucket-name.ts';
 import type { Fault, FaultCode } from '../base/fault.ts';
 import { parseEventBridge } from './eventbridge.ts';
-import { isJsonObject, kindOf, quoted, textOf, type JsonObject } from './fields.ts';
+import { isJsonObject, kindOf, quoted, textOf, type JsonObject, type Writer } from './fields.ts';
 import { parseNative } from './native.ts';
 import { rejectedRecord, type RecordResult } from './record.ts';
 import { probeIn, type Probe } from './probe.ts';
@@ -44,13 +44,13 @@ const TOPIC_ARN = /^arn:aws[a-z-]{0,20}:sns:[a-z0-9-]{1,40}:\d{12}:[A-Za-z0-9_-]
 /** SNS tokens have about 250 characters. */
 const TOKEN_LENGTH_MAX = 2_048;
 
-/** Reads a message's body. It never throws: every text has a result. `isAws`: the store spells keys as AWS does. */
-export function unwrap(body: string, isAws = true): Unwrapped {
-  return unwrapText(body, { isAws, envelopes: 0 });
+/** Reads a message's body. It never throws: every text has a result. `writer`: who writes the records. */
+export function unwrap(body: string, writer: Writer = 'aws'): Unwrapped {
+  return unwrapText(body, { writer, envelopes: 0 });
 }
 
 interface Depth {
-  readonly isAws: boolean;
+  readonly writer: Writer;
   readonly envelopes: number;
 }
 
@@ -64,7 +64,7 @@ function unwrapValue(value: unknown, depth: Depth): Unwrapped {
   if (Array.isArray(value)) return unwrapRecords(value, depth);
   if (typeof value === 'string') return unwrapContent(value, undefined, depth);
   if (!isJsonObject(value)) return rejected('message.unknown-wrapper', `${whatAt(depth)} is ${kindOf(value)}, not an object`);
-  const records = isFilled(value.Records) ? undefined : parseRecord(value, depth.isAws);
+  const records = isFilled(value.Records) ? undefined : parseRecord(value, depth.writer);
   if (records !== undefined) return { kind: 'records', records };
   if (Object.hasOwn(value, 'Records')) return unwrapRecords(isJsonObject(value.Records) ? [value.Records] : value.Records, depth);
   const probe = probeIn(value);
@@ -128,24 +128,24 @@ function sharing(): (result: RecordResult) => RecordResult {
 }
 
 /** The results of one element of Records or of an array: a record, or a body with records. */
-function resultsOf(element: unknown, { isAws, envelopes }: Depth): readonly RecordResult[] {
+function resultsOf(element: unknown, { writer, envelopes }: Depth): readonly RecordResult[] {
   if (!isJsonObject(element) && !Array.isArray(element))
     return [rejectedRecord('record.invalid', `the record is ${kindOf(element)}, not an object`)];
-  const records = isJsonObject(element) ? parseRecord(element, isAws) : undefined;
+  const records = isJsonObject(element) ? parseRecord(element, writer) : undefined;
   if (records !== undefined) return records;
   if (envelopes === ENVELOPES_MAX) return [rejectedRecord('record.invalid', 'the record is in too many envelopes')];
-  const unwrapped = unwrapValue(element, { isAws, envelopes: envelopes + 1 });
+  const unwrapped = unwrapValue(element, { writer, envelopes: envelopes + 1 });
   if (unwrapped.kind === 'records') return unwrapped.records;
   return [rejectedRecord('record.invalid', unwrapped.kind === 'rejected' ? unwrapped.fault.reason : `the record is a ${unwrapped.kind}`)];
 }
 
 /** The results of a record in one of the dialects; undefined if it is in none of them. */
-function parseRecord(value: JsonObject, isAws: boolean): readonly RecordResult[] | undefined {
-  if (isJsonObject(value.s3) || isJsonObject(value.storage)) return parseNative(value, isAws);
+function parseRecord(value: JsonObject, writer: Writer): readonly RecordResult[] | undefined {
+  if (isJsonObject(value.s3) || isJsonObject(value.storage)) return parseNative(value, writer);
   const detail = isJsonObject(value.detail) ? value.detail : value;
   const isTrail = isJsonObject(value.detail) && /^AWS .* via CloudTrail$/.test(textOf(value['detail-type']));
-  if (isTrail || isJsonObject(detail.requestParameters)) return parseTrail(value, isAws);
-  if (isJsonObject(detail.bucket) && isJsonObject(detail.object)) return parseEventBridge(value, isAws);
+  if (isTrail || isJsonObject(detail.requestParameters)) return parseTrail(value, writer);
+  if (isJsonObject(detail.bucket) && isJsonObject(detail.object)) return parseEventBridge(value, writer);
   return undefined;
 }
 
@@ -159,9 +159,9 @@ function unwrapConfirmation(envelope: JsonObject, type: 'SubscriptionConfirmatio
 }
 
 /** Reads the content of an envelope, such as the Message of SNS or the data of a CloudEvent. */
-function unwrapContent(content: unknown, topicArn: string | undefined, { isAws, envelopes }: Depth): Unwrapped {
+function unwrapContent(content: unknown, topicArn: string | undefined, { writer, envelopes }: Depth): Unwrapped {
   if (envelopes === ENVELOPES_MAX) return rejected('message.too-deep', `there are more than ${ENVELOPES_MAX} envelopes around the event`);
-  const depth = { isAws, envelopes: envelopes + 1 };
+  const depth = { writer, envelopes: envelopes + 1 };
   const unwrapped = typeof content === 'string' ? unwrapText(content, depth) : unwrapValue(content, depth);
   if (unwrapped.kind !== 'records' && unwrapped.kind !== 'test-event') return unwrapped;
   // the queue is subscribed to the outermost topic

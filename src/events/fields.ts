@@ -76,6 +76,9 @@ export function isValidKey(text: string): boolean {
  */
 export type Spelling = 'form' | 'raw' | 'either';
 
+/** Who writes the records of a message, as far as it tells how keys are spelled: AWS, another store, which may name itself, or nobody whose word counts. */
+export type Writer = 'aws' | 'store' | 'anyone';
+
 /** The keys that a text may mean: one, or two if it is not known how the store spells keys; none if the text is not a valid key. */
 export interface Keys {
   readonly keys: readonly string[];

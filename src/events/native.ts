@@ -4,7 +4,7 @@
  * audit-trail events look similar (`synthetic`), except that they may have `cloudRegion` and `storage` instead, a path that
  * the transformer did not find is an empty string, and ETags are always empty.
  */
-import { isBlank, isJsonObject, type JsonObject, textOf, valueAt } from './fields.ts';
+import { isBlank, isJsonObject, type JsonObject, textOf, valueAt, type Spelling, type Writer } from './fields.ts';
 import { callChange, isCall, nativeChange } from './names.ts';
 import { recordsOf, type RecordResult } from './record.ts';
 
@@ -14,7 +14,7 @@ const KNOWN_VERSION = /^2(?:\.\d+)*$/;
 const ENCODERS = new Set(['minio:s3', 'rustfs:s3']);
 
 /** Parses one record of a notification, or a synthetic one, which has neither S3's source nor its version, and the name of a call. */
-export function parseNative(value: JsonObject, isAws: boolean): readonly RecordResult[] {
+export function parseNative(value: JsonObject, writer: Writer): readonly RecordResult[] {
   const storage = isJsonObject(value.s3) ? value.s3 : value.storage;
   const object = valueAt(storage, 'object');
   const eventName = textOf(value.eventName);
@@ -27,12 +27,12 @@ export function parseNative(value: JsonObject, isAws: boolean): readonly RecordR
     eventTime: value.eventTime,
   };
   const isNative = source.endsWith(':s3') || !isBlank(value.eventVersion) || eventName.includes(':');
-  if (!isNative) return recordsOf({ ...facts, ...syntheticFacts(value, object, isAws) });
+  if (!isNative) return recordsOf({ ...facts, ...syntheticFacts(value, object, writer) });
   return recordsOf({
     ...facts,
     dialect: 'native',
     change: nativeChange(eventName),
-    spelling: ENCODERS.has(source) || (isAws && source === 'aws:s3') ? 'form' : 'either',
+    spelling: spellingOf(source, writer),
     isOwnForm: source.endsWith(':s3') && KNOWN_VERSION.test(textOf(value.eventVersion)),
     etag: valueAt(object, 'eTag'),
     sizeBytes: valueAt(object, 'size'),
@@ -40,10 +40,15 @@ export function parseNative(value: JsonObject, isAws: boolean): readonly RecordR
   });
 }
 
+function spellingOf(source: string, writer: Writer): Spelling {
+  const isEncoder = ENCODERS.has(source) || (writer === 'aws' && source === 'aws:s3');
+  return isEncoder && writer !== 'anyone' ? 'form' : 'either';
+}
+
 /** The facts that differ in a synthetic record. */
-function syntheticFacts({ eventSource, eventName, errorCode }: JsonObject, object: unknown, isAws: boolean) {
+function syntheticFacts({ eventSource, eventName, errorCode }: JsonObject, object: unknown, writer: Writer) {
   const name = textOf(eventName);
-  const isRouted = isAws && isCall(name) && (isBlank(eventSource) || eventSource === 's3.amazonaws.com');
+  const isRouted = writer === 'aws' && isCall(name) && (isBlank(eventSource) || eventSource === 's3.amazonaws.com');
   const call = { eventName: name, errorCode, key: valueAt(object, 'key'), deleteMarker: valueAt(object, 'isDeleteMarker') };
   return {
     dialect: 'synthetic',

@@ -12,7 +12,7 @@ export type Outcome =
   | { readonly kind: 'superseded' }
   /** Written (or superseded) at the event's own time. The document must be settled in `dueInS` seconds. */
   | { readonly kind: 'provisional'; readonly dueInS: number }
-  | { readonly kind: 'ignored'; readonly reason: 'no-effect' | 'failed-call' | 'no-tags' }
+  | { readonly kind: 'ignored'; readonly reason: 'no-effect' | 'failed-call' | 'other-bucket' | 'no-tags' }
   /** A stored gap stands for the record. */
   | { readonly kind: 'gap' }
   /** The bucket is not connected: the record was counted, not indexed. */

@@ -4,12 +4,12 @@ import { isBucketName } from '../base/bucket-name.ts';
 import type { Fault, FaultCode } from '../base/fault.ts';
 import { idOf, isBlank, keysOf, quoted, type Spelling, textOf, timeOf } from './fields.ts';
 
-/** How a record is written: S3's notification, S3's EventBridge event, an audit-trail event, or the synthetic Records of the routing rule. */
-export const dialects = ['native', 'eventbridge', 'trail', 'synthetic'] as const;
+/** How a record is written: S3's notification, S3's EventBridge event, an audit-trail event, the synthetic Records of the routing rule, or any of these as somebody posted it. */
+export const dialects = ['native', 'eventbridge', 'trail', 'synthetic', 'webhook'] as const;
 export type Dialect = (typeof dialects)[number];
 
 /** Where a document's content may come from, if an event led to it. */
-export const eventSources = ['native', 'eventbridge', 'routed'] as const;
+export const eventSources = ['native', 'eventbridge', 'routed', 'webhook'] as const;
 
 interface DialectFacts {
   /** The sources of the buckets whose events have this form. Empty: a bucket's own events never have it, so such a record is never believed. */
@@ -26,6 +26,7 @@ export const dialectFacts: Readonly<Record<Dialect, DialectFacts>> = {
   eventbridge: { bucketSources: ['eventbridge'], hasSequencers: true, documentSource: 'eventbridge' },
   trail: { bucketSources: ['routed'], hasSequencers: false, documentSource: 'routed' },
   synthetic: { bucketSources: ['routed'], hasSequencers: false, documentSource: 'routed' },
+  webhook: { bucketSources: ['webhook'], hasSequencers: false, documentSource: 'webhook' },
 };
 
 /** Whether a bucket with this source gets events in this dialect. */
@@ -58,8 +59,8 @@ export type Change =
   | { readonly kind: 'lost' }
   /** The name of the event is missing or unknown. */
   | { readonly kind: 'unknown' }
-  /** The event changes nothing that the index holds (ACLs, replication, a failed call …). */
-  | { readonly kind: 'ignored'; readonly reason: 'no-effect' | 'failed-call' };
+  /** The event changes nothing that the index holds (ACLs, replication, a failed call …), or is not to be heard about its bucket. */
+  | { readonly kind: 'ignored'; readonly reason: 'no-effect' | 'failed-call' | 'other-bucket' };
 
 /** The changes that event names report, each under a name, so that each event name takes one line. */
 export const changes = {
@@ -76,6 +77,7 @@ export const changes = {
   unknown: { kind: 'unknown' },
   noEffect: { kind: 'ignored', reason: 'no-effect' },
   failedCall: { kind: 'ignored', reason: 'failed-call' },
+  otherBucket: { kind: 'ignored', reason: 'other-bucket' },
 } as const satisfies Readonly<Record<string, Change>>;
 
 /** Whether the record reports that its object may be gone. */

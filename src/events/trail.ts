@@ -2,12 +2,12 @@
  * Audit-trail events (CloudTrail data events), as EventBridge delivers them without an input transformer. Shape: “CloudTrail
  * record contents” in the CloudTrail user guide.
  */
-import { decodeFormKey, isJsonObject, type JsonObject, textOf, timeOf, valueAt } from './fields.ts';
+import { decodeFormKey, isJsonObject, type JsonObject, textOf, timeOf, valueAt, type Writer } from './fields.ts';
 import { callChange } from './names.ts';
 import { changes, recordsOf, type RecordFacts, type RecordResult } from './record.ts';
 
 /** Parses the audit-trail record of one S3 API call, in its event or alone. A rename that names the old key yields a record for each of the two keys. */
-export function parseTrail(event: JsonObject, isAws: boolean): readonly RecordResult[] {
+export function parseTrail(event: JsonObject, writer: Writer): readonly RecordResult[] {
   const detail = isJsonObject(event.detail) ? event.detail : event;
   const { requestParameters, responseElements } = detail;
   const eventName = textOf(detail.eventName);
@@ -19,7 +19,7 @@ export function parseTrail(event: JsonObject, isAws: boolean): readonly RecordRe
     eventName,
     change: callChange({ eventName, errorCode: detail.errorCode, key, deleteMarker }),
     key,
-    spelling: isAws && detail.eventSource === 's3.amazonaws.com' ? 'raw' : 'either',
+    spelling: writer === 'aws' && detail.eventSource === 's3.amazonaws.com' ? 'raw' : 'either',
     eventTime: timeOf(detail.eventTime) === undefined ? event.time : detail.eventTime,
     isOwnForm: false,
     versionId: valueAt(responseElements, 'x-amz-version-id'),

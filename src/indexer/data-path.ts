@@ -13,6 +13,7 @@
  */
 import { LRUCache } from 'lru-cache';
 import { unwrap, type Unwrapped } from '../events/envelope.ts';
+import { unwrapPosted, webhookOf } from '../events/webhook.ts';
 import type { ChangeRecord, Dialect, RecordResult } from '../events/record.ts';
 import { type Fault, FaultError, faultOf } from '../base/fault.ts';
 import { deferDelayS, settlementOf, UNREAD, type Loss, type Outcome, type Settlement } from '../events/outcome.ts';
@@ -81,11 +82,16 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
     const { message, lastReceive } = hand;
     hand.signal.throwIfAborted();
     // after its last receive: parsing the body may have crashed the process each time
-    const unwrapped = message.receiveCount > lastReceive ? undefined : unwrap(message.body, isAws);
+    const unwrapped = message.receiveCount > lastReceive ? undefined : read(message);
     for (let isSettled = false; !isSettled;) {
       const settlement = unwrapped === undefined ? (unsentLetters.get(message.messageId) ?? UNREAD) : await settlementFor(unwrapped, hand);
       isSettled = await settle(hand, settlement);
     }
+  }
+
+  function read({ body, attributes }: QueueMessage): Unwrapped {
+    const webhook = webhookOf(attributes);
+    return webhook === undefined ? unwrap(body, isAws ? 'aws' : 'store') : unwrapPosted(body, webhook);
   }
 
   async function settlementFor(unwrapped: Unwrapped, hand: InHand): Promise<Settlement> {
@@ -227,6 +233,8 @@ function reportOutcome(
   { message: { messageId } }: InHand,
 ): void {
   telemetry.count('tally_records_total', 1, { dialect, outcome: outcome.kind });
+  if (outcome.kind === 'ignored' && outcome.reason === 'other-bucket')
+    telemetry.warnOnce("a store posts events of other buckets to this bucket's webhook, and they are ignored", bucket ?? '', { bucket });
   const fault = 'fault' in outcome ? outcome.fault.code : undefined;
   telemetry.debug('record ended', { messageId, bucket, key, dialect, eventName, outcome: outcome.kind, fault });
 }

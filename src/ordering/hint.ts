@@ -39,7 +39,7 @@ export type Hint =
   | ResolveHint
   | ObserveHint
   | { readonly kind: 'gap'; readonly seenAtMs: number }
-  | { readonly kind: 'ignored'; readonly reason: 'no-effect' | 'failed-call' | 'no-tags' };
+  | { readonly kind: 'ignored'; readonly reason: 'no-effect' | 'failed-call' | 'other-bucket' | 'no-tags' };
 
 /** The times of the message that contains the record. */
 export interface MessageTimes {
@@ -166,12 +166,13 @@ function observed({ eventTimeMs, ...record }: ChangeRecord, { s3AheadMs = 0 }: B
 
 /**
  * Whether the settle condition counts from the message's SentTimestamp if that is later than the event's time: copies and multipart
- * uploads may end long after they began. If a record has no believable sequencer although it should, its time is doubtful too.
+ * uploads may end long after they began. If a record has no believable sequencer although it should, its time is
+ * doubtful too, and so is what somebody has posted.
  */
 function settlesFromSending(record: Pick<ChangeRecord, 'change' | 'dialect'>): boolean {
   if (record.change.kind === 'multipart-completed' || record.change.kind === 'unknown') return true;
   if (record.change.kind === 'created' && record.change.copied) return true;
-  return dialectFacts[record.dialect].hasSequencers;
+  return record.dialect === 'webhook' || dialectFacts[record.dialect].hasSequencers;
 }
 
 /**

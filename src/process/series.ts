@@ -55,6 +55,13 @@ export const seriesTable = {
     labels: { settlement: ['delete', 'defer', 'wait', 'dead-letter', 'give-back'] },
     help: 'Counts settled messages, by settlement.',
   },
+  tally_webhook_requests_total: {
+    type: 'counter',
+    unit: 'requests',
+    labels: { result: ['queued', 'refused', 'later'] },
+    help: 'Counts requests to the webhook receiver: queued, refused for good (a wrong token, a body that is too large), or put off (`later`), which loses events of stores that send each event once.',
+    alert: 'result="later" increases',
+  },
   tally_service_messages_total: {
     type: 'counter',
     unit: 'messages',

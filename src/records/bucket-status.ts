@@ -3,7 +3,7 @@
  * metrics all show this status, so that a bucket is never healthy in one place and broken in another. `ok` means: its events are known
  * to arrive, the whole bucket was compared, and nothing is known to differ.
  */
-import type { BucketRecord } from './bucket.ts';
+import { compareEveryMs, type BucketRecord } from './bucket.ts';
 import { isUnusuallyLong } from './usual-interval.ts';
 import { dueAtMs, isHeld, nextOf, whyOf, type DirtyMark } from './dirty.ts';
 import { countOf, outermost } from './waiting-deletes.ts';
@@ -90,7 +90,9 @@ export function bucketStatus(facts: StatusFacts): BucketStatus {
   }
   const { record, nowMs } = facts;
   const compared = record.lastComparedAtMs === undefined ? '' : `; compared ${ageText(nowMs - record.lastComparedAtMs)} ago`;
-  return { state: 'ok', severity: 'ok', sentence: `No known difference${compared}`, gaps };
+  const isLossy = record.source === 'webhook' && facts.compareIntervalMs > 0;
+  const lossy = isLossy ? '; events of this source can be lost, so it is compared daily' : '';
+  return { state: 'ok', severity: 'ok', sentence: `No known difference${compared}${lossy}`, gaps };
 }
 
 /**
@@ -341,9 +343,10 @@ function quietRule({ record: { lastEventAtMs, rhythm: usual }, nowMs }: StatusFa
   };
 }
 
-function overdueRule({ record: { lastComparedAtMs = 0 }, nowMs, compareIntervalMs }: StatusFacts): ReturnType<Rule> {
-  const ageMs = nowMs - lastComparedAtMs;
-  if (compareIntervalMs === 0 || ageMs <= OVERDUE_INTERVALS * compareIntervalMs) return undefined;
+function overdueRule({ record, nowMs, compareIntervalMs }: StatusFacts): ReturnType<Rule> {
+  const { lastComparedAtMs = 0 } = record;
+  const [ageMs, everyMs] = [nowMs - lastComparedAtMs, compareEveryMs(record, compareIntervalMs)];
+  if (everyMs === 0 || ageMs <= OVERDUE_INTERVALS * everyMs) return undefined;
   return { state: 'overdue', sentence: `It was last fully compared ${ageText(ageMs)} ago`, sinceMs: lastComparedAtMs, act: 'reindex' };
 }
 

@@ -13,10 +13,10 @@ import { RequestError } from '../base/request-error.ts';
 import { usualIntervalSchema } from './usual-interval.ts';
 
 /** How a bucket's events reach the bucket queue. */
-export const bucketSources = ['notification', 'topic', 'eventbridge', 'routed'] as const;
+export const bucketSources = ['notification', 'topic', 'eventbridge', 'routed', 'webhook'] as const;
 export type BucketSource = (typeof bucketSources)[number];
 
-/** Whether the source always reports lifecycle expirations. Audit trails never do, and a topic's configuration may leave them out. */
+/** Whether the source always reports lifecycle expirations. Audit trails never do, and the configuration of a topic or of a store may leave them out. */
 export function reportsExpirations(source: BucketSource): boolean {
   switch (source) {
     case 'notification':
@@ -24,8 +24,16 @@ export function reportsExpirations(source: BucketSource): boolean {
       return true;
     case 'topic':
     case 'routed':
+    case 'webhook':
       return false;
   }
+}
+
+const DAY_MS = 86_400_000;
+
+/** From one scheduled compare of the bucket to the next; 0: none is scheduled. Stores that post events lose some of them, and nothing shows it. */
+export function compareEveryMs({ source }: Pick<BucketRecord, 'source'>, intervalMs: number): number {
+  return source === 'webhook' ? Math.min(DAY_MS, intervalMs) : intervalMs;
 }
 
 /** What documents get in addition: nothing, a HEAD's fields, or a HEAD's fields and the tags. Each mode includes those before it. */
@@ -153,6 +161,8 @@ export const bucketRecordSchema = z.object({
   unenriched: z.object({ jobId: z.string(), count: z.number(), atMs: z.number() }).optional(),
   /** Deletions that jobs held back, and that a person has not allowed. */
   waiting: waitingDeletesSchema.optional(),
+  /** What is stored of the tokens of its webhook, the newest last (src/connect/sources/webhook.ts). */
+  webhookTokens: z.array(z.object({ hash: z.string(), createdAtMs: z.number() })).optional(),
   /** The scheduled compare that began last (src/repair/sweeps.ts). */
   sweep: z.object({ jobId: z.string(), atMs: z.number() }).optional(),
   /** The last repair of the whole bucket that Tally began by itself: when it ended, and how long it compared. */

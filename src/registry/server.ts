@@ -1,8 +1,8 @@
-/** What the API's listener and the health listener share: bounds, headers, problem documents. */
+/** What all listeners share: bounds, headers, problem documents. */
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest, type RouteOptions } from 'fastify';
-import { rows, type PlacedRow } from './contract/contract.ts';
+import type { PlacedRow } from './contract/contract.ts';
 import { type Problem, PROBLEM_MEDIA, statusOf } from './contract/problem.ts';
 import { RequestError, type RequestErrorCode } from '../base/request-error.ts';
 import type { Telemetry } from '../process/telemetry.ts';
@@ -58,24 +58,27 @@ const safeHeaders = {
 interface ServerParts {
   readonly telemetry: Telemetry;
   /** The operations that the server has. */
-  readonly rows: readonly PlacedRow[];
+  readonly rows: readonly Pick<PlacedRow, 'method' | 'path'>[];
   /** Throws for requests that must not be answered. It is called first. */
   readonly guard?: (request: FastifyRequest) => void;
   /** The reverse proxies, as CIDRs: the caller is the right-most address of X-Forwarded-For that is none of them. */
   readonly trustedProxies?: readonly string[] | undefined;
   /** See REQUEST_TIMEOUT_MS, the default. */
   readonly requestTimeoutMs?: number | undefined;
+  /** See BODY_BYTES_MAX, the default. */
+  readonly bodyBytesMax?: number;
 }
 
 /**
- * Creates a server without routes. It accepts only routes of the contract. Every error becomes a problem document, and
+ * Creates a server without routes. It accepts only routes of its rows. Every error becomes a problem document, and
  * unexpected errors are logged.
  */
 export function createServer(parts: ServerParts): FastifyInstance {
-  const { telemetry, rows: served, guard = () => undefined, trustedProxies = [], requestTimeoutMs = REQUEST_TIMEOUT_MS } = parts;
+  const { telemetry, rows: served, guard = () => undefined, trustedProxies = [] } = parts;
+  const { requestTimeoutMs = REQUEST_TIMEOUT_MS, bodyBytesMax = BODY_BYTES_MAX } = parts;
   const app = fastify({
     trustProxy: [...trustedProxies],
-    bodyLimit: BODY_BYTES_MAX,
+    bodyLimit: bodyBytesMax,
     requestTimeout: requestTimeoutMs,
     connectionTimeout: CONNECTION_TIMEOUT_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
@@ -91,7 +94,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
   });
   boundConnections(app.server, CONNECTIONS_MAX);
   app.removeContentTypeParser('text/plain');
-  app.addHook('onRoute', refuseWithoutRow);
+  app.addHook('onRoute', (route) => refuseWithoutRow(served, route));
   const answerUnknown = unknownAnswerer(served);
   app.addHook('onRequest', async (request, reply) => {
     void reply.headers(safeHeaders);
@@ -129,7 +132,7 @@ export function loggedProblemOf(error: unknown, telemetry: Telemetry): Problem {
 /**
  * Refuses a route without a row, so that only paths of the contract are served. Every path with GET also has HEAD.
  */
-function refuseWithoutRow({ method, url }: RouteOptions): void {
+function refuseWithoutRow(rows: ServerParts['rows'], { method, url }: RouteOptions): void {
   for (const each of [method].flat()) {
     const name = each === 'HEAD' ? 'GET' : each;
     if (!rows.some((row) => row.method === name && row.path === url.replaceAll(/:(\w+)/g, '{$1}'))) {
@@ -139,7 +142,7 @@ function refuseWithoutRow({ method, url }: RouteOptions): void {
 }
 
 /** Answers requests without a route: 405 with Allow if the path has other methods, otherwise 404. */
-function unknownAnswerer(served: readonly PlacedRow[]): (request: FastifyRequest, reply: FastifyReply) => FastifyReply {
+function unknownAnswerer(served: ServerParts['rows']): (request: FastifyRequest, reply: FastifyReply) => FastifyReply {
   const patterns = served.map(({ method, path }) => ({ method, pattern: new RegExp(`^${path.replaceAll(/\{\w+\}/g, '[^/]+')}$`) }));
   return (request, reply) => {
     const path = request.url.split('?')[0] ?? '';
@@ -190,7 +193,7 @@ const UNEXPECTED = 'internal.unexpected';
 const frameworkErrors: ReadonlyMap<unknown, readonly [RequestErrorCode, string]> = new Map([
   ['FST_ERR_BAD_URL', ['request.invalid', 'the path is not percent-encoded UTF-8']],
   ['FST_ERR_MAX_PARAM_LENGTH', ['request.not-found', 'the name in the path is too long for anything that exists']],
-  ['FST_ERR_CTP_BODY_TOO_LARGE', ['request.too-large', 'the body is larger than 64 KiB']],
+  ['FST_ERR_CTP_BODY_TOO_LARGE', ['request.too-large', 'the body is larger than is taken here']],
   ['FST_ERR_CTP_INVALID_MEDIA_TYPE', ['request.unsupported-media-type', 'the body must be application/json']],
   ['FST_ERR_CTP_EMPTY_JSON_BODY', ['request.invalid', 'the body is empty although its content type is application/json']],
   ['FST_ERR_CTP_INVALID_JSON_BODY', ['request.invalid', 'the body is not valid JSON, or has a field __proto__']],

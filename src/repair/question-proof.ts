@@ -51,9 +51,9 @@ export function createQuestionProof(dependencies: QuestionDependencies): Questio
   }
 }
 
-/** Whether the change should have had an event: it came after the connection was proven and after the last compare. Audit trails do not report every change. */
+/** Whether the change should have had an event: it came after the connection was proven and after the last compare. Audit trails do not report every change, and what a store posts gets lost. */
 function isSince({ source, provenAtMs = Infinity, lastComparedAtMs = 0 }: BucketRecord, changedAtMs: number): boolean {
-  return source !== 'routed' && changedAtMs > Math.max(provenAtMs, lastComparedAtMs) + SLACK_MS;
+  return source !== 'routed' && source !== 'webhook' && changedAtMs > Math.max(provenAtMs, lastComparedAtMs) + SLACK_MS;
 }
 
 /** When the oldest message in the bucket's queues was sent, as far as its own events show. */

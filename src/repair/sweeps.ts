@@ -7,7 +7,7 @@ import { TOMBSTONE_LIFE_MS } from '../ordering/constants.ts';
 import type { ObjectMaintenance, IndexWrite, ObjectIndex, AuditStore, WithPorts } from '../store/store.ts';
 import { VISIT_MAX_MS, type Visit } from '../observing/sweep.ts';
 import { createHash, randomUUID } from 'node:crypto';
-import type { BucketRecord } from '../records/bucket.ts';
+import { compareEveryMs, type BucketRecord } from '../records/bucket.ts';
 import { hasEnded, type JobRecord } from '../records/job.ts';
 import { RequestError } from '../base/request-error.ts';
 import { readRecord, refs, updateRecord, newAuditRecord, storeAuditRecord } from '../store/stored.ts';
@@ -63,7 +63,7 @@ export async function purgeAudit(
 }
 
 // ── the scheduled re-index of every bucket, whatever its source, because events may be lost unnoticed. It also shows that the index is
-// right. Each bucket has one in each interval, by default a week, at its own time:
+// right. Each bucket has one in each interval, by default a week (a day for a webhook), at its own time:
 //
 //   (new) ──► waits for its time in the interval ──► due ──job begun──► waits an interval
 //                                                     ▲                    │
@@ -77,11 +77,12 @@ interface FullSweepParts extends WithPorts<'state' | 'clock'> {
 
 /** Begins a bucket's scheduled re-index if it is due. A bucket that a job occupies is visited again later. */
 export async function visitFull(
-  { state, startJob, clock, intervalMs }: FullSweepParts,
+  { state, startJob, clock, intervalMs: usualMs }: FullSweepParts,
   record: BucketRecord,
   signal: AbortSignal,
 ): Promise<number | undefined> {
   const { bucket, enrich, sweep } = record;
+  const intervalMs = compareEveryMs(record, usualMs);
   const look = { nowMs: clock.nowMs(), intervalMs };
   // if the record shows that nothing is due, nothing more is read
   if (intervalMs === 0 || !maySweepBeDue(record, look)) return undefined;

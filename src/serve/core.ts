@@ -24,6 +24,7 @@ import { createProcesses } from '../observing/processes.ts';
 import { createConnectBucket } from '../connect/connect.ts';
 import { createReindexJobs } from '../repair/job-requests.ts';
 import { createOperations } from '../registry/operations/operations.ts';
+import { urlOf } from '../registry/server.ts';
 import { createDeadLetters } from '../repair/dead-letters.ts';
 import { createGapReports } from '../observing/gaps.ts';
 import type { Store } from '../store/store.ts';
@@ -182,7 +183,7 @@ export async function createCore(settings: Settings, addresses: AwsAddresses, qu
     allBuckets,
     topics,
     listing: createS3Listing({ clientFor: aws.s3For, clock }),
-    operations: createOperations({ ...ports, ...subjects, provisioning, everyoneReads }),
+    operations: createOperations({ ...ports, ...subjects, provisioning, everyoneReads, webhookUrl: webhookUrlOf(settings) }),
     /** Undefined where nothing in AWS leads to a bucket queue: in the embedded mode, and without a bucket queue. */
     provisioning: isEmbedded || queueUrl === undefined ? undefined : provisioning,
     /** Names what is called when this process has stored a job, or a change of one, that has something to do. */
@@ -194,6 +195,13 @@ export async function createCore(settings: Settings, addresses: AwsAddresses, qu
       await store.close();
     },
   };
+}
+
+/** Where the receiver is as its network knows it, Tally does not know: of an address that leads everywhere, the host is left open. */
+function webhookUrlOf({ TALLY_EVENTS_ADDRESS: at }: Settings): (bucket: string) => string {
+  const isOpen = at === undefined || at.host === '0.0.0.0' || at.host === '::';
+  const origin = urlOf({ host: isOpen ? 'HOST' : at.host, port: at?.port ?? 0 }).replace(/:0$/, ':PORT');
+  return (bucket) => `${origin}/events/${bucket}`;
 }
 
 /** How callers are known: the rules of logins, and API keys. */

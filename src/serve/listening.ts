@@ -9,6 +9,8 @@ export interface ServedAt {
   readonly healthUrl: string;
   /** Absent: the process does not have the role http. */
   readonly controlUrl?: string;
+  /** The webhook receiver. Absent: the process has none. */
+  readonly eventsUrl?: string;
   /** The path of the operator's socket. Absent: the process does not have the role http, or another process listens there. */
   readonly socket?: string;
 }

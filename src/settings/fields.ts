@@ -42,15 +42,21 @@ export const socketPath = optionalPath.refine((path = '') => Buffer.byteLength(p
   error: `must have at most ${SOCKET_BYTES_MAX} bytes, because systems take no longer path for a socket`,
 });
 
+const hostPort = z
+  .string()
+  .trim()
+  .regex(/^(\[[0-9a-fA-F:]+\]|[^:\s]+):\d{1,5}$/, 'must be HOST:PORT');
+
+const addressIn = z
+  .string()
+  .transform((text) => {
+    const colon = text.lastIndexOf(':');
+    return { host: text.slice(0, colon).replaceAll(/[[\]]/g, ''), port: Number(text.slice(colon + 1)) };
+  })
+  .refine(({ port }) => port <= 65_535, 'must have a port of at most 65535');
+
 /** HOST:PORT, with IPv6 addresses in brackets. With port 0 the system chooses a free port. */
-export const address = (fallback: string) =>
-  z
-    .string()
-    .trim()
-    .regex(/^(\[[0-9a-fA-F:]+\]|[^:\s]+):\d{1,5}$/, 'must be HOST:PORT')
-    .default(fallback)
-    .transform((text) => {
-      const colon = text.lastIndexOf(':');
-      return { host: text.slice(0, colon).replaceAll(/[[\]]/g, ''), port: Number(text.slice(colon + 1)) };
-    })
-    .refine(({ port }) => port <= 65_535, 'must have a port of at most 65535');
+export const address = (fallback: string) => hostPort.default(fallback).pipe(addressIn);
+
+/** The same; undefined if it is not set. */
+export const optionalAddress = hostPort.pipe(addressIn).optional();

@@ -8,7 +8,7 @@
 import { z } from 'zod';
 import { s3Settings } from './aws.ts';
 import { identityMistakes, identitySettings, isLoopback } from './identity.ts';
-import { address, brokenOf, integer, itemsOf, optionalPath, optionalInteger, socketPath, flag } from './fields.ts';
+import { address, brokenOf, optionalAddress, integer, itemsOf, optionalPath, optionalInteger, socketPath, flag } from './fields.ts';
 import { registryUrl, queueUrl, hasCredentials, indexUrl, isHttps, isServerless } from './urls.ts';
 import { BUCKET_NAME } from '../base/bucket-name.ts';
 import { INSTALLATION } from '../connect/names.rules.ts';
@@ -227,6 +227,9 @@ const processSettings = {
   TALLY_HEALTH_ADDRESS: address('127.0.0.1:8081').describe(
     'The address (HOST:PORT) that serves /livez, /readyz and /metrics in every process, whatever its roles. The default is reachable only from the same machine; the container image sets 0.0.0.0:8081.',
   ),
+  TALLY_EVENTS_ADDRESS: optionalAddress.describe(
+    "The address (HOST:PORT) on which the webhook receiver listens, for buckets with the source webhook, for example 0.0.0.0:8083. It serves POST /events/BUCKET only, and takes what comes with the bucket's token. Not set by default: there is no receiver.",
+  ),
   TALLY_SOCKET: socketPath.describe(
     "The path of the Unix socket through which a process with the role http serves its operator. Callers who can open it need no login and may appoint the first administrator; the file has mode 0600. The default is /tmp/tally-UID-PORT.sock, with the user's number and the port of TALLY_HTTP_ADDRESS.",
   ),
@@ -312,9 +315,10 @@ function storeMistakes(settings: Settings): readonly string[] {
   if (settings.TALLY_EMBEDDED) {
     return settings.TALLY_QUEUE_URL.length === 0 ? [] : ['TALLY_QUEUE_URL: must not be set in the embedded mode, which has its own queues'];
   }
-  const needsQueue = settings.TALLY_QUEUE_URL.length === 0 && settings.TALLY_ROLES.includes('ingest');
+  const noQueue = settings.TALLY_QUEUE_URL.length === 0;
   const missing = brokenOf(
-    [needsQueue, 'TALLY_QUEUE_URL: must be set to the URL of the bucket queue'],
+    [noQueue && settings.TALLY_ROLES.includes('ingest'), 'TALLY_QUEUE_URL: must be set to the URL of the bucket queue'],
+    [noQueue && settings.TALLY_EVENTS_ADDRESS !== undefined, 'TALLY_EVENTS_ADDRESS: needs TALLY_QUEUE_URL, the queue to which the receiver writes'],
     [settings.TALLY_INDEX_URL === undefined, 'TALLY_INDEX_URL: must be set to an OpenSearch URL or sqlite:PATH'],
   );
   return missing.length === 0 ? [] : [...missing, 'To try Tally without any of these, run `tally serve --embedded`'];

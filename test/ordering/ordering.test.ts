@@ -23,7 +23,7 @@ describe('whatever is late, repeated, reordered, lost, forged or held back', () 
 
   test('the histories of each mix hold what they are named for, and those of everything hold it all', () => {
     const named = { joined: 'joined', sources: 'misfits', deletes: 'exactDeletes', outages: 'heldBack', handedOver: 'handedOver' } as const;
-    const counted = (id: MixId) => Array.from({ length: 1_000 }, (_, seed) => play(seed, mixes[id]).counts);
+    const counted = (id: MixId) => Array.from({ length: 1_500 }, (_, seed) => play(seed, mixes[id]).counts);
     const all = counted('all');
     for (const [id, count] of Object.entries(named) as [keyof typeof named, (typeof named)[keyof typeof named]][]) {
       for (const histories of [counted(id), all])

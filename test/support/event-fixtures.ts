@@ -47,7 +47,7 @@ export function messagesOf(name: (typeof fixtureNames)[number]): readonly Fixtur
 
 /** The results of a body that must hold records. */
 export function resultsOf(body: unknown, isAws = true): readonly RecordResult[] {
-  const unwrapped = unwrap(typeof body === 'string' ? body : JSON.stringify(body), isAws);
+  const unwrapped = unwrap(typeof body === 'string' ? body : JSON.stringify(body), isAws ? 'aws' : 'store');
   if (unwrapped.kind !== 'records') throw new Error(`no records: ${JSON.stringify(unwrapped)}`);
   return unwrapped.records;
 }

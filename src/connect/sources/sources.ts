@@ -1,5 +1,5 @@
 /**
- * The four sources: what a bucket must have by its source (`desired`), what is there (`read`), and what differs (`diff`, `removal`),
+ * The five sources: what a bucket must have by its source (`desired`), what is there (`read`), and what differs (`diff`, `removal`),
  * of which each change knows how it is made. A plan, an apply, a removal and the doctor look by these alone, so they cannot disagree.
  */
 import type { BucketSource } from '../../records/bucket.ts';
@@ -24,6 +24,7 @@ import {
 } from './notification.ts';
 import { desiredRouted, readTrails, theirSelectors, trailChanges, trailCheck, trailRemoval } from './routed.ts';
 import { queueFindings, sharedFindings } from './shared.ts';
+import { desiredWebhook } from './webhook.ts';
 import { desiredTopic, namedTopicMissing, policyUnreadable, sidsOf, subscriptionAltered, topicChanges, topicRemovals } from './topic.ts';
 
 const sources: Readonly<Record<BucketSource, (spec: ConnectionSpec) => Desired>> = {
@@ -31,6 +32,7 @@ const sources: Readonly<Record<BucketSource, (spec: ConnectionSpec) => Desired>>
   topic: desiredTopic,
   eventbridge: desiredEventBridge,
   routed: desiredRouted,
+  webhook: desiredWebhook,
 };
 
 /** What the bucket must have. Of what a person wired it is the way from a topic that was named, and a supplied trail is read. */
@@ -57,7 +59,8 @@ export function createLookAt(tools: Tools): LookAt {
   const { aws } = tools;
   return async function lookAt(spec, signal, { mayBeGone = false } = {}) {
     const wanted = desired(spec);
-    const reading = aws.notificationOf(ownedBucket(spec), signal);
+    // of a store of one's own it says nothing, if it has one
+    const reading = spec.source === 'webhook' ? Promise.resolve('') : aws.notificationOf(ownedBucket(spec), signal);
     // what a person has wired works without it
     const xml = await (mayBeGone ? unlessGone(reading) : spec.byHand === true ? reading.catch(() => '') : reading);
     const { subscription } = wanted;

@@ -21,6 +21,7 @@ const sourceTexts: Readonly<Record<Bucket['source'], string>> = {
   eventbridge: 'eventbridge: S3 sends events to EventBridge, and a rule to the bucket queue',
   topic: 'topic: S3 sends events to a topic of yours',
   routed: 'routed: a rule for the audit trail sends events, where a notification would clash',
+  webhook: 'webhook: a store of your own posts events to Tally',
 };
 
 const enrichTexts: Readonly<Record<Bucket['enrich'], string>> = {
@@ -211,7 +212,11 @@ function useSaving({ stored, chosen, onSaved }: PlanProps) {
       setAdded(true);
       return connection ?? { bucket, state: 'applied' };
     });
-    done('Everything is applied. S3 needs about five minutes until it sends every event, and a trail up to twenty.');
+    done(
+      chosen.source === 'webhook'
+        ? `\`tally bucket rotate-token ${bucket}\` shows the address and the token with which the store posts events.`
+        : 'Everything is applied. S3 needs about five minutes until it sends every event, and a trail up to twenty.',
+    );
   }
   async function record(): Promise<void> {
     const { job_id: jobId, advice = '' } = await save({ wired_by_hand: true });

@@ -20,7 +20,13 @@ import { APPLY_ERRORS, BY_HAND, connection, flagText, keptHints, keptParts, requ
 import { AWS_REFUSALS, bucketName, cursor, limit, must, pageOf, textOf, timeOf, timeOfMaybe, yesNo } from './fields.ts';
 import type { Row, RowKey } from './row.ts';
 
+const webhook = z.object({
+  url: z.string().describe('Where the store posts events, with HOST in place of what only its network knows.'),
+  token: z.string().describe('What lets it post them. It cannot be shown again.'),
+});
+
 const addedBucket = bucket.extend({
+  webhook: webhook.optional().describe('With the source webhook, if this request made the first token.'),
   connection: connection.optional().describe('How far its parts in AWS exist. Absent: the embedded storage needs none.'),
   changed: z
     .boolean()
@@ -64,6 +70,14 @@ const removedBucket = z.object({
 });
 
 const params = z.object({ bucket: bucketName });
+
+/** A webhook as commands show it. */
+export const webhookFields = { url: 'url', token: 'token' } as const;
+
+/** How a store gives its token, which differs from store to store. */
+export function webhookHints(): readonly string[] {
+  return ['The token is not shown again. Give it to the store as bearer token or password, or append /TOKEN to the URL if it can set only that.'];
+}
 
 export const bucketRows = {
   'GET /v1/buckets': {
@@ -122,6 +136,23 @@ export const bucketRows = {
       ...APPLY_ERRORS,
     ],
     example: { body: { bucket: 'photos', source: 'notification' } },
+  },
+  'POST /v1/buckets/{bucket}/token': {
+    operation: 'rotateToken',
+    summary: "Creates a token for a bucket's webhook.",
+    description: 'The token before it stays valid, so that the store can go on posting until it has the new one; any older one ends. If a token has leaked, create two.',
+    scope: 'admin',
+    params,
+    answer: webhook.extend({ bucket: z.string() }),
+    status: 201,
+    errors: ['bucket.not-connected', 'connect.blocked', 'audit.unavailable'],
+    example: { params: { bucket: 'photos' } },
+    cli: {
+      words: 'bucket rotate-token <bucket>',
+      columns: columnsOf<z.infer<typeof webhook>>(webhookFields),
+      hints: webhookHints,
+      examples: ['tally bucket rotate-token photos'],
+    },
   },
   'GET /v1/buckets/{bucket}': {
     operation: 'getBucket',

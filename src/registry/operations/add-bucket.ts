@@ -11,8 +11,9 @@ import type { ReindexJobs } from '../../repair/job-requests.ts';
 import { requireBucket } from '../../observing/known-buckets.ts';
 import type { WithPorts } from '../../store/store.ts';
 import { refs } from '../../connect/refs.ts';
+import { newWebhookToken } from '../../connect/sources/webhook.ts';
 
-interface AddBucketDependencies extends WithPorts<'state' | 'telemetry'> {
+interface AddBucketDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly connectBucket: Pick<ConnectBucket, 'connect'>;
   readonly connections: Pick<ReturnType<typeof createConnections>, 'check' | 'apply'>;
   readonly jobs: Pick<ReindexJobs, 'request'>;
@@ -22,6 +23,8 @@ interface Added {
   readonly record: BucketRecord;
   /** How far its parts in AWS are made. Absent: it needs none. */
   readonly connection: ConnectionView | undefined;
+  /** Of its webhook, if it had none. */
+  readonly token: string | undefined;
   /** It is new, or it is connected in another way than before. */
   readonly isChanged: boolean;
   /** The first re-index, if one was started. */
@@ -45,17 +48,19 @@ export async function addBucket(parts: AddBucketDependencies, request: AddBucket
   // the record of a connected bucket follows when the parts of another source are made: until then the earlier ones deliver
   await connectBucket.connect(before === undefined ? request : omit(request, 'source', 'topic_arn'), by, signal);
   const connection = hasParts ? await connections.apply(request, before === undefined, signal) : undefined;
+  const token = await newWebhookToken(parts, bucket, ({ webhookTokens = [] }) => webhookTokens.length === 0);
   const record = await requireBucket(state, bucket, signal);
   if (before !== undefined)
     return {
       record,
       connection,
+      token,
       isChanged: !isSameWay(before, record),
       jobId: undefined,
       isFillWanted: asksForMore(before.enrich, record.enrich),
     };
   const jobId = request.reindex === false ? undefined : await startFirst(parts, { bucket, now: hasParts }, by, signal);
-  return { record, connection, isChanged: true, jobId, isFillWanted: false };
+  return { record, connection, token, isChanged: true, jobId, isFillWanted: false };
 }
 
 /**

@@ -42,6 +42,7 @@ import { readRecord, refs, listAllRecords } from '../../store/stored.ts';
 import type { Provisioning } from '../../connect/provisioning.ts';
 import type { CheckConnection } from '../../connect/watch.ts';
 import { addBucket } from './add-bucket.ts';
+import { newWebhookToken } from '../../connect/sources/webhook.ts';
 import { createConnections } from '../../connect/connections.ts';
 import { disconnectBucket } from './disconnect-bucket.ts';
 import { explain } from '../../search/explain.ts';
@@ -65,6 +66,8 @@ interface Subjects extends Pick<Store, 'objects' | 'state' | 'audit' | 'usage'>,
   readonly keys: { readonly liveKeys: Pick<LiveKeys, 'forget' | 'forgetAll'>; readonly rules: LoginRules; readonly rule: ExpiryRule };
   /** From one scheduled compare of a whole bucket to the next; 0: none is scheduled. */
   readonly compareIntervalMs: number;
+  /** Where stores post the events of a bucket. */
+  readonly webhookUrl: (bucket: string) => string;
   /** Whether every user reads everything, as TALLY_READERS says. */
   readonly everyoneReads: boolean;
 }
@@ -95,9 +98,10 @@ export function createOperations(subjects: Subjects): CheckedOperations & { read
       ({ body }, signal) => connectEvent(body.bucket, signal),
       async ({ body }, { actor, signal }) => {
         const added = await addBucket({ ...subjects, connections }, body, nameOfActor(actor), signal);
-        const { record, connection, jobId, isChanged, isFillWanted } = added;
+        const { record, connection, token, jobId, isChanged, isFillWanted } = added;
         return {
           connection,
+          webhook: token === undefined ? undefined : { url: subjects.webhookUrl(record.bucket), token },
           ...(await viewOf(record.bucket, signal)),
           changed: isChanged,
           job_id: jobId,
@@ -106,6 +110,13 @@ export function createOperations(subjects: Subjects): CheckedOperations & { read
       },
       ({ job_id }) => ({ job_id }),
     ),
+    rotateToken: audited('BucketTokenRotate', async ({ params: { bucket } }, { signal }) => {
+      const { source } = await requireBucket(state, bucket, signal);
+      const token = await newWebhookToken(subjects, bucket);
+      if (token === undefined)
+        throw new RequestError('connect.blocked', `${bucket} gets its events through ${source}, which needs no token: only a webhook has one`);
+      return { bucket, url: subjects.webhookUrl(bucket), token };
+    }),
     removeBucket: audited('BucketRemove', async ({ params: { bucket }, query }, { signal }) => {
       const kept = await provisioning.remove(bucket, { keepAws: query.keep_aws === 'true' }, signal);
       await disconnectBucket(subjects, bucket, signal, { keepDocuments: query.keep_documents === 'true' }).catch((error: unknown) => {

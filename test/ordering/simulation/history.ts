@@ -121,7 +121,7 @@ export function drawHistory(seed: number, mix: Mix): History {
 }
 
 function drawTellers(random: Random, mix: Mix): { readonly source: BucketSource; readonly tellers: readonly Teller[] } {
-  const source: BucketSource = random.pick(['notification', 'topic', 'eventbridge', 'eventbridge', 'routed', 'routed']);
+  const source: BucketSource = random.pick(['notification', 'topic', 'topic', 'eventbridge', 'eventbridge', 'routed', 'routed', 'webhook']);
   const own = tellerOf(random, ownDialect(random, source), source);
   if (mix.sources === 'one') return { source, tellers: [own] };
   const others = random.pick([
@@ -130,6 +130,7 @@ function drawTellers(random: Random, mix: Mix): { readonly source: BucketSource;
     ['trail'],
     ['eventbridge', 'synthetic'],
     ['native', 'trail', 'eventbridge'],
+    ['webhook'],
   ] as const);
   return { source, tellers: [own, ...others.map((dialect) => tellerOf(random, dialect, source))] };
 }
@@ -143,12 +144,14 @@ function ownDialect(random: Random, source: BucketSource): Dialect {
       return 'eventbridge';
     case 'routed':
       return random.pick(['trail', 'synthetic']);
+    case 'webhook':
+      return 'webhook';
   }
 }
 
 function tellerOf(random: Random, dialect: Dialect, source: BucketSource): Teller {
   const throughTopic = dialect === 'eventbridge' && random.chance(0.3);
-  const isOwn = dialect === 'native' ? source === 'notification' || source === 'topic' : dialect === source && !throughTopic;
+  const isOwn = dialect === 'native' ? source === 'notification' || source === 'topic' : dialect !== 'webhook' && dialect === source && !throughTopic;
   return { dialect, throughTopic, isForgeable: !isOwn };
 }
 
@@ -203,7 +206,7 @@ function recordOf(
     if (said.etag !== undefined) record.etag = said.etag;
     if (said.etag !== undefined) record.sizeBytes = 1;
   }
-  if (said.versionId !== undefined) record.versionId = said.versionId;
+  if (said.versionId !== undefined && dialect !== 'webhook') record.versionId = said.versionId;
   if (throughTopic) record.throughTopic = throughTopic;
   return record;
 }

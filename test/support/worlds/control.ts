@@ -68,7 +68,7 @@ export function createControlWorld({
     telemetry,
   });
   const connections = createConnections({ storage, state, provisioning, checkConnection, processes, clock });
-  const parts = { state, connectBucket, connections, jobs, telemetry };
+  const parts = { state, clock, connectBucket, connections, jobs, telemetry };
   const allJobs = () => listAllRecords(state, 'job', jobSchema);
 
   /** The calendar closes what is due after this time. */

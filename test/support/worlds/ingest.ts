@@ -13,7 +13,7 @@ import { createIngestRole, type IngestLimits } from '../../../src/indexer/indexe
 import type { Clock } from '../../../src/process/clock.ts';
 import type { IndexWrite, IndexWriteAnswer, Store, StateStore } from '../../../src/store/store.ts';
 import type { ObjectStorage } from '../../../src/aws/storage.ts';
-import type { QueueClient, QueueReceiver } from '../../../src/aws/queues.ts';
+import type { QueueClient, QueueMessage, QueueReceiver } from '../../../src/aws/queues.ts';
 import type { EventCounter } from '../../../src/indexer/event-hours.ts';
 import { createQueueWatch } from '../../../src/observing/queue-watch.ts';
 import { listAllRecords, readRecord, refs, removeRecord } from '../../../src/store/stored.ts';
@@ -180,8 +180,8 @@ export async function createIngestWorld(options: WorldOptions = {}) {
     await sendBody(JSON.stringify({ Records: records }));
   }
 
-  async function sendBody(body: string): Promise<void> {
-    await queues.send(QUEUE, { body, attributes: {} });
+  async function sendBody(body: string, attributes: QueueMessage['attributes'] = {}): Promise<void> {
+    await queues.send(QUEUE, { body, attributes });
   }
 
   /** Moves time on in small steps, letting everything run in between. */

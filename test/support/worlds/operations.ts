@@ -27,6 +27,7 @@ export function operationsOn({
     },
     compareIntervalMs: 604_800_000,
     everyoneReads: false,
+    webhookUrl: (bucket) => `http://HOST:8083/events/${bucket}`,
     ...parts,
   });
 }

@@ -1,0 +1,188 @@
+/**
+ * The webhook receiver: a listener of its own on which stores post the events of a bucket, so that they reach nothing else.
+ *
+ *   POST ──► the bucket's token? ──► its rate, room in memory ──► body ──► the bucket queue has it ──► 204
+ *                   401                  429         503        408 413            503
+ *
+ * It reads no event: what a body says is decided where its message is received (events/webhook.ts). What it does not take, a store
+ * sends again if it can; what it has taken is in the queue.
+ */
+import { LRUCache } from 'lru-cache';
+import type { FastifyRequest } from 'fastify';
+import type { BucketRecord } from '../records/bucket.ts';
+import { isBucketName } from '../base/bucket-name.ts';
+import { faultOf } from '../base/fault.ts';
+import { inTime } from '../base/in-time.ts';
+import { RequestError } from '../base/request-error.ts';
+import { isWebhookToken } from '../connect/sources/webhook.ts';
+import { MESSAGE_BYTES_MAX } from '../events/dead-letter.ts';
+import { postedTo } from '../events/webhook.ts';
+import type { FailedAttempts } from '../identity/audit-windows.ts';
+import { createCounter } from '../identity/authenticate-key.ts';
+import { BUCKET_RECORD_AGE_MAX_MS } from '../ordering/constants.ts';
+import type { QueueClient } from '../aws/queues.ts';
+import type { WithPorts } from '../store/store.ts';
+import { readRecord, refs } from '../store/stored.ts';
+import { addressOf } from './caller.ts';
+import { createServer, listenerOf, type Address, type Listener } from './server.ts';
+
+interface WebhookParts extends WithPorts<'state' | 'clock' | 'telemetry'> {
+  readonly address: Address;
+  /** The bucket queue. */
+  readonly queueUrl: string;
+  readonly queues: Pick<QueueClient, 'send'>;
+  readonly attempts: Pick<FailedAttempts, 'failed'>;
+  readonly trustedProxies?: readonly string[] | undefined;
+  /** How long a request may take to arrive. Default: that of every server. */
+  readonly requestTimeoutMs?: number;
+  /** Of one bucket. Default: {@link REQUESTS_PER_S}. */
+  readonly requestsPerS?: number;
+}
+
+/** Some stores can set only a URL. */
+const PATHS = ['/events/{bucket}', '/events/{bucket}/{token}'] as const;
+
+/** SQS takes no larger message, and as a dead letter it gets up to three attributes more. */
+const BODY_BYTES_MAX = MESSAGE_BYTES_MAX - 4_096;
+/** The bodies in memory, each of which takes five times its length while it is written to the queue. */
+const IN_HAND_BYTES_MAX = 33_554_432;
+/** Of one bucket, so that those who send slowly leave room for others. */
+const IN_HAND_OF_BUCKET_BYTES_MAX = IN_HAND_BYTES_MAX / 2;
+/** What a request takes besides its body. */
+const REQUEST_BYTES = 4_096;
+/** Each event costs a HEAD, of which a worker sends some 3,000 a second for all buckets. */
+const REQUESTS_PER_S = 1_000;
+/** The records of some hundred busy buckets are read every ten seconds. Above it others, who guess names, would cost more than they. */
+const READS_PER_S = 100;
+const SECOND_MS = 1_000;
+/** Buckets whose tokens are known. */
+const KNOWN_MAX = 1_000;
+/** A store that hangs must not hold a request for longer than its sender waits. */
+const READ_MAX_MS = 5_000;
+/** SQS is seldom away for less. */
+const RETRY_AFTER_S = 5;
+
+interface Known {
+  readonly record: BucketRecord | undefined;
+  readonly readAtMs: number;
+}
+
+/** Creates the listener. */
+export function createWebhookListener(parts: WebhookParts): Listener {
+  const { address, queueUrl, queues, state, clock, telemetry, attempts, trustedProxies, requestTimeoutMs, requestsPerS = REQUESTS_PER_S } = parts;
+  const rows = PATHS.map((path) => ({ method: 'POST', path }) as const);
+  const app = createServer({ telemetry, rows, trustedProxies, requestTimeoutMs, bodyBytesMax: BODY_BYTES_MAX });
+  const known = new LRUCache<string, Known>({ max: KNOWN_MAX });
+  const countRead = createCounter(clock, { windowMs: SECOND_MS, countMax: READS_PER_S });
+  const countRequest = createCounter(clock, { windowMs: SECOND_MS, countMax: requestsPerS });
+  const inHand = new Map<string, number>();
+  let allInHand = 0;
+
+  /** A token that is not known may be new. While the store does not answer, what was known last counts: the queue is there for that. */
+  async function mayPost(bucket: string, token: string): Promise<boolean> {
+    const last = known.get(bucket);
+    const isFresh = last !== undefined && clock.monotonicMs() - last.readAtMs < BUCKET_RECORD_AGE_MAX_MS;
+    if (isFresh && isWebhookToken(last.record, token)) return true;
+    if (countRead('') !== undefined) throw later('too many unknown tokens are sent', 1);
+    const readAtMs = clock.monotonicMs();
+    try {
+      const record = await inTime(readRecord(state, refs.bucket(bucket)), AbortSignal.timeout(READ_MAX_MS));
+      known.set(bucket, { record, readAtMs });
+      return isWebhookToken(record, token);
+    } catch (error) {
+      if (last !== undefined) return isWebhookToken(last.record, token);
+      telemetry.requestFailed('read the tokens of a webhook', error);
+      throw later('the tokens cannot be read now', RETRY_AFTER_S);
+    }
+  }
+
+  /** Takes room for the body until the response has ended. */
+  function takeRoom(bucket: string, { headers }: FastifyRequest): () => void {
+    const bytes = REQUEST_BYTES + Number(headers['content-length'] ?? BODY_BYTES_MAX);
+    if (bytes > REQUEST_BYTES + BODY_BYTES_MAX) throw tooLarge();
+    const ofBucket = inHand.get(bucket) ?? 0;
+    if (allInHand + bytes > IN_HAND_BYTES_MAX || ofBucket + bytes > IN_HAND_OF_BUCKET_BYTES_MAX) throw later('too many bodies are in hand', 1);
+    allInHand += bytes;
+    inHand.set(bucket, ofBucket + bytes);
+    return () => {
+      allInHand -= bytes;
+      const left = (inHand.get(bucket) ?? 0) - bytes;
+      if (left === 0) inHand.delete(bucket);
+      else inHand.set(bucket, left);
+    };
+  }
+
+  async function enqueue(bucket: string, body: string): Promise<void> {
+    try {
+      await queues.send(queueUrl, { body, attributes: postedTo(bucket) });
+    } catch (error) {
+      if (faultOf(error).code === 'message.too-large') throw tooLarge();
+      telemetry.requestFailed('write a posted event to the bucket queue', error);
+      throw later('the bucket queue does not take it now', RETRY_AFTER_S);
+    }
+  }
+
+  app.removeAllContentTypeParsers();
+  // stores name many types, or none
+  app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+  app.addHook('onResponse', async (_request, { statusCode }) => telemetry.count('tally_webhook_requests_total', 1, { result: resultOf(statusCode) }));
+  for (const path of PATHS)
+    app.route<{ Params: { readonly bucket: string; readonly token?: string } }>({
+      method: 'POST',
+      url: path.replaceAll(/\{(\w+)\}/g, ':$1'),
+      async onRequest(request, reply) {
+        const { bucket, token = tokenIn(request.headers.authorization) } = request.params;
+        if (!isBucketName(bucket) || token === undefined || !(await mayPost(bucket, token))) {
+          attempts.failed({ address: addressOf(request), reason: 'webhook token unknown' });
+          throw new RequestError('authentication.failed', 'the request has no token of this bucket');
+        }
+        const waitMs = countRequest(bucket);
+        if (waitMs !== undefined)
+          throw new RequestError('request.rate-limited', `more than ${requestsPerS} requests of this bucket came in a second`, {
+            retry_after_s: Math.max(1, Math.ceil(waitMs / SECOND_MS)),
+          });
+        reply.raw.once('close', takeRoom(bucket, request));
+      },
+      async handler({ params: { bucket }, body }, reply) {
+        await enqueue(bucket, textOf(body));
+        return reply.code(204).send();
+      },
+    });
+  return listenerOf(app, address);
+}
+
+/** The token as bearer, or as the password of a user with any name. */
+function tokenIn(authorization = ''): string | undefined {
+  const [, kind = '', value = ''] = /^(Bearer|Basic)\s+(\S+)\s*$/i.exec(authorization) ?? [];
+  if (kind.toLowerCase() === 'bearer') return value;
+  const [, password] = /^[^:]*:(.*)$/s.exec(Buffer.from(value, 'base64').toString()) ?? [];
+  return password;
+}
+
+const UTF8 = new TextDecoder('utf-8', { fatal: true });
+/** https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html lists what SQS takes. JSON may spell the others in another way. */
+const NOT_IN_SQS = /[^\t\n\r\u{20}-\u{D7FF}\u{E000}-\u{FFFD}\u{10000}-\u{10FFFF}]/gu;
+
+/** The body as SQS takes it. Throws `request.invalid` for one that holds no event. */
+function textOf(body: unknown): string {
+  try {
+    const text = Buffer.isBuffer(body) ? UTF8.decode(body) : '';
+    if (text.trim() !== '') return text.replaceAll(NOT_IN_SQS, (each) => String.raw`\u${(each.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`);
+  } catch {
+    throw new RequestError('request.invalid', 'the body is not UTF-8');
+  }
+  throw new RequestError('request.invalid', 'the body is empty');
+}
+
+function later(what: string, retryAfterS: number): RequestError {
+  return new RequestError('request.overloaded', `${what}: send it again later`, { retry_after_s: retryAfterS });
+}
+
+function tooLarge(): RequestError {
+  return new RequestError('request.too-large', 'the body is larger than the bucket queue takes');
+}
+
+function resultOf(status: number): 'queued' | 'refused' | 'later' {
+  if (status < 300) return 'queued';
+  return status === 429 || status >= 500 ? 'later' : 'refused';
+}

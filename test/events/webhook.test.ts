@@ -1,0 +1,86 @@
+import { describe, expect, it } from 'vitest';
+import { postedTo, unwrapPosted, webhookOf } from '../../src/events/webhook.ts';
+import { messagesOf } from '../support/event-fixtures.ts';
+import { nativeRecord } from '../support/worlds/ingest.ts';
+
+const recordsOf = (body: unknown, bucket = 'photos') => {
+  const unwrapped = unwrapPosted(typeof body === 'string' ? body : JSON.stringify(body), bucket);
+  if (unwrapped.kind !== 'records') throw new Error(JSON.stringify(unwrapped));
+  return unwrapped.records;
+};
+
+describe('what was posted to a webhook', () => {
+  it('is known by the attribute that the receiver writes, and nothing else is', () => {
+    expect(webhookOf(postedTo('photos'))).toBe('photos');
+    expect(webhookOf({})).toBeUndefined();
+    expect(webhookOf({ 'tally-webhook': { dataType: 'Binary' } })).toBeUndefined();
+  });
+
+  it('says of a key that it changed, and nothing that decides a document', () => {
+    const object = { etag: 'e', sizeBytes: 1, versionId: 'v' };
+    const body = { Records: [nativeRecord('a.jpg', { eventTimeMs: 1_767_323_045_000, object })] };
+    expect(recordsOf(body)).toEqual([
+      {
+        ok: true,
+        record: {
+          dialect: 'webhook',
+          bucket: 'photos',
+          key: 'a.jpg',
+          eventName: 'ObjectCreated:Put',
+          change: { kind: 'created', copied: false },
+          eventTimeMs: 1_767_323_045_000,
+        },
+      },
+    ]);
+  });
+
+  it.each(['aws:s3', 'minio:s3', 'rustfs:s3', 'ceph:s3'])('may spell a key in either way, whatever source it names: %s', (eventSource) => {
+    const record = { ...nativeRecord(''), eventSource, s3: { bucket: { name: 'photos' }, object: { key: 'a+b%20c' } } };
+    expect(recordsOf([record]).map((result) => result.ok && result.record.key)).toEqual(['a b c', 'a+b%20c']);
+  });
+
+  it('says nothing of another bucket, not even that something is missing there', () => {
+    const { s3, ...rest } = nativeRecord('b.jpg', { bucket: 'videos' });
+    const others = [{ ...rest, s3 }, { ...rest, s3: { ...s3, object: {} } }, { ...rest, eventName: 'ObjectRemoved:Delete', s3 }];
+    const results = recordsOf({ Records: [nativeRecord('a.jpg'), ...others] });
+    expect(results.map((result) => (result.ok ? [result.record.bucket, result.record.key, result.record.change.kind] : result))).toEqual([
+      ['photos', 'a.jpg', 'created'],
+      ['photos', '', 'ignored'],
+      { ok: false, fault: expect.objectContaining({ code: 'record.key-missing' }), dialect: 'webhook' },
+      ['photos', '', 'ignored'],
+    ]);
+  });
+
+  it.each([
+    { Type: 'SubscriptionConfirmation', TopicArn: 'arn:aws:sns:us-east-1:111122223333:events', Token: 'x' },
+    { Type: 'UnsubscribeConfirmation', TopicArn: 'arn:aws:sns:us-east-1:111122223333:events' },
+    { tallyProbe: { topicArn: 'arn:aws:sns:us-east-1:111122223333:events', sentAtMs: 1 } },
+  ])('is rejected if it is about the wiring of the queue: %o', (body) => {
+    expect(unwrapPosted(JSON.stringify(body), 'photos')).toMatchObject({ kind: 'rejected', fault: { code: 'message.unknown-wrapper' } });
+  });
+
+  it('may be the test that a store sends first, which changes nothing', () => {
+    expect(recordsOf({ Service: 'S3', Event: 's3:TestEvent', Bucket: 'Test-Bucket' })).toMatchObject([
+      { ok: true, record: { bucket: 'photos', change: { kind: 'ignored', reason: 'no-effect' } } },
+    ]);
+  });
+
+  it('shares one result among records that are rejected alike', () => {
+    const records = recordsOf({ Records: Array.from({ length: 100 }, () => 1) });
+    expect(new Set(records).size).toBe(1);
+  });
+
+  it.each(messagesOf('other-stores').map((message) => [message.provenance.store, message.operation, message] as const))(
+    'is read as each store writes it: %s, %s',
+    (_store, _operation, { body }) => {
+      const name = /"name":\s*"([^"]+)"/.exec(body)?.[1] ?? '';
+      const results = recordsOf(body, name);
+      expect(results.length).toBeGreaterThan(0);
+      for (const result of results) {
+        if (!result.ok) throw new Error(JSON.stringify(result));
+        expect(Object.keys(result.record)).not.toEqual(expect.arrayContaining(['sequencer']));
+        expect(result.record).toMatchObject({ dialect: 'webhook', bucket: name });
+      }
+    },
+  );
+});
