@@ -152,7 +152,11 @@ async function finish(parts: ChangeParts, { plan, connection: before }: Looked):
 async function followWay(state: StateStore, spec: ConnectionSpec): Promise<void> {
   const { bucket, source, bucketAccount: account } = spec;
   const way = { source, ...defined({ topicArn: desired(spec).subscription?.topicArn }) };
-  await updateRecord(state, refs.bucket(bucket), (record) => record && { ...withWay(record, way), ...(source !== 'webhook' && { account }) });
+  await updateRecord(
+    state,
+    refs.bucket(bucket),
+    (record) => record && { ...withWay(record, way), ...(source !== 'webhook' && { account }) },
+  );
 }
 
 interface Way {

@@ -56,7 +56,7 @@ export const madeSchema = z.object({
 export const connectionSchema = specSchema.extend(madeSchema.shape);
 export type ConnectionRecord = z.infer<typeof connectionSchema>;
 
-/** The most ways that are remembered: each of the four sources, some topics, queues and trails. */
+/** The most ways that are remembered: each of the five sources, some topics, queues and trails. */
 const EARLIER_MAX = 10;
 
 /** What is left over after a connection becomes another: what it was, without what it is now. */

@@ -123,7 +123,10 @@ export function unprovenFindings(record: BucketRecord, { found, isByHand, nowMs 
 }
 
 function ofWebhook(arrived: readonly unknown[]): string {
-  const first = arrived.length > 0 ? 'the store posts events, so its rule may leave the other kind out' : 'only an event proves that the store posts them';
+  const first =
+    arrived.length > 0
+      ? 'the store posts events, so its rule may leave the other kind out'
+      : 'only an event proves that the store posts them';
   return `${first}. If none arrives, check the address and the token at the store, that it reaches TALLY_EVENTS_ADDRESS, and that it posts both created and removed objects`;
 }
 

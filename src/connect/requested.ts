@@ -21,6 +21,8 @@ export interface ProvisionDependencies extends WithPorts<'state' | 'clock'> {
   /** The other bucket queues of the settings. */
   readonly moreQueueUrls?: readonly string[];
   readonly isEmbedded: boolean;
+  /** The server of the queues has no SNS and no EventBridge. */
+  readonly hasQueuesAlone?: boolean;
   readonly trailArn?: string | undefined;
   readonly trailBucket?: string | undefined;
 }
@@ -41,7 +43,8 @@ export async function requested(parts: ProvisionDependencies, request: Connectio
   const { place, owner, ...queues } = await bucketQueue(parts, signal);
   const region = record?.region ?? (await storage.regionOf(bucket, signal));
   const choice = choiceOf(request, record, owner.installation);
-  if (choice.source !== 'webhook') refusePartition(bucket, region, queues.queueArn);
+  const byHand = isByHand(request, choice, connection);
+  if (parts.hasQueuesAlone === true && !byHand) throw queuesAlone(bucket, choice);
   const bucketAccount = request.bucket_account ?? connection?.bucketAccount ?? record?.account ?? place.account;
   const spec = {
     bucket,
@@ -50,7 +53,7 @@ export async function requested(parts: ProvisionDependencies, request: Connectio
     bucketAccount,
     ...owner,
     ...choice,
-    ...(isByHand(request, choice, connection) && { byHand: true }),
+    ...(byHand && { byHand: true }),
     ...queues,
     ...(choice.source === 'routed' && trailNames(parts)),
   };
@@ -68,6 +71,13 @@ async function bucketQueue({ aws, queueUrl, isEmbedded }: ProvisionDependencies,
   const { arn: queueArn, deadLetterArn, owner } = await readBucketQueue(aws, queueUrl, signal);
   const { partition, account } = parseArn(queueArn) ?? { partition: '', account: '' };
   return { place: { partition, account }, owner, queueArn, ...defined({ deadLetterArn }) };
+}
+
+function queuesAlone(bucket: string, { source }: Choice): RequestError {
+  return new RequestError(
+    'connect.blocked',
+    `the server of the bucket queue has neither SNS nor EventBridge, so no ${source} can deliver events of ${bucket}. Have the store post them: \`tally bucket add ${bucket} --source webhook\`. If it sends to the queue by itself, add \`--wired-by-hand\`; if SNS is there, set AWS_ENDPOINT_URL_SNS`,
+  );
 }
 
 function refuseName(bucket: string): void {

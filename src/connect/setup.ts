@@ -13,6 +13,7 @@ import {
   lettersName,
   missingTags,
   QUEUE_PREFIX,
+  queuesOnly,
   queueArnOf,
   queueArns,
   sharedParts,
@@ -59,6 +60,8 @@ interface Dependencies {
   readonly clock: Clock;
   /** Where a new bucket queue is. */
   readonly region: string;
+  /** The server has queues, and nothing else that all buckets could share. Default: false. */
+  readonly hasQueuesAlone?: boolean;
   /** The bucket queue of the settings: another queue gets its installation. */
   readonly present?: { readonly url: string; readonly region: string } | undefined;
 }
@@ -70,16 +73,20 @@ const redriveSchema = z.object({ deadLetterTargetArn: z.string() });
 const SEEN_AFTER_MS = 1_000;
 const READS_MAX = 60;
 
-export function createSetup({ aws, clock, region: newRegion, present }: Dependencies) {
+/** Of servers that know no accounts. */
+const NO_ACCOUNT = '000000000000';
+
+export function createSetup({ aws, clock, region: newRegion, present, hasQueuesAlone = false }: Dependencies) {
   /** Reads what exists. Throws `connect.blocked` where a part with the installation's name is another one's. */
   async function plan(request: SetupRequest, signal?: AbortSignal): Promise<SetupPlan> {
     const homeRegion = request.prefix === undefined && present !== undefined ? present.region : newRegion;
     const { region = homeRegion } = request;
-    const home = { partition: partitionOf(homeRegion), region: homeRegion, account: await aws.account(signal) };
+    const home = { partition: partitionOf(homeRegion), region: homeRegion, account: hasQueuesAlone ? NO_ACCOUNT : await aws.account(signal) };
     const queues = await queuesOf(request, home, signal);
     const owner = await ownerOf(request, queues.bucket, signal);
     const parts: PlannedPart[] = [];
-    for (const part of sharedParts(owner, { queues, home, region })) parts.push(await planned(part, owner, signal));
+    const wanted = hasQueuesAlone ? queuesOnly(owner, queues) : sharedParts(owner, { queues, home, region });
+    for (const part of wanted) parts.push(await planned(part, owner, signal));
     return { region: homeRegion, account: home.account, installation: owner.installation, parts, ...settingsOf(home, queues, parts) };
   }
 

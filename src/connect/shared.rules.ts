@@ -116,11 +116,27 @@ export function sharedParts(owner: Owner, { queues, home, region }: SharedPlace)
   ];
 }
 
+/** The parts where the server has queues alone. It may keep neither policies nor a retention: what is asked for must be answered as it was set. */
+export function queuesOnly(owner: Owner, { letters, bucket }: SharedPlace['queues']): readonly SharedPart[] {
+  const queue = (arn: string, more: SharedPart['attributes']): SharedPart => ({
+    kind: 'queue',
+    arn,
+    attributes: { ...TIMES, ...more },
+    tags: tagsOf(owner),
+    isNamedByUs: false,
+  });
+  return [queue(letters, {}), queue(bucket, { RedrivePolicy: { deadLetterTargetArn: letters, maxReceiveCount: RECEIVES_WANTED } })];
+}
+
+const TIMES = {
+  VisibilityTimeout: String(VISIBILITY_S),
+  ReceiveMessageWaitTimeSeconds: String(WAIT_S),
+  DelaySeconds: '0',
+} as const;
+
 function common(arn: string, statements: readonly Statement[]): SharedPart['attributes'] {
   return {
-    VisibilityTimeout: String(VISIBILITY_S),
-    ReceiveMessageWaitTimeSeconds: String(WAIT_S),
-    DelaySeconds: '0',
+    ...TIMES,
     SqsManagedSseEnabled: 'true',
     Policy: {
       Version: '2012-10-17',
@@ -260,12 +276,18 @@ function isAsWanted(attribute: string, wanted: string, found: FoundPart['attribu
     case 'FilterPolicy':
     case 'RedrivePolicy':
     case 'RedriveAllowPolicy':
-      return canonicalJson(withTexts(jsonOf(present === '' ? '{}' : present))) === canonicalJson(withTexts(jsonOf(wanted)));
+      return canonicalJson(withTexts(jsonOf(present === '' ? '{}' : present))) === canonicalJson(withTexts(jsonOf(here(wanted, found))));
     case 'RawMessageDelivery':
       return (present === '' ? 'false' : present) === wanted;
     default:
       return present === wanted;
   }
+}
+
+/** A queue redrives to a queue beside it: what another server than SQS calls its own place is in the ARN of the queue. */
+function here(wanted: string, { QueueArn = '' }: FoundPart['attributes']): string {
+  const [place = ''] = /^arn:[^:]*:sqs:[^:]*:[^:]*:/.exec(QueueArn) ?? [];
+  return place === '' ? wanted : wanted.replace(/("deadLetterTargetArn":")arn:[^:"]*:sqs:[^:"]*:[^:"]*:/, `$1${place}`);
 }
 
 /** SQS answers the number of receives as it was set: as a number, or as its digits. */

@@ -41,7 +41,10 @@ export function unwrapPosted(body: string, bucket: string): Unwrapped {
     case 'probe':
     case 'subscription-confirmation':
     case 'unsubscribe-confirmation':
-      return { kind: 'rejected', fault: { code: 'message.unknown-wrapper', reason: `a webhook takes records, and this is a ${unwrapped.kind}` } };
+      return {
+        kind: 'rejected',
+        fault: { code: 'message.unknown-wrapper', reason: `a webhook takes records, and this is a ${unwrapped.kind}` },
+      };
   }
 }
 
@@ -51,6 +54,7 @@ const NOTHING = { dialect: 'webhook', key: '', eventName: '' } as const;
 function posted(result: RecordResult, bucket: string): RecordResult {
   if (!result.ok) return { ok: false, fault: result.fault, dialect: 'webhook', ...(result.bucket === bucket && { bucket }) };
   const { key, eventName, change, eventTimeMs } = result.record;
-  if (change.kind !== 'ignored' && result.record.bucket !== bucket) return { ok: true, record: { ...NOTHING, bucket, change: changes.otherBucket } };
+  if (change.kind !== 'ignored' && result.record.bucket !== bucket)
+    return { ok: true, record: { ...NOTHING, bucket, change: changes.otherBucket } };
   return { ok: true, record: { ...NOTHING, bucket, key, eventName, change, ...(eventTimeMs !== undefined && { eventTimeMs }) } };
 }

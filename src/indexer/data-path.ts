@@ -82,16 +82,11 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
     const { message, lastReceive } = hand;
     hand.signal.throwIfAborted();
     // after its last receive: parsing the body may have crashed the process each time
-    const unwrapped = message.receiveCount > lastReceive ? undefined : read(message);
+    const unwrapped = message.receiveCount > lastReceive ? undefined : read(message, isAws);
     for (let isSettled = false; !isSettled;) {
       const settlement = unwrapped === undefined ? (unsentLetters.get(message.messageId) ?? UNREAD) : await settlementFor(unwrapped, hand);
       isSettled = await settle(hand, settlement);
     }
-  }
-
-  function read({ body, attributes }: QueueMessage): Unwrapped {
-    const webhook = webhookOf(attributes);
-    return webhook === undefined ? unwrap(body, isAws ? 'aws' : 'store') : unwrapPosted(body, webhook);
   }
 
   async function settlementFor(unwrapped: Unwrapped, hand: InHand): Promise<Settlement> {
@@ -216,6 +211,11 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
     if (isDone) telemetry.count('tally_messages_total', 1, { settlement: kind });
     if (isDone && (kind === 'delete' || kind === 'dead-letter' || kind === 'wait')) hiddenMessages.settled(message.messageId);
   }
+}
+
+function read({ body, attributes }: QueueMessage, isAws: boolean): Unwrapped {
+  const webhook = webhookOf(attributes);
+  return webhook === undefined ? unwrap(body, isAws ? 'aws' : 'store') : unwrapPosted(body, webhook);
 }
 
 interface EndedRecord {

@@ -69,7 +69,18 @@ interface Known {
 
 /** Creates the listener. */
 export function createWebhookListener(parts: WebhookParts): Listener {
-  const { address, queueUrl, queues, state, clock, telemetry, attempts, trustedProxies, requestTimeoutMs, requestsPerS = REQUESTS_PER_S } = parts;
+  const {
+    address,
+    queueUrl,
+    queues,
+    state,
+    clock,
+    telemetry,
+    attempts,
+    trustedProxies,
+    requestTimeoutMs,
+    requestsPerS = REQUESTS_PER_S,
+  } = parts;
   const rows = PATHS.map((path) => ({ method: 'POST', path }) as const);
   const app = createServer({ telemetry, rows, trustedProxies, requestTimeoutMs, bodyBytesMax: BODY_BYTES_MAX });
   const known = new LRUCache<string, Known>({ max: KNOWN_MAX });
@@ -101,7 +112,8 @@ export function createWebhookListener(parts: WebhookParts): Listener {
     const bytes = REQUEST_BYTES + Number(headers['content-length'] ?? BODY_BYTES_MAX);
     if (bytes > REQUEST_BYTES + BODY_BYTES_MAX) throw tooLarge();
     const ofBucket = inHand.get(bucket) ?? 0;
-    if (allInHand + bytes > IN_HAND_BYTES_MAX || ofBucket + bytes > IN_HAND_OF_BUCKET_BYTES_MAX) throw later('too many bodies are in hand', 1);
+    if (allInHand + bytes > IN_HAND_BYTES_MAX || ofBucket + bytes > IN_HAND_OF_BUCKET_BYTES_MAX)
+      throw later('too many bodies are in hand', 1);
     allInHand += bytes;
     inHand.set(bucket, ofBucket + bytes);
     return () => {
@@ -125,7 +137,9 @@ export function createWebhookListener(parts: WebhookParts): Listener {
   app.removeAllContentTypeParsers();
   // stores name many types, or none
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
-  app.addHook('onResponse', async (_request, { statusCode }) => telemetry.count('tally_webhook_requests_total', 1, { result: resultOf(statusCode) }));
+  app.addHook('onResponse', async (_request, { statusCode }) =>
+    telemetry.count('tally_webhook_requests_total', 1, { result: resultOf(statusCode) }),
+  );
   for (const path of PATHS)
     app.route<{ Params: { readonly bucket: string; readonly token?: string } }>({
       method: 'POST',
@@ -167,7 +181,8 @@ const NOT_IN_SQS = /[^\t\n\r\u{20}-\u{D7FF}\u{E000}-\u{FFFD}\u{10000}-\u{10FFFF}
 function textOf(body: unknown): string {
   try {
     const text = Buffer.isBuffer(body) ? UTF8.decode(body) : '';
-    if (text.trim() !== '') return text.replaceAll(NOT_IN_SQS, (each) => String.raw`\u${(each.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`);
+    if (text.trim() !== '')
+      return text.replaceAll(NOT_IN_SQS, (each) => String.raw`\u${(each.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`);
   } catch {
     throw new RequestError('request.invalid', 'the body is not UTF-8');
   }

@@ -45,6 +45,8 @@ export interface AwsAddresses {
   readonly endpoints: AwsEnvironment['endpoints'];
   readonly credentials: CredentialsProvider | { readonly accessKeyId: string; readonly secretAccessKey: string };
   readonly forcePathStyle: boolean;
+  /** The server of the queues is not AWS, and no endpoint of SNS is set: it has queues alone. */
+  readonly hasQueuesAlone: boolean;
   /** Absent: requests use no proxy. */
   readonly proxyEnv?: ProxyVariables | undefined;
 }
@@ -81,6 +83,7 @@ export async function awsAddresses(
       // fauxqs does not check signatures, but the SDK cannot sign without credentials
       credentials: { accessKeyId: EMBEDDED_KEY, secretAccessKey: EMBEDDED_KEY },
       forcePathStyle: true,
+      hasQueuesAlone: false,
       proxyEnv: withoutProxyFor(new URL(ownEndpoint).hostname, environment.proxy),
     };
   }
@@ -89,9 +92,11 @@ export async function awsAddresses(
   const queueRegion = queueUrl === undefined ? undefined : regionInQueueUrl(queueUrl);
   const region = environment.region ?? shared.region ?? queueRegion ?? REGION_DEFAULT;
   const endpoints = endpointsOf(environment, shared);
+  const server = queuesAlone(endpoints, settings);
   return {
     region,
-    endpoints,
+    endpoints: { ...endpoints, sqs: endpoints.sqs ?? server },
+    hasQueuesAlone: server !== undefined,
     credentials: chainCredentials({ region, proxyEnv: environment.proxy }),
     forcePathStyle: settings.TALLY_S3_FORCE_PATH_STYLE ?? endpoints.s3 !== undefined,
     proxyEnv: environment.proxy,
@@ -108,6 +113,13 @@ function endpointsOf({ endpoints, ignoresEndpoints }: AwsEnvironment, shared: Sh
     events: endpoints.events ?? events,
     trails: endpoints.trails ?? trails,
   };
+}
+
+/** The server that has queues alone, as ElasticMQ does; undefined: the queues are at AWS, or a server that has SNS as well. */
+function queuesAlone({ sqs, sns }: AwsEnvironment['endpoints'], { TALLY_QUEUE_URL: urls }: Settings): string | undefined {
+  const [server, ...others] = sqs === undefined ? new Set(urls.map((url) => new URL(url).origin)) : [sqs];
+  if (server === undefined || others.length > 0 || sns !== undefined) return undefined;
+  return isAwsEndpoint(server) || regionInQueueUrl(server) !== undefined ? undefined : server;
 }
 
 /** The queues of the embedded server if there is one, else those of the settings. */
@@ -155,6 +167,7 @@ export async function createCore(settings: Settings, addresses: AwsAddresses, qu
     trailArn: settings.TALLY_TRAIL_ARN,
     trailBucket: settings.TALLY_TRAIL_BUCKET,
     isEmbedded,
+    hasQueuesAlone: addresses.hasQueuesAlone,
   });
   let wake: (jobId?: string) => void = () => undefined;
   const subjects = {
@@ -291,5 +304,6 @@ export async function openSetup(settings: Settings, environment: OuterEnvironmen
   const reads = createProvisioner({ aws, queueUrl: url, clock: systemClock });
   const parts = createSharedParts({ ...aws.once, reads, identity: () => aws.identityIn(region) });
   const present = url === undefined ? undefined : { url, region: regionInQueueUrl(url) ?? region };
-  return { setup: createSetup({ aws: parts, clock: systemClock, region, present }), close: () => aws.close() };
+  const { hasQueuesAlone } = addresses;
+  return { setup: createSetup({ aws: parts, clock: systemClock, region, present, hasQueuesAlone }), close: () => aws.close() };
 }

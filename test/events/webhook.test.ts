@@ -41,7 +41,11 @@ describe('what was posted to a webhook', () => {
 
   it('says nothing of another bucket, not even that something is missing there', () => {
     const { s3, ...rest } = nativeRecord('b.jpg', { bucket: 'videos' });
-    const others = [{ ...rest, s3 }, { ...rest, s3: { ...s3, object: {} } }, { ...rest, eventName: 'ObjectRemoved:Delete', s3 }];
+    const others = [
+      { ...rest, s3 },
+      { ...rest, s3: { ...s3, object: {} } },
+      { ...rest, eventName: 'ObjectRemoved:Delete', s3 },
+    ];
     const results = recordsOf({ Records: [nativeRecord('a.jpg'), ...others] });
     expect(results.map((result) => (result.ok ? [result.record.bucket, result.record.key, result.record.change.kind] : result))).toEqual([
       ['photos', 'a.jpg', 'created'],

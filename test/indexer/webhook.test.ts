@@ -6,7 +6,10 @@ const MINUTE = 60_000;
 
 async function startWorld(source: 'webhook' | 'notification' = 'webhook') {
   const world = await createIngestWorld({ buckets: ['photos', 'videos'], bucket: { source } });
-  return { ...world, post: (records: readonly unknown[], bucket = 'photos') => world.sendBody(JSON.stringify({ Records: records }), postedTo(bucket)) };
+  return {
+    ...world,
+    post: (records: readonly unknown[], bucket = 'photos') => world.sendBody(JSON.stringify({ Records: records }), postedTo(bucket)),
+  };
 }
 
 describe('what a store posts to a webhook', () => {
@@ -45,7 +48,7 @@ describe('what a store posts to a webhook', () => {
     expect(await world.document('a.jpg', 'videos')).toBeUndefined();
     expect(await world.gaps()).toEqual([]);
     expect(world.outcomes().toSorted()).toEqual(['ignored', 'ignored', 'rejected']);
-    expect(world.telemetry.recorded('warnOnce').filter(([message]) => String(message).includes('webhook'))).toMatchObject([
+    expect(world.telemetry.recorded('warnOnce').filter(([message]) => message.includes('webhook'))).toMatchObject([
       [expect.any(String), 'photos', { bucket: 'photos' }],
       [expect.any(String), 'photos', { bucket: 'photos' }],
     ]);

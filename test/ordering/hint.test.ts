@@ -299,6 +299,12 @@ describe('whatever a record says', () => {
 
 describe('the source of a document', () => {
   it('follows from the dialect', () => {
-    expect(dialects.map((dialect) => dialectFacts[dialect].documentSource)).toEqual(['native', 'eventbridge', 'routed', 'routed', 'webhook']);
+    expect(dialects.map((dialect) => dialectFacts[dialect].documentSource)).toEqual([
+      'native',
+      'eventbridge',
+      'routed',
+      'routed',
+      'webhook',
+    ]);
   });
 });

@@ -37,9 +37,9 @@ async function startWorld({ requestTimeoutMs, requestsPerS, buckets = { photos: 
     address: { host: '127.0.0.1', port: 0 },
     queueUrl: QUEUE,
     queues: {
-      async send(...sent) {
+      async send(...asked) {
         if (broken.queue !== undefined) throw broken.queue;
-        return queues.send(...sent);
+        return queues.send(...asked);
       },
     },
     state: {
@@ -140,7 +140,9 @@ describe('the webhook receiver', () => {
     await ask(`/events/photos/${token}`);
     await ask(`/events/photos/${token}/more`);
     await ask(`/events/videos/${token}`);
-    expect(JSON.stringify(['requestFailed', 'warn', 'info', 'count'].map((name) => telemetry.recorded(name as 'warn')))).not.toContain(token);
+    expect(JSON.stringify(['requestFailed', 'warn', 'info', 'count'].map((name) => telemetry.recorded(name as 'warn')))).not.toContain(
+      token,
+    );
   });
 
   it('answers nothing else', async () => {
@@ -264,7 +266,9 @@ describe('the webhook receiver', () => {
     await post('wrong');
     broken.queue = new FaultError('queue.unreachable', 'refused');
     await post(token);
-    await expect.poll(() => telemetry.labels('tally_webhook_requests_total')).toEqual([{ result: 'queued' }, { result: 'refused' }, { result: 'later' }]);
+    await expect
+      .poll(() => telemetry.labels('tally_webhook_requests_total'))
+      .toEqual([{ result: 'queued' }, { result: 'refused' }, { result: 'later' }]);
   });
 });
 

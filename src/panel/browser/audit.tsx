@@ -26,6 +26,7 @@ const acts: Readonly<Record<AuditEvent, string>> = {
   BucketRemove: 'disconnect a bucket',
   BucketPause: 'pause a notification',
   BucketResume: 'resume a notification',
+  BucketTokenRotate: 'create a token of a webhook',
   ReindexStart: 'start a re-index',
   ReindexPause: 'pause a re-index',
   ReindexResume: 'resume a re-index',

@@ -76,7 +76,9 @@ export const webhookFields = { url: 'url', token: 'token' } as const;
 
 /** How a store gives its token, which differs from store to store. */
 export function webhookHints(): readonly string[] {
-  return ['The token is not shown again. Give it to the store as bearer token or password, or append /TOKEN to the URL if it can set only that.'];
+  return [
+    'The token is not shown again. Give it to the store as bearer token or password, or append /TOKEN to the URL if it can set only that.',
+  ];
 }
 
 export const bucketRows = {
@@ -140,7 +142,8 @@ export const bucketRows = {
   'POST /v1/buckets/{bucket}/token': {
     operation: 'rotateToken',
     summary: "Creates a token for a bucket's webhook.",
-    description: 'The token before it stays valid, so that the store can go on posting until it has the new one; any older one ends. If a token has leaked, create two.',
+    description:
+      'The token before it stays valid, so that the store can go on posting until it has the new one; any older one ends. If a token has leaked, create two.',
     scope: 'admin',
     params,
     answer: webhook.extend({ bucket: z.string() }),

@@ -114,7 +114,10 @@ export function createOperations(subjects: Subjects): CheckedOperations & { read
       const { source } = await requireBucket(state, bucket, signal);
       const token = await newWebhookToken(subjects, bucket);
       if (token === undefined)
-        throw new RequestError('connect.blocked', `${bucket} gets its events through ${source}, which needs no token: only a webhook has one`);
+        throw new RequestError(
+          'connect.blocked',
+          `${bucket} gets its events through ${source}, which needs no token: only a webhook has one`,
+        );
       return { bucket, url: subjects.webhookUrl(bucket), token };
     }),
     removeBucket: audited('BucketRemove', async ({ params: { bucket }, query }, { signal }) => {

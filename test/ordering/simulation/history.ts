@@ -151,7 +151,8 @@ function ownDialect(random: Random, source: BucketSource): Dialect {
 
 function tellerOf(random: Random, dialect: Dialect, source: BucketSource): Teller {
   const throughTopic = dialect === 'eventbridge' && random.chance(0.3);
-  const isOwn = dialect === 'native' ? source === 'notification' || source === 'topic' : dialect !== 'webhook' && dialect === source && !throughTopic;
+  const isOwn =
+    dialect === 'native' ? source === 'notification' || source === 'topic' : dialect !== 'webhook' && dialect === source && !throughTopic;
   return { dialect, throughTopic, isForgeable: !isOwn };
 }
 

@@ -144,7 +144,7 @@ async function startWorld({ operation }: PlacedRow) {
   const store = createMemoryStore();
   const { state, clock, telemetry, connectBucket, provisioning, queues, deadLetters, operations } = createControlWorld({ store });
   if (operation in ofPeople) return startPeopleWorld(operation, operations, store);
-  await connectBucket.connect({ bucket: 'photos' }, 'test');
+  await connectBucket.connect({ bucket: 'photos', ...(operation === 'rotateToken' && { source: 'webhook' }) }, 'test');
   if (operation === 'changeNotification') await provisioning.apply({ bucket: 'photos' }, {});
   await queues.send(QUEUE, { body: 'no event', attributes: {} });
   const [message] = await queues.receive(QUEUE, { visibilityS: 60, max: 1 });

@@ -67,6 +67,7 @@ const acts: readonly Act[] = [
   { operation: 'removeBucket', event: 'BucketRemove', request: { params: { bucket: 'photos' } } },
   { operation: 'changeNotification', event: 'BucketPause', request: { params: { bucket: 'applied' }, body: { paused: true } } },
   { operation: 'changeNotification', event: 'BucketResume', request: { params: { bucket: 'paused' }, body: { paused: false } } },
+  { operation: 'rotateToken', event: 'BucketTokenRotate', request: { params: { bucket: 'posted' } } },
   {
     operation: 'startReindex',
     event: 'ReindexStart',
@@ -106,9 +107,10 @@ async function startWorld() {
     await audit.append(record);
   };
   const store = { ...createMemoryStore(), audit: { ...audit, append } };
-  const world = createControlWorld({ store, buckets: ['photos', 'spare', 'videos', 'applied', 'paused'] });
+  const world = createControlWorld({ store, buckets: ['photos', 'spare', 'videos', 'applied', 'paused', 'posted'] });
   const { state, objects, clock, connectBucket, deadLetters, queues, provisioning, operations, telemetry } = world;
   for (const bucket of ['photos', 'spare', 'applied', 'paused']) await connectBucket.connect({ bucket }, 'test');
+  await connectBucket.connect({ bucket: 'posted', source: 'webhook' }, 'test');
   await queues.send(QUEUE, { body: 'no event', attributes: {} });
   const [message] = await queues.receive(QUEUE, { visibilityS: 60, max: 1 });
   await deadLetters.send(message!, { code: 'message.not-json', reason: 'Unexpected token' }, []);
