@@ -218,7 +218,9 @@ function resultText(rows: readonly Row[]): string {
     ['BUCKET', 'RESULT', 'SOURCE'],
     rows.map((row) => [row.bucket, row.result, 'answer' in row ? row.answer.source : undefined]),
   );
-  const tokens = rows.flatMap((row) => ('answer' in row && row.answer.webhook ? [`${row.answer.webhook.url} ${row.answer.webhook.token}`] : []));
+  const tokens = rows.flatMap((row) =>
+    'answer' in row && row.answer.webhook ? [`${row.answer.webhook.url} ${row.answer.webhook.token}`] : [],
+  );
   const failures = rows.flatMap((row) => (row.result === 'failed' ? [`${row.bucket}: ${failureOf(row.error).lines.join('\n  ')}`] : []));
-  return joinedText([table, tokens.join('\n'), ...failures.map(linesText)]);
+  return joinedText([table, linesText(tokens.join('\n')), ...failures.map(linesText)]);
 }

@@ -81,7 +81,11 @@ export function createSetup({ aws, clock, region: newRegion, present, hasQueuesA
   async function plan(request: SetupRequest, signal?: AbortSignal): Promise<SetupPlan> {
     const homeRegion = request.prefix === undefined && present !== undefined ? present.region : newRegion;
     const { region = homeRegion } = request;
-    const home = { partition: partitionOf(homeRegion), region: homeRegion, account: hasQueuesAlone ? NO_ACCOUNT : await aws.account(signal) };
+    const home = {
+      partition: partitionOf(homeRegion),
+      region: homeRegion,
+      account: hasQueuesAlone ? NO_ACCOUNT : await aws.account(signal),
+    };
     const queues = await queuesOf(request, home, signal);
     const owner = await ownerOf(request, queues.bucket, signal);
     const parts: PlannedPart[] = [];

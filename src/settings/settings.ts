@@ -318,7 +318,10 @@ function storeMistakes(settings: Settings): readonly string[] {
   const noQueue = settings.TALLY_QUEUE_URL.length === 0;
   const missing = brokenOf(
     [noQueue && settings.TALLY_ROLES.includes('ingest'), 'TALLY_QUEUE_URL: must be set to the URL of the bucket queue'],
-    [noQueue && settings.TALLY_EVENTS_ADDRESS !== undefined, 'TALLY_EVENTS_ADDRESS: needs TALLY_QUEUE_URL, the queue to which the receiver writes'],
+    [
+      noQueue && settings.TALLY_EVENTS_ADDRESS !== undefined,
+      'TALLY_EVENTS_ADDRESS: needs TALLY_QUEUE_URL, the queue to which the receiver writes',
+    ],
     [settings.TALLY_INDEX_URL === undefined, 'TALLY_INDEX_URL: must be set to an OpenSearch URL or sqlite:PATH'],
   );
   return missing.length === 0 ? [] : [...missing, 'To try Tally without any of these, run `tally serve --embedded`'];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { BucketRecord } from '../../src/records/bucket.ts';
+import type { BucketRecord, BucketSource } from '../../src/records/bucket.ts';
 import { newOwner, tagsOf } from '../../src/connect/names.rules.ts';
 import { createFarLetters } from '../../src/connect/far-letters.ts';
 import { createFakeClock } from '../support/fakes/ports.ts';
@@ -14,13 +14,14 @@ function createWorld(regions: readonly string[]) {
     regions: [...regions],
     made: new Set(regions),
     isRefused: false,
+    source: 'topic' as BucketSource,
     tags: tagsOf(owner) as Record<string, string>,
     asked: [] as string[],
   };
   const farLetters = createFarLetters({
     clock,
     queueUrl: 'https://queue',
-    allBuckets: async () => world.regions.map((region) => ({ region }) as BucketRecord),
+    allBuckets: async () => world.regions.map((region) => ({ region, source: world.source }) as BucketRecord),
     aws: {
       queueAt: async () => ({ arn }),
       queueTags: async () => {
@@ -58,6 +59,13 @@ describe('the dead-letter queues of other regions', () => {
     world.isRefused = false;
     await clock.advance(600_000);
     expect(await farLetters()).toEqual(['us-east-1', 'eu-west-1'].map(urlIn));
+  });
+
+  it('are none of buckets whose stores post their events: nothing of theirs is in a region', async () => {
+    const { world, farLetters } = createWorld(['us-east-1']);
+    world.source = 'webhook';
+    expect(await farLetters()).toEqual([]);
+    expect(world.asked).toEqual([]);
   });
 
   it('are none of an installation that setup has not made', async () => {

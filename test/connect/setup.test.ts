@@ -12,7 +12,14 @@ const all = sharedParts(owner, { queues: queueArns('tally', home), home, region:
 const [letters, bucket] = all as readonly [SharedPart, SharedPart];
 
 /** An account whose new parts are seen after some reads, and whose calls can be interrupted. */
-function createWorld({ hidden = 0, present }: { readonly hidden?: number; readonly present?: string } = {}) {
+interface WorldOptions {
+  readonly hidden?: number;
+  readonly present?: string;
+  /** The place in which a server of queues alone answers that its queues are. */
+  readonly queuesAlone?: string;
+}
+
+function createWorld({ hidden = 0, present, queuesAlone }: WorldOptions = {}) {
   const parts = new Map<string, FoundPart>();
   const written: string[] = [];
   let unseen = 0;
@@ -24,9 +31,19 @@ function createWorld({ hidden = 0, present }: { readonly hidden?: number; readon
     unseen = hidden;
     parts.set(nameOf(part), part.kind === 'queue' ? { url: urlOf(part.arn), ...found } : found);
   };
+  const answered = (part: SharedPart): FoundPart['attributes'] =>
+    queuesAlone === undefined
+      ? attributeTexts(part)
+      : Object.fromEntries(
+          Object.entries({ ...attributeTexts(part), QueueArn: part.arn }).map(([name, text]) => [
+            name,
+            text.replaceAll(/arn:aws:sqs:[^:]*:\d*:/g, queuesAlone),
+          ]),
+        );
   const setup = createSetup({
+    hasQueuesAlone: queuesAlone !== undefined,
     aws: {
-      account: async () => home.account,
+      account: async () => (queuesAlone === undefined ? home.account : expect.fail('there is no STS')),
       queueTags: async (url) => [...parts.values()].find((each) => each.url === url)?.tags ?? {},
       async read(part) {
         if (written.at(-1) === nameOf(part) && unseen > 0) {
@@ -35,7 +52,7 @@ function createWorld({ hidden = 0, present }: { readonly hidden?: number; readon
         }
         return parts.get(nameOf(part)) ?? 'absent';
       },
-      create: async (part) => write(part, { attributes: attributeTexts(part), tags: part.tags }),
+      create: async (part) => write(part, { attributes: answered(part), tags: part.tags }),
       async change(part, to) {
         const { attributes, tags } = parts.get(nameOf(part))!;
         write(part, { attributes: { ...attributes, ...to.attributes }, tags: { ...tags, ...to.tags } });
@@ -65,6 +82,19 @@ describe('what all buckets share', () => {
     expect(made).toEqual(written);
     expect(await setup.apply(tally)).toEqual(rest);
     expect(written).toHaveLength(all.length);
+  });
+
+  it('is two queues where the server has queues alone, whatever it calls its own place', async () => {
+    const { setup, parts, written } = createWorld({ queuesAlone: 'arn:aws:sqs:elasticmq:000000000000:' });
+    expect((await setup.apply(tally)).account).toBe('000000000000');
+    expect(written).toEqual(['tally-dead-letters', 'tally-bucket-events'].map((name) => expect.stringContaining(name) as unknown));
+    const again = await setup.apply(tally);
+    expect(written).toHaveLength(2);
+    expect(again.parts.map(({ state }) => state)).toEqual(['as-planned', 'as-planned']);
+    const [name, made] = [...parts].at(-1)!;
+    const other = JSON.stringify({ deadLetterTargetArn: 'arn:aws:sqs:elasticmq:000000000000:other', maxReceiveCount: 100 });
+    parts.set(name, { ...made, attributes: { ...made.attributes, RedrivePolicy: other } });
+    expect((await setup.plan(tally)).parts.map(({ state }) => state)).toEqual(['as-planned', 'different']);
   });
 
   it('is the same wherever an earlier run was killed', async () => {

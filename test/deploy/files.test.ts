@@ -49,6 +49,19 @@ describe('compose.yaml', () => {
   });
 });
 
+describe('config/own-store/compose.yaml', () => {
+  const file: unknown = parse(textOf('config/own-store/compose.yaml'));
+  const { services } = composeSchema.parse(file);
+
+  it('has settings with which Tally takes what stores post, and a queue server that is published to nobody', () => {
+    const settings = settingsFor({ ...services.tally.environment, TALLY_INDEX_URL: 'sqlite:/data/index.sqlite' });
+    const published = publishedSchema.parse((file as { readonly services: unknown }).services);
+    expect(settings.TALLY_EVENTS_ADDRESS).toEqual({ host: '0.0.0.0', port: 8083 });
+    expect(published['elasticmq']?.ports).toEqual([]);
+    for (const port of published['tally']?.ports ?? []) expect(port).toMatch(/127\.0\.0\.1:/);
+  });
+});
+
 describe('tally.service', () => {
   const unit = textOf('config/systemd/tally.service');
   const valueOf = (name: string): string => new RegExp(`^${name}=(.*)$`, 'm').exec(unit)?.[1] ?? '';

@@ -166,6 +166,16 @@ describe('the status of a bucket', () => {
     expect(statusOf({ record: late, compareIntervalMs: 0 }).state).toBe('ok');
   });
 
+  it('of a bucket whose store posts its events is measured by a day, and says why', () => {
+    const webhook = { source: 'webhook' } as const;
+    expect(statusOf({ record: webhook }).sentence).toBe(
+      'No known difference; compared 4 minutes ago; events of this source can be lost, so it is compared daily',
+    );
+    expect(statusOf({ record: webhook, compareIntervalMs: 0 }).sentence).toBe('No known difference; compared 4 minutes ago');
+    expect(statusOf({ record: { ...webhook, lastComparedAtMs: NOW_MS - 2 * DAY_MS - 1 } }).state).toBe('overdue');
+    expect(statusOf({ record: { ...webhook, lastComparedAtMs: NOW_MS - 2 * DAY_MS } }).state).toBe('ok');
+  });
+
   it('says how long no event has arrived, if that is unusual', () => {
     const rhythm = { sinceMs: NOW_MS - 30 * DAY_MS, usualIntervalMs: 12 * MINUTE_MS };
     expect(statusOf({ record: { rhythm, lastEventAtMs: NOW_MS - 180 * MINUTE_MS } })).toEqual({

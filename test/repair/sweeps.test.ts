@@ -234,14 +234,18 @@ describe('the weekly sweep', () => {
     };
   }
 
-  it.each(bucketSources)('compares a bucket of the source %s once a week, the whole of it, with its deletion limit on', async (source) => {
-    const world = await weekly(source);
-    await world.run(4 * WEEK_MS);
-    const jobs = await world.allJobs();
-    expect(jobs.length).toBe(4);
-    expect(jobs[0]).toMatchObject({ bucket: 'photos', prefix: '', mode: 'apply', requestedBy: 'schedule' });
-    expect(jobs[0]).not.toHaveProperty('tags');
-  });
+  it.each(bucketSources)(
+    'compares a bucket of the source %s once in its interval, the whole of it, with its deletion limit on',
+    async (source) => {
+      const world = await weekly(source);
+      await world.run(4 * WEEK_MS);
+      const jobs = await world.allJobs();
+      // what a store posts can be lost, and nothing shows it
+      expect(jobs.length).toBe(source === 'webhook' ? 28 : 4);
+      expect(jobs[0]).toMatchObject({ bucket: 'photos', prefix: '', mode: 'apply', requestedBy: 'schedule' });
+      expect(jobs[0]).not.toHaveProperty('tags');
+    },
+  );
 
   it('reads the tags again of a bucket whose documents have them: its trail may have lost a change of tags', async () => {
     const world = await weekly('routed');

@@ -107,6 +107,21 @@ describe('the addresses of AWS', () => {
     expect(await addressesOf(env)).toMatchObject({ endpoints, forcePathStyle });
   });
 
+  it.each<[what: string, env: Readonly<Record<string, string>>, server: string | undefined]>([
+    ['the host of a queue', { TALLY_QUEUE_URL: 'http://elasticmq:9324/000000000000/q' }, 'http://elasticmq:9324'],
+    ['the endpoint of SQS', { AWS_ENDPOINT_URL_SQS: 'http://elasticmq:9324' }, 'http://elasticmq:9324'],
+    ['the same, with a store', { AWS_ENDPOINT_URL_SQS: 'http://queues', AWS_ENDPOINT_URL_S3: 'http://store' }, 'http://queues'],
+    ['a host with SNS', { TALLY_QUEUE_URL: 'http://localstack/1/q', AWS_ENDPOINT_URL_SNS: 'http://localstack' }, undefined],
+    ['an emulator of all', { TALLY_QUEUE_URL: 'http://localstack/1/q', AWS_ENDPOINT_URL: 'http://localstack' }, undefined],
+    ['AWS', { TALLY_QUEUE_URL: queue }, undefined],
+    ['a VPC endpoint', { AWS_ENDPOINT_URL_SQS: 'https://vpce-1.sqs.eu-west-1.vpce.amazonaws.com' }, undefined],
+    ['no queue', {}, undefined],
+  ])('tell a server of queues alone by %s', async (_, env, server) => {
+    const { hasQueuesAlone, endpoints } = await addressesOf({ AWS_PROFILE: 'bare', ...env });
+    expect(hasQueuesAlone).toBe(server !== undefined);
+    if (server !== undefined) expect(endpoints).toMatchObject({ sqs: server, sns: undefined });
+  });
+
   it('of the embedded mode read no profile', async () => {
     const endpoint = 'http://127.0.0.1:4566';
     expect(await addressesOf({ AWS_PROFILE: 'gov' }, endpoint)).toMatchObject({ region: 'us-east-1', endpoints: all(endpoint) });

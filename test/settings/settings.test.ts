@@ -56,6 +56,7 @@ describe('settings', () => {
   it.each([
     ['TALLY_HTTP_ADDRESS', '8080', 'HOST:PORT'],
     ['TALLY_HEALTH_ADDRESS', '[::1]:65536', 'at most 65535'],
+    ['TALLY_EVENTS_ADDRESS', '8083', 'HOST:PORT'],
     ['TALLY_ROLES', ',', 'at least one role'],
     ['TALLY_INDEX_SHARDS', '0', 'at least 1'],
     ['TALLY_INDEX_SHARDS', '65', 'at most 64'],
@@ -268,6 +269,8 @@ describe('serving', () => {
 
   it('needs no bucket queue without the role ingest', () => {
     expect(serveMistakes(settingsOf({ TALLY_ROLES: 'http', TALLY_INDEX_URL: 'sqlite:index.sqlite' }))).toEqual([]);
+    const receiving = { TALLY_ROLES: 'http', TALLY_INDEX_URL: 'sqlite:index.sqlite', TALLY_EVENTS_ADDRESS: '0.0.0.0:8083' };
+    expect(serveMistakes(settingsOf(receiving))[0]).toMatch(/^TALLY_EVENTS_ADDRESS: needs TALLY_QUEUE_URL/);
   });
 
   it('embedded needs nothing and takes no queue', () => {

@@ -179,3 +179,15 @@ export const awkwardKeys = [
 export function formEncoded(key: string): string {
   return encodeURIComponent(key).replaceAll('%2F', '/').replaceAll('%20', '+');
 }
+
+/** The body as the store sends it of another key: spelled as it spells keys, and wherever it names bucket and key. */
+export function bodyOf({ body, keys }: FixtureMessage, named: { readonly bucket: string; readonly key: string }): string {
+  const key = keys === 'raw' ? named.key : formEncoded(named.key);
+  return JSON.stringify(JSON.parse(body), (name, value: unknown) => {
+    // SNS sends what it was given as a text
+    if (name === 'Message' && typeof value === 'string') return bodyOf({ body: value, keys } as FixtureMessage, named);
+    if (name !== 's3') return value;
+    const { bucket, object, ...more } = value as { readonly bucket: object; readonly object: object };
+    return { ...more, bucket: { ...bucket, name: named.bucket }, object: { ...object, key } };
+  });
+}
