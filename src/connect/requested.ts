@@ -44,7 +44,6 @@ export async function requested(parts: ProvisionDependencies, request: Connectio
   const region = record?.region ?? (await storage.regionOf(bucket, signal));
   const choice = choiceOf(request, record, owner.installation);
   const byHand = isByHand(request, choice, connection);
-  if (parts.hasQueuesAlone === true && !byHand) throw queuesAlone(bucket, choice);
   const bucketAccount = request.bucket_account ?? connection?.bucketAccount ?? record?.account ?? place.account;
   const spec = {
     bucket,
@@ -57,6 +56,7 @@ export async function requested(parts: ProvisionDependencies, request: Connectio
     ...queues,
     ...(choice.source === 'routed' && trailNames(parts)),
   };
+  refuseQueuesAlone(parts, spec);
   return { spec, record, connection };
 }
 
@@ -73,8 +73,9 @@ async function bucketQueue({ aws, queueUrl, isEmbedded }: ProvisionDependencies,
   return { place: { partition, account }, owner, queueArn, ...defined({ deadLetterArn }) };
 }
 
-function queuesAlone(bucket: string, { source }: Choice): RequestError {
-  return new RequestError(
+function refuseQueuesAlone({ hasQueuesAlone }: ProvisionDependencies, { bucket, source, byHand }: ConnectionSpec): void {
+  if (hasQueuesAlone !== true || byHand === true) return;
+  throw new RequestError(
     'connect.blocked',
     `the server of the bucket queue has neither SNS nor EventBridge, so no ${source} can deliver events of ${bucket}. Have the store post them: \`tally bucket add ${bucket} --source webhook\`. If it sends to the queue by itself, add \`--wired-by-hand\`; if SNS is there, set AWS_ENDPOINT_URL_SNS`,
   );
