@@ -66,6 +66,12 @@ locals {
         Resource = [for bucket in local.buckets : "arn:${local.partition}:s3:::${bucket}"]
       },
       {
+        Sid      = "ReadLifecycleRules"
+        Effect   = "Allow"
+        Action   = ["s3:GetLifecycleConfiguration", "s3:ListBucketMultipartUploads"]
+        Resource = [for bucket in local.buckets : "arn:${local.partition}:s3:::${bucket}"]
+      },
+      {
         Sid      = "LookAtObjects"
         Effect   = "Allow"
         Action   = ["s3:GetObject"]

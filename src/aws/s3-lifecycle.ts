@@ -1,16 +1,17 @@
-/** Reads a bucket's lifecycle rules. */
+/** Reads a bucket's lifecycle rules, and its unfinished uploads. */
 import { defined } from '../base/defined.ts';
 import {
   type GetBucketLifecycleConfigurationCommandOutput,
   type S3Client,
   GetBucketLifecycleConfigurationCommand,
+  ListMultipartUploadsCommand,
 } from '@aws-sdk/client-s3';
 import type { LifecycleRule } from './lifecycle.rules.ts';
 import { FaultError } from '../base/fault.ts';
 import type { BucketLifecycle } from './storage.ts';
 import type { Clock } from '../process/clock.ts';
 import { createAsk, isFromS3, ownerInput } from './s3-ask.ts';
-import { questionText, s3Fault } from './s3-faults.ts';
+import { questionText, s3Fault, type S3Question, type S3Refusal } from './s3-faults.ts';
 
 interface S3LifecycleDependencies {
   readonly clientFor: (region: string) => S3Client;
@@ -19,7 +20,7 @@ interface S3LifecycleDependencies {
 
 type S3Rule = NonNullable<GetBucketLifecycleConfigurationCommandOutput['Rules']>[number];
 
-/** Creates the reader. Needs s3:GetLifecycleConfiguration. */
+/** Creates the reader. Needs s3:GetLifecycleConfiguration, and s3:ListBucketMultipartUploads for uploads. */
 export function createS3Lifecycle({ clientFor, clock }: S3LifecycleDependencies): BucketLifecycle {
   const ask = createAsk(clientFor, clock);
   return {
@@ -34,10 +35,24 @@ export function createS3Lifecycle({ clientFor, clock }: S3LifecycleDependencies)
         return (reply.output.Rules ?? []).map(ruleOf);
       }
       if (reply.error instanceof Error && reply.error.name === 'NoSuchLifecycleConfiguration') return [];
-      const fault = s3Fault(question, reply);
-      throw fault.code === 'object.denied' ? new FaultError('lifecycle.denied', fault.reason, { cause: fault }) : fault;
+      throw refusalOf(question, reply);
+    },
+
+    async uploadsOf(location, signal) {
+      const question = { ...location, operation: 'ListMultipartUploads' };
+      const command = new ListMultipartUploadsCommand({ Bucket: location.bucket, ...ownerInput(location) });
+      const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
+      if (!reply.ok) throw refusalOf(question, reply);
+      const { Uploads = [], IsTruncated: isMore = false } = reply.output;
+      const begun = Uploads.flatMap(({ Initiated }) => (Initiated === undefined ? [] : [Initiated.getTime()]));
+      return begun.length === 0 ? undefined : { count: begun.length, isMore, oldestMs: Math.min(...begun) };
     },
   };
+}
+
+function refusalOf(question: S3Question, refusal: S3Refusal): FaultError {
+  const fault = s3Fault(question, refusal);
+  return fault.code === 'object.denied' ? new FaultError('lifecycle.denied', fault.reason, { cause: fault }) : fault;
 }
 
 function ruleOf(rule: S3Rule): LifecycleRule {

@@ -93,13 +93,12 @@ export const permissions: readonly Permission[] = [
     actions: ['s3:ListBucket', 's3:GetBucketVersioning', 's3:GetBucketNotification'],
     resource: 'bucket',
   },
-  // the other sources report each expiration
+  // sources that report each expiration need it only for this report
   {
     sid: 'ReadLifecycleRules',
-    why: 'the lifecycle rules, for sources that may not report expirations',
+    why: 'what should have expired, and uploads that were never finished. Sources that may not report expirations need the rules',
     roles: ['daemon'],
-    sources: ['topic', 'routed', 'webhook'],
-    actions: ['s3:GetLifecycleConfiguration'],
+    actions: ['s3:GetLifecycleConfiguration', 's3:ListBucketMultipartUploads'],
     resource: 'bucket',
   },
   {

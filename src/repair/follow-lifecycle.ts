@@ -29,7 +29,7 @@ interface LifecycleDependencies extends WithPorts<'state' | 'clock' | 'telemetry
   readonly objects: Pick<ObjectIndex, 'search'>;
   readonly maintenance: Pick<ObjectMaintenance, 'expiring'>;
   readonly scan: Pick<ObjectScan, 'countLive'>;
-  readonly lifecycle: BucketLifecycle;
+  readonly lifecycle: Pick<BucketLifecycle, 'rulesOf'>;
   readonly observe: Observe;
   readonly gaps: Pick<GapReports, 'report'>;
 }

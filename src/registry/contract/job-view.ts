@@ -9,6 +9,7 @@ import {
   type ReconcileCounts,
 } from '../../records/counts.ts';
 import { hasEnded, type JobFault, type JobRecord } from '../../records/job.ts';
+import type { Overdue } from '../../records/overdue.ts';
 import { timeOf, timeOfMaybe } from './fields.ts';
 import { exampleKinds, type DifferenceShown, type ExampleKind, type Job, type JobCounts } from './job.ts';
 
@@ -41,10 +42,18 @@ export function jobView(job: JobRecord, { nowMs, waiting = [] }: { readonly nowM
     waiting: waitingOf(job, waiting),
     comparing_at: timeOfMaybe(comparingAtMs),
     examples: examples && examplesView(examples),
+    overdue: job.overdue && overdueView(job.overdue),
     error: job.error,
     last_fault: hasEnded(job) ? undefined : lastFaultOf(job),
     ...(comparingAtMs !== undefined && job.counts !== undefined && measuresOf(job, job.counts, nowMs)),
   };
+}
+
+function overdueView({ expired, uploads }: Overdue): NonNullable<Job['overdue']> {
+  return defined({
+    expired,
+    uploads: uploads && { count: uploads.count, is_more: uploads.isMore, oldest_at: timeOf(uploads.oldestMs) },
+  });
 }
 
 /** Not while the job runs: it may hold back more. */

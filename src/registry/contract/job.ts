@@ -52,6 +52,21 @@ const examples = z.partialRecord(z.enum(exampleKinds), z.array(example).readonly
 
 export type DifferenceShown = z.infer<typeof example>;
 
+const overdue = z
+  .object({
+    expired: z
+      .object({ rule: z.string(), objects: count, bytes: count })
+      .optional()
+      .describe('What the lifecycle rule that has left the most should have expired more than three days ago.'),
+    uploads: z
+      .object({ count, is_more: z.boolean().describe('Only the first thousand are counted.'), oldest_at: time })
+      .optional()
+      .describe('Multipart uploads that were neither completed nor aborted.'),
+  })
+  .describe(
+    'What the bucket should no longer hold, where Tally may read its lifecycle rules and list its uploads. Only for jobs that compared the whole bucket.',
+  );
+
 export const job = z
   .object({
     id: z.string(),
@@ -84,6 +99,7 @@ export const job = z
     examples: examples
       .optional()
       .describe('The first differences of each kind and the first refused documents, at most 20 each. Lists omit them.'),
+    overdue: overdue.optional(),
     error: jobFault.optional().describe('Why the job failed.'),
     last_fault: jobFault.optional().describe('The latest fault of a part of it, which Tally retries.'),
     progress: z.number().min(0).max(1).optional().describe('0 to 1; absent while unknown.'),

@@ -37,6 +37,7 @@ interface WorkerOptions {
   readonly turn?: ReconcileTurn;
   readonly indexIsSlow?: () => boolean;
   readonly lookAtGaps?: ReindexParts['lookAtGaps'];
+  readonly lookForOverdue?: ReindexParts['lookForOverdue'];
   /** Of its machine. */
   readonly clock?: Clock;
 }
@@ -80,6 +81,7 @@ export async function createJobsWorld(options: WorldOptions = {}) {
       turn,
       indexIsSlow = () => false,
       lookAtGaps,
+      lookForOverdue,
       clock: ownClock = clock,
     } = worker;
     const dead = new AbortController();
@@ -103,7 +105,7 @@ export async function createJobsWorld(options: WorldOptions = {}) {
       circuits,
       worker: name,
       listings,
-      ...defined({ cutKeysMin: options.cutKeysMin, lookAtGaps }),
+      ...defined({ cutKeysMin: options.cutKeysMin, lookAtGaps, lookForOverdue }),
     });
     role.start();
     living.add(role);
