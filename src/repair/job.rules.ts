@@ -235,7 +235,8 @@ function faultAfter(part: Part, end: Pick<TurnEnd, 'cursor'> & { readonly fault:
   const { code, reason } = end.fault;
   const before = hasProgress(part, end) ? undefined : part.fault;
   const attempts = before?.attempts ?? 0;
-  const sinceMs = before?.sinceMs ?? nowMs;
+  // a time that was stored by a fast clock does not outlast a right one
+  const sinceMs = Math.min(before?.sinceMs ?? nowMs, nowMs);
   const at = { code, reason, after: end.cursor, sinceMs };
   switch (answerTo(code)) {
     case 'wait':
@@ -321,20 +322,18 @@ export function withWork(job: JobRecord, claimed: JobRecord, { parts, counts, ex
   };
 }
 
-/** The key after which the job stopped: its first unfinished part's cursor. */
-function stoppedAfter({ parts = [] }: Pick<JobRecord, 'parts'>): string | undefined {
-  return parts[0]?.cursor;
-}
-
 /** The fault of a job whose leases all ended with their processes. */
 export function endedWithoutProgress(job: JobRecord): JobFault {
   const reason = `${WITHOUT_PROGRESS_MAX} processes in a row ended while they worked on this job`;
-  return { code: 'internal.unexpected', reason, ...defined({ after: stoppedAfter(job) }) };
+  return { code: 'internal.unexpected', reason, ...defined({ after: job.parts?.[0]?.cursor }) };
 }
 
 /** The job keeps its place, and shows why it could not begin. */
 export function waitingToStart(job: JobRecord, fault: Fault, nowMs: number): JobRecord & { readonly waits: { readonly sinceMs: number } } {
-  return { ...omit(job, 'waits'), waits: { code: fault.code, reason: fault.reason, sinceMs: job.waits?.sinceMs ?? nowMs } };
+  return {
+    ...omit(job, 'waits'),
+    waits: { code: fault.code, reason: fault.reason, sinceMs: Math.min(job.waits?.sinceMs ?? nowMs, nowMs) },
+  };
 }
 
 /** How long to wait after a fault of the part itself: 5 s the first time, then 10 s. */
