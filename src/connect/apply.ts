@@ -174,7 +174,7 @@ export function withWay(record: BucketRecord, { source, topicArn }: Way): Bucket
 /** By the clocks of S3 and this machine. Events of the same form may come by the way of before until AWS has applied the change. */
 function beginOfWay({ source: before, checkedAtMs, versioning, waySinceMs: madeMs = 0 }: BucketRecord, source: BucketSource): number {
   const isSameForm = dialects.some((dialect) => isFormOf(before, dialect) && isFormOf(source, dialect));
-  return Math.max(checkedAtMs, versioning.observedAtMs, madeMs) + (isSameForm ? appliedWithinMs(source) : 0);
+  return Math.max(checkedAtMs, versioning.observedAtMs, madeMs) + (isSameForm ? appliedWithinMs({ source }) : 0);
 }
 
 /** An apply for another bucket may have made the subscription to the named topic. That bucket may be removed first. */

@@ -352,25 +352,29 @@ export async function openNeverCompared(
 /** https://docs.aws.amazon.com/AmazonS3/latest/userguide/enable-event-notifications-how-to.html says five minutes. */
 const S3_MS = 6 * 60_000;
 const TRAIL_MS = 20 * 60_000;
+/** https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html */
+const QUEUE_MS = 60_000;
 /** Within this time, events that were sent at the last moment have arrived. */
 const ARRIVES_MS = 60_000;
 
 /** How long AWS may take to apply a change of this source. Until then events may be missing, or still come the old way. */
-export function appliedWithinMs(source: BucketSource): number {
+export function appliedWithinMs({ source, byHand }: { readonly source: BucketSource; readonly byHand?: boolean | undefined }): number {
+  // a person has wired the rest before
+  if (byHand === true) return QUEUE_MS;
   return source === 'routed' ? TRAIL_MS : S3_MS;
 }
 
 /** Reports a change that was just made to the connection, with what is known about events that come the new way. `isUrgent`: a person made it. */
 export async function openChangeGap(
   ports: WithPorts<'state' | 'clock'>,
-  { bucket, source }: Pick<BucketRecord, 'bucket' | 'source'>,
+  connection: Parameters<typeof appliedWithinMs>[0] & Pick<BucketRecord, 'bucket'>,
   how: Pick<GapReport, 'unproven' | 'isUrgent'> & { readonly reason?: string } = {},
 ): Promise<void> {
   const { reason = "the bucket's connection was changed", ...rest } = how;
   const fromMs = ports.clock.nowMs();
-  const seenAtMs = fromMs + appliedWithinMs(source);
+  const seenAtMs = fromMs + appliedWithinMs(connection);
   await markDirty(ports, {
-    bucket,
+    bucket: connection.bucket,
     kind: 'connection',
     reason,
     seenAtMs,

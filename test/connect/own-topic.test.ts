@@ -204,6 +204,8 @@ describe('a bucket that a person wired', () => {
     expect(world.aws.parts.topics.get(THEIR_TOPIC)!.subscriptions.has(QUEUE_ARN)).toBe(true);
     expect(world.aws.parts.queues.get(QUEUE_ARN)!.policy).toContain(THEIR_TOPIC);
     expect(await world.codes()).toEqual([]);
+    // the trail's twenty minutes are over when a person adds the bucket: only the queue's policy is new
+    expect(await world.gap()).toMatchObject({ lastSeenMs: world.clock.nowMs() + 60_000 });
     // it stays theirs without a word, in plans and in a second apply
     expect((await world.plan(wish)).changes).toEqual([]);
     expect(await world.apply(wish)).toMatchObject({ changed: false });

@@ -217,7 +217,7 @@ async function report(story: Story, bucket: string, isBurst = false): Promise<vo
 /** A person changes the connection. AWS applies that for minutes, in which events are missing. */
 async function change({ world, ledger, plans, ...story }: Story, { name, source }: SimBucket): Promise<void> {
   const begun = await ledger.begun(name);
-  const appliedMs = appliedWithinMs(source);
+  const appliedMs = appliedWithinMs({ source });
   const seenAtMs = world.clock.nowMs() + appliedMs;
   await world.during(openChangeGap(world, { bucket: name, source }, { isUrgent: true }));
   await ledger.reported({ bucket: name, kind: 'connection', reason: 'changed', seenAtMs }, begun, ['logs/2']);
@@ -243,7 +243,7 @@ async function breakWiring(story: Story, { name, source }: SimBucket): Promise<v
       bucket: name,
       kind: 'connection',
       reason: 'restored',
-      seenAtMs: world.clock.nowMs() + appliedWithinMs(source),
+      seenAtMs: world.clock.nowMs() + appliedWithinMs({ source }),
     } as const;
     ledger.broken(name, false);
     await world.during(openChangeGap(world, { bucket: name, source }, { unproven: record.provenAtMs === undefined ? 'events' : 'none' }));
