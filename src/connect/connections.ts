@@ -36,11 +36,11 @@ interface ConnectionDependencies extends WithPorts<'state' | 'clock'> {
 type PlanFields = Omit<ConnectionRequest, 'bucket' | 'wired_by_hand'> & { readonly wired_by_hand?: 'true' | 'false' };
 
 export function createConnections({ state, provisioning, checkConnection, storage, processes, clock }: ConnectionDependencies) {
-  /** What one pass has reached. What a check found before the apply was over is checked again. */
-  async function checked(bucket: string, { applied }: { readonly applied: Applied }, signal: AbortSignal): Promise<ConnectionView> {
-    const record = applied.state === 'applied' ? await readRecord(state, refs.bucket(bucket), signal) : undefined;
+  /** What one pass has reached. What a check found before it was over is checked again. */
+  async function checked(bucket: string, reached: ConnectionView, signal: AbortSignal): Promise<ConnectionView> {
+    const record = reached.state === 'applying' ? undefined : await readRecord(state, refs.bucket(bucket), signal);
     if (record !== undefined) await checkConnection(record, signal);
-    return appliedView(bucket, applied);
+    return reached;
   }
 
   /** Events arrive also where what would repair the index is denied. The watch does not ask: a LIST costs twelve times another read. */
@@ -70,10 +70,10 @@ export function createConnections({ state, provisioning, checkConnection, storag
     },
     /** One pass of what a connected bucket has in AWS. `isNew`: it was connected by this request. */
     async apply(body: AddBucketRequest, isNew: boolean, signal: AbortSignal): Promise<ConnectionView> {
-      const applied = await provisioning.apply(requestOf(body), defined({ token: body.plan }), signal).catch((error: unknown) => {
+      const { applied } = await provisioning.apply(requestOf(body), defined({ token: body.plan }), signal).catch((error: unknown) => {
         throw notApplied(body.bucket, isNew, error);
       });
-      return checked(body.bucket, applied, signal);
+      return checked(body.bucket, appliedView(body.bucket, applied), signal);
     },
     async plan(bucket: string, { wired_by_hand: byHand, ...query }: PlanFields, signal: AbortSignal): Promise<PlanView> {
       const { plan, connection, isConnected } = await provisioning.plan(
@@ -82,9 +82,10 @@ export function createConnections({ state, provisioning, checkConnection, storag
       );
       return planView(plan, { connected: isConnected, state: connection?.state ?? 'none' });
     },
-    pause: async (bucket: string, signal: AbortSignal): Promise<ConnectionView> => connectionView(await provisioning.pause(bucket, signal)),
+    pause: async (bucket: string, signal: AbortSignal): Promise<ConnectionView> =>
+      checked(bucket, connectionView(await provisioning.pause(bucket, signal)), signal),
     resume: async (bucket: string, signal: AbortSignal): Promise<ConnectionView> =>
-      appliedView(bucket, await provisioning.resume(bucket, signal)),
+      checked(bucket, appliedView(bucket, await provisioning.resume(bucket, signal)), signal),
     async diagnose(bucket: string, signal: AbortSignal): Promise<Diagnosis> {
       const record = await requireBucket(state, bucket, signal);
       const found = [
@@ -115,8 +116,8 @@ export function createConnections({ state, provisioning, checkConnection, storag
         const detail = `repair: a person wired ${bucket}, and a notification would clash with that. Start the re-index without repair.`;
         throw new RequestError('job.repair-refused', detail);
       }
-      const applied = await provisioning.apply({ bucket }, { isAgreed: connection !== undefined }, signal);
-      const { state: reached } = await checked(bucket, applied, signal);
+      const { applied } = await provisioning.apply({ bucket }, { isAgreed: connection !== undefined }, signal);
+      const { state: reached } = await checked(bucket, appliedView(bucket, applied), signal);
       if (reached === 'applied') return;
       throw new RequestError(
         'connect.busy',

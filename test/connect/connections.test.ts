@@ -4,8 +4,9 @@ import { FaultError } from '../../src/base/fault.ts';
 import type { Trouble } from '../../src/records/process-record.ts';
 import { RequestError } from '../../src/base/request-error.ts';
 import { createConnections } from '../../src/connect/connections.ts';
+import { createCheckConnection } from '../../src/connect/watch.ts';
 import type { StateStore } from '../../src/store/store.ts';
-import { refs, updateRecord } from '../../src/store/stored.ts';
+import { readRecord, refs, updateRecord } from '../../src/store/stored.ts';
 import { THEIR_TOPIC, TOPIC_ARN } from '../support/fakes/aws-parts.ts';
 import { createControlWorld } from '../support/worlds/control.ts';
 import { settled } from '../support/worlds/ingest.ts';
@@ -29,6 +30,19 @@ async function startWorld() {
     }),
   };
 }
+
+// Bug: a bucket was called paused after it was resumed, until the watch came by. Fix: a pause and its end are checked at once
+it('the status of a bucket says at once that it is paused, and that it is not', async () => {
+  const world = await startWorld();
+  const { state } = world;
+  const connections = createConnections({ ...world, checkConnection: createCheckConnection(world) });
+  const check = async () => (await readRecord(state, refs.bucket('photos')))?.connectionCheck?.state;
+  await connections.apply({ bucket: 'photos' }, true, signal);
+  await connections.pause('photos', signal);
+  expect(await check()).toBe('paused');
+  await connections.resume('photos', signal);
+  expect(await check()).toBe('ok');
+});
 
 describe('the doctor', () => {
   it.each([
