@@ -340,7 +340,7 @@ export async function removeEarlier(parts: ChangeParts, bucket: string, signal?:
     // what others make in place of what is gone is theirs
     const present = new Set([still.subscription && subscriptionName(still.subscription), still.trail?.arn]);
     const made = connection.made.filter((name) => present.has(name) || (keepsTrails && isTrail(name)));
-    await updateRecord(state, refs.connection(bucket), () => ({ ...omit(connection, 'earlier'), made }));
+    await updateRecord(state, refs.connection(bucket), () => ({ ...omit(connection, 'earlier', 'earlierDenied'), made }));
     return kept;
   });
 }

@@ -78,7 +78,11 @@ async function diagnoseConnection(
   const probe = topicArn === undefined ? undefined : await readRecord(state, refs.probe(topicArn), signal);
   const { notification } = look.observed;
   return {
-    findings: [...wiredFindings(plan, provenAtMs), ...probeFindings(probe, queueIn(look.observed, spec.queueArn), clock.nowMs())],
+    findings: [
+      ...wiredFindings(plan, provenAtMs),
+      ...probeFindings(probe, queueIn(look.observed, spec.queueArn), clock.nowMs()),
+      ...leftFindings(connection),
+    ],
     passesBoth: notification.ok && passesBoth(spec, notification.configuration),
   };
 }
@@ -152,6 +156,14 @@ function notMade({ spec: { bucket }, changes, foreign }: Plan): readonly Finding
   // a person must have seen what an apply touches of others, and only a plan shows that
   const fix = `tally bucket add ${bucket}${foreign.length === 0 ? '' : ' --plan'}`;
   return [{ ...(isSafe ? degraded : broken)('connect.not-made', what, why, fix), remedy: 'plan' }];
+}
+
+/** The watch may not take away what is left of an earlier source. */
+function leftFindings({ bucket, earlier = [], earlierDenied }: ConnectionRecord): readonly Finding[] {
+  if (earlier.length === 0 || earlierDenied === undefined) return [];
+  const what = `what ${bucket} had in AWS before its change is still there: ${earlierDenied}`;
+  const why = 'its events may come twice. A process with this permission removes it';
+  return [degraded('connect.denied', what, why, `tally bucket add ${bucket}`)];
 }
 
 function only(findings: readonly Finding[]): Diagnosed {

@@ -50,7 +50,10 @@ export function createProvisioning(dependencies: ProvisionDependencies) {
           'bucket.not-connected',
           `${request.bucket} is not connected: connect it with \`tally bucket add ${request.bucket}\``,
         );
-      return { spec, applied: await apply(parts, spec, { ...options, asked: request }, signal) };
+      const applied = await apply(parts, spec, { ...options, asked: request }, signal);
+      // the watch may not be permitted to
+      if (applied.state === 'applied' && !applied.changed) await removeEarlier(parts, spec.bucket, signal);
+      return { spec, applied };
     },
     pause: (bucket: string, signal: AbortSignal) => pause(parts, bucket, signal),
     resume: (bucket: string, signal: AbortSignal) => resume(parts, bucket, signal),

@@ -174,6 +174,8 @@ export function createVisitConnection({
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
       // another process changes connections, or this one may not: the next visit tries again
+      if (error.code === 'connect.denied')
+        await updateRecord(state, refs.connection(bucket), (current) => current && { ...current, earlierDenied: error.message });
       telemetry.warn("the earlier source's parts could not be removed", { bucket, reason: printable(error.message) });
     }
   }

@@ -77,11 +77,29 @@ describe('the watch of the connections', () => {
     expect(world.telemetry.logged("the earlier source's parts could not be removed")).toMatchObject([
       { bucket: 'photos', reason: 'not permitted' },
     ]);
+    // the doctor names what is missing, and the next check stores it
+    const left = { code: 'connect.denied', what: 'what photos had in AWS before its change is still there: not permitted' };
+    expect(await world.diagnose({ source: 'eventbridge' })).toMatchObject([{ ...left, severity: 'degraded' }]);
+    await world.clock.advance(HOUR_MS);
+    await world.watch();
+    expect(await world.check()).toMatchObject({ state: 'degraded', findings: [left] });
     world.aws.before = () => undefined;
     await world.clock.advance(HOUR_MS);
     await world.watch();
     expect(entries()).toBe(0);
     expect(await world.codes({ source: 'eventbridge' })).toEqual([]);
+    expect(await world.connection()).not.toHaveProperty('earlierDenied');
+  });
+
+  it('leaves what it may not take away of an earlier source to whoever may connect, with the same command again', async () => {
+    const world = await startWatched();
+    await world.agree();
+    await world.agree({ source: 'eventbridge' });
+    expect(await world.apply()).toMatchObject({ changed: false });
+    expect(world.notified().entries).toHaveLength(1);
+    await world.closeGap();
+    expect(await world.apply()).toMatchObject({ changed: false });
+    expect(world.notified().entries).toEqual([]);
   });
 
   it('never writes, whatever it finds, and checks again every hour', async () => {
