@@ -479,7 +479,7 @@ const AFTER_WIRING = "a re-index follows once the bucket's wiring is fixed";
 
 /** Why the mark exists, the latest reason first. */
 export function whyOf({ reasons }: Pick<DirtyMark, 'reasons'>): string {
-  return reasons.map(({ example, count }) => (count === 1 ? example : `${example} (${count.toLocaleString('en')} times)`)).join('; ');
+  return reasons.map(({ example, count }) => (count === 1 ? example : `${example}, ${count.toLocaleString('en')} times`)).join('; ');
 }
 
 // ── consent ────────────────────────────────────────────────────────────────────────────────────────────────────────

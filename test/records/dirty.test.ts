@@ -57,7 +57,7 @@ describe('reports of one bucket', () => {
     });
     const again = reported({ reason: 'lost again', seenAtMs: SEEN_MS - 5 }, mark);
     expect(again).toMatchObject({ sinceMs: SEEN_MS - 5, lastSeenMs: SEEN_MS + 5, order: 2 });
-    expect(whyOf(again)).toBe('lost again (2 times); DeleteObjects (3 times)');
+    expect(whyOf(again)).toBe('lost again, 2 times; DeleteObjects, 3 times');
     const stored: unknown = JSON.parse(JSON.stringify(again));
     expect(markSchema.parse(stored)).toEqual(stored);
   });

@@ -4,7 +4,7 @@ import type { Gap } from '../../registry/contract/gaps.ts';
 import type { Job } from '../../registry/contract/job.ts';
 import { printable } from '../../base/printable.ts';
 import { call } from './api.ts';
-import { bucketColumn, byUrgency, EVERY_MS, ReindexButton, Status, StatusAct } from './bucket-act.tsx';
+import { bucketColumn, byUrgency, EVERY_MS, ReindexButton, Status, StatusAct, useBuckets } from './bucket-act.tsx';
 import {
   DAY_MS,
   dayOf,
@@ -55,16 +55,11 @@ const lookTexts: Readonly<Record<Look, string>> = {
   differs: 'differs',
 };
 
-interface StripProps {
-  readonly bucket: ShownBucket;
-  readonly day: Day | undefined;
-}
-
 /** The part of a day that is seen at least. */
 const SEEN = 0.006;
 
 /** The last 24 hours of a bucket as a strip. */
-export function Strip({ bucket, day }: StripProps) {
+export function Strip({ bucket, day }: { readonly bucket: ShownBucket; readonly day: Day | undefined }) {
   if (day === undefined) return null;
   const spans = spansOf(bucket, dayOf(day, bucket.bucket), Date.now());
   const looks = [...new Set(spans.map(({ look }) => look))].filter((look, _, all) => look !== 'unknown' || all.length === 1);
@@ -248,7 +243,10 @@ function Next({ of: gap, running }: NextProps) {
   );
 }
 
+/** Where its connection comes first, a re-index would meet the same. */
 function GapAct({ of: { bucket, prefix, due_at: due, held = false } }: Pick<NextProps, 'of'>) {
+  const { act } = useBuckets().value?.items.find((each) => each.bucket === bucket)?.status ?? {};
+  if (act !== undefined && act.kind !== 'jobs' && act.kind !== 'reindex') return <StatusAct bucket={bucket} act={act} />;
   if (due === undefined && !held) return <StatusAct bucket={bucket} act={{ kind: 'doctor' }} />;
   return (
     <ReindexButton bucket={bucket} prefix={prefix}>

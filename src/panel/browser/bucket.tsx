@@ -1,4 +1,5 @@
 /** One bucket: how it stands and what it went through today, what it uses, what changed, and how it is connected. */
+import { useEffect } from 'preact/hooks';
 import type { Bucket, ShownBucket } from '../../registry/contract/bucket.ts';
 import type { Diagnosis } from '../../registry/contract/connections.ts';
 import { countText } from '../../base/texts.ts';
@@ -84,7 +85,9 @@ interface ConnectionProps {
 function ConnectionTab({ bucket, choices, onChanged }: ConnectionProps) {
   const name = bucket.bucket;
   const doctor = useAnswer('GET /v1/buckets/{bucket}/doctor', { params: { bucket: name } });
-  const { value, problem } = doctor;
+  const { value, problem, atMs } = doctor;
+  // what the check found is stored, and the sentence and the plan follow from it
+  useEffect(onChanged, [atMs]);
   if (value === undefined && problem === undefined) return <Busy>Reading AWS…</Busy>;
   // it needs nothing, and has nothing to change
   const isEmbedded = problem?.code === EMBEDDED;

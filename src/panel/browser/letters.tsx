@@ -33,13 +33,8 @@ export function LettersPage() {
   );
 }
 
-interface ActsProps {
-  readonly ids: readonly string[];
-  readonly onDone: () => void;
-}
-
 /** What can be done with one letter, or with all that are shown. */
-function Acts({ ids, onDone }: ActsProps) {
+function Acts({ ids, onDone }: { readonly ids: readonly string[]; readonly onDone: () => void }) {
   async function replay(): Promise<void> {
     const { replayed, remaining } = await call('POST /v1/dead-letters/replay', { body: { ids } });
     announce(`Sent back to the bucket queue: ${countText(replayed, 'letter')}.${remainingText(remaining)}`);

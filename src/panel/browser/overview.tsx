@@ -61,7 +61,7 @@ function verdictOf(items: Buckets['items']): readonly [look: StatusLook, text: s
 }
 
 function Verdict({ of: { items, next } }: { readonly of: Buckets }) {
-  if (items.length === 0) return <p class="sentence">No bucket is connected.</p>;
+  if (items.length === 0) return <Link page="add">No bucket is connected: add one</Link>;
   const [look, text] = verdictOf(items);
   const good = items.filter(({ status }) => status.state === 'ok').length;
   return (
@@ -100,7 +100,7 @@ interface Need {
 }
 
 const needColumns: readonly Column<Need>[] = [
-  ['Bucket', ({ bucket }) => (bucket === undefined ? <Link page="letters">Dead letters</Link> : bucketColumn[1]({ bucket })), 'row'],
+  ['Bucket', ({ bucket }) => (bucket === undefined ? 'Dead letters' : bucketColumn[1]({ bucket })), 'row'],
   ['What happened', ({ what }) => what],
   ['Since', ({ since }) => since !== undefined && <Time at={since} />],
 ];
@@ -122,7 +122,7 @@ function Needs({ heading, label, buckets, others = [], children }: NeedsProps) {
     ...others,
   ];
   return (
-    <section aria-labelledby={id}>
+    <section class="needs" aria-labelledby={id}>
       <h2 id={id}>{heading}</h2>
       {children}
       <Table label={label} columns={needColumns} rows={needs} keyOf={(need) => needs.indexOf(need)} empty="" />
@@ -138,8 +138,13 @@ function Needs({ heading, label, buckets, others = [], children }: NeedsProps) {
 /** What waits for a person besides connected buckets. */
 function othersOf({ unconnected, activity }: Buckets, day: Day | undefined): readonly Need[] {
   const letters = activity?.dead_letters ?? 0;
+  const what = (
+    <Told look="bad" text={`Tally could not handle ${countText(letters, 'message')}`}>
+      <Link page="letters">Show the letters</Link>
+    </Told>
+  );
   return [
-    ...(letters === 0 ? [] : [{ what: <Told look="bad" text={`Tally could not handle ${countText(letters, 'message')}`} /> }]),
+    ...(letters === 0 ? [] : [{ what }]),
     ...(day?.jobs ?? [])
       .filter(({ state }) => state === 'paused')
       .map(({ id, bucket, created_at: since }) => ({

@@ -106,6 +106,7 @@ function Folders({ of, bucket, prefix }: PlaceProps & { readonly of: Usage['by']
         columns={columns}
         rows={groups.toSorted((a, b) => b.bytes - a.bytes)}
         keyOf={({ name }) => name ?? ''}
+        empty=""
       />
       {others !== undefined && (
         <p class="quiet">
