@@ -66,6 +66,7 @@ it.each<[string, Case]>([
   ['from before the last compare', { changedAgoMs: 9 * HOUR_MS }],
   ['that a mark covers', { mark: { fromAgoMs: 3 * HOUR_MS, toAgoMs: HOUR_MS } }],
   ['of a bucket that an audit trail reports', { record: { source: 'routed' } }],
+  ['of a bucket whose store posts its events, some of which get lost', { record: { source: 'webhook' } }],
   ['of a bucket whose events wait', { troubles: [{ level: 'bucket', name: 'photos', code: 's3.unavailable', reason: 'so', sinceMs: 1 }] }],
   [
     'of a bucket whose queue is behind',
