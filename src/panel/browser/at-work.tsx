@@ -244,13 +244,13 @@ function Next({ of: gap, running }: NextProps) {
 }
 
 /** Where its connection comes first, a re-index would meet the same. */
-function GapAct({ of: { bucket, prefix, due_at: due, held = false } }: Pick<NextProps, 'of'>) {
+function GapAct({ of: { bucket, prefix, due_at: due, held } }: Pick<NextProps, 'of'>) {
   const { act } = useBuckets().value?.items.find((each) => each.bucket === bucket)?.status ?? {};
   if (act !== undefined && act.kind !== 'jobs' && act.kind !== 'reindex') return <StatusAct bucket={bucket} act={act} />;
-  if (due === undefined && !held) return <StatusAct bucket={bucket} act={{ kind: 'doctor' }} />;
+  if (due === undefined && held !== true) return <StatusAct bucket={bucket} act={{ kind: 'doctor' }} />;
   return (
     <ReindexButton bucket={bucket} prefix={prefix}>
-      {held ? 'Re-index it' : 'Re-index now'}
+      {held === true ? 'Re-index it' : 'Re-index now'}
     </ReindexButton>
   );
 }

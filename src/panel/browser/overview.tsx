@@ -138,11 +138,8 @@ function Needs({ heading, label, buckets, others = [], children }: NeedsProps) {
 /** What waits for a person besides connected buckets. */
 function othersOf({ unconnected, activity }: Buckets, day: Day | undefined): readonly Need[] {
   const letters = activity?.dead_letters ?? 0;
-  const what = (
-    <Told look="bad" text={`Tally could not handle ${countText(letters, 'message')}`}>
-      <Link page="letters">Show the letters</Link>
-    </Told>
-  );
+  const act = <Link page="letters">Show the letters</Link>;
+  const what = <Told look="bad" text={`Tally could not handle ${countText(letters, 'message')}`} children={act} />;
   return [
     ...(letters === 0 ? [] : [{ what }]),
     ...(day?.jobs ?? [])
