@@ -12,23 +12,30 @@ import {
   GetTrailStatusCommand,
   PutEventSelectorsCommand,
   StartLoggingCommand,
+  type AdvancedEventSelector,
 } from '@aws-sdk/client-cloudtrail';
 import { CreateBucketCommand, DeleteObjectsCommand, PutObjectTaggingCommand, S3Client } from '@aws-sdk/client-s3';
+import { GetTopicAttributesCommand } from '@aws-sdk/client-sns';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { omit } from '../../src/base/defined.ts';
+import { markId } from '../../src/records/dirty.ts';
+import type { Bucket } from '../../src/registry/contract/bucket.ts';
 import type { ConnectionView } from '../../src/registry/contract/connections.ts';
 import type { Job } from '../../src/registry/contract/job.ts';
+import { createSqliteStore } from '../../src/store/sqlite/store.ts';
+import { refs, updateRecord } from '../../src/store/stored.ts';
 import { canRun } from '../docs/programs.ts';
-import { tellTrail, type Call } from '../support/audit-trail.ts';
+import { documentedTransformer, tellTrail, type Call } from '../support/audit-trail.ts';
 import { listBucket } from '../support/random/operations.ts';
 import { createTestAws, until, type TestAws } from '../support/servers/aws.ts';
-import type { Daemon } from '../support/servers/daemon.ts';
+import { runTally, type Daemon } from '../support/servers/daemon.ts';
 import { awsEndpoint } from '../support/servers/found.ts';
 import { MOTO, startMoto } from '../support/servers/moto.ts';
 import { encodesEventBridgeKeys } from '../support/sources.ts';
 import { startWorld, type World } from '../support/worlds/aws.ts';
 import { createBystanders, tracesOf, type Bystanders } from '../support/worlds/bystanders.ts';
-import { indexKinds, type IndexKind } from '../support/worlds/flow.ts';
+import { indexKinds, openIndex, type IndexKind, type TestIndex } from '../support/worlds/flow.ts';
 
 const REGION = 'us-east-1';
 const ELSEWHERE = 'eu-west-1';
@@ -65,7 +72,7 @@ const stories: readonly Story[] = [
 describe.skipIf(!awsEndpoint() || !canRun('the story of a routed bucket', [MOTO])).concurrent('a bucket that others use', () => {
   let trails: Trails;
   beforeAll(async () => {
-    trails = await startTrails();
+    trails = await startTrails(stories.map(({ place }) => place));
   }, TEST_TIMEOUT_MS);
   afterAll(() => trails.stop());
 
@@ -86,6 +93,105 @@ describe.skipIf(!awsEndpoint() || !canRun('the story of a routed bucket', [MOTO]
     }
   });
 });
+
+/**
+ * Section 6 of the specification with the operator's own topic, by the commands of docs/guides/connect.md: the first workaround, and
+ * the second one by hand (the trail was supplied; the transformer is the specification's letter for letter) and with Tally's rule.
+ */
+const ways = [
+  { way: 'a topic that gets exactly created and removed objects', source: 'topic', isByHand: false },
+  { way: 'the ten steps by hand', source: 'routed', isByHand: true },
+  { way: 'the ten steps with a rule of Tally', source: 'routed', isByHand: false },
+] as const;
+
+describe.skipIf(!awsEndpoint() || !canRun('the ten steps', [MOTO])).concurrent('a bucket with a topic of the operator', () => {
+  let trails: Trails;
+  beforeAll(async () => {
+    trails = await startTrails(ways.map(({ way }) => way));
+  }, TEST_TIMEOUT_MS);
+  afterAll(() => trails.stop());
+
+  it.each(ways)('$way: after one put and one delete it is ok', { timeout: TEST_TIMEOUT_MS }, async ({ way, source, isByHand }) => {
+    const trail = trails.of(way);
+    const index = await openIndex('sqlite');
+    const named = isByHand ? { TALLY_TRAIL_BUCKET: trail.logs } : { TALLY_TRAIL_ARN: trail.arn };
+    const env = { ...index.env, ...named, AWS_ENDPOINT_URL_CLOUDTRAIL: trail.endpoint };
+    const world = await startWorld({ regions: [], env });
+    const { aws, daemon } = world;
+    const tally = (...args: readonly string[]) => runTally(args, daemon.operator);
+    /** What one request cannot finish, on a busy machine, is repeated, as its error says. */
+    const repeated = async (...args: readonly string[]): Promise<void> => {
+      let said = '';
+      await until('the command succeeds', async () => {
+        const { code, stderr } = await tally(...args);
+        said = stderr;
+        return code === 0;
+      }).catch((error: unknown) => {
+        throw new Error(said, { cause: error });
+      });
+    };
+    try {
+      const bucket = await aws.createBucket();
+      await aws.put(bucket, 'before.txt', 'x');
+      const topic = await aws.createTopic();
+      const policyOf = async () => (await aws.sns.send(new GetTopicAttributesCommand({ TopicArn: topic }))).Attributes?.['Policy'];
+      const policy = JSON.parse((await policyOf()) ?? '') as object;
+      if (source === 'topic') await aws.notify(bucket, { topicArn: topic });
+      const add = ['bucket', 'add', bucket, '--source', source, '--topic', topic];
+      const { token, findings } = JSON.parse((await tally(...add, '--plan', '--json')).stdout) as {
+        token: string;
+        findings: { code: string; fix: string }[];
+      };
+      const record = async (eventName: Call['eventName'], key: string): Promise<void> => {
+        if (source === 'routed') await tellTrail(aws, [{ eventName, bucket, key, timeMs: Date.now() }]);
+      };
+      if (isByHand) {
+        expect(findings.map(({ code }) => code)).toEqual(['connect.trail-selector']);
+        // as its owner adds what the plan prints
+        await trail.select(JSON.parse(/\[.*\]$/.exec(findings[0]?.fix ?? '')?.[0] ?? '') as AdvancedEventSelector[]);
+        const eventName = ['PutObject', 'CopyObject', 'CompleteMultipartUpload', 'DeleteObject', 'DeleteObjects'];
+        const detail = { eventSource: ['s3.amazonaws.com'], eventName, requestParameters: { bucketName: [bucket] } };
+        const pattern = { source: ['aws.s3'], 'detail-type': ['AWS API Call via CloudTrail'], detail };
+        await aws.createRule({ pattern, targetArn: topic, transformer: documentedTransformer });
+      }
+      const how = isByHand ? ['--wired-by-hand'] : ['--agree', token];
+      await repeated(...add, ...how);
+      if (source === 'routed') expect(JSON.stringify(await trail.snapshot())).toContain(`arn:aws:s3:::${bucket}/`);
+      // nothing of these sources is to be repaired
+      expect(await tally('reindex', bucket, '--repair')).toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining('without repair') as string,
+      });
+      await repeated('reindex', bucket, '--wait');
+      expect(await world.find(bucket, 'before.txt')).toBeDefined();
+      await aws.put(bucket, 'after.txt', 'x');
+      await record('PutObject', 'after.txt');
+      await until('the object is found', async () => (await world.find(bucket, 'after.txt')) !== undefined);
+      await aws.remove(bucket, 'after.txt');
+      await record('DeleteObject', 'after.txt');
+      await until('the object is gone', async () => (await world.find(bucket, 'after.txt')) === undefined);
+      await ended(index, bucket);
+      let status: Bucket['status'] | undefined;
+      await until('the bucket is ok', async () => {
+        ({ status } = await world.bucketRecord(bucket));
+        return status.state === 'ok';
+      }).catch(() => expect(status).toMatchObject({ state: 'ok' }));
+      expect(await tally('doctor', bucket)).toMatchObject({ code: 0 });
+      await repeated('bucket', 'remove', bucket, '--yes');
+      expect(JSON.parse((await policyOf()) ?? '')).toEqual(policy);
+    } finally {
+      await world.dispose();
+      await index.close();
+    }
+  });
+});
+
+/** Until AWS has applied a change, its gap waits: here that time is over. */
+async function ended({ env }: TestIndex, bucket: string): Promise<void> {
+  const { state, close } = createSqliteStore((env['TALLY_INDEX_URL'] ?? '').replace('sqlite:', ''));
+  await updateRecord(state, refs.gap(markId(bucket)), (mark) => mark && { ...omit(mark, 'waits', 'urgent'), lastSeenMs: Date.now() });
+  await close();
+}
 
 interface Scene {
   readonly world: World;
@@ -237,34 +343,39 @@ async function expectTheirEvents(aws: TestAws, { bucket, queue }: Bystanders): P
 type Trails = Awaited<ReturnType<typeof startTrails>>;
 type Trail = ReturnType<Trails['of']>;
 
-/** A trail for each place of buckets that others use, with a selector of theirs. */
-async function startTrails() {
+/** A trail of each name, with logs of its own and a selector of others. */
+async function startTrails(names: readonly string[]) {
   const moto = await startMoto();
   const at = { endpoint: moto.endpoint, region: REGION, credentials: { accessKeyId: 'test', secretAccessKey: 'test' } };
   const [client, s3] = [new CloudTrailClient(at), new S3Client({ ...at, forcePathStyle: true })];
-  await s3.send(new CreateBucketCommand({ Bucket: 'trail-logs' }));
   const FieldSelectors = [
     { Field: 'eventCategory', Equals: ['Data'] },
     { Field: 'resources.type', Equals: ['AWS::S3::Object'] },
     { Field: 'resources.ARN', StartsWith: ['arn:aws:s3:::finance/'] },
   ];
   const arns = new Map<string, string>();
-  const nameOf = (place: string): string => `audit-${place.replaceAll(' ', '-')}`;
-  for (const place of new Set(stories.map((story) => story.place))) {
-    const TrailName = nameOf(place);
-    const about = { Name: TrailName, S3BucketName: 'trail-logs', IsMultiRegionTrail: true };
+  const nameOf = (name: string): string => `audit-${name.toLowerCase().replaceAll(' ', '-')}`;
+  for (const name of new Set(names)) {
+    const TrailName = nameOf(name);
+    await s3.send(new CreateBucketCommand({ Bucket: TrailName }));
+    const about = { Name: TrailName, S3BucketName: TrailName, IsMultiRegionTrail: true };
     const { TrailARN = '' } = await client.send(new CreateTrailCommand(about));
     await client.send(new StartLoggingCommand({ Name: TrailName }));
     await client.send(new PutEventSelectorsCommand({ TrailName, AdvancedEventSelectors: [{ Name: 'finance', FieldSelectors }] }));
-    arns.set(place, TrailARN);
+    arns.set(name, TrailARN);
   }
   return {
-    of: (place: string) => ({
-      arn: arns.get(place) ?? '',
+    of: (name: string) => ({
+      arn: arns.get(name) ?? '',
+      logs: nameOf(name),
       endpoint: moto.endpoint,
+      async select(more: readonly AdvancedEventSelector[]): Promise<void> {
+        const AdvancedEventSelectors = [{ Name: 'finance', FieldSelectors }, ...more];
+        await client.send(new PutEventSelectorsCommand({ TrailName: nameOf(name), AdvancedEventSelectors }));
+      },
       async snapshot() {
-        const { $metadata: _, ...selectors } = await client.send(new GetEventSelectorsCommand({ TrailName: nameOf(place) }));
-        const { IsLogging } = await client.send(new GetTrailStatusCommand({ Name: nameOf(place) }));
+        const { $metadata: _, ...selectors } = await client.send(new GetEventSelectorsCommand({ TrailName: nameOf(name) }));
+        const { IsLogging } = await client.send(new GetTrailStatusCommand({ Name: nameOf(name) }));
         return { selectors, IsLogging };
       },
     }),
