@@ -4,9 +4,9 @@
  *
  *   store ──POST /events/photos──► receiver ──body, tally-webhook=photos──► bucket queue ──► unwrapPosted
  *
- * Whoever holds a token may post anything, so nothing is believed: each record only says that its key changed, in either spelling, and
- * a record of another bucket, whose token this is not, says nothing. Others who may send to the queue can write the attribute too, and
- * gain nothing by it: it only takes belief away.
+ * Whoever holds a token may post anything, so nothing is believed, nor does the store's clock count: each record only says that its key
+ * changed before it was posted, in either spelling, and a record of another bucket, whose token this is not, says nothing. Others who may
+ * send to the queue can write the attribute too, and gain nothing by it: it only takes belief away.
  */
 import { unwrap, type Unwrapped } from './envelope.ts';
 import { changes, type RecordResult } from './record.ts';
@@ -53,8 +53,8 @@ const NOTHING = { dialect: 'webhook', key: '', eventName: '' } as const;
 /** A rejected record keeps its bucket only if that is this one: a token opens no gap of another bucket. */
 function posted(result: RecordResult, bucket: string): RecordResult {
   if (!result.ok) return { ok: false, fault: result.fault, dialect: 'webhook', ...(result.bucket === bucket && { bucket }) };
-  const { key, eventName, change, eventTimeMs } = result.record;
+  const { key, eventName, change } = result.record;
   if (change.kind !== 'ignored' && result.record.bucket !== bucket)
     return { ok: true, record: { ...NOTHING, bucket, change: changes.otherBucket } };
-  return { ok: true, record: { ...NOTHING, bucket, key, eventName, change, ...(eventTimeMs !== undefined && { eventTimeMs }) } };
+  return { ok: true, record: { ...NOTHING, bucket, key, eventName, change } };
 }

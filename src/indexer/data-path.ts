@@ -124,8 +124,8 @@ export function createDataPath(dependencies: DataPathDependencies): HandleMessag
     if (hand.message.receiveCount > 1) return outcome;
     const { kind } = outcome;
     // a search finds the change from now on
-    const isFound = (kind === 'written' || kind === 'provisional') && record.eventTimeMs !== undefined;
-    const lagMs = isFound ? Math.max(0, clock.nowMs() - record.eventTimeMs) : undefined;
+    const isFound = kind === 'written' || kind === 'provisional';
+    const lagMs = isFound ? Math.max(0, clock.nowMs() - (record.eventTimeMs ?? hand.message.sentAtMs)) : undefined;
     if (lagMs !== undefined) telemetry.observe('tally_event_lag_seconds', lagMs / 1_000);
     if (kind !== 'ignored' && kind !== 'unconnected') counter.event(lagMs);
     return outcome;

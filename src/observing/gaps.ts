@@ -383,7 +383,7 @@ export async function openChangeGap(
   });
 }
 
-const AWAITED = 'AWS needs a few minutes before it sends every event; a re-index follows then';
+const AWAITED = 'it takes a few minutes until every change sends an event; a re-index follows then';
 
 /** Takes back the proof of a bucket's events: those sent before `waySinceMs` prove nothing any more. Callers first store a mark that no job closes until an event arrives. */
 export async function forgetProof(

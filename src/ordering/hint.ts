@@ -166,13 +166,12 @@ function observed({ eventTimeMs, ...record }: ChangeRecord, { s3AheadMs = 0 }: B
 
 /**
  * Whether the settle condition counts from the message's SentTimestamp if that is later than the event's time: copies and multipart
- * uploads may end long after they began. If a record has no believable sequencer although it should, its time is
- * doubtful too, and so is what somebody has posted.
+ * uploads may end long after they began. If a record has no believable sequencer although it should, its time is doubtful too.
  */
 function settlesFromSending(record: Pick<ChangeRecord, 'change' | 'dialect'>): boolean {
   if (record.change.kind === 'multipart-completed' || record.change.kind === 'unknown') return true;
   if (record.change.kind === 'created' && record.change.copied) return true;
-  return record.dialect === 'webhook' || dialectFacts[record.dialect].hasSequencers;
+  return dialectFacts[record.dialect].hasSequencers;
 }
 
 /**

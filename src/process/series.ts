@@ -46,7 +46,7 @@ export const seriesTable = {
     type: 'histogram',
     unit: 'seconds',
     buckets: [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800, 3_600],
-    help: 'Measures the time from an event until its first write was acknowledged, even if provisional. Covers only messages at their first receive.',
+    help: 'Measures the time from an event, or from its post to a webhook, until its first write was acknowledged, even if provisional. Covers only messages at their first receive.',
     alert: 'p95 > your target for 10 min',
   },
   tally_messages_total: {

@@ -66,6 +66,23 @@ describe('what a store posts to a webhook', () => {
     expect(await world.bucketRecord()).toMatchObject({ provenAtMs: expect.any(Number) });
   });
 
+  it('is searchable at once, and proves that events arrive, however slow the clock of the store is', async () => {
+    const world = await startWorld();
+    const slowly = (record: ReturnType<typeof world.put>) => ({ ...record, eventTime: '2001-01-01T00:00:00Z' });
+    await world.post([world.put('a.jpg')]);
+    await world.run(1_000);
+    const { etag: earlier } = (await world.document('a.jpg')) ?? {};
+    await world.post([slowly(world.put('a.jpg'))]);
+    await world.run(1_000);
+    const { etag } = (await world.document('a.jpg')) ?? {};
+    expect([typeof etag, etag === earlier]).toEqual(['string', false]);
+    await world.post([slowly(world.remove('a.jpg'))]);
+    await world.run(1_000);
+    expect(await world.document('a.jpg')).toMatchObject({ deleted: true });
+    await world.role.storeLastEvents();
+    expect(await world.bucketRecord()).toMatchObject({ provenAtMs: expect.any(Number) });
+  });
+
   it('stays what was posted when it is sent back from the dead letters', async () => {
     const world = await startWorld();
     await world.sendBody('no JSON', postedTo('photos'));

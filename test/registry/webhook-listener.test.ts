@@ -26,8 +26,9 @@ interface Options {
 async function startWorld({ requestTimeoutMs, requestsPerS, buckets = { photos: {}, videos: {} } }: Options = {}) {
   const clock = createFakeClock();
   const { state } = createMemoryStore();
-  const broken: { store?: FaultError; queue?: FaultError } = {};
+  const broken: { store?: FaultError; slowStore?: Promise<void>; queue?: FaultError } = {};
   const queues = createFakeQueues(clock);
+  let reads = 0;
   const telemetry = createFakeTelemetry();
   const failed: object[] = [];
   for (const [bucket, change] of Object.entries(buckets))
@@ -45,6 +46,8 @@ async function startWorld({ requestTimeoutMs, requestsPerS, buckets = { photos: 
     state: {
       ...state,
       async get(...read) {
+        reads += 1;
+        await broken.slowStore;
         if (broken.store !== undefined) throw broken.store;
         return state.get(...read);
       },
@@ -67,6 +70,7 @@ async function startWorld({ requestTimeoutMs, requestsPerS, buckets = { photos: 
     telemetry,
     newToken,
     messages: () => queues.messages(QUEUE),
+    reads: () => reads,
     ask: (path: string, init: RequestInit = {}) => fetch(`${origin}${path}`, { method: 'POST', body: BODY, ...init }),
     post: (token: string, { bucket = 'photos', ...init }: RequestInit & { readonly bucket?: string } = {}) =>
       fetch(`${origin}/events/${bucket}`, { method: 'POST', body: BODY, headers: { authorization: `Bearer ${token}` }, ...init }),
@@ -259,10 +263,30 @@ describe('the webhook receiver', () => {
     expect((await post(token)).status).toBe(204);
   });
 
+  it('takes a token that it knows while others guess, and while it reads again whether it still counts', async () => {
+    const { newToken, post, clock, broken, reads } = await startWorld();
+    const token = await newToken();
+    expect((await post(token)).status).toBe(204);
+    await clock.advance(11_000);
+    for (let count = 0; count < 100; count += 1) await post('guess', { bucket: `bucket-${count}` });
+    expect((await post(token)).status).toBe(204);
+    await clock.advance(11_000);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    broken.slowStore = promise;
+    const before = reads();
+    const answers = Array.from({ length: 120 }, () => post(token));
+    expect((await Promise.race(answers)).status).toBe(204);
+    resolve();
+    expect(new Set((await Promise.all(answers)).map(({ status }) => status))).toEqual(new Set([204]));
+    expect(reads() - before).toBe(1);
+  });
+
   it('counts what it takes, refuses and puts off', async () => {
-    const { newToken, post, telemetry, broken } = await startWorld();
+    const { newToken, ask, post, telemetry, broken } = await startWorld();
     const token = await newToken();
     await post(token);
+    // RustFS asks every few seconds whether something is there
+    await ask('/', { method: 'HEAD', body: null });
     await post('wrong');
     broken.queue = new FaultError('queue.unreachable', 'refused');
     await post(token);

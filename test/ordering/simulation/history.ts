@@ -200,8 +200,8 @@ function recordOf(
     key: 'k',
     eventName: said.name,
     change: said.change,
-    eventTimeMs,
   };
+  if (dialect !== 'webhook') record.eventTimeMs = eventTimeMs;
   if (!hasNoSequencers(dialect)) {
     record.sequencer = sequencer;
     if (said.etag !== undefined) record.etag = said.etag;
