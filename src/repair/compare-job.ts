@@ -277,9 +277,10 @@ function fold(hold: Hold, each: LivePart, end: TurnEnd, nowMs: number): void {
   hold.hasProgress ||= hasProgress(each.part, end);
   hold.isDirty = true;
   each.progress = undefined;
+  const isAside = end.denied !== undefined && each.part.fault?.denied === end.denied.key;
   if (end.done) hold.live = hold.live.filter((other) => other !== each);
   else each.part = afterTurn(each.part, end, nowMs);
-  if (end.denied !== undefined && hold.live.filter(({ part }) => part.fault !== undefined).length <= DENIED_MAX)
+  if (end.denied !== undefined && (isAside || hold.live.filter(({ part }) => part.fault !== undefined).length <= DENIED_MAX))
     setAside(hold, each, end.denied);
 }
 
