@@ -188,9 +188,9 @@ describe.skipIf(!awsEndpoint() || !canRun('the ten steps', [MOTO])).concurrent('
 
 /** Until AWS has applied a change, its gap waits: here that time is over. */
 async function ended({ env }: TestIndex, bucket: string): Promise<void> {
-  const { state, close } = createSqliteStore((env['TALLY_INDEX_URL'] ?? '').replace('sqlite:', ''));
-  await updateRecord(state, refs.gap(markId(bucket)), (mark) => mark && { ...omit(mark, 'waits', 'urgent'), lastSeenMs: Date.now() });
-  await close();
+  const store = createSqliteStore((env['TALLY_INDEX_URL'] ?? '').replace('sqlite:', ''));
+  await updateRecord(store.state, refs.gap(markId(bucket)), (mark) => mark && { ...omit(mark, 'waits', 'urgent'), lastSeenMs: Date.now() });
+  await store.close();
 }
 
 interface Scene {
