@@ -24,6 +24,8 @@ const sourceTexts: Readonly<Record<Bucket['source'], string>> = {
   webhook: 'webhook: a store of your own posts events to Tally',
 };
 
+const APPLIED = 'Everything is applied. S3 needs about five minutes until it sends every event, and a trail up to twenty.';
+
 const enrichTexts: Readonly<Record<Bucket['enrich'], string>> = {
   none: 'none: what events report',
   head: 'head: content type and user metadata too; one more S3 request per object',
@@ -212,11 +214,7 @@ function useSaving({ stored, chosen, onSaved }: PlanProps) {
       setAdded(true);
       return connection ?? { bucket, state: 'applied' };
     });
-    done(
-      chosen.source === 'webhook'
-        ? `\`tally bucket rotate-token ${bucket}\` shows the address and the token with which the store posts events.`
-        : 'Everything is applied. S3 needs about five minutes until it sends every event, and a trail up to twenty.',
-    );
+    done(chosen.source === 'webhook' ? `\`tally bucket rotate-token ${bucket}\` shows the address and token for the store.` : APPLIED);
   }
   async function record(): Promise<void> {
     const { job_id: jobId, advice = '' } = await save({ wired_by_hand: true });
