@@ -14,7 +14,7 @@ import { atQueue, readBucketQueue, requested, type ProvisionDependencies } from 
 import { queueIn } from './sources/look.ts';
 import { diff, type LookAt } from './sources/sources.ts';
 
-/** The findings of a trail that is only read. */
+/** Findings about a trail that Tally only reads. */
 const OF_TRAIL = /^connect\.trail-/;
 /** A pause is meant for the moment in which another notification is made. */
 const PAUSE_MAX_MS = 86_400_000;
@@ -87,13 +87,13 @@ async function diagnoseConnection(
   };
 }
 
-/** Of what a person has wired, an event that arrived says more than a trail that was read. */
+/** If a person wired the bucket, an event that arrived proves more than the trail's configuration. */
 function wiredFindings(plan: Plan, provenAtMs: number | undefined): readonly Finding[] {
   const isProven = plan.spec.byHand === true && provenAtMs !== undefined;
   return [...notMade(plan), ...plan.findings.filter(({ code }) => !isProven || !OF_TRAIL.test(code))];
 }
 
-/** Measured now: what the record holds may be from before a clock was set. An answer that waited long says less, so both ends are compared. */
+/** Measured now, because the stored value may predate a clock's correction. A slow answer is less precise, so both ends are compared. */
 async function diagnoseClock(
   { storage, clock }: DiagnoseParts,
   { bucket, region, account }: BucketRecord,

@@ -25,12 +25,12 @@ export function webhookOf(attributes: Attributes): string | undefined {
   return attributes[WEBHOOK]?.stringValue;
 }
 
-/** Reads what was posted to the webhook of this bucket. What is about the wiring of a queue is rejected: a webhook has none. */
+/** Reads what was posted to the webhook of this bucket. Messages about topics and subscriptions are rejected: a webhook has neither. */
 export function unwrapPosted(body: string, bucket: string): Unwrapped {
   const unwrapped = unwrap(body, 'anyone');
   switch (unwrapped.kind) {
     case 'records': {
-      // those that are rejected alike share one result (envelope.ts)
+      // records that are rejected for the same reason share one result (envelope.ts)
       const known = new Map(unwrapped.records.map((result) => [result, posted(result, bucket)]));
       return { kind: 'records', records: unwrapped.records.map((result) => known.get(result) ?? result) };
     }
@@ -43,14 +43,14 @@ export function unwrapPosted(body: string, bucket: string): Unwrapped {
     case 'unsubscribe-confirmation':
       return {
         kind: 'rejected',
-        fault: { code: 'message.unknown-wrapper', reason: `a webhook takes records, and this is a ${unwrapped.kind}` },
+        fault: { code: 'message.unknown-wrapper', reason: `a webhook accepts only records, and this is a ${unwrapped.kind}` },
       };
   }
 }
 
 const NOTHING = { dialect: 'webhook', key: '', eventName: '' } as const;
 
-/** A rejected record keeps its bucket only if that is this one: a token opens no gap of another bucket. */
+/** A rejected record keeps its bucket only if that is this one: a token must not open a gap of another bucket. */
 function posted(result: RecordResult, bucket: string): RecordResult {
   if (!result.ok) return { ok: false, fault: result.fault, dialect: 'webhook', ...(result.bucket === bucket && { bucket }) };
   const { key, eventName, change } = result.record;

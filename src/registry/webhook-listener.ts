@@ -1,11 +1,11 @@
 /**
- * The webhook receiver: a listener of its own on which stores post the events of a bucket, so that they reach nothing else.
+ * The webhook receiver: a separate listener to which stores post a bucket's events, so that they cannot reach the rest of the API.
  *
  *   POST ──► the bucket's token? ──► its rate, room in memory ──► body ──► the bucket queue has it ──► 204
  *                   401                  429         503        408 413            503
  *
- * It reads no event: what a body says is decided where its message is received (events/webhook.ts). What it does not take, a store
- * sends again if it can; what it has taken is in the queue.
+ * It reads no event: what a body says is decided where its message is received (events/webhook.ts). A store that can retry
+ * sends again what is refused; what is accepted is in the queue already.
  */
 import { LRUCache } from 'lru-cache';
 import type { FastifyRequest } from 'fastify';
@@ -52,14 +52,14 @@ const IN_HAND_OF_BUCKET_BYTES_MAX = IN_HAND_BYTES_MAX / 2;
 const REQUEST_BYTES = 4_096;
 /** Each event costs a HEAD, of which a worker sends some 3,000 a second for all buckets. */
 const REQUESTS_PER_S = 1_000;
-/** The records of some hundred busy buckets are read every ten seconds. Above it others, who guess names, would cost more than they. */
+/** The records of some hundred busy buckets are read every ten seconds. Beyond that, requests that guess bucket names would cost more than genuine ones. */
 const READS_PER_S = 100;
 const SECOND_MS = 1_000;
 /** Buckets whose tokens are known. */
 const KNOWN_MAX = 1_000;
-/** A store that hangs must not hold a request for longer than its sender waits. */
+/** An index store that hangs must not hold a request for longer than the sender waits. */
 const READ_MAX_MS = 5_000;
-/** SQS is seldom away for less. */
+/** SQS outages seldom last less. */
 const RETRY_AFTER_S = 5;
 
 interface Known {
@@ -174,7 +174,7 @@ function tokenIn(authorization = ''): string | undefined {
 }
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true });
-/** https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html lists what SQS takes. JSON may spell the others in another way. */
+/** https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html lists what SQS takes. Other characters can be written as JSON escapes. */
 const NOT_IN_SQS = /[^\t\n\r\u{20}-\u{D7FF}\u{E000}-\u{FFFD}\u{10000}-\u{10FFFF}]/gu;
 
 /** The body as SQS takes it. Throws `request.invalid` for one that holds no event. */
