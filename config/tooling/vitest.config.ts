@@ -119,6 +119,7 @@ const whole = [
   'ordering/ordering',
   'search/parse',
   'flow/bad-input',
+  'flow/connections-story',
   'flow/fault-matrix',
   'flow/gaps',
   'flow/kill',

@@ -60,7 +60,6 @@ export const seriesTable = {
     unit: 'requests',
     labels: { result: ['queued', 'refused', 'later'] },
     help: 'Counts requests to the webhook receiver: queued, refused for good (a wrong token, a body that is too large), or put off (`later`), which loses events of stores that send each event once.',
-    alert: 'result="later" increases',
   },
   tally_service_messages_total: {
     type: 'counter',

@@ -27,6 +27,7 @@ import { createSqliteStore } from '../../src/store/sqlite/store.ts';
 import { refs, updateRecord } from '../../src/store/stored.ts';
 import { canRun } from '../docs/programs.ts';
 import { documentedTransformer, tellTrail, type Call } from '../support/audit-trail.ts';
+import { isLong } from '../support/breadth.ts';
 import { listBucket } from '../support/random/operations.ts';
 import { createTestAws, until, type TestAws } from '../support/servers/aws.ts';
 import { runTally, type Daemon } from '../support/servers/daemon.ts';
@@ -104,87 +105,90 @@ const ways = [
   { way: 'the ten steps with a rule of Tally', source: 'routed', isByHand: false },
 ] as const;
 
-describe.skipIf(!awsEndpoint() || !canRun('the ten steps', [MOTO])).concurrent('a bucket with a topic of the operator', () => {
-  let trails: Trails;
-  beforeAll(async () => {
-    trails = await startTrails(ways.map(({ way }) => way));
-  }, TEST_TIMEOUT_MS);
-  afterAll(() => trails.stop());
+/** Each waits minutes for what a person would: `npm run test:long` plays them. */
+if (isLong) {
+  describe.skipIf(!awsEndpoint() || !canRun('the ten steps', [MOTO])).concurrent('a bucket with a topic of the operator', () => {
+    let trails: Trails;
+    beforeAll(async () => {
+      trails = await startTrails(ways.map(({ way }) => way));
+    }, TEST_TIMEOUT_MS);
+    afterAll(() => trails.stop());
 
-  it.each(ways)('$way: after one put and one delete it is ok', { timeout: TEST_TIMEOUT_MS }, async ({ way, source, isByHand }) => {
-    const trail = trails.of(way);
-    const index = await openIndex('sqlite');
-    const named = isByHand ? { TALLY_TRAIL_BUCKET: trail.logs } : { TALLY_TRAIL_ARN: trail.arn };
-    const env = { ...index.env, ...named, AWS_ENDPOINT_URL_CLOUDTRAIL: trail.endpoint };
-    const world = await startWorld({ regions: [], env });
-    const { aws, daemon } = world;
-    const tally = (...args: readonly string[]) => runTally(args, daemon.operator);
-    /** What one request cannot finish, on a busy machine, is repeated, as its error says. */
-    const repeated = async (...args: readonly string[]): Promise<void> => {
-      let said = '';
-      await until('the command succeeds', async () => {
-        const { code, stderr } = await tally(...args);
-        said = stderr;
-        return code === 0;
-      }).catch((error: unknown) => {
-        throw new Error(said, { cause: error });
-      });
-    };
-    try {
-      const bucket = await aws.createBucket();
-      await aws.put(bucket, 'before.txt', 'x');
-      const topic = await aws.createTopic();
-      const policyOf = async () => (await aws.sns.send(new GetTopicAttributesCommand({ TopicArn: topic }))).Attributes?.['Policy'];
-      const policy = JSON.parse((await policyOf()) ?? '') as object;
-      if (source === 'topic') await aws.notify(bucket, { topicArn: topic });
-      const add = ['bucket', 'add', bucket, '--source', source, '--topic', topic];
-      const { token, findings } = JSON.parse((await tally(...add, '--plan', '--json')).stdout) as {
-        token: string;
-        findings: { code: string; fix: string }[];
+    it.each(ways)('$way: after one put and one delete it is ok', { timeout: TEST_TIMEOUT_MS }, async ({ way, source, isByHand }) => {
+      const trail = trails.of(way);
+      const index = await openIndex('sqlite');
+      const named = isByHand ? { TALLY_TRAIL_BUCKET: trail.logs } : { TALLY_TRAIL_ARN: trail.arn };
+      const env = { ...index.env, ...named, AWS_ENDPOINT_URL_CLOUDTRAIL: trail.endpoint };
+      const world = await startWorld({ regions: [], env });
+      const { aws, daemon } = world;
+      const tally = (...args: readonly string[]) => runTally(args, daemon.operator);
+      /** What one request cannot finish, on a busy machine, is repeated, as its error says. */
+      const repeated = async (...args: readonly string[]): Promise<void> => {
+        let said = '';
+        await until('the command succeeds', async () => {
+          const { code, stderr } = await tally(...args);
+          said = stderr;
+          return code === 0;
+        }).catch((error: unknown) => {
+          throw new Error(said, { cause: error });
+        });
       };
-      const record = async (eventName: Call['eventName'], key: string): Promise<void> => {
-        if (source === 'routed') await tellTrail(aws, [{ eventName, bucket, key, timeMs: Date.now() }]);
-      };
-      if (isByHand) {
-        expect(findings.map(({ code }) => code)).toEqual(['connect.trail-selector']);
-        // as its owner adds what the plan prints
-        await trail.select(JSON.parse(/\[.*\]$/.exec(findings[0]?.fix ?? '')?.[0] ?? '') as AdvancedEventSelector[]);
-        const eventName = ['PutObject', 'CopyObject', 'CompleteMultipartUpload', 'DeleteObject', 'DeleteObjects'];
-        const detail = { eventSource: ['s3.amazonaws.com'], eventName, requestParameters: { bucketName: [bucket] } };
-        const pattern = { source: ['aws.s3'], 'detail-type': ['AWS API Call via CloudTrail'], detail };
-        await aws.createRule({ pattern, targetArn: topic, transformer: documentedTransformer });
+      try {
+        const bucket = await aws.createBucket();
+        await aws.put(bucket, 'before.txt', 'x');
+        const topic = await aws.createTopic();
+        const policyOf = async () => (await aws.sns.send(new GetTopicAttributesCommand({ TopicArn: topic }))).Attributes?.['Policy'];
+        const policy = JSON.parse((await policyOf()) ?? '') as object;
+        if (source === 'topic') await aws.notify(bucket, { topicArn: topic });
+        const add = ['bucket', 'add', bucket, '--source', source, '--topic', topic];
+        const { token, findings } = JSON.parse((await tally(...add, '--plan', '--json')).stdout) as {
+          token: string;
+          findings: { code: string; fix: string }[];
+        };
+        const record = async (eventName: Call['eventName'], key: string): Promise<void> => {
+          if (source === 'routed') await tellTrail(aws, [{ eventName, bucket, key, timeMs: Date.now() }]);
+        };
+        if (isByHand) {
+          expect(findings.map(({ code }) => code)).toEqual(['connect.trail-selector']);
+          // as its owner adds what the plan prints
+          await trail.select(JSON.parse(/\[.*\]$/.exec(findings[0]?.fix ?? '')?.[0] ?? '') as AdvancedEventSelector[]);
+          const eventName = ['PutObject', 'CopyObject', 'CompleteMultipartUpload', 'DeleteObject', 'DeleteObjects'];
+          const detail = { eventSource: ['s3.amazonaws.com'], eventName, requestParameters: { bucketName: [bucket] } };
+          const pattern = { source: ['aws.s3'], 'detail-type': ['AWS API Call via CloudTrail'], detail };
+          await aws.createRule({ pattern, targetArn: topic, transformer: documentedTransformer });
+        }
+        const how = isByHand ? ['--wired-by-hand'] : ['--agree', token];
+        await repeated(...add, ...how);
+        if (source === 'routed') expect(JSON.stringify(await trail.snapshot())).toContain(`arn:aws:s3:::${bucket}/`);
+        // nothing of these sources is to be repaired
+        expect(await tally('reindex', bucket, '--repair')).toMatchObject({
+          code: 1,
+          stderr: expect.stringContaining('without repair') as string,
+        });
+        await repeated('reindex', bucket, '--wait');
+        expect(await world.find(bucket, 'before.txt')).toBeDefined();
+        await aws.put(bucket, 'after.txt', 'x');
+        await record('PutObject', 'after.txt');
+        await until('the object is found', async () => (await world.find(bucket, 'after.txt')) !== undefined);
+        await aws.remove(bucket, 'after.txt');
+        await record('DeleteObject', 'after.txt');
+        await until('the object is gone', async () => (await world.find(bucket, 'after.txt')) === undefined);
+        await ended(index, bucket);
+        let status: Bucket['status'] | undefined;
+        await until('the bucket is ok', async () => {
+          ({ status } = await world.bucketRecord(bucket));
+          return status.state === 'ok';
+        }).catch(() => expect(status).toMatchObject({ state: 'ok' }));
+        expect(await tally('doctor', bucket)).toMatchObject({ code: 0 });
+        await repeated('bucket', 'remove', bucket, '--yes');
+        expect(JSON.parse((await policyOf()) ?? '')).toEqual(policy);
+      } finally {
+        await world.dispose();
+        await index.close();
       }
-      const how = isByHand ? ['--wired-by-hand'] : ['--agree', token];
-      await repeated(...add, ...how);
-      if (source === 'routed') expect(JSON.stringify(await trail.snapshot())).toContain(`arn:aws:s3:::${bucket}/`);
-      // nothing of these sources is to be repaired
-      expect(await tally('reindex', bucket, '--repair')).toMatchObject({
-        code: 1,
-        stderr: expect.stringContaining('without repair') as string,
-      });
-      await repeated('reindex', bucket, '--wait');
-      expect(await world.find(bucket, 'before.txt')).toBeDefined();
-      await aws.put(bucket, 'after.txt', 'x');
-      await record('PutObject', 'after.txt');
-      await until('the object is found', async () => (await world.find(bucket, 'after.txt')) !== undefined);
-      await aws.remove(bucket, 'after.txt');
-      await record('DeleteObject', 'after.txt');
-      await until('the object is gone', async () => (await world.find(bucket, 'after.txt')) === undefined);
-      await ended(index, bucket);
-      let status: Bucket['status'] | undefined;
-      await until('the bucket is ok', async () => {
-        ({ status } = await world.bucketRecord(bucket));
-        return status.state === 'ok';
-      }).catch(() => expect(status).toMatchObject({ state: 'ok' }));
-      expect(await tally('doctor', bucket)).toMatchObject({ code: 0 });
-      await repeated('bucket', 'remove', bucket, '--yes');
-      expect(JSON.parse((await policyOf()) ?? '')).toEqual(policy);
-    } finally {
-      await world.dispose();
-      await index.close();
-    }
+    });
   });
-});
+}
 
 /** Until AWS has applied a change, its gap waits: here that time is over. */
 async function ended({ env }: TestIndex, bucket: string): Promise<void> {

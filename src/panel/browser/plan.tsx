@@ -79,8 +79,8 @@ export function PlanDocument({ plan, hrefWith }: PlanProps) {
           <Findings findings={blocking} />
           <p class="actions">
             {facts.bucketSources
-              // a topic of one's own is typed
-              .filter((each) => each !== source && each !== 'topic')
+              // a topic of one's own is typed, and AWS posts to no webhook
+              .filter((each) => each !== source && each !== 'topic' && each !== 'webhook')
               .map((each) => (
                 <button type="button" class="outline" key={each} onClick={() => go(hrefWith(each))}>
                   {`Plan with the source ${each}`}

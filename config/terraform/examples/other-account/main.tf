@@ -46,8 +46,14 @@ data "aws_caller_identity" "owner" {
 }
 
 locals {
-  topic_actions  = ["sns:Subscribe", "sns:GetTopicAttributes", "sns:ListSubscriptionsByTopic", "sns:GetSubscriptionAttributes", "sns:ConfirmSubscription"]
-  bucket_actions = ["s3:ListBucket", "s3:GetBucketVersioning", "s3:GetBucketNotification", "s3:GetLifecycleConfiguration"]
+  topic_actions = ["sns:Subscribe", "sns:GetTopicAttributes", "sns:ListSubscriptionsByTopic", "sns:GetSubscriptionAttributes", "sns:ConfirmSubscription"]
+  bucket_actions = [
+    "s3:ListBucket",
+    "s3:GetBucketVersioning",
+    "s3:GetBucketNotification",
+    "s3:GetLifecycleConfiguration",
+    "s3:ListBucketMultipartUploads",
+  ]
   object_actions = ["s3:GetObject", "s3:GetObjectVersion", "s3:GetObjectTagging", "s3:GetObjectVersionTagging"]
   bucket_arn     = "arn:aws:s3:::${var.bucket}"
 }
