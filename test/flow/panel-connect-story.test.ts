@@ -66,7 +66,9 @@ describe.skipIf(!awsEndpoint() || !canBrowse('the story of connecting in Chromiu
     };
     await aws.sns.send(new PublishCommand({ TopicArn: topic, Message: JSON.stringify({ Records: [record] }) }));
     await finds(page, bucket, 'after.txt');
-    expect(await daemon.request('GET', '/v1/jobs')).toMatchObject({ body: { items: [{ bucket, state: 'done' }] } });
+    // the gap of the change may have begun another one
+    const done = expect.objectContaining({ bucket, state: 'done', requested_by: expect.not.stringMatching('gap') });
+    expect(await daemon.request('GET', '/v1/jobs')).toMatchObject({ body: { items: expect.arrayContaining([done]) } });
     expect(complaints).toEqual([]);
   });
 });
