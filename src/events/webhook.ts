@@ -4,7 +4,7 @@
  *
  *   store ──POST /events/photos──► receiver ──body, tally-webhook=photos──► bucket queue ──► unwrapPosted
  *
- * Whoever holds a token may post anything, so nothing is believed, nor does the store's clock count: each record only says that its key
+ * Anyone with a token can post anything, so Tally believes nothing, not even the time: each record only says that its key
  * changed before it was posted, in either spelling, and a record of another bucket, whose token this is not, says nothing. Others who may
  * send to the queue can write the attribute too, and gain nothing by it: it only takes belief away.
  */

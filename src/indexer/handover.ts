@@ -171,7 +171,7 @@ function sumOf(record: HandedOverRecord, key: string | undefined): HandoverSum {
   const momentMs = momentOf(times);
   return {
     bucket,
-    // a kind of its own, because a re-index has no deletion limit for a gap that has only deletions
+    // a separate kind, because a re-index has no deletion limit for a gap that has only deletions
     kind: change === 'delete' ? 'handed-over-deletes' : 'handed-over',
     ...(key !== undefined && { key }),
     reason,

@@ -55,14 +55,14 @@ const REQUESTS_PER_S = 1_000;
 /** The records of some hundred busy buckets are read every ten seconds. Beyond that, requests that guess bucket names would cost more than genuine ones. */
 const READS_PER_S = 100;
 const SECOND_MS = 1_000;
-/** Buckets whose tokens are known. */
-const KNOWN_MAX = 1_000;
+/** Buckets whose records are cached. */
+const CACHED_MAX = 1_000;
 /** An index store that hangs must not hold a request for longer than the sender waits. */
 const READ_MAX_MS = 5_000;
 /** SQS outages seldom last less. */
 const RETRY_AFTER_S = 5;
 
-interface Known {
+interface CachedRecord {
   readonly record: BucketRecord | undefined;
   readonly readAtMs: number;
 }
@@ -83,39 +83,53 @@ export function createWebhookListener(parts: WebhookParts): Listener {
   } = parts;
   const rows = PATHS.map((path) => ({ method: 'POST', path }) as const);
   const app = createServer({ telemetry, rows, trustedProxies, requestTimeoutMs, bodyBytesMax: BODY_BYTES_MAX });
-  const known = new LRUCache<string, Known>({ max: KNOWN_MAX });
+  const cached = new LRUCache<string, CachedRecord>({ max: CACHED_MAX });
+  const reads = new Map<string, Promise<BucketRecord | undefined>>();
   const countRead = createCounter(clock, { windowMs: SECOND_MS, countMax: READS_PER_S });
   const countRequest = createCounter(clock, { windowMs: SECOND_MS, countMax: requestsPerS });
   const inHand = new Map<string, number>();
   let allInHand = 0;
 
-  /** A token that is not known may be new. While the store does not answer, what was known last counts: the queue is there for that. */
-  async function mayPost(bucket: string, token: string): Promise<boolean> {
+  /** One read of a bucket's record serves all requests that wait for it: stores send hundreds of events at once. */
+  function readBucket(bucket: string): Promise<BucketRecord | undefined> {
+    const running = reads.get(bucket);
+    if (running !== undefined) return running;
+    const reading = inTime(readRecord(state, refs.bucket(bucket)), AbortSignal.timeout(READ_MAX_MS)).finally(() => reads.delete(bucket));
+    reads.set(bucket, reading);
+    return reading;
+  }
+
+  /**
+   * Whether the token is one of the bucket's. A token that is not in the cached record may be new. While the store does not answer,
+   * the cached record counts: the queue is there for that. Throws `request.overloaded` when it cannot tell.
+   */
+  async function isTokenOf(bucket: string, token: string): Promise<boolean> {
     const readAtMs = clock.monotonicMs();
-    const last = known.get(bucket);
-    if (last !== undefined && isWebhookToken(last.record, token)) {
+    const last = cached.get(bucket);
+    const isCached = isWebhookToken(last?.record, token);
+    if (last !== undefined && isCached) {
       if (readAtMs - last.readAtMs < BUCKET_RECORD_AGE_MAX_MS) return true;
-      // this request reads again, and the others go on meanwhile: stores send hundreds of events at once
-      known.set(bucket, { ...last, readAtMs });
-    } else if (countRead('') !== undefined) throw later('too many unknown tokens are sent', 1);
+      // this request reads again, and the others go on meanwhile
+      cached.set(bucket, { ...last, readAtMs });
+    } else if (!reads.has(bucket) && countRead('') !== undefined) throw retryLater('too many unknown tokens are sent', 1);
     try {
-      const record = await inTime(readRecord(state, refs.bucket(bucket)), AbortSignal.timeout(READ_MAX_MS));
-      known.set(bucket, { record, readAtMs });
+      const record = await readBucket(bucket);
+      cached.set(bucket, { record, readAtMs });
       return isWebhookToken(record, token);
     } catch (error) {
-      if (last !== undefined) return isWebhookToken(last.record, token);
+      if (isCached) return true;
       telemetry.requestFailed('read the tokens of a webhook', error);
-      throw later('the tokens cannot be read now', RETRY_AFTER_S);
+      throw retryLater('the tokens cannot be read now', RETRY_AFTER_S);
     }
   }
 
-  /** Takes room for the body until the response has ended. */
-  function takeRoom(bucket: string, { headers }: FastifyRequest): () => void {
+  /** Reserves memory for the body until the response has ended. */
+  function reserveMemory(bucket: string, { headers }: FastifyRequest): () => void {
     const bytes = REQUEST_BYTES + Number(headers['content-length'] ?? BODY_BYTES_MAX);
     if (bytes > REQUEST_BYTES + BODY_BYTES_MAX) throw tooLarge();
     const ofBucket = inHand.get(bucket) ?? 0;
     if (allInHand + bytes > IN_HAND_BYTES_MAX || ofBucket + bytes > IN_HAND_OF_BUCKET_BYTES_MAX)
-      throw later('too many bodies are in hand', 1);
+      throw retryLater('too many bodies are in hand', 1);
     allInHand += bytes;
     inHand.set(bucket, ofBucket + bytes);
     return () => {
@@ -132,7 +146,7 @@ export function createWebhookListener(parts: WebhookParts): Listener {
     } catch (error) {
       if (faultOf(error).code === 'message.too-large') throw tooLarge();
       telemetry.requestFailed('write a posted event to the bucket queue', error);
-      throw later('the bucket queue does not take it now', RETRY_AFTER_S);
+      throw retryLater('the bucket queue does not take it now', RETRY_AFTER_S);
     }
   }
 
@@ -145,7 +159,7 @@ export function createWebhookListener(parts: WebhookParts): Listener {
       url: path.replaceAll(/\{(\w+)\}/g, ':$1'),
       async onRequest(request, reply) {
         const { bucket, token = tokenIn(request.headers.authorization) } = request.params;
-        if (!isBucketName(bucket) || token === undefined || !(await mayPost(bucket, token))) {
+        if (!isBucketName(bucket) || token === undefined || !(await isTokenOf(bucket, token))) {
           attempts.failed({ address: addressOf(request), reason: 'webhook token unknown' });
           throw new RequestError('authentication.failed', 'the request has no token of this bucket');
         }
@@ -154,7 +168,7 @@ export function createWebhookListener(parts: WebhookParts): Listener {
           throw new RequestError('request.rate-limited', `more than ${requestsPerS} requests of this bucket came in a second`, {
             retry_after_s: Math.max(1, Math.ceil(waitMs / SECOND_MS)),
           });
-        reply.raw.once('close', takeRoom(bucket, request));
+        reply.raw.once('close', reserveMemory(bucket, request));
       },
       async handler({ params: { bucket }, body }, reply) {
         await enqueue(bucket, textOf(body));
@@ -189,7 +203,7 @@ function textOf(body: unknown): string {
   throw new RequestError('request.invalid', 'the body is empty');
 }
 
-function later(what: string, retryAfterS: number): RequestError {
+function retryLater(what: string, retryAfterS: number): RequestError {
   return new RequestError('request.overloaded', `${what}: send it again later`, { retry_after_s: retryAfterS });
 }
 

@@ -126,7 +126,7 @@ function changeOf({ spec, tools: { aws } }: Look, name: string, before: Selector
   };
 }
 
-/** Who put the bucket into a trail takes it out, and nothing is said of it. Of basic selectors only the bucket's record says that Tally did. */
+/** If someone else put the bucket into a trail, Tally leaves it there silently. Only the bucket's record says whether Tally wrote a basic selector. */
 export function trailRemoval(look: Look, { made }: Remains): Change | Kept | undefined {
   const { spec } = look;
   const trail = ownTrail(look);
