@@ -41,7 +41,7 @@ it.each([...pages().filter((page) => !page.startsWith('docs/internals/')), 'clie
   'Fix: %s installs nothing from a registry that does not have it',
   (page) =>
     expect(textOf(page)).not.toMatch(
-      /npm (?:install|i|pack)[^`\n]* @tally-index\/tally|npx @tally-index|pip install[^`\n]* tally-(?:index|sdk)/,
+      /npm (?:install|i|pack)[^`\n]* @tally-index\/tally|npx (?:-\S+ )*(?:@tally-index|tally)|pip install[^`\n]* tally-(?:index|sdk)/,
     ),
 );
 

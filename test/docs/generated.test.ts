@@ -1,7 +1,14 @@
-import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
+import { withFacts } from './facts.ts';
+import { textOf } from './pages.ts';
 import { pages } from './write-docs.ts';
 
 it.each(Object.entries(pages))('%s says what the code says (npm run docs writes it)', (path, page) => {
-  expect(readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')).toBe(page());
+  expect(textOf(path)).toBe(page());
+});
+
+it('a number in a sentence is written from the code, and the sentence must be there', () => {
+  const page = textOf('README.md');
+  expect(withFacts('README.md', page.replace('more than 1,000 documents', 'more than 7 documents'))).toBe(page);
+  expect(() => withFacts('README.md', 'It deletes nothing.')).toThrow('README.md has 0 times');
 });

@@ -1,5 +1,5 @@
 /**
- * Every path that a page, a comment or a file of config/ names exists, and every link leads to a page and a heading.
+ * Every path that a page or a file of config/ names exists, and every link leads to a page and a heading.
  *
  * A path is a word that begins with src/, test/ or config/, a page of docs/, a word that has a slash and ends like one of our
  * files, or the name of a TypeScript file alone.
@@ -13,17 +13,13 @@ import { faults } from '../../src/base/fault.ts';
 import { requestErrors } from '../../src/base/request-error.ts';
 import { anchorsOf, linksOf, pages, proseOf, ROOT, shellBlocksOf, textOf } from './pages.ts';
 
-/** Words that look like a path of ours and are none. */
-const NO_PATHS: ReadonlySet<string> = new Set(['test/20260101/us-east-1/sqs/aws4_request', 'camelCaseName2Go.ts']);
-
 const ROOTED = /(?<![\w./:~$}@-])(?:(?:src|test|config)\/[\w.*/-]*[\w*]|docs\/[\w/-]+\.md)/g;
 const SLASHED = /(?<![\w./:~$}@<-])(?:\.{1,2}\/)?(?:[\w.-]+\/)+[\w-]+(?:\.[\w-]+)*\.(?:ts|md|json|ya?ml|sh|service|env|mjs)\b/g;
 /** A file of ours by its name alone. */
 const NAMED = /(?<![\w./:~$}@*<-])[\w-]+(?:\.[\w-]+)*\.ts\b/g;
 
 function pathsIn(text: string): readonly string[] {
-  const words = [...text.matchAll(ROOTED), ...text.matchAll(SLASHED), ...text.matchAll(NAMED)].map(([word]) => word);
-  return [...new Set(words)].filter((word) => !NO_PATHS.has(word));
+  return [...new Set([ROOTED, SLASHED, NAMED].flatMap((pattern) => [...text.matchAll(pattern)].map(([word]) => word)))];
 }
 
 const namesOfFiles: ReadonlySet<string> = new Set(globSync('{src,test,config}/**/*.ts', { cwd: ROOT }).map((file) => basename(file)));
@@ -49,13 +45,6 @@ function filesBelow(pattern: string): readonly string[] {
   return globSync(pattern, { cwd: ROOT }).toSorted();
 }
 
-/** The comments of a TypeScript file, and the pages that its texts send their readers to. */
-function commentsOf(code: string): string {
-  const comments = [...code.matchAll(/\/\*[^]*?\*\/|(?<=^|\s)\/\/ .*$/gm)].map(([comment]) => comment);
-  const pagesNamed = [...code.matchAll(/(?<![\w/}])docs\/[\w/-]+\.md/g)].map(([page]) => page);
-  return [...comments, ...pagesNamed].join('\n');
-}
-
 describe('paths', () => {
   it.each([...pages(), 'CHANGELOG.md'])('%s names paths that exist', (page) => {
     const text = textOf(page);
@@ -71,20 +60,6 @@ describe('paths', () => {
     expect(
       missingIn('README.md', 'see src/nowhere.ts, `config/none/`, domain/lost.ts and gone.ts; https://a/b.ts and /etc/x.env are not ours'),
     ).toEqual(['README.md: src/nowhere.ts', 'README.md: config/none', 'README.md: domain/lost.ts', 'README.md: gone.ts']);
-  });
-
-  it('are read in comments, each of which ends with its line or its sign', () => {
-    expect(commentsOf("// a.ts\nconst b = 'b.ts'; // c.ts\n/* d.ts\n e.ts */ f.ts\n")).toBe('// a.ts\n// c.ts\n/* d.ts\n e.ts */');
-  });
-
-  it('of comments in src exist', () => {
-    expect(filesBelow('src/**/*.ts').flatMap((file) => missingIn(file, commentsOf(textOf(file))))).toEqual([]);
-  });
-
-  it('of comments in test exist', () => {
-    const own = 'test/docs/paths.test.ts';
-    const files = filesBelow('test/**/*.ts').filter((file) => file !== own);
-    expect(files.flatMap((file) => missingIn(file, commentsOf(textOf(file))))).toEqual([]);
   });
 
   it('of config, compose.yaml and Dockerfile exist', () => {
