@@ -129,17 +129,6 @@ describe('the login of a program', () => {
     if (code === 'login.invalid-grant') expect(jsonOf(answer)['error']).toBe('invalid_grant');
   });
 
-  it('by a person who may not log in leads back to the program, with the reason', async () => {
-    const world = await start();
-    world.rule({ allowed: ['domain=other.example'] });
-    const cookies = new Map<string, string>();
-    const begun = await world.send('GET', authorizePath(client), { cookies });
-    const answered = await world.send('GET', world.issuer.answerTo(begun.location ?? ''), { cookies, headers: visit });
-    expect(answered.status).toBe(303);
-    expect(new URL(answered.location ?? '').searchParams.get('error_description')).toContain('alice@example.com may not log in');
-    expect([...cookies]).toEqual([]);
-  });
-
   it('that fails for a person shows a page, and for a program a problem document', async () => {
     const world = await start();
     const expired = await world.send('GET', '/login/consent', { headers: visit });
@@ -181,16 +170,6 @@ describe('the pages', () => {
     expect(page.text).not.toMatch(/<img|<b>|\u202e/);
     expect(page.text).toContain('\\u{202e}');
     expect(page.text).toContain('&lt;b&gt;&amp;&quot;&#39;');
-  });
-
-  it('work with a keyboard and on a narrow screen: buttons, a status that is read out, one column, and say that they need scripts', async () => {
-    const { page } = await toConsent(await start());
-    expect(page.text.match(/<button type="button"/g)).toHaveLength(3);
-    expect(page.text).toContain('role="status"');
-    expect(page.text).toContain('width=device-width');
-    expect(page.text).toContain(':focus-visible');
-    expect(page.text).toContain('<html lang="en">');
-    expect(page.text).toContain('<noscript>');
   });
 });
 
