@@ -37,16 +37,6 @@ describe.skipIf(opensearchUrl() === undefined)('searches on OpenSearch', () => {
     await raw('DELETE', `/${index}`);
   });
 
-  it('leave out no bucket whose index is closed', async () => {
-    const { store, prefix } = opened;
-    await store.objects.createBucket('closed');
-    await raw('POST', `/${prefix}-objects-closed/_close`);
-    for (const deleted of [false, true]) {
-      await expect(store.objects.search({ deleted, limit: 10 })).rejects.toMatchObject({ code: 'bucket.index-blocked' });
-    }
-    await raw('DELETE', `/${prefix}-objects-closed`);
-  });
-
   it('within parts, answer whatever is the matter with the index of another bucket, and nothing in part', async () => {
     const { store, prefix } = opened;
     const buckets = ['parts-1', 'parts-2', 'parts-broken'] as const;

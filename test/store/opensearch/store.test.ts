@@ -2,11 +2,10 @@ import definition from '../../../config/opensearch/objects.json' with { type: 'j
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { ObjectDocument } from '../../../src/ordering/document.ts';
 import { faultOf } from '../../../src/base/fault.ts';
-import { queryWordsOf } from '../../../src/ordering/words.ts';
 import type { IndexWrite, IndexWriteAnswer, Store } from '../../../src/store/store.ts';
 import { live } from '../../contracts/world.ts';
 import type { Interference, Proxy, TestStore } from '../../support/servers/opensearch.ts';
-import { openTestStore, raw, serverUrl, startProxy } from '../../support/servers/opensearch.ts';
+import { openTestStore, raw, startProxy } from '../../support/servers/opensearch.ts';
 import { opensearchUrl } from '../../support/servers/found.ts';
 
 let made = 0;
@@ -119,11 +118,6 @@ describe.skipIf(opensearchUrl() === undefined)('the OpenSearch store', () => {
       await store.objects.removeBucket(bucket);
     });
 
-    it('never created is missing, and no write creates it', async () => {
-      expect(await write('never')).toEqual(['written', 'bucket.index-missing', 'written']);
-      expect(await raw('GET', `/_cat/indices/${prefix}-*never*?format=json`)).toMatchObject({ body: [] });
-    });
-
     /** Puts a copy behind the aliases of a bucket, as after a restore under another name. */
     async function replaceByCopy(bucket: string): Promise<void> {
       const index = `${prefix}-objects-${bucket}-copy`;
@@ -169,54 +163,6 @@ describe.skipIf(opensearchUrl() === undefined)('the OpenSearch store', () => {
       expect(await store.objects.search({ bucket, limit: 10 })).toHaveLength(1);
       expect((await store.objects.search({ limit: 1_000 })).filter((document) => document.bucket === bucket)).toHaveLength(1);
     });
-  });
-
-  describe('one document that OpenSearch does not take', () => {
-    it('for its clock or its overlong id would fail the whole request, and never gets that far', async () => {
-      const bucket = await newBucket();
-      const documents = [
-        live(bucket, 'a'),
-        live(bucket, 'k'.repeat(4_000)),
-        live(bucket, 'b', { clock: -1 }),
-        live(bucket, 'c', { clock: 2 ** 63 }),
-        live(bucket, '\ud83d'),
-        live(bucket, '\u0000'),
-        live(bucket, '"}\n{"delete":{}}'),
-        live(bucket, 'd'),
-      ];
-      expect(ends(await store.objects.write(documents.map(accept)))).toEqual([
-        'written',
-        'written',
-        'index.rejected',
-        'index.rejected',
-        'written',
-        'written',
-        'written',
-        'written',
-      ]);
-    });
-  });
-
-  it('keeps the words of a document to itself', async () => {
-    const bucket = await newBucket();
-    await store.objects.write([accept(live(bucket, 'a/Report2024.pdf'))]);
-    await opened.refresh();
-    expect(await raw('POST', `/${prefix}-write-${bucket}/_search`, {})).toMatchObject({
-      body: { hits: { hits: [{ _id: 'k:a/Report2024.pdf', _source: { words: ['a', 'report', '2024', 'report2024', 'pdf'] } }] } },
-    });
-    const words = queryWordsOf('report');
-    const [found] = await store.objects.search({ bucket, limit: 1, ...(words !== null && { words }) });
-    expect(found).toStrictEqual(live(bucket, 'a/Report2024.pdf'));
-    expect((await store.objects.getMany(bucket, ['a/Report2024.pdf']))[0]).toStrictEqual(live(bucket, 'a/Report2024.pdf'));
-  });
-
-  it('reads a document whose metadata is named __proto__, and pollutes nothing', async () => {
-    const bucket = await newBucket();
-    const user_metadata = JSON.parse('{"__proto__":"x","constructor":"y","a":"z"}') as Record<string, string>;
-    expect(ends(await store.objects.write([accept(live(bucket, 'k', { user_metadata }))]))).toEqual(['written']);
-    const [found] = await store.objects.getMany(bucket, ['k']);
-    expect(found?.user_metadata).toMatchObject({ constructor: 'y', a: 'z' });
-    expect(Object.getPrototypeOf(found?.user_metadata)).toBe(Object.prototype);
   });
 
   describe('a request as a whole', () => {
@@ -373,13 +319,5 @@ describe.skipIf(opensearchUrl() === undefined)('the OpenSearch store', () => {
       for (const id of ids) expect(await store.state.put({ id, kind: 'schedule', record: { id } }, null)).toMatchObject({ id });
       for (const id of ids) expect(await store.state.get(id)).toMatchObject({ id, record: { id } });
     });
-  });
-
-  it('makes no request before it is asked to, and can be closed twice', async () => {
-    proxy = await startProxy(() => ({ status: 200 }));
-    const idle = opened.another({ urls: [proxy.url, serverUrl()] });
-    await idle.close();
-    await idle.close();
-    expect(proxy.requests).toEqual([]);
   });
 });

@@ -143,41 +143,26 @@ describe('the file of a SQLite store', () => {
     expect(await store.state.get('x')).toBeUndefined();
   });
 
-  it('of a newer version is refused with advice, and stays as it is', async () => {
+  it.each([
+    { schema: 99, code: 'index.newer', advice: 'newest Tally version' },
+    { schema: 1, code: 'index.older', advice: 'Start a new index' },
+  ] as const)('of another version is refused with advice, and stays as it is: schema $schema', async ({ schema, code, advice }) => {
     await (await prepared()).objects.write(writesOf([live('kept')]));
     const database = new DatabaseSync(path);
-    database.exec('ALTER TABLE objects ADD COLUMN later TEXT; CREATE TABLE later (id TEXT) STRICT; PRAGMA user_version = 99');
+    database.exec(`ALTER TABLE objects ADD COLUMN other TEXT; CREATE TABLE other (id TEXT) STRICT; PRAGMA user_version = ${schema}`);
     const contents = () => [
       database.prepare('PRAGMA user_version').get(),
       database.prepare('SELECT name, sql FROM sqlite_schema').all(),
-      database.prepare('SELECT key, later FROM objects').all(),
+      database.prepare('SELECT key, other FROM objects').all(),
     ];
     const before = contents();
     // a process that has the file open ends its work
     expect(await stores[0]?.state.get('x')).toBeUndefined();
     const restarted = open();
-    for (const attempt of [restarted.setup.prepare(), restarted.state.get('x'), restarted.objects.write(writesOf([live('more')]))]) {
-      const fault = await attempt.then(() => undefined, faultOf);
-      expect(fault).toMatchObject({ code: 'index.newer', reason: expect.stringContaining('has schema 99') });
-      expect(faults['index.newer'].advice).toContain('newest Tally version');
-    }
+    for (const attempt of [restarted.setup.prepare(), restarted.state.get('x'), restarted.objects.write(writesOf([live('more')]))])
+      expect(await attempt.then(() => undefined, faultOf)).toMatchObject({ code, reason: expect.stringContaining(`has schema ${schema}`) });
+    expect(faults[code].advice).toContain(advice);
     expect(contents()).toEqual(before);
-    database.close();
-  });
-
-  it('of an older version is refused with advice, and stays as it is', async () => {
-    await (await prepared()).objects.write(writesOf([live('kept')]));
-    const database = new DatabaseSync(path);
-    database.exec('PRAGMA user_version = 1');
-    const restarted = open();
-    for (const attempt of [restarted.setup.prepare(), restarted.state.get('x'), restarted.objects.write(writesOf([live('more')]))]) {
-      expect(await attempt.then(() => undefined, faultOf)).toMatchObject({
-        code: 'index.older',
-        reason: expect.stringContaining('has schema 1'),
-      });
-    }
-    expect(faults['index.older'].advice).toContain('Start a new index');
-    expect(database.prepare('SELECT key FROM objects').all()).toEqual([{ key: 'kept' }]);
     database.close();
   });
 
