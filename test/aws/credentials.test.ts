@@ -1,6 +1,6 @@
 /**
- * Credentials as real accounts obtain them: real shared files, real credential processes, and an STS, a container endpoint
- * and a metadata service of this test. The SDK does the work; what is shown is who is asked, in which region, for how
+ * Credentials as real accounts obtain them: real shared files, real credential processes, and an STS and a metadata service
+ * of this test. The SDK does the work; what is shown is who is asked, in which region, for how
  * long, and what the fault says.
  */
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -39,9 +39,7 @@ const keysJson = (key: string) =>
     Version: 1,
     AccessKeyId: key,
     SecretAccessKey: 'secret',
-    // a process says SessionToken, an endpoint says Token
     SessionToken: `token-of-${key}`,
-    Token: `token-of-${key}`,
     Expiration: new Date(Date.now() + 3_600_000).toISOString(),
   });
 
@@ -78,11 +76,10 @@ describe('the credentials', () => {
   });
 
   /** A role is named by its key, so that requests say by whom they are signed. */
-  function answerAsAws({ path, body, signedBy }: Seen): Answer {
+  function answerAsAws({ body, signedBy }: Seen): Answer {
     const form = new URLSearchParams(body);
     const action = form.get('Action');
     if (action !== null) return { body: roleXml(action, form.get('RoleArn')!.split('/').at(-1)!) };
-    if (path === '/container') return { body: keysJson('CONTAINER') };
     return { body: signedBy?.endsWith('/sqs') ? '{}' : '' };
   }
 
@@ -137,25 +134,6 @@ region = eu-west-3
       'DAEMON/eu-central-1/s3 token-of-DAEMON',
       'DAEMON/eu-central-1/sqs token-of-DAEMON',
     ]);
-  });
-
-  it.each([
-    [
-      'the environment, for the region of the process',
-      'Environment',
-      { AWS_ACCESS_KEY_ID: 'BASE', AWS_SECRET_ACCESS_KEY: 'secret' },
-      ['BASE/eu-central-1/sts'],
-    ],
-    ['the container', 'EcsContainer', {}, ['unsigned', 'CONTAINER/eu-central-1/sts token-of-CONTAINER']],
-  ])('are those of a role whose source is %s', async (_, source, environment, before) => {
-    await configure(`[profile daemon]\nrole_arn = arn:aws-us-gov:iam::123456789012:role/DAEMON\ncredential_source = ${source}\n`);
-    vi.stubEnv('AWS_PROFILE', 'daemon');
-    vi.stubEnv('AWS_CONTAINER_CREDENTIALS_FULL_URI', `${url}/container`);
-    for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
-    vi.spyOn(console, 'warn').mockImplementation(() => undefined);
-    const asked = await askedWith(clientsWith(chain()));
-    expect(asked.slice(0, before.length + 1)).toEqual([...before, 'DAEMON/eu-central-1/s3 token-of-DAEMON']);
-    vi.restoreAllMocks();
   });
 
   async function webIdentity(): Promise<void> {
@@ -244,7 +222,6 @@ region = eu-west-3
       /STS: AccessDenied.*: Not authorized to perform sts:AssumeRoleWithWebIdentity/,
     ],
     ['is another server', { body: '<html><body>Sign in</body></html>' }, /STS: /],
-    ['is another server that knows nothing', { status: 404, body: 'not found' }, /STS: /],
   ])('of an STS that %s are a fault that names it', async (_, answered, words) => {
     await webIdentity();
     answer = (request) => (ofSts(request) ? answered : answerAsAws(request));

@@ -36,7 +36,6 @@ const queues: readonly QueueCase[] = [
   { what: 'a regular host', origin: 'https://sqs.eu-west-1.amazonaws.com', region: 'eu-west-1' },
   { what: 'GovCloud', origin: 'https://sqs.us-gov-west-1.amazonaws.com', region: 'us-gov-west-1' },
   { what: 'China', origin: 'https://sqs.cn-north-1.amazonaws.com.cn', region: 'cn-north-1' },
-  { what: 'the partition ISO', origin: 'https://sqs.us-iso-east-1.c2s.ic.gov', region: 'us-iso-east-1' },
   {
     what: 'a regular host with both switches',
     origin: 'https://sqs.us-west-2.amazonaws.com',
@@ -55,12 +54,6 @@ const queues: readonly QueueCase[] = [
     origin: 'https://queue.amazonaws.com',
     asked: 'https://sqs.us-east-1.amazonaws.com',
     region: 'us-east-1',
-  },
-  {
-    what: 'a legacy host of a region',
-    origin: 'https://sa-east-1.queue.amazonaws.com',
-    asked: 'https://sqs.sa-east-1.amazonaws.com',
-    region: 'sa-east-1',
   },
   {
     what: 'a legacy host in China',

@@ -1,7 +1,6 @@
 import { PutObjectCommand, PutObjectTaggingCommand } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createS3Storage } from '../../src/aws/s3-storage.ts';
-import { createFauxqs } from '../../src/demo/fauxqs.ts';
 import { faultOf } from '../../src/base/fault.ts';
 import type { ObjectStorage } from '../../src/aws/storage.ts';
 import type { TestAws } from '../support/servers/aws.ts';
@@ -10,7 +9,6 @@ import { awsEndpoint } from '../support/servers/found.ts';
 import { errorBody, scriptedS3, target } from './scripted-s3.ts';
 
 const HELLO_ETAG = '5d41402abc4b2a76b9719d911017c592';
-const location = { bucket: 'some-bucket', region: 'us-east-1' };
 
 function storageOn(aws: TestAws): ObjectStorage {
   return createS3Storage({ clientFor: aws.clients().s3For, region: aws.region, clock: { monotonicMs: () => performance.now() } });
@@ -91,12 +89,6 @@ describe.skipIf(!awsEndpoint())('versions on LocalStack', () => {
     await aws.s3.send(new PutObjectTaggingCommand({ Bucket: bucket, Key: 'k', Tagging: { TagSet } }));
     expect(await storage.readTags(at(bucket), { key: 'k' })).toEqual(tags);
   });
-
-  it('of a missing bucket are told from missing ones where S3 tells them', async () => {
-    const nowhere = at('tally-test-no-such-bucket');
-    expect(await storage.readVersion(nowhere, { key: 'k', etag: HELLO_ETAG })).toBe('gone');
-    await expect(storage.readTags(nowhere, { key: 'k' })).rejects.toMatchObject({ code: 'bucket.missing' });
-  });
 });
 
 const HEAD = { headers: { etag: '"abc"', 'content-length': '5', 'x-amz-version-id': 'v1' } };
@@ -168,17 +160,4 @@ describe('a version', () => {
     const reason = new Error('enough');
     await expect(storage.readVersion(target, { key: 'k' }, AbortSignal.abort(reason))).rejects.toBe(reason);
   });
-});
-
-it('of fauxqs, which knows neither conditions nor versions, is read only if it is the one', async () => {
-  const fauxqs = await createFauxqs('us-east-1');
-  const aws = createTestAws(await fauxqs.app.listen({ host: '127.0.0.1', port: 0 }));
-  const storage = storageOn(aws);
-  fauxqs.s3.createBucket('some-bucket');
-  await aws.put('some-bucket', 'k', 'hello');
-  expect(await storage.readVersion(location, { key: 'k', etag: HELLO_ETAG })).toMatchObject({ etag: HELLO_ETAG, userMetadata: {} });
-  expect(await storage.readVersion(location, { key: 'k', etag: 'another' })).toBe('gone');
-  expect(await storage.readVersion(location, { key: 'k', versionId: 'v1' })).toBe('gone');
-  await aws.dispose();
-  await fauxqs.app.close();
 });

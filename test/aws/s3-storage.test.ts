@@ -74,10 +74,4 @@ describe.skipIf(!awsEndpoint())('the S3 storage on LocalStack', () => {
     await aws.setVersioning(bucket, 'Suspended');
     expect(await storage.versioningOf(at(bucket))).toMatchObject({ status: 'suspended' });
   });
-
-  it('says that there is no such bucket', async () => {
-    const nowhere = 'tally-test-no-such-bucket';
-    const asked = [() => storage.readState(at(nowhere), 'k'), () => storage.regionOf(nowhere), () => storage.versioningOf(at(nowhere))];
-    for (const ask of asked) await expect(ask()).rejects.toMatchObject({ code: 'bucket.missing' });
-  });
 });

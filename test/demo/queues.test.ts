@@ -56,12 +56,4 @@ describe('a long poll whose client has gone', () => {
     const { Messages } = await client.send(new ReceiveMessageCommand({ QueueUrl: queue.url, MessageSystemAttributeNames: ['All'] }));
     expect(Messages).toMatchObject([{ Body: 'task', Attributes: { ApproximateReceiveCount: '1' } }]);
   });
-
-  test('leaves the next message to a poll that began after it', async () => {
-    await abandonedPoll(clientOf());
-    const polling = clientOf().send(new ReceiveMessageCommand({ QueueUrl: queue.url, WaitTimeSeconds: 20 }));
-    await until('both polls wait', () => queue.pollWaiters.length === 2);
-    await clientOf().send(new SendMessageCommand({ QueueUrl: queue.url, MessageBody: 'task' }));
-    expect((await polling).Messages).toMatchObject([{ Body: 'task' }]);
-  });
 });

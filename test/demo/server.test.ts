@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
-  AbortMultipartUploadCommand,
   CompleteMultipartUploadCommand,
   CopyObjectCommand,
   CreateBucketCommand,
@@ -256,31 +255,6 @@ describe('notifications', () => {
     await sns.send(new SubscribeCommand({ TopicArn, Protocol: 'sqs', Endpoint }));
     expect(await told(1)).toMatchObject([{ eventName: 'ObjectCreated:Put', key: 'unheard' }]);
   });
-
-  test('a rename in a directory bucket tells of both keys', async () => {
-    const Type = '<CreateBucketConfiguration><Bucket><Type>Directory</Type></Bucket></CreateBucketConfiguration>';
-    await fetch(`${embedded.endpoint}/folders`, { method: 'PUT', body: Type });
-    await put('from', 'hello', 'folders');
-    const headers = { 'x-amz-rename-source': 'from' };
-    await fetch(`${embedded.endpoint}/folders/to?renameObject`, { method: 'PUT', headers });
-    expect((await told(3)).map(({ eventName, key, sizeBytes }) => [eventName, key, sizeBytes])).toEqual([
-      ['ObjectCreated:Put', 'from', 5],
-      ['ObjectRemoved:Delete', 'from', undefined],
-      ['ObjectCreated:Copy', 'to', 5],
-    ]);
-  });
-
-  test('an upload begun before a restart tells of its completion', async () => {
-    const target = { Bucket: 'demo', Key: 'slow' };
-    const { UploadId } = await s3.send(new CreateMultipartUploadCommand(target));
-    const { ETag } = await s3.send(new UploadPartCommand({ ...target, UploadId, PartNumber: 1, Body: 'part' }));
-    const aborted = await s3.send(new CreateMultipartUploadCommand({ Bucket: 'demo', Key: 'aborted' }));
-    await stop();
-    await start();
-    await s3.send(new AbortMultipartUploadCommand({ Bucket: 'demo', Key: 'aborted', UploadId: aborted.UploadId }));
-    await s3.send(new CompleteMultipartUploadCommand({ ...target, UploadId, MultipartUpload: { Parts: [{ ETag, PartNumber: 1 }] } }));
-    expect(await told(1)).toMatchObject([{ eventName: 'ObjectCreated:CompleteMultipartUpload', bucket: 'demo', key: 'slow' }]);
-  });
 });
 
 describe('time', () => {
@@ -313,16 +287,6 @@ describe('what ingest asks of S3', () => {
     } while (ContinuationToken !== undefined);
     const expected = KEYS.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
     expect(keys).toEqual(expected);
-  });
-
-  test('a listing with a delimiter names each folder once', async () => {
-    for (const key of ['a/1', 'a/2', 'b', 'c/1', 'c/d/2']) await put(key);
-    const folders = await s3.send(new ListObjectsV2Command({ Bucket: 'demo', Delimiter: '/' }));
-    expect(folders.CommonPrefixes).toEqual([{ Prefix: 'a/' }, { Prefix: 'c/' }]);
-    expect(folders.Contents?.map(({ Key }) => Key)).toEqual(['b']);
-    const inside = await s3.send(new ListObjectsV2Command({ Bucket: 'demo', Delimiter: '/', Prefix: 'c/' }));
-    expect(inside.CommonPrefixes).toEqual([{ Prefix: 'c/d/' }]);
-    expect(inside.Contents?.map(({ Key }) => Key)).toEqual(['c/1']);
   });
 
   test('what fauxqs does not know is refused and leaves the object alone, which is not taken for its tags', async () => {
