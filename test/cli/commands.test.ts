@@ -10,7 +10,6 @@ function unsafeIn(text: string): boolean {
   return UNSAFE.test(text.replaceAll('\n', ''));
 }
 
-const TOPIC = 'arn:aws:sns:eu-west-1:123456789012:uploads';
 const SAFE_KEY = 'a b/ü\\u{1b}[2J\\u{202e}\\u{a}"\\.jpg';
 
 describe('each command that is more than a row', () => {
@@ -77,12 +76,6 @@ describe('tally search', () => {
     expect((await world.run('search cat --total')).stderr).toContain('More than 10,000 objects match.\n');
   });
 
-  it('asks for everything without arguments', async () => {
-    const world = createCliWorld();
-    await world.run('search');
-    expect(world.asked).toEqual([['searchObjects', { query: { limit: 100 } }]]);
-  });
-
   it('prints an aligned table with hostile keys escaped, and how to go on beside it', async () => {
     const { stdout, stderr } = await createCliWorld().run('search');
     expect(stdout).toBe(`BUCKET  SIZE  AGE  KEY\nphotos  12 B  2 h  ${SAFE_KEY}\n`);
@@ -124,20 +117,6 @@ describe('tally search', () => {
       { query: { deleted: 'true', deleted_after: '2026-11-20', deleted_before: '2026-11-21', limit: 100 } },
     ]);
     expect(await world.run('search --size-min big')).toMatchObject({ exitCode: 64, stderr: expect.stringContaining('64K, 1.5G') });
-  });
-
-  it.each(['--csv', '--jsonl'])('streams every page with %s, and keeps none', async (layout) => {
-    const world = createCliWorld();
-    const pages = 30;
-    for (let page = 1; page <= pages; page += 1) {
-      const items = [{ ...objectDocument, key: `k${page}` }];
-      world.nextAnswers({ items, ...(page < pages && { next: `page-${page}` }) });
-    }
-    const { stdout, stderr, exitCode } = await world.run('search', 'k', layout, '--deleted');
-    expect({ stderr, exitCode }).toEqual({ stderr: '', exitCode: 0 });
-    expect(stdout.trimEnd().split('\n')).toHaveLength(layout === '--csv' ? pages + 1 : pages);
-    expect(world.asked).toHaveLength(pages);
-    expect(world.asked[1]).toEqual(['searchObjects', { query: { query: 'k', deleted: 'true', limit: 1_000, cursor: 'page-1' } }]);
   });
 
   it('writes CSV that a spreadsheet and a terminal may be trusted with, and exactly with --raw', async () => {
@@ -246,15 +225,6 @@ describe('tally explain', () => {
 const NEVER = { state: 'never_compared', severity: 'warning', sentence: 'It has never been fully compared' };
 
 describe('tally bucket', () => {
-  it('add asks for what its options say, in the name of the command line', async () => {
-    const world = createCliWorld();
-    const { stdout, stderr } = await world.run('bucket', 'add', 'photos', '--source', 'topic', '--topic', TOPIC, '--enrich', 'head');
-    expect(world.asked.at(-1)).toEqual(['addBucket', { body: { bucket: 'photos', source: 'topic', topic_arn: TOPIC, enrich: 'head' } }]);
-    expect(stdout).toMatch(/^bucket +photos$/m);
-    // it was connected before, and has had its first re-index
-    expect(stderr).not.toContain('tally reindex photos');
-  });
-
   it('add names the first re-index that was started, and starts none with --no-reindex', async () => {
     const world = createCliWorld();
     world.nextAnswers(planAnswer);

@@ -1,4 +1,3 @@
-import { bucketSources } from '../../src/records/bucket.ts';
 import { describe, expect, it } from 'vitest';
 import { UNPRINTABLE } from '../../src/base/printable.ts';
 import { RequestError } from '../../src/base/request-error.ts';
@@ -108,15 +107,6 @@ describe('tally iam-policy', () => {
     const setup = await createCliWorld({ env }).run('iam-policy --for setup');
     expect(setup.stdout).toContain('arn:aws:sns:*:123456789012:tally-0a1b2c3d-*');
   });
-
-  it.each(bucketSources)(
-    'permits to read lifecycle rules and unfinished uploads, of which compares tell, and no other list: %s',
-    async (source) => {
-      const { stdout } = await createCliWorld({ env }).run('iam-policy', '--source', source);
-      const lists = [...stdout.matchAll(/"(s3:(?:List|GetLifecycle)\w+)"/g)].map(([, action]) => action);
-      expect(new Set(lists)).toEqual(new Set(['s3:GetLifecycleConfiguration', 's3:ListBucket', 's3:ListBucketMultipartUploads']));
-    },
-  );
 
   it('names the topics of others that it is given, and takes nothing else for one', async () => {
     const theirs = 'arn:aws:sns:eu-central-1:999999999999:changes';

@@ -24,9 +24,4 @@ describe('the version', () => {
     const addresses = [...texts.matchAll(/https:\/\/github\.com\/[\w-]+\/[\w-]+/g)].map(([address]) => address);
     expect(new Set(addresses)).toEqual(new Set([home]));
   });
-
-  it('is one that the clients of this API accept: 1.67 or higher', () => {
-    const [major = 0, minor = 0] = packageJson.version.split('.').map(Number);
-    expect(major > 1 || (major === 1 && minor >= 67)).toBe(true);
-  });
 });
