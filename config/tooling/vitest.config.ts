@@ -11,14 +11,13 @@ const slow = [
   'repaired-losses',
   'random-reindexes',
   'worker-matrix',
-  'dead-bucket',
   'gap-years',
   'neighbours-after-fault',
   'control-plane-faults',
   'crash',
   'faults',
-  'large-buckets',
   'held-deletes',
+  'memory',
   'reader-matrix',
   'true-status',
   'waiting',
@@ -131,7 +130,6 @@ const whole = [
   'registry/reader-matrix-real',
   'registry/true-status',
   'repair/gap-years',
-  'repair/memory-real',
   'repair/random-reindexes',
   'repair/turn-controls',
   'identity/authenticate-key',
@@ -140,7 +138,7 @@ const whole = [
   'connect/elsewhere',
   'connect/foreign-writer',
   'repair/crash',
-  'repair/large-buckets',
+  'indexer/worker-matrix',
 ].map((file) => `test/${file}.test.ts`);
 const long = [{ name: 'long', include: ['test/**/*.long.ts', ...whole], setupFiles: shared.setupFiles }];
 

@@ -1,12 +1,10 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import type { Daemon } from '../support/servers/daemon.ts';
 import type { FaultProxy, Interference, PassingRequest } from '../support/servers/fault-proxy.ts';
 import type { Flow, IndexKind } from '../support/worlds/flow.ts';
 import { indexKinds, openFlow } from '../support/worlds/flow.ts';
 import type { QueueWorld } from '../support/worlds/queue.ts';
-import { createRandom } from '../support/random/seeded.ts';
-import { inTurns, isLong, onlyInLong } from '../support/breadth.ts';
+import { inTurns, isLong } from '../support/breadth.ts';
 
 interface Moment {
   readonly name: string;
@@ -19,9 +17,6 @@ interface Moment {
 
 /** A provisional write is settled some 45 s after it, and a killed daemon's messages come back before that. */
 const SETTLE_TIMEOUT_MS = 300_000;
-
-/** Deaths of the daemon that is killed again and again. */
-const DEATHS = 5;
 
 const BAD_BODIES = ['not json at all', '{"Records":[{"eventVersion":"9.0","eventSource":"aws:s3","s3":{}}]}'];
 
@@ -128,28 +123,5 @@ describe('killed', () => {
       for (const moment of momentsOf(kind)) daemon = await killAt(flow, daemon, moment);
     },
     1_200_000,
-  );
-
-  // workers.test.ts kills one of four under load each day
-  onlyInLong(test.concurrent.each(indexKinds))(
-    'again and again under load, with index %s, nothing is lost',
-    async (kind) => {
-      await using flow = await openFlow(kind, { maxReceiveCount: 20 });
-      const { world } = flow;
-      const random = createRandom(kind === 'sqlite' ? 11 : 12);
-      for (let round = 0; round < DEATHS; round += 1) {
-        const victim = await flow.start();
-        const endMs = performance.now() + random.integer(50, 1_500);
-        while (performance.now() < endMs) {
-          const key = `key/${random.integer(0, 40)}`;
-          world.send(random.integer(0, 3) === 0 ? world.remove(key) : world.put(key));
-          await delay(random.integer(0, 8));
-        }
-        await victim.kill();
-      }
-      await flow.converged(await flow.start(), SETTLE_TIMEOUT_MS);
-      expect(world.deadLetters()).toEqual([]);
-    },
-    600_000,
   );
 });

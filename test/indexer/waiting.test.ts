@@ -112,6 +112,31 @@ describe('a bucket that S3 does not serve', () => {
     await expectHealthy(world, 'beside');
   });
 
+  it('has no more messages in flight than half of what stops receiving, and what is hidden until the number is read again', async () => {
+    const world = await createIngestWorld({ limits: { inFlightMax: 400 } });
+    fail(world);
+    let inFlightMax = 0;
+    for (let second = 0; second < 90; second += 1) {
+      for (let count = 0; count < 20; count += 1) await world.send(routedPut(world, `k-${second}-${count}`));
+      await world.run(SECOND_MS);
+      const hidden = world.messages().filter(({ visibleAtMs }) => visibleAtMs > world.clock.nowMs());
+      inFlightMax = Math.max(inFlightMax, hidden.length);
+    }
+    // the number is read every 15 s
+    expect(inFlightMax).toBeLessThanOrEqual(400 / 2 + 16 * 20);
+    expect(world.handedOver.length).toBeGreaterThan(1_000);
+    expect(world.letters()).toEqual([]);
+  });
+
+  it('has at most a thousand messages hidden between two readings of that number', async () => {
+    const world = await createIngestWorld();
+    fail(world);
+    for (let count = 0; count < 1_500; count += 1) await world.send(routedPut(world, `k-${count}`));
+    await world.run(10 * SECOND_MS);
+    expect(world.handedOver.length).toBeGreaterThanOrEqual(450);
+    expect(world.messages().length).toBeLessThanOrEqual(1_050);
+  });
+
   it('that was created again in another region is found there', async () => {
     const world = await createIngestWorld();
     world.storageHooks.beforeHead = ({ region }) => {

@@ -63,6 +63,21 @@ describe('the parts of a job', () => {
     expect(await world.found()).toEqual(world.inBucket());
   });
 
+  it('cost no more for each object when there are ten times as many', async () => {
+    const costs: { readonly pages: number; readonly puts: number }[] = [];
+    for (const objects of [OBJECTS, 10 * OBJECTS]) {
+      const world = await bucketOf(objects);
+      let puts = 0;
+      world.startWorker({ tap: (call, moment) => void (moment === 'after' && call.startsWith('put') && (puts += 1)) });
+      const done = await world.ended((await world.request({ now: true })).id);
+      expect(done).toMatchObject({ state: 'done', counts: { listed: objects, written: objects } });
+      costs.push({ pages: world.s3.pages.length / objects, puts: puts / objects });
+    }
+    const [small, large] = costs;
+    expect(large?.pages).toBeLessThanOrEqual(1.2 * (small?.pages ?? 0));
+    expect(large?.puts).toBeLessThanOrEqual(1.2 * (small?.puts ?? 0));
+  });
+
   it('go on after an index that could not be reached, each from where it was', async () => {
     const world = await bucketOf(OBJECTS, {}, 'both');
     world.s3.pageSize = 10;

@@ -1,7 +1,7 @@
 /** The bench `large`: what a re-index of up to a hundred million objects asks and stores, in virtual time. */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { runLarge, type LargeCase, type LargeResult } from '../../support/large/world.ts';
+import { runLarge, type LargeCase, type LargeResult } from './world.ts';
 import { keyShapes, type KeyShape } from '../../support/servers/listing/key-space.ts';
 import { commandOf, countOption, countsOption, namesOption } from '../bench-command.ts';
 import { tableText } from '../report.ts';
@@ -35,7 +35,7 @@ and 7 µs for each that is written.
 
 Everything runs in this process and in virtual time: each request is answered from
 the numbers of its objects after the time that the real one was measured to take
-(test/support/large/servers.ts). The process has a core; the index has as many
+(test/bench/large/servers.ts). The process has a core; the index has as many
 as --index-cores says. Afterwards the index must have every
 object.`,
   run,

@@ -1,5 +1,5 @@
 /** Plays one random year, and says what was wrong. The same seed gives the same story. */
-import { withVirtualDelays } from '../../support/large/virtual-clock.ts';
+import { withVirtualDelays } from '../../support/fakes/virtual-delays.ts';
 import { createRandom, withChance, type Random } from '../../support/random/seeded.ts';
 import { reindexRequest } from '../../support/requests.ts';
 import { dueAtMs, type GapReport } from '../../../src/records/dirty.ts';

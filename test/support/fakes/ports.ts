@@ -268,7 +268,7 @@ interface FakeMessage {
 
 export interface FakeQueues extends QueueClient {
   /** The messages of a queue, hidden ones included, oldest first. */
-  messages(queueUrl: string): readonly Pick<FakeMessage, 'messageId' | 'body' | 'attributes' | 'receiveCount' | 'visibleAtMs'>[];
+  messages(queueUrl: string): readonly Readonly<FakeMessage>[];
   /** Sends to this queue fail until it is allowed again. */
   failSends(queueUrl: string | undefined): void;
 }
@@ -344,6 +344,7 @@ export function createFakeQueues(
       signal?.throwIfAborted();
       return queueOf(queueUrl)
         .filter((message) => message.visibleAtMs <= clock.nowMs())
+        .sort((a, b) => a.visibleAtMs - b.visibleAtMs)
         .slice(0, max)
         .flatMap((message) => (hasMoved(queueUrl, message) ? [] : [take(queueUrl, message, visibilityS)]));
     },

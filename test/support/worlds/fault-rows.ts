@@ -223,7 +223,6 @@ const openSearchRows: readonly FaultRow[] = [
   },
   {
     name: 'the cluster answers 503',
-    isVariant: true,
     index: 'opensearch',
     reach: 'all',
     begin: throughProxy(cluster, { kind: 'answer', status: 503, body: '{}' }),

@@ -14,7 +14,7 @@ import type { ReconcileTurn } from '../../../src/repair/reconcile-turn.ts';
 import { createReconcileTurn } from '../../../src/repair/reconcile-turn.ts';
 import { createBackgroundWriter } from '../../../src/repair/background-writer.ts';
 import { listAllRecords, readRecord, refs, updateRecord } from '../../../src/store/stored.ts';
-import { withVirtualDelays } from '../large/virtual-clock.ts';
+import { withVirtualDelays } from '../fakes/virtual-delays.ts';
 import { createFakeClock, createFakeTelemetry } from '../fakes/ports.ts';
 import { laggingState } from '../fakes/lagging-state.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';

@@ -36,8 +36,6 @@ export interface MatrixResult {
   readonly letters: Readonly<Record<Tag, number>>;
   /** From the end of the fault until the last message from before was done, in seconds. What fails alone is deferred for longer, and not counted. */
   readonly healS: number;
-  readonly handedOver: number;
-  readonly opened: readonly string[];
   readonly wrongKeys: readonly string[];
   /** What is not over an hour later. */
   readonly unfinished: string;
@@ -110,7 +108,7 @@ export async function runMatrixRow(fault: MatrixFault, form: MatrixForm): Promis
   endedAtMs = world.clock.nowMs();
   await seconds(RECOVERY_MS + AFTER_MS);
   const unfinished = await repaired(world);
-  for (const { tag: text, receiveCount } of world.queue.moved) {
+  for (const { tag: text, receiveCount } of world.moved()) {
     const tag = text as Tag;
     receivesMax[tag] = Math.max(receivesMax[tag], receiveCount);
     letters[tag] += 1;
@@ -123,8 +121,6 @@ export async function runMatrixRow(fault: MatrixFault, form: MatrixForm): Promis
     receivesMax,
     letters,
     healS: Math.round(healMs / SECOND_MS),
-    handedOver: world.counts.get('handedOver') ?? 0,
-    opened: [...world.opened],
     wrongKeys,
     unfinished,
   };
@@ -158,11 +154,11 @@ async function playFault(
 async function repaired(world: WorkersWorld): Promise<string> {
   for (let doneMs = 0; doneMs < REPAIR_MAX_MS; doneMs += 15 * SECOND_MS) {
     const open = await world.gaps();
-    if (open.length === 0 && world.queue.all.size === 0) return '';
+    if (open.length === 0 && world.messages().length === 0) return '';
     await world.run(15 * SECOND_MS);
   }
   const open = await world.gaps();
-  return JSON.stringify({ open, messages: [...world.queue.all].slice(0, 5) });
+  return JSON.stringify({ open, messages: world.messages().slice(0, 5) });
 }
 
 type Others = NonNullable<MatrixFault['others']>;

@@ -3,11 +3,10 @@ import { receiveBackoffMs } from '../../../src/aws/sqs-receiver.ts';
 import { FaultError, type FaultCode } from '../../../src/base/fault.ts';
 import type { Clock } from '../../../src/process/clock.ts';
 import type { IndexWrite, IndexWriteAnswer, Store } from '../../../src/store/store.ts';
-import type { QueueClient, QueueReceiver } from '../../../src/aws/queues.ts';
+import type { QueueClient, QueueMessage, QueueReceiver } from '../../../src/aws/queues.ts';
 import type { BucketListing, ObjectStorage } from '../../../src/aws/storage.ts';
 import { guarded } from '../fakes/guarded.ts';
-import type { LargeQueue } from '../fakes/large-queue.ts';
-import type { FakeStorage } from '../fakes/ports.ts';
+import type { FakeQueues, FakeStorage } from '../fakes/ports.ts';
 
 export const QUEUE = 'http://queues/bucket';
 export const DEAD_LETTERS = 'http://queues/dead';
@@ -15,6 +14,8 @@ const S3_MS = 20;
 const BULK_MS = 15;
 const RECEIVE_MS = 15;
 const POLL_MS = 20_000;
+/** How often a long poll is answered. */
+const LOOK_MS = 500;
 
 /** What a worker's network does to its requests. Each function throws, or answers as the fault does. */
 export interface PortFault {
@@ -45,9 +46,7 @@ export interface Services {
   readonly clock: Clock;
   readonly store: Store;
   readonly storage: FakeStorage;
-  readonly queue: LargeQueue;
-  /** The queues besides the bucket queue. */
-  readonly otherQueues: QueueClient;
+  readonly queues: FakeQueues;
   /** Called when a document was written. */
   readonly indexed: (bucket: string, key: string) => void;
 }
@@ -130,34 +129,32 @@ export function storageThrough({ storage }: Services, { network, clock }: Life):
   };
 }
 
-export function queuesThrough({ queue, otherQueues }: Services, { network, dead }: Life): QueueClient {
-  const guard = async (): Promise<void> => {
+export function queuesThrough({ queues }: Services, { network, dead }: Life): QueueClient {
+  return guarded<QueueClient>(queues, async () => {
     await alive(dead);
     network.fault?.queue?.('other');
-  };
-  const own = guarded<Pick<QueueClient, 'deleteBatch' | 'changeVisibilityBatch' | 'attributes'>>(queue, guard, [
-    'deleteBatch',
-    'changeVisibilityBatch',
-    'attributes',
-  ]);
-  return {
-    ...otherQueues,
-    deleteBatch: (...args) => own.deleteBatch(...args),
-    changeVisibilityBatch: (...args) => own.changeVisibilityBatch(...args),
-    attributes: (url) => (url === QUEUE ? own.attributes(url) : guard().then(() => otherQueues.attributes(url))),
-  };
+  });
 }
 
 interface PollerDependencies {
-  readonly queue: LargeQueue;
+  readonly queues: FakeQueues;
   readonly life: Life;
   readonly pollers: number;
 }
 
 /** The pollers of one worker, as the real receiver has them: long polls, and longer waits after failures. */
-export function createPollers({ queue, life: { network, dead, clock }, pollers }: PollerDependencies): QueueReceiver {
+export function createPollers({ queues, life: { network, dead, clock }, pollers }: PollerDependencies): QueueReceiver {
   const stopping = new AbortController();
   const ended = AbortSignal.any([stopping.signal, dead]);
+
+  async function receive(): Promise<readonly QueueMessage[]> {
+    const untilMs = clock.monotonicMs() + POLL_MS;
+    for (;;) {
+      const messages = await queues.receive(QUEUE, { visibilityS: 60, max: 10 });
+      if (messages.length > 0 || clock.monotonicMs() >= untilMs) return messages;
+      await clock.sleep(LOOK_MS - (clock.monotonicMs() % LOOK_MS), ended);
+    }
+  }
 
   async function poll(handlers: Parameters<QueueReceiver['start']>[0]): Promise<void> {
     for (let failures = 0; ;) {
@@ -166,7 +163,7 @@ export function createPollers({ queue, life: { network, dead, clock }, pollers }
       try {
         await clock.sleep(RECEIVE_MS, ended);
         network.fault?.queue?.('receive');
-        const messages = await queue.poll({ visibilityS: 60, max: 10 }, POLL_MS, ended);
+        const messages = await receive();
         failures = 0;
         handlers.polled?.(QUEUE);
         if (messages.length > 0) await handlers.handle(messages);

@@ -20,9 +20,8 @@ import { createQueueWatch } from '../../../src/observing/queue-watch.ts';
 import { createReindexRole } from '../../../src/repair/jobs.ts';
 import { listAllRecords, removeRecord } from '../../../src/store/stored.ts';
 import { circuitReported, createTestCircuits } from '../fakes/circuits.ts';
-import { createLargeQueue, type LargeMessage } from '../fakes/large-queue.ts';
 import { createMemoryStore } from '../fakes/memory-store.ts';
-import { createFakeClock, createFakeQueues, createFakeStorage } from '../fakes/ports.ts';
+import { createFakeClock, createFakeQueues, createFakeStorage, type FakeQueues } from '../fakes/ports.ts';
 import {
   alive,
   createPollers,
@@ -37,8 +36,9 @@ import {
 } from './worker-network.ts';
 
 const MINUTE_MS = 60_000;
-/** From one delivery of the queue to the next, unless a test needs finer times. */
-export const STEP_MS = 500;
+/** Sleeps end on a grid, so that what many messages wait for is woken together. */
+const GRID_MS = 100;
+const MAX_RECEIVE_COUNT = 20;
 const STOP_MAX_MS = 10_000;
 
 /** The defaults of the settings. */
@@ -51,6 +51,13 @@ const LIMITS: IngestLimits = {
   visibilityS: 60,
 };
 
+/** A message of the queue, and what the test calls messages of its kind. */
+interface Told {
+  readonly tag: string;
+  readonly sentAtMs: number;
+  readonly receiveCount: number;
+}
+
 export interface WorkerBucket {
   readonly bucket: string;
   readonly region: string;
@@ -59,42 +66,40 @@ export interface WorkerBucket {
 interface WorldOptions {
   readonly workers: number;
   readonly buckets: readonly WorkerBucket[];
-  readonly limits?: Partial<IngestLimits>;
   readonly pollers?: number;
-  /** How old the numbers are that the queue reports of itself. */
-  readonly attributesAgeMs?: number;
-  readonly maxReceiveCount?: number;
-  /** From one delivery of the queue to those who wait for messages to the next. Sleeps end on a grid of a fifth of it. */
-  readonly stepMs?: number;
   /** Called when a document is written for the first time, and with each message that is deleted. */
   readonly indexed?: (bucket: string, key: string) => void;
-  readonly deleted?: (message: LargeMessage, isLetter: boolean) => void;
+  readonly deleted?: (message: Told, isLetter: boolean) => void;
 }
 
 export type WorkersWorld = Awaited<ReturnType<typeof createWorkersWorld>>;
 
 /** Creates the world: its buckets are connected and compared, and all workers run. */
 export async function createWorkersWorld(options: WorldOptions) {
-  const stepMs = options.stepMs ?? STEP_MS;
-  const clock = createFakeClock({ gridMs: stepMs / 5 });
+  const clock = createFakeClock({ gridMs: GRID_MS });
   const store = createMemoryStore();
   const storage = createFakeStorage(clock);
   const letters = new Map<string, FaultCode>();
-  const maxReceiveCount = options.maxReceiveCount ?? 20;
-  const queue = createLargeQueue({
-    clock,
-    queueUrl: QUEUE,
-    maxReceiveCount,
-    retentionMs: 4 * 86_400_000,
-    deadLetterQueueUrl: DEAD_LETTERS,
-    attributesAgeMs: options.attributesAgeMs ?? 0,
-    deleted: (message) => options.deleted?.(message, letters.has(message.messageId)),
-  });
-  const otherQueues = createFakeQueues(clock);
+  const tags = new Map<string, string>();
+  const told = ({ messageId, sentAtMs, receiveCount }: ReturnType<FakeQueues['messages']>[number]): Told => {
+    return { tag: tags.get(messageId) ?? '', sentAtMs, receiveCount };
+  };
+  const redrive = { maxReceiveCount: MAX_RECEIVE_COUNT, deadLetterQueueUrl: DEAD_LETTERS, retentionMs: 4 * 86_400_000 };
+  const plain = createFakeQueues(clock, redrive);
+  const queues: FakeQueues = {
+    ...plain,
+    deleteBatch(queueUrl, handles) {
+      const gone = new Set(handles);
+      for (const message of plain.messages(queueUrl))
+        if (message.receiptHandle !== undefined && gone.has(message.receiptHandle))
+          options.deleted?.(told(message), letters.has(message.messageId));
+      return plain.deleteBatch(queueUrl, handles);
+    },
+  };
   const notes = createNotes();
   const { telemetry } = notes;
   const indexed = options.indexed ?? (() => undefined);
-  const shared = { indexed, clock, store, storage, queue, otherQueues, telemetry, letters, options };
+  const shared = { indexed, clock, store, storage, queues, telemetry, letters, options };
   await connectAll(shared);
   const networks = Array.from({ length: options.workers }, (): Network => ({ fault: undefined }));
   const repairNetwork: Network = { fault: undefined };
@@ -107,25 +112,19 @@ export async function createWorkersWorld(options: WorldOptions) {
     return `process-${starts}`;
   }
 
-  /** Moves time on, and lets the queue deliver. */
-  async function run(forMs: number): Promise<void> {
-    for (let doneMs = 0; doneMs < forMs; doneMs += stepMs) {
-      queue.tick();
-      await clock.advance(Math.min(stepMs, forMs - doneMs));
-    }
-  }
-
   return {
     clock,
-    store,
     storage,
-    queue,
-    letters,
     networks,
     repairNetwork,
-    run,
+    run: (forMs: number) => clock.advance(forMs),
     /** Sends the events as one message. */
-    send: (tag: string, ...records: readonly unknown[]) => queue.add(JSON.stringify({ Records: records }), tag),
+    send(tag: string, ...records: readonly unknown[]): void {
+      void queues.send(QUEUE, { body: JSON.stringify({ Records: records }), attributes: {} }).then((id) => tags.set(id, tag));
+    },
+    /** What is in the queue, hidden messages included, and what its redrive policy moved away. */
+    messages: () => queues.messages(QUEUE).map(told),
+    moved: () => queues.messages(DEAD_LETTERS).map(told),
     /**
      * Other workers begin in the places of all that run. A kill says nothing to anybody; those that are stopped give back what
      * they have in hand, while the others work already.
@@ -139,10 +138,7 @@ export async function createWorkersWorld(options: WorldOptions) {
       repairer = await startRepairer(shared, repairNetwork, nameOf());
       await Promise.all(networks.map(async (network, index) => (workers[index] = await startWorker(shared, network))));
     },
-    /** The levels of the circuits that are open in each worker. */
-    openCircuits: () => workers.map(({ circuits }) => circuits.all().map(({ level, name }) => `${level} ${name}`.trim())),
     opened: notes.opened,
-    counts: notes.counts,
     gaps: (): Promise<readonly DirtyMark[]> => listAllRecords(store.state, 'gap', markSchema),
     /** The keys whose document is not what the bucket holds. */
     async wrongKeys(bucket: string): Promise<readonly string[]> {
@@ -187,7 +183,7 @@ function lifeOf({ clock }: Shared, network: Network): { readonly life: Life; rea
 }
 
 async function startWorker(shared: Shared, network: Network) {
-  const { queue, telemetry, letters, options } = shared;
+  const { queues: allQueues, telemetry, letters, options } = shared;
   const { life, end } = lifeOf(shared, network);
   const { clock } = life;
   const stopping = new AbortController();
@@ -212,7 +208,7 @@ async function startWorker(shared: Shared, network: Network) {
       store,
       storage,
       queues,
-      receiver: createPollers({ queue, life, pollers: options.pollers ?? 8 }),
+      receiver: createPollers({ queues: allQueues, life, pollers: options.pollers ?? 8 }),
       circuits,
       handover: createHandover({ ...common, permission }),
       queueWatch,
@@ -222,7 +218,7 @@ async function startWorker(shared: Shared, network: Network) {
       counter: { event: () => undefined },
       topics: { confirm: async () => undefined },
       sendDeadLetter: async ({ messageId }, { code }) => void letters.set(messageId, code),
-      limits: { ...LIMITS, ...options.limits },
+      limits: LIMITS,
     },
     stopping,
   );
@@ -230,7 +226,6 @@ async function startWorker(shared: Shared, network: Network) {
   await permission.watch(stopping.signal);
   role.start();
   return {
-    circuits,
     kill: () => end.abort(new Error('the worker was killed')),
     async stop(): Promise<void> {
       const deadline = new AbortController();
@@ -286,23 +281,16 @@ async function startRepairer(shared: Shared, network: Network, worker: string): 
 
 // ── what is noted ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** Telemetry that counts a few calls and forgets the others. */
+/** Telemetry that notes which circuits opened, and forgets all else. */
 function createNotes() {
   const opened = new Set<string>();
-  const counts = new Map<string, number>();
-  const count = (name: string): void => void counts.set(name, (counts.get(name) ?? 0) + 1);
   const noted: Partial<Telemetry> = {
     error(message, fields) {
       const circuit = circuitReported('opened', message, fields);
       if (circuit !== undefined) opened.add(circuit);
     },
-    count(name, _by, ...[labels]) {
-      if (name === 'tally_handed_over_records_total') count('handedOver');
-      if (labels !== undefined && 'settlement' in labels) count(String(labels.settlement));
-    },
-    requestFailed: (what) => count(`failed: ${what}`),
   };
   const nothing = (): void => undefined;
   const telemetry = new Proxy(noted, { get: (target, name) => Reflect.get(target, name) ?? nothing }) as Telemetry;
-  return { opened, counts, telemetry };
+  return { opened, telemetry };
 }

@@ -1,4 +1,4 @@
-import { compareUtf8 } from '../../fakes/memory-store.ts';
+import { compareKeys } from '../../../../src/base/key-order.ts';
 import { stateOf } from './key-space.ts';
 import type { KeySpace, ListedState } from './key-space.ts';
 
@@ -38,7 +38,7 @@ export function createContents(space?: KeySpace): Contents {
     const own = changed.get(key);
     if (own !== undefined) return own === 'removed' ? undefined : own;
     if (space === undefined) return undefined;
-    const at = firstOf(space.count, (number) => compareUtf8(space.keyAt(number), key) >= 0);
+    const at = firstOf(space.count, (number) => compareKeys(space.keyAt(number), key) >= 0);
     return at < space.count && space.keyAt(at) === key ? space.stateAt(at) : undefined;
   }
 
@@ -46,7 +46,7 @@ export function createContents(space?: KeySpace): Contents {
     const before = get(key) === undefined ? 0 : 1;
     if (!changed.has(key))
       order.splice(
-        firstOf(order.length, (at) => compareUtf8(order[at] ?? '', key) > 0),
+        firstOf(order.length, (at) => compareKeys(order[at] ?? '', key) > 0),
         0,
         key,
       );
@@ -56,7 +56,7 @@ export function createContents(space?: KeySpace): Contents {
 
   /** Positions of the first computed and the first changed key of a slice. */
   function startOf({ prefix, after }: Slice): { computed: number; changed: number } {
-    const isBehind = (key: string): boolean => compareUtf8(key, after) > 0 && compareUtf8(key, prefix) >= 0;
+    const isBehind = (key: string): boolean => compareKeys(key, after) > 0 && compareKeys(key, prefix) >= 0;
     return {
       computed: space === undefined ? 0 : firstOf(space.count, (at) => isBehind(space.keyAt(at))),
       changed: firstOf(order.length, (at) => isBehind(order[at] ?? '')),
@@ -96,7 +96,7 @@ export function createContents(space?: KeySpace): Contents {
 /** Negative: the first comes first; zero: it is the same key in both. */
 function compareHeads(first: string | undefined, second: string | undefined): number {
   if (second === undefined) return -1;
-  return first === undefined ? 1 : compareUtf8(first, second);
+  return first === undefined ? 1 : compareKeys(first, second);
 }
 
 /** The first of `count` positions for which it holds; `count` if there is none. Once it holds, it holds for all that follow. */

@@ -1,6 +1,4 @@
 /** Pages of ListObjectsV2 as S3 writes them, and as it should not. */
-import { compareUtf8 } from '../../fakes/memory-store.ts';
-import { firstOf } from './contents.ts';
 import type { Contents, ListedEntry, Slice } from './contents.ts';
 import type { FaultKind } from './listing-faults.ts';
 
@@ -30,7 +28,7 @@ export function renderPage(contents: Contents, request: PageRequest, fault?: Fau
   return { body: fault === 'cut-xml' ? body.slice(0, cutOf(body)) : body, keys: entries.length };
 }
 
-const END = '</ListBucketResult>';
+export const END = '</ListBucketResult>';
 
 interface PageFacts {
   readonly keys: number;
@@ -42,7 +40,7 @@ interface PageFacts {
 }
 
 /** A page up to its objects. */
-function headOf(request: PageRequest, { keys, isTruncated, saysSo, last }: PageFacts): string {
+export function headOf(request: PageRequest, { keys, isTruncated, saysSo, last }: PageFacts): string {
   const encode = request.isEncoded ? urlEncoded : xmlEscaped;
   let body = `<?xml version="1.0" encoding="UTF-8"?>\n<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>${request.bucket}</Name><Prefix>${encode(request.prefix)}</Prefix>`;
   if (request.after !== '') body += `<StartAfter>${encode(request.after)}</StartAfter>`;
@@ -53,47 +51,10 @@ function headOf(request: PageRequest, { keys, isTruncated, saysSo, last }: PageF
   return body;
 }
 
-function objectXml({ key, state }: ListedEntry, encode: (text: string) => string): string {
+/** One object of a page. */
+export function objectXml({ key, state }: ListedEntry, encode: (text: string) => string): string {
   return `<Contents><Key>${encode(key)}</Key><LastModified>${new Date(state.lastModifiedMs).toISOString()}</LastModified><ETag>&quot;${state.etag}&quot;</ETag><ChecksumAlgorithm>CRC64NVME</ChecksumAlgorithm><ChecksumType>FULL_OBJECT</ChecksumType><Size>${state.sizeBytes}</Size><StorageClass>${state.storageClass}</StorageClass></Contents>`;
 }
-
-/** Renders pages as {@link renderPage} does, encoded and without faults, of contents that no longer change. */
-export type PreparedPages = (request: Omit<PageRequest, 'isEncoded'>) => { readonly body: Buffer; readonly keys: number };
-
-/**
- * Renders all objects now, so that a page is a part of what is in memory: where a listing is measured beside what reads it, the
- * server should cost as little as one of another machine. It takes some 350 bytes for each object.
- */
-export function preparePages(contents: Contents): PreparedPages {
-  const keys: string[] = [];
-  const offsets: number[] = [0];
-  const chunks: Buffer[] = [];
-  for (let after = '', isTruncated = true; isTruncated; after = keys.at(-1) ?? '') {
-    const slice = contents.slice({ prefix: '', after, limit: PREPARED_AT_ONCE });
-    ({ isTruncated } = slice);
-    for (const entry of slice.entries) {
-      const chunk = Buffer.from(objectXml(entry, urlEncoded));
-      keys.push(entry.key);
-      offsets.push((offsets.at(-1) ?? 0) + chunk.byteLength);
-      chunks.push(chunk);
-    }
-    // thousands of small buffers as one
-    chunks.splice(-slice.entries.length, slice.entries.length, Buffer.concat(chunks.slice(-slice.entries.length)));
-  }
-  const objects = Buffer.concat(chunks);
-
-  return (request) => {
-    const { prefix, after, limit } = request;
-    const from = firstOf(keys.length, (at) => compareUtf8(keys[at] ?? '', after) > 0 && compareUtf8(keys[at] ?? '', prefix) >= 0);
-    const end = from + firstOf(keys.length - from, (at) => !(keys[from + at] ?? '').startsWith(prefix));
-    const to = Math.min(end, from + limit);
-    const facts = { keys: to - from, isTruncated: to < end, saysSo: true, last: keys[to - 1] };
-    const head = headOf({ ...request, isEncoded: true }, facts);
-    return { body: Buffer.concat([Buffer.from(head), objects.subarray(offsets[from], offsets[to]), Buffer.from(END)]), keys: to - from };
-  };
-}
-
-const PREPARED_AT_ONCE = 1_000;
 
 /** After which key a continuation goes on. */
 export function keyOfToken(token: string): string {
@@ -122,7 +83,7 @@ function spoiltEntries(entries: readonly ListedEntry[], fault: FaultKind | undef
 }
 
 /** As S3 does: like a form, with slashes left alone. */
-function urlEncoded(text: string): string {
+export function urlEncoded(text: string): string {
   if (/^[\w./*-]*$/.test(text)) return text;
   return encodeURIComponent(text)
     .replaceAll('%20', '+')

@@ -4,33 +4,14 @@
  */
 import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { setTimeout as delay } from 'node:timers/promises';
-import { z } from 'zod';
-import { createRandom } from '../../random/seeded.ts';
 import { createContents } from './contents.ts';
 import type { Contents } from './contents.ts';
-import { applyDrift } from './drift.ts';
-import { createKeySpace, keyShapes } from './key-space.ts';
+import { createKeySpace } from './key-space.ts';
 import type { KeyShape, ListedState } from './key-space.ts';
-import { createFaults, faultSchema } from './listing-faults.ts';
+import { createFaults } from './listing-faults.ts';
 import type { ActiveFault, Fault, ListingRequest, Operation } from './listing-faults.ts';
-import { keyOfToken, preparePages, renderPage } from './listing-page.ts';
-import type { PreparedPages } from './listing-page.ts';
+import { keyOfToken, renderPage } from './listing-page.ts';
 import { closeServer, listen } from '../listening.ts';
-
-/** Each answer comes after a time between mean − jitter and mean + jitter. */
-const latencySchema = z.object({ meanMs: z.number(), jitterMs: z.number() });
-export type Latency = z.infer<typeof latencySchema>;
-
-const bucketSchema = z.object({
-  name: z.string(),
-  shape: z.enum(keyShapes).default('flat'),
-  count: z.number().int().default(0),
-  /** Every n-th object differs from the computed one: see drift.ts. */
-  driftEvery: z.number().int().positive().exactOptional(),
-  /** Whether its listing is rendered at once. The bucket does not change then. */
-  isPrepared: z.boolean().default(false),
-});
 
 /** Requests answered since the server began or `resetCounts`, by kind; those that met a fault are among them. */
 export type RequestCounts = Readonly<Record<Operation | 'refused' | 'keysListed', number>>;
@@ -59,28 +40,14 @@ export interface ListingServer {
 
 export type Forger = (incoming: IncomingMessage, outgoing: ServerResponse) => boolean;
 
-/** What another process may tell the server: `POST /-/control`. */
-const controlSchema = z.object({
-  buckets: z.array(bucketSchema).default([]),
-  faults: z.array(faultSchema).exactOptional(),
-  latency: latencySchema.nullable().exactOptional(),
-  resetCounts: z.boolean().default(false),
-});
-export type Control = z.input<typeof controlSchema>;
-
-/** No bucket has such a name. */
-const CONTROL_PATH = '/-/control';
 /** S3's own limit of a page. */
 const PAGE_MAX = 1_000;
 const REGION = 'us-east-1';
 
-/** Starts the server; port 0 is a free one. */
-export async function startListingServer({ port = 0 }: { readonly port?: number } = {}): Promise<ListingServer> {
+/** Starts the server. */
+export async function startListingServer(): Promise<ListingServer> {
   const buckets = new Map<string, Contents>();
-  const prepared = new Map<string, PreparedPages>();
   const faults = createFaults();
-  const random = createRandom(80);
-  let latency: Latency | undefined;
   let pageMax = PAGE_MAX;
   let forger: Forger | undefined;
   let hook: ((request: ListingRequest) => void | Promise<void>) | undefined;
@@ -89,7 +56,6 @@ export async function startListingServer({ port = 0 }: { readonly port?: number 
   function createBucket(name: string, shape: KeyShape = 'flat', count = 0): Contents {
     const contents = createContents(createKeySpace(shape, count));
     buckets.set(name, contents);
-    prepared.delete(name);
     return contents;
   }
 
@@ -101,42 +67,23 @@ export async function startListingServer({ port = 0 }: { readonly port?: number 
     if (question === undefined) return refuse(outgoing, { status: 501, code: 'NotImplemented' });
     counts[question.operation] += 1;
     const fault = faults.meet(question);
-    if (latency !== undefined) await delay(latency.meanMs + latency.jitterMs * (random.integer(0, 2_000) / 1_000 - 1));
     await hook?.(question);
     if (fault !== undefined) counts.refused += 1;
     if (fault !== undefined && interfere(fault, outgoing)) return;
     const contents = buckets.get(question.bucket);
     if (contents === undefined) return refuse(outgoing, { status: 404, code: 'NoSuchBucket' });
-    if (question.operation === 'list')
-      counts.keysListed += answerList(outgoing, { contents, prepared: prepared.get(question.bucket), question, fault });
+    if (question.operation === 'list') counts.keysListed += answerList(outgoing, { contents, question, fault });
     else answer(outgoing, { question, state: contents.get(question.key) });
   }
 
-  async function control(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
-    const chunks: Buffer[] = [];
-    for await (const chunk of incoming) chunks.push(chunk as Buffer);
-    const told = controlSchema.parse(JSON.parse(Buffer.concat(chunks).toString('utf8') || '{}'));
-    for (const { name, shape, count, driftEvery, isPrepared } of told.buckets) {
-      const contents = createBucket(name, shape, count);
-      if (driftEvery !== undefined) applyDrift(contents, createKeySpace(shape, count), driftEvery);
-      if (isPrepared) prepared.set(name, preparePages(contents));
-    }
-    if (told.faults !== undefined) faults.set(told.faults);
-    if (told.latency !== undefined) latency = told.latency ?? undefined;
-    const answered = { ...counts };
-    if (told.resetCounts) counts = noRequests();
-    outgoing.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answered));
-  }
-
   const server = createServer((incoming, outgoing) => {
-    const answering = incoming.url === CONTROL_PATH ? control(incoming, outgoing) : serve(incoming, outgoing);
-    answering.catch((error: unknown) => {
+    serve(incoming, outgoing).catch((error: unknown) => {
       refuse(outgoing, { status: 400, code: 'InvalidRequest', message: String(error) });
     });
   });
   // a client's idle connection is not closed under its next request
   server.keepAliveTimeout = 60_000;
-  const url = `http://127.0.0.1:${await listen(server, port)}`;
+  const url = `http://127.0.0.1:${await listen(server)}`;
 
   return {
     url,
@@ -165,24 +112,17 @@ export async function startListingServer({ port = 0 }: { readonly port?: number 
   };
 }
 
-/** Tells a server in another process what to do from now on; answers its counts of before. */
-export async function controlListingServer(url: string, told: Control): Promise<RequestCounts> {
-  const answered = await fetch(`${url}${CONTROL_PATH}`, { method: 'POST', body: JSON.stringify(told) });
-  if (answered.status !== 200) throw new Error(`the listing server answered ${answered.status}: ${await answered.text()}`);
-  return (await answered.json()) as RequestCounts;
-}
-
 function noRequests(): Record<keyof RequestCounts, number> {
   return { list: 0, head: 0, 'head-bucket': 0, versioning: 0, location: 0, lifecycle: 0, refused: 0, keysListed: 0 };
 }
 
-interface Question extends ListingRequest {
+export interface Question extends ListingRequest {
   readonly limit: number;
   readonly isEncoded: boolean;
 }
 
 /** What is asked, or undefined where this server has no answer. */
-function questionOf({ method, url = '/' }: IncomingMessage, pageMax: number): Question | undefined {
+export function questionOf({ method, url = '/' }: IncomingMessage, pageMax: number): Question | undefined {
   const [path = '', search = ''] = split(url, '?');
   const [bucket = '', rawKey = ''] = split(path.slice(1), '/');
   const query = new URLSearchParams(search);
@@ -238,18 +178,15 @@ function interfere(fault: ActiveFault, outgoing: ServerResponse): boolean {
 
 interface ListAnswer {
   readonly contents: Contents;
-  readonly prepared: PreparedPages | undefined;
   readonly question: Question;
   readonly fault: ActiveFault | undefined;
 }
 
 /** Answers a page, and returns how many keys were in it. */
-function answerList(outgoing: ServerResponse, { contents, prepared, question, fault }: ListAnswer): number {
-  const request = { ...question, after: question.key };
-  const page =
-    prepared !== undefined && fault === undefined && question.isEncoded ? prepared(request) : renderPage(contents, request, fault?.kind);
+function answerList(outgoing: ServerResponse, { contents, question, fault }: ListAnswer): number {
+  const page = renderPage(contents, { ...question, after: question.key }, fault?.kind);
   // not the string's length, which counts other units
-  const body = typeof page.body === 'string' ? Buffer.from(page.body) : page.body;
+  const body = Buffer.from(page.body);
   outgoing.writeHead(200, { 'content-type': 'application/xml', 'content-length': body.byteLength, 'x-amz-bucket-region': REGION });
   if (fault?.kind === 'cut-body') outgoing.write(body.subarray(0, body.byteLength / 2), () => outgoing.destroy());
   else outgoing.end(body);

@@ -3,7 +3,7 @@
  * job's end; what it asks of S3 and OpenSearch is answered from the numbers of the objects.
  */
 import { faultOf } from '../../../src/base/fault.ts';
-import { endedJob, type EndedJob } from '../worlds/jobs.ts';
+import { endedJob, type EndedJob } from '../../support/worlds/jobs.ts';
 import type { JobRecord } from '../../../src/records/job.ts';
 import { hasEnded } from '../../../src/records/job.ts';
 import { createSchedules } from '../../../src/repair/schedules.ts';
@@ -15,16 +15,25 @@ import type { Telemetry } from '../../../src/process/telemetry.ts';
 import { readRecord, refs, updateRecord } from '../../../src/store/stored.ts';
 import { createReindexRole } from '../../../src/repair/jobs.ts';
 import { tidyJobs } from '../../../src/repair/job-ends.ts';
-import { recordOf } from '../fakes/bucket-record.ts';
-import { createTestCircuits } from '../fakes/circuits.ts';
-import { createRandom } from '../random/seeded.ts';
-import { reindexRequest } from '../requests.ts';
-import type { KeyShape } from '../servers/listing/key-space.ts';
+import { recordOf } from '../../support/fakes/bucket-record.ts';
+import { createTestCircuits } from '../../support/fakes/circuits.ts';
+import { createRandom } from '../../support/random/seeded.ts';
+import { reindexRequest } from '../../support/requests.ts';
+import type { KeyShape } from '../../support/servers/listing/key-space.ts';
 import { createLargeObjects } from './objects.ts';
-import { createLargeIndex, createLargeListing, noRequests, type Counted, type LargeIndex, type Shared } from './servers.ts';
+import {
+  createCores,
+  createLargeIndex,
+  createLargeListing,
+  noRequests,
+  type Cores,
+  type Counted,
+  type LargeIndex,
+  type Shared,
+} from './servers.ts';
 import { createLargeState, type StateCounted } from './state.ts';
-import { createFakeClock } from '../fakes/ports.ts';
-import { createCores, withVirtualDelays, type Cores } from './virtual-clock.ts';
+import { createFakeClock } from '../../support/fakes/ports.ts';
+import { withVirtualDelays } from '../../support/fakes/virtual-delays.ts';
 
 const BUCKET = 'large';
 /** As the program's own. */

@@ -11,10 +11,9 @@ import type { ObjectDocument } from '../../../src/ordering/document.ts';
 import { documentOf } from '../../../src/ordering/document.ts';
 import type { IndexWrite, ObjectIndex, ObjectScan, ScannedDocument } from '../../../src/store/store.ts';
 import type { BucketListing } from '../../../src/aws/storage.ts';
-import type { Random } from '../random/seeded.ts';
+import type { Random } from '../../support/random/seeded.ts';
 import { createNumberSet, runsOf, type LargeObjects } from './objects.ts';
 import type { Clock } from '../../../src/process/clock.ts';
-import type { Cores } from './virtual-clock.ts';
 
 const S3 = { listMinMs: 80, listMaxMs: 150 };
 const INDEX = {
@@ -31,6 +30,31 @@ const INDEX = {
 const WORKER = { listedMs: 0.009, scannedMs: 0.004, writtenMs: 0.008 };
 /** The interval at which OpenSearch shows searches what was written. */
 const REFRESH_MS = 1_000;
+
+/** Cores that serve one request each at a time, in the order in which the requests come. */
+export interface Cores {
+  /** Resolves when a core has spent this long on the request. */
+  use(costMs: number): Promise<void>;
+  /** How long the cores were used, summed up. */
+  usedMs(): number;
+}
+
+/** Creates cores of a machine on the clock. */
+export function createCores(clock: Clock, count: number): Cores {
+  const freeAtMs = Array.from({ length: count }, () => 0);
+  let usedMs = 0;
+  return {
+    use(costMs) {
+      let first = 0;
+      for (let at = 1; at < count; at += 1) if ((freeAtMs[at] ?? 0) < (freeAtMs[first] ?? 0)) first = at;
+      const endMs = Math.max(clock.monotonicMs(), freeAtMs[first] ?? 0) + costMs;
+      freeAtMs[first] = endMs;
+      usedMs += costMs;
+      return clock.sleep(endMs - clock.monotonicMs());
+    },
+    usedMs: () => usedMs,
+  };
+}
 
 export interface Counted {
   /** Pages of 1,000 keys, and smaller ones, which are probes for a boundary. */

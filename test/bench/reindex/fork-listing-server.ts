@@ -2,8 +2,8 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { z } from 'zod';
-import { controlListingServer } from './listing-server.ts';
-import type { Control, RequestCounts } from './listing-server.ts';
+import type { RequestCounts } from '../../support/servers/listing/listing-server.ts';
+import { controlListingServer, type Control } from './listing-control.ts';
 
 const startedSchema = z.object({ url: z.string() });
 
