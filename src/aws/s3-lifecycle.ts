@@ -43,9 +43,9 @@ export function createS3Lifecycle({ clientFor, clock }: S3LifecycleDependencies)
       const command = new ListMultipartUploadsCommand({ Bucket: location.bucket, ...ownerInput(location) });
       const reply = await ask(question, signal, { send: (client, options) => client.send(command, options) });
       if (!reply.ok) throw refusalOf(question, reply);
-      const { Uploads = [], IsTruncated: isMore = false } = reply.output;
+      const { Uploads = [], IsTruncated: is_more = false } = reply.output;
       const begun = Uploads.flatMap(({ Initiated }) => (Initiated === undefined ? [] : [Initiated.getTime()]));
-      return begun.length === 0 ? undefined : { count: begun.length, isMore, oldestMs: Math.min(...begun) };
+      return begun.length === 0 ? undefined : { count: begun.length, is_more, oldest_at: new Date(Math.min(...begun)).toISOString() };
     },
   };
 }

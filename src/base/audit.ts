@@ -57,18 +57,34 @@ const authSchema = z.object({
 
 const parametersSchema = z.record(z.string(), z.unknown());
 
-export const auditRecordSchema = z.object({
-  id: z.string(),
-  eventtime: z.string(),
-  eventname: z.enum(auditEvents),
-  useridentity: z.object({ email: z.string(), userId: z.string().exactOptional(), sessionContext: z.object({ auth: authSchema }) }),
-  sourceipaddress: z.string().exactOptional(),
-  date: z.string(),
-  outcome: z.enum(auditOutcomes),
-  reason: z.string().exactOptional(),
-  request_id: z.string(),
-  parameters: parametersSchema.exactOptional(),
-});
+/** A record as it is stored and shown, with the names of CloudTrail where it has the same fields. */
+export const auditRecordSchema = z
+  .object({
+    id: z.string().describe('The ID. IDs sort by time.'),
+    eventtime: z.string().meta({ format: 'date-time', description: 'When the event was recorded.' }),
+    eventname: z.enum(auditEvents).describe('What happened.'),
+    useridentity: z
+      .object({ email: z.string(), userId: z.string().exactOptional(), sessionContext: z.object({ auth: authSchema }) })
+      .describe(
+        'Who did it: `email` (user@host for a local program; `(not verified)` follows an address that the issuer does not vouch for), `userId`, and in `sessionContext.auth` the `type` (`local`, `session`, `api_key`) and, for an API key, its `keyName` and `keyFingerprint`.',
+      ),
+    sourceipaddress: z
+      .string()
+      .exactOptional()
+      .describe('The address that the request came from; absent for the operator, who uses the socket.'),
+    date: z.string().describe('The day in UTC as `yyyy/mm/dd`, by which exports are partitioned.'),
+    outcome: z
+      .enum(auditOutcomes)
+      .describe(
+        '`intended`: the action was about to begin. `done`, `failed`: how it ended. If neither follows with the same `request_id`, the process ended before the action did, and the outcome is unknown.',
+      ),
+    reason: z.string().exactOptional().describe('Why it failed: the error code and what happened.'),
+    request_id: z.string().describe("The request's ID, which both records of an action share."),
+    parameters: parametersSchema
+      .exactOptional()
+      .describe('What was requested (such as `bucket`, `id`, `prefix`) and, once done, the result (such as `job_id`).'),
+  })
+  .meta({ id: 'AuditRecord', description: "One audit record. An administrator's action has two: one before it and one after it." });
 export type AuditRecord = z.infer<typeof auditRecordSchema>;
 
 /** What was requested, and what resulted from it: names and values that contain no secret. */

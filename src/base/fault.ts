@@ -367,17 +367,11 @@ export const faults = {
     jobs: 'retry',
     advice: "Raise the dead-letter queue's MaximumMessageSize to the bucket queue's. Until then, the message stays in the bucket queue.",
   },
-  /** The body is JSON, but in none of the formats of bucket events. */
+  /** The body is JSON, but in none of the formats of bucket events, or in more envelopes than topics and bridges could have added. */
   'message.unknown-wrapper': {
     circuit: 'never',
     jobs: 'fail',
     advice: "Tally does not know the message's format. Check how the bucket's events reach the queue.",
-  },
-  /** The body is in more envelopes than topics and bridges could have added. */
-  'message.too-deep': {
-    circuit: 'never',
-    jobs: 'fail',
-    advice: 'The message has more than eight envelopes. Check the chain of topics and bridges in front of the bucket queue.',
   },
   /** The message came through a topic that no connected bucket names. */
   'message.unknown-topic': {
@@ -406,29 +400,12 @@ export const faults = {
     advice:
       'Check that maxReceiveCount is 100, that workers are not killed while processing messages, and that the bucket queue admits its sources. Then replay the message.',
   },
-  /** An element of a message is not a record. */
+  /** An element of a message is not a record of an object: it names no valid bucket or key, for example. */
   'record.invalid': {
     circuit: 'never',
     jobs: 'fail',
-    advice: 'Read the reason: this is not a record of an object. Find out what sends it.',
-  },
-  /** A record names a bucket whose name S3 does not permit. */
-  'record.bucket-invalid': {
-    circuit: 'never',
-    jobs: 'fail',
-    advice: 'The record names no valid bucket. Find out what sends such records.',
-  },
-  /** A record about an object names no key. */
-  'record.key-missing': {
-    circuit: 'never',
-    jobs: 'fail',
-    advice: 'The record names no key. Find out what sends such records. The bucket has a loss gap until a re-index.',
-  },
-  /** A record names a key that S3 does not permit. */
-  'record.key-invalid': {
-    circuit: 'never',
-    jobs: 'fail',
-    advice: 'The key is empty or longer than the 1,024 bytes that S3 allows. Find out what sends such records.',
+    advice:
+      'Read the reason: this is not a record of an object. Find out what sends it. If it names a bucket, that bucket has a gap until a re-index.',
   },
 
   // ── the process itself ──

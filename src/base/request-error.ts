@@ -14,7 +14,7 @@ export const requestErrors = {
   'request.forwarded': 403,
   /** The operation does not accept the body's media type. */
   'request.unsupported-media-type': 415,
-  /** The body or the headers are too large. */
+  /** The body is too large. */
   'request.too-large': 413,
   /** The registry is already answering as many requests of this kind as it can. */
   'request.overloaded': 503,

@@ -1,6 +1,5 @@
 /** Turns an error into one report on stderr and one exit code. */
 import { CommanderError } from 'commander';
-import { ClientError } from './client/client-error.ts';
 import { pageOfCode } from '../base/doc-pages.ts';
 import { FaultError, faults } from '../base/fault.ts';
 import { withoutPasswords } from '../base/passwords.ts';
@@ -46,11 +45,25 @@ export class SettingsError extends Error {
   }
 }
 
-/** A command was used wrongly, or its user declined it at the terminal. */
-export class CommandError extends Error {
-  readonly code: 'usage' | 'declined';
+type CommandErrorCode =
+  | 'usage'
+  /** The user declined it at the terminal. */
+  | 'declined'
+  /** The address of a catalog or registry cannot be used. */
+  | 'address.invalid'
+  /** The platform is older than this client needs. */
+  | 'platform.too-old'
+  /** The stored files are open to others, damaged, or cannot be written. */
+  | 'credentials.unusable'
+  /** There are no credentials for the registry. */
+  | 'login.missing'
+  | 'login.failed';
 
-  constructor(code: CommandError['code'], message: string) {
+/** What fails on this side of a registry. The message says what happened and what to do, and contains no secret. */
+export class CommandError extends Error {
+  readonly code: CommandErrorCode;
+
+  constructor(code: CommandErrorCode, message: string) {
     super(message);
     this.name = 'CommandError';
     this.code = code;
@@ -78,9 +91,9 @@ interface Failure {
 /** What an error is to people and to programs. */
 export function failureOf(error: unknown): Failure {
   if (error instanceof SettingsError) return settingsFailure(error);
-  if (error instanceof CommandError || error instanceof CommanderError) return usageFailure(error);
+  if (error instanceof CommandError) return commandFailure(error);
+  if (error instanceof CommanderError) return commandFailure(new CommandError('usage', error.message.replace(/^error: /, '')));
   if (error instanceof RequestError) return requestFailure(error);
-  if (error instanceof ClientError) return clientFailure(error);
   if (error instanceof FaultError && error.code !== 'internal.unexpected') return faultFailure(error);
   const detail = withoutPasswords(error instanceof Error ? `${error.name}: ${error.message}` : String(error));
   return {
@@ -99,20 +112,14 @@ function settingsFailure({ mistakes, message }: SettingsError): Failure {
   return { exitCode: exitCodes.config, problem: { code: 'settings.invalid', detail: message, mistakes }, lines: mistakes };
 }
 
-function usageFailure({ code, message }: CommandError | CommanderError): Failure {
-  const detail = message.replace(/^error: /, '');
-  if (code === 'declined') return { exitCode: exitCodes.failure, problem: { code, detail }, lines: [detail] };
-  return { exitCode: exitCodes.usage, problem: { code: 'usage', detail }, lines: [detail] };
+function commandFailure({ code, message }: CommandError): Failure {
+  const exitCode = code === 'usage' || code === 'address.invalid' ? exitCodes.usage : exitCodes.failure;
+  return { exitCode, problem: { code, detail: message }, lines: [message] };
 }
 
 function requestFailure({ code, message, extra }: RequestError): Failure {
   const exitCode = code === 'request.invalid' ? exitCodes.usage : exitCodes.failure;
   return { exitCode, problem: { code, detail: message, ...extra }, lines: [`${message} (${code})`] };
-}
-
-function clientFailure({ code, message }: ClientError): Failure {
-  const exitCode = code === 'address.invalid' ? exitCodes.usage : exitCodes.failure;
-  return { exitCode, problem: { code, detail: message }, lines: [message] };
 }
 
 function faultFailure({ code, reason }: FaultError): Failure {

@@ -1,5 +1,6 @@
 /** The commands that follow from rows of the contract: words, help, options, requests, `--json`, tables and confirmations. */
 import { Option, type Command } from 'commander';
+import { z } from 'zod';
 import type { Given, RowCommand } from '../registry/contract/command.ts';
 import { rowsOfControlPlane, type AnyCall, type ControlName, type PlacedRow } from '../registry/contract/contract.ts';
 import { jsonSchemaOf, type JsonSchema } from '../registry/contract/json-schema.ts';
@@ -85,7 +86,13 @@ function addRowCommand(program: Command, cli: Cli, all: string, made: readonly M
     await cli.withControl(async (control) => {
       const byName: Readonly<Record<ControlName, AnyCall>> = control;
       const ask = (more: Given = {}) => byName[row.operation](requestOf(fields, { ...sent, ...more }));
-      if (jsonl !== undefined && command.jsonl !== undefined) return printAll(cli, ask, command.jsonl);
+      const { jsonl: lineOf } = command;
+      if (jsonl !== undefined && lineOf !== undefined)
+        return printAll(
+          cli,
+          async (page) => pageIn.parse(await ask(page)),
+          (item) => jsonText(lineOf(item), 'compact'),
+        );
       const isRepeated = 202 in (row.otherStatuses ?? {});
       const answer = isRepeated ? await applied(cli, { json }, async () => connection.parse(await ask())) : await ask();
       // an operation without an answer has done what was requested
@@ -243,14 +250,27 @@ function hintsOf({ command, given, answer }: Shown): readonly string[] {
   ];
 }
 
-/** Prints page after page, so that the output may be longer than the memory. */
-async function printAll(cli: Cli, ask: (more: Given) => Promise<unknown>, lineOf: NonNullable<RowCommand['jsonl']>): Promise<void> {
-  for (let cursor: unknown, isFirst = true; isFirst || cursor !== undefined; isFirst = false) {
-    const { items, next } = recordIn.parse(await ask({ limit: PAGE, ...(cursor !== undefined && { cursor }) }));
-    if (!(await cli.printLines(Array.isArray(items) ? items.map((item) => jsonText(lineOf(item), 'compact')) : []))) return;
+interface Paged<Item> {
+  readonly items: readonly Item[];
+  readonly next?: string | undefined;
+}
+
+/** Asks for page after page, and prints each item as a line; no more than one page is in memory. What fails before the first page prints nothing. */
+export async function printAll<Item>(
+  cli: Cli,
+  ask: (page: { readonly limit: number; readonly cursor?: string }) => Promise<Paged<Item>>,
+  lineOf: (item: Item) => string,
+  headings: readonly string[] = [],
+): Promise<void> {
+  for (let cursor: string | undefined, isFirst = true; isFirst || cursor !== undefined; isFirst = false) {
+    const { items, next } = await ask({ limit: PAGE, ...(cursor !== undefined && { cursor }) });
+    // a reader such as head ends early
+    if (!(await cli.printLines([...(isFirst ? headings : []), ...items.map(lineOf)]))) return;
     cursor = next;
   }
 }
+
+const pageIn = z.object({ items: z.array(z.unknown()), next: z.string().optional() });
 
 /** Repeats the request while its answer says that it is not applied yet. */
 export async function applied(cli: Cli, options: JsonOption, request: () => Promise<ConnectionView>): Promise<ConnectionView> {

@@ -1,10 +1,10 @@
 import { defined } from '../base/defined.ts';
 import { Option, type Command, InvalidArgumentError } from 'commander';
-import type { Operations, OperationQuery } from '../registry/contract/contract.ts';
+import type { OperationQuery } from '../registry/contract/contract.ts';
 import type { StoredObject } from '../registry/contract/search.ts';
 import { moreText, parameter, printing } from './arguments.ts';
 import type { Cli, JsonOption } from './cli.ts';
-import { addOptions } from './from-rows.ts';
+import { addOptions, printAll } from './from-rows.ts';
 import { CSV_HEADING, csvLine } from '../ordering/csv.ts';
 import { jsonText, tableText } from './output.ts';
 import { ageOfText, countText, sizeText } from '../base/texts.ts';
@@ -18,9 +18,6 @@ interface SearchOptions extends JsonOption, SearchQuery {
   readonly jsonl?: true;
   readonly raw?: true;
 }
-
-/** A page of a stream: the most that one request answers. */
-const STREAM_LIMIT = 1_000;
 
 /** `tally search [QUERY…]`: objects by words and filters. */
 export function addSearchCommand(program: Command, cli: Cli): void {
@@ -43,8 +40,11 @@ export function addSearchCommand(program: Command, cli: Cli): void {
       const text = [...words, parameters.query].join(' ').trim();
       const query = { ...parameters, ...(text !== '' && { query: text }) };
       if (csv === true || jsonl === true) {
-        await cli.withControl((control) => streamAll(cli, control, query, defined({ csv, raw })));
-        return;
+        const lineOf = (document: StoredObject): string => (csv === true ? csvLine(document, raw === true) : jsonText(document, 'compact'));
+        const headings = csv === true ? [CSV_HEADING] : [];
+        return cli.withControl((control) =>
+          printAll(cli, (page) => control.searchObjects({ query: { ...query, ...page } }), lineOf, headings),
+        );
       }
       const page = await cli.withControl((control) => control.searchObjects({ query }));
       if (page.items.length === 0) cli.hint(options, 'No object in the index matches.');
@@ -53,23 +53,6 @@ export function addSearchCommand(program: Command, cli: Cli): void {
       if (page.next !== undefined) cli.hint(options, moreText(page.next));
     },
   );
-}
-
-/** Prints page after page. No more than one page is in memory. */
-async function streamAll(
-  cli: Cli,
-  control: Operations,
-  query: SearchQuery,
-  { csv, raw }: Pick<SearchOptions, 'csv' | 'raw'>,
-): Promise<void> {
-  const lineOf = (document: StoredObject): string => (csv === true ? csvLine(document, raw === true) : jsonText(document, 'compact'));
-  for (let cursor: string | undefined, isFirst = true; isFirst || cursor !== undefined; isFirst = false) {
-    const page = await control.searchObjects({ query: { ...query, limit: STREAM_LIMIT, ...(cursor !== undefined && { cursor }) } });
-    // what fails before the first page prints nothing, and a reader such as head ends early
-    const heading = csv === true && isFirst ? [CSV_HEADING] : [];
-    if (!(await cli.printLines([...heading, ...page.items.map(lineOf)]))) return;
-    cursor = page.next;
-  }
 }
 
 function totalText({ value, exact }: { readonly value: number; readonly exact: boolean }): string {

@@ -65,13 +65,11 @@ export function createConnectBucket(dependencies: ConnectDependencies): ConnectB
     refuse(request);
     const read = await readBucket({ bucket, account: account ?? current?.account }, signal);
     const atMs = read.checkedAtMs;
-    // of a bucket that was disconnected, and whose documents stay
-    const { waiting } = (await readRecord(state, refs.gapHistory(bucket), signal)) ?? {};
     const fresh: BucketRecord = {
       bucket,
       ...read,
       ...DEFAULTS,
-      ...defined({ source, topicArn, enrich, account, waiting }),
+      ...defined({ source, topicArn, enrich, account }),
       createdAtMs: atMs,
       createdBy: by,
       ...(isEmbedded && { provenAtMs: atMs }),

@@ -160,7 +160,8 @@ function unwrapConfirmation(envelope: JsonObject, type: 'SubscriptionConfirmatio
 
 /** Reads the content of an envelope, such as the Message of SNS or the data of a CloudEvent. */
 function unwrapContent(content: unknown, topicArn: string | undefined, { writer, envelopes }: Depth): Unwrapped {
-  if (envelopes === ENVELOPES_MAX) return rejected('message.too-deep', `there are more than ${ENVELOPES_MAX} envelopes around the event`);
+  if (envelopes === ENVELOPES_MAX)
+    return rejected('message.unknown-wrapper', `there are more than ${ENVELOPES_MAX} envelopes around the event`);
   const depth = { writer, envelopes: envelopes + 1 };
   const unwrapped = typeof content === 'string' ? unwrapText(content, depth) : unwrapValue(content, depth);
   if (unwrapped.kind !== 'records' && unwrapped.kind !== 'test-event') return unwrapped;

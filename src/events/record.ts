@@ -155,20 +155,20 @@ export interface RecordFacts {
   readonly versionId?: unknown;
 }
 
-/** Makes a change's records: one, or two if its key may be spelled in two ways. Rejects a change without a valid bucket or key (`record.bucket-invalid`, `record.key-missing`, `record.key-invalid`). */
+/** Makes a change's records: one, or two if its key may be spelled in two ways. Rejects a change without a valid bucket or key (`record.invalid`, `record.invalid`, `record.invalid`). */
 export function recordsOf(facts: RecordFacts): readonly RecordResult[] {
   const { dialect, change, bucket } = facts;
   const isNamed = typeof bucket === 'string' && isBucketName(bucket);
   // an ignored record needs no fields, so none is checked
   if (change.kind === 'ignored') return [{ ok: true, record: recordOf(facts, isNamed ? bucket : '', '') }];
-  if (!isNamed) return [rejectedRecord('record.bucket-invalid', `the bucket name is not valid: ${quoted(bucket)}`, { dialect })];
+  if (!isNamed) return [rejectedRecord('record.invalid', `the bucket name is not valid: ${quoted(bucket)}`, { dialect })];
   if (change.kind === 'bulk-deleted') return [{ ok: true, record: recordOf(facts, bucket, '') }];
   const text = textOf(facts.key);
-  if (text === '') return [rejectedRecord('record.key-missing', `${quoted(facts.eventName)} names no key`, { bucket, dialect })];
+  if (text === '') return [rejectedRecord('record.invalid', `${quoted(facts.eventName)} names no key`, { bucket, dialect })];
   const { keys, isCertain } = keysOf(text, facts.spelling);
   if (keys.length === 0) {
     const reason = `the key ${quoted(text)} is not well-formed Unicode or is longer than 1,024 bytes`;
-    return [rejectedRecord('record.key-invalid', reason, { bucket, dialect })];
+    return [rejectedRecord('record.invalid', reason, { bucket, dialect })];
   }
   return keys.map((key) => ({ ok: true, record: recordOf(isCertain ? facts : { ...facts, isOwnForm: false }, bucket, key) }));
 }

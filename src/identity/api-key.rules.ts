@@ -154,27 +154,8 @@ export function keyRecordOf({ secret, name, userId, userEmail, scopes, expiresIn
   };
 }
 
-/** When keys end besides their own expiry. */
-export interface ExpiryRule {
-  /** What the owner has by claims, which are groups and the role of an administrator, does not count for keys after this many days without a login. */
-  readonly claimsDays?: number | undefined;
-  /** A key ends when its owner has not logged in for this many days; undefined: logins do not matter. */
-  readonly ownerLoginDays?: number | undefined;
-}
-
-/** When a key ends: at its expiry, or earlier if its owner has not logged in for as long as the rule says. */
-export function expiryOf(
-  { expiresAtMs }: Pick<KeyRecord, 'expiresAtMs'>,
-  lastLoginAtMs: number | undefined,
-  { ownerLoginDays }: ExpiryRule,
-): number {
-  if (ownerLoginDays === undefined) return expiresAtMs;
-  // an owner without a known login never logged in as far as Tally can say
-  return Math.min(expiresAtMs, (lastLoginAtMs ?? 0) + ownerLoginDays * DAY_MS);
-}
-
-/** Whether what the claims of the owner's last login stated still counts for keys. */
-export function claimsCount(rolesSeenAtMs: number, { claimsDays = Infinity }: ExpiryRule, nowMs: number): boolean {
+/** Whether what the claims of the owner's last login stated, which are groups and the role of an administrator, still counts for keys. */
+export function claimsCount(rolesSeenAtMs: number, claimsDays: number, nowMs: number): boolean {
   return nowMs < rolesSeenAtMs + claimsDays * DAY_MS;
 }
 

@@ -1,16 +1,6 @@
 /** Authentication with an API key: from a request's secret to its actor. */
 import type { KeyActor } from '../base/actor.ts';
-import {
-  claimsCount,
-  endsSoon,
-  expiryOf,
-  formOf,
-  isSecretOf,
-  keyIdOf,
-  statusAt,
-  type ExpiryRule,
-  type KeyRecord,
-} from './api-key.rules.ts';
+import { claimsCount, endsSoon, formOf, isSecretOf, keyIdOf, statusAt, type KeyRecord } from './api-key.rules.ts';
 import { effectiveScopes } from './key-scopes.rules.ts';
 import type { KnownUser, LoginRules } from './login-rules.rules.ts';
 import type { FailedAttempts, FailedKey } from './audit-windows.ts';
@@ -37,13 +27,14 @@ type KeyVerdict =
 
 interface KeyAuthDependencies extends WithPorts<'state' | 'clock' | 'telemetry'> {
   readonly liveKeys: Pick<LiveKeys, 'read'>;
-  readonly rule: ExpiryRule;
+  /** For how many days after its owner's last login a key has what the owner has by claims. Default: as long as it lives. */
+  readonly claimsDays?: number;
 }
 
 /** Judges secrets. White space around one does not matter. Rejects with the store's fault or the signal's reason. */
 type CheckKey = (secret: string, signal: AbortSignal) => Promise<KeyVerdict>;
 
-export function createCheckKey({ state, liveKeys, clock, telemetry, rule }: KeyAuthDependencies): CheckKey {
+export function createCheckKey({ state, liveKeys, clock, telemetry, claimsDays = Infinity }: KeyAuthDependencies): CheckKey {
   const notes = createKeyNotes({ state, clock, telemetry });
 
   return async function checkKey(text, signal) {
@@ -52,7 +43,7 @@ export function createCheckKey({ state, liveKeys, clock, telemetry, rule }: KeyA
     if (form !== 'secret') return { kind: 'refused', reason: form };
     const live = await liveKeys.read(keyIdOf(secret), signal);
     if (live === undefined || !isSecretOf(live.record, secret)) return { kind: 'refused', reason: 'unknown' };
-    const verdict = verdictOf(live, rule, clock.nowMs());
+    const verdict = verdictOf(live, claimsDays, clock.nowMs());
     if (verdict.kind === 'refused') return verdict;
     notes.used(live.record, verdict.actor);
     return verdict;
@@ -89,7 +80,7 @@ export function createAuthenticateKey({ attempts, ...dependencies }: Authenticat
   };
 }
 
-function verdictOf({ record, owner }: LiveKey, rule: ExpiryRule, nowMs: number): KeyVerdict {
+function verdictOf({ record, owner }: LiveKey, claimsDays: number, nowMs: number): KeyVerdict {
   const { id, name, fingerprint, userId, userEmail } = record;
   const key = { id, name, fingerprint, userId, userEmail, ...(owner?.emailVerified === false && { isUnverified: true as const }) };
   const refused = (reason: KeyRefusal): KeyVerdict => ({ kind: 'refused', reason, key });
@@ -97,26 +88,22 @@ function verdictOf({ record, owner }: LiveKey, rule: ExpiryRule, nowMs: number):
   if (owner === undefined) return refused('owner-unknown');
   if (owner.disabledAtMs !== undefined) return refused('owner-disabled');
   if (!owner.isAllowed) return refused('owner-not-allowed');
-  const expiresAtMs = expiryOf(record, owner.lastLoginAtMs, rule);
-  if (statusAt(expiresAtMs, nowMs) === 'EXPIRED') return refused('expired');
-  const counted = countedOwner(owner, rule, nowMs);
-  const actor = actorOf(record, counted.owner, { expiresAtMs, nowMs });
+  if (statusAt(record.expiresAtMs, nowMs) === 'EXPIRED') return refused('expired');
+  const counted = countedOwner(owner, claimsDays, nowMs);
+  const actor = actorOf(record, counted.owner, nowMs);
   return { kind: 'accepted', actor: counted.hasLapsed ? { ...actor, claimsLapsed: true } : actor };
 }
 
 /** The owner with what counts of the issuer's statements at the last login. `hasLapsed`: something of them does not any more. */
-function countedOwner(owner: KnownUser, rule: ExpiryRule, nowMs: number): { readonly owner: KnownUser; readonly hasLapsed: boolean } {
-  if (claimsCount(owner.rolesSeenAtMs, rule, nowMs)) return { owner, hasLapsed: false };
+function countedOwner(owner: KnownUser, claimsDays: number, nowMs: number): { readonly owner: KnownUser; readonly hasLapsed: boolean } {
+  if (claimsCount(owner.rolesSeenAtMs, claimsDays, nowMs)) return { owner, hasLapsed: false };
   const isAdminByRule = owner.roleSource === 'rule';
   const hasLapsed = isAdminByRule || (owner.groups ?? []).length > 0;
   return { owner: { ...owner, groups: undefined, ...(isAdminByRule && { role: 'user' as const }) }, hasLapsed };
 }
 
-function actorOf(
-  record: KeyRecord,
-  owner: KnownUser,
-  { expiresAtMs, nowMs }: { readonly expiresAtMs: number; readonly nowMs: number },
-): KeyActor {
+function actorOf(record: KeyRecord, owner: KnownUser, nowMs: number): KeyActor {
+  const { expiresAtMs } = record;
   const { scopes, withheld } = effectiveScopes(record.scopes, owner, nowMs);
   return {
     kind: 'api_key',

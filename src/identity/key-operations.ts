@@ -8,7 +8,6 @@ import {
   isSecretOf,
   keyIdOf,
   keyRecordOf,
-  type ExpiryRule,
   type KeyRecord,
   keyRecordSchema,
   isKeyId,
@@ -55,9 +54,8 @@ interface KeyOperationsDependencies extends ListAllKeysDependencies, WithPorts<'
 const SHOWN_MAX = 64;
 
 export function createKeyOperations(parts: KeyOperationsDependencies): KeyOperations {
-  const { clock, audited, rule, liveKeys } = parts;
+  const { clock, audited, liveKeys } = parts;
   const records = createKeyRecords(parts);
-  const factsOf = (owner: KnownUser | undefined) => ({ owner, rule, nowMs: clock.nowMs() });
 
   const revoke = audited('ApiKeyRevoke', ({ params }: IdRequest, { actor, signal }) => revokeOwn(params.id, actor, signal), revokedFacts);
   const revokeAny = audited('ApiKeyRevoke', ({ params }: IdRequest) => revokeFound(params.id), revokedFacts);
@@ -87,12 +85,10 @@ export function createKeyOperations(parts: KeyOperationsDependencies): KeyOperat
   return {
     createApiKey: audited(
       'ApiKeyCreate',
-      async ({ body }, { actor, signal }) => {
+      async ({ body }, { actor }) => {
         const session = requireSession(actor);
         const { userId, email } = session;
         const scopes = scopesFor(session, body.scopes);
-        // before the key exists: an error afterwards would lose its secret
-        const owner = await readUser(parts, userId, signal);
         const secret = newKeySecret();
         const record = keyRecordOf({
           secret,
@@ -104,19 +100,18 @@ export function createKeyOperations(parts: KeyOperationsDependencies): KeyOperat
           nowMs: clock.nowMs(),
         });
         await records.add(record);
-        return { key: keyView(record, factsOf(owner)), secret };
+        return { key: keyView(record, clock.nowMs()), secret };
       },
       ({ key: { id, fingerprint, expires_at, scopes } }) => ({ id, fingerprint, expires_at, scopes }),
     ),
     async listApiKeys({ query }, { actor, signal }) {
       const { userId } = requireUser(actor);
-      const [own, owner] = await Promise.all([records.ofUser(userId, signal), readUser(parts, userId, signal)]);
-      const shown = own.map((record) => keyView(record, factsOf(owner))).filter((key) => matchesOwn(key, query));
+      const own = await records.ofUser(userId, signal);
+      const shown = own.map((record) => keyView(record, clock.nowMs())).filter((key) => matchesOwn(key, query));
       return pageOf(shown, query);
     },
     async getApiKey({ params }, { actor, signal }) {
-      const record = await ownedBy(records, actor, params.id, signal);
-      return keyView(record, factsOf(await readUser(parts, record.userId, signal)));
+      return keyView(await ownedBy(records, actor, params.id, signal), clock.nowMs());
     },
     revokeApiKey: async (request, context) => void (await revoke(request, context)),
     async revokeApiKeyBySecret({ body }, context) {
@@ -133,7 +128,7 @@ export function createKeyOperations(parts: KeyOperationsDependencies): KeyOperat
     async getAnyApiKey({ params }, { signal }) {
       const record = await records.get(params.id, signal);
       if (record === undefined) throw notFound(params.id);
-      return anyKeyView(record, factsOf(await readUser(parts, record.userId, signal)));
+      return anyKeyView(record, await readUser(parts, record.userId, signal), clock.nowMs());
     },
     revokeAnyApiKey: async (request, context) => void (await revokeAny(request, context)),
   };
@@ -228,12 +223,11 @@ function pageOf(keys: readonly ApiKey[], { limit, cursor }: KeysRequest): Promis
 
 interface ListAllKeysDependencies extends WithPorts<'state' | 'clock'> {
   readonly rules: LoginRules;
-  readonly rule: ExpiryRule;
 }
 
 /** Lists a page of all users' keys, in the order of their ids. Throws `request.invalid` for a cursor that no page returned, and the store's faults. */
 async function listAllKeys(
-  { state, rules, clock, rule }: ListAllKeysDependencies,
+  { state, rules, clock }: ListAllKeysDependencies,
   query: AllKeysRequest,
   signal: AbortSignal,
 ): Promise<Page<AnyApiKey>> {
@@ -242,7 +236,7 @@ async function listAllKeys(
   async function viewOf(record: KeyRecord): Promise<AnyApiKey> {
     const owner = owners.get(record.userId) ?? readUser({ state, rules }, record.userId, signal);
     owners.set(record.userId, owner);
-    return anyKeyView(record, { owner: await owner, rule, nowMs: clock.nowMs() });
+    return anyKeyView(record, await owner, clock.nowMs());
   }
 
   return readPage({

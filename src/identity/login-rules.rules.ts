@@ -55,8 +55,6 @@ export interface LoginRules {
   readonly allowed: readonly AllowedRule[];
   /** The issuer at which people log in. Users of another one have no rights. Default: that of every user. */
   readonly issuer?: string | undefined;
-  /** Whether people may log in of whose address the issuer says that it is not verified. Default: false. */
-  readonly allowsUnverified?: boolean;
   /** Whether an address counts as verified of which the issuer says nothing. Default: false. */
   readonly trustsEmail?: boolean;
   /** Makes an administrator. */
@@ -68,10 +66,7 @@ export interface LoginRules {
 }
 
 /** What the rules are applied to after the login: the claims themselves are not stored. */
-type RuledUser = Pick<UserRecord, 'email' | 'emailVerified' | 'emailDenied' | 'matched'>;
-
-/** The rules that decide whether a user may log in. */
-type AllowingRules = Pick<LoginRules, 'allowed' | 'allowsUnverified'>;
+type RuledUser = Pick<UserRecord, 'email' | 'emailVerified' | 'matched'> & Pick<Identity, 'emailDenied'>;
 
 const DOMAIN = /^(?=.{1,253}$)[a-z0-9-]+(\.[a-z0-9-]+)+$/;
 /** A path and a value. The value may contain =. */
@@ -101,8 +96,8 @@ export function matchedRules({ allowed, adminClaim }: LoginRules, claims: Claims
 }
 
 /** Why a user may not log in, and not keep a session; undefined: the user may. It does not show the rules, which are for administrators. */
-export function notAllowedReason({ allowed, allowsUnverified = false }: AllowingRules, user: RuledUser): string | undefined {
-  if (user.emailDenied === true && !allowsUnverified) return 'the issuer says that this address is not verified';
+export function notAllowedReason({ allowed }: Pick<LoginRules, 'allowed'>, user: RuledUser): string | undefined {
+  if (user.emailDenied === true) return 'the issuer says that this address is not verified';
   return allowed.some((rule) => applies(rule, user)) ? undefined : 'no rule of TALLY_OIDC_ALLOWED applies';
 }
 

@@ -23,8 +23,6 @@ export const userRecordSchema = z.object({
   /** The e-mail address, or `sub@issuer-host` where the issuer names none. */
   email: z.string(),
   emailVerified: z.boolean(),
-  /** Set if the issuer said at the last login that the address is not verified. */
-  emailDenied: z.literal(true).optional(),
   /** Set if the issuer said nothing about it at the last login, so that it counts as verified only while TALLY_OIDC_TRUST_EMAIL is set. */
   emailTrusted: z.literal(true).optional(),
   role: z.enum(roles),

@@ -46,65 +46,38 @@ export interface Cause {
   readonly eventTimeMs?: number;
 }
 
-/** One key's document, with the stores' field names. Stores keep these fields and return them unchanged. */
-export interface ObjectDocument {
-  readonly bucket: string;
-  readonly key: string;
-  /** The part after the last slash. Only live documents have this field and the following ones, up to `expires_at`. */
-  readonly name?: string;
-  /** Lower-case, without the dot; absent if the name has no extension. */
-  readonly extension?: string;
-  readonly size?: number;
-  /** Without quotes. */
-  readonly etag?: string;
-  readonly version_id?: string;
-  readonly last_modified?: string;
-  readonly last_modified_exact?: boolean;
-  readonly storage_class?: string;
-  readonly content_type?: string;
-  readonly user_metadata?: Texts;
-  readonly tags?: Texts;
-  readonly expires_at?: string;
-  readonly deleted: boolean;
-  readonly deleted_at?: string;
-  /** Microseconds since the epoch; the store's external version. */
-  readonly clock: number;
-  /** False while the content is provisional. */
-  readonly settled: boolean;
-  readonly source: DocumentSource;
-  readonly event_name?: string;
-  readonly event_time?: string;
-  readonly indexed_at: string;
-}
-
 const text = z.string().exactOptional();
-const texts = textsSchema.exactOptional();
+const texts = textsSchema.meta({ type: 'object', additionalProperties: { type: 'string' } }).exactOptional();
+const time = z.string().meta({ format: 'date-time' });
 
-/** A document as stores keep it and the control plane returns it. */
-export const objectDocumentSchema = z.object({
-  bucket: z.string(),
-  key: z.string(),
-  name: text,
-  extension: text,
-  size: z.number().exactOptional(),
-  etag: text,
-  version_id: text,
-  last_modified: text,
-  last_modified_exact: z.boolean().exactOptional(),
-  storage_class: text,
-  content_type: text,
-  user_metadata: texts,
-  tags: texts,
-  expires_at: text,
-  deleted: z.boolean(),
-  deleted_at: text,
-  clock: z.number(),
-  settled: z.boolean(),
-  source: z.enum(documentSources),
-  event_name: text,
-  event_time: text,
-  indexed_at: z.string(),
-}) satisfies z.ZodType<ObjectDocument>;
+/** One key's document, as stores keep it and the control plane returns it. `name` and what follows, up to `expires_at`, are live documents' only. */
+export const objectDocumentSchema = z
+  .object({
+    bucket: z.string().describe('The bucket.'),
+    key: z.string().describe('The key.'),
+    name: text.describe('The part of the key after the last slash.'),
+    extension: text.describe('The extension of the name, in lower case and without the dot.'),
+    size: z.number().exactOptional().describe('The size in bytes.'),
+    etag: text.describe('The etag, without quotes.'),
+    version_id: text.describe('The version ID, if S3 named one.'),
+    last_modified: time.exactOptional().describe('When it was last modified.'),
+    last_modified_exact: z.boolean().exactOptional().describe("False: last_modified is an event's time, not S3's LastModified."),
+    storage_class: text.describe('The storage class.'),
+    content_type: text.describe('The content type; enriched buckets only.'),
+    user_metadata: texts.describe('User metadata by name, without x-amz-meta-; enriched buckets only.'),
+    tags: texts.describe('Tags by name; buckets that are enriched with tags only.'),
+    expires_at: time.exactOptional().describe('When a lifecycle rule will expire it.'),
+    deleted: z.boolean().describe('True: a tombstone. Searches never find one.'),
+    deleted_at: time.exactOptional().describe('When Tally saw that the object was gone; tombstones only.'),
+    clock: z.number().describe('The clock of the last write, in microseconds since 1970.'),
+    settled: z.boolean().describe('False: the answer is provisional, and Tally will check again.'),
+    source: z.enum(documentSources).describe('What the last write came from.'),
+    event_name: text.describe('The name of the event that led to the last write.'),
+    event_time: time.exactOptional().describe('The time of that event.'),
+    indexed_at: time.describe('When the document was written.'),
+  })
+  .meta({ id: 'StoredObject', description: 'What the index holds for one key. Fields that S3 did not report are absent.' });
+export type ObjectDocument = Readonly<z.infer<typeof objectDocumentSchema>>;
 
 /** The largest `_id` that OpenSearch accepts, in UTF-8 bytes; a longer one fails the whole bulk request. */
 const ID_BYTES_MAX = 512;

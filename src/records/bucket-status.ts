@@ -3,6 +3,7 @@
  * metrics all show this status, so that a bucket is never healthy in one place and broken in another. `ok` means: its events are known
  * to arrive, the whole bucket was compared, and nothing is known to differ.
  */
+import { countText } from '../base/texts.ts';
 import { compareEveryMs, type BucketRecord } from './bucket.ts';
 import { expiredText } from './overdue.ts';
 import { isUnusuallyLong } from './usual-interval.ts';
@@ -370,14 +371,6 @@ function nextText(mark: DirtyMark, nowMs: number): string {
 function whatOf({ findings }: { readonly findings: readonly { readonly what: string }[] }): string {
   const [first] = findings;
   return first === undefined ? '' : `: ${first.what}`;
-}
-
-function numberText(value: number): string {
-  return value.toLocaleString('en');
-}
-
-function countText(count: number, name: string): string {
-  return `${numberText(count)} ${name}${count === 1 ? '' : 's'}`;
 }
 
 function areText(count: number): string {

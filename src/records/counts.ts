@@ -1,41 +1,35 @@
 import { z } from 'zod';
 
+const count = z.int();
+
 /**
  * What a reconcile found and did, summed over a job's turns. Writes count once the index has taken them, and everything else when its
- * slice is committed. So a key whose slice is compared again counts once, because it is equal by then.
+ * slice is committed. So a key whose slice is compared again counts once, because it is equal by then. What the API says of each count
+ * stands here too.
  *
- *   listed = equal + differed, and differed = incomplete + missing + stale + inFlight (of listed keys)
+ *   listed = equal + differed, and differed = incomplete + missing + stale + in_flight (of listed keys)
  */
 export const countsSchema = z.object({
-  /** Objects in the listing. */
-  listed: z.number(),
-  /** Live documents in the scan. */
-  scanned: z.number(),
+  listed: count.describe('Objects in the listing.'),
+  scanned: count.describe('Live documents in the index scan.'),
   /** Listed objects that were not equal. */
-  differed: z.number(),
-  /** Equal except for fields that the document lacks; not drift. */
-  incomplete: z.number(),
-  /** Equal or incomplete, but the document lacks enrichment that the bucket asks for, and it was not filled in; not drift. */
-  unenriched: z.number(),
-  /** The bucket has the key, the index does not. */
-  missing: z.number(),
-  /** Both have the key, but fields differ. */
-  stale: z.number(),
-  /** The index has the key, the bucket does not. */
-  phantom: z.number(),
-  /** Differences whose document has a clock of D − M or later: live events handle them, so they are not drift. */
-  inFlight: z.number(),
-  /** Documents written, not counting tombstones. */
-  written: z.number(),
-  tombstones: z.number(),
-  /** Phantoms for which the deletion limit refused a tombstone. */
-  held: z.number(),
-  /** Documents that the index will never take, because of an error in the document itself. */
-  refused: z.number(),
-  /** Total size of the listed objects. */
-  bytesListed: z.number(),
-  listRequests: z.number(),
-  headRequests: z.number(),
+  differed: count,
+  incomplete: count.describe('Equal objects whose document lacks a field that the listing has. This is not drift.'),
+  unenriched: count.describe(
+    "Equal objects whose document lacks user metadata or tags that the bucket's `enrich` asks for. This is not drift.",
+  ),
+  missing: count.describe('Objects that the index did not have.'),
+  stale: count.describe('Objects whose document differed from the bucket.'),
+  phantom: count.describe('Live documents whose object was not in the bucket.'),
+  /** Differences whose document has a clock of D − M or later: live events handle them. */
+  in_flight: count.describe('Objects that changed during the comparison. This is not drift.'),
+  written: count.describe('Documents written, not counting tombstones.'),
+  tombstones: count.describe('Documents deleted.'),
+  held: count.describe('Deletions that the limit held back; they wait for a person.'),
+  refused: count.describe('Documents that the index refused because of an error in the document itself. `examples` names them.'),
+  bytes_listed: z.number().min(0).describe('The total size of the listed objects.'),
+  list_requests: count.describe('LIST requests sent to S3.'),
+  head_requests: count.describe('HEAD requests sent to S3.'),
 });
 export type ReconcileCounts = z.infer<typeof countsSchema>;
 
@@ -48,14 +42,14 @@ export const noCounts: ReconcileCounts = {
   missing: 0,
   stale: 0,
   phantom: 0,
-  inFlight: 0,
+  in_flight: 0,
   written: 0,
   tombstones: 0,
   held: 0,
   refused: 0,
-  bytesListed: 0,
-  listRequests: 0,
-  headRequests: 0,
+  bytes_listed: 0,
+  list_requests: 0,
+  head_requests: 0,
 };
 
 /** The counts as shown, with the number of listed keys that were equal. */
@@ -77,7 +71,7 @@ export function addCounts(a: ReconcileCounts, b: Partial<ReconcileCounts>): Reco
 }
 
 /** The kinds of difference of which a report shows examples. */
-export const differenceKinds = ['missing', 'stale', 'phantom', 'incomplete', 'inFlight'] as const;
+export const differenceKinds = ['missing', 'stale', 'phantom', 'incomplete', 'in_flight'] as const;
 export type DifferenceKind = (typeof differenceKinds)[number];
 
 /** The lists of examples: one for each kind of difference, one of documents that lack enrichment, and one of those that the index refused. */
@@ -87,13 +81,11 @@ export type ExampleKind = (typeof exampleKinds)[number];
 /** How many examples of each kind a job keeps: enough to see a pattern, and few enough for a record that is stored every five seconds. */
 export const EXAMPLES_MAX = 20;
 
-/** An example of a difference, shown to users. */
-export const exampleSchema = z.object({
+/** An example of a difference. */
+const exampleSchema = z.object({
   key: z.string(),
-  /** The fields that differ or that the document lacks (`etag`, `size`, `storage_class`, `last_modified`, `user_metadata`, `tags`). */
-  fields: z.array(z.string()).exactOptional(),
-  /** Why the index refused the document. */
-  reason: z.string().exactOptional(),
+  fields: z.array(z.string()).exactOptional().describe('Which fields differ or are missing.'),
+  reason: z.string().exactOptional().describe('Why the index refused the document.'),
 });
 export type DifferenceExample = z.infer<typeof exampleSchema>;
 

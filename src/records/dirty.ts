@@ -11,7 +11,7 @@
  */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { waitingDeletesSchema, type BucketRecord, type EnrichMode } from './bucket.ts';
+import type { BucketRecord, EnrichMode } from './bucket.ts';
 import { shellWords } from '../base/commands.ts';
 import { defined, omit } from '../base/defined.ts';
 import { type JobRecord, waitMs } from './job.ts';
@@ -49,7 +49,7 @@ const reasonSchema = z.object({
   kind: z.enum(markKinds),
   count: z.number(),
   lastMs: z.number(),
-  /** The latest one in a few words: `dead letter: record.key-missing`. */
+  /** The latest one in a few words: `dead letter: record.invalid`. */
   example: z.string(),
 });
 
@@ -104,7 +104,7 @@ export const markSchema = z.object({
 });
 export type DirtyMark = z.infer<typeof markSchema>;
 
-/** What is kept of a bucket's closed marks, to be shown; and what is kept for a disconnected bucket's next life if its documents stay. */
+/** What is kept of a bucket's closed marks, to be shown. */
 export const markHistorySchema = z.object({
   bucket: z.string(),
   closed: z.array(
@@ -112,8 +112,6 @@ export const markHistorySchema = z.object({
       .pick({ id: true, prefix: true, sinceMs: true, lastSeenMs: true, reasons: true })
       .extend({ closedAtMs: z.number(), jobId: z.string() }),
   ),
-  /** Deletions that wait for a person, if the bucket was disconnected and its documents stay. */
-  waiting: waitingDeletesSchema.optional(),
 });
 export type MarkHistory = z.infer<typeof markHistorySchema>;
 

@@ -222,7 +222,7 @@ export function lastBeginOf({ lastBeginOrder, createdAtMs }: Counted): number {
 
 /**
  * The place of a job that begins now, after all others of the bucket. It is at least the present time, so that it is also later than
- * those of the bucket's earlier lives, which deletions that wait for a person may outlive.
+ * those of the bucket's earlier lives.
  */
 export function nextBeginOf(bucket: Counted, nowMs: number): number {
   return Math.max(lastBeginOf(bucket) + 1, nowMs);

@@ -2,12 +2,26 @@
 import { z } from 'zod';
 import { countText, sizeText } from '../base/texts.ts';
 
-export const overdueSchema = z.object({
-  /** Of the lifecycle rule with the most objects that it should have expired three days before. Absent: there are none, or the rules may not be read. */
-  expired: z.object({ rule: z.string(), objects: z.number(), bytes: z.number() }).optional(),
-  /** Multipart uploads that are neither completed nor aborted. Absent: there are none, or they may not be listed. `isMore`: the first thousand are counted. */
-  uploads: z.object({ count: z.number(), isMore: z.boolean(), oldestMs: z.number() }).optional(),
-});
+const count = z.int().min(0);
+
+export const overdueSchema = z
+  .object({
+    expired: z
+      .object({ rule: z.string(), objects: count, bytes: z.number().min(0) })
+      .optional()
+      .describe('What the lifecycle rule that has left the most should have expired more than three days ago.'),
+    uploads: z
+      .object({
+        count,
+        is_more: z.boolean().describe('Only the first thousand are counted.'),
+        oldest_at: z.string().meta({ format: 'date-time' }),
+      })
+      .optional()
+      .describe('Multipart uploads that were neither completed nor aborted.'),
+  })
+  .describe(
+    'What the bucket should no longer hold, where Tally may read its lifecycle rules and list its uploads. Only for jobs that compared the whole bucket.',
+  );
 export type Overdue = z.infer<typeof overdueSchema>;
 
 /** A part of a sentence. */

@@ -3,7 +3,6 @@ import type { FastifyRequest } from 'fastify';
 import { RequestError } from '../base/request-error.ts';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { addressGroupOf } from '../identity/address-group.rules.ts';
 
 /** The host names of this machine. Any port is allowed, because a tunnel may come from another port. */
 export const LOOPBACK_HOST = /^(?:127\.0\.0\.1|localhost|\[::1\])(?::\d{1,5})?$/i;
@@ -117,54 +116,40 @@ export function requireJsonBody({ headers, method, raw }: FastifyRequest): void 
  * sends headers and no body, or that does not read what it asked for, waits as much as one that says nothing.
  */
 
-interface Connection {
-  readonly network: string;
-  /** The requests that are not over; a client may send several before it reads an answer. */
-  readonly exchanges: Map<IncomingMessage, ServerResponse>;
-}
+/** The requests of a connection that are not over; a client may send several before it reads an answer. */
+type Exchanges = Map<IncomingMessage, ServerResponse>;
 
 /**
- * Closes a waiting connection when there are more than `connectionsMax`: of the network that has most of them, the one on which
- * nothing began or ended for longest. So a network takes the room of another only if it has fewer connections than that; behind
- * a reverse proxy, where all come from one address, the oldest goes. If none waits, the newest connection is closed.
+ * Closes a waiting connection when there are more than `connectionsMax`: the one on which nothing began or ended for longest. If
+ * none waits, the newest connection is closed.
  */
 export function boundConnections(server: Server, connectionsMax: number): void {
   /** In the order in which something last began or ended on them. */
-  const connections = new Map<Socket, Connection>();
+  const connections = new Map<Socket, Exchanges>();
 
-  function moveToEnd(socket: Socket): void {
-    const connection = connections.get(socket);
-    if (connection === undefined) return;
+  function moveToEnd(socket: Socket, change: (exchanges: Exchanges) => void): void {
+    const exchanges = connections.get(socket);
+    if (exchanges === undefined) return;
+    change(exchanges);
     connections.delete(socket);
-    connections.set(socket, connection);
-  }
-
-  function makeRoom(): void {
-    const waiting = [...connections].filter(([, connection]) => !isServed(connection));
-    const counts = new Map<string, number>();
-    for (const [, { network }] of waiting) counts.set(network, (counts.get(network) ?? 0) + 1);
-    const most = Math.max(...counts.values());
-    const [oldest] = waiting.find(([, { network }]) => counts.get(network) === most) ?? [];
-    oldest?.destroy();
+    connections.set(socket, exchanges);
   }
 
   server.on('connection', (socket: Socket) => {
-    connections.set(socket, { network: addressGroupOf(socket.remoteAddress ?? ''), exchanges: new Map() });
+    connections.set(socket, new Map());
     socket.once('close', () => connections.delete(socket));
-    if (connections.size > connectionsMax) makeRoom();
+    if (connections.size <= connectionsMax) return;
+    const [oldest] = [...connections].find(([, exchanges]) => !isServed(exchanges)) ?? [];
+    oldest?.destroy();
   });
   server.on('request', (request, response) => {
     const { socket } = request;
-    connections.get(socket)?.exchanges.set(request, response);
-    moveToEnd(socket);
-    response.once('close', () => {
-      connections.get(socket)?.exchanges.delete(request);
-      moveToEnd(socket);
-    });
+    moveToEnd(socket, (exchanges) => void exchanges.set(request, response));
+    response.once('close', () => moveToEnd(socket, (exchanges) => void exchanges.delete(request)));
   });
 }
 
-function isServed({ exchanges }: Connection): boolean {
+function isServed(exchanges: Exchanges): boolean {
   return [...exchanges].some(([request, response]) => request.complete && !response.writableEnded);
 }
 

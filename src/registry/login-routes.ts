@@ -7,7 +7,6 @@ import { loginRows, type AuthorizeRequest, type SessionAnswer, type TokenRequest
 import { BROWSER_MS } from '../identity/session.rules.ts';
 import { LOGIN_MS, type LoginRequest } from '../identity/login.rules.ts';
 import { nameOfActor, type Actor } from '../base/actor.ts';
-import { addressGroupOf } from '../identity/address-group.rules.ts';
 import { AUTHENTICATION_FAILED } from '../identity/authorise.rules.ts';
 import { scopesOfRole } from '../identity/key-scopes.rules.ts';
 import { RequestError } from '../base/request-error.ts';
@@ -48,8 +47,6 @@ const READ_MAX_MS = 30_000;
 const ISSUER_MAX_MS = 30_000;
 /** A quarter of the connections of a listener, so that an issuer that hangs leaves room for everyone else. */
 const AT_ISSUER_MAX = 64;
-/** Of one network: anyone can make the registry wait for the issuer. */
-const AT_ISSUER_OF_NETWORK_MAX = 8;
 
 type Handlers = Readonly<Record<LoginName, Handler>>;
 
@@ -95,7 +92,6 @@ function handlersOf(parts: LoginHandlerParts & { readonly identity: LoginParts }
   const { identity, callers, telemetry, closing } = parts;
   const { logins, sessions } = identity;
   let atIssuer = 0;
-  const ofNetworks = new Map<string, number>();
   const readers = new Map(rowsOfListener.map((row) => [row.operation, requestReader(row)]));
   const read = (name: LoginName, request: FastifyRequest) => readers.get(name)?.(request) ?? {};
   const cookies = () => cookieNamesOf(identity.publicUrl());
@@ -108,22 +104,14 @@ function handlersOf(parts: LoginHandlerParts & { readonly identity: LoginParts }
   }
 
   /** Asks the issuer. What waits for it holds a connection, and anyone can begin a login. Throws `request.overloaded`. */
-  async function askIssuer<Answer>(request: FastifyRequest, ask: (signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
-    const network = addressGroupOf(addressOf(request) ?? '');
-    const ofNetwork = ofNetworks.get(network) ?? 0;
-    if (atIssuer >= AT_ISSUER_MAX || ofNetwork >= AT_ISSUER_OF_NETWORK_MAX) {
-      const waiting = atIssuer >= AT_ISSUER_MAX ? `${AT_ISSUER_MAX} logins` : `${AT_ISSUER_OF_NETWORK_MAX} logins from your address`;
-      throw new RequestError('request.overloaded', `${waiting} are already waiting for the issuer: try again in a second`);
-    }
+  async function askIssuer<Answer>(ask: (signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
+    if (atIssuer >= AT_ISSUER_MAX)
+      throw new RequestError('request.overloaded', `${AT_ISSUER_MAX} logins are already waiting for the issuer: try again in a second`);
     atIssuer += 1;
-    ofNetworks.set(network, ofNetwork + 1);
     try {
       return await ask(AbortSignal.any([closing, AbortSignal.timeout(ISSUER_MAX_MS)]));
     } finally {
       atIssuer -= 1;
-      const left = (ofNetworks.get(network) ?? 1) - 1;
-      if (left === 0) ofNetworks.delete(network);
-      else ofNetworks.set(network, left);
     }
   }
 
@@ -166,14 +154,14 @@ function handlersOf(parts: LoginHandlerParts & { readonly identity: LoginParts }
       if (elsewhere !== undefined) return reply.redirect(elsewhere, 302);
       const { query } = loginRows['GET /login/authorize'];
       const wanted = loginRequestOf(query.parse(read('beginLogin', request).query));
-      const { cookie, location } = await askIssuer(request, (signal) => logins.begin(wanted, signal));
+      const { cookie, location } = await askIssuer((signal) => logins.begin(wanted, signal));
       set(reply, cookies().login, cookie, LOGIN_MS);
       return reply.redirect(location, 302);
     }),
     answerLogin: forPeople(async (request, reply) => {
       read('answerLogin', request);
       const query = request.url.includes('?') ? request.url.slice(request.url.indexOf('?')) : '';
-      const answered = await askIssuer(request, (signal) => logins.answered(loginOf(request), query, originOf(request), signal));
+      const answered = await askIssuer((signal) => logins.answered(loginOf(request), query, originOf(request), signal));
       switch (answered.kind) {
         case 'asking':
           return reply.redirect('/login/consent', 303);

@@ -137,7 +137,7 @@ export function createBeginJob(dependencies: BeginDependencies): (held: HeldJob,
     const beginOrder = lastBeginOf(bucket);
     const isStored = await held.transition({ kind: 'wait', atMs: clock.nowMs(), coversBeforeMs, beginOrder, waitUntilMs }, (job) => ({
       ...job,
-      counts: addCounts(job.counts ?? noCounts, { listRequests: 1 }),
+      counts: addCounts(job.counts ?? noCounts, { list_requests: 1 }),
     }));
     return isStored ? { againMs: RECONCILE_WAIT_MS } : 'over';
   }
@@ -159,7 +159,7 @@ export function createBeginJob(dependencies: BeginDependencies): (held: HeldJob,
       atMs: clock.nowMs(),
       documentsAtStart,
       ...(limit !== undefined && { tombstonesMax: limit }),
-      listRequests: (first.requests ?? 1) + ofBucket,
+      list_requests: (first.requests ?? 1) + ofBucket,
     });
     return isBegun ? 'begun' : 'over';
   }

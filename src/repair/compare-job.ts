@@ -364,7 +364,7 @@ async function cutInto(
     if (!(error instanceof FaultError) && !signal.aborted) telemetry.requestFailed('cut a part of a re-index job', error);
     return [];
   });
-  hold.counts = addCounts(hold.counts, { listRequests: probe.requests() });
+  hold.counts = addCounts(hold.counts, { list_requests: probe.requests() });
   hold.isDirty = true;
   const [first = each.part, ...behind] = cutPart(each.part, boundaries);
   each.part = first;

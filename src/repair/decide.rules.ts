@@ -21,9 +21,9 @@ export type ListedDecision =
     }
   /**
    * `missing`, `stale`: write the object as listed, at the listing's clock. `phantom`: a HEAD must confirm that the object does not
-   * exist. `inFlight`: both differ, but the document is at least as new as the listing, so only a HEAD can decide.
+   * exist. `in_flight`: both differ, but the document is at least as new as the listing, so only a HEAD can decide.
    */
-  | { readonly kind: 'missing' | 'stale' | 'phantom' | 'inFlight'; readonly fields: readonly ComparedField[] };
+  | { readonly kind: 'missing' | 'stale' | 'phantom' | 'in_flight'; readonly fields: readonly ComparedField[] };
 
 /** The clock of writes from a listing page with this D (rule 6). */
 export function clockOfListing(observedAtMs: number): number {
@@ -44,7 +44,7 @@ export function decideListed(listed: PresentState | undefined, stored: StoredDoc
     case 'stale':
     case 'missing':
     case 'phantom':
-      return { kind: isNewer ? 'inFlight' : kind, fields };
+      return { kind: isNewer ? 'in_flight' : kind, fields };
   }
 }
 

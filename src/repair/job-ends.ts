@@ -246,8 +246,8 @@ const HEADS = 2;
 const WRITTEN = 25;
 
 /** How long one process takes for this work, whatever clocks and outages made of it. */
-function processMs({ listed, scanned, headRequests, written }: ReconcileCounts): number {
-  return Math.ceil(Math.max(listed, scanned) / COMPARED + headRequests / HEADS + written / WRITTEN);
+function processMs({ listed, scanned, head_requests, written }: ReconcileCounts): number {
+  return Math.ceil(Math.max(listed, scanned) / COMPARED + head_requests / HEADS + written / WRITTEN);
 }
 
 /** Whether the counts add nothing. A report that was paused finds more until its end. */

@@ -23,7 +23,7 @@ export interface StartedJob {
   /** How many tombstones it may write; absent: no limit, or a report. */
   readonly tombstonesMax?: number;
   /** How many LIST requests were sent since the last attempt to begin was stored. */
-  readonly listRequests: number;
+  readonly list_requests: number;
 }
 
 export type JobTransition = { readonly atMs: number } & (
@@ -86,7 +86,7 @@ export function afterTransition(job: JobRecord, transition: JobTransition): JobR
 
 function withStart(
   job: JobRecord,
-  { atMs, documentsAtStart, tombstonesMax, listRequests }: StartedJob & { readonly atMs: number },
+  { atMs, documentsAtStart, tombstonesMax, list_requests }: StartedJob & { readonly atMs: number },
 ): JobRecord {
   const limit = tombstonesMax === undefined ? {} : { limit: tombstonesMax };
   return {
@@ -97,7 +97,7 @@ function withStart(
     comparingAtMs: atMs,
     documentsAtStart,
     parts: [{ cursor: '' }],
-    counts: addCounts(job.counts ?? noCounts, { listRequests }),
+    counts: addCounts(job.counts ?? noCounts, { list_requests }),
     ...(job.mode === 'apply' && { deletions: { ...limit, reserved: 0 } }),
   };
 }

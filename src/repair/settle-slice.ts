@@ -171,7 +171,7 @@ export function createSettleSlice({
       isExpired = answered.isHeadExpired;
     }
     if (open.length > 0 && isExpired) return { kind: 'expired' };
-    endings.push(...open.map((comparedKey) => endingOf(comparedKey, 'inFlight')));
+    endings.push(...open.map((comparedKey) => endingOf(comparedKey, 'in_flight')));
     for (const atMs of changesIn(endings)) questionProof(work.bucket, atMs);
     return { kind: 'ended', endings };
   };
@@ -229,8 +229,8 @@ export function createSettleSlice({
         return work.mode === 'apply' && work.tombstones.isUsedUp()
           ? { end: { ...endingOf(comparedKey, 'phantom'), effect: 'held' } }
           : { head: at };
-      case 'inFlight':
-        return work.mode === 'report' ? { end: endingOf(comparedKey, 'inFlight', decision.fields) } : { head: at };
+      case 'in_flight':
+        return work.mode === 'report' ? { end: endingOf(comparedKey, 'in_flight', decision.fields) } : { head: at };
     }
   }
 
@@ -429,7 +429,7 @@ function agreedEnding(
   seen: ObjectState,
   { agreed, work }: { readonly agreed: Ending | undefined; readonly work: SliceWork },
 ): Ending {
-  if (agreed === undefined) return endingOf(comparedKey, comparedKey.state === undefined ? 'gone' : 'inFlight');
+  if (agreed === undefined) return endingOf(comparedKey, comparedKey.state === undefined ? 'gone' : 'in_flight');
   const areTagsRefused = readsTags(work) && seen.present && seen.tags === undefined;
   return areTagsRefused ? { ...agreed, unenriched: ['tags'] } : agreed;
 }
@@ -487,7 +487,7 @@ const MULTIPART = /^"?[0-9a-f]{32}-\d+"?$/;
 
 /** The ending of a key about which S3 and the stored document differ. */
 function endingOfSeen(comparedKey: ComparedKey, seen: ObjectState): Ending {
-  return endingOf(comparedKey, comparedKey.state === undefined && !seen.present ? 'phantom' : 'inFlight');
+  return endingOf(comparedKey, comparedKey.state === undefined && !seen.present ? 'phantom' : 'in_flight');
 }
 
 /**

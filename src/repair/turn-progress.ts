@@ -43,7 +43,7 @@ export function createTurnProgress(after: string, progressed: (progress: TurnPro
   let counts: ReconcileCounts = noCounts;
   let examples: DifferenceExamples = {};
   /** Requests count when they are sent, even if their slice is never committed. */
-  let requests = { listRequests: 0, headRequests: 0 };
+  let requests = { list_requests: 0, head_requests: 0 };
   /** How many written keys are in slices that are not committed yet. */
   let ahead = 0;
 
@@ -70,10 +70,10 @@ export function createTurnProgress(after: string, progressed: (progress: TurnPro
       return cursor;
     },
     headRequested: () => {
-      requests = { ...requests, headRequests: requests.headRequests + 1 };
+      requests = { ...requests, head_requests: requests.head_requests + 1 };
     },
     listRequested: (count) => {
-      requests = { ...requests, listRequests: requests.listRequests + count };
+      requests = { ...requests, list_requests: requests.list_requests + count };
     },
     written(endings) {
       if (endings.length === 0) return;
@@ -87,7 +87,7 @@ export function createTurnProgress(after: string, progressed: (progress: TurnPro
       add(unwritten);
       counts = addCounts(counts, {
         listed: listed.length,
-        bytesListed: listed.reduce((sum, { state }) => sum + (state.sizeBytes ?? 0), 0),
+        bytes_listed: listed.reduce((sum, { state }) => sum + (state.sizeBytes ?? 0), 0),
         // deleted documents already count, because they will not be scanned again
         scanned: scanned.length - endings.filter(isPhantomDeleted).length,
       });
@@ -110,7 +110,7 @@ function isPhantomDeleted({ effect, isListed }: Ending): boolean {
 /** What these endings count, whichever slice they belong to. A loop, because a first index has an ending for each key. */
 function countsOf(endings: readonly Ending[]): Partial<ReconcileCounts> {
   let [differed, unenriched, scanned] = [0, 0, 0];
-  const ends = { equal: 0, gone: 0, incomplete: 0, missing: 0, stale: 0, phantom: 0, inFlight: 0 };
+  const ends = { equal: 0, gone: 0, incomplete: 0, missing: 0, stale: 0, phantom: 0, in_flight: 0 };
   const effects = { document: 0, tombstone: 0, held: 0, refused: 0 };
   for (const ending of endings) {
     ends[ending.kind] += 1;

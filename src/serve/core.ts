@@ -221,18 +221,16 @@ function webhookUrlOf({ TALLY_EVENTS_ADDRESS: at }: Settings): (bucket: string) 
 function createKeys({ state, audit }: Store, settings: Settings, telemetry: Telemetry) {
   const clock = systemClock;
   const rules = loginRulesOf(settings);
-  const rule = { ownerLoginDays: settings.TALLY_KEYS_OWNER_LOGIN_DAYS, claimsDays: settings.TALLY_KEYS_CLAIMS_DAYS };
   const liveKeys = createLiveKeys({ state, rules, clock });
   // shared by everything that checks credentials
   const attempts = createFailedAttempts({ audit, clock, telemetry, host: hostname() });
   const keyUses = createKeyUses({ audit, clock, telemetry });
   return {
     rules,
-    rule,
     liveKeys,
     attempts,
     keyUses,
-    authenticateKey: createAuthenticateKey({ state, liveKeys, clock, telemetry, rule, attempts }),
+    authenticateKey: createAuthenticateKey({ state, liveKeys, clock, telemetry, claimsDays: settings.TALLY_KEYS_CLAIMS_DAYS, attempts }),
     /** Stores the windows of the audit that have ended. Call it every second. */
     storeEnded: async (): Promise<void> => void (await Promise.all([keyUses.storeEnded(), attempts.storeEnded()])),
     /** Stores all of them, for the end of the process. */

@@ -1,19 +1,15 @@
 /** The kinds of values that settings can have. */
 import { z } from 'zod';
 
-const whole = (min: number, max: number) =>
+/** A whole number from `min` to `max`. */
+export const integer = (min: number, max: number, fallback: number) =>
   z
     .string()
     .trim()
     .regex(/^\d{1,12}$/, `must be a whole number from ${min} to ${max}`)
     .transform(Number)
-    .pipe(z.number().min(min, `must be at least ${min}`).max(max, `must be at most ${max}`));
-
-/** A whole number from `min` to `max`. */
-export const integer = (min: number, max: number, fallback: number) => whole(min, max).default(fallback);
-
-/** A whole number from `min` to `max`; undefined if it is not set. */
-export const optionalInteger = (min: number, max: number) => whole(min, max).optional();
+    .pipe(z.number().min(min, `must be at least ${min}`).max(max, `must be at most ${max}`))
+    .default(fallback);
 
 /** The mistakes of the rules that are broken. */
 export const brokenOf = (...rules: readonly (readonly [isBroken: boolean, mistake: string])[]): readonly string[] =>

@@ -56,9 +56,6 @@ export const identitySettings = {
   TALLY_OIDC_TRUST_EMAIL: flag(false).describe(
     "Whether to treat an e-mail address as verified if the issuer does not say. The default is false, because at many issuers people choose their own address. Set it only for a single organisation's issuer, which assigns the addresses.",
   ),
-  TALLY_OIDC_ALLOW_UNVERIFIED: flag(false).describe(
-    "Whether people may log in if the issuer says that their e-mail address is not verified (email_verified is false). The default is false, because the address may be someone else's. This is not about issuers that say nothing. Unverified addresses never satisfy domain=, never make administrators, and are marked wherever they are shown.",
-  ),
   TALLY_OIDC_ADMIN_CLAIM: z
     .string()
     .trim()
@@ -120,7 +117,6 @@ const withIssuer = [
   'TALLY_OIDC_CLIENT_SECRET',
   'TALLY_OIDC_ALLOWED',
   'TALLY_OIDC_TRUST_EMAIL',
-  'TALLY_OIDC_ALLOW_UNVERIFIED',
   'TALLY_OIDC_ADMIN_CLAIM',
   'TALLY_OIDC_ADMIN_EMAILS',
 ] as const satisfies readonly (keyof IdentitySettings)[];
@@ -158,7 +154,6 @@ export function loginRulesOf(settings: IdentitySettings): LoginRules {
   const { TALLY_OIDC_ALLOWED: allowed, TALLY_OIDC_ADMIN_CLAIM: claim, TALLY_OIDC_ADMIN_EMAILS: emails } = settings;
   return {
     issuer: settings.TALLY_OIDC_ISSUER,
-    allowsUnverified: settings.TALLY_OIDC_ALLOW_UNVERIFIED,
     trustsEmail: settings.TALLY_OIDC_TRUST_EMAIL,
     allowed: allowed.flatMap((text) => allowedRuleOf(text) ?? []),
     adminClaim: claim === undefined ? undefined : claimRuleOf(claim),

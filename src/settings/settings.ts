@@ -8,7 +8,7 @@
 import { z } from 'zod';
 import { s3Settings } from './aws.ts';
 import { identityMistakes, identitySettings, isLoopback } from './identity.ts';
-import { address, brokenOf, optionalAddress, integer, itemsOf, optionalPath, optionalInteger, socketPath, flag } from './fields.ts';
+import { address, brokenOf, optionalAddress, integer, itemsOf, optionalPath, socketPath, flag } from './fields.ts';
 import { registryUrl, queueUrl, hasCredentials, indexUrl, isHttps, isServerless } from './urls.ts';
 import { BUCKET_NAME } from '../base/bucket-name.ts';
 import { INSTALLATION } from '../connect/names.rules.ts';
@@ -55,9 +55,6 @@ export const clientSecrets: ReadonlySet<string> = new Set(['TALLY_API_KEY']);
 /** The settings of API keys. */
 
 const keySettings = {
-  TALLY_KEYS_OWNER_LOGIN_DAYS: optionalInteger(1, 3_650).describe(
-    'API keys end early if their owner has not logged in for this many days. Not set by default: keys live until they expire or are revoked, or until their owner is disabled. Set it if nothing else disables the users of people who have left. A new login makes such keys valid again.',
-  ),
   TALLY_KEYS_CLAIMS_DAYS: integer(1, 3_650, 30).describe(
     "For how many days after its owner's last login an API key keeps what the identity provider stated then: groups and the administrator role. After that, the key reads what is granted to user: and everyone, until the owner logs in again. People who have left cannot log in.",
   ),

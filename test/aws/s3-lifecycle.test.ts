@@ -92,7 +92,7 @@ describe('lifecycle rules as S3 answers them', () => {
       `<ListMultipartUploadsResult><IsTruncated>${more}</IsTruncated>${times.map(upload).join('')}</ListMultipartUploadsResult>`;
     const bodies = [list(true, '2026-03-02T00:00:00Z', '2026-03-01T00:00:00Z'), list(false)];
     const { lifecycle, asked } = await scriptedS3(() => ({ body: bodies.shift() ?? '' }));
-    expect(await lifecycle.uploadsOf(target)).toEqual({ count: 2, isMore: true, oldestMs: Date.UTC(2026, 2, 1) });
+    expect(await lifecycle.uploadsOf(target)).toEqual({ count: 2, is_more: true, oldest_at: '2026-03-01T00:00:00.000Z' });
     expect(await lifecycle.uploadsOf(target)).toBeUndefined();
     expect(asked).toHaveLength(2);
   });

@@ -193,10 +193,10 @@ describe('exactly', () => {
       ['Store the secret now: it cannot be shown again.'],
     ],
     [
-      'bucket remove photos --keep-aws --keep-documents',
+      'bucket remove photos --keep-aws --yes',
       { bucket: 'photos', kept: [{ name: 'arn:topic', reason: 'others are subscribed to it' }] },
-      ['removeBucket', { params: { bucket: 'photos' }, query: { keep_aws: 'true', keep_documents: 'true' } }],
-      ['photos is disconnected, and its documents stay in the index.'],
+      ['removeBucket', { params: { bucket: 'photos' }, query: { keep_aws: 'true' } }],
+      ['photos is disconnected, and its documents are deleted from the index.'],
       ['Left in AWS: arn:topic: others are subscribed to it'],
     ],
     [
@@ -246,11 +246,11 @@ describe('exactly', () => {
     const { stdout } = await world.run('gaps');
     expect(cellsOf(stdout.trimEnd())).toEqual([
       'BUCKET | PREFIX | SINCE | LAST | WHY | NEXT',
-      'photos | - | 2 h | 2 h | dead letter: record.key-missing (2 times) | a re-index begins',
-      'photos | - | 2 h | 0 s | dead letter: record.key-missing (2 times) | a re-index begins, at 05:07 UTC (in 3 min)',
-      'photos | a/b | 2 h | 2 h | dead letter: record.key-missing (2 times) | job-7 failed: \\u{1b}[2J, at 05:09 UTC (in 5 min)',
-      'photos | - | 2 h | 2 h | dead letter: record.key-missing (2 times) | a re-index repairs it',
-      'photos | - | 2 h | 2 h | dead letter: record.key-missing (2 times) | closed by job-6',
+      'photos | - | 2 h | 2 h | dead letter: record.invalid (2 times) | a re-index begins',
+      'photos | - | 2 h | 0 s | dead letter: record.invalid (2 times) | a re-index begins, at 05:07 UTC (in 3 min)',
+      'photos | a/b | 2 h | 2 h | dead letter: record.invalid (2 times) | job-7 failed: \\u{1b}[2J, at 05:09 UTC (in 5 min)',
+      'photos | - | 2 h | 2 h | dead letter: record.invalid (2 times) | a re-index repairs it',
+      'photos | - | 2 h | 2 h | dead letter: record.invalid (2 times) | closed by job-6',
     ]);
   });
 

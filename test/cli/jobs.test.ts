@@ -163,7 +163,7 @@ describe('tally drift', () => {
       missing: 6,
       stale: 4,
       phantom: 2,
-      lacking_optional_fields: 5,
+      incomplete: 5,
       bytes_listed: 2_048,
       list_requests: 1,
       head_requests: 2,
@@ -171,7 +171,7 @@ describe('tally drift', () => {
   };
   const agreeing: Job = {
     ...report,
-    counts: { ...zeroCounts, listed: 5, equal: 4, lacking_optional_fields: 1, in_flight: 1 },
+    counts: { ...zeroCounts, listed: 5, equal: 4, incomplete: 1, in_flight: 1 },
     examples: {},
   };
 
@@ -214,7 +214,7 @@ describe('tally drift', () => {
     ['missing', 2],
     ['stale', 2],
     ['phantom', 2],
-    ['lacking_optional_fields', 0],
+    ['incomplete', 0],
     ['in_flight', 0],
   ])('one key that is %s makes the exit code %i', async (kind, code) => {
     const end: Job = { ...report, counts: { ...zeroCounts, [kind]: 1 } };

@@ -247,7 +247,7 @@ async function callersIn(world: ReadersWorld, { ofPrefix, ofBucket, ofGroup }: D
   };
   const people = {
     'a reader of nothing': await person('nobody', []),
-    'an unverified address with a grant': await person('unverified', [], { email_verified: false }),
+    'an unverified address with a grant': await person('unverified', [], { email_verified: undefined }),
     'a reader of a prefix': await person('prefix', [ofPrefix]),
     'a reader of a bucket': await person('bucket', [{ bucket: ofBucket, prefix: '' }]),
     'a reader of everything': await person('all', 'everything'),

@@ -12,7 +12,7 @@ import { anyCharacter } from '../support/random/characters.ts';
 
 const MEBIBYTE = 1_048_576;
 const context = { queue: 'http://q/bucket', messageId: 'm-1', firstReceived: '2026-01-02T03:04:05.000Z', records: [0, 3] };
-const fault = { code: 'record.key-missing', reason: 'no key' } as const;
+const fault = { code: 'record.invalid', reason: 'no key' } as const;
 
 function facts(change: Partial<LetterFacts> = {}): LetterFacts {
   return { body: '{}', attributes: {}, fault, context, ...change };
@@ -39,19 +39,19 @@ describe('the attributes of a dead letter', () => {
   it('name the fault, the reason and the context, which are read back', () => {
     const attributes = deadLetterAttributes(facts());
     expect(Object.keys(attributes).sort()).toEqual(['tally-context', 'tally-fault', 'tally-reason']);
-    expect(letterNotes(attributes)).toEqual({ fault: 'record.key-missing', reason: 'no key', context });
+    expect(letterNotes(attributes)).toEqual({ fault: 'record.invalid', reason: 'no key', context });
   });
 
   it('drop those of its own that would pass ten', () => {
     const attributes = deadLetterAttributes(facts({ attributes: own(10) }));
     expect(Object.keys(attributes)).toHaveLength(10);
-    expect(letterNotes(attributes).fault).toBe('record.key-missing');
+    expect(letterNotes(attributes).fault).toBe('record.invalid');
   });
 
   it('replace those of an earlier death', () => {
     const earlier = deadLetterAttributes(facts({ fault: { code: 'object.denied', reason: 'earlier' }, attributes: own(7) }));
     const attributes = deadLetterAttributes(facts({ attributes: earlier }));
-    expect(letterNotes(attributes).fault).toBe('record.key-missing');
+    expect(letterNotes(attributes).fault).toBe('record.invalid');
     expect(Object.keys(ownAttributes(attributes))).toHaveLength(7);
   });
 
@@ -63,7 +63,7 @@ describe('the attributes of a dead letter', () => {
     const restBytes = sizeOf(deadLetterAttributes(facts({ attributes })));
     const body = `${'é'.repeat(10)}${'x'.repeat(MEBIBYTE - 20 - restBytes)}`;
     expect(Object.keys(deadLetterAttributes(facts({ attributes, body })))).toHaveLength(4);
-    expect(letterNotes(deadLetterAttributes(facts({ attributes, body: `${body}x` })))).toEqual({ fault: 'record.key-missing' });
+    expect(letterNotes(deadLetterAttributes(facts({ attributes, body: `${body}x` })))).toEqual({ fault: 'record.invalid' });
   });
 });
 

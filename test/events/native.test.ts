@@ -64,16 +64,16 @@ describe('a native record', () => {
     expect(recordOf(nativeBody({ versionId: 'v'.repeat(1_024) })).versionId).toHaveLength(1_024);
   });
 
-  test.each([undefined, null, '', 7, ['a']])('whose key is %j is record.key-missing', (key) => {
-    expect(faultOf(nativeBody({ key }))).toMatchObject({ code: 'record.key-missing', bucket: 'media' });
+  test.each([undefined, null, '', 7, ['a']])('whose key is %j is record.invalid', (key) => {
+    expect(faultOf(nativeBody({ key }))).toMatchObject({ code: 'record.invalid', bucket: 'media' });
   });
 
   test.each([
     ['longer than 1,024 bytes when encoded as UTF-8', '%C3%BC'.repeat(513)],
     ['ill-formed', 'a\udc00'],
-  ])('whose key is %s is record.key-invalid', (_, key) => {
+  ])('whose key is %s is record.invalid', (_, key) => {
     const fault = faultOf(nativeBody({ key }));
-    expect(fault).toMatchObject({ code: 'record.key-invalid', bucket: 'media' });
+    expect(fault).toMatchObject({ code: 'record.invalid', bucket: 'media' });
     expect(fault.reason.length).toBeLessThan(200);
   });
 

@@ -49,7 +49,7 @@ describe('what was posted to a webhook', () => {
     expect(results.map((result) => (result.ok ? [result.record.bucket, result.record.key, result.record.change.kind] : result))).toEqual([
       ['photos', 'a.jpg', 'created'],
       ['photos', '', 'ignored'],
-      { ok: false, fault: expect.objectContaining({ code: 'record.key-missing' }), dialect: 'webhook' },
+      { ok: false, fault: expect.objectContaining({ code: 'record.invalid' }), dialect: 'webhook' },
       ['photos', '', 'ignored'],
     ]);
   });

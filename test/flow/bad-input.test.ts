@@ -38,9 +38,9 @@ function badBodies(bucket: string): readonly (readonly [fault: string, body: str
     ['message.not-json', 'x'.repeat(MIB)],
     ['record.invalid', '['.repeat(100_000) + ']'.repeat(100_000)],
     ['message.unknown-wrapper', '{"__proto__":{"Records":[]},"constructor":{"prototype":{"polluted":true}}}'],
-    ['message.too-deep', inEnvelopes(bodyOf(record), 9)],
-    ['record.key-missing', bodyOf({ ...record, s3: { bucket: { name: bucket }, object: { key: 7 } } })],
-    ['record.key-invalid', bodyOf(recordOf(bucket, `%1B[2J%0D%0A%E2%80%AE${'k'.repeat(1_024)}`))],
+    ['message.unknown-wrapper', inEnvelopes(bodyOf(record), 9)],
+    ['record.invalid', bodyOf({ ...record, s3: { bucket: { name: bucket }, object: { key: 7 } } })],
+    ['record.invalid', bodyOf(recordOf(bucket, `%1B[2J%0D%0A%E2%80%AE${'k'.repeat(1_024)}`))],
   ];
 }
 
@@ -112,8 +112,8 @@ describe.each(oneOf(indexKinds))('bad input, with index %s,', (kind) => {
           .map(([fault, all]) => [fault, all.length]),
       );
     expect(countsOf(letters.map(({ fault }) => fault))).toEqual(countsOf(bad.map(givenFault)));
-    const invalid = letters.find(({ fault }) => fault === 'record.key-missing');
-    const whole = letters.find(({ fault }) => fault === 'message.too-deep');
+    const invalid = letters.find(({ fault }) => fault === 'record.invalid');
+    const whole = letters.find(({ fault }) => fault === 'message.unknown-wrapper');
     expect([invalid?.context?.records, whole?.context?.records]).toEqual([[0], []]);
     const { body: shown } = await daemon.request('GET', `/v1/dead-letters/${invalid?.id}`);
     expect(bad.map(([, body]) => body)).toContain((shown as Letter).body);

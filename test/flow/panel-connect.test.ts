@@ -195,11 +195,10 @@ describe.skipIf(!canBrowse('connecting by the panel in Chromium'))('connecting b
     const { page } = await open(TAB);
     await page.getByRole('button', { name: 'Disconnect…' }).click();
     await page.getByLabel('Keep what Tally made in AWS').check();
-    await page.getByLabel('Keep the documents in the index').check();
     await page.getByLabel('Type the name of the bucket').fill('photos');
     await page.getByRole('dialog').getByRole('button', { name: 'Disconnect' }).click();
     await page.getByText('others have changed it').waitFor();
-    expect(lastOf('removeBucket')).toEqual({ params: { bucket: 'photos' }, query: { keep_aws: 'true', keep_documents: 'true' } });
+    expect(lastOf('removeBucket')).toEqual({ params: { bucket: 'photos' }, query: { keep_aws: 'true' } });
     await page.getByRole('button', { name: 'Close' }).click();
     await page.getByRole('heading', { level: 1, name: 'Buckets' }).waitFor();
   });

@@ -4,7 +4,6 @@ import { describe, expect, it } from 'vitest';
 import {
   createSecret,
   endsSoon,
-  expiryOf,
   fingerprintOf,
   formOf,
   isKeyId,
@@ -179,15 +178,6 @@ describe('the name of a key', () => {
 describe('the status of a key', () => {
   it('is EXPIRED from the moment of its expiry on', () => {
     expect([-1, 0, 1].map((offsetMs) => statusAt(NOW_MS, NOW_MS + offsetMs))).toEqual(['ACTIVE', 'EXPIRED', 'EXPIRED']);
-  });
-
-  it('follows the last login of its owner only where a rule says so', () => {
-    const record = { expiresAtMs: NOW_MS + 90 * DAY_MS };
-    expect(expiryOf(record, NOW_MS, {})).toBe(record.expiresAtMs);
-    expect(expiryOf(record, NOW_MS, { ownerLoginDays: undefined })).toBe(record.expiresAtMs);
-    expect(expiryOf(record, NOW_MS, { ownerLoginDays: 30 })).toBe(NOW_MS + 30 * DAY_MS);
-    expect(expiryOf(record, NOW_MS, { ownerLoginDays: 120 })).toBe(record.expiresAtMs);
-    expect(statusAt(expiryOf(record, undefined, { ownerLoginDays: 30 }), NOW_MS)).toBe('EXPIRED');
   });
 
   it('warns in the last 14 days, and not after the end', () => {

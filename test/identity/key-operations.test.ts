@@ -373,20 +373,3 @@ describe('the keys of all users', () => {
     await expect(list({ unused_since: 'yesterday' })).rejects.toMatchObject({ code: 'request.invalid' });
   });
 });
-
-describe('with a rule about the logins of owners', () => {
-  it('keys end early where their owner stays away, everywhere, and are valid again after a login', async () => {
-    const { a, clock, bob, ann, changeUser } = await createKeyWorld({ rule: { ownerLoginDays: 30 } });
-    const { key, secret } = await a.create(bob);
-    expect(key.expires_at).toBe('2026-02-01T03:04:05.000Z');
-    await clock.advance(30 * DAY_MS);
-    expect(await a.authenticate(secret)).toBe(undefined);
-    const own = (status: 'ACTIVE' | 'EXPIRED') => idsOf(a.operations.listApiKeys({ query: { status } }, a.contextOf(bob)));
-    const all = (status: 'ACTIVE' | 'EXPIRED') => idsOf(a.operations.listAllApiKeys({ query: { status } }, a.contextOf(ann)));
-    expect([await own('ACTIVE'), await own('EXPIRED'), await all('ACTIVE'), await all('EXPIRED')]).toEqual([[], [key.id], [], [key.id]]);
-    await changeUser('u-bob', { lastLoginAtMs: clock.nowMs() });
-    await clock.advance(5_000);
-    expect(await a.authenticate(secret)).toMatchObject({ keyId: key.id });
-    expect([await own('ACTIVE'), await all('EXPIRED')]).toEqual([[key.id], []]);
-  });
-});

@@ -70,8 +70,6 @@ describe('an address that the issuer denies', () => {
     const claims = { email: 'bob@example.com', email_verified };
     expect(identified(claims).emailDenied).toBe(emailDenied);
     expect(loginWith(rulesOf(['any']), claims).isAllowed).toBe(emailDenied === undefined);
-    expect(loginWith({ ...rulesOf(['any']), allowsUnverified: true }, claims).isAllowed).toBe(true);
-    expect(loginWith({ ...rulesOf(['domain=example.com']), allowsUnverified: true }, claims).isAllowed).toBe(email_verified === true);
   });
 
   it('is none where the subject stands for the person', () => {

@@ -312,9 +312,9 @@ describe('a grant', () => {
   });
 
   it('to an address waits if its user logs in without it at this moment', async () => {
-    const world = createIdentityWorld({ allowed: ['any'], allowsUnverified: true });
+    const world = createIdentityWorld({ allowed: ['any'] });
     const { token } = await logIn(world);
-    world.issuer.personIs({ sub: 's-alice', email: 'alice@example.com', email_verified: false });
+    world.issuer.personIs({ sub: 's-alice', email: 'alice@example.com' });
     const { state } = world.store;
     const list: typeof state.list = async (...asked) => {
       const found = await state.list(...asked);
@@ -339,7 +339,7 @@ describe('a grant', () => {
   });
 
   it('waits if the known user is disabled, is not verified or is one of another issuer', async () => {
-    const world = createIdentityWorld({ allowed: ['any'], allowsUnverified: true });
+    const world = createIdentityWorld({ allowed: ['any'] });
     const people = peopleOf(world);
     await logIn(world);
     await people.change(aliceId, { disabled: true }, 'root');
@@ -347,7 +347,7 @@ describe('a grant', () => {
     // a refused login uses it up neither
     await ask(world);
     expect(await world.users.get(aliceId)).toMatchObject({ role: 'user' });
-    world.issuer.personIs({ sub: 's-eve', email: 'eve@example.com', email_verified: false });
+    world.issuer.personIs({ sub: 's-eve', email: 'eve@example.com' });
     await logIn(world);
     expect(await people.change('eve@example.com', { role: 'admin' }, 'root')).not.toHaveProperty('user');
     const old = { issuer: 'https://old.example.com', subject: 's-old', email: 'old@example.com', emailVerified: true };

@@ -36,7 +36,7 @@ it('Fix: a message with thousands of records that cannot be read becomes one let
   const [letter, ...others] = world.letters();
   expect(others).toEqual([]);
   expect(letterNotes(letter!.attributes)).toMatchObject({
-    fault: 'record.bucket-invalid',
+    fault: 'record.invalid',
     context: { records: Array.from({ length: 100 }, (_, index) => index) },
   });
   expect(world.outcomes().filter((outcome) => outcome === 'rejected')).toHaveLength(19_000);
@@ -177,9 +177,9 @@ describe('many records in one message', () => {
     // then the rejected one settles it, after a loss gap was stored
     expect(world.settlements()).toEqual(['wait', 'dead-letter']);
     expect(world.letters().map(({ attributes }) => letterNotes(attributes))).toMatchObject([
-      { fault: 'record.key-missing', context: { records: [3] } },
+      { fault: 'record.invalid', context: { records: [3] } },
     ]);
-    expect(await world.gaps()).toMatchObject([{ bucket: BUCKET, reasons: [{ kind: 'loss', example: 'dead letter: record.key-missing' }] }]);
+    expect(await world.gaps()).toMatchObject([{ bucket: BUCKET, reasons: [{ kind: 'loss', example: 'dead letter: record.invalid' }] }]);
     expect(await world.document('exact')).toMatchObject({ etag: 'etag-1' });
     expect(world.messages()).toEqual([]);
   });

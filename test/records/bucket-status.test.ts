@@ -173,7 +173,7 @@ describe('the status of a bucket', () => {
       sentence:
         'No known difference; compared 4 minutes ago; 1,200 objects (2.8 GiB) should have expired more than 3 days ago by the lifecycle rule logs',
     });
-    const uploads = { count: 1, isMore: false, oldestMs: 0 };
+    const uploads = { count: 1, is_more: false, oldest_at: '1970-01-01T00:00:00.000Z' };
     expect(statusOf({ record: { overdue: { uploads } } }).sentence).toBe('No known difference; compared 4 minutes ago');
   });
 

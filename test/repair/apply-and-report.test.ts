@@ -27,7 +27,7 @@ describe('an apply job', () => {
     const done = await world.ended(id);
     expect(done).toMatchObject({
       state: 'done',
-      counts: { listed: 40, equal: 10, missing: 30, phantom: 1, written: 30, tombstones: 1, headRequests: 1 },
+      counts: { listed: 40, equal: 10, missing: 30, phantom: 1, written: 30, tombstones: 1, head_requests: 1 },
       deletions: { limit: 1_000, reserved: 1 },
     });
     expect(done.comparingAtMs).toBeGreaterThanOrEqual((waiting?.coversBeforeMs ?? 0) + 60_000);
@@ -198,7 +198,7 @@ describe('pages of a listing without keys', () => {
     expect(await world.parts(id)).toHaveLength(1);
     const done = await world.ended(id);
     expect(done).toMatchObject(whole);
-    expect(done.counts?.listRequests).toBe(world.s3.pages.length);
+    expect(done.counts?.list_requests).toBe(world.s3.pages.length);
     expect(await world.found()).toEqual(world.inBucket());
     // none twice: the others are ordinary pages and probes for a cut
     expect(world.s3.pages.filter(({ token }) => token === '190').length).toBeLessThan(3);
@@ -229,7 +229,7 @@ describe('pages without keys at the beginning of a listing', () => {
     world.startWorker();
     const done = await world.ended((await world.request({ now: true })).id);
     expect(done).toMatchObject({ state: 'done', counts: { listed: 20, tombstones: 5 } });
-    expect(done.counts?.listRequests).toBe(world.s3.pages.length);
+    expect(done.counts?.list_requests).toBe(world.s3.pages.length);
     // and behind a floor and its wait
     expect(await world.ended((await world.request()).id)).toMatchObject({ state: 'done', counts: { listed: 20 } });
   });

@@ -14,8 +14,8 @@ type Write = Store['objects']['write'];
 
 /** The sum that holds of every job: each listed key is counted once. */
 function expectWhole(counts: ReconcileCounts): void {
-  const { listed, equal, incomplete, missing, stale, inFlight } = shownCounts(counts);
-  expect(equal + incomplete + missing + stale + inFlight).toBe(listed);
+  const { listed, equal, incomplete, missing, stale, in_flight } = shownCounts(counts);
+  expect(equal + incomplete + missing + stale + in_flight).toBe(listed);
 }
 
 describe('what was written is counted whatever becomes of the slice', () => {

@@ -11,7 +11,7 @@ import { createMemoryStore } from '../support/fakes/memory-store.ts';
 const DLQ = 'http://queues/dead';
 const FIRST = 'http://queues/first';
 const SECOND = 'http://queues/second';
-const fault = { code: 'record.key-missing', reason: 'record 2 names no key' } as const;
+const fault = { code: 'record.invalid', reason: 'record 2 names no key' } as const;
 
 function setUp(queueWatch = fakeDeadLetterQueues({ queueUrl: DLQ, of: [FIRST, SECOND] })) {
   const clock = createFakeClock();

@@ -34,14 +34,14 @@ describe('what a listing means', () => {
   it.each<[string, PresentState | undefined, ObjectDocument | undefined, string]>([
     ['a key without a document', state, undefined, 'missing'],
     ['a key with an older tombstone', state, stored({ present: false }, old), 'missing'],
-    ['a key with a tombstone of its own clock', state, stored({ present: false }, clock), 'inFlight'],
+    ['a key with a tombstone of its own clock', state, stored({ present: false }, clock), 'in_flight'],
     ['an older document that differs', state, stored({ ...state, etag: 'x' }, old), 'stale'],
-    ['a document of its own clock that differs', state, stored({ ...state, etag: 'x' }, clock), 'inFlight'],
+    ['a document of its own clock that differs', state, stored({ ...state, etag: 'x' }, clock), 'in_flight'],
     ['an older document that says the same', state, stored(state, old), 'equal'],
     ['a newer document that says the same', state, stored(state, clock + 1), 'equal'],
     ['a document that lacks a field', state, stored({ present: true, etag: 'abc' }, old), 'incomplete'],
     ['no key, and an older document', undefined, stored(state, old), 'phantom'],
-    ['no key, and a document of its own clock', undefined, stored(state, clock), 'inFlight'],
+    ['no key, and a document of its own clock', undefined, stored(state, clock), 'in_flight'],
     ['no key, and a tombstone', undefined, stored({ present: false }, clock + 1), 'gone'],
     ['no key, and nothing', undefined, undefined, 'gone'],
   ])('for %s', (_what, listed, document, kind) => {

@@ -4,8 +4,6 @@ import { FaultError } from '../../src/base/fault.ts';
 import { RequestError } from '../../src/base/request-error.ts';
 import { markSchema, nextOf, type GapReport } from '../../src/records/dirty.ts';
 import { closeGapsOf } from '../support/worlds/gaps.ts';
-import { createConnectBucket } from '../../src/connect/connect.ts';
-import { disconnectBucket } from '../../src/registry/operations/disconnect-bucket.ts';
 import { createGapReports } from '../../src/observing/gaps.ts';
 import { listAllRecords, readRecord, refs } from '../../src/store/stored.ts';
 import { BUCKET } from '../support/worlds/ingest.ts';
@@ -40,16 +38,6 @@ async function createWorld(index = 1_205, options: Parameters<Awaited<ReturnType
     async run(forMs: number, isCalendar = false) {
       if (isCalendar) await world.during(closeGaps(never));
       await world.run(forMs);
-    },
-    /** The bucket is disconnected, and connected again; its documents stay. */
-    async reconnect() {
-      const { store, jobs, s3 } = world;
-      const parts = { state, objects: store.objects, jobs, gaps: reports, clock };
-      await world.during(disconnectBucket(parts, BUCKET, never, { keepDocuments: true }));
-      const versioning = { status: 'never', observedAtMs: 0 } as const;
-      const storage = { ...s3, regionOf: async () => 'us-east-1', versioningOf: async () => versioning };
-      const connecting = createConnectBucket({ state, objects: store.objects, storage, gaps: reports, clock, telemetry });
-      await world.during(connecting.connect({ bucket: BUCKET }, 'alice'));
     },
     async tell(kind: GapReport['kind'], more: Partial<GapReport> = {}) {
       await world.during(reports.report({ bucket: BUCKET, kind, reason: 'test', seenAtMs: clock.nowMs(), ...more }));
@@ -166,37 +154,6 @@ describe('deletions that wait for a person', () => {
     expect(await world.found()).toEqual(world.inBucket());
   });
 
-  it('wait across a reconnect of their bucket, if its documents stay', async () => {
-    const world = await createHeldWorld();
-    const { id } = (await world.lastJob())!;
-    await world.reconnect();
-    expect(await world.waiting()).toEqual([['', 205]]);
-    await world.calm(20 * MINUTE_MS);
-    expect(await world.lastJob()).toMatchObject({ state: 'done', deletions: { limit: 0 }, counts: { held: 205 } });
-    expect(await world.left()).toBe(205);
-    // nobody is asked any more about the job of the bucket's earlier life
-    await expect(world.jobs.allow(id, 'alice')).rejects.toMatchObject({ code: 'job.nothing-waits' });
-    expect(await world.ended((await world.jobs.allow((await world.lastJob())?.id ?? '', 'alice')).id)).toMatchObject({
-      counts: { held: 0 },
-    });
-    expect(await world.waiting()).toEqual([]);
-    expect(await world.left()).toBe(0);
-  });
-
-  it('Fix: wait across a reconnect too where a person had stopped the job that was to make them', async () => {
-    const world = await createWorld(50);
-    await world.tell('bulk-delete');
-    await world.calm(MINUTE_MS);
-    const { id } = (await world.lastJob())!;
-    await world.jobs.cancel(id);
-    await world.calm(MINUTE_MS);
-    await world.reconnect();
-    await world.calm(20 * MINUTE_MS);
-    expect(await world.lastJob()).toMatchObject({ state: 'done', deletions: { limit: 0 }, counts: { held: 50 } });
-    expect(await world.waiting()).toEqual([['', 50]]);
-    expect(await world.left()).toBe(50);
-  });
-
   it('are forgotten when their objects are back', async () => {
     const world = await createHeldWorld();
     for (const key of await world.found()) await world.has(key, 'both');
@@ -288,19 +245,6 @@ describe('a job that is over before all is compared', () => {
     world.s3.onPage = async () => {};
     await world.calm(20 * MINUTE_MS);
     expect([await world.left(), await world.waiting()]).toEqual([1_000, [['', 900]]]);
-  });
-
-  it('Fix: leaves what it held back across a reconnect, and no reconnect brings back what was settled since', async () => {
-    const world = await createBusyWorld(undefined);
-    await world.reconnect();
-    expect(await world.waiting()).toEqual([['', 205]]);
-    world.s3.onPage = async () => {};
-    await world.calm(20 * MINUTE_MS);
-    expect(await world.left()).toBe(100 + 205);
-    await world.ended((await world.jobs.allow((await world.lastJob())!.id, 'alice')).id);
-    expect(await world.waiting()).toEqual([]);
-    await world.reconnect();
-    expect(await world.waiting()).toEqual([]);
   });
 
   it('Fix: does not overrule a newer one when it is resumed', async () => {

@@ -17,7 +17,7 @@ import { hasEnded, jobSchema, occupiesBucket, type JobRecord } from '../../src/r
 
 const queued: JobRecord = { id: 'job', bucket: 'b', prefix: '', mode: 'apply', requestedBy: 'test', state: 'queued', createdAtMs: 1 };
 const wait = { kind: 'wait', atMs: 2, coversBeforeMs: 1, beginOrder: 1, waitUntilMs: 60_001 } as const;
-const compare = { kind: 'compare', atMs: 3, documentsAtStart: 10, tombstonesMax: 5, listRequests: 1 } as const;
+const compare = { kind: 'compare', atMs: 3, documentsAtStart: 10, tombstonesMax: 5, list_requests: 1 } as const;
 const error = { code: 'bucket.missing', reason: 'gone' } as const;
 
 const steps: Record<JobTransition['kind'], JobTransition> = {

@@ -79,7 +79,7 @@ describe('what should have expired', () => {
   it('is not known without the permission, which is no failure, nor where S3 does not answer, which is told', async () => {
     const world = await setUp();
     await world.add('late', 40);
-    const uploads = { count: 3, isMore: false, oldestMs: 5 };
+    const uploads = { count: 3, is_more: false, oldest_at: '1970-01-01T00:00:00.005Z' };
     expect(await world.look(lifecycleOf(denied, uploads))).toEqual({ uploads });
     expect(await world.look(lifecycleOf([ruleOf({})], denied))).toEqual({ expired: { rule: 'r', objects: 1, bytes: 100 } });
     expect(world.telemetry.recorded('requestFailed')).toEqual([]);

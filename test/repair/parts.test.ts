@@ -32,7 +32,7 @@ describe('the parts of a first index', () => {
     const world = await bucketOf(20);
     world.startWorker();
     const done = await world.ended((await world.request({ now: true })).id);
-    expect(done).toMatchObject({ state: 'done', counts: { written: 20, listRequests: 2 } });
+    expect(done).toMatchObject({ state: 'done', counts: { written: 20, list_requests: 2 } });
   });
 
   it('are one if the listing fails while they are searched, and all is written', async () => {
@@ -59,7 +59,7 @@ describe('the parts of a job', () => {
     expect(done).toMatchObject({ state: 'done', counts: where === 'both' ? ALL : { listed: OBJECTS, missing: OBJECTS, written: OBJECTS } });
     // half a minute of listing by one alone
     expect(finishedAtMs - comparingAtMs).toBeLessThan(15_000);
-    expect(done.counts?.listRequests).toBe(world.s3.pages.length);
+    expect(done.counts?.list_requests).toBe(world.s3.pages.length);
     expect(await world.found()).toEqual(world.inBucket());
   });
 

@@ -23,10 +23,10 @@ describe('a turn that applies', () => {
     const result = await world.run();
     expect(result).toMatchObject({
       done: true,
-      counts: { listed: 3, scanned: 3, equal: 1, missing: 1, stale: 1, phantom: 1, inFlight: 0, written: 2, tombstones: 1 },
+      counts: { listed: 3, scanned: 3, equal: 1, missing: 1, stale: 1, phantom: 1, in_flight: 0, written: 2, tombstones: 1 },
       examples: { missing: [{ key: 'missing' }], stale: [{ key: 'stale', fields: ['etag'] }], phantom: [{ key: 'phantom' }] },
     });
-    expect(result.counts).toMatchObject({ listRequests: 1, headRequests: 1, bytesListed: 17 });
+    expect(result.counts).toMatchObject({ list_requests: 1, head_requests: 1, bytes_listed: 17 });
     expect(await world.found()).toEqual(world.bucketHolds());
     expect(world.s3.heads).toEqual(['phantom']);
   });
@@ -82,7 +82,7 @@ describe('a turn that applies', () => {
     await world.index('same', same);
     await world.index('stale', { ...same, etag: 'old' });
     const result = await world.run({ bucket: { ...bucketRecord, enrich: 'head' } });
-    expect(result.counts).toMatchObject({ equal: 1, missing: 1, stale: 1, inFlight: 0, written: 2, headRequests: 2 });
+    expect(result.counts).toMatchObject({ equal: 1, missing: 1, stale: 1, in_flight: 0, written: 2, head_requests: 2 });
     expect(await world.stored('missing')).toMatchObject({ content_type: 'text/plain', user_metadata: { owner: 'me' }, source: 'check' });
     expect(await world.found()).toEqual(world.bucketHolds());
   });
@@ -117,7 +117,7 @@ describe('a report', () => {
       phantom: 1,
       written: 0,
       tombstones: 0,
-      headRequests: 1,
+      head_requests: 1,
     });
     expect(await world.stored('missing')).toBeUndefined();
     for (const document of [stale, phantom, inexact]) expect(await world.stored(document.key)).toEqual(document);
@@ -132,7 +132,7 @@ describe('a report', () => {
     world.put('deleted');
     await world.index('deleted', { present: false }, { ageMs: 1_000 });
     const { counts } = await world.run({ mode: 'report' });
-    expect(counts).toMatchObject({ listed: 2, inFlight: 3, stale: 0, missing: 0, phantom: 0, headRequests: 0 });
+    expect(counts).toMatchObject({ listed: 2, in_flight: 3, stale: 0, missing: 0, phantom: 0, head_requests: 0 });
   });
 });
 
@@ -141,7 +141,7 @@ describe('a report on objects written a moment ago', () => {
     const world = await createReindexWorld();
     await world.index('same', world.put('same'));
     await world.index('deleted', present, { ageMs: 1_000 });
-    expect((await world.run({ mode: 'report' })).counts).toMatchObject({ equal: 1, inFlight: 1, missing: 0, phantom: 0 });
+    expect((await world.run({ mode: 'report' })).counts).toMatchObject({ equal: 1, in_flight: 1, missing: 0, phantom: 0 });
     expect(world.clock.monotonicMs()).toBe(0);
   });
 });
@@ -152,7 +152,7 @@ describe('a document as new as the listing', () => {
     world.put('a', { etag: 'new' });
     const before = await world.index('a', present, { ageMs: 1_000 });
     const { counts } = await world.run();
-    expect(counts).toMatchObject({ inFlight: 1, stale: 0, written: 1, headRequests: 1 });
+    expect(counts).toMatchObject({ in_flight: 1, stale: 0, written: 1, head_requests: 1 });
     expect(await world.stored('a')).toMatchObject({ etag: 'new', clock: before.clock, settled: false, source: 'check' });
   });
 
@@ -161,7 +161,7 @@ describe('a document as new as the listing', () => {
     world.put('a', { etag: 'old' });
     const written = await world.index('a', { ...present, etag: 'new' }, { ageMs: 1_000 });
     world.s3.onHead = (key) => void world.put(key, { etag: 'new', sizeBytes: 5 });
-    expect((await world.run()).counts).toMatchObject({ inFlight: 1, written: 0 });
+    expect((await world.run()).counts).toMatchObject({ in_flight: 1, written: 0 });
     expect(await world.stored('a')).toEqual(written);
   });
 
@@ -176,7 +176,7 @@ describe('a document as new as the listing', () => {
       const newer = world.put('a', { etag: 'newer' });
       await world.index('a', newer, { ageMs: 0 });
     };
-    expect((await world.run()).counts).toMatchObject({ stale: 0, inFlight: 1, written: 0, headRequests: 1 });
+    expect((await world.run()).counts).toMatchObject({ stale: 0, in_flight: 1, written: 0, head_requests: 1 });
     expect(await world.found()).toEqual(['a newer']);
   });
 
@@ -188,7 +188,7 @@ describe('a document as new as the listing', () => {
       await world.clock.advance(1_000);
       await world.index('a', { ...present, etag: `live ${world.clock.nowMs()}` }, { ageMs: 0 });
     };
-    expect(await world.run()).toMatchObject({ done: true, counts: { inFlight: 1, written: 0 } });
+    expect(await world.run()).toMatchObject({ done: true, counts: { in_flight: 1, written: 0 } });
   });
 });
 
@@ -197,7 +197,7 @@ describe('a phantom', () => {
     const world = await createReindexWorld();
     await world.index('a', present);
     world.s3.onHead = (key) => void world.put(key, { etag: 'e', sizeBytes: 5 });
-    expect((await world.run()).counts).toMatchObject({ phantom: 0, tombstones: 0, headRequests: 1 });
+    expect((await world.run()).counts).toMatchObject({ phantom: 0, tombstones: 0, head_requests: 1 });
     expect(await world.found()).toEqual(['a e']);
   });
 
@@ -205,7 +205,7 @@ describe('a phantom', () => {
     const world = await createReindexWorld();
     await world.index('a', present);
     world.s3.onHead = (key) => void world.put(key, { etag: 'new' });
-    expect((await world.run()).counts).toMatchObject({ phantom: 0, inFlight: 1, written: 1, tombstones: 0 });
+    expect((await world.run()).counts).toMatchObject({ phantom: 0, in_flight: 1, written: 1, tombstones: 0 });
     expect(await world.found()).toEqual(['a new']);
   });
 
@@ -296,7 +296,7 @@ describe('a store that fails', () => {
       isFirst = false;
     };
     const result = await world.run();
-    expect(result).toMatchObject({ done: true, counts: { phantom: 1, tombstones: 1, headRequests: 2, listRequests: 1 } });
+    expect(result).toMatchObject({ done: true, counts: { phantom: 1, tombstones: 1, head_requests: 2, list_requests: 1 } });
   });
 
   it('counts the life of an observation from when it was asked, not from when it had to wait for its place', async () => {
@@ -308,7 +308,7 @@ describe('a store that fails', () => {
     await world.clock.advance(60_000);
     expect(await running).toMatchObject({
       done: true,
-      counts: { tombstones: 60, headRequests: expect.toSatisfy((count: number) => count < 100) as number },
+      counts: { tombstones: 60, head_requests: expect.toSatisfy((count: number) => count < 100) as number },
     });
   });
 
@@ -366,7 +366,7 @@ describe('a document that only lacks something', () => {
     const world = await createReindexWorld();
     const listed = world.put('a');
     const before = await world.index('a', { ...listed, lastModifiedExact: false }, { ageMs: 1_000 });
-    expect((await world.run()).counts).toMatchObject({ equal: 1, inFlight: 0, written: 0 });
+    expect((await world.run()).counts).toMatchObject({ equal: 1, in_flight: 0, written: 0 });
     expect(await world.stored('a')).toEqual(before);
   });
 });

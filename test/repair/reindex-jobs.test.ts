@@ -358,7 +358,7 @@ describe('the work of a repair of the whole bucket', () => {
     await world.tell();
     await updateRecord(world.state, refs.gap(markId('photos')), (mark) => mark && { ...mark, urgent });
     const job = await world.start({ requestedBy: 'gap', ...more });
-    await noteCompared(world.state, job, world.counted({ listed: 2_000_000, headRequests: 40_000, written: 1 }));
+    await noteCompared(world.state, job, world.counted({ listed: 2_000_000, head_requests: 40_000, written: 1 }));
     return (await world.record())?.repaired?.comparingMs;
   };
 

@@ -40,7 +40,7 @@ describe('a turn that reads all tags', () => {
     expect((await world.stored('removed'))?.tags).toEqual({});
     expect((await world.stored('unread'))?.tags).toEqual({});
     expect(await world.stored('same')).toEqual(untouched);
-    expect(counts).toMatchObject({ listed: 4, equal: 1, stale: 2, incomplete: 1, written: 3, headRequests: 4 });
+    expect(counts).toMatchObject({ listed: 4, equal: 1, stale: 2, incomplete: 1, written: 3, head_requests: 4 });
     expect(examples.stale).toEqual([
       { key: 'changed', fields: ['tags'] },
       { key: 'removed', fields: ['tags'] },
@@ -67,7 +67,7 @@ describe('a turn that reads all tags', () => {
   ])('reads none for %s', async (_, more) => {
     await indexed('changed', { colour: 'red' });
     retag('changed', { colour: 'blue' });
-    expect((await turn(more)).counts).toMatchObject({ equal: 1, headRequests: 0 });
+    expect((await turn(more)).counts).toMatchObject({ equal: 1, head_requests: 0 });
     expect((await world.stored('changed'))?.tags).toEqual({ colour: 'red' });
   });
 
@@ -135,7 +135,7 @@ describe('a turn that fills in', () => {
   it('reads tags and metadata, writes the documents that lack them, and no others', async () => {
     const untouched = await world.stored('c');
     const { counts, examples, done } = await world.run({ bucket: tags, fill: true });
-    expect({ done, counts }).toMatchObject({ done: true, counts: { listed: 3, equal: 3, unenriched: 0, written: 2, headRequests: 3 } });
+    expect({ done, counts }).toMatchObject({ done: true, counts: { listed: 3, equal: 3, unenriched: 0, written: 2, head_requests: 3 } });
     expect(examples).toEqual({});
     for (const key of ['a', 'b']) {
       expect(await world.stored(key)).toMatchObject({
@@ -146,7 +146,7 @@ describe('a turn that fills in', () => {
     }
     expect(await world.stored('c')).toEqual(untouched);
     const again = await world.run({ bucket: tags, fill: true });
-    expect(again.counts).toMatchObject({ equal: 3, unenriched: 0, written: 0, headRequests: 3 });
+    expect(again.counts).toMatchObject({ equal: 3, unenriched: 0, written: 0, head_requests: 3 });
   });
 
   it('reads the tags again of documents that have some: they may be of a time before the bucket asked for tags again', async () => {
@@ -158,8 +158,8 @@ describe('a turn that fills in', () => {
   });
 
   it('sends no HEAD for what lacks nothing, where the bucket asks for metadata only', async () => {
-    expect((await world.run({ bucket: heads, fill: true })).counts).toMatchObject({ equal: 3, unenriched: 0, headRequests: 2 });
-    expect((await world.run({ bucket: heads, fill: true })).counts).toMatchObject({ equal: 3, unenriched: 0, headRequests: 0 });
+    expect((await world.run({ bucket: heads, fill: true })).counts).toMatchObject({ equal: 3, unenriched: 0, head_requests: 2 });
+    expect((await world.run({ bucket: heads, fill: true })).counts).toMatchObject({ equal: 3, unenriched: 0, head_requests: 0 });
   });
 
   it.each(['none', 'head', 'tags'] as const)('gives documents the storage class too that they lack, with enrich %s', async (enrich) => {
@@ -206,7 +206,7 @@ describe('a turn that fills in', () => {
     ['a re-index that does not fill in', { bucket: tags }, 2],
     ['a bucket that asks for none', { bucket: bucketRecord, fill: true }, 0],
   ])('is not %s, which counts what lacks enrichment and sends no HEAD', async (_, request, unenriched) => {
-    expect((await world.run(request)).counts).toMatchObject({ equal: 3, unenriched, missing: 0, stale: 0, written: 0, headRequests: 0 });
+    expect((await world.run(request)).counts).toMatchObject({ equal: 3, unenriched, missing: 0, stale: 0, written: 0, head_requests: 0 });
   });
 
   it('reads many more objects than one slice observes, at most forty-eight at the same time', async () => {
@@ -259,9 +259,9 @@ describe('a job', () => {
     await updateRecord(world.state, refs.bucket(BUCKET), (bucket) => bucket && { ...bucket, enrich: 'tags' as const });
     world.startWorker();
     const report = await world.request({ mode: 'report' });
-    expect(await world.ended(report.id)).toMatchObject({ counts: { equal: 2, unenriched: 2, headRequests: 0 } });
+    expect(await world.ended(report.id)).toMatchObject({ counts: { equal: 2, unenriched: 2, head_requests: 0 } });
     const { id } = await world.request({ now: true, fill: true });
-    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { equal: 2, unenriched: 0, written: 2, headRequests: 2 } });
+    expect(await world.ended(id)).toMatchObject({ state: 'done', counts: { equal: 2, unenriched: 0, written: 2, head_requests: 2 } });
     const stored = await world.store.objects.getMany(BUCKET, ['a', 'b']);
     expect(stored).toMatchObject([{ tags: { colour: 'red' } }, { tags: { colour: 'red' } }]);
   });

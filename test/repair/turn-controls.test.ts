@@ -64,7 +64,7 @@ describe('the deletion limit', () => {
     const { turns, counts } = await runAll(world, {}, { tombstones: allowance(50) });
     expect(turns.at(-1)).toMatchObject({ done: true });
     expect(counts).toMatchObject({ scanned: 1_000, phantom: 1_000, tombstones: 50, held: 950 });
-    expect(counts.headRequests).toBeLessThan(400);
+    expect(counts.head_requests).toBeLessThan(400);
     expect(await world.found()).toHaveLength(950);
   });
 });
@@ -163,7 +163,7 @@ describe('an object for which the scan shows no document', () => {
   it('replaces a tombstone of before the listing', async () => {
     world.put('back');
     await world.index('back', { present: false });
-    expect((await world.run()).counts).toMatchObject({ missing: 1, written: 1, headRequests: 0 });
+    expect((await world.run()).counts).toMatchObject({ missing: 1, written: 1, head_requests: 0 });
     expect(read).toEqual([]);
     expect(await world.found()).toEqual(world.bucketHolds());
   });
@@ -179,7 +179,7 @@ describe('an object for which the scan shows no document', () => {
     // right after it was listed
     world.s3.onPage = () => void (state.present ? world.s3.objects.set('a', state) : world.s3.objects.delete('a'));
     const { counts } = await world.run();
-    expect(counts).toMatchObject({ listed: 2, missing: 1, inFlight: 1, written: 1, headRequests: 1 });
+    expect(counts).toMatchObject({ listed: 2, missing: 1, in_flight: 1, written: 1, head_requests: 1 });
     expect(read).toEqual(['a']);
     expect(await world.stored('a')).toEqual(newer);
     expect(await world.found()).toEqual(world.bucketHolds());
@@ -189,7 +189,7 @@ describe('an object for which the scan shows no document', () => {
     world.put('a', { etag: 'listed' });
     world.s3.onPage = () => void world.s3.objects.delete('a');
     const tombstone = await world.index('a', { present: false }, { clock: listingClock() });
-    expect((await world.run()).counts).toMatchObject({ missing: 0, inFlight: 1, written: 0, headRequests: 1 });
+    expect((await world.run()).counts).toMatchObject({ missing: 0, in_flight: 1, written: 0, head_requests: 1 });
     expect(read).toEqual(['a']);
     expect(await world.stored('a')).toEqual(tombstone);
   });
@@ -198,7 +198,7 @@ describe('an object for which the scan shows no document', () => {
     const state = world.put('a');
     await world.index('a', state, { ageMs: 1_000 });
     world.hooks.scanned = () => [];
-    expect((await world.run()).counts).toMatchObject({ equal: 1, missing: 0, written: 0, headRequests: 0 });
+    expect((await world.run()).counts).toMatchObject({ equal: 1, missing: 0, written: 0, head_requests: 0 });
   });
 
   it('is read in a report, and asked for by a HEAD in an enriched bucket', async () => {
@@ -209,7 +209,7 @@ describe('an object for which the scan shows no document', () => {
     expect((await report).counts).toMatchObject({ missing: 1, written: 0 });
     expect(read).toContain('a');
     read = [];
-    expect((await world.run({ bucket: { ...bucketRecord, enrich: 'head' } })).counts).toMatchObject({ missing: 1, headRequests: 1 });
+    expect((await world.run({ bucket: { ...bucketRecord, enrich: 'head' } })).counts).toMatchObject({ missing: 1, head_requests: 1 });
     expect(read).toEqual(['a']);
   });
 });
@@ -228,7 +228,7 @@ describe('a report on changes whose events are on their way', () => {
     const world = await createReindexWorld();
     await world.index('a', present);
     const { counts } = await reportWith(world, () => world.index('a', { present: false }, { ageMs: 0 }));
-    expect(counts).toMatchObject({ phantom: 0, headRequests: 0 });
+    expect(counts).toMatchObject({ phantom: 0, head_requests: 0 });
   });
 
   it.each([

@@ -38,7 +38,6 @@ describe('the settings of identity', () => {
     expect(settings.TALLY_OIDC_CLIENT_SECRET).toBe('from a file');
     expect(loginRulesOf(settings)).toEqual({
       issuer: 'https://id.example.com/tenant',
-      allowsUnverified: false,
       groupsClaim: 'groups',
       trustsEmail: false,
       allowed: [

@@ -156,8 +156,6 @@ class Bucket:
     topic_arn: Optional[str] = None
     last_event_at: Optional[datetime] = None
     last_compared_at: Optional[datetime] = None
-    # the longest usual interval between two of its events
-    usual_interval_ms: Optional[int] = None
 
 
 @dataclass(frozen=True)

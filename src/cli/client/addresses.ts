@@ -1,5 +1,5 @@
 /** Addresses to which credentials may be sent: https, or http on this machine only. */
-import { ClientError } from './client-error.ts';
+import { CommandError } from '../errors.ts';
 
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 /** No address needs more; it bounds what is stored and shown. */
@@ -14,7 +14,7 @@ export function catalogAddress(text: string): string {
 /** Returns the origin of a registry. `what` names the address in the error. Throws `address.invalid`. */
 export function registryOrigin(text: string, what = 'the address of the registry'): string {
   const url = safeUrl(text, what);
-  if (url.pathname !== '/') throw new ClientError('address.invalid', `${what} must be https://HOST without a path`);
+  if (url.pathname !== '/') throw new CommandError('address.invalid', `${what} must be https://HOST without a path`);
   return url.origin;
 }
 
@@ -32,10 +32,10 @@ function safeUrl(text: string, what: string): URL {
   const trimmed = text.trim();
   const url = trimmed.length > ADDRESS_LENGTH_MAX || !/^https?:\/\/[^\s\\?#]+$/i.test(trimmed) ? null : URL.parse(trimmed);
   // the text is not repeated, because it may contain a password
-  if (url === null) throw new ClientError('address.invalid', `${what} must be an address such as https://catalog.example.com`);
-  if (url.username !== '' || url.password !== '') throw new ClientError('address.invalid', `${what} must not contain a user or password`);
+  if (url === null) throw new CommandError('address.invalid', `${what} must be an address such as https://catalog.example.com`);
+  if (url.username !== '' || url.password !== '') throw new CommandError('address.invalid', `${what} must not contain a user or password`);
   if (url.protocol === 'http:' && !LOOPBACK.test(url.hostname)) {
-    throw new ClientError('address.invalid', `${what} must use https; http is allowed for this machine only`);
+    throw new CommandError('address.invalid', `${what} must use https; http is allowed for this machine only`);
   }
   return url;
 }

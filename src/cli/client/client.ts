@@ -2,7 +2,7 @@
 import { FaultError } from '../../base/fault.ts';
 import { registryOrigin, catalogAddress } from './addresses.ts';
 import { keyToken, type Registry } from './registry.ts';
-import { ClientError } from './client-error.ts';
+import { CommandError } from '../errors.ts';
 import { logIn, type LoginPorts } from './login.ts';
 import { send, endSession } from './send.ts';
 import { createStore, type Config, type StoredSession } from './store.ts';
@@ -55,7 +55,7 @@ export function createClient({ folder, isAnswered = async () => false }: ClientD
     async login(catalogUrl: string | undefined, ports: LoginPorts, signal: AbortSignal): Promise<Config & { readonly email: string }> {
       const known = catalogUrl ?? store.readConfig()?.catalog_url;
       if (known === undefined)
-        throw new ClientError('address.invalid', 'name the catalog, which is stored for the next login: `tally login https://HOST`');
+        throw new CommandError('address.invalid', 'name the catalog, which is stored for the next login: `tally login https://HOST`');
       const config = await fetchConfig(known, signal);
       const keep = (session: StoredSession): void => {
         store.writeConfig(config);
@@ -121,11 +121,11 @@ async function fetchConfig(catalogUrl: string, signal: AbortSignal): Promise<Con
 /** Throws `platform.too-old` below version 1.67. Versions are compared as numbers: 1.100 is later than 1.67. */
 export function requireVersion(version: unknown, address: string): void {
   if (typeof version !== 'string')
-    throw new ClientError('platform.too-old', `${address} does not report its version: version 1.67 or higher is needed`);
+    throw new CommandError('platform.too-old', `${address} does not report its version: version 1.67 or higher is needed`);
   const shown = printable(version, VERSION_LENGTH_MAX);
   const [, major, minor] = /^v?(\d{1,9})\.(\d{1,9})(?!\d)/.exec(version) ?? [];
   if (major === undefined)
-    throw new ClientError('platform.too-old', `${address} reports the version ${shown}, which is not a version number`);
+    throw new CommandError('platform.too-old', `${address} reports the version ${shown}, which is not a version number`);
   if (Number(major) > 1 || (Number(major) === 1 && Number(minor) >= 67)) return;
-  throw new ClientError('platform.too-old', `${address} has version ${shown}: version 1.67 or higher is needed; upgrade the platform`);
+  throw new CommandError('platform.too-old', `${address} has version ${shown}: version 1.67 or higher is needed; upgrade the platform`);
 }

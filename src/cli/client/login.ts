@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { inTime } from '../../base/in-time.ts';
 import { printable } from '../../base/printable.ts';
 import { readCaller } from './registry.ts';
-import { ClientError } from './client-error.ts';
+import { CommandError } from '../errors.ts';
 import { send, endSession, requestToken, type Grant } from './send.ts';
 import type { Config, StoredSession } from './store.ts';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -57,7 +57,7 @@ export async function logIn(config: Config, ports: KeepingPorts, signal: AbortSi
 async function requireLogins({ registry_url: registry }: Config, signal: AbortSignal): Promise<void> {
   const { json } = await send(new URL('/v1/session', registry), { method: 'GET' }, signal);
   if (localSession.safeParse(json).success)
-    throw new ClientError('login.failed', `${registry} has no login: commands with --registry ${registry} need none`);
+    throw new CommandError('login.failed', `${registry} has no login: commands with --registry ${registry} need none`);
 }
 
 /** Returns undefined if the browser could not be opened. */
@@ -91,22 +91,22 @@ async function showingEnd(returned: Return, work: () => Promise<string>): Promis
 async function finish(attempt: Attempt, parameters: ReadonlyMap<string, string>, redirectUri: string): Promise<string> {
   const { registry_url: registry } = attempt.config;
   if (parameters.get('iss') !== registry) {
-    throw new ClientError('login.failed', `a server other than ${registry} answered the login; nothing was sent to it`);
+    throw new CommandError('login.failed', `a server other than ${registry} answered the login; nothing was sent to it`);
   }
   const error = parameters.get('error');
   if (error !== undefined) {
     const reason = printable(parameters.get('error_description') ?? error, REASON_LENGTH_MAX);
-    throw new ClientError('login.failed', `the login was refused: ${reason}`);
+    throw new CommandError('login.failed', `the login was refused: ${reason}`);
   }
   const code = parameters.get('code');
-  if (code === undefined) throw new ClientError('login.failed', 'the browser returned without a code: repeat the login');
+  if (code === undefined) throw new CommandError('login.failed', 'the browser returned without a code: repeat the login');
   return redeem(attempt, { code, redirect_uri: redirectUri });
 }
 
 async function logInByCode(attempt: Attempt): Promise<string> {
   const { ports, signal } = attempt;
   if (ports.ask === undefined) {
-    throw new ClientError(
+    throw new CommandError(
       'login.failed',
       'there is neither a browser nor a terminal here: programs that run without a person use TALLY_API_KEY_FILE',
     );
@@ -130,7 +130,7 @@ async function redeem({ config, ports, verifier, signal }: Attempt, given: Pick<
       throw error;
     }
   }
-  throw new ClientError(
+  throw new CommandError(
     'login.failed',
     'the registry refused the code: it is wrong, has already been used, or is older than 60 s; repeat the login',
   );
@@ -168,7 +168,7 @@ async function firstInTime<Result>(works: readonly Promise<Result>[], signal: Ab
   try {
     return await inTime(Promise.race(works), AbortSignal.any([signal, late]));
   } catch (error) {
-    throw error === late.reason ? new ClientError('login.failed', 'the login was not finished in time: repeat the login') : error;
+    throw error === late.reason ? new CommandError('login.failed', 'the login was not finished in time: repeat the login') : error;
   }
 }
 
@@ -226,7 +226,7 @@ export async function listen(state: string): Promise<Listener> {
       isAnswered = true;
       const text = 'the address of this login was opened twice, maybe by another user of this machine, so it was ended';
       void answer(response, 409, { title: 'The login has ended', text: `${text}. Begin it again.` });
-      returned.reject(new ClientError('login.failed', `${text}: repeat the login`));
+      returned.reject(new CommandError('login.failed', `${text}: repeat the login`));
     } else {
       isStarted = true;
       response.writeHead(303, { location: target, 'cache-control': 'no-store', 'referrer-policy': 'no-referrer', connection: 'close' });

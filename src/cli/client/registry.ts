@@ -7,7 +7,7 @@ import { operationsOf, type Operations, type PlacedRow } from '../../registry/co
 import { problemSchema } from '../../registry/contract/problem.ts';
 import type { AnyRequest } from '../../registry/contract/row.ts';
 import { loginRows, type SessionAnswer } from '../../registry/contract/login.ts';
-import { ClientError } from './client-error.ts';
+import { CommandError } from '../errors.ts';
 import { send, type Incoming } from './send.ts';
 import { FaultError, isFaultCode } from '../../base/fault.ts';
 import { isRequestErrorCode, RequestError } from '../../base/request-error.ts';
@@ -103,7 +103,7 @@ function segmentOf(name: string): string {
 function anonymousErrorOf(response: Incoming, what: string, address: URL): Error {
   if (response.status !== 401) return errorOf(response, what);
   const { origin } = address;
-  return new ClientError('login.missing', `not logged in at ${origin}: run \`tally login ${origin}\`, or set TALLY_API_KEY_FILE`);
+  return new CommandError('login.missing', `not logged in at ${origin}: run \`tally login ${origin}\`, or set TALLY_API_KEY_FILE`);
 }
 
 function errorOf({ status, json }: Incoming, what: string): Error {

@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { jsonOf } from '../../base/json.ts';
 import { catalogAddress, registryOrigin } from './addresses.ts';
-import { ClientError } from './client-error.ts';
+import { CommandError } from '../errors.ts';
 import { randomBytes } from 'node:crypto';
 import {
   closeSync,
@@ -70,7 +70,7 @@ export function createStore(folder: string | undefined) {
     try {
       work(folder);
     } catch (error) {
-      if (error instanceof ClientError) throw error;
+      if (error instanceof CommandError) throw error;
       throw unusable(`${what} (${codeOf(error)}): check the folder ${folder}`);
     }
   }
@@ -99,7 +99,7 @@ export function createStore(folder: string | undefined) {
   };
 }
 
-const unusable = (message: string): ClientError => new ClientError('credentials.unusable', message);
+const unusable = (message: string): CommandError => new CommandError('credentials.unusable', message);
 
 /** The folder of all clients of Tally; undefined for a user without a home. */
 export function clientFolder(env: Readonly<Record<string, string | undefined>>, home: string): string | undefined {

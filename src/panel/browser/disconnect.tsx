@@ -10,11 +10,8 @@ export function DisconnectSection({ bucket }: { readonly bucket: string }) {
   const isRemoved = useRef(false);
   const here = place.read();
   if (!may('DELETE /v1/buckets/{bucket}')) return null;
-  async function remove({ aws, documents }: Choices) {
-    const query = {
-      ...(aws !== undefined && { keep_aws: 'true' as const }),
-      ...(documents !== undefined && { keep_documents: 'true' as const }),
-    };
+  async function remove({ aws }: Choices) {
+    const query = aws === undefined ? {} : { keep_aws: 'true' as const };
     const { kept } = await call('DELETE /v1/buckets/{bucket}', { params: { bucket }, query });
     isRemoved.current = true;
     announce(`${bucket} is disconnected.`);
@@ -41,7 +38,6 @@ export function DisconnectSection({ bucket }: { readonly bucket: string }) {
           name="aws"
           hint="Its events continue to arrive, and Tally forgets that it made what sends them."
         />
-        <Check label="Keep the documents in the index" name="documents" hint="They stay as they are, and are not kept current." />
       </AskedAct>
     </section>
   );

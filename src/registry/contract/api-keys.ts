@@ -4,12 +4,10 @@ import { keyScopes } from '../../base/actor.ts';
 import {
   EXPIRES_IN_DAYS_DEFAULT,
   EXPIRES_IN_DAYS_MAX,
-  expiryOf,
   isKeyName,
   KEY_NAME_LENGTH_MAX,
   keyStatuses,
   statusAt,
-  type ExpiryRule,
   type KeyRecord,
 } from '../../identity/api-key.rules.ts';
 import type { KnownUser } from '../../identity/login-rules.rules.ts';
@@ -257,34 +255,27 @@ export const keyRows = {
 export type KeysRequest = z.output<(typeof keyRows)['GET /v1/api-keys']['query']>;
 export type AllKeysRequest = z.output<(typeof keyRows)['GET /v1/admin/api-keys']['query']>;
 
-interface KeyFacts {
-  readonly owner: Pick<KnownUser, 'lastLoginAtMs' | 'isAllowed' | 'emailVerified'> | undefined;
-  readonly rule: ExpiryRule;
-  readonly nowMs: number;
-}
-
 /** Converts a key to its form in the API. */
-export function keyView(record: KeyRecord, { owner, rule, nowMs }: KeyFacts): ApiKey {
-  const expiresAtMs = expiryOf(record, owner?.lastLoginAtMs, rule);
+export function keyView(record: KeyRecord, nowMs: number): ApiKey {
   return {
     id: record.id,
     name: record.name,
     user_email: record.userEmail,
     fingerprint: record.fingerprint,
-    status: statusAt(expiresAtMs, nowMs),
+    status: statusAt(record.expiresAtMs, nowMs),
     created_at: timeOf(record.createdAtMs),
-    expires_at: timeOf(expiresAtMs),
+    expires_at: timeOf(record.expiresAtMs),
     last_used_at: record.lastUsedAtMs === undefined ? null : timeOf(record.lastUsedAtMs),
     scopes: record.scopes,
   };
 }
 
 /** Converts a key to its form for administrators. */
-export function anyKeyView(record: KeyRecord, facts: KeyFacts): AnyApiKey {
+export function anyKeyView(record: KeyRecord, owner: Pick<KnownUser, 'isAllowed' | 'emailVerified'> | undefined, nowMs: number): AnyApiKey {
   return {
-    ...keyView(record, facts),
+    ...keyView(record, nowMs),
     user_id: record.userId,
-    user_email_verified: facts.owner?.emailVerified === true,
-    owner_disabled: facts.owner?.isAllowed !== true,
+    user_email_verified: owner?.emailVerified === true,
+    owner_disabled: owner?.isAllowed !== true,
   };
 }

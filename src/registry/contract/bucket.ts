@@ -48,9 +48,6 @@ export const bucket = z
     created_by: z.string().describe('Who connected it.'),
     checked_at: time.describe('When region and versioning were last read.'),
     last_event_at: time.optional().describe('When its last event arrived, to the minute.'),
-    usual_interval_ms: count
-      .optional()
-      .describe('The longest usual interval between two of its events, to the minute. Absent: fewer than two have arrived.'),
     last_compared_at: time
       .optional()
       .describe('When the whole bucket was last compared: by a report, or by a re-index that held no deletions back. Absent: never.'),

@@ -181,7 +181,6 @@ export const bucketRows = {
     params,
     query: z.strictObject({
       keep_aws: flagText.describe('Whether to keep what Tally created in AWS. Default: false.'),
-      keep_documents: flagText.describe('Whether to keep the documents in the index. Default: false.'),
     }),
     answer: removedBucket,
     errors: ['bucket.not-connected', ...AWS_REFUSALS, 'connect.busy', 'connect.removing', 'connect.changed-meanwhile', 'audit.unavailable'],
@@ -191,12 +190,9 @@ export const bucketRows = {
       summary: 'Disconnects a bucket.',
       description:
         'Tally first removes what it created for the bucket in AWS, then deletes its documents from the index. It never touches the bucket itself or its objects. You can repeat the command after any failure.',
-      confirm: ({ bucket: name, keep_aws: keepsAws, keep_documents: keepsDocuments }) =>
-        keepsDocuments === 'true'
-          ? undefined
-          : `This deletes all documents of ${String(name)} from the index${keepsAws === 'true' ? '' : ', and removes what Tally created for it in AWS'}`,
-      text: ({ bucket: name }: { readonly bucket: string }, { keep_documents: keepsDocuments }) =>
-        `${name} is disconnected, and its documents ${keepsDocuments === 'true' ? 'stay in' : 'are deleted from'} the index.`,
+      confirm: ({ bucket: name, keep_aws: keepsAws }) =>
+        `This deletes all documents of ${String(name)} from the index${keepsAws === 'true' ? '' : ', and removes what Tally created for it in AWS'}`,
+      text: ({ bucket: name }: { readonly bucket: string }) => `${name} is disconnected, and its documents are deleted from the index.`,
       hints: keptHints,
       examples: ['tally bucket remove photos --yes'],
     },
@@ -222,7 +218,6 @@ export function bucketView(record: BucketRecord, status: BucketStatus): Bucket {
     created_by: record.createdBy,
     checked_at: timeOf(record.checkedAtMs),
     last_event_at: timeOfMaybe(record.lastEventAtMs),
-    usual_interval_ms: record.rhythm?.usualIntervalMs || undefined,
     last_compared_at: timeOfMaybe(record.lastComparedAtMs),
     wiring: connectionCheck && {
       state: connectionCheck.state,

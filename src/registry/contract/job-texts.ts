@@ -4,7 +4,8 @@ import { faults, isFaultCode } from '../../base/fault.ts';
 import { countText, dollarsText, percentText, sizeText } from '../../base/texts.ts';
 import { expiredText } from '../../records/overdue.ts';
 import { columnsOf } from './command.ts';
-import { differenceKinds, type ExampleKind, type Job, type JobCounts } from './job.ts';
+import { differenceKinds, type ExampleKind } from '../../records/counts.ts';
+import type { Job, JobCounts } from './job.ts';
 
 /** Returns what a job does now. A change is shown immediately. */
 export function stageOf({ state, phase }: Job): string {
@@ -32,7 +33,7 @@ export function jobAdvice(job: Job): readonly string[] {
 }
 
 function unfilledText({ state, fill, counts, bucket }: Job): readonly string[] {
-  const { lacking_enrichment: unenriched = 0 } = counts ?? {};
+  const { unenriched = 0 } = counts ?? {};
   if (state !== 'done' || fill !== true || unenriched === 0) return [];
   return [
     `S3 refused the HEAD or the tags of ${countText(unenriched, 'object')}, so they are not enriched. To see why: \`tally doctor ${shellWord(bucket)}\``,
@@ -44,8 +45,8 @@ export const kindNames: Readonly<Record<ExampleKind, string>> = {
   missing: 'missing',
   stale: 'stale',
   phantom: 'phantom',
-  lacking_optional_fields: 'lacking fields',
-  lacking_enrichment: 'not enriched',
+  incomplete: 'lacking fields',
+  unenriched: 'not enriched',
   in_flight: 'in flight',
   refused: 'refused',
 };
@@ -60,7 +61,7 @@ export const countColumns = columnsOf<Job>({
   requests: counted((counts) => `${countText(counts.list_requests)} LIST, ${countText(counts.head_requests)} HEAD`),
   equal: counted(({ equal }) => countText(equal)),
   ...Object.fromEntries(differenceKinds.map((kind) => [kindNames[kind], counted((counts) => countText(counts[kind]))])),
-  [kindNames.lacking_enrichment]: counted(({ lacking_enrichment: count }) => (count === 0 ? undefined : countText(count))),
+  [kindNames.unenriched]: counted(({ unenriched: count }) => (count === 0 ? undefined : countText(count))),
   written: counted(({ written }, { mode }) => (mode === 'apply' ? countText(written) : undefined)),
   deleted: counted(({ tombstones }, { mode }) => (mode === 'apply' ? countText(tombstones) : undefined)),
   'held back': counted(({ held }, { waiting }) => (held === 0 ? undefined : `${countText(held)} (${waitingText(waiting)})`)),

@@ -1,17 +1,10 @@
 /** Converts a stored job to its form in the API. */
 import type { BucketRecord } from '../../records/bucket.ts';
 import { defined } from '../../base/defined.ts';
-import {
-  noCounts,
-  shownCounts,
-  type DifferenceExamples,
-  type ExampleKind as StoredExampleKind,
-  type ReconcileCounts,
-} from '../../records/counts.ts';
+import { noCounts, shownCounts, type ReconcileCounts } from '../../records/counts.ts';
 import { hasEnded, type JobFault, type JobRecord } from '../../records/job.ts';
-import type { Overdue } from '../../records/overdue.ts';
 import { timeOf, timeOfMaybe } from './fields.ts';
-import { exampleKinds, type DifferenceShown, type ExampleKind, type Job, type JobCounts } from './job.ts';
+import type { Job, JobCounts } from './job.ts';
 
 /**
  * The price of a request for S3 Standard in us-east-1, in US dollars (https://aws.amazon.com/s3/pricing/, read November
@@ -22,7 +15,7 @@ const HEAD_USD = 0.0004 / 1_000;
 
 /** The job as it is shown to users. `waiting`: the deletions of its bucket that wait for a person. */
 export function jobView(job: JobRecord, { nowMs, waiting = [] }: { readonly nowMs: number } & Pick<BucketRecord, 'waiting'>): Job {
-  const { examples, startedAtMs, comparingAtMs } = job;
+  const { startedAtMs, comparingAtMs } = job;
   return {
     id: job.id,
     bucket: job.bucket,
@@ -41,19 +34,12 @@ export function jobView(job: JobRecord, { nowMs, waiting = [] }: { readonly nowM
     paused_ms: job.pausedMs,
     waiting: waitingOf(job, waiting),
     comparing_at: timeOfMaybe(comparingAtMs),
-    examples: examples && examplesView(examples),
-    overdue: job.overdue && overdueView(job.overdue),
+    examples: job.examples,
+    overdue: job.overdue,
     error: job.error,
     last_fault: hasEnded(job) ? undefined : lastFaultOf(job),
     ...(comparingAtMs !== undefined && job.counts !== undefined && measuresOf(job, job.counts, nowMs)),
   };
-}
-
-function overdueView({ expired, uploads }: Overdue): NonNullable<Job['overdue']> {
-  return defined({
-    expired,
-    uploads: uploads && { count: uploads.count, is_more: uploads.isMore, oldest_at: timeOf(uploads.oldestMs) },
-  });
 }
 
 /** Not while the job runs: it may hold back more. */
@@ -74,7 +60,7 @@ function measuresOf(job: JobRecord, counts: ReconcileCounts, nowMs: number): Par
     counts: countsView(counts),
     progress: progressOf(job, counts),
     objects_per_s: rateOf(job, counts, nowMs),
-    cost_usd: counts.listRequests * LIST_USD + counts.headRequests * HEAD_USD,
+    cost_usd: counts.list_requests * LIST_USD + counts.head_requests * HEAD_USD,
   };
 }
 
@@ -101,45 +87,9 @@ function rateOf(
 }
 
 function countsView(counts: ReconcileCounts): JobCounts {
-  const stored = shownCounts(counts);
-  return {
-    listed: stored.listed,
-    scanned: stored.scanned,
-    equal: stored.equal + stored.incomplete,
-    lacking_optional_fields: stored.incomplete,
-    lacking_enrichment: stored.unenriched,
-    missing: stored.missing,
-    stale: stored.stale,
-    phantom: stored.phantom,
-    in_flight: stored.inFlight,
-    written: stored.written,
-    tombstones: stored.tombstones,
-    held: stored.held,
-    refused: stored.refused,
-    bytes_listed: stored.bytesListed,
-    list_requests: stored.listRequests,
-    head_requests: stored.headRequests,
-  };
+  const { differed: _, ...shown } = shownCounts(counts);
+  return { ...shown, equal: shown.equal + shown.incomplete };
 }
 
 /** The counts of a job that has not compared anything. */
 export const zeroCounts: JobCounts = countsView(noCounts);
-
-function examplesView(stored: DifferenceExamples): Job['examples'] {
-  const shown: { [Kind in ExampleKind]?: readonly DifferenceShown[] } = {};
-  for (const kind of exampleKinds) {
-    const alike = stored[storedNames[kind]];
-    if (alike !== undefined) shown[kind] = alike;
-  }
-  return shown;
-}
-
-const storedNames = {
-  missing: 'missing',
-  stale: 'stale',
-  phantom: 'phantom',
-  lacking_optional_fields: 'incomplete',
-  in_flight: 'inFlight',
-  lacking_enrichment: 'unenriched',
-  refused: 'refused',
-} as const satisfies Record<ExampleKind, StoredExampleKind>;

@@ -1,6 +1,8 @@
 /** A job as the API shows it. */
 import { z } from 'zod';
+import { countsSchema, examplesSchema } from '../../records/counts.ts';
 import { jobModes, jobPhases, jobStates } from '../../records/job.ts';
+import { overdueSchema } from '../../records/overdue.ts';
 import { count, time } from './fields.ts';
 
 const jobFault = z.object({
@@ -9,63 +11,15 @@ const jobFault = z.object({
   after: z.string().optional().describe('The key after which it happened; absent: before the job compared anything.'),
 });
 
-const counts = z
-  .object({
-    listed: count.describe('Objects in the listing.'),
-    scanned: count.describe('Live documents in the index scan.'),
-    equal: count.describe('Objects whose document agrees with the bucket, including those that lack optional fields.'),
-    lacking_optional_fields: count.describe('Equal objects whose document lacks a field that the listing has. This is not drift.'),
-    lacking_enrichment: count.describe(
-      "Equal objects whose document lacks user metadata or tags that the bucket's `enrich` asks for. This is not drift.",
-    ),
-    missing: count.describe('Objects that the index did not have.'),
-    stale: count.describe('Objects whose document differed from the bucket.'),
-    phantom: count.describe('Live documents whose object was not in the bucket.'),
-    in_flight: count.describe('Objects that changed during the comparison. This is not drift.'),
-    written: count.describe('Documents written, not counting tombstones.'),
-    tombstones: count.describe('Documents deleted.'),
-    held: count.describe('Deletions that the limit held back; they wait for a person.'),
-    refused: count.describe('Documents that the index refused because of an error in the document itself. `examples` names them.'),
-    bytes_listed: z.number().min(0).describe('The total size of the listed objects.'),
-    list_requests: count.describe('LIST requests sent to S3.'),
-    head_requests: count.describe('HEAD requests sent to S3.'),
-  })
+const counts = countsSchema
+  .omit({ differed: true })
+  .extend({ equal: count.describe('Objects whose document agrees with the bucket, including those that lack optional fields.') })
   .meta({
     id: 'JobCounts',
     description:
       'What the job found and did. listed = equal + missing + stale + in_flight. The counts may miss what a process wrote in the last five seconds before it was killed or the job was cancelled: such keys count as equal when they are compared again.',
   });
 export type JobCounts = z.infer<typeof counts>;
-
-export const differenceKinds = ['missing', 'stale', 'phantom', 'lacking_optional_fields', 'in_flight'] as const;
-
-/** What a job keeps examples of. */
-export const exampleKinds = [...differenceKinds, 'lacking_enrichment', 'refused'] as const;
-export type ExampleKind = (typeof exampleKinds)[number];
-
-const example = z.object({
-  key: z.string(),
-  fields: z.array(z.string()).readonly().optional().describe('Which fields differ or are missing.'),
-  reason: z.string().optional().describe('Why the index refused the document.'),
-});
-const examples = z.partialRecord(z.enum(exampleKinds), z.array(example).readonly());
-
-export type DifferenceShown = z.infer<typeof example>;
-
-const overdue = z
-  .object({
-    expired: z
-      .object({ rule: z.string(), objects: count, bytes: count })
-      .optional()
-      .describe('What the lifecycle rule that has left the most should have expired more than three days ago.'),
-    uploads: z
-      .object({ count, is_more: z.boolean().describe('Only the first thousand are counted.'), oldest_at: time })
-      .optional()
-      .describe('Multipart uploads that were neither completed nor aborted.'),
-  })
-  .describe(
-    'What the bucket should no longer hold, where Tally may read its lifecycle rules and list its uploads. Only for jobs that compared the whole bucket.',
-  );
 
 export const job = z
   .object({
@@ -96,10 +50,10 @@ export const job = z
       .describe('The deletions that it held back and that still wait for a person to allow or decline them. Absent: none.'),
     comparing_at: time.optional().describe('When comparing began.'),
     counts: counts.optional(),
-    examples: examples
+    examples: examplesSchema
       .optional()
       .describe('The first differences of each kind and the first refused documents, at most 20 each. Lists omit them.'),
-    overdue: overdue.optional(),
+    overdue: overdueSchema.optional(),
     error: jobFault.optional().describe('Why the job failed.'),
     last_fault: jobFault.optional().describe('The latest fault of a part of it, which Tally retries.'),
     progress: z.number().min(0).max(1).optional().describe('0 to 1; absent while unknown.'),

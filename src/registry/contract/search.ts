@@ -1,11 +1,10 @@
 /** What a search takes and answers. */
 import { z } from 'zod';
-import { objectDocumentSchema, textsSchema, type ObjectDocument } from '../../ordering/document.ts';
+import { objectDocumentSchema, type ObjectDocument } from '../../ordering/document.ts';
 import { sortFields, sortOrders } from '../../store/conditions.rules.ts';
 import { bucketStatus } from './bucket.ts';
 import {
   bucketName,
-  clock,
   count,
   cursor,
   flag,
@@ -21,35 +20,8 @@ import {
   time,
 } from './fields.ts';
 
-const texts = textsSchema.meta({ type: 'object', additionalProperties: { type: 'string' } });
-
 /** A document of the index, in the form in which it is stored. */
-export const storedObject = objectDocumentSchema
-  .extend({
-    bucket: z.string().describe('The bucket.'),
-    key: z.string().describe('The key.'),
-    name: z.string().exactOptional().describe('The part of the key after the last slash.'),
-    extension: z.string().exactOptional().describe('The extension of the name, in lower case and without the dot.'),
-    size: z.number().exactOptional().describe('The size in bytes.'),
-    etag: z.string().exactOptional().describe('The etag, without quotes.'),
-    version_id: z.string().exactOptional().describe('The version ID, if S3 named one.'),
-    last_modified: time.exactOptional().describe('When it was last modified.'),
-    last_modified_exact: z.boolean().exactOptional().describe("False: last_modified is an event's time, not S3's LastModified."),
-    storage_class: z.string().exactOptional().describe('The storage class.'),
-    content_type: z.string().exactOptional().describe('The content type; enriched buckets only.'),
-    user_metadata: texts.exactOptional().describe('User metadata by name, without x-amz-meta-; enriched buckets only.'),
-    tags: texts.exactOptional().describe('Tags by name; buckets that are enriched with tags only.'),
-    expires_at: time.exactOptional().describe('When a lifecycle rule will expire it.'),
-    deleted: z.boolean().describe('True: a tombstone. Searches never find one.'),
-    deleted_at: time.exactOptional().describe('When Tally saw that the object was gone; tombstones only.'),
-    clock: clock.describe('The clock of the last write, in microseconds since 1970.'),
-    settled: z.boolean().describe('False: the answer is provisional, and Tally will check again.'),
-    source: objectDocumentSchema.shape.source.describe('What the last write came from.'),
-    event_name: z.string().exactOptional().describe('The name of the event that led to the last write.'),
-    event_time: time.exactOptional().describe('The time of that event.'),
-    indexed_at: time.describe('When the document was written.'),
-  })
-  .meta({ id: 'StoredObject', description: 'What the index holds for one key. Fields that S3 did not report are absent.' });
+export const storedObject = objectDocumentSchema;
 export type StoredObject = ObjectDocument;
 
 /** Longer than the longest key, whose characters may each be escaped. */

@@ -1,14 +1,13 @@
 /** Disconnects a bucket: deletes its record first, then what Tally stored for it. The bucket itself is never touched. */
 import type { BucketRecord } from '../../records/bucket.ts';
 import { isBucketName } from '../../base/bucket-name.ts';
-import { defined } from '../../base/defined.ts';
 import { lastBeginOf } from '../../records/job.ts';
 import { noteIndex } from '../../connect/index-identity.ts';
 import { notConnected } from '../../observing/known-buckets.ts';
 import { openNeverCompared, type GapReports } from '../../observing/gaps.ts';
 import type { ObjectIndex, WithPorts, StateStore } from '../../store/store.ts';
 import type { ReindexJobs } from '../../repair/job-requests.ts';
-import { readRecord, refs, removeRecord, updateRecord, pagesOf, gapIdsOf } from '../../store/stored.ts';
+import { readRecord, refs, removeRecord, pagesOf, gapIdsOf } from '../../store/stored.ts';
 
 interface DisconnectDependencies extends WithPorts<'state' | 'clock'> {
   readonly objects: ObjectIndex;
@@ -17,35 +16,23 @@ interface DisconnectDependencies extends WithPorts<'state' | 'clock'> {
 }
 
 /**
- * Cancels the bucket's jobs, deletes the record, so that workers stop indexing within C (10 s), and deletes the documents, unless
- * they are to stay, and the gaps. A second call completes a removal that was interrupted, and then throws `bucket.not-connected`.
+ * Cancels the bucket's jobs, deletes the record, so that workers stop indexing within C (10 s), and deletes the documents and the gaps.
+ * A second call completes a removal that was interrupted, and then throws `bucket.not-connected`.
  */
-export async function disconnectBucket(
-  parts: DisconnectDependencies,
-  bucket: string,
-  signal?: AbortSignal,
-  { keepDocuments = false }: { readonly keepDocuments?: boolean } = {},
-): Promise<void> {
+export async function disconnectBucket(parts: DisconnectDependencies, bucket: string, signal?: AbortSignal): Promise<void> {
   const { state, objects, jobs } = parts;
   if (!isBucketName(bucket)) throw notConnected(bucket);
-  // first, so that the record says what they hold back
   await jobs.cancelOf(bucket);
   const record = await readRecord(state, refs.bucket(bucket), signal);
-  if (keepDocuments && record !== undefined) await keepWaiting(state, record);
   await removeRecord(state, refs.bucket(bucket).id);
   // one that was started meanwhile
   await jobs.cancelOf(bucket);
-  if (!keepDocuments) await objects.removeBucket(bucket, signal);
+  await objects.removeBucket(bucket, signal);
   await removeGaps(state, bucket);
-  if (!keepDocuments) await removeRecord(state, refs.gapHistory(bucket).id);
+  await removeRecord(state, refs.gapHistory(bucket).id);
   const again = await readRecord(state, refs.bucket(bucket), signal);
   if (again !== undefined) await restore(parts, again, signal);
   if (record === undefined) throw notConnected(bucket);
-}
-
-/** Where documents stay, so do the deletions of them that wait for a person. */
-async function keepWaiting(state: StateStore, { bucket, waiting }: BucketRecord): Promise<void> {
-  await updateRecord(state, refs.gapHistory(bucket), () => ({ bucket, closed: [], ...defined({ waiting }) }));
 }
 
 async function removeGaps(state: StateStore, bucket: string): Promise<void> {

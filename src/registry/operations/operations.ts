@@ -20,7 +20,6 @@ import type { BucketRecord } from '../../records/bucket.ts';
 import type { BucketStatus } from '../../records/bucket-status.ts';
 import type { AuditEvent } from '../../base/audit.ts';
 import { nameOfActor, type Actor } from '../../base/actor.ts';
-import type { ExpiryRule } from '../../identity/api-key.rules.ts';
 import { RequestError } from '../../base/request-error.ts';
 import { createStoredGrants, createReadableBy, seesAll, type ReadableBy } from '../../identity/grants/policy.ts';
 import { createAccessOperations, ownAccess, type ReadOwnAccess } from '../../identity/grants/operations.ts';
@@ -62,8 +61,8 @@ interface Subjects extends Pick<Store, 'objects' | 'state' | 'audit' | 'usage'>,
   readonly deadLetters: Omit<DeadLetters, 'send'>;
   readonly provisioning: Provisioning;
   readonly processes: Pick<Processes, 'troubles'>;
-  /** What the settings say about the issuer and about administrators, and when API keys end besides their own expiry. */
-  readonly keys: { readonly liveKeys: Pick<LiveKeys, 'forget' | 'forgetAll'>; readonly rules: LoginRules; readonly rule: ExpiryRule };
+  /** What the settings say about the issuer and about administrators. */
+  readonly keys: { readonly liveKeys: Pick<LiveKeys, 'forget' | 'forgetAll'>; readonly rules: LoginRules };
   /** From one scheduled compare of a whole bucket to the next; 0: none is scheduled. */
   readonly compareIntervalMs: number;
   /** Where stores post the events of a bucket. */
@@ -122,7 +121,7 @@ export function createOperations(subjects: Subjects): CheckedOperations & { read
     }),
     removeBucket: audited('BucketRemove', async ({ params: { bucket }, query }, { signal }) => {
       const kept = await provisioning.remove(bucket, { keepAws: query.keep_aws === 'true' }, signal);
-      await disconnectBucket(subjects, bucket, signal, { keepDocuments: query.keep_documents === 'true' }).catch((error: unknown) => {
+      await disconnectBucket(subjects, bucket, signal).catch((error: unknown) => {
         // its record was removed by an earlier request, which left the parts in AWS
         if (kept === undefined || !(error instanceof RequestError && error.code === 'bucket.not-connected')) throw error;
       });

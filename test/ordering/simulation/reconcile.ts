@@ -93,7 +93,7 @@ export function createReconcile(world: World, unsettled: () => void): Reconcile 
           written: done,
         });
       case 'phantom':
-      case 'inFlight':
+      case 'in_flight':
         return confirm({ listed, read, round }, done);
     }
   }

@@ -4,7 +4,7 @@ import { noCounts } from '../../../src/records/counts.ts';
 import type { JobRecord } from '../../../src/records/job.ts';
 import type { WaitingDeletes } from '../../../src/records/waiting-deletes.ts';
 
-const counts = { ...noCounts, listed: 40, scanned: 30, listRequests: 1_000_000, headRequests: 1_000_000 };
+const counts = { ...noCounts, listed: 40, scanned: 30, list_requests: 1_000_000, head_requests: 1_000_000 };
 const running: JobRecord = {
   id: 'job-1',
   bucket: 'b',

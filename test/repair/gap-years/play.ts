@@ -350,7 +350,7 @@ async function allow(story: Story, jobId: string, count: number): Promise<void> 
 
 async function disconnect(story: Story, bucket: SimBucket): Promise<void> {
   const { world, ledger, random } = story;
-  await asked(story, world.disconnect(bucket.name, { keepDocuments: chance(random, 0.5) }));
+  await asked(story, world.disconnect(bucket.name));
   ledger.reset(bucket.name);
   const pauseMs = random.pick([MINUTE_MS, HOUR_MS, 2 * DAY_MS]);
   later(story, pauseMs, async () => {

@@ -86,7 +86,7 @@ export async function createWorld(random: Random, mutant: string | undefined, ho
   const trueReports = createGapReports({ state, clock, telemetry });
   const connecting = createConnectBucket({ state, objects, storage: s3, gaps: trueReports, clock, telemetry });
   const disconnecting = { state, objects, jobs, gaps: trueReports, clock };
-  const disconnect = (bucket: string, how: { readonly keepDocuments: boolean }) => disconnectBucket(disconnecting, bucket, undefined, how);
+  const disconnect = (bucket: string) => disconnectBucket(disconnecting, bucket);
   const processes = SKEWS_MS.map((skewMs) => createProcess(skewMs));
   const workers = new Set<Worker>();
   let started = 0;

@@ -2,7 +2,6 @@
 import type { Context, Operations } from '../../../src/registry/contract/contract.ts';
 import { checkingRequests } from '../requests.ts';
 import type { Actor } from '../../../src/base/actor.ts';
-import type { ExpiryRule } from '../../../src/identity/api-key.rules.ts';
 import type { LoginRules } from '../../../src/identity/login-rules.rules.ts';
 import type { UserRecord } from '../../../src/identity/user.rules.ts';
 import { createCheckKey, createAuthenticateKey, createLiveKeys } from '../../../src/identity/authenticate-key.ts';
@@ -36,13 +35,13 @@ const annRules: LoginRules = { allowed: [{ kind: 'any' }], adminEmails: ['ann@ex
 interface ProcessParts {
   readonly store: Pick<Store, 'state' | 'objects' | 'audit' | 'usage'>;
   readonly clock: FakeClock;
-  readonly rule?: ExpiryRule | undefined;
+  readonly claimsDays?: number;
   /** What the settings say about users. */
   readonly rules?: LoginRules;
 }
 
 /** One process: the operations for any actor, and the authentication of keys. It counts its reads of the store. */
-export function createKeyProcess({ store, clock, rule = {}, rules = annRules }: ProcessParts) {
+export function createKeyProcess({ store, clock, claimsDays, rules = annRules }: ProcessParts) {
   const telemetry = createFakeTelemetry();
   let reads = 0;
   const state: StateStore = {
@@ -53,7 +52,7 @@ export function createKeyProcess({ store, clock, rule = {}, rules = annRules }: 
     },
   };
   const liveKeys = createLiveKeys({ state, rules, clock });
-  const keyParts = { state, liveKeys, clock, telemetry, rule };
+  const keyParts = { state, liveKeys, clock, telemetry, ...(claimsDays !== undefined && { claimsDays }) };
   const storage = createFakeStorage(clock);
   const gaps = createGapReports({ state: store.state, clock, telemetry });
   const checked = operationsOn({
@@ -73,7 +72,7 @@ export function createKeyProcess({ store, clock, rule = {}, rules = annRules }: 
       bucketQueueUrls: ['http://queues/events'],
     }),
     provisioning: provisioningOn(createFakeAws(), { state: store.state, storage, clock }),
-    keys: { liveKeys, rules, rule },
+    keys: { liveKeys, rules },
   });
   const operations: Operations = checkingRequests(checked);
   const attempts = createFailedAttempts({ audit: store.audit, clock, telemetry, host: 'registry' });
@@ -101,15 +100,15 @@ export function createKeyProcess({ store, clock, rule = {}, rules = annRules }: 
 }
 
 /** Two processes on one store in memory, with the users bob (user) and ann (granted administrator), who have logged in. */
-export async function createKeyWorld({ rule, store = createMemoryStore() }: { readonly rule?: ExpiryRule; readonly store?: Store } = {}) {
+export async function createKeyWorld({ store = createMemoryStore() }: { readonly store?: Store } = {}) {
   const clock = createFakeClock();
   await putUser(store.state, clock, { userId: 'u-bob', email: 'bob@example.com' });
   await putUser(store.state, clock, { userId: 'u-ann', email: 'ann@example.com', role: 'admin', roleSource: 'appointment' });
   return {
     store,
     clock,
-    a: createKeyProcess({ store, clock, rule }),
-    b: createKeyProcess({ store, clock, rule }),
+    a: createKeyProcess({ store, clock }),
+    b: createKeyProcess({ store, clock }),
     bob: sessionActor({ address: '10.0.0.7' }),
     ann: sessionActor({ userId: 'u-ann', email: 'ann@example.com', role: 'admin', sessionId: 's-ann', address: '10.0.0.8' }),
     changeUser: async (userId: string, more: Partial<UserRecord>): Promise<void> => {

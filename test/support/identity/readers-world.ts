@@ -19,10 +19,10 @@ const { signal } = new AbortController();
 
 export async function startReadersWorld(store?: Store) {
   let url = '';
-  const settings = { allowed: ['any'], adminEmails: [ADMIN], adminClaim: 'role=boss', allowsUnverified: true };
+  const settings = { allowed: ['any'], adminEmails: [ADMIN], adminClaim: 'role=boss' };
   const world = createIdentityWorld({ ...settings, publicUrl: () => url, ...(store !== undefined && { store }) });
   const rules: LoginRules = world.rules;
-  const process = createKeyProcess({ store: world.store, clock: world.clock, rules, rule: { claimsDays: CLAIMS_DAYS } });
+  const process = createKeyProcess({ store: world.store, clock: world.clock, rules, claimsDays: CLAIMS_DAYS });
   const { operations, storage } = process;
   const context = process.contextOf(localActor);
   const listener = await listenControlPlane({

@@ -23,7 +23,6 @@ interface WorldOptions {
   readonly adminClaim?: string;
   /** Default: that of the fake issuer. */
   readonly issuerOfRules?: string;
-  readonly allowsUnverified?: boolean;
   readonly trustsEmail?: boolean;
   readonly store?: Store;
   readonly publicUrl?: () => string;
@@ -41,9 +40,6 @@ export function createIdentityWorld(options: WorldOptions = {}) {
   const live: LoginRules = {
     get issuer() {
       return rules.issuer;
-    },
-    get allowsUnverified() {
-      return rules.allowsUnverified ?? false;
     },
     get trustsEmail() {
       return rules.trustsEmail ?? false;
@@ -105,12 +101,10 @@ function rulesOf({
   adminEmails = [],
   adminClaim,
   issuerOfRules,
-  allowsUnverified = false,
   trustsEmail = false,
 }: WorldOptions): LoginRules {
   return {
     issuer: issuerOfRules ?? ISSUER,
-    allowsUnverified,
     trustsEmail,
     allowed: allowed.map((text) => allowedRuleOf(text)!),
     adminEmails,

@@ -230,7 +230,7 @@ const gaps: readonly Gap[] = [
 
 const letters: readonly DeadLetter[] = [
   { id: 'c1f0d3a2-7be9', sent_at: ago(3 * HOUR_MS), fault: 'message.not-json', reason: 'Unexpected end of JSON input', size_bytes: 214 },
-  { id: '8a62e51c-03d4', sent_at: ago(5 * HOUR_MS), fault: 'record.key-missing', reason: 'record 1 has no key', size_bytes: 1_180 },
+  { id: '8a62e51c-03d4', sent_at: ago(5 * HOUR_MS), fault: 'record.invalid', reason: 'record 1 has no key', size_bytes: 1_180 },
 ];
 
 const FOLDERS = ['events', 'exports', 'invoices', 'models', 'raw', 'renders', 'reports', 'snapshots'] as const;

@@ -99,11 +99,11 @@ export function expectedCounts(
   | 'missing'
   | 'stale'
   | 'phantom'
-  | 'inFlight'
+  | 'in_flight'
   | 'written'
   | 'tombstones'
-  | 'headRequests'
-  | 'bytesListed'
+  | 'head_requests'
+  | 'bytes_listed'
 > {
   const count = (...cases: readonly KeyCase[]): number => keys.filter(({ keyCase }) => cases.includes(keyCase)).length;
   const present = keys.filter(({ state }) => state !== undefined);
@@ -117,12 +117,12 @@ export function expectedCounts(
     missing,
     stale,
     phantom: count('live'),
-    inFlight: 0,
+    in_flight: 0,
     // the true LastModified in passing
     written: missing + stale + count('near') + (fill ? count('lacks-class') : 0),
     tombstones: count('live'),
-    headRequests: count('live'),
-    bytesListed: present.reduce((sum, { state }) => sum + (state?.sizeBytes ?? 0), 0),
+    head_requests: count('live'),
+    bytes_listed: present.reduce((sum, { state }) => sum + (state?.sizeBytes ?? 0), 0),
   };
 }
 

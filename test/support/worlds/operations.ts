@@ -23,7 +23,6 @@ export function operationsOn({
     keys: {
       liveKeys: { forget: () => undefined, forgetAll: () => undefined },
       rules: { allowed: [], adminEmails: [] },
-      rule: {},
     },
     compareIntervalMs: 604_800_000,
     everyoneReads: false,
