@@ -113,16 +113,4 @@ describe.skipIf(opensearchUrl() === undefined)('setup of OpenSearch', () => {
     await opened.another({ urls: [proxy.url] }).setup.prepare();
     expect(new Set(proxy.requests.map(({ method }) => method))).toEqual(new Set(['GET']));
   });
-
-  it('ends well when many workers begin at once', async () => {
-    await Promise.all(Array.from({ length: 4 }, () => opened.another().setup.prepare()));
-    await store.objects.createBucket('b');
-    expect(await write('b')).toBe('written');
-  });
-
-  it('rejects with the fault of a request', async () => {
-    proxy = await startProxy(({ method }, forward) => (method === 'PUT' ? { status: 503, body: '' } : forward()));
-    const failing = opened.another({ urls: [proxy.url] });
-    await expect(failing.setup.prepare()).rejects.toMatchObject({ code: 'index.unreachable' });
-  });
 });

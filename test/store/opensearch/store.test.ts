@@ -208,13 +208,6 @@ describe.skipIf(opensearchUrl() === undefined)('the OpenSearch store', () => {
   });
 
   describe('a server that does not answer', () => {
-    it('is unreachable when nothing listens', async () => {
-      const absent = opened.another({ urls: ['http://127.0.0.1:1'] });
-      expect(await faultCode(absent.objects.write([accept(live('b', 'k'))]))).toBe('index.unreachable');
-      expect(await faultCode(absent.objects.probe())).toBe('index.unreachable');
-      expect(await faultCode(absent.setup.prepare())).toBe('index.unreachable');
-    });
-
     it('is unreachable after the time-out, which is three times as long for what changes the cluster', async () => {
       const missing = { status: 404, body: JSON.stringify({ error: { type: 'index_not_found_exception' }, status: 404 }) };
       const silent = await behind(({ path }) => (path.includes('-write-silent') ? missing : 'hang'), { requestTimeoutMs: 200 });
@@ -238,16 +231,6 @@ describe.skipIf(opensearchUrl() === undefined)('the OpenSearch store', () => {
       const reason = new Error('stopping');
       controller.abort(reason);
       await expect(written).rejects.toBe(reason);
-    });
-
-    it('is used again, on the same store, as soon as it answers', async () => {
-      let up = false;
-      const bucket = await newBucket();
-      const flapping = await behind((_, forward) => (up ? forward() : { status: 503, body: '' }));
-      for (let round = 0; round < 3; round += 1) expect(await faultCode(flapping.objects.probe())).toBe('index.unreachable');
-      up = true;
-      expect(await faultCode(flapping.objects.probe())).toBe('no fault');
-      expect(ends(await flapping.objects.write([accept(live(bucket, 'k'))]))).toEqual(['written']);
     });
   });
 

@@ -1,19 +1,19 @@
-/** Searches and sums that read an index in parts, between which others write. */
+/** Searches and sums of more rows than one synchronous call reads, between which others write. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { afterEach, describe, expect, it, vi } from 'vitest';
-import { createSqliteConnection, type SqliteConnection } from '../../../src/store/sqlite/connection.ts';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { createSqliteConnection } from '../../../src/store/sqlite/connection.ts';
 import { searchObjects } from '../../../src/store/sqlite/search.ts';
 import { sumUsage } from '../../../src/store/sqlite/usage.ts';
 import { createSqliteStore } from '../../../src/store/sqlite/store.ts';
 import { nameOf, type ObjectDocument } from '../../../src/ordering/document.ts';
 import { queryWordsOf } from '../../../src/ordering/words.ts';
-import type { Condition } from '../../../src/store/conditions.rules.ts';
+import { holds, type Condition } from '../../../src/store/conditions.rules.ts';
 import { usageBy } from '../../../src/store/groups.rules.ts';
-import type { UsageQuery, Store } from '../../../src/store/store.ts';
+import type { ObjectQuery, Store, UsageQuery, UsageSums } from '../../../src/store/store.ts';
 
 const BUCKET = 'photos';
 const TIME = '2026-09-01T12:00:00.000Z';
@@ -36,20 +36,26 @@ function tombstone(key: string, clock: number): ObjectDocument {
 const numbered = (number: number): string => `key-${String(number).padStart(5, '0')}`;
 
 /** `connection`: for reads in this thread. */
-async function storeOf(documents: readonly ObjectDocument[]): Promise<Store & { readonly connection: SqliteConnection }> {
+async function storeOf(documents: readonly ObjectDocument[]) {
+  const { dispose, ...opened } = await openStore(documents);
+  disposers.push(dispose);
+  return opened;
+}
+
+async function openStore(documents: readonly ObjectDocument[]) {
   const folder = await mkdtemp(join(tmpdir(), 'tally-sqlite-'));
   const path = join(folder, 'index.sqlite');
   const store = createSqliteStore(path);
   const connection = createSqliteConnection(path);
-  disposers.push(async () => {
+  const dispose = async (): Promise<void> => {
     connection.close();
     await store.close();
     await rm(folder, { recursive: true });
-  });
+  };
   await store.setup.prepare();
   await store.objects.createBucket(BUCKET);
   await write(store, documents);
-  return { ...store, connection };
+  return { ...store, connection, path, dispose };
 }
 
 async function write(store: Store, documents: readonly ObjectDocument[]): Promise<void> {
@@ -112,15 +118,6 @@ describe('a search in parts', () => {
 describe('sums', () => {
   const query: UsageQuery = { bucket: BUCKET, by: ['folder'], nowMs: 0, limit: 3, timeLimitMs: 600_000 };
 
-  it('of many folders are those of the largest', async () => {
-    const store = await storeOf(Array.from({ length: 15_000 }, (_, number) => live(`${numbered(number % 14_000)}/${number}`, 1)));
-    expect(await store.usage(query)).toEqual({
-      objects: 15_000,
-      bytes: 15_000,
-      groups: [[0, 1, 2].map((at) => ({ name: `${numbered(at)}/`, objects: 2, bytes: 2 }))],
-    });
-  });
-
   it('can be beyond what a number counts exactly', async () => {
     const store = await storeOf([live('a/x', Number.MAX_SAFE_INTEGER), live('a/y', Number.MAX_SAFE_INTEGER)]);
     expect(await store.usage(query)).toMatchObject({ groups: [[{ name: 'a/', objects: 2, bytes: 2 * Number.MAX_SAFE_INTEGER }]] });
@@ -145,5 +142,88 @@ describe('sums', () => {
     for (const filter of [{}, { bucket: undefined, by: ['size'] } as object, part])
       expect(await planOf(filter)).toMatch(/SEARCH objects USING COVERING INDEX objects_facts \(bucket=\? AND deleted=\?/);
     expect(await planOf({ words: queryWordsOf('x')! })).toMatch(/SCAN json_each VIRTUAL TABLE[^]*SEARCH objects USING INTEGER PRIMARY KEY/);
+  });
+});
+
+/** Below the prefix; a call reads 5,000 rows. */
+const BELOW = 11_000;
+const PREFIX = 'many/';
+const number = (at: number): string => String(at).padStart(5, '0');
+const keys = Array.from({ length: BELOW }, (_, at) => `${PREFIX}${at < 6_000 ? 'a' : 'b'}/${number(at)}`);
+
+describe('SQLite, with more rows than one call reads', () => {
+  let store: Awaited<ReturnType<typeof openStore>>;
+
+  beforeAll(async () => {
+    const others = ['before', 'many', 'many0', 'zz/last'].map((key) => live(key, 1));
+    store = await openStore([...keys.map((key, at) => live(key, at)), ...others]);
+  });
+  afterAll(() => store.dispose());
+
+  const search = async (query: Partial<ObjectQuery>) =>
+    (await store.objects.search({ bucket: BUCKET, prefix: PREFIX, limit: 1_000, ...query })).map(({ key }) => key);
+
+  // the more tests, the fewer rows one call reads
+  it.each([1, 20])('finds the last of a prefix, from either end and by size, with %s tests', async (tests) => {
+    const odd = Array.from({ length: tests }, () => holds({ kind: 'contains', text: '999' }));
+    const wanted = keys.filter((key) => key.includes('999'));
+    expect(await search({ where: odd })).toEqual(wanted);
+    expect(await search({ where: odd, sort: { by: 'key', order: 'desc' } })).toEqual(wanted.toReversed());
+    expect(await search({ sort: { by: 'size', order: 'desc' }, limit: 3 })).toEqual(keys.slice(-3).toReversed());
+    expect(await search({ where: odd, sort: { by: 'size', order: 'desc' }, limit: 3 })).toEqual(wanted.slice(-3).toReversed());
+    expect(await store.objects.count({ bucket: BUCKET, prefix: PREFIX, where: [holds({ kind: 'size', min: 0 })] }, 20_000)).toBe(BELOW);
+  });
+
+  it.each(['asc', 'desc'] as const)('continues after every place: %s', async (order) => {
+    const found: string[] = [];
+    const query = { where: [holds({ kind: 'size', min: 0 })], sort: { by: 'key', order } } as const;
+    for (let after: ObjectQuery['after']; ;) {
+      const page = await search({ ...query, ...(after !== undefined && { after }) });
+      found.push(...page);
+      if (page.length < 1_000) break;
+      after = { bucket: BUCKET, key: page.at(-1) ?? '' };
+    }
+    expect(found).toEqual(order === 'asc' ? keys : keys.toReversed());
+  });
+
+  it('sums folders of many objects', async () => {
+    const query = { bucket: BUCKET, by: ['folder'], nowMs: 0, limit: 100, timeLimitMs: 60_000 } as const;
+    const sum = (from: number, to: number): number => ((from + to - 1) * (to - from)) / 2;
+    const groupsOf = async (more: object) => ((await store.usage({ ...query, ...more })) as UsageSums).groups[0];
+    expect(await groupsOf({ prefix: PREFIX })).toEqual([
+      { name: 'many/a/', objects: 6_000, bytes: sum(0, 6_000) },
+      { name: 'many/b/', objects: 5_000, bytes: sum(6_000, BELOW) },
+    ]);
+    expect(await groupsOf({})).toEqual([
+      { name: PREFIX, objects: BELOW, bytes: sum(0, BELOW) },
+      { name: '', objects: 3, bytes: 3 },
+      { name: 'zz/', objects: 1, bytes: 1 },
+    ]);
+    const few = { prefix: PREFIX, where: [holds({ kind: 'size', min: 10_998 })] };
+    expect(await groupsOf(few)).toEqual([{ name: 'many/b/', objects: 2, bytes: 21_997 }]);
+  });
+
+  it('Fix: a range of keys has one bound at each end, since SQLite passes over all rows between two', async () => {
+    const prepare = vi.spyOn(DatabaseSync.prototype, 'prepare');
+    const bounds = (sql: string, bound: RegExp): number => sql.match(bound)?.length ?? 0;
+    try {
+      // a new connection compiles its statements again
+      const again = createSqliteConnection(store.path);
+      for (const order of ['asc', 'desc'] as const) {
+        const after = { bucket: BUCKET, key: keys[5_500] ?? '' };
+        const where = [holds({ kind: 'contains', text: '999' })];
+        await searchObjects(again, { bucket: BUCKET, prefix: PREFIX, where, sort: { by: 'key', order }, after, limit: 1_000 });
+      }
+      await sumUsage(again, { bucket: BUCKET, by: ['class'], prefix: PREFIX, nowMs: 0, limit: 9, timeLimitMs: 60_000 });
+      again.close();
+      const read = prepare.mock.calls.map(([sql]) => sql).filter((sql) => sql.includes('objects_facts') && sql.includes('key '));
+      expect(read.length).toBeGreaterThan(4);
+      for (const sql of read) {
+        expect(bounds(sql, /\bkey >=? \?/g), sql).toBeLessThanOrEqual(1);
+        expect(bounds(sql, /\bkey <=? \?/g), sql).toBeLessThanOrEqual(1);
+      }
+    } finally {
+      prepare.mockRestore();
+    }
   });
 });
