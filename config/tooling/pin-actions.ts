@@ -14,7 +14,7 @@ const USES = /(?<=\buses: )(?<repository>[\w-]+\/[\w.-]+)(?<path>(?:\/[\w.-]+)*)
 const TAG = /^(?<commit>[0-9a-f]{40})\trefs\/tags\/v(?<version>\d+\.\d+\.\d+)(?<peeled>\^\{\})?$/gm;
 
 /** The workflow with its actions pinned. `tagsOf`: what `git ls-remote --tags` prints for a repository. */
-export function pinned(workflow: string, tagsOf: (repository: string) => string): string {
+function pinned(workflow: string, tagsOf: (repository: string) => string): string {
   return workflow.replaceAll(USES, (_, repository: string, path: string) => {
     const { commit, version } = newest(tagsOf(repository), repository);
     return `${repository}${path}@${commit} # v${version}`;

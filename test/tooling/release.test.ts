@@ -1,11 +1,10 @@
-/** What makes a release: the workflows, the notes, the pins of actions, and the promise that the API breaks no client. */
+/** What makes a release: the workflows, the notes, and the promise that the API breaks no client. */
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { openApiDocument } from '../../config/tooling/openapi.ts';
-import { pinned } from '../../config/tooling/pin-actions.ts';
 import { releaseNotes } from '../../config/tooling/release-notes.ts';
 import { ROOT, textOf } from '../docs/pages.ts';
 import { canRun, findProgram, runProgram } from '../docs/programs.ts';
@@ -44,32 +43,6 @@ describe('the notes of a release', () => {
     expect(releaseNotes(changelog, '1.1.0')).toBe('Old.\n\n- **One.** Two.\n');
     expect(() => releaseNotes(changelog, '1.2.0')).toThrow('CHANGELOG.md gives 1.2.0 no date');
     expect(() => releaseNotes(changelog, '1.3.0')).toThrow('has no section "## 1.3.0 — DATE"');
-  });
-});
-
-describe('the pins of actions', () => {
-  const commit = (digit: string): string => digit.repeat(40);
-  const tags = [
-    `${commit('1')}\trefs/tags/v1.10.0`,
-    `${commit('2')}\trefs/tags/v1.9.0`,
-    `${commit('3')}\trefs/tags/v1`,
-    `${commit('4')}\trefs/tags/v1.10.0^{}`,
-    `${commit('5')}\trefs/tags/v2.0.0-beta.1`,
-  ].join('\n');
-
-  it('are the commits of their newest releases, named beside them', () => {
-    const steps = (first: string, second: string): string =>
-      `steps:\n  - uses: ${first}\n  - uses: ./here\n  - uses: ${second}\n    with:\n`;
-    const asked: string[] = [];
-    const tagsOf = (repository: string): string => {
-      asked.push(repository);
-      return tags;
-    };
-    expect(pinned(steps('actions/checkout@v1', `owner/name/sub@${commit('9')} # v1.2.3`), tagsOf)).toBe(
-      steps(`actions/checkout@${commit('4')} # v1.10.0`, `owner/name/sub@${commit('4')} # v1.10.0`),
-    );
-    expect(asked).toEqual(['actions/checkout', 'owner/name']);
-    expect(() => pinned(steps('a/b@v1', 'a/c@v1'), () => '')).toThrow('a/b has no tag of a release');
   });
 });
 
