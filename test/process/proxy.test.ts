@@ -100,25 +100,17 @@ describe('through a proxy', () => {
     expect(proxy.asked.map(({ url }) => url)).toEqual(['https://search.internal/', 'http://search.internal:9200/']);
   });
 
-  it('Amazon OpenSearch Service is reached with the signature of the chain’s credentials, or not at all', async () => {
+  it('Amazon OpenSearch Service is reached with the signature of the chain’s credentials', async () => {
     for (const name of ['AWS_PROFILE', 'AWS_SESSION_TOKEN']) vi.stubEnv(name, undefined);
     vi.stubEnv('AWS_ACCESS_KEY_ID', 'AKIDEXAMPLE');
     vi.stubEnv('AWS_SECRET_ACCESS_KEY', 'secret');
-    vi.stubEnv('AWS_EC2_METADATA_DISABLED', 'true');
     const proxyEnv = proxyOf({ HTTPS_PROXY: proxy.url });
     const region = 'us-east-1';
     const options = { urls: [`https://${DOMAIN}`], requestTimeoutMs: 10_000, proxyEnv };
     const signed = createOpenSearchClient({ ...options, signing: { region, credentials: chainCredentials({ region, proxyEnv }) } });
     expect(await signed.send({ method: 'GET', path: '/' })).toMatchObject({ status: 200 });
     expect(proxy.asked.map(({ url, scope }) => [url, scope])).toEqual([[`https://${DOMAIN}/`, 'eu-west-1/es']]);
-    vi.stubEnv('AWS_SECRET_ACCESS_KEY', undefined);
-    const without = createOpenSearchClient({ ...options, signing: { region, credentials: chainCredentials({ region, proxyEnv }) } });
-    expect(await thrown(without.send({ method: 'GET', path: '/' }))).toEqual({
-      code: 'index.denied',
-      reason: expect.stringContaining('no credentials: Unable to find environment variable credentials'),
-    });
-    expect(proxy.asked).toHaveLength(1);
-    await Promise.all([signed.close(), without.close()]);
+    await signed.close();
   });
 
   it('nothing is reached that NO_PROXY names, nor anything of this machine', async () => {

@@ -63,6 +63,7 @@ describe('the addresses of AWS', () => {
   it.each<[what: string, env: Readonly<Record<string, string>>, region: string]>([
     ['the variable', { AWS_REGION: 'eu-north-1', AWS_DEFAULT_REGION: 'eu-south-1', AWS_PROFILE: 'gov' }, 'eu-north-1'],
     ['the variable of the AWS CLI', { AWS_DEFAULT_REGION: 'eu-south-1', AWS_PROFILE: 'gov' }, 'eu-south-1'],
+    ['the same, where the other one is empty', { AWS_REGION: '', AWS_DEFAULT_REGION: 'eu-south-1' }, 'eu-south-1'],
     ['the profile', { AWS_PROFILE: 'gov', TALLY_QUEUE_URL: queue }, 'us-gov-west-1'],
     ['the profile in the credentials file', { AWS_PROFILE: 'elsewhere' }, 'ap-south-1'],
     ['the default profile', { TALLY_QUEUE_URL: queue }, 'eu-west-1'],
@@ -75,6 +76,7 @@ describe('the addresses of AWS', () => {
 
   it.each<[what: string, env: Readonly<Record<string, string>>, endpoints: AwsAddresses['endpoints'], forcePathStyle: boolean]>([
     ['AWS', {}, NONE, false],
+    ['AWS, where the variable is empty', { AWS_ENDPOINT_URL: '' }, NONE, false],
     ['the profile', { AWS_PROFILE: 'gov' }, all('http://all.internal'), true],
     [
       'the services of the profile',

@@ -1,6 +1,5 @@
 import { rootCertificates } from 'node:tls';
 import { describe, expect, it } from 'vitest';
-import { awsEnvironment } from '../../src/settings/aws.ts';
 import { parseSettings, serveMistakes, type Settings, type ReadFile } from '../../src/settings/settings.ts';
 import type { IndexLocation } from '../../src/settings/urls.ts';
 
@@ -277,32 +276,5 @@ describe('serving', () => {
     expect(serveMistakes(settingsOf({ TALLY_EMBEDDED: 'true' }))).toEqual([]);
     const mistakes = serveMistakes(settingsOf({ TALLY_EMBEDDED: 'true', TALLY_QUEUE_URL: 'https://sqs/1/q' }));
     expect(mistakes).toEqual([expect.stringMatching(/^TALLY_QUEUE_URL: must not be set/)]);
-  });
-});
-
-describe('the AWS environment', () => {
-  it.each([
-    [{}, undefined],
-    [{ AWS_DEFAULT_REGION: 'eu-north-1' }, 'eu-north-1'],
-    [{ AWS_DEFAULT_REGION: 'eu-north-1', AWS_REGION: 'eu-west-1' }, 'eu-west-1'],
-    [{ AWS_DEFAULT_REGION: 'eu-north-1', AWS_REGION: '' }, 'eu-north-1'],
-  ])('of %j has region %s', (environment, region) => {
-    expect(awsEnvironment(environment).region).toBe(region);
-  });
-
-  it('has endpoints only where they are set, those of a service first', () => {
-    expect(awsEnvironment({ AWS_ENDPOINT_URL: '' }).endpoints).toEqual({ sqs: undefined, sns: undefined, s3: undefined });
-    expect(awsEnvironment({ AWS_ENDPOINT_URL: 'http://all', AWS_ENDPOINT_URL_S3: 'http://minio' }).endpoints).toEqual({
-      sqs: 'http://all',
-      sns: 'http://all',
-      s3: 'http://minio',
-      events: 'http://all',
-      trails: 'http://all',
-    });
-  });
-
-  it('says whether configured endpoints are ignored, and leaves it to the profile where it does not', () => {
-    const ignored = (value?: string) => awsEnvironment({ AWS_IGNORE_CONFIGURED_ENDPOINT_URLS: value }).ignoresEndpoints;
-    expect([ignored(), ignored(''), ignored('false'), ignored('true')]).toEqual([undefined, undefined, false, true]);
   });
 });
